@@ -1,0 +1,60 @@
+package checker
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Ceiling is how old a replica's view may be at most while it allows
+// (specification section 8). It can be set lower, never higher.
+const Ceiling = 90 * time.Second
+
+// Config is the checker's environment.
+type Config struct {
+	Project string `env:"GOOGLE_CLOUD_PROJECT, required"` // whose Firestore database is listened to
+	Replica string `env:"POD_NAME, required"`             // unique among the replicas running at one time
+	TLSDir  string `env:"TLS_DIR, required"`              // holds tls.crt and tls.key; read again when they change
+
+	// MaxStaleness is the ceiling of this replica: at most 90 s, lowered in tests.
+	MaxStaleness time.Duration `env:"MAX_STALENESS, default=90s"`
+
+	// CanaryInterval is from one canary of a data type to the next. At 15 s five
+	// of them fit under the ceiling, so a few lost ones do no harm, and a replica
+	// costs 17 280 document writes a day.
+	CanaryInterval time.Duration `env:"CANARY_INTERVAL, default=15s"`
+
+	// FlushInterval is how often counted requests are written: the most that a
+	// replica that is killed can lose, and the time in which replicas learn of
+	// each other's counts. At most 2 s.
+	FlushInterval time.Duration `env:"FLUSH_INTERVAL, default=2s"`
+}
+
+// Check refuses what would break a promise of the specification.
+func (c Config) Check() error {
+	switch {
+	case c.MaxStaleness <= 0 || c.MaxStaleness > Ceiling:
+		return fmt.Errorf("MAX_STALENESS is %v, but must be above 0 and at most %v", c.MaxStaleness, Ceiling)
+	case c.CanaryInterval <= 0 || c.CanaryInterval > c.MaxStaleness/3:
+		return fmt.Errorf("CANARY_INTERVAL is %v, but must be above 0 and at most a third of MAX_STALENESS (%v)", c.CanaryInterval, c.MaxStaleness)
+	case c.FlushInterval <= 0 || c.FlushInterval > 2*time.Second:
+		return fmt.Errorf("FLUSH_INTERVAL is %v, but must be above 0 and at most 2s", c.FlushInterval)
+	case !validReplica(c.Replica):
+		return errors.New("POD_NAME must be 1 to 253 of a-z, 0-9, '-' and '.'")
+	}
+	return nil
+}
+
+// validReplica takes what Kubernetes takes as a pod's name: it becomes a part
+// of a document's id.
+func validReplica(s string) bool {
+	if s == "" || len(s) > 253 {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
+}

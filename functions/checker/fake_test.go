@@ -1,0 +1,190 @@
+package checker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// fakeStore is a document store to inject faults with: it keeps three
+// collections, gives each listener a full batch and then every change, and can
+// stall, end its listeners or void them.
+type fakeStore struct {
+	mu       sync.Mutex
+	keys     map[string]store.Change[apikey.Key]
+	plans    map[string]store.Change[plan.Plan]
+	canaries map[store.CanaryType]store.Canary
+	stalled  bool
+	filter   int                      // added to the count that listeners verify, to fake a missed deletion
+	wake     chan struct{}            // closed on every change
+	cut      map[chan struct{}]string // ends listeners
+}
+
+func newFakeStore() *fakeStore {
+	return &fakeStore{
+		keys: map[string]store.Change[apikey.Key]{}, plans: map[string]store.Change[plan.Plan]{},
+		canaries: map[store.CanaryType]store.Canary{}, wake: make(chan struct{}), cut: map[chan struct{}]string{},
+	}
+}
+
+// set changes the store and wakes its listeners.
+func (f *fakeStore) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+	close(f.wake)
+	f.wake = make(chan struct{})
+}
+
+func (f *fakeStore) putKey(k apikey.Key) {
+	f.set(func() { f.keys[string(k.ID())] = store.Change[apikey.Key]{ID: string(k.ID()), Value: k} })
+}
+
+func (f *fakeStore) putPlan(p plan.Plan) {
+	id := p.Namespace + "." + string(p.ID)
+	f.set(func() { f.plans[id] = store.Change[plan.Plan]{ID: id, Value: p} })
+}
+
+func (f *fakeStore) stall(on bool) { f.set(func() { f.stalled = on }) }
+
+// endListeners ends every listener as a broken stream does.
+func (f *fakeStore) endListeners() {
+	f.set(func() {
+		for c := range f.cut {
+			close(c)
+			delete(f.cut, c)
+		}
+	})
+}
+
+func (f *fakeStore) WriteCanary(ctx context.Context, t store.CanaryType, c store.Canary) error {
+	for {
+		f.mu.Lock()
+		stalled, wake := f.stalled, f.wake
+		f.mu.Unlock()
+		if !stalled {
+			f.set(func() { f.canaries[t] = c })
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-wake:
+		}
+	}
+}
+
+func (f *fakeStore) DeleteCanary(context.Context, store.CanaryType, string) error { return nil }
+
+// WriteCounter takes any write: what is counted is package meter's to test.
+func (f *fakeStore) WriteCounter(context.Context, usage.Counter, store.CounterVersion) (store.CounterVersion, error) {
+	return store.CounterVersion{}, nil
+}
+
+func (f *fakeStore) CounterVersion(context.Context, usage.Day, usage.Source, int) (store.CounterVersion, error) {
+	return store.CounterVersion{}, nil
+}
+
+func (f *fakeStore) Keys(ctx context.Context, to store.Receiver[apikey.Key]) error {
+	return fakeListen(ctx, f, store.CanaryKeys, func() map[string]store.Change[apikey.Key] { return f.keys }, to)
+}
+
+func (f *fakeStore) Plans(ctx context.Context, to store.Receiver[plan.Plan]) error {
+	return fakeListen(ctx, f, store.CanaryPlans, func() map[string]store.Change[plan.Plan] { return f.plans }, to)
+}
+
+func (f *fakeStore) Counters(ctx context.Context, to store.Receiver[usage.Counter]) error {
+	return fakeListen(ctx, f, store.CanaryCounters, func() map[string]store.Change[usage.Counter] { return nil }, to)
+}
+
+// fakeListen sends the whole collection on every change, as the emulator does.
+func fakeListen[T any](ctx context.Context, f *fakeStore, t store.CanaryType, all func() map[string]store.Change[T], to store.Receiver[T]) error {
+	cut := make(chan struct{})
+	f.mu.Lock()
+	f.cut[cut] = string(t)
+	f.mu.Unlock()
+	for {
+		f.mu.Lock()
+		stalled, wake := f.stalled, f.wake
+		b := store.Batch[T]{Reset: true}
+		for _, c := range all() {
+			b.Changes = append(b.Changes, c)
+		}
+		if c, ok := f.canaries[t]; ok {
+			b.Canaries = []store.Canary{c}
+		}
+		doubt := f.filter != 0 && t == store.CanaryKeys
+		f.mu.Unlock()
+		if doubt {
+			return store.ErrDoubt
+		}
+		if !stalled {
+			if err := to.Receive(b); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-cut:
+			return errors.New("stream ended")
+		case <-wake:
+		}
+	}
+}
+
+// replica is a checker under test.
+type replica struct {
+	*Checker
+	store *fakeStore
+	stop  func()
+}
+
+// newReplica starts a checker on f, inside a synctest bubble or out of one.
+func newReplica(t *testing.T, f *fakeStore) *replica {
+	t.Helper()
+	cfg := Config{Project: "test", Replica: "checker-0", TLSDir: "unused", MaxStaleness: Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second}
+	c, err := New(cfg, f, f, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return &replica{Checker: c, store: f, stop: stop}
+}
+
+// issue stores a key and gives its full text.
+func issue(t *testing.T, f *fakeStore, change func(*apikey.Key)) string {
+	t.Helper()
+	prefix, err := apikey.NewPrefix(apikey.Random())
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := apikey.NewSecret(apikey.Random(), prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := apikey.Key{Prefix: prefix, Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Active, Secret: apikey.HashOf([]byte(full))}
+	if change != nil {
+		change(&k)
+	}
+	f.putKey(k)
+	f.putPlan(plan.Plan{ID: "plan-a", Namespace: "shop-prod", Limits: plan.Limits{Rate: 1, Burst: 3}})
+	return string(full)
+}

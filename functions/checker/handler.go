@@ -1,0 +1,145 @@
+package checker
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sluicegate/sluice/functions/checker/internal/gate"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// Header names as net/http spells them.
+const (
+	keyHeader       = "X-Api-Key"
+	prefixHeader    = "X-Service-Key-Prefix"
+	nameHeader      = "X-Service-Key-Name"
+	methodHeader    = "X-Forwarded-Method"
+	preflightHeader = "Access-Control-Request-Method"
+)
+
+// outcome is how a check ended; "allowed" and "preflight" beside the codes of
+// the denials.
+type outcome int
+
+const (
+	allowed outcome = iota
+	preflight
+	invalidKey
+	rateLimited
+	quotaExhausted
+	gateUnavailable
+	misconfigured
+	outcomes // how many there are
+)
+
+// ServeHTTP answers GET /check/{namespace}/{app}, /healthz and /readyz.
+//
+// /readyz is 200 once the first full snapshot has been proven, and stays so: a
+// replica that denies later must stay reachable, so that clients get its 503.
+func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	address, isCheck := strings.CutPrefix(r.URL.Path, "/check/")
+	switch {
+	case isCheck:
+		c.serveCheck(w, r, address)
+	case r.URL.Path == "/healthz":
+		w.WriteHeader(http.StatusOK)
+	case r.URL.Path == "/readyz":
+		c.serveReady(w)
+	default:
+		deny(w, misconfigured, 0)
+	}
+}
+
+// HandlesHealth keeps funcmain from answering /healthz itself.
+func (c *Checker) HandlesHealth() bool { return true }
+
+func (c *Checker) serveReady(w http.ResponseWriter) {
+	if !c.proven.Load() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address string) {
+	now := c.now()
+	o, v := c.check(r.Header, address, now)
+	switch o {
+	case allowed:
+		h := w.Header()
+		h[prefixHeader] = []string{v.Prefix}
+		if name := v.Key.HeaderName(); name != "" {
+			h[nameHeader] = []string{name}
+		}
+		w.WriteHeader(http.StatusOK)
+	case preflight:
+		w.WriteHeader(http.StatusOK)
+	case quotaExhausted:
+		deny(w, o, v.Limits.Period.End(now).Sub(now))
+	case invalidKey, rateLimited, gateUnavailable, misconfigured, outcomes:
+		deny(w, o, 0)
+	}
+	c.metrics.decided(o, c.now().Sub(now))
+}
+
+// check decides on one request. address is "{namespace}/{app}".
+func (c *Checker) check(h http.Header, address string, now time.Time) (outcome, gate.Verdict) {
+	namespace, name, ok := strings.Cut(address, "/")
+	method := h[methodHeader]
+	if !ok || !app.ValidNamespace(namespace) || !app.ValidLabel(name) || len(method) != 1 || method[0] == "" {
+		return misconfigured, gate.Verdict{}
+	}
+	if !c.proof.Fresh(now) {
+		return gateUnavailable, gate.Verdict{}
+	}
+	if method[0] == http.MethodOptions && len(h[preflightHeader]) > 0 {
+		return preflight, gate.Verdict{}
+	}
+	key := ""
+	if keys := h[keyHeader]; len(keys) == 1 { // two keys are no key
+		key = keys[0]
+	}
+	v := gate.Decide(c.view.view.Load(), gate.Request{Namespace: namespace, App: name, Key: key}, now)
+	switch {
+	case !v.Valid:
+		return invalidKey, v
+	case v.Planless:
+		return gateUnavailable, v
+	case !c.buckets.Take(v.Key.Slot(), v.Limits.Bucket, int64(now.Sub(c.start))):
+		c.meter.RateDenied(v.Key.Slot(), v.Prefix, now)
+		return rateLimited, v
+	case !c.meter.Admit(v.Key.Slot(), v.Prefix, v.Limits, now):
+		return quotaExhausted, v
+	}
+	return allowed, v
+}
+
+// code names a denial in the table of problems.
+func (o outcome) code() problem.Code {
+	switch o {
+	case invalidKey:
+		return problem.InvalidKey
+	case rateLimited:
+		return problem.RateLimited
+	case quotaExhausted:
+		return problem.QuotaExhausted
+	case gateUnavailable:
+		return problem.GateUnavailable
+	case allowed, preflight, misconfigured, outcomes:
+	}
+	return problem.Misconfigured
+}
+
+// String names an outcome in metrics.
+func (o outcome) String() string {
+	switch o {
+	case allowed:
+		return "allowed"
+	case preflight:
+		return "preflight"
+	case invalidKey, rateLimited, quotaExhausted, gateUnavailable, misconfigured, outcomes:
+	}
+	return string(o.code())
+}

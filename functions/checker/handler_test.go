@@ -1,0 +1,296 @@
+package checker
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// ask asks as the proxy does.
+func (r *replica) ask(address string, headers ...string) *http.Response {
+	req := httptest.NewRequest(http.MethodGet, "/check/"+address, nil)
+	req.Header.Set("X-Forwarded-Method", "GET")
+	req.Header.Set("X-Forwarded-Uri", "/")
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i+1] == "" {
+			req.Header.Del(headers[i])
+			continue
+		}
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, req)
+	return w.Result()
+}
+
+// settle lets the replica take in all that was changed.
+func settle() { synctest.Wait() }
+
+func wantCode(t *testing.T, res *http.Response, status int, code string) {
+	t.Helper()
+	var body wire.Error
+	if err := json.NewDecoder(res.Body).Decode(&body); err != nil {
+		t.Fatalf("status %d, body: %v", res.StatusCode, err)
+	}
+	if res.StatusCode != status || body.Code != code || body.Message == "" {
+		t.Errorf("got %d %q, want %d %q", res.StatusCode, body.Code, status, code)
+	}
+	want := map[string]string{
+		"Content-Type": "application/json", "Access-Control-Allow-Origin": "*",
+		"Access-Control-Expose-Headers": "Retry-After", "Vary": "Origin", "Cache-Control": "no-store",
+	}
+	for name, value := range want {
+		if res.Header.Get(name) != value {
+			t.Errorf("%s: %q, want %q", name, res.Header.Get(name), value)
+		}
+	}
+}
+
+func TestAllows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		full := issue(t, f, func(k *apikey.Key) { k.Name = "Café 1" })
+		r := newReplica(t, f)
+		settle()
+		res := r.ask("shop-prod/hello", "X-Api-Key", full)
+		want := http.Header{"X-Service-Key-Prefix": {full[7:15]}, "X-Service-Key-Name": {"Caf%C3%A9 1"}}
+		if res.StatusCode != http.StatusOK {
+			t.Errorf("status %d", res.StatusCode)
+		}
+		if diff := cmp.Diff(want, res.Header); diff != "" {
+			t.Errorf("headers (-want +got):\n%s", diff)
+		}
+		nameless := issue(t, f, nil)
+		settle()
+		if h := r.ask("shop-prod/hello", "X-Api-Key", nameless).Header; len(h) != 1 {
+			t.Errorf("a key without a name gave %v", h)
+		}
+		r.stop()
+	})
+}
+
+// TestRefusalsAreAlike compares every kind of refusal with a request without a
+// key, byte for byte.
+func TestRefusalsAreAlike(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		good := issue(t, f, nil)
+		r := newReplica(t, f)
+		refused := map[string][]string{
+			"empty":        {"X-Api-Key", " "},
+			"garbage":      {"X-Api-Key", "garbage"},
+			"unknown":      {"X-Api-Key", issue(t, newFakeStore(), nil)},
+			"disabled":     {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Status = apikey.Disabled })},
+			"revoked":      {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Status = apikey.Revoked })},
+			"expired":      {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.ExpiresAt = time.Now() })},
+			"another app":  {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Apps = []string{"other"} })},
+			"another env":  {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Namespace = "shop-test" })},
+			"wrong secret": {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Secret[0] ^= 1 })},
+			"two keys":     {"X-Api-Key", good, "X-Api-Key", good},
+		}
+		settle()
+		none := r.ask("shop-prod/hello")
+		body := readAll(t, none)
+		if none.StatusCode != http.StatusUnauthorized || !strings.Contains(body, `"invalid_key"`) || none.Header.Get("Retry-After") != "" {
+			t.Fatalf("without a key: %d %s", none.StatusCode, body)
+		}
+		for name, headers := range refused {
+			res := r.ask("shop-prod/hello", headers...)
+			if diff := cmp.Diff(body, readAll(t, res)); diff != "" || res.StatusCode != none.StatusCode {
+				t.Errorf("%s: %d %s", name, res.StatusCode, diff)
+			}
+			if diff := cmp.Diff(none.Header, res.Header); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		}
+		r.stop()
+	})
+}
+
+func readAll(t *testing.T, res *http.Response) string {
+	t.Helper()
+	var b strings.Builder
+	if err := res.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestMisconfigured(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		full := issue(t, f, nil)
+		r := newReplica(t, f)
+		settle()
+		for _, address := range []string{"", "shop-prod", "shop-prod/", "/hello", "shop-prod/hello/more", "Shop/hello", "shop_prod/hello", "a.b/c"} {
+			wantCode(t, r.ask(address, "X-Api-Key", full), http.StatusInternalServerError, "misconfigured")
+		}
+		wantCode(t, r.ask("shop-prod/hello", "X-Api-Key", full, "X-Forwarded-Method", ""), http.StatusInternalServerError, "misconfigured")
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/anything", nil))
+		wantCode(t, w.Result(), http.StatusInternalServerError, "misconfigured")
+		r.stop()
+	})
+}
+
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		full := issue(t, f, nil)
+		r := newReplica(t, f)
+		settle()
+		options := []string{"X-Forwarded-Method", "", "X-Forwarded-Method", "OPTIONS"}
+		res := r.ask("shop-prod/hello", append(options, "Access-Control-Request-Method", "GET", "X-Api-Key", full)...)
+		if res.StatusCode != http.StatusOK || len(res.Header) != 0 {
+			t.Errorf("preflight: %d %v", res.StatusCode, res.Header)
+		}
+		wantCode(t, r.ask("shop-prod/hello", options...), http.StatusUnauthorized, "invalid_key")
+		wantCode(t, r.ask("shop-prod/hello", "Access-Control-Request-Method", "GET"), http.StatusUnauthorized, "invalid_key")
+		r.stop()
+	})
+}
+
+func TestRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		full := issue(t, f, nil) // 1 a second, burst 3
+		r := newReplica(t, f)
+		settle()
+		for i := range 3 {
+			if res := r.ask("shop-prod/hello", "X-Api-Key", full); res.StatusCode != http.StatusOK {
+				t.Errorf("request %d of the burst: %d", i, res.StatusCode)
+			}
+		}
+		res := r.ask("shop-prod/hello", "X-Api-Key", full)
+		wantCode(t, res, http.StatusTooManyRequests, "rate_limited")
+		if res.Header.Get("Retry-After") != "1" {
+			t.Errorf("Retry-After %q", res.Header.Get("Retry-After"))
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // inside the bubble
+		if res := r.ask("shop-prod/hello", "X-Api-Key", full); res.StatusCode != http.StatusOK {
+			t.Errorf("a second later: %d", res.StatusCode)
+		}
+		f.putPlan(plan.Plan{ID: "plan-a", Namespace: "shop-prod", Limits: plan.Limits{Rate: 1000, Burst: 10}})
+		settle()
+		// The bucket is as empty as it can be under the new plan: the first
+		// request finds that out, and then it fills at the new rate.
+		wantCode(t, r.ask("shop-prod/hello", "X-Api-Key", full), http.StatusTooManyRequests, "rate_limited")
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // inside the bubble
+		if res := r.ask("shop-prod/hello", "X-Api-Key", full); res.StatusCode != http.StatusOK {
+			t.Errorf("under the new plan: %d", res.StatusCode)
+		}
+		r.stop()
+	})
+}
+
+// TestFreshness walks through specification section 3.3.
+func TestFreshness(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		full := issue(t, f, nil)
+		f.stall(true)
+		r := newReplica(t, f)
+		settle()
+		get := func() *http.Response { return r.ask("shop-prod/hello", "X-Api-Key", full) }
+		ready := func() int {
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+			return w.Code
+		}
+		res := get()
+		wantCode(t, res, http.StatusServiceUnavailable, "gate_unavailable")
+		if res.Header.Get("Retry-After") != "10" || ready() != http.StatusServiceUnavailable {
+			t.Errorf("before the first proof: Retry-After %q, ready %d", res.Header.Get("Retry-After"), ready())
+		}
+		f.stall(false)
+		settle()
+		if get().StatusCode != http.StatusOK || ready() != http.StatusOK {
+			t.Error("does not serve once all three are proven")
+		}
+		f.endListeners()
+		settle()
+		if get().StatusCode == http.StatusServiceUnavailable {
+			t.Error("a stream that ended is no reason to deny within the ceiling")
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // inside the bubble
+		f.stall(true)
+		time.Sleep(Ceiling) //nolint:forbidigo // inside the bubble
+		wantCode(t, get(), http.StatusServiceUnavailable, "gate_unavailable")
+		if ready() != http.StatusOK {
+			t.Error("a replica that denies must stay reachable")
+		}
+		// Revoked while cut off: refused from the first request on.
+		f.putKey(apikey.Key{Prefix: apikey.Prefix(full[7:15]), Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Revoked, Secret: apikey.HashOf([]byte(full))})
+		f.stall(false)
+		for get().StatusCode == http.StatusServiceUnavailable {
+			time.Sleep(time.Millisecond) //nolint:forbidigo // inside the bubble
+		}
+		wantCode(t, get(), http.StatusUnauthorized, "invalid_key")
+		r.stop()
+	})
+}
+
+// TestDoubt shows that a listener which may have missed something stops the
+// replica at once.
+func TestDoubt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		full := issue(t, f, nil)
+		r := newReplica(t, f)
+		settle()
+		f.set(func() { f.filter = 1 })
+		settle()
+		wantCode(t, r.ask("shop-prod/hello", "X-Api-Key", full), http.StatusServiceUnavailable, "gate_unavailable")
+		f.set(func() { f.filter = 0 })
+		time.Sleep(20 * time.Second) //nolint:forbidigo // inside the bubble
+		if res := r.ask("shop-prod/hello", "X-Api-Key", full); res.StatusCode != http.StatusOK {
+			t.Errorf("after a full resync: %d", res.StatusCode)
+		}
+		r.stop()
+	})
+}
+
+func TestConfigCheck(t *testing.T) {
+	t.Parallel()
+	good := Config{Replica: "checker-0", MaxStaleness: Ceiling, CanaryInterval: time.Second, FlushInterval: time.Second}
+	tests := []struct {
+		name   string
+		change func(*Config)
+		ok     bool
+	}{
+		{"as it is", func(*Config) {}, true},
+		{"above the ceiling", func(c *Config) { c.MaxStaleness = Ceiling + 1 }, false},
+		{"no staleness", func(c *Config) { c.MaxStaleness = 0 }, false},
+		{"canaries too rare", func(c *Config) { c.CanaryInterval = 31 * time.Second }, false},
+		{"flush too rare", func(c *Config) { c.FlushInterval = 3 * time.Second }, false},
+		{"replica breaks out of an id", func(c *Config) { c.Replica = "a/b" }, false},
+		{"no replica", func(c *Config) { c.Replica = "" }, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := good
+			test.change(&c)
+			if err := c.Check(); (err == nil) != test.ok {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}

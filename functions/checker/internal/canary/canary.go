@@ -1,0 +1,129 @@
+// Package canary proves that changes still reach this replica (specification
+// section 3.3).
+//
+// The argument: a listener delivers a collection's changes in commit order. So
+// when a canary comes back through the listener whose writing began at w,
+// everything committed before w has been seen. The replica may allow while
+// now − w is below the ceiling, for the oldest w of the three data types. w is
+// read from the monotonic clock before the write begins: not when the write
+// returns, not when the echo comes, and no clock but this process's own.
+//
+// A listener's end does not take its last proof back: what it had seen by w it
+// has seen, and the proof ages all the same. No echo counts until the listener
+// has started over with a full batch. Only what puts the view itself in doubt
+// takes the proof back at once ([Proof.Doubt]).
+package canary
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// outstanding bounds how many unanswered canaries are remembered; with more,
+// the oldest are forgotten and prove nothing any more.
+const outstanding = 32
+
+// never is before any time that the clock gives.
+const never = math.MinInt64
+
+// Types is how many data types must be proven: keys, plans, counters.
+const Types = 3
+
+// Proof holds what has been proven, as times on the process's own clock.
+type Proof struct {
+	ceiling time.Duration
+	until   atomic.Int64 // the replica may allow before this, in nanoseconds since start
+	start   time.Time
+
+	mu    sync.Mutex
+	tasks [Types]task
+}
+
+// task is the proof of one data type.
+type task struct {
+	seq    int64           // of the last canary begun
+	begun  map[int64]int64 // when each unanswered canary was begun, by seq
+	proven int64           // the latest begin that has come back
+}
+
+// New makes a Proof in which nothing is proven. start is the process's own zero
+// of time and carries a monotonic reading.
+func New(ceiling time.Duration, start time.Time) *Proof {
+	p := &Proof{ceiling: ceiling, start: start}
+	for i := range p.tasks {
+		p.tasks[i] = task{begun: map[int64]int64{}, proven: never}
+	}
+	p.until.Store(never)
+	return p
+}
+
+// Fresh tells whether the view is proven to be younger than the ceiling at now.
+// It takes no lock.
+func (p *Proof) Fresh(now time.Time) bool { return p.since(now) < p.until.Load() }
+
+// Begin notes that a canary of type t is about to be written, and gives its
+// sequence number. Call it before the write.
+func (p *Proof) Begin(t int, now time.Time) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := &p.tasks[t]
+	k.seq++
+	k.begun[k.seq] = p.since(now)
+	delete(k.begun, k.seq-outstanding)
+	return k.seq
+}
+
+// Echo notes that canary seq of type t has come back through its listener, and
+// that all that came with it or before it is in the view.
+func (p *Proof) Echo(t int, seq int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := &p.tasks[t]
+	w, ok := k.begun[seq]
+	if !ok {
+		return
+	}
+	for s := range k.begun {
+		if s <= seq {
+			delete(k.begun, s)
+		}
+	}
+	k.proven = max(k.proven, w)
+	p.settle()
+}
+
+// Doubt takes back what was proven of type t: until a canary begun from now on
+// comes back, the replica denies.
+func (p *Proof) Doubt(t int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tasks[t].proven = never
+	clear(p.tasks[t].begun)
+	p.settle()
+}
+
+// Age gives how old the proof of type t is at now; ok is false where there is none.
+func (p *Proof) Age(t int, now time.Time) (age time.Duration, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.tasks[t].proven
+	return time.Duration(p.since(now) - w), w != never
+}
+
+// settle works out until when the replica may allow. The caller holds mu.
+func (p *Proof) settle() {
+	oldest := int64(math.MaxInt64)
+	for _, k := range p.tasks {
+		oldest = min(oldest, k.proven)
+	}
+	if oldest == never {
+		p.until.Store(never)
+		return
+	}
+	p.until.Store(oldest + int64(p.ceiling))
+}
+
+// since is the time from the process's start to now by the monotonic clock.
+func (p *Proof) since(now time.Time) int64 { return int64(now.Sub(p.start)) }

@@ -1,0 +1,148 @@
+package canary
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+const ceiling = 90 * time.Second
+
+func TestFreshOnlyAfterAllThree(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	p := New(ceiling, start)
+	if p.Fresh(start) {
+		t.Fatal("fresh with nothing proven")
+	}
+	for typ := range Types {
+		if p.Fresh(start) {
+			t.Fatalf("fresh with %d of %d proven", typ, Types)
+		}
+		p.Echo(typ, p.Begin(typ, start))
+	}
+	if !p.Fresh(start) || !p.Fresh(start.Add(ceiling-1)) || p.Fresh(start.Add(ceiling)) {
+		t.Error("fresh must be true below the ceiling and false at it")
+	}
+}
+
+// TestBound says it all: whatever order writes and echoes come in, the replica
+// is fresh at a time exactly when every type has an echo of a canary begun less
+// than the ceiling before, with no doubt since.
+func TestBound(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		start := time.Now()
+		now, p := start, New(ceiling, start)
+		var begun [Types]map[int64]time.Time
+		var proven [Types]time.Time
+		for i := range begun {
+			begun[i] = map[int64]time.Time{}
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.Int64Range(0, int64(30*time.Second)).Draw(t, "pass")))
+			typ := rapid.IntRange(0, Types-1).Draw(t, "type")
+			switch rapid.SampledFrom([]string{"begin", "begin", "echo", "echo", "stray", "doubt"}).Draw(t, "event") {
+			case "begin":
+				begun[typ][p.Begin(typ, now)] = now
+			case "echo":
+				for seq, w := range begun[typ] {
+					p.Echo(typ, seq)
+					for s := range begun[typ] {
+						if s <= seq {
+							delete(begun[typ], s)
+						}
+					}
+					if w.After(proven[typ]) {
+						proven[typ] = w
+					}
+					break
+				}
+			case "stray":
+				p.Echo(typ, 1_000_000)
+			case "doubt":
+				if rapid.IntRange(0, 5).Draw(t, "rarely") == 0 {
+					p.Doubt(typ)
+					begun[typ], proven[typ] = map[int64]time.Time{}, time.Time{}
+				}
+			}
+			want := true
+			for _, w := range proven {
+				want = want && !w.IsZero() && now.Sub(w) < ceiling
+			}
+			if p.Fresh(now) != want {
+				t.Fatalf("fresh is %v, want %v", p.Fresh(now), want)
+			}
+		}
+	})
+}
+
+// TestKeeperUnderFaults runs the keeper against a store that hangs, fails,
+// writes without saying so and echoes late, and checks the bound all the time.
+func TestKeeperUnderFaults(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		p := New(ceiling, time.Now())
+		var mu sync.Mutex
+		var echoed [Types]time.Time // begin of the latest canary that was echoed
+		down := false
+		write := func(typ int) Writer {
+			return func(ctx context.Context, seq int64) error {
+				begin := time.Now()
+				mu.Lock()
+				broken := down
+				mu.Unlock()
+				if broken {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				time.Sleep(rand.N(3 * time.Second)) //nolint:forbidigo // inside the bubble
+				mu.Lock()
+				defer mu.Unlock()
+				p.Echo(typ, seq)
+				echoed[typ] = begin
+				if seq%3 == 0 {
+					return errors.New("ambiguous: it was written all the same")
+				}
+				return nil
+			}
+		}
+		k := &Keeper{Proof: p, Interval: 15 * time.Second, Timeout: 45 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+		for i := range k.Writers {
+			k.Writers[i] = write(i)
+		}
+		done := make(chan struct{})
+		go func() { k.Run(ctx); close(done) }()
+		for minute := range 10 {
+			mu.Lock()
+			down = minute%5 >= 2 // two minutes up, three down
+			mu.Unlock()
+			for range 60 {
+				time.Sleep(time.Second) //nolint:forbidigo // inside the bubble
+				mu.Lock()
+				for _, w := range echoed {
+					if p.Fresh(time.Now()) && time.Since(w) >= ceiling {
+						t.Fatal("allowed on a view that is not proven to be younger than the ceiling")
+					}
+				}
+				mu.Unlock()
+			}
+			if minute%5 == 1 && !p.Fresh(time.Now()) {
+				t.Error("not fresh although canaries come back")
+			}
+			if minute%5 == 4 && p.Fresh(time.Now()) {
+				t.Error("fresh although no canary has come back for minutes")
+			}
+		}
+		stop()
+		<-done
+	})
+}

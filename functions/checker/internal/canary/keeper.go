@@ -1,0 +1,54 @@
+package canary
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Writer writes canary seq of one data type to the store.
+type Writer func(ctx context.Context, seq int64) error
+
+// Keeper writes canaries of every type, over and over.
+type Keeper struct {
+	Proof    *Proof
+	Writers  [Types]Writer
+	Interval time.Duration // from one canary to the next
+	Timeout  time.Duration // for one write
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// Run writes until ctx ends. A write that fails or hangs is followed by the
+// next one in its turn: it is the echo that counts, so an unclear outcome is
+// as good as a failed one.
+func (k *Keeper) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	for t := range k.Writers {
+		wg.Go(func() { k.keep(ctx, t) })
+	}
+	wg.Wait()
+}
+
+func (k *Keeper) keep(ctx context.Context, t int) {
+	tick := time.NewTicker(k.Interval)
+	defer tick.Stop()
+	for {
+		k.write(ctx, t)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (k *Keeper) write(ctx context.Context, t int) {
+	ctx, cancel := context.WithTimeout(ctx, k.Timeout)
+	defer cancel()
+	seq := k.Proof.Begin(t, k.Now())
+	if err := k.Writers[t](ctx, seq); err != nil && ctx.Err() == nil {
+		k.Log.Warn("canary not written", "type", t, "error", err)
+	}
+}

@@ -1,0 +1,178 @@
+package gate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/functions/checker/internal/view"
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+)
+
+//nolint:gochecknoglobals // the time of every test here
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// issue makes a key and its full text.
+func issue(t testing.TB, change func(*apikey.Key)) (apikey.Key, string) {
+	t.Helper()
+	prefix, err := apikey.NewPrefix(apikey.Random())
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := apikey.NewSecret(apikey.Random(), prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := apikey.Key{Prefix: prefix, Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Active, Secret: apikey.HashOf([]byte(full))}
+	if change != nil {
+		change(&k)
+	}
+	return k, string(full)
+}
+
+func viewOf(keys ...apikey.Key) *view.View {
+	var changes []view.KeyChange
+	for _, k := range keys {
+		changes = append(changes, view.KeyChange{Prefix: k.Prefix, Key: k})
+	}
+	return (&view.View{}).WithKeys(true, changes).
+		WithPlans(true, []view.PlanChange{{Document: "shop-prod.plan-a", Limits: plan.Limits{Rate: 10, Burst: 20}}})
+}
+
+// TestPolicy reads as specification sections 3.1 and 5 do.
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		change func(*apikey.Key)
+		app    string // default "shop-prod/hello"
+		want   bool
+	}{
+		{"a usable key opens", nil, "", true},
+		{"a disabled key does not", func(k *apikey.Key) { k.Status = apikey.Disabled }, "", false},
+		{"a revoked key does not", func(k *apikey.Key) { k.Status = apikey.Revoked }, "", false},
+		{"an unknown status does not", func(k *apikey.Key) { k.Status = "ACTIVE" }, "", false},
+		{"an expiry to come", func(k *apikey.Key) { k.ExpiresAt = now.Add(1) }, "", true},
+		{"expires at this instant", func(k *apikey.Key) { k.ExpiresAt = now }, "", false},
+		{"expired", func(k *apikey.Key) { k.ExpiresAt = now.Add(-time.Hour) }, "", false},
+		{"expires in the year 9999", func(k *apikey.Key) { k.ExpiresAt = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }, "", true},
+		{"scoped to the app", func(k *apikey.Key) { k.Apps = []string{"a", "hello", "z"} }, "", true},
+		{"scoped to another app", func(k *apikey.Key) { k.Apps = []string{"other"} }, "", false},
+		{"scoped, another environment", func(k *apikey.Key) { k.Apps = []string{"hello"} }, "shop-test/hello", false},
+		{"unscoped opens every app of its environment", nil, "shop-prod/anything", true},
+		{"unscoped opens no other environment", nil, "shop-test/hello", false},
+		{"a namespace that begins alike", nil, "shop-prod2/hello", false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if test.app == "" {
+				test.app = "shop-prod/hello"
+			}
+			ns, app, _ := strings.Cut(test.app, "/")
+			k, full := issue(t, test.change)
+			v := Decide(viewOf(k), Request{Namespace: ns, App: app, Key: full}, now)
+			if v.Valid != test.want {
+				t.Errorf("valid is %v, want %v", v.Valid, test.want)
+			}
+			if v.Valid && (v.Prefix != string(k.Prefix) || v.Planless) {
+				t.Errorf("prefix %q, planless %v", v.Prefix, v.Planless)
+			}
+		})
+	}
+}
+
+func TestGarbageOpensNothing(t *testing.T) {
+	t.Parallel()
+	k, full := issue(t, nil)
+	other, _ := issue(t, nil)
+	v := viewOf(k, other)
+	keys := []string{
+		"", " ", "x", full + " ", " " + full, full[:len(full)-1], full + "x", strings.ToUpper(full), full + ", " + full,
+		strings.Replace(full, string(k.Prefix), string(other.Prefix), 1), strings.Repeat("\x00", len(full)), strings.Repeat("a", 1<<16),
+	}
+	for i := range len(full) {
+		keys = append(keys, full[:i]+string(full[i]^1)+full[i+1:])
+	}
+	for _, bad := range keys {
+		if Decide(v, Request{Namespace: "shop-prod", App: "hello", Key: bad}, now).Valid {
+			t.Errorf("%q opens", bad)
+		}
+	}
+	if Decide(&view.View{}, Request{Namespace: "shop-prod", App: "hello", Key: full}, now).Valid {
+		t.Error("an empty view lets a key in")
+	}
+}
+
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	k, full := issue(t, nil)
+	old := withSum(t, k.Prefix)
+	k.Previous, k.PreviousUntil = apikey.HashOf([]byte(old)), now.Add(time.Minute)
+	v := viewOf(k)
+	open := func(key string, at time.Time) bool {
+		return Decide(v, Request{Namespace: "shop-prod", App: "hello", Key: key}, at).Valid
+	}
+	if !open(full, now) || !open(old, now) || !open(old, now.Add(time.Minute-1)) {
+		t.Error("both secrets open during the grace")
+	}
+	if open(old, now.Add(time.Minute)) || !open(full, now.Add(time.Hour)) {
+		t.Error("after the grace only the new secret opens")
+	}
+}
+
+func withSum(t *testing.T, prefix apikey.Prefix) string {
+	t.Helper()
+	full, err := apikey.NewSecret(apikey.Random(), prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(full)
+}
+
+func TestPlanless(t *testing.T) {
+	t.Parallel()
+	k, full := issue(t, func(k *apikey.Key) { k.Plan = "plan-gone" })
+	if v := Decide(viewOf(k), Request{Namespace: "shop-prod", App: "hello", Key: full}, now); !v.Valid || !v.Planless {
+		t.Errorf("valid %v, planless %v", v.Valid, v.Planless)
+	}
+}
+
+func TestAllocatesNothing(t *testing.T) {
+	k, full := issue(t, nil)
+	v := viewOf(k)
+	for _, key := range []string{full, "garbage", withSum(t, "zzzzzzzz")} {
+		r := Request{Namespace: "shop-prod", App: "hello", Key: key}
+		if n := testing.AllocsPerRun(100, func() { Decide(v, r, now) }); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	}
+}
+
+// BenchmarkDecide measures the whole decision on a hot key and on random ones.
+func BenchmarkDecide(b *testing.B) {
+	for _, n := range []int{1_000, 1_000_000} {
+		fulls := make([]string, n)
+		changes := make([]view.KeyChange, n)
+		for i := range fulls {
+			k, full := issue(b, nil)
+			k.Apps = []string{"hello"}
+			fulls[i], changes[i] = full, view.KeyChange{Prefix: k.Prefix, Key: k}
+		}
+		v := viewOf().WithKeys(true, changes)
+		run := func(b *testing.B, pick func() string) {
+			b.Helper()
+			b.ReportAllocs()
+			for b.Loop() {
+				if !Decide(v, Request{Namespace: "shop-prod", App: "hello", Key: pick()}, now).Valid {
+					b.Fatal("refused")
+				}
+			}
+		}
+		b.Run(fmt.Sprintf("keys=%d/hot", n), func(b *testing.B) { run(b, func() string { return fulls[0] }) })
+		b.Run(fmt.Sprintf("keys=%d/random", n), func(b *testing.B) { run(b, func() string { return fulls[rand.N(n)] }) })
+	}
+}

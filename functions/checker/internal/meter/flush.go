@@ -1,0 +1,205 @@
+package meter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+const (
+	// prepare is how long before midnight the next day's table is made.
+	prepare = 5 * time.Minute
+	// keepPrevious is how long after midnight the day before is read from its
+	// table rather than from what the listener has heard of it.
+	keepPrevious = time.Hour
+	// reopen is how long after its end a day's counter may still be created.
+	// Closed days are compacted later than that (package rollup waits twice as
+	// long), so a document that is missing was never written, and creating it
+	// cannot count twice.
+	reopen = 24 * time.Hour
+
+	parallelWrites = 8
+	hurryPause     = 100 * time.Millisecond
+	lastFlush      = 15 * time.Second
+)
+
+var errClosed = errors.New("the day was closed before its last counts could be written")
+
+// Run flushes until ctx ends, and then once more until everything is written or
+// the time for that is over.
+func (m *Meter) Run(ctx context.Context) {
+	tick := time.NewTicker(m.cfg.Interval)
+	defer tick.Stop()
+	for {
+		m.advance(m.cfg.Now())
+		m.Flush(ctx)
+		hurry := m.hurry
+		if !pause(ctx, hurryPause) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-hurry:
+		}
+	}
+	m.finish(context.WithoutCancel(ctx))
+}
+
+// pause waits for d and tells whether ctx lasted that long.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func (m *Meter) finish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastFlush)
+	defer cancel()
+	for !m.Flush(ctx) {
+		if !pause(ctx, hurryPause) {
+			m.cfg.Log.Error("counts lost: the store could not be reached before the process had to end")
+			return
+		}
+	}
+}
+
+// Flush writes every shard that has changed and tells whether all is written.
+func (m *Meter) Flush(ctx context.Context) bool {
+	ok := true
+	for _, t := range m.open() {
+		ok = m.flushTable(ctx, t) && ok
+	}
+	return ok
+}
+
+// open gives the tables that may have something to write.
+func (m *Meter) open() []*dayTable {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.state.Load()
+	tables := append([]*dayTable(nil), m.closing...)
+	for _, t := range [...]*dayTable{s.prev, s.cur, s.next} {
+		if t != nil {
+			tables = append(tables, t)
+		}
+	}
+	return tables
+}
+
+func (m *Meter) flushTable(ctx context.Context, t *dayTable) bool {
+	var wg sync.WaitGroup
+	turn := make(chan struct{}, parallelWrites)
+	for i := range t.shards {
+		if !t.shards[i].dirty.Load() {
+			continue
+		}
+		turn <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turn }()
+			m.flushShard(ctx, t, i)
+		})
+	}
+	wg.Wait()
+	return t.clean()
+}
+
+// flushShard writes one shard if it has changed. Only one flush runs at a time.
+func (m *Meter) flushShard(ctx context.Context, t *dayTable, shard int) {
+	s := &t.shards[shard]
+	s.dirty.Store(false) // before reading: what is counted from here on marks it again
+	err := m.writeShard(ctx, t, shard)
+	switch {
+	case err == nil:
+		m.writes.Add(1)
+	case errors.Is(err, errClosed):
+		m.cfg.Log.Error("counts lost", "day", t.day.String(), "shard", shard, "error", err)
+	default:
+		s.unclear = true
+		s.dirty.Store(true)
+		m.failures.Add(1)
+		if ctx.Err() == nil {
+			m.cfg.Log.Warn("counts not written yet", "day", t.day.String(), "shard", shard, "error", err)
+		}
+	}
+}
+
+func (m *Meter) writeShard(ctx context.Context, t *dayTable, shard int) error {
+	s := &t.shards[shard]
+	if s.unclear {
+		v, err := m.cfg.Writer.CounterVersion(ctx, t.day, t.source, shard)
+		if err != nil {
+			return fmt.Errorf("after an unclear write: %w", err)
+		}
+		s.version, s.unclear = v, false
+	}
+	if s.version == (store.CounterVersion{}) && m.cfg.Now().UnixNano() >= t.end+int64(reopen) {
+		return errClosed
+	}
+	v, err := m.cfg.Writer.WriteCounter(ctx, usage.Counter{Day: t.day, Source: t.source, Shard: shard, Counts: t.pack(shard)}, s.version)
+	if err != nil {
+		return err
+	}
+	s.version = v
+	return nil
+}
+
+// advance moves the tables on with the time.
+func (m *Meter) advance(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := m.state.Load()
+	next := *old
+	m.turn(&next, now)
+	if next.prev != nil && now.UnixNano() >= next.cur.start+int64(keepPrevious) && next.prev.clean() {
+		next.prev = nil
+	}
+	if old.prev != nil && next.prev != old.prev && !old.prev.clean() {
+		m.closing = append(m.closing, old.prev)
+	}
+	m.closing = dropClean(m.closing)
+	today := next.base.periods[0]
+	if next.prev != old.prev || next.cur != old.cur || now.UnixNano() >= today.end || now.Before(today.first.Start()) {
+		next.base = m.rebuild(&next, now)
+	}
+	if next != *old {
+		m.state.Store(&next)
+	}
+}
+
+// turn gives s a table for now and, towards midnight, one for the next day.
+func (m *Meter) turn(s *state, now time.Time) {
+	at := now.UnixNano()
+	switch {
+	case s.cur.covers(at):
+	case s.next.covers(at):
+		s.prev, s.cur, s.next = s.cur, s.next, nil
+	case at >= s.cur.end:
+		s.prev, s.cur, s.next = s.cur, m.newTable(usage.DayOf(now)), nil
+	case !s.prev.covers(at): // the clock was set back by a day or more
+		s.prev = m.newTable(usage.DayOf(now))
+	}
+	if s.next == nil && at >= s.cur.end-int64(prepare) {
+		s.next = m.newTable(s.cur.day + 1)
+	}
+}
+
+func dropClean(tables []*dayTable) []*dayTable {
+	var kept []*dayTable
+	for _, t := range tables {
+		if !t.clean() {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}

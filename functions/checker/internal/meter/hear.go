@@ -1,0 +1,130 @@
+package meter
+
+import (
+	"time"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// document is a counter as it was last heard. It is kept packed, to tell what
+// the next hearing adds to it and to sum up a new period.
+type document struct {
+	day    usage.Day
+	source usage.Source
+	counts usage.Packed // nil when the day is before every current period
+}
+
+// Receive takes in a batch of the counters' listener. A batch is consistent: a
+// compaction that replaces many sources by one changes no sum.
+func (m *Meter) Receive(b store.Batch[usage.Counter]) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.state.Load()
+	if b.Reset {
+		there := make(map[string]bool, len(b.Changes))
+		for _, c := range b.Changes {
+			there[c.ID] = true
+		}
+		for id := range m.docs {
+			if !there[id] {
+				m.forget(s, id)
+			}
+		}
+	}
+	for _, c := range b.Changes {
+		if c.Err != nil {
+			m.cfg.Log.Error("unreadable counter", "id", c.ID, "error", c.Err)
+		}
+		if c.Gone {
+			m.forget(s, c.ID)
+			continue
+		}
+		m.hear(s, c.ID, c.Value)
+	}
+	return nil
+}
+
+// Len is how many counters there are.
+func (m *Meter) Len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.docs)
+}
+
+// hear takes in a counter as it now is. The caller holds mu.
+func (m *Meter) hear(s *state, id string, c usage.Counter) {
+	old, known := m.docs[id]
+	d := document{day: c.Day, source: c.Source}
+	if c.Day >= s.base.oldest() {
+		d.counts = c.Counts
+	}
+	if known && old.counts.Equal(d.counts) {
+		return
+	}
+	m.docs[id] = d
+	m.add(s, old, d)
+}
+
+// forget takes in that a counter is gone. The caller holds mu.
+func (m *Meter) forget(s *state, id string) {
+	old := m.docs[id]
+	delete(m.docs, id)
+	m.add(s, old, document{day: old.day, source: old.source})
+}
+
+// add brings the sums from what a document was to what it is.
+func (m *Meter) add(s *state, was, is document) {
+	if s.own(is.source) {
+		return // counted where it is counted first
+	}
+	before := map[apikey.Prefix]uint64{}
+	for c := range was.counts.All() {
+		before[c.Prefix] = c.Totals.Allowed
+	}
+	for c := range is.counts.All() {
+		m.addOne(s.base, is.day, c.Prefix, c.Totals.Allowed-before[c.Prefix])
+		delete(before, c.Prefix)
+	}
+	for prefix, allowed := range before {
+		m.addOne(s.base, is.day, prefix, -allowed)
+	}
+}
+
+func (m *Meter) addOne(b *base, day usage.Day, prefix apikey.Prefix, delta uint64) {
+	if delta == 0 {
+		return
+	}
+	slot, known := m.cfg.Find(prefix)
+	b.add(day, prefix, slot, known, delta)
+}
+
+// own tells whether a source is one of the tables that requests read directly.
+func (s *state) own(source usage.Source) bool {
+	for _, t := range [...]*dayTable{s.prev, s.cur, s.next} {
+		if t != nil && t.source == source {
+			return true
+		}
+	}
+	return false
+}
+
+// rebuild sums up anew for the periods that hold now. The caller holds mu and
+// puts the result into the state.
+func (m *Meter) rebuild(s *state, now time.Time) *base {
+	b := newBase(now, m.size)
+	for id, d := range m.docs {
+		if d.day < b.oldest() {
+			d.counts = nil
+			m.docs[id] = d
+		}
+		if s.own(d.source) {
+			continue
+		}
+		for c := range d.counts.All() {
+			m.addOne(b, d.day, c.Prefix, c.Totals.Allowed)
+		}
+	}
+	return b
+}

@@ -1,0 +1,372 @@
+package meter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sluicegate/sluice/functions/checker/internal/view"
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+var errFault = errors.New("injected")
+
+// counters is a store of counters with optimistic versions, as Firestore has them.
+type counters struct {
+	docs     map[string]usage.Counter
+	versions map[string]store.CounterVersion
+	written  int64
+	fault    func() fault
+}
+
+type fault int
+
+const (
+	none fault = iota
+	lost       // the write does not land, and the call fails
+	ambiguous
+)
+
+func newCounters() *counters {
+	return &counters{docs: map[string]usage.Counter{}, versions: map[string]store.CounterVersion{}, fault: func() fault { return none }}
+}
+
+func id(day usage.Day, source usage.Source, shard int) string {
+	return fmt.Sprintf("%s.%s.%d", day, source, shard)
+}
+
+func (c *counters) WriteCounter(_ context.Context, w usage.Counter, base store.CounterVersion) (store.CounterVersion, error) {
+	f := c.fault()
+	if f == lost {
+		return store.CounterVersion{}, errFault
+	}
+	key := id(w.Day, w.Source, w.Shard)
+	if c.versions[key] != base {
+		return store.CounterVersion{}, errors.New("conflict")
+	}
+	c.written++
+	c.docs[key], c.versions[key] = w, store.VersionAt(time.Unix(c.written, 0))
+	if f == ambiguous {
+		return store.CounterVersion{}, errFault
+	}
+	return c.versions[key], nil
+}
+
+func (c *counters) CounterVersion(_ context.Context, day usage.Day, source usage.Source, shard int) (store.CounterVersion, error) {
+	if c.fault() != none {
+		return store.CounterVersion{}, errFault
+	}
+	return c.versions[id(day, source, shard)], nil
+}
+
+// totals sums a key's stored totals of one day over sources.
+func (c *counters) totals(day usage.Day, prefix apikey.Prefix) usage.Totals {
+	var sum usage.Totals
+	for _, d := range c.docs {
+		for n := range d.Counts.All() {
+			if d.Day == day && n.Prefix == prefix {
+				sum = sum.Plus(n.Totals)
+			}
+		}
+	}
+	return sum
+}
+
+// batch is all documents, as a listener's full batch.
+func (c *counters) batch() store.Batch[usage.Counter] {
+	b := store.Batch[usage.Counter]{Reset: true}
+	for id, d := range c.docs {
+		b.Changes = append(b.Changes, store.Change[usage.Counter]{ID: id, Value: d})
+	}
+	return b
+}
+
+func prefixAt(slot uint32) apikey.Prefix { return apikey.Prefix(fmt.Sprintf("%08d", slot)) }
+
+// process is one meter with keys 0 to n-1 in the slots of their numbers.
+type process struct {
+	*Meter
+	now *time.Time
+}
+
+func start(c *counters, run string, now *time.Time, n uint32) process {
+	p := process{now: now}
+	p.Meter = New(Config{
+		Run: run, Interval: time.Second, Writer: c, Log: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return *now },
+		Find: func(prefix apikey.Prefix) (slot uint32, ok bool) {
+			_, err := fmt.Sscanf(string(prefix), "%d", &slot)
+			return slot, err == nil
+		},
+	})
+	p.Publish(n, nil, func() {})
+	return p
+}
+
+func (p process) request(slot uint32, l view.Limits) bool {
+	return p.Admit(slot, string(prefixAt(slot)), l, *p.now)
+}
+
+// TestTotalsEqualTheTruth lets two processes count through days of faults, stops,
+// kills and clock steps, and compares what is stored with what was decided: equal
+// for what was flushed, never more, and short only of what killed processes had
+// not flushed.
+func TestTotalsEqualTheTruth(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		const keys = 3
+		type bill map[usage.Day][keys]usage.Totals
+		c, now := newCounters(), time.Date(2024, 2, 27, 22, 0, 0, 0, time.UTC)
+		truth, lostAtMost := bill{}, bill{}
+		runs := 0
+		launch := func() process { runs++; return start(c, fmt.Sprintf("run%d", runs), &now, keys) }
+		procs := []process{launch(), launch()}
+		pending := []bill{{}, {}} // counted since the process's last complete flush
+		faulty := false
+		c.fault = func() fault {
+			if !faulty {
+				return none
+			}
+			return rapid.SampledFrom([]fault{none, lost, ambiguous}).Draw(t, "fault")
+		}
+		note := func(b bill, slot uint32, add usage.Totals) {
+			row := b[usage.DayOf(now)]
+			row[slot] = row[slot].Plus(add)
+			b[usage.DayOf(now)] = row
+		}
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			i := rapid.IntRange(0, 1).Draw(t, "process")
+			switch rapid.SampledFrom([]string{"request", "request", "request", "flush", "pass", "stop", "kill", "hear", "faults"}).Draw(t, "step") {
+			case "request":
+				slot, add := rapid.Uint32Range(0, keys-1).Draw(t, "key"), usage.Totals{Allowed: 1}
+				if rapid.IntRange(0, 3).Draw(t, "rate denied") == 0 {
+					procs[i].RateDenied(slot, string(prefixAt(slot)), now)
+					add = usage.Totals{RateDenied: 1}
+				} else if !procs[i].request(slot, view.Limits{Quota: 5, Period: plan.Day}) {
+					add = usage.Totals{QuotaDenied: 1}
+				}
+				note(truth, slot, add)
+				note(pending[i], slot, add)
+			case "flush":
+				if procs[i].Flush(t.Context()) {
+					pending[i] = bill{}
+				}
+			case "pass":
+				now = now.Add(time.Duration(rapid.Int64Range(0, int64(10*time.Hour)).Draw(t, "time")))
+				for _, p := range procs { // as Run does well before the next request
+					p.advance(now)
+				}
+			case "hear":
+				_ = procs[i].Receive(c.batch())
+			case "stop":
+				faulty = false
+				for !procs[i].Flush(t.Context()) {
+				}
+				procs[i], pending[i] = launch(), bill{}
+			case "kill":
+				for day, row := range pending[i] {
+					for slot, lost := range row {
+						was := lostAtMost[day]
+						was[slot] = was[slot].Plus(lost)
+						lostAtMost[day] = was
+					}
+				}
+				procs[i], pending[i] = launch(), bill{}
+			case "faults":
+				faulty = !faulty
+			}
+		}
+		faulty = false
+		for _, p := range procs {
+			for !p.Flush(t.Context()) {
+			}
+		}
+		for day, row := range truth {
+			for slot, want := range row {
+				got, may := c.totals(day, prefixAt(uint32(slot))), lostAtMost[day][slot]
+				short := usage.Totals{Allowed: want.Allowed - got.Allowed, RateDenied: want.RateDenied - got.RateDenied, QuotaDenied: want.QuotaDenied - got.QuotaDenied}
+				if short.Allowed > may.Allowed || short.RateDenied > may.RateDenied || short.QuotaDenied > may.QuotaDenied {
+					t.Fatalf("%s key %d: stored %v of %v, may be short of %v", day, slot, got, want, may)
+				}
+			}
+		}
+	})
+}
+
+// TestQuota counts a quota down over two processes that hear each other.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	periods := []struct {
+		name   string
+		period plan.Period
+		at     string
+		end    string
+	}{
+		{"day", plan.Day, "2026-03-01T12:00:00Z", "2026-03-02T00:00:00Z"},
+		{"week from Monday", plan.Week, "2026-03-01T12:00:00Z", "2026-03-02T00:00:00Z"},
+		{"week in its midst", plan.Week, "2026-03-03T12:00:00Z", "2026-03-09T00:00:00Z"},
+		{"month of 28 days", plan.Month, "2026-02-10T12:00:00Z", "2026-03-01T00:00:00Z"},
+		{"month of 29 days", plan.Month, "2028-02-10T12:00:00Z", "2028-03-01T00:00:00Z"},
+		{"month of 30 days", plan.Month, "2026-04-30T23:59:59Z", "2026-05-01T00:00:00Z"},
+		{"month of 31 days", plan.Month, "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"},
+		{"year's end, month", plan.Month, "2026-12-31T23:00:00Z", "2027-01-01T00:00:00Z"},
+		{"year's end, week", plan.Week, "2026-12-31T23:00:00Z", "2027-01-04T00:00:00Z"},
+	}
+	for _, test := range periods {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			now, end := instant(t, test.at), instant(t, test.end)
+			limits := view.Limits{Quota: 100, Period: test.period}
+			c := newCounters()
+			a, b := start(c, "a", &now, 1), start(c, "b", &now, 1)
+			share := func() {
+				for _, p := range []process{a, b} {
+					p.advance(now)
+					p.Flush(t.Context())
+				}
+				_, _ = a.Receive(c.batch()), b.Receive(c.batch())
+			}
+			admit := func(n int) (admitted int) {
+				for i := range n {
+					if []process{a, b}[i%2].request(0, limits) {
+						admitted++
+					}
+				}
+				return admitted
+			}
+			share()
+			if n := admit(60); n != 60 {
+				t.Fatalf("%d of 60 admitted", n)
+			}
+			share()
+			if n := admit(20); n != 20 {
+				t.Fatalf("%d of 20 more admitted", n)
+			}
+			share()
+			// A new process knows what was used before it was there.
+			b = start(c, "b2", &now, 1)
+			share()
+			if n := admit(100); n < 20 || n > 40 {
+				t.Errorf("%d admitted of the last 20: more than both processes can overlook", n)
+			}
+			share()
+			if n := admit(10); n != 0 {
+				t.Errorf("%d admitted past the quota", n)
+			}
+			for now.Before(end.Add(-time.Second)) { // the quota holds to the last second, through the days between
+				now = minTime(now.Add(13*time.Hour), end.Add(-time.Second))
+				share()
+				if n := admit(2); n != 0 {
+					t.Fatalf("%d admitted at %v", n, now)
+				}
+			}
+			now = end
+			if n := admit(2); n != 2 {
+				t.Errorf("%d of 2 admitted at the new period's first instant", n)
+			}
+			share()
+			if n := admit(2); n != 2 {
+				t.Errorf("%d of 2 admitted in the new period", n)
+			}
+		})
+	}
+}
+
+func instant(t *testing.T, s string) time.Time {
+	t.Helper()
+	v, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// TestHeardBeforeTheKey shows that counts which are heard before their key get
+// to it.
+func TestHeardBeforeTheKey(t *testing.T) {
+	t.Parallel()
+	now := instant(t, "2026-03-03T12:00:00Z")
+	c := newCounters()
+	other := start(c, "other", &now, 1)
+	for range 10 {
+		other.request(0, view.Limits{})
+	}
+	other.Flush(t.Context())
+	known := false
+	p := start(c, "p", &now, 0)
+	p.cfg.Find = func(apikey.Prefix) (uint32, bool) { return 0, known }
+	_ = p.Receive(c.batch())
+	p.Publish(1, map[apikey.Prefix]uint32{prefixAt(0): 0}, func() { known = true })
+	if p.request(0, view.Limits{Quota: 10, Period: plan.Day}) {
+		t.Error("a used-up quota was forgotten")
+	}
+	if !p.request(0, view.Limits{Quota: 11, Period: plan.Week}) {
+		t.Error("a quota with one left was refused")
+	}
+}
+
+// TestCompaction replaces sources by one with their sums: nothing changes.
+func TestCompaction(t *testing.T) {
+	t.Parallel()
+	now := instant(t, "2026-03-03T12:00:00Z")
+	c := newCounters()
+	for _, run := range []string{"x", "y"} {
+		p := start(c, run, &now, 1)
+		for range 5 {
+			p.request(0, view.Limits{})
+		}
+		p.Flush(t.Context())
+	}
+	p := start(c, "p", &now, 1)
+	_ = p.Receive(c.batch())
+	day := usage.DayOf(now)
+	c.docs = map[string]usage.Counter{"all": {Day: day, Source: "compacted", Counts: usage.Packed(nil).Pack(prefixAt(0), usage.Totals{Allowed: 10})}}
+	_ = p.Receive(c.batch())
+	if p.request(0, view.Limits{Quota: 10, Period: plan.Month}) || !p.request(0, view.Limits{Quota: 11, Period: plan.Month}) {
+		t.Error("a compaction changed the sum")
+	}
+}
+
+func TestCountsNothingTwiceAfterADayIsClosed(t *testing.T) {
+	t.Parallel()
+	now := instant(t, "2026-03-03T12:00:00Z")
+	c := newCounters()
+	p := start(c, "p", &now, 1)
+	p.request(0, view.Limits{})
+	c.fault = func() fault { return ambiguous }
+	p.Flush(t.Context())
+	c.fault = func() fault { return none }
+	clear(c.docs) // compacted
+	clear(c.versions)
+	now = now.Add(49 * time.Hour)
+	p.advance(now)
+	if !p.Flush(t.Context()) || len(c.docs) != 0 {
+		t.Errorf("wrote %v for a day that is closed", c.docs)
+	}
+}
+
+func TestAdmitAllocatesNothing(t *testing.T) {
+	now := instant(t, "2026-03-03T12:00:00Z")
+	p := start(newCounters(), "p", &now, 1)
+	prefix := string(prefixAt(0))
+	for _, l := range []view.Limits{{}, {Quota: 50, Period: plan.Month}} {
+		if n := testing.AllocsPerRun(100, func() { p.Admit(0, prefix, l, now) }); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+// Package slots holds one small mutable value per key: its token bucket, its
+// counters. The immutable view gives every key a slot number; a value is reached
+// by one index, without a lock and without a map.
+//
+// Values live in chunks that never move, so a pointer into a table stays good
+// while the table grows. A slot is never given to another key as long as the
+// process lives: a deleted key's last counts must still find their owner.
+package slots
+
+import "sync/atomic"
+
+const chunkSize = 1 << 10
+
+// Table is a growing array of T. T should hold no pointers, so that the
+// garbage collector has nothing to do with a million of them.
+type Table[T any] struct {
+	chunks atomic.Pointer[[]*[chunkSize]T]
+}
+
+// Grow makes room for slots below n. One goroutine at a time may call it.
+func (t *Table[T]) Grow(n uint32) {
+	var chunks []*[chunkSize]T
+	if p := t.chunks.Load(); p != nil {
+		chunks = *p
+	}
+	need := (int(n) + chunkSize - 1) / chunkSize
+	if need <= len(chunks) {
+		return
+	}
+	grown := make([]*[chunkSize]T, len(chunks), need+need/4)
+	copy(grown, chunks)
+	for len(grown) < need {
+		grown = append(grown, new([chunkSize]T))
+	}
+	t.chunks.Store(&grown)
+}
+
+// At gives the value of a slot below what Grow has made room for.
+func (t *Table[T]) At(slot uint32) *T {
+	return &(*t.chunks.Load())[slot/chunkSize][slot%chunkSize]
+}
+
+// Len is how many slots there is room for.
+func (t *Table[T]) Len() uint32 {
+	p := t.chunks.Load()
+	if p == nil {
+		return 0
+	}
+	return uint32(len(*p) * chunkSize) //nolint:gosec // slots are uint32
+}

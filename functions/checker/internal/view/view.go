@@ -1,0 +1,109 @@
+// Package view is the checker's picture of all keys and plans: immutable, so
+// that readers need no lock, and cheap to change, so that a revocation among a
+// million keys is there in microseconds.
+//
+// Keys lie in shards by a hash of their prefix. A change copies the shards it
+// touches (a hundred-odd keys each) and the array of pointers to them, and shares
+// everything else with the view before. Shards hold their keys in a few flat
+// slices without pointers: the garbage collector sees thousands of objects, not
+// millions. Plans lie in one slice; a key knows its plan's place in it, so a
+// changed plan is one changed element for all of its keys.
+//
+// A View is a value that the rest of the checker only reads; the With functions
+// give a new one.
+package view
+
+import (
+	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+)
+
+// View is one picture of keys and plans. The zero View is empty and ready.
+type View struct {
+	shards  *[shardCount]*shard
+	keys    int    // how many there are
+	slots   uint32 // slots given out so far
+	plans   planTable
+	symbols symbolTable
+}
+
+// Key is what a look-up finds.
+type Key struct {
+	*entry
+	shard *shard
+	view  *View
+}
+
+// Limits are a plan's, prepared for the check.
+type Limits struct {
+	Bucket bucket.Shape
+	Quota  int64 // 0 is none
+	Period plan.Period
+}
+
+// Keys is how many keys the view holds.
+func (v *View) Keys() int { return v.keys }
+
+// Plans is how many plans the view holds.
+func (v *View) Plans() int { return v.plans.defined }
+
+// Slots is how many slots have been given out: every key's slot is below it.
+func (v *View) Slots() uint32 { return v.slots }
+
+// Find looks a key up by its prefix. Where there is none, ok is false and the
+// Key is one that opens nothing, so that a caller can take the same path.
+func (v *View) Find(prefix []byte) (k Key, ok bool) {
+	if v.shards != nil && len(prefix) == apikey.PrefixLength {
+		h := hash(prefix)
+		if s := v.shards[h%shardCount]; s != nil {
+			if e := s.find(h, prefix); e != nil {
+				return Key{entry: e, shard: s, view: v}, true
+			}
+		}
+	}
+	return Key{entry: &nobody, shard: &empty, view: v}, false
+}
+
+// Slot is the key's place in the tables of buckets and counters.
+func (k Key) Slot() uint32 { return k.entry.slot }
+
+// Active tells whether the key's status lets it be used.
+func (k Key) Active() bool { return k.entry.active }
+
+// ExpiresAt is in nanoseconds since the Unix epoch; the largest number is never.
+func (k Key) ExpiresAt() int64 { return k.entry.expires }
+
+// Matches tells whether hash is that of a secret of the key that is valid at
+// now (nanoseconds since the Unix epoch). Both secrets are compared every time.
+func (k Key) Matches(h apikey.Hash, now int64) bool {
+	current := k.entry.secret.Equal(h)
+	before := &noPrevious
+	if k.entry.previous != 0 {
+		before = &k.shard.previous[k.entry.previous-1]
+	}
+	return current || (before.secret.Equal(h) && now < before.until)
+}
+
+// Covers tells whether the key is of this namespace and its scope holds the app.
+func (k Key) Covers(namespace, app string) bool {
+	if k.view.symbols.text(k.entry.namespace) != namespace {
+		return false
+	}
+	scope := k.shard.scopes[k.entry.scopeAt:][:k.entry.scopeLen]
+	for _, s := range scope {
+		if k.view.symbols.text(s) == app {
+			return true
+		}
+	}
+	return len(scope) == 0
+}
+
+// HeaderName is the key's display name as a header value, "" when it has none.
+func (k Key) HeaderName() string { return k.shard.names[k.entry.nameAt:][:k.entry.nameLen] }
+
+// Limits gives the key's plan's; ok is false while the plan is not known.
+func (k Key) Limits() (l Limits, ok bool) {
+	p := k.view.plans.at(k.entry.plan)
+	return p.limits, p.defined
+}

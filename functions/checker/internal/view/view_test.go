@@ -1,0 +1,171 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+)
+
+func key(prefix, namespace string, apps ...string) apikey.Key {
+	return apikey.Key{
+		Prefix: apikey.Prefix(prefix), Namespace: namespace, Plan: "plan-a", Apps: apps,
+		Status: apikey.Active, Secret: apikey.HashOf([]byte(prefix)), Name: "name of " + prefix,
+	}
+}
+
+func put(k apikey.Key) KeyChange { return KeyChange{Prefix: k.Prefix, Key: k} }
+
+// TestAgainstMap applies random batches to a view and to a map, and compares
+// all that a look-up can tell.
+func TestAgainstMap(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		prefixes := rapid.SliceOfNDistinct(rapid.StringMatching(`[0-9a-z]{8}`), 1, 40, rapid.ID[string]).Draw(t, "prefixes")
+		v, model, slots := &View{}, map[apikey.Prefix]apikey.Key{}, map[apikey.Prefix]uint32{}
+		for range rapid.IntRange(1, 8).Draw(t, "batches") {
+			reset := rapid.IntRange(0, 4).Draw(t, "reset") == 0
+			if reset {
+				clear(model)
+			}
+			var changes []KeyChange
+			for range rapid.IntRange(0, 30).Draw(t, "changes") {
+				k := key(rapid.SampledFrom(prefixes).Draw(t, "prefix"), rapid.SampledFrom([]string{"a", "b"}).Draw(t, "ns"),
+					rapid.SliceOfDistinct(rapid.SampledFrom([]string{"x", "y", "z"}), rapid.ID[string]).Draw(t, "apps")...)
+				k.Name = rapid.SampledFrom([]string{"", "n", "näme"}).Draw(t, "name")
+				if rapid.Bool().Draw(t, "rotated") {
+					k.Previous, k.PreviousUntil = apikey.HashOf([]byte("old"+k.Prefix)), time.Unix(100, 0)
+				}
+				c := KeyChange{Prefix: k.Prefix, Key: k, Gone: rapid.IntRange(0, 3).Draw(t, "gone") == 0}
+				changes = append(changes, c)
+				delete(model, k.Prefix)
+				if !c.Gone {
+					model[k.Prefix] = k
+				}
+			}
+			v = v.WithKeys(reset, changes)
+			compare(t, v, prefixes, model, slots)
+		}
+	})
+}
+
+func compare(t *rapid.T, v *View, prefixes []string, model map[apikey.Prefix]apikey.Key, slots map[apikey.Prefix]uint32) {
+	if v.Keys() != len(model) {
+		t.Fatalf("%d keys, want %d", v.Keys(), len(model))
+	}
+	taken := map[uint32]bool{}
+	for _, p := range prefixes {
+		want, there := model[apikey.Prefix(p)]
+		got, ok := v.Find([]byte(p))
+		if ok != there {
+			t.Fatalf("%s found: %v, want %v", p, ok, there)
+		}
+		if !there {
+			if got.Active() || got.ExpiresAt() != math.MinInt64 {
+				t.Fatalf("a key that is not there opens something")
+			}
+			delete(slots, apikey.Prefix(p))
+			continue
+		}
+		if s, known := slots[want.Prefix]; known && s != got.Slot() {
+			t.Fatalf("%s moved from slot %d to %d", p, s, got.Slot())
+		}
+		slots[want.Prefix] = got.Slot()
+		if taken[got.Slot()] || got.Slot() >= v.Slots() {
+			t.Fatalf("slot %d is another key's too, or not below %d", got.Slot(), v.Slots())
+		}
+		taken[got.Slot()] = true
+		checkFields(t, got, want)
+	}
+}
+
+func checkFields(t *rapid.T, got Key, want apikey.Key) {
+	if got.HeaderName() != apikey.HeaderName(want.Name) {
+		t.Fatalf("name %q, want %q", got.HeaderName(), want.Name)
+	}
+	for _, ns := range []string{"a", "b"} {
+		for _, app := range []string{"x", "y", "z", "other"} {
+			inScope := len(want.Apps) == 0
+			for _, a := range want.Apps {
+				inScope = inScope || a == app
+			}
+			if got.Covers(ns, app) != (ns == want.Namespace && inScope) {
+				t.Fatalf("covers %s/%s: %v", ns, app, got.Covers(ns, app))
+			}
+		}
+	}
+	rotated := !want.PreviousUntil.IsZero()
+	old := apikey.HashOf([]byte("old" + want.Prefix))
+	before, after := time.Unix(100, 0).UnixNano()-1, time.Unix(100, 0).UnixNano()
+	if !got.Matches(want.Secret, after) || got.Matches(old, before) != rotated || got.Matches(old, after) || got.Matches(apikey.Hash{}, before) {
+		t.Fatalf("secrets of %s are mixed up", want.Prefix)
+	}
+}
+
+// TestImmutable shows that a view is not changed by making others of it.
+func TestImmutable(t *testing.T) {
+	t.Parallel()
+	first := (&View{}).WithKeys(true, []KeyChange{put(key("aaaaaaaa", "ns"))})
+	left := first.WithKeys(false, []KeyChange{put(key("bbbbbbbb", "left"))})
+	right := first.WithKeys(false, []KeyChange{put(key("cccccccc", "right"))})
+	if _, ok := first.Find([]byte("bbbbbbbb")); ok || first.Keys() != 1 {
+		t.Error("the first view sees what was made of it")
+	}
+	l, _ := left.Find([]byte("bbbbbbbb"))
+	r, _ := right.Find([]byte("cccccccc"))
+	if !l.Covers("left", "x") || !r.Covers("right", "x") {
+		t.Error("two views made of one share what they added")
+	}
+}
+
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	limits := func(v *View) (Limits, bool) {
+		k, _ := v.Find([]byte("aaaaaaaa"))
+		return k.Limits()
+	}
+	v := (&View{}).WithKeys(true, []KeyChange{put(key("aaaaaaaa", "ns"))})
+	if _, ok := limits(v); ok {
+		t.Error("a plan is known before it was heard of")
+	}
+	v = v.WithPlans(true, []PlanChange{{Document: "ns.plan-a", Limits: plan.Limits{Rate: 1, Burst: 1, Quota: 5, Period: plan.Day}}})
+	if l, ok := limits(v); !ok || l.Quota != 5 || v.Plans() != 1 {
+		t.Errorf("limits %v %v", l, ok)
+	}
+	changed := v.WithPlans(false, []PlanChange{{Document: "ns.plan-a", Limits: plan.Limits{Rate: 1, Burst: 1}}})
+	if l, _ := limits(changed); l.Quota != 0 {
+		t.Error("the change did not reach the key")
+	}
+	if l, _ := limits(v); l.Quota != 5 {
+		t.Error("the change reached the view before it")
+	}
+	if _, ok := limits(changed.WithPlans(false, []PlanChange{{Document: "ns.plan-a", Gone: true}})); ok {
+		t.Error("the plan is gone but still known")
+	}
+	if v := changed.WithPlans(true, nil); v.Plans() != 0 {
+		t.Error("a reset left a plan behind")
+	}
+}
+
+func million(n int) *View {
+	changes := make([]KeyChange, n)
+	for i := range changes {
+		changes[i] = put(key(fmt.Sprintf("%08d", i), "ns"))
+	}
+	return (&View{}).WithKeys(true, changes).WithPlans(true, []PlanChange{{Document: "ns.plan-a", Limits: plan.Limits{Rate: 1e5, Burst: 1e6}}})
+}
+
+func BenchmarkChangeOneOfAMillion(b *testing.B) {
+	v := million(1_000_000)
+	revoked := key("00000007", "ns")
+	revoked.Status = apikey.Revoked
+	b.ReportAllocs()
+	for b.Loop() {
+		v = v.WithKeys(false, []KeyChange{put(revoked)})
+	}
+}

@@ -1,0 +1,126 @@
+package checker
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
+	"github.com/sluicegate/sluice/functions/checker/internal/meter"
+	"github.com/sluicegate/sluice/functions/checker/internal/view"
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// snapshot is the view that requests are decided on. Requests load a pointer;
+// the listeners of keys and plans take turns at replacing it.
+type snapshot struct {
+	view    atomic.Pointer[view.View]
+	mu      sync.Mutex // of the writers only
+	buckets *bucket.Buckets
+	meter   *meter.Meter
+	log     *slog.Logger
+}
+
+// find gives a key's slot in the current view.
+func (s *snapshot) find(p apikey.Prefix) (slot uint32, ok bool) {
+	k, ok := s.view.Load().Find([]byte(p))
+	return k.Slot(), ok
+}
+
+// setKeys replaces the view. There is room for the slots of new keys, and what
+// was counted of those keys elsewhere is known, before a request can see them.
+func (s *snapshot) setKeys(reset bool, changes []view.KeyChange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.view.Load()
+	next := old.WithKeys(reset, changes)
+	fresh := map[apikey.Prefix]uint32{}
+	for _, c := range changes {
+		if k, ok := next.Find([]byte(c.Prefix)); ok && k.Slot() >= old.Slots() {
+			fresh[c.Prefix] = k.Slot()
+		}
+	}
+	s.buckets.Grow(next.Slots())
+	s.meter.Publish(next.Slots(), fresh, func() { s.view.Store(next) })
+}
+
+// setPlans replaces the view.
+func (s *snapshot) setPlans(reset bool, changes []view.PlanChange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.view.Store(s.view.Load().WithPlans(reset, changes))
+}
+
+// keyReceiver takes in keys.
+type keyReceiver struct {
+	*snapshot
+	echo func([]store.Canary)
+}
+
+// Receive applies a batch and then counts its canaries: what came with them is in the view.
+func (r keyReceiver) Receive(b store.Batch[apikey.Key]) error {
+	if b.Reset || len(b.Changes) > 0 {
+		changes := make([]view.KeyChange, 0, len(b.Changes))
+		for _, c := range b.Changes {
+			r.unreadable("key", c.ID, c.Err)
+			prefix, ok := apikey.ID(c.ID).Prefix()
+			if !ok || (!c.Gone && prefix != c.Value.Prefix) {
+				continue // no key of ours: it can open nothing
+			}
+			changes = append(changes, view.KeyChange{Prefix: prefix, Gone: c.Gone, Key: c.Value})
+		}
+		r.setKeys(b.Reset, changes)
+	}
+	r.echo(b.Canaries)
+	return nil
+}
+
+// Len is how many keys there are.
+func (r keyReceiver) Len() int { return r.view.Load().Keys() }
+
+// planReceiver takes in plans.
+type planReceiver struct {
+	*snapshot
+	echo func([]store.Canary)
+}
+
+// Receive applies a batch and then counts its canaries.
+func (r planReceiver) Receive(b store.Batch[plan.Plan]) error {
+	if b.Reset || len(b.Changes) > 0 {
+		changes := make([]view.PlanChange, 0, len(b.Changes))
+		for _, c := range b.Changes {
+			r.unreadable("plan", c.ID, c.Err)
+			changes = append(changes, view.PlanChange{Document: c.ID, Gone: c.Gone, Limits: c.Value.Limits})
+		}
+		r.setPlans(b.Reset, changes)
+	}
+	r.echo(b.Canaries)
+	return nil
+}
+
+// Len is how many plans there are.
+func (r planReceiver) Len() int { return r.view.Load().Plans() }
+
+// counterReceiver takes in counters.
+type counterReceiver struct {
+	*meter.Meter
+	echo func([]store.Canary)
+}
+
+// Receive applies a batch and then counts its canaries.
+func (r counterReceiver) Receive(b store.Batch[usage.Counter]) error {
+	if err := r.Meter.Receive(b); err != nil {
+		return err
+	}
+	r.echo(b.Canaries)
+	return nil
+}
+
+func (s *snapshot) unreadable(what, id string, err error) {
+	if err != nil {
+		s.log.Error("unreadable document opens nothing", "what", what, "id", id, "error", err)
+	}
+}

@@ -1,0 +1,151 @@
+// Package apikey holds API keys: their format, what is stored of them, and the
+// rules of their life (specification sections 2.2 and 3.1; decisions section 2).
+//
+// A full key is "sluice_<prefix>_<secret>". The prefix is public and stays for
+// the key's whole life; the secret is shown once and only the SHA-256 of the full
+// key is kept. Rotation replaces the secret, and for a while (the grace) the
+// previous one still opens the gate.
+package apikey
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// ID names a key in paths, e.g. "key-ab12cd34".
+type ID string
+
+// Status is what is stored of a key's state; "expired" follows from ExpiresAt.
+type Status string
+
+// The statuses of decisions section 2.
+const (
+	Active   Status = "active"
+	Disabled Status = "disabled" // reversible
+	Revoked  Status = "revoked"  // final
+)
+
+// Bounds (decisions sections 1 and 2).
+const (
+	MaxName      = 100 // characters
+	MaxApps      = 100 // apps in a scope
+	MaxGrace     = 30 * 24 * time.Hour
+	DefaultGrace = 24 * time.Hour
+)
+
+// Key is an API key without its secret.
+type Key struct {
+	Prefix      Prefix
+	Project     string   // whose environment it is, e.g. "shop"
+	Environment string   // e.g. "prod"
+	Namespace   string   // the environment's, e.g. "shop-prod"; a key opens nothing elsewhere
+	Plan        plan.ID  // the one plan it belongs to
+	Name        string   // optional, forwarded to the app; "" is none
+	Apps        []string // scope, sorted; empty is every app of the environment
+	Status      Status
+	Secret      Hash      // of the current full key
+	Previous    Hash      // of the full key before the last rotation; valid until PreviousUntil
+	ExpiresAt   time.Time // zero never expires
+
+	// PreviousUntil is when the previous secret stops being valid; zero when there is none.
+	PreviousUntil time.Time
+
+	CreatedAt time.Time
+	CreatedBy string // username
+	UpdatedAt time.Time
+}
+
+// IDOf gives the id of the key with this prefix.
+func IDOf(p Prefix) ID { return ID("key-" + string(p)) }
+
+// Prefix gives the prefix in an id, and whether id has an id's shape.
+func (id ID) Prefix() (Prefix, bool) {
+	s, ok := strings.CutPrefix(string(id), "key-")
+	return Prefix(s), ok && ValidPrefix(s)
+}
+
+// ID gives the key's id.
+func (k Key) ID() ID { return IDOf(k.Prefix) }
+
+// Expired tells whether the key's expiry has passed: from the instant itself on.
+func (k Key) Expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt) }
+
+// HasPrevious tells whether the secret before the last rotation is still valid.
+func (k Key) HasPrevious(now time.Time) bool { return now.Before(k.PreviousUntil) }
+
+// Rotate gives k with a new current secret; the old one stays valid for grace.
+// A previous secret still in its own grace ends at once: at most two are live.
+// Problems: key_revoked, key_expired, invalid_grace.
+func (k Key) Rotate(secret Hash, grace time.Duration, now time.Time) (Key, error) {
+	switch {
+	case k.Status == Revoked:
+		return Key{}, problem.Of(problem.KeyRevoked)
+	case k.Expired(now):
+		return Key{}, problem.Of(problem.KeyExpired)
+	case grace < 0 || grace > MaxGrace:
+		return Key{}, problem.Of(problem.InvalidGrace)
+	}
+	k.Previous, k.PreviousUntil = Hash{}, time.Time{}
+	if grace > 0 {
+		k.Previous, k.PreviousUntil = k.Secret, now.Add(grace)
+	}
+	k.Secret = secret
+	k.UpdatedAt = now
+	return k, nil
+}
+
+// WithStatus gives k switched to active or disabled. Problems: invalid_status,
+// key_revoked.
+func (k Key) WithStatus(s Status) (Key, error) {
+	if s != Active && s != Disabled {
+		return Key{}, problem.Of(problem.InvalidStatus)
+	}
+	if k.Status == Revoked {
+		return Key{}, problem.Of(problem.KeyRevoked)
+	}
+	k.Status = s
+	return k, nil
+}
+
+// Revoke gives k revoked, for good. Revoking it again changes nothing, so that
+// updated_at keeps saying when it happened.
+func (k Key) Revoke(now time.Time) Key {
+	if k.Status != Revoked {
+		k.Status, k.UpdatedAt = Revoked, now
+	}
+	return k
+}
+
+// CheckName refuses names that cannot be forwarded as a header's value.
+// Problem: invalid_name.
+func CheckName(name string) error {
+	bad := func(c rune) bool { return !unicode.IsPrint(c) }
+	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxName || strings.ContainsFunc(name, bad) || strings.TrimSpace(name) != name {
+		return problem.New(problem.InvalidName, "A key's name has at most %d printable characters and no space at its ends.", MaxName)
+	}
+	return nil
+}
+
+// CheckExpiry refuses an expiry that is not after now. Problem: expiry_in_past.
+func CheckExpiry(expires, now time.Time) error {
+	if !expires.IsZero() && !expires.After(now) {
+		return problem.Of(problem.ExpiryInPast)
+	}
+	return nil
+}
+
+// Scope sorts apps and refuses doubles and too many. Whether each is an app of
+// the environment is the caller's to check. Problem: invalid_scope.
+func Scope(apps []string) ([]string, error) {
+	sorted := slices.Sorted(slices.Values(apps))
+	if len(sorted) > MaxApps || len(slices.Compact(slices.Clone(sorted))) != len(sorted) {
+		return nil, problem.New(problem.InvalidScope, "apps names at most %d apps, each once.", MaxApps)
+	}
+	return sorted, nil
+}

@@ -1,0 +1,220 @@
+package apikey
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+func TestIDPrefix(t *testing.T) {
+	t.Parallel()
+	if p, ok := IDOf("ab12cd34").Prefix(); !ok || p != "ab12cd34" {
+		t.Errorf("the prefix of an id is %q, %t", p, ok)
+	}
+	for _, id := range []ID{"", "key-", "key-ab12cd3", "key-ab12cd345", "key-AB12CD34", "ab12cd34", "key-ab12/d34", "KEY-ab12cd34", "canary.checker-0", "key-ab12cd3é"} {
+		if p, ok := id.Prefix(); ok {
+			t.Errorf("%q has prefix %q", id, p)
+		}
+	}
+}
+
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	at := noon()
+	k := Key{ExpiresAt: at}
+	if k.Expired(at.Add(-1)) || !k.Expired(at) || !k.Expired(at.Add(1)) {
+		t.Error("a key expires at its instant, not before")
+	}
+	if (Key{}).Expired(at.AddDate(1000, 0, 0)) {
+		t.Error("a key without expiry never expires")
+	}
+}
+
+func TestRotate(t *testing.T) {
+	t.Parallel()
+	first, second, third := Hash{1}, Hash{2}, Hash{3}
+	at := noon()
+	live := Key{Prefix: "ab12cd34", Name: "ci", Status: Active, Secret: first, CreatedAt: at.Add(-time.Hour)}
+	inGrace := Key{Status: Active, Secret: second, Previous: first, PreviousUntil: at.Add(time.Hour)}
+	tests := []struct {
+		name  string
+		key   Key
+		grace time.Duration
+		want  Key
+		code  problem.Code
+	}{
+		{
+			name: "both secrets live for the grace", key: live, grace: time.Hour,
+			want: Key{Prefix: "ab12cd34", Name: "ci", Status: Active, Secret: third, Previous: first, PreviousUntil: at.Add(time.Hour), CreatedAt: at.Add(-time.Hour), UpdatedAt: at},
+		},
+		{
+			name: "no grace ends the old one at once", key: live, grace: 0,
+			want: Key{Prefix: "ab12cd34", Name: "ci", Status: Active, Secret: third, CreatedAt: at.Add(-time.Hour), UpdatedAt: at},
+		},
+		{
+			name: "never three", key: inGrace, grace: time.Minute,
+			want: Key{Status: Active, Secret: third, Previous: second, PreviousUntil: at.Add(time.Minute), UpdatedAt: at},
+		},
+		{
+			name: "no grace in grace leaves one", key: inGrace, grace: 0,
+			want: Key{Status: Active, Secret: third, UpdatedAt: at},
+		},
+		{
+			name: "a disabled key stays disabled", key: Key{Status: Disabled, Secret: first}, grace: MaxGrace,
+			want: Key{Status: Disabled, Secret: third, Previous: first, PreviousUntil: at.Add(MaxGrace), UpdatedAt: at},
+		},
+		{name: "revoked", key: Key{Status: Revoked}, code: problem.KeyRevoked},
+		{name: "expired", key: Key{Status: Active, ExpiresAt: at}, code: problem.KeyExpired},
+		{name: "negative grace", key: live, grace: -1, code: problem.InvalidGrace},
+		{name: "grace too long", key: live, grace: MaxGrace + 1, code: problem.InvalidGrace},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := tt.key.Rotate(third, tt.grace, at)
+			expect(t, err, tt.code)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("rotated (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHasPrevious(t *testing.T) {
+	t.Parallel()
+	at := noon()
+	k := Key{PreviousUntil: at}
+	if !k.HasPrevious(at.Add(-1)) || k.HasPrevious(at) || (Key{}).HasPrevious(at) {
+		t.Error("the previous secret is valid until its instant")
+	}
+}
+
+func TestWithStatus(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		from, to Status
+		code     problem.Code
+	}{
+		{Active, Disabled, ""},
+		{Active, Active, ""},
+		{Disabled, Active, ""},
+		{Active, Revoked, problem.InvalidStatus},
+		{Active, "expired", problem.InvalidStatus},
+		{Active, "", problem.InvalidStatus},
+		{Active, "ACTIVE", problem.InvalidStatus},
+		{Revoked, Active, problem.KeyRevoked},
+		{Revoked, Disabled, problem.KeyRevoked},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%s to %s", tt.from, tt.to), func(t *testing.T) {
+			t.Parallel()
+			got, err := Key{Status: tt.from}.WithStatus(tt.to)
+			expect(t, err, tt.code)
+			if err == nil && got.Status != tt.to {
+				t.Errorf("status is %s", got.Status)
+			}
+		})
+	}
+}
+
+func TestRevoke(t *testing.T) {
+	t.Parallel()
+	at := noon()
+	once := Key{Status: Disabled, Secret: Hash{1}}.Revoke(at)
+	if diff := cmp.Diff(Key{Status: Revoked, Secret: Hash{1}, UpdatedAt: at}, once); diff != "" {
+		t.Errorf("revoked (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(once, once.Revoke(at.Add(time.Hour))); diff != "" {
+		t.Errorf("revoked again (-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, in string
+		code     problem.Code
+	}{
+		{"none", "", ""},
+		{"plain", "ci pipeline #1", ""},
+		{"longest in characters", strings.Repeat("é", 100), ""},
+		{"too long", strings.Repeat("a", 101), problem.InvalidName},
+		{"line feed", "a\nb", problem.InvalidName},
+		{"carriage return", "a\rb", problem.InvalidName},
+		{"NUL", "a\x00b", problem.InvalidName},
+		{"escape", "a\x1b[31m", problem.InvalidName},
+		{"delete", "a\x7f", problem.InvalidName},
+		{"right-to-left override", "a\u202eb", problem.InvalidName},
+		{"zero width space", "a\u200bb", problem.InvalidName},
+		{"not UTF-8", "a\xff", problem.InvalidName},
+		{"space before", " a", problem.InvalidName},
+		{"space after", "a ", problem.InvalidName},
+		{"only a space", " ", problem.InvalidName},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			expect(t, CheckName(tt.in), tt.code)
+		})
+	}
+}
+
+func TestCheckExpiry(t *testing.T) {
+	t.Parallel()
+	at := noon()
+	expect(t, CheckExpiry(time.Time{}, at), "")
+	expect(t, CheckExpiry(at.Add(1), at), "")
+	expect(t, CheckExpiry(at, at), problem.ExpiryInPast)
+	expect(t, CheckExpiry(at.Add(-1), at), problem.ExpiryInPast)
+}
+
+func TestScope(t *testing.T) {
+	t.Parallel()
+	var full, over []string
+	for i := range MaxApps + 1 {
+		over = append(over, fmt.Sprintf("app-%03d", i))
+	}
+	full = over[:MaxApps]
+	tests := []struct {
+		name     string
+		in, want []string
+		code     problem.Code
+	}{
+		{name: "none"},
+		{name: "sorted", in: []string{"b", "a"}, want: []string{"a", "b"}},
+		{name: "as many as fit", in: full, want: full},
+		{name: "one too many", in: over, code: problem.InvalidScope},
+		{name: "doubles", in: []string{"b", "a", "b"}, code: problem.InvalidScope},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			in := append([]string(nil), tt.in...)
+			got, err := Scope(tt.in)
+			expect(t, err, tt.code)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("scope (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(in, append([]string(nil), tt.in...)); diff != "" {
+				t.Errorf("Scope changed its input:\n%s", diff)
+			}
+		})
+	}
+}
+
+func noon() time.Time { return time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC) }
+
+func expect(t *testing.T, err error, want problem.Code) {
+	t.Helper()
+	if want == "" && err != nil {
+		t.Errorf("refused: %v", err)
+	}
+	if want != "" && !problem.Is(err, want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

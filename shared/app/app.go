@@ -1,0 +1,86 @@
+// Package app holds apps and what they live in: projects and environments
+// (specification sections 1 and 2.5; decisions sections 1 and 3).
+//
+// An app is a workload on Kubernetes with a public host. Whether requests need
+// an API key is its one gate setting; what the gate's state is, is observed.
+package app
+
+import "time"
+
+// Kind is how an app gets its image (specification section 1, item 9).
+type Kind string
+
+// The kinds of app.
+const (
+	ImageApp Kind = "image" // deployed from an image reference
+	GitApp   Kind = "git"   // built from its git source
+)
+
+// DefaultPort is what an app listens on unless told otherwise.
+const DefaultPort = 8080
+
+// App is one app in one environment.
+type App struct {
+	Name        string // a DNS label, e.g. "hello"
+	Project     string
+	Environment string
+	Namespace   string // "{project}-{environment}"
+	Host        string // public host name, lower case, e.g. "hello.shop-prod.apps.example.com"
+	Port        int    // of the app's Service, 1 to 65535
+	Image       string // what runs now; "" before a git app's first build
+	GitSource   *GitSource
+
+	RequireAPIKey bool // the switch
+	Gate          Gate // what is
+
+	Revision  int64 // the current deployment; 0 before the first
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// GitSource is where a git app is built from.
+type GitSource struct {
+	Repository string // clone URL
+	Branch     string // e.g. "main"
+	Path       string // folder in the repository; "" is its root
+}
+
+// Kind follows from whether the app has a git source.
+func (a App) Kind() Kind {
+	if a.GitSource != nil {
+		return GitApp
+	}
+	return ImageApp
+}
+
+// GateState says how far the gate of an app is (decisions section 3).
+type GateState string
+
+// The gate's states: what Require API key asks for, against what is wired.
+const (
+	Ungated   GateState = "ungated"   // off, and nothing on the route
+	Pending   GateState = "pending"   // switched on, not proven yet
+	Engaged   GateState = "engaged"   // proven: a request without a key got the gate's own 401
+	Releasing GateState = "releasing" // switched off, still on the route
+)
+
+// Gate is the observed state of an app's gate. Only wiring moves it on.
+type Gate struct {
+	State   GateState
+	Since   time.Time
+	Message string // why it is not further; "" when all is well
+}
+
+// Switch gives the gate's state right after Require API key has been set to on,
+// before wiring has acted: a change in either direction starts on its way, and
+// setting what already is changes nothing.
+func (g Gate) Switch(on bool, now time.Time) Gate {
+	heading := g.State == Pending || g.State == Engaged
+	if on == heading {
+		return g
+	}
+	if on {
+		return Gate{State: Pending, Since: now}
+	}
+	return Gate{State: Releasing, Since: now}
+}

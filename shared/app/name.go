@@ -1,0 +1,48 @@
+package app
+
+import (
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+const (
+	maxLabel     = 40 // characters of a project's, environment's or app's name
+	maxNamespace = 63 // characters of a Kubernetes namespace
+)
+
+// CheckLabel refuses what is not a DNS-1123 label of 1 to 40 characters; what
+// says whose name it is in the message, e.g. "app". Problem: invalid_name.
+func CheckLabel(what, s string) error {
+	if !ValidLabel(s) {
+		return problem.New(problem.InvalidName, "A name of a %s has 1 to %d characters: a-z, 0-9 and hyphens, with a letter or digit at both ends.", what, maxLabel)
+	}
+	return nil
+}
+
+// ValidLabel tells whether s is a DNS-1123 label of 1 to 40 characters.
+func ValidLabel(s string) bool { return len(s) <= maxLabel && dnsLabel(s) }
+
+// ValidNamespace tells whether s can be an environment's namespace.
+func ValidNamespace(s string) bool { return len(s) <= maxNamespace && dnsLabel(s) }
+
+// Namespace is where an environment's apps, keys and plans live:
+// "{project}-{environment}" (specification section 4.2). Problem: invalid_name
+// when the two together pass 63 characters.
+func Namespace(project, environment string) (string, error) {
+	ns := project + "-" + environment
+	if len(ns) > maxNamespace {
+		return "", problem.New(problem.InvalidName, "The project's and the environment's names together have at most %d characters.", maxNamespace-1)
+	}
+	return ns, nil
+}
+
+func dnsLabel(s string) bool {
+	if s == "" || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,30 @@
+package funcmain
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+)
+
+// maxEvent bounds an event's body, in bytes.
+const maxEvent = 1 << 20
+
+// Events makes a handler of a CloudEvent function (HTTP binding, binary and
+// structured mode). As with the functions-framework, an error answers 5xx and
+// the sender tries again, so a function returns nil for what no retry can help.
+func Events(receive func(ctx context.Context, e cloudevents.Event) error) (http.Handler, error) {
+	protocol, err := cloudevents.NewHTTP()
+	if err != nil {
+		return nil, fmt.Errorf("cloudevents protocol: %w", err)
+	}
+	h, err := cloudevents.NewHTTPReceiveHandler(context.Background(), protocol, receive)
+	if err != nil {
+		return nil, fmt.Errorf("cloudevents handler: %w", err)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxEvent)
+		h.ServeHTTP(w, r)
+	}), nil
+}

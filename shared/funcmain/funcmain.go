@@ -1,0 +1,202 @@
+// Package funcmain is the process around a function: configuration, logging,
+// the functions-framework contract, a server with timeouts, and a drain on
+// SIGTERM.
+//
+// Every functions/NAME/cmd/main.go is one call of [Main]. The framework's own
+// server has no timeouts and no shutdown, so the function is registered with the
+// framework (which can host it unchanged) and served here: $PORT, the function
+// at "/", $FUNCTION_TARGET checked, CloudEvents in binary and structured mode.
+// GET /healthz answers 200 while the process serves, unless the function has a
+// route of its own there.
+package funcmain
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+	"github.com/sethvargo/go-envconfig"
+)
+
+// Function is what a program serves.
+type Function struct {
+	Handler http.Handler // answers everything under "/"
+	Metrics http.Handler // optional, served at /metrics of $METRICS_PORT
+	TLS     *tls.Config  // optional; serves HTTP/2 and HTTP/1.1 over TLS
+
+	// Background runs beside the server until its context ends; an error of it
+	// ends the process. Optional.
+	Background func(ctx context.Context) error
+
+	// Close is called once after the last request and after Background. Optional.
+	Close func(ctx context.Context) error
+}
+
+// Build makes a function from its environment. ctx ends with the process.
+type Build func(ctx context.Context, log *slog.Logger) (*Function, error)
+
+// Main runs the function called target until SIGTERM or SIGINT and exits 1 when
+// that fails.
+func Main(target string, build Build) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	err := run(ctx, target, build)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", target, err) //nolint:forbidigo // before or after logging is there
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, target string, build Build) error {
+	var cfg Config
+	if err := envconfig.Process(ctx, &cfg); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	if cfg.Target != "" && cfg.Target != target {
+		return fmt.Errorf("FUNCTION_TARGET is %q, but this program holds %q", cfg.Target, target)
+	}
+	level, err := cfg.level()
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})).With("function", target)
+	f, err := build(ctx, log)
+	if err != nil {
+		return err
+	}
+	functions.HTTP(target, f.Handler.ServeHTTP)
+	return errors.Join(serve(ctx, cfg, log, f), f.close(cfg))
+}
+
+func (f *Function) close(cfg Config) error {
+	if f.Close == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), seconds(cfg.Drain))
+	defer cancel()
+	return f.Close(ctx)
+}
+
+// serve answers requests until ctx ends, then lets the open ones finish.
+func serve(ctx context.Context, cfg Config, log *slog.Logger, f *Function) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	main, err := listen(ctx, cfg.Host, cfg.Port)
+	if err != nil {
+		return err
+	}
+	servers := []*http.Server{start(main, cfg, log, withHealth(f.Handler), f.TLS, stop)}
+	if cfg.MetricsPort != 0 && f.Metrics != nil {
+		l, err := listen(ctx, cfg.Host, cfg.MetricsPort)
+		if err != nil {
+			return errors.Join(err, servers[0].Close())
+		}
+		servers = append(servers, start(l, cfg, log, metricsOnly(f.Metrics), nil, stop))
+	}
+	log.Info("serving", "address", main.Addr().String(), "tls", f.TLS != nil)
+
+	// Background outlives the requests: it ends once the last one is answered.
+	backCtx, endBackground := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() {
+		err := f.background(backCtx)
+		if err != nil {
+			stop(err)
+		}
+		ended <- err
+	}()
+
+	<-ctx.Done()
+	log.Info("draining")
+	err = shutdown(cfg, servers)
+	endBackground()
+	err = errors.Join(err, <-ended)
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		err = errors.Join(err, cause)
+	}
+	return err
+}
+
+func (f *Function) background(ctx context.Context) error {
+	if f.Background == nil {
+		<-ctx.Done()
+		return nil
+	}
+	if err := f.Background(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("background work: %w", err)
+	}
+	return nil
+}
+
+func listen(ctx context.Context, host string, port int) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	return l, nil
+}
+
+func start(l net.Listener, cfg Config, log *slog.Logger, h http.Handler, secure *tls.Config, stop context.CancelCauseFunc) *http.Server {
+	srv := &http.Server{
+		Handler:           h,
+		TLSConfig:         secure,
+		ReadHeaderTimeout: seconds(cfg.Header),
+		ReadTimeout:       seconds(cfg.Read),
+		WriteTimeout:      seconds(cfg.Write),
+		IdleTimeout:       seconds(cfg.Idle),
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	go func() {
+		var err error
+		if secure != nil {
+			err = srv.ServeTLS(l, "", "")
+		} else {
+			err = srv.Serve(l)
+		}
+		if !errors.Is(err, http.ErrServerClosed) {
+			stop(fmt.Errorf("serve: %w", err))
+		}
+	}()
+	return srv
+}
+
+func shutdown(cfg Config, servers []*http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), seconds(cfg.Drain))
+	defer cancel()
+	var err error
+	for _, s := range servers {
+		err = errors.Join(err, s.Shutdown(ctx))
+	}
+	return err
+}
+
+func metricsOnly(metrics http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
+	return mux
+}
+
+// withHealth answers GET /healthz unless h is a mux with a route of its own there.
+func withHealth(h http.Handler) http.Handler {
+	if own, ok := h.(interface{ HandlesHealth() bool }); ok && own.HandlesHealth() {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" && r.Method == http.MethodGet {
+			w.WriteHeader(http.StatusOK)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}

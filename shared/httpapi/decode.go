@@ -1,0 +1,160 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// MaxBody bounds a request body of the management API, in bytes (decisions section 1).
+const MaxBody = 64 << 10
+
+// Decode reads the request's JSON body into a T, strictly: one object, no
+// unknown or repeated fields, nothing after it, valid UTF-8, at most [MaxBody] bytes.
+//
+// Problems: unsupported_media_type, body_too_large, malformed_json,
+// unknown_field, wrong_type.
+func Decode[T any](w http.ResponseWriter, r *http.Request) (T, error) {
+	var v T
+	if err := requireJSON(r); err != nil {
+		return v, err
+	}
+	body, err := ReadBody(w, r, MaxBody)
+	if err != nil {
+		return v, err
+	}
+	return v, Unmarshal(body, &v)
+}
+
+// DecodeOptional is Decode for calls whose body may be left out: an empty body
+// gives the zero T.
+func DecodeOptional[T any](w http.ResponseWriter, r *http.Request) (T, error) {
+	if r.ContentLength == 0 {
+		var v T
+		return v, nil
+	}
+	return Decode[T](w, r)
+}
+
+// ReadBody reads at most limit bytes; more is body_too_large.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return nil, problem.New(problem.BodyTooLarge, "The request body is larger than %d bytes.", limit)
+	}
+	if err != nil {
+		return nil, problem.New(problem.MalformedJSON, "The request body could not be read.").Because(err)
+	}
+	return body, nil
+}
+
+// Unmarshal is the strict decoder behind [Decode]; v points to a struct.
+func Unmarshal(body []byte, v any) error {
+	if !utf8.Valid(body) {
+		return problem.New(problem.MalformedJSON, "The request body is not valid UTF-8.")
+	}
+	if err := repeatedField(body); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return decodeProblem(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return problem.New(problem.MalformedJSON, "The request body has more than one JSON value.")
+	}
+	return nil
+}
+
+func requireJSON(r *http.Request) error {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return problem.Of(problem.UnsupportedMediaType)
+	}
+	return nil
+}
+
+func decodeProblem(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		if wrong.Field == "" {
+			return problem.New(problem.WrongType, "The request body must be a JSON object.")
+		}
+		return problem.New(problem.WrongType, "%s must be %s, not %s.", wrong.Field, kindName(wrong.Type), wrong.Value)
+	}
+	// encoding/json has no type for this one.
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return problem.New(problem.UnknownField, "Unknown field %s.", field)
+	}
+	var own *problem.Error
+	if errors.As(err, &own) { // from an UnmarshalJSON of package wire
+		return own
+	}
+	return problem.Of(problem.MalformedJSON).Because(err)
+}
+
+func kindName(t reflect.Type) string {
+	switch t.Kind() { //nolint:exhaustive // every other kind is an object to a client
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint32, reflect.Uint64:
+		return "an integer in range"
+	case reflect.Float32, reflect.Float64:
+		return "a number in range"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	default:
+		return "an object"
+	}
+}
+
+// repeatedField refuses an object that names a field twice: what the one side
+// checks must not differ from what the other side stores. encoding/json would
+// take the last one, and matches names in any letter case, so case is folded.
+func repeatedField(body []byte) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	type level struct {
+		object bool
+		key    bool // the next token is a field's name
+		seen   map[string]bool
+	}
+	var open []level
+	for {
+		tok, err := d.Token()
+		if err != nil { // the end, or malformed: Decode says it better
+			return nil
+		}
+		top := len(open) - 1
+		if delim, ok := tok.(json.Delim); ok && (delim == '}' || delim == ']') {
+			open = open[:top]
+			continue
+		}
+		if top >= 0 && open[top].object {
+			if open[top].key {
+				name := strings.ToLower(tok.(string)) //nolint:forcetypeassert // a field's name is a string token
+				if open[top].seen[name] {
+					return problem.New(problem.MalformedJSON, "Field %q stands twice.", name)
+				}
+				open[top].seen[name] = true
+				open[top].key = false
+				continue
+			}
+			open[top].key = true
+		}
+		if delim, ok := tok.(json.Delim); ok {
+			open = append(open, level{object: delim == '{', key: delim == '{', seen: map[string]bool{}})
+		}
+	}
+}

@@ -1,0 +1,105 @@
+// Package plan holds usage plans: the limits that the keys of a plan share the
+// rules of (specification section 2.1; ranges from decisions section 1).
+//
+// A plan limits each of its keys on its own: rate and burst shape the key's
+// traffic (a token bucket), and the optional quota caps how many requests it may
+// make in a UTC calendar day, week or month.
+package plan
+
+import (
+	"math"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// ID names a plan within its environment, e.g. "plan-starter".
+type ID string
+
+// Ranges of the limits (decisions section 1).
+const (
+	MinRate  = 0.01    // requests per second
+	MaxRate  = 100_000 // requests per second
+	MaxBurst = 1_000_000
+	MaxQuota = 1_000_000_000_000
+	maxName  = 63 // characters
+)
+
+// Limits are what a plan allows each of its keys.
+type Limits struct {
+	Rate   float64 // requests per second, [MinRate] to [MaxRate]
+	Burst  int64   // requests at once, 1 to [MaxBurst]
+	Quota  int64   // requests per Period, 1 to [MaxQuota]; 0 is no quota
+	Period Period  // "" without a quota
+}
+
+// Plan is a named set of limits in one environment.
+type Plan struct {
+	ID        ID
+	Namespace string // the environment's, e.g. "shop-prod"
+	Name      string // 1 to 63 characters, for people
+	Limits    Limits
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// Check refuses limits out of range. Problems: invalid_rate, invalid_burst,
+// invalid_quota.
+func (l Limits) Check() error {
+	switch {
+	case math.IsNaN(l.Rate) || l.Rate < MinRate || l.Rate > MaxRate:
+		return problem.Of(problem.InvalidRate)
+	case l.Burst < 1 || l.Burst > MaxBurst:
+		return problem.Of(problem.InvalidBurst)
+	case (l.Quota == 0) != (l.Period == ""):
+		return problem.New(problem.InvalidQuota, "quota and quota_period come together.")
+	case l.Quota < 0 || l.Quota > MaxQuota:
+		return problem.Of(problem.InvalidQuota)
+	case l.Period != "" && !l.Period.Valid():
+		return problem.New(problem.InvalidQuota, "quota_period is day, week or month.")
+	}
+	return nil
+}
+
+// CheckName refuses names that are empty, longer than 63 characters, hold
+// control characters, or leave no slug. Problem: invalid_name.
+func CheckName(name string) error {
+	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxName || strings.ContainsFunc(name, unicode.IsControl) {
+		return problem.New(problem.InvalidName, "A plan's name has 1 to %d characters, none of them a control character.", maxName)
+	}
+	if slug(name) == "" {
+		return problem.New(problem.InvalidName, "A plan's name needs at least one letter a-z or digit.")
+	}
+	return nil
+}
+
+// IDFor gives the id of a plan by its name: "plan-" and the name's slug, so that
+// "Starter (EU)" is "plan-starter-eu".
+func IDFor(name string) ID { return ID("plan-" + slug(name)) }
+
+// slug keeps a-z and 0-9, lower-cased, and joins what is between by one hyphen.
+func slug(name string) string {
+	var b strings.Builder
+	gap := false
+	for _, c := range strings.ToLower(name) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			gap = b.Len() > 0
+			continue
+		}
+		if gap {
+			b.WriteByte('-')
+			gap = false
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// ValidID tells whether s has the shape of a plan's id.
+func ValidID(s string) bool {
+	rest, ok := strings.CutPrefix(s, "plan-")
+	return ok && rest != "" && len(rest) <= maxName && slug(rest) == rest
+}

@@ -1,0 +1,165 @@
+package problem
+
+import (
+	"net/http"
+	"time"
+)
+
+// The gate's denials (specification section 7).
+const (
+	InvalidKey      Code = "invalid_key"
+	RateLimited     Code = "rate_limited"
+	QuotaExhausted  Code = "quota_exhausted"
+	GateUnavailable Code = "gate_unavailable"
+	Misconfigured   Code = "misconfigured"
+)
+
+// What cannot be parsed, or not be taken in (decisions sections 1, 3 and 5).
+const (
+	MalformedJSON        Code = "malformed_json"
+	UnknownField         Code = "unknown_field"
+	WrongType            Code = "wrong_type"
+	InvalidDate          Code = "invalid_date"
+	InvalidPage          Code = "invalid_page"
+	InvalidParameter     Code = "invalid_parameter"
+	BodyTooLarge         Code = "body_too_large"
+	UnsupportedMediaType Code = "unsupported_media_type"
+	MethodNotAllowed     Code = "method_not_allowed"
+)
+
+// Who may do what (decisions sections 3 and 8).
+const (
+	Unauthenticated    Code = "unauthenticated"
+	InvalidCredentials Code = "invalid_credentials"
+	InvalidToken       Code = "invalid_token"
+	Forbidden          Code = "forbidden"
+	CSRFRequired       Code = "csrf_required"
+)
+
+// Well formed, but not acceptable.
+const (
+	MissingField   Code = "missing_field"
+	InvalidName    Code = "invalid_name"
+	InvalidRate    Code = "invalid_rate"
+	InvalidBurst   Code = "invalid_burst"
+	InvalidQuota   Code = "invalid_quota"
+	InvalidExpiry  Code = "invalid_expiry"
+	ExpiryInPast   Code = "expiry_in_past"
+	InvalidGrace   Code = "invalid_grace"
+	InvalidStatus  Code = "invalid_status"
+	InvalidScope   Code = "invalid_scope"
+	InvalidImage   Code = "invalid_image"
+	InvalidHost    Code = "invalid_host"
+	InvalidPort    Code = "invalid_port"
+	InvalidSource  Code = "invalid_git_source"
+	InvalidRole    Code = "invalid_role"
+	InvalidPass    Code = "invalid_password"
+	InvalidWindow  Code = "invalid_window"
+	WindowExpired  Code = "window_expired"
+	UnknownPlan    Code = "unknown_plan"
+	UnknownUser    Code = "unknown_user"
+	LastOwner      Code = "last_owner"
+	UnstorableText Code = "invalid_text"
+)
+
+// Conflicts and absences.
+const (
+	NotFound       Code = "not_found"
+	AlreadyExists  Code = "already_exists"
+	NamespaceTaken Code = "namespace_taken"
+	HostTaken      Code = "host_taken"
+	PlanInUse      Code = "plan_in_use"
+	NotEmpty       Code = "not_empty"
+	KeyRevoked     Code = "key_revoked"
+	KeyExpired     Code = "key_expired"
+	Conflict       Code = "conflict"
+)
+
+// The server's own troubles.
+const (
+	Internal    Code = "internal"
+	Unavailable Code = "unavailable"
+)
+
+// Row says how one code is answered.
+type Row struct {
+	Code       Code
+	Status     int           // HTTP status
+	Message    string        // the default text, for people
+	RetryAfter time.Duration // the default Retry-After; zero sends none
+}
+
+// Table lists every code once.
+func Table() []Row { return append([]Row(nil), table[:]...) }
+
+//nolint:gochecknoglobals // a constant table; Go has no constant composite values
+var table = [...]Row{
+	{InvalidKey, http.StatusUnauthorized, "A valid API key for this app is required in the X-API-Key header.", 0},
+	{RateLimited, http.StatusTooManyRequests, "Too many requests; slow down.", time.Second},
+	{QuotaExhausted, http.StatusTooManyRequests, "The quota of this key's usage plan is used up for the current period.", 0},
+	{GateUnavailable, http.StatusServiceUnavailable, "Keys cannot be verified right now; try again shortly.", 10 * time.Second},
+	{Misconfigured, http.StatusInternalServerError, "The gate in front of this app is misconfigured.", 0},
+
+	{MalformedJSON, http.StatusBadRequest, "The request body is not valid JSON.", 0},
+	{UnknownField, http.StatusBadRequest, "The request body has a field that this call does not know.", 0},
+	{WrongType, http.StatusBadRequest, "A field of the request body has the wrong type.", 0},
+	{InvalidDate, http.StatusBadRequest, "Dates are UTC calendar days, YYYY-MM-DD.", 0},
+	{InvalidPage, http.StatusBadRequest, "page_size is 1 to 500, and page_token is one that this list returned.", 0},
+	{InvalidParameter, http.StatusBadRequest, "A parameter of the request cannot be parsed.", 0},
+	{BodyTooLarge, http.StatusRequestEntityTooLarge, "The request body is too large.", 0},
+	{UnsupportedMediaType, http.StatusUnsupportedMediaType, "Content-Type must be application/json.", 0},
+	{MethodNotAllowed, http.StatusMethodNotAllowed, "This address does not take that method.", 0},
+
+	{Unauthenticated, http.StatusUnauthorized, "Sign in first.", 0},
+	{InvalidCredentials, http.StatusUnauthorized, "The username or the password is wrong.", 0},
+	{InvalidToken, http.StatusUnauthorized, "A valid webhook token or signature is required.", 0},
+	{Forbidden, http.StatusForbidden, "Your role does not allow this.", 0},
+	{CSRFRequired, http.StatusForbidden, "Changes made with the session cookie need the X-CSRF-Token header.", 0},
+
+	{MissingField, http.StatusUnprocessableEntity, "A required field is missing.", 0},
+	{InvalidName, http.StatusUnprocessableEntity, "The name is not acceptable.", 0},
+	{InvalidRate, http.StatusUnprocessableEntity, "rate is a number of requests per second, 0.01 to 100000.", 0},
+	{InvalidBurst, http.StatusUnprocessableEntity, "burst is an integer, 1 to 1000000.", 0},
+	{InvalidQuota, http.StatusUnprocessableEntity, "quota is an integer, 1 to 10^12, and comes with quota_period day, week or month.", 0},
+	{InvalidExpiry, http.StatusUnprocessableEntity, "expires_at is an RFC 3339 timestamp.", 0},
+	{ExpiryInPast, http.StatusUnprocessableEntity, "expires_at is in the past.", 0},
+	{InvalidGrace, http.StatusUnprocessableEntity, "grace is a duration of 0s to 720h.", 0},
+	{InvalidStatus, http.StatusUnprocessableEntity, "status is active or disabled.", 0},
+	{InvalidScope, http.StatusUnprocessableEntity, "apps names apps of the key's own environment, each once.", 0},
+	{InvalidImage, http.StatusUnprocessableEntity, "image is a full image reference with a tag or a digest.", 0},
+	{InvalidHost, http.StatusUnprocessableEntity, "host is a DNS name.", 0},
+	{InvalidPort, http.StatusUnprocessableEntity, "port is 1 to 65535.", 0},
+	{InvalidSource, http.StatusUnprocessableEntity, "git_source is not acceptable.", 0},
+	{InvalidRole, http.StatusUnprocessableEntity, "role is viewer, developer or owner.", 0},
+	{InvalidPass, http.StatusUnprocessableEntity, "A password has 12 to 256 characters.", 0},
+	{InvalidWindow, http.StatusUnprocessableEntity, "from must not be after to.", 0},
+	{WindowExpired, http.StatusUnprocessableEntity, "The window lies entirely before the 92 days that are kept.", 0},
+	{UnknownPlan, http.StatusUnprocessableEntity, "There is no such plan in the key's environment.", 0},
+	{UnknownUser, http.StatusUnprocessableEntity, "There is no such user.", 0},
+	{LastOwner, http.StatusUnprocessableEntity, "A project keeps at least one owner.", 0},
+	{UnstorableText, http.StatusUnprocessableEntity, "Text must be valid UTF-8 without control characters.", 0},
+
+	{NotFound, http.StatusNotFound, "There is nothing here by that name.", 0},
+	{AlreadyExists, http.StatusConflict, "That name is taken.", 0},
+	{NamespaceTaken, http.StatusConflict, "Another project and environment already make this namespace.", 0},
+	{HostTaken, http.StatusConflict, "Another app already answers on this host.", 0},
+	{PlanInUse, http.StatusConflict, "Keys still use this plan.", 0},
+	{NotEmpty, http.StatusConflict, "It still holds other things; delete those first.", 0},
+	{KeyRevoked, http.StatusConflict, "A revoked key stays revoked.", 0},
+	{KeyExpired, http.StatusConflict, "The key has expired.", 0},
+	{Conflict, http.StatusConflict, "It was changed by someone else meanwhile; read it again.", 0},
+
+	{Internal, http.StatusInternalServerError, "Something went wrong on our side.", 0},
+	{Unavailable, http.StatusServiceUnavailable, "A part that this needs is not available right now; try again shortly.", 5 * time.Second},
+}
+
+// row finds code's row. A code that the table lacks is answered as Internal;
+// a test walks the package's codes so that none can be missing.
+func row(code Code) Row {
+	for _, r := range table {
+		if r.Code == code {
+			return r
+		}
+	}
+	return Row{Code: Internal, Status: http.StatusInternalServerError}
+}

@@ -1,0 +1,130 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/api/iterator"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// Page is a part of a list, in the order of document ids.
+type Page struct {
+	Size  int    // at most this many; must be positive
+	Token string // of the page before; "" starts
+}
+
+// get reads one document into a D.
+func get[D any](ctx context.Context, ref *firestore.DocumentRef, what string) (D, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var d D
+	snap, err := ref.Get(ctx)
+	if err != nil {
+		return d, fmt.Errorf("get %s: %w", ref.ID, known(err, what))
+	}
+	if err := snap.DataTo(&d); err != nil {
+		return d, fmt.Errorf("read %s: %w", ref.ID, err)
+	}
+	return d, nil
+}
+
+// create writes a document that must not exist yet.
+func create(ctx context.Context, ref *firestore.DocumentRef, d any, what string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if _, err := ref.Create(ctx, d); err != nil {
+		return fmt.Errorf("create %s: %w", ref.ID, known(err, what))
+	}
+	return nil
+}
+
+// transact runs f in a read-write transaction; f may run more than once. An
+// error of f that holds a problem comes out as it is.
+func (s *Store) transact(ctx context.Context, f func(ctx context.Context, tx *firestore.Transaction) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := s.client.RunTransaction(ctx, f)
+	var p *problem.Error
+	if err == nil || errors.As(err, &p) {
+		return err
+	}
+	return known(err, "document")
+}
+
+// txGet reads one document inside a transaction.
+func txGet[D any](tx *firestore.Transaction, ref *firestore.DocumentRef, what string) (D, error) {
+	var d D
+	snap, err := tx.Get(ref)
+	if err != nil {
+		return d, fmt.Errorf("get %s: %w", ref.ID, known(err, what))
+	}
+	if err := snap.DataTo(&d); err != nil {
+		return d, fmt.Errorf("read %s: %w", ref.ID, err)
+	}
+	return d, nil
+}
+
+// list reads one page of a query, ordered by document id, and gives the token
+// of the next page, or "" when there is none. The query must not be ordered.
+func list[D any](ctx context.Context, coll *firestore.CollectionRef, q firestore.Query, page Page) (items []D, next string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	q = q.OrderBy(firestore.DocumentID, firestore.Asc).Limit(page.Size + 1)
+	if page.Token != "" {
+		id, err := base64.RawURLEncoding.DecodeString(page.Token)
+		if err != nil || !validID(string(id)) {
+			return nil, "", problem.Of(problem.InvalidPage)
+		}
+		q = q.StartAfter(coll.Doc(string(id)))
+	}
+	it := q.Documents(ctx)
+	defer it.Stop()
+	last := ""
+	for {
+		snap, err := it.Next()
+		if errors.Is(err, iterator.Done) {
+			return items, "", nil
+		}
+		if err != nil {
+			return nil, "", fmt.Errorf("list %s: %w", coll.ID, known(err, "document"))
+		}
+		if len(items) == page.Size {
+			return items, base64.RawURLEncoding.EncodeToString([]byte(last)), nil
+		}
+		var d D
+		if err := snap.DataTo(&d); err != nil {
+			return nil, "", fmt.Errorf("read %s: %w", snap.Ref.ID, err)
+		}
+		items = append(items, d)
+		last = snap.Ref.ID
+	}
+}
+
+// exists tells whether a query finds any document.
+func exists(ctx context.Context, q firestore.Query) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	docs, err := q.Limit(1).Documents(ctx).GetAll()
+	if err != nil {
+		return false, known(err, "document")
+	}
+	return len(docs) > 0, nil
+}
+
+// validID tells whether id can be part of a document path without changing it.
+func validID(id string) bool {
+	if id == "" || len(id) > 512 || id == "." || id == ".." {
+		return false
+	}
+	for _, c := range []byte(id) {
+		if c <= ' ' || c > '~' || c == '/' {
+			return false
+		}
+	}
+	return true
+}

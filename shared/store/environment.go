@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// environmentDoc is a document of environments/{namespace}. The id is what makes
+// a namespace unique: "a-b"+"c" and "a"+"b-c" are one document.
+type environmentDoc struct {
+	Project   string    `firestore:"project"`
+	Name      string    `firestore:"name"`
+	Namespace string    `firestore:"namespace"`
+	CreatedAt time.Time `firestore:"created_at"`
+}
+
+func environmentToDoc(e app.Environment) environmentDoc {
+	return environmentDoc{Project: e.Project, Name: e.Name, Namespace: e.Namespace, CreatedAt: e.CreatedAt}
+}
+
+func (d environmentDoc) environment() app.Environment {
+	return app.Environment{Project: d.Project, Name: d.Name, Namespace: d.Namespace, CreatedAt: d.CreatedAt.UTC()}
+}
+
+func (d environmentDoc) is(project, name string) bool { return d.Project == project && d.Name == name }
+
+func (s *Store) environments() *firestore.CollectionRef { return s.client.Collection("environments") }
+
+// CreateEnvironment stores a new environment of a project that exists. Problems:
+// not_found for the project; already_exists; namespace_taken when another
+// project and environment make the same namespace.
+func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error {
+	ref := s.environments().Doc(e.Namespace)
+	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+		if _, err := txGet[projectDoc](tx, s.projects().Doc(e.Project), "project"); err != nil {
+			return err
+		}
+		d, err := txGet[environmentDoc](tx, ref, "environment")
+		switch {
+		case problem.Is(err, problem.NotFound):
+			return tx.Create(ref, environmentToDoc(e))
+		case err != nil:
+			return err
+		case d.is(e.Project, e.Name):
+			return problem.New(problem.AlreadyExists, "There already is an environment with that name.")
+		}
+		return problem.Of(problem.NamespaceTaken)
+	})
+	if err != nil {
+		return fmt.Errorf("create environment %s: %w", e.Namespace, err)
+	}
+	return nil
+}
+
+// Environment reads one environment of a project. Problem: not_found.
+func (s *Store) Environment(ctx context.Context, project, name string) (app.Environment, error) {
+	namespace, err := environmentID(project, name)
+	if err != nil {
+		return app.Environment{}, err
+	}
+	d, err := get[environmentDoc](ctx, s.environments().Doc(namespace), "environment")
+	if err != nil {
+		return app.Environment{}, err
+	}
+	if !d.is(project, name) {
+		return app.Environment{}, noEnvironment()
+	}
+	return d.environment(), nil
+}
+
+// Environments lists a project's environments.
+func (s *Store) Environments(ctx context.Context, project string, page Page) ([]app.Environment, string, error) {
+	docs, next, err := list[environmentDoc](ctx, s.environments(), s.environments().Where("project", "==", project), page)
+	if err != nil {
+		return nil, "", err
+	}
+	environments := make([]app.Environment, len(docs))
+	for i, d := range docs {
+		environments[i] = d.environment()
+	}
+	return environments, next, nil
+}
+
+// DeleteEnvironment deletes an environment that holds no app, key or plan. The
+// check and the deletion are one transaction; [Store.CreateApp] reads the
+// environment in its own, and [Store.CreateKey] the plan, so that neither an app
+// nor a key can be left without its environment. Problems: not_found, not_empty.
+func (s *Store) DeleteEnvironment(ctx context.Context, project, name string) error {
+	namespace, err := environmentID(project, name)
+	if err != nil {
+		return err
+	}
+	ref := s.environments().Doc(namespace)
+	err = s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+		d, err := txGet[environmentDoc](tx, ref, "environment")
+		if err != nil {
+			return err
+		}
+		if !d.is(project, name) {
+			return noEnvironment()
+		}
+		for _, coll := range []*firestore.CollectionRef{s.apps(), s.keys(), s.plans()} {
+			holds, err := txExists(tx, coll.Where("namespace", "==", namespace))
+			if err != nil {
+				return err
+			}
+			if holds {
+				return problem.New(problem.NotEmpty, "The environment still has %s; delete those first.", coll.ID)
+			}
+		}
+		return tx.Delete(ref)
+	})
+	if err != nil {
+		return fmt.Errorf("delete environment %s: %w", namespace, err)
+	}
+	return nil
+}
+
+// environmentID is the document id of an environment; names that cannot make one
+// belong to no environment.
+func environmentID(project, name string) (string, error) {
+	namespace, err := app.Namespace(project, name)
+	if err != nil || !app.ValidNamespace(namespace) {
+		return "", noEnvironment()
+	}
+	return namespace, nil
+}
+
+func noEnvironment() error {
+	return problem.New(problem.NotFound, "There is no such environment.")
+}

@@ -1,0 +1,224 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apiv1 "cloud.google.com/go/firestore/apiv1"
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// targetID names the one target of a stream.
+const targetID = 1
+
+// ErrDoubt is in the chain of a listener's error when what was heard so far can
+// no longer be trusted, rather than just the stream having ended.
+var ErrDoubt = errors.New("what the listener heard is in doubt")
+
+// Change is what happened to one document.
+type Change[T any] struct {
+	ID    string
+	Gone  bool // deleted, or not readable as a T: Err says why
+	Err   error
+	Value T // unless Gone
+}
+
+// Batch is all that a listener has heard since the batch before, up to one
+// moment at which the store says that it is complete and consistent.
+type Batch[T any] struct {
+	// Reset says that Changes are the whole collection: what is not among them
+	// does not exist. The first batch of a listener is one.
+	Reset    bool
+	Changes  []Change[T] // in the order heard; an id may come more than once
+	Canaries []Canary    // those heard, see [Canary]
+}
+
+// Receiver takes in what a listener hears.
+type Receiver[T any] interface {
+	// Receive takes a batch; an error ends the listener.
+	Receive(b Batch[T]) error
+	// Len is how many readable documents are there by all batches so far. The
+	// store now and then tells how many it sees, and the two must agree.
+	Len() int
+}
+
+// Feed listens to collections as the checker needs it: every change, in commit
+// order, nothing held in memory. It uses the generated Listen client: the
+// library's Snapshots keep every document (about 3.4 KB each) and hide the
+// moments at which a stream is consistent.
+type Feed struct {
+	database string // "projects/P/databases/(default)"
+}
+
+// NewFeed makes a feed of a Google Cloud project's default database. Each
+// listener makes a connection of its own, so that a new one never inherits a
+// dead connection from the one before.
+func NewFeed(project string) *Feed {
+	return &Feed{database: "projects/" + project + "/databases/(default)"}
+}
+
+// listen hears a whole collection and hands on each batch until ctx ends, the
+// stream does, or the receiver returns an error. It never returns nil.
+func listen[T any](ctx context.Context, f *Feed, collection string, decode func(fields) (T, error), to Receiver[T]) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	opts, err := clientOptions()
+	if err != nil {
+		return err
+	}
+	client, err := apiv1.NewClient(ctx, opts...)
+	if err != nil {
+		return fmt.Errorf("listen to %s: %w", collection, err)
+	}
+	defer func() { _ = client.Close() }() // the stream's own error says more
+	stream, err := client.Listen(metadata.AppendToOutgoingContext(ctx, "google-cloud-resource-prefix", f.database))
+	if err != nil {
+		return fmt.Errorf("listen to %s: %w", collection, err)
+	}
+	if err := stream.Send(f.target(collection)); err != nil {
+		return fmt.Errorf("listen to %s: %w", collection, err)
+	}
+	l := listener[T]{decode: decode, reset: true, apart: map[string]bool{}}
+	for {
+		res, err := stream.Recv()
+		if err != nil {
+			return fmt.Errorf("listen to %s: %w", collection, err)
+		}
+		complete, err := l.hear(res)
+		if err != nil {
+			return fmt.Errorf("listen to %s: %w", collection, err)
+		}
+		if !complete {
+			continue
+		}
+		if err := to.Receive(l.take()); err != nil {
+			return fmt.Errorf("receive from %s: %w", collection, err)
+		}
+		if err := l.verify(to.Len()); err != nil {
+			return fmt.Errorf("listen to %s: %w", collection, err)
+		}
+	}
+}
+
+func (f *Feed) target(collection string) *pb.ListenRequest {
+	query := &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: collection}}}
+	return &pb.ListenRequest{
+		Database: f.database,
+		TargetChange: &pb.ListenRequest_AddTarget{AddTarget: &pb.Target{
+			TargetId: targetID,
+			TargetType: &pb.Target_Query{Query: &pb.Target_QueryTarget{
+				Parent:    f.database + "/documents",
+				QueryType: &pb.Target_QueryTarget_StructuredQuery{StructuredQuery: query},
+			}},
+		}},
+	}
+}
+
+// listener gathers a stream's messages into batches. The protocol: document
+// changes come in commit order; RESET says that everything will be sent anew;
+// CURRENT that all from before the listener began has been sent; and a NO_CHANGE
+// for no target in particular marks a consistent moment.
+type listener[T any] struct {
+	decode  func(fields) (T, error)
+	batch   Batch[T]
+	reset   bool // the batch under way replaces everything
+	current bool
+
+	apart  map[string]bool // ids of canaries and unreadable documents: the receiver does not hold them
+	filter *int            // how many documents the store sees, once it has said so
+}
+
+// hear takes one message in and tells whether the batch is complete.
+func (l *listener[T]) hear(res *pb.ListenResponse) (complete bool, err error) {
+	switch r := res.GetResponseType().(type) {
+	case *pb.ListenResponse_TargetChange:
+		return l.targetChange(r.TargetChange)
+	case *pb.ListenResponse_DocumentChange:
+		if len(r.DocumentChange.GetTargetIds()) == 0 {
+			l.gone(r.DocumentChange.GetDocument().GetName())
+		} else {
+			l.changed(r.DocumentChange.GetDocument())
+		}
+	case *pb.ListenResponse_DocumentDelete:
+		l.gone(r.DocumentDelete.GetDocument())
+	case *pb.ListenResponse_DocumentRemove:
+		l.gone(r.DocumentRemove.GetDocument())
+	case *pb.ListenResponse_Filter:
+		n := int(r.Filter.GetCount())
+		l.filter = &n
+	default:
+		return false, fmt.Errorf("%w: unknown message %T", ErrDoubt, r)
+	}
+	return false, nil
+}
+
+func (l *listener[T]) targetChange(c *pb.TargetChange) (complete bool, err error) {
+	switch c.GetTargetChangeType() {
+	case pb.TargetChange_NO_CHANGE:
+		return l.current && len(c.GetTargetIds()) == 0 && c.GetReadTime() != nil, nil
+	case pb.TargetChange_ADD:
+	case pb.TargetChange_CURRENT:
+		l.current = true
+	case pb.TargetChange_RESET:
+		l.batch, l.reset, l.current, l.filter = Batch[T]{}, true, false, nil
+		clear(l.apart)
+	case pb.TargetChange_REMOVE:
+		return false, fmt.Errorf("%w: target removed: %w", ErrDoubt, status.ErrorProto(c.GetCause()))
+	default:
+		return false, fmt.Errorf("%w: target change %v", ErrDoubt, c.GetTargetChangeType())
+	}
+	return false, nil
+}
+
+func (l *listener[T]) changed(doc *pb.Document) {
+	id := lastPart(doc.GetName())
+	if isCanary(id) {
+		l.apart[id] = true
+		if c, err := decodeCanary(id, doc.GetFields()); err == nil {
+			l.batch.Canaries = append(l.batch.Canaries, c)
+		}
+		return
+	}
+	v, err := l.decode(doc.GetFields())
+	if err != nil {
+		l.apart[id] = true
+	} else {
+		delete(l.apart, id)
+	}
+	l.batch.Changes = append(l.batch.Changes, Change[T]{ID: id, Gone: err != nil, Err: err, Value: v})
+}
+
+func (l *listener[T]) gone(name string) {
+	id := lastPart(name)
+	delete(l.apart, id)
+	if !isCanary(id) {
+		l.batch.Changes = append(l.batch.Changes, Change[T]{ID: id, Gone: true})
+	}
+}
+
+// verify compares the count of the store's existence filter, if one came, with
+// what is held: where they differ, a deletion was missed.
+func (l *listener[T]) verify(held int) error {
+	if l.filter == nil {
+		return nil
+	}
+	seen := *l.filter
+	l.filter = nil
+	if held += len(l.apart); held != seen {
+		return fmt.Errorf("%w: %d documents held, %d stored", ErrDoubt, held, seen)
+	}
+	return nil
+}
+
+func (l *listener[T]) take() Batch[T] {
+	b := l.batch
+	b.Reset = l.reset
+	l.batch, l.reset = Batch[T]{}, false
+	return b
+}
+
+func lastPart(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }

@@ -1,0 +1,65 @@
+// Package store keeps Sluice's documents in Firestore: one file per collection,
+// and nothing else in the code knows Firestore (architecture section 3).
+//
+// Functions here speak the domain's types and return problems of package
+// problem: not_found for what is not there, already_exists for what must not be,
+// conflict for a change that lost its race, unavailable when Firestore does not
+// answer in time. The stored shapes are unexported structs beside their
+// converters, so that a document's fields can change without the domain's.
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// callTimeout bounds every call on the store that is not a listener, so that a
+// store that stalls is an error and not a hung request.
+const callTimeout = 10 * time.Second
+
+// Store is a connection to the document store.
+type Store struct {
+	client *firestore.Client
+}
+
+// Open connects to the Firestore database of a Google Cloud project, or to the
+// emulator at $FIRESTORE_EMULATOR_HOST. It makes no call yet.
+func Open(ctx context.Context, project string) (*Store, error) {
+	opts, err := clientOptions()
+	if err != nil {
+		return nil, err
+	}
+	client, err := firestore.NewClient(ctx, project, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("open store of project %s: %w", project, err)
+	}
+	return &Store{client: client}, nil
+}
+
+// Close ends the connection.
+func (s *Store) Close() error { return s.client.Close() }
+
+// known gives Firestore's status in the words of package problem; what is the
+// thing's name in a message, e.g. "plan".
+func known(err error, what string) error {
+	switch status.Code(err) { //nolint:exhaustive // the rest is one and the same to a caller
+	case codes.OK:
+		return nil
+	case codes.NotFound:
+		return problem.New(problem.NotFound, "There is no such %s.", what)
+	case codes.AlreadyExists:
+		return problem.New(problem.AlreadyExists, "There already is a %s with that name.", what).Because(err)
+	case codes.Aborted, codes.FailedPrecondition:
+		return problem.Of(problem.Conflict).Because(err)
+	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted:
+		return problem.Of(problem.Unavailable).Because(err)
+	}
+	return err
+}

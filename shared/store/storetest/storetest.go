@@ -1,0 +1,63 @@
+// Package storetest gives tests a real document store: Google's Firestore
+// emulator, with a project of its own for every test, so that tests run in
+// parallel and see nothing of each other.
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sluicegate/sluice/emulators/firestore"
+	"github.com/sluicegate/sluice/shared/store"
+)
+
+const hostVariable = "FIRESTORE_EMULATOR_HOST"
+
+// start starts one emulator per test process, unless the environment already
+// names one. It ends with the process.
+//
+//nolint:gochecknoglobals // once per process is the point
+var start = sync.OnceValue(func() error {
+	if os.Getenv(hostVariable) != "" {
+		return nil
+	}
+	server, err := firestore.Start(context.Background(), firestore.Options{})
+	if err != nil {
+		return err
+	}
+	return os.Setenv(hostVariable, server.Host) //nolint:usetesting // the client library reads it; it holds for the whole process
+})
+
+// Project makes sure that an emulator runs and gives the id of an empty project.
+func Project(t testing.TB) string {
+	t.Helper()
+	if err := start(); err != nil {
+		t.Fatalf("start the Firestore emulator: %v", err)
+	}
+	return "test-" + strings.ToLower(rand.Text()[:16])
+}
+
+// New opens a store on an empty project and closes it when the test ends.
+func New(t testing.TB) *store.Store {
+	t.Helper()
+	return Open(t, Project(t))
+}
+
+// Open opens a store on a project and closes it when the test ends.
+func Open(t testing.TB, project string) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close the store: %v", err)
+		}
+	})
+	return s
+}

@@ -1,0 +1,17 @@
+// Package wire holds the JSON shapes of the management API: what goes over the
+// wire and nothing else (decisions section 3). Times are RFC 3339 in UTC, absent
+// ones null. Request fields that may be left out are pointers, or Optional where
+// leaving a field out and setting it to null differ.
+package wire
+
+// Error is every error answer (specification section 2.4).
+type Error struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// List is one page of a list; NextPageToken is "" on the last.
+type List[T any] struct {
+	Items         []T    `json:"items"`
+	NextPageToken string `json:"next_page_token"`
+}
