@@ -4,8 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
+
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // maxEvent bounds an event's body, in bytes.
@@ -24,6 +28,10 @@ func Events(receive func(ctx context.Context, e cloudevents.Event) error) (http.
 		return nil, fmt.Errorf("cloudevents handler: %w", err)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), cloudevents.ApplicationCloudEventsBatchJSON) {
+			httpapi.Fail(w, problem.New(problem.UnsupportedMediaType, "Events come one by one, not in batches."))
+			return
+		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxEvent)
 		h.ServeHTTP(w, r)
 	}), nil

@@ -10,6 +10,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -49,6 +50,9 @@ func (s *Store) Close() error { return s.client.Close() }
 // known gives Firestore's status in the words of package problem; what is the
 // thing's name in a message, e.g. "plan".
 func known(err error, what string) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return problem.Of(problem.Unavailable).Because(err)
+	}
 	switch status.Code(err) { //nolint:exhaustive // the rest is one and the same to a caller
 	case codes.OK:
 		return nil

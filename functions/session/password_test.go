@@ -1,0 +1,148 @@
+package session
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const newPassword = "difference engine 1822"
+
+func change(current, password string) string {
+	body := wire.ChangePassword{Password: &password}
+	if current != "" {
+		body.CurrentPassword = &current
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+func (d *desk) setPassword(token, username, body string) answer {
+	return d.do(call{method: "PUT", path: "/api/v1/users/" + username + "/password", token: token, body: body})
+}
+
+func TestChangeOwnPassword(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.addUser("ada", adaPassword)
+	one, two, root := d.signIn("ada", adaPassword), d.signIn("ada", adaPassword), d.signIn("root", adminPassword)
+	if a := d.setPassword(one.Token, "ada", change(adaPassword, newPassword)); a.status != http.StatusNoContent {
+		t.Fatalf("change: %d %s", a.status, a.body)
+	}
+	for _, s := range []wire.Session{one, two} { // every session of ada's is over
+		d.do(call{method: "GET", path: "/api/v1/session", token: s.Token}).want(t, 401, "unauthenticated")
+	}
+	if a := d.do(call{method: "GET", path: "/api/v1/session", token: root.Token}); a.status != http.StatusOK {
+		t.Errorf("somebody else's session ended too: %d", a.status)
+	}
+	d.trySignIn("ada", adaPassword).want(t, 401, "invalid_credentials")
+	again := d.signIn("ada", newPassword)
+	if a := d.do(call{method: "GET", path: "/api/v1/session", token: again.Token}); a.status != http.StatusOK {
+		t.Errorf("the new session does not work: %d %s", a.status, a.body)
+	}
+}
+
+func TestAdminResetsPassword(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.addUser("ada", adaPassword)
+	ada, root := d.signIn("ada", adaPassword), d.signIn("root", adminPassword)
+	if a := d.setPassword(root.Token, "ada", change("", newPassword)); a.status != http.StatusNoContent {
+		t.Fatalf("reset: %d %s", a.status, a.body)
+	}
+	d.do(call{method: "GET", path: "/api/v1/session", token: ada.Token}).want(t, 401, "unauthenticated")
+	d.signIn("ada", newPassword)
+}
+
+func TestChangePasswordRefuses(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.addUser("ada", adaPassword)
+	d.addUser("bob", adaPassword)
+	ada, root := d.signIn("ada", adaPassword), d.signIn("root", adminPassword)
+	before, err := d.store.User(t.Context(), "ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, token, username, body string
+		status                      int
+		code                        string
+	}{
+		{"a wrong current password", ada.Token, "ada", change("wrong password", newPassword), 401, "invalid_credentials"},
+		{"no current password", ada.Token, "ada", change("", newPassword), 422, "missing_field"},
+		{"an admin's own without the current", root.Token, "root", change("", newPassword), 422, "missing_field"},
+		{"somebody else's", ada.Token, "bob", change(adaPassword, newPassword), 403, "forbidden"},
+		{"nobody's", ada.Token, "nobody", change(adaPassword, newPassword), 403, "forbidden"},
+		{"nobody's, by an admin", root.Token, "nobody", change("", newPassword), 404, "not_found"},
+		{"a name that is none, by an admin", root.Token, "No%2Fbody", change("", newPassword), 404, "not_found"},
+		{"a short one", ada.Token, "ada", change(adaPassword, "short"), 422, "invalid_password"},
+		{"a long one", ada.Token, "ada", change(adaPassword, strings.Repeat("a", 257)), 422, "invalid_password"},
+		{"none", ada.Token, "ada", `{"current_password":"x"}`, 422, "missing_field"},
+		{"a number", ada.Token, "ada", `{"password":123456789012}`, 400, "wrong_type"},
+		{"an unknown field", ada.Token, "ada", `{"password":"x","admin":true}`, 400, "unknown_field"},
+		{"half of it", ada.Token, "ada", `{"password":`, 400, "malformed_json"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d.setPassword(tt.token, tt.username, tt.body).want(t, tt.status, tt.code)
+		})
+	}
+	after, err := d.store.User(t.Context(), "ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("a refused change was stored (-before +after):\n%s", diff)
+	}
+}
+
+// A stolen session must not be a way around the throttle to the password.
+func TestChangePasswordIsThrottled(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.addUser("ada", adaPassword)
+	ada := d.signIn("ada", adaPassword)
+	for range d.cfg.UserBurst {
+		d.setPassword(ada.Token, "ada", change("wrong password", newPassword)).want(t, 401, "invalid_credentials")
+	}
+	d.setPassword(ada.Token, "ada", change(adaPassword, newPassword)).want(t, 429, "rate_limited")
+}
+
+// Of changes that all prove the same current password, one wins.
+func TestConcurrentPasswordChanges(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.addUser("ada", adaPassword)
+	ada := d.signIn("ada", adaPassword)
+	passwords := []string{newPassword + "0", newPassword + "1", newPassword + "2", newPassword + "3"}
+	answers := make([]answer, len(passwords))
+	var wg sync.WaitGroup
+	for i, p := range passwords {
+		wg.Go(func() { answers[i] = d.setPassword(ada.Token, "ada", change(adaPassword, p)) })
+	}
+	wg.Wait()
+	won := 0
+	for i, a := range answers {
+		switch a.status {
+		case http.StatusNoContent:
+			won++
+			d.signIn("ada", passwords[i])
+		case http.StatusConflict, http.StatusUnauthorized: // too late
+		default:
+			t.Errorf("change %d: %d %s", i, a.status, a.body)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d changes went through, want 1", won)
+	}
+}

@@ -1,0 +1,106 @@
+// Package session is the function that signs people in and out and manages who
+// can: the first row of the management API (decisions sections 3 and 8).
+//
+//	POST   /api/v1/session                     {username,password} → token, CSRF value and cookie
+//	GET    /api/v1/session                     who am I, until when, and the CSRF value
+//	DELETE /api/v1/session                     sign out: the token is dead at once
+//	GET    /api/v1/users                       every user (admins)
+//	POST   /api/v1/users                       {username,password,admin?} (admins)
+//	PUT    /api/v1/users/{username}/password   {current_password?,password}
+//
+// The users' rows are this package's own decision, since members of projects need
+// users and nothing else makes them. Users change their own password with the
+// current one; admins set anyone else's without. Either way all sessions of that
+// user end at once, the one that asked included, so whoever changed a password
+// because it leaked has thrown the thief out too. There is no way to delete a
+// user: keys and deployments name who made them.
+//
+// # Sign-in
+//
+// A wrong password and an unknown user get the same answer after the same work.
+// Failures are throttled per username and per address; see [throttle]. Passwords
+// are hashed in turns, see [identity.Hasher], so a crowd costs time, not memory.
+//
+// The first admin comes from ADMIN_USERNAME and ADMIN_PASSWORD when the function
+// starts, if there is no such user yet. Once there is, the two are ignored: a
+// changed password stays changed.
+package session
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/identity/user"
+	"github.com/sluicegate/sluice/shared/store"
+)
+
+// Users keeps who can sign in; *store.Store implements it.
+type Users interface {
+	CreateUser(ctx context.Context, u user.User) error
+	User(ctx context.Context, name string) (user.User, error)
+	Users(ctx context.Context, page store.Page) ([]user.User, string, error)
+	UpdateUser(ctx context.Context, name string, change func(user.User) (user.User, error)) error
+}
+
+// Sessions remembers which sessions are over; *store.Store implements it.
+type Sessions interface {
+	SignOut(ctx context.Context, tokenID string, expires time.Time) error
+}
+
+// Guard says who asks; *identity.Guard implements it.
+type Guard interface {
+	Session(r *http.Request) (identity.Session, error)
+}
+
+// Service answers the function's requests.
+type Service struct {
+	users    Users
+	sessions Sessions
+	guard    Guard
+	keys     *identity.Keyring
+	hasher   *identity.Hasher
+	throttle *throttle
+	proxied  bool
+	log      *slog.Logger
+	now      func() time.Time
+}
+
+// Parts are what a Service is put together from.
+type Parts struct {
+	Users    Users
+	Sessions Sessions
+	Guard    Guard
+	Keys     *identity.Keyring // with a private key
+	Log      *slog.Logger
+}
+
+// New makes a service.
+func New(cfg Config, p Parts) (*Service, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	hasher, err := identity.NewHasher(cfg.HashesAtOnce)
+	if err != nil {
+		return nil, err
+	}
+	return &Service{
+		users: p.Users, sessions: p.Sessions, guard: p.Guard, keys: p.Keys,
+		hasher: hasher, throttle: newThrottle(cfg), proxied: cfg.TrustProxy, log: p.Log, now: time.Now,
+	}, nil
+}
+
+// Handler routes the function's requests.
+func (s *Service) Handler() http.Handler {
+	m := httpapi.New(s.log)
+	m.Handle("POST /api/v1/session", s.signIn)
+	m.Handle("GET /api/v1/session", s.whoAmI)
+	m.Handle("DELETE /api/v1/session", s.signOut)
+	m.Handle("GET /api/v1/users", s.listUsers)
+	m.Handle("POST /api/v1/users", s.createUser)
+	m.Handle("PUT /api/v1/users/{username}/password", s.changePassword)
+	return m
+}

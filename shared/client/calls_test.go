@@ -1,0 +1,170 @@
+package client
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// drain reads a whole list and keeps its error.
+func drain[T any](items []T, err error) error {
+	_ = items
+	return err
+}
+
+// TestCalls holds every call against its row in decisions section 3.
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	ptr := func(s string) *string { return &s }
+	rate, burst := 1.5, int64(2)
+	const env = "/api/v1/projects/shop/environments/prod"
+	tests := []struct {
+		name               string
+		call               func(ctx context.Context, c *Client) error
+		method, path, body string
+	}{
+		{"SignOut", func(ctx context.Context, c *Client) error { return c.SignOut(ctx) }, "DELETE", "/api/v1/session", ""},
+		{"WhoAmI", func(ctx context.Context, c *Client) error { _, err := c.WhoAmI(ctx); return err }, "GET", "/api/v1/session", ""},
+		{"Users", func(ctx context.Context, c *Client) error { return drain(Collect(c.Users(ctx))) }, "GET", "/api/v1/users", ""},
+		{"CreateUser", func(ctx context.Context, c *Client) error { _, err := c.CreateUser(ctx, "ada", "pw", true); return err },
+			"POST", "/api/v1/users", `{"username":"ada","password":"pw","admin":true}`},
+		{"ChangePassword", func(ctx context.Context, c *Client) error { return c.ChangePassword(ctx, "ada", "old", "new") },
+			"PUT", "/api/v1/users/ada/password", `{"current_password":"old","password":"new"}`},
+		{"ResetPassword", func(ctx context.Context, c *Client) error { return c.ResetPassword(ctx, "ada", "new") },
+			"PUT", "/api/v1/users/ada/password", `{"password":"new"}`},
+		{"Projects", func(ctx context.Context, c *Client) error { return drain(Collect(c.Projects(ctx))) }, "GET", "/api/v1/projects", ""},
+		{"CreateProject", func(ctx context.Context, c *Client) error { _, err := c.CreateProject(ctx, "shop"); return err },
+			"POST", "/api/v1/projects", `{"name":"shop"}`},
+		{"Project", func(ctx context.Context, c *Client) error { _, err := c.Project(ctx, "shop"); return err }, "GET", "/api/v1/projects/shop", ""},
+		{"DeleteProject", func(ctx context.Context, c *Client) error { return c.DeleteProject(ctx, "shop") }, "DELETE", "/api/v1/projects/shop", ""},
+		{"Members", func(ctx context.Context, c *Client) error { return drain(Collect(c.Members(ctx, "shop"))) },
+			"GET", "/api/v1/projects/shop/members", ""},
+		{"SetMembers", func(ctx context.Context, c *Client) error {
+			return c.SetMembers(ctx, "shop", []wire.Member{{Username: "ada", Role: "owner"}})
+		}, "PUT", "/api/v1/projects/shop/members", `{"members":[{"username":"ada","role":"owner"}]}`},
+		{"RemoveMember", func(ctx context.Context, c *Client) error { return c.RemoveMember(ctx, "shop", "ada") },
+			"DELETE", "/api/v1/projects/shop/members/ada", ""},
+		{"Environments", func(ctx context.Context, c *Client) error { return drain(Collect(c.Environments(ctx, "shop"))) },
+			"GET", "/api/v1/projects/shop/environments", ""},
+		{"CreateEnvironment", func(ctx context.Context, c *Client) error {
+			_, err := c.CreateEnvironment(ctx, "shop", "prod")
+			return err
+		},
+			"POST", "/api/v1/projects/shop/environments", `{"name":"prod"}`},
+		{"DeleteEnvironment", func(ctx context.Context, c *Client) error { return c.DeleteEnvironment(ctx, "shop", "prod") }, "DELETE", env, ""},
+		{"Plans", func(ctx context.Context, c *Client) error { return drain(Collect(c.Plans(ctx, "shop", "prod"))) }, "GET", env + "/plans", ""},
+		{"CreatePlan", func(ctx context.Context, c *Client) error {
+			_, err := c.CreatePlan(ctx, "shop", "prod", wire.CreatePlan{Name: ptr("Gold"), Rate: &rate, Burst: &burst})
+			return err
+		}, "POST", env + "/plans", `{"name":"Gold","rate":1.5,"burst":2}`},
+		{"Plan", func(ctx context.Context, c *Client) error {
+			_, err := c.Plan(ctx, "shop", "prod", "plan-gold")
+			return err
+		},
+			"GET", env + "/plans/plan-gold", ""},
+		{"UpdatePlan", func(ctx context.Context, c *Client) error {
+			_, err := c.UpdatePlan(ctx, "shop", "prod", "plan-gold", wire.UpdatePlan{Quota: wire.Null[int64](), Burst: wire.Some(int64(3))})
+			return err
+		}, "PATCH", env + "/plans/plan-gold", `{"burst":3,"quota":null}`},
+		{"DeletePlan", func(ctx context.Context, c *Client) error { return c.DeletePlan(ctx, "shop", "prod", "plan-gold") },
+			"DELETE", env + "/plans/plan-gold", ""},
+		{"Keys", func(ctx context.Context, c *Client) error { return drain(Collect(c.Keys(ctx, "shop", ""))) },
+			"GET", "/api/v1/projects/shop/api-keys", ""},
+		{"Keys of an environment", func(ctx context.Context, c *Client) error { return drain(Collect(c.Keys(ctx, "shop", "prod"))) },
+			"GET", "/api/v1/projects/shop/api-keys?environment=prod", ""},
+		{"CreateKey", func(ctx context.Context, c *Client) error {
+			_, _, err := c.CreateKey(ctx, "shop", "prod", wire.CreateKey{Plan: ptr("plan-gold"), Apps: []string{"hello"}})
+			return err
+		}, "POST", env + "/api-keys", `{"plan":"plan-gold","apps":["hello"]}`},
+		{"Key", func(ctx context.Context, c *Client) error { _, err := c.Key(ctx, "shop", "key-ab12cd34"); return err },
+			"GET", "/api/v1/projects/shop/api-keys/key-ab12cd34", ""},
+		{"DisableKey", func(ctx context.Context, c *Client) error {
+			_, err := c.DisableKey(ctx, "shop", "key-ab12cd34")
+			return err
+		},
+			"PATCH", "/api/v1/projects/shop/api-keys/key-ab12cd34", `{"status":"disabled"}`},
+		{"EnableKey", func(ctx context.Context, c *Client) error {
+			_, err := c.EnableKey(ctx, "shop", "key-ab12cd34")
+			return err
+		},
+			"PATCH", "/api/v1/projects/shop/api-keys/key-ab12cd34", `{"status":"active"}`},
+		{"RevokeKey", func(ctx context.Context, c *Client) error {
+			_, err := c.RevokeKey(ctx, "shop", "key-ab12cd34")
+			return err
+		},
+			"POST", "/api/v1/projects/shop/api-keys/key-ab12cd34/revoke", ""},
+		{"RotateKey", func(ctx context.Context, c *Client) error {
+			_, _, err := c.RotateKey(ctx, "shop", "key-ab12cd34", 90*time.Minute)
+			return err
+		}, "POST", "/api/v1/projects/shop/api-keys/key-ab12cd34/rotate", `{"grace":"1h30m0s"}`},
+		{"Apps", func(ctx context.Context, c *Client) error { return drain(Collect(c.Apps(ctx, "shop", "prod"))) }, "GET", env + "/apps", ""},
+		{"CreateApp", func(ctx context.Context, c *Client) error {
+			_, err := c.CreateApp(ctx, "shop", "prod", wire.CreateApp{Name: ptr("hello"), Image: ptr("example.com/hello:1")})
+			return err
+		}, "POST", env + "/apps", `{"name":"hello","image":"example.com/hello:1"}`},
+		{"App", func(ctx context.Context, c *Client) error { _, err := c.App(ctx, "shop", "prod", "hello"); return err }, "GET", env + "/apps/hello", ""},
+		{"DeleteApp", func(ctx context.Context, c *Client) error { return c.DeleteApp(ctx, "shop", "prod", "hello") }, "DELETE", env + "/apps/hello", ""},
+		{"RequireAPIKey", func(ctx context.Context, c *Client) error {
+			_, err := c.RequireAPIKey(ctx, "shop", "prod", "hello", false)
+			return err
+		}, "PATCH", env + "/apps/hello", `{"require_api_key":false}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			srv := &server{status: 200, body: `{}`}
+			if err := tt.call(t.Context(), serve(t, srv)); err != nil {
+				t.Fatal(err)
+			}
+			got := srv.seen[0]
+			if got.Query != "" {
+				got.Path += "?" + got.Query
+			}
+			want := seen{Method: tt.method, Path: tt.path, Query: got.Query, Body: tt.body, Authorization: "Bearer tok"}
+			if tt.body != "" {
+				want.ContentType = "application/json"
+			}
+			if diff := cmp.Diff(want, got); diff != "" || len(srv.seen) != 1 {
+				t.Errorf("%d requests; the first (-want +got):\n%s", len(srv.seen), diff)
+			}
+		})
+	}
+}
+
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	srv := &server{status: 200, body: `{"token":"t1","csrf_token":"c","expires_at":"2026-03-01T12:00:00Z","user":{"username":"ada","admin":true}}`}
+	c := serve(t, srv)
+	got, err := c.SignIn(t.Context(), "ada", "pw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Session{Token: "t1", ExpiresAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), User: wire.User{Username: "ada", Admin: true}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("session (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(seen{
+		Method: "POST", Path: "/api/v1/session", Body: `{"username":"ada","password":"pw"}`, ContentType: "application/json",
+	}, srv.seen[0]); diff != "" {
+		t.Errorf("an old token must not go with a sign-in (-want +got):\n%s", diff)
+	}
+	if _, err := c.WithToken(got.Token).WhoAmI(t.Context()); err != nil || srv.seen[1].Authorization != "Bearer t1" {
+		t.Errorf("signed in, it sends %q, %v", srv.seen[1].Authorization, err)
+	}
+	if _, err := c.WhoAmI(t.Context()); err != nil || srv.seen[2].Authorization != "Bearer tok" {
+		t.Errorf("the old client was changed: it sends %q, %v", srv.seen[2].Authorization, err)
+	}
+}
+
+func TestFullKeyIsPartedFromTheKey(t *testing.T) {
+	t.Parallel()
+	srv := &server{status: 201, body: `{"id":"key-ab12cd34","prefix":"ab12cd34","apps":[],"key":"sluice_ab12cd34_x"}`}
+	key, full, err := serve(t, srv).CreateKey(t.Context(), "shop", "prod", wire.CreateKey{})
+	if err != nil || key.ID != "key-ab12cd34" || string(full) != "sluice_ab12cd34_x" {
+		t.Errorf("got %+v, %q, %v", key, string(full), err)
+	}
+}

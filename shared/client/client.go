@@ -1,0 +1,95 @@
+// Package client is the typed client of the management API (decisions sections 3
+// and 8), for the command line, the console and tests: one file per noun, one
+// method per call, and the shapes of package wire.
+//
+//	anonymous := client.New("http://localhost:8080")
+//	session, err := anonymous.SignIn(ctx, "admin", password)
+//	c := anonymous.WithToken(session.Token)
+//	for key, err := range c.Keys(ctx, "shop", "prod") { … }
+//
+// An answer that is no success is an [*Error]. Every call has a deadline. Reads
+// are tried again, with a growing, jittered pause, when the connection fails or
+// the server answers 429 or 5xx, and keep to Retry-After; changes are sent once,
+// since a lost answer does not say whether the change was made. Redirects are not
+// followed: the API makes none, and a token has no business elsewhere.
+package client
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Defaults of [New].
+const (
+	DefaultTimeout = 15 * time.Second // of one try
+	DefaultTries   = 4                // of a read
+)
+
+// Token is a session's bearer token. It prints as "[redacted]".
+type Token string
+
+// LogValue keeps the token out of logs.
+func (Token) LogValue() slog.Value { return slog.StringValue("[redacted]") }
+
+// String keeps the token out of anything printed. Use string(t) to keep or send it.
+func (Token) String() string { return "[redacted]" }
+
+// GoString keeps the token out of %#v.
+func (Token) GoString() string { return "[redacted]" }
+
+// Client calls one installation's management API. It does not change and can be
+// used by many goroutines.
+type Client struct {
+	base    string // "{base_url}/api/v1"
+	token   Token
+	http    *http.Client
+	timeout time.Duration
+	tries   int
+}
+
+// Option changes what [New] makes.
+type Option func(*Client)
+
+// WithTransport sends requests through t, for other certificates or tests.
+func WithTransport(t http.RoundTripper) Option {
+	return func(c *Client) { c.http.Transport = t }
+}
+
+// WithTimeout bounds one try of a call.
+func WithTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = d } }
+
+// WithTries bounds how often a read is tried; 1 never tries again.
+func WithTries(n int) Option { return func(c *Client) { c.tries = max(n, 1) } }
+
+// WithToken signs every call with a session's token.
+func WithToken(t Token) Option { return func(c *Client) { c.token = t } }
+
+// New makes a client of the installation at baseURL, e.g.
+// "https://sluice.example.com". A URL that is none shows with the first call.
+func New(baseURL string, opts ...Option) *Client {
+	c := &Client{
+		base:    strings.TrimRight(baseURL, "/") + "/api/v1",
+		http:    &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		timeout: DefaultTimeout,
+		tries:   DefaultTries,
+	}
+	for _, o := range opts {
+		o(c)
+	}
+	return c
+}
+
+// WithToken gives a client that is signed in with t and shares c's connections.
+func (c *Client) WithToken(t Token) *Client {
+	signedIn := *c
+	signedIn.token = t
+	return &signedIn
+}
+
+// String names the installation, and keeps the token out of anything printed.
+func (c *Client) String() string { return "client of " + c.base }
+
+// GoString keeps the token out of %#v.
+func (c *Client) GoString() string { return c.String() }

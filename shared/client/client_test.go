@@ -1,0 +1,248 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// seen is a request as a server saw it.
+type seen struct {
+	Method, Path, Query, Body, Authorization, ContentType string
+}
+
+// server answers every request with one status and body, and notes it.
+type server struct {
+	status int
+	body   string
+	header http.Header
+
+	mu   sync.Mutex
+	seen []seen
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	s.seen = append(s.seen, seen{
+		r.Method, r.URL.EscapedPath(), r.URL.RawQuery, string(body), r.Header.Get("Authorization"), r.Header.Get("Content-Type"),
+	})
+	s.mu.Unlock()
+	for name, values := range s.header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(s.status)
+	_, _ = io.WriteString(w, s.body)
+}
+
+// serve starts a server and gives a client of it.
+func serve(t *testing.T, h http.Handler, opts ...Option) *Client {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return New(srv.URL+"/", append([]Option{WithToken("tok")}, opts...)...)
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		server *server
+		want   Error
+		text   string
+	}{
+		{
+			"a problem",
+			&server{status: 404, body: `{"code":"not_found","message":"There is no such app."}`, header: http.Header{"X-Request-Id": {"r1"}}},
+			Error{Status: 404, Code: "not_found", Message: "There is no such app.", RequestID: "r1"},
+			"There is no such app. (not_found)",
+		},
+		{
+			"one to try again later",
+			&server{status: 429, body: `{"code":"rate_limited","message":"Wait."}`, header: http.Header{"Retry-After": {"3600"}}},
+			Error{Status: 429, Code: "rate_limited", Message: "Wait.", RetryAfter: 3600e9},
+			"Wait. (rate_limited)",
+		},
+		{
+			"a proxy's page",
+			&server{status: 502, body: `<html>`, header: http.Header{"Retry-After": {"soon"}}},
+			Error{Status: 502, Message: "Bad Gateway"},
+			"HTTP status 502: Bad Gateway",
+		},
+		{
+			"a redirect is not followed",
+			&server{status: 302, header: http.Header{"Location": {"/elsewhere"}}},
+			Error{Status: 302, Message: "Found"},
+			"HTTP status 302: Found",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := serve(t, tt.server, WithTries(1)).App(t.Context(), "p", "e", "a")
+			var got *Error
+			if !errors.As(err, &got) {
+				t.Fatalf("error is %v", err)
+			}
+			if diff := cmp.Diff(tt.want, *got); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+			if want := "GET /projects/p/environments/e/apps/a: " + tt.text; err.Error() != want {
+				t.Errorf("it reads %q, want %q", err, want)
+			}
+			if len(tt.server.seen) != 1 {
+				t.Errorf("the server was asked %d times", len(tt.server.seen))
+			}
+			if tt.want.Code != "" && !HasCode(err, tt.want.Code) || HasCode(err, "other") {
+				t.Error("HasCode disagrees")
+			}
+		})
+	}
+}
+
+func TestNamesCannotChangeThePath(t *testing.T) {
+	t.Parallel()
+	srv := &server{status: 200, body: `{}`}
+	c := serve(t, srv)
+	for _, name := range []string{"", ".", ".."} {
+		if _, err := c.Project(t.Context(), name); err == nil {
+			t.Errorf("%q was sent as a name", name)
+		}
+	}
+	if len(srv.seen) != 0 {
+		t.Fatalf("the server saw %v", srv.seen)
+	}
+	if _, err := c.Project(t.Context(), "a/../b?c#d%e"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := srv.seen[0].Path, "/api/v1/projects/a%2F..%2Fb%3Fc%23d%25e"; got != want {
+		t.Errorf("path is %s, want %s", got, want)
+	}
+}
+
+func TestAnswerInDoubt(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, body string }{
+		{"not JSON", "<html>"},
+		{"another shape", `{"name":1}`},
+		{"nothing", ""},
+		{"too large", `{"name":"` + strings.Repeat("a", maxAnswer) + `"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got, err := serve(t, &server{status: 200, body: tt.body}, WithTries(1)).Project(t.Context(), "p"); err == nil {
+				t.Errorf("it was read as %+v", got)
+			}
+		})
+	}
+}
+
+func TestSecretsAreNeverPrinted(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	log := slog.New(slog.NewJSONHandler(&out, nil))
+	log.Info("x", "token", Token("secret"), "key", FullKey("secret"))
+	s, c := Session{Token: "secret"}, New("http://x", WithToken("secret"))
+	fmt.Fprintf(&out, "%v %+v %#v %s", s, s, s, FullKey("secret"))
+	fmt.Fprintf(&out, "%v %+v %#v %#v", c, c, c, FullKey("secret"))
+	if strings.Contains(out.String(), "secret") {
+		t.Errorf("a secret was printed: %s", out.String())
+	}
+}
+
+func TestNoConnection(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, base string }{
+		{"no URL", "::"},
+		{"no scheme", "localhost"},
+		{"nobody there", "http://127.0.0.1:1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := New(tt.base, WithTries(1), WithToken("secret"))
+			_, err := c.WhoAmI(t.Context())
+			if err == nil || !strings.HasPrefix(err.Error(), "GET /session: ") || strings.Contains(err.Error(), "secret") {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+func TestPaging(t *testing.T) {
+	t.Parallel()
+	names := []string{"a", "b", "c", "d", "e"}
+	var queries []string
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		queries = append(queries, r.URL.RawQuery)
+		start := strings.Index("abcde", r.URL.Query().Get("page_token"))
+		end := min(start+2, len(names))
+		list := map[string]any{"items": []any{}, "next_page_token": ""}
+		for _, n := range names[start:end] {
+			list["items"] = append(list["items"].([]any), map[string]any{"name": n}) //nolint:forcetypeassert // made above
+		}
+		if end < len(names) {
+			list["next_page_token"] = names[end]
+		}
+		_ = json.NewEncoder(w).Encode(list)
+	})
+	c := serve(t, h)
+	all, err := Collect(c.Projects(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range all {
+		got = append(got, p.Name)
+	}
+	if diff := cmp.Diff(names, got); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	queries = nil
+	for p, err := range c.Projects(t.Context()) {
+		if err != nil || p.Name == "b" {
+			break
+		}
+	}
+	if diff := cmp.Diff([]string{""}, queries); diff != "" {
+		t.Errorf("who stops on the first page still read on (-want +got):\n%s", diff)
+	}
+}
+
+func TestPagingEndsWithItsError(t *testing.T) {
+	t.Parallel()
+	c := serve(t, &server{status: 403, body: `{"code":"forbidden","message":"No."}`})
+	n := 0
+	for _, err := range c.Keys(t.Context(), "shop", "prod") {
+		if n++; !HasCode(err, "forbidden") {
+			t.Errorf("error is %v", err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d items and errors, want the one error", n)
+	}
+}
+
+func TestCanceledContextSendsNothing(t *testing.T) {
+	t.Parallel()
+	srv := &server{status: 200, body: `{}`}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := serve(t, srv).Project(ctx, "p"); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
+	}
+	if len(srv.seen) != 0 {
+		t.Errorf("the server saw %v", srv.seen)
+	}
+}

@@ -1,0 +1,199 @@
+package funcmain
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+)
+
+// running is a function that serves on a port of its own.
+type running struct {
+	url  string
+	stop context.CancelFunc
+	done chan error
+}
+
+func serveIt(t *testing.T, f *Function) *running {
+	t.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it was asked to be one
+	_ = l.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	r := &running{url: "http://127.0.0.1:" + strconv.Itoa(port), stop: stop, done: make(chan error, 1)}
+	cfg := Config{Host: "127.0.0.1", Port: port, Drain: 5, Read: 5, Write: 5, Idle: 5, Header: 1}
+	go func() { r.done <- serve(ctx, cfg, slog.New(slog.DiscardHandler), f) }()
+	t.Cleanup(stop)
+	for begin := time.Now(); ; {
+		res, err := get(t, r.url+"/healthz")
+		if err == nil {
+			_ = res.Body.Close()
+			return r
+		}
+		if time.Since(begin) > 10*time.Second {
+			t.Fatal(err)
+		}
+	}
+}
+
+func get(t *testing.T, url string) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return http.DefaultClient.Do(req)
+}
+
+// TestDrain: a request that is under way when the process is told to end is
+// answered, and Background and Close come after it, in this order.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	entered, release := make(chan struct{}), make(chan struct{})
+	var mu sync.Mutex
+	var order []string
+	note := func(s string) { mu.Lock(); order = append(order, s); mu.Unlock() }
+	r := serveIt(t, &Function{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			close(entered)
+			<-release
+			note("answered")
+			_, _ = io.WriteString(w, "whole")
+		}),
+		Background: func(ctx context.Context) error { <-ctx.Done(); note("background"); return ctx.Err() },
+	})
+	answer := make(chan string, 1)
+	go func() {
+		res, err := get(t, r.url+"/")
+		if err != nil {
+			answer <- err.Error()
+			return
+		}
+		defer func() { _ = res.Body.Close() }()
+		b, _ := io.ReadAll(res.Body)
+		answer <- string(b)
+	}()
+	<-entered
+	r.stop()
+	close(release)
+	if got := <-answer; got != "whole" {
+		t.Errorf("answer %q", got)
+	}
+	if err := <-r.done; err != nil {
+		t.Error(err)
+	}
+	if strings.Join(order, ",") != "answered,background" {
+		t.Errorf("order %v", order)
+	}
+}
+
+func TestBackgroundFailureEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	fail := make(chan struct{})
+	r := serveIt(t, &Function{
+		Handler:    http.NotFoundHandler(),
+		Background: func(context.Context) error { <-fail; return broken },
+	})
+	close(fail)
+	if err := <-r.done; !errors.Is(err, broken) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// TestSlowClient: a client that sends its header byte by byte is not waited for.
+func TestSlowClient(t *testing.T) {
+	t.Parallel()
+	r := serveIt(t, &Function{Handler: http.NotFoundHandler()})
+	var d net.Dialer
+	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHo"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(4 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(conn); err != nil {
+		t.Errorf("still open after the header's time: %v", err)
+	}
+}
+
+// TestEvents: the CloudEvents HTTP binding in both modes; batches are refused.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	var got []string
+	h, err := Events(func(_ context.Context, e cloudevents.Event) error {
+		if e.Type() == "fail" {
+			return errors.New("try again")
+		}
+		got = append(got, e.Type()+" "+e.Subject())
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := serveIt(t, &Function{Handler: h})
+	structured, err := json.Marshal(map[string]any{"specversion": "1.0", "id": "1", "source": "/test", "type": "structured", "subject": "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name   string
+		header map[string]string
+		body   string
+		want   int // hundreds
+	}{
+		{"binary", map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "binary", "ce-subject": "s"}, "", 2},
+		{"structured", map[string]string{"Content-Type": "application/cloudevents+json"}, string(structured), 2},
+		{"batch", map[string]string{"Content-Type": "application/cloudevents-batch+json"}, "[" + string(structured) + "]", 4},
+		{"no event", map[string]string{"Content-Type": "text/plain"}, "hello", 4},
+		{"fails", map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "fail"}, "", 5},
+	}
+	for _, test := range tests {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, bytes.NewReader([]byte(test.body)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range test.header {
+			req.Header.Set(k, v)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode/100 != test.want {
+			t.Errorf("%s: %d", test.name, res.StatusCode)
+		}
+	}
+	if strings.Join(got, ",") != "binary s,structured s" {
+		t.Errorf("received %v", got)
+	}
+}
+
+func TestTarget(t *testing.T) {
+	t.Setenv("FUNCTION_TARGET", "other")
+	err := run(t.Context(), "this", func(context.Context, *slog.Logger) (*Function, error) { return nil, errors.New("built") })
+	if err == nil || !strings.Contains(err.Error(), `"other"`) {
+		t.Errorf("error %v", err)
+	}
+}

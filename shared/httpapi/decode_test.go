@@ -1,0 +1,231 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// order is a body with every kind of field.
+type order struct {
+	Name  *string               `json:"name"`
+	Count int64                 `json:"count"`
+	Rate  float64               `json:"rate"`
+	On    bool                  `json:"on"`
+	Tags  []string              `json:"tags"`
+	Part  *part                 `json:"part"`
+	Parts []part                `json:"parts"`
+	Quota wire.Optional[int64]  `json:"quota,omitzero"`
+	Note  wire.Optional[string] `json:"note,omitzero"`
+}
+
+type part struct {
+	ID string `json:"id"`
+}
+
+func TestUnmarshalTakes(t *testing.T) {
+	t.Parallel()
+	name := "x"
+	tests := []struct {
+		name, body string
+		want       order
+	}{
+		{"an empty object", `{}`, order{}},
+		{"space around it", " \n{ } \t", order{}},
+		{"every field", `{"name":"x","count":1,"rate":0.5,"on":true,"tags":["a","a"],"part":{"id":"1"},"quota":2,"note":null}`, order{
+			Name: &name, Count: 1, Rate: 0.5, On: true, Tags: []string{"a", "a"}, Part: &part{"1"},
+			Quota: wire.Some(int64(2)), Note: wire.Null[string](),
+		}},
+		{"the same field in two objects", `{"part":{"id":"1"},"parts":[{"id":"2"},{"id":"3"}]}`, order{
+			Part: &part{"1"}, Parts: []part{{"2"}, {"3"}},
+		}},
+		{"a value that reads like a field", `{"name":"x","tags":["name","name"]}`, order{Name: &name, Tags: []string{"name", "name"}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var got order
+			if err := Unmarshal([]byte(tt.body), &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("body (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUnmarshalRefuses(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, body string
+		code       problem.Code
+		message    string // part of it
+	}{
+		{"nothing", "", problem.MalformedJSON, ""},
+		{"half an object", `{"name":"x"`, problem.MalformedJSON, ""},
+		{"no JSON", `name=x`, problem.MalformedJSON, ""},
+		{"a comma too many", `{"name":"x",}`, problem.MalformedJSON, ""},
+		{"single quotes", `{'name':'x'}`, problem.MalformedJSON, ""},
+		{"NaN", `{"rate":NaN}`, problem.MalformedJSON, ""},
+		{"a control character in text", "{\"name\":\"a\x00b\"}", problem.MalformedJSON, ""},
+		{"not UTF-8", "{\"name\":\"\xff\"}", problem.MalformedJSON, "UTF-8"},
+		{"a second object", `{}{}`, problem.MalformedJSON, "more than one"},
+		{"something after it", `{} x`, problem.MalformedJSON, "more than one"},
+		{"a field twice", `{"name":"a","name":"b"}`, problem.MalformedJSON, `"name"`},
+		{"a field twice in another case", `{"name":"a","NAME":"b"}`, problem.MalformedJSON, `"name"`},
+		{"a field twice, escaped", `{"name":"a","na\u006de":"b"}`, problem.MalformedJSON, `"name"`},
+		{"a field twice further in", `{"parts":[{"id":"1"},{"id":"2","id":"3"}]}`, problem.MalformedJSON, `"id"`},
+		{"an unknown field", `{"nome":"x"}`, problem.UnknownField, `"nome"`},
+		{"an unknown field further in", `{"part":{"size":1}}`, problem.UnknownField, `"size"`},
+		{"a list", `[]`, problem.WrongType, "must be a JSON object"},
+		{"text", `"x"`, problem.WrongType, "must be a JSON object"},
+		{"a number for text", `{"name":1}`, problem.WrongType, "name must be a string, not number"},
+		{"text for a number", `{"count":"1"}`, problem.WrongType, "count must be an integer in range, not string"},
+		{"a fraction for an integer", `{"count":1.5}`, problem.WrongType, "count must be an integer in range"},
+		{"a huge integer", `{"count":99999999999999999999}`, problem.WrongType, "count must be an integer in range"},
+		{"a huge number", `{"rate":1e999}`, problem.WrongType, "rate must be a number in range"},
+		{"a number for a switch", `{"on":1}`, problem.WrongType, "on must be true or false"},
+		{"text for a list", `{"tags":"a"}`, problem.WrongType, "tags must be a list"},
+		{"a number in a list of texts", `{"tags":[1]}`, problem.WrongType, "tags"},
+		{"a list for an object", `{"part":[]}`, problem.WrongType, "part must be an object"},
+		{"a number further in", `{"part":{"id":1}}`, problem.WrongType, "part.id must be a string"},
+		{"text for an optional number", `{"quota":"1"}`, problem.WrongType, "must be"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := Unmarshal([]byte(tt.body), &order{})
+			if !problem.Is(err, tt.code) || !strings.Contains(problem.From(err).Message, tt.message) {
+				t.Errorf("error is %v, want %s with %q", err, tt.code, tt.message)
+			}
+		})
+	}
+}
+
+func post(body, contentType string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	r.Header.Set("Content-Type", contentType)
+	return r
+}
+
+func TestDecodeMinds(t *testing.T) {
+	t.Parallel()
+	exact := `{"name":"` + strings.Repeat("a", MaxBody-len(`{"name":""}`)) + `"}`
+	tests := []struct {
+		name string
+		r    *http.Request
+		code problem.Code // "" is fine
+	}{
+		{"JSON", post(`{}`, "application/json"), ""},
+		{"JSON with a parameter", post(`{}`, "application/json; charset=utf-8"), ""},
+		{"JSON in any case", post(`{}`, "Application/JSON"), ""},
+		{"exactly the limit", post(exact, "application/json"), ""},
+		{"one byte more", post(exact+" ", "application/json"), problem.BodyTooLarge},
+		{"no type", httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{}`)), problem.UnsupportedMediaType},
+		{"a form's type", post(`{}`, "application/x-www-form-urlencoded"), problem.UnsupportedMediaType},
+		{"text", post(`{}`, "text/plain"), problem.UnsupportedMediaType},
+		{"almost JSON", post(`{}`, "application/json-patch"), problem.UnsupportedMediaType},
+		{"a broken type", post(`{}`, "application/json; ="), problem.UnsupportedMediaType},
+		{"no body", post("", "application/json"), problem.MalformedJSON},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Decode[order](httptest.NewRecorder(), tt.r)
+			if tt.code == "" && err != nil || tt.code != "" && !problem.Is(err, tt.code) {
+				t.Errorf("error is %v, want %q", err, tt.code)
+			}
+		})
+	}
+}
+
+func TestDecodeABodyThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	cut := errors.New("connection reset")
+	r := httptest.NewRequest(http.MethodPost, "/", iotest.ErrReader(cut))
+	r.Header.Set("Content-Type", "application/json")
+	_, err := Decode[order](httptest.NewRecorder(), r)
+	if !problem.Is(err, problem.MalformedJSON) || !errors.Is(err, cut) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestDecodeOptional(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		r    *http.Request
+		code problem.Code
+	}{
+		{"no body, no type", httptest.NewRequest(http.MethodPost, "/", nil), ""},
+		{"an object", post(`{"count":1}`, "application/json"), ""},
+		{"an unknown field", post(`{"x":1}`, "application/json"), problem.UnknownField},
+		{"a body of another type", post(`x`, "text/plain"), problem.UnsupportedMediaType},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := DecodeOptional[order](httptest.NewRecorder(), tt.r)
+			if tt.code == "" && err != nil || tt.code != "" && !problem.Is(err, tt.code) {
+				t.Errorf("error is %v, want %q", err, tt.code)
+			}
+		})
+	}
+}
+
+// What Unmarshal takes is what encoding/json reads, and no field stands twice.
+func FuzzUnmarshal(f *testing.F) {
+	f.Add([]byte(`{"name":"x","count":1,"tags":["a"],"part":{"id":"1"},"quota":null}`))
+	f.Add([]byte(`{"name":"a","Name":"b"}`))
+	f.Add([]byte(`[[{"a":[1,{}]}]]`))
+	f.Add([]byte(`{"a":{"a":{"a":1}},"b":[}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var got order
+		err := Unmarshal(body, &got)
+		if err != nil {
+			p := problem.From(err)
+			if p.Status() != http.StatusBadRequest {
+				t.Fatalf("%q is answered with %v", body, p)
+			}
+			if !utf8.ValidString(p.Message) {
+				t.Fatalf("%q gets a message that is not UTF-8", body)
+			}
+			return
+		}
+		var want order
+		if err := json.Unmarshal(body, &want); err != nil {
+			t.Fatalf("%q was taken, but %v", body, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("%q (-encoding/json +ours):\n%s", body, diff)
+		}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(body, &fields); err == nil {
+			lower := map[string]bool{}
+			for name := range fields {
+				if lower[strings.ToLower(name)] {
+					t.Fatalf("%q was taken though a field stands twice", body)
+				}
+				lower[strings.ToLower(name)] = true
+			}
+		}
+	})
+}
+
+func ExampleUnmarshal() {
+	err := Unmarshal([]byte(`{"nome":"Gold"}`), &wire.CreatePlan{})
+	fmt.Println(problem.From(err).Code)
+	// Output: unknown_field
+}

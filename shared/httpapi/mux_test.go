@@ -1,0 +1,259 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// testMux is a mux that logs to a buffer.
+func testMux() (*Mux, *bytes.Buffer) {
+	var log bytes.Buffer
+	return New(slog.New(slog.NewJSONHandler(&log, nil))), &log
+}
+
+func ask(h http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "/", nil)
+	r.URL.Path, r.URL.RawQuery, _ = strings.Cut(target, "?")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, code problem.Code) {
+	t.Helper()
+	var e wire.Error
+	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil {
+		t.Fatalf("answer %d %q: %v", w.Code, w.Body, err)
+	}
+	if w.Code != status || problem.Code(e.Code) != code || e.Message == "" || w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("answer is %d %s %s, want %d %s", w.Code, w.Body, w.Header(), status, code)
+	}
+}
+
+// TestEveryProblemIsAnswered walks the whole table.
+func TestEveryProblemIsAnswered(t *testing.T) {
+	t.Parallel()
+	for _, row := range problem.Table() {
+		t.Run(string(row.Code), func(t *testing.T) {
+			t.Parallel()
+			m, log := testMux()
+			m.Handle("GET /x", func(http.ResponseWriter, *http.Request) error {
+				return fmt.Errorf("do it: %w", problem.Of(row.Code).Because(errors.New("the cause")))
+			})
+			w := ask(m, "GET", "/x")
+			wantProblem(t, w, row.Status, row.Code)
+			wantAfter := ""
+			if row.RetryAfter > 0 {
+				wantAfter = strconv.Itoa(int(row.RetryAfter / time.Second))
+			}
+			if got := w.Header().Get("Retry-After"); got != wantAfter {
+				t.Errorf("Retry-After is %q, want %q", got, wantAfter)
+			}
+			if strings.Contains(w.Body.String(), "cause") || strings.Contains(w.Body.String(), "do it") {
+				t.Errorf("the answer tells the cause: %s", w.Body)
+			}
+			if n := strings.Count(log.String(), "the cause"); row.Status >= 500 && n != 1 || row.Status < 500 && n != 0 {
+				t.Errorf("the cause was logged %d times:\n%s", n, log)
+			}
+		})
+	}
+}
+
+func TestAnyOtherErrorIsInternal(t *testing.T) {
+	t.Parallel()
+	m, log := testMux()
+	m.Handle("GET /x", func(http.ResponseWriter, *http.Request) error { return errors.New("secret detail") })
+	w := ask(m, "GET", "/x")
+	wantProblem(t, w, 500, problem.Internal)
+	if strings.Contains(w.Body.String(), "secret") || !strings.Contains(log.String(), "secret detail") {
+		t.Errorf("the detail belongs into the log alone: %s\n%s", w.Body, log)
+	}
+}
+
+func TestPanicIsAnswered(t *testing.T) {
+	t.Parallel()
+	m, log := testMux()
+	m.Handle("GET /early", func(http.ResponseWriter, *http.Request) error { panic("boom") })
+	m.Handle("GET /late", func(w http.ResponseWriter, _ *http.Request) error {
+		w.WriteHeader(http.StatusAccepted)
+		panic("boom")
+	})
+	m.Handle("GET /abort", func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) })
+	w := ask(m, "GET", "/early")
+	wantProblem(t, w, 500, problem.Internal)
+	if strings.Contains(w.Body.String(), "boom") || !strings.Contains(log.String(), `"value":"boom"`) || !strings.Contains(log.String(), "mux_test.go") {
+		t.Errorf("the panic belongs into the log alone, with its stack: %s\n%s", w.Body, log)
+	}
+	if w := ask(m, "GET", "/late"); w.Code != http.StatusAccepted || w.Body.Len() != 0 {
+		t.Errorf("an answer that had begun became %d %q", w.Code, w.Body)
+	}
+	defer func() {
+		if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // the very value
+			t.Errorf("ErrAbortHandler did not go on: %v", v)
+		}
+	}()
+	ask(m, "GET", "/abort")
+}
+
+func TestRouting(t *testing.T) {
+	t.Parallel()
+	m, _ := testMux()
+	hello := func(w http.ResponseWriter, r *http.Request) error {
+		return JSON(w, http.StatusOK, map[string]string{"name": r.PathValue("name")})
+	}
+	m.Handle("GET /api/v1/things/{name}", hello)
+	m.Handle("DELETE /api/v1/things/{name}", hello)
+	m.Handle("GET /api/v1/things/{name}/parts", hello)
+	tests := []struct {
+		name, method, path string
+		status             int
+		code               problem.Code // "" is the handler's answer
+	}{
+		{"it", "GET", "/api/v1/things/a", 200, ""},
+		{"its head", "HEAD", "/api/v1/things/a", 200, ""},
+		{"deeper", "GET", "/api/v1/things/a/parts", 200, ""},
+		{"another path", "GET", "/api/v1/nothing", 404, problem.NotFound},
+		{"the root", "GET", "/", 404, problem.NotFound},
+		{"a trailing slash", "GET", "/api/v1/things/a/", 404, problem.NotFound},
+		{"two slashes", "GET", "/api/v1//things/a", 404, problem.NotFound},
+		{"an empty name", "GET", "/api/v1/things//parts", 404, problem.NotFound},
+		{"dots", "GET", "/api/v1/things/../things/a", 404, problem.NotFound},
+		{"dots at the end", "GET", "/api/v1/things/a/..", 404, problem.NotFound},
+		{"another case", "GET", "/API/v1/things/a", 404, problem.NotFound},
+		{"no path", "GET", "", 404, problem.NotFound},
+		{"another method", "POST", "/api/v1/things/a", 405, problem.MethodNotAllowed},
+		{"an odd method", "PURGE", "/api/v1/things/a", 405, problem.MethodNotAllowed},
+		{"another method deeper", "DELETE", "/api/v1/things/a/parts", 405, problem.MethodNotAllowed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := ask(m, tt.method, tt.path)
+			if tt.code != "" {
+				wantProblem(t, w, tt.status, tt.code)
+			} else if w.Code != tt.status {
+				t.Errorf("answer is %d %s", w.Code, w.Body)
+			}
+			if got := w.Header().Get("Location"); got != "" {
+				t.Errorf("it redirects to %q", got)
+			}
+			if allow := w.Header().Get("Allow"); (allow != "") != (tt.status == 405) {
+				t.Errorf("Allow is %q", allow)
+			}
+		})
+	}
+	if got := ask(m, "POST", "/api/v1/things/a").Header().Get("Allow"); got != "DELETE, GET, HEAD" {
+		t.Errorf("Allow is %q", got)
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	m, log := testMux()
+	m.Handle("GET /x", func(w http.ResponseWriter, r *http.Request) error {
+		return JSON(w, http.StatusOK, RequestID(r.Context()))
+	})
+	tests := []struct {
+		name, sent string
+		kept       bool
+	}{
+		{"none", "", false},
+		{"a plain one", "abc-DEF_123", true},
+		{"64 characters", strings.Repeat("a", 64), true},
+		{"65 characters", strings.Repeat("a", 65), false},
+		{"a space", "a b", false},
+		{"a quote", `a"b`, false},
+		{"not ASCII", "ä", false},
+		{"a line break", "a\nb", false},
+	}
+	seen := map[string]bool{}
+	for _, tt := range tests {
+		w := ask(m, "GET", "/x", RequestIDHeader, tt.sent)
+		id := w.Header().Get(RequestIDHeader)
+		if (id == tt.sent) != tt.kept || len(id) < 11 || seen[id] {
+			t.Errorf("%s: %q became %q", tt.name, tt.sent, id)
+		}
+		seen[id] = true
+		if want := strconv.Quote(id) + "\n"; w.Body.String() != want {
+			t.Errorf("%s: the handler saw %s, the client %s", tt.name, w.Body, want)
+		}
+		if !strings.Contains(log.String(), `"request_id":"`+id+`"`) {
+			t.Errorf("%s: %s is not in the log", tt.name, id)
+		}
+	}
+	if got := RequestID(t.Context()); got != "" {
+		t.Errorf("outside a request the id is %q", got)
+	}
+}
+
+func TestAccessLog(t *testing.T) {
+	t.Parallel()
+	m, log := testMux()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	m.now = func() time.Time {
+		now = now.Add(time.Second)
+		return now
+	}
+	m.Handle("GET /x", func(w http.ResponseWriter, _ *http.Request) error {
+		_, err := w.Write([]byte("hello"))
+		return err
+	})
+	ask(m, "GET", "/x?token=secret", RequestIDHeader, "r1", "Authorization", "Bearer secret", "Cookie", "a=secret")
+	var line map[string]any
+	if err := json.Unmarshal(log.Bytes(), &line); err != nil {
+		t.Fatal(err)
+	}
+	delete(line, "time")
+	want := map[string]any{
+		"level": "INFO", "msg": "request", "request_id": "r1", "method": "GET", "path": "/x",
+		"status": 200.0, "bytes": 5.0, "took": 1e9,
+	}
+	if diff := cmp.Diff(want, line); diff != "" {
+		t.Errorf("log line (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	m, _ := testMux()
+	m.Handle("GET /json", func(w http.ResponseWriter, _ *http.Request) error { return JSON(w, http.StatusCreated, []int{1}) })
+	m.Handle("GET /none", func(w http.ResponseWriter, _ *http.Request) error { return NoContent(w) })
+	m.Handle("GET /bad", func(w http.ResponseWriter, _ *http.Request) error { return JSON(w, http.StatusOK, func() {}) })
+	w := ask(m, "GET", "/json")
+	if w.Code != http.StatusCreated || w.Body.String() != "[1]\n" || w.Header().Get("Content-Type") != "application/json" ||
+		w.Header().Get("Cache-Control") != "no-store" || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("answer is %d %q %v", w.Code, w.Body, w.Header())
+	}
+	if w := ask(m, "GET", "/none"); w.Code != http.StatusNoContent || w.Body.Len() != 0 {
+		t.Errorf("answer is %d %q", w.Code, w.Body)
+	}
+	wantProblem(t, ask(m, "GET", "/bad"), 500, problem.Internal)
+}
+
+func TestFlushReachesTheConnection(t *testing.T) {
+	t.Parallel()
+	m, _ := testMux()
+	m.Handle("GET /x", func(w http.ResponseWriter, _ *http.Request) error {
+		return http.NewResponseController(w).Flush()
+	})
+	if w := ask(m, "GET", "/x"); !w.Flushed {
+		t.Errorf("nothing was flushed: %d %s", w.Code, w.Body)
+	}
+}

@@ -1,0 +1,31 @@
+// Package identity says who makes a request and whether they may: console
+// sessions, passwords and roles (specification section 5; decisions sections 3
+// and 8).
+//
+// # Sessions
+//
+// A session is a JWT signed with Ed25519 that lives for [SessionTTL]. Browsers
+// hold it in a cookie that scripts cannot read, and repeat the token's CSRF value
+// in X-CSRF-Token with everything that changes something; the command line sends
+// it as "Authorization: Bearer …", which no other site can make a browser do, so
+// that needs no CSRF value. When both are sent, the bearer token counts.
+//
+// A signature alone does not open anything: every request also asks the document
+// store whether the session was ended, by signing out or by a change of its
+// user's password, so that both take effect at once. When the store does not
+// answer, the request fails.
+//
+// # Signing keys
+//
+// Keys are files of a directory, the mount of a Kubernetes Secret: "{kid}.pub"
+// (PKIX PEM) in every function that verifies and "{kid}.key" (PKCS#8 PEM) where
+// sessions are signed. All of them are accepted, the last kid in lexical order
+// that has a private key signs. To rotate: add the new .pub everywhere, then the
+// new .key to the session function, and take the old pair away [SessionTTL]
+// later. Nothing needs a restart.
+//
+// # Roles
+//
+// [Guard.Require] is the one place that compares roles. Somebody who is no member
+// of a project is told "forbidden" whether or not the project exists.
+package identity

@@ -1,0 +1,136 @@
+package identity
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// Sessions tells which sessions were ended before their time; *store.Store
+// implements it.
+type Sessions interface {
+	// SignedOut tells whether the session with this token id is over: its id was
+	// signed out, its user is gone, or the user's password is no longer the
+	// version that the session was opened with.
+	SignedOut(ctx context.Context, tokenID, username string, version int64) (bool, error)
+}
+
+// Projects tells the members of projects; *store.Store implements it.
+type Projects interface {
+	// Project reads a project. Problem: not_found.
+	Project(ctx context.Context, name string) (app.Project, error)
+}
+
+// Guard answers who makes a request and whether they may.
+type Guard struct {
+	keys     *Keyring
+	sessions Sessions
+	projects Projects
+}
+
+// NewGuard makes a guard: keys verify session tokens, sessions tells the ended
+// ones, projects gives members.
+func NewGuard(keys *Keyring, sessions Sessions, projects Projects) *Guard {
+	return &Guard{keys: keys, sessions: sessions, projects: projects}
+}
+
+// Session authenticates a request. Problems: unauthenticated; csrf_required for
+// a change by cookie without the CSRF value; unavailable.
+func (g *Guard) Session(r *http.Request) (Session, error) {
+	token, byCookie, err := credentials(r)
+	if err != nil {
+		return Session{}, err
+	}
+	s, err := g.keys.Verify(token)
+	if err != nil {
+		return Session{}, err
+	}
+	if byCookie && changes(r.Method) && !sameSecret(r.Header.Get(CSRFHeader), s.CSRF) {
+		return Session{}, problem.Of(problem.CSRFRequired)
+	}
+	over, err := g.sessions.SignedOut(r.Context(), s.ID, s.Caller.Username, s.Version)
+	if err != nil {
+		return Session{}, fmt.Errorf("session of %s: %w", s.Caller.Username, err)
+	}
+	if over {
+		return Session{}, problem.Of(problem.Unauthenticated)
+	}
+	return s, nil
+}
+
+// Caller is Session for those who only need to know who it is. Problems:
+// unauthenticated, csrf_required, unavailable.
+func (g *Guard) Caller(r *http.Request) (Caller, error) {
+	s, err := g.Session(r)
+	return s.Caller, err
+}
+
+// Require authenticates and asks for a role in a project. Admins are owner
+// everywhere; a project that does not exist is then not_found. Anyone else who
+// is no member gets forbidden whether or not the project exists, so that names
+// cannot be probed. Problems: unauthenticated, csrf_required, forbidden,
+// not_found, unavailable.
+func (g *Guard) Require(r *http.Request, project string, need app.Role) (Caller, error) {
+	c, err := g.Caller(r)
+	if err != nil {
+		return Caller{}, err
+	}
+	p, err := g.project(r.Context(), project)
+	if err != nil && !problem.Is(err, problem.NotFound) {
+		return Caller{}, fmt.Errorf("members of %s: %w", project, err)
+	}
+	if c.Admin {
+		return c, err
+	}
+	if err != nil || !p.Members[c.Username].Allows(need) {
+		return Caller{}, problem.Of(problem.Forbidden)
+	}
+	return c, nil
+}
+
+func (g *Guard) project(ctx context.Context, name string) (app.Project, error) {
+	if !app.ValidLabel(name) { // it becomes part of a document's path
+		return app.Project{}, problem.New(problem.NotFound, "There is no such project.")
+	}
+	return g.projects.Project(ctx, name)
+}
+
+// credentials finds the token of a request and whether the cookie carried it. An
+// Authorization header of another scheme is none of ours: a proxy may want it.
+// Two tokens of one kind are refused: one of them was put there by somebody else,
+// such as an app on a sibling host, which can set cookies for the parent domain.
+func credentials(r *http.Request) (t Token, byCookie bool, err error) {
+	var bearers []string
+	for _, v := range r.Header.Values("Authorization") {
+		scheme, value, _ := strings.Cut(v, " ")
+		if strings.EqualFold(scheme, "Bearer") {
+			bearers = append(bearers, strings.TrimSpace(value))
+		}
+	}
+	cookies := r.CookiesNamed(CookieName)
+	switch {
+	case len(bearers) == 1:
+		return Token(bearers[0]), false, nil
+	case len(bearers) == 0 && len(cookies) == 1:
+		return Token(cookies[0].Value), true, nil
+	}
+	return "", false, problem.Of(problem.Unauthenticated)
+}
+
+// changes tells whether a method may change something (RFC 9110 section 9.2.1).
+func changes(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return false
+	}
+	return true
+}
+
+func sameSecret(a, b string) bool {
+	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}

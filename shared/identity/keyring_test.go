@@ -1,0 +1,188 @@
+package identity
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// clock is a time that tests move.
+type clock struct{ t time.Time }
+
+func newClock() *clock { return &clock{time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
+
+func (c *clock) now() time.Time          { return c.t }
+func (c *clock) advance(d time.Duration) { c.t = c.t.Add(d) }
+
+func writeKeys(t testing.TB, dir string, kids ...string) {
+	t.Helper()
+	for _, kid := range kids {
+		if err := WriteKeyPair(dir, kid); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func testKeyring(t testing.TB, c *clock, kids ...string) *Keyring {
+	t.Helper()
+	dir := t.TempDir()
+	writeKeys(t, dir, kids...)
+	k, err := openKeyring(dir, c.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// verifierOnly opens a keyring on the public halves of another's keys.
+func verifierOnly(t testing.TB, c *clock, of *Keyring) *Keyring {
+	t.Helper()
+	dir := t.TempDir()
+	copyKeys(t, of.dir, dir, "*"+publicSuffix)
+	k, err := openKeyring(dir, c.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func copyKeys(t testing.TB, from, to, pattern string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(from, pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		content, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(to, filepath.Base(f)), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func remove(t testing.TB, dir, kid string) {
+	t.Helper()
+	for _, suffix := range []string{publicSuffix, privateSuffix} {
+		if err := os.Remove(filepath.Join(dir, kid+suffix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func sign(t testing.TB, k *Keyring, now time.Time) Token {
+	t.Helper()
+	token, err := k.Sign(NewSession(Caller{Username: "ada"}, 1, now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func wantCode(t testing.TB, err error, code problem.Code) {
+	t.Helper()
+	if !problem.Is(err, code) {
+		t.Fatalf("error is %v, want the problem %s", err, code)
+	}
+}
+
+func TestNewestKeySigns(t *testing.T) {
+	t.Parallel()
+	k := testKeyring(t, newClock(), "2026-01", "2026-03", "2026-02")
+	_, kid, err := k.signer()
+	if err != nil || kid != "2026-03" {
+		t.Fatalf("signer is %q, %v; want 2026-03", kid, err)
+	}
+}
+
+func TestVerifierCannotSign(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	signer := testKeyring(t, c, "a")
+	verifier := verifierOnly(t, c, signer)
+	if _, err := verifier.Verify(sign(t, signer, c.now())); err != nil {
+		t.Errorf("verify: %v", err)
+	}
+	if _, err := verifier.Sign(NewSession(Caller{Username: "ada"}, 1, c.now())); err == nil {
+		t.Error("a keyring without private keys signed a session")
+	}
+}
+
+func TestRotationNeedsNoRestart(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	signer := testKeyring(t, c, "a")
+	verifier := verifierOnly(t, c, signer)
+	old := sign(t, signer, c.now())
+
+	writeKeys(t, signer.dir, "b")
+	copyKeys(t, signer.dir, verifier.dir, "b"+publicSuffix)
+	c.advance(keysMaxAge)
+	young := sign(t, signer, c.now())
+	for name, token := range map[string]Token{"old": old, "young": young} {
+		if _, err := verifier.Verify(token); err != nil {
+			t.Errorf("%s key: %v", name, err)
+		}
+	}
+	if _, kid, _ := signer.signer(); kid != "b" {
+		t.Errorf("%q signs, want b", kid)
+	}
+
+	remove(t, signer.dir, "a")
+	c.advance(keysMaxAge)
+	_, err := signer.Verify(old)
+	wantCode(t, err, problem.Unauthenticated)
+}
+
+func TestUnknownKidReadsAgainButNotTooOften(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	signer := testKeyring(t, c, "a")
+	verifier := verifierOnly(t, c, signer)
+	writeKeys(t, signer.dir, "b")
+	c.advance(keysMaxAge)
+	token := sign(t, signer, c.now())
+	_, err := verifier.Verify(token) // this reads the directory; b is not there yet
+	wantCode(t, err, problem.Unauthenticated)
+	copyKeys(t, signer.dir, verifier.dir, "b"+publicSuffix)
+	c.advance(keysMinAge - 1)
+	_, err = verifier.Verify(token)
+	wantCode(t, err, problem.Unauthenticated)
+	c.advance(1)
+	if _, err := verifier.Verify(token); err != nil {
+		t.Fatalf("after %s the new key is still unknown: %v", keysMinAge, err)
+	}
+}
+
+func TestBrokenDirectoryKeepsKeysForAWhile(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	k := testKeyring(t, c, "a")
+	token := sign(t, k, c.now())
+	bad := filepath.Join(k.dir, "b"+publicSuffix)
+	if err := os.WriteFile(bad, []byte("half a key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.advance(keysMaxAge)
+	if _, err := k.Verify(token); err != nil {
+		t.Fatalf("a known key is refused while the directory is broken: %v", err)
+	}
+	stranger := sign(t, testKeyring(t, c, "zz"), c.now())
+	_, err := k.Verify(stranger)
+	wantCode(t, err, problem.Unavailable)
+	c.advance(keysStale)
+	_, err = k.Verify(token)
+	wantCode(t, err, problem.Unavailable)
+	if err := os.Remove(bad); err != nil {
+		t.Fatal(err)
+	}
+	c.advance(keysMinAge)
+	if _, err := k.Verify(token); err != nil {
+		t.Fatalf("the directory is whole again, but: %v", err)
+	}
+}

@@ -1,0 +1,83 @@
+package identity
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"fmt"
+	"time"
+
+	"golang.org/x/crypto/argon2"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// maxHashWait bounds the wait for a turn at hashing.
+const maxHashWait = 5 * time.Second
+
+// Hasher hashes and checks passwords with argon2id. One hash takes 19 MiB, so
+// only so many run at once and the rest wait their turn: a crowd signing in takes
+// time, not memory.
+type Hasher struct {
+	turns chan struct{}
+	dummy phc // what an unknown user's password is compared with
+}
+
+// NewHasher makes a hasher that runs at most concurrent hashes at once.
+func NewHasher(concurrent int) (*Hasher, error) {
+	if concurrent < 1 {
+		return nil, fmt.Errorf("%d password hashes at once: there must be at least one", concurrent)
+	}
+	return &Hasher{
+		turns: make(chan struct{}, concurrent),
+		dummy: phc{cost: current, salt: random(saltLength), sum: random(sumLength)},
+	}, nil
+}
+
+// Hash makes the PHC string of a new password. Problem: unavailable, when too
+// many wait.
+func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
+	p := phc{cost: current, salt: random(saltLength)}
+	sum, err := h.sum(ctx, p, password, sumLength)
+	if err != nil {
+		return "", err
+	}
+	p.sum = sum
+	return p.String(), nil
+}
+
+// Verify tells whether password is the one that hash was made of. An empty hash,
+// for a user who does not exist, matches nothing and takes as long as any other.
+// Problem: unavailable, when too many wait.
+func (h *Hasher) Verify(ctx context.Context, hash, password string) (bool, error) {
+	want := h.dummy
+	if hash != "" {
+		var err error
+		if want, err = parsePHC(hash); err != nil {
+			return false, err
+		}
+	}
+	got, err := h.sum(ctx, want, password, len(want.sum))
+	if err != nil {
+		return false, err
+	}
+	return subtle.ConstantTimeCompare(got, want.sum) == 1 && hash != "", nil
+}
+
+func (h *Hasher) sum(ctx context.Context, p phc, password string, length int) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxHashWait)
+	defer cancel()
+	select {
+	case h.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, problem.Of(problem.Unavailable).Because(fmt.Errorf("wait to hash a password: %w", ctx.Err()))
+	}
+	defer func() { <-h.turns }()
+	return argon2.IDKey([]byte(password), p.salt, p.cost.passes, p.cost.memory, p.cost.threads, uint32(length)), nil //nolint:gosec // at most maxSum
+}
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails: crypto/rand ends the program instead
+	return b
+}

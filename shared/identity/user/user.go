@@ -1,0 +1,65 @@
+// Package user holds the people who sign in to Sluice (decisions section 8).
+package user
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+const (
+	maxName     = 40  // characters of a username
+	minPassword = 12  // characters
+	maxPassword = 256 // characters
+)
+
+// User is somebody who can sign in.
+type User struct {
+	Name      string // e.g. "ada.lovelace"
+	Hash      string // of the password, a PHC string; never leaves the server
+	Version   int64  // of the password, from 1; sessions of another version are over
+	Admin     bool   // owner of every project, and manager of users
+	CreatedAt time.Time
+}
+
+// New is a user as they begin, with the hash of their first password.
+func New(name, hash string, admin bool, now time.Time) User {
+	return User{Name: name, Hash: hash, Version: 1, Admin: admin, CreatedAt: now.UTC()}
+}
+
+// ValidName tells whether s is a username: 1 to 40 of [a-z0-9._-], starting with
+// a letter or digit.
+func ValidName(s string) bool {
+	if s == "" || len(s) > maxName {
+		return false
+	}
+	for i, c := range []byte(s) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+		case i > 0 && (c == '.' || c == '_' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// CheckName refuses what is not a username. Problem: invalid_name.
+func CheckName(s string) error {
+	if !ValidName(s) {
+		return problem.New(problem.InvalidName,
+			"A username has 1 to %d characters: a-z, 0-9, dots, hyphens and underscores, with a letter or digit first.", maxName)
+	}
+	return nil
+}
+
+// CheckPassword refuses a new password that is too short or too long, counted in
+// characters. There are no rules on which characters: length is what helps.
+// Problem: invalid_password.
+func CheckPassword(s string) error {
+	if n := utf8.RuneCountInString(s); n < minPassword || n > maxPassword || !utf8.ValidString(s) {
+		return problem.Of(problem.InvalidPass)
+	}
+	return nil
+}

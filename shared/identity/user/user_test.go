@@ -1,0 +1,55 @@
+package user
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+func TestValidName(t *testing.T) {
+	t.Parallel()
+	valid := []string{"a", "0", "ada", "ada.lovelace", "ada_l", "a--b..c__d", "a.", strings.Repeat("a", 40)}
+	invalid := []string{
+		"", ".", "..", ".ada", "-ada", "_ada", "Ada", "ada lovelace", "ada/..", "ada\x00", "ada\n", "ädä", "__ada__",
+		strings.Repeat("a", 41),
+	}
+	for _, s := range valid {
+		if !ValidName(s) || CheckName(s) != nil {
+			t.Errorf("%q is refused", s)
+		}
+	}
+	for _, s := range invalid {
+		if ValidName(s) || !problem.Is(CheckName(s), problem.InvalidName) {
+			t.Errorf("%q is taken", s)
+		}
+	}
+}
+
+func TestCheckPassword(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, password string
+		ok             bool
+	}{
+		{"12 characters", strings.Repeat("a", 12), true},
+		{"256 characters", strings.Repeat("a", 256), true},
+		{"12 characters of three bytes", strings.Repeat("€", 12), true},
+		{"256 characters of three bytes", strings.Repeat("€", 256), true},
+		{"spaces and controls", " \t correct horse \n", true},
+		{"empty", "", false},
+		{"11 characters", strings.Repeat("a", 11), false},
+		{"11 characters of three bytes", strings.Repeat("€", 11), false},
+		{"257 characters", strings.Repeat("a", 257), false},
+		{"not UTF-8", strings.Repeat("\xff", 12), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := CheckPassword(tt.password)
+			if tt.ok && err != nil || !tt.ok && !problem.Is(err, problem.InvalidPass) {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,209 @@
+package problem
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestGateRows holds the gate's rows against the table of specification section 7.
+func TestGateRows(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		status     int
+		code       Code
+		retryAfter int64 // seconds; quota_exhausted gets its own for each denial
+	}{
+		{401, "invalid_key", 0},
+		{429, "rate_limited", 1},
+		{429, "quota_exhausted", 0},
+		{503, "gate_unavailable", 10},
+		{500, "misconfigured", 0},
+	}
+	for _, tt := range tests {
+		t.Run(string(tt.code), func(t *testing.T) {
+			t.Parallel()
+			p := Of(tt.code)
+			if p.Status() != tt.status || p.Code != tt.code || p.RetryAfterSeconds() != tt.retryAfter {
+				t.Errorf("%s is %d with Retry-After %d, want %d with %d", p.Code, p.Status(), p.RetryAfterSeconds(), tt.status, tt.retryAfter)
+			}
+		})
+	}
+}
+
+// TestNamedRows holds the codes that the decisions name against their statuses.
+func TestNamedRows(t *testing.T) {
+	t.Parallel()
+	want := map[Code]int{
+		"unknown_field": 400, "invalid_date": 400,
+		"unauthenticated": 401, "invalid_token": 401,
+		"forbidden":      403,
+		"not_found":      404,
+		"body_too_large": 413, "unsupported_media_type": 415,
+		"namespace_taken": 409, "plan_in_use": 409,
+		"invalid_window": 422, "window_expired": 422, "expiry_in_past": 422,
+		"internal": 500,
+	}
+	got := map[Code]int{}
+	for code := range want {
+		got[code] = Of(code).Status()
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("statuses (-want +got):\n%s", diff)
+	}
+}
+
+func TestTableIsSound(t *testing.T) {
+	t.Parallel()
+	seen := map[Code]bool{}
+	for _, r := range Table() {
+		if seen[r.Code] {
+			t.Errorf("%s stands twice", r.Code)
+		}
+		seen[r.Code] = true
+		if r.Code == "" || strings.Trim(string(r.Code), "abcdefghijklmnopqrstuvwxyz_") != "" {
+			t.Errorf("%q is no code", r.Code)
+		}
+		if r.Status < 400 || r.Status > 599 || http.StatusText(r.Status) == "" {
+			t.Errorf("%s has the status %d", r.Code, r.Status)
+		}
+		if !strings.HasSuffix(r.Message, ".") {
+			t.Errorf("%s has the message %q, which is no sentence", r.Code, r.Message)
+		}
+	}
+	declared := declaredCodes(t)
+	if len(declared) < 5 {
+		t.Fatalf("only %d declared codes were found", len(declared))
+	}
+	for _, code := range declared {
+		if !seen[code] {
+			t.Errorf("%s has no row", code)
+		}
+		delete(seen, code)
+	}
+	for code := range seen {
+		t.Errorf("%s has a row but no constant", code)
+	}
+}
+
+// declaredCodes reads the constants of type Code from the source.
+func declaredCodes(t *testing.T) []Code {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "table.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []Code
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if kind, ok := spec.Type.(*ast.Ident); !ok || kind.Name != "Code" {
+			return true
+		}
+		for _, v := range spec.Values {
+			if lit, ok := v.(*ast.BasicLit); ok {
+				code, err := strconv.Unquote(lit.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				codes = append(codes, Code(code))
+			}
+		}
+		return true
+	})
+	return codes
+}
+
+func TestTableIsACopy(t *testing.T) {
+	t.Parallel()
+	rows := Table()
+	rows[0] = Row{}
+	if Table()[0].Code == "" {
+		t.Error("a caller can change the table")
+	}
+}
+
+func TestUnknownCodeIsInternal(t *testing.T) {
+	t.Parallel()
+	if s := Of("no_such_code").Status(); s != http.StatusInternalServerError {
+		t.Errorf("status is %d", s)
+	}
+}
+
+func TestRetryAfterSeconds(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		after time.Duration
+		want  int64
+	}{
+		{-time.Second, 0}, {0, 0}, {1, 1}, {time.Second, 1}, {time.Second + 1, 2}, {90 * time.Minute, 5400},
+		{31 * 24 * time.Hour, 2_678_400},
+	}
+	for _, tt := range tests {
+		t.Run(tt.after.String(), func(t *testing.T) {
+			t.Parallel()
+			if got := Of(QuotaExhausted).After(tt.after).RetryAfterSeconds(); got != tt.want {
+				t.Errorf("%d seconds, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestFrom(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("disk on fire")
+	conflict := Of(Conflict).Because(cause)
+	tests := []struct {
+		name string
+		err  error
+		want Code
+	}{
+		{"a problem", conflict, Conflict},
+		{"a problem under wrapping", fmt.Errorf("update plan x: %w", conflict), Conflict},
+		{"a problem among joined errors", errors.Join(errors.New("y"), conflict), Conflict},
+		{"any other error", cause, Internal},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := From(tt.err)
+			if p.Code != tt.want || !errors.Is(p, cause) {
+				t.Errorf("got %v, want %s because of the cause", p, tt.want)
+			}
+			if strings.Contains(p.Message, "fire") {
+				t.Errorf("the message tells the cause: %q", p.Message)
+			}
+			if !strings.Contains(p.Error(), "fire") {
+				t.Errorf("the log would not tell the cause: %q", p.Error())
+			}
+			if is := Is(tt.err, tt.want); is != (tt.want != Internal) {
+				t.Errorf("Is says %v", is)
+			}
+		})
+	}
+}
+
+func TestChangesAreCopies(t *testing.T) {
+	t.Parallel()
+	p := Of(RateLimited)
+	_ = p.After(time.Hour)
+	_ = p.Because(errors.New("x"))
+	if p.RetryAfter != time.Second || p.Unwrap() != nil {
+		t.Errorf("p became %+v", p)
+	}
+	own := New(RateLimited, "Only %d a minute.", 60)
+	if own.Message != "Only 60 a minute." || own.RetryAfter != time.Second {
+		t.Errorf("own is %+v", own)
+	}
+}

@@ -1,0 +1,146 @@
+package store_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/identity/user"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+func someUser(name string) user.User {
+	return user.User{
+		Name: name, Hash: "$argon2id$" + name, Version: 3, Admin: true,
+		CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC),
+	}
+}
+
+func TestUserRoundTrip(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	want := someUser("ada.l_1-x")
+	if err := s.CreateUser(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.User(t.Context(), want.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("user (-written +read):\n%s", diff)
+	}
+	other := want
+	other.Admin = false
+	if err := s.CreateUser(t.Context(), other); !problem.Is(err, problem.AlreadyExists) {
+		t.Errorf("created twice: %v", err)
+	}
+	if got, _ = s.User(t.Context(), want.Name); !got.Admin {
+		t.Error("the second creation changed the first")
+	}
+	if _, err := s.User(t.Context(), "nobody"); !problem.Is(err, problem.NotFound) {
+		t.Errorf("nobody: %v, want not_found", err)
+	}
+}
+
+func TestUpdateUserIsATransaction(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	if err := s.CreateUser(t.Context(), someUser("ada")); err != nil {
+		t.Fatal(err)
+	}
+	const writers = 4
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			err := s.UpdateUser(t.Context(), "ada", func(u user.User) (user.User, error) {
+				u.Version++
+				return u, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	got, err := s.User(t.Context(), "ada")
+	if err != nil || got.Version != 3+writers {
+		t.Errorf("version is %d, %v; want %d", got.Version, err, 3+writers)
+	}
+
+	err = s.UpdateUser(t.Context(), "ada", func(u user.User) (user.User, error) {
+		u.Hash = "changed"
+		return u, problem.Of(problem.Conflict)
+	})
+	if after, _ := s.User(t.Context(), "ada"); !problem.Is(err, problem.Conflict) || after.Hash == "changed" {
+		t.Errorf("a refused change: %v, stored %+v", err, after)
+	}
+	err = s.UpdateUser(t.Context(), "nobody", func(u user.User) (user.User, error) { return u, nil })
+	if !problem.Is(err, problem.NotFound) {
+		t.Errorf("nobody: %v, want not_found", err)
+	}
+}
+
+func TestUsersByPages(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	want := []string{"0", "a-b", "a.b", "ada", "zoe"}
+	for _, name := range want {
+		if err := s.CreateUser(t.Context(), someUser(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	page := store.Page{Size: 2}
+	for {
+		users, next, err := s.Users(t.Context(), page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range users {
+			got = append(got, u.Name)
+		}
+		if next == "" {
+			break
+		}
+		page.Token = next
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+func TestUsersExist(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for _, name := range []string{"ada", "bob"} {
+		if err := s.CreateUser(t.Context(), someUser(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := []struct {
+		name        string
+		names, want []string
+	}{
+		{"none", nil, nil},
+		{"all there", []string{"bob", "ada"}, nil},
+		{"some missing, in their order", []string{"zoe", "ada", "cyd"}, []string{"zoe", "cyd"}},
+		{"the same twice", []string{"ada", "ada", "zoe", "zoe"}, []string{"zoe", "zoe"}},
+		{"what is no username", []string{"", "..", "a/b/c", "Ada", "__ada__", "ada\x00"}, []string{"", "..", "a/b/c", "Ada", "__ada__", "ada\x00"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := s.UsersExist(t.Context(), tt.names)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("missing (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The shapes of decisions sections 3 and 8, to the letter.
+func TestShapes(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	quota, period := int64(1000), "day"
+	key := Key{
+		ID: "key-ab12cd34", Prefix: "ab12cd34", Project: "shop", Environment: "prod", Plan: "plan-starter", Name: "ci",
+		Apps: []string{"hello"}, Status: "active", ExpiresAt: &at, CreatedAt: at, CreatedBy: "ada", PreviousSecretExpiresAt: &at,
+	}
+	const keyJSON = `"id":"key-ab12cd34","prefix":"ab12cd34","project":"shop","environment":"prod","plan":"plan-starter","name":"ci",` +
+		`"apps":["hello"],"status":"active","expires_at":"2026-03-14T12:00:00Z","created_at":"2026-03-14T12:00:00Z","created_by":"ada",` +
+		`"previous_secret_expires_at":"2026-03-14T12:00:00Z"`
+	tests := []struct {
+		name string
+		in   any
+		want string
+	}{
+		{"key", key, `{` + keyJSON + `}`},
+		{"issued key", IssuedKey{Key: key, FullKey: "sluice_…"}, `{` + keyJSON + `,"key":"sluice_…"}`},
+		{
+			"key without options", Key{ID: "key-ab12cd34", Apps: []string{}, CreatedAt: at},
+			`{"id":"key-ab12cd34","prefix":"","project":"","environment":"","plan":"","name":"","apps":[],"status":"","expires_at":null,` +
+				`"created_at":"2026-03-14T12:00:00Z","created_by":"","previous_secret_expires_at":null}`,
+		},
+		{
+			"plan", Plan{ID: "plan-starter", Name: "Starter", Rate: 0.5, Burst: 5, Quota: &quota, QuotaPeriod: &period},
+			`{"id":"plan-starter","name":"Starter","rate":0.5,"burst":5,"quota":1000,"quota_period":"day"}`,
+		},
+		{
+			"plan without quota", Plan{ID: "plan-starter", Name: "Starter", Rate: 100000, Burst: 5},
+			`{"id":"plan-starter","name":"Starter","rate":100000,"burst":5,"quota":null,"quota_period":null}`,
+		},
+		{"list", List[int]{Items: []int{1}, NextPageToken: "x"}, `{"items":[1],"next_page_token":"x"}`},
+		{"empty list", List[int]{Items: []int{}}, `{"items":[],"next_page_token":""}`},
+		{"error", Error{Code: "invalid_key", Message: "m"}, `{"code":"invalid_key","message":"m"}`},
+		{"empty patch of a key", UpdateKey{}, `{}`},
+		{
+			"patch of a key", UpdateKey{Name: Some("n"), Apps: Some([]string{}), ExpiresAt: Null[string](), Status: Some("disabled")},
+			`{"name":"n","apps":[],"expires_at":null,"status":"disabled"}`,
+		},
+		{"patch of a plan", UpdatePlan{Rate: Some(2.5), Quota: Null[int64]()}, `{"rate":2.5,"quota":null}`},
+		{"creation of a key with nothing", CreateKey{}, `{}`},
+		{"rotation with nothing", RotateKey{}, `{}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := json.Marshal(tt.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, string(got)); diff != "" {
+				t.Errorf("JSON (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOptional(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, in string
+		want     UpdateKey
+	}{
+		{"left out", `{}`, UpdateKey{}},
+		{"null", `{"expires_at":null,"apps":null}`, UpdateKey{ExpiresAt: Null[string](), Apps: Null[[]string]()}},
+		{"empty values", `{"name":"","apps":[]}`, UpdateKey{Name: Some(""), Apps: Some([]string{})}},
+		{"values", `{"name":"n","apps":["a","b"]}`, UpdateKey{Name: Some("n"), Apps: Some([]string{"a", "b"})}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var got UpdateKey
+			if err := json.Unmarshal([]byte(tt.in), &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("decoded (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, in := range []string{`{"name":1}`, `{"apps":"a"}`, `{"apps":[1]}`, `{"status":{}}`} {
+		if err := json.Unmarshal([]byte(in), &UpdateKey{}); err == nil {
+			t.Errorf("%s is taken", in)
+		}
+	}
+}
+
+// What a client encodes, the server decodes to the same: fields left out, nulls
+// and values all survive.
+func FuzzOptional(f *testing.F) {
+	f.Add(`{"name":"a","apps":null,"expires_at":"2026-01-01T00:00:00Z"}`)
+	f.Add(`{"status":null}`)
+	f.Add(`{"name":"\ud800"}`)
+	f.Fuzz(func(t *testing.T, in string) {
+		var once, twice UpdateKey
+		if json.Unmarshal([]byte(in), &once) != nil {
+			return
+		}
+		out, err := json.Marshal(once)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(out, &twice); err != nil {
+			t.Fatalf("%s: %v", out, err)
+		}
+		if diff := cmp.Diff(once, twice); diff != "" {
+			t.Errorf("%s came back changed (-once +twice):\n%s", in, diff)
+		}
+		if strings.Count(string(out), `":`) == 0 && once != (UpdateKey{}) {
+			t.Errorf("%s was lost", in)
+		}
+	})
+}
