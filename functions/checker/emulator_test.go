@@ -1,0 +1,156 @@
+package checker_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/functions/checker"
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+// start runs a replica on the real store until the test ends.
+func start(t *testing.T, project, replica string) (c *checker.Checker, stop func()) {
+	t.Helper()
+	cfg := checker.Config{Project: project, Replica: replica, TLSDir: "unused", MaxStaleness: 5 * time.Second, CanaryInterval: time.Second, FlushInterval: 100 * time.Millisecond}
+	c, err := checker.New(cfg, store.NewFeed(project), storetest.Open(t, project), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run %s: %v", replica, err)
+		}
+	})
+	t.Cleanup(stop)
+	return c, stop
+}
+
+func ask(c *checker.Checker, key string) int {
+	req := httptest.NewRequest(http.MethodGet, "/check/shop-prod/hello", nil)
+	req.Header.Set("X-Forwarded-Method", "GET")
+	req.Header.Set("X-Api-Key", key)
+	w := httptest.NewRecorder()
+	c.ServeHTTP(w, req)
+	return w.Code
+}
+
+// eventually asks until the answer is want.
+func eventually(t *testing.T, c *checker.Checker, key string, want int) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	got := 0
+	for time.Since(begin) < 20*time.Second {
+		if got = ask(c, key); got == want {
+			return time.Since(begin)
+		}
+		<-tick.C
+	}
+	t.Fatalf("still %d after %v, want %d", got, time.Since(begin), want)
+	return 0
+}
+
+func issue(t *testing.T, s *store.Store, limits plan.Limits) (apikey.Key, string) {
+	t.Helper()
+	prefix, err := apikey.NewPrefix(apikey.Random())
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := apikey.NewSecret(apikey.Random(), prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := plan.Plan{ID: plan.ID("plan-" + string(prefix)), Namespace: "shop-prod", Name: string(prefix), Limits: limits}
+	k := apikey.Key{
+		Prefix: prefix, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: p.ID, Name: "Test",
+		Status: apikey.Active, Secret: apikey.HashOf([]byte(full)), CreatedAt: time.Now(), UpdatedAt: time.Now(),
+	}
+	if err := s.CreatePlan(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CreateKey(t.Context(), k); err != nil {
+		t.Fatal(err)
+	}
+	return k, string(full)
+}
+
+// TestReplicasOnTheRealStore follows a key through its life on two replicas.
+func TestReplicasOnTheRealStore(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s := storetest.Open(t, project)
+	a, _ := start(t, project, "checker-a")
+	b, stopB := start(t, project, "checker-b")
+	k, full := issue(t, s, plan.Limits{Rate: 1000, Burst: 1000, Quota: 100, Period: plan.Month})
+	both := func(want int) {
+		t.Helper()
+		eventually(t, a, full, want)
+		eventually(t, b, full, want)
+	}
+	both(http.StatusOK)
+	set := func(status apikey.Status) {
+		t.Helper()
+		if _, err := s.UpdateKey(t.Context(), k.ID(), func(k apikey.Key) (apikey.Key, error) { k.Status = status; return k, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(apikey.Disabled)
+	both(http.StatusUnauthorized)
+	set(apikey.Active)
+	both(http.StatusOK)
+
+	// A quota holds across both, and a replica that starts later knows it too.
+	admitted := 0
+	for range 300 {
+		if ask(a, full) == http.StatusOK {
+			admitted++
+		}
+	}
+	if admitted > 100 {
+		t.Errorf("one replica admitted %d of a quota of 100", admitted)
+	}
+	eventually(t, b, full, http.StatusTooManyRequests)
+	stopB()
+	c, _ := start(t, project, "checker-c")
+	eventually(t, c, full, http.StatusTooManyRequests)
+
+	set(apikey.Revoked)
+	eventually(t, a, full, http.StatusUnauthorized)
+	eventually(t, c, full, http.StatusUnauthorized)
+}
+
+// TestManyKeys loads keys as a replica finds them at its start.
+func TestManyKeys(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s := storetest.Open(t, project)
+	var fulls []string
+	for range 20 {
+		_, full := issue(t, s, plan.Limits{Rate: 1, Burst: 5})
+		fulls = append(fulls, full)
+	}
+	c, _ := start(t, project, "checker-a")
+	eventually(t, c, fulls[0], http.StatusOK)
+	for i, full := range fulls {
+		if got := ask(c, full); got != http.StatusOK {
+			t.Errorf("key %d: %d", i, got)
+		}
+	}
+	if got := ask(c, fmt.Sprintf("%s!", fulls[0])); got != http.StatusUnauthorized {
+		t.Errorf("garbage: %d", got)
+	}
+}

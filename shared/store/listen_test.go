@@ -1,0 +1,158 @@
+package store
+
+import (
+	"errors"
+	"testing"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/sluicegate/sluice/shared/plan"
+)
+
+// The messages of a listener's stream.
+
+func doc(id string, f map[string]*pb.Value) *pb.ListenResponse {
+	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_DocumentChange{DocumentChange: &pb.DocumentChange{
+		Document: &pb.Document{Name: "projects/p/databases/(default)/documents/plans/" + id, Fields: f}, TargetIds: []int32{targetID},
+	}}}
+}
+
+func planFields(rate float64) map[string]*pb.Value {
+	text := func(s string) *pb.Value { return &pb.Value{ValueType: &pb.Value_StringValue{StringValue: s}} }
+	whole := func(n int64) *pb.Value { return &pb.Value{ValueType: &pb.Value_IntegerValue{IntegerValue: n}} }
+	return map[string]*pb.Value{
+		"id": text("plan-a"), "namespace": text("ns"), "burst": whole(1), "quota": whole(0), "quota_period": text(""),
+		"rate": {ValueType: &pb.Value_DoubleValue{DoubleValue: rate}},
+	}
+}
+
+func canaryFields(seq int64) map[string]*pb.Value {
+	return map[string]*pb.Value{
+		"run": {ValueType: &pb.Value_StringValue{StringValue: "run"}}, "seq": {ValueType: &pb.Value_IntegerValue{IntegerValue: seq}},
+	}
+}
+
+func deleted(id string) *pb.ListenResponse {
+	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_DocumentDelete{DocumentDelete: &pb.DocumentDelete{Document: "x/plans/" + id}}}
+}
+
+func target(kind pb.TargetChange_TargetChangeType) *pb.ListenResponse {
+	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_TargetChange{TargetChange: &pb.TargetChange{TargetChangeType: kind, TargetIds: []int32{targetID}}}}
+}
+
+func consistent() *pb.ListenResponse {
+	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_TargetChange{TargetChange: &pb.TargetChange{ReadTime: timestamppb.Now()}}}
+}
+
+func filter(n int32) *pb.ListenResponse {
+	return &pb.ListenResponse{ResponseType: &pb.ListenResponse_Filter{Filter: &pb.ExistenceFilter{Count: n}}}
+}
+
+// heard is a batch in short: "reset", "+id", "-id", "?id" for an unreadable one,
+// "canary n".
+func heard(b Batch[plan.Plan]) []string {
+	var s []string
+	if b.Reset {
+		s = append(s, "reset")
+	}
+	for _, c := range b.Changes {
+		switch {
+		case c.Err != nil:
+			s = append(s, "?"+c.ID)
+		case c.Gone:
+			s = append(s, "-"+c.ID)
+		default:
+			s = append(s, "+"+c.ID)
+		}
+	}
+	for _, c := range b.Canaries {
+		s = append(s, "canary of "+c.Replica)
+	}
+	return s
+}
+
+func TestListener(t *testing.T) {
+	t.Parallel()
+	bad := planFields(-1)
+	tests := []struct {
+		name   string
+		stream []*pb.ListenResponse
+		held   int // what the receiver holds in the end
+		want   [][]string
+		doubt  bool
+	}{
+		{"an empty collection", []*pb.ListenResponse{target(pb.TargetChange_ADD), target(pb.TargetChange_CURRENT), consistent()}, 0, [][]string{{"reset"}}, false},
+		{"nothing before CURRENT", []*pb.ListenResponse{doc("a", planFields(1)), consistent()}, 0, nil, false},
+		{
+			"a first batch, then changes",
+			[]*pb.ListenResponse{doc("a", planFields(1)), doc("b", planFields(1)), target(pb.TargetChange_CURRENT), consistent(), doc("a", planFields(2)), deleted("b"), consistent()},
+			1,
+			[][]string{{"reset", "+a", "+b"}, {"+a", "-b"}},
+			false,
+		},
+		{
+			"canaries come with their batch",
+			[]*pb.ListenResponse{target(pb.TargetChange_CURRENT), consistent(), doc("canary.r1", canaryFields(7)), doc("a", planFields(1)), consistent()},
+			1,
+			[][]string{{"reset"}, {"+a", "canary of r1"}},
+			false,
+		},
+		{
+			"a reset forgets what was under way",
+			[]*pb.ListenResponse{doc("a", planFields(1)), target(pb.TargetChange_RESET), doc("b", planFields(1)), target(pb.TargetChange_CURRENT), consistent()},
+			1,
+			[][]string{{"reset", "+b"}},
+			false,
+		},
+		{
+			"a reset later on",
+			[]*pb.ListenResponse{doc("a", planFields(1)), target(pb.TargetChange_CURRENT), consistent(), target(pb.TargetChange_RESET), consistent(), target(pb.TargetChange_CURRENT), consistent()},
+			0,
+			[][]string{{"reset", "+a"}, {"reset"}},
+			false,
+		},
+		{"an unreadable document is gone", []*pb.ListenResponse{doc("a", bad), target(pb.TargetChange_CURRENT), consistent()}, 0, [][]string{{"reset", "?a"}}, false},
+		{
+			"a filter that agrees",
+			[]*pb.ListenResponse{doc("a", planFields(1)), doc("x", bad), doc("canary.r", canaryFields(1)), target(pb.TargetChange_CURRENT), filter(3), consistent()},
+			1,
+			[][]string{{"reset", "+a", "?x", "canary of r"}},
+			false,
+		},
+		{
+			"a filter that does not",
+			[]*pb.ListenResponse{doc("a", planFields(1)), target(pb.TargetChange_CURRENT), consistent(), filter(0), consistent()},
+			1,
+			[][]string{{"reset", "+a"}, nil},
+			true,
+		},
+		{"the target removed", []*pb.ListenResponse{target(pb.TargetChange_REMOVE)}, 0, nil, true},
+		{"an unknown message", []*pb.ListenResponse{{}}, 0, nil, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			l := listener[plan.Plan]{decode: heardPlan, reset: true, apart: map[string]bool{}}
+			var got [][]string
+			var err error
+			for _, m := range test.stream {
+				var complete bool
+				if complete, err = l.hear(m); err == nil && complete {
+					got = append(got, heard(l.take()))
+					err = l.verify(test.held)
+				}
+				if err != nil {
+					break
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("batches (-want +got):\n%s", diff)
+			}
+			if errors.Is(err, ErrDoubt) != test.doubt {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
