@@ -93,6 +93,7 @@ func TestReplicasOnTheRealStore(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
 	s := storetest.Open(t, project)
+	storetest.Environment(t, s, "shop", "prod")
 	a, _ := start(t, project, "checker-a")
 	b, stopB := start(t, project, "checker-b")
 	k, full := issue(t, s, plan.Limits{Rate: 1000, Burst: 1000, Quota: 100, Period: plan.Month})
@@ -138,6 +139,7 @@ func TestManyKeys(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
 	s := storetest.Open(t, project)
+	storetest.Environment(t, s, "shop", "prod")
 	var fulls []string
 	for range 20 {
 		_, full := issue(t, s, plan.Limits{Rate: 1, Burst: 5})

@@ -7,6 +7,14 @@ import "strings"
 // wiring up: the periodic one finds the same work.
 const GateRequested = "dev.sluicegate.app.gate_requested.v1"
 
+// DeployRequested and BuildRequested are the types of the CloudEvents that tell
+// deploys that a revision of an app was recorded, and builds that a build was; the
+// subject is the app's [Ref]. They too only hurry things up.
+const (
+	DeployRequested = "dev.sluicegate.app.deploy_requested.v1"
+	BuildRequested  = "dev.sluicegate.app.build_requested.v1"
+)
+
 // Ref names an app in the whole installation, e.g. "shop-prod.hello".
 type Ref struct{ Namespace, Name string }
 

@@ -37,11 +37,15 @@ func Decode[T any](w http.ResponseWriter, r *http.Request) (T, error) {
 // DecodeOptional is Decode for calls whose body may be left out: an empty body
 // gives the zero T.
 func DecodeOptional[T any](w http.ResponseWriter, r *http.Request) (T, error) {
-	if r.ContentLength == 0 {
-		var v T
-		return v, nil
+	var v T
+	body, err := ReadBody(w, r, MaxBody)
+	if err != nil || len(body) == 0 {
+		return v, err
 	}
-	return Decode[T](w, r)
+	if err := requireJSON(r); err != nil {
+		return v, err
+	}
+	return v, Unmarshal(body, &v)
 }
 
 // ReadBody reads at most limit bytes; more is body_too_large.
@@ -64,6 +68,9 @@ func Unmarshal(body []byte, v any) error {
 	}
 	if err := repeatedField(body); err != nil {
 		return err
+	}
+	if string(bytes.TrimSpace(body)) == "null" { // encoding/json takes it for an object left empty
+		return problem.New(problem.WrongType, "The request body must be a JSON object.")
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()

@@ -60,19 +60,23 @@ const (
 	UnknownUser    Code = "unknown_user"
 	LastOwner      Code = "last_owner"
 	UnstorableText Code = "invalid_text"
+	ImageRequired  Code = "image_required"
+	InvalidCommit  Code = "invalid_commit"
 )
 
 // Conflicts and absences.
 const (
-	NotFound       Code = "not_found"
-	AlreadyExists  Code = "already_exists"
-	NamespaceTaken Code = "namespace_taken"
-	HostTaken      Code = "host_taken"
-	PlanInUse      Code = "plan_in_use"
-	NotEmpty       Code = "not_empty"
-	KeyRevoked     Code = "key_revoked"
-	KeyExpired     Code = "key_expired"
-	Conflict       Code = "conflict"
+	NotFound           Code = "not_found"
+	AlreadyExists      Code = "already_exists"
+	NamespaceTaken     Code = "namespace_taken"
+	HostTaken          Code = "host_taken"
+	PlanInUse          Code = "plan_in_use"
+	NotEmpty           Code = "not_empty"
+	KeyRevoked         Code = "key_revoked"
+	KeyExpired         Code = "key_expired"
+	Conflict           Code = "conflict"
+	GitSourceAttached  Code = "git_source_attached"
+	NoPreviousRevision Code = "no_previous_revision"
 )
 
 // The server's own troubles.
@@ -138,6 +142,8 @@ var table = [...]Row{
 	{UnknownUser, http.StatusUnprocessableEntity, "There is no such user.", 0},
 	{LastOwner, http.StatusUnprocessableEntity, "A project keeps at least one owner.", 0},
 	{UnstorableText, http.StatusUnprocessableEntity, "Text must be valid UTF-8 without control characters.", 0},
+	{ImageRequired, http.StatusUnprocessableEntity, "image is required: the app is deployed from images.", 0},
+	{InvalidCommit, http.StatusUnprocessableEntity, "commit is a git commit hash, 4 to 64 hexadecimal digits.", 0},
 
 	{NotFound, http.StatusNotFound, "There is nothing here by that name.", 0},
 	{AlreadyExists, http.StatusConflict, "That name is taken.", 0},
@@ -147,6 +153,8 @@ var table = [...]Row{
 	{NotEmpty, http.StatusConflict, "It still holds other things; delete those first.", 0},
 	{KeyRevoked, http.StatusConflict, "A revoked key stays revoked.", 0},
 	{KeyExpired, http.StatusConflict, "The key has expired.", 0},
+	{GitSourceAttached, http.StatusConflict, "The app is built from its git source; leave image out or detach the git source.", 0},
+	{NoPreviousRevision, http.StatusConflict, "There is no earlier revision that could be deployed again.", 0},
 	{Conflict, http.StatusConflict, "It was changed by someone else meanwhile; read it again.", 0},
 
 	{Internal, http.StatusInternalServerError, "Something went wrong on our side.", 0},

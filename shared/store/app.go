@@ -109,6 +109,9 @@ func (s *Store) CreateApp(ctx context.Context, a app.App) error {
 		if err := tx.Create(s.appRef(a.Ref()), appDoc{}.with(a)); err != nil {
 			return err
 		}
+		if err := s.txFirstRevision(tx, a); err != nil {
+			return err
+		}
 		return tx.Create(s.hostRef(a.Host), hostDoc{App: a.Ref().String()})
 	})
 	if err != nil {
@@ -200,11 +203,17 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 	return changed, nil
 }
 
-// DeleteApp deletes an app and gives up its host. Problem: not_found.
+// DeleteApp deletes an app with its history and gives up its host. Problem: not_found.
 func (s *Store) DeleteApp(ctx context.Context, ref app.Ref) error {
+	if err := s.deleteHistory(ctx, ref); err != nil {
+		return fmt.Errorf("delete app %s: %w", ref, err)
+	}
 	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
 		d, err := txGet[appDoc](tx, s.appRef(ref), "app")
 		if err != nil {
+			return err
+		}
+		if err := s.txNoHistory(tx, ref); err != nil {
 			return err
 		}
 		if err := tx.Delete(s.hostRef(d.Host)); err != nil {

@@ -87,10 +87,11 @@ func (s *Store) Environments(ctx context.Context, project string, page Page) ([]
 	return environments, next, nil
 }
 
-// DeleteEnvironment deletes an environment that holds no app, key or plan. The
-// check and the deletion are one transaction; [Store.CreateApp] reads the
-// environment in its own, and [Store.CreateKey] the plan, so that neither an app
-// nor a key can be left without its environment. Problems: not_found, not_empty.
+// DeleteEnvironment deletes an environment that holds no app, plan or key, revoked
+// keys aside: those open nothing for good. The check and the deletion are one
+// transaction; [Store.CreateApp] and [Store.CreatePlan] read the environment in
+// their own, and [Store.CreateKey] the plan, so that nothing can be left without
+// its environment. Problems: not_found, not_empty.
 func (s *Store) DeleteEnvironment(ctx context.Context, project, name string) error {
 	namespace, err := environmentID(project, name)
 	if err != nil {
@@ -105,13 +106,17 @@ func (s *Store) DeleteEnvironment(ctx context.Context, project, name string) err
 		if !d.is(project, name) {
 			return noEnvironment()
 		}
-		for _, coll := range []*firestore.CollectionRef{s.apps(), s.keys(), s.plans()} {
-			holds, err := txExists(tx, coll.Where("namespace", "==", namespace))
+		for what, q := range map[string]firestore.Query{
+			"apps":  s.apps().Query,
+			"plans": s.plans().Query,
+			"keys":  s.keys().Where("status", "in", usable()),
+		} {
+			holds, err := txExists(tx, q.Where("namespace", "==", namespace))
 			if err != nil {
 				return err
 			}
 			if holds {
-				return problem.New(problem.NotEmpty, "The environment still has %s; delete those first.", coll.ID)
+				return problem.New(problem.NotEmpty, "The environment still has %s; delete or revoke those first.", what)
 			}
 		}
 		return tx.Delete(ref)

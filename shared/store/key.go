@@ -28,8 +28,8 @@ type keyDoc struct {
 	Apps          []string   `firestore:"apps"`
 	Status        string     `firestore:"status"`
 	Secret        []byte     `firestore:"secret"`         // SHA-256 of the full key
-	Previous      []byte     `firestore:"previous"`       // null without a previous secret
-	PreviousUntil *time.Time `firestore:"previous_until"` // null without a previous secret
+	Previous      []byte     `firestore:"previous"`       // the one before it; empty without one
+	PreviousUntil *time.Time `firestore:"previous_until"` // null without a previous one
 	ExpiresAt     *time.Time `firestore:"expires_at"`     // null never expires
 	CreatedAt     time.Time  `firestore:"created_at"`
 	CreatedBy     string     `firestore:"created_by"`
@@ -70,6 +70,9 @@ func (d keyDoc) key() (apikey.Key, error) {
 	}
 	return k, nil
 }
+
+// usable are the statuses of keys that are, or can be made, good.
+func usable() []string { return []string{string(apikey.Active), string(apikey.Disabled)} }
 
 func (s *Store) keys() *firestore.CollectionRef { return s.client.Collection("keys") }
 

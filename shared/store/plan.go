@@ -46,9 +46,19 @@ func (s *Store) planRef(namespace string, id plan.ID) *firestore.DocumentRef {
 	return s.plans().Doc(namespace + "." + string(id))
 }
 
-// CreatePlan stores a new plan. Problem: already_exists.
+// CreatePlan stores a new plan. Its environment is read in the same transaction,
+// so that it cannot be deleted meanwhile. Problems: not_found, already_exists.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) error {
-	return create(ctx, s.planRef(p.Namespace, p.ID), planToDoc(p), "plan")
+	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+		if _, err := txGet[environmentDoc](tx, s.environments().Doc(p.Namespace), "environment"); err != nil {
+			return err
+		}
+		return tx.Create(s.planRef(p.Namespace, p.ID), planToDoc(p))
+	})
+	if err != nil {
+		return fmt.Errorf("create plan %s: %w", p.ID, err)
+	}
+	return nil
 }
 
 // Plan reads one plan. Problem: not_found.
@@ -93,15 +103,17 @@ func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, ch
 	return changed, nil
 }
 
-// DeletePlan deletes a plan that no key uses. The check and the deletion are one
-// transaction, and [Store.CreateKey] reads the plan in its own, so that no key
-// can be left without its plan. Problems: not_found, plan_in_use.
+// DeletePlan deletes a plan that no key uses, revoked ones aside: those open
+// nothing for good. The check and the deletion are one transaction, and
+// [Store.CreateKey] reads the plan in its own, so that no usable key can be left
+// without its plan. Problems: not_found, plan_in_use.
 func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID) error {
 	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
 		if _, err := txGet[planDoc](tx, s.planRef(namespace, id), "plan"); err != nil {
 			return err
 		}
-		using := s.keys().Where("namespace", "==", namespace).Where("plan", "==", string(id)).Limit(1)
+		using := s.keys().Where("namespace", "==", namespace).Where("plan", "==", string(id)).
+			Where("status", "in", usable()).Limit(1)
 		docs, err := tx.Documents(using).GetAll()
 		if err != nil {
 			return err

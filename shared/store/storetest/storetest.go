@@ -10,8 +10,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sluicegate/sluice/emulators/firestore"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 )
 
@@ -60,4 +63,23 @@ func Open(t testing.TB, project string) *store.Store {
 		}
 	})
 	return s
+}
+
+// Environment stores a project and an environment of it, as most documents need
+// them, unless they are there.
+func Environment(t testing.TB, s *store.Store, project, name string) {
+	t.Helper()
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	err := s.CreateProject(t.Context(), app.Project{Name: project, CreatedAt: now})
+	if err != nil && !problem.Is(err, problem.AlreadyExists) {
+		t.Fatal(err)
+	}
+	namespace, err := app.Namespace(project, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.CreateEnvironment(t.Context(), app.Environment{Project: project, Name: name, Namespace: namespace, CreatedAt: now})
+	if err != nil && !problem.Is(err, problem.AlreadyExists) {
+		t.Fatal(err)
+	}
 }

@@ -17,11 +17,6 @@ const (
 	// keepPrevious is how long after midnight the day before is read from its
 	// table rather than from what the listener has heard of it.
 	keepPrevious = time.Hour
-	// reopen is how long after its end a day's counter may still be created.
-	// Closed days are compacted later than that (package rollup waits twice as
-	// long), so a document that is missing was never written, and creating it
-	// cannot count twice.
-	reopen = 24 * time.Hour
 
 	parallelWrites = 8
 	hurryPause     = 100 * time.Millisecond
@@ -143,7 +138,7 @@ func (m *Meter) writeShard(ctx context.Context, t *dayTable, shard int) error {
 		}
 		s.version, s.unclear = v, false
 	}
-	if s.version == (store.CounterVersion{}) && m.cfg.Now().UnixNano() >= t.end+int64(reopen) {
+	if s.version == (store.CounterVersion{}) && m.cfg.Now().UnixNano() >= t.end+int64(usage.Late) {
 		return errClosed
 	}
 	v, err := m.cfg.Writer.WriteCounter(ctx, usage.Counter{Day: t.day, Source: t.source, Shard: shard, Counts: t.pack(shard)}, s.version)

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -21,6 +24,7 @@ var errFault = errors.New("injected")
 
 // counters is a store of counters with optimistic versions, as Firestore has them.
 type counters struct {
+	mu       sync.Mutex
 	docs     map[string]usage.Counter
 	versions map[string]store.CounterVersion
 	written  int64
@@ -44,6 +48,8 @@ func id(day usage.Day, source usage.Source, shard int) string {
 }
 
 func (c *counters) WriteCounter(_ context.Context, w usage.Counter, base store.CounterVersion) (store.CounterVersion, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	f := c.fault()
 	if f == lost {
 		return store.CounterVersion{}, errFault
@@ -61,6 +67,8 @@ func (c *counters) WriteCounter(_ context.Context, w usage.Counter, base store.C
 }
 
 func (c *counters) CounterVersion(_ context.Context, day usage.Day, source usage.Source, shard int) (store.CounterVersion, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.fault() != none {
 		return store.CounterVersion{}, errFault
 	}
@@ -369,4 +377,63 @@ func TestAdmitAllocatesNothing(t *testing.T) {
 			t.Errorf("%v allocations", n)
 		}
 	}
+}
+
+// TestSlowAndAbsentStore runs the meter's own loop while every write takes 5 s,
+// and then while the store is away for a minute: requests do not wait, nothing
+// is lost, and what is kept does not grow with the requests.
+func TestSlowAndAbsentStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounters()
+		var away atomic.Bool
+		m := New(Config{
+			Run: "p", Interval: 2 * time.Second, Writer: slow{counters: c, away: &away}, Log: slog.New(slog.DiscardHandler),
+			Now: time.Now, Find: func(apikey.Prefix) (uint32, bool) { return 0, true },
+		})
+		m.Publish(1, nil, func() {})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { m.Run(ctx); close(done) }()
+		const perSecond, seconds = 100, 150
+		for second := range seconds {
+			away.Store(second >= 40 && second < 100)
+			begin := time.Now()
+			for range perSecond {
+				m.Admit(0, string(prefixAt(0)), view.Limits{}, time.Now())
+			}
+			if time.Since(begin) != 0 {
+				t.Fatal("a request waited for the store")
+			}
+			time.Sleep(time.Second) //nolint:forbidigo // inside the bubble
+		}
+		stop()
+		<-done
+		var stored uint64
+		for _, d := range c.docs {
+			for n := range d.Counts.All() {
+				stored += n.Totals.Allowed
+			}
+		}
+		if stored != perSecond*seconds {
+			t.Errorf("%d stored of %d", stored, perSecond*seconds)
+		}
+	})
+}
+
+// slow takes 5 s for a write, and does not answer while it is away.
+type slow struct {
+	*counters
+	away *atomic.Bool
+}
+
+func (s slow) WriteCounter(ctx context.Context, w usage.Counter, base store.CounterVersion) (store.CounterVersion, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if s.away.Load() {
+		<-ctx.Done()
+		return store.CounterVersion{}, ctx.Err()
+	}
+	time.Sleep(5 * time.Second) //nolint:forbidigo // inside the bubble
+	return s.counters.WriteCounter(ctx, w, base)
 }

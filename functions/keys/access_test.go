@@ -1,0 +1,169 @@
+package keys
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// TestAccess reads as policy: viewers read, developers write, and nobody else
+// gets anywhere, whatever the rest of the request is like.
+func TestAccess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	id := w.makeKey().ID
+	plans, plan, keys, key := prod+"/plans", prod+"/plans/plan-starter", shop+"/api-keys", shop+"/api-keys/"+id
+	reads := []string{plans, plan, prod + "/api-keys", keys, key}
+	writes := []struct{ method, path, body string }{
+		{http.MethodPost, plans, `{"name":"New","rate":1,"burst":1}`},
+		{http.MethodPatch, plan, `{"rate":99}`},
+		{http.MethodDelete, plan, ""},
+		{http.MethodPost, prod + "/api-keys", `{"plan":"plan-starter"}`},
+		{http.MethodPatch, key, `{"status":"disabled"}`},
+		{http.MethodPost, key + "/rotate", ""},
+		{http.MethodPost, key + "/revoke", ""},
+	}
+	before := w.stored(id)
+	for _, path := range reads {
+		for _, user := range []string{"vera", "ada", "olga"} {
+			if a := w.as(user, http.MethodGet, path, ""); a.status != http.StatusOK {
+				t.Errorf("%s may not read %s: %d %s", user, path, a.status, a.body)
+			}
+		}
+		w.as("bob", http.MethodGet, path, "").refused(http.StatusForbidden, problem.Forbidden)
+		w.as("", http.MethodGet, path, "").refused(http.StatusUnauthorized, problem.Unauthenticated)
+	}
+	for _, c := range writes {
+		for _, user := range []string{"vera", "bob"} {
+			w.as(user, c.method, c.path, c.body).refused(http.StatusForbidden, problem.Forbidden)
+			w.as(user, c.method, c.path, `{"broken"`).refused(http.StatusForbidden, problem.Forbidden)
+		}
+		w.as("", c.method, c.path, c.body).refused(http.StatusUnauthorized, problem.Unauthenticated)
+	}
+	if after := w.stored(id); after.Status != before.Status || after.Secret != before.Secret || w.countKeys() != 1 || w.countPlans() != 1 {
+		t.Error("something has changed")
+	}
+	if p := w.storedPlan("plan-starter"); p.Limits.Rate != 10 {
+		t.Errorf("the plan's rate is now %v", p.Limits.Rate)
+	}
+	// An id alone opens nothing: the role counts in the address's own project.
+	w.as("bob", http.MethodGet, bank+"/api-keys/"+id, "").refused(http.StatusNotFound, problem.NotFound)
+}
+
+// What does not exist is only told to those who may know.
+func TestUnknownPlaces(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, env := range []string{"none", "PROD", "a.b", "a%2Fb", strings.Repeat("a", 41), "%00"} {
+		at := shop + "/environments/" + env
+		w.as("bob", http.MethodGet, at+"/plans", "").refused(http.StatusForbidden, problem.Forbidden)
+		for _, path := range []string{"/plans", "/api-keys", "/plans/plan-starter"} {
+			w.do(http.MethodGet, at+path, "").refused(http.StatusNotFound, problem.NotFound)
+		}
+		w.do(http.MethodPost, at+"/plans", `{"name":"New","rate":1,"burst":1}`).refused(http.StatusNotFound, problem.NotFound)
+		w.do(http.MethodPost, at+"/api-keys", `{"plan":"plan-starter"}`).refused(http.StatusNotFound, problem.NotFound)
+	}
+	w.do(http.MethodGet, bank+"/api-keys", "").refused(http.StatusForbidden, problem.Forbidden)
+	w.do(http.MethodGet, "/api/v1/projects/none/api-keys", "").refused(http.StatusForbidden, problem.Forbidden)
+	w.do(http.MethodGet, "/api/v2/projects/shop/api-keys", "").refused(http.StatusNotFound, problem.NotFound)
+	w.do(http.MethodPut, shop+"/api-keys", `{}`).refused(http.StatusMethodNotAllowed, problem.MethodNotAllowed)
+	w.do(http.MethodDelete, shop+"/api-keys/key-00000000", "").refused(http.StatusMethodNotAllowed, problem.MethodNotAllowed)
+}
+
+func TestContentType(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for kind, code := range map[string]problem.Code{
+		"":                                  problem.UnsupportedMediaType,
+		"text/plain":                        problem.UnsupportedMediaType,
+		"application/x-www-form-urlencoded": problem.UnsupportedMediaType,
+		"application/json; charset=utf-8":   problem.MissingField,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, prod+"/plans", strings.NewReader(`{}`))
+		r.Header.Set(userHeader, "ada")
+		r.Header.Set("Content-Type", kind)
+		rec := httptest.NewRecorder()
+		w.handler.ServeHTTP(rec, r)
+		answer{world: w, call: kind, status: rec.Code, body: rec.Body.Bytes()}.refused(problem.Of(code).Status(), code)
+	}
+}
+
+// Rotations, changes and a revocation at once: whoever comes after the revocation
+// is refused, nothing is lost, and the key ends up revoked.
+func TestChangesAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	id := w.makeKey().ID
+	at := shop + "/api-keys/" + id
+	rotated := make([]answer, 4)
+	var revoked, renamed answer
+	var all sync.WaitGroup
+	for i := range rotated {
+		all.Go(func() { rotated[i] = w.do(http.MethodPost, at+"/rotate", "") })
+	}
+	all.Go(func() { renamed = w.do(http.MethodPatch, at, `{"name":"renamed"}`) })
+	all.Go(func() {
+		for revoked = w.do(http.MethodPost, at+"/revoke", ""); revoked.status == http.StatusConflict; {
+			revoked = w.do(http.MethodPost, at+"/revoke", "")
+		}
+	})
+	all.Wait()
+	k := w.stored(id)
+	if revoked.status != http.StatusOK || k.Status != apikey.Revoked {
+		t.Errorf("revoke: %d %s, stored is %s", revoked.status, revoked.body, k.Status)
+	}
+	if (renamed.status == http.StatusOK) != (k.Name == "renamed") {
+		t.Errorf("rename: %d %s, stored is %q", renamed.status, renamed.body, k.Name)
+	}
+	holders := 0
+	for _, a := range rotated {
+		if a.status != http.StatusOK && a.status != http.StatusConflict {
+			t.Errorf("rotate: %d %s", a.status, a.body)
+		}
+		if a.status == http.StatusOK && k.Secret.Equal(apikey.HashOf([]byte(a.issued(http.StatusOK).FullKey))) {
+			holders++
+		}
+	}
+	if any := anyOK(rotated); any != (holders == 1) {
+		t.Errorf("a rotation succeeded: %t; %d of them hold the current secret", any, holders)
+	}
+}
+
+// Two plans of one name at once are one plan.
+func TestCreatePlanAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	answers := make([]answer, 6)
+	var all sync.WaitGroup
+	for i := range answers {
+		all.Go(func() { answers[i] = w.do(http.MethodPost, prod+"/plans", `{"name":"Same","rate":1,"burst":1}`) })
+	}
+	all.Wait()
+	created := 0
+	for _, a := range answers {
+		if a.status == http.StatusCreated {
+			created++
+		} else {
+			a.refused(http.StatusConflict, problem.AlreadyExists)
+		}
+	}
+	if created != 1 || w.countPlans() != 1 {
+		t.Errorf("%d created, %d stored", created, w.countPlans())
+	}
+}
+
+func anyOK(answers []answer) bool {
+	for _, a := range answers {
+		if a.status == http.StatusOK {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,234 @@
+package keys
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Addresses of the tests' world.
+const (
+	prod    = "/api/v1/projects/shop/environments/prod"
+	staging = "/api/v1/projects/shop/environments/staging"
+	shop    = "/api/v1/projects/shop"
+	bank    = "/api/v1/projects/bank"
+)
+
+const userHeader = "X-Test-User"
+
+// staff is a guard that believes the request: roles by user and project.
+type staff map[string]map[string]app.Role
+
+func (s staff) Require(r *http.Request, project string, need app.Role) (identity.Caller, error) {
+	name := r.Header.Get(userHeader)
+	if name == "" {
+		return identity.Caller{}, problem.Of(problem.Unauthenticated)
+	}
+	if !s[name][project].Allows(need) {
+		return identity.Caller{}, problem.Of(problem.Forbidden)
+	}
+	return identity.Caller{Username: name}, nil
+}
+
+// world is the function over a real document store. Project shop has prod, with
+// apps hello and other, and staging, with app hello; project bank has prod. ada
+// develops and vera views shop; bob develops bank.
+type world struct {
+	testing.TB
+	service *Service
+	handler http.Handler
+	store   *store.Store
+	clock   atomic.Pointer[time.Time]
+	log     *lockedBuffer
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{TB: t, store: storetest.New(t), log: &lockedBuffer{}}
+	w.setClock(time.Date(2026, 3, 14, 12, 0, 0, 123456789, time.UTC))
+	w.service = New(Parts{
+		Plans: w.store, Keys: w.store, Environments: w.store,
+		Guard: staff{
+			"ada":  {"shop": app.Developer},
+			"vera": {"shop": app.Viewer},
+			"bob":  {"bank": app.Developer},
+			"olga": {"shop": app.Owner, "bank": app.Owner, "gone": app.Owner},
+		},
+		Log: slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	w.service.now = func() time.Time { return *w.clock.Load() }
+	w.handler = w.service.Handler()
+	w.addEnvironment("shop", "prod", "hello", "other")
+	w.addEnvironment("shop", "staging", "hello")
+	w.addEnvironment("bank", "prod")
+	return w
+}
+
+func (w *world) setClock(t time.Time) { w.clock.Store(&t) }
+
+func (w *world) addEnvironment(project, name string, apps ...string) {
+	w.Helper()
+	err := w.store.CreateProject(w.Context(), app.Project{Name: project})
+	if err != nil && !problem.Is(err, problem.AlreadyExists) {
+		w.Fatal(err)
+	}
+	ns := project + "-" + name
+	if err := w.store.CreateEnvironment(w.Context(), app.Environment{Project: project, Name: name, Namespace: ns}); err != nil {
+		w.Fatal(err)
+	}
+	for _, a := range apps {
+		err := w.store.CreateApp(w.Context(), app.App{Name: a, Project: project, Environment: name, Namespace: ns, Host: a + "." + ns, Port: 8080})
+		if err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// answer is what a call got.
+type answer struct {
+	world  *world
+	call   string
+	status int
+	body   []byte
+}
+
+// as makes a call as a user, with a JSON body unless it is "".
+func (w *world) as(user, method, path, body string) answer {
+	w.Helper()
+	var in io.Reader = http.NoBody
+	if body != "" {
+		in = strings.NewReader(body)
+	}
+	r := httptest.NewRequestWithContext(w.Context(), method, path, in)
+	r.Header.Set(userHeader, user)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, r)
+	return answer{world: w, call: method + " " + path + " " + body, status: rec.Code, body: rec.Body.Bytes()}
+}
+
+// do is as for ada, who may do everything.
+func (w *world) do(method, path, body string) answer {
+	w.Helper()
+	return w.as("ada", method, path, body)
+}
+
+// refused expects an error answer.
+func (a answer) refused(status int, code problem.Code) {
+	a.world.Helper()
+	var e wire.Error
+	if err := json.Unmarshal(a.body, &e); err != nil || a.status != status || e.Code != string(code) || e.Message == "" {
+		a.world.Errorf("%s\n got %d %s\nwant %d %s", a.call, a.status, a.body, status, code)
+	}
+}
+
+// into expects a status and reads the body.
+func (a answer) into(status int, v any) {
+	a.world.Helper()
+	if a.status != status {
+		a.world.Fatalf("%s\n got %d %s\nwant %d", a.call, a.status, a.body, status)
+	}
+	if err := json.Unmarshal(a.body, v); err != nil {
+		a.world.Fatalf("%s: %v: %s", a.call, err, a.body)
+	}
+}
+
+func (a answer) key() wire.Key   { a.world.Helper(); return read[wire.Key](a, http.StatusOK) }
+func (a answer) plan() wire.Plan { a.world.Helper(); return read[wire.Plan](a, http.StatusOK) }
+func (a answer) issued(status int) wire.IssuedKey {
+	a.world.Helper()
+	return read[wire.IssuedKey](a, status)
+}
+
+func read[T any](a answer, status int) (v T) {
+	a.world.Helper()
+	a.into(status, &v)
+	return v
+}
+
+// makePlan makes plan-starter in an environment.
+func (w *world) makePlan(environment string) {
+	w.Helper()
+	read[wire.Plan](w.as("olga", http.MethodPost, environment+"/plans", `{"name":"Starter","rate":10,"burst":20}`), http.StatusCreated)
+}
+
+// makeKey makes a key of plan-starter in prod.
+func (w *world) makeKey() wire.IssuedKey {
+	w.Helper()
+	return w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter"}`).issued(http.StatusCreated)
+}
+
+// stored reads a key past the API.
+func (w *world) stored(id string) apikey.Key {
+	w.Helper()
+	k, err := w.store.Key(w.Context(), apikey.ID(id))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return k
+}
+
+// countKeys and countPlans count what is stored in shop-prod.
+func (w *world) countKeys() int {
+	w.Helper()
+	keys, _, err := w.store.Keys(w.Context(), "shop", "prod", store.Page{Size: 500})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return len(keys)
+}
+
+func (w *world) countPlans() int {
+	w.Helper()
+	plans, _, err := w.store.Plans(w.Context(), "shop-prod", store.Page{Size: 500})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return len(plans)
+}
+
+func (w *world) storedPlan(id plan.ID) plan.Plan {
+	w.Helper()
+	p, err := w.store.Plan(w.Context(), "shop-prod", id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return p
+}
+
+// lockedBuffer is a log that concurrent requests write to.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

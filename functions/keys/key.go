@@ -1,0 +1,119 @@
+package keys
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// expired is a status that is shown and never stored.
+const expired = "expired"
+
+// listKeysOfEnvironment lists an environment's keys.
+func (s *Service) listKeysOfEnvironment(w http.ResponseWriter, r *http.Request) error {
+	env, _, err := s.environment(r, app.Viewer)
+	if err != nil {
+		return err
+	}
+	return s.listKeys(w, r, env.Project, env.Name)
+}
+
+// listKeysOfProject lists a project's keys, those of one environment when
+// ?environment= names it. Problems: not_found, invalid_parameter.
+func (s *Service) listKeysOfProject(w http.ResponseWriter, r *http.Request) error {
+	project, _, err := s.project(r, app.Viewer)
+	if err != nil {
+		return err
+	}
+	names := r.URL.Query()["environment"]
+	switch {
+	case len(names) == 0 || len(names) == 1 && names[0] == "":
+		return s.listKeys(w, r, project, "")
+	case len(names) > 1:
+		return problem.New(problem.InvalidParameter, "environment can be given once.")
+	}
+	env, err := s.environmentNamed(r, project, names[0])
+	if err != nil {
+		return err
+	}
+	return s.listKeys(w, r, project, env.Name)
+}
+
+func (s *Service) listKeys(w http.ResponseWriter, r *http.Request, project, environment string) error {
+	page, err := readPage(r)
+	if err != nil {
+		return err
+	}
+	keys, next, err := s.keys.Keys(r.Context(), project, environment, page)
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	list := wire.List[wire.Key]{Items: make([]wire.Key, len(keys)), NextPageToken: next}
+	for i, k := range keys {
+		list.Items[i] = wireKey(k, now)
+	}
+	return httpapi.JSON(w, http.StatusOK, list)
+}
+
+// getKey reads one key.
+func (s *Service) getKey(w http.ResponseWriter, r *http.Request) error {
+	project, _, err := s.project(r, app.Viewer)
+	if err != nil {
+		return err
+	}
+	id, err := keyID(r)
+	if err != nil {
+		return err
+	}
+	k, err := s.keys.Key(r.Context(), id)
+	if err == nil {
+		err = belongs(k, project)
+	}
+	if err != nil {
+		return err
+	}
+	return httpapi.JSON(w, http.StatusOK, wireKey(k, s.now()))
+}
+
+// keyID takes the key's id from the address. Problem: not_found.
+func keyID(r *http.Request) (apikey.ID, error) {
+	id := apikey.ID(r.PathValue("key_id"))
+	if _, ok := id.Prefix(); !ok {
+		return "", noKey()
+	}
+	return id, nil
+}
+
+// belongs refuses a key of another project as if it were not there.
+func belongs(k apikey.Key, project string) error {
+	if k.Project != project {
+		return noKey()
+	}
+	return nil
+}
+
+func noKey() error { return problem.New(problem.NotFound, "There is no such key.") }
+
+func wireKey(k apikey.Key, now time.Time) wire.Key {
+	out := wire.Key{
+		ID: string(k.ID()), Prefix: string(k.Prefix), Project: k.Project, Environment: k.Environment,
+		Plan: string(k.Plan), Name: k.Name, Apps: append([]string{}, k.Apps...), Status: string(k.Status),
+		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy,
+	}
+	if k.Status == apikey.Active && k.Expired(now) {
+		out.Status = expired
+	}
+	if !k.ExpiresAt.IsZero() {
+		out.ExpiresAt = &k.ExpiresAt
+	}
+	if k.HasPrevious(now) {
+		out.PreviousSecretExpiresAt = &k.PreviousUntil
+	}
+	return out
+}

@@ -1,0 +1,223 @@
+package keys
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func TestPlanLife(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	quota, period := int64(1000), "week"
+	want := wire.Plan{ID: "plan-starter-eu", Name: "Starter (EU)", Rate: 0.5, Burst: 5, Quota: &quota, QuotaPeriod: &period}
+	created := read[wire.Plan](w.do(http.MethodPost, prod+"/plans", `{"name":"Starter (EU)","rate":0.5,"burst":5,"quota":1000,"quota_period":"week"}`), http.StatusCreated)
+	if diff := cmp.Diff(want, created); diff != "" {
+		t.Errorf("created (-want +got):\n%s", diff)
+	}
+	at := prod + "/plans/plan-starter-eu"
+	if diff := cmp.Diff(want, w.as("vera", http.MethodGet, at, "").plan()); diff != "" {
+		t.Errorf("read (-want +got):\n%s", diff)
+	}
+	w.do(http.MethodPost, prod+"/plans", `{"name":"starter eu","rate":1,"burst":1}`).refused(http.StatusConflict, problem.AlreadyExists)
+	w.do(http.MethodGet, staging+"/plans/plan-starter-eu", "").refused(http.StatusNotFound, problem.NotFound)
+
+	want.Name, want.Rate = "Renamed", 2
+	if diff := cmp.Diff(want, w.do(http.MethodPatch, at, `{"name":"Renamed","rate":2}`).plan()); diff != "" {
+		t.Errorf("changed; the id stays (-want +got):\n%s", diff)
+	}
+	list := read[wire.List[wire.Plan]](w.do(http.MethodGet, prod+"/plans", ""), http.StatusOK)
+	if diff := cmp.Diff(wire.List[wire.Plan]{Items: []wire.Plan{want}}, list); diff != "" {
+		t.Errorf("list (-want +got):\n%s", diff)
+	}
+	if a := w.do(http.MethodDelete, at, ""); a.status != http.StatusNoContent || len(a.body) > 0 {
+		t.Errorf("deleted: %d %s", a.status, a.body)
+	}
+	w.do(http.MethodGet, at, "").refused(http.StatusNotFound, problem.NotFound)
+	w.do(http.MethodDelete, at, "").refused(http.StatusNotFound, problem.NotFound)
+	if a := w.do(http.MethodGet, prod+"/plans", ""); strings.TrimSpace(string(a.body)) != `{"items":[],"next_page_token":""}` {
+		t.Errorf("an empty list is %s", a.body)
+	}
+}
+
+func TestCreatePlanRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	with := func(field string) string { return `{"name":"Starter","rate":10,"burst":20,` + field + `}` }
+	tests := []struct {
+		name, body string
+		status     int
+		code       problem.Code
+	}{
+		{"no JSON", `{`, 400, problem.MalformedJSON},
+		{"two values", `{} {}`, 400, problem.MalformedJSON},
+		{"not UTF-8", "{\"name\":\"\xff\"}", 400, problem.MalformedJSON},
+		{"a field twice", with(`"Name":"x"`), 400, problem.MalformedJSON},
+		{"a list", `[]`, 400, problem.WrongType},
+		{"an unknown field", with(`"color":"red"`), 400, problem.UnknownField},
+		{"an id of one's own", with(`"id":"plan-mine"`), 400, problem.UnknownField},
+		{"rate in quotes", `{"name":"Starter","rate":"10","burst":20}`, 400, problem.WrongType},
+		{"half a burst", `{"name":"Starter","rate":10,"burst":1.5}`, 400, problem.WrongType},
+		{"burst past 64 bits", `{"name":"Starter","rate":10,"burst":1e30}`, 400, problem.WrongType},
+		{"rate past a float", `{"name":"Starter","rate":1e999,"burst":1}`, 400, problem.WrongType},
+		{"too large", `{"name":"` + strings.Repeat("a", 70_000) + `"}`, 413, problem.BodyTooLarge},
+		{"nothing", `{}`, 422, problem.MissingField},
+		{"no name", `{"rate":10,"burst":20}`, 422, problem.MissingField},
+		{"null name", `{"name":null,"rate":10,"burst":20}`, 422, problem.MissingField},
+		{"no rate", `{"name":"Starter","burst":20}`, 422, problem.MissingField},
+		{"rate without burst", `{"name":"Starter","rate":10}`, 422, problem.MissingField},
+		{"empty name", `{"name":"","rate":10,"burst":20}`, 422, problem.InvalidName},
+		{"long name", `{"name":"` + strings.Repeat("a", 64) + `","rate":10,"burst":20}`, 422, problem.InvalidName},
+		{"control character", `{"name":"a\u0007","rate":10,"burst":20}`, 422, problem.InvalidName},
+		{"name without an id", `{"name":"!!!","rate":10,"burst":20}`, 422, problem.InvalidName},
+		{"rate 0", `{"name":"Starter","rate":0,"burst":20}`, 422, problem.InvalidRate},
+		{"negative rate", `{"name":"Starter","rate":-1,"burst":20}`, 422, problem.InvalidRate},
+		{"huge rate", `{"name":"Starter","rate":1e300,"burst":20}`, 422, problem.InvalidRate},
+		{"burst 0", `{"name":"Starter","rate":10,"burst":0}`, 422, problem.InvalidBurst},
+		{"negative burst", `{"name":"Starter","rate":10,"burst":-5}`, 422, problem.InvalidBurst},
+		{"huge burst", `{"name":"Starter","rate":10,"burst":1000001}`, 422, problem.InvalidBurst},
+		{"quota without period", with(`"quota":5`), 422, problem.InvalidQuota},
+		{"quota and null period", with(`"quota":5,"quota_period":null`), 422, problem.InvalidQuota},
+		{"period without quota", with(`"quota_period":"day"`), 422, problem.InvalidQuota},
+		{"quota 0", with(`"quota":0,"quota_period":"day"`), 422, problem.InvalidQuota},
+		{"quota 0 alone", with(`"quota":0`), 422, problem.InvalidQuota},
+		{"empty period alone", with(`"quota_period":""`), 422, problem.InvalidQuota},
+		{"negative quota", with(`"quota":-1,"quota_period":"day"`), 422, problem.InvalidQuota},
+		{"huge quota", with(`"quota":1000000000001,"quota_period":"day"`), 422, problem.InvalidQuota},
+		{"unknown period", with(`"quota":5,"quota_period":"year"`), 422, problem.InvalidQuota},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { w.do(http.MethodPost, prod+"/plans", tt.body).refused(tt.status, tt.code) })
+	}
+	if n := w.countPlans(); n != 0 {
+		t.Errorf("%d plans are stored", n)
+	}
+}
+
+func TestCreatePlanNotJSON(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.do(http.MethodPost, prod+"/plans", "").refused(http.StatusUnsupportedMediaType, problem.UnsupportedMediaType)
+}
+
+func TestUpdatePlanQuota(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const create = `{"name":"%s","rate":10,"burst":20,"quota":1000,"quota_period":"month"}`
+	tests := []struct {
+		name, body, want string // want: quota and period, or a problem's code
+	}{
+		{"nothing", `{}`, "1000 month"},
+		{"another quota", `{"quota":5}`, "5 month"},
+		{"another period", `{"quota_period":"day"}`, "1000 day"},
+		{"both", `{"quota":5,"quota_period":"week"}`, "5 week"},
+		{"null quota", `{"quota":null}`, "none"},
+		{"null period", `{"quota_period":null}`, "none"},
+		{"both null", `{"quota":null,"quota_period":null}`, "none"},
+		{"null quota with a period", `{"quota":null,"quota_period":"day"}`, "invalid_quota"},
+		{"null period with a quota", `{"quota":5,"quota_period":null}`, "invalid_quota"},
+		{"quota 0", `{"quota":0}`, "invalid_quota"},
+		{"empty period", `{"quota_period":""}`, "invalid_quota"},
+		{"both empty", `{"quota":0,"quota_period":""}`, "invalid_quota"},
+		{"huge quota", `{"quota":1000000000001}`, "invalid_quota"},
+		{"rate alone keeps the quota", `{"rate":11}`, "1000 month"},
+	}
+	for i, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			read[wire.Plan](w.do(http.MethodPost, prod+"/plans", fmt.Sprintf(create, fmt.Sprint(i))), http.StatusCreated)
+			at := prod + "/plans/plan-" + fmt.Sprint(i)
+			a := w.do(http.MethodPatch, at, tt.body)
+			if strings.HasPrefix(tt.want, "invalid") {
+				a.refused(http.StatusUnprocessableEntity, problem.Code(tt.want))
+				tt.want = "1000 month"
+			}
+			p, got := w.do(http.MethodGet, at, "").plan(), "none"
+			if p.Quota != nil && p.QuotaPeriod != nil {
+				got = fmt.Sprint(*p.Quota, " ", *p.QuotaPeriod)
+			}
+			if got != tt.want {
+				t.Errorf("quota is %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestUpdatePlanRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	before := w.storedPlan("plan-starter")
+	tests := []struct {
+		body   string
+		status int
+		code   problem.Code
+	}{
+		{`{"rate":0}`, 422, problem.InvalidRate},
+		{`{"burst":0}`, 422, problem.InvalidBurst},
+		{`{"burst":1000001}`, 422, problem.InvalidBurst},
+		{`{"quota":5}`, 422, problem.InvalidQuota},
+		{`{"quota_period":"day"}`, 422, problem.InvalidQuota},
+		{`{"name":""}`, 422, problem.InvalidName},
+		{`{"name":"a\nb"}`, 422, problem.InvalidName},
+		{`{"name":null}`, 422, problem.MissingField},
+		{`{"rate":null}`, 422, problem.MissingField},
+		{`{"burst":null}`, 422, problem.MissingField},
+		{`{"rate":5,"burst":0}`, 422, problem.InvalidBurst},
+		{`{"rate":"5"}`, 400, problem.WrongType},
+		{`{"burst":0.5}`, 400, problem.WrongType},
+		{`{"quota":true}`, 400, problem.WrongType},
+		{`{"id":"plan-x"}`, 400, problem.UnknownField},
+	}
+	for _, tt := range tests {
+		t.Run(tt.body, func(t *testing.T) {
+			w.do(http.MethodPatch, prod+"/plans/plan-starter", tt.body).refused(tt.status, tt.code)
+		})
+	}
+	if diff := cmp.Diff(before, w.storedPlan("plan-starter")); diff != "" {
+		t.Errorf("the plan has changed (-before +after):\n%s", diff)
+	}
+}
+
+func TestDeletePlanInUse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	w.makePlan(staging)
+	w.makeKey()
+	w.do(http.MethodDelete, prod+"/plans/plan-starter", "").refused(http.StatusConflict, problem.PlanInUse)
+	if a := w.do(http.MethodDelete, staging+"/plans/plan-starter", ""); a.status != http.StatusNoContent {
+		t.Errorf("the other environment's plan: %d %s", a.status, a.body)
+	}
+}
+
+func TestPlanPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 5 {
+		read[wire.Plan](w.do(http.MethodPost, prod+"/plans", fmt.Sprintf(`{"name":"p%d","rate":1,"burst":1}`, i)), http.StatusCreated)
+	}
+	var got []string
+	token := ""
+	for {
+		list := read[wire.List[wire.Plan]](w.do(http.MethodGet, prod+"/plans?page_size=2&page_token="+token, ""), http.StatusOK)
+		for _, p := range list.Items {
+			got = append(got, p.ID)
+		}
+		if token = list.NextPageToken; token == "" {
+			break
+		}
+	}
+	if diff := cmp.Diff([]string{"plan-p0", "plan-p1", "plan-p2", "plan-p3", "plan-p4"}, got); diff != "" {
+		t.Errorf("listed (-want +got):\n%s", diff)
+	}
+	for _, query := range []string{"page_size=0", "page_size=-1", "page_size=501", "page_size=x", "page_size=99999999999999999999", "page_token=!", "page_token=Li4"} {
+		w.do(http.MethodGet, prod+"/plans?"+query, "").refused(http.StatusBadRequest, problem.InvalidPage)
+	}
+}

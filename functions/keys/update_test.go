@@ -1,0 +1,239 @@
+package keys
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func TestUpdateKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	read[wire.Plan](w.do(http.MethodPost, prod+"/plans", `{"name":"Bigger","rate":100,"burst":100}`), http.StatusCreated)
+	const create = `{"plan":"plan-starter","name":"ci","apps":["hello"],"expires_at":"2027-01-01T00:00:00Z"}`
+	later := time.Date(2028, 2, 29, 23, 59, 59, 999999000, time.UTC)
+	tests := []struct {
+		body string
+		want func(*wire.Key)
+	}{
+		{`{}`, func(*wire.Key) {}},
+		{`{"name":"other"}`, func(k *wire.Key) { k.Name = "other" }},
+		{`{"name":""}`, func(k *wire.Key) { k.Name = "" }},
+		{`{"name":null}`, func(k *wire.Key) { k.Name = "" }},
+		{`{"apps":["other","hello"]}`, func(k *wire.Key) { k.Apps = []string{"hello", "other"} }},
+		{`{"apps":[]}`, func(k *wire.Key) { k.Apps = []string{} }},
+		{`{"apps":null}`, func(k *wire.Key) { k.Apps = []string{} }},
+		{`{"plan":"plan-bigger"}`, func(k *wire.Key) { k.Plan = "plan-bigger" }},
+		{`{"status":"disabled"}`, func(k *wire.Key) { k.Status = "disabled" }},
+		{`{"status":"active"}`, func(*wire.Key) {}},
+		{`{"expires_at":null}`, func(k *wire.Key) { k.ExpiresAt = nil }},
+		{`{"expires_at":"2028-02-29T23:59:59.999999999Z"}`, func(k *wire.Key) { k.ExpiresAt = &later }},
+		{`{"name":"n","apps":[],"plan":"plan-bigger","expires_at":null,"status":"disabled"}`, func(k *wire.Key) {
+			k.Name, k.Apps, k.Plan, k.ExpiresAt, k.Status = "n", []string{}, "plan-bigger", nil, "disabled"
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.body, func(t *testing.T) {
+			t.Parallel()
+			issued := w.do(http.MethodPost, prod+"/api-keys", create).issued(http.StatusCreated)
+			want, at := issued.Key, shop+"/api-keys/"+issued.ID
+			tt.want(&want)
+			if diff := cmp.Diff(want, w.do(http.MethodPatch, at, tt.body).key()); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(want, w.do(http.MethodGet, at, "").key()); diff != "" {
+				t.Errorf("stored (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUpdateKeyRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	read[wire.Plan](w.do(http.MethodPost, staging+"/plans", `{"name":"Elsewhere","rate":1,"burst":1}`), http.StatusCreated)
+	issued := w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter","name":"ci"}`).issued(http.StatusCreated)
+	before := w.stored(issued.ID)
+	tests := []struct {
+		body   string
+		status int
+		code   problem.Code
+	}{
+		{`{"name":"a\nb"}`, 422, problem.InvalidName},
+		{`{"name":"` + strings.Repeat("a", 101) + `"}`, 422, problem.InvalidName},
+		{`{"plan":"plan-none"}`, 422, problem.UnknownPlan},
+		{`{"plan":"plan-elsewhere"}`, 422, problem.UnknownPlan},
+		{`{"plan":""}`, 422, problem.UnknownPlan},
+		{`{"plan":null}`, 422, problem.MissingField},
+		{`{"apps":["none"]}`, 422, problem.InvalidScope},
+		{`{"apps":["hello","hello"]}`, 422, problem.InvalidScope},
+		{`{"status":"revoked"}`, 422, problem.InvalidStatus},
+		{`{"status":"expired"}`, 422, problem.InvalidStatus},
+		{`{"status":""}`, 422, problem.InvalidStatus},
+		{`{"status":null}`, 422, problem.MissingField},
+		{`{"expires_at":"2026-03-14T12:00:00Z"}`, 422, problem.ExpiryInPast},
+		{`{"expires_at":"2027-01-01"}`, 422, problem.InvalidExpiry},
+		{`{"expires_at":1}`, 400, problem.WrongType},
+		{`{"name":"fine","status":"gone"}`, 422, problem.InvalidStatus},
+		{`{"prefix":"ab12cd34"}`, 400, problem.UnknownField},
+		{`{"key":"sluice_"}`, 400, problem.UnknownField},
+		{`{"status":"disabled","status":"active"}`, 400, problem.MalformedJSON},
+		{`{`, 400, problem.MalformedJSON},
+	}
+	for _, tt := range tests {
+		t.Run(tt.body, func(t *testing.T) {
+			w.do(http.MethodPatch, shop+"/api-keys/"+issued.ID, tt.body).refused(tt.status, tt.code)
+		})
+	}
+	if diff := cmp.Diff(before, w.stored(issued.ID)); diff != "" {
+		t.Errorf("the key has changed (-before +after):\n%s", diff)
+	}
+}
+
+// A wrong type is told by the field's name, also in a PATCH.
+func TestWrongTypeNamesTheField(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	id := w.makeKey().ID
+	for body, field := range map[string]string{`{"status":5}`: "status", `{"apps":"hello"}`: "apps", `{"name":["n"]}`: "name"} {
+		a := w.do(http.MethodPatch, shop+"/api-keys/"+id, body)
+		a.refused(http.StatusBadRequest, problem.WrongType)
+		if !strings.Contains(string(a.body), field) {
+			t.Errorf("%s is told as %s", body, a.body)
+		}
+	}
+}
+
+func TestRevoke(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	issued := w.makeKey()
+	at := shop + "/api-keys/" + issued.ID
+	w.do(http.MethodPost, at+"/revoke", `{"reason":"leaked"}`).refused(http.StatusBadRequest, problem.UnknownField)
+	want := issued.Key
+	want.Status = "revoked"
+	if diff := cmp.Diff(want, w.do(http.MethodPost, at+"/revoke", "").key()); diff != "" {
+		t.Errorf("revoked (-want +got):\n%s", diff)
+	}
+	before := w.stored(issued.ID)
+	w.setClock(time.Date(2026, 3, 15, 0, 0, 0, 0, time.UTC))
+	if diff := cmp.Diff(want, w.do(http.MethodPost, at+"/revoke", `{}`).key()); diff != "" {
+		t.Errorf("revoked again (-want +got):\n%s", diff)
+	}
+	for _, body := range []string{`{"status":"active"}`, `{"status":"disabled"}`, `{"name":"n"}`, `{"expires_at":null}`} {
+		w.do(http.MethodPatch, at, body).refused(http.StatusConflict, problem.KeyRevoked)
+	}
+	w.do(http.MethodPost, at+"/rotate", "").refused(http.StatusConflict, problem.KeyRevoked)
+	if k := w.do(http.MethodPatch, at, `{}`).key(); k.Status != "revoked" {
+		t.Errorf("a PATCH that says nothing made it %s", k.Status)
+	}
+	if diff := cmp.Diff(before, w.stored(issued.ID)); diff != "" {
+		t.Errorf("a revoked key has changed (-before +after):\n%s", diff)
+	}
+}
+
+func TestRotate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	now := time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC)
+	tests := []struct {
+		body  string
+		grace time.Duration // 0 leaves no previous secret
+	}{
+		{"", 24 * time.Hour},
+		{`{}`, 24 * time.Hour},
+		{`{"grace":null}`, 24 * time.Hour},
+		{`{"grace":"90s"}`, 90 * time.Second},
+		{`{"grace":"1h30m"}`, 90 * time.Minute},
+		{`{"grace":"720h"}`, 720 * time.Hour},
+		{`{"grace":"0s"}`, 0},
+		{`{"grace":"0"}`, 0},
+		{`{"grace":"1ns"}`, 0}, // finer than a stored time
+	}
+	for _, tt := range tests {
+		t.Run(tt.body, func(t *testing.T) {
+			t.Parallel()
+			first := w.makeKey()
+			second := w.do(http.MethodPost, shop+"/api-keys/"+first.ID+"/rotate", tt.body).issued(http.StatusOK)
+			want := first.Key
+			stored := w.stored(first.ID)
+			if tt.grace > 0 {
+				until := now.Add(tt.grace)
+				want.PreviousSecretExpiresAt = &until
+			}
+			if diff := cmp.Diff(want, second.Key); diff != "" {
+				t.Errorf("rotated: id, prefix and the rest stay (-want +got):\n%s", diff)
+			}
+			if prefix, ok := apikey.Parse([]byte(second.FullKey)); !ok || string(prefix) != first.Prefix || second.FullKey == first.FullKey {
+				t.Errorf("the new key is %s", second.FullKey)
+			}
+			if !stored.Secret.Equal(apikey.HashOf([]byte(second.FullKey))) {
+				t.Error("the new key's hash is not stored")
+			}
+			if old := stored.Previous.Equal(apikey.HashOf([]byte(first.FullKey))); old != (tt.grace > 0) {
+				t.Errorf("the old key's hash is kept: %t", old)
+			}
+		})
+	}
+}
+
+func TestRotateRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	id := w.makeKey().ID
+	before := w.stored(id)
+	tests := []struct {
+		body   string
+		status int
+		code   problem.Code
+	}{
+		{`{"grace":"-1s"}`, 422, problem.InvalidGrace},
+		{`{"grace":"721h"}`, 422, problem.InvalidGrace},
+		{`{"grace":"720h0m0.001s"}`, 422, problem.InvalidGrace},
+		{`{"grace":"9999999999h"}`, 422, problem.InvalidGrace},
+		{`{"grace":"1d"}`, 422, problem.InvalidGrace},
+		{`{"grace":"24"}`, 422, problem.InvalidGrace},
+		{`{"grace":""}`, 422, problem.InvalidGrace},
+		{`{"grace":"soon"}`, 422, problem.InvalidGrace},
+		{`{"grace":24}`, 400, problem.WrongType},
+		{`{"secret":"mine"}`, 400, problem.UnknownField},
+		{`[]`, 400, problem.WrongType},
+	}
+	for _, tt := range tests {
+		t.Run(tt.body, func(t *testing.T) {
+			w.do(http.MethodPost, shop+"/api-keys/"+id+"/rotate", tt.body).refused(tt.status, tt.code)
+		})
+	}
+	if diff := cmp.Diff(before, w.stored(id)); diff != "" {
+		t.Errorf("the key has changed (-before +after):\n%s", diff)
+	}
+}
+
+func TestGraceEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	at := shop + "/api-keys/" + w.makeKey().ID
+	until := w.do(http.MethodPost, at+"/rotate", `{"grace":"1h"}`).issued(http.StatusOK).PreviousSecretExpiresAt
+	w.setClock(until.Add(-time.Microsecond))
+	if k := w.do(http.MethodGet, at, "").key(); k.PreviousSecretExpiresAt == nil {
+		t.Error("the previous secret has gone early")
+	}
+	w.setClock(*until)
+	if k := w.do(http.MethodGet, at, "").key(); k.PreviousSecretExpiresAt != nil {
+		t.Errorf("the previous secret is shown until %s", k.PreviousSecretExpiresAt)
+	}
+}

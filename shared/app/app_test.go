@@ -1,0 +1,76 @@
+package app
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestKind(t *testing.T) {
+	t.Parallel()
+	if got := (App{Image: "registry.example.com/hello:1"}).Kind(); got != ImageApp {
+		t.Errorf("without a git source: %s", got)
+	}
+	if got := (App{GitSource: &GitSource{Repository: "https://git.example.com/hello.git", Branch: "main"}}).Kind(); got != GitApp {
+		t.Errorf("with a git source: %s", got)
+	}
+}
+
+// TestSwitch reads as specification section 3.2: what each state becomes when
+// Require API key is set on or off.
+func TestSwitch(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	now := since.Add(time.Hour)
+	tests := []struct {
+		from GateState
+		on   bool
+		want GateState // as it was if equal to from
+	}{
+		{Ungated, true, Pending},
+		{Ungated, false, Ungated},
+		{Pending, true, Pending},
+		{Pending, false, Releasing},
+		{Engaged, true, Engaged},
+		{Engaged, false, Releasing},
+		{Releasing, true, Pending},
+		{Releasing, false, Releasing},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%s set %t", tt.from, tt.on), func(t *testing.T) {
+			t.Parallel()
+			before := Gate{State: tt.from, Since: since, Message: "as it was"}
+			want := before
+			if tt.want != tt.from {
+				want = Gate{State: tt.want, Since: now}
+			}
+			if diff := cmp.Diff(want, before.Switch(tt.on, now)); diff != "" {
+				t.Errorf("switched (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRoles reads as the members row of decisions section 3: each role may do
+// what the ones before it may, and a stranger nothing.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	ranks := []Role{Viewer, Developer, Owner}
+	for i, has := range ranks {
+		if !has.Valid() {
+			t.Errorf("%s is no role", has)
+		}
+		for j, need := range ranks {
+			if got := has.Allows(need); got != (i >= j) {
+				t.Errorf("%s allows what needs %s: %t", has, need, got)
+			}
+		}
+	}
+	for _, stranger := range []Role{"", "admin", "Owner"} {
+		if stranger.Valid() || stranger.Allows(Viewer) || stranger.Allows(stranger) || Owner.Allows(stranger) {
+			t.Errorf("%q counts as a role", stranger)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package deploy
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/app"
+)
+
+// BuildStatus is how far a build is.
+type BuildStatus string
+
+// The statuses of a build. Every one after Running is final.
+const (
+	Queued          BuildStatus = "queued"  // recorded, no run yet
+	Running         BuildStatus = "running" // there is a run
+	Succeeded       BuildStatus = "succeeded"
+	BuildFailed     BuildStatus = "failed"     // also when cancelled or timed out
+	BuildSuperseded BuildStatus = "superseded" // it succeeded, but deploys nothing any more
+)
+
+// maxSeen bounds the events that a build remembers. A run sends four types; the
+// rest is room for runs that are started again.
+const maxSeen = 16
+
+// Build is one build of a git app.
+type Build struct {
+	Number  int64 // 1 and up, ascending within the app
+	Commit  string
+	Source  app.GitSource // what it builds
+	Actor   string        // who asked for it, e.g. "webhook"
+	Status  BuildStatus
+	Message string // why, for people
+
+	RunUID   string // of its PipelineRun; "" before there is one
+	Image    string // what came out, with a tag
+	Digest   string
+	Revision int64 // that deployed it; 0 for none
+
+	Seen []string // events taken in so far, "{run uid}/{type}"
+
+	RequestedAt time.Time
+	FinishedAt  time.Time // zero while it is not final
+}
+
+// NewBuild makes a build of an app's git source that is still without a number.
+func NewBuild(source app.GitSource, commit, actor string, at time.Time) Build {
+	return Build{Source: source, Commit: commit, Actor: actor, Status: Queued, RequestedAt: at}
+}
+
+// Final tells whether nothing more will come of the build.
+func (b Build) Final() bool { return b.Status != Queued && b.Status != Running }
+
+// Run is what is known about the run of a build, from an event or from the run
+// itself.
+type Run struct {
+	UID     string
+	Event   string // type of the event, e.g. "successful"; "" when the run was looked at
+	Done    bool
+	OK      bool // with Done: it built an image
+	Image   string
+	Digest  string
+	Commit  string
+	Message string
+}
+
+// Observe moves a build on by what is known about its run, and tells whether
+// anything has changed. Events may come twice, late and in any order: one that was
+// seen before, one of another run and one that comes after the end change nothing.
+// A successful end does not make the build final here: [Build.Deploys] decides
+// what becomes of its image.
+func (b Build) Observe(r Run, now time.Time) (Build, bool) {
+	if b.Final() || b.RunUID != "" && b.RunUID != r.UID {
+		return b, false
+	}
+	if r.Event != "" {
+		mark := r.UID + "/" + r.Event
+		if slices.Contains(b.Seen, mark) && !r.Done {
+			return b, false
+		}
+		if !slices.Contains(b.Seen, mark) && len(b.Seen) < maxSeen {
+			b.Seen = append(slices.Clip(b.Seen), mark)
+		}
+	}
+	b.RunUID = r.UID
+	switch {
+	case !r.Done:
+		b.Status, b.Message = Running, r.Message
+	case !r.OK:
+		b.Status, b.Message, b.FinishedAt = BuildFailed, r.Message, now
+	case r.Image == "":
+		b.Status, b.FinishedAt = BuildFailed, now
+		b.Message = "The run succeeded, but names no image in its results."
+	default:
+		b.Image, b.Digest = r.Image, r.Digest
+		if b.Commit == "" {
+			b.Commit = r.Commit
+		}
+	}
+	return b, true
+}
+
+// Deploys decides what becomes of a build's image: it is deployed unless a newer
+// build has deployed already or the app is no git app any more (specification
+// section 8; decisions section 7). It gives the finished build, and the revision to
+// record when deploy is true.
+func (b Build) Deploys(a app.App, current Revision, now time.Time) (done Build, rev Revision, deploy bool) {
+	b.FinishedAt = now
+	switch {
+	case current.NewestBuild > b.Number:
+		b.Status, b.Message = BuildSuperseded, fmt.Sprintf("Build %d was deployed before this one had finished.", current.NewestBuild)
+		return b, Revision{}, false
+	case a.GitSource == nil:
+		b.Status, b.Message = BuildSuperseded, "The git source was detached before this build had finished."
+		return b, Revision{}, false
+	}
+	b.Status, b.Message = Succeeded, ""
+	rev = New(b.Image, b.Digest, Webhook, fmt.Sprintf("build %d", b.Number), now)
+	rev.Commit, rev.Build = b.Commit, b.Number
+	return b, rev, true
+}

@@ -1,0 +1,168 @@
+// Package deploy holds the rules of deployments and builds: what a revision is,
+// how it moves on, what a rollback or a promotion copies, and which of two builds
+// wins (specification sections 2.7, 3.5 and 8; decisions section 7).
+//
+// # Revisions
+//
+// Each deployment of an app is a [Revision] with a number of its own, given out in
+// ascending order and never again. The newest is the app's current one: what shall
+// run. Its status says what is:
+//
+//	rolling_out ──► live ──────► superseded
+//	     │  ▲         (a newer revision became live)
+//	     ▼  │
+//	   failed                    rolling_out ──► superseded
+//	                               (a newer revision was recorded)
+//
+// The revision that was live stays live while the next one rolls out and when
+// that one fails, because it is what serves. A failed revision stays the current
+// one, and its workload stays in the cluster beside the pods that serve: should it
+// become ready after all (the missing image was pushed), it becomes live. Whoever
+// doesn't want that rolls back.
+//
+// # Rollback
+//
+// A rollback is a new revision with the image, digest and commit of an older one
+// (its source), whatever the tag points to by now.
+//
+//   - Without a number it takes the nearest revision before the current one that
+//     did not fail: a failed one never ran, so there is nothing to go back to. With
+//     none there it is no_previous_revision.
+//   - With a number it takes exactly that one. A failed one is tried again, the
+//     current one is deployed again (its pods are replaced). One that does not exist
+//     is not_found.
+//   - Of a rollback: source is the rollback itself, not what it was made from. So
+//     two rollbacks without a number, one after the other, end where they began.
+//   - While another revision is rolling out: that one is superseded, and "before the
+//     current one" means before it.
+//   - A git app can be rolled back too; it stays a git app.
+//
+// # Promotion
+//
+// A promotion is a new revision with the image, digest and commit of the app of the
+// same name in another environment of the project. Without a number it takes the
+// newest revision there that did not fail; with none there it is
+// no_previous_revision. Image and git apps can be promoted to alike.
+package deploy
+
+import (
+	"strings"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// Trigger is how a deployment came about (specification section 2.7).
+type Trigger string
+
+// The triggers.
+const (
+	Webhook   Trigger = "webhook" // a CI system's call, or a build that one asked for
+	Manual    Trigger = "manual"
+	Promotion Trigger = "promotion"
+	Rollback  Trigger = "rollback"
+)
+
+// Status is how far a revision is.
+type Status string
+
+// The statuses; the package's documentation says how they follow on each other.
+const (
+	RollingOut Status = "rolling_out"
+	Live       Status = "live"
+	Failed     Status = "failed"
+	Superseded Status = "superseded"
+)
+
+// Revision is one deployment of an app.
+type Revision struct {
+	Number  int64  // 1 and up, ascending within the app
+	Image   string // as asked for, e.g. "registry.example.com/hello:v2"
+	Digest  string // what the tag was when accepted, e.g. "sha256:9f86…"; "" when the registry could not be asked
+	Commit  string // git commit, "" when unknown
+	Trigger Trigger
+	Actor   string // who: a username, or "webhook", or "build 7"
+	Source  int64  // revision that a rollback or promotion copied; 0 for others
+	Note    string // what there is to say about how it was recorded; stays
+	Status  Status
+	Message string // why the status is what it is; "" when all is well
+
+	DeployedAt time.Time // when it was recorded
+	AppliedAt  time.Time // when the cluster first took it; zero before
+	SettledAt  time.Time // when it last became live or failed; zero before
+
+	Build       int64 // the build that made it; 0 for none
+	NewestBuild int64 // the highest build number deployed up to here, see [Build.Deploys]
+}
+
+// New makes the revision that runs an image, still without a number.
+func New(image, digest string, trigger Trigger, actor string, at time.Time) Revision {
+	return Revision{Image: image, Digest: digest, Trigger: trigger, Actor: actor, Status: RollingOut, DeployedAt: at}
+}
+
+// First is an app's first revision: the image that it was made with.
+func First(a app.App) Revision {
+	r := New(a.Image, "", Manual, "", a.CreatedAt)
+	r.Number = a.Revision
+	return r
+}
+
+// Copy makes the revision that runs what r runs, still without a number: a
+// rollback to r or a promotion of r.
+func (r Revision) Copy(trigger Trigger, actor string, at time.Time) Revision {
+	c := New(r.Image, r.Digest, trigger, actor, at)
+	c.Commit, c.Source = r.Commit, r.Number
+	if r.Digest == "" {
+		c.Note = r.Note
+	}
+	return c
+}
+
+// Runs is the image reference that the cluster is given: the very bytes where the
+// digest is known, e.g. "registry.example.com/hello:v2@sha256:9f86…".
+func (r Revision) Runs() string {
+	if r.Digest == "" || strings.Contains(r.Image, "@") {
+		return r.Image
+	}
+	return r.Image + "@" + r.Digest
+}
+
+// Says is the revision's message for people: the note and why the status is what
+// it is.
+func (r Revision) Says() string { return strings.TrimSpace(r.Note + " " + r.Message) }
+
+// After gives the revision its place after current, the zero Revision for the
+// first; highest is the highest number given out so far.
+func (r Revision) After(current Revision, highest int64) Revision {
+	r.Number = max(current.Number, highest) + 1
+	r.NewestBuild = max(current.NewestBuild, r.Build)
+	return r
+}
+
+// Overtaken is what becomes of r when a newer revision is recorded: one that was
+// rolling out is superseded, every other one stays what it is.
+func (r Revision) Overtaken(by int64) (Revision, bool) {
+	if r.Status != RollingOut {
+		return r, false
+	}
+	r.Status, r.Message = Superseded, overtakenBy(by)
+	return r, true
+}
+
+// Replaced is what becomes of a live r when a newer revision has become live.
+func (r Revision) Replaced(by int64) Revision {
+	r.Status, r.Message = Superseded, overtakenBy(by)
+	return r
+}
+
+// Previous finds what a rollback without a number goes back to: newest first,
+// history is what lies before the current revision. Problem: no_previous_revision.
+func Previous(history []Revision) (Revision, error) {
+	for _, r := range history {
+		if r.Status != Failed {
+			return r, nil
+		}
+	}
+	return Revision{}, problem.Of(problem.NoPreviousRevision)
+}

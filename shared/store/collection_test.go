@@ -1,0 +1,155 @@
+package store_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+func TestPaging(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	var all []string
+	for i := range 7 {
+		all = append(all, fmt.Sprintf("plan-%d", i))
+		storePlan(t, s, "shop-prod", fmt.Sprint(i))
+		storePlan(t, s, "shop-staging", fmt.Sprint(i)) // never in the same list
+	}
+	tests := []struct {
+		size  int
+		pages []int
+	}{
+		{1, []int{1, 1, 1, 1, 1, 1, 1}},
+		{3, []int{3, 3, 1}},
+		{6, []int{6, 1}},
+		{7, []int{7}},
+		{500, []int{7}},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%d at a time", tt.size), func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			var pages []int
+			for page := (store.Page{Size: tt.size}); ; {
+				plans, next, err := s.Plans(t.Context(), "shop-prod", page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, p := range plans {
+					got = append(got, string(p.ID))
+				}
+				pages = append(pages, len(plans))
+				if page.Token = next; next == "" {
+					break
+				}
+			}
+			if diff := cmp.Diff(all, got); diff != "" {
+				t.Errorf("listed (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.pages, pages); diff != "" {
+				t.Errorf("page sizes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A page begins after the last id of the one before, so what is added or deleted
+// between two pages neither repeats nor hides the others.
+func TestPagingWhileChanging(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for _, name := range []string{"b", "d", "f"} {
+		storePlan(t, s, "shop-prod", name)
+	}
+	_, next, err := s.Plans(t.Context(), "shop-prod", store.Page{Size: 2})
+	if err != nil || next == "" {
+		t.Fatalf("first page: token %q, %v", next, err)
+	}
+	for _, id := range []plan.ID{"plan-b", "plan-d"} {
+		if err := s.DeletePlan(t.Context(), "shop-prod", id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	storePlan(t, s, "shop-prod", "a")
+	storePlan(t, s, "shop-prod", "e")
+	plans, next, err := s.Plans(t.Context(), "shop-prod", store.Page{Size: 2, Token: next})
+	if err != nil || next != "" {
+		t.Fatalf("second page: token %q, %v", next, err)
+	}
+	var got []plan.ID
+	for _, p := range plans {
+		got = append(got, p.ID)
+	}
+	if diff := cmp.Diff([]plan.ID{"plan-e", "plan-f"}, got); diff != "" {
+		t.Errorf("second page (-want +got):\n%s", diff)
+	}
+}
+
+func TestPageTokenOfNobody(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for name, id := range map[string]string{
+		"empty id": "", "slash": "a/b", "two slashes": "a/b/c", "dot": ".", "dots": "..", "NUL": "a\x00", "space": "a b",
+		"not ASCII": "é", "too long": strings.Repeat("a", 513),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			token := base64.RawURLEncoding.EncodeToString([]byte(id))
+			if token == "" {
+				token = "!"
+			}
+			if _, _, err := s.Plans(t.Context(), "shop-prod", store.Page{Size: 1, Token: token}); !problem.Is(err, problem.InvalidPage) {
+				t.Errorf("token of %q: %v", id, err)
+			}
+		})
+	}
+	for _, token := range []string{"!", "====", "YQ==", "a b", "\x00"} {
+		if _, _, err := s.Plans(t.Context(), "shop-prod", store.Page{Size: 1, Token: token}); !problem.Is(err, problem.InvalidPage) {
+			t.Errorf("token %q: %v", token, err)
+		}
+	}
+}
+
+// storePlan stores a plan called name with id plan-{name}, and first what it
+// belongs to.
+func storePlan(t testing.TB, s *store.Store, namespace, name string) plan.Plan {
+	t.Helper()
+	project, environment, _ := strings.Cut(namespace, "-")
+	storetest.Environment(t, s, project, environment)
+	p := plan.Plan{
+		ID: plan.IDFor(name), Namespace: namespace, Name: name,
+		Limits:    plan.Limits{Rate: 10, Burst: 20, Quota: 1000, Period: plan.Month},
+		CreatedAt: noon(), UpdatedAt: noon(),
+	}
+	if err := s.CreatePlan(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// rawClient reads and writes documents as they are stored.
+func rawClient(t testing.TB, project string) *firestore.Client {
+	t.Helper()
+	c, err := firestore.NewClient(t.Context(), project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("close the client: %v", err)
+		}
+	})
+	return c
+}
+
+func noon() time.Time { return time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC) }

@@ -1,0 +1,125 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// deliveryDoc is a document of deliveries/{id}: what came of a webhook's call. It
+// counts until expires_at; the collection's TTL policy on that field deletes it
+// some time after.
+type deliveryDoc struct {
+	App       string    `firestore:"app"`  // an [app.Ref]
+	Body      string    `firestore:"body"` // SHA-256, hex
+	Action    string    `firestore:"action"`
+	Revision  int64     `firestore:"revision"`
+	Build     int64     `firestore:"build"`
+	Image     string    `firestore:"image"`
+	Commit    string    `firestore:"commit"`
+	Reason    string    `firestore:"reason"`
+	ExpiresAt time.Time `firestore:"expires_at"`
+}
+
+func deliveryToDoc(ref app.Ref, d hook.Delivery, a hook.Answer, expires time.Time) deliveryDoc {
+	return deliveryDoc{
+		App: ref.String(), Body: d.Body, Action: string(a.Action), Revision: a.Revision, Build: a.Build,
+		Image: a.Image, Commit: a.Commit, Reason: a.Reason, ExpiresAt: expires,
+	}
+}
+
+func (d deliveryDoc) answer() hook.Answer {
+	return hook.Answer{
+		Action: hook.Action(d.Action), Revision: d.Revision, Build: d.Build,
+		Image: d.Image, Commit: d.Commit, Reason: d.Reason,
+	}
+}
+
+func (s *Store) deliveryRef(id string) *firestore.DocumentRef {
+	return s.client.Collection("deliveries").Doc(id)
+}
+
+// Receive records what a call of an app's webhook asks for and what it is told,
+// both in one transaction: so a delivery that comes twice, at once or after a
+// crash anywhere, adds to the app once. rule is called in it with the app, and may
+// be called again. A call without a delivery id (d.ID is "") is always a new one,
+// and nothing is kept of a call that rule refuses. fresh tells whether the answer
+// is of this call and not of the delivery's first. Problems: not_found; conflict
+// when the delivery came with another body before; those of rule.
+func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (hook.Outcome, error)) (answer hook.Answer, fresh bool, err error) {
+	err = s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+		before, found, err := s.txDelivery(tx, d, now)
+		if err != nil {
+			return err
+		}
+		if found {
+			answer, fresh = before, false
+			return nil
+		}
+		h, err := s.txHead(tx, ref)
+		if err != nil {
+			return err
+		}
+		out, err := rule(h.doc.app())
+		if err != nil {
+			return err
+		}
+		n, err := s.txAdd(tx, h, out)
+		if err != nil {
+			return err
+		}
+		answer, fresh = out.Answer(n), true
+		if d.ID == "" {
+			return nil
+		}
+		return tx.Set(s.deliveryRef(d.ID), deliveryToDoc(ref, d, answer, now.Add(hook.Remembered)))
+	})
+	if err != nil {
+		return hook.Answer{}, false, fmt.Errorf("receive a call for %s: %w", ref, err)
+	}
+	return answer, fresh, nil
+}
+
+// txDelivery looks for what came of a delivery before.
+func (s *Store) txDelivery(tx *firestore.Transaction, d hook.Delivery, now time.Time) (answer hook.Answer, found bool, err error) {
+	if d.ID == "" {
+		return hook.Answer{}, false, nil
+	}
+	doc, err := txGet[deliveryDoc](tx, s.deliveryRef(d.ID), "delivery")
+	switch {
+	case problem.Is(err, problem.NotFound):
+		return hook.Answer{}, false, nil
+	case err != nil:
+		return hook.Answer{}, false, err
+	case !now.Before(doc.ExpiresAt):
+		return hook.Answer{}, false, nil
+	case doc.Body != d.Body:
+		return hook.Answer{}, false, problem.New(problem.Conflict, "This delivery came with another body before.")
+	}
+	return doc.answer(), true, nil
+}
+
+// txAdd adds what a call asks for to its app and gives the number of it.
+func (s *Store) txAdd(tx *firestore.Transaction, h head, out hook.Outcome) (int64, error) {
+	switch out.Action {
+	case hook.Deploy:
+		rev, err := s.txRecord(tx, h, out.Revision)
+		return rev.Number, err
+	case hook.Build:
+		d, b := h.doc, out.Build
+		d.Builds++
+		b.Number = d.Builds
+		if err := tx.Set(s.appRef(h.ref), d); err != nil {
+			return 0, err
+		}
+		return b.Number, s.txSetBuild(tx, h.ref, b)
+	case hook.Ignore, hook.Pong:
+	}
+	return 0, nil
+}

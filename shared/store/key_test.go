@@ -1,0 +1,232 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+func TestKey(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storePlan(t, s, "shop-prod", "starter")
+	storeApps(t, s, "hello", "other")
+	tests := []struct {
+		name string
+		with func(*apikey.Key)
+	}{
+		{"nothing optional", func(*apikey.Key) {}},
+		{"everything", func(k *apikey.Key) {
+			k.Name, k.Apps, k.Status = "Café", []string{"hello", "other"}, apikey.Disabled
+			k.ExpiresAt = time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC)
+			k.Previous, k.PreviousUntil = apikey.HashOf([]byte("before")), noon().Add(time.Hour)
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			want := storeKey(t, s, tt.with)
+			got, err := s.Key(t.Context(), want.ID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want.Apps = slices.Concat([]string{}, want.Apps)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("key (-stored +read):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The fields as the gate's listener reads them: absent times are null, never the
+// year 1, and nothing of the full key but its hash is there.
+func TestKeyDocument(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s := storetest.Open(t, project)
+	storePlan(t, s, "shop-prod", "starter")
+	k := storeKey(t, s, nil)
+	snap, err := rawClient(t, project).Collection("keys").Doc(string(k.ID())).Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"prefix": string(k.Prefix), "project": "shop", "environment": "prod", "namespace": "shop-prod", "plan": "plan-starter",
+		"name": "", "apps": []any{}, "status": "active", "secret": k.Secret[:], "previous": []byte{}, "previous_until": nil,
+		"expires_at": nil, "created_at": noon(), "created_by": "ada", "updated_at": noon(),
+	}
+	if diff := cmp.Diff(want, snap.Data()); diff != "" {
+		t.Errorf("document (-want +got):\n%s", diff)
+	}
+}
+
+func TestCreateKeyRefused(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storePlan(t, s, "shop-prod", "starter")
+	storePlan(t, s, "shop-staging", "elsewhere")
+	storeApps(t, s, "hello")
+	taken := storeKey(t, s, nil)
+	tests := []struct {
+		name string
+		with func(*apikey.Key)
+		want problem.Code
+	}{
+		{"a taken prefix", func(k *apikey.Key) { k.Prefix = taken.Prefix }, problem.AlreadyExists},
+		{"a taken prefix in another environment", func(k *apikey.Key) {
+			k.Prefix, k.Environment, k.Namespace, k.Plan = taken.Prefix, "staging", "shop-staging", "plan-elsewhere"
+		}, problem.AlreadyExists},
+		{"no such plan", func(k *apikey.Key) { k.Plan = "plan-none" }, problem.UnknownPlan},
+		{"another environment's plan", func(k *apikey.Key) { k.Plan = "plan-elsewhere" }, problem.UnknownPlan},
+		{"a plan that is a path", func(k *apikey.Key) { k.Plan = "plan-starter/x/y" }, problem.UnknownPlan},
+		{"no such app", func(k *apikey.Key) { k.Apps = []string{"hello", "none"} }, problem.InvalidScope},
+		{"an app that is a path", func(k *apikey.Key) { k.Apps = []string{"hello/deployments/1"} }, problem.InvalidScope},
+		{"another environment's app", func(k *apikey.Key) {
+			k.Environment, k.Namespace, k.Plan, k.Apps = "staging", "shop-staging", "plan-elsewhere", []string{"hello"}
+		}, problem.InvalidScope},
+		{"no prefix", func(k *apikey.Key) { k.Prefix = "canary" }, problem.NotFound},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			k := newKey(t)
+			tt.with(&k)
+			expectProblem(t, s.CreateKey(t.Context(), k), tt.want)
+			if k.Prefix == taken.Prefix {
+				return
+			}
+			_, err := s.Key(t.Context(), k.ID())
+			expectProblem(t, err, problem.NotFound)
+		})
+	}
+}
+
+// One prefix, drawn by many at once, goes to one of them.
+func TestCreateKeyRace(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storePlan(t, s, "shop-prod", "starter")
+	k := newKey(t)
+	errs := make([]error, 8)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() {
+			mine := k
+			mine.Name = fmt.Sprint(i)
+			errs[i] = s.CreateKey(t.Context(), mine)
+		})
+	}
+	all.Wait()
+	winner := slices.Index(errs, nil)
+	if winner < 0 {
+		t.Fatalf("nobody got it: %v", errs)
+	}
+	for i, err := range errs {
+		if i != winner {
+			expectProblem(t, err, problem.AlreadyExists)
+		}
+	}
+	if got, err := s.Key(t.Context(), k.ID()); err != nil || got.Name != fmt.Sprint(winner) {
+		t.Errorf("stored is the key of %q, %v; the winner is %d", got.Name, err, winner)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s := storetest.Open(t, project)
+	for _, ns := range []string{"shop-prod", "shop-staging", "bank-prod"} {
+		storePlan(t, s, ns, "starter")
+	}
+	in := func(project, environment string) func(*apikey.Key) {
+		return func(k *apikey.Key) {
+			k.Project, k.Environment, k.Namespace = project, environment, project+"-"+environment
+		}
+	}
+	prod := []apikey.ID{storeKey(t, s, in("shop", "prod")).ID(), storeKey(t, s, in("shop", "prod")).ID()}
+	staging := []apikey.ID{storeKey(t, s, in("shop", "staging")).ID()}
+	bank := []apikey.ID{storeKey(t, s, in("bank", "prod")).ID()}
+	if err := s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 1}); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, project, environment string
+		want                       []apikey.ID
+	}{
+		{"a project", "shop", "", slices.Concat(prod, staging)},
+		{"one of its environments", "shop", "prod", prod},
+		{"another one", "shop", "staging", staging},
+		{"another project", "bank", "", bank},
+		{"an environment without keys", "shop", "test", nil},
+		{"no project", "", "", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			slices.Sort(tt.want)
+			var got []apikey.ID
+			for page := (store.Page{Size: 2}); ; {
+				keys, next, err := s.Keys(t.Context(), tt.project, tt.environment, page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, k := range keys {
+					got = append(got, k.ID())
+				}
+				if page.Token = next; next == "" {
+					break
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("listed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Only ids of a key's shape are looked up: no canary, no other path.
+func TestKeyIDsThatAreNone(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	if err := s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []apikey.ID{"", "canary.checker-0", "key-", "key-a/b/cccc", "..", "key-zzzzzzzz"} {
+		_, err := s.Key(t.Context(), id)
+		expectProblem(t, err, problem.NotFound)
+		_, err = s.UpdateKey(t.Context(), id, func(k apikey.Key) (apikey.Key, error) { return k, nil })
+		expectProblem(t, err, problem.NotFound)
+	}
+}
+
+func TestDamagedKey(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s := storetest.Open(t, project)
+	storePlan(t, s, "shop-prod", "starter")
+	for _, damage := range []map[string]any{
+		{"secret": []byte("short")},
+		{"secret": nil},
+		{"previous_until": noon()},
+		{"previous_until": noon(), "previous": make([]byte, 33)},
+	} {
+		k := storeKey(t, s, nil)
+		ref := rawClient(t, project).Collection("keys").Doc(string(k.ID()))
+		if _, err := ref.Set(t.Context(), damage, firestore.MergeAll); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Key(t.Context(), k.ID()); err == nil {
+			t.Errorf("with %v the key reads as %v", damage, got)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storetest.Environment(t, s, "shop", "prod")
+	for _, limits := range []plan.Limits{
+		{Rate: 0.01, Burst: 1},
+		{Rate: 100_000, Burst: 1_000_000, Quota: 1_000_000_000_000, Period: plan.Week},
+	} {
+		name := fmt.Sprintf("Burst %d", limits.Burst)
+		want := plan.Plan{ID: plan.IDFor(name), Namespace: "shop-prod", Name: name, Limits: limits, CreatedAt: noon(), UpdatedAt: noon()}
+		if err := s.CreatePlan(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Plan(t.Context(), "shop-prod", want.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("plan (-stored +read):\n%s", diff)
+		}
+	}
+}
+
+func TestPlanIsUniqueInItsEnvironment(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	first := storePlan(t, s, "shop-prod", "starter")
+	storePlan(t, s, "shop-staging", "starter")
+	again := first
+	again.Limits.Rate = 99
+	if err := s.CreatePlan(t.Context(), again); !problem.Is(err, problem.AlreadyExists) {
+		t.Errorf("a second one: %v", err)
+	}
+	if got, err := s.Plan(t.Context(), "shop-prod", first.ID); err != nil || got.Limits.Rate != first.Limits.Rate {
+		t.Errorf("the first one is now %v, %v", got, err)
+	}
+}
+
+func TestPlanThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storePlan(t, s, "shop-staging", "starter")
+	_, err := s.Plan(t.Context(), "shop-prod", "plan-starter")
+	expectProblem(t, err, problem.NotFound)
+	_, err = s.UpdatePlan(t.Context(), "shop-prod", "plan-starter", func(p plan.Plan) (plan.Plan, error) { return p, nil })
+	expectProblem(t, err, problem.NotFound)
+	expectProblem(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter"), problem.NotFound)
+	if plans, next, err := s.Plans(t.Context(), "shop-prod", store.Page{Size: 5}); err != nil || len(plans) > 0 || next != "" {
+		t.Errorf("list: %v, %q, %v", plans, next, err)
+	}
+}
+
+func TestUpdatePlan(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	want := storePlan(t, s, "shop-prod", "starter")
+	want.Name, want.Limits, want.UpdatedAt = "Renamed", plan.Limits{Rate: 2.5, Burst: 3}, noon().Add(time.Hour)
+	got, err := s.UpdatePlan(t.Context(), "shop-prod", want.ID, func(plan.Plan) (plan.Plan, error) { return want, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("answer (-want +got):\n%s", diff)
+	}
+	refused := errors.New("refused")
+	_, err = s.UpdatePlan(t.Context(), "shop-prod", want.ID, func(p plan.Plan) (plan.Plan, error) {
+		p.Name = "never"
+		return p, problem.Of(problem.InvalidRate).Because(refused)
+	})
+	if !problem.Is(err, problem.InvalidRate) || !errors.Is(err, refused) {
+		t.Errorf("the refusal came out as %v", err)
+	}
+	got, err = s.Plan(t.Context(), "shop-prod", want.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeletePlan(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storePlan(t, s, "shop-prod", "starter")
+	storePlan(t, s, "shop-staging", "starter")
+	k := storeKey(t, s, nil)
+	expectProblem(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter"), problem.PlanInUse)
+	if err := s.DeletePlan(t.Context(), "shop-staging", "plan-starter"); err != nil {
+		t.Errorf("the other environment's plan: %v", err)
+	}
+	storePlan(t, s, "shop-prod", "other")
+	if _, err := s.UpdateKey(t.Context(), k.ID(), toPlan("plan-other")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DeletePlan(t.Context(), "shop-prod", "plan-starter"); err != nil {
+		t.Errorf("a plan that its last key has left: %v", err)
+	}
+	_, err := s.Plan(t.Context(), "shop-prod", "plan-starter")
+	expectProblem(t, err, problem.NotFound)
+}
+
+// A plan is deleted while a key is made with it: whoever comes second loses, and
+// no key is ever without its plan.
+func TestDeletePlanWhileKeysAreMade(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for round := range 4 {
+		storePlan(t, s, "shop-prod", "starter")
+		k := newKey(t)
+		var made, deleted error
+		var both sync.WaitGroup
+		both.Go(func() { made = s.CreateKey(t.Context(), k) })
+		both.Go(func() { deleted = s.DeletePlan(t.Context(), "shop-prod", "plan-starter") })
+		both.Wait()
+		switch {
+		case made == nil:
+			if !problem.Is(deleted, problem.PlanInUse) && !problem.Is(deleted, problem.Conflict) {
+				t.Fatalf("round %d: the key is made, the deletion says %v", round, deleted)
+			}
+			if _, err := s.Plan(t.Context(), "shop-prod", "plan-starter"); err != nil {
+				t.Fatalf("round %d: a key without its plan: %v", round, err)
+			}
+			freePlan(t, s, k)
+		case !problem.Is(made, problem.UnknownPlan) && !problem.Is(made, problem.Conflict):
+			t.Fatalf("round %d: the key is refused with %v", round, made)
+		case deleted != nil:
+			t.Fatalf("round %d: both failed: %v, %v", round, made, deleted)
+		}
+	}
+}
+
+// freePlan moves a key to a plan of its own and deletes plan-starter.
+func freePlan(t *testing.T, s *store.Store, k apikey.Key) {
+	t.Helper()
+	own := storePlan(t, s, "shop-prod", string(k.Prefix))
+	if _, err := s.UpdateKey(t.Context(), k.ID(), toPlan(own.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DeletePlan(t.Context(), "shop-prod", "plan-starter"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func expectProblem(t testing.TB, err error, want problem.Code) {
+	t.Helper()
+	if !problem.Is(err, want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -1,0 +1,89 @@
+package usage
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+)
+
+func sum(counters []Counter) Sums {
+	s := Sums{}
+	for _, c := range counters {
+		s.Add(c.Counts)
+	}
+	return s
+}
+
+// Compacting moves no sum, also when it is done again with what came since.
+func TestCompactKeepsSums(t *testing.T) {
+	t.Parallel()
+	counter := rapid.Custom(func(t *rapid.T) Counter {
+		var p Packed
+		for range rapid.IntRange(0, 5).Draw(t, "counts") {
+			key := rapid.IntRange(0, 6).Draw(t, "key")
+			p = p.Pack(apikey.Prefix(fmt.Sprintf("%08d", key)), Totals{rapid.Uint64Range(0, 9).Draw(t, "allowed"), 1, 2})
+		}
+		return Counter{Day: 7, Source: "run-1", Shard: 3, Counts: p}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		first := rapid.SliceOf(counter).Draw(t, "first")
+		second := rapid.SliceOf(counter).Draw(t, "second")
+		once := Compact(7, 3, first)
+		twice := Compact(7, 3, append(append([]Counter{}, once...), second...))
+		if diff := cmp.Diff(sum(append(first, second...)), sum(twice)); diff != "" {
+			t.Fatalf("sums (-want +got):\n%s", diff)
+		}
+		for _, c := range twice {
+			if c.Day != 7 || c.Shard != 3 || !c.Source.Compacted() || c.Counts.Check() != nil {
+				t.Fatalf("compacted to %+v", c)
+			}
+		}
+	})
+}
+
+func TestCompactParts(t *testing.T) {
+	t.Parallel()
+	var counts []Count
+	for i := range 100 {
+		counts = append(counts, Count{Prefix: apikey.Prefix(fmt.Sprintf("%08d", i)), Totals: Totals{Allowed: 1}})
+	}
+	parts := compactParts(7, 3, counts, 300)
+	seen := map[Source]bool{}
+	for _, p := range parts {
+		if seen[p.Source] || !p.Source.Compacted() {
+			t.Errorf("part's source is %q", p.Source)
+		}
+		seen[p.Source] = true
+		if len(p.Counts) > 300+30 {
+			t.Errorf("part has %d bytes", len(p.Counts))
+		}
+	}
+	if len(parts) != 4 || len(sum(parts)) != 100 {
+		t.Errorf("%d parts with %d keys", len(parts), len(sum(parts)))
+	}
+}
+
+func TestCompacted(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[Source]bool{"compacted": true, "compacted-1": true, "a1b2c3-1": false, "": false, "compactedx-1": false} {
+		if got := source.Compacted(); got != want {
+			t.Errorf("%q: %v", source, got)
+		}
+	}
+}
+
+func TestClosed(t *testing.T) {
+	t.Parallel()
+	d := day(t, "2028-02-29")
+	closes := day(t, "2028-03-03").Start()
+	if d.Closed(closes.Add(-1)) || !d.Closed(closes) {
+		t.Errorf("%s does not close at %s", d, closes)
+	}
+	if Closing <= Late {
+		t.Errorf("a day closes %s after its end, and its counters may be created until %s after", Closing, Late)
+	}
+}

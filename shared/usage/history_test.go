@@ -1,0 +1,115 @@
+package usage
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	var h History
+	h = h.Raise(10, Totals{Allowed: 1})
+	h = h.Raise(8, Totals{RateDenied: 2})
+	first := h
+	h = h.Raise(9, Totals{QuotaDenied: 3})
+	h = h.Raise(10, Totals{Allowed: 5, RateDenied: 1})
+	h = h.Raise(10, Totals{Allowed: 4, RateDenied: 2}) // each total keeps its larger value
+	h = h.Raise(11, Totals{})                          // nothing counted is nothing kept
+	want := History{{8, Totals{RateDenied: 2}}, {9, Totals{QuotaDenied: 3}}, {10, Totals{Allowed: 5, RateDenied: 2}}}
+	if diff := cmp.Diff(want, h); diff != "" {
+		t.Errorf("raised (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(History{{8, Totals{RateDenied: 2}}, {10, Totals{Allowed: 1}}}, first); diff != "" {
+		t.Errorf("a history was changed by raising it (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want[1:], h.Since(9)); diff != "" {
+		t.Errorf("since (-want +got):\n%s", diff)
+	}
+	if got := h.On(7); !got.Zero() {
+		t.Errorf("a day without traffic has %v", got)
+	}
+	if got := h.Since(12); len(got) != 0 {
+		t.Errorf("since the day after the last is %v", got)
+	}
+}
+
+func histories() *rapid.Generator[History] {
+	total := rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64Range(0, 300), rapid.Uint64())
+	return rapid.Custom(func(t *rapid.T) History {
+		var h History
+		for range rapid.IntRange(0, 8).Draw(t, "days") {
+			day := Day(rapid.Int32Range(0, 40000).Draw(t, "day"))
+			h = h.Raise(day, Totals{total.Draw(t, "allowed"), total.Draw(t, "rate"), total.Draw(t, "quota")})
+		}
+		return h
+	})
+}
+
+func TestHistoryPack(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		h := histories().Draw(t, "history")
+		packed := h.Pack()
+		got, err := UnpackHistory(packed)
+		if err != nil || !got.Equal(h) {
+			t.Fatalf("%v came back as %v, %v", h, got, err)
+		}
+		for n := range packed {
+			short, err := UnpackHistory(packed[:n])
+			if err == nil && (len(short) >= len(h) || !short.Equal(h[:len(short)])) {
+				t.Fatalf("%d of %d bytes read as %v", n, len(packed), short)
+			}
+		}
+	})
+}
+
+// Taking in sums in any order, any number of times, leads to the same.
+func TestRaiseInAnyOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		h := histories().Draw(t, "history")
+		again := rapid.SliceOfN(rapid.SampledFrom(append(History{{}}, h...)), 0, 20).Draw(t, "again")
+		var other History
+		for _, d := range append(rapid.Permutation(h).Draw(t, "order"), again...) {
+			other = other.Raise(d.Day, d.Totals)
+		}
+		if !other.Equal(h) {
+			t.Fatalf("%v became %v", h, other)
+		}
+	})
+}
+
+// A document holds 92 busy days in a small part of what it may.
+func TestHistoryIsSmall(t *testing.T) {
+	t.Parallel()
+	var h History
+	for d := range Day(RetentionDays) {
+		h = h.Raise(20000+d, Totals{Allowed: 1e9, RateDenied: 1e9, QuotaDenied: 1e9})
+	}
+	if n := len(h.Pack()); n > 1500 {
+		t.Errorf("a history has %d bytes", n)
+	}
+}
+
+func FuzzUnpackHistory(f *testing.F) {
+	f.Add(History{{20000, Totals{1, 2, 3}}, {20001, Totals{1 << 40, 0, 1}}}.Pack())
+	f.Add([]byte{0, 1, 1, 1, 0, 1, 1, 1})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1, 1, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := UnpackHistory(b)
+		if err != nil {
+			return
+		}
+		for i := 1; i < len(h); i++ {
+			if h[i].Day <= h[i-1].Day {
+				t.Fatalf("days do not ascend: %v", h)
+			}
+		}
+		again, err := UnpackHistory(h.Pack())
+		if err != nil || !again.Equal(h) {
+			t.Fatalf("%v came back as %v, %v", h, again, err)
+		}
+	})
+}

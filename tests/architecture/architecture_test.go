@@ -1,0 +1,113 @@
+// Package architecture keeps the layout what the README says it is: who may
+// import whom, and that the repository holds no secret.
+package architecture
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sluicegate/sluice/"
+
+// pkg is a package of this module.
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+// path is the package's folder in the repository.
+func (p pkg) path() string { return strings.TrimPrefix(p.ImportPath, module) }
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []pkg
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+// TestDirection: cmd → function → {store, cluster, httpapi} → domain → standard library.
+func TestDirection(t *testing.T) {
+	t.Parallel()
+	domain := []string{"shared/plan", "shared/apikey", "shared/usage", "shared/app", "shared/deploy", "shared/hook", "shared/problem"}
+	for _, p := range packages(t) {
+		for _, imported := range p.Imports {
+			own, ours := strings.CutPrefix(imported, module)
+			switch {
+			case slices.Contains(domain, p.path()):
+				if ours && !slices.Contains(domain, own) || !ours && strings.Contains(imported, ".") {
+					t.Errorf("%s is domain and imports %s", p.path(), imported)
+				}
+			case function(p.path()) != "" && function(own) != "" && function(p.path()) != function(own):
+				t.Errorf("%s imports another function: %s", p.path(), own)
+			case strings.HasPrefix(p.path(), "shared/") && (strings.HasPrefix(own, "functions/") || strings.HasPrefix(own, "scripts/")):
+				t.Errorf("%s imports %s", p.path(), own)
+			case !strings.HasPrefix(p.path(), "emulators/") && !strings.HasPrefix(p.path(), "tests/") && p.path() != "shared/store/storetest" &&
+				strings.HasPrefix(own, "emulators/"):
+				t.Errorf("%s imports an emulator: %s", p.path(), own)
+			}
+		}
+	}
+}
+
+// function names the function that a folder belongs to, or "".
+func function(path string) string {
+	rest, ok := strings.CutPrefix(path, "functions/")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return name
+}
+
+// TestOnlyImporter: each foreign system is known in one place.
+func TestOnlyImporter(t *testing.T) {
+	t.Parallel()
+	only := map[string][]string{
+		"cloud.google.com/go/firestore":  {"shared/store"},
+		"k8s.io/client-go":               {"shared/cluster"},
+		"github.com/golang-jwt/jwt":      {"shared/identity"},
+		"github.com/prometheus/":         {"functions/", "shared/funcmain"},
+		"github.com/spf13/cobra":         {"scripts/sluice"},
+		"github.com/GoogleCloudPlatform": {"shared/funcmain"},
+	}
+	for _, p := range packages(t) {
+		if strings.HasPrefix(p.path(), "emulators/") || strings.HasPrefix(p.path(), "tests/") {
+			continue
+		}
+		for _, imported := range p.Imports {
+			for foreign, places := range only {
+				allowed := slices.ContainsFunc(places, func(place string) bool { return strings.HasPrefix(p.path(), place) })
+				if strings.HasPrefix(imported, foreign) && !allowed {
+					t.Errorf("%s imports %s; only %v may", p.path(), imported, places)
+				}
+			}
+		}
+	}
+}
+
+// TestSharedHasNoFiles: the folder is a list of packages, not one itself.
+func TestSharedHasNoFiles(t *testing.T) {
+	t.Parallel()
+	for _, p := range packages(t) {
+		if p.path() == "shared" || p.path() == "functions" {
+			t.Errorf("%s holds Go files", p.path())
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package tests
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestIdentityHeaders: the app gets the key's public identity, and never the key.
+func TestIdentityHeaders(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	named := s.AnyKey(func(r *wire.CreateKey) { r.Name = "Café 1" })
+	nameless := s.AnyKey()
+	s.Call("hello").Key(named).Within(propagation).Gets(http.StatusOK)
+	s.Call("hello").Key(nameless).Within(propagation).Gets(http.StatusOK)
+
+	got := identity(s.Echo(s.Call("hello").Key(named).Send()))
+	if diff := cmp.Diff(map[string][]string{"X-Service-Key-Prefix": {named.Prefix}, "X-Service-Key-Name": {"Caf%C3%A9 1"}}, got); diff != "" {
+		t.Errorf("named key (-want +got):\n%s", diff)
+	}
+	got = identity(s.Echo(s.Call("hello").Key(nameless).Send()))
+	if diff := cmp.Diff(map[string][]string{"X-Service-Key-Prefix": {nameless.Prefix}}, got); diff != "" {
+		t.Errorf("nameless key (-want +got):\n%s", diff)
+	}
+}
+
+// identity picks the headers, as the app received them, that speak of the key
+// in any spelling that a backend could take for them.
+func identity(e stacktest.Echo) map[string][]string {
+	found := map[string][]string{}
+	for name, values := range e.Headers {
+		plain := strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(name))
+		if strings.HasPrefix(plain, "x-service-key") || plain == "x-api-key" {
+			found[name] = values
+		}
+	}
+	return found
+}
+
+// TestSpoofedHeaders sends the identity headers in every alias, and the key too.
+func TestSpoofedHeaders(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	k := s.AnyKey()
+	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	want := map[string][]string{"X-Service-Key-Prefix": {k.Prefix}}
+	var spoofs [][2]string
+	for _, sep := range []string{"-", "_", "."} {
+		for _, name := range []string{"X-Service-Key-Prefix", "X-Service-Key-Name", "x-service-key-prefix", "X-SERVICE-KEY-NAME", "x-Service-kEy-Name"} {
+			spoofs = append(spoofs, [2]string{strings.ReplaceAll(name, "-", sep), "spoofed"})
+		}
+		if sep != "-" {
+			spoofs = append(spoofs, [2]string{strings.ReplaceAll("X-API-Key", "-", sep), k.Full}, [2]string{strings.ReplaceAll("x-api-key", "-", sep), k.Full})
+		}
+	}
+	spoofs = append(spoofs, [2]string{"X-Service_Key.Prefix", "spoofed"}, [2]string{"X_Service-Key-Name", "spoofed"})
+	all := s.Call("hello").Key(k)
+	for _, h := range spoofs {
+		one := s.Call("hello").Key(k).Header(h[0], h[1]).Header(h[0], "twice").Gets(http.StatusOK)
+		if diff := cmp.Diff(want, identity(s.Echo(one))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", h[0], diff)
+		}
+		all = all.Header(h[0], h[1])
+	}
+	if diff := cmp.Diff(want, identity(s.Echo(all.Gets(http.StatusOK)))); diff != "" {
+		t.Errorf("all at once (-want +got):\n%s", diff)
+	}
+	hop := s.Call("hello").Key(k).Header("Connection", "X-Service-Key-Prefix, X-Service-Key-Name").Gets(http.StatusOK)
+	if diff := cmp.Diff(want, identity(s.Echo(hop))); diff != "" {
+		t.Errorf("Connection (-want +got):\n%s", diff)
+	}
+	if strings.Contains(all.Gets(http.StatusOK).Body, k.Full[16:]) {
+		t.Error("the key reached the app")
+	}
+}
+
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	a := s.Call("hello").Method(http.MethodOptions).Header("Origin", "https://shop.example").Header("Access-Control-Request-Method", "GET").
+		Header("X-Service-Key-Prefix", "spoofed").Gets(http.StatusOK)
+	if e := s.Echo(a); e.Method != http.MethodOptions || len(identity(e)) != 0 {
+		t.Errorf("the app saw %s with %v", e.Method, identity(e))
+	}
+	s.Call("hello").Method(http.MethodOptions).Gets(http.StatusUnauthorized, "invalid_key")
+	// Only the method that the proxy saw counts.
+	s.Call("hello").Header("X-Forwarded-Method", "OPTIONS").Header("Access-Control-Request-Method", "GET").Gets(http.StatusUnauthorized, "invalid_key")
+}
+
+func TestTwoKeysAreNoKey(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	k := s.AnyKey()
+	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	s.Call("hello").Key(k).Key(k).Gets(http.StatusUnauthorized, "invalid_key")
+	s.Call("hello").Header("X-API-Key", "").Key(k).Gets(http.StatusUnauthorized, "invalid_key")
+}
+
+// TestBodiesAndMethods: what an allowed request carries arrives whole.
+func TestBodiesAndMethods(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	k := s.AnyKey()
+	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	if a := s.Call("hello").Key(k).Method(http.MethodHead).Gets(http.StatusOK); a.Body != "" {
+		t.Errorf("HEAD had a body: %q", a.Body)
+	}
+	if a := s.Call("hello").Method(http.MethodHead).Gets(http.StatusUnauthorized); a.Body != "" {
+		t.Errorf("a refused HEAD had a body: %q", a.Body)
+	}
+	e := s.Echo(s.Call("hello").Key(k).Method(http.MethodPost).Path("/some/where?x=1").Body(bytes.Repeat([]byte("x"), 1<<20)).Gets(http.StatusOK))
+	if e.Method != http.MethodPost || e.BodyBytes != 1<<20 || !strings.HasPrefix(e.Path, "/some/where") {
+		t.Errorf("the app saw %s %s with %d bytes", e.Method, e.Path, e.BodyBytes)
+	}
+	s.Call("hello").Method(http.MethodPost).Body(bytes.Repeat([]byte("x"), 1<<20)).Gets(http.StatusUnauthorized, "invalid_key")
+	s.Call("hello").Key(k).Path("/status/418").Gets(http.StatusTeapot)
+}
+
+func TestWebSocket(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	k := s.AnyKey()
+	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	url := "ws://" + s.Host("hello") + "/ws"
+	options := &websocket.DialOptions{HTTPClient: stacktest.Ingress(world), HTTPHeader: http.Header{"X-Api-Key": {k.Full}}}
+	options.HTTPClient.Timeout = 0
+	conn, _, err := websocket.Dial(ctx, url, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.CloseNow() }()
+	for _, message := range []string{"one", "two"} {
+		if err := conn.Write(ctx, websocket.MessageText, []byte(message)); err != nil {
+			t.Fatal(err)
+		}
+		if _, got, err := conn.Read(ctx); err != nil || string(got) != message {
+			t.Fatalf("got %q, %v", got, err)
+		}
+	}
+	options.HTTPHeader = nil
+	_, res, err := websocket.Dial(ctx, url, options)
+	if err == nil || res == nil || res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a key: %v, %v", res, err)
+	}
+}
+
+// TestStream: a streamed answer arrives piece by piece, not at its end.
+func TestStream(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	k := s.AnyKey()
+	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Host("hello")+"/stream?chunks=5", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-API-Key", k.Full)
+	res, err := stacktest.Ingress(world).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	first, err := bufio.NewReader(res.Body).ReadString('\n')
+	if err != nil || first == "" || res.StatusCode != http.StatusOK {
+		t.Errorf("first piece %q of %d, %v", first, res.StatusCode, err)
+	}
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRawKeyHeaders sends what no client library would.
+func TestRawKeyHeaders(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	k := s.AnyKey()
+	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	tests := []struct {
+		name, header, want string
+	}{
+		{"as it is", "X-API-Key: " + k.Full, "200"},
+		{"spaces around", "X-API-Key:   " + k.Full + "  ", "200"},
+		{"in other letters", "x-aPi-kEy: " + k.Full, "200"},
+		{"quoted", `X-API-Key: "` + k.Full + `"`, "401"},
+		{"two in one", "X-API-Key: " + k.Full + "," + k.Full, "401"},
+		{"with a scheme", "X-API-Key: Bearer " + k.Full, "401"},
+		{"in an alias", "X_API_Key: " + k.Full, "401"},
+		{"named as hop-by-hop", "X-API-Key: " + k.Full + "\r\nConnection: X-API-Key", "401"},
+		{"space before the colon", "X-API-Key : " + k.Full, "400"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var d net.Dialer
+			conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(world.Info.IngressURL, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+s.Host("hello")+"\r\n"+test.header+"\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			line, err := bufio.NewReader(conn).ReadString('\n')
+			if err != nil || !strings.HasPrefix(line, "HTTP/1.1 "+test.want) {
+				t.Errorf("got %q, %v, want %s", line, err, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,97 @@
+package tests
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestScope: a key opens the apps of its scope in its environment, nothing else.
+func TestScope(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	s.GatedApp("other")
+	elsewhere := s.In("test")
+	elsewhere.GatedApp("hello")
+	scoped := s.AnyKey(func(r *wire.CreateKey) { r.Apps = []string{"hello"} })
+	unscoped := s.AnyKey()
+	foreign := elsewhere.AnyKey()
+
+	s.Call("hello").Key(scoped).Within(propagation).Gets(http.StatusOK)
+	s.Call("hello").Key(unscoped).Within(propagation).Gets(http.StatusOK)
+	elsewhere.Call("hello").Key(foreign).Within(propagation).Gets(http.StatusOK)
+	s.Call("other").Key(unscoped).Gets(http.StatusOK)
+
+	s.Call("other").Key(scoped).Gets(http.StatusUnauthorized, "invalid_key")
+	elsewhere.Call("hello").Key(scoped).Gets(http.StatusUnauthorized, "invalid_key")
+	elsewhere.Call("hello").Key(unscoped).Gets(http.StatusUnauthorized, "invalid_key")
+	s.Call("hello").Key(foreign).Gets(http.StatusUnauthorized, "invalid_key")
+
+	if _, err := s.Client.UpdateKey(t.Context(), s.Project, scoped.ID, wire.UpdateKey{Apps: wire.Some([]string{"other"})}); err != nil {
+		t.Fatal(err)
+	}
+	s.Call("other").Key(scoped).Within(propagation).Gets(http.StatusOK)
+	s.Call("hello").Key(scoped).Gets(http.StatusUnauthorized, "invalid_key")
+}
+
+// TestRefusalsAreAlike: whatever is wrong with a key, the client sees the same
+// bytes, apart from the date.
+func TestRefusalsAreAlike(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	s.GatedApp("other")
+	elsewhere := s.In("test")
+	good, disabled, revoked := s.AnyKey(), s.AnyKey(), s.AnyKey()
+	wrongApp := s.AnyKey(func(r *wire.CreateKey) { r.Apps = []string{"other"} })
+	soon := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339Nano)
+	expired := s.AnyKey(func(r *wire.CreateKey) { r.ExpiresAt = &soon })
+	wrongEnv := elsewhere.AnyKey()
+	rotated := s.Rotate(s.AnyKey(), 0)
+	s.Call("hello").Key(good).Within(propagation).Gets(http.StatusOK)
+	s.Call("hello").Key(rotated).Within(propagation).Gets(http.StatusOK)
+	s.Disable(disabled)
+	s.Revoke(revoked)
+	s.Call("hello").Key(revoked).Within(propagation).Gets(http.StatusUnauthorized)
+	s.Call("hello").Key(expired).Within(propagation).Gets(http.StatusUnauthorized)
+
+	none := s.Call("hello").Gets(http.StatusUnauthorized, "invalid_key")
+	if _, there := none.Header["Retry-After"]; there {
+		t.Error("a 401 has Retry-After")
+	}
+	// The last character belongs to the checksum; the one before the sum to the secret.
+	mutated := good.Full[:20] + flip(good.Full[20]) + good.Full[21:]
+	calls := map[string]*stacktest.Call{
+		"malformed":  s.Call("hello").Header("X-API-Key", "garbage"),
+		"empty":      s.Call("hello").Header("X-API-Key", ""),
+		"mutated":    s.Call("hello").Header("X-API-Key", mutated),
+		"unknown":    s.Call("hello").Header("X-API-Key", "sluice_zzzzzzzz_00000000000000000000000000000000000000"),
+		"disabled":   s.Call("hello").Key(disabled),
+		"revoked":    s.Call("hello").Key(revoked),
+		"expired":    s.Call("hello").Key(expired),
+		"wrong app":  s.Call("hello").Key(wrongApp),
+		"wrong env":  s.Call("hello").Key(wrongEnv),
+		"two copies": s.Call("hello").Key(good).Key(good),
+	}
+	none.Header.Del("Date")
+	for name, call := range calls {
+		a := call.Gets(http.StatusUnauthorized)
+		a.Header.Del("Date")
+		if diff := cmp.Diff(none, a); diff != "" {
+			t.Errorf("%s differs from no key at all (-none +this):\n%s", name, diff)
+		}
+	}
+}
+
+func flip(c byte) string {
+	if c == 'a' {
+		return "b"
+	}
+	return "a"
+}

@@ -1,0 +1,123 @@
+package stacktest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Call is a request to an app through the ingress, to be filled in and sent.
+type Call struct {
+	site   *Site
+	method string
+	host   string
+	path   string
+	header http.Header
+	body   []byte
+	within time.Duration
+}
+
+// Answer is what came back, read whole.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// Echo is the answer of the workloads emulator's backend.
+type Echo struct {
+	App       string              `json:"app"`
+	Namespace string              `json:"namespace"`
+	Image     string              `json:"image"`
+	Revision  string              `json:"revision"`
+	Method    string              `json:"method"`
+	Path      string              `json:"path"`
+	Headers   map[string][]string `json:"headers"`
+	BodyBytes int64               `json:"body_bytes"`
+}
+
+// Call begins a GET of an app's "/".
+func (s *Site) Call(app string) *Call {
+	return &Call{site: s, method: http.MethodGet, host: s.Host(app), path: "/", header: http.Header{}}
+}
+
+// Key sends an issued key.
+func (c *Call) Key(k Key) *Call { return c.Header("X-API-Key", k.Full) }
+
+// Header adds a header, its name as written.
+func (c *Call) Header(name, value string) *Call {
+	c.header[name] = append(c.header[name], value)
+	return c
+}
+
+// Method sets the method.
+func (c *Call) Method(m string) *Call { c.method = m; return c }
+
+// Path sets the path and query.
+func (c *Call) Path(p string) *Call { c.path = p; return c }
+
+// Body sends a body.
+func (c *Call) Body(b []byte) *Call { c.body = b; return c }
+
+// Within lets [Call.Gets] ask again until the answer is as wanted.
+func (c *Call) Within(d time.Duration) *Call { c.within = d; return c }
+
+// Send sends the request once.
+func (c *Call) Send() Answer {
+	c.site.T.Helper()
+	req, err := http.NewRequestWithContext(c.site.T.Context(), c.method, "http://"+c.host+c.path, bytes.NewReader(c.body))
+	c.site.must(err)
+	req.Header = c.header.Clone()
+	res, err := c.site.ingress.Do(req)
+	c.site.must(err)
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	c.site.must(err)
+	return Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}
+}
+
+// Gets sends the request and wants a status and, for a denial, its code.
+func (c *Call) Gets(status int, code ...string) Answer {
+	c.site.T.Helper()
+	want := ""
+	if len(code) > 0 {
+		want = code[0]
+	}
+	deadline := time.Now().Add(c.within)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		a := c.Send()
+		if a.Status == status && (want == "" || a.Code() == want) {
+			return a
+		}
+		if time.Now().After(deadline) {
+			c.site.T.Fatalf("%s %s%s: %d %s, want %d %s", c.method, c.host, c.path, a.Status, strings.TrimSpace(a.Body), status, want)
+		}
+		<-tick.C
+	}
+}
+
+// Code is the code of a denial, "" of anything else.
+func (a Answer) Code() string {
+	var e wire.Error
+	if json.Unmarshal([]byte(a.Body), &e) != nil {
+		return ""
+	}
+	return e.Code
+}
+
+// Echo reads the backend's answer.
+func (s *Site) Echo(a Answer) Echo {
+	s.T.Helper()
+	var e Echo
+	if err := json.Unmarshal([]byte(a.Body), &e); err != nil {
+		s.T.Fatalf("not the backend's answer: %v: %.200s", err, a.Body)
+	}
+	return e
+}

@@ -1,0 +1,101 @@
+package stacktest
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// Load is a bounded number of checks, sent straight to the replicas in turn over
+// many connections.
+type Load struct {
+	Replicas    func() []Replica // one connection's worth; called once for each
+	Connections int
+	Requests    int
+	Pick        func(i int) Key // the key of request i
+	App         string
+
+	// At is called once, when half of the requests have been sent.
+	At func()
+}
+
+// Tally is what the client saw.
+type Tally struct {
+	mu      sync.Mutex
+	totals  map[string]usage.Totals // by key id
+	unclear map[string]uint64       // requests without an answer, by key id: they may have been counted
+	last    []map[string][]time.Time
+}
+
+// Totals gives what was answered for a key.
+func (y *Tally) Totals(id string) usage.Totals { return y.totals[id] }
+
+// Unclear is how many requests of a key got no answer.
+func (y *Tally) Unclear(id string) uint64 { return y.unclear[id] }
+
+// AnsweredSince is how many requests of a key a replica answered from t on.
+func (y *Tally) AnsweredSince(replica int, id string, t time.Time) (n uint64) {
+	for _, at := range y.last[replica][id] {
+		if !at.Before(t) {
+			n++
+		}
+	}
+	return n
+}
+
+// Run sends the load and counts the answers.
+func (s *Site) Run(l Load) *Tally {
+	s.T.Helper()
+	y := &Tally{totals: map[string]usage.Totals{}, unclear: map[string]uint64{}}
+	for range l.Replicas() {
+		y.last = append(y.last, map[string][]time.Time{})
+	}
+	var next atomic.Int64
+	var half sync.Once
+	var wg sync.WaitGroup
+	for range l.Connections {
+		wg.Go(func() {
+			replicas := l.Replicas()
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= l.Requests {
+					return
+				}
+				if i >= l.Requests/2 && l.At != nil {
+					half.Do(l.At)
+				}
+				at := i % len(replicas)
+				s.one(y, replicas[at], at, l.App, l.Pick(i))
+			}
+		})
+	}
+	wg.Wait()
+	return y
+}
+
+func (s *Site) one(y *Tally, r Replica, at int, app string, k Key) {
+	a, err := r.Check(context.WithoutCancel(s.T.Context()), s.Project+"-"+s.Env, app, k.Full)
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if err != nil {
+		y.unclear[k.ID]++
+		return
+	}
+	var add usage.Totals
+	switch {
+	case a.Status == http.StatusOK:
+		add.Allowed = 1
+	case a.Code() == "rate_limited":
+		add.RateDenied = 1
+	case a.Code() == "quota_exhausted":
+		add.QuotaDenied = 1
+	default:
+		return
+	}
+	y.totals[k.ID] = y.totals[k.ID].Plus(add)
+	y.last[at][k.ID] = append(y.last[at][k.ID], time.Now())
+}

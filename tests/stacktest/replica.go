@@ -1,0 +1,76 @@
+package stacktest
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/emulators/stack"
+)
+
+// Replica is one checker, asked directly as the proxy would.
+type Replica struct {
+	URL    string
+	client *http.Client
+}
+
+// Replicas gives the stack's checkers.
+func Replicas(t testing.TB, s *stack.Stack) []Replica {
+	t.Helper()
+	var all []Replica
+	for _, url := range s.Info.Checkers {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true} //nolint:gosec // loopback, and the certificate names the Service
+		t.Cleanup(transport.CloseIdleConnections)
+		all = append(all, Replica{URL: url, client: &http.Client{Transport: transport, Timeout: 10 * time.Second}})
+	}
+	return all
+}
+
+// Check asks about a request of a key to an app; header pairs are added.
+func (r Replica) Check(ctx context.Context, namespace, app, key string, header ...string) (Answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL+"/check/"+namespace+"/"+app, nil)
+	if err != nil {
+		return Answer{}, err
+	}
+	req.Header.Set("X-Forwarded-Method", "GET")
+	req.Header.Set("X-Forwarded-Uri", "/")
+	req.Header.Set("X-Forwarded-Host", app+"."+namespace+".localhost")
+	if key != "" {
+		req.Header.Set("X-API-Key", key)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := r.client.Do(req)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	return Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}, err
+}
+
+// Until asks until the replica answers with a status.
+func (r Replica) Until(s *Site, app, key string, status int, within time.Duration) {
+	s.T.Helper()
+	ctx, cancel := context.WithTimeout(s.T.Context(), within)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	last := 0
+	for {
+		a, err := r.Check(ctx, s.Project+"-"+s.Env, app, key)
+		if err == nil && a.Status == status {
+			return
+		}
+		last = a.Status
+		select {
+		case <-ctx.Done():
+			s.T.Fatalf("%s still answers %d, want %d", r.URL, last, status)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,220 @@
+// Package stacktest lets black-box tests read aloud: a site is a project of its
+// own on a running stack, with an app, plans and keys, and calls go through the
+// real ingress.
+//
+//	s := stacktest.New(t, stack)
+//	key := s.Key(s.Plan(wire.CreatePlan{…}))
+//	s.Gate("hello")
+//	s.Call("hello").Key(key).Gets(200)
+//	s.Revoke(key)
+//	s.Call("hello").Key(key).Within(90*time.Second).Gets(401, "invalid_key")
+package stacktest
+
+import (
+	"context"
+	"crypto/rand"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Image is one that the workloads emulator runs.
+const Image = "registry.example/echo:v1"
+
+// Site is a project with the environment "prod" for one test.
+type Site struct {
+	T       testing.TB
+	Stack   *stack.Stack
+	Client  *client.Client // signed in as the admin
+	Project string
+	Env     string
+
+	ingress *http.Client
+	plans   atomic.Int64
+}
+
+// Key is an issued key.
+type Key struct {
+	wire.Key
+	Full string
+}
+
+// New makes a site. What the test made stays until the stack ends.
+func New(t testing.TB, s *stack.Stack) *Site {
+	t.Helper()
+	c := SignIn(t, s, s.Info.Admin.Username, s.Info.Admin.Password)
+	site := &Site{T: t, Stack: s, Client: c, Project: "p" + strings.ToLower(rand.Text()[:12]), Env: "prod", ingress: Ingress(s)}
+	_, err := c.CreateProject(t.Context(), site.Project)
+	site.must(err)
+	_, err = c.CreateEnvironment(t.Context(), site.Project, site.Env)
+	site.must(err)
+	return site
+}
+
+// SignIn gives a client with a session.
+func SignIn(t testing.TB, s *stack.Stack, username, password string) *client.Client {
+	t.Helper()
+	anonymous := client.New(s.Info.BaseURL)
+	session, err := anonymous.SignIn(t.Context(), username, password)
+	if err != nil {
+		t.Fatalf("sign in as %s: %v", username, err)
+	}
+	return anonymous.WithToken(session.Token)
+}
+
+// Ingress gives an HTTP client that reaches every host through the stack's
+// ingress, as public DNS would, and follows no redirect.
+func Ingress(s *stack.Stack) *http.Client {
+	address := strings.TrimPrefix(s.Info.IngressURL, "http://")
+	var d net.Dialer
+	return &http.Client{
+		Timeout: 60 * time.Second,
+		Transport: &http.Transport{
+			DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "tcp", address) },
+			MaxIdleConnsPerHost: 64,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// In gives the same site in another environment, which it makes.
+func (s *Site) In(env string) *Site {
+	s.T.Helper()
+	other := &Site{T: s.T, Stack: s.Stack, Client: s.Client, Project: s.Project, Env: env, ingress: s.ingress}
+	_, err := s.Client.CreateEnvironment(s.T.Context(), s.Project, env)
+	s.must(err)
+	return other
+}
+
+// App makes an app and waits until it answers.
+func (s *Site) App(name string) wire.App {
+	s.T.Helper()
+	image := Image
+	a, err := s.Client.CreateApp(s.T.Context(), s.Project, s.Env, wire.CreateApp{Name: &name, Image: &image})
+	s.must(err)
+	s.Call(name).Within(30 * time.Second).Gets(http.StatusOK)
+	return a
+}
+
+// Gate switches Require API key on and waits until the gate is engaged.
+func (s *Site) Gate(app string) {
+	s.T.Helper()
+	_, err := s.Client.RequireAPIKey(s.T.Context(), s.Project, s.Env, app, true)
+	s.must(err)
+	s.WaitGate(app, "engaged")
+}
+
+// WaitGate waits until the app's gate has a state.
+func (s *Site) WaitGate(app, state string) {
+	s.T.Helper()
+	ctx, cancel := context.WithTimeout(s.T.Context(), 60*time.Second)
+	defer cancel()
+	a, err := s.Client.WaitGate(ctx, s.Project, s.Env, app, state)
+	if err != nil {
+		s.T.Fatalf("wait until the gate of %s is %s: %v (last: %+v)", app, state, err, a.Gate)
+	}
+}
+
+// GatedApp makes an app and engages its gate.
+func (s *Site) GatedApp(name string) {
+	s.T.Helper()
+	s.App(name)
+	s.Gate(name)
+}
+
+// Plan makes a plan; fields left out allow more than any test asks for.
+func (s *Site) Plan(p wire.CreatePlan) wire.Plan {
+	s.T.Helper()
+	if p.Name == nil {
+		name := "plan " + strings.ToLower(rand.Text()[:8])
+		p.Name = &name
+	}
+	if p.Rate == nil {
+		rate := 100_000.0
+		p.Rate = &rate
+	}
+	if p.Burst == nil {
+		burst := int64(1_000_000)
+		p.Burst = &burst
+	}
+	made, err := s.Client.CreatePlan(s.T.Context(), s.Project, s.Env, p)
+	s.must(err)
+	return made
+}
+
+// Key issues a key of a plan, changed as asked.
+func (s *Site) Key(p wire.Plan, change ...func(*wire.CreateKey)) Key {
+	s.T.Helper()
+	req := wire.CreateKey{Plan: &p.ID}
+	for _, c := range change {
+		c(&req)
+	}
+	k, full, err := s.Client.CreateKey(s.T.Context(), s.Project, s.Env, req)
+	s.must(err)
+	return Key{Key: k, Full: string(full)}
+}
+
+// AnyKey issues a key of a plan of its own that allows everything.
+func (s *Site) AnyKey(change ...func(*wire.CreateKey)) Key {
+	s.T.Helper()
+	return s.Key(s.Plan(wire.CreatePlan{}), change...)
+}
+
+// Disable switches a key off.
+func (s *Site) Disable(k Key) {
+	s.T.Helper()
+	_, err := s.Client.DisableKey(s.T.Context(), s.Project, k.ID)
+	s.must(err)
+}
+
+// Enable switches a disabled key on again.
+func (s *Site) Enable(k Key) {
+	s.T.Helper()
+	_, err := s.Client.EnableKey(s.T.Context(), s.Project, k.ID)
+	s.must(err)
+}
+
+// Revoke ends a key for good.
+func (s *Site) Revoke(k Key) {
+	s.T.Helper()
+	_, err := s.Client.RevokeKey(s.T.Context(), s.Project, k.ID)
+	s.must(err)
+}
+
+// Rotate gives a key a new secret.
+func (s *Site) Rotate(k Key, grace time.Duration) Key {
+	s.T.Helper()
+	rotated, full, err := s.Client.RotateKey(s.T.Context(), s.Project, k.ID, grace)
+	s.must(err)
+	return Key{Key: rotated, Full: string(full)}
+}
+
+// Host is an app's public host.
+func (s *Site) Host(app string) string { return app + "." + s.Project + "-" + s.Env + ".localhost" }
+
+func (s *Site) must(err error) {
+	s.T.Helper()
+	if err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// OnlyHas checks how many plans and keys the site's environment holds.
+func (s *Site) OnlyHas(plans, keys int) {
+	s.T.Helper()
+	ctx := context.WithoutCancel(s.T.Context()) // also in a test's cleanup
+	p, err := client.Collect(s.Client.Plans(ctx, s.Project, s.Env))
+	s.must(err)
+	k, err := client.Collect(s.Client.Keys(ctx, s.Project, s.Env))
+	s.must(err)
+	if len(p) != plans || len(k) != keys {
+		s.T.Errorf("%d plans and %d keys are stored, want %d and %d", len(p), len(k), plans, keys)
+	}
+}
