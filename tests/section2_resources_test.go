@@ -21,7 +21,7 @@ type api struct {
 
 func newAPI(t *testing.T) api {
 	t.Helper()
-	session, err := client.New(world.Info.BaseURL).SignIn(t.Context(), world.Info.Admin.Username, world.Info.Admin.Password)
+	session, err := client.New(world.Info().BaseURL).SignIn(t.Context(), world.Info().Admin.Username, world.Info().Admin.Password)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func newAPI(t *testing.T) api {
 
 func (a api) do(method, path, body string, headers ...string) (status int, code, text string) {
 	a.t.Helper()
-	req, err := http.NewRequestWithContext(a.t.Context(), method, world.Info.BaseURL+"/api/v1"+path, bytes.NewReader([]byte(body)))
+	req, err := http.NewRequestWithContext(a.t.Context(), method, world.Info().BaseURL+"/api/v1"+path, bytes.NewReader([]byte(body)))
 	if err != nil {
 		a.t.Fatal(err)
 	}

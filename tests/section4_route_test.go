@@ -215,7 +215,7 @@ func TestRawKeyHeaders(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var d net.Dialer
-			conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(world.Info.IngressURL, "http://"))
+			conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(world.Info().IngressURL, "http://"))
 			if err != nil {
 				t.Fatal(err)
 			}

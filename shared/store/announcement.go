@@ -34,9 +34,10 @@ func (d announcementDoc) announcement() deploy.Announcement {
 
 func (s *Store) announcements() *firestore.CollectionRef { return s.client.Collection("announcements") }
 
-func (s *Store) txAnnounce(tx *firestore.Transaction, n deploy.Announcement) error {
+// announce puts an announcement into an amendment.
+func (s *Store) announce(m *amendment, n deploy.Announcement) {
 	id := rand.Text()
-	return tx.Create(s.announcements().Doc(id), announcementDoc{
+	m.create(s.announcements().Doc(id), announcementDoc{
 		ID: id, Namespace: n.App.Namespace, App: n.App.Name, Project: n.Project, Environment: n.Environment,
 		Outcome: string(n.Outcome), Revision: revisionToDoc(n.Revision), At: n.At,
 	})

@@ -74,25 +74,20 @@ func (s *Store) pendingRef(ref app.Ref, n int64) *firestore.DocumentRef {
 	return s.pendingBuilds().Doc(ref.String() + "." + strconv.FormatInt(n, 10))
 }
 
-// RecordBuild adds a build to an app. rule is called in the transaction with the
-// app and gives the build without its number. Problems: not_found, conflict, and
-// those of rule.
+// RecordBuild adds a build to an app. rule is called with the app and gives the build
+// without its number; it may be called more than once. Problems: not_found,
+// conflict, and those of rule.
 func (s *Store) RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.App) (deploy.Build, error)) (deploy.Build, error) {
 	var recorded deploy.Build
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-		d, err := txGet[appDoc](tx, s.appRef(ref), "app")
-		if err != nil {
+	err := s.amend(ctx, ref, func(_ context.Context, h head, m *amendment, _ int) error {
+		var err error
+		if recorded, err = rule(h.doc.app()); err != nil {
 			return err
 		}
-		if recorded, err = rule(d.app()); err != nil {
-			return err
-		}
-		d.Builds++
-		recorded.Number = d.Builds
-		if err := tx.Set(s.appRef(ref), d); err != nil {
-			return err
-		}
-		return s.txSetBuild(tx, ref, recorded)
+		recorded.Number = h.doc.Builds + 1
+		m.app = append(m.app, firestore.Update{Path: "builds", Value: recorded.Number})
+		s.setBuild(m, ref, recorded)
+		return nil
 	})
 	if err != nil {
 		return deploy.Build{}, fmt.Errorf("record build of %s: %w", ref, err)
@@ -153,17 +148,13 @@ func (s *Store) ForgetBuild(ctx context.Context, p PendingBuild) error {
 }
 
 // ObserveBuild moves a build on by what is known about its run. When the run has
-// built an image, the same transaction records the build's revision or that it
-// deploys nothing any more ([deploy.Build.Deploys]), so that an event that comes
-// again finds a build that is final. Problem: not_found.
+// built an image, the same commit records the build's revision or that it deploys
+// nothing any more ([deploy.Build.Deploys]), so that an event that comes again finds
+// a build that is final. Problem: not_found.
 func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, n int64, run deploy.Run, now time.Time) (deploy.Build, error) {
 	var b deploy.Build
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-		h, err := s.txHead(tx, ref)
-		if err != nil {
-			return err
-		}
-		d, err := txGet[buildDoc](tx, s.buildRef(ref, n), "build")
+	err := s.amend(ctx, ref, func(ctx context.Context, h head, m *amendment, _ int) error {
+		d, err := get[buildDoc](ctx, s.buildRef(ref, n), "build")
 		if err != nil {
 			return err
 		}
@@ -172,11 +163,10 @@ func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, n int64, run depl
 			return nil
 		}
 		if run.Done && !b.Final() {
-			if b, err = s.txDeployBuild(tx, h, b, now); err != nil {
-				return err
-			}
+			b = s.deployBuild(h, m, b, now)
 		}
-		return s.txSetBuild(tx, ref, b)
+		s.setBuild(m, ref, b)
+		return nil
 	})
 	if err != nil {
 		return deploy.Build{}, fmt.Errorf("observe build %d of %s: %w", n, ref, err)
@@ -184,26 +174,20 @@ func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, n int64, run depl
 	return b, nil
 }
 
-func (s *Store) txDeployBuild(tx *firestore.Transaction, h head, b deploy.Build, now time.Time) (deploy.Build, error) {
+func (s *Store) deployBuild(h head, m *amendment, b deploy.Build, now time.Time) deploy.Build {
 	done, rev, deploys := b.Deploys(h.doc.app(), h.current, now)
-	if !deploys {
-		return done, nil
+	if deploys {
+		done.Revision = s.record(h, m, rev, "").Number
 	}
-	rev, err := s.txRecord(tx, h, rev)
-	done.Revision = rev.Number
-	return done, err
+	return done
 }
 
-func (s *Store) txSetBuild(tx *firestore.Transaction, ref app.Ref, b deploy.Build) error {
+func (s *Store) setBuild(m *amendment, ref app.Ref, b deploy.Build) {
 	pending := s.pendingRef(ref, b.Number)
-	var err error
 	if b.Final() {
-		err = tx.Delete(pending)
+		m.delete(pending)
 	} else {
-		err = tx.Set(pending, pendingDoc{Namespace: ref.Namespace, App: ref.Name, Number: b.Number})
+		m.set(pending, pendingDoc{Namespace: ref.Namespace, App: ref.Name, Number: b.Number})
 	}
-	if err != nil {
-		return err
-	}
-	return tx.Set(s.buildRef(ref, b.Number), buildToDoc(b))
+	m.set(s.buildRef(ref, b.Number), buildToDoc(b))
 }

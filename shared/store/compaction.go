@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -90,53 +91,60 @@ func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 	return c.Day, err
 }
 
-// CompactCounters replaces a closed day's counters of one shard, of all sources,
-// by one that holds their sum, in one transaction: whoever reads or listens sees
-// either the ones or the other, and no sum moves. With more sources than one
-// transaction can take it sums up some of them and tells that there are more.
-// Error: [ErrNotClosed].
-func (s *Store) CompactCounters(ctx context.Context, day usage.Day, shard int) (more bool, err error) {
-	err = s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-		snaps, err := tx.Documents(s.counters().Where("day", "==", day.String()).Where("shard", "==", shard)).GetAll()
+// CompactCounters replaces counters of some sources, of one shard of a closed
+// day, by one that holds their sum, together with what was compacted before, in
+// one transaction: whoever reads or listens sees either the ones or the other,
+// and no sum moves. More sources than fit one transaction take some. Sources that
+// have no such counter, any more or at all, count nothing.
+//
+// Counters are read by their names: a query in a transaction would lock its whole
+// range, and shards could not be compacted at once. Errors: [ErrNotClosed],
+// [usage.ErrDamaged], [usage.ErrTooMany].
+func (s *Store) CompactCounters(ctx context.Context, day usage.Day, shard int, sources []usage.Source) error {
+	for some := range slices.Chunk(sources, maxWrites) {
+		err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+			return s.compact(tx, day, shard, some)
+		})
 		if err != nil {
-			return err
+			return fmt.Errorf("compact shard %d of %s: %w", shard, day, err)
 		}
-		var take []usage.Counter
-		if take, more, err = toCompact(snaps, day); err != nil {
-			return err
-		}
-		return s.replaceCounters(tx, take, usage.Compact(day, shard, take))
-	})
-	if err != nil {
-		return false, fmt.Errorf("compact shard %d of %s: %w", shard, day, err)
 	}
-	return more, nil
+	return nil
 }
 
-// toCompact chooses the counters that one transaction replaces: those compacted
-// already, to be added to, and sources; none when there are no sources.
-func toCompact(snaps []*firestore.DocumentSnapshot, day usage.Day) (take []usage.Counter, more bool, err error) {
-	sources := 0
+func (s *Store) compact(tx *firestore.Transaction, day usage.Day, shard int, sources []usage.Source) error {
+	var refs []*firestore.DocumentRef
+	for _, source := range append(usage.CompactedSources(), sources...) {
+		refs = append(refs, s.counterRef(day, source, shard))
+	}
+	snaps, err := tx.GetAll(refs)
+	if err != nil {
+		return err
+	}
+	var old []usage.Counter
+	left := false
 	for _, snap := range snaps {
 		if !day.Closed(snap.ReadTime) {
-			return nil, false, ErrNotClosed
+			return ErrNotClosed
+		}
+		if !snap.Exists() {
+			continue
 		}
 		c, err := readCounter(snap)
 		if err != nil {
-			return nil, false, err
+			return err
 		}
-		if !c.Source.Compacted() {
-			if sources++; sources > maxWrites {
-				more = true
-				continue
-			}
-		}
-		take = append(take, c)
+		left = left || !c.Source.Compacted()
+		old = append(old, c)
 	}
-	if sources == 0 {
-		return nil, false, nil
+	if !left {
+		return nil
 	}
-	return take, more, nil
+	sum, err := usage.Compact(day, shard, old)
+	if err != nil {
+		return err
+	}
+	return s.replaceCounters(tx, old, sum)
 }
 
 // replaceCounters writes some counters in place of others.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strconv"
 	"time"
@@ -30,6 +31,7 @@ type revisionDoc struct {
 	SettledAt   time.Time `firestore:"settled_at"`
 	Build       int64     `firestore:"build"`
 	NewestBuild int64     `firestore:"newest_build"`
+	Record      string    `firestore:"record,omitempty"` // the attempt that recorded it
 }
 
 func revisionToDoc(r deploy.Revision) revisionDoc {
@@ -59,23 +61,30 @@ func (s *Store) revisionRef(ref app.Ref, n int64) *firestore.DocumentRef {
 }
 
 // RecordDeployment adds a revision to an app and makes it the current one, in one
-// transaction on the app's document, so that two at once get two numbers. rule is
-// called in it with the app and its current revision, the zero Revision before the
-// first, and gives the new one without its number. Problems: not_found, conflict,
-// and those of rule.
+// commit with the app's document, so that two at once get two numbers. rule is
+// called with the app and its current revision, the zero Revision before the first,
+// and gives the new one without its number; it may be called more than once.
+// Problems: not_found, conflict, and those of rule.
 func (s *Store) RecordDeployment(ctx context.Context, ref app.Ref, rule func(a app.App, current deploy.Revision) (deploy.Revision, error)) (deploy.Revision, error) {
 	var recorded deploy.Revision
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-		head, err := s.txHead(tx, ref)
+	id := rand.Text()
+	err := s.amend(ctx, ref, func(ctx context.Context, h head, m *amendment, try int) error {
+		if try > 1 { // the commit before may have gone through without an answer
+			done, err := documents[revisionDoc](ctx, s.revisions(ref).Where("record", "==", id).Limit(1))
+			if err != nil {
+				return err
+			}
+			if len(done) > 0 {
+				recorded = done[0].revision()
+				return nil
+			}
+		}
+		rev, err := rule(h.doc.app(), h.current)
 		if err != nil {
 			return err
 		}
-		rev, err := rule(head.doc.app(), head.current)
-		if err != nil {
-			return err
-		}
-		recorded, err = s.txRecord(tx, head, rev)
-		return err
+		recorded = s.record(h, m, rev, id)
+		return nil
 	})
 	if err != nil {
 		return deploy.Revision{}, fmt.Errorf("record deployment of %s: %w", ref, err)
@@ -83,48 +92,23 @@ func (s *Store) RecordDeployment(ctx context.Context, ref app.Ref, rule func(a a
 	return recorded, nil
 }
 
-// head is an app with its current revision, as read in a transaction.
-type head struct {
-	ref     app.Ref
-	doc     appDoc
-	current deploy.Revision // zero before the first
-}
-
-func (s *Store) txHead(tx *firestore.Transaction, ref app.Ref) (head, error) {
-	h := head{ref: ref}
-	var err error
-	if h.doc, err = txGet[appDoc](tx, s.appRef(ref), "app"); err != nil {
-		return head{}, err
-	}
-	if h.doc.Revision == 0 {
-		return h, nil
-	}
-	d, err := txGet[revisionDoc](tx, s.revisionRef(ref, h.doc.Revision), "revision")
-	if err != nil {
-		if problem.Is(err, problem.NotFound) { // the app is being deleted, which begins with its history
-			h.current = deploy.First(h.doc.app())
-			return h, nil
-		}
-		return head{}, err
-	}
-	h.current = d.revision()
-	return h, nil
-}
-
-// txRecord writes a new current revision; all reads of the transaction lie before it.
-func (s *Store) txRecord(tx *firestore.Transaction, h head, rev deploy.Revision) (deploy.Revision, error) {
+// record puts a new current revision into an amendment and gives it its number. id
+// names the attempt.
+func (s *Store) record(h head, m *amendment, rev deploy.Revision, id string) deploy.Revision {
 	rev = rev.After(h.current, h.doc.Revisions)
 	if old, changed := h.current.Overtaken(rev.Number); changed {
-		if err := tx.Set(s.revisionRef(h.ref, old.Number), revisionToDoc(old)); err != nil {
-			return deploy.Revision{}, err
-		}
+		m.set(s.revisionRef(h.ref, old.Number), revisionToDoc(old))
 	}
-	d := h.doc
-	d.Image, d.Revision, d.Revisions, d.UpdatedAt = rev.Runs(), rev.Number, rev.Number, rev.DeployedAt
-	if err := tx.Set(s.appRef(h.ref), d); err != nil {
-		return deploy.Revision{}, err
-	}
-	return rev, tx.Create(s.revisionRef(h.ref, rev.Number), revisionToDoc(rev))
+	m.app = append(m.app,
+		firestore.Update{Path: "image", Value: rev.Runs()},
+		firestore.Update{Path: "revision", Value: rev.Number},
+		firestore.Update{Path: "revisions", Value: rev.Number},
+		firestore.Update{Path: "updated_at", Value: rev.DeployedAt},
+	)
+	d := revisionToDoc(rev)
+	d.Record = id
+	m.create(s.revisionRef(h.ref, rev.Number), d)
+	return rev
 }
 
 // Deployment reads one revision of an app. Problem: not_found.
@@ -149,18 +133,14 @@ func (s *Store) Deployments(ctx context.Context, ref app.Ref, page Page) ([]depl
 	return revisions, next, nil
 }
 
-// UpdateDeployment moves a revision on in a transaction: change gets what is stored
-// and gives what shall be and whether to write it. A revision that becomes live
-// supersedes the one that was. With announce, a revision that the change finishes
-// is put into the outbox in the same transaction. Problems: not_found; conflict
-// when the revision is not the app's current one any more.
+// UpdateDeployment moves an app's current revision on: change gets what is stored and
+// gives what shall be and whether to write it; it may be called more than once. A
+// revision that becomes live supersedes the one that was. With announce, a revision
+// that the change finishes is put into the outbox in the same commit. Problems:
+// not_found; conflict when the revision is not the app's current one any more.
 func (s *Store) UpdateDeployment(ctx context.Context, ref app.Ref, revision int64, announce bool, change func(deploy.Revision) (deploy.Revision, bool)) (deploy.Revision, error) {
 	var changed deploy.Revision
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-		h, err := s.txHead(tx, ref)
-		if err != nil {
-			return err
-		}
+	err := s.amend(ctx, ref, func(ctx context.Context, h head, m *amendment, _ int) error {
 		if h.doc.Revision != revision {
 			return problem.New(problem.Conflict, "Revision %d is not the current one any more.", revision)
 		}
@@ -168,7 +148,7 @@ func (s *Store) UpdateDeployment(ctx context.Context, ref app.Ref, revision int6
 		if changed, write = change(h.current); !write {
 			return nil
 		}
-		return s.txSettle(tx, h, changed, announce)
+		return s.settle(ctx, h, m, changed, announce)
 	})
 	if err != nil {
 		return deploy.Revision{}, fmt.Errorf("update revision %d of %s: %w", revision, ref, err)
@@ -176,27 +156,24 @@ func (s *Store) UpdateDeployment(ctx context.Context, ref app.Ref, revision int6
 	return changed, nil
 }
 
-// txSettle writes what has become of the current revision, and of those that it
-// replaces.
-func (s *Store) txSettle(tx *firestore.Transaction, h head, rev deploy.Revision, announce bool) error {
+// settle puts what has become of the current revision, and of those that it
+// replaces, into an amendment.
+func (s *Store) settle(ctx context.Context, h head, m *amendment, rev deploy.Revision, announce bool) error {
 	turned := rev.Status != h.current.Status
 	first := true
 	if turned && rev.Status == deploy.Live {
-		live, err := txDocuments[revisionDoc](tx, s.revisions(h.ref).Where("status", "==", string(deploy.Live)))
+		live, err := documents[revisionDoc](ctx, s.revisions(h.ref).Where("status", "==", string(deploy.Live)))
 		if err != nil {
 			return err
 		}
 		for _, d := range live {
 			first = false
-			if err := tx.Set(s.revisionRef(h.ref, d.Number), revisionToDoc(d.revision().Replaced(rev.Number))); err != nil {
-				return err
-			}
+			m.set(s.revisionRef(h.ref, d.Number), revisionToDoc(d.revision().Replaced(rev.Number)))
 		}
 	}
 	if announce && turned && rev.Finished() {
-		if err := s.txAnnounce(tx, deploy.Announce(h.doc.app(), rev, first)); err != nil {
-			return err
-		}
+		s.announce(m, deploy.Announce(h.doc.app(), rev, first))
 	}
-	return tx.Set(s.revisionRef(h.ref, rev.Number), revisionToDoc(rev))
+	m.set(s.revisionRef(h.ref, rev.Number), revisionToDoc(rev))
+	return nil
 }

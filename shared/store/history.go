@@ -36,34 +36,27 @@ func (s *Store) deleteHistory(ctx context.Context, ref app.Ref) error {
 			if err != nil {
 				return err
 			}
-			builds, err := txDocuments[buildDoc](tx, s.builds(ref).Limit(deletePage))
+			builds, err := tx.Documents(s.builds(ref).Limit(deletePage)).GetAll()
 			if err != nil {
 				return err
 			}
 			deleted = len(revisions) + len(builds)
-			for _, r := range revisions {
-				if err := tx.Delete(r.Ref); err != nil {
+			for _, d := range append(revisions, builds...) {
+				if err := tx.Delete(d.Ref); err != nil {
 					return err
 				}
 			}
-			return s.txDeleteBuilds(tx, ref, builds)
+			for _, b := range builds {
+				if err := tx.Delete(s.pendingBuilds().Doc(ref.String() + "." + b.Ref.ID)); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 		if err != nil || deleted == 0 {
 			return err
 		}
 	}
-}
-
-func (s *Store) txDeleteBuilds(tx *firestore.Transaction, ref app.Ref, builds []buildDoc) error {
-	for _, b := range builds {
-		if err := tx.Delete(s.buildRef(ref, b.Number)); err != nil {
-			return err
-		}
-		if err := tx.Delete(s.pendingRef(ref, b.Number)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // txNoHistory makes sure that nothing was deployed or built since deleteHistory.

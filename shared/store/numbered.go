@@ -58,11 +58,11 @@ func readNumber(token string) (int64, error) {
 	return n, nil
 }
 
-// txDocuments reads all that a query finds, inside a transaction.
-func txDocuments[D any](tx *firestore.Transaction, q firestore.Query) ([]D, error) {
-	snaps, err := tx.Documents(q).GetAll()
+// documents reads all that a query finds.
+func documents[D any](ctx context.Context, q firestore.Query) ([]D, error) {
+	snaps, err := q.Documents(ctx).GetAll()
 	if err != nil {
-		return nil, err
+		return nil, known(err, "document")
 	}
 	docs := make([]D, len(snaps))
 	for i, snap := range snaps {

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -32,8 +33,14 @@ func TestCompactKeepsSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := rapid.SliceOf(counter).Draw(t, "first")
 		second := rapid.SliceOf(counter).Draw(t, "second")
-		once := Compact(7, 3, first)
-		twice := Compact(7, 3, append(append([]Counter{}, once...), second...))
+		once, err := Compact(7, 3, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		twice, err := Compact(7, 3, append(append([]Counter{}, once...), second...))
+		if err != nil {
+			t.Fatal(err)
+		}
 		if diff := cmp.Diff(sum(append(first, second...)), sum(twice)); diff != "" {
 			t.Fatalf("sums (-want +got):\n%s", diff)
 		}
@@ -67,8 +74,24 @@ func TestCompactParts(t *testing.T) {
 	}
 }
 
+func TestCompactTooMany(t *testing.T) {
+	t.Parallel()
+	var p Packed
+	for i := range compactedParts*maxCompacted/11 + 1 {
+		p = p.Pack(apikey.Prefix(fmt.Sprintf("%08d", i)), Totals{})
+	}
+	if _, err := Compact(7, 3, []Counter{{Counts: p}}); !errors.Is(err, ErrTooMany) {
+		t.Errorf("error is %v", err)
+	}
+}
+
 func TestCompacted(t *testing.T) {
 	t.Parallel()
+	for _, source := range CompactedSources() {
+		if !source.Compacted() {
+			t.Errorf("%q is not", source)
+		}
+	}
 	for source, want := range map[Source]bool{"compacted": true, "compacted-1": true, "a1b2c3-1": false, "": false, "compactedx-1": false} {
 		if got := source.Compacted(); got != want {
 			t.Errorf("%q: %v", source, got)

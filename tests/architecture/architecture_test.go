@@ -58,12 +58,17 @@ func TestDirection(t *testing.T) {
 				t.Errorf("%s imports another function: %s", p.path(), own)
 			case strings.HasPrefix(p.path(), "shared/") && (strings.HasPrefix(own, "functions/") || strings.HasPrefix(own, "scripts/")):
 				t.Errorf("%s imports %s", p.path(), own)
-			case !strings.HasPrefix(p.path(), "emulators/") && !strings.HasPrefix(p.path(), "tests/") && p.path() != "shared/store/storetest" &&
-				strings.HasPrefix(own, "emulators/"):
+			case !forTests(p.path()) && strings.HasPrefix(own, "emulators/"):
 				t.Errorf("%s imports an emulator: %s", p.path(), own)
 			}
 		}
 	}
+}
+
+// forTests tells whether a folder's code only ever runs in tests and in the
+// local stack: such as shared/store/storetest.
+func forTests(path string) bool {
+	return strings.HasPrefix(path, "emulators/") || strings.HasPrefix(path, "tests/") || strings.HasSuffix(path, "test")
 }
 
 // function names the function that a folder belongs to, or "".
@@ -88,7 +93,7 @@ func TestOnlyImporter(t *testing.T) {
 		"github.com/GoogleCloudPlatform": {"shared/funcmain"},
 	}
 	for _, p := range packages(t) {
-		if strings.HasPrefix(p.path(), "emulators/") || strings.HasPrefix(p.path(), "tests/") {
+		if forTests(p.path()) {
 			continue
 		}
 		for _, imported := range p.Imports {

@@ -196,7 +196,7 @@ func TestCheckersDown(t *testing.T) {
 	}
 	s.Call("open").Gets(http.StatusOK)
 	for _, name := range []string{"checker-0", "checker-1"} {
-		if err := world.Restart(name); err != nil {
+		if err := world.Restart(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -222,7 +222,7 @@ func TestStoreKilled(t *testing.T) {
 	for _, r := range replicas {
 		r.Until(s, "hello", k.Full, http.StatusServiceUnavailable, ceiling+2*time.Second)
 	}
-	if err := world.Restart("firestore"); err != nil {
+	if err := world.Restart(t.Context(), "firestore"); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range replicas {

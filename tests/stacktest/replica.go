@@ -21,7 +21,7 @@ type Replica struct {
 func Replicas(t testing.TB, s *stack.Stack) []Replica {
 	t.Helper()
 	var all []Replica
-	for _, url := range s.Info.Checkers {
+	for _, url := range s.Info().Checkers {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true} //nolint:gosec // loopback, and the certificate names the Service
 		t.Cleanup(transport.CloseIdleConnections)
 		all = append(all, Replica{URL: url, client: &http.Client{Transport: transport, Timeout: 10 * time.Second}})

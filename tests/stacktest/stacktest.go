@@ -49,7 +49,7 @@ type Key struct {
 // New makes a site. What the test made stays until the stack ends.
 func New(t testing.TB, s *stack.Stack) *Site {
 	t.Helper()
-	c := SignIn(t, s, s.Info.Admin.Username, s.Info.Admin.Password)
+	c := SignIn(t, s, s.Info().Admin.Username, s.Info().Admin.Password)
 	site := &Site{T: t, Stack: s, Client: c, Project: "p" + strings.ToLower(rand.Text()[:12]), Env: "prod", ingress: Ingress(s)}
 	_, err := c.CreateProject(t.Context(), site.Project)
 	site.must(err)
@@ -61,7 +61,7 @@ func New(t testing.TB, s *stack.Stack) *Site {
 // SignIn gives a client with a session.
 func SignIn(t testing.TB, s *stack.Stack, username, password string) *client.Client {
 	t.Helper()
-	anonymous := client.New(s.Info.BaseURL)
+	anonymous := client.New(s.Info().BaseURL)
 	session, err := anonymous.SignIn(t.Context(), username, password)
 	if err != nil {
 		t.Fatalf("sign in as %s: %v", username, err)
@@ -72,7 +72,7 @@ func SignIn(t testing.TB, s *stack.Stack, username, password string) *client.Cli
 // Ingress gives an HTTP client that reaches every host through the stack's
 // ingress, as public DNS would, and follows no redirect.
 func Ingress(s *stack.Stack) *http.Client {
-	address := strings.TrimPrefix(s.Info.IngressURL, "http://")
+	address := strings.TrimPrefix(s.Info().IngressURL, "http://")
 	var d net.Dialer
 	return &http.Client{
 		Timeout: 60 * time.Second,

@@ -1,0 +1,104 @@
+// Package ingress runs a real Traefik, built by Go from the module that
+// tools/go.mod pins, on the API server of emulators/kube.
+//
+// It is set up as infra/traefik sets it up in a cluster, as far as requests can
+// tell: routes come from Traefik's own resources (provider kubernetescrd, no
+// references across namespaces), X-Forwarded-* headers of clients are not
+// trusted, and the access log holds no request headers, so that no key and no
+// token is ever written. There is no limit on the time in which a request's body
+// arrives: Traefik's default of 60 s would cut long uploads and streams.
+package ingress
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sluicegate/sluice/emulators/internal/child"
+	"github.com/sluicegate/sluice/emulators/internal/tool"
+)
+
+const (
+	startLimit = 60 * time.Second // a machine under load; usually one second
+	toolModule = "emulators/ingress/tools"
+	traefik    = "github.com/traefik/traefik/v3"
+)
+
+// Options say where things go.
+type Options struct {
+	Root         string // of the repository
+	LogDir       string // for traefik.log and traefik-access.log
+	Kubeconfig   string
+	Port         int // of entry point "web" on 127.0.0.1
+	InternalPort int // of entry point "traefik": /ping and /metrics
+
+	Env      []string  // added to this process's environment
+	Progress io.Writer // of a long build, for a person; nil drops it
+}
+
+// Server is a running Traefik.
+type Server struct {
+	*child.Service // its process
+
+	URL       string // of entry point "web", e.g. "http://127.0.0.1:8080"
+	AccessLog string // file, one JSON object a line
+}
+
+// Build gives Traefik's file, which it builds when its pin is new to this
+// machine: some five minutes on two cores.
+func Build(ctx context.Context, root string, progress io.Writer) (string, error) {
+	return tool.Program{
+		Root: root, Module: toolModule, Package: traefik + "/cmd/traefik", Name: "traefik", Progress: progress,
+	}.Path(ctx)
+}
+
+// Start starts Traefik and waits until it answers. Its resource definitions must
+// be there ([Define]), else it logs errors until they are. It ends with Close,
+// and with this process at the latest.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	program, err := Build(ctx, o.Root, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		URL:       fmt.Sprintf("http://127.0.0.1:%d", o.Port),
+		AccessLog: filepath.Join(o.LogDir, "traefik-access.log"),
+	}
+	command := child.Command{
+		Path:    program,
+		Args:    arguments(o, s.AccessLog),
+		Env:     append(append(os.Environ(), o.Env...), "KUBECONFIG="+o.Kubeconfig),
+		LogFile: filepath.Join(o.LogDir, "traefik.log"),
+	}
+	ping := fmt.Sprintf("http://127.0.0.1:%d/ping", o.InternalPort)
+	s.Service, err = child.Run(ctx, "traefik", startLimit, func() (child.Command, child.Check) {
+		return command, func(ctx context.Context) error { return child.Get(ctx, http.DefaultClient, ping) }
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func arguments(o Options, accessLog string) []string {
+	return []string{
+		"--global.checknewversion=false", "--global.sendanonymoususage=false",
+		fmt.Sprintf("--entrypoints.web.address=127.0.0.1:%d", o.Port),
+		"--entrypoints.web.transport.respondingtimeouts.readtimeout=0s",
+		// Give up open requests soon when the stack ends.
+		"--entrypoints.web.transport.lifecycle.gracetimeout=2s",
+		fmt.Sprintf("--entrypoints.traefik.address=127.0.0.1:%d", o.InternalPort),
+		"--providers.kubernetescrd",
+		"--providers.kubernetescrd.throttleduration=100ms",
+		"--providers.providersthrottleduration=100ms",
+		"--ping", "--ping.entrypoint=traefik",
+		"--metrics.prometheus", "--metrics.prometheus.entrypoint=traefik",
+		"--log.level=INFO", "--log.format=json", "--log.nocolor",
+		"--accesslog", "--accesslog.format=json", "--accesslog.filepath=" + accessLog,
+		"--accesslog.fields.headers.defaultmode=drop",
+	}
+}

@@ -1,0 +1,83 @@
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// Check tells whether a program that was started answers.
+type Check func(context.Context) error
+
+// Service is a child that is known to answer once it is started, and that can be
+// started again. Its methods can be called by several goroutines.
+type Service struct {
+	name    string
+	limit   time.Duration
+	prepare func() (Command, Check)
+
+	mu sync.Mutex
+	p  *Process
+}
+
+// Run starts a service and waits at most limit until it answers. prepare makes
+// the command and the check of each start.
+func Run(ctx context.Context, name string, limit time.Duration, prepare func() (Command, Check)) (*Service, error) {
+	s := &Service{name: name, limit: limit, prepare: prepare}
+	if err := s.start(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Service) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("no answer within %v", s.limit))
+	defer cancel()
+	command, check := s.prepare()
+	command.Name = s.name
+	p, err := Start(command)
+	if err != nil {
+		return err
+	}
+	if err := p.Ready(ctx, check); err != nil {
+		return errors.Join(err, p.Close())
+	}
+	s.mu.Lock()
+	s.p = p
+	s.mu.Unlock()
+	return nil
+}
+
+// Process is the current one.
+func (s *Service) Process() *Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.p
+}
+
+// Name is the service's, e.g. "etcd".
+func (s *Service) Name() string { return s.name }
+
+// Pid is the process id of the current process.
+func (s *Service) Pid() int { return s.Process().Pid() }
+
+// Signal sends a signal to the process.
+func (s *Service) Signal(sig os.Signal) error { return s.Process().Signal(sig) }
+
+// Kill ends the process at once; Restart brings the service back.
+func (s *Service) Kill() error { return s.Process().Kill() }
+
+// Close ends the process.
+func (s *Service) Close() error { return s.Process().Close() }
+
+// Restart ends the process if it still runs, starts the service again and waits
+// until it answers.
+func (s *Service) Restart(ctx context.Context) error {
+	if err := s.Close(); err != nil {
+		return err
+	}
+	return s.start(ctx)
+}

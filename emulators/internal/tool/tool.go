@@ -1,0 +1,179 @@
+// Package tool builds the programs that emulators run from modules pinned in a
+// go.mod of their own, once per machine and pin.
+//
+// A program is kept in .local/tools under a name that holds a digest of go.mod,
+// go.sum and the Go version, so one that is there is right, and looking costs
+// nothing. Two processes that need the same program at once build it once.
+package tool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sluicegate/sluice/emulators/internal/child"
+)
+
+// progressEvery is from one line about a long build to the next.
+const progressEvery = 15 * time.Second
+
+// Program is what to build.
+type Program struct {
+	Root    string // the repository's root
+	Module  string // folder of the pinning go.mod, relative to Root, e.g. "emulators/kube/tools"
+	Package string // e.g. "k8s.io/kubernetes/cmd/kube-apiserver"
+	Name    string // of the program, e.g. "kube-apiserver"
+
+	// Progress takes lines about a build for a person to read; nil drops them.
+	Progress io.Writer
+}
+
+// Path gives the program's file, which it builds when it is not there.
+func (p Program) Path(ctx context.Context) (string, error) {
+	dir := filepath.Join(p.Root, ".local", "tools")
+	digest, err := p.digest()
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, p.Name+"-"+digest)
+	if exists(file) {
+		return file, nil
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return "", fmt.Errorf("make a place for %s: %w", p.Name, err)
+	}
+	unlock, err := lock(filepath.Join(dir, p.Name+".lock"))
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", p.Name, err)
+	}
+	defer unlock()
+	if exists(file) { // the other process has built it
+		return file, nil
+	}
+	return file, p.build(ctx, file)
+}
+
+// digest names this pin of the program.
+func (p Program) digest() (string, error) {
+	h := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		b, err := os.ReadFile(filepath.Join(p.Root, p.Module, name))
+		if err != nil {
+			return "", fmt.Errorf("read the pins of %s: %w", p.Name, err)
+		}
+		h.Write(b)
+	}
+	h.Write([]byte(p.Package + runtime.Version()))
+	return hex.EncodeToString(h.Sum(nil)[:6]), nil
+}
+
+// build makes the program beside its place and then moves it there, so that a
+// build that breaks off leaves nothing that looks finished.
+func (p Program) build(ctx context.Context, file string) error {
+	part := file + ".part"
+	run, err := child.Start(child.Command{
+		Name: "go build " + p.Package,
+		Path: "go",
+		Args: []string{"build", "-mod=readonly", "-buildvcs=false", "-ldflags=-s -w", "-o", part, p.Package},
+		Env:  append(os.Environ(), "GOWORK=off"),
+		Dir:  filepath.Join(p.Root, p.Module),
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.wait(ctx, run); err != nil {
+		return fmt.Errorf("build %s: %w", p.Name, err)
+	}
+	if err := os.Rename(part, file); err != nil {
+		return fmt.Errorf("keep %s: %w", p.Name, err)
+	}
+	p.removeOlder(file)
+	return nil
+}
+
+// wait waits for the build's end and tells a person how long it takes.
+func (p Program) wait(ctx context.Context, run *child.Process) error {
+	began := time.Now() //nolint:forbidigo // only shown
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	p.say("building %s (first time only, takes some minutes)", p.Name)
+	for {
+		select {
+		case <-run.Done():
+			if err := run.Wait(); err != nil {
+				return err
+			}
+			p.say("built %s in %v", p.Name, time.Since(began).Round(time.Second))
+			return nil
+		case <-tick.C:
+			p.say("still building %s, %v so far (first time only)", p.Name, time.Since(began).Round(time.Second))
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), run.Kill())
+		}
+	}
+}
+
+func (p Program) say(format string, args ...any) {
+	if p.Progress != nil {
+		// A line that can't be shown must not stop the build.
+		_, _ = fmt.Fprintf(p.Progress, format+"\n", args...)
+	}
+}
+
+// removeOlder drops programs of former pins: they are some hundred megabytes.
+func (p Program) removeOlder(file string) {
+	old, err := filepath.Glob(filepath.Join(filepath.Dir(file), p.Name+"-*"))
+	if err != nil {
+		return
+	}
+	for _, f := range old {
+		if f != file {
+			_ = os.Remove(f) // one that stays only takes room
+		}
+	}
+}
+
+func exists(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// lock takes an advisory lock that ends with this process at the latest.
+func lock(file string) (unlock func(), err error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a name of our own
+	if err != nil {
+		return nil, fmt.Errorf("open the lock: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", file, err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil // closing unlocks
+}
+
+// Root finds the repository's root from a folder inside it: the one whose go.mod
+// is that of the product.
+func Root(from string) (string, error) {
+	dir, err := filepath.Abs(from)
+	if err != nil {
+		return "", fmt.Errorf("find the repository's root: %w", err)
+	}
+	for {
+		b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(b), "module github.com/sluicegate/sluice\n") {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("%s is not inside the repository", from)
+		}
+		dir = filepath.Dir(dir)
+	}
+}

@@ -1,0 +1,65 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sluicegate/sluice/emulators/internal/child"
+)
+
+func startAPI(ctx context.Context, o Options, program string, f files) (*child.Service, error) {
+	client, err := adminClient(filepath.Join(o.Dir, "kubeconfig"))
+	if err != nil {
+		return nil, err
+	}
+	command := child.Command{
+		Path:    program,
+		Args:    apiArguments(o, f),
+		Env:     append(os.Environ(), o.Env...),
+		LogFile: filepath.Join(o.LogDir, "kube-apiserver.log"),
+	}
+	ready := fmt.Sprintf("https://127.0.0.1:%d/readyz", o.Port)
+	return child.Run(ctx, "kube-apiserver", startLimit, func() (child.Command, child.Check) {
+		return command, func(ctx context.Context) error { return child.Get(ctx, client, ready) }
+	})
+}
+
+func apiArguments(o Options, f files) []string {
+	return []string{
+		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", o.EtcdPort),
+		fmt.Sprintf("--secure-port=%d", o.Port),
+		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+		"--cert-dir=" + filepath.Join(o.Dir, "pki"),
+		"--tls-cert-file=" + f.certificate, "--tls-private-key-file=" + f.key,
+		"--client-ca-file=" + f.clientCA, "--anonymous-auth=false",
+		"--authorization-mode=RBAC",
+		"--service-cluster-ip-range=" + o.ServiceRange.String(),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + f.serviceAccountKey,
+		"--service-account-signing-key-file=" + f.serviceAccountKey,
+		"--encryption-provider-config=" + f.encryption,
+		// Endpoints can't be loopback addresses, and no controller makes service accounts.
+		"--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
+		// The longest it may take to end, counted from SIGTERM.
+		"--shutdown-delay-duration=0s",
+	}
+}
+
+// adminClient speaks to the API server as the kubeconfig's user.
+func adminClient(kubeconfig string) (*http.Client, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server: %w", err)
+	}
+	return client, nil
+}

@@ -1,0 +1,98 @@
+// The local stack, as a program:
+//
+//	stack up      starts it and runs until Ctrl-C
+//	stack down    stops one that another shell started
+//
+// $SLUICE_PORT_BASE is the first of its ports (default 8080); SLUICE_RACE=1 builds
+// the functions with the race detector.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/sluicegate/sluice/emulators/internal/tool"
+	"github.com/sluicegate/sluice/emulators/stack"
+)
+
+// downLimit is for a stack to end, open requests included.
+const downLimit = 90 * time.Second
+
+func main() {
+	// A terminal that goes away must end the stack as well.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "stack: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errors.New("usage: stack up | down")
+	}
+	o, err := options()
+	if err != nil {
+		return err
+	}
+	switch args[0] {
+	case "up":
+		return up(ctx, o)
+	case "down":
+		ctx, cancel := context.WithTimeout(ctx, downLimit)
+		defer cancel()
+		said, err := stack.Down(ctx, o.Dir)
+		if err != nil {
+			return err
+		}
+		fmt.Println(said)
+		return nil
+	default:
+		return errors.New("usage: stack up | down")
+	}
+}
+
+func options() (stack.Options, error) {
+	o := stack.Options{PortBase: stack.DefaultPortBase, Log: os.Stdout, Seed: true, Race: os.Getenv("SLUICE_RACE") == "1"}
+	if text := os.Getenv("SLUICE_PORT_BASE"); text != "" {
+		base, err := strconv.Atoi(text)
+		if err != nil {
+			return o, fmt.Errorf("SLUICE_PORT_BASE is %q, which is no number", text)
+		}
+		o.PortBase = base
+	}
+	var err error
+	if o.Root, err = tool.Root("."); err != nil {
+		return o, err
+	}
+	o.Dir = stack.DefaultDir(o.Root, o.PortBase)
+	return o, nil
+}
+
+func up(ctx context.Context, o stack.Options) error {
+	began := time.Now()
+	s, err := stack.Start(ctx, o)
+	if err != nil {
+		if ctx.Err() != nil {
+			fmt.Println("stopped before all was up")
+			return nil
+		}
+		return err
+	}
+	fmt.Printf("up after %.1f s\n\n%s\nCtrl-C, or make down in another shell, stops it.\n", time.Since(began).Seconds(), s.Info().Table())
+	<-ctx.Done()
+	fmt.Println("stopping")
+	if err := s.Close(); err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	fmt.Println("stopped")
+	return nil
+}

@@ -1,0 +1,81 @@
+package stack
+
+import (
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+)
+
+// passed are the variables that processes take over from the stack's own: no
+// KUBECONFIG or credentials of the person's, which could reach a real cluster.
+func passed() []string {
+	return []string{"PATH", "HOME", "TMPDIR", "GODEBUG", "GORACE", "GOTRACEBACK", "GOCOVERDIR"}
+}
+
+// environment is what each process of the stack's own programs has.
+func (s *Stack) environment() []string {
+	env := s.mark()
+	for _, name := range passed() {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// functionEnvironment is the environment of a function that listens on host and
+// port. own are the settings of this process alone.
+func (s *Stack) functionEnvironment(f function, host string, port int, own map[string]string) []string {
+	all := map[string]string{
+		"HOST": host, "PORT": strconv.Itoa(port),
+		"FUNCTION_TARGET":         f.name,
+		"LOG_LEVEL":               "info",
+		"GOOGLE_CLOUD_PROJECT":    project,
+		"FIRESTORE_EMULATOR_HOST": s.o.local(firestorePort),
+		"SESSION_KEYS_DIR":        s.path("secrets/" + publicKeys),
+	}
+	if f.cluster {
+		all["KUBECONFIG"] = s.path("kube/kubeconfig")
+	}
+	maps.Copy(all, f.settings(s))
+	maps.Copy(all, own)
+	maps.Copy(all, s.o.Env[f.name])
+	env := s.environment()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		env = append(env, name+"="+all[name])
+	}
+	return env
+}
+
+func (s *Stack) sessionSettings() map[string]string {
+	return map[string]string{
+		"SESSION_KEYS_DIR": s.path("secrets/" + allKeys),
+		"ADMIN_USERNAME":   adminUsername,
+		"ADMIN_PASSWORD":   s.password,
+		"TRUST_PROXY":      "true", // Traefik is in front
+	}
+}
+
+func (s *Stack) appsSettings() map[string]string {
+	return map[string]string{
+		"APPS_DOMAIN": "localhost", // *.localhost needs no DNS
+		"APP_URL":     "http://{host}:" + strconv.Itoa(s.o.port(ingressPort)),
+		"WIRING_URL":  s.functionURL("wiring"),
+	}
+}
+
+func (s *Stack) wiringSettings() map[string]string {
+	return map[string]string{
+		"CHECKER_URL":        "https://" + net.JoinHostPort(s.addresses[checkerService], strconv.Itoa(checkerTarget)),
+		"INGRESS_URL":        "http://" + s.o.local(ingressPort),
+		"CHECKER_TLS_SECRET": checkerSecret,
+		"SYSTEM_NAMESPACE":   systemNamespace,
+	}
+}
+
+// functionURL is where a function listens, e.g. "http://127.60.12.3:8080".
+func (s *Stack) functionURL(service string) string {
+	return "http://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(functionPort))
+}

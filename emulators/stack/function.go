@@ -1,0 +1,116 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicegate/sluice/emulators/internal/child"
+)
+
+const (
+	functionLimit    = 60 * time.Second // for a function to answer; usually one second
+	workloadsProgram = "workloads-emulator"
+
+	checkerFunction = "checker"
+	checkerService  = "sluice-checker"
+	checkerTarget   = 8443 // port of the Service
+	functionPort    = 8080 // of every other function's Service
+)
+
+// function is one of the repository's functions.
+type function struct {
+	name    string
+	cluster bool // uses the Kubernetes API
+
+	// settings adds to the environment that all functions have.
+	settings func(s *Stack) map[string]string
+}
+
+// allFunctions lists what the stack knows how to run. One that a checkout has no
+// program of is left out.
+func allFunctions() []function {
+	none := func(*Stack) map[string]string { return nil }
+	return []function{
+		{name: "session", settings: (*Stack).sessionSettings},
+		{name: "keys", settings: none},
+		{name: "usage", settings: none},
+		{name: "rollup", settings: none},
+		{name: "apps", cluster: true, settings: (*Stack).appsSettings},
+		{name: "wiring", cluster: true, settings: (*Stack).wiringSettings},
+		{name: "webhook", cluster: true, settings: none},
+		{name: "deploys", cluster: true, settings: none},
+		{name: "builds", cluster: true, settings: none},
+		{name: "console", settings: none},
+		{name: checkerFunction, settings: none},
+	}
+}
+
+// service is the name of a function's Service.
+func (f function) service() string {
+	if f.name == checkerFunction {
+		return checkerService
+	}
+	return f.name
+}
+
+// functions gives those that the checkout has a program of.
+func (s *Stack) functions() ([]function, error) {
+	exist := slices.DeleteFunc(allFunctions(), func(f function) bool {
+		_, err := os.Stat(filepath.Join(s.o.Root, "functions", f.name, "cmd", "main.go"))
+		return err != nil
+	})
+	if len(exist) == 0 {
+		return nil, fmt.Errorf("there are no functions in %s", s.o.Root)
+	}
+	return exist, nil
+}
+
+func has(list []function, names ...string) bool {
+	for _, name := range names {
+		if !slices.ContainsFunc(list, func(f function) bool { return f.name == name }) {
+			return false
+		}
+	}
+	return true
+}
+
+// build makes the programs of the functions and of the workloads emulator.
+func (s *Stack) build(ctx context.Context, list []function) error {
+	return s.progress.step("programs", func() error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error { return s.buildOne(ctx, workloadsProgram, "./emulators/workloads/cmd") })
+		for _, f := range list {
+			g.Go(func() error { return s.buildOne(ctx, f.name, "./functions/"+f.name+"/cmd") })
+		}
+		return g.Wait()
+	})
+}
+
+func (s *Stack) buildOne(ctx context.Context, name, pkg string) error {
+	args := []string{"build", "-buildvcs=false", "-o", s.path("bin/" + name)}
+	if s.o.Race {
+		args = append(args, "-race")
+	}
+	run, err := child.Start(child.Command{
+		Name: "go build " + pkg, Path: "go", Args: append(args, pkg), Dir: s.o.Root,
+		Env: append(os.Environ(), s.mark()...),
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-run.Done():
+		return run.Wait()
+	case <-ctx.Done():
+		if err := run.Kill(); err != nil {
+			return err
+		}
+		return fmt.Errorf("build %s: %w", pkg, context.Cause(ctx))
+	}
+}

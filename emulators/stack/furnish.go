@@ -1,0 +1,90 @@
+package stack
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	systemNamespace = "sluice-system"
+	sessionSecret   = "sluice-session-keys"
+	checkerSecret   = "sluice-checker-tls"
+	adminUsername   = "admin"
+)
+
+// furnish makes what the functions find in the cluster: their namespace, a
+// Service for each, and the session keys.
+func (s *Stack) furnish(ctx context.Context, list []function) error {
+	namespace := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: systemNamespace}}
+	if _, err := s.api.CoreV1().Namespaces().Create(ctx, namespace, meta.CreateOptions{}); err != nil {
+		return fmt.Errorf("make namespace %s: %w", systemNamespace, err)
+	}
+	for _, f := range list {
+		ip, err := s.makeService(ctx, f)
+		if err != nil {
+			return err
+		}
+		s.addresses[f.service()] = ip
+	}
+	keys, err := sessionKeys(time.Now()) //nolint:forbidigo // the start of the stack names them
+	if err != nil {
+		return err
+	}
+	secret := &core.Secret{ObjectMeta: meta.ObjectMeta{Name: sessionSecret}, Data: keys}
+	if _, err := s.api.CoreV1().Secrets(systemNamespace).Create(ctx, secret, meta.CreateOptions{}); err != nil {
+		return fmt.Errorf("make Secret %s: %w", sessionSecret, err)
+	}
+	s.password = rand.Text()
+	return nil
+}
+
+// makeService makes a function's Service and gives its cluster IP. It has no
+// selector: there are no pods.
+func (s *Stack) makeService(ctx context.Context, f function) (string, error) {
+	port := core.ServicePort{Name: "http", Port: functionPort}
+	if f.name == checkerFunction {
+		port = core.ServicePort{Name: "https", Port: checkerTarget}
+	}
+	service := &core.Service{
+		ObjectMeta: meta.ObjectMeta{Name: f.service()},
+		Spec: core.ServiceSpec{
+			Ports:                    []core.ServicePort{port},
+			PublishNotReadyAddresses: f.name == checkerFunction, // denying replicas stay reachable
+		},
+	}
+	made, err := s.api.CoreV1().Services(systemNamespace).Create(ctx, service, meta.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("make Service %s: %w", f.service(), err)
+	}
+	return made.Spec.ClusterIP, nil
+}
+
+// sessionKeys makes one key that signs sessions. Its name is the day, so that one
+// that is added later comes later in order.
+func sessionKeys(now time.Time) (map[string][]byte, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a session key: %w", err)
+	}
+	privateDER, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, fmt.Errorf("encode a session key: %w", err)
+	}
+	publicDER, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return nil, fmt.Errorf("encode a session key: %w", err)
+	}
+	kid := now.UTC().Format(time.DateOnly) + "a"
+	return map[string][]byte{
+		kid + privateSuffix: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: privateDER}),
+		kid + publicSuffix:  pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: publicDER}),
+	}, nil
+}

@@ -1,0 +1,124 @@
+package stack
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+const infoFile = "stack.json"
+
+// Info is what stack.json says. The file can be read by its owner alone: it
+// holds the admin's password and a key.
+type Info struct {
+	BaseURL    string `json:"base_url"`    // {base_url} of the specification, e.g. "http://localhost:8080"
+	IngressURL string `json:"ingress_url"` // where to dial for apps' hosts, e.g. "http://127.0.0.1:8080"
+	ConsoleURL string `json:"console_url"` // "" without a console
+
+	Admin Admin `json:"admin"`
+
+	// Checkers are the replicas, e.g. "https://127.0.0.1:8086". Their certificate
+	// is for the address of their Service, CheckerName, and signed by CheckerCA.
+	Checkers       []string `json:"checkers"`
+	CheckerName    string   `json:"checker_name"`
+	CheckerCA      string   `json:"checker_ca"`      // file
+	CheckerMetrics []string `json:"checker_metrics"` // e.g. "http://127.0.0.1:8088/metrics"
+
+	Kubeconfig            string `json:"kubeconfig"` // file
+	EtcdURL               string `json:"etcd_url"`
+	FirestoreEmulatorHost string `json:"firestore_emulator_host"`
+	Project               string `json:"project"` // Google Cloud project in Firestore
+
+	PIDs    map[string]int `json:"pids"` // by process, the stack's own as "stack"
+	Demo    *Demo          `json:"demo,omitempty"`
+	LogsDir string         `json:"logs_dir"`
+}
+
+// Admin is the first admin's sign-in.
+type Admin struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// Demo is the app that a new stack has.
+type Demo struct {
+	AppURL string `json:"app_url"` // e.g. "http://hello.shop-prod.localhost:8080"
+	Key    string `json:"key"`     // the full key
+	KeyID  string `json:"key_id"`
+}
+
+// Info gives what stack.json says.
+func (s *Stack) Info() Info {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info := s.info
+	info.PIDs = map[string]int{"stack": os.Getpid()}
+	for name, m := range s.services {
+		info.PIDs[name] = m.Pid()
+	}
+	return info
+}
+
+// describe fills in what is known once the cluster is there.
+func (s *Stack) describe() error {
+	info := Info{
+		BaseURL:               "http://localhost:" + strconv.Itoa(s.o.port(ingressPort)),
+		IngressURL:            "http://" + s.o.local(ingressPort),
+		Admin:                 Admin{Username: adminUsername, Password: s.password},
+		CheckerName:           s.addresses[checkerService],
+		CheckerCA:             s.checkerCA(),
+		Kubeconfig:            s.path("kube/kubeconfig"),
+		EtcdURL:               "http://" + s.o.local(etcdPort),
+		FirestoreEmulatorHost: s.o.local(firestorePort),
+		Project:               project,
+		LogsDir:               s.logs(),
+	}
+	for i := range checkers {
+		info.Checkers = append(info.Checkers, "https://"+s.o.local(checkerPort+i))
+		info.CheckerMetrics = append(info.CheckerMetrics, "http://"+s.o.local(metricsPort+i)+"/metrics")
+	}
+	if s.addresses["console"] != "" {
+		info.ConsoleURL = info.BaseURL + "/console"
+	}
+	s.mu.Lock()
+	s.info = info
+	s.mu.Unlock()
+	return s.writeInfo()
+}
+
+// writeInfo writes stack.json in one step.
+func (s *Stack) writeInfo() error {
+	text, err := json.MarshalIndent(s.Info(), "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", infoFile, err)
+	}
+	part, err := os.CreateTemp(s.o.Dir, infoFile+"-*") // made for its owner alone
+	if err != nil {
+		return fmt.Errorf("write %s: %w", infoFile, err)
+	}
+	if _, err := part.Write(append(text, '\n')); err != nil {
+		return fmt.Errorf("write %s: %w", infoFile, err)
+	}
+	if err := part.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", infoFile, err)
+	}
+	if err := os.Rename(part.Name(), s.path(infoFile)); err != nil {
+		return fmt.Errorf("write %s: %w", infoFile, err)
+	}
+	return nil
+}
+
+// ReadInfo reads the stack.json of a stack that runs in dir.
+func ReadInfo(dir string) (Info, error) {
+	var info Info
+	text, err := os.ReadFile(filepath.Join(dir, infoFile))
+	if err != nil {
+		return info, fmt.Errorf("read %s (is the stack up? make up): %w", infoFile, err)
+	}
+	if err := json.Unmarshal(text, &info); err != nil {
+		return info, fmt.Errorf("read %s: %w", infoFile, err)
+	}
+	return info, nil
+}

@@ -1,0 +1,132 @@
+package mount_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/emulators/stack/internal/mount"
+)
+
+// read gives the files that a reader of the mount sees.
+func read(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "..") {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[e.Name()] = string(b)
+	}
+	return got
+}
+
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	data := map[string][]byte{}
+	for name, text := range files {
+		data[name] = []byte(text)
+	}
+	if err := mount.Write(dir, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "secret")
+	tests := []struct {
+		name  string
+		files map[string]string
+	}{
+		{"first", map[string]string{"tls.crt": "1", "tls.key": "1"}},
+		{"changed", map[string]string{"tls.crt": "2", "tls.key": "2"}},
+		{"one more", map[string]string{"tls.crt": "2", "tls.key": "2", "ca.crt": "2"}},
+		{"one less", map[string]string{"tls.crt": "2", "ca.crt": "2"}},
+		{"empty", map[string]string{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			write(t, dir, tt.files)
+			if diff := cmp.Diff(tt.files, read(t, dir)); diff != "" {
+				t.Errorf("files (-want +got):\n%s", diff)
+			}
+			left, err := filepath.Glob(filepath.Join(dir, "..generation-*"))
+			if err != nil || len(left) != 1 {
+				t.Errorf("%d generations are left, %v; want the current one alone", len(left), err)
+			}
+		})
+	}
+}
+
+func TestWriteOfTheSameChangesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files := map[string]string{"a": "1"}
+	write(t, dir, files)
+	before, err := os.Readlink(filepath.Join(dir, "..data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, files)
+	after, err := os.Readlink(filepath.Join(dir, "..data"))
+	if err != nil || before != after {
+		t.Errorf("generation %q became %q, %v", before, after, err)
+	}
+}
+
+func TestWriteRefusesOtherPlaces(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", "..", "..data", "../x", "a/b"} {
+		dir := t.TempDir()
+		if err := mount.Write(dir, map[string][]byte{name: nil}); err == nil {
+			t.Errorf("a file called %q was written", name)
+		}
+	}
+}
+
+// A reader that opens the generation sees a pair that belongs together.
+func TestReadersSeeOneGeneration(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"crt": "0", "key": "0"})
+	stop := make(chan struct{})
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			generation, err := filepath.EvalSymlinks(filepath.Join(dir, "..data"))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			crt, err1 := os.ReadFile(filepath.Join(generation, "crt"))
+			key, err2 := os.ReadFile(filepath.Join(generation, "key"))
+			if err1 == nil && err2 == nil && string(crt) != string(key) {
+				t.Errorf("crt %q with key %q", crt, key)
+			}
+		}
+	})
+	for i := range 200 {
+		text := strings.Repeat("x", i)
+		write(t, dir, map[string]string{"crt": text, "key": text})
+	}
+	close(stop)
+	reader.Wait()
+}

@@ -1,0 +1,161 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// The demo.
+const (
+	demoProject     = "shop"
+	demoEnvironment = "prod"
+	demoApp         = "hello"
+	demoImage       = "registry.example/hello:v1"
+	demoPlan        = "starter"
+	demoRate        = 10
+	demoBurst       = 20
+
+	routeLimit = 30 * time.Second // for Traefik to take the routes
+	seedLimit  = 60 * time.Second // for the demo to stand
+	lookEvery  = 100 * time.Millisecond
+)
+
+// seed waits until the management API answers through the ingress and, if that is
+// asked for, makes the demo with it, as any client would.
+func (s *Stack) seed(ctx context.Context, list []function) error {
+	if !has(list, "session") {
+		return nil
+	}
+	api := client.New(s.Info().BaseURL, client.WithTransport(s.toIngress()))
+	if err := s.progress.step("routes", func() error { return waitRoutes(ctx, api) }); err != nil {
+		return err
+	}
+	if !s.o.Seed {
+		return nil
+	}
+	if !has(list, "keys", "apps", "wiring", checkerFunction) {
+		s.progress.say("no demo: it takes the functions session, keys, apps, wiring and checker")
+		return nil
+	}
+	return s.progress.step("demo", func() error {
+		ctx, cancel := context.WithTimeout(ctx, seedLimit)
+		defer cancel()
+		demo, err := s.makeDemo(ctx, api)
+		if err != nil {
+			return fmt.Errorf("make the demo: %w", err)
+		}
+		s.mu.Lock()
+		s.info.Demo = &demo
+		s.mu.Unlock()
+		return s.waitServed(ctx, demo)
+	})
+}
+
+// toIngress dials the stack's ingress whatever the host, so that *.localhost names
+// need no resolver.
+func (s *Stack) toIngress() *http.Transport {
+	var d net.Dialer
+	return &http.Transport{
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return d.DialContext(ctx, network, s.o.local(ingressPort))
+		},
+		DisableKeepAlives: true,
+	}
+}
+
+// waitRoutes waits until the session function answers through the ingress.
+func waitRoutes(ctx context.Context, api *client.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, routeLimit)
+	defer cancel()
+	return poll(ctx, func() error {
+		_, err := api.WhoAmI(ctx)
+		if client.HasCode(err, "unauthenticated") {
+			return nil
+		}
+		return fmt.Errorf("the management API does not answer through the ingress: %w", err)
+	})
+}
+
+// makeDemo makes a gated app with a plan and a key for it.
+func (s *Stack) makeDemo(ctx context.Context, api *client.Client) (Demo, error) {
+	session, err := api.SignIn(ctx, adminUsername, s.password)
+	if err != nil {
+		return Demo{}, err
+	}
+	api = api.WithToken(session.Token)
+	if _, err := api.CreateProject(ctx, demoProject); err != nil {
+		return Demo{}, err
+	}
+	if _, err := api.CreateEnvironment(ctx, demoProject, demoEnvironment); err != nil {
+		return Demo{}, err
+	}
+	name, image := demoApp, demoImage
+	if _, err := api.CreateApp(ctx, demoProject, demoEnvironment, wire.CreateApp{Name: &name, Image: &image}); err != nil {
+		return Demo{}, err
+	}
+	planName, rate, burst := demoPlan, float64(demoRate), int64(demoBurst)
+	plan, err := api.CreatePlan(ctx, demoProject, demoEnvironment, wire.CreatePlan{Name: &planName, Rate: &rate, Burst: &burst})
+	if err != nil {
+		return Demo{}, err
+	}
+	key, full, err := api.CreateKey(ctx, demoProject, demoEnvironment, wire.CreateKey{Plan: &plan.ID, Name: "Demo"})
+	if err != nil {
+		return Demo{}, err
+	}
+	if _, err := api.RequireAPIKey(ctx, demoProject, demoEnvironment, demoApp, true); err != nil {
+		return Demo{}, err
+	}
+	app, err := api.WaitGate(ctx, demoProject, demoEnvironment, demoApp, "engaged")
+	if err != nil {
+		return Demo{}, err
+	}
+	return Demo{AppURL: app.URL, Key: string(full), KeyID: key.ID}, nil
+}
+
+// waitServed waits until the demo app answers to the key: the checkers learn of it
+// a moment after it was made.
+func (s *Stack) waitServed(ctx context.Context, demo Demo) error {
+	visitor := &http.Client{Transport: s.toIngress()}
+	return poll(ctx, func() error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(demo.AppURL, "/")+"/", nil)
+		if err != nil {
+			return fmt.Errorf("ask the demo app: %w", err)
+		}
+		req.Header.Set("X-API-Key", demo.Key)
+		resp, err := visitor.Do(req)
+		if err != nil {
+			return fmt.Errorf("ask the demo app: %w", err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("ask the demo app: %s", resp.Status)
+		}
+		return nil
+	})
+}
+
+// poll runs check until it gives nil. When ctx ends before that, the error has
+// what check said last.
+func poll(ctx context.Context, check func() error) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
+}

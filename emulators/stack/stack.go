@@ -1,0 +1,199 @@
+// Package stack runs all of Sluice on this machine, from real parts and without
+// containers: the Firestore emulator, etcd and kube-apiserver, Traefik, the
+// workloads emulator, and every function of the repository as a process of its
+// own, two checkers among them.
+//
+// The stack itself plays what a cluster's nodes would do:
+//
+//   - kube-proxy: a balancer on the cluster IP of the Service sluice-checker,
+//     in front of both replicas, ready or not: one that denies must be reachable.
+//   - kubelet: mounts Secrets as directories that follow changes, and starts a
+//     function again that ends by itself.
+//   - Knative's PingSource: sends its CloudEvent to wiring and rollup.
+//
+// Each other function listens on the cluster IP of its own Service, which is a
+// loopback address (see package kube).
+//
+// Nothing outlives the stack: the kernel ends its processes with it, also when it
+// is killed (see package child), and the next start, and Down, end what should be
+// left all the same. Everything is below one directory, by default .local.
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/sluicegate/sluice/emulators/internal/child"
+	"github.com/sluicegate/sluice/emulators/internal/tool"
+	"github.com/sluicegate/sluice/emulators/stack/internal/leftover"
+)
+
+// project is the Google Cloud project that the functions believe to be in.
+const project = "sluice-local"
+
+// Options of a stack. The zero value is the one that "make up" runs, without the
+// demo.
+type Options struct {
+	Root     string // of the repository; empty looks upwards from the working directory
+	Dir      string // for everything the stack writes; empty is [DefaultDir]
+	PortBase int    // first of its ports, 0 is DefaultPortBase
+
+	// Log takes a line for each thing that a person waits for. nil drops them.
+	Log io.Writer
+
+	// Env adds to the environment of functions, by function: "checker" is both.
+	Env map[string]map[string]string
+
+	Race bool // builds the functions with the race detector
+	Seed bool // makes the demo: project shop, environment prod, app hello
+}
+
+// Stack is a running one.
+type Stack struct {
+	o        Options
+	log      *slog.Logger // of what the stack itself does, in stack.log
+	progress *progress
+
+	api       kubernetes.Interface
+	dynamic   dynamic.Interface
+	addresses map[string]string // cluster IP of each Service, by name
+	password  string            // of the first admin
+
+	end   context.CancelFunc // ends what runs in this process
+	tasks sync.WaitGroup     // and waits for it
+
+	mu       sync.Mutex
+	info     Info
+	services map[string]*managed
+	closers  []func() error // of what is not a process, in the order it was opened
+}
+
+// managed is a process of the stack.
+type managed struct {
+	*child.Service
+
+	function bool // started again when it ends by itself
+	meant    bool // to be down: Kill, or Close
+}
+
+// DefaultDir is .local, or for a port base of its own a folder in it, so that
+// stacks side by side stay apart.
+func DefaultDir(root string, portBase int) string {
+	if portBase == 0 || portBase == DefaultPortBase {
+		return filepath.Join(root, ".local")
+	}
+	return filepath.Join(root, ".local", strconv.Itoa(portBase))
+}
+
+// Start starts a stack and waits until all of it answers. It ends with Close.
+func Start(ctx context.Context, o Options) (*Stack, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	// What runs for as long as the stack must not end with the start's context.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	s := &Stack{
+		o: o, end: end, services: map[string]*managed{}, addresses: map[string]string{},
+		progress: newProgress(o.Log, time.Now),
+	}
+	if err := s.claim(ctx); err != nil {
+		end()
+		return nil, errors.Join(err, s.closeOpened())
+	}
+	if err := s.start(ctx, life); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.tasks.Go(func() { s.supervise(life) })
+	return s, nil
+}
+
+// complete fills in what is not said.
+func (o Options) complete() (Options, error) {
+	var err error
+	if o.Root == "" {
+		o.Root = "."
+	}
+	if o.Root, err = tool.Root(o.Root); err != nil {
+		return o, err
+	}
+	if o.PortBase == 0 {
+		o.PortBase = DefaultPortBase
+	}
+	if o.Dir == "" {
+		o.Dir = DefaultDir(o.Root, o.PortBase)
+	}
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return o, fmt.Errorf("place the stack: %w", err)
+	}
+	return o, nil
+}
+
+// claim makes the directory this stack's, ends what a former one left in it, and
+// makes sure of the ports.
+func (s *Stack) claim(ctx context.Context) error {
+	for _, dir := range []string{s.logs(), s.path("bin"), s.path("secrets")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("place the stack: %w", err)
+		}
+	}
+	unlock, err := leftover.Lock(s.o.Dir)
+	if err != nil {
+		return fmt.Errorf("%w: stop it with make down", err)
+	}
+	s.opened(unlock)
+	if err := sweep(ctx, s.o.Dir); err != nil {
+		return err
+	}
+	if err := s.o.checkPorts(ctx); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(s.logs(), "stack.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the stack's log: %w", err)
+	}
+	s.opened(log.Close)
+	s.log = slog.New(slog.NewJSONHandler(log, nil))
+	return nil
+}
+
+// sweep removes what a former stack left: processes, its stack.json and logs.
+func sweep(ctx context.Context, dir string) error {
+	if _, err := leftover.End(ctx, dir); err != nil {
+		return err
+	}
+	logs, err := filepath.Glob(filepath.Join(dir, "logs", "*.log"))
+	if err != nil {
+		return fmt.Errorf("clear %s: %w", dir, err)
+	}
+	for _, file := range append(logs, filepath.Join(dir, infoFile)) {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("clear %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+func (s *Stack) path(name string) string { return filepath.Join(s.o.Dir, name) }
+func (s *Stack) logs() string            { return s.path("logs") }
+
+// mark tells the processes of this stack from all others.
+func (s *Stack) mark() []string { return []string{leftover.Variable + "=" + s.o.Dir} }
+
+// opened keeps what Close must close.
+func (s *Stack) opened(closer func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closers = append(s.closers, closer)
+}

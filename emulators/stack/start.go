@@ -1,0 +1,185 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sluicegate/sluice/emulators/firestore"
+	"github.com/sluicegate/sluice/emulators/ingress"
+	"github.com/sluicegate/sluice/emulators/internal/child"
+	"github.com/sluicegate/sluice/emulators/kube"
+	"github.com/sluicegate/sluice/emulators/stack/internal/balancer"
+)
+
+// start brings everything up: first what depends on nothing, then the rest.
+func (s *Stack) start(ctx, life context.Context) error {
+	if err := s.buildTools(ctx); err != nil {
+		return err
+	}
+	exist, err := s.functions()
+	if err != nil {
+		return err
+	}
+	first, firstCtx := errgroup.WithContext(ctx)
+	first.Go(func() error { return s.build(firstCtx, exist) })
+	first.Go(func() error { return s.progress.step("firestore", func() error { return s.startFirestore(firstCtx) }) })
+	first.Go(func() error {
+		return s.progress.step("kube-apiserver", func() error { return s.startKube(firstCtx, exist) })
+	})
+	if err := first.Wait(); err != nil {
+		return err
+	}
+	if err := s.describe(); err != nil {
+		return err
+	}
+	if err := s.mountSecrets(life); err != nil {
+		return err
+	}
+	second, secondCtx := errgroup.WithContext(ctx)
+	second.Go(func() error {
+		return s.progress.step("traefik", func() error { return s.startIngress(secondCtx, exist) })
+	})
+	second.Go(func() error { return s.progress.step("workloads", func() error { return s.startWorkloads(secondCtx) }) })
+	second.Go(func() error {
+		return s.progress.step("functions", func() error { return s.startFunctions(secondCtx, life, exist) })
+	})
+	if err := second.Wait(); err != nil {
+		return err
+	}
+	s.startTimers(life, exist)
+	if err := s.seed(ctx, exist); err != nil {
+		return err
+	}
+	return s.writeInfo()
+}
+
+// buildTools builds what a machine builds once. It is done before anything else,
+// as it can take minutes.
+func (s *Stack) buildTools(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		_, err := kube.Build(ctx, s.o.Root, s.progress)
+		return err
+	})
+	g.Go(func() error {
+		_, err := ingress.Build(ctx, s.o.Root, s.progress)
+		return err
+	})
+	return g.Wait()
+}
+
+func (s *Stack) startFirestore(ctx context.Context) error {
+	log, err := os.OpenFile(filepath.Join(s.logs(), "firestore.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the log of firestore: %w", err)
+	}
+	s.opened(log.Close)
+	server, err := firestore.Start(ctx, firestore.Options{Port: s.o.port(firestorePort), Log: log, Env: s.mark()})
+	if err != nil {
+		return err
+	}
+	s.manage("firestore", server.Service, false)
+	return nil
+}
+
+// startKube starts the API server and makes what the functions find there.
+func (s *Stack) startKube(ctx context.Context, exist []function) error {
+	server, err := kube.Start(ctx, kube.Options{
+		Root: s.o.Root, Dir: s.path("kube"), LogDir: s.logs(),
+		Port: s.o.port(apiPort), EtcdPort: s.o.port(etcdPort), EtcdPeerPort: s.o.port(etcdPeerPort),
+		Env: s.mark(), Progress: s.progress,
+	})
+	if err != nil {
+		return err
+	}
+	s.manage("etcd", server.Etcd, false)
+	s.manage("kube-apiserver", server.API, false)
+	config, err := clientcmd.BuildConfigFromFlags("", server.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = 200, 400
+	if s.api, err = kubernetes.NewForConfig(config); err != nil {
+		return fmt.Errorf("make a client of the API server: %w", err)
+	}
+	if s.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return fmt.Errorf("make a client of the API server: %w", err)
+	}
+	return s.furnish(ctx, exist)
+}
+
+func (s *Stack) startIngress(ctx context.Context, exist []function) error {
+	if err := ingress.Define(ctx, s.o.Root, s.dynamic); err != nil {
+		return err
+	}
+	if err := s.route(ctx, exist); err != nil {
+		return err
+	}
+	server, err := ingress.Start(ctx, ingress.Options{
+		Root: s.o.Root, LogDir: s.logs(), Kubeconfig: s.path("kube/kubeconfig"),
+		Port: s.o.port(ingressPort), InternalPort: s.o.port(internalPort), Env: s.mark(), Progress: s.progress,
+	})
+	if err != nil {
+		return err
+	}
+	s.manage("traefik", server.Service, false)
+	s.alsoOnIPv6(ctx)
+	return nil
+}
+
+// alsoOnIPv6 takes requests on [::1] too, which some clients try first for
+// localhost. Not every machine has it.
+func (s *Stack) alsoOnIPv6(ctx context.Context) {
+	address := "[::1]:" + strconv.Itoa(s.o.port(ingressPort))
+	b, err := balancer.Listen(ctx, address, []string{s.o.local(ingressPort)}, s.log)
+	if err != nil {
+		s.log.Info("no ingress on IPv6", "error", err)
+		return
+	}
+	s.opened(b.Close)
+}
+
+func (s *Stack) startWorkloads(ctx context.Context) error {
+	command := child.Command{
+		Path: s.path("bin/" + workloadsProgram),
+		Env: append(s.environment(),
+			"KUBECONFIG="+s.path("kube/kubeconfig"),
+			"HOST=127.0.0.1", "PORT="+strconv.Itoa(s.o.port(workloadsPort))),
+		LogFile: filepath.Join(s.logs(), "workloads.log"),
+	}
+	url := "http://" + s.o.local(workloadsPort) + "/healthz"
+	service, err := child.Run(ctx, "workloads", functionLimit, func() (child.Command, child.Check) {
+		return command, func(ctx context.Context) error { return child.Get(ctx, http.DefaultClient, url) }
+	})
+	if err != nil {
+		return err
+	}
+	s.manage("workloads", service, false)
+	return nil
+}
+
+// manage makes a started process one of the stack's.
+func (s *Stack) manage(name string, service *child.Service, isFunction bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.services[name] = &managed{Service: service, function: isFunction}
+}
+
+// Close ends everything: first what takes requests, then what it needs. Closing
+// again does no harm.
+func (s *Stack) Close() error {
+	s.end()
+	s.tasks.Wait()
+	err := s.closeProcesses()
+	return errors.Join(err, s.closeOpened(), os.RemoveAll(s.path(infoFile)))
+}

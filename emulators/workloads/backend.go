@@ -1,0 +1,62 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	headerLimit  = 10 * time.Second // for a request's header
+	closeLimit   = 2 * time.Second  // for open requests when a backend ends
+	idleBackends = 5 * time.Minute
+)
+
+// backend serves one address of a Service for as long as a pod is there.
+type backend struct {
+	pod    atomic.Pointer[Pod]
+	server *http.Server
+	ended  chan struct{}
+}
+
+// listen starts a backend on a Service's cluster IP and port.
+func listen(ctx context.Context, address string, pod Pod, log *slog.Logger) (*backend, error) {
+	b := &backend{ended: make(chan struct{})}
+	b.pod.Store(&pod)
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for %s in %s: %w", pod.App, pod.Namespace, err)
+	}
+	e := &echo{log: log, current: func() Pod { return *b.pod.Load() }}
+	b.server = &http.Server{
+		Handler:           e.handler(),
+		ConnContext:       withTap,
+		ReadHeaderTimeout: headerLimit,
+		IdleTimeout:       idleBackends,
+		MaxHeaderBytes:    headLimit,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	go func() {
+		defer close(b.ended)
+		if err := b.server.Serve(tapListener{l}); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("backend ended", "app", pod.App, "namespace", pod.Namespace, "error", err)
+		}
+	}()
+	return b, nil
+}
+
+// close lets open requests finish for a moment.
+func (b *backend) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+	defer cancel()
+	if b.server.Shutdown(ctx) != nil {
+		_ = b.server.Close() // what is open is cut; nothing to be done about more
+	}
+	<-b.ended
+}

@@ -1,0 +1,241 @@
+package workloads
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/emulators/internal/ports"
+)
+
+var testPod = Pod{App: "hello", Namespace: "shop-prod", Image: "registry.example/hello:v1", Revision: "7"}
+
+// serveTest gives the address of a backend that serves testPod.
+func serveTest(t *testing.T) (*backend, string) {
+	t.Helper()
+	free, err := ports.Free(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(free[0]))
+	b, err := listen(t.Context(), address, testPod, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.close)
+	return b, address
+}
+
+// wire is a connection to say HTTP by hand.
+type wire struct {
+	net.Conn
+	answers *bufio.Reader
+}
+
+func dialTest(t *testing.T, address string) *wire {
+	t.Helper()
+	var d net.Dialer
+	c, err := d.DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return &wire{c, bufio.NewReader(c)}
+}
+
+// say sends text as it stands and reads one answer.
+func (w *wire) say(t *testing.T, texts ...string) (int, Echo) {
+	t.Helper()
+	for _, text := range texts {
+		if _, err := io.WriteString(w, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resp, err := http.ReadResponse(w.answers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var e Echo
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, &e); err != nil {
+			t.Fatalf("%q: %v", body, err)
+		}
+	}
+	return resp.StatusCode, e
+}
+
+func TestEchoShowsHeadersAsSent(t *testing.T) {
+	t.Parallel()
+	_, address := serveTest(t)
+	tests := []struct {
+		name  string
+		texts []string
+		want  Echo
+	}{
+		{
+			name:  "aliases, case and duplicates",
+			texts: []string{"GET /a?b=c HTTP/1.1\r\nHost: h\r\nx_service_key_prefix: 1\r\nX-SERVICE-key-Name: 2\r\nX-Service-Key-Name:3\r\nX-SERVICE-key-Name: \t4 \r\n\r\n"},
+			want: Echo{Method: "GET", Path: "/a?b=c", Headers: map[string][]string{
+				"Host": {"h"}, "x_service_key_prefix": {"1"}, "X-SERVICE-key-Name": {"2", "4"}, "X-Service-Key-Name": {"3"},
+			}},
+		},
+		{
+			name:  "a head in pieces",
+			texts: []string{"GET / HTTP/1.1\r\nHo", "st: h\r\nA: 1\r", "\n\r", "\n"},
+			want:  Echo{Method: "GET", Path: "/", Headers: map[string][]string{"Host": {"h"}, "A": {"1"}}},
+		},
+		{
+			name:  "a body",
+			texts: []string{"POST //x/../y HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n", "12345"},
+			want:  Echo{Method: "POST", Path: "//x/../y", Headers: map[string][]string{"Host": {"h"}, "Content-Length": {"5"}}, BodyBytes: 5},
+		},
+		{
+			name:  "a body that looks like a head",
+			texts: []string{"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 22\r\n\r\nGET /evil HTTP/1.1\r\n\r\n"},
+			want:  Echo{Method: "PUT", Path: "/", Headers: map[string][]string{"Host": {"h"}, "Content-Length": {"22"}}, BodyBytes: 22},
+		},
+		{
+			name:  "a chunked body",
+			texts: []string{"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n", "3\r\nabc\r\n", "0\r\n\r\n"},
+			want:  Echo{Method: "POST", Path: "/", Headers: map[string][]string{"Host": {"h"}, "Transfer-Encoding": {"chunked"}}, BodyBytes: 3},
+		},
+	}
+	// All on one connection too: what was recorded of one must not show in the next.
+	one := dialTest(t, address)
+	for _, tt := range tests {
+		tt.want.App, tt.want.Namespace, tt.want.Image, tt.want.Revision = testPod.App, testPod.Namespace, testPod.Image, testPod.Revision
+		for name, w := range map[string]*wire{tt.name: dialTest(t, address), tt.name + ", kept alive": one} {
+			t.Run(name, func(t *testing.T) {
+				status, got := w.say(t, tt.texts...)
+				if diff := cmp.Diff(tt.want, got); status != http.StatusOK || diff != "" {
+					t.Errorf("status %d, echo (-want +got):\n%s", status, diff)
+				}
+			})
+		}
+	}
+}
+
+func TestPipelinedRequestIsRefusedNotConfused(t *testing.T) {
+	t.Parallel()
+	_, address := serveTest(t)
+	w := dialTest(t, address)
+	if _, err := io.WriteString(w, "GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\nA: 2\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{http.StatusOK, http.StatusInternalServerError} {
+		if status, _ := w.say(t); status != want {
+			t.Fatalf("status %d, want %d", status, want)
+		}
+	}
+}
+
+func TestLargeBodyIsCounted(t *testing.T) {
+	t.Parallel()
+	_, address := serveTest(t)
+	const size = 5 << 20
+	status, e := dialTest(t, address).say(t,
+		fmt.Sprintf("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", size), strings.Repeat("x", size))
+	if status != http.StatusOK || e.BodyBytes != size {
+		t.Errorf("status %d, %d bytes; want 200, %d", status, e.BodyBytes, size)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	_, address := serveTest(t)
+	for path, want := range map[string]int{
+		"/status/200": 200, "/status/204": 204, "/status/418": 418, "/status/503": 503,
+		"/status/100": 400, "/status/600": 400, "/status/x": 400,
+	} {
+		if got, _ := dialTest(t, address).say(t, "GET "+path+" HTTP/1.1\r\nHost: h\r\n\r\n"); got != want {
+			t.Errorf("%s answers %d, want %d", path, got, want)
+		}
+	}
+}
+
+func TestStreamIsFlushed(t *testing.T) {
+	t.Parallel()
+	_, address := serveTest(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/stream?chunks=3&interval=10s", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	first := make([]byte, 8) // it comes long before the second
+	if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != "chunk 1\n" {
+		t.Errorf("first chunk %q, %v", first, err)
+	}
+}
+
+func TestStreamChunks(t *testing.T) {
+	t.Parallel()
+	_, address := serveTest(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/stream?chunks=4&interval=1ms", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if want := "chunk 1\nchunk 2\nchunk 3\nchunk 4\n"; err != nil || string(body) != want {
+		t.Errorf("body %q, %v", body, err)
+	}
+}
+
+func TestSocketEchoes(t *testing.T) {
+	t.Parallel()
+	_, address := serveTest(t)
+	c, _, err := websocket.Dial(t.Context(), "ws://"+address+"/ws", nil) //nolint:bodyclose // it is the socket's
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"one", "two"} {
+		if err := c.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if _, got, err := c.Read(t.Context()); err != nil || string(got) != text {
+			t.Errorf("echo of %q is %q, %v", text, got, err)
+		}
+	}
+	if err := c.Close(websocket.StatusNormalClosure, ""); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBackendSwitchesPods(t *testing.T) {
+	t.Parallel()
+	b, address := serveTest(t)
+	w := dialTest(t, address)
+	next := testPod
+	next.Image, next.Revision = "registry.example/hello:v2", "8"
+	b.pod.Store(&next)
+	if _, e := w.say(t, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); e.Image != next.Image || e.Revision != next.Revision {
+		t.Errorf("image %q, revision %q", e.Image, e.Revision)
+	}
+}

@@ -1,0 +1,75 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	core "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	corelisters "k8s.io/client-go/listers/core/v1"
+)
+
+// endNamespaces empties and ends the namespaces that were deleted.
+func (c *Controller) endNamespaces(ctx context.Context, namespaces corelisters.NamespaceLister) (failed error) {
+	list, err := namespaces.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list namespaces: %w", err)
+	}
+	for _, n := range list {
+		if n.DeletionTimestamp == nil {
+			continue
+		}
+		if err := c.endNamespace(ctx, n.DeepCopy()); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("end namespace %s: %w", n.Name, err))
+		}
+	}
+	return failed
+}
+
+func (c *Controller) endNamespace(ctx context.Context, n *core.Namespace) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	kinds, err := c.collections()
+	if err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		err := c.dynamic.Resource(kind).Namespace(n.Name).
+			DeleteCollection(ctx, meta.DeleteOptions{}, meta.ListOptions{})
+		if err != nil && !kerrors.IsNotFound(err) && !kerrors.IsMethodNotSupported(err) {
+			return fmt.Errorf("empty %s: %w", kind.Resource, err)
+		}
+	}
+	n.Spec.Finalizers = nil
+	if _, err := c.api.CoreV1().Namespaces().Finalize(ctx, n, meta.UpdateOptions{}); err != nil && !kerrors.IsNotFound(err) {
+		return fmt.Errorf("finalize: %w", err)
+	}
+	return nil
+}
+
+// collections lists the kinds of things that a namespace can hold.
+func (c *Controller) collections() ([]schema.GroupVersionResource, error) {
+	lists, err := c.discovery.ServerPreferredNamespacedResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, fmt.Errorf("list kinds: %w", err)
+	}
+	var kinds []schema.GroupVersionResource
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, fmt.Errorf("list kinds: %w", err)
+		}
+		for _, r := range list.APIResources {
+			if slices.Contains(r.Verbs, "deletecollection") {
+				kinds = append(kinds, version.WithResource(r.Name))
+			}
+		}
+	}
+	return kinds, nil
+}

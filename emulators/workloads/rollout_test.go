@@ -1,0 +1,183 @@
+package workloads
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const testReadyAfter = time.Second
+
+func start() time.Time { return time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC) }
+
+// deployment is one of an image, with a progress deadline of 10 s.
+func deployment(image string, generation int64) *apps.Deployment {
+	var limit int32 = 10
+	return &apps.Deployment{
+		ObjectMeta: meta.ObjectMeta{Name: "hello", Namespace: "shop-prod", Generation: generation},
+		Spec: apps.DeploymentSpec{
+			ProgressDeadlineSeconds: &limit,
+			Template: core.PodTemplateSpec{
+				ObjectMeta: meta.ObjectMeta{Annotations: map[string]string{revisionAnnotation: "1"}},
+				Spec:       core.PodSpec{Containers: []core.Container{{Name: "app", Image: image}}},
+			},
+		},
+	}
+}
+
+// brief is what matters of a status.
+type brief struct {
+	Replicas, Updated, Ready, Unavailable int32
+	Available, Progressing                string // "status reason"
+	Serving                               string // image
+}
+
+func briefly(d *apps.Deployment, r rollout, now time.Time) brief {
+	s := status(d, r, now)
+	b := brief{Replicas: s.Replicas, Updated: s.UpdatedReplicas, Ready: s.ReadyReplicas, Unavailable: s.UnavailableReplicas}
+	for _, c := range s.Conditions {
+		text := string(c.Status) + " " + c.Reason
+		if c.Type == apps.DeploymentAvailable {
+			b.Available = text
+		} else {
+			b.Progressing = text
+		}
+	}
+	if r.serving != nil {
+		b.Serving = r.serving.Image
+	}
+	return b
+}
+
+func TestRollout(t *testing.T) {
+	t.Parallel()
+	const v1, v2, bad = "registry.example/hello:v1", "registry.example/hello:v2", "registry.example/hello:broken"
+	type look struct {
+		after time.Duration // since the start
+		image string
+		want  brief
+		again time.Duration // since the start, 0 for never
+	}
+	var (
+		coming = brief{
+			Replicas: 1, Updated: 1, Unavailable: 1,
+			Available: "False MinimumReplicasUnavailable", Progressing: "True ReplicaSetUpdated",
+		}
+		up = func(image string) brief {
+			return brief{1, 1, 1, 0, "True MinimumReplicasAvailable", "True NewReplicaSetAvailable", image}
+		}
+		over = func(image string) brief {
+			return brief{2, 1, 1, 1, "True MinimumReplicasAvailable", "True ReplicaSetUpdated", image}
+		}
+		stuck = func(image string) brief {
+			return brief{2, 1, 1, 1, "True MinimumReplicasAvailable", "False ProgressDeadlineExceeded", image}
+		}
+		never = brief{
+			Replicas: 1, Updated: 1, Unavailable: 1,
+			Available: "False MinimumReplicasUnavailable", Progressing: "False ProgressDeadlineExceeded",
+		}
+	)
+	tests := []struct {
+		name  string
+		looks []look
+	}{
+		{"first image", []look{
+			{0, v1, coming, time.Second},
+			{time.Second, v1, up(v1), 0},
+			{time.Hour, v1, up(v1), 0},
+		}},
+		{"new image: the old one serves until it is ready", []look{
+			{0, v1, coming, time.Second},
+			{time.Second, v1, up(v1), 0},
+			{5 * time.Second, v2, over(v1), 6 * time.Second},
+			{6 * time.Second, v2, up(v2), 0},
+		}},
+		{"broken from the start", []look{
+			{0, bad, coming, 10 * time.Second},
+			{9 * time.Second, bad, coming, 10 * time.Second},
+			{10 * time.Second, bad, never, 0},
+		}},
+		{"broken later: the old one serves on, and comes back", []look{
+			{0, v1, coming, time.Second},
+			{time.Second, v1, up(v1), 0},
+			{2 * time.Second, bad, over(v1), 12 * time.Second},
+			{12 * time.Second, bad, stuck(v1), 0},
+			{20 * time.Second, v2, over(v1), 21 * time.Second},
+			{21 * time.Second, v2, up(v2), 0},
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var r rollout
+			for i, l := range tt.looks {
+				d := deployment(l.image, int64(i+1))
+				now := start().Add(l.after)
+				var again time.Time
+				r, again = step(d, r, now, testReadyAfter)
+				if diff := cmp.Diff(l.want, briefly(d, r, now)); diff != "" {
+					t.Errorf("look %d (-want +got):\n%s", i, diff)
+				}
+				if (l.again == 0) != again.IsZero() || (l.again != 0 && !again.Equal(start().Add(l.again))) {
+					t.Errorf("look %d: again at %v, want %v after the start", i, again, l.again)
+				}
+			}
+		})
+	}
+}
+
+func TestScaledToZero(t *testing.T) {
+	t.Parallel()
+	d := deployment("registry.example/hello:v1", 1)
+	var none int32
+	d.Spec.Replicas = &none
+	r, again := step(d, rollout{}, start(), testReadyAfter)
+	want := brief{Available: "True MinimumReplicasAvailable", Progressing: "True NewReplicaSetAvailable"}
+	if diff := cmp.Diff(want, briefly(d, r, start())); diff != "" || !again.IsZero() {
+		t.Errorf("again %v (-want +got):\n%s", again, diff)
+	}
+}
+
+// After a restart of the emulator what was available is so at once.
+func TestAvailableBefore(t *testing.T) {
+	t.Parallel()
+	d := deployment("registry.example/hello:v1", 3)
+	d.Status = apps.DeploymentStatus{ObservedGeneration: 3, UpdatedReplicas: 1, AvailableReplicas: 1}
+	if r, _ := step(d, rollout{}, start(), testReadyAfter); r.serving == nil || !r.ready {
+		t.Error("it does not serve")
+	}
+}
+
+func TestConditionTimesStayWhileNothingChanges(t *testing.T) {
+	t.Parallel()
+	d := deployment("registry.example/hello:v1", 1)
+	r, _ := step(d, rollout{}, start(), 0)
+	d.Status = status(d, r, start())
+	later := status(d, r, start().Add(time.Hour))
+	if diff := cmp.Diff(d.Status, later); diff != "" {
+		t.Errorf("the status changed with time alone (-before +after):\n%s", diff)
+	}
+}
+
+func TestBroken(t *testing.T) {
+	t.Parallel()
+	for image, want := range map[string]bool{
+		"registry.example/hello:broken":                 true,
+		"registry.example:5000/hello:broken":            true,
+		"hello:broken@sha256:" + "0123456789abcdef":     true,
+		"registry.example/hello:v1":                     false,
+		"registry.example/broken:v1":                    false,
+		"registry.example/hello":                        false,
+		"broken:5000/hello":                             false,
+		"registry.example/hello:broken-not":             false,
+		"registry.example/hello@sha256:0123456789abcde": false,
+	} {
+		if got := broken(image); got != want {
+			t.Errorf("broken(%q) = %v", image, got)
+		}
+	}
+}

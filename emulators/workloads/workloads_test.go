@@ -1,0 +1,239 @@
+package workloads_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sluicegate/sluice/emulators/kube"
+	"github.com/sluicegate/sluice/emulators/workloads"
+)
+
+// cluster is a real API server with the emulator at work.
+type cluster struct{ kubernetes.Interface }
+
+func start(t *testing.T) cluster {
+	t.Helper()
+	server, err := kube.Start(t.Context(), kube.Options{Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	config, err := clientcmd.BuildConfigFromFlags("", server.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := workloads.New(config, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cluster{client}
+}
+
+// eventually waits until check gives nil.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(20 * time.Second)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("%s: not within 20 s: %v", what, err)
+		}
+	}
+}
+
+func (c cluster) namespace(t *testing.T, name string) {
+	t.Helper()
+	n := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: name}}
+	if _, err := c.CoreV1().Namespaces().Create(t.Context(), n, meta.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// app makes a Deployment and a Service and gives the Service's address.
+func (c cluster) app(t *testing.T, namespace, image string) string {
+	t.Helper()
+	labels := map[string]string{"app": "hello"}
+	var limit int32 = 2
+	d := &apps.Deployment{
+		ObjectMeta: meta.ObjectMeta{Name: "hello"},
+		Spec: apps.DeploymentSpec{
+			ProgressDeadlineSeconds: &limit,
+			Selector:                &meta.LabelSelector{MatchLabels: labels},
+			Template: core.PodTemplateSpec{
+				ObjectMeta: meta.ObjectMeta{Labels: labels, Annotations: map[string]string{"sluice.dev/revision": "1"}},
+				Spec:       core.PodSpec{Containers: []core.Container{{Name: "app", Image: image}}},
+			},
+		},
+	}
+	if _, err := c.AppsV1().Deployments(namespace).Create(t.Context(), d, meta.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s := &core.Service{
+		ObjectMeta: meta.ObjectMeta{Name: "hello"},
+		Spec:       core.ServiceSpec{Selector: labels, Ports: []core.ServicePort{{Port: 8080}}},
+	}
+	made, err := c.CoreV1().Services(namespace).Create(t.Context(), s, meta.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort(made.Spec.ClusterIP, "8080")
+}
+
+func (c cluster) setImage(t *testing.T, namespace, image string) {
+	t.Helper()
+	eventually(t, "change the image", func() error {
+		d, err := c.AppsV1().Deployments(namespace).Get(t.Context(), "hello", meta.GetOptions{})
+		if err != nil {
+			return err
+		}
+		d.Spec.Template.Spec.Containers[0].Image = image
+		_, err = c.AppsV1().Deployments(namespace).Update(t.Context(), d, meta.UpdateOptions{})
+		return err
+	})
+}
+
+// progressing waits for a reason of the condition Progressing on the newest generation.
+func (c cluster) progressing(t *testing.T, namespace, reason string) {
+	t.Helper()
+	eventually(t, reason, func() error {
+		d, err := c.AppsV1().Deployments(namespace).Get(t.Context(), "hello", meta.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, condition := range d.Status.Conditions {
+			if condition.Type == apps.DeploymentProgressing && condition.Reason == reason && d.Status.ObservedGeneration == d.Generation {
+				return nil
+			}
+		}
+		return fmt.Errorf("status %+v of generation %d", d.Status, d.Generation)
+	})
+}
+
+// image asks the app what it is.
+func image(ctx context.Context, address string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
+	if err != nil {
+		return "", err
+	}
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	var e workloads.Echo
+	if err := json.NewDecoder(resp.Body).Decode(&e); err != nil {
+		return "", err
+	}
+	return e.Image, nil
+}
+
+func serves(t *testing.T, address, want string) {
+	t.Helper()
+	eventually(t, "serve "+want, func() error {
+		got, err := image(t.Context(), address)
+		if err == nil && got != want {
+			err = fmt.Errorf("it serves %s", got)
+		}
+		return err
+	})
+}
+
+func TestWorkloads(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	t.Run("rollouts", func(t *testing.T) {
+		const v1, v2, bad = "registry.example/hello:v1", "registry.example/hello:v2", "registry.example/hello:broken"
+		c.namespace(t, "rollouts")
+		address := c.app(t, "rollouts", v1)
+		c.progressing(t, "rollouts", "NewReplicaSetAvailable")
+		serves(t, address, v1)
+		c.setImage(t, "rollouts", bad)
+		c.progressing(t, "rollouts", "ReplicaSetUpdated")
+		c.progressing(t, "rollouts", "ProgressDeadlineExceeded")
+		serves(t, address, v1)
+		c.setImage(t, "rollouts", v2)
+		c.progressing(t, "rollouts", "NewReplicaSetAvailable")
+		serves(t, address, v2)
+		if err := c.AppsV1().Deployments("rollouts").Delete(t.Context(), "hello", meta.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		refuses(t, address)
+	})
+	t.Run("never ready", func(t *testing.T) {
+		c.namespace(t, "never")
+		address := c.app(t, "never", "registry.example/hello:broken")
+		c.progressing(t, "never", "ProgressDeadlineExceeded")
+		refuses(t, address)
+	})
+	t.Run("a deleted namespace goes away", func(t *testing.T) {
+		c.namespace(t, "gone")
+		address := c.app(t, "gone", "registry.example/hello:v1")
+		serves(t, address, "registry.example/hello:v1")
+		if err := c.CoreV1().Namespaces().Delete(t.Context(), "gone", meta.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "go away", func() error {
+			_, err := c.CoreV1().Namespaces().Get(t.Context(), "gone", meta.GetOptions{})
+			if kerrors.IsNotFound(err) {
+				return nil
+			}
+			return errors.Join(err, errors.New("it is still there"))
+		})
+		refuses(t, address)
+		c.namespace(t, "gone") // the name is free, and nothing is left in it
+		list, err := c.AppsV1().Deployments("gone").List(t.Context(), meta.ListOptions{})
+		if err != nil || len(list.Items) != 0 {
+			t.Errorf("%d Deployments are left, %v", len(list.Items), err)
+		}
+	})
+}
+
+// refuses waits until nothing listens.
+func refuses(t *testing.T, address string) {
+	t.Helper()
+	eventually(t, "refuse connections", func() error {
+		if got, err := image(t.Context(), address); err == nil {
+			return fmt.Errorf("it serves %s", got)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,295 @@
+package apps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func TestCreateApp(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	got := decode[wire.App](o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).gets(201))
+	want := wire.App{
+		Name: "hello", Project: o.project, Environment: "prod", Host: "hello." + o.namespace() + ".localhost", Port: 8080,
+		URL: "http://hello." + o.namespace() + ".localhost:8080", Kind: "image", Image: "registry.example/hello:v1",
+		Gate: wire.Gate{State: "ungated", Since: got.Gate.Since}, Revision: 1,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("app (-want +got):\n%s", diff)
+	}
+	read := decode[wire.App](o.as("vic").get(o.apps("/hello")).gets(200))
+	if read.Gate.Since = got.Gate.Since; !cmp.Equal(want, read) {
+		t.Errorf("read (-want +got):\n%s", cmp.Diff(want, read))
+	}
+	if diff := cmp.Diff(cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen}, o.state("hello")); diff != "" {
+		t.Errorf("in the cluster (-want +got):\n%s", diff)
+	}
+	o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v2"}`).fails(409, "already_exists")
+	o.as("vic").post(o.apps(""), `{"name":"other","image":"registry.example/hello:v1"}`).fails(403, "forbidden")
+	o.as("eve").get(o.apps("/hello")).fails(403, "forbidden")
+	o.as("vic").get(o.apps("/none")).fails(404, "not_found")
+	o.as("vic").get(o.apps("/..%2f..%2fx")).fails(404, "not_found")
+	o.as("vic").get(o.at("/environments/none/apps")).fails(404, "not_found")
+}
+
+func TestCreateGitApp(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	body := `{"name":"built","port":3000,"host":"Built.Example.COM","git_source":{"repository":"https://git.example/shop.git","branch":"main","path":"web"}}`
+	got := decode[wire.App](o.as("dev").post(o.apps(""), body).gets(201))
+	if got.Kind != "git" || got.Image != "" || got.Revision != 0 || got.Port != 3000 || got.Host != "built.example.com" ||
+		*got.GitSource != (wire.GitSource{Repository: "https://git.example/shop.git", Branch: "main", Path: "web"}) {
+		t.Errorf("app %+v", got)
+	}
+	if diff := cmp.Diff(cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen}, o.state("built")); diff != "" {
+		t.Errorf("in the cluster (-want +got):\n%s", diff)
+	}
+	o.as("dev").post(o.apps(""), `{"name":"second","host":"built.example.com","image":"a:1"}`).fails(409, "host_taken")
+}
+
+func TestBadApps(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	long := strings.Repeat("a.", 127) + "aa"
+	tests := []struct {
+		name, rest string // beside the app's name
+		status     int
+		code       string
+	}{
+		{"neither image nor source", ``, 422, "missing_field"},
+		{"both", `,"image":"a:1","git_source":{"repository":"https://g.example/x","branch":"main"}`, 422, "invalid_git_source"},
+		{"no tag", `,"image":"registry.example/hello"`, 422, "invalid_image"},
+		{"a port is no tag", `,"image":"registry.example:5000/hello"`, 422, "invalid_image"},
+		{"empty image", `,"image":""`, 422, "invalid_image"},
+		{"image with a blank", `,"image":"a b:1"`, 422, "invalid_image"},
+		{"upper case repository", `,"image":"registry.example/Hello:1"`, 422, "invalid_image"},
+		{"short digest", `,"image":"a@sha256:12"`, 422, "invalid_image"},
+		{"image is a number", `,"image":1`, 400, "wrong_type"},
+		{"port 0", `,"image":"a:1","port":0`, 422, "invalid_port"},
+		{"negative port", `,"image":"a:1","port":-1`, 422, "invalid_port"},
+		{"port too high", `,"image":"a:1","port":65536`, 422, "invalid_port"},
+		{"huge port", `,"image":"a:1","port":99999999999999999999`, 400, "wrong_type"},
+		{"port with a fraction", `,"image":"a:1","port":80.5`, 400, "wrong_type"},
+		{"port is text", `,"image":"a:1","port":"80"`, 400, "wrong_type"},
+		{"empty host", `,"image":"a:1","host":""`, 422, "invalid_host"},
+		{"one label", `,"image":"a:1","host":"hello"`, 422, "invalid_host"},
+		{"an address", `,"image":"a:1","host":"10.0.0.1"`, 422, "invalid_host"},
+		{"host with a port", `,"image":"a:1","host":"a.example.com:80"`, 422, "invalid_host"},
+		{"a wildcard", `,"image":"a:1","host":"*.example.com"`, 422, "invalid_host"},
+		{"a rule", "," + `"image":"a:1","host":"a.b` + "`" + `) || PathPrefix(` + "`/" + `"`, 422, "invalid_host"},
+		{"a line break", `,"image":"a:1","host":"a.example.com\n"`, 422, "invalid_host"},
+		{"a dot at the end", `,"image":"a:1","host":"a.example.com."`, 422, "invalid_host"},
+		{"too long a host", `,"image":"a:1","host":"` + long + `"`, 422, "invalid_host"},
+		{"not ASCII", `,"image":"a:1","host":"münchen.example.com"`, 422, "invalid_host"},
+		{"a reserved host", `,"image":"a:1","host":"Console.example.com"`, 422, "invalid_host"},
+		{"below a reserved host", `,"image":"a:1","host":"x.y.sluice.example.com"`, 422, "invalid_host"},
+		{"the domain itself", `,"image":"a:1","host":"localhost"`, 422, "invalid_host"},
+		{"another's default", `,"image":"a:1","host":"hello.bank-prod.localhost"`, 422, "invalid_host"},
+		{"require_api_key", `,"image":"a:1","require_api_key":true`, 400, "unknown_field"},
+		{"empty source", `,"git_source":{}`, 422, "invalid_git_source"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o.as("dev").post(o.apps(""), `{"name":"hello"`+tt.rest+`}`).fails(tt.status, tt.code)
+		})
+	}
+	if got := decode[wire.List[wire.App]](o.as("vic").get(o.apps("")).gets(200)); len(got.Items) != 0 {
+		t.Errorf("stored %+v", got.Items)
+	}
+	o.as("dev").post(o.apps(""), `{"name":"a","image":"a:1","host":"hello.`+o.namespace()+`.localhost"}`).gets(201)
+	o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1"}`).fails(409, "host_taken")
+}
+
+func TestListApps(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	for i := range 3 {
+		o.createApp(fmt.Sprintf("app-%d", i))
+	}
+	var got []string
+	for query := "?page_size=2"; ; {
+		list := decode[wire.List[wire.App]](o.as("vic").get(o.apps(query)).gets(200))
+		for _, a := range list.Items {
+			got = append(got, a.Name)
+		}
+		if list.NextPageToken == "" {
+			break
+		}
+		query = "?page_size=2&page_token=" + list.NextPageToken
+	}
+	if diff := cmp.Diff([]string{"app-0", "app-1", "app-2"}, got); diff != "" {
+		t.Errorf("apps (-want +got):\n%s", diff)
+	}
+}
+
+func TestRequireAPIKey(t *testing.T) {
+	t.Parallel()
+	told := make(chan http.Header, 9)
+	wiring := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { told <- r.Header }))
+	t.Cleanup(wiring.Close)
+	o := newOffice(t)
+	o.cfg.WiringURL = wiring.URL
+	o.start(o.cluster)
+	o.createApp("hello")
+	gate := func(who, body string) wire.App {
+		return decode[wire.App](o.as(who).patch(o.apps("/hello"), body).gets(200))
+	}
+	if got := gate("dev", `{}`); got.RequireAPIKey || got.Gate.State != "ungated" {
+		t.Errorf("after an empty change: %+v", got)
+	}
+	if got := gate("dev", `{"require_api_key":true}`); !got.RequireAPIKey || got.Gate.State != "pending" {
+		t.Errorf("switched on: %+v", got)
+	}
+	first := <-told
+	if first.Get("Ce-Type") != app.GateRequested || first.Get("Ce-Subject") != o.namespace()+".hello" || first.Get("Ce-Id") == "" {
+		t.Errorf("wiring was told %v", first)
+	}
+	since := gate("dev", `{"require_api_key":true}`).Gate.Since
+	if got := gate("dev", `{"require_api_key":true}`); !got.Gate.Since.Equal(since) {
+		t.Errorf("switching on what is on began anew: %v", got.Gate)
+	}
+	if got := gate("dev", `{"require_api_key":false}`); got.RequireAPIKey || got.Gate.State != "releasing" {
+		t.Errorf("switched off: %+v", got)
+	}
+	o.as("vic").patch(o.apps("/hello"), `{"require_api_key":true}`).fails(403, "forbidden")
+	o.as("dev").patch(o.apps("/none"), `{"require_api_key":true}`).fails(404, "not_found")
+	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":"yes"}`).fails(400, "wrong_type")
+	o.as("dev").patch(o.apps("/hello"), `{"image":"a:2"}`).fails(400, "unknown_field")
+	o.as("dev").patch(o.apps("/hello"), ``).fails(400, "malformed_json")
+}
+
+func TestWiringThatHangsDelaysNobody(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	wiring := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	t.Cleanup(wiring.Close)
+	t.Cleanup(func() { close(release) })
+	o := newOffice(t)
+	o.cfg.WiringURL = wiring.URL
+	o.start(o.cluster)
+	o.createApp("hello")
+	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).gets(200)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // no time left to drain
+	if err := o.service.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDeleteApp(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	a := o.createApp("hello")
+	o.as("ada").delete(o.at("/environments/prod")).fails(409, "not_empty")
+	o.as("vic").delete(o.apps("/hello")).fails(403, "forbidden")
+	o.as("dev").delete(o.apps("/hello")).gets(204)
+	seen, err := o.cluster.Objects(t.Context(), a.Ref())
+	if err != nil || !seen.None() {
+		t.Errorf("objects are left: %v", err)
+	}
+	o.as("dev").delete(o.apps("/hello")).fails(404, "not_found")
+	o.createApp("hello") // the name and the host are free again
+}
+
+// faultyCluster fails as told.
+type faultyCluster struct {
+	Cluster
+	place, withdraw error
+	beforePlace     func()
+}
+
+func (c *faultyCluster) Place(ctx context.Context, o cluster.Objects, a app.App) error {
+	if c.beforePlace != nil {
+		c.beforePlace()
+	}
+	if c.place != nil {
+		return c.place
+	}
+	return c.Cluster.Place(ctx, o, a)
+}
+
+func (c *faultyCluster) Withdraw(ctx context.Context, ref app.Ref) error {
+	if c.withdraw != nil {
+		return c.withdraw
+	}
+	return c.Cluster.Withdraw(ctx, ref)
+}
+
+func TestClusterTrouble(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	faulty := &faultyCluster{Cluster: o.cluster, place: problem.Of(problem.Unavailable)}
+	o.start(faulty)
+	create := `{"name":"hello","image":"registry.example/hello:v1"}`
+	o.as("dev").post(o.apps(""), create).fails(503, "unavailable")
+	o.as("dev").post(o.apps(""), create).fails(409, "already_exists")
+	o.as("vic").get(o.apps("/hello")).gets(200) // recorded, for wiring to make
+
+	faulty.place = errors.New("secret detail")
+	reply := o.as("dev").post(o.apps(""), `{"name":"other","image":"registry.example/hello:v1"}`)
+	reply.fails(500, "internal")
+	if strings.Contains(string(reply.body), "secret") {
+		t.Errorf("the cause got out: %s", reply.body)
+	}
+
+	faulty.withdraw = problem.Of(problem.Unavailable)
+	o.as("dev").delete(o.apps("/hello")).fails(503, "unavailable")
+	o.as("vic").get(o.apps("/hello")).gets(200)
+	faulty.withdraw = nil
+	o.as("dev").delete(o.apps("/hello")).gets(204)
+}
+
+// TestDeletedWhileBeingMade deletes an app between its document and its objects.
+func TestDeletedWhileBeingMade(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	ref := app.Ref{Namespace: o.namespace(), Name: "hello"}
+	faulty := &faultyCluster{Cluster: o.cluster}
+	faulty.beforePlace = func() {
+		if err := o.store.DeleteApp(t.Context(), ref); err != nil {
+			t.Error(err)
+		}
+	}
+	o.start(faulty)
+	o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).fails(404, "not_found")
+	if seen, err := o.cluster.Objects(t.Context(), ref); err != nil || !seen.None() {
+		t.Errorf("objects of an app that is gone: %v", err)
+	}
+}
+
+// TestOneNameManyTimes creates one app from eight sides at once.
+func TestOneNameManyTimes(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	var mu sync.Mutex
+	got := map[int]int{}
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			r := o.as("dev").post(o.apps(""), fmt.Sprintf(`{"name":"hello","image":"registry.example/hello:v%d"}`, i))
+			mu.Lock()
+			defer mu.Unlock()
+			got[r.status]++
+		})
+	}
+	group.Wait()
+	if got[201] != 1 || got[409] != 7 {
+		t.Errorf("answers by status: %v, want one 201 and seven 409", got)
+	}
+	if s := o.state("hello"); s.Deployment != cluster.Right || s.Route != cluster.RouteOpen {
+		t.Errorf("in the cluster: %+v", s)
+	}
+}

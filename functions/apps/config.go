@@ -1,0 +1,67 @@
+package apps
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// hostMark stands for an app's host in APP_URL.
+const hostMark = "{host}"
+
+// Config is what the function reads from its environment.
+type Config struct {
+	Project string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
+	Keys    string `env:"SESSION_KEYS_DIR, required"`     // directory of the session keys; the public ones do
+
+	Kubeconfig string `env:"KUBECONFIG"` // of the cluster that runs the apps; empty is the one this runs in
+
+	// AppsDomain is what apps get their default hosts under: its DNS points, with a
+	// wildcard, at the ingress.
+	AppsDomain string `env:"APPS_DOMAIN, required"`
+
+	// AppURL says where a host is reached from outside: its scheme and port depend
+	// on the ingress.
+	AppURL string `env:"APP_URL, default=https://{host}"`
+
+	// BaseURL is the API's own address from outside, which pipelines call webhooks
+	// below, e.g. "https://sluice.example.com". Without one it is the address by which
+	// a caller has reached the API, which is wrong behind a proxy that changes Host.
+	BaseURL string `env:"BASE_URL"`
+
+	// EntryPoints of Traefik that apps answer on.
+	EntryPoints []string `env:"ENTRY_POINTS, default=web"`
+
+	// WiringURL is where the wiring function takes CloudEvents; without one a
+	// switched gate waits for wiring's next tick.
+	WiringURL string `env:"WIRING_URL"`
+
+	// ReservedHosts are refused as hosts of apps: Sluice's own and others on the
+	// same ingress. "example.com" is that host alone, ".example.com" everything
+	// below it. APPS_DOMAIN itself always is.
+	ReservedHosts []string `env:"RESERVED_HOSTS"`
+
+	// ReservedNamespaces are refused to environments: what runs there is not for
+	// projects to change. Those that begin with "kube-" always are.
+	ReservedNamespaces []string `env:"RESERVED_NAMESPACES, default=sluice-system,cert-manager,knative-serving,knative-eventing,tekton-pipelines"`
+}
+
+func (c Config) check() error {
+	if err := checkHost(c.AppsDomain); err != nil && c.AppsDomain != "localhost" {
+		return fmt.Errorf("APPS_DOMAIN %q: %w", c.AppsDomain, err)
+	}
+	u, err := url.Parse(strings.ReplaceAll(c.AppURL, hostMark, "host"))
+	if err != nil || !strings.Contains(c.AppURL, hostMark) || u.Host == "" {
+		return fmt.Errorf("APP_URL %q is no URL with %s in it", c.AppURL, hostMark)
+	}
+	for name, s := range map[string]string{"WIRING_URL": c.WiringURL, "BASE_URL": c.BaseURL} {
+		if u, err := url.Parse(s); s != "" && (err != nil || u.Host == "") {
+			return fmt.Errorf("%s %q is no URL", name, s)
+		}
+	}
+	if len(c.EntryPoints) == 0 {
+		return errors.New("ENTRY_POINTS is empty")
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package apps
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/image"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// placeAttempts is how often placing an app starts over because its objects have
+// changed meanwhile.
+const placeAttempts = 4
+
+// createApp makes an app: its document, then what runs it. Problems:
+// missing_field, invalid_name, invalid_image, invalid_git_source, invalid_host,
+// invalid_port, already_exists, host_taken; unavailable when the cluster does not
+// answer, and then the app is recorded.
+func (s *Service) createApp(w http.ResponseWriter, r *http.Request) error {
+	e, err := s.environment(r, app.Developer)
+	if err != nil {
+		return err
+	}
+	in, err := httpapi.Decode[wire.CreateApp](w, r)
+	if err != nil {
+		return err
+	}
+	a, err := s.newApp(e, in)
+	if err != nil {
+		return err
+	}
+	if err := s.apps.CreateApp(r.Context(), a); err != nil {
+		return err
+	}
+	// From here on the app exists: a client that hangs up doesn't leave it half made.
+	if err := s.place(context.WithoutCancel(r.Context()), a.Ref()); err != nil {
+		return err
+	}
+	return httpapi.JSON(w, http.StatusCreated, s.wireApp(a))
+}
+
+// newApp is the app that a request describes.
+func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) {
+	name, err := label("app", in.Name)
+	if err != nil {
+		return app.App{}, err
+	}
+	now := s.now().UTC()
+	a := app.App{
+		Name: name, Project: e.Project, Environment: e.Name, Namespace: e.Namespace, Port: app.DefaultPort,
+		Gate: app.Gate{State: app.Ungated, Since: now}, CreatedAt: now, UpdatedAt: now,
+	}
+	if a.Host, err = s.cfg.host(in.Host, a.Ref()); err != nil {
+		return app.App{}, err
+	}
+	if in.Port != nil {
+		if a.Port = *in.Port; a.Port < 1 || a.Port > 65535 {
+			return app.App{}, problem.Of(problem.InvalidPort)
+		}
+	}
+	switch {
+	case in.Image != nil && in.GitSource != nil:
+		return app.App{}, problem.New(problem.InvalidSource, "An app has an image or a git_source, not both.")
+	case in.Image != nil:
+		a.Image, a.Revision = *in.Image, 1
+		return a, image.Check(a.Image)
+	case in.GitSource != nil:
+		a.GitSource = &app.GitSource{Repository: in.GitSource.Repository, Branch: in.GitSource.Branch, Path: in.GitSource.Path}
+		return a, checkGitSource(*a.GitSource)
+	}
+	return app.App{}, problem.New(problem.MissingField, "image or git_source is required.")
+}
+
+// place makes an app's objects in the cluster. It looks at them before it reads
+// the document, so that it cannot write what has been overtaken. Problems:
+// unavailable, not_found when the app has been deleted meanwhile.
+func (s *Service) place(ctx context.Context, ref app.Ref) error {
+	err := s.tryPlace(ctx, ref)
+	for n := 1; n < placeAttempts && problem.Is(err, problem.Conflict); n++ {
+		err = s.tryPlace(ctx, ref)
+	}
+	if problem.Is(err, problem.Unavailable) || problem.Is(err, problem.Conflict) {
+		return problem.New(problem.Unavailable,
+			"The app is recorded, but the cluster does not answer; what runs the app will be made as soon as it does.").Because(err)
+	}
+	if err != nil {
+		return fmt.Errorf("place %s: %w", ref, err)
+	}
+	return s.sweep(ctx, ref)
+}
+
+func (s *Service) tryPlace(ctx context.Context, ref app.Ref) error {
+	seen, err := s.cluster.Objects(ctx, ref)
+	if err != nil {
+		return err
+	}
+	a, err := s.apps.App(ctx, ref.Namespace, ref.Name)
+	if err != nil {
+		return err
+	}
+	return s.cluster.Place(ctx, seen, a)
+}
+
+// sweep withdraws what an app has in the cluster if its document is gone:
+// whoever writes to the cluster looks afterwards. Problem: not_found when it was.
+func (s *Service) sweep(ctx context.Context, ref app.Ref) error {
+	_, gone := s.apps.App(ctx, ref.Namespace, ref.Name)
+	if !problem.Is(gone, problem.NotFound) {
+		return gone
+	}
+	if err := s.cluster.Withdraw(ctx, ref); err != nil {
+		return err
+	}
+	return gone
+}

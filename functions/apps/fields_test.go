@@ -1,0 +1,121 @@
+package apps
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/sluicegate/sluice/shared/app"
+)
+
+func TestGitSource(t *testing.T) {
+	t.Parallel()
+	good := app.GitSource{Repository: "https://git.example/shop.git", Branch: "main"}
+	repository := func(s string) app.GitSource { return app.GitSource{Repository: s, Branch: "main"} }
+	branch := func(s string) app.GitSource { return app.GitSource{Repository: good.Repository, Branch: s} }
+	folder := func(s string) app.GitSource {
+		return app.GitSource{Repository: good.Repository, Branch: "main", Path: s}
+	}
+	tests := []struct {
+		name string
+		g    app.GitSource
+		ok   bool
+	}{
+		{"https", good, true},
+		{"http with a port", repository("http://127.0.0.1:3000/a/b"), true},
+		{"ssh", repository("ssh://git@git.example:2222/shop.git"), true},
+		{"short ssh", repository("git@git.example:shop/web.git"), true},
+		{"nothing", repository(""), false},
+		{"a file", repository("file:///etc"), false},
+		{"a path", repository("/etc"), false},
+		{"a command", repository("ext::sh -c id"), false},
+		{"an option", repository("--upload-pack=id"), false},
+		{"an option as host", repository("ssh://-oProxyCommand=id/x"), false},
+		{"an option as user", repository("ssh://-oProxyCommand=id@h/x"), false},
+		{"an option in the short form", repository("git@git.example:-x"), false},
+		{"a password", repository("https://me:secret@git.example/x"), false},
+		{"a token", repository("https://token@git.example/x"), false},
+		{"no repository", repository("https://git.example/"), false},
+		{"a line break", repository("https://git.example/x\n"), false},
+		{"too long", repository("https://git.example/" + strings.Repeat("x", 2048)), false},
+		{"branch with a slash", branch("feature/main"), true},
+		{"no branch", branch(""), false},
+		{"branch is an option", branch("-b"), false},
+		{"branch with dots", branch("a..b"), false},
+		{"branch with a blank", branch("a b"), false},
+		{"branch ends in .lock", branch("a.lock"), false},
+		{"branch with a colon", branch("a:b"), false},
+		{"branch ends in a slash", branch("a/"), false},
+		{"branch is @", branch("@"), false},
+		{"folder", folder("services/api"), true},
+		{"folder above", folder("../x"), false},
+		{"folder in between", folder("a/../../x"), false},
+		{"absolute folder", folder("/etc"), false},
+		{"folder is a dot", folder("."), false},
+	}
+	for _, tt := range tests {
+		if err := checkGitSource(tt.g); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	good := Config{AppsDomain: "localhost", AppURL: "http://{host}:8080", EntryPoints: []string{"web"}}
+	if err := good.check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Config){
+		"domain":         func(c *Config) { c.AppsDomain = "a b" },
+		"URL":            func(c *Config) { c.AppURL = "http://example.com" },
+		"URL's scheme":   func(c *Config) { c.AppURL = "{host}" },
+		"wiring's URL":   func(c *Config) { c.WiringURL = "wiring" },
+		"no entry point": func(c *Config) { c.EntryPoints = nil },
+	} {
+		c := good
+		change(&c)
+		if c.check() == nil {
+			t.Errorf("a bad %s was taken", name)
+		}
+	}
+}
+
+// FuzzHost holds the check against Kubernetes' own, which the cluster applies
+// before a host gets into a rule.
+func FuzzHost(f *testing.F) {
+	for _, s := range []string{"a.example.com", "A.example.com", "a", "10.0.0.1", "a..b", "-a.b", "a`b.c", "xn--mnchen-3ya.de", "a.1", "ａ.com"} {
+		f.Add(s)
+	}
+	c := Config{AppsDomain: "localhost"}
+	f.Fuzz(func(t *testing.T, s string) {
+		host, err := c.host(&s, app.Ref{Namespace: "n-s", Name: "a"})
+		if err != nil {
+			return
+		}
+		if bad := validation.IsDNS1123Subdomain(host); len(bad) > 0 || strings.ToLower(host) != host {
+			t.Errorf("%q became %q: %v", s, host, bad)
+		}
+	})
+}
+
+// FuzzGitSource holds what is taken against what git would misread.
+func FuzzGitSource(f *testing.F) {
+	f.Add("https://git.example/x", "main", "a/b")
+	f.Add("git@git.example:x/y", "feature/x", "")
+	f.Add("ssh://git@-host/x", "-x", "../y")
+	f.Fuzz(func(t *testing.T, repository, branch, folder string) {
+		if checkGitSource(app.GitSource{Repository: repository, Branch: branch, Path: folder}) != nil {
+			return
+		}
+		for _, s := range []string{repository, branch, folder} {
+			if strings.HasPrefix(s, "-") || strings.ContainsAny(s, " \n\r\t\x00\\") {
+				t.Errorf("took %q", s)
+			}
+		}
+		if strings.HasPrefix(folder, "/") || strings.Contains("/"+folder+"/", "/../") || strings.Contains(branch, "..") {
+			t.Errorf("took %q %q", branch, folder)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package apps
+
+import (
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+const (
+	maxRepository = 2048 // characters
+	maxBranch     = 255  // characters
+	maxPath       = 512  // characters
+)
+
+// scpRepository is git's short form of ssh, "user@host:path".
+//
+//nolint:gochecknoglobals // a constant; Go has no constant patterns
+var scpRepository = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9~_/.][A-Za-z0-9~_/.-]*$`)
+
+// checkGitSource takes a clone URL (https, http, ssh, or git's "user@host:path"),
+// a branch and a folder. Everything in it ends up as an argument of git, so what
+// git would read as an option, or as another command, is refused, and so are
+// credentials, which would show to every viewer. Problem: invalid_git_source.
+func checkGitSource(g app.GitSource) error {
+	switch {
+	case !validRepository(g.Repository):
+		return problem.New(problem.InvalidSource, "git_source.repository is a clone URL over https, http or ssh, without a password.")
+	case !validBranch(g.Branch):
+		return problem.New(problem.InvalidSource, "git_source.branch is the name of a branch, such as main.")
+	case !validFolder(g.Path):
+		return problem.New(problem.InvalidSource, "git_source.path is a folder inside the repository, such as services/api.")
+	}
+	return nil
+}
+
+func validRepository(s string) bool {
+	if len(s) > maxRepository || !visible(s) {
+		return false
+	}
+	if !strings.Contains(s, "://") {
+		return scpRepository.MatchString(s)
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Hostname() == "" || strings.HasPrefix(u.Host, "-") || strings.Trim(u.Path, "/") == "" || u.Fragment != "" || u.RawQuery != "" {
+		return false
+	}
+	_, password := u.User.Password()
+	switch u.Scheme {
+	case "https", "http":
+		return u.User == nil
+	case "ssh":
+		return !password && !strings.HasPrefix(u.User.Username(), "-")
+	}
+	return false
+}
+
+// validBranch follows git-check-ref-format.
+func validBranch(s string) bool {
+	if s == "" || len(s) > maxBranch || !visible(s) || s == "@" || strings.HasPrefix(s, "-") {
+		return false
+	}
+	for _, never := range []string{"..", "@{", "//", "~", "^", ":", "?", "*", "[", "\\"} {
+		if strings.Contains(s, never) {
+			return false
+		}
+	}
+	for part := range strings.SplitSeq(s, "/") {
+		if part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock") {
+			return false
+		}
+	}
+	return !strings.HasSuffix(s, ".")
+}
+
+func validFolder(s string) bool {
+	if s == "" {
+		return true
+	}
+	return len(s) <= maxPath && visible(s) && !strings.Contains(s, "\\") && !strings.HasPrefix(s, "-") &&
+		!path.IsAbs(s) && path.Clean(s) == s && s != "." && s != ".." && !strings.HasPrefix(s, "../")
+}
+
+// visible tells whether s is visible ASCII: no blanks, no control characters.
+func visible(s string) bool {
+	for _, c := range []byte(s) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,187 @@
+package apps
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/identity/user"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+
+// office is the function over a real store, real sessions and a real Kubernetes
+// API. "root" is an admin; ada owns the project, dev develops, vic views, and eve
+// has no part in it. The project's name is random, because tests share the cluster.
+type office struct {
+	*testing.T
+	cfg     Config
+	store   *store.Store
+	cluster *cluster.Cluster
+	keys    *identity.Keyring
+	service *Service
+	handler http.Handler
+	project string // with an environment "prod"
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	dir := t.TempDir()
+	if err := identity.WriteKeyPair(dir, "test"); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := identity.OpenKeyring(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t), EntryPoints: []string{"web"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &office{T: t, store: storetest.New(t), cluster: cl, keys: keys, project: clustertest.Name(), cfg: Config{
+		AppsDomain: "localhost", AppURL: "http://{host}:8080", EntryPoints: []string{"web"},
+		ReservedHosts: []string{"console.example.com", ".sluice.example.com"}, ReservedNamespaces: []string{"sluice-system"},
+	}}
+	o.start(cl)
+	for _, name := range []string{"root", "ada", "dev", "vic", "eve"} {
+		if err := o.store.CreateUser(t.Context(), user.User{Name: name, Version: 1, Admin: name == "root"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.as("root").post("/projects", `{"name":"`+o.project+`"}`).gets(201)
+	o.as("root").put(o.at("/members"), `{"members":[{"username":"ada","role":"owner"},{"username":"dev","role":"developer"},{"username":"vic","role":"viewer"}]}`).gets(200)
+	o.as("ada").post(o.at("/environments"), `{"name":"prod"}`).gets(201)
+	return o
+}
+
+// start makes the service, e.g. after a change of the configuration.
+func (o *office) start(c Cluster) {
+	o.Helper()
+	s, err := New(o.cfg, Parts{
+		Projects: o.store, Users: o.store, Environments: o.store, Apps: o.store, Cluster: c, Webhooks: o.cluster,
+		Guard: identity.NewGuard(o.keys, o.store, o.store), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.service, o.handler = s, s.Handler()
+	o.Cleanup(func() {
+		if err := s.Close(o.Context()); err != nil {
+			o.Error(err)
+		}
+	})
+}
+
+// at is a path in the project, apps one in its environment "prod".
+func (o *office) at(path string) string { return "/projects/" + o.project + path }
+
+func (o *office) apps(path string) string { return o.at("/environments/prod/apps" + path) }
+
+func (o *office) namespace() string { return o.project + "-prod" }
+
+// createApp makes an app with an image and gives it as it is stored.
+func (o *office) createApp(name string) app.App {
+	o.Helper()
+	o.as("dev").post(o.apps(""), `{"name":"`+name+`","image":"registry.example/`+name+`:v1"}`).gets(201)
+	a, err := o.store.App(o.Context(), o.namespace(), name)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return a
+}
+
+// state compares an app's objects with its document.
+func (o *office) state(name string) cluster.State {
+	o.Helper()
+	ref := app.Ref{Namespace: o.namespace(), Name: name}
+	seen, err := o.cluster.Objects(o.Context(), ref)
+	if err != nil {
+		o.Fatal(err)
+	}
+	a, err := o.store.App(o.Context(), ref.Namespace, ref.Name)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return o.cluster.State(seen, a, nil)
+}
+
+// person is someone who calls.
+type person struct {
+	*office
+	name string // "" has no session
+}
+
+func (o *office) as(name string) person { return person{o, name} }
+
+func (p person) get(path string) reply        { p.Helper(); return p.do("GET", path, "") }
+func (p person) post(path, body string) reply { p.Helper(); return p.do("POST", path, body) }
+func (p person) put(path, body string) reply  { p.Helper(); return p.do("PUT", path, body) }
+func (p person) patch(path, body string) reply {
+	p.Helper()
+	return p.do("PATCH", path, body)
+}
+func (p person) delete(path string) reply { p.Helper(); return p.do("DELETE", path, "") }
+
+func (p person) do(method, path, body string) reply {
+	p.Helper()
+	r := httptest.NewRequest(method, "/api/v1"+path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	if p.name != "" {
+		token, err := p.keys.Sign(identity.NewSession(identity.Caller{Username: p.name, Admin: p.name == "root"}, 1, time.Now()))
+		if err != nil {
+			p.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+string(token))
+	}
+	w := httptest.NewRecorder()
+	p.handler.ServeHTTP(w, r)
+	return reply{p.T, method + " " + path, w.Code, w.Body.Bytes()}
+}
+
+// reply is what came back.
+type reply struct {
+	*testing.T
+	call   string
+	status int
+	body   []byte
+}
+
+func (r reply) gets(status int) reply {
+	r.Helper()
+	if r.status != status {
+		r.Fatalf("%s: %d %s, want %d", r.call, r.status, r.body, status)
+	}
+	return r
+}
+
+func (r reply) fails(status int, code string) {
+	r.Helper()
+	var e wire.Error
+	if err := json.Unmarshal(r.body, &e); err != nil || r.status != status || e.Code != code || e.Message == "" {
+		r.Errorf("%s: %d %s, want %d %s", r.call, r.status, r.body, status, code)
+	}
+}
+
+func decode[T any](r reply) T {
+	r.Helper()
+	var v T
+	d := json.NewDecoder(strings.NewReader(string(r.body)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		r.Fatalf("%s: %s: %v", r.call, r.body, err)
+	}
+	return v
+}

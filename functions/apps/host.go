@@ -1,0 +1,97 @@
+package apps
+
+import (
+	"strings"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+const (
+	maxHost      = 253 // characters of a DNS name
+	maxHostLabel = 63  // characters of one of its labels
+)
+
+// host is the public host of a new app: the given one, in lower case, or the
+// app's default. Problem: invalid_host.
+func (c Config) host(given *string, ref app.Ref) (string, error) {
+	if given == nil {
+		host := ref.Name + "." + ref.Namespace + "." + c.AppsDomain
+		if err := checkHost(host); err != nil {
+			return "", problem.New(problem.InvalidHost, "The app's default host is too long; give it a shorter one.")
+		}
+		return host, nil
+	}
+	host := strings.ToLower(*given)
+	if err := checkHost(host); err != nil {
+		return "", err
+	}
+	if c.reservedHost(host) || c.anothersHost(host, ref.Namespace) {
+		return "", problem.New(problem.InvalidHost, "That host is reserved.")
+	}
+	return host, nil
+}
+
+// reservedHost tells whether a host belongs to Sluice or to others on its ingress.
+func (c Config) reservedHost(host string) bool {
+	if host == strings.ToLower(c.AppsDomain) {
+		return true
+	}
+	for _, r := range c.ReservedHosts {
+		r = strings.ToLower(strings.TrimSpace(r))
+		if host == r || strings.HasPrefix(r, ".") && strings.HasSuffix(host, r) {
+			return true
+		}
+	}
+	return false
+}
+
+// anothersHost tells whether a host is one that an app of another namespace may
+// get by default, e.g. "hello.shop-prod.apps.example.com".
+func (c Config) anothersHost(host, namespace string) bool {
+	name, found := strings.CutSuffix(host, "."+strings.ToLower(c.AppsDomain))
+	if !found {
+		return false
+	}
+	_, owner, nested := cutLast(name, ".")
+	return nested && owner != namespace
+}
+
+// cutLast cuts s around the last sep.
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// checkHost takes a DNS name of two labels or more, in lower case and without a
+// dot at the end; no IP address. Problem: invalid_host.
+func checkHost(host string) error {
+	labels := strings.Split(host, ".")
+	ok := len(host) <= maxHost && len(labels) >= 2
+	for _, l := range labels {
+		ok = ok && validHostLabel(l)
+	}
+	// A name that ends in a number is read as an IPv4 address by browsers.
+	if ok && strings.Trim(labels[len(labels)-1], "0123456789") == "" {
+		ok = false
+	}
+	if !ok {
+		return problem.New(problem.InvalidHost, "host is a DNS name such as shop.example.com, in ASCII, of at most %d characters.", maxHost)
+	}
+	return nil
+}
+
+func validHostLabel(l string) bool {
+	if l == "" || len(l) > maxHostLabel || l[0] == '-' || l[len(l)-1] == '-' {
+		return false
+	}
+	for _, c := range []byte(l) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}

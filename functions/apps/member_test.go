@@ -1,0 +1,66 @@
+package apps
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	all := []wire.Member{{Username: "ada", Role: "owner"}, {Username: "dev", Role: "developer"}, {Username: "vic", Role: "viewer"}}
+	list := func(query string) wire.List[wire.Member] {
+		return decode[wire.List[wire.Member]](o.as("vic").get(o.at("/members" + query)).gets(200))
+	}
+	if diff := cmp.Diff(wire.List[wire.Member]{Items: all}, list("")); diff != "" {
+		t.Errorf("members (-want +got):\n%s", diff)
+	}
+	first := list("?page_size=2")
+	if diff := cmp.Diff(all[:2], first.Items); diff != "" {
+		t.Errorf("first page (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(wire.List[wire.Member]{Items: all[2:]}, list("?page_size=2&page_token="+first.NextPageToken)); diff != "" {
+		t.Errorf("second page (-want +got):\n%s", diff)
+	}
+	o.as("vic").get(o.at("/members?page_token=%21")).fails(400, "invalid_page")
+	o.as("eve").get(o.at("/members")).fails(403, "forbidden")
+
+	tests := []struct {
+		name, body string
+		status     int
+		code       string
+	}{
+		{"nothing", `{}`, 422, "missing_field"},
+		{"no one", `{"members":[]}`, 422, "last_owner"},
+		{"no owner", `{"members":[{"username":"dev","role":"developer"}]}`, 422, "last_owner"},
+		{"unknown role", `{"members":[{"username":"ada","role":"owner"},{"username":"dev","role":"king"}]}`, 422, "invalid_role"},
+		{"no role", `{"members":[{"username":"ada"}]}`, 422, "invalid_role"},
+		{"unknown user", `{"members":[{"username":"ada","role":"owner"},{"username":"zoe","role":"viewer"}]}`, 422, "unknown_user"},
+		{"no user", `{"members":[{"username":"","role":"owner"}]}`, 422, "unknown_user"},
+		{"a path", `{"members":[{"username":"../ada","role":"owner"}]}`, 422, "unknown_user"},
+		{"twice", `{"members":[{"username":"ada","role":"owner"},{"username":"ada","role":"viewer"}]}`, 422, "invalid_name"},
+		{"unknown field", `{"members":[{"username":"ada","role":"owner","x":1}]}`, 400, "unknown_field"},
+		{"wrong type", `{"members":{}}`, 400, "wrong_type"},
+	}
+	for _, tt := range tests {
+		o.as("ada").put(o.at("/members"), tt.body).fails(tt.status, tt.code)
+	}
+	if diff := cmp.Diff(all, list("").Items); diff != "" {
+		t.Errorf("members after refused changes (-want +got):\n%s", diff)
+	}
+	o.as("dev").put(o.at("/members"), `{"members":[{"username":"dev","role":"owner"}]}`).fails(403, "forbidden")
+
+	o.as("dev").delete(o.at("/members/vic")).fails(403, "forbidden")
+	o.as("ada").delete(o.at("/members/zoe")).fails(404, "not_found")
+	o.as("ada").delete(o.at("/members/ada")).fails(422, "last_owner")
+	o.as("ada").delete(o.at("/members/vic")).gets(204)
+	o.as("vic").get(o.at("/members")).fails(403, "forbidden")
+	got := decode[wire.List[wire.Member]](o.as("ada").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).gets(200))
+	if diff := cmp.Diff([]wire.Member{{Username: "eve", Role: "owner"}}, got.Items); diff != "" {
+		t.Errorf("new members (-want +got):\n%s", diff)
+	}
+	o.as("ada").get(o.at("")).fails(403, "forbidden")
+}

@@ -1,0 +1,138 @@
+package apps
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func TestProjects(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	other := o.project + "x"
+	o.as("ada").post("/projects", `{"name":"`+other+`"}`).fails(403, "forbidden")
+	o.as("").post("/projects", `{"name":"`+other+`"}`).fails(401, "unauthenticated")
+	o.as("root").post("/projects", `{"name":"`+o.project+`"}`).fails(409, "already_exists")
+	o.as("root").post("/projects", `{"name":"`+other+`"}`).gets(201)
+
+	names := func(who string) []string {
+		var names []string
+		for _, p := range decode[wire.List[wire.Project]](o.as(who).get("/projects").gets(200)).Items {
+			names = append(names, p.Name+" "+p.Role)
+		}
+		return names
+	}
+	for who, want := range map[string][]string{
+		"root": {o.project + " owner", other + " owner"}, "ada": {o.project + " owner"}, "vic": {o.project + " viewer"}, "eve": nil,
+	} {
+		if diff := cmp.Diff(want, names(who)); diff != "" {
+			t.Errorf("projects of %s (-want +got):\n%s", who, diff)
+		}
+	}
+	if got := decode[wire.Project](o.as("dev").get(o.at("")).gets(200)); got.Role != "developer" || got.CreatedAt.IsZero() {
+		t.Errorf("project %+v", got)
+	}
+	o.as("eve").get(o.at("")).fails(403, "forbidden")
+	o.as("eve").get("/projects/none").fails(403, "forbidden")
+	o.as("root").get("/projects/none").fails(404, "not_found")
+
+	o.as("dev").delete("/projects/"+other).fails(403, "forbidden")
+	o.as("root").delete("/projects/" + other).gets(204)
+	o.as("root").delete("/projects/"+other).fails(404, "not_found")
+	o.as("ada").delete(o.at("")).fails(409, "not_empty")
+	o.as("ada").delete(o.at("/environments/prod")).gets(204)
+	o.as("ada").delete(o.at("")).gets(204)
+}
+
+func TestBadNames(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	tests := []struct {
+		name, body string
+		status     int
+		code       string
+	}{
+		{"malformed", `{`, 400, "malformed_json"},
+		{"not UTF-8", "{\"name\":\"\xff\"}", 400, "malformed_json"},
+		{"two values", `{"name":"a"} {}`, 400, "malformed_json"},
+		{"a list", `[]`, 400, "wrong_type"},
+		{"a number", `{"name":1}`, 400, "wrong_type"},
+		{"unknown field", `{"name":"a","x":1}`, 400, "unknown_field"},
+		{"no name", `{}`, 422, "missing_field"},
+		{"null", `{"name":null}`, 422, "missing_field"},
+		{"empty", `{"name":""}`, 422, "invalid_name"},
+		{"upper case", `{"name":"Shop"}`, 422, "invalid_name"},
+		{"a dot", `{"name":"a.b"}`, 422, "invalid_name"},
+		{"a slash", `{"name":"a/b"}`, 422, "invalid_name"},
+		{"a control character", `{"name":"a\u0000"}`, 422, "invalid_name"},
+		{"a hyphen at the end", `{"name":"a-"}`, 422, "invalid_name"},
+		{"too long", `{"name":"` + fmt.Sprintf("%041d", 0) + `"}`, 422, "invalid_name"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o.as("root").post("/projects", tt.body).fails(tt.status, tt.code)
+			o.as("ada").post(o.at("/environments"), tt.body).fails(tt.status, tt.code)
+			o.as("dev").post(o.apps(""), tt.body).fails(tt.status, tt.code)
+		})
+	}
+	if got := decode[wire.List[wire.Project]](o.as("root").get("/projects")); len(got.Items) != 1 {
+		t.Errorf("projects %v, want one", got.Items)
+	}
+	if got := decode[wire.List[wire.Environment]](o.as("vic").get(o.at("/environments"))); len(got.Items) != 1 {
+		t.Errorf("environments %v, want one", got.Items)
+	}
+	if got := decode[wire.List[wire.App]](o.as("vic").get(o.apps(""))); len(got.Items) != 0 {
+		t.Errorf("apps %v, want none", got.Items)
+	}
+}
+
+func TestEnvironments(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.as("dev").post(o.at("/environments"), `{"name":"staging"}`).fails(403, "forbidden")
+	o.as("eve").get(o.at("/environments")).fails(403, "forbidden")
+	got := decode[wire.Environment](o.as("ada").post(o.at("/environments"), `{"name":"staging"}`).gets(201))
+	if got.Namespace != o.project+"-staging" || got.Project != o.project || got.Name != "staging" {
+		t.Errorf("environment %+v", got)
+	}
+	if err := o.cluster.EnsureNamespace(t.Context(), got.Namespace); err != nil {
+		t.Errorf("its namespace: %v", err)
+	}
+	o.as("ada").post(o.at("/environments"), `{"name":"staging"}`).fails(409, "already_exists")
+	list := decode[wire.List[wire.Environment]](o.as("vic").get(o.at("/environments?page_size=1")).gets(200))
+	if len(list.Items) != 1 || list.NextPageToken == "" {
+		t.Errorf("first page %+v", list)
+	}
+	list = decode[wire.List[wire.Environment]](o.as("vic").get(o.at("/environments?page_size=1&page_token=" + list.NextPageToken)).gets(200))
+	if len(list.Items) != 1 || list.Items[0].Name != "staging" || list.NextPageToken != "" {
+		t.Errorf("second page %+v", list)
+	}
+	for _, q := range []string{"page_size=0", "page_size=501", "page_size=x", "page_size=-1", "page_token=!"} {
+		o.as("vic").get(o.at("/environments?"+q)).fails(400, "invalid_page")
+	}
+	o.as("dev").delete(o.at("/environments/staging")).fails(403, "forbidden")
+	o.as("ada").delete(o.at("/environments/staging")).gets(204)
+	o.as("ada").delete(o.at("/environments/staging")).fails(404, "not_found")
+	o.as("ada").delete(o.at("/environments/..%2fx")).fails(404, "not_found")
+}
+
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	// "{project}-x" + "prod" makes the namespace of "{project}" + "x-prod".
+	o.as("root").post("/projects", `{"name":"`+o.project+`-x"}`).gets(201)
+	o.as("root").post("/projects/"+o.project+"-x/environments", `{"name":"prod"}`).gets(201)
+	o.as("ada").post(o.at("/environments"), `{"name":"x-prod"}`).fails(409, "namespace_taken")
+	o.as("root").get(o.at("/environments/x-prod/apps")).fails(404, "not_found")
+
+	for project, env := range map[string]string{"sluice": "system", "kube": "system"} {
+		o.as("root").post("/projects", `{"name":"`+project+`"}`).gets(201)
+		o.as("root").post("/projects/"+project+"/environments", `{"name":"`+env+`"}`).fails(409, "namespace_taken")
+	}
+	long := fmt.Sprintf("%040d", 0)
+	o.as("root").post("/projects", `{"name":"`+long+`"}`).gets(201)
+	o.as("root").post("/projects/"+long+"/environments", `{"name":"`+long+`"}`).fails(422, "invalid_name")
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+func TestOnce(t *testing.T) {
+	t.Setenv("GOOGLE_CLOUD_PROJECT", storetest.Project(t))
+	if status := runOnce(); status != 0 {
+		t.Errorf("status %d", status)
+	}
+}
+
+func TestOnceFails(t *testing.T) {
+	tests := []struct{ name, project, host, seconds string }{
+		{"no project", "", "", "50"},
+		{"no store", "test-none", "127.0.0.1:1", "1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("GOOGLE_CLOUD_PROJECT", tt.project)
+			t.Setenv("FIRESTORE_EMULATOR_HOST", tt.host)
+			t.Setenv("ROLLUP_RUN_SECONDS", tt.seconds)
+			if status := runOnce(); status == 0 {
+				t.Error("status 0")
+			}
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package rollup
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// post sends an event in HTTP binary mode, as a PingSource does.
+func post(t *testing.T, svc *Service, kind string) int {
+	t.Helper()
+	h, err := funcmain.Events(svc.Receive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(`{}`))
+	for name, value := range map[string]string{
+		"Ce-Specversion": "1.0", "Ce-Type": kind, "Ce-Source": "/apis/v1/namespaces/sluice/pingsources/rollup", "Ce-Id": "1",
+		"Content-Type": "application/json",
+	} {
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code
+}
+
+func memory() (*Service, *documents) {
+	now := time.Date(2024, 3, 3, 12, 0, 0, 0, time.UTC)
+	d := newDocuments(func() time.Time { return now })
+	svc := service(nil, now)
+	svc.Counters, svc.Rollups, svc.Marks, svc.Canaries = d, d, d, d
+	return svc, d
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, kind string
+		fault      fault
+		code       int
+		runs       bool
+	}{
+		{"a ping runs", "dev.knative.sources.ping", none, 2, true},
+		{"a failed run is tried again", "dev.knative.sources.ping", lost, 5, true},
+		{"another event is taken and ignored", "dev.tekton.event.pipelinerun.started.v1", none, 2, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			svc, d := memory()
+			runs := false
+			d.before = func(bool) fault { runs = true; return tt.fault }
+			if code := post(t, svc, tt.kind); code/100 != tt.code || runs != tt.runs {
+				t.Errorf("answer is %d, ran: %v", code, runs)
+			}
+		})
+	}
+}
+
+// A ping during a run is neither a second run nor an error.
+func TestPingDuringARun(t *testing.T) {
+	t.Parallel()
+	svc, d := memory()
+	calls := 0
+	d.before = func(bool) fault {
+		if calls++; calls == 1 {
+			if code := post(t, svc, pingType); code/100 != 2 {
+				t.Errorf("answer is %d", code)
+			}
+			if _, err := svc.Run(t.Context()); !errors.Is(err, ErrBusy) {
+				t.Errorf("error is %v", err)
+			}
+		}
+		return none
+	}
+	rollUp(t, svc)
+}
+
+// The run is over when its time is: the next one goes on.
+func TestRunIsBounded(t *testing.T) {
+	t.Parallel()
+	svc, d := memory()
+	svc.Config.Run = 0
+	d.counters["x"] = usage.Counter{Day: day(t, "2024-03-03"), Source: "a-1", Counts: usage.Packed(nil).Pack("aaaaaaaa", one("aaaaaaaa").Totals)}
+	if _, err := svc.Run(t.Context()); err == nil {
+		t.Error("a run without time ends well")
+	}
+}

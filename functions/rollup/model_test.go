@@ -1,0 +1,197 @@
+package rollup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+var errFault = errors.New("injected")
+
+// documents is a store in memory. Each call is one moment, as each is one query
+// or one transaction in the real one.
+type documents struct {
+	mu       sync.Mutex
+	counters map[string]usage.Counter
+	rollups  map[apikey.Prefix]usage.History
+	settled  *usage.Day
+	batch    int                    // counters that one call compacts or deletes
+	now      func() time.Time       // the store's clock
+	before   func(write bool) fault // called before every call
+}
+
+// fault is what happens to a call.
+type fault int
+
+const (
+	none  fault = iota
+	lost        // the call changes nothing and fails
+	after       // the call does what it should, and fails: the answer was lost
+)
+
+func newDocuments(now func() time.Time) *documents {
+	return &documents{
+		counters: map[string]usage.Counter{}, rollups: map[apikey.Prefix]usage.History{}, batch: 3, now: now,
+		before: func(bool) fault { return none },
+	}
+}
+
+func counterID(c usage.Counter) string { return fmt.Sprintf("%s.%s.%d", c.Day, c.Source, c.Shard) }
+
+// call does one call at one moment, with the fault that is due.
+func (d *documents) call(write bool, do func() error) error {
+	f := d.before(write)
+	if f == lost {
+		return errFault
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err := do()
+	if f == after {
+		return errFault
+	}
+	return err
+}
+
+// sorted gives the counters of some days, in the order of their ids.
+func (d *documents) sorted(first, last usage.Day) []usage.Counter {
+	var found []usage.Counter
+	for _, id := range slices.Sorted(maps.Keys(d.counters)) {
+		if c := d.counters[id]; c.Day >= first && c.Day <= last {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+func (d *documents) OldestCounter(context.Context) (oldest usage.Day, err error) {
+	err = d.call(false, func() error {
+		all := d.sorted(0, 1<<30)
+		if len(all) == 0 {
+			return problem.Of(problem.NotFound)
+		}
+		oldest = all[0].Day
+		return nil
+	})
+	return oldest, err
+}
+
+func (d *documents) EachCounter(_ context.Context, first, last usage.Day, use func(usage.Counter) error) error {
+	return d.call(false, func() error {
+		for _, c := range d.sorted(first, last) {
+			if err := use(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (d *documents) CompactCounters(_ context.Context, day usage.Day, shard int, sources []usage.Source) error {
+	for some := range slices.Chunk(sources, d.batch) {
+		if err := d.call(true, func() error { return d.compact(day, shard, some) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *documents) compact(day usage.Day, shard int, sources []usage.Source) error {
+	if !day.Closed(d.now()) {
+		return store.ErrNotClosed
+	}
+	var old []usage.Counter
+	for _, source := range append(usage.CompactedSources(), sources...) {
+		if c, ok := d.counters[counterID(usage.Counter{Day: day, Source: source, Shard: shard})]; ok {
+			old = append(old, c)
+		}
+	}
+	sum, err := usage.Compact(day, shard, old)
+	if err != nil {
+		return err
+	}
+	for _, c := range old {
+		delete(d.counters, counterID(c))
+	}
+	for _, c := range sum {
+		d.counters[counterID(c)] = c
+	}
+	return nil
+}
+
+func (d *documents) DeleteCounters(_ context.Context, before usage.Day) (n int, err error) {
+	err = d.call(true, func() error {
+		for _, c := range d.sorted(0, before-1) {
+			if n < d.batch {
+				delete(d.counters, counterID(c))
+				n++
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+func (d *documents) UpdateRollups(_ context.Context, prefixes []apikey.Prefix, change func(apikey.Prefix, usage.History) usage.History) error {
+	return d.call(true, func() error {
+		for range 2 { // a transaction may have to do it again
+			for _, p := range prefixes {
+				change(p, d.rollups[p])
+			}
+		}
+		for _, p := range prefixes {
+			if d.rollups[p] = change(p, d.rollups[p]); len(d.rollups[p]) == 0 {
+				delete(d.rollups, p)
+			}
+		}
+		return nil
+	})
+}
+
+func (d *documents) RollupsOlder(_ context.Context, before usage.Day, limit int) (found []apikey.Prefix, err error) {
+	err = d.call(false, func() error {
+		for _, p := range slices.Sorted(maps.Keys(d.rollups)) {
+			if d.rollups[p][0].Day < before && len(found) < limit {
+				found = append(found, p)
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (d *documents) SettledDay(context.Context) (day usage.Day, err error) {
+	err = d.call(false, func() error {
+		if d.settled == nil {
+			return problem.Of(problem.NotFound)
+		}
+		day = *d.settled
+		return nil
+	})
+	return day, err
+}
+
+func (d *documents) SettleDay(_ context.Context, day usage.Day) error {
+	return d.call(true, func() error {
+		if !day.Closed(d.now()) {
+			return store.ErrNotClosed
+		}
+		if d.settled == nil || *d.settled < day {
+			d.settled = &day
+		}
+		return nil
+	})
+}
+
+func (d *documents) DeleteStaleCanaries(context.Context, time.Time) (int, error) {
+	return 0, d.call(true, func() error { return nil })
+}

@@ -1,0 +1,108 @@
+// Package rollup is the function that turns counters into each key's durable
+// daily usage (specification sections 2.3 and 8; architecture section 4). A
+// CloudEvent of type dev.knative.sources.ping, every minute, starts one run;
+// `rollup --once` does one run and ends.
+//
+// # One run
+//
+//  1. Take in: of each day that is not settled yet, all counters are read at one
+//     moment, summed over sources, and put into the rollups.
+//  2. Settle: a day that is closed ([usage.Closing] after its end) has its
+//     counters compacted, is taken in once more, and is then marked as settled,
+//     with all days before it. Nothing of it changes any more.
+//  3. Tidy: counters of settled days that no quota period needs are deleted,
+//     rollups lose the days that are out of retention, and canaries of replicas
+//     that are gone are removed. This is done when a day was settled, and in a
+//     process's first run.
+//
+// # Why totals are right, whatever happens
+//
+// A key's sum over a day's counters only ever grows: sources grow, and a
+// compaction replaces counters by their sum in one transaction. A rollup takes
+// the larger of what it holds and of such a sum, so a run twice, two runs at
+// once, and a run that is late all lead to the same. Counters are deleted only
+// once their day is settled, that is after a whole day's rollups were written
+// from its compacted counters; a run that ends anywhere before leaves the day
+// unsettled, and the next one does it again. A day of which counters are only
+// partly deleted is never summed again.
+//
+// # Cost
+//
+// Every run reads the counters of the three or four days that are not settled:
+// as many documents as there were dirty shards. A rollup is written when its key
+// is first seen on a day (so that last_seen is right within a run), after the day
+// is over, and when late counts come in, not every minute: whoever reports usage
+// adds the counters of the days that are not settled to the rollup (package
+// usage). So a key costs about two writes for each day that it is used on,
+// however much. What a process knows to be stored it does not read again; one
+// that has just started reads each of those rollups once.
+//
+// # Keys that are gone
+//
+// A rollup holds only what is kept: its oldest days go at the latest one day
+// after they are out of retention, and with its last day the document goes. So
+// what belongs to a deleted key goes by itself.
+package rollup
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// Counters are what the checkers have counted; *store.Store implements it.
+type Counters interface {
+	OldestCounter(ctx context.Context) (usage.Day, error)
+	EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error
+	CompactCounters(ctx context.Context, day usage.Day, shard int, sources []usage.Source) error
+	DeleteCounters(ctx context.Context, before usage.Day) (int, error)
+}
+
+// Rollups are what is kept of each key; *store.Store implements it.
+type Rollups interface {
+	UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, change func(apikey.Prefix, usage.History) usage.History) error
+	RollupsOlder(ctx context.Context, before usage.Day, limit int) ([]apikey.Prefix, error)
+}
+
+// Marks tell how far days are settled; *store.Store implements it.
+type Marks interface {
+	// SettledDay gives the last settled day. Problem: not_found before the first.
+	SettledDay(ctx context.Context) (usage.Day, error)
+	SettleDay(ctx context.Context, day usage.Day) error
+}
+
+// Canaries are what checkers leave behind; *store.Store implements it.
+type Canaries interface {
+	DeleteStaleCanaries(ctx context.Context, before time.Time) (int, error)
+}
+
+// Parts are what a Service is put together from.
+type Parts struct {
+	Config   Config
+	Counters Counters
+	Rollups  Rollups
+	Marks    Marks
+	Canaries Canaries
+	Log      *slog.Logger
+}
+
+// Service rolls up.
+type Service struct {
+	Parts
+
+	now func() time.Time
+
+	running sync.Mutex // held by the one run; guards what follows
+	known   map[usage.Day]usage.Sums
+	tidied  bool      // in this process
+	tidyDay usage.Day // the settled day when it last was
+}
+
+// New makes a service.
+func New(p Parts) *Service {
+	return &Service{Parts: p, now: time.Now, known: map[usage.Day]usage.Sums{}}
+}

@@ -1,0 +1,104 @@
+package rollup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// ErrBusy says that a run of this process is under way already.
+var ErrBusy = errors.New("a run is under way")
+
+// Result tells what a run did.
+type Result struct {
+	Days     int // taken in or settled
+	Settled  int // of them
+	Counters int // documents read
+	Rollups  int // documents compared, and written where they differed
+	Deleted  int // counters
+	Pruned   int // rollups
+	Canaries int // deleted
+}
+
+// Run does one run. A day that fails does not keep later days from being taken
+// in, but no later day is settled before it; errors come together at the end. A
+// run during another of the same process is [ErrBusy].
+func (s *Service) Run(ctx context.Context) (Result, error) {
+	if !s.running.TryLock() {
+		return Result{}, ErrBusy
+	}
+	defer s.running.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, s.Config.run())
+	defer cancel()
+	r := &run{Service: s, began: s.now().UTC()}
+	r.today = usage.DayOf(r.began)
+	err := r.do(ctx)
+	return r.result, err
+}
+
+// run is one run.
+type run struct {
+	*Service
+
+	began  time.Time
+	today  usage.Day
+	result Result
+}
+
+func (r *run) do(ctx context.Context) error {
+	settled, err := r.settledDay(ctx)
+	if err != nil {
+		return err
+	}
+	// Open days first: last_seen should not wait for a long backlog.
+	var errs error
+	for day := r.firstOpen(settled); day <= r.today+1; day++ { // a checker's clock may be ahead
+		errs = errors.Join(errs, r.takeIn(ctx, day))
+	}
+	for day := settled + 1; day.Closed(r.began); day++ {
+		if err := r.settle(ctx, day); err != nil {
+			return errors.Join(errs, fmt.Errorf("settle %s: %w", day, err))
+		}
+		settled = day
+	}
+	for day := range r.known {
+		if day <= settled {
+			delete(r.known, day)
+		}
+	}
+	return errors.Join(errs, r.tidy(ctx, settled))
+}
+
+// settledDay gives the last settled day; of a store without one, the day before
+// its first counter, or before the first day that is not closed.
+func (r *run) settledDay(ctx context.Context) (usage.Day, error) {
+	settled, err := r.Marks.SettledDay(ctx)
+	if err == nil || !problem.Is(err, problem.NotFound) {
+		return settled, err
+	}
+	first := r.today
+	for first > 0 && !(first - 1).Closed(r.began) {
+		first--
+	}
+	oldest, err := r.Counters.OldestCounter(ctx)
+	if err != nil && !problem.Is(err, problem.NotFound) {
+		return 0, err
+	}
+	if err == nil {
+		first = min(first, oldest)
+	}
+	return first - 1, nil
+}
+
+// firstOpen is the first unsettled day that is not closed.
+func (r *run) firstOpen(settled usage.Day) usage.Day {
+	day := settled + 1
+	for day.Closed(r.began) {
+		day++
+	}
+	return day
+}

@@ -1,0 +1,95 @@
+package rollup
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// Counters go when no quota period needs them; what they counted stays in the
+// rollups until the retention is over, and then the rollups go too, whether or
+// not their keys are still there.
+func TestWhatIsNoLongerNeededGoes(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	write(t, s, "2024-01-31", "a-1", 0, one("aaaaaaaa"))
+	write(t, s, "2024-02-01", "a-1", 0, one("aaaaaaaa"), one("bbbbbbbb"))
+	for _, step := range []struct {
+		now      string
+		counters int
+		days     [2]int // of the two keys' histories
+	}{
+		{"2024-02-04T00:00:00Z", 2, [2]int{2, 1}},
+		{"2024-03-05T00:00:00Z", 2, [2]int{2, 1}}, // 31 January is 34 days ago
+		{"2024-03-06T00:00:00Z", 1, [2]int{2, 1}},
+		{"2024-03-07T00:00:00Z", 0, [2]int{2, 1}},
+		{"2024-05-01T00:00:00Z", 0, [2]int{2, 1}}, // 91 days ago: kept
+		{"2024-05-02T00:00:00Z", 0, [2]int{2, 1}}, // one day after 31 January left the retention
+		{"2024-05-03T00:00:00Z", 0, [2]int{0, 1}},
+		{"2024-05-04T00:00:00Z", 0, [2]int{0, 0}},
+	} {
+		rollUp(t, service(s, at(t, step.now)))
+		n := 0
+		for _, found := range sources(t, s) {
+			n += len(found)
+		}
+		h := rollups(t, s, "aaaaaaaa", "bbbbbbbb")
+		if diff := cmp.Diff(step.days, [2]int{len(h[0]), len(h[1])}); diff != "" || n != step.counters {
+			t.Errorf("%s: %d counters, days (-want +got):\n%s", step.now, n, diff)
+		}
+	}
+}
+
+// A function that was down for months takes in what is still kept, and no more.
+func TestLongBacklog(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for _, d := range []string{"2023-12-31", "2024-01-31", "2024-02-29", "2024-04-30"} {
+		write(t, s, d, "a-1", 0, one("aaaaaaaa"))
+		write(t, s, d, "b-1", 0, one("aaaaaaaa"))
+	}
+	rollUp(t, service(s, at(t, "2024-05-01T12:00:00Z")))
+	two := usage.Totals{Allowed: 2}
+	want := []usage.History{{{Day: day(t, "2024-01-31"), Totals: two}, {Day: day(t, "2024-02-29"), Totals: two}, {Day: day(t, "2024-04-30"), Totals: two}}}
+	if diff := cmp.Diff(want, rollups(t, s, "aaaaaaaa")); diff != "" {
+		t.Errorf("rollups (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string][]usage.Source{"2024-04-30": {"a-1", "b-1"}}, sources(t, s)); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+}
+
+// A clock far ahead must not close days that checkers still count in.
+func TestClockAhead(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	today := usage.DayOf(time.Now()) //nolint:forbidigo // the store's own clock is asked for
+	write(t, s, today.String(), "a-1", 0, one("aaaaaaaa"))
+	if _, err := service(s, (today + 30).Start()).Run(t.Context()); !errors.Is(err, store.ErrNotClosed) {
+		t.Errorf("error is %v", err)
+	}
+	if diff := cmp.Diff(map[string][]usage.Source{today.String(): {"a-1"}}, sources(t, s)); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+}
+
+func TestStaleCanariesGo(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	if err := s.WriteCanary(t.Context(), store.CanaryCounters, store.Canary{Replica: "gone", Run: "r", Seq: 1}); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now() //nolint:forbidigo // the store notes the time of a write
+	if r := rollUp(t, service(s, now.Add(23*time.Hour))); r.Canaries != 0 {
+		t.Error("a canary went that may be a living replica's")
+	}
+	if r := rollUp(t, service(s, now.Add(25*time.Hour))); r.Canaries != 1 {
+		t.Error("a stale canary stays")
+	}
+}

@@ -1,0 +1,101 @@
+package wiring
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// kind is what an answer to a request without a key says about the gate.
+type kind int
+
+const (
+	unreachable   kind = iota // the ingress did not answer
+	refused                   // the gate's own 401: it is in place and works
+	unavailable               // the gate's own 503: in place, but it cannot decide
+	misconfigured             // the gate's own 500
+	silent                    // a bare 500: what Traefik says when it cannot reach the checker
+	unknownHost               // a 404
+	other                     // anything else: the app itself
+)
+
+// answer is the ingress's answer to a request without a key.
+type answer struct {
+	kind   kind
+	status int // HTTP
+}
+
+// classify reads an answer. The gate is known by its body, byte for byte: an app
+// may well have 401s of its own.
+func classify(status int, body []byte) answer {
+	body = bytes.TrimSpace(body)
+	for _, own := range []struct {
+		kind kind
+		code problem.Code
+	}{{refused, problem.InvalidKey}, {unavailable, problem.GateUnavailable}, {misconfigured, problem.Misconfigured}} {
+		p := problem.Of(own.code)
+		if status == p.Status() && bytes.Equal(body, denial(p)) {
+			return answer{own.kind, status}
+		}
+	}
+	switch {
+	case status == http.StatusInternalServerError && len(body) == 0:
+		return answer{silent, status}
+	case status == http.StatusNotFound:
+		return answer{unknownHost, status}
+	}
+	return answer{other, status}
+}
+
+// denial is the body of one of the gate's answers.
+func denial(p *problem.Error) []byte {
+	body, err := json.Marshal(wire.Error{Code: string(p.Code), Message: p.Message})
+	if err != nil { // two strings always encode
+		panic(err)
+	}
+	return body
+}
+
+// gated tells whether the gate stands in front of the app, able to decide or not.
+func (a answer) gated() bool {
+	return a.kind == refused || a.kind == unavailable || a.kind == misconfigured || a.kind == silent
+}
+
+// proves tells whether an answer is what was sought. A bare 500 does not keep a
+// gate from being released: an app may answer like that, and the route no longer
+// names the gate.
+func (a answer) proves(sought proof) bool {
+	switch sought {
+	case proveNothing:
+		return true
+	case proveEngaged:
+		return a.kind == refused
+	case proveReleased:
+		return a.kind == other || a.kind == unknownHost || a.kind == silent
+	}
+	return false
+}
+
+// message tells an operator what is in the way.
+func (a answer) message() string {
+	switch a.kind {
+	case unreachable:
+		return "The ingress does not answer."
+	case unavailable:
+		return "The gate is on the route, but cannot verify keys right now."
+	case misconfigured:
+		return "The gate is on the route, but misconfigured."
+	case silent:
+		return "The ingress cannot reach the checker."
+	case unknownHost:
+		return "The ingress does not know the app's host, or the app answers 404 without a key."
+	case refused:
+		return "The gate still answers."
+	case other:
+	}
+	return fmt.Sprintf("The app's public URL still answers %d to a request without a key.", a.status)
+}

@@ -1,0 +1,147 @@
+package wiring
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		status   int
+		body     string
+		kind     kind
+		engaged  bool // proves that the gate is in place
+		released bool // proves that it is not any more
+	}{
+		{"the gate's 401", 401, string(denial(problem.Of(problem.InvalidKey))) + "\n", refused, true, false},
+		{"the gate's 503", 503, string(denial(problem.Of(problem.GateUnavailable))), unavailable, false, false},
+		{"the gate's 500", 500, string(denial(problem.Of(problem.Misconfigured))), misconfigured, false, false},
+		{"a 401 of the app's", 401, `{"code":"invalid_key","message":"no"}`, other, false, true},
+		{"the gate's body under another status", 200, string(denial(problem.Of(problem.InvalidKey))), other, false, true},
+		{"a bare 500", 500, "", silent, false, true},
+		{"a 500 of the app's", 500, "oops", other, false, true},
+		{"a bare 401", 401, "", other, false, true},
+		{"the app", 200, "hello", other, false, true},
+		{"not found", 404, "404 page not found\n", unknownHost, false, true},
+		{"no backend", 502, "Bad Gateway", other, false, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := classify(tt.status, []byte(tt.body))
+			if got.kind != tt.kind || got.proves(proveEngaged) != tt.engaged || got.proves(proveReleased) != tt.released || got.message() == "" {
+				t.Errorf("got %+v, proves engaged %v, released %v", got, got.proves(proveEngaged), got.proves(proveReleased))
+			}
+		})
+	}
+	if got := (answer{kind: unreachable}); got.proves(proveEngaged) || got.proves(proveReleased) {
+		t.Error("no answer proves something")
+	}
+}
+
+func TestUnproven(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		state  app.GateState
+		sought proof
+		got    kind
+		want   app.GateState
+	}{
+		{"pending stays", app.Pending, proveEngaged, other, app.Pending},
+		{"releasing stays", app.Releasing, proveReleased, refused, app.Releasing},
+		{"engaged, the app answers", app.Engaged, proveEngaged, other, app.Pending},
+		{"engaged, the host is gone", app.Engaged, proveEngaged, unknownHost, app.Pending},
+		{"engaged, keys cannot be verified", app.Engaged, proveEngaged, unavailable, app.Engaged},
+		{"engaged, no checker", app.Engaged, proveEngaged, silent, app.Engaged},
+		{"engaged, no ingress", app.Engaged, proveEngaged, unreachable, app.Engaged},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got, message := unproven(tt.state, tt.sought, answer{kind: tt.got}); got != tt.want || message == "" {
+				t.Errorf("%s becomes %s %q, want %s", tt.state, got, message, tt.want)
+			}
+		})
+	}
+}
+
+// TestEveryAddressIsAsked has an ingress of two replicas, of which one is late.
+func TestEveryAddressIsAsked(t *testing.T) {
+	t.Parallel()
+	gate := func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != "hello.example.com" || r.URL.Path != ProbePath || r.Header.Get("X-Api-Key") != "" {
+			t.Errorf("asked for %s%s", r.Host, r.URL.Path)
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write(denial(problem.Of(problem.InvalidKey)))
+	}
+	on := func(address string, h http.HandlerFunc, port string) string {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(address, port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := httptest.NewUnstartedServer(h)
+		_ = s.Listener.Close()
+		s.Listener = l
+		s.Start()
+		t.Cleanup(s.Close)
+		_, port, _ = net.SplitHostPort(l.Addr().String())
+		return port
+	}
+	late := true
+	port := on("127.0.0.1", gate, "0")
+	on("127.0.0.2", func(w http.ResponseWriter, r *http.Request) {
+		if !late {
+			gate(w, r)
+		}
+	}, port)
+	in, err := newIngress("http://traefik.example:" + port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.lookup = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1", "127.0.0.2"}, nil }
+	if got := in.ask(t.Context(), "hello.example.com", proveEngaged); got.proves(proveEngaged) {
+		t.Error("one replica of two was proof enough")
+	}
+	late = false
+	if got := in.ask(t.Context(), "hello.example.com", proveEngaged); !got.proves(proveEngaged) {
+		t.Errorf("both have it, but got %+v", got)
+	}
+	in.port = "1"
+	if got := in.ask(t.Context(), "hello.example.com", proveEngaged); got.kind != unreachable {
+		t.Errorf("nobody there: %+v", got)
+	}
+}
+
+func TestProofs(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	ref := app.Ref{Namespace: "n-s", Name: "a"}
+	p := newProofs(time.Hour, func(below time.Duration) time.Duration { return below / 2 })
+	for _, at := range []struct {
+		after time.Duration
+		due   bool
+	}{{0, false}, {29 * time.Minute, false}, {31 * time.Minute, true}, {40 * time.Minute, true}} {
+		if got := p.due(ref, now.Add(at.after)); got != at.due {
+			t.Errorf("due after %v: %v", at.after, got)
+		}
+	}
+	p.proven(ref, now)
+	if p.due(ref, now.Add(59*time.Minute)) || !p.due(ref, now.Add(61*time.Minute)) {
+		t.Error("not due an hour after the proof")
+	}
+	p.keepOnly(map[app.Ref]bool{})
+	if len(p.next) != 0 {
+		t.Error("an app that is gone is remembered")
+	}
+}

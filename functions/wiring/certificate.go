@@ -1,0 +1,133 @@
+package wiring
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluicegate/sluice/functions/wiring/internal/authority"
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// Entries of the two Secrets.
+const (
+	certEntry   = "tls.crt"
+	keyEntry    = "tls.key"
+	caEntry     = "ca.crt" // every CA to be trusted, the oldest first
+	caKeysEntry = "ca.key" // their keys, in that order; only in the Secret of the CA
+)
+
+const (
+	certifyAttempts = 4           // when two processes do it at the same time
+	certifyRetry    = time.Second // from one attempt at start to the next
+)
+
+// Background makes the checker's certificate as soon as the cluster lets it: the
+// checkers wait for it. It ends with ctx.
+func (s *Service) Background(ctx context.Context) error {
+	tick := time.NewTicker(certifyRetry)
+	defer tick.Stop()
+	for {
+		_, err := s.certify(ctx)
+		if err == nil {
+			<-ctx.Done()
+			return nil
+		}
+		s.log.WarnContext(ctx, "the checker's certificate is not there yet", "error", err)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// certify makes sure that the checker has a certificate that can stay in use and
+// gives the CAs to trust, as PEM.
+func (s *Service) certify(ctx context.Context) ([]byte, error) {
+	ca, err := s.tryCertify(ctx)
+	for n := 1; n < certifyAttempts && problem.Is(err, problem.Conflict); n++ {
+		ca, err = s.tryCertify(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the checker's certificate: %w", err)
+	}
+	return ca, nil
+}
+
+func (s *Service) tryCertify(ctx context.Context) ([]byte, error) {
+	served, err := s.secret(ctx, s.cfg.CheckerSecret, cluster.TLSSecret)
+	if err != nil {
+		return nil, err
+	}
+	if served.Exists() && !served.Managed {
+		if len(served.Data[caEntry]) == 0 {
+			return nil, fmt.Errorf("secret %s is not Sluice's and has no %s", s.cfg.CheckerSecret, caEntry)
+		}
+		return served.Data[caEntry], nil
+	}
+	trusted, ca, err := s.authorities(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := s.now()
+	good := trusted.Good(served.Data[certEntry], served.Data[keyEntry], s.checkerHost, now)
+	if good && bytes.Equal(served.Data[caEntry], ca) {
+		return ca, nil
+	}
+	cert, key := served.Data[certEntry], served.Data[keyEntry]
+	if !good {
+		if cert, key, err = trusted.Issue(s.checkerHost, now); err != nil {
+			return nil, err
+		}
+	}
+	served.Data = map[string][]byte{certEntry: cert, keyEntry: key, caEntry: ca}
+	if _, err := s.secrets.WriteSecret(ctx, served); err != nil {
+		return nil, err
+	}
+	s.log.InfoContext(ctx, "checker certificate written", "secret", served.Name, "host", s.checkerHost, "new_key", !good)
+	return ca, nil
+}
+
+// authorities gives the CAs, renewed if need be and kept before anything is signed
+// with them. A Secret that cannot be read is made anew: until the copies in the
+// apps' namespaces follow, gates are closed.
+func (s *Service) authorities(ctx context.Context) (authority.Bundle, []byte, error) {
+	kept, err := s.secret(ctx, s.cfg.CheckerSecret+"-ca", cluster.OpaqueSecret)
+	if err != nil {
+		return nil, nil, err
+	}
+	old, err := authority.Parse(kept.Data[caEntry], kept.Data[caKeysEntry])
+	if err != nil {
+		s.log.ErrorContext(ctx, "the CA cannot be read and is made anew", "secret", kept.Name, "error", err)
+		old = nil
+	}
+	trusted, changed, err := old.Renew(s.now())
+	if err != nil {
+		return nil, nil, err
+	}
+	ca, keys, err := trusted.PEM()
+	if err != nil || !changed {
+		return trusted, ca, err
+	}
+	kept.Data = map[string][]byte{caEntry: ca, caKeysEntry: keys}
+	if _, err := s.secrets.WriteSecret(ctx, kept); err != nil {
+		return nil, nil, err
+	}
+	s.log.InfoContext(ctx, "checker CA written", "secret", kept.Name, "authorities", len(trusted))
+	return trusted, ca, nil
+}
+
+// secret reads a Secret of the system namespace, or starts one.
+func (s *Service) secret(ctx context.Context, name string, kind cluster.SecretType) (cluster.Secret, error) {
+	found, err := s.secrets.Secret(ctx, s.cfg.SystemNamespace, name)
+	if !problem.Is(err, problem.NotFound) {
+		return found, err
+	}
+	if err := s.secrets.EnsureNamespace(ctx, s.cfg.SystemNamespace); err != nil {
+		return cluster.Secret{}, err
+	}
+	return cluster.Secret{Namespace: s.cfg.SystemNamespace, Name: name, Type: kind}, nil
+}

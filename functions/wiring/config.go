@@ -1,0 +1,56 @@
+package wiring
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// Config is what the function reads from its environment.
+type Config struct {
+	Project    string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
+	Kubeconfig string `env:"KUBECONFIG"`                     // of the cluster that runs the apps; empty is the one this runs in
+
+	// CheckerURL is where the ingress asks for decisions, e.g.
+	// "https://sluice-checker.sluice-system.svc:8443". Its host is what the checker's
+	// certificate is made for.
+	CheckerURL string `env:"CHECKER_URL, required"`
+
+	// IngressURL is where gates are proven, e.g. "http://traefik.traefik.svc". Every
+	// address that its host resolves to is asked, so a headless Service covers all
+	// replicas of the ingress.
+	IngressURL string `env:"INGRESS_URL, required"`
+
+	SystemNamespace string `env:"SYSTEM_NAMESPACE, default=sluice-system"`        // where the two Secrets below live
+	CheckerSecret   string `env:"CHECKER_TLS_SECRET, default=sluice-checker-tls"` // tls.crt, tls.key, ca.crt; the CA's key is in "{this}-ca"
+
+	EntryPoints []string `env:"ENTRY_POINTS, default=web"` // of Traefik, that apps answer on
+
+	// Workers bounds apps that are worked on at the same time. Most of that time is
+	// waiting for the ingress.
+	Workers int `env:"WORKERS, default=16"`
+
+	// ProofPatience is for how long a gate that was just switched is asked until it
+	// answers as it should; Traefik takes up a change within 2 s by default. After
+	// that it is the next tick's turn.
+	ProofPatience time.Duration `env:"PROOF_PATIENCE, default=8s"`
+
+	// ReproveEvery is how often a gate that is in place is proven again, about. Its
+	// objects are compared with every tick, so this only finds what they don't show.
+	ReproveEvery time.Duration `env:"REPROVE_EVERY, default=5m"`
+}
+
+func (c Config) check() error {
+	if c.Workers < 1 || c.ProofPatience <= 0 || c.ReproveEvery <= 0 {
+		return errors.New("WORKERS, PROOF_PATIENCE and REPROVE_EVERY must be positive")
+	}
+	u, err := url.Parse(c.IngressURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return fmt.Errorf("INGRESS_URL %q is no http or https URL", c.IngressURL)
+	}
+	if u, err = url.Parse(c.CheckerURL); err != nil || u.Hostname() == "" {
+		return fmt.Errorf("CHECKER_URL %q is no URL", c.CheckerURL)
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package wiring
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+var (
+	open  = cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen}
+	gated = cluster.State{Deployment: cluster.Right, Service: cluster.Right, CA: cluster.Right, Middleware: cluster.Right, Route: cluster.RouteGated}
+)
+
+func TestEngageAndRelease(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.ready()
+	if diff := cmp.Diff(open, s.state()); diff != "" {
+		t.Errorf("an ungated app (-want +got):\n%s", diff)
+	}
+	s.turn(true)
+	start := time.Now()
+	s.requested()
+	t.Logf("engaged after %v", time.Since(start))
+	s.wantGate(app.Engaged, "")
+	if diff := cmp.Diff(gated, s.state()); diff != "" {
+		t.Errorf("a gated app (-want +got):\n%s", diff)
+	}
+	if status, _ := s.request(nil); status != http.StatusUnauthorized {
+		t.Errorf("without a key: %d", status)
+	}
+	status, got := s.request(map[string]string{
+		"X-Api-Key": "good", "X_Service.Key-Prefix": "forged", "x-service-key-name": "forged",
+	})
+	if status != http.StatusOK || got.Get("X-Service-Key-Prefix") != "ab12cd34" || len(got["X-Api-Key"]) > 0 ||
+		len(got["X_service.key-Prefix"]) > 0 || got.Get("X-Service-Key-Name") != "" {
+		t.Errorf("with a key: %d, and the app got %v", status, got)
+	}
+	since := s.app().Gate.Since
+	s.tick() // nothing to do
+	if got := s.app().Gate.Since; !got.Equal(since) {
+		t.Error("a tick has moved a gate that is in place")
+	}
+
+	s.turn(false)
+	start = time.Now()
+	s.requested()
+	t.Logf("released after %v", time.Since(start))
+	s.wantGate(app.Ungated, "")
+	want := open
+	want.CA = cluster.Right // the namespace keeps it
+	if diff := cmp.Diff(want, s.state()); diff != "" {
+		t.Errorf("a released app (-want +got):\n%s", diff)
+	}
+	if status, _ := s.request(nil); status != http.StatusOK {
+		t.Errorf("after release: %d", status)
+	}
+}
+
+func TestPendingUntilProven(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		verdict *problem.Error // nil: nobody answers as the checker
+		message string
+	}{
+		{"no checker", nil, "The ingress cannot reach the checker."},
+		{"checker denies everything", problem.Of(problem.GateUnavailable), "The gate is on the route, but cannot verify keys right now."},
+		{"checker misconfigured", problem.Of(problem.Misconfigured), "The gate is on the route, but misconfigured."},
+		{"another 401", problem.Of(problem.Unauthenticated), "The app's public URL still answers 401 to a request without a key."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.cfg.ProofPatience = 3 * time.Second
+			s.service = s.replica()
+			s.tick()
+			s.serveApp()
+			if tt.verdict != nil {
+				s.verdict.Store(tt.verdict)
+				s.serveChecker()
+			}
+			s.turn(true)
+			s.requested()
+			s.wantGate(app.Pending, tt.message)
+			since := s.app().Gate.Since
+
+			if tt.verdict == nil {
+				s.serveChecker()
+			}
+			s.verdict.Store(problem.Of(problem.InvalidKey))
+			s.tick()
+			s.wantGate(app.Engaged, "")
+			if !s.app().Gate.Since.After(since) {
+				t.Error("the state's time did not move on")
+			}
+		})
+	}
+}
+
+func TestDriftIsRepairedAndProvenAgain(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, resource, patch string
+	}{
+		{"middleware off the route", "ingressroutes", `[{"op":"remove","path":"/spec/routes/0/middlewares"}]`},
+		{"trusting forwarded headers", "middlewares", `[{"op":"replace","path":"/spec/forwardAuth/trustForwardHeader","value":true}]`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.ready()
+			s.turn(true)
+			s.requested()
+			s.wantGate(app.Engaged, "")
+			engaged := s.app().Gate.Since
+
+			s.verdict.Store(problem.Of(problem.GateUnavailable)) // so that it cannot be proven at once
+			name := s.ref.Name
+			if tt.resource == "middlewares" {
+				objects, err := s.dynamic.Resource(middlewareKind()).Namespace(s.ref.Namespace).List(t.Context(), listAll())
+				if err != nil || len(objects.Items) != 1 {
+					t.Fatalf("middlewares: %v", err)
+				}
+				name = objects.Items[0].GetName()
+			}
+			s.patch(tt.resource, name, tt.patch)
+			s.cfg.ProofPatience = 2 * time.Second
+			s.service = s.replica()
+			s.tick()
+			s.wantGate(app.Pending, "The gate is on the route, but cannot verify keys right now.")
+			if diff := cmp.Diff(gated, s.state()); diff != "" {
+				t.Errorf("after repair (-want +got):\n%s", diff)
+			}
+			s.verdict.Store(problem.Of(problem.InvalidKey))
+			s.tick()
+			s.wantGate(app.Engaged, "")
+			if !s.app().Gate.Since.After(engaged) {
+				t.Error("the gate was pending meanwhile, but its time says otherwise")
+			}
+		})
+	}
+}
+
+func TestEngagedIsProvenAnew(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.ready()
+	s.turn(true)
+	s.requested()
+	s.wantGate(app.Engaged, "")
+	due := func() { // as if the time for it had come
+		s.service.proofs.mu.Lock()
+		defer s.service.proofs.mu.Unlock()
+		s.service.proofs.next[s.ref] = time.Now().Add(-time.Second)
+	}
+	s.verdict.Store(problem.Of(problem.GateUnavailable))
+	due()
+	s.tick()
+	s.wantGate(app.Engaged, "The gate is on the route, but cannot verify keys right now.")
+	s.verdict.Store(problem.Of(problem.InvalidKey))
+	s.tick() // still due, since the last proof failed
+	s.wantGate(app.Engaged, "")
+
+	// A gate that looks right but is passed by: somebody's route with more priority.
+	s.bypass()
+	s.within(func() string {
+		if status, _ := s.request(nil); status != http.StatusOK {
+			return "the way around the gate is not open yet"
+		}
+		return ""
+	})
+	due()
+	s.tick()
+	s.wantGate(app.Pending, "The app's public URL still answers 200 to a request without a key.")
+}
+
+func TestSwitchingWhileItIsProven(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.ready()
+	s.verdict.Store(problem.Of(problem.GateUnavailable))
+	s.turn(true)
+	var group sync.WaitGroup
+	group.Go(func() { s.requested() }) // asks in vain, for up to ten seconds
+	s.within(func() string {
+		if s.state().Route != cluster.RouteGated {
+			return "the route is not gated yet"
+		}
+		return ""
+	})
+	s.turn(false)
+	start := time.Now()
+	s.requested()
+	group.Wait()
+	s.wantGate(app.Ungated, "")
+	if took := time.Since(start); took > s.cfg.ProofPatience/2 {
+		t.Errorf("switching off waited for the proof of switching on: %v", took)
+	}
+}
+
+func TestTwoReplicasAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	other := s.replica()
+	s.ready()
+	for _, on := range []bool{true, false, true} {
+		s.turn(on)
+		var group sync.WaitGroup
+		for _, replica := range []*Service{s.service, other} {
+			for _, e := range []string{pingType, app.GateRequested} {
+				group.Go(func() {
+					if err := replica.Receive(t.Context(), event(e, s.ref.String())); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		group.Wait()
+		s.tick() // one more, in case each has lost a race to the other
+		want := app.Ungated
+		if on {
+			want = app.Engaged
+		}
+		s.wantGate(want, "")
+	}
+}
+
+func TestAdvance(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	pending := app.App{RequireAPIKey: true, Gate: app.Gate{State: app.Pending, Since: at}}
+	off := app.App{Gate: app.Gate{State: app.Releasing, Since: at.Add(1)}}
+	again := pending
+	again.Gate.Since = at.Add(2)
+	later := at.Add(time.Hour)
+	tests := []struct {
+		name    string
+		is, was app.App
+		next    app.Gate
+		want    app.Gate
+		err     error
+	}{
+		{"moves on", pending, pending, app.Gate{State: app.Engaged, Since: later}, app.Gate{State: app.Engaged, Since: later}, nil},
+		{"a new message keeps the time", pending, pending, app.Gate{State: app.Pending, Since: later, Message: "m"}, app.Gate{State: app.Pending, Since: at, Message: "m"}, nil},
+		{"nothing new", pending, pending, app.Gate{State: app.Pending, Since: later}, app.Gate{}, errSame},
+		{"switched off meanwhile", off, pending, app.Gate{State: app.Engaged, Since: later}, app.Gate{}, errOvertaken},
+		{"off and on again meanwhile", again, pending, app.Gate{State: app.Engaged, Since: later}, app.Gate{}, errOvertaken},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := advance(tt.is, tt.was, tt.next)
+			if !errors.Is(err, tt.err) || err == nil && got != tt.want {
+				t.Errorf("got %+v, %v; want %+v, %v", got, err, tt.want, tt.err)
+			}
+		})
+	}
+}

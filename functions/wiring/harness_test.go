@@ -1,0 +1,308 @@
+package wiring
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+
+// site is the function on a real store, API server and Traefik, with a checker
+// whose verdict the test sets, and one app, which answers 200.
+type site struct {
+	*testing.T
+	cfg     Config
+	store   *store.Store
+	cluster *cluster.Cluster
+	kube    kubernetes.Interface
+	dynamic dynamic.Interface
+	service *Service
+	ref     app.Ref
+	verdict atomic.Pointer[problem.Error] // to requests without the right key
+	checker net.Listener
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{T: t, store: storetest.New(t)}
+	s.verdict.Store(problem.Of(problem.InvalidKey))
+	var err error
+	if s.kube, err = kubernetes.NewForConfig(clustertest.Config(t)); err != nil {
+		t.Fatal(err)
+	}
+	if s.dynamic, err = dynamic.NewForConfig(clustertest.Config(t)); err != nil {
+		t.Fatal(err)
+	}
+	if s.checker, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	s.cfg = Config{
+		CheckerURL: "https://" + s.checker.Addr().String(), IngressURL: clustertest.Ingress(t),
+		SystemNamespace: clustertest.Name(), CheckerSecret: "sluice-checker-tls", EntryPoints: []string{"web"},
+		Workers: 4, ProofPatience: 10 * time.Second, ReproveEvery: time.Hour,
+	}
+	s.cluster, err = cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t), EntryPoints: s.cfg.EntryPoints, CheckerURL: s.cfg.CheckerURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.service = s.replica()
+	s.ref = s.makeApp("hello")
+	return s
+}
+
+// replica is another process of the function.
+func (s *site) replica() *Service {
+	s.Helper()
+	service, err := New(s.cfg, Parts{
+		Apps: s.store, Viewer: s.cluster, Workloads: s.cluster, Gates: s.cluster, Secrets: s.cluster,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return service
+}
+
+// makeApp records an app; nothing of it is in the cluster yet.
+func (s *site) makeApp(name string) app.Ref {
+	s.Helper()
+	project := s.cfg.SystemNamespace
+	err := s.store.CreateProject(s.Context(), app.Project{Name: project})
+	if err == nil {
+		err = s.store.CreateEnvironment(s.Context(), app.Environment{Project: project, Name: "prod", Namespace: project + "-prod"})
+	}
+	if err != nil && !problem.Is(err, problem.AlreadyExists) {
+		s.Fatal(err)
+	}
+	a := app.App{
+		Name: name, Project: project, Environment: "prod", Namespace: project + "-prod", Host: name + "." + project + ".localhost",
+		Port: 8080, Image: "registry.example/hello:v1", Revision: 1, Gate: app.Gate{State: app.Ungated, Since: time.Now()},
+	}
+	if err := s.store.CreateApp(s.Context(), a); err != nil {
+		s.Fatal(err)
+	}
+	return a.Ref()
+}
+
+// serveChecker answers checks with the certificate that wiring has made.
+func (s *site) serveChecker() {
+	s.Helper()
+	secret, err := s.cluster.Secret(s.Context(), s.cfg.SystemNamespace, s.cfg.CheckerSecret)
+	if err != nil {
+		s.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(secret.Data[certEntry], secret.Data[keyEntry])
+	if err != nil {
+		s.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/check/"+s.ref.Namespace+"/hello" && r.Header.Get("X-Api-Key") == "good" {
+			w.Header().Set("X-Service-Key-Prefix", "ab12cd34")
+			return
+		}
+		httpapi.Fail(w, s.verdict.Load())
+	}))
+	if err := server.Listener.Close(); err != nil {
+		s.Fatal(err)
+	}
+	server.Listener = s.checker
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	s.Cleanup(server.Close)
+}
+
+// serveApp is the app's pods: an API server gives its Service a loopback address.
+func (s *site) serveApp() {
+	s.Helper()
+	service, err := s.kube.CoreV1().Services(s.ref.Namespace).Get(s.Context(), s.ref.Name, metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	l, err := (&net.ListenConfig{}).Listen(s.Context(), "tcp", net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(8080)))
+	if err != nil {
+		s.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(r.Header)
+	}))
+	if err := server.Listener.Close(); err != nil {
+		s.Fatal(err)
+	}
+	server.Listener = l
+	server.Start()
+	s.Cleanup(server.Close)
+}
+
+// ready has everything in place: the app ungated, its pods and the checker serving.
+func (s *site) ready() {
+	s.Helper()
+	s.tick()
+	s.serveApp()
+	s.serveChecker()
+	s.within(func() string {
+		if status, _ := s.request(nil); status != http.StatusOK {
+			return "the app answers " + strconv.Itoa(status)
+		}
+		return ""
+	})
+}
+
+func (s *site) app() app.App {
+	s.Helper()
+	a, err := s.store.App(s.Context(), s.ref.Namespace, s.ref.Name)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return a
+}
+
+// wantGate holds the app's gate against what is expected.
+func (s *site) wantGate(state app.GateState, message string) {
+	s.Helper()
+	if got := s.app().Gate; got.State != state || got.Message != message {
+		s.Fatalf("gate is %s %q, want %s %q", got.State, got.Message, state, message)
+	}
+}
+
+// turn sets Require API key, as the apps function does.
+func (s *site) turn(on bool) {
+	s.Helper()
+	_, err := s.store.UpdateApp(s.Context(), s.ref, func(a app.App) (app.App, error) {
+		a.RequireAPIKey = on
+		a.Gate = a.Gate.Switch(on, time.Now())
+		return a, nil
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func event(kind, subject string) cloudevents.Event {
+	e := cloudevents.NewEvent()
+	e.SetType(kind)
+	e.SetSource("/test")
+	e.SetID("1")
+	if subject != "" {
+		e.SetSubject(subject)
+	}
+	return e
+}
+
+func (s *site) tick() {
+	s.Helper()
+	if err := s.service.Receive(s.Context(), event(pingType, "")); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *site) requested() {
+	s.Helper()
+	if err := s.service.Receive(s.Context(), event(app.GateRequested, s.ref.String())); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// request asks the app's public URL and gives the status and what the app got.
+func (s *site) request(headers map[string]string) (int, http.Header) {
+	s.Helper()
+	req, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.cfg.IngressURL+"/x", http.NoBody)
+	if err != nil {
+		s.Fatal(err)
+	}
+	req.Host = "hello." + s.cfg.SystemNamespace + ".localhost"
+	for name, value := range headers {
+		req.Header[name] = []string{value}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var got http.Header
+	if resp.StatusCode == http.StatusOK {
+		if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
+			s.Fatal(err)
+		}
+	}
+	return resp.StatusCode, got
+}
+
+// within waits until wrong is "".
+func (s *site) within(wrong func() string) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		what := wrong()
+		if what == "" {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			s.Fatal(what)
+		}
+	}
+}
+
+func (s *site) state() cluster.State {
+	s.Helper()
+	seen, err := s.cluster.Objects(s.Context(), s.ref)
+	if err != nil {
+		s.Fatal(err)
+	}
+	ca, err := s.service.certify(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return s.cluster.State(seen, s.app(), ca)
+}
+
+// patch changes an object of Traefik's from outside.
+func (s *site) patch(resource, name, patch string) {
+	s.Helper()
+	kind := schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: resource}
+	_, err := s.dynamic.Resource(kind).Namespace(s.ref.Namespace).Patch(s.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl"})
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func pool(t *testing.T, ca []byte) *x509.CertPool {
+	t.Helper()
+	p := x509.NewCertPool()
+	if !p.AppendCertsFromPEM(ca) {
+		t.Fatal("no CA")
+	}
+	return p
+}

@@ -1,0 +1,91 @@
+package wiring
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// ProbePath is what gates are asked for. Nothing is served there; an app whose gate
+// is not in place sees the request.
+const ProbePath = "/.well-known/sluice-gate"
+
+const (
+	// probeTimeout bounds one question to one address of the ingress.
+	probeTimeout = 2 * time.Second
+
+	// maxProbeBody is more than a denial has, in bytes.
+	maxProbeBody = 4096
+)
+
+// ingress asks the ingress for an app's public URL, as a client without a key.
+type ingress struct {
+	scheme string
+	host   string
+	port   string
+	lookup func(ctx context.Context, host string) ([]string, error)
+}
+
+func newIngress(rawURL string) (*ingress, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, fmt.Errorf("INGRESS_URL: %w", err)
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return &ingress{scheme: u.Scheme, host: u.Hostname(), port: port, lookup: net.DefaultResolver.LookupHost}, nil
+}
+
+// ask asks every address of the ingress for an app's host until one gives an
+// answer that does not prove what is sought, and gives that one; if all prove it,
+// the last.
+func (i *ingress) ask(ctx context.Context, host string, sought proof) answer {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	addresses, err := i.lookup(ctx, i.host)
+	if err != nil || len(addresses) == 0 {
+		return answer{kind: unreachable}
+	}
+	var last answer
+	for _, address := range addresses {
+		if last = i.askOne(ctx, net.JoinHostPort(address, i.port), host); !last.proves(sought) {
+			return last
+		}
+	}
+	return last
+}
+
+// askOne asks one address over a connection of its own.
+func (i *ingress) askOne(ctx context.Context, address, host string) answer {
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, address)
+		},
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host},
+	}
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, i.scheme+"://"+host+ProbePath, http.NoBody)
+	if err != nil {
+		return answer{kind: unreachable}
+	}
+	req.Header.Set("User-Agent", "sluice-wiring")
+	resp, err := transport.RoundTrip(req) // a redirect is an answer like any other
+	if err != nil {
+		return answer{kind: unreachable}
+	}
+	defer func() { _ = resp.Body.Close() }() // nothing was written through it
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProbeBody))
+	if err != nil {
+		return answer{kind: unreachable}
+	}
+	return classify(resp.StatusCode, body)
+}

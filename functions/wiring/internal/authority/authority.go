@@ -1,0 +1,184 @@
+// Package authority is the small certificate authority behind the checker's TLS
+// certificate (decisions section 4): what to make, when to renew it and who signs.
+// It does no I/O.
+//
+// # Rotation
+//
+// Everything is renewed once two thirds of its life have passed. A new authority
+// is trusted before it signs: for [Overlap] it only stands in the bundle that the
+// ingress trusts, beside the one that goes on signing, so that the bundle has
+// reached every app's namespace when the first certificate of the new authority
+// appears. The old one stays in the bundle until it expires, so certificates that
+// it has signed hold to the end of their own life.
+package authority
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+const (
+	// Life of an authority: renewals need no one's attention, but they are the
+	// moment in which most can go wrong.
+	Life = 10 * 365 * 24 * time.Hour
+
+	// CertificateLife of a checker's certificate.
+	CertificateLife = 90 * 24 * time.Hour
+
+	// Overlap is for how long a new authority is trusted before it signs.
+	Overlap = 24 * time.Hour
+
+	// skew is how far clocks may differ.
+	skew = time.Hour
+)
+
+// Authority is a certificate that signs others, and its key.
+type Authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// Bundle is every authority to be trusted, the oldest first.
+type Bundle []Authority
+
+// Parse reads what [Bundle.PEM] wrote. Empty input is an empty bundle.
+func Parse(certs, keys []byte) (Bundle, error) {
+	var b Bundle
+	for {
+		var cert, key *pem.Block
+		cert, certs = pem.Decode(certs)
+		key, keys = pem.Decode(keys)
+		if cert == nil && key == nil {
+			return b, nil
+		}
+		if cert == nil || key == nil {
+			return nil, errors.New("certificates and keys do not pair up")
+		}
+		a, err := parse(cert.Bytes, key.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		b = append(b, a)
+	}
+}
+
+func parse(certDER, keyDER []byte) (Authority, error) {
+	cert, err := x509.ParseCertificate(certDER)
+	if err != nil {
+		return Authority{}, fmt.Errorf("parse the authority's certificate: %w", err)
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(keyDER)
+	if err != nil {
+		return Authority{}, errors.New("parse the authority's key: it is no PKCS#8 key") // the cause could quote it
+	}
+	key, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok || !key.PublicKey.Equal(cert.PublicKey) {
+		return Authority{}, errors.New("the authority's key is not that of its certificate")
+	}
+	return Authority{cert: cert, key: key}, nil
+}
+
+// PEM gives the certificates, which everyone may see, and the keys.
+func (b Bundle) PEM() (certs, keys []byte, err error) {
+	for _, a := range b {
+		der, err := x509.MarshalPKCS8PrivateKey(a.key)
+		if err != nil {
+			return nil, nil, fmt.Errorf("encode the authority's key: %w", err)
+		}
+		certs = append(certs, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: a.cert.Raw})...)
+		keys = append(keys, pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der})...)
+	}
+	return certs, keys, nil
+}
+
+const (
+	certificateBlock = "CERTIFICATE"
+	keyBlock         = "PRIVATE KEY"
+)
+
+// Renew drops what has expired and adds an authority when there is none or the
+// newest is past two thirds of its life. changed tells whether it did either.
+func (b Bundle) Renew(now time.Time) (renewed Bundle, changed bool, err error) {
+	for _, a := range b {
+		if now.Before(a.cert.NotAfter) {
+			renewed = append(renewed, a)
+		}
+	}
+	changed = len(renewed) != len(b)
+	if n := len(renewed); n > 0 && !worn(renewed[n-1].cert, now) {
+		return renewed, changed, nil
+	}
+	a, err := newAuthority(now)
+	if err != nil {
+		return nil, false, err
+	}
+	return append(renewed, a), true, nil
+}
+
+// worn tells whether two thirds of a certificate's life have passed.
+func worn(c *x509.Certificate, now time.Time) bool {
+	life := c.NotAfter.Sub(c.NotBefore)
+	return !now.Before(c.NotBefore.Add(life / 3 * 2))
+}
+
+// signer is the newest authority that has been trusted for [Overlap], or the
+// oldest when none has.
+func (b Bundle) signer(now time.Time) (Authority, error) {
+	for i := len(b) - 1; i >= 0; i-- {
+		if now.Sub(b[i].cert.NotBefore) >= skew+Overlap {
+			return b[i], nil
+		}
+	}
+	if len(b) == 0 {
+		return Authority{}, errors.New("there is no authority")
+	}
+	return b[0], nil
+}
+
+func newAuthority(now time.Time) (Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Authority{}, fmt.Errorf("make the authority's key: %w", err)
+	}
+	serial, err := newSerial()
+	if err != nil {
+		return Authority{}, err
+	}
+	t := &x509.Certificate{
+		SerialNumber: serial,
+		// Two authorities must differ by name: verifiers find the issuer by it.
+		Subject:   pkix.Name{CommonName: "Sluice checker CA " + serial.Text(36)},
+		NotBefore: now.Add(-skew).UTC(), NotAfter: now.Add(Life).UTC(),
+		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
+	}
+	cert, err := sign(t, t, key, key)
+	return Authority{cert: cert, key: key}, err
+}
+
+func newSerial() (*big.Int, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, fmt.Errorf("make a serial number: %w", err)
+	}
+	return serial, nil
+}
+
+func sign(t, parent *x509.Certificate, subject, issuer *ecdsa.PrivateKey) (*x509.Certificate, error) {
+	der, err := x509.CreateCertificate(rand.Reader, t, parent, &subject.PublicKey, issuer)
+	if err != nil {
+		return nil, fmt.Errorf("sign %s: %w", t.Subject, err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("read back %s: %w", t.Subject, err)
+	}
+	return cert, nil
+}

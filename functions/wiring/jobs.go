@@ -1,0 +1,86 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/sluicegate/sluice/shared/app"
+)
+
+// errInterrupted is why a job's context ends when there is news about its app.
+var errInterrupted = errors.New("there is news about the app")
+
+// jobs lets one piece of work at a time run for an app in this process. That only
+// saves effort: replicas do not see each other's.
+type jobs struct {
+	mu      sync.Mutex
+	running map[app.Ref]*job
+}
+
+type job struct {
+	again  bool
+	cancel context.CancelCauseFunc
+}
+
+func newJobs() *jobs { return &jobs{running: map[app.Ref]*job{}} }
+
+// run does work for an app, unless that is being done already. news then
+// interrupts what runs, which is about an older state of affairs, and has it start
+// over; without news there is nothing to do.
+func (j *jobs) run(ctx context.Context, ref app.Ref, news bool, work func(context.Context)) {
+	mine := j.start(ref, news)
+	if mine == nil {
+		return
+	}
+	defer func() { // also when work panics
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if j.running[ref] == mine {
+			delete(j.running, ref)
+		}
+	}()
+	for {
+		once, cancel := context.WithCancelCause(ctx)
+		j.arm(mine, cancel)
+		work(once)
+		cancel(nil)
+		if !j.repeat(mine, ref) {
+			return
+		}
+	}
+}
+
+// start registers a job, or tells the one that runs; it is nil then.
+func (j *jobs) start(ref app.Ref, news bool) *job {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if running, ok := j.running[ref]; ok {
+		if news {
+			running.again = true
+			if running.cancel != nil {
+				running.cancel(errInterrupted)
+			}
+		}
+		return nil
+	}
+	mine := &job{}
+	j.running[ref] = mine
+	return mine
+}
+
+func (j *jobs) arm(mine *job, cancel context.CancelCauseFunc) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	mine.cancel, mine.again = cancel, false
+}
+
+// repeat tells whether there was news while the job ran; if not, it is over.
+func (j *jobs) repeat(mine *job, ref app.Ref) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !mine.again {
+		delete(j.running, ref)
+	}
+	return mine.again
+}

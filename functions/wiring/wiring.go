@@ -1,0 +1,205 @@
+// Package wiring is the function that makes the cluster what the apps' documents
+// say, and above all engages and releases gates (specification sections 1, 2.5
+// and 3.2; decisions section 4). It takes CloudEvents:
+//
+//	dev.knative.sources.ping               every app (PingSource sends it, each minute or faster)
+//	dev.sluicegate.app.gate_requested.v1   the one app that is the event's subject
+//
+// It is level-triggered: what is there is compared with what is recorded, and only
+// differences are worked on. An event only says where to look, so one that is lost,
+// repeated, or processed by two replicas at once does no harm; see package cluster
+// for why a late writer cannot undo a newer one.
+//
+// # A gate's way
+//
+// Require API key is switched on: the CA and the Middleware are written into the
+// app's namespace, the Middleware is put on the route, and the app's public URL is
+// asked through the ingress, without a key, until every address of the ingress
+// answers with the checker's own 401 (state pending, then engaged). It is switched
+// off: the Middleware is taken off the route, the ingress asked until the gate no
+// longer answers, the Middleware deleted (releasing, then ungated). Each move of
+// the state is one transaction that goes through only if nobody has switched
+// meanwhile. A proof that fails leaves the state as it is with the reason in the
+// gate's message, and the next tick goes on.
+//
+// The request that proves a gate is GET [ProbePath]. An app sees it when its gate
+// is not in place yet, or any more.
+//
+// # Drift
+//
+// A gate whose Middleware or route somebody has changed is put back, and its state
+// goes back to pending until it is proven again. A gate in place is proven anew
+// every few minutes. If it then turns out not to be in front of the app, it is
+// pending again; if the checker cannot decide, or the ingress cannot be asked, it
+// stays engaged, since either way nothing gets through, and the message says so.
+//
+// What is not found out: a second IngressRoute, of somebody else's making, for the
+// same host and with a higher priority. Who may write IngressRoutes is for the
+// cluster's RBAC to say.
+//
+// # The checker's certificate
+//
+// When CHECKER_TLS_SECRET is absent it is made here, at start and with every tick,
+// with a CA of its own (package authority), and renewed at two thirds of its life.
+// A Secret of that name that does not carry Sluice's label is somebody else's, for
+// example cert-manager's: it is used, with its ca.crt, and never written.
+package wiring
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
+)
+
+// pingType is what Knative's PingSource sends.
+const pingType = "dev.knative.sources.ping"
+
+const (
+	// appTimeout bounds the work on one app.
+	appTimeout = 20 * time.Second
+
+	// tickTimeout bounds a tick. What it has not come to is the next one's, which
+	// starts somewhere else.
+	tickTimeout = 50 * time.Second
+)
+
+// Apps keeps the apps' documents; *store.Store implements it.
+type Apps interface {
+	App(ctx context.Context, namespace, name string) (app.App, error)
+	AllApps(ctx context.Context) iter.Seq2[app.App, error]
+	UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (app.App, error)
+}
+
+// Viewer looks at what is in the cluster; *cluster.Cluster implements it.
+type Viewer interface {
+	Objects(ctx context.Context, ref app.Ref) (cluster.Objects, error)
+	Inventory(ctx context.Context) (cluster.Inventory, error)
+	State(o cluster.Objects, a app.App, ca []byte) cluster.State
+}
+
+// Workloads writes what runs an app; *cluster.Cluster implements it.
+type Workloads interface {
+	EnsureNamespace(ctx context.Context, name string) error
+	ApplyService(ctx context.Context, o cluster.Objects, a app.App) error
+	ApplyDeployment(ctx context.Context, o cluster.Objects, a app.App) error
+	ApplyRoute(ctx context.Context, o cluster.Objects, a app.App, gated bool) error
+	Withdraw(ctx context.Context, ref app.Ref) error
+}
+
+// Gates writes what gates an app; *cluster.Cluster implements it.
+type Gates interface {
+	WriteCA(ctx context.Context, o cluster.Objects, ref app.Ref, ca []byte) error
+	WriteMiddleware(ctx context.Context, o cluster.Objects, ref app.Ref) error
+	DeleteMiddleware(ctx context.Context, o cluster.Objects, ref app.Ref) error
+}
+
+// Secrets keeps the checker's certificate; *cluster.Cluster implements it.
+type Secrets interface {
+	EnsureNamespace(ctx context.Context, name string) error
+	Secret(ctx context.Context, namespace, name string) (cluster.Secret, error)
+	WriteSecret(ctx context.Context, s cluster.Secret) (cluster.Secret, error)
+}
+
+// Service works on the apps.
+type Service struct {
+	cfg         Config
+	checkerHost string
+	apps        Apps
+	viewer      Viewer
+	workloads   Workloads
+	gates       Gates
+	secrets     Secrets
+	ingress     *ingress
+	jobs        *jobs
+	proofs      *proofs
+	ticking     chan struct{} // holds the one tick that runs
+	workers     chan struct{}
+	log         *slog.Logger
+	now         func() time.Time
+}
+
+// Parts are what a Service is put together from.
+type Parts struct {
+	Apps      Apps
+	Viewer    Viewer
+	Workloads Workloads
+	Gates     Gates
+	Secrets   Secrets
+	Log       *slog.Logger
+}
+
+// New makes a service.
+func New(cfg Config, p Parts) (*Service, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	checker, err := url.Parse(cfg.CheckerURL)
+	if err != nil {
+		return nil, fmt.Errorf("CHECKER_URL: %w", err)
+	}
+	in, err := newIngress(cfg.IngressURL)
+	if err != nil {
+		return nil, err
+	}
+	return &Service{
+		cfg: cfg, checkerHost: checker.Hostname(),
+		apps: p.Apps, viewer: p.Viewer, workloads: p.Workloads, gates: p.Gates, secrets: p.Secrets,
+		ingress: in, jobs: newJobs(), proofs: newProofs(cfg.ReproveEvery, rand.N[time.Duration]),
+		ticking: make(chan struct{}, 1), workers: make(chan struct{}, cfg.Workers),
+		log: p.Log, now: time.Now,
+	}, nil
+}
+
+// Receive takes an event. The work goes on when the sender hangs up: it has
+// deadlines of its own.
+func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
+	ctx = context.WithoutCancel(ctx)
+	switch e.Type() {
+	case pingType:
+		return s.tick(ctx)
+	case app.GateRequested:
+		ref, ok := app.ParseRef(e.Subject())
+		if !ok {
+			s.log.WarnContext(ctx, "event names no app", "type", e.Type(), "id", e.ID())
+			return nil // it won't when it comes again
+		}
+		return s.requested(ctx, ref)
+	}
+	s.log.WarnContext(ctx, "event of an unknown type", "type", e.Type(), "id", e.ID())
+	return nil
+}
+
+// requested works on one app at once. Trouble is not the sender's to repeat: the
+// next tick does.
+func (s *Service) requested(ctx context.Context, ref app.Ref) error {
+	ca, err := s.certify(ctx)
+	if err != nil {
+		return err
+	}
+	s.jobs.run(ctx, ref, true, func(ctx context.Context) { s.work(ctx, ref, ca) })
+	return nil
+}
+
+// work brings one app on and logs what is in the way.
+func (s *Service) work(ctx context.Context, ref app.Ref, ca []byte) {
+	select {
+	case s.workers <- struct{}{}:
+		defer func() { <-s.workers }()
+	case <-ctx.Done():
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, appTimeout)
+	defer cancel()
+	if err := s.reconcile(ctx, ref, ca); err != nil && context.Cause(ctx) != errInterrupted { //nolint:errorlint // the cause itself
+		s.log.WarnContext(ctx, "app not in order yet", "app", ref.String(), "error", err)
+	}
+}

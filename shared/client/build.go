@@ -1,0 +1,22 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"strconv"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Builds lists a git app's builds, newest first.
+func (c *Client) Builds(ctx context.Context, project, environment, app string) iter.Seq2[wire.Build, error] {
+	return all[wire.Build](ctx, c, nil, in(project, environment, "apps", app, "builds")...)
+}
+
+// Build reads one build, e.g. the one that a webhook call has started.
+func (c *Client) Build(ctx context.Context, project, environment, app string, build int64) (wire.Build, error) {
+	return call[wire.Build](ctx, c, request{
+		method: http.MethodGet, path: in(project, environment, "apps", app, "builds", strconv.FormatInt(build, 10)),
+	})
+}

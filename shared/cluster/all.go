@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sluicegate/sluice/shared/app"
+)
+
+// listPage is how many objects the API server is asked for at a time.
+const listPage = 500
+
+// Inventory is every labelled object of every app, as it was when listed.
+type Inventory struct {
+	deployments map[app.Ref]*appsv1.Deployment
+	services    map[app.Ref]*corev1.Service
+	routes      map[app.Ref]*unstructured.Unstructured
+	middlewares map[app.Ref]*unstructured.Unstructured // by namespace and the Middleware's own name
+	cas         map[string]*corev1.Secret              // by namespace
+}
+
+// Of gives the objects of one app. One that lacks Sluice's label shows as absent;
+// [Cluster.Objects] would tell.
+func (v Inventory) Of(ref app.Ref) Objects {
+	return Objects{
+		deployment: v.deployments[ref], service: v.services[ref], route: v.routes[ref],
+		middleware: v.middlewares[app.Ref{Namespace: ref.Namespace, Name: gateName(ref)}],
+		ca:         v.cas[ref.Namespace],
+	}
+}
+
+// Inventory lists every app's objects: a handful of calls, however many apps.
+func (c *Cluster) Inventory(ctx context.Context) (Inventory, error) {
+	v := Inventory{
+		deployments: map[app.Ref]*appsv1.Deployment{}, services: map[app.Ref]*corev1.Service{},
+		cas: map[string]*corev1.Secret{},
+	}
+	err := pages(ctx, func(ctx context.Context, o metav1.ListOptions) (string, error) {
+		list, err := c.kube.AppsV1().Deployments("").List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("list deployments: %w", known(err))
+		}
+		for i := range list.Items {
+			v.deployments[refOf(&list.Items[i])] = &list.Items[i]
+		}
+		return list.Continue, nil
+	})
+	if err != nil {
+		return Inventory{}, err
+	}
+	err = pages(ctx, func(ctx context.Context, o metav1.ListOptions) (string, error) {
+		list, err := c.kube.CoreV1().Services("").List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("list services: %w", known(err))
+		}
+		for i := range list.Items {
+			v.services[refOf(&list.Items[i])] = &list.Items[i]
+		}
+		return list.Continue, nil
+	})
+	if err != nil {
+		return Inventory{}, err
+	}
+	err = pages(ctx, func(ctx context.Context, o metav1.ListOptions) (string, error) {
+		o.FieldSelector = "metadata.name=" + caSecretName // no other Secret leaves the API server
+		list, err := c.kube.CoreV1().Secrets("").List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("list the copies of the CA: %w", known(err))
+		}
+		for i := range list.Items {
+			v.cas[list.Items[i].Namespace] = &list.Items[i]
+		}
+		return list.Continue, nil
+	})
+	if err != nil {
+		return Inventory{}, err
+	}
+	if v.routes, err = c.allOf(ctx, ingressRoutes()); err != nil {
+		return Inventory{}, err
+	}
+	v.middlewares, err = c.allOf(ctx, middlewares())
+	return v, err
+}
+
+func (c *Cluster) allOf(ctx context.Context, kind schema.GroupVersionResource) (map[app.Ref]*unstructured.Unstructured, error) {
+	all := map[app.Ref]*unstructured.Unstructured{}
+	err := pages(ctx, func(ctx context.Context, o metav1.ListOptions) (string, error) {
+		list, err := c.dynamic.Resource(kind).List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("list %s: %w", kind.Resource, known(err))
+		}
+		for i := range list.Items {
+			all[refOf(&list.Items[i])] = &list.Items[i]
+		}
+		return list.GetContinue(), nil
+	})
+	return all, err
+}
+
+// pages calls list for one page after the other, each with a deadline of its own.
+func pages(ctx context.Context, list func(context.Context, metav1.ListOptions) (next string, err error)) error {
+	opts := metav1.ListOptions{LabelSelector: managedSelector, Limit: listPage}
+	for {
+		next, err := page(ctx, opts, list)
+		if err != nil {
+			return err
+		}
+		if next == "" {
+			return nil
+		}
+		opts.Continue = next
+	}
+}
+
+func page(ctx context.Context, opts metav1.ListOptions, list func(context.Context, metav1.ListOptions) (string, error)) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return list(ctx, opts)
+}
+
+func refOf(o metav1.Object) app.Ref { return app.Ref{Namespace: o.GetNamespace(), Name: o.GetName()} }

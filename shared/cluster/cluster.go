@@ -1,0 +1,145 @@
+// Package cluster writes what Sluice keeps in Kubernetes, and is the only one to
+// know client-go: an app's Deployment, Service and IngressRoute, the Middleware
+// that gates it, and the Secrets that these need (decisions section 4).
+//
+// # Whose fields
+//
+// Deployments, Services and IngressRoutes are written by server-side apply with
+// the field manager "sluice". An object of that name that is already there is
+// adopted: its selector, the name of its container and every field that this
+// package does not write stay as they are, and others may go on changing those
+// (replicas, resources, probes, spec.tls of a route). The fields that this package
+// does write are taken by force from whoever had them: the image, the port, the
+// environment variable PORT, the labels, and a route's entry points and routes.
+// A route's list of routes is one field, so that routes and middlewares which
+// somebody else has put into it are gone after adoption.
+//
+// A Middleware and a Secret of Sluice's are not shared with anyone: they are
+// replaced as a whole, so that no added field can weaken them.
+//
+// # Writing after looking
+//
+// Every write that could open a gate is bound to the version of the object that
+// was seen before: look at the objects ([Cluster.Objects]), then read the app's
+// document, then write. Whoever acts on an old document writes to an old version
+// and gets the problem "conflict". So a late writer cannot undo a newer one.
+//
+// # Names
+//
+// An app's objects are called as the app. Kubernetes before 1.36 wants a Service's
+// name to start with a letter; there, an app called "1st" has no Service and its
+// creation fails. The Middleware's name ends in a hash of namespace and app,
+// because Traefik joins the two with a hyphen and would otherwise take
+// "a"+"b-c" and "a-b"+"c" for one.
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+const (
+	fieldManager = "sluice"
+
+	// callTimeout bounds every call on the API server.
+	callTimeout = 10 * time.Second
+
+	// Calls per second that one process makes at most; client-go's own default of 5
+	// would make a pass over a few hundred apps take minutes.
+	callRate  = 100
+	callBurst = 200
+)
+
+// Options say where the cluster is and how its routes are made.
+type Options struct {
+	Kubeconfig  string   // path of a kubeconfig file; "" is the pod's own service account
+	EntryPoints []string // of Traefik, that apps answer on, e.g. ["web"]
+	CheckerURL  string   // e.g. "https://sluice-checker.sluice-system.svc:8443"; "" where no gate is written
+}
+
+// Cluster is a connection to the Kubernetes API.
+type Cluster struct {
+	kube        kubernetes.Interface
+	dynamic     dynamic.Interface
+	entryPoints []string
+	checker     string // without a slash at the end
+}
+
+// Open makes a connection. It makes no call yet.
+func Open(o Options) (*Cluster, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	cfg.QPS, cfg.Burst = callRate, callBurst
+	cfg.UserAgent = fieldManager
+	cfg.WarningHandler = rest.NoWarnings{}
+	if o.CheckerURL != "" {
+		if err := checkURL(o.CheckerURL); err != nil {
+			return nil, err
+		}
+	}
+	if len(o.EntryPoints) == 0 {
+		return nil, errors.New("routes need at least one entry point")
+	}
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	dyn, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return &Cluster{kube: client, dynamic: dyn, entryPoints: o.EntryPoints, checker: o.CheckerURL}, nil
+}
+
+// checkURL takes only https: keys never cross the pod network in clear.
+func checkURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil {
+		return fmt.Errorf("the checker's URL: %w", err)
+	}
+	if u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
+		return fmt.Errorf("the checker's URL %q must be https://host:port", s)
+	}
+	return nil
+}
+
+// known gives the API server's answer in the words of package problem: conflict
+// for a write that lost its race, unavailable when it did not answer. The rest is
+// nobody's fault but ours and stays as it is.
+func known(err error) error {
+	var answer apierrors.APIStatus
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return problem.Of(problem.Conflict).Because(err)
+	case !errors.As(err, &answer), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err),
+		apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err):
+		return problem.Of(problem.Unavailable).Because(err)
+	}
+	return err
+}
+
+// keep puts what a read gave into *to; what is not there leaves nil there.
+func keep[T any](to **T, v *T, err error) error {
+	if err == nil {
+		*to = v
+		return nil
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return known(err)
+}

@@ -1,0 +1,195 @@
+// Package clustertest gives tests a real Kubernetes API with Traefik's resource
+// definitions, and a real Traefik on it: one of each per test process, started
+// when first asked for. Tests share them and keep apart by namespace.
+//
+// A package that uses it has
+//
+//	func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+//
+// so that they end with the tests and leave no files behind.
+package clustertest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sluicegate/sluice/emulators/ingress"
+	"github.com/sluicegate/sluice/emulators/kube"
+)
+
+// servers are what this process has started.
+type servers struct {
+	mu      sync.Mutex
+	kube    *kube.Server
+	ingress *ingress.Server
+	logs    string // Traefik's directory
+}
+
+//nolint:gochecknoglobals // once per process is the point
+var started servers
+
+// Main runs a package's tests and stops what they have started.
+func Main(m *testing.M) int {
+	code := m.Run()
+	if err := started.close(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the cluster:", err) //nolint:forbidigo // there is no test to report to any more
+		return max(code, 1)
+	}
+	return code
+}
+
+// Kubeconfig gives the file of an administrator of the API server.
+func Kubeconfig(t testing.TB) string {
+	t.Helper()
+	started.mu.Lock()
+	defer started.mu.Unlock()
+	if err := started.startKube(t.Context(), t); err != nil {
+		t.Fatalf("start the Kubernetes API: %v", err)
+	}
+	return started.kube.Kubeconfig
+}
+
+// Config connects to the API server, for tests that look at objects themselves.
+func Config(t testing.TB) *rest.Config {
+	t.Helper()
+	cfg, err := restConfig(Kubeconfig(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// Ingress gives the URL of Traefik's entry point "web".
+func Ingress(t testing.TB) string {
+	t.Helper()
+	started.mu.Lock()
+	defer started.mu.Unlock()
+	if err := started.startIngress(t.Context(), t); err != nil {
+		t.Fatalf("start Traefik: %v", err)
+	}
+	return started.ingress.URL
+}
+
+// Name gives a name that no other test has, such as "test-k3j5h2mzqa".
+func Name() string { return "test-" + strings.ToLower(rand.Text()[:10]) }
+
+func (s *servers) startKube(ctx context.Context, t testing.TB) error {
+	if s.kube != nil {
+		return nil
+	}
+	server, err := kube.Start(ctx, kube.Options{Progress: t.Output()})
+	if err != nil {
+		return err
+	}
+	s.kube = server
+	root, err := root()
+	if err != nil {
+		return err
+	}
+	cfg, err := restConfig(server.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	return ingress.Define(ctx, root, client)
+}
+
+func (s *servers) startIngress(ctx context.Context, t testing.TB) error {
+	if s.ingress != nil {
+		return nil
+	}
+	if err := s.startKube(ctx, t); err != nil {
+		return err
+	}
+	root, err := root()
+	if err != nil {
+		return err
+	}
+	web, internal, err := twoPorts(ctx)
+	if err != nil {
+		return err
+	}
+	if s.logs, err = os.MkdirTemp("", "sluice-traefik-"); err != nil { //nolint:usetesting // it outlives the test that asks first
+		return err
+	}
+	s.ingress, err = ingress.Start(ctx, ingress.Options{
+		Root: root, LogDir: s.logs, Kubeconfig: s.kube.Kubeconfig, Port: web, InternalPort: internal, Progress: t.Output(),
+	})
+	return err
+}
+
+func (s *servers) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	if s.ingress != nil {
+		err = s.ingress.Close()
+	}
+	if s.kube != nil {
+		err = errors.Join(err, s.kube.Close())
+	}
+	if s.logs != "" {
+		err = errors.Join(err, os.RemoveAll(s.logs))
+	}
+	return err
+}
+
+func restConfig(kubeconfig string) (*rest.Config, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	cfg.QPS, cfg.Burst = 100, 200
+	return cfg, nil
+}
+
+// root finds the repository: the next directory upwards with this module's go.mod
+// and the emulators.
+func root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "emulators", "kube")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("the tests do not run inside the repository")
+		}
+		dir = up
+	}
+}
+
+// twoPorts finds ports that nothing listens on.
+func twoPorts(ctx context.Context) (first, second int, err error) {
+	var lc net.ListenConfig
+	var found [2]int
+	for i := range found {
+		l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return 0, 0, err
+		}
+		defer func() { _ = l.Close() }() // held so that they differ
+		if address, ok := l.Addr().(*net.TCPAddr); ok {
+			found[i] = address.Port
+		}
+	}
+	return found[0], found[1], nil
+}

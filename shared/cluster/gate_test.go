@@ -1,0 +1,165 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+var gated = State{Deployment: Right, Service: Right, CA: Right, Middleware: Right, Route: RouteGated}
+
+func TestGate(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.place()
+	b.gate()
+	if diff := cmp.Diff(gated, b.state()); diff != "" {
+		t.Errorf("state (-want +got):\n%s", diff)
+	}
+	want := map[string]any{"forwardAuth": map[string]any{
+		"address":                  checkerURL + "/check/" + b.app.Namespace + "/hello",
+		"tls":                      map[string]any{"caSecret": "sluice-checker-ca"},
+		"trustForwardHeader":       false,
+		"forwardBody":              false,
+		"maxResponseBodySize":      int64(4096),
+		"authResponseHeadersRegex": `(?i)^x[-_.](service[-_.]key[-_.](prefix|name)|api[-_.]key)$`,
+	}}
+	if diff := cmp.Diff(want, b.objects().middleware.Object["spec"]); diff != "" {
+		t.Errorf("middleware (-want +got):\n%s", diff)
+	}
+	ctx := t.Context()
+	b.must(b.cluster.ApplyRoute(ctx, b.objects(), b.app, false))
+	b.must(b.cluster.DeleteMiddleware(ctx, b.objects(), b.app.Ref()))
+	if got := b.state(); got.Route != RouteOpen || got.Middleware != Absent {
+		t.Errorf("after release: %+v", got)
+	}
+}
+
+// TestLateWriter shows that whoever has looked before somebody else's write cannot
+// undo it: not on a route that was there, and not on one that was not.
+func TestLateWriter(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]bool{"existing route": true, "new route": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.place()
+			if !before {
+				b.must(b.cluster.Withdraw(t.Context(), b.app.Ref()))
+			}
+			late := b.objects()
+			b.gate()
+			if err := b.cluster.ApplyRoute(t.Context(), late, b.app, false); !problem.Is(err, problem.Conflict) {
+				t.Errorf("the late write: %v, want conflict", err)
+			}
+			if got := b.state().Route; got != RouteGated {
+				t.Errorf("the route is %v, want it gated still", got)
+			}
+		})
+	}
+}
+
+func TestDriftIsSeen(t *testing.T) {
+	t.Parallel()
+	routes, gates := "ingressroutes", "middlewares"
+	tests := []struct {
+		name  string
+		kind  string
+		patch string // JSON patch
+		want  func(*State)
+	}{
+		{"middleware taken off the route", routes, `[{"op":"remove","path":"/spec/routes/0/middlewares"}]`, func(s *State) { s.Route = RouteOpen }},
+		{"a second route", routes, `[{"op":"add","path":"/spec/routes/-","value":{"kind":"Rule","match":"Path("+"/x"+")"}}]`, func(s *State) { s.Route = RouteDiffers }},
+		{"another host", routes, `[{"op":"replace","path":"/spec/routes/0/match","value":"Host(+other+)"}]`, func(s *State) { s.Route = RouteDiffers }},
+		{"another entry point", routes, `[{"op":"add","path":"/spec/entryPoints/-","value":"other"}]`, func(s *State) { s.Route = RouteDiffers }},
+		{"route's label", routes, `[{"op":"remove","path":"/metadata/labels"}]`, func(s *State) { s.Route = RouteDiffers }},
+		{"another address", gates, `[{"op":"replace","path":"/spec/forwardAuth/address","value":"https://evil.example"}]`, func(s *State) { s.Middleware = Differs }},
+		{"forwarded headers trusted", gates, `[{"op":"replace","path":"/spec/forwardAuth/trustForwardHeader","value":true}]`, func(s *State) { s.Middleware = Differs }},
+		{"TLS not verified", gates, `[{"op":"add","path":"/spec/forwardAuth/tls/insecureSkipVerify","value":true}]`, func(s *State) { s.Middleware = Differs }},
+		{"headers not stripped", gates, `[{"op":"remove","path":"/spec/forwardAuth/authResponseHeadersRegex"}]`, func(s *State) { s.Middleware = Differs }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.place()
+			b.gate()
+			name, kind := b.app.Name, ingressRoutes()
+			if tt.kind == gates {
+				name, kind = gateName(b.app.Ref()), middlewares()
+			}
+			patch := strings.NewReplacer(`"+"`, "`", "+", "`").Replace(tt.patch)
+			_, err := b.dynamic.Resource(kind).Namespace(b.app.Namespace).Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+			b.must(err)
+			want := gated
+			tt.want(&want)
+			if diff := cmp.Diff(want, b.state()); diff != "" {
+				t.Errorf("state (-want +got):\n%s", diff)
+			}
+			b.gate()
+			if diff := cmp.Diff(gated, b.state()); diff != "" {
+				t.Errorf("state after repair (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHostCannotBreakOutOfTheRule(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.place()
+	for _, host := range []string{"a`) || PathPrefix(`/", "a.b`", "", "*.example.com", "a b.c", "A.example.com"} {
+		b.app.Host = host
+		if err := b.cluster.ApplyRoute(t.Context(), b.objects(), b.app, false); err == nil {
+			t.Errorf("host %q was taken", host)
+		}
+	}
+}
+
+func TestGateNames(t *testing.T) {
+	t.Parallel()
+	// Traefik joins namespace and name with a hyphen.
+	seen := map[string]app.Ref{}
+	for _, ref := range []app.Ref{
+		{Namespace: "p-e", Name: "q-sluice-gate-x"}, {Namespace: "p-e-sluice-gate-q", Name: "x"},
+		{Namespace: "a", Name: "b-c"}, {Namespace: "a-b", Name: "c"},
+	} {
+		id := ref.Namespace + "-" + gateName(ref)
+		if other, ok := seen[id]; ok {
+			t.Errorf("%v and %v are both %s to Traefik", ref, other, id)
+		}
+		seen[id] = ref
+		if long := gateName(app.Ref{Namespace: ref.Namespace, Name: strings.Repeat("a", 40)}); len(long) > 63 {
+			t.Errorf("%s has %d characters", long, len(long))
+		}
+	}
+}
+
+func TestInventory(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.place()
+	b.gate()
+	v, err := b.cluster.Inventory(t.Context())
+	b.must(err)
+	if diff := cmp.Diff(gated, b.cluster.State(v.Of(b.app.Ref()), b.app, []byte("CA"))); diff != "" {
+		t.Errorf("state from the inventory (-want +got):\n%s", diff)
+	}
+	if !v.Of(app.Ref{Namespace: b.app.Namespace, Name: "other"}).None() {
+		t.Error("an app that is not there has objects")
+	}
+	_, err = b.dynamic.Resource(ingressRoutes()).Namespace(b.app.Namespace).Patch(t.Context(), "hello", types.JSONPatchType,
+		[]byte(`[{"op":"remove","path":"/metadata/labels"}]`), metav1.PatchOptions{})
+	b.must(err)
+	v, err = b.cluster.Inventory(t.Context())
+	b.must(err)
+	if got := b.cluster.State(v.Of(b.app.Ref()), b.app, []byte("CA")).Route; got != RouteAbsent {
+		t.Errorf("a route without the label is %v in the inventory, want absent, so that it is looked at", got)
+	}
+}

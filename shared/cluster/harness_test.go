@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+)
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+
+const checkerURL = "https://sluice-checker.sluice-system.svc:8443"
+
+// bench is one app in a namespace of its own, on a real API server.
+type bench struct {
+	*testing.T
+	cluster *Cluster
+	kube    kubernetes.Interface
+	dynamic dynamic.Interface
+	app     app.App
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	c, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), EntryPoints: []string{"web"}, CheckerURL: checkerURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := clustertest.Config(t)
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dyn, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := clustertest.Name()
+	return &bench{T: t, cluster: c, kube: kube, dynamic: dyn, app: app.App{
+		Name: "hello", Namespace: ns, Host: "hello." + ns + ".localhost", Port: 8080,
+		Image: "registry.example/hello:v1", Revision: 1, Gate: app.Gate{State: app.Ungated, Since: time.Now()},
+	}}
+}
+
+func (b *bench) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) objects() Objects {
+	b.Helper()
+	o, err := b.cluster.Objects(b.Context(), b.app.Ref())
+	b.must(err)
+	return o
+}
+
+func (b *bench) place() {
+	b.Helper()
+	b.must(b.cluster.Place(b.Context(), b.objects(), b.app))
+}
+
+// gate puts the app's gate on its route.
+func (b *bench) gate() {
+	b.Helper()
+	ctx, ref := b.Context(), b.app.Ref()
+	b.must(b.cluster.WriteCA(ctx, b.objects(), ref, []byte("CA")))
+	b.must(b.cluster.WriteMiddleware(ctx, b.objects(), ref))
+	b.must(b.cluster.ApplyRoute(ctx, b.objects(), b.app, true))
+}
+
+func (b *bench) state() State {
+	b.Helper()
+	return b.cluster.State(b.objects(), b.app, []byte("CA"))
+}

@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// EnsureNamespace makes an environment's namespace unless it is there. One that
+// is there already is used as it is. Problem: unavailable, also while the
+// namespace is being deleted.
+//
+// Nothing here deletes a namespace: it can hold volumes and other things that
+// Sluice has not made and could not bring back.
+func (c *Cluster) EnsureNamespace(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var there *corev1.Namespace
+	ns, err := c.kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err := keep(&there, ns, err); err != nil {
+		return fmt.Errorf("look for namespace %s: %w", name, err)
+	}
+	if there == nil {
+		_, err = c.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: managed()},
+		}, metav1.CreateOptions{FieldManager: fieldManager})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("make namespace %s: %w", name, known(err))
+		}
+		return nil
+	}
+	if there.Status.Phase == corev1.NamespaceTerminating {
+		return fmt.Errorf("namespace %s is being deleted: %w", name, problem.Of(problem.Unavailable))
+	}
+	return nil
+}

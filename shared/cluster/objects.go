@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/sluicegate/sluice/shared/app"
+)
+
+// Objects are what the cluster holds for one app, as they were when looked at.
+// Writes made with them fail when the object has changed since.
+type Objects struct {
+	deployment *appsv1.Deployment
+	service    *corev1.Service
+	route      *unstructured.Unstructured
+	middleware *unstructured.Unstructured
+	ca         *corev1.Secret
+}
+
+// None tells whether the app has no object of its own at all.
+func (o Objects) None() bool {
+	return o.deployment == nil && o.service == nil && o.route == nil && o.middleware == nil
+}
+
+// Objects looks at an app's objects, one call for each.
+func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (Objects, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var o Objects
+	opts := metav1.GetOptions{}
+	deployment, err := c.kube.AppsV1().Deployments(ref.Namespace).Get(ctx, ref.Name, opts)
+	if err := keep(&o.deployment, deployment, err); err != nil {
+		return Objects{}, fmt.Errorf("look at deployment %s: %w", ref, err)
+	}
+	service, err := c.kube.CoreV1().Services(ref.Namespace).Get(ctx, ref.Name, opts)
+	if err := keep(&o.service, service, err); err != nil {
+		return Objects{}, fmt.Errorf("look at service %s: %w", ref, err)
+	}
+	route, err := c.dynamic.Resource(ingressRoutes()).Namespace(ref.Namespace).Get(ctx, ref.Name, opts)
+	if err := keep(&o.route, route, err); err != nil {
+		return Objects{}, fmt.Errorf("look at route %s: %w", ref, err)
+	}
+	middleware, err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Get(ctx, gateName(ref), opts)
+	if err := keep(&o.middleware, middleware, err); err != nil {
+		return Objects{}, fmt.Errorf("look at middleware of %s: %w", ref, err)
+	}
+	ca, err := c.kube.CoreV1().Secrets(ref.Namespace).Get(ctx, caSecretName, opts)
+	if err := keep(&o.ca, ca, err); err != nil {
+		return Objects{}, fmt.Errorf("look at the CA of %s: %w", ref, err)
+	}
+	return o, nil
+}
+
+// Standing says how an object compares to what it should be.
+type Standing int
+
+// The standings of an object.
+const (
+	Absent Standing = iota
+	Differs
+	Right
+)
+
+// Route says how an app's route compares to what it should be.
+type Route int
+
+// The states of a route.
+const (
+	RouteAbsent  Route = iota
+	RouteDiffers       // neither of the following
+	RouteOpen          // as it should be without the gate
+	RouteGated         // as it should be with the gate
+)
+
+// State is how an app's objects compare to its document.
+type State struct {
+	Deployment Standing // Right also for an app that has no image yet
+	Service    Standing
+	CA         Standing // the namespace's copy of the checker's CA
+	Middleware Standing
+	Route      Route
+}
+
+// State compares. ca is the PEM of the checker's CA certificates.
+func (c *Cluster) State(o Objects, a app.App, ca []byte) State {
+	return State{
+		Deployment: deploymentStanding(o.deployment, a),
+		Service:    serviceStanding(o.service, a),
+		CA:         caStanding(o.ca, ca),
+		Middleware: c.middlewareStanding(o.middleware, a.Ref()),
+		Route:      c.routeState(o.route, a),
+	}
+}
+
+func standing(absent, right bool) Standing {
+	switch {
+	case absent:
+		return Absent
+	case right:
+		return Right
+	}
+	return Differs
+}

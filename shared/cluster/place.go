@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// Place makes everything that runs an app and lets requests in: its namespace,
+// Service, Deployment (once it has an image) and route. An app whose gate is asked
+// for gets no route here: only wiring opens those, through the gate. Problem:
+// conflict when something has changed since o was looked at.
+func (c *Cluster) Place(ctx context.Context, o Objects, a app.App) error {
+	if err := c.EnsureNamespace(ctx, a.Namespace); err != nil {
+		return err
+	}
+	if err := c.ApplyService(ctx, o, a); err != nil {
+		return err
+	}
+	if a.Image != "" {
+		if err := c.ApplyDeployment(ctx, o, a); err != nil {
+			return err
+		}
+	}
+	if a.RequireAPIKey || a.Gate.State != app.Ungated {
+		return nil
+	}
+	return c.ApplyRoute(ctx, o, a, false)
+}
+
+// attempts is how often [Cluster.Withdraw] looks again when objects change under
+// its hands.
+const attempts = 4
+
+// Withdraw deletes whatever an app has in the cluster, as [Cluster.Remove] does,
+// and looks again until there is nothing left.
+func (c *Cluster) Withdraw(ctx context.Context, ref app.Ref) error {
+	for range attempts {
+		o, err := c.Objects(ctx, ref)
+		if err != nil || o.None() {
+			return err
+		}
+		if err := c.Remove(ctx, o, ref); err != nil && !problem.Is(err, problem.Conflict) {
+			return err
+		}
+	}
+	o, err := c.Objects(ctx, ref)
+	if err == nil && !o.None() {
+		return fmt.Errorf("withdraw %s: %w", ref, problem.Of(problem.Conflict))
+	}
+	return err
+}

@@ -1,0 +1,194 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	if !b.objects().None() {
+		t.Fatal("there are objects before the app is placed")
+	}
+	b.place()
+	want := State{Deployment: Right, Service: Right, Route: RouteOpen}
+	if diff := cmp.Diff(want, b.state()); diff != "" {
+		t.Errorf("state (-want +got):\n%s", diff)
+	}
+	o := b.objects()
+	for name, fields := range map[string][]metav1.ManagedFieldsEntry{
+		"deployment": o.deployment.ManagedFields, "service": o.service.ManagedFields, "route": o.route.GetManagedFields(),
+	} {
+		if !appliedBySluice(fields) {
+			t.Errorf("the %s was not written by server-side apply of %q", name, fieldManager)
+		}
+	}
+	ns, err := b.kube.CoreV1().Namespaces().Get(t.Context(), b.app.Namespace, metav1.GetOptions{})
+	b.must(err)
+	if ns.Labels[managedByLabel] != fieldManager {
+		t.Errorf("namespace labels %v", ns.Labels)
+	}
+	b.place() // again: nothing changes
+	if after := b.objects(); after.route.GetResourceVersion() != o.route.GetResourceVersion() ||
+		after.deployment.ResourceVersion != o.deployment.ResourceVersion || after.service.ResourceVersion != o.service.ResourceVersion {
+		t.Error("placing an app that is in place has changed an object")
+	}
+}
+
+func appliedBySluice(fields []metav1.ManagedFieldsEntry) bool {
+	for _, f := range fields {
+		if f.Manager == fieldManager && f.Operation == metav1.ManagedFieldsOperationApply {
+			return true
+		}
+	}
+	return false
+}
+
+func TestPlaceWithoutImage(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.app.Image, b.app.GitSource = "", &app.GitSource{Repository: "https://git.example/x", Branch: "main"}
+	b.place()
+	if diff := cmp.Diff(State{Deployment: Right, Service: Right, Route: RouteOpen}, b.state()); diff != "" {
+		t.Errorf("state (-want +got):\n%s", diff)
+	}
+	if b.objects().deployment != nil {
+		t.Error("there is a deployment without an image")
+	}
+	b.app.Image = "registry.example/hello:v1"
+	if got := b.state().Deployment; got != Absent {
+		t.Errorf("deployment is %v once there is an image, want Absent", got)
+	}
+}
+
+func TestPlaceLeavesTheRouteToWiringOnceAGateIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*app.App){
+		"switched on":   func(a *app.App) { a.RequireAPIKey, a.Gate.State = true, app.Pending },
+		"being removed": func(a *app.App) { a.Gate.State = app.Releasing },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			change(&b.app)
+			b.place()
+			if got := b.state(); got.Route != RouteAbsent || got.Service != Right {
+				t.Errorf("state %+v, want a service and no route", got)
+			}
+		})
+	}
+}
+
+func TestAdoption(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := t.Context()
+	b.must(b.cluster.EnsureNamespace(ctx, b.app.Namespace))
+	three := int32(3)
+	_, err := b.kube.AppsV1().Deployments(b.app.Namespace).Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "hello", Labels: map[string]string{"team": "web"}},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &three,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"run": "hello"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"run": "hello", "tier": "front"}},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{
+					{Name: "web", Image: "old:1", Env: []corev1.EnvVar{{Name: "COLOR", Value: "green"}, {Name: "PORT", Value: "1"}}},
+					{Name: "sidecar", Image: "sidecar:1"},
+				}},
+			},
+		},
+	}, metav1.CreateOptions{FieldManager: "kubectl"})
+	b.must(err)
+	_, err = b.dynamic.Resource(ingressRoutes()).Namespace(b.app.Namespace).Create(ctx, route(b.app, map[string]any{
+		"entryPoints": []any{"other"}, "routes": []any{map[string]any{"match": "PathPrefix(`/`)", "kind": "Rule"}},
+		"tls": map[string]any{"secretName": "theirs"},
+	}), metav1.CreateOptions{FieldManager: "kubectl"})
+	b.must(err)
+
+	b.place()
+	if diff := cmp.Diff(State{Deployment: Right, Service: Right, Route: RouteOpen}, b.state()); diff != "" {
+		t.Errorf("state (-want +got):\n%s", diff)
+	}
+	d := b.objects().deployment
+	if got := *d.Spec.Replicas; got != 3 {
+		t.Errorf("%d replicas, want theirs, 3", got)
+	}
+	if d.Labels["team"] != "web" || d.Spec.Template.Labels["tier"] != "front" {
+		t.Error("labels of theirs are gone")
+	}
+	got := map[string]string{}
+	for _, c := range d.Spec.Template.Spec.Containers {
+		got[c.Name] = c.Image
+	}
+	if diff := cmp.Diff(map[string]string{"web": b.app.Image, "sidecar": "sidecar:1"}, got); diff != "" {
+		t.Errorf("containers (-want +got):\n%s", diff)
+	}
+	if env := d.Spec.Template.Spec.Containers[0].Env; len(env) != 2 || env[0].Value != "green" || env[1].Value != "8080" {
+		t.Errorf("environment %v, want theirs and PORT=8080", env)
+	}
+	spec, _ := b.objects().route.Object["spec"].(map[string]any)
+	if diff := cmp.Diff(map[string]any{"secretName": "theirs"}, spec["tls"]); diff != "" {
+		t.Errorf("tls of the route (-want +got):\n%s", diff)
+	}
+}
+
+func TestWithdraw(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.place()
+	b.gate()
+	b.must(b.cluster.Withdraw(t.Context(), b.app.Ref()))
+	if !b.objects().None() {
+		t.Error("objects are left")
+	}
+	b.must(b.cluster.Withdraw(t.Context(), b.app.Ref())) // nothing to do is fine
+}
+
+func TestRemoveSparesAReplacement(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.place()
+	old := b.objects()
+	b.must(b.cluster.Withdraw(t.Context(), b.app.Ref()))
+	b.place()
+	if err := b.cluster.Remove(t.Context(), old, b.app.Ref()); !problem.Is(err, problem.Conflict) {
+		t.Errorf("removing objects that were replaced: %v, want conflict", err)
+	}
+	if got := b.state(); got.Route != RouteOpen {
+		t.Errorf("the new route is %v", got.Route)
+	}
+}
+
+func TestEnsureNamespace(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.must(b.cluster.EnsureNamespace(t.Context(), b.app.Namespace))
+	b.must(b.cluster.EnsureNamespace(t.Context(), b.app.Namespace))
+	// No controller runs here that would finish this deletion.
+	b.must(b.kube.CoreV1().Namespaces().Delete(t.Context(), b.app.Namespace, metav1.DeleteOptions{}))
+	if err := b.cluster.EnsureNamespace(t.Context(), b.app.Namespace); !problem.Is(err, problem.Unavailable) {
+		t.Errorf("a namespace that is being deleted: %v, want unavailable", err)
+	}
+}
+
+func TestUnreachableCluster(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, err := Open(Options{Kubeconfig: unreachable(t), EntryPoints: []string{"web"}})
+	b.must(err)
+	if _, err := c.Objects(t.Context(), b.app.Ref()); !problem.Is(err, problem.Unavailable) {
+		t.Errorf("objects: %v, want unavailable", err)
+	}
+	if err := c.EnsureNamespace(t.Context(), "x"); !problem.Is(err, problem.Unavailable) {
+		t.Errorf("namespace: %v, want unavailable", err)
+	}
+}

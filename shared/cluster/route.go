@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/sluicegate/sluice/shared/app"
+)
+
+// traefikAPI is the group and version of Traefik's own kinds.
+const traefikAPI = "traefik.io/v1alpha1"
+
+func ingressRoutes() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: "ingressroutes"}
+}
+
+// ApplyRoute makes the app's IngressRoute send its host to its Service, through
+// the gate when gated is set: then the Middleware must be there already, because
+// Traefik answers 404 for a route that names a missing one.
+//
+// Server-side apply alone would also write over a route that somebody has made
+// since o was looked at, so one that was absent is first created, empty, which
+// fails if it is there by now. Problem: conflict; look again.
+func (c *Cluster) ApplyRoute(ctx context.Context, o Objects, a app.App, gated bool) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if invalid := validation.IsDNS1123Subdomain(a.Host); len(invalid) > 0 { // nothing else may get into the rule
+		return fmt.Errorf("apply route %s: host %q: %s", a.Ref(), a.Host, invalid[0])
+	}
+	routes := c.dynamic.Resource(ingressRoutes()).Namespace(a.Namespace)
+	seen := o.route
+	if seen == nil {
+		shell, err := routes.Create(ctx, route(a, map[string]any{"routes": []any{}}), metav1.CreateOptions{FieldManager: fieldManager})
+		if err != nil {
+			return fmt.Errorf("create route %s: %w", a.Ref(), known(err))
+		}
+		seen = shell
+	}
+	shall := route(a, c.routeSpec(a, gated))
+	shall.SetResourceVersion(seen.GetResourceVersion())
+	if _, err := routes.Apply(ctx, a.Name, shall, applied()); err != nil {
+		return fmt.Errorf("apply route %s: %w", a.Ref(), known(err))
+	}
+	return nil
+}
+
+func route(a app.App, spec map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": traefikAPI, "kind": "IngressRoute", "spec": spec,
+	}}
+	u.SetNamespace(a.Namespace)
+	u.SetName(a.Name)
+	u.SetLabels(labels(a.Name))
+	return u
+}
+
+// routeSpec holds the fields of a route that are Sluice's. The scheme is said
+// because Traefik takes a Service's port 443 for https.
+func (c *Cluster) routeSpec(a app.App, gated bool) map[string]any {
+	rule := map[string]any{
+		"kind":  "Rule",
+		"match": "Host(`" + a.Host + "`)",
+		"services": []any{map[string]any{
+			"name": a.Name, "port": int64(a.Port), "scheme": "http", "nativeLB": true,
+		}},
+	}
+	if gated {
+		rule["middlewares"] = []any{map[string]any{"name": gateName(a.Ref())}}
+	}
+	entryPoints := make([]any, len(c.entryPoints))
+	for i, e := range c.entryPoints {
+		entryPoints[i] = e
+	}
+	return map[string]any{"entryPoints": entryPoints, "routes": []any{rule}}
+}
+
+func (c *Cluster) routeState(u *unstructured.Unstructured, a app.App) Route {
+	switch {
+	case u == nil:
+		return RouteAbsent
+	case !hasAll(u.GetLabels(), labels(a.Name)):
+		return RouteDiffers
+	case sameRoute(u, c.routeSpec(a, true)):
+		return RouteGated
+	case sameRoute(u, c.routeSpec(a, false)):
+		return RouteOpen
+	}
+	return RouteDiffers
+}
+
+// sameRoute compares the fields that are Sluice's, exactly: one route more would
+// be a way around the gate.
+func sameRoute(u *unstructured.Unstructured, shall map[string]any) bool {
+	spec, ok := u.Object["spec"].(map[string]any)
+	if !ok {
+		return false
+	}
+	for field, v := range shall {
+		if !reflect.DeepEqual(spec[field], v) {
+			return false
+		}
+	}
+	return true
+}

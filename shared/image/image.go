@@ -1,0 +1,38 @@
+// Package image checks references to container images: the one rule for every
+// way in which an app gets its image (decisions section 1).
+package image
+
+import (
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// maxReference bounds an image reference, in characters: 255 of a repository's
+// name, 128 of a tag, a digest, and a registry's host.
+const maxReference = 768
+
+// Check takes a reference with a tag or a digest, as the registry's own parser
+// reads it, e.g. "registry.example.com/shop/hello:1.4"; without either it would
+// mean whatever "latest" is at the time. Problem: invalid_image.
+func Check(reference string) error {
+	if len(reference) > maxReference {
+		return problem.Of(problem.InvalidImage)
+	}
+	if strings.Contains(reference, "@") {
+		if _, err := name.NewDigest(reference); err != nil {
+			return problem.Of(problem.InvalidImage).Because(err)
+		}
+		return nil
+	}
+	tag, err := name.NewTag(reference, name.WithDefaultTag(""))
+	if err != nil {
+		return problem.Of(problem.InvalidImage).Because(err)
+	}
+	if tag.TagStr() == "" {
+		return problem.Of(problem.InvalidImage)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package nudge_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/nudge"
+)
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+func TestTell(t *testing.T) {
+	t.Parallel()
+	got := make(chan http.Header, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header }))
+	t.Cleanup(server.Close)
+	s := nudge.New(server.URL, "/sluice/test", quiet())
+	s.Tell(app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h := <-got
+	want := map[string]string{"Ce-Specversion": "1.0", "Ce-Source": "/sluice/test", "Ce-Type": app.DeployRequested, "Ce-Subject": "shop-prod.hello"}
+	is := map[string]string{}
+	for k := range want {
+		is[k] = h.Get(k)
+	}
+	if diff := cmp.Diff(want, is); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
+	if h.Get("Ce-Id") == "" {
+		t.Error("the event has no id")
+	}
+}
+
+// A receiver that hangs holds nobody up: Tell returns, and Close gives up with its
+// context.
+func TestReceiverThatHangs(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	t.Cleanup(server.Close)
+	s := nudge.New(server.URL, "/sluice/test", quiet())
+	for range 100 {
+		s.Tell(app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNobodyToTell(t *testing.T) {
+	t.Parallel()
+	s := nudge.New("", "/sluice/test", quiet())
+	s.Tell(app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,154 @@
+// Package registry asks container registries what an image's tag is right now, so
+// that a rollback brings back the same bytes even if the tag has moved since
+// (decisions section 7). It is the only one to talk to registries.
+//
+// A registry is asked without credentials, or with those of the process's own
+// container configuration. Whoever may deploy chooses the registry's name, so a
+// registry that resolves to a loopback, link-local or private address is not
+// asked unless that is allowed: the address is checked where the connection is
+// made, so that neither a redirect nor a second DNS answer gets around it.
+// Kubernetes pulls what it pulls; this is about what this process can reach.
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// patience bounds one look-up, all its requests together: a deploy does not wait
+// longer for a registry.
+const patience = 3 * time.Second
+
+// errPrivate is why a registry is not asked.
+var errPrivate = errors.New("the registry's address is not a public one")
+
+// Resolver resolves tags.
+type Resolver struct {
+	client   http.RoundTripper
+	keychain authn.Keychain
+	private  bool
+	closing  func()
+}
+
+// New makes a resolver. allowPrivate lets it ask registries at loopback,
+// link-local and private addresses too, and over plain HTTP there.
+func New(allowPrivate bool) *Resolver {
+	dialer := &net.Dialer{Timeout: patience}
+	if !allowPrivate {
+		dialer.Control = publicOnly
+	}
+	base := &http.Transport{ // no proxy: its address would be the one that is checked
+		DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: patience, ResponseHeaderTimeout: patience, IdleConnTimeout: time.Minute, MaxIdleConns: 16,
+	}
+	return &Resolver{
+		client: base, keychain: authn.DefaultKeychain, private: allowPrivate, closing: base.CloseIdleConnections,
+	}
+}
+
+// Resolve gives the digest that an image reference means right now, e.g.
+// "sha256:9f86…"; one that is in the reference already is taken from there. When
+// the registry cannot be asked within three seconds, digest is "" and note says so,
+// for the history: the tag is then deployed as it is. It never fails.
+func (r *Resolver) Resolve(ctx context.Context, image string) (digest, note string) {
+	if _, d, pinned := strings.Cut(image, "@"); pinned {
+		return d, ""
+	}
+	d, err := r.resolve(ctx, image)
+	if err != nil {
+		return "", "The tag was deployed without a digest, because the registry could not be asked: " + why(err) + "."
+	}
+	return d, ""
+}
+
+func (r *Resolver) resolve(ctx context.Context, image string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var opts []name.Option
+	if r.private {
+		opts = append(opts, name.Insecure)
+	}
+	ref, err := name.ParseReference(image, opts...)
+	if err != nil {
+		return "", fmt.Errorf("resolve %s: %w", image, err)
+	}
+	desc, err := remote.Head(ref, remote.WithContext(ctx), remote.WithTransport(r.client),
+		remote.WithAuthFromKeychain(r.keychain), remote.WithRetryBackoff(remote.Backoff{Steps: 1}))
+	if err != nil {
+		return "", fmt.Errorf("resolve %s: %w", image, err)
+	}
+	return desc.Digest.String(), nil
+}
+
+// Close ends idle connections.
+func (r *Resolver) Close() { r.closing() }
+
+// publicOnly refuses a connection to an address that is not public; net calls it
+// with the address after DNS.
+func publicOnly(_, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if !public(ap.Addr().Unmap()) {
+		return errPrivate
+	}
+	return nil
+}
+
+// public tells whether an address is one of the internet's.
+func public(a netip.Addr) bool {
+	if !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
+		return false
+	}
+	for _, p := range special() {
+		if p.Contains(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// special are ranges that net/netip takes for global, but which lead inside or
+// wrap an IPv4 address that might.
+func special() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("0.0.0.0/8"),
+		netip.MustParsePrefix("100.64.0.0/10"), // carriers' and clouds' own
+		netip.MustParsePrefix("192.0.0.0/24"),
+		netip.MustParsePrefix("198.18.0.0/15"),
+		netip.MustParsePrefix("240.0.0.0/4"),
+		netip.MustParsePrefix("64:ff9b::/96"), // NAT64
+		netip.MustParsePrefix("64:ff9b:1::/48"),
+		netip.MustParsePrefix("2002::/16"), // 6to4
+	}
+}
+
+// why tells a person in a few words, without what a registry put into its answer.
+func why(err error) string {
+	var dns *net.DNSError
+	var answer *transport.Error
+	switch {
+	case errors.Is(err, errPrivate):
+		return errPrivate.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "it did not answer in time"
+	case errors.As(err, &dns):
+		return "its name was not found"
+	case errors.As(err, &answer):
+		return fmt.Sprintf("it answered %d", answer.StatusCode)
+	}
+	return "it did not answer"
+}

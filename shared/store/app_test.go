@@ -1,0 +1,170 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+func newApp(project, env, name string) app.App {
+	at := time.Date(2026, 3, 1, 8, 30, 0, 123000, time.UTC)
+	ns := project + "-" + env
+	return app.App{
+		Name: name, Project: project, Environment: env, Namespace: ns, Host: name + "." + ns + ".localhost", Port: 8080,
+		Image: "registry.example/" + name + ":v1", Revision: 1, Gate: app.Gate{State: app.Ungated, Since: at},
+		CreatedAt: at, UpdatedAt: at,
+	}
+}
+
+func TestApp(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	ctx := t.Context()
+	a := newApp("shop", "prod", "hello")
+	wantProblem(t, "without its environment", s.CreateApp(ctx, a), problem.NotFound)
+	makeEnvironment(t, s, "shop", "prod")
+	wantProblem(t, "create", s.CreateApp(ctx, a), "")
+	wantProblem(t, "again", s.CreateApp(ctx, a), problem.AlreadyExists)
+
+	foreign := a
+	foreign.Project, foreign.Environment, foreign.Name = "shop-prod", "x", "other"
+	wantProblem(t, "of a project that does not own the namespace", s.CreateApp(ctx, foreign), problem.NotFound)
+
+	git := newApp("shop", "prod", "git")
+	git.Image, git.Revision = "", 0
+	git.GitSource = &app.GitSource{Repository: "https://git.example/x", Branch: "main", Path: "a/b"}
+	git.RequireAPIKey, git.Gate = true, app.Gate{State: app.Pending, Since: a.CreatedAt, Message: "soon"}
+	wantProblem(t, "create a git app", s.CreateApp(ctx, git), "")
+	for _, want := range []app.App{a, git} {
+		got, err := s.App(ctx, "shop-prod", want.Name)
+		wantProblem(t, "read", err, "")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("app (-want +got):\n%s", diff)
+		}
+	}
+	_, err := s.App(ctx, "shop-prod", "none")
+	wantProblem(t, "an app that is not there", err, problem.NotFound)
+	_, err = s.App(ctx, "shop-staging", "hello")
+	wantProblem(t, "in another environment", err, problem.NotFound)
+}
+
+func TestHostsAreUnique(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	ctx := t.Context()
+	makeEnvironment(t, s, "shop", "prod")
+	makeEnvironment(t, s, "bank", "prod")
+	one, two := newApp("shop", "prod", "one"), newApp("bank", "prod", "two")
+	two.Host = one.Host
+	wantProblem(t, "create", s.CreateApp(ctx, one), "")
+	wantProblem(t, "the same host in another project", s.CreateApp(ctx, two), problem.HostTaken)
+	_, err := s.App(ctx, "bank-prod", "two")
+	wantProblem(t, "what was refused", err, problem.NotFound)
+	wantProblem(t, "delete", s.DeleteApp(ctx, one.Ref()), "")
+	wantProblem(t, "delete it again", s.DeleteApp(ctx, one.Ref()), problem.NotFound)
+	wantProblem(t, "the host that was given up", s.CreateApp(ctx, two), "")
+}
+
+// TestOneHostManyApps lets eight apps ask for one host at once: one gets it.
+func TestOneHostManyApps(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	makeEnvironment(t, s, "shop", "prod")
+	var won atomic.Int32
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			a := newApp("shop", "prod", fmt.Sprintf("a%d", i))
+			a.Host = "www.example.com"
+			err := s.CreateApp(t.Context(), a)
+			switch {
+			case err == nil:
+				won.Add(1)
+			case !problem.Is(err, problem.HostTaken) && !problem.Is(err, problem.Conflict):
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if won.Load() != 1 {
+		t.Errorf("%d apps got the host", won.Load())
+	}
+}
+
+func TestUpdateApp(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	ctx := t.Context()
+	makeEnvironment(t, s, "shop", "prod")
+	a := newApp("shop", "prod", "hello")
+	wantProblem(t, "create", s.CreateApp(ctx, a), "")
+	want := a
+	want.RequireAPIKey, want.Gate = true, app.Gate{State: app.Pending, Since: a.CreatedAt.Add(time.Hour), Message: "m"}
+	got, err := s.UpdateApp(ctx, a.Ref(), func(is app.App) (app.App, error) {
+		is.RequireAPIKey, is.Gate = want.RequireAPIKey, want.Gate
+		return is, nil
+	})
+	wantProblem(t, "update", err, "")
+	stored, err := s.App(ctx, "shop-prod", "hello")
+	wantProblem(t, "read", err, "")
+	if !cmp.Equal(want, got) || !cmp.Equal(want, stored) {
+		t.Errorf("updated (-want +got):\n%sstored:\n%s", cmp.Diff(want, got), cmp.Diff(want, stored))
+	}
+	mine := errors.New("mine")
+	if _, err := s.UpdateApp(ctx, a.Ref(), func(app.App) (app.App, error) { return app.App{}, mine }); !errors.Is(err, mine) {
+		t.Errorf("an error of the change came out as %v", err)
+	}
+	for name, change := range map[string]func(*app.App){
+		"host": func(a *app.App) { a.Host = "other.example.com" },
+		"name": func(a *app.App) { a.Name = "other" },
+	} {
+		if _, err := s.UpdateApp(ctx, a.Ref(), func(is app.App) (app.App, error) { change(&is); return is, nil }); err == nil {
+			t.Errorf("the %s was changed", name)
+		}
+	}
+	_, err = s.UpdateApp(ctx, app.Ref{Namespace: "shop-prod", Name: "none"}, func(is app.App) (app.App, error) { return is, nil })
+	wantProblem(t, "an app that is not there", err, problem.NotFound)
+}
+
+func TestListApps(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	var all []string
+	for _, env := range []string{"prod", "staging"} {
+		makeEnvironment(t, s, "shop", env)
+		for i := range 3 {
+			a := newApp("shop", env, fmt.Sprintf("a%d", i))
+			all = append(all, a.Ref().String())
+			wantProblem(t, "create", s.CreateApp(t.Context(), a), "")
+		}
+	}
+	first, next, err := s.Apps(t.Context(), "shop-prod", store.Page{Size: 2})
+	if err != nil || len(first) != 2 || next == "" {
+		t.Fatalf("first page: %d apps, %q, %v", len(first), next, err)
+	}
+	second, next, err := s.Apps(t.Context(), "shop-prod", store.Page{Size: 2, Token: next})
+	if err != nil || len(second) != 1 || second[0].Name != "a2" || next != "" {
+		t.Errorf("second page: %v, %q, %v", second, next, err)
+	}
+	var got []string
+	for a, err := range s.AllApps(t.Context()) {
+		wantProblem(t, "all", err, "")
+		got = append(got, a.Ref().String())
+	}
+	if diff := cmp.Diff(all, got); diff != "" {
+		t.Errorf("all apps (-want +got):\n%s", diff)
+	}
+	for range s.AllApps(t.Context()) {
+		break // stopping early is fine
+	}
+}

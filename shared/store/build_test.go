@@ -1,0 +1,118 @@
+package store_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+func recordBuild(t *testing.T, s *store.Store) deploy.Build {
+	t.Helper()
+	b, err := s.RecordBuild(t.Context(), hello(), func(a app.App) (deploy.Build, error) {
+		return deploy.NewBuild(*a.GitSource, "0123abc", "webhook", noon()), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func observe(t *testing.T, s *store.Store, n int64, run deploy.Run) deploy.Build {
+	t.Helper()
+	b, err := s.ObserveBuild(t.Context(), hello(), n, run, noon().Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestBuildIsDeployedOnce(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "")
+	if n := recordBuild(t, s).Number; n != 1 {
+		t.Fatalf("the first build is %d", n)
+	}
+	if b := observe(t, s, 1, deploy.Run{UID: "a", Event: "started"}); b.Status != deploy.Running {
+		t.Errorf("a started build is %s", b.Status)
+	}
+	done := deploy.Run{UID: "a", Event: "successful", Done: true, OK: true, Image: "hello:b1", Digest: "sha256:1"}
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() {
+			if _, err := s.ObserveBuild(t.Context(), hello(), 1, done, noon().Add(time.Minute)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	got, err := s.Build(t.Context(), hello(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := deploy.Build{
+		Number: 1, Commit: "0123abc", Source: app.GitSource{Repository: "https://git.example.com/hello.git", Branch: "main"},
+		Actor: "webhook", Status: deploy.Succeeded, RunUID: "a", Image: "hello:b1", Digest: "sha256:1", Revision: 1,
+		Seen: []string{"a/started", "a/successful"}, RequestedAt: noon(), FinishedAt: noon().Add(time.Minute),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("build (-want +got):\n%s", diff)
+	}
+	expectHistory(t, s, "1 hello:b1 rolling_out")
+	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 5})
+	if err != nil || len(pending) != 0 {
+		t.Errorf("pending: %v, %v", pending, err)
+	}
+}
+
+func TestNewerBuildWins(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "")
+	for range 3 {
+		recordBuild(t, s)
+	}
+	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 5})
+	if err != nil || len(pending) != 3 || pending[0] != (store.PendingBuild{App: hello(), Number: 1}) {
+		t.Errorf("pending: %v, %v", pending, err)
+	}
+	finish := func(n int64, uid, image string) deploy.BuildStatus {
+		return observe(t, s, n, deploy.Run{UID: uid, Done: true, OK: true, Image: image}).Status
+	}
+	if got := finish(3, "c", "hello:b3"); got != deploy.Succeeded {
+		t.Errorf("build 3 is %s", got)
+	}
+	// A rollback in between does not bring the older builds back into the race.
+	deployImage(t, s, "hello:older")
+	if got := finish(2, "b", "hello:b2"); got != deploy.BuildSuperseded {
+		t.Errorf("build 2 is %s", got)
+	}
+	if got := finish(1, "a", "hello:b1"); got != deploy.BuildSuperseded {
+		t.Errorf("build 1 is %s", got)
+	}
+	expectHistory(t, s, "2 hello:older rolling_out", "1 hello:b3 superseded")
+	builds, next, err := s.Builds(t.Context(), hello(), store.Page{Size: 2})
+	if err != nil || len(builds) != 2 || builds[0].Number != 3 || next == "" {
+		t.Errorf("builds: %v, %q, %v", builds, next, err)
+	}
+}
+
+func TestBuildThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "")
+	_, err := s.Build(t.Context(), hello(), 4)
+	expectProblem(t, err, problem.NotFound)
+	_, err = s.ObserveBuild(t.Context(), hello(), 4, deploy.Run{}, noon())
+	expectProblem(t, err, problem.NotFound)
+	_, err = s.RecordBuild(t.Context(), app.Ref{Namespace: "shop-prod", Name: "none"}, nil)
+	expectProblem(t, err, problem.NotFound)
+}

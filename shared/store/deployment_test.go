@@ -1,0 +1,275 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+func hello() app.Ref { return app.Ref{Namespace: "shop-prod", Name: "hello"} }
+
+// storeApp stores app hello of shop-prod, with an image unless it is "".
+func storeApp(t *testing.T, s *store.Store, image string) app.App {
+	t.Helper()
+	a := app.App{
+		Name: "hello", Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: "hello.example.com", Port: 8080,
+		Image: image, Gate: app.Gate{State: app.Ungated, Since: noon()}, CreatedAt: noon(), UpdatedAt: noon(),
+	}
+	if image == "" {
+		a.GitSource = &app.GitSource{Repository: "https://git.example.com/hello.git", Branch: "main"}
+	} else {
+		a.Revision = 1
+	}
+	err := s.CreateProject(t.Context(), app.Project{Name: "shop"})
+	if err != nil && !problem.Is(err, problem.AlreadyExists) {
+		t.Fatal(err)
+	}
+	err = s.CreateEnvironment(t.Context(), app.Environment{Project: "shop", Name: "prod", Namespace: "shop-prod"})
+	if err != nil && !problem.Is(err, problem.AlreadyExists) {
+		t.Fatal(err)
+	}
+	if err := s.CreateApp(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// deployImage records a revision.
+func deployImage(t *testing.T, s *store.Store, image string) deploy.Revision {
+	t.Helper()
+	r, err := s.RecordDeployment(t.Context(), hello(), func(app.App, deploy.Revision) (deploy.Revision, error) {
+		return deploy.New(image, "", deploy.Manual, "ada", noon()), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// setStatus moves the current revision on.
+func setStatus(t *testing.T, s *store.Store, n int64, status deploy.Status) {
+	t.Helper()
+	_, err := s.UpdateDeployment(t.Context(), hello(), n, true, func(r deploy.Revision) (deploy.Revision, bool) {
+		r.Status, r.SettledAt = status, noon().Add(time.Duration(n)*time.Minute)
+		return r, true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// history gives an app's revisions, newest first, as "number image status".
+func history(t *testing.T, s *store.Store) []string {
+	t.Helper()
+	revisions, next, err := s.Deployments(t.Context(), hello(), store.Page{Size: 500})
+	if err != nil || next != "" {
+		t.Fatalf("%q, %v", next, err)
+	}
+	var lines []string
+	for _, r := range revisions {
+		lines = append(lines, fmt.Sprintf("%d %s %s", r.Number, r.Image, r.Status))
+	}
+	return lines
+}
+
+func expectHistory(t *testing.T, s *store.Store, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, history(t, s)); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+}
+
+func TestRecordDeployment(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "hello:v1")
+	expectHistory(t, s, "1 hello:v1 rolling_out")
+	want := deploy.New("hello:v2", "sha256:abc", deploy.Webhook, "webhook", noon())
+	want.Commit, want.Note, want.Source = "0123abc", "A note.", 1
+	var seen deploy.Revision
+	got, err := s.RecordDeployment(t.Context(), hello(), func(a app.App, current deploy.Revision) (deploy.Revision, error) {
+		seen = current
+		return want, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Number = 2
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+	if seen.Number != 1 || seen.Image != "hello:v1" {
+		t.Errorf("the rule saw %+v", seen)
+	}
+	stored, err := s.Deployment(t.Context(), hello(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, stored); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+	a, err := s.App(t.Context(), "shop-prod", "hello")
+	if err != nil || a.Revision != 2 || a.Image != "hello:v2@sha256:abc" {
+		t.Errorf("the app runs %d, %s, %v", a.Revision, a.Image, err)
+	}
+	expectHistory(t, s, "2 hello:v2 rolling_out", "1 hello:v1 superseded")
+}
+
+func TestRefusedDeployment(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "hello:v1")
+	refused := errors.New("refused")
+	_, err := s.RecordDeployment(t.Context(), hello(), func(app.App, deploy.Revision) (deploy.Revision, error) {
+		return deploy.Revision{}, problem.Of(problem.GitSourceAttached).Because(refused)
+	})
+	if !problem.Is(err, problem.GitSourceAttached) || !errors.Is(err, refused) {
+		t.Errorf("the refusal came out as %v", err)
+	}
+	expectHistory(t, s, "1 hello:v1 rolling_out")
+	none := app.Ref{Namespace: "shop-prod", Name: "none"}
+	_, err = s.RecordDeployment(t.Context(), none, func(app.App, deploy.Revision) (deploy.Revision, error) {
+		return deploy.Revision{}, nil
+	})
+	expectProblem(t, err, problem.NotFound)
+	_, err = s.Deployment(t.Context(), hello(), 7)
+	expectProblem(t, err, problem.NotFound)
+}
+
+func TestLiveRevisionReplacesTheOneThatWas(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "hello:v1")
+	setStatus(t, s, 1, deploy.Live)
+	deployImage(t, s, "hello:v2")
+	expectHistory(t, s, "2 hello:v2 rolling_out", "1 hello:v1 live")
+	setStatus(t, s, 2, deploy.Failed)
+	expectHistory(t, s, "2 hello:v2 failed", "1 hello:v1 live")
+	deployImage(t, s, "hello:v3")
+	setStatus(t, s, 3, deploy.Live)
+	expectHistory(t, s, "3 hello:v3 live", "2 hello:v2 failed", "1 hello:v1 superseded")
+	_, err := s.UpdateDeployment(t.Context(), hello(), 2, true, func(r deploy.Revision) (deploy.Revision, bool) { return r, true })
+	expectProblem(t, err, problem.Conflict)
+	waiting, err := s.Announcements(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var outcomes []string
+	for _, n := range waiting {
+		outcomes = append(outcomes, fmt.Sprintf("%s %d", n.Outcome, n.Revision.Number))
+	}
+	if diff := cmp.Diff([]string{"deployed 1", "failed 2", "upgraded 3"}, outcomes); diff != "" {
+		t.Errorf("announcements (-want +got):\n%s", diff)
+	}
+	for range 2 {
+		if err := s.Announced(t.Context(), waiting[0].ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if waiting, err = s.Announcements(t.Context(), 10); err != nil || len(waiting) != 2 {
+		t.Errorf("%v are left, %v", waiting, err)
+	}
+}
+
+// Twenty deploys at once get twenty numbers, and the highest is the current one.
+func TestDeploymentsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "hello:v1")
+	const deploys = 20
+	var mu sync.Mutex
+	var numbers []int64
+	images := map[int64]string{}
+	var all sync.WaitGroup
+	for i := range deploys {
+		all.Go(func() {
+			r, err := s.RecordDeployment(t.Context(), hello(), func(app.App, deploy.Revision) (deploy.Revision, error) {
+				return deploy.New(fmt.Sprintf("hello:n%d", i), "", deploy.Manual, "ada", noon()), nil
+			})
+			if err != nil {
+				t.Errorf("deploy %d: %v", i, err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			numbers, images[r.Number] = append(numbers, r.Number), r.Image
+		})
+	}
+	all.Wait()
+	slices.Sort(numbers)
+	var want []int64
+	for n := range int64(deploys) {
+		want = append(want, n+2)
+	}
+	if diff := cmp.Diff(want, numbers); diff != "" {
+		t.Errorf("numbers (-want +got):\n%s", diff)
+	}
+	a, err := s.App(t.Context(), "shop-prod", "hello")
+	if err != nil || a.Revision != deploys+1 || a.Image != images[deploys+1] {
+		t.Errorf("the app runs %d, %s, %v", a.Revision, a.Image, err)
+	}
+}
+
+func TestDeploymentsByPage(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "hello:v1")
+	for n := 2; n <= 12; n++ {
+		deployImage(t, s, fmt.Sprintf("hello:v%d", n))
+	}
+	var numbers []int64
+	page := store.Page{Size: 5}
+	for {
+		revisions, next, err := s.Deployments(t.Context(), hello(), page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range revisions {
+			numbers = append(numbers, r.Number)
+		}
+		if page.Token = next; next == "" {
+			break
+		}
+	}
+	if diff := cmp.Diff([]int64{12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, numbers); diff != "" {
+		t.Errorf("numbers (-want +got):\n%s", diff)
+	}
+	for _, token := range []string{"x", "LTE", "eHl6", "MDE"} {
+		_, _, err := s.Deployments(t.Context(), hello(), store.Page{Size: 5, Token: token})
+		expectProblem(t, err, problem.InvalidPage)
+	}
+}
+
+// The next app of a deleted one's name starts without its history.
+func TestDeletedAppLeavesNoHistory(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "")
+	recordBuild(t, s)
+	deployImage(t, s, "hello:v1")
+	deployImage(t, s, "hello:v2")
+	if err := s.DeleteApp(t.Context(), hello()); err != nil {
+		t.Fatal(err)
+	}
+	expectProblem(t, s.DeleteApp(t.Context(), hello()), problem.NotFound)
+	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 5})
+	if err != nil || len(pending) != 0 {
+		t.Errorf("pending builds: %v, %v", pending, err)
+	}
+	storeApp(t, s, "hello:v9")
+	expectHistory(t, s, "1 hello:v9 rolling_out")
+	if b := deployImage(t, s, "hello:v10"); b.Number != 2 {
+		t.Errorf("the next revision is %d", b.Number)
+	}
+}

@@ -1,0 +1,98 @@
+package store_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+func environment(project, name string) app.Environment {
+	return app.Environment{Project: project, Name: name, Namespace: project + "-" + name, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+}
+
+// makeEnvironment makes a project, unless it is there, and an environment.
+func makeEnvironment(t *testing.T, s *store.Store, project, name string) {
+	t.Helper()
+	err := s.CreateProject(t.Context(), app.Project{Name: project, Members: map[string]app.Role{"ada": app.Owner}})
+	if err != nil && !problem.Is(err, problem.AlreadyExists) {
+		t.Fatal(err)
+	}
+	wantProblem(t, "create environment", s.CreateEnvironment(t.Context(), environment(project, name)), "")
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	ctx := t.Context()
+	wantProblem(t, "without its project", s.CreateEnvironment(ctx, environment("a", "b-c")), problem.NotFound)
+	makeEnvironment(t, s, "a", "b-c")
+	makeProject(t, s, "a-b", map[string]app.Role{"bob": app.Owner})
+	wantProblem(t, "again", s.CreateEnvironment(ctx, environment("a", "b-c")), problem.AlreadyExists)
+	wantProblem(t, "another one's namespace", s.CreateEnvironment(ctx, environment("a-b", "c")), problem.NamespaceTaken)
+
+	got, err := s.Environment(ctx, "a", "b-c")
+	wantProblem(t, "read", err, "")
+	if diff := cmp.Diff(environment("a", "b-c"), got); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	for _, other := range [][2]string{{"a-b", "c"}, {"a", "c"}, {"a", ""}, {"", ""}, {"a", "../x"}, {"a", "b/c"}, {"a", "B-C"}} {
+		_, err := s.Environment(ctx, other[0], other[1])
+		wantProblem(t, fmt.Sprintf("read %q", other), err, problem.NotFound)
+		wantProblem(t, fmt.Sprintf("delete %q", other), s.DeleteEnvironment(ctx, other[0], other[1]), problem.NotFound)
+	}
+	list, next, err := s.Environments(ctx, "a", store.Page{Size: 5})
+	if err != nil || next != "" || len(list) != 1 || list[0].Name != "b-c" {
+		t.Errorf("listed %v, %q, %v", list, next, err)
+	}
+	if list, _, err := s.Environments(ctx, "a-b", store.Page{Size: 5}); err != nil || len(list) != 0 {
+		t.Errorf("listed %v, %v for the other project", list, err)
+	}
+}
+
+func TestDeleteWhatIsNotEmpty(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	ctx := t.Context()
+	makeEnvironment(t, s, "shop", "prod")
+	wantProblem(t, "a project with an environment", s.DeleteProject(ctx, "shop"), problem.NotEmpty)
+	a := newApp("shop", "prod", "hello")
+	wantProblem(t, "create app", s.CreateApp(ctx, a), "")
+	wantProblem(t, "an environment with an app", s.DeleteEnvironment(ctx, "shop", "prod"), problem.NotEmpty)
+	wantProblem(t, "delete app", s.DeleteApp(ctx, a.Ref()), "")
+	storePlan(t, s, "shop-prod", "0")
+	wantProblem(t, "an environment with a plan", s.DeleteEnvironment(ctx, "shop", "prod"), problem.NotEmpty)
+	wantProblem(t, "delete plan", s.DeletePlan(ctx, "shop-prod", "plan-0"), "")
+	wantProblem(t, "an empty environment", s.DeleteEnvironment(ctx, "shop", "prod"), "")
+	wantProblem(t, "an empty project", s.DeleteProject(ctx, "shop"), "")
+}
+
+// TestAppOrEnvironment creates an app and deletes its environment at once: never
+// both succeed.
+func TestAppOrEnvironment(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for i := range 4 {
+		env := fmt.Sprintf("e%d", i)
+		t.Run(env, func(t *testing.T) {
+			t.Parallel()
+			makeEnvironment(t, s, "shop-"+env, "prod")
+			a := newApp("shop-"+env, "prod", "hello")
+			var created, deleted error
+			var group sync.WaitGroup
+			group.Go(func() { created = s.CreateApp(t.Context(), a) })
+			group.Go(func() { deleted = s.DeleteEnvironment(t.Context(), "shop-"+env, "prod") })
+			group.Wait()
+			if created == nil && deleted == nil {
+				t.Fatal("an app was left without its environment")
+			}
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package store_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// raise raises one day of each key.
+func raise(t testing.TB, s *store.Store, day usage.Day, allowed uint64, prefixes ...apikey.Prefix) {
+	t.Helper()
+	err := s.UpdateRollups(t.Context(), prefixes, func(_ apikey.Prefix, h usage.History) usage.History {
+		return h.Raise(day, usage.Totals{Allowed: allowed})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUpdateRollups(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s, raw := storetest.Open(t, project), rawClient(t, project)
+	day := dayOf(t, "2028-02-29")
+	raise(t, s, day, 1, "aaaaaaaa", "bbbbbbbb")
+	raise(t, s, day-3, 2, "aaaaaaaa")
+	got, err := s.Rollups(t.Context(), []apikey.Prefix{"bbbbbbbb", "cccccccc", "aaaaaaaa"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := usage.Totals{Allowed: 1}, usage.Totals{Allowed: 2}
+	want := []usage.History{{{Day: day, Totals: one}}, nil, {{Day: day - 3, Totals: two}, {Day: day, Totals: one}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rollups (-want +got):\n%s", diff)
+	}
+	snap, err := raw.Doc("rollups/key-aaaaaaaa").Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]any{"days": want[2].Pack(), "oldest": "2028-02-26", "last_seen": "2028-02-29"}
+	if diff := cmp.Diff(fields, snap.Data()); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+	raise(t, s, day, 1, "aaaaaaaa") // what does not change is not written
+	again, err := raw.Doc("rollups/key-aaaaaaaa").Get(t.Context())
+	if err != nil || !again.UpdateTime.Equal(snap.UpdateTime) {
+		t.Errorf("written again at %s, %v", again.UpdateTime, err)
+	}
+}
+
+func TestOldRollups(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	raise(t, s, 20000, 1, "aaaaaaaa", "bbbbbbbb")
+	raise(t, s, 20005, 1, "bbbbbbbb", "cccccccc")
+	old, err := s.RollupsOlder(t.Context(), 20001, 10)
+	if diff := cmp.Diff([]apikey.Prefix{"aaaaaaaa", "bbbbbbbb"}, old); diff != "" || err != nil {
+		t.Errorf("older (-want +got):\n%s%v", diff, err)
+	}
+	err = s.UpdateRollups(t.Context(), old, func(_ apikey.Prefix, h usage.History) usage.History { return h.Since(20001) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if old, err = s.RollupsOlder(t.Context(), 20001, 10); len(old) != 0 || err != nil {
+		t.Errorf("still older: %v, %v", old, err)
+	}
+	all, err := s.RollupsOlder(t.Context(), 30000, 10)
+	if diff := cmp.Diff([]apikey.Prefix{"bbbbbbbb", "cccccccc"}, all); diff != "" || err != nil {
+		t.Errorf("one with no day left is still there (-want +got):\n%s%v", diff, err)
+	}
+}
+
+// Changes at once do not overwrite each other.
+func TestUpdateRollupsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	prefixes := []apikey.Prefix{"aaaaaaaa", "bbbbbbbb"}
+	var wg sync.WaitGroup
+	for i := range usage.Day(4) {
+		wg.Go(func() { raise(t, s, 20000+i, 1, prefixes...) })
+	}
+	wg.Wait()
+	got, err := s.Rollups(t.Context(), prefixes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, h := range got {
+		if len(h) != 4 {
+			t.Errorf("%s has %v", prefixes[i], h)
+		}
+	}
+}
+
+func TestDamagedRollup(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s, raw := storetest.Open(t, project), rawClient(t, project)
+	if _, err := raw.Doc("rollups/key-aaaaaaaa").Set(t.Context(), map[string]any{"days": []byte{1}, "oldest": "", "last_seen": ""}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Rollups(t.Context(), []apikey.Prefix{"aaaaaaaa"}); err == nil {
+		t.Error("a damaged rollup reads as one")
+	}
+}
+
+func TestSettleDay(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	if _, err := s.SettledDay(t.Context()); !problem.Is(err, problem.NotFound) {
+		t.Errorf("nothing is settled: %v", err)
+	}
+	for _, step := range []struct{ settle, want string }{
+		{"2026-02-28", "2026-02-28"},
+		{"2026-03-01", "2026-03-01"},
+		{"2026-02-28", "2026-03-01"}, // never back
+	} {
+		if err := s.SettleDay(t.Context(), dayOf(t, step.settle)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.SettledDay(t.Context()); err != nil || got.String() != step.want {
+			t.Errorf("after %s: %s, %v", step.settle, got, err)
+		}
+	}
+}
+
+// A full batch of keys that were used on every kept day.
+func TestRollupsOfABusyInstallation(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	var prefixes []apikey.Prefix
+	for i := range 200 {
+		prefixes = append(prefixes, apikey.Prefix(fmt.Sprintf("%08d", i)))
+	}
+	err := s.UpdateRollups(t.Context(), prefixes, func(_ apikey.Prefix, h usage.History) usage.History {
+		for d := range usage.Day(usage.RetentionDays) {
+			h = h.Raise(20000+d, usage.Totals{Allowed: 1e12, RateDenied: 1e12, QuotaDenied: 1e12})
+		}
+		return h
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Rollups(t.Context(), prefixes)
+	if err != nil || len(got) != 200 || len(got[199]) != usage.RetentionDays {
+		t.Errorf("%d rollups, %v", len(got), err)
+	}
+}
