@@ -14,7 +14,7 @@ import (
 
 // world is the stack that all tests here share.
 //
-//nolint:gochecknoglobals // started once by TestMain
+
 var world *stack.Stack
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -22,18 +22,18 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "sluice-tests-")
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err) //nolint:forbidigo // before any test
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	world, err = stack.Start(context.Background(), stack.Options{Root: "..", Dir: dir, PortBase: 18080, Log: os.Stderr, Race: true})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "start the stack:", err) //nolint:forbidigo // before any test
+		fmt.Fprintln(os.Stderr, "start the stack:", err)
 		return 1
 	}
 	code := m.Run()
 	if err := world.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, "stop the stack:", err) //nolint:forbidigo // after all tests
+		fmt.Fprintln(os.Stderr, "stop the stack:", err)
 		return 1
 	}
 	return code

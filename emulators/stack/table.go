@@ -12,7 +12,7 @@ func (i Info) Table() string {
 	w := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
 	row := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "  %s\t%s\n", name, value)
+			_, _ = fmt.Fprintf(w, "  %s\t%s\n", name, value)
 		}
 	}
 	row("Management API", i.BaseURL+"/api/v1")
@@ -28,7 +28,7 @@ func (i Info) Table() string {
 	row("Logs", i.LogsDir)
 	_ = w.Flush() // a strings.Builder takes everything
 	if i.Demo != nil {
-		fmt.Fprintf(&out, "\n  curl -i %s\n  curl -i -H 'X-API-Key: %s' %s\n", i.Demo.AppURL, i.Demo.Key, i.Demo.AppURL)
+		_, _ = fmt.Fprintf(&out, "\n  curl -i %s\n  curl -i -H 'X-API-Key: %s' %s\n", i.Demo.AppURL, i.Demo.Key, i.Demo.AppURL)
 	}
 	return out.String()
 }

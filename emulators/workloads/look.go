@@ -145,7 +145,7 @@ func (c *Controller) podFor(s *core.Service, deployments []*apps.Deployment) *Po
 func (c *Controller) serve(ctx context.Context, wanted map[string]Pod) (failed error) {
 	for address, b := range c.backends {
 		if _, ok := wanted[address]; !ok {
-			b.close()
+			b.close() //nolint:contextcheck // it has a limit of its own
 			delete(c.backends, address)
 		}
 	}

@@ -90,7 +90,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	factory.Start(ctx.Done())
 	defer factory.Shutdown() // waits for what Start started; ctx has ended by then
-	defer c.closeAll()
+	defer c.closeAll()       //nolint:contextcheck // ctx has ended by then
 	factory.WaitForCacheSync(ctx.Done())
 	if ctx.Err() != nil {
 		return nil

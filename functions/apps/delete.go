@@ -30,18 +30,18 @@ func (s *Service) remove(ctx context.Context, ref app.Ref) error {
 	if err := s.cluster.Withdraw(ctx, ref); err != nil {
 		return err
 	}
+	// An app of that name that comes later must not have this one's token.
+	if err := s.webhooks.DeleteWebhookToken(ctx, ref); err != nil {
+		return err
+	}
 	// Somebody else may have been quicker; the outcome is the same.
 	if err := s.apps.DeleteApp(ctx, ref); err != nil && !problem.Is(err, problem.NotFound) {
 		return err
 	}
-	// Not before, so that nobody can enable the webhook again: whoever does looks
-	// for the document afterwards.
-	if err := s.webhooks.DeleteWebhookToken(ctx, ref); err != nil {
-		return err
-	}
-	// Wiring may have put something back before the document was gone.
+	// Wiring may have put something back before the document was gone, or somebody
+	// may have enabled the webhook again.
 	if err := s.sweep(ctx, ref); err != nil && !problem.Is(err, problem.NotFound) {
 		return err
 	}
-	return nil
+	return s.webhooks.DeleteWebhookToken(ctx, ref)
 }

@@ -17,8 +17,6 @@ const (
 )
 
 // scpRepository is git's short form of ssh, "user@host:path".
-//
-//nolint:gochecknoglobals // a constant; Go has no constant patterns
 var scpRepository = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9~_/.][A-Za-z0-9~_/.-]*$`)
 
 // checkGitSource takes a clone URL (https, http, ssh, or git's "user@host:path"),

@@ -2,7 +2,6 @@ package apps
 
 import (
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -72,7 +71,7 @@ func (o *office) start(c Cluster) {
 	o.Helper()
 	s, err := New(o.cfg, Parts{
 		Projects: o.store, Users: o.store, Environments: o.store, Apps: o.store, Cluster: c, Webhooks: o.cluster,
-		Guard: identity.NewGuard(o.keys, o.store, o.store), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Guard: identity.NewGuard(o.keys, o.store, o.store), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		o.Fatal(err)
@@ -137,7 +136,7 @@ func (p person) delete(path string) reply { p.Helper(); return p.do("DELETE", pa
 
 func (p person) do(method, path, body string) reply {
 	p.Helper()
-	r := httptest.NewRequest(method, "/api/v1"+path, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(p.Context(), method, "/api/v1"+path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	if p.name != "" {
 		token, err := p.keys.Sign(identity.NewSession(identity.Caller{Username: p.name, Admin: p.name == "root"}, 1, time.Now()))

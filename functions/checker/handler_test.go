@@ -181,7 +181,7 @@ func TestRate(t *testing.T) {
 		if res.Header.Get("Retry-After") != "1" {
 			t.Errorf("Retry-After %q", res.Header.Get("Retry-After"))
 		}
-		time.Sleep(time.Second) //nolint:forbidigo // inside the bubble
+		time.Sleep(time.Second)
 		if res := r.ask("shop-prod/hello", "X-Api-Key", full); res.StatusCode != http.StatusOK {
 			t.Errorf("a second later: %d", res.StatusCode)
 		}
@@ -190,7 +190,7 @@ func TestRate(t *testing.T) {
 		// The bucket is as empty as it can be under the new plan: the first
 		// request finds that out, and then it fills at the new rate.
 		wantCode(t, r.ask("shop-prod/hello", "X-Api-Key", full), http.StatusTooManyRequests, "rate_limited")
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // inside the bubble
+		time.Sleep(10 * time.Millisecond)
 		if res := r.ask("shop-prod/hello", "X-Api-Key", full); res.StatusCode != http.StatusOK {
 			t.Errorf("under the new plan: %d", res.StatusCode)
 		}
@@ -228,9 +228,9 @@ func TestFreshness(t *testing.T) {
 		if get().StatusCode == http.StatusServiceUnavailable {
 			t.Error("a stream that ended is no reason to deny within the ceiling")
 		}
-		time.Sleep(time.Minute) //nolint:forbidigo // inside the bubble
+		time.Sleep(time.Minute)
 		f.stall(true)
-		time.Sleep(Ceiling) //nolint:forbidigo // inside the bubble
+		time.Sleep(Ceiling)
 		wantCode(t, get(), http.StatusServiceUnavailable, "gate_unavailable")
 		if ready() != http.StatusOK {
 			t.Error("a replica that denies must stay reachable")
@@ -239,7 +239,7 @@ func TestFreshness(t *testing.T) {
 		f.putKey(apikey.Key{Prefix: apikey.Prefix(full[7:15]), Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Revoked, Secret: apikey.HashOf([]byte(full))})
 		f.stall(false)
 		for get().StatusCode == http.StatusServiceUnavailable {
-			time.Sleep(time.Millisecond) //nolint:forbidigo // inside the bubble
+			time.Sleep(time.Millisecond)
 		}
 		wantCode(t, get(), http.StatusUnauthorized, "invalid_key")
 		r.stop()
@@ -259,7 +259,7 @@ func TestDoubt(t *testing.T) {
 		settle()
 		wantCode(t, r.ask("shop-prod/hello", "X-Api-Key", full), http.StatusServiceUnavailable, "gate_unavailable")
 		f.set(func() { f.filter = 0 })
-		time.Sleep(20 * time.Second) //nolint:forbidigo // inside the bubble
+		time.Sleep(20 * time.Second)
 		if res := r.ask("shop-prod/hello", "X-Api-Key", full); res.StatusCode != http.StatusOK {
 			t.Errorf("after a full resync: %d", res.StatusCode)
 		}

@@ -64,7 +64,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{TB: t, store: storetest.New(t), log: &lockedBuffer{}}
 	w.setClock(time.Date(2026, 3, 14, 12, 0, 0, 123456789, time.UTC))
 	w.service = New(Parts{
-		Plans: w.store, Keys: w.store, Environments: w.store,
+		Plans: w.store, Keys: w.store, Environments: w.store, Usage: w.store,
 		Guard: staff{
 			"ada":  {"shop": app.Developer},
 			"vera": {"shop": app.Viewer},

@@ -53,12 +53,11 @@ func (s *Service) listKeys(w http.ResponseWriter, r *http.Request, project, envi
 	if err != nil {
 		return err
 	}
-	now := s.now()
-	list := wire.List[wire.Key]{Items: make([]wire.Key, len(keys)), NextPageToken: next}
-	for i, k := range keys {
-		list.Items[i] = wireKey(k, now)
+	items, err := s.wireKeys(r.Context(), keys, s.now())
+	if err != nil {
+		return err
 	}
-	return httpapi.JSON(w, http.StatusOK, list)
+	return httpapi.JSON(w, http.StatusOK, wire.List[wire.Key]{Items: items, NextPageToken: next})
 }
 
 // getKey reads one key.
@@ -78,7 +77,11 @@ func (s *Service) getKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.JSON(w, http.StatusOK, wireKey(k, s.now()))
+	shown, err := s.wireKeys(r.Context(), []apikey.Key{k}, s.now())
+	if err != nil {
+		return err
+	}
+	return httpapi.JSON(w, http.StatusOK, shown[0])
 }
 
 // keyID takes the key's id from the address. Problem: not_found.
@@ -100,6 +103,7 @@ func belongs(k apikey.Key, project string) error {
 
 func noKey() error { return problem.New(problem.NotFound, "There is no such key.") }
 
+// wireKey gives a key as it is shown, without the day it was last seen.
 func wireKey(k apikey.Key, now time.Time) wire.Key {
 	out := wire.Key{
 		ID: string(k.ID()), Prefix: string(k.Prefix), Project: k.Project, Environment: k.Environment,

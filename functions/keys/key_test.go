@@ -63,7 +63,7 @@ func TestSecretsStayInside(t *testing.T) {
 		w.do(http.MethodPost, at+"/revoke", ""),
 		w.do(http.MethodPost, at+"/rotate", ""),
 	}
-	fields := []string{"apps", "created_at", "created_by", "environment", "expires_at", "id", "name", "plan", "prefix", "previous_secret_expires_at", "project", "status"}
+	fields := []string{"apps", "created_at", "created_by", "environment", "expires_at", "id", "last_seen", "name", "plan", "prefix", "previous_secret_expires_at", "project", "status"}
 	var got map[string]any
 	answers[0].into(http.StatusOK, &got)
 	if diff := cmp.Diff(fields, slices.Sorted(maps.Keys(got))); diff != "" {

@@ -36,6 +36,10 @@
 // revoked key is key_revoked. Revoking twice is no error: the key is what was
 // asked for.
 //
+// last_seen is the last kept day on which the key saw any traffic, denied or
+// allowed, as the rollups have it: within a minute of a day's first request. It is
+// null for a key without traffic in the last 92 days.
+//
 // An app that is deleted stays in the scopes that name it and counts again when
 // an app of that name comes back; whoever sets a scope can only name apps that
 // are there.
@@ -54,6 +58,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/usage"
 )
 
 // Plans keeps usage plans; *store.Store implements it.
@@ -79,6 +84,12 @@ type Environments interface {
 	Environment(ctx context.Context, project, name string) (app.Environment, error)
 }
 
+// Usage tells on which days keys were used; *store.Store implements it.
+type Usage interface {
+	// Rollups reads the histories of keys, in the order of prefixes.
+	Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error)
+}
+
 // Guard says who asks and whether they may; *identity.Guard implements it.
 type Guard interface {
 	Require(r *http.Request, project string, need app.Role) (identity.Caller, error)
@@ -89,6 +100,7 @@ type Service struct {
 	plans        Plans
 	keys         Keys
 	environments Environments
+	usage        Usage
 	guard        Guard
 	log          *slog.Logger
 	random       io.Reader // of prefixes and secrets
@@ -100,6 +112,7 @@ type Parts struct {
 	Plans        Plans
 	Keys         Keys
 	Environments Environments
+	Usage        Usage
 	Guard        Guard
 	Log          *slog.Logger
 }
@@ -107,7 +120,7 @@ type Parts struct {
 // New makes a service.
 func New(p Parts) *Service {
 	return &Service{
-		plans: p.Plans, keys: p.Keys, environments: p.Environments, guard: p.Guard,
+		plans: p.Plans, keys: p.Keys, environments: p.Environments, usage: p.Usage, guard: p.Guard,
 		log: p.Log, random: apikey.Random(), now: time.Now,
 	}
 }

@@ -25,7 +25,7 @@ func (s *Service) revokeKey(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.InfoContext(r.Context(), "key revoked", "key_id", string(k.ID()), "actor", caller.Username)
-	return httpapi.JSON(w, http.StatusOK, wireKey(k, now))
+	return httpapi.JSON(w, http.StatusOK, s.changed(r.Context(), k, now))
 }
 
 // rotateKey gives a key a new secret and answers its full key, this once; the
@@ -60,5 +60,5 @@ func (s *Service) rotateKey(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.InfoContext(r.Context(), "key rotated", "key_id", string(k.ID()), "grace", grace, "actor", caller.Username)
-	return httpapi.JSON(w, http.StatusOK, wire.IssuedKey{Key: wireKey(k, now), FullKey: string(full)})
+	return httpapi.JSON(w, http.StatusOK, wire.IssuedKey{Key: s.changed(r.Context(), k, now), FullKey: string(full)})
 }

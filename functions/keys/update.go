@@ -29,7 +29,7 @@ func (s *Service) updateKey(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.log.InfoContext(r.Context(), "key updated", "key_id", string(k.ID()), "status", string(k.Status), "actor", caller.Username)
-	return httpapi.JSON(w, http.StatusOK, wireKey(k, now))
+	return httpapi.JSON(w, http.StatusOK, s.changed(r.Context(), k, now))
 }
 
 // change changes the request's key in one transaction that also sees whether it

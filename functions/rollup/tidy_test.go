@@ -69,7 +69,7 @@ func TestLongBacklog(t *testing.T) {
 func TestClockAhead(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	today := usage.DayOf(time.Now()) //nolint:forbidigo // the store's own clock is asked for
+	today := usage.DayOf(time.Now())
 	write(t, s, today.String(), "a-1", 0, one("aaaaaaaa"))
 	if _, err := service(s, (today + 30).Start()).Run(t.Context()); !errors.Is(err, store.ErrNotClosed) {
 		t.Errorf("error is %v", err)
@@ -85,7 +85,7 @@ func TestStaleCanariesGo(t *testing.T) {
 	if err := s.WriteCanary(t.Context(), store.CanaryCounters, store.Canary{Replica: "gone", Run: "r", Seq: 1}); err != nil {
 		t.Fatal(err)
 	}
-	now := time.Now() //nolint:forbidigo // the store notes the time of a write
+	now := time.Now()
 	if r := rollUp(t, service(s, now.Add(23*time.Hour))); r.Canaries != 0 {
 		t.Error("a canary went that may be a living replica's")
 	}

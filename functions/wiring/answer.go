@@ -14,7 +14,8 @@ import (
 type kind int
 
 const (
-	unreachable   kind = iota // the ingress did not answer
+	unreachable   kind = iota // there was no ingress to ask
+	late                      // no answer in time: the checker may hang, Traefik waits 30 s for it
 	refused                   // the gate's own 401: it is in place and works
 	unavailable               // the gate's own 503: in place, but it cannot decide
 	misconfigured             // the gate's own 500
@@ -60,10 +61,9 @@ func denial(p *problem.Error) []byte {
 	return body
 }
 
-// gated tells whether the gate stands in front of the app, able to decide or not.
-func (a answer) gated() bool {
-	return a.kind == refused || a.kind == unavailable || a.kind == misconfigured || a.kind == silent
-}
+// passes tells whether a request without a key has got through to the app, or past
+// the gate at least. No answer is no such proof.
+func (a answer) passes() bool { return a.kind == other || a.kind == unknownHost }
 
 // proves tells whether an answer is what was sought. A bare 500 does not keep a
 // gate from being released: an app may answer like that, and the route no longer
@@ -84,7 +84,9 @@ func (a answer) proves(sought proof) bool {
 func (a answer) message() string {
 	switch a.kind {
 	case unreachable:
-		return "The ingress does not answer."
+		return "The ingress cannot be reached."
+	case late:
+		return "The ingress does not answer in time; the checker may be stuck."
 	case unavailable:
 		return "The gate is on the route, but cannot verify keys right now."
 	case misconfigured:

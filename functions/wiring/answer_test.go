@@ -43,8 +43,10 @@ func TestClassify(t *testing.T) {
 			}
 		})
 	}
-	if got := (answer{kind: unreachable}); got.proves(proveEngaged) || got.proves(proveReleased) {
-		t.Error("no answer proves something")
+	for _, none := range []kind{unreachable, late} {
+		if got := (answer{kind: none}); got.proves(proveEngaged) || got.proves(proveReleased) || got.message() == "" {
+			t.Error("no answer proves something")
+		}
 	}
 }
 
@@ -64,6 +66,7 @@ func TestUnproven(t *testing.T) {
 		{"engaged, keys cannot be verified", app.Engaged, proveEngaged, unavailable, app.Engaged},
 		{"engaged, no checker", app.Engaged, proveEngaged, silent, app.Engaged},
 		{"engaged, no ingress", app.Engaged, proveEngaged, unreachable, app.Engaged},
+		{"engaged, checker hangs", app.Engaged, proveEngaged, late, app.Engaged},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -58,7 +58,7 @@ func advance(is, was app.App, next app.Gate) (app.Gate, error) {
 
 // unproven is what becomes of a gate whose proof has failed.
 func unproven(state app.GateState, sought proof, got answer) (app.GateState, string) {
-	if sought == proveEngaged && state == app.Engaged && !got.gated() && got.kind != unreachable {
+	if sought == proveEngaged && state == app.Engaged && got.passes() {
 		return app.Pending, got.message()
 	}
 	return state, got.message()

@@ -65,6 +65,18 @@ func TestEngageAndRelease(t *testing.T) {
 	}
 }
 
+func TestCheckerThatHangs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.cfg.ProofPatience = time.Second
+	s.service = s.replica()
+	stuck := s.listen(s.checker) // takes connections and says nothing
+	defer func() { _ = stuck.Close() }()
+	s.turn(true)
+	s.tick()
+	s.wantGate(app.Pending, "The ingress does not answer in time; the checker may be stuck.")
+}
+
 func TestPendingUntilProven(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

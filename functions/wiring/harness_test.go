@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -46,7 +45,7 @@ type site struct {
 	service *Service
 	ref     app.Ref
 	verdict atomic.Pointer[problem.Error] // to requests without the right key
-	checker net.Listener
+	checker string                        // its address; nobody listens there yet
 }
 
 func newSite(t *testing.T) *site {
@@ -60,11 +59,13 @@ func newSite(t *testing.T) *site {
 	if s.dynamic, err = dynamic.NewForConfig(clustertest.Config(t)); err != nil {
 		t.Fatal(err)
 	}
-	if s.checker, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
+	l := s.listen("127.0.0.1:0")
+	s.checker = l.Addr().String()
+	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s.cfg = Config{
-		CheckerURL: "https://" + s.checker.Addr().String(), IngressURL: clustertest.Ingress(t),
+		CheckerURL: "https://" + s.checker, IngressURL: clustertest.Ingress(t),
 		SystemNamespace: clustertest.Name(), CheckerSecret: "sluice-checker-tls", EntryPoints: []string{"web"},
 		Workers: 4, ProofPatience: 10 * time.Second, ReproveEvery: time.Hour,
 	}
@@ -77,12 +78,21 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
+func (s *site) listen(address string) net.Listener {
+	s.Helper()
+	l, err := (&net.ListenConfig{}).Listen(s.Context(), "tcp", address)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return l
+}
+
 // replica is another process of the function.
 func (s *site) replica() *Service {
 	s.Helper()
 	service, err := New(s.cfg, Parts{
 		Apps: s.store, Viewer: s.cluster, Workloads: s.cluster, Gates: s.cluster, Secrets: s.cluster,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		s.Fatal(err)
@@ -132,7 +142,7 @@ func (s *site) serveChecker() {
 	if err := server.Listener.Close(); err != nil {
 		s.Fatal(err)
 	}
-	server.Listener = s.checker
+	server.Listener = s.listen(s.checker)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	server.EnableHTTP2 = true
 	server.StartTLS()
@@ -146,10 +156,7 @@ func (s *site) serveApp() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	l, err := (&net.ListenConfig{}).Listen(s.Context(), "tcp", net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(8080)))
-	if err != nil {
-		s.Fatal(err)
-	}
+	l := s.listen(net.JoinHostPort(service.Spec.ClusterIP, "8080"))
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(r.Header)
 	}))

@@ -80,12 +80,19 @@ func (i *ingress) askOne(ctx context.Context, address, host string) answer {
 	req.Header.Set("User-Agent", "sluice-wiring")
 	resp, err := transport.RoundTrip(req) // a redirect is an answer like any other
 	if err != nil {
-		return answer{kind: unreachable}
+		return noAnswer(ctx)
 	}
 	defer func() { _ = resp.Body.Close() }() // nothing was written through it
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProbeBody))
 	if err != nil {
-		return answer{kind: unreachable}
+		return noAnswer(ctx)
 	}
 	return classify(resp.StatusCode, body)
+}
+
+func noAnswer(ctx context.Context) answer {
+	if ctx.Err() != nil {
+		return answer{kind: late}
+	}
+	return answer{kind: unreachable}
 }

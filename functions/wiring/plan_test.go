@@ -23,40 +23,66 @@ func TestDecide(t *testing.T) {
 	}{
 		{name: "ungated and in place", gate: app.Ungated, seen: open},
 		{name: "ungated is never proven again", gate: app.Ungated, seen: open, due: true},
-		{name: "nothing there", gate: app.Ungated, seen: cluster.State{},
-			want: plan{steps: []step{makeNamespace, applyService, applyDeployment, openRoute}}},
-		{name: "service changed", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Service = differs }),
-			want: plan{steps: []step{applyService}}},
-		{name: "image changed", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Deployment = differs }),
-			want: plan{steps: []step{applyDeployment}}},
+		{
+			name: "nothing there", gate: app.Ungated, seen: cluster.State{},
+			want: plan{steps: []step{makeNamespace, applyService, applyDeployment, openRoute}},
+		},
+		{
+			name: "service changed", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Service = differs }),
+			want: plan{steps: []step{applyService}},
+		},
+		{
+			name: "image changed", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Deployment = differs }),
+			want: plan{steps: []step{applyDeployment}},
+		},
 		{name: "gate put on an ungated app's route", gate: app.Ungated, seen: gated, want: plan{steps: []step{openRoute}}},
-		{name: "middleware left behind", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Middleware = right }),
-			want: plan{prove: proveReleased, after: []step{deleteMiddleware}}},
+		{
+			name: "middleware left behind", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Middleware = right }),
+			want: plan{prove: proveReleased, after: []step{deleteMiddleware}},
+		},
 
 		{name: "switched on", on: true, gate: app.Pending, seen: open, want: plan{steps: []step{writeCA, writeMiddleware, gateRoute}}},
-		{name: "switched on, nothing there", on: true, gate: app.Pending, seen: cluster.State{},
-			want: plan{steps: []step{makeNamespace, applyService, applyDeployment, writeCA, writeMiddleware, gateRoute}}},
-		{name: "half done", on: true, gate: app.Pending, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteOpen }),
-			want: plan{steps: []step{gateRoute}}},
+		{
+			name: "switched on, nothing there", on: true, gate: app.Pending, seen: cluster.State{},
+			want: plan{steps: []step{makeNamespace, applyService, applyDeployment, writeCA, writeMiddleware, gateRoute}},
+		},
+		{
+			name: "half done", on: true, gate: app.Pending, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteOpen }),
+			want: plan{steps: []step{gateRoute}},
+		},
 		{name: "wired, not proven", on: true, gate: app.Pending, seen: gated, want: plan{prove: proveEngaged}},
 		{name: "engaged", on: true, gate: app.Engaged, seen: gated},
 		{name: "engaged, to be proven again", on: true, gate: app.Engaged, seen: gated, due: true, want: plan{prove: proveEngaged}},
-		{name: "engaged, gate off the route", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteOpen }),
-			want: plan{drifted: true, steps: []step{gateRoute}}},
-		{name: "engaged, route gone", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteAbsent }),
-			want: plan{drifted: true, steps: []step{gateRoute}}},
-		{name: "engaged, middleware changed", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Middleware = differs }), due: true,
-			want: plan{drifted: true, steps: []step{writeMiddleware}}},
-		{name: "engaged, CA gone", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.CA = absent }),
-			want: plan{drifted: true, steps: []step{writeCA}}},
-		{name: "engaged, CA renewed", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.CA = differs }),
-			want: plan{steps: []step{writeCA}}},
-		{name: "engaged, new image", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Deployment = differs }),
-			want: plan{steps: []step{applyDeployment}}},
+		{
+			name: "engaged, gate off the route", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteOpen }),
+			want: plan{drifted: true, steps: []step{gateRoute}},
+		},
+		{
+			name: "engaged, route gone", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteAbsent }),
+			want: plan{drifted: true, steps: []step{gateRoute}},
+		},
+		{
+			name: "engaged, middleware changed", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Middleware = differs }), due: true,
+			want: plan{drifted: true, steps: []step{writeMiddleware}},
+		},
+		{
+			name: "engaged, CA gone", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.CA = absent }),
+			want: plan{drifted: true, steps: []step{writeCA}},
+		},
+		{
+			name: "engaged, CA renewed", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.CA = differs }),
+			want: plan{steps: []step{writeCA}},
+		},
+		{
+			name: "engaged, new image", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Deployment = differs }),
+			want: plan{steps: []step{applyDeployment}},
+		},
 
 		{name: "switched off", gate: app.Releasing, seen: gated, want: plan{steps: []step{openRoute}}},
-		{name: "off the route", gate: app.Releasing, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteOpen }),
-			want: plan{prove: proveReleased, after: []step{deleteMiddleware}}},
+		{
+			name: "off the route", gate: app.Releasing, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteOpen }),
+			want: plan{prove: proveReleased, after: []step{deleteMiddleware}},
+		},
 		{name: "released but for the record", gate: app.Releasing, seen: open, want: plan{prove: proveReleased}},
 	}
 	for _, tt := range tests {

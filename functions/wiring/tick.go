@@ -29,7 +29,7 @@ func (s *Service) tick(ctx context.Context) error {
 	}
 	// In another order each time: if a tick ends early, it is not always the same
 	// apps that go without.
-	rand.Shuffle(len(todo), func(i, k int) { todo[i], todo[k] = todo[k], todo[i] })
+	rand.Shuffle(len(todo), func(i, k int) { todo[i], todo[k] = todo[k], todo[i] }) //nolint:gosec // an order is no secret
 	s.workOn(ctx, todo, ca)
 	return nil
 }

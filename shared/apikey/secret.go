@@ -124,7 +124,7 @@ func checksum(b []byte) (sum [secretSum]byte) {
 // draw takes n characters of alphabet from random without modulo bias: bytes
 // past the largest multiple of the alphabet's size are thrown away.
 func draw(random io.Reader, alphabet string, n int) (string, error) {
-	limit := byte(256 / len(alphabet) * len(alphabet)) //nolint:gosec // at most 252 for the two alphabets
+	limit := byte(256 / len(alphabet) * len(alphabet))
 	var out strings.Builder
 	buf := make([]byte, 64)
 	for out.Len() < n {

@@ -37,48 +37,15 @@ func (v Inventory) Of(ref app.Ref) Objects {
 
 // Inventory lists every app's objects: a handful of calls, however many apps.
 func (c *Cluster) Inventory(ctx context.Context) (Inventory, error) {
-	v := Inventory{
-		deployments: map[app.Ref]*appsv1.Deployment{}, services: map[app.Ref]*corev1.Service{},
-		cas: map[string]*corev1.Secret{},
-	}
-	err := pages(ctx, func(ctx context.Context, o metav1.ListOptions) (string, error) {
-		list, err := c.kube.AppsV1().Deployments("").List(ctx, o)
-		if err != nil {
-			return "", fmt.Errorf("list deployments: %w", known(err))
-		}
-		for i := range list.Items {
-			v.deployments[refOf(&list.Items[i])] = &list.Items[i]
-		}
-		return list.Continue, nil
-	})
-	if err != nil {
+	var v Inventory
+	var err error
+	if v.deployments, err = c.allDeployments(ctx); err != nil {
 		return Inventory{}, err
 	}
-	err = pages(ctx, func(ctx context.Context, o metav1.ListOptions) (string, error) {
-		list, err := c.kube.CoreV1().Services("").List(ctx, o)
-		if err != nil {
-			return "", fmt.Errorf("list services: %w", known(err))
-		}
-		for i := range list.Items {
-			v.services[refOf(&list.Items[i])] = &list.Items[i]
-		}
-		return list.Continue, nil
-	})
-	if err != nil {
+	if v.services, err = c.allServices(ctx); err != nil {
 		return Inventory{}, err
 	}
-	err = pages(ctx, func(ctx context.Context, o metav1.ListOptions) (string, error) {
-		o.FieldSelector = "metadata.name=" + caSecretName // no other Secret leaves the API server
-		list, err := c.kube.CoreV1().Secrets("").List(ctx, o)
-		if err != nil {
-			return "", fmt.Errorf("list the copies of the CA: %w", known(err))
-		}
-		for i := range list.Items {
-			v.cas[list.Items[i].Namespace] = &list.Items[i]
-		}
-		return list.Continue, nil
-	})
-	if err != nil {
+	if v.cas, err = c.allCAs(ctx); err != nil {
 		return Inventory{}, err
 	}
 	if v.routes, err = c.allOf(ctx, ingressRoutes()); err != nil {
@@ -86,6 +53,53 @@ func (c *Cluster) Inventory(ctx context.Context) (Inventory, error) {
 	}
 	v.middlewares, err = c.allOf(ctx, middlewares())
 	return v, err
+}
+
+func (c *Cluster) allDeployments(ctx context.Context) (map[app.Ref]*appsv1.Deployment, error) {
+	all := map[app.Ref]*appsv1.Deployment{}
+	err := pages(ctx, func(ctx context.Context, o metav1.ListOptions) (string, error) {
+		list, err := c.kube.AppsV1().Deployments("").List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("list deployments: %w", known(err))
+		}
+		for i := range list.Items {
+			all[refOf(&list.Items[i])] = &list.Items[i]
+		}
+		return list.Continue, nil
+	})
+	return all, err
+}
+
+func (c *Cluster) allServices(ctx context.Context) (map[app.Ref]*corev1.Service, error) {
+	all := map[app.Ref]*corev1.Service{}
+	err := pages(ctx, func(ctx context.Context, o metav1.ListOptions) (string, error) {
+		list, err := c.kube.CoreV1().Services("").List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("list services: %w", known(err))
+		}
+		for i := range list.Items {
+			all[refOf(&list.Items[i])] = &list.Items[i]
+		}
+		return list.Continue, nil
+	})
+	return all, err
+}
+
+// allCAs lists the copies of the checker's CA by namespace.
+func (c *Cluster) allCAs(ctx context.Context) (map[string]*corev1.Secret, error) {
+	all := map[string]*corev1.Secret{}
+	err := pages(ctx, func(ctx context.Context, o metav1.ListOptions) (string, error) {
+		o.FieldSelector = "metadata.name=" + caSecretName // no other Secret leaves the API server
+		list, err := c.kube.CoreV1().Secrets("").List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("list the copies of the CA: %w", known(err))
+		}
+		for i := range list.Items {
+			all[list.Items[i].Namespace] = &list.Items[i]
+		}
+		return list.Continue, nil
+	})
+	return all, err
 }
 
 func (c *Cluster) allOf(ctx context.Context, kind schema.GroupVersionResource) (map[app.Ref]*unstructured.Unstructured, error) {

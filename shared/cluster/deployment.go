@@ -57,7 +57,7 @@ func deployment(there *appsv1.Deployment, a app.App) *appsv1ac.DeploymentApplyCo
 		WithName(containerName(there, a)).
 		WithImage(a.Image).
 		WithEnv(corev1ac.EnvVar().WithName(portVariable).WithValue(strconv.Itoa(a.Port))).
-		WithPorts(corev1ac.ContainerPort().WithContainerPort(int32(a.Port)).WithProtocol(corev1.ProtocolTCP)) //nolint:gosec // 1 to 65535
+		WithPorts(corev1ac.ContainerPort().WithContainerPort(int32(a.Port)).WithProtocol(corev1.ProtocolTCP))
 	template := corev1ac.PodTemplateSpec().
 		WithLabels(pod).
 		WithAnnotations(map[string]string{revisionAnnotation: strconv.FormatInt(a.Revision, 10)}).

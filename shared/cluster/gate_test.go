@@ -29,6 +29,7 @@ func TestGate(t *testing.T) {
 		"forwardBody":              false,
 		"maxResponseBodySize":      int64(4096),
 		"authResponseHeadersRegex": `(?i)^x[-_.](service[-_.]key[-_.](prefix|name)|api[-_.]key)$`,
+		"authRequestHeaders":       []any{"X-API-Key", "Access-Control-Request-Method"},
 	}}
 	if diff := cmp.Diff(want, b.objects().middleware.Object["spec"]); diff != "" {
 		t.Errorf("middleware (-want +got):\n%s", diff)
@@ -127,8 +128,10 @@ func TestGateNames(t *testing.T) {
 	// Traefik joins namespace and name with a hyphen.
 	seen := map[string]app.Ref{}
 	for _, ref := range []app.Ref{
-		{Namespace: "p-e", Name: "q-sluice-gate-x"}, {Namespace: "p-e-sluice-gate-q", Name: "x"},
-		{Namespace: "a", Name: "b-c"}, {Namespace: "a-b", Name: "c"},
+		{Namespace: "p-e", Name: "q-sluice-gate-x"},
+		{Namespace: "p-e-sluice-gate-q", Name: "x"},
+		{Namespace: "a", Name: "b-c"},
+		{Namespace: "a-b", Name: "c"},
 	} {
 		id := ref.Namespace + "-" + gateName(ref)
 		if other, ok := seen[id]; ok {

@@ -67,6 +67,10 @@ func (c *Cluster) gateSpec(ref app.Ref) map[string]any {
 		"forwardBody":              false,
 		"maxResponseBodySize":      int64(maxAnswer),
 		"authResponseHeadersRegex": identityHeaders,
+		// What the checker needs to see; X-Forwarded-* comes besides. The client's
+		// cookies and credentials for the app are none of its business, and a header
+		// too large for it would turn into an answer that is not the gate's.
+		"authRequestHeaders": []any{"X-API-Key", "Access-Control-Request-Method"},
 	}}
 }
 

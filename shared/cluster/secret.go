@@ -29,7 +29,7 @@ type SecretType string
 // The types of Secrets.
 const (
 	OpaqueSecret SecretType = "Opaque"
-	TLSSecret    SecretType = "kubernetes.io/tls" // has tls.crt and tls.key
+	TLSSecret    SecretType = "kubernetes.io/tls" //nolint:gosec // a type, with tls.crt and tls.key
 )
 
 // Secret is a Kubernetes Secret of Sluice's own.

@@ -93,14 +93,26 @@ func TestRollout(t *testing.T) {
 		status appsv1.DeploymentStatus
 		want   Rollout
 	}{
-		{"not seen yet", appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2},
-			Rollout{Message: "Kubernetes has not taken up the change yet."}},
-		{"pods missing", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, AvailableReplicas: 2},
-			Rollout{Message: "1 of 2 pods are new."}},
-		{"old pods left", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 2, AvailableReplicas: 3},
-			Rollout{Message: "1 old pods are still there."}},
-		{"new pods not ready", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 1},
-			Rollout{Message: "1 of 2 new pods are ready."}},
+		{
+			"not seen yet",
+			appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2},
+			Rollout{Message: "Kubernetes has not taken up the change yet."},
+		},
+		{
+			"pods missing",
+			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, AvailableReplicas: 2},
+			Rollout{Message: "1 of 2 pods are new."},
+		},
+		{
+			"old pods left",
+			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 2, AvailableReplicas: 3},
+			Rollout{Message: "1 old pods are still there."},
+		},
+		{
+			"new pods not ready",
+			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 1},
+			Rollout{Message: "1 of 2 new pods are ready."},
+		},
 		{"ready", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}, Rollout{Ready: true}},
 		{"given up", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, Conditions: []appsv1.DeploymentCondition{
 			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "too slow"},

@@ -16,7 +16,7 @@ import (
 func (c *Cluster) ApplyService(ctx context.Context, o Objects, a app.App) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	port := int32(a.Port) //nolint:gosec // 1 to 65535
+	port := int32(a.Port)
 	s := corev1ac.Service(a.Name, a.Namespace).
 		WithLabels(labels(a.Name)).
 		WithSpec(corev1ac.ServiceSpec().

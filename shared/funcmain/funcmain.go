@@ -51,7 +51,7 @@ func Main(target string, build Build) {
 	err := run(ctx, target, build)
 	stop()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", target, err) //nolint:forbidigo // before or after logging is there
+		fmt.Fprintf(os.Stderr, "%s: %v\n", target, err)
 		os.Exit(1)
 	}
 }
@@ -74,14 +74,14 @@ func run(ctx context.Context, target string, build Build) error {
 		return err
 	}
 	functions.HTTP(target, f.Handler.ServeHTTP)
-	return errors.Join(serve(ctx, cfg, log, f), f.close(cfg))
+	return errors.Join(serve(ctx, cfg, log, f), f.close(context.WithoutCancel(ctx), cfg))
 }
 
-func (f *Function) close(cfg Config) error {
+func (f *Function) close(ctx context.Context, cfg Config) error {
 	if f.Close == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), seconds(cfg.Drain))
+	ctx, cancel := context.WithTimeout(ctx, seconds(cfg.Drain))
 	defer cancel()
 	return f.Close(ctx)
 }
@@ -117,7 +117,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, f *Function) error
 
 	<-ctx.Done()
 	log.Info("draining")
-	err = shutdown(cfg, servers)
+	err = shutdown(context.WithoutCancel(ctx), cfg, servers)
 	endBackground()
 	err = errors.Join(err, <-ended)
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -171,8 +171,8 @@ func start(l net.Listener, cfg Config, log *slog.Logger, h http.Handler, secure 
 	return srv
 }
 
-func shutdown(cfg Config, servers []*http.Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), seconds(cfg.Drain))
+func shutdown(ctx context.Context, cfg Config, servers []*http.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, seconds(cfg.Drain))
 	defer cancel()
 	var err error
 	for _, s := range servers {

@@ -111,7 +111,7 @@ func decodeProblem(err error) error {
 }
 
 func kindName(t reflect.Type) string {
-	switch t.Kind() { //nolint:exhaustive // every other kind is an object to a client
+	switch t.Kind() {
 	case reflect.String:
 		return "a string"
 	case reflect.Bool:
@@ -140,8 +140,8 @@ func repeatedField(body []byte) error {
 	var open []level
 	for {
 		tok, err := d.Token()
-		if err != nil { // the end, or malformed: Decode says it better
-			return nil
+		if err != nil {
+			return nil //nolint:nilerr // the end, or malformed: the decoder itself says it better
 		}
 		top := len(open) - 1
 		if delim, ok := tok.(json.Delim); ok && (delim == '}' || delim == ']') {

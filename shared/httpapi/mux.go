@@ -26,7 +26,8 @@ type Mux struct {
 
 // New makes an empty Mux that logs each request to log.
 func New(log *slog.Logger) *Mux {
-	return &Mux{mux: http.NewServeMux(), log: log, now: time.Now}
+	now := time.Now // the clock in production
+	return &Mux{mux: http.NewServeMux(), log: log, now: now}
 }
 
 // Handle registers h for a pattern such as "GET /api/v1/projects/{project}".

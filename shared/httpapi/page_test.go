@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -31,7 +32,7 @@ func TestReadPage(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := ReadPage(httptest.NewRequest("GET", "/?"+tt.query, nil))
+			got, err := ReadPage(httptest.NewRequest(http.MethodGet, "/?"+tt.query, nil))
 			if (err == nil) != tt.ok || err != nil && !problem.Is(err, problem.InvalidPage) {
 				t.Errorf("error is %v", err)
 			}

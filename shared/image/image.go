@@ -3,8 +3,6 @@
 package image
 
 import (
-	"strings"
-
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/sluicegate/sluice/shared/problem"
@@ -21,17 +19,11 @@ func Check(reference string) error {
 	if len(reference) > maxReference {
 		return problem.Of(problem.InvalidImage)
 	}
-	if strings.Contains(reference, "@") {
-		if _, err := name.NewDigest(reference); err != nil {
-			return problem.Of(problem.InvalidImage).Because(err)
-		}
-		return nil
-	}
-	tag, err := name.NewTag(reference, name.WithDefaultTag(""))
+	ref, err := name.ParseReference(reference, name.WithDefaultTag(""))
 	if err != nil {
 		return problem.Of(problem.InvalidImage).Because(err)
 	}
-	if tag.TagStr() == "" {
+	if ref.Identifier() == "" {
 		return problem.Of(problem.InvalidImage)
 	}
 	return nil

@@ -147,7 +147,12 @@ func TestRetryAfterSeconds(t *testing.T) {
 		after time.Duration
 		want  int64
 	}{
-		{-time.Second, 0}, {0, 0}, {1, 1}, {time.Second, 1}, {time.Second + 1, 2}, {90 * time.Minute, 5400},
+		{-time.Second, 0},
+		{0, 0},
+		{1, 1},
+		{time.Second, 1},
+		{time.Second + 1, 2},
+		{90 * time.Minute, 5400},
 		{31 * 24 * time.Hour, 2_678_400},
 	}
 	for _, tt := range tests {

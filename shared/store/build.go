@@ -80,19 +80,25 @@ func (s *Store) pendingRef(ref app.Ref, n int64) *firestore.DocumentRef {
 func (s *Store) RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.App) (deploy.Build, error)) (deploy.Build, error) {
 	var recorded deploy.Build
 	err := s.amend(ctx, ref, func(_ context.Context, h head, m *amendment, _ int) error {
-		var err error
-		if recorded, err = rule(h.doc.app()); err != nil {
+		b, err := rule(h.doc.app())
+		if err != nil {
 			return err
 		}
-		recorded.Number = h.doc.Builds + 1
-		m.app = append(m.app, firestore.Update{Path: "builds", Value: recorded.Number})
-		s.setBuild(m, ref, recorded)
+		recorded = s.recordBuild(h, m, b)
 		return nil
 	})
 	if err != nil {
 		return deploy.Build{}, fmt.Errorf("record build of %s: %w", ref, err)
 	}
 	return recorded, nil
+}
+
+// recordBuild puts a new build into an amendment and gives it its number.
+func (s *Store) recordBuild(h head, m *amendment, b deploy.Build) deploy.Build {
+	b.Number = h.doc.Builds + 1
+	m.app = append(m.app, firestore.Update{Path: "builds", Value: b.Number})
+	s.setBuild(m, h.ref, b)
+	return b
 }
 
 // Build reads one build of an app. Problem: not_found.

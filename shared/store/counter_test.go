@@ -10,7 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-func dayOf(t testing.TB, s string) usage.Day {
+func dayOf(t *testing.T, s string) usage.Day {
 	t.Helper()
 	d, err := usage.ParseDay(s)
 	if err != nil {
@@ -24,7 +24,7 @@ func packed(prefix apikey.Prefix, allowed uint64) usage.Packed {
 }
 
 // writeCounter writes a new counter and gives its version.
-func writeCounter(t testing.TB, s *store.Store, c usage.Counter) store.CounterVersion {
+func writeCounter(t *testing.T, s *store.Store, c usage.Counter) store.CounterVersion {
 	t.Helper()
 	v, err := s.WriteCounter(t.Context(), c, store.CounterVersion{})
 	if err != nil {
@@ -34,7 +34,7 @@ func writeCounter(t testing.TB, s *store.Store, c usage.Counter) store.CounterVe
 }
 
 // counters reads all counters of some days, by source and shard.
-func counters(t testing.TB, s *store.Store, first, last string) map[string]usage.Packed {
+func counters(t *testing.T, s *store.Store, first, last string) map[string]usage.Packed {
 	t.Helper()
 	found := map[string]usage.Packed{}
 	err := s.EachCounter(t.Context(), dayOf(t, first), dayOf(t, last), func(c usage.Counter) error {

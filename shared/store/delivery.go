@@ -46,15 +46,15 @@ func (s *Store) deliveryRef(id string) *firestore.DocumentRef {
 }
 
 // Receive records what a call of an app's webhook asks for and what it is told,
-// both in one transaction: so a delivery that comes twice, at once or after a
-// crash anywhere, adds to the app once. rule is called in it with the app, and may
-// be called again. A call without a delivery id (d.ID is "") is always a new one,
-// and nothing is kept of a call that rule refuses. fresh tells whether the answer
-// is of this call and not of the delivery's first. Problems: not_found; conflict
-// when the delivery came with another body before; those of rule.
+// both in one commit: so a delivery that comes twice, at once or after a crash
+// anywhere, adds to the app once. rule is called with the app, and may be called
+// again. A call without a delivery id (d.ID is "") is always a new one, and nothing
+// is kept of a call that rule refuses. fresh tells whether the answer is of this
+// call and not of the delivery's first. Problems: not_found; conflict when the
+// delivery came with another body before; those of rule.
 func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (hook.Outcome, error)) (answer hook.Answer, fresh bool, err error) {
-	err = s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-		before, found, err := s.txDelivery(tx, d, now)
+	err = s.amend(ctx, ref, func(ctx context.Context, h head, m *amendment, _ int) error {
+		before, found, err := s.delivery(ctx, d, now)
 		if err != nil {
 			return err
 		}
@@ -62,23 +62,15 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 			answer, fresh = before, false
 			return nil
 		}
-		h, err := s.txHead(tx, ref)
-		if err != nil {
-			return err
-		}
 		out, err := rule(h.doc.app())
 		if err != nil {
 			return err
 		}
-		n, err := s.txAdd(tx, h, out)
-		if err != nil {
-			return err
+		answer, fresh = out.Answer(s.add(h, m, out)), true
+		if d.ID != "" {
+			m.set(s.deliveryRef(d.ID), deliveryToDoc(ref, d, answer, now.Add(hook.Remembered)))
 		}
-		answer, fresh = out.Answer(n), true
-		if d.ID == "" {
-			return nil
-		}
-		return tx.Set(s.deliveryRef(d.ID), deliveryToDoc(ref, d, answer, now.Add(hook.Remembered)))
+		return nil
 	})
 	if err != nil {
 		return hook.Answer{}, false, fmt.Errorf("receive a call for %s: %w", ref, err)
@@ -86,12 +78,12 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 	return answer, fresh, nil
 }
 
-// txDelivery looks for what came of a delivery before.
-func (s *Store) txDelivery(tx *firestore.Transaction, d hook.Delivery, now time.Time) (answer hook.Answer, found bool, err error) {
+// delivery looks for what came of a delivery before.
+func (s *Store) delivery(ctx context.Context, d hook.Delivery, now time.Time) (answer hook.Answer, found bool, err error) {
 	if d.ID == "" {
 		return hook.Answer{}, false, nil
 	}
-	doc, err := txGet[deliveryDoc](tx, s.deliveryRef(d.ID), "delivery")
+	doc, err := get[deliveryDoc](ctx, s.deliveryRef(d.ID), "delivery")
 	switch {
 	case problem.Is(err, problem.NotFound):
 		return hook.Answer{}, false, nil
@@ -105,21 +97,15 @@ func (s *Store) txDelivery(tx *firestore.Transaction, d hook.Delivery, now time.
 	return doc.answer(), true, nil
 }
 
-// txAdd adds what a call asks for to its app and gives the number of it.
-func (s *Store) txAdd(tx *firestore.Transaction, h head, out hook.Outcome) (int64, error) {
+// add puts what a call asks for into an amendment of its app and gives the number of
+// it.
+func (s *Store) add(h head, m *amendment, out hook.Outcome) int64 {
 	switch out.Action {
 	case hook.Deploy:
-		rev, err := s.txRecord(tx, h, out.Revision)
-		return rev.Number, err
+		return s.record(h, m, out.Revision, "").Number
 	case hook.Build:
-		d, b := h.doc, out.Build
-		d.Builds++
-		b.Number = d.Builds
-		if err := tx.Set(s.appRef(h.ref), d); err != nil {
-			return 0, err
-		}
-		return b.Number, s.txSetBuild(tx, h.ref, b)
+		return s.recordBuild(h, m, out.Build).Number
 	case hook.Ignore, hook.Pong:
 	}
-	return 0, nil
+	return 0
 }

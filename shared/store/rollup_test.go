@@ -2,10 +2,10 @@ package store_test
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -15,7 +15,7 @@ import (
 )
 
 // raise raises one day of each key.
-func raise(t testing.TB, s *store.Store, day usage.Day, allowed uint64, prefixes ...apikey.Prefix) {
+func raise(t *testing.T, s *store.Store, day usage.Day, allowed uint64, prefixes ...apikey.Prefix) {
 	t.Helper()
 	err := s.UpdateRollups(t.Context(), prefixes, func(_ apikey.Prefix, h usage.History) usage.History {
 		return h.Raise(day, usage.Totals{Allowed: allowed})
@@ -83,11 +83,17 @@ func TestUpdateRollupsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	prefixes := []apikey.Prefix{"aaaaaaaa", "bbbbbbbb"}
-	var wg sync.WaitGroup
+	var g errgroup.Group
 	for i := range usage.Day(4) {
-		wg.Go(func() { raise(t, s, 20000+i, 1, prefixes...) })
+		g.Go(func() error {
+			return s.UpdateRollups(t.Context(), prefixes, func(_ apikey.Prefix, h usage.History) usage.History {
+				return h.Raise(20000+i, usage.Totals{Allowed: 1})
+			})
+		})
 	}
-	wg.Wait()
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
 	got, err := s.Rollups(t.Context(), prefixes)
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,9 @@ const (
 var ErrTooMany = errors.New("more keys than compacted counters can hold")
 
 // Compacted tells whether a source stands for others that were summed up.
-func (s Source) Compacted() bool { return s == compacted || strings.HasPrefix(string(s), compacted+"-") }
+func (s Source) Compacted() bool {
+	return s == compacted || strings.HasPrefix(string(s), compacted+"-")
+}
 
 // CompactedSources are all sources that are [Source.Compacted]. Most shards have
 // a counter of the first one alone.

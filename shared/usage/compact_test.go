@@ -77,7 +77,7 @@ func TestCompactParts(t *testing.T) {
 func TestCompactTooMany(t *testing.T) {
 	t.Parallel()
 	var p Packed
-	for i := range compactedParts*maxCompacted/11 + 1 {
+	for i := range compactedParts * (maxCompacted/11 + 2) {
 		p = p.Pack(apikey.Prefix(fmt.Sprintf("%08d", i)), Totals{})
 	}
 	if _, err := Compact(7, 3, []Counter{{Counts: p}}); !errors.Is(err, ErrTooMany) {

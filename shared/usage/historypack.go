@@ -12,7 +12,7 @@ func (h History) Pack() []byte {
 	var b []byte
 	last := Day(0)
 	for _, d := range h {
-		b = binary.AppendUvarint(b, uint64(d.Day-last)) //nolint:gosec // days ascend
+		b = binary.AppendUvarint(b, uint64(d.Day-last))
 		b = binary.AppendUvarint(b, d.Totals.Allowed)
 		b = binary.AppendUvarint(b, d.Totals.RateDenied)
 		b = binary.AppendUvarint(b, d.Totals.QuotaDenied)
@@ -38,7 +38,7 @@ func UnpackHistory(b []byte) (History, error) {
 			return nil, ErrDamaged
 		}
 		last += v[0]
-		h = append(h, Dated{Day: Day(last), Totals: Totals{v[1], v[2], v[3]}}) //nolint:gosec // checked above
+		h = append(h, Dated{Day: Day(last), Totals: Totals{v[1], v[2], v[3]}})
 	}
 	return h, nil
 }

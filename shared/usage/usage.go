@@ -41,7 +41,7 @@ func DayOf(t time.Time) Day {
 	if s%86400 < 0 {
 		d--
 	}
-	return Day(d) //nolint:gosec // millions of years away
+	return Day(d)
 }
 
 // Start is the day's first instant.

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-func day(t testing.TB, s string) Day {
+func day(t *testing.T, s string) Day {
 	t.Helper()
 	d, err := ParseDay(s)
 	if err != nil {

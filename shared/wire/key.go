@@ -16,6 +16,7 @@ type Key struct {
 	CreatedAt               time.Time  `json:"created_at"`
 	CreatedBy               string     `json:"created_by"`
 	PreviousSecretExpiresAt *time.Time `json:"previous_secret_expires_at"`
+	LastSeen                *string    `json:"last_seen"` // the last kept day with any traffic, "2026-03-14"
 }
 
 // IssuedKey is a key together with its full key: the answer to creation and to

@@ -13,14 +13,15 @@ import (
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
-	quota, period := int64(1000), "day"
+	quota, period, day := int64(1000), "day", "2026-03-14"
 	key := Key{
 		ID: "key-ab12cd34", Prefix: "ab12cd34", Project: "shop", Environment: "prod", Plan: "plan-starter", Name: "ci",
 		Apps: []string{"hello"}, Status: "active", ExpiresAt: &at, CreatedAt: at, CreatedBy: "ada", PreviousSecretExpiresAt: &at,
+		LastSeen: &day,
 	}
 	const keyJSON = `"id":"key-ab12cd34","prefix":"ab12cd34","project":"shop","environment":"prod","plan":"plan-starter","name":"ci",` +
 		`"apps":["hello"],"status":"active","expires_at":"2026-03-14T12:00:00Z","created_at":"2026-03-14T12:00:00Z","created_by":"ada",` +
-		`"previous_secret_expires_at":"2026-03-14T12:00:00Z"`
+		`"previous_secret_expires_at":"2026-03-14T12:00:00Z","last_seen":"2026-03-14"`
 	tests := []struct {
 		name string
 		in   any
@@ -31,7 +32,7 @@ func TestShapes(t *testing.T) {
 		{
 			"key without options", Key{ID: "key-ab12cd34", Apps: []string{}, CreatedAt: at},
 			`{"id":"key-ab12cd34","prefix":"","project":"","environment":"","plan":"","name":"","apps":[],"status":"","expires_at":null,` +
-				`"created_at":"2026-03-14T12:00:00Z","created_by":"","previous_secret_expires_at":null}`,
+				`"created_at":"2026-03-14T12:00:00Z","created_by":"","previous_secret_expires_at":null,"last_seen":null}`,
 		},
 		{
 			"plan", Plan{ID: "plan-starter", Name: "Starter", Rate: 0.5, Burst: 5, Quota: &quota, QuotaPeriod: &period},

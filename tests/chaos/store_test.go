@@ -28,7 +28,6 @@ const (
 	storePort = "127.0.0.1:28079"
 )
 
-//nolint:gochecknoglobals // started once by TestMain
 var (
 	world   *stack.Stack
 	between *network
@@ -39,12 +38,12 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "sluice-chaos-")
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err) //nolint:forbidigo // before any test
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	if between, err = newNetwork(storePort, "127.0.0.1:"+strconv.Itoa(portBase+1)); err != nil {
-		fmt.Fprintln(os.Stderr, "start the network:", err) //nolint:forbidigo // before any test
+		fmt.Fprintln(os.Stderr, "start the network:", err)
 		return 1
 	}
 	defer between.proxy.Stop()
@@ -53,12 +52,12 @@ func run(m *testing.M) int {
 		Env: map[string]map[string]string{"checker": {"MAX_STALENESS": ceiling.String(), "CANARY_INTERVAL": "1s", "FIRESTORE_EMULATOR_HOST": storePort}},
 	})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "start the stack:", err) //nolint:forbidigo // before any test
+		fmt.Fprintln(os.Stderr, "start the stack:", err)
 		return 1
 	}
 	code := m.Run()
 	if err := world.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, "stop the stack:", err) //nolint:forbidigo // after all tests
+		fmt.Fprintln(os.Stderr, "stop the stack:", err)
 		return 1
 	}
 	return code

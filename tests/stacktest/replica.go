@@ -22,7 +22,7 @@ func Replicas(t testing.TB, s *stack.Stack) []Replica {
 	t.Helper()
 	var all []Replica
 	for _, url := range s.Info().Checkers {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true} //nolint:gosec // loopback, and the certificate names the Service
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
 		t.Cleanup(transport.CloseIdleConnections)
 		all = append(all, Replica{URL: url, client: &http.Client{Transport: transport, Timeout: 10 * time.Second}})
 	}

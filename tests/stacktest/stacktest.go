@@ -16,7 +16,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,7 +36,6 @@ type Site struct {
 	Env     string
 
 	ingress *http.Client
-	plans   atomic.Int64
 }
 
 // Key is an issued key.

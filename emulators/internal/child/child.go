@@ -55,7 +55,7 @@ func Start(c Command) (*Process, error) {
 	if p.grace == 0 {
 		p.grace = defaultGrace
 	}
-	//nolint:gosec,noctx // the caller names the program; Close ends it gently, which a context can't
+	//nolint:noctx // the caller names the program; Close ends it gently, which a context can't
 	p.cmd = exec.Command(c.Path, c.Args...)
 	p.cmd.Env, p.cmd.Dir = c.Env, c.Dir
 	closeLog, err := p.log(c)

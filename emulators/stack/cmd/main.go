@@ -80,11 +80,10 @@ func options() (stack.Options, error) {
 func up(ctx context.Context, o stack.Options) error {
 	began := time.Now()
 	s, err := stack.Start(ctx, o)
-	if err != nil {
-		if ctx.Err() != nil {
-			fmt.Println("stopped before all was up")
-			return nil
-		}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return errors.New("stopped before all was up")
+	case err != nil:
 		return err
 	}
 	fmt.Printf("up after %.1f s\n\n%s\nCtrl-C, or make down in another shell, stops it.\n", time.Since(began).Seconds(), s.Info().Table())

@@ -44,40 +44,40 @@ var started servers
 func Main(m *testing.M) int {
 	code := m.Run()
 	if err := started.close(); err != nil {
-		fmt.Fprintln(os.Stderr, "stop the cluster:", err) //nolint:forbidigo // there is no test to report to any more
+		fmt.Fprintln(os.Stderr, "stop the cluster:", err)
 		return max(code, 1)
 	}
 	return code
 }
 
 // Kubeconfig gives the file of an administrator of the API server.
-func Kubeconfig(t testing.TB) string {
-	t.Helper()
+func Kubeconfig(tb testing.TB) string {
+	tb.Helper()
 	started.mu.Lock()
 	defer started.mu.Unlock()
-	if err := started.startKube(t.Context(), t); err != nil {
-		t.Fatalf("start the Kubernetes API: %v", err)
+	if err := started.startKube(tb.Context(), tb); err != nil {
+		tb.Fatalf("start the Kubernetes API: %v", err)
 	}
 	return started.kube.Kubeconfig
 }
 
 // Config connects to the API server, for tests that look at objects themselves.
-func Config(t testing.TB) *rest.Config {
-	t.Helper()
-	cfg, err := restConfig(Kubeconfig(t))
+func Config(tb testing.TB) *rest.Config {
+	tb.Helper()
+	cfg, err := restConfig(Kubeconfig(tb))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return cfg
 }
 
 // Ingress gives the URL of Traefik's entry point "web".
-func Ingress(t testing.TB) string {
-	t.Helper()
+func Ingress(tb testing.TB) string {
+	tb.Helper()
 	started.mu.Lock()
 	defer started.mu.Unlock()
-	if err := started.startIngress(t.Context(), t); err != nil {
-		t.Fatalf("start Traefik: %v", err)
+	if err := started.startIngress(tb.Context(), tb); err != nil {
+		tb.Fatalf("start Traefik: %v", err)
 	}
 	return started.ingress.URL
 }
@@ -85,11 +85,11 @@ func Ingress(t testing.TB) string {
 // Name gives a name that no other test has, such as "test-k3j5h2mzqa".
 func Name() string { return "test-" + strings.ToLower(rand.Text()[:10]) }
 
-func (s *servers) startKube(ctx context.Context, t testing.TB) error {
+func (s *servers) startKube(ctx context.Context, tb testing.TB) error {
 	if s.kube != nil {
 		return nil
 	}
-	server, err := kube.Start(ctx, kube.Options{Progress: t.Output()})
+	server, err := kube.Start(ctx, kube.Options{Progress: tb.Output()})
 	if err != nil {
 		return err
 	}
@@ -109,11 +109,11 @@ func (s *servers) startKube(ctx context.Context, t testing.TB) error {
 	return ingress.Define(ctx, root, client)
 }
 
-func (s *servers) startIngress(ctx context.Context, t testing.TB) error {
+func (s *servers) startIngress(ctx context.Context, tb testing.TB) error {
 	if s.ingress != nil {
 		return nil
 	}
-	if err := s.startKube(ctx, t); err != nil {
+	if err := s.startKube(ctx, tb); err != nil {
 		return err
 	}
 	root, err := root()
@@ -124,11 +124,11 @@ func (s *servers) startIngress(ctx context.Context, t testing.TB) error {
 	if err != nil {
 		return err
 	}
-	if s.logs, err = os.MkdirTemp("", "sluice-traefik-"); err != nil { //nolint:usetesting // it outlives the test that asks first
+	if s.logs, err = os.MkdirTemp("", "sluice-traefik-"); err != nil {
 		return err
 	}
 	s.ingress, err = ingress.Start(ctx, ingress.Options{
-		Root: root, LogDir: s.logs, Kubeconfig: s.kube.Kubeconfig, Port: web, InternalPort: internal, Progress: t.Output(),
+		Root: root, LogDir: s.logs, Kubeconfig: s.kube.Kubeconfig, Port: web, InternalPort: internal, Progress: tb.Output(),
 	})
 	return err
 }

@@ -104,7 +104,7 @@ func (b *Balancer) dial() (net.Conn, error) {
 	var failed error
 	for i := range uint64(len(b.endpoints)) {
 		endpoint := b.endpoints[(first+i)%uint64(len(b.endpoints))]
-		c, err := dialer.Dial("tcp", endpoint) //nolint:noctx // the dialer has its limit, Close its own way
+		c, err := dialer.Dial("tcp", endpoint)
 		if err == nil {
 			return c, nil
 		}

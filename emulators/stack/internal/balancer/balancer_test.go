@@ -148,7 +148,8 @@ func TestCloseCutsOpenConnections(t *testing.T) {
 	if _, err := io.ReadAll(c); err != nil {
 		t.Logf("the client sees %v", err) // a reset is as good as an end
 	}
-	if _, err := net.Dial("tcp", b.Addr().String()); err == nil {
+	var d net.Dialer
+	if _, err := d.DialContext(t.Context(), "tcp", b.Addr().String()); err == nil {
 		t.Error("it still listens")
 	}
 }

@@ -1,6 +1,7 @@
 package leftover_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -45,7 +46,7 @@ func TestStopWithoutStack(t *testing.T) {
 // stray starts a process that belongs to a stack in dir and gives its end.
 func stray(t *testing.T, dir, script string) (pid int, ended <-chan error) {
 	t.Helper()
-	cmd := exec.Command("sh", "-c", script)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sh", "-c", script)
 	cmd.Env = append(os.Environ(), leftover.Variable+"="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {

@@ -104,7 +104,7 @@ func TestKeeperUnderFaults(t *testing.T) {
 					<-ctx.Done()
 					return ctx.Err()
 				}
-				time.Sleep(rand.N(3 * time.Second)) //nolint:forbidigo // inside the bubble
+				time.Sleep(rand.N(3 * time.Second))
 				mu.Lock()
 				defer mu.Unlock()
 				p.Echo(typ, seq)
@@ -126,7 +126,7 @@ func TestKeeperUnderFaults(t *testing.T) {
 			down = minute%5 >= 2 // two minutes up, three down
 			mu.Unlock()
 			for range 60 {
-				time.Sleep(time.Second) //nolint:forbidigo // inside the bubble
+				time.Sleep(time.Second)
 				mu.Lock()
 				for _, w := range echoed {
 					if p.Fresh(time.Now()) && time.Since(w) >= ceiling {

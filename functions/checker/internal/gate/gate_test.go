@@ -12,7 +12,6 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-//nolint:gochecknoglobals // the time of every test here
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // issue makes a key and its full text.

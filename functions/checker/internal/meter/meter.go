@@ -101,7 +101,7 @@ func (m *Meter) Admit(slot uint32, prefix string, l view.Limits, now time.Time) 
 		c.allowed.Add(1)
 		return true
 	}
-	quota := uint64(l.Quota) //nolint:gosec // positive by the plan's check
+	quota := uint64(l.Quota)
 	others := s.others(t, slot, l.Period, at)
 	for {
 		own := c.allowed.Load()
@@ -182,11 +182,10 @@ func (m *Meter) Publish(size uint32, fresh map[apikey.Prefix]uint32, publish fun
 	publish()
 }
 
-// Writes is how many documents were written, and Failures how many writes
-// failed or had an unclear outcome.
+// Writes is how many documents were written.
 func (m *Meter) Writes() uint64 { return m.writes.Load() }
 
-// Failures: see [Meter.Writes].
+// Failures is how many writes of documents failed or had an unclear outcome.
 func (m *Meter) Failures() uint64 { return m.failures.Load() }
 
 func (m *Meter) newTable(day usage.Day) *dayTable {

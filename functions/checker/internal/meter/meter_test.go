@@ -405,7 +405,7 @@ func TestSlowAndAbsentStore(t *testing.T) {
 			if time.Since(begin) != 0 {
 				t.Fatal("a request waited for the store")
 			}
-			time.Sleep(time.Second) //nolint:forbidigo // inside the bubble
+			time.Sleep(time.Second)
 		}
 		stop()
 		<-done
@@ -434,6 +434,6 @@ func (s slow) WriteCounter(ctx context.Context, w usage.Counter, base store.Coun
 		<-ctx.Done()
 		return store.CounterVersion{}, ctx.Err()
 	}
-	time.Sleep(5 * time.Second) //nolint:forbidigo // inside the bubble
+	time.Sleep(5 * time.Second)
 	return s.counters.WriteCounter(ctx, w, base)
 }

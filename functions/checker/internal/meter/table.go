@@ -78,7 +78,7 @@ func (t *dayTable) allowedIn(slot uint32) uint64 {
 // pack gathers a shard's totals.
 func (t *dayTable) pack(shard int) usage.Packed {
 	var p usage.Packed
-	for first := uint32(shard) * block; first < t.cells.Len(); first += block * usage.Shards { //nolint:gosec // shard is below 64
+	for first := uint32(shard) * block; first < t.cells.Len(); first += block * usage.Shards {
 		for slot := first; slot < min(first+block, t.cells.Len()); slot++ {
 			c := t.cells.At(slot)
 			n := c.prefix.Load()

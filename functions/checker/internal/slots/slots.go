@@ -46,5 +46,5 @@ func (t *Table[T]) Len() uint32 {
 	if p == nil {
 		return 0
 	}
-	return uint32(len(*p) * chunkSize) //nolint:gosec // slots are uint32
+	return uint32(len(*p) * chunkSize)
 }

@@ -63,7 +63,7 @@ func hash(prefix []byte) uint64 {
 
 // find gives the entry of a prefix, or nil.
 func (s *shard) find(h uint64, prefix []byte) *entry {
-	mask := uint64(len(s.index) - 1) //nolint:gosec // never negative
+	mask := uint64(len(s.index) - 1)
 	for i := h / shardCount & mask; ; i = (i + 1) & mask {
 		at := s.index[i]
 		if at == 0 {
@@ -111,24 +111,24 @@ func pack(records []record) *shard {
 	var names []byte
 	for i, r := range records {
 		e := r.entry
-		e.scopeAt, e.scopeLen = uint32(len(s.scopes)), uint16(len(r.scope)) //nolint:gosec // a scope has at most 100 apps
-		e.nameAt, e.nameLen = uint32(len(names)), uint16(len(r.name))       //nolint:gosec // a name has at most 1200 bytes
+		e.scopeAt, e.scopeLen = uint32(len(s.scopes)), uint16(len(r.scope))
+		e.nameAt, e.nameLen = uint32(len(names)), uint16(len(r.name))
 		e.previous = 0
 		s.scopes = append(s.scopes, r.scope...)
 		names = append(names, r.name...)
 		if r.before != nil {
 			s.previous = append(s.previous, *r.before)
-			e.previous = uint16(len(s.previous)) //nolint:gosec // fewer than the shard's keys
+			e.previous = uint16(len(s.previous))
 		}
 		s.entries[i] = e
-		s.place(e.prefix[:], uint16(i+1)) //nolint:gosec // a shard holds a few hundred keys
+		s.place(e.prefix[:], uint16(i+1))
 	}
 	s.scopes, s.previous, s.names = slices.Clip(s.scopes), slices.Clip(s.previous), string(names)
 	return s
 }
 
 func (s *shard) place(prefix []byte, at uint16) {
-	mask := uint64(len(s.index) - 1) //nolint:gosec // never negative
+	mask := uint64(len(s.index) - 1)
 	i := hash(prefix) / shardCount & mask
 	for s.index[i] != 0 {
 		i = (i + 1) & mask

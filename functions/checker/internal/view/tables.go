@@ -36,7 +36,7 @@ func (t *symbolTable) id(text string) uint32 {
 	if !t.own {
 		t.texts, t.ids, t.own = slices.Clone(t.texts), cloned(t.ids), true
 	}
-	id := uint32(len(t.texts)) //nolint:gosec // one per app and environment
+	id := uint32(len(t.texts))
 	t.texts = append(t.texts, text)
 	t.ids[text] = id
 	return id
@@ -82,7 +82,7 @@ func (t *planTable) place(name string) uint32 {
 		return at
 	}
 	t.clone()
-	at := uint32(len(t.slots)) //nolint:gosec // one per plan
+	at := uint32(len(t.slots))
 	t.slots = append(t.slots, planSlot{})
 	t.places[name] = at
 	return at

@@ -66,31 +66,31 @@ func (v *View) Find(prefix []byte) (k Key, ok bool) {
 }
 
 // Slot is the key's place in the tables of buckets and counters.
-func (k Key) Slot() uint32 { return k.entry.slot }
+func (k Key) Slot() uint32 { return k.slot }
 
 // Active tells whether the key's status lets it be used.
-func (k Key) Active() bool { return k.entry.active }
+func (k Key) Active() bool { return k.active }
 
 // ExpiresAt is in nanoseconds since the Unix epoch; the largest number is never.
-func (k Key) ExpiresAt() int64 { return k.entry.expires }
+func (k Key) ExpiresAt() int64 { return k.expires }
 
 // Matches tells whether hash is that of a secret of the key that is valid at
 // now (nanoseconds since the Unix epoch). Both secrets are compared every time.
 func (k Key) Matches(h apikey.Hash, now int64) bool {
-	current := k.entry.secret.Equal(h)
+	current := k.secret.Equal(h)
 	before := &noPrevious
-	if k.entry.previous != 0 {
-		before = &k.shard.previous[k.entry.previous-1]
+	if k.previous != 0 {
+		before = &k.shard.previous[k.previous-1]
 	}
 	return current || (before.secret.Equal(h) && now < before.until)
 }
 
 // Covers tells whether the key is of this namespace and its scope holds the app.
 func (k Key) Covers(namespace, app string) bool {
-	if k.view.symbols.text(k.entry.namespace) != namespace {
+	if k.view.symbols.text(k.namespace) != namespace {
 		return false
 	}
-	scope := k.shard.scopes[k.entry.scopeAt:][:k.entry.scopeLen]
+	scope := k.shard.scopes[k.scopeAt:][:k.scopeLen]
 	for _, s := range scope {
 		if k.view.symbols.text(s) == app {
 			return true
@@ -100,10 +100,10 @@ func (k Key) Covers(namespace, app string) bool {
 }
 
 // HeaderName is the key's display name as a header value, "" when it has none.
-func (k Key) HeaderName() string { return k.shard.names[k.entry.nameAt:][:k.entry.nameLen] }
+func (k Key) HeaderName() string { return k.shard.names[k.nameAt:][:k.nameLen] }
 
 // Limits gives the key's plan's; ok is false while the plan is not known.
 func (k Key) Limits() (l Limits, ok bool) {
-	p := k.view.plans.at(k.entry.plan)
+	p := k.view.plans.at(k.plan)
 	return p.limits, p.defined
 }

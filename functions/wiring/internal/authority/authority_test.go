@@ -94,6 +94,7 @@ func TestRotation(t *testing.T) {
 	b := renewed(t, nil, start)
 	cert, key := issued(t, b, host, start)
 	yesterday := b
+	days := 0
 	var added, switched, dropped time.Time
 	for now := start; now.Before(start.Add(2 * Life)); now = now.Add(24 * time.Hour) {
 		was := len(b)
@@ -111,7 +112,9 @@ func TestRotation(t *testing.T) {
 				switched = now
 			}
 		}
-		verify(t, yesterday, cert, key, host, now)
+		if days++; len(b) > 1 || days%20 == 0 { // each day while there are two
+			verify(t, yesterday, cert, key, host, now)
+		}
 		yesterday = b
 	}
 	if added.IsZero() || switched.Sub(added) < Overlap || !dropped.After(switched) || len(b) > 2 {

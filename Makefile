@@ -1,0 +1,51 @@
+# Everything a person runs. "make" alone lists it.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+
+# Time for each fuzz target.
+FUZZTIME ?= 30s
+# What "make bench" measures: a regular expression of names.
+BENCH ?= .
+
+LINT := go tool -modfile=scripts/lint/go.mod golangci-lint
+UNIT_PACKAGES = $$(go list ./... | grep -v '/sluice/tests')
+
+.PHONY: help up down test unit e2e fuzz bench lint fmt
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: ## start the whole local stack and show its URLs; Ctrl-C stops it
+	@scripts/prerequisites.sh
+	@go build -buildvcs=false -o .local/bin/stack ./emulators/stack/cmd
+	@exec .local/bin/stack up
+
+down: ## stop a stack that another shell started, and what one that crashed left
+	@go build -buildvcs=false -o .local/bin/stack ./emulators/stack/cmd
+	@.local/bin/stack down
+
+test: ## run all tests: unit, then e2e
+	@scripts/prerequisites.sh --race
+	@$(MAKE) unit
+	@$(MAKE) e2e
+
+unit: ## run the tests of every package, on real emulators
+	go test -race -timeout 15m $(UNIT_PACKAGES)
+
+e2e: ## run the black-box tests over a stack of their own
+	go test -race -timeout 30m ./tests/...
+
+fuzz: ## run each fuzz target for FUZZTIME (default 30s)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+bench: ## run the benchmarks whose names match BENCH (default all)
+	go test -run '^$$' -bench '$(BENCH)' -benchmem $(UNIT_PACKAGES)
+
+lint: ## check formatting and the rules of .golangci.yml
+	$(LINT) run ./...
+
+fmt: ## format all Go files
+	$(LINT) fmt

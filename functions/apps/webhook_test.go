@@ -1,0 +1,159 @@
+package apps
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func (o *office) token(name string) hook.Token {
+	o.Helper()
+	token, err := o.cluster.WebhookToken(o.Context(), app.Ref{Namespace: o.namespace(), Name: name})
+	if err != nil && !problem.Is(err, problem.NotFound) {
+		o.Fatal(err)
+	}
+	return token
+}
+
+func TestWebhook(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.createApp("hello")
+	path := o.apps("/hello/webhook")
+	url := "http://example.com/api/v1/webhook/" + o.namespace() + "/hello"
+
+	disabled := wire.Webhook{URL: url}
+	if diff := cmp.Diff(disabled, decode[wire.Webhook](o.as("dev").get(path).gets(200))); diff != "" {
+		t.Errorf("before (-want +got):\n%s", diff)
+	}
+	first := decode[wire.Webhook](o.as("dev").post(path, "").gets(200))
+	if !first.Enabled || first.URL != url || first.Token == nil || !hook.Token(*first.Token).Valid() {
+		t.Fatalf("enabled: %+v", first)
+	}
+	if got := o.token("hello"); string(got) != *first.Token {
+		t.Error("the cluster holds another token than the one shown")
+	}
+	if diff := cmp.Diff(first, decode[wire.Webhook](o.as("dev").get(path).gets(200))); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(wire.Webhook{Enabled: true, URL: url}, decode[wire.Webhook](o.as("vic").get(path).gets(200))); diff != "" {
+		t.Errorf("a viewer sees (-want +got):\n%s", diff)
+	}
+
+	second := decode[wire.Webhook](o.as("dev").post(path, "{}").gets(200))
+	if second.Token == nil || *second.Token == *first.Token || string(o.token("hello")) != *second.Token {
+		t.Error("enabled again, it has no new token")
+	}
+	o.as("dev").delete(path).gets(204)
+	o.as("dev").delete(path).gets(204)
+	if got := o.token("hello"); got != "" {
+		t.Error("disabled, there still is a token")
+	}
+	if diff := cmp.Diff(disabled, decode[wire.Webhook](o.as("dev").get(path).gets(200))); diff != "" {
+		t.Errorf("after (-want +got):\n%s", diff)
+	}
+}
+
+func TestWebhookIsRefused(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.createApp("hello")
+	path := o.apps("/hello/webhook")
+	for _, name := range []string{"vic", "eve"} {
+		o.as(name).post(path, "").fails(403, "forbidden")
+		o.as(name).delete(path).fails(403, "forbidden")
+	}
+	o.as("eve").get(path).fails(403, "forbidden")
+	o.as("").get(path).fails(401, "unauthenticated")
+	o.as("").post(path, "").fails(401, "unauthenticated")
+	for _, nobody := range []string{"/nobody/webhook", "/No_Name/webhook"} {
+		o.as("dev").get(o.apps(nobody)).fails(404, "not_found")
+		o.as("dev").post(o.apps(nobody), "").fails(404, "not_found")
+		o.as("dev").delete(o.apps(nobody)).fails(404, "not_found")
+	}
+	o.as("dev").post(path, `{"token":"mine"}`).fails(400, "unknown_field")
+	o.as("dev").post(path, `[]`).fails(400, "wrong_type")
+	if got := o.token("hello"); got != "" {
+		t.Error("there is a token")
+	}
+}
+
+// TestTokenGoesWithItsApp: an app of the same name that comes later starts without.
+func TestTokenGoesWithItsApp(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.createApp("hello")
+	o.createApp("other")
+	o.as("dev").post(o.apps("/hello/webhook"), "").gets(200)
+	o.as("dev").post(o.apps("/other/webhook"), "").gets(200)
+	kept := o.token("other")
+	if kept == o.token("hello") {
+		t.Error("two apps have one token")
+	}
+	o.as("dev").delete(o.apps("/hello")).gets(204)
+	o.createApp("hello")
+	if got := decode[wire.Webhook](o.as("dev").get(o.apps("/hello/webhook")).gets(200)); got.Enabled {
+		t.Error("the new app has the old one's webhook")
+	}
+	if o.token("other") != kept {
+		t.Error("the other app's token has changed")
+	}
+}
+
+// TestEnabledAtOnce: whoever is told a token is told one that counts, unless a
+// later one replaced it; nobody's token is lost without a conflict.
+func TestEnabledAtOnce(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.createApp("hello")
+	var mu sync.Mutex
+	shown := map[string]bool{}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			r := o.as("dev").post(o.apps("/hello/webhook"), "")
+			if r.status == http.StatusConflict {
+				return
+			}
+			w := decode[wire.Webhook](r.gets(200))
+			mu.Lock()
+			defer mu.Unlock()
+			shown[*w.Token] = true
+		})
+	}
+	all.Wait()
+	if !shown[string(o.token("hello"))] {
+		t.Error("the token that counts was shown to nobody")
+	}
+}
+
+func TestWebhookURL(t *testing.T) {
+	t.Parallel()
+	ref := app.Ref{Namespace: "shop-prod", Name: "hello"}
+	tests := []struct{ name, base, proto, want string }{
+		{"as reached", "", "", "http://api.example.com:8080"},
+		{"as reached through a proxy", "", "https", "https://api.example.com:8080"},
+		{"a proxy's other words", "", "javascript", "http://api.example.com:8080"},
+		{"configured", "https://sluice.example.com/", "http", "https://sluice.example.com"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := httptest.NewRequest(http.MethodGet, "http://api.example.com:8080/", strings.NewReader(""))
+			r.Header.Set("X-Forwarded-Proto", tt.proto)
+			s := &Service{cfg: Config{BaseURL: tt.base}}
+			if got := s.webhookURL(r, ref); got != tt.want+"/api/v1/webhook/shop-prod/hello" {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package usage
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// role is a guard that lets callers have one role in every project; "" is nobody.
+type role app.Role
+
+func (g role) Require(_ *http.Request, _ string, need app.Role) (identity.Caller, error) {
+	if !app.Role(g).Allows(need) {
+		return identity.Caller{}, problem.Of(problem.Forbidden)
+	}
+	return identity.Caller{Username: "ada"}, nil
+}
+
+// counted counts what is read of the counters.
+type counted struct {
+	*store.Store
+	reads, counters atomic.Int64
+}
+
+func (c *counted) EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error {
+	c.reads.Add(1)
+	return c.Store.EachCounter(ctx, first, last, func(n usage.Counter) error {
+		c.counters.Add(1)
+		return use(n)
+	})
+}
+
+// harness is the function over an empty store that has one key, key-aaaaaaaa of
+// project shop. Today is 2024-03-02, a day after a leap day's next.
+type harness struct {
+	t       *testing.T
+	store   *counted
+	service *Service
+	now     time.Time
+}
+
+const key = "aaaaaaaa"
+
+func start(t *testing.T, guard Guard, recentSeconds int) *harness {
+	t.Helper()
+	h := &harness{t: t, store: &counted{Store: storetest.New(t)}, now: time.Date(2024, 3, 2, 12, 0, 0, 0, time.UTC)}
+	h.service = New(Parts{
+		Config: Config{Recent: recentSeconds}, Keys: h.store, Counts: h.store, Guard: guard, Log: slog.New(slog.DiscardHandler),
+	})
+	h.service.now = func() time.Time { return h.now }
+	storetest.Environment(t, h.store.Store, "shop", "prod")
+	h.must(h.store.CreatePlan(t.Context(), plan.Plan{
+		ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: h.now, UpdatedAt: h.now,
+	}))
+	h.must(h.store.CreateKey(t.Context(), apikey.Key{
+		Prefix: key, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Active,
+		Secret: apikey.HashOf([]byte("x")), CreatedAt: h.now, UpdatedAt: h.now,
+	}))
+	return h
+}
+
+func (h *harness) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *harness) day(s string) usage.Day {
+	h.t.Helper()
+	d, err := usage.ParseDay(s)
+	h.must(err)
+	return d
+}
+
+// flush writes a counter of a source: totals of the key.
+func (h *harness) flush(day string, source usage.Source, t usage.Totals) {
+	h.t.Helper()
+	c := usage.Counter{Day: h.day(day), Source: source, Counts: usage.Packed(nil).Pack(key, t)}
+	_, err := h.store.WriteCounter(h.t.Context(), c, store.CounterVersion{})
+	h.must(err)
+}
+
+// rollUp puts a day's totals into the key's rollup.
+func (h *harness) rollUp(day string, t usage.Totals) {
+	h.t.Helper()
+	h.must(h.store.UpdateRollups(h.t.Context(), []apikey.Prefix{key}, func(_ apikey.Prefix, old usage.History) usage.History {
+		return old.Raise(h.day(day), t)
+	}))
+}
+
+// get asks and gives the answer's status and body.
+func (h *harness) get(path string) (int, []byte) {
+	h.t.Helper()
+	w := httptest.NewRecorder()
+	h.service.Handler().ServeHTTP(w, httptest.NewRequestWithContext(h.t.Context(), http.MethodGet, path, nil))
+	return w.Code, w.Body.Bytes()
+}
+
+// usage asks for a report, which must be given.
+func (h *harness) usage(query string) wire.Usage {
+	h.t.Helper()
+	status, body := h.get("/api/v1/projects/shop/api-keys/key-" + key + "/usage" + query)
+	if status != http.StatusOK {
+		h.t.Fatalf("%s: %d %s", query, status, body)
+	}
+	var u wire.Usage
+	h.must(json.Unmarshal(body, &u))
+	return u
+}

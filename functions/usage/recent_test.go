@@ -1,0 +1,148 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// allowed is what a report says of one day.
+func (h *harness) allowed(day string) uint64 {
+	h.t.Helper()
+	return h.usage("?from=" + day + "&to=" + day).Totals.Allowed
+}
+
+// The rollup and the counters say the same of a day, each behind at times; the
+// larger one holds.
+func TestRollupAndCounters(t *testing.T) {
+	t.Parallel()
+	h := start(t, role(app.Viewer), 0)
+	h.flush("2024-03-01", "a-1", usage.Totals{Allowed: 5})
+	h.rollUp("2024-03-01", usage.Totals{Allowed: 3}) // the rollup is behind
+	if got := h.allowed("2024-03-01"); got != 5 {
+		t.Errorf("allowed %d", got)
+	}
+	h.rollUp("2024-03-02", usage.Totals{Allowed: 9}) // its counters are gone
+	if got := h.allowed("2024-03-02"); got != 9 {
+		t.Errorf("allowed %d", got)
+	}
+	h.rollUp("2024-03-01", usage.Totals{Allowed: 5})
+	if got := h.usage("").Totals.Allowed; got != 14 {
+		t.Errorf("allowed %d in all", got)
+	}
+}
+
+// However late the rollup is, reports are whole; of settled days no counter is
+// read.
+func TestUnsettledDays(t *testing.T) {
+	t.Parallel()
+	h := start(t, role(app.Viewer), 0)
+	h.flush("2023-12-01", "a-1", usage.Totals{Allowed: 1}) // before the cutoff
+	h.flush("2023-12-02", "a-1", usage.Totals{Allowed: 2})
+	h.flush("2024-02-28", "a-1", usage.Totals{Allowed: 4})
+	h.flush("2024-02-29", "a-1", usage.Totals{Allowed: 8})
+	if u := h.usage("?from=2023-12-02"); u.Totals.Allowed != 14 || h.store.counters.Load() != 3 {
+		t.Errorf("allowed %d, %d counters read", u.Totals.Allowed, h.store.counters.Load())
+	}
+	h.must(h.store.SettleDay(t.Context(), h.day("2024-02-28")))
+	h.rollUp("2023-12-02", usage.Totals{Allowed: 2})
+	h.rollUp("2024-02-28", usage.Totals{Allowed: 4})
+	h.store.counters.Store(0)
+	if u := h.usage("?from=2023-12-02"); u.Totals.Allowed != 14 || h.store.counters.Load() != 1 {
+		t.Errorf("allowed %d, %d counters read", u.Totals.Allowed, h.store.counters.Load())
+	}
+}
+
+// Requests of the same moment share a reading; it is read again when it is old,
+// and when the day is another.
+func TestReadingIsShared(t *testing.T) {
+	t.Parallel()
+	h := start(t, role(app.Viewer), 2)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if status, body := h.get("/api/v1/projects/shop/api-keys/key-aaaaaaaa/usage"); status != http.StatusOK {
+				t.Errorf("%d %s", status, body)
+			}
+		})
+	}
+	wg.Wait()
+	h.flush("2024-03-02", "a-1", usage.Totals{Allowed: 1})
+	for _, step := range []struct {
+		after time.Duration
+		want  uint64
+		reads int64
+	}{
+		{0, 0, 1},
+		{1999 * time.Millisecond, 0, 1},
+		{time.Millisecond, 1, 2},
+		{time.Second, 1, 2},
+		{12*time.Hour - 3100*time.Millisecond, 1, 3},
+		{200 * time.Millisecond, 1, 4}, // midnight has passed
+	} {
+		h.now = h.now.Add(step.after)
+		if got := h.allowed("2024-03-02"); got != step.want || h.store.reads.Load() != step.reads {
+			t.Errorf("at %s: %d after %d readings", h.now, got, h.store.reads.Load())
+		}
+	}
+}
+
+// A request that waits for another's reading can give up; a reading that fails
+// is not kept.
+func TestReadingFails(t *testing.T) {
+	t.Parallel()
+	h := start(t, role(app.Viewer), 2)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.service.recent.read(gone, h.service.now); err == nil {
+		t.Error("a reading without time ends well")
+	}
+	<-h.service.recent.turn
+	if _, err := h.service.recent.read(gone, h.service.now); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
+	}
+	h.service.recent.turn <- struct{}{}
+	h.flush("2024-03-02", "a-1", usage.Totals{Allowed: 1})
+	if got := h.allowed("2024-03-02"); got != 1 {
+		t.Errorf("allowed %d", got)
+	}
+}
+
+// What a report reads grows with sources and shards, not with keys: of 5 000
+// keys in use on three days, counted by two checkers.
+func TestReads(t *testing.T) {
+	t.Parallel()
+	h := start(t, role(app.Viewer), 2)
+	const keys, inShard = 5000, 1024
+	for d := h.day("2024-02-29"); d <= h.day("2024-03-02"); d++ {
+		for _, source := range []usage.Source{"a-1", "b-1"} {
+			for shard := 0; shard*inShard < keys; shard++ {
+				c := usage.Counter{Day: d, Source: source, Shard: shard}
+				for i := shard * inShard; i < min(keys, (shard+1)*inShard); i++ {
+					c.Counts = c.Counts.Pack(prefix(i), usage.Totals{Allowed: 1e6})
+				}
+				_, err := h.store.WriteCounter(t.Context(), c, store.CounterVersion{})
+				h.must(err)
+			}
+		}
+	}
+	h.must(h.store.SettleDay(t.Context(), h.day("2024-02-28")))
+	for range 10 {
+		h.usage("")
+	}
+	if got := h.store.counters.Load(); got != 3*2*5 {
+		t.Errorf("%d counters read for 10 reports", got)
+	}
+	t.Logf("10 reports over %d keys: %d counters and 1 mark read once, then 1 key and 1 rollup each", keys, h.store.counters.Load())
+}
+
+func prefix(i int) apikey.Prefix { return apikey.Prefix(fmt.Sprintf("%08d", i)) }

@@ -1,0 +1,138 @@
+package webhook
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// TestRedelivery: what comes again is answered as the first time and adds nothing.
+func TestRedelivery(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	body := `{"image":"` + image2 + `"}`
+	first := w.ci(hello, body).with("Idempotency-Key", "run-7").send()
+	first.is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
+	w.ci(hello, body).with("Idempotency-Key", "run-8").is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 3, Image: image2})
+	w.later(24*time.Hour - time.Second)
+
+	again := w.ci(hello, body).with("Idempotency-Key", "run-7").send()
+	if again.status != first.status || again.body != first.body {
+		t.Errorf("got %d %s\nand then %d %s", first.status, first.body, again.status, again.body)
+	}
+	if first.header.Get(replayedHeader) != "" || again.header.Get(replayedHeader) != "true" {
+		t.Error("the header does not tell which one was the first")
+	}
+	w.ci(hello, body+" ").with("Idempotency-Key", "run-7").refused(http.StatusConflict, "conflict")
+	if revisions, _ := w.added(hello); len(revisions) != 3 {
+		t.Errorf("there are %d revisions", len(revisions))
+	}
+	if n := w.told.seen[app.DeployRequested+" shop-prod.hello"]; n != 2 {
+		t.Errorf("told %d times", n)
+	}
+	w.later(time.Second) // a day is over
+	w.ci(hello, body).with("Idempotency-Key", "run-7").is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 4, Image: image2})
+}
+
+// TestRedeliveredEvents: a provider's deliveries, of every outcome.
+func TestRedeliveredEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tests := []struct {
+		name, header, event, body string
+		want                      any
+		status                    int
+	}{
+		{"GitHub's push", "X-GitHub-Delivery", "push", pushOf("refs/heads/main", commit, false), wire.WebhookBuilding{Status: "building", Build: 1, Commit: commit}, 202},
+		{"Gitea's push", "X-Gitea-Delivery", "push", pushOf("refs/heads/main", commit, false), wire.WebhookBuilding{Status: "building", Build: 2, Commit: commit}, 202},
+		{"another branch", "X-GitHub-Delivery", "push", pushOf("refs/heads/dev", commit, false), wire.WebhookIgnored{Status: "ignored", Reason: "The push is to another branch than the git source's."}, 202},
+		{"a ping", "X-GitHub-Delivery", "ping", `{}`, wire.WebhookPong{Status: "pong"}, 200},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for range 3 {
+				w.provider(site, tt.event, tt.body).with(tt.header, tt.name).is(tt.status, tt.want)
+			}
+		})
+	}
+	if _, builds := w.added(site); len(builds) != 2 {
+		t.Errorf("there are %d builds", len(builds))
+	}
+}
+
+// TestDeliveryOfAnotherApp: ids are each app's own.
+func TestDeliveryOfAnotherApp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ci(hello, `{"image":"`+image2+`"}`).with("Idempotency-Key", "1").is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
+	w.ci(site, `{}`).with("Idempotency-Key", "1").is(http.StatusAccepted, wire.WebhookBuilding{Status: "building", Build: 1})
+	// Only who knows the token learns what came of a delivery.
+	w.call(hello, `{"image":"`+image2+`"}`).with("Idempotency-Key", "1").refused(http.StatusUnauthorized, "invalid_token")
+}
+
+// TestRefusedIsNotKept: what was refused can be sent again once the reason is gone.
+func TestRefusedIsNotKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	body := `{"image":"` + image2 + `"}`
+	w.ci(site, body).with("Idempotency-Key", "1").refused(http.StatusConflict, "git_source_attached")
+	_, err := w.store.UpdateApp(t.Context(), refOf(site), func(a app.App) (app.App, error) {
+		a.GitSource = nil
+		return a, nil
+	})
+	w.must(err)
+	w.ci(site, body).with("Idempotency-Key", "1").is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 1, Image: image2})
+	w.ci(site, body).with("Idempotency-Key", "1").is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 1, Image: image2})
+}
+
+// TestDeliveriesAtOnce: one delivery that comes many times at once deploys once,
+// and different ones get a revision each.
+func TestDeliveriesAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const senders = 20
+	atOnce := func(id func(int) string) []answer {
+		answers := make([]answer, senders)
+		var group sync.WaitGroup
+		for i := range senders {
+			group.Go(func() {
+				answers[i] = w.ci(hello, `{"image":"`+image2+`"}`).with("Idempotency-Key", id(i)).send()
+			})
+		}
+		group.Wait()
+		return answers
+	}
+	for _, a := range atOnce(func(int) string { return "same" }) {
+		a.is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
+	}
+	if revisions, _ := w.added(hello); len(revisions) != 2 {
+		t.Fatalf("there are %d revisions", len(revisions))
+	}
+	w.later(time.Minute) // the rate limit has nothing to do with this
+	for _, a := range atOnce(func(i int) string { return fmt.Sprint(i) }) {
+		if a.status != http.StatusOK {
+			t.Errorf("got %d %s", a.status, a.body)
+		}
+	}
+	revisions, _ := w.added(hello)
+	numbers := make([]int, len(revisions))
+	want := make([]int, senders+2)
+	for i, r := range revisions {
+		numbers[i] = int(r.Number)
+	}
+	for i := range want {
+		want[i] = i + 1
+	}
+	slices.Sort(numbers)
+	if diff := cmp.Diff(want, numbers); diff != "" {
+		t.Errorf("revisions (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,283 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Apps of the tests' world, in shop-prod: hello has an image, site a git source;
+// both have a webhook. quiet has none.
+const (
+	hello  = "shop-prod/hello"
+	site   = "shop-prod/site"
+	quiet  = "shop-prod/quiet"
+	branch = "main"
+	commit = "9fceb02d0ae598e95dc970b74767f19372d61af8"
+	image2 = "registry.example.com/shop/hello:2"
+	digest = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+)
+
+// tokens are the webhooks that are enabled.
+type tokens map[app.Ref]hook.Token
+
+func (t tokens) WebhookToken(_ context.Context, ref app.Ref) (hook.Token, error) {
+	if token, ok := t[ref]; ok {
+		return token, nil
+	}
+	return "", problem.Of(problem.NotFound)
+}
+
+// tags is a registry that knows every image.
+type tags struct{ asked atomic.Int64 }
+
+func (t *tags) Resolve(context.Context, string) (digestOf, note string) {
+	t.asked.Add(1)
+	return digest, ""
+}
+
+// told counts nudges by type and app.
+type told struct {
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+func (t *told) Tell(eventType string, ref app.Ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen[eventType+" "+ref.String()]++
+}
+
+// world is the function over a real document store.
+type world struct {
+	testing.TB
+	store   *store.Store
+	handler http.Handler
+	tokens  tokens
+	tags    *tags
+	told    *told
+	clock   atomic.Pointer[time.Time]
+	log     *lockedBuffer
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{TB: t, store: storetest.New(t), tokens: tokens{}, tags: &tags{}, told: &told{seen: map[string]int{}}, log: &lockedBuffer{}}
+	w.setClock(time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC))
+	s, err := New(Config{AttemptsPerMinute: 60}, Parts{
+		Tokens: w.tokens, Apps: w.store, Registry: w.tags, Deploys: w.told, Builds: w.told, Random: rand.Reader,
+		Log: slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.now = func() time.Time { return *w.clock.Load() }
+	w.handler = s.Handler()
+	w.must(w.store.CreateProject(t.Context(), app.Project{Name: "shop"}))
+	w.must(w.store.CreateEnvironment(t.Context(), app.Environment{Project: "shop", Name: "prod", Namespace: "shop-prod"}))
+	w.addApp("hello", nil)
+	w.addApp("site", &app.GitSource{Repository: "https://git.example.com/shop/site.git", Branch: branch})
+	w.addApp("quiet", nil)
+	w.enable(hello)
+	w.enable(site)
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) setClock(t time.Time)          { w.clock.Store(&t) }
+func (w *world) later(d time.Duration)         { w.setClock(w.clock.Load().Add(d)) }
+func (w *world) token(address string) string   { return string(w.tokens[refOf(address)]) }
+func (w *world) stored(address string) app.App { return w.app(refOf(address)) }
+
+func refOf(address string) app.Ref {
+	namespace, name, _ := strings.Cut(address, "/")
+	return app.Ref{Namespace: namespace, Name: name}
+}
+
+func (w *world) addApp(name string, source *app.GitSource) {
+	w.Helper()
+	a := app.App{
+		Name: name, Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: name + ".example.com", Port: 8080,
+		GitSource: source, Gate: app.Gate{State: app.Ungated},
+	}
+	if source == nil {
+		a.Image, a.Revision = "registry.example.com/shop/hello:1", 1
+	}
+	w.must(w.store.CreateApp(w.Context(), a))
+}
+
+func (w *world) enable(address string) {
+	w.Helper()
+	token, err := hook.NewToken(rand.Reader)
+	w.must(err)
+	w.tokens[refOf(address)] = token
+}
+
+func (w *world) app(ref app.Ref) app.App {
+	w.Helper()
+	a, err := w.store.App(w.Context(), ref.Namespace, ref.Name)
+	w.must(err)
+	return a
+}
+
+// added is what calls have added to an app: its revisions and its builds.
+func (w *world) added(address string) (revisions []deploy.Revision, builds []deploy.Build) {
+	w.Helper()
+	revisions, _, err := w.store.Deployments(w.Context(), refOf(address), store.Page{Size: 500})
+	w.must(err)
+	builds, _, err = w.store.Builds(w.Context(), refOf(address), store.Page{Size: 500})
+	w.must(err)
+	return revisions, builds
+}
+
+// state is all that is stored of an app.
+type state struct {
+	App       app.App
+	Revisions []deploy.Revision
+	Builds    []deploy.Build
+}
+
+func (w *world) states() map[string]state {
+	w.Helper()
+	all := map[string]state{}
+	for _, address := range []string{hello, site, quiet} {
+		revisions, builds := w.added(address)
+		all[address] = state{App: w.stored(address), Revisions: revisions, Builds: builds}
+	}
+	return all
+}
+
+// untouched expects that nothing has changed since before and nobody was told.
+func (w *world) untouched(before map[string]state) {
+	w.Helper()
+	if diff := cmp.Diff(before, w.states()); diff != "" {
+		w.Errorf("apps (-before +after):\n%s", diff)
+	}
+	if len(w.told.seen) > 0 {
+		w.Errorf("told %v", w.told.seen)
+	}
+}
+
+// call is a request on its way to be made.
+type call struct {
+	world   *world
+	address string
+	body    string
+	header  http.Header
+}
+
+// call makes a request as nobody, with a JSON body.
+func (w *world) call(address, body string) *call {
+	return &call{world: w, address: address, body: body, header: http.Header{"Content-Type": {"application/json"}}}
+}
+
+// ci makes a request as a CI pipeline that has the app's token.
+func (w *world) ci(address, body string) *call {
+	return w.call(address, body).with(hook.TokenHeader, w.token(address))
+}
+
+// provider makes a request as a git provider that has the app's token.
+func (w *world) provider(address, event, body string) *call {
+	return w.call(address, body).with("X-GitHub-Event", event).with(hook.SignatureHeader, sign(w.token(address), body))
+}
+
+func sign(key, body string) string {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(body))
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+func (c *call) with(name, value string) *call    { c.header.Set(name, value); return c }
+func (c *call) without(name string) *call        { c.header.Del(name); return c }
+func (c *call) adding(name, value string) *call  { c.header.Add(name, value); return c }
+func (c *call) is(status int, want any)          { c.world.Helper(); c.send().is(status, want) }
+func (c *call) refused(s int, code problem.Code) { c.world.Helper(); c.send().refused(s, code) }
+
+// answer is what a call got.
+type answer struct {
+	call   *call
+	status int
+	header http.Header
+	body   string
+}
+
+func (c *call) send() answer { c.world.Helper(); return c.by(http.MethodPost) }
+
+func (c *call) by(method string) answer {
+	c.world.Helper()
+	r := httptest.NewRequestWithContext(c.world.Context(), method, "/api/v1/webhook/"+c.address, strings.NewReader(c.body))
+	r.Header = c.header.Clone()
+	rec := httptest.NewRecorder()
+	c.world.handler.ServeHTTP(rec, r)
+	return answer{call: c, status: rec.Code, header: rec.Header(), body: rec.Body.String()}
+}
+
+// is expects a status and a JSON body.
+func (a answer) is(status int, want any) {
+	a.call.world.Helper()
+	b, err := json.Marshal(want)
+	if err != nil {
+		a.call.world.Fatal(err)
+	}
+	if a.status != status || strings.TrimSpace(a.body) != string(b) {
+		a.call.world.Errorf("%s %s\n got %d %s\nwant %d %s", a.call.address, a.call.body, a.status, a.body, status, b)
+	}
+}
+
+// refused expects an error answer.
+func (a answer) refused(status int, code problem.Code) {
+	a.call.world.Helper()
+	var e wire.Error
+	if err := json.Unmarshal([]byte(a.body), &e); err != nil || a.status != status || e.Code != string(code) || e.Message == "" {
+		a.call.world.Errorf("%s %.200s\n got %d %s\nwant %d %s", a.call.address, a.call.body, a.status, a.body, status, code)
+	}
+}
+
+// lockedBuffer is a log that concurrent requests write to.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+var _ io.Writer = (*lockedBuffer)(nil)
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

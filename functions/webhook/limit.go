@@ -1,0 +1,61 @@
+package webhook
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+const (
+	// slots is how many apps are told apart. Names are hashed to slots, so that
+	// made-up names can neither fill the memory nor push a real app's attempts out;
+	// apps that share a slot share its limit, and a random seed keeps a stranger from
+	// aiming for it. With 60 attempts kept it is 2 MiB at most.
+	slots = 1 << 12
+
+	window = time.Minute
+)
+
+// limit lets through so many attempts per app in any minute, exactly: it keeps the
+// times of the latest ones.
+type limit struct {
+	most  int
+	seed  maphash.Seed
+	start time.Time // times are kept as distances from here, by the monotonic clock
+
+	mu    sync.Mutex
+	rings [slots]ring
+}
+
+// ring is the times of the latest attempts of a slot, oldest at next once it is
+// full.
+type ring struct {
+	times []time.Duration
+	next  int
+}
+
+func newLimit(most int, start time.Time) *limit {
+	return &limit{most: most, seed: maphash.MakeSeed(), start: start}
+}
+
+// take counts an attempt. Problem: rate_limited with the time until the next one is
+// let through, and then nothing is counted.
+func (l *limit) take(ref app.Ref, now time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := now.Sub(l.start)
+	r := &l.rings[maphash.String(l.seed, ref.String())%slots]
+	if len(r.times) < l.most {
+		r.times = append(r.times, at)
+		return nil
+	}
+	if wait := window - (at - r.times[r.next]); wait > 0 {
+		return problem.New(problem.RateLimited, "At most %d calls a minute; wait before you try again.", l.most).After(wait)
+	}
+	r.times[r.next] = at
+	r.next = (r.next + 1) % l.most
+	return nil
+}

@@ -1,0 +1,96 @@
+package webhook
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// TestUnproven: what does not prove the app's token changes nothing, and every
+// such call gets the very same answer.
+func TestUnproven(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := w.states()
+	body := `{"image":"` + image2 + `"}`
+	good, token := sign(w.token(hello), body), w.token(hello)
+	tests := map[string]*call{
+		"no token":                       w.call(hello, body),
+		"an empty token":                 w.call(hello, body).with(hook.TokenHeader, ""),
+		"a wrong token":                  w.call(hello, body).with(hook.TokenHeader, strings.Repeat("A", 43)),
+		"another app's token":            w.call(hello, body).with(hook.TokenHeader, w.token(site)),
+		"the token twice":                w.call(hello, body).with(hook.TokenHeader, token).adding(hook.TokenHeader, token),
+		"the token as bearer":            w.call(hello, body).with("Authorization", "Bearer "+token),
+		"an empty digest":                w.call(hello, body).with(hook.SignatureHeader, "sha256="),
+		"upper case":                     w.call(hello, body).with(hook.SignatureHeader, "sha256="+strings.ToUpper(good[7:])),
+		"a wrong algorithm":              w.call(hello, body).with(hook.SignatureHeader, "sha1="+good[7:]),
+		"one byte changed":               w.call(hello, strings.Replace(body, ":2", ":3", 1)).with(hook.SignatureHeader, good),
+		"the same JSON with a blank":     w.call(hello, strings.Replace(body, ":", ": ", 1)).with(hook.SignatureHeader, good),
+		"another app's signature":        w.call(hello, body).with(hook.SignatureHeader, sign(w.token(site), body)),
+		"a good token, a bad signature":  w.ci(hello, body).with(hook.SignatureHeader, sign(w.token(site), body)),
+		"a good signature, a bad token":  w.call(hello, body).with(hook.SignatureHeader, good).with(hook.TokenHeader, w.token(site)),
+		"a good signature, twice":        w.call(hello, body).with(hook.SignatureHeader, good).adding(hook.SignatureHeader, good),
+		"a good digest in the old way":   w.call(hello, body).with("X-Hub-Signature", good),
+		"a bad body, no token":           w.call(hello, `{"image":1`),
+		"another content type, no token": w.call(hello, body).with("Content-Type", "text/plain"),
+		"a disabled webhook":             w.call(quiet, body).with(hook.TokenHeader, token),
+		"an unknown app":                 w.call("shop-prod/nobody", body).with(hook.TokenHeader, token),
+		"an unknown namespace":           w.call("bank-prod/hello", body).with(hook.TokenHeader, token),
+		"no app's name":                  w.call("shop-prod/Hello_", body).with(hook.TokenHeader, token),
+		"a long name":                    w.call("shop-prod/"+strings.Repeat("a", 5000), body).with(hook.TokenHeader, token),
+	}
+	first := w.call(hello, body).send()
+	for name, c := range tests {
+		got := c.send()
+		if got.refused(http.StatusUnauthorized, "invalid_token"); got.body != first.body {
+			t.Errorf("%s: the answer is %s and not %s", name, got.body, first.body)
+		}
+		got.header.Del("X-Request-Id")
+		first.header.Del("X-Request-Id")
+		if diff := cmp.Diff(first.header, got.header); diff != "" {
+			t.Errorf("%s: headers differ:\n%s", name, diff)
+		}
+	}
+	w.untouched(before)
+	if n := w.tags.asked.Load(); n != 0 {
+		t.Errorf("a registry was asked %d times", n)
+	}
+}
+
+// TestProven: either way of proving is enough, and both together are.
+func TestProven(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	body := `{"image":"` + image2 + `"}`
+	deployed := func(revision int64) any {
+		return wire.WebhookDeployed{Status: "deployed", Revision: revision, Image: image2}
+	}
+	good := sign(w.token(hello), body)
+	w.ci(hello, body).is(http.StatusOK, deployed(2))
+	w.call(hello, body).with(hook.SignatureHeader, good).is(http.StatusOK, deployed(3))
+	w.ci(hello, body).with(hook.SignatureHeader, good).is(http.StatusOK, deployed(4))
+	w.ci(hello, body).with("Content-Type", "application/json; charset=utf-8").is(http.StatusOK, deployed(5))
+
+	old := w.ci(hello, body)
+	w.enable(hello) // again: another token
+	old.refused(http.StatusUnauthorized, "invalid_token")
+	w.ci(hello, body).is(http.StatusOK, deployed(6))
+	delete(w.tokens, refOf(hello))
+	w.call(hello, body).with(hook.TokenHeader, w.token(hello)).refused(http.StatusUnauthorized, "invalid_token")
+}
+
+// TestOnlyPost: nothing else is answered here.
+func TestOnlyPost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete} {
+		if got := w.ci(hello, `{}`).by(method); got.status != http.StatusMethodNotAllowed {
+			t.Errorf("%s is %d", method, got.status)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package webhook
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func TestImageApp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ci(hello, `{"image":"`+image2+`","commit":"9FCEB02"}`).is(http.StatusOK,
+		wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2, Commit: "9fceb02"})
+	w.ci(hello, `{"image":"`+image2+`"}`).is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 3, Image: image2})
+
+	revisions, _ := w.added(hello)
+	want := deploy.Revision{
+		Number: 2, Image: image2, Digest: digest, Commit: "9fceb02", Trigger: deploy.Webhook, Actor: "webhook",
+		Status: deploy.Superseded, DeployedAt: *w.clock.Load(),
+	}
+	if diff := cmp.Diff(want, revisions[1], cmpopts.IgnoreFields(deploy.Revision{}, "Message")); diff != "" {
+		t.Errorf("revision 2 (-want +got):\n%s", diff)
+	}
+	if a := w.stored(hello); a.Revision != 3 || a.Image != image2+"@"+digest {
+		t.Errorf("the app runs %s, revision %d", a.Image, a.Revision)
+	}
+	if diff := cmp.Diff(map[string]int{app.DeployRequested + " shop-prod.hello": 2}, w.told.seen); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+func TestGitApp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ci(site, `{"commit":"`+commit+`"}`).is(http.StatusAccepted, wire.WebhookBuilding{Status: "building", Build: 1, Commit: commit})
+	w.ci(site, `{}`).is(http.StatusAccepted, wire.WebhookBuilding{Status: "building", Build: 2})
+	w.ci(site, `{"image":"","commit":null}`).is(http.StatusAccepted, wire.WebhookBuilding{Status: "building", Build: 3})
+
+	for _, image := range []string{image2, "nonsense", "No Image At All"} {
+		w.ci(site, `{"image":"`+image+`","commit":"`+commit+`"}`).refused(http.StatusConflict, "git_source_attached")
+	}
+	revisions, builds := w.added(site)
+	if len(revisions) != 0 || len(builds) != 3 {
+		t.Fatalf("there are %d revisions and %d builds", len(revisions), len(builds))
+	}
+	want := deploy.Build{
+		Number: 1, Commit: commit, Source: *w.stored(site).GitSource, Actor: "webhook", Status: deploy.Queued, RequestedAt: *w.clock.Load(),
+	}
+	if diff := cmp.Diff(want, builds[2], cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("build 1 (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{app.BuildRequested + " shop-prod.site": 3}, w.told.seen); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if n := w.tags.asked.Load(); n != 0 {
+		t.Errorf("a registry was asked %d times", n)
+	}
+}
+
+func pushOf(ref, after string, deleted bool) string {
+	return fmt.Sprintf(`{"ref":%q,"before":"0000000000000000000000000000000000000000","after":%q,"deleted":%v,"repository":{"full_name":"shop/site"},"pusher":{"name":"ada"}}`, ref, after, deleted)
+}
+
+func TestProviderEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	push := pushOf("refs/heads/main", commit, false)
+	w.provider(site, "push", push).is(http.StatusAccepted, wire.WebhookBuilding{Status: "building", Build: 1, Commit: commit})
+	w.provider(site, "push", push).without("X-GitHub-Event").with("X-Gitea-Event", "push").
+		is(http.StatusAccepted, wire.WebhookBuilding{Status: "building", Build: 2, Commit: commit})
+	w.ci(site, push).with("X-GitHub-Event", "push").is(http.StatusAccepted, wire.WebhookBuilding{Status: "building", Build: 3, Commit: commit})
+	w.provider(site, "ping", `{"zen":"Half measures are as bad as nothing at all.","hook_id":1}`).is(http.StatusOK, wire.WebhookPong{Status: "pong"})
+	w.provider(hello, "ping", `{"zen":"Design for failure.","hook_id":2}`).is(http.StatusOK, wire.WebhookPong{Status: "pong"})
+	// Its event lost on the way, a payload is no call of a pipeline.
+	w.provider(site, "push", push).without("X-GitHub-Event").refused(http.StatusBadRequest, "unknown_field")
+	// A hook that has outlived the app's git source.
+	w.provider(hello, "push", push).refused(http.StatusUnprocessableEntity, "image_required")
+	if revisions, builds := w.added(site); len(revisions) != 0 || len(builds) != 3 {
+		t.Errorf("there are %d revisions and %d builds", len(revisions), len(builds))
+	}
+}
+
+func TestIgnoredEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := w.states()
+	zero := strings.Repeat("0", 40)
+	tests := []struct{ name, event, body string }{
+		{"another branch", "push", pushOf("refs/heads/dev", commit, false)},
+		{"feature/main", "push", pushOf("refs/heads/feature/main", commit, false)},
+		{"a tag", "push", pushOf("refs/tags/v1", commit, false)},
+		{"a tag called main", "push", pushOf("refs/tags/main", commit, false)},
+		{"a deletion", "push", pushOf("refs/heads/main", zero, true)},
+		{"a deletion told by zeros", "push", pushOf("refs/heads/main", zero, false)},
+		{"an opened issue", "issues", `{"action":"opened"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := w.provider(site, tt.event, tt.body).send()
+			if got.status != http.StatusAccepted || !strings.HasPrefix(got.body, `{"status":"ignored","reason":"`) || strings.Contains(got.body, `"reason":""`) {
+				t.Errorf("got %d %s", got.status, got.body)
+			}
+		})
+	}
+	w.untouched(before)
+}
+
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := w.states()
+	tests := []struct {
+		name, body string
+		status     int
+		code       string
+	}{
+		{"nothing", ``, 400, "malformed_json"},
+		{"half an object", `{"image":`, 400, "malformed_json"},
+		{"two objects", `{}{}`, 400, "malformed_json"},
+		{"a field twice", `{"image":"a:1","image":"b:2"}`, 400, "malformed_json"},
+		{"not UTF-8", "{\"image\":\"\xff\"}", 400, "malformed_json"},
+		{"null", `null`, 400, "wrong_type"},
+		{"a list", `[{"image":"a:1"}]`, 400, "wrong_type"},
+		{"a number for image", `{"image":1}`, 400, "wrong_type"},
+		{"a list for commit", `{"image":"` + image2 + `","commit":["a"]}`, 400, "wrong_type"},
+		{"an unknown field", `{"image":"` + image2 + `","tag":"2"}`, 400, "unknown_field"},
+		{"no image", `{"commit":"` + commit + `"}`, 422, "image_required"},
+		{"an empty image", `{"image":""}`, 422, "image_required"},
+		{"an image without a tag", `{"image":"registry.example.com/hello"}`, 422, "invalid_image"},
+		{"an image with a blank", `{"image":"registry.example.com/hello:2 "}`, 422, "invalid_image"},
+		{"a control character", `{"image":"registry.example.com/hello:2\u0000"}`, 422, "invalid_image"},
+		{"a long image", `{"image":"` + strings.Repeat("a", 1<<16) + `:1"}`, 422, "invalid_image"},
+		{"a commit that is none", `{"image":"` + image2 + `","commit":"HEAD"}`, 422, "invalid_commit"},
+		{"a commit with a line break", `{"image":"` + image2 + `","commit":"9fceb02\n"}`, 422, "invalid_commit"},
+		{"a long commit", `{"image":"` + image2 + `","commit":"` + strings.Repeat("a", 65) + `"}`, 422, "invalid_commit"},
+		{"a body of 1 MiB and one byte", `{"image":"` + strings.Repeat("a", 1<<20-11) + `"}`, 413, "body_too_large"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := w.ci(hello, tt.body).send()
+			if got.status != tt.status || !strings.Contains(got.body, `"code":"`+tt.code+`"`) {
+				t.Errorf("got %d %s, want %d %s", got.status, got.body, tt.status, tt.code)
+			}
+		})
+	}
+	w.ci(hello, `{"image":"`+image2+`"}`).with("Content-Type", "application/x-www-form-urlencoded").refused(http.StatusUnsupportedMediaType, "unsupported_media_type")
+	w.ci(hello, `{"image":"`+image2+`"}`).without("Content-Type").refused(http.StatusUnsupportedMediaType, "unsupported_media_type")
+	w.untouched(before)
+}
+
+// TestLargestBody: 1 MiB is still taken.
+func TestLargestBody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	body := `{"image":"` + image2 + `"}`
+	w.ci(hello, body+strings.Repeat(" ", 1<<20-len(body))).is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
+}
+
+// TestRateLimit: 60 attempts in any minute, proven or not, and for each app.
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for range 30 {
+		w.call(quiet, `{}`).refused(http.StatusUnauthorized, "invalid_token")
+	}
+	w.later(20 * time.Second)
+	for range 30 {
+		w.call(quiet, `{}`).refused(http.StatusUnauthorized, "invalid_token")
+	}
+	got := w.call(quiet, `{}`).send()
+	got.refused(http.StatusTooManyRequests, "rate_limited")
+	if after := got.header.Get("Retry-After"); after != "40" {
+		t.Errorf("Retry-After is %q", after)
+	}
+	w.ci(hello, `{"image":"`+image2+`"}`).is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
+
+	w.later(40 * time.Second) // the first 30 are a minute old
+	for range 30 {
+		w.call(quiet, `{}`).refused(http.StatusUnauthorized, "invalid_token")
+	}
+	got = w.call(quiet, `{}`).send()
+	got.refused(http.StatusTooManyRequests, "rate_limited")
+	if after := got.header.Get("Retry-After"); after != "20" {
+		t.Errorf("Retry-After is %q", after)
+	}
+}
+
+// TestAppWithoutDocument: a token that has outlived its app opens nothing.
+func TestAppWithoutDocument(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.enable("shop-prod/gone")
+	w.ci("shop-prod/gone", `{"image":"`+image2+`"}`).refused(http.StatusUnauthorized, "invalid_token")
+	w.provider("shop-prod/gone", "ping", `{}`).refused(http.StatusUnauthorized, "invalid_token")
+}
+
+func TestTokensAreNotLogged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ci(hello, `{"image":"`+image2+`"}`).send()
+	w.ci(hello, `{"image":1}`).send()
+	w.provider(site, "push", pushOf("refs/heads/main", commit, false)).send()
+	w.call(hello, `{}`).with(hook.TokenHeader, "wrong"+w.token(hello)).send()
+	logged := w.log.String()
+	if !strings.Contains(logged, `"webhook called"`) {
+		t.Fatalf("the log is %s", logged)
+	}
+	for _, secret := range []string{w.token(hello), w.token(site)} {
+		if strings.Contains(logged, secret) {
+			t.Errorf("the log tells a token: %s", logged)
+		}
+	}
+}

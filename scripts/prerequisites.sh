@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# Makes sure that what the local stack and the tests need is there: installs what
+# the package manager has, and says in one line each what is missing otherwise.
+# usage: prerequisites.sh [--race]    --race: also what go test -race needs
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly go_wanted=26 # minor version of Go 1
+readonly java_wanted=11
+readonly jar_in_cli=platform/cloud-firestore-emulator/cloud-firestore-emulator.jar
+
+failed=0
+updated=0
+
+missing() {
+	echo "missing: $1" >&2
+	failed=1
+}
+
+# install puts Debian packages on the machine; it fails where it can't.
+install() {
+	[ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null || return 1
+	if [ "$updated" -eq 0 ]; then
+		apt-get update -qq >&2 || true # an old list may do
+		updated=1
+	fi
+	apt-cache show "$1" >/dev/null 2>&1 || return 1
+	echo "installing $1" >&2
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >&2
+}
+
+check_system() {
+	[ "$(uname -s)" = Linux ] ||
+		missing "Linux: the local stack listens on many addresses of 127.0.0.0/8, which only Linux gives without set-up; use a Linux machine or container"
+}
+
+# check_go asks for the version in this folder, where Go may fetch the one of go.mod.
+check_go() {
+	local version
+	if ! version=$(go env GOVERSION 2>/dev/null); then
+		missing "Go 1.$go_wanted or later: get it from https://go.dev/dl/ and put its bin on the PATH"
+		return
+	fi
+	local minor=${version#go1.}
+	minor=${minor%%[!0-9]*}
+	[ "${minor:-0}" -ge "$go_wanted" ] ||
+		missing "Go 1.$go_wanted or later (this is $version): get it from https://go.dev/dl/"
+}
+
+java_major() {
+	java -version 2>&1 | sed -nE 's/.*version "(1\.)?([0-9]+).*/\2/p' | head -n 1
+}
+
+check_java() {
+	command -v java >/dev/null || install default-jre-headless || true
+	if ! command -v java >/dev/null; then
+		missing "Java $java_wanted or later, for the Firestore emulator: apt-get install default-jre-headless, or https://adoptium.net"
+		return
+	fi
+	local major
+	major=$(java_major)
+	[ "${major:-0}" -ge "$java_wanted" ] ||
+		missing "Java $java_wanted or later, for the Firestore emulator (this is ${major:-unknown}): apt-get install default-jre-headless, or https://adoptium.net"
+}
+
+# find_jar looks where package emulators/firestore does.
+find_jar() {
+	if [ -n "${FIRESTORE_EMULATOR_JAR:-}" ]; then
+		[ -f "$FIRESTORE_EMULATOR_JAR" ]
+		return
+	fi
+	local root
+	for root in /usr/lib/google-cloud-sdk /usr/share/google-cloud-sdk /opt/google-cloud-sdk \
+		/snap/google-cloud-cli/current /opt/homebrew/share/google-cloud-sdk "${HOME:-/root}/google-cloud-sdk"; do
+		[ -f "$root/$jar_in_cli" ] && return
+	done
+	root=$(gcloud info --format='value(installation.sdk_root)' 2>/dev/null) || return 1
+	[ -f "$root/$jar_in_cli" ]
+}
+
+check_jar() {
+	find_jar && return
+	if [ -n "${FIRESTORE_EMULATOR_JAR:-}" ]; then
+		missing "the file that FIRESTORE_EMULATOR_JAR names: $FIRESTORE_EMULATOR_JAR"
+		return
+	fi
+	install google-cloud-cli-firestore-emulator || true
+	find_jar && return
+	if command -v gcloud >/dev/null; then
+		gcloud components install cloud-firestore-emulator --quiet >/dev/null 2>&1 || true
+	fi
+	find_jar ||
+		missing "the Firestore emulator: install the Google Cloud CLI (https://cloud.google.com/sdk/docs/install), then gcloud components install cloud-firestore-emulator; or set FIRESTORE_EMULATOR_JAR"
+}
+
+# check_compiler: the race detector is linked by a C compiler.
+check_compiler() {
+	local cc
+	cc=$(go env CC 2>/dev/null || true)
+	cc=${cc%% *}
+	command -v "${cc:-gcc}" >/dev/null && return
+	if install gcc; then
+		install libc6-dev || true
+	fi
+	command -v "${cc:-gcc}" >/dev/null ||
+		missing "a C compiler, for go test -race: apt-get install gcc libc6-dev"
+}
+
+check_system
+check_go
+check_java
+check_jar
+if [ "${1:-}" = --race ]; then
+	check_compiler
+fi
+exit "$failed"

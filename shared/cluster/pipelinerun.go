@@ -1,0 +1,121 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// buildLabel says which build of its app a PipelineRun is, e.g. "7".
+const buildLabel = "sluice.dev/build"
+
+// PipelineRun is the run of one build.
+type PipelineRun struct {
+	App   app.Ref
+	Build int64
+
+	Pipeline          string // name of the Pipeline
+	PipelineNamespace string // where it is; the run is in the app's namespace
+	ServiceAccount    string // that the run's pods use
+	Timeout           time.Duration
+	Params            map[string]string
+}
+
+func pipelineRuns() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "tekton.dev", Version: "v1", Resource: "pipelineruns"}
+}
+
+// RunName is the name of the PipelineRun of a build, e.g. "hello-build-7": always the
+// same, so that a build is never run twice.
+func RunName(ref app.Ref, build int64) string {
+	return ref.Name + "-build-" + strconv.FormatInt(build, 10)
+}
+
+// BuildOf reads which build a PipelineRun is from its place, name and labels.
+func BuildOf(namespace, name string, labels map[string]string) (app.Ref, int64, bool) {
+	ref, ok := app.ParseRef(namespace + "." + labels[appLabel])
+	if !ok {
+		return app.Ref{}, 0, false
+	}
+	n, err := strconv.ParseInt(labels[buildLabel], 10, 64)
+	if err != nil || n < 1 || name != RunName(ref, n) {
+		return app.Ref{}, 0, false
+	}
+	return ref, n, true
+}
+
+// StartRun starts the run of a build and gives it as JSON, or the one that was
+// started before.
+func (c *Cluster) StartRun(ctx context.Context, r PipelineRun) ([]byte, error) {
+	if err := c.EnsureNamespace(ctx, r.App.Namespace); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	runs := c.dynamic.Resource(pipelineRuns()).Namespace(r.App.Namespace)
+	run, err := runs.Create(ctx, pipelineRun(r), metav1.CreateOptions{FieldManager: fieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		run, err = runs.Get(ctx, RunName(r.App, r.Build), metav1.GetOptions{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start build %d of %s: %w", r.Build, r.App, known(err))
+	}
+	return json.Marshal(run)
+}
+
+// Run reads the run of a build as JSON. Problem: not_found.
+func (c *Cluster) Run(ctx context.Context, ref app.Ref, build int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	run, err := c.dynamic.Resource(pipelineRuns()).Namespace(ref.Namespace).Get(ctx, RunName(ref, build), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read the run of build %d of %s: %w", build, ref, problem.Of(problem.NotFound))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the run of build %d of %s: %w", build, ref, known(err))
+	}
+	return json.Marshal(run)
+}
+
+// pipelineRun is the object. The Pipeline is found by Tekton's cluster resolver,
+// because one in the system's namespace serves every app.
+func pipelineRun(r PipelineRun) *unstructured.Unstructured {
+	params := make([]any, 0, len(r.Params))
+	for _, name := range slices.Sorted(maps.Keys(r.Params)) {
+		params = append(params, map[string]any{"name": name, "value": r.Params[name]})
+	}
+	all := map[string]any{buildLabel: strconv.FormatInt(r.Build, 10)}
+	for k, v := range labels(r.App.Name) {
+		all[k] = v
+	}
+	resolver := []any{
+		map[string]any{"name": "kind", "value": "pipeline"},
+		map[string]any{"name": "name", "value": r.Pipeline},
+		map[string]any{"name": "namespace", "value": r.PipelineNamespace},
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "tekton.dev/v1",
+		"kind":       "PipelineRun",
+		"metadata": map[string]any{
+			"name": RunName(r.App, r.Build), "namespace": r.App.Namespace, "labels": all,
+		},
+		"spec": map[string]any{
+			"pipelineRef":     map[string]any{"resolver": "cluster", "params": resolver},
+			"params":          params,
+			"timeouts":        map[string]any{"pipeline": r.Timeout.String()},
+			"taskRunTemplate": map[string]any{"serviceAccountName": r.ServiceAccount},
+		},
+	}}
+}

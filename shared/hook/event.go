@@ -1,0 +1,87 @@
+package hook
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// Event is what a git provider says a call is about, e.g. "push"; "" is a call
+// from a CI pipeline.
+type Event string
+
+// The events that mean something here; every other one is ignored.
+const (
+	NoEvent Event = ""
+	Ping    Event = "ping"
+	Push    Event = "push"
+)
+
+// EventOf reads a call's event. Gitea sends GitHub's header beside its own.
+func EventOf(header http.Header) Event {
+	for _, name := range []string{"X-GitHub-Event", "X-Gitea-Event"} {
+		if values := header.Values(name); len(values) > 0 {
+			return Event(values[0])
+		}
+	}
+	return NoEvent
+}
+
+// DeliveryOf reads the id by which the sender would know the call again; "" when
+// it has none.
+func DeliveryOf(header http.Header) string {
+	for _, name := range []string{"X-GitHub-Delivery", "X-Gitea-Delivery", "Idempotency-Key"} {
+		if id := header.Get(name); id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// Call is what a proven call says.
+type Call struct {
+	Event  Event
+	Image  string // full image reference; "" when none is given
+	Commit string // lower-case hash, whole or abbreviated; "" when none is given
+
+	Ref     string // of a push: the whole ref, e.g. "refs/heads/main"
+	Deleted bool   // of a push: the ref was deleted
+}
+
+// push is what is read of a push event's body, GitHub's and Gitea's alike.
+type push struct {
+	Ref     *string `json:"ref"`
+	After   *string `json:"after"`
+	Deleted bool    `json:"deleted"`
+}
+
+// ParseEvent reads the body of a provider's event: of a push its fields, of every
+// other nothing but that it is an object. Problems: malformed_json, wrong_type,
+// missing_field, invalid_commit.
+func ParseEvent(event Event, body []byte) (Call, error) {
+	if !json.Valid(body) {
+		return Call{}, problem.Of(problem.MalformedJSON)
+	}
+	if event != Push {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal(body, &object); err != nil || object == nil {
+			return Call{}, problem.New(problem.WrongType, "The request body must be a JSON object.").Because(err)
+		}
+		return Call{Event: event}, nil
+	}
+	var p push
+	if err := json.Unmarshal(body, &p); err != nil {
+		return Call{}, problem.New(problem.WrongType, "A push event is an object with the strings ref and after.").Because(err)
+	}
+	if p.Ref == nil || *p.Ref == "" || p.After == nil || *p.After == "" {
+		return Call{}, problem.New(problem.MissingField, "A push event has ref and after.")
+	}
+	call := Call{Event: Push, Ref: *p.Ref, Deleted: p.Deleted || zeroCommit(*p.After)}
+	if call.Deleted {
+		return call, nil
+	}
+	var err error
+	call.Commit, err = ParseCommit(*p.After)
+	return call, err
+}

@@ -1,0 +1,132 @@
+package hook
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// publishedSecret, publishedBody and publishedDigest are the vector of GitHub's
+// documentation on validating webhook deliveries.
+const (
+	publishedSecret = "It's a Secret to Everybody"
+	publishedBody   = "Hello, World!"
+	publishedDigest = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+)
+
+// ours is a token of the form that Sluice makes.
+const ours Token = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
+
+const body = `{"image":"registry.example.com/hello:2","commit":"9fceb02"}`
+
+func TestPublishedVector(t *testing.T) {
+	t.Parallel()
+	if !signed(publishedSecret, "sha256="+publishedDigest, []byte(publishedBody)) {
+		t.Error("the published signature is refused")
+	}
+	tests := []struct{ name, given, body string }{
+		{"an empty digest", "sha256=", publishedBody},
+		{"nothing", "", publishedBody},
+		{"upper case", "sha256=" + strings.ToUpper(publishedDigest), publishedBody},
+		{"one upper-case digit", "sha256=" + strings.Replace(publishedDigest, "e", "E", 1), publishedBody},
+		{"an upper-case algorithm", "SHA256=" + publishedDigest, publishedBody},
+		{"another algorithm", "sha1=" + publishedDigest, publishedBody},
+		{"no algorithm", publishedDigest, publishedBody},
+		{"the algorithm twice", "sha256=sha256=" + publishedDigest, publishedBody},
+		{"a blank before", " sha256=" + publishedDigest, publishedBody},
+		{"a blank after", "sha256=" + publishedDigest + " ", publishedBody},
+		{"a digit less", "sha256=" + publishedDigest[:63], publishedBody},
+		{"a digit more", "sha256=" + publishedDigest + "0", publishedBody},
+		{"another last digit", "sha256=" + publishedDigest[:63] + "8", publishedBody},
+		{"one byte of the body changed", "sha256=" + publishedDigest, "Hello, World?"},
+		{"a newline more", "sha256=" + publishedDigest, publishedBody + "\n"},
+		{"no body", "sha256=" + publishedDigest, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if signed(publishedSecret, tt.given, []byte(tt.body)) {
+				t.Errorf("%q is taken for %q", tt.given, tt.body)
+			}
+		})
+	}
+}
+
+// sign is the published algorithm, written down once more.
+func sign(key, body string) string {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(body))
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+func TestProven(t *testing.T) {
+	t.Parallel()
+	other := Token(strings.Repeat("B", 42) + "A")
+	good := sign(string(ours), body)
+	tests := []struct {
+		name       string
+		token      Token
+		tokens     []string
+		signatures []string
+		body       string
+		want       bool
+	}{
+		{"the token", ours, []string{string(ours)}, nil, body, true},
+		{"the signature", ours, nil, []string{good}, body, true},
+		{"both", ours, []string{string(ours)}, []string{good}, body, true},
+		{"neither", ours, nil, nil, body, false},
+		{"another token", ours, []string{string(other)}, nil, body, false},
+		{"an empty token", ours, []string{""}, nil, body, false},
+		{"the token's beginning", ours, []string{string(ours[:42])}, nil, body, false},
+		{"the token and more", ours, []string{string(ours) + "A"}, nil, body, false},
+		{"another token's signature", ours, nil, []string{sign(string(other), body)}, body, false},
+		{"the right token, a wrong signature", ours, []string{string(ours)}, []string{sign(string(other), body)}, body, false},
+		{"the right token, an empty signature", ours, []string{string(ours)}, []string{""}, body, false},
+		{"the right signature, a wrong token", ours, []string{string(other)}, []string{good}, body, false},
+		{"the right signature, an empty token", ours, []string{""}, []string{good}, body, false},
+		{"the token twice", ours, []string{string(ours), string(ours)}, nil, body, false},
+		{"the signature twice", ours, nil, []string{good, good}, body, false},
+		{"the same JSON written otherwise", ours, nil, []string{good}, `{"commit":"9fceb02","image":"registry.example.com/hello:2"}`, false},
+		{"the same JSON with a blank", ours, nil, []string{good}, strings.Replace(body, ":", ": ", 1), false},
+		{"no token is set, none is sent", "", []string{""}, nil, body, false},
+		{"no token is set, signed with nothing", "", nil, []string{sign("", body)}, body, false},
+		{"a damaged token", "short", []string{"short"}, nil, body, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			header := http.Header{TokenHeader: tt.tokens, SignatureHeader: tt.signatures}
+			if got := Proven(tt.token, header, []byte(tt.body)); got != tt.want {
+				t.Errorf("proven is %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestNewToken(t *testing.T) {
+	t.Parallel()
+	random := strings.NewReader("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f")
+	token, err := NewToken(random)
+	if err != nil || token != ours || !token.Valid() {
+		t.Errorf("got %q, %v; want %q", string(token), err, string(ours))
+	}
+	if token, err := NewToken(random); err == nil {
+		t.Errorf("no randomness makes the token %q", string(token))
+	}
+}
+
+func TestTokenIsNeverPrinted(t *testing.T) {
+	t.Parallel()
+	for _, printed := range []string{
+		fmt.Sprint(ours), fmt.Sprintf("%v %+v %#v %s %q", ours, ours, ours, ours, ours),
+		fmt.Sprintf("%v %+v", struct{ T Token }{ours}, []Token{ours}), ours.LogValue().String(),
+	} {
+		if strings.Contains(printed, string(ours)) {
+			t.Errorf("printed %s", printed)
+		}
+	}
+}
