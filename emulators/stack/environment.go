@@ -62,7 +62,30 @@ func (s *Stack) appsSettings() map[string]string {
 	return map[string]string{
 		"APPS_DOMAIN": "localhost", // *.localhost needs no DNS
 		"APP_URL":     "http://{host}:" + strconv.Itoa(s.o.port(ingressPort)),
+		"BASE_URL":    s.baseURL(),
 		"WIRING_URL":  s.functionURL("wiring"),
+	}
+}
+
+// Registries of tests are on this machine.
+func (s *Stack) deploysSettings() map[string]string {
+	return map[string]string{"REGISTRY_ALLOW_PRIVATE": "true"}
+}
+
+func (s *Stack) webhookSettings() map[string]string {
+	return map[string]string{
+		"REGISTRY_ALLOW_PRIVATE": "true",
+		"DEPLOYS_URL":            s.functionURL("deploys"),
+		"BUILDS_URL":             s.functionURL("builds"),
+	}
+}
+
+func (s *Stack) buildsSettings() map[string]string {
+	return map[string]string{
+		"REGISTRY_ALLOW_PRIVATE": "true",
+		"DEPLOYS_URL":            s.functionURL("deploys"),
+		"BUILDS_TOKEN":           s.eventsToken,
+		"IMAGE_PREFIX":           "registry.example",
 	}
 }
 
@@ -75,7 +98,14 @@ func (s *Stack) wiringSettings() map[string]string {
 	}
 }
 
-// functionURL is where a function listens, e.g. "http://127.60.12.3:8080".
+// functionURL is where a function listens, e.g. "http://127.60.12.3:8080"; "" of
+// one that the checkout has no program of.
 func (s *Stack) functionURL(service string) string {
+	if s.addresses[service] == "" {
+		return ""
+	}
 	return "http://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(functionPort))
 }
+
+// baseURL is {base_url} of the specification.
+func (s *Stack) baseURL() string { return "http://localhost:" + strconv.Itoa(s.o.port(ingressPort)) }

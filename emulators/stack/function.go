@@ -43,9 +43,9 @@ func allFunctions() []function {
 		{name: "rollup", settings: none},
 		{name: "apps", cluster: true, settings: (*Stack).appsSettings},
 		{name: "wiring", cluster: true, settings: (*Stack).wiringSettings},
-		{name: "webhook", cluster: true, settings: none},
-		{name: "deploys", cluster: true, settings: none},
-		{name: "builds", cluster: true, settings: none},
+		{name: "webhook", cluster: true, settings: (*Stack).webhookSettings},
+		{name: "deploys", cluster: true, settings: (*Stack).deploysSettings},
+		{name: "builds", cluster: true, settings: (*Stack).buildsSettings},
 		{name: "console", settings: none},
 		{name: checkerFunction, settings: none},
 	}
@@ -99,7 +99,7 @@ func (s *Stack) buildOne(ctx context.Context, name, pkg string) error {
 	}
 	run, err := child.Start(child.Command{
 		Name: "go build " + pkg, Path: "go", Args: append(args, pkg), Dir: s.o.Root,
-		Env: append(os.Environ(), s.mark()...),
+		Env: append(os.Environ(), s.mark()...), Tree: true,
 	})
 	if err != nil {
 		return err

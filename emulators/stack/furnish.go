@@ -18,8 +18,8 @@ const (
 	adminUsername   = "admin"
 
 	// Names of Secrets.
-	sessionSecret = "sluice-session-keys" //nolint:gosec // the name of one
-	checkerSecret = "sluice-checker-tls"  //nolint:gosec // the name of one
+	sessionSecret = "sluice-session-keys"
+	checkerSecret = "sluice-checker-tls"
 )
 
 // furnish makes what the functions find in the cluster: their namespace, a
@@ -44,7 +44,7 @@ func (s *Stack) furnish(ctx context.Context, list []function) error {
 	if _, err := s.api.CoreV1().Secrets(systemNamespace).Create(ctx, secret, meta.CreateOptions{}); err != nil {
 		return fmt.Errorf("make Secret %s: %w", sessionSecret, err)
 	}
-	s.password = rand.Text()
+	s.password, s.eventsToken = rand.Text(), rand.Text()+rand.Text()
 	return nil
 }
 

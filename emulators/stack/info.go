@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 )
 
 const infoFile = "stack.json"
@@ -62,9 +61,9 @@ func (s *Stack) Info() Info {
 }
 
 // describe fills in what is known once the cluster is there.
-func (s *Stack) describe() error {
+func (s *Stack) describe() {
 	info := Info{
-		BaseURL:               "http://localhost:" + strconv.Itoa(s.o.port(ingressPort)),
+		BaseURL:               s.baseURL(),
 		IngressURL:            "http://" + s.o.local(ingressPort),
 		Admin:                 Admin{Username: adminUsername, Password: s.password},
 		CheckerName:           s.addresses[checkerService],
@@ -85,7 +84,6 @@ func (s *Stack) describe() error {
 	s.mu.Lock()
 	s.info = info
 	s.mu.Unlock()
-	return s.writeInfo()
 }
 
 // writeInfo writes stack.json in one step.

@@ -70,6 +70,8 @@ type Stack struct {
 	addresses map[string]string // cluster IP of each Service, by name
 	password  string            // of the first admin
 
+	eventsToken string // in the path on which builds takes the build system's events
+
 	end   context.CancelFunc // ends what runs in this process
 	tasks sync.WaitGroup     // and waits for it
 

@@ -306,7 +306,7 @@ type program struct {
 
 	dir   string
 	base  int
-	ended chan error
+	ended chan struct{}
 
 	mu  sync.Mutex
 	out bytes.Buffer
@@ -322,13 +322,27 @@ func (p *program) Write(b []byte) (int, error) {
 func (p *program) said(t *testing.T, text string) {
 	t.Helper()
 	eventually(t, "say "+text, 2*time.Minute, func() error {
+		ended := p.over()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if !strings.Contains(p.out.String(), text) {
-			return fmt.Errorf("it said %q", p.out.String())
+		if strings.Contains(p.out.String(), text) {
+			return nil
 		}
-		return nil
+		if ended {
+			t.Fatalf("it ended before it said %q; it said\n%s", text, p.out.String())
+		}
+		return fmt.Errorf("it said %q", p.out.String())
 	})
+}
+
+// over tells whether the program has ended.
+func (p *program) over() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 func buildProgram(t *testing.T) string {
@@ -347,7 +361,7 @@ func up(t *testing.T, file string, base int) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &program{dir: stack.DefaultDir(absolute, base), base: base, ended: make(chan error, 1)}
+	p := &program{dir: stack.DefaultDir(absolute, base), base: base, ended: make(chan struct{})}
 	p.Cmd = exec.CommandContext(context.WithoutCancel(t.Context()), file, "up")
 	p.Dir = root
 	p.Env = append(os.Environ(), "SLUICE_PORT_BASE="+strconv.Itoa(base))
@@ -355,7 +369,10 @@ func up(t *testing.T, file string, base int) *program {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { p.ended <- p.Wait() }()
+	go func() {
+		defer close(p.ended)
+		_ = p.Wait() // killed, most often
+	}()
 	t.Cleanup(func() {
 		_ = p.Process.Kill()
 		if err := os.RemoveAll(p.dir); err != nil {

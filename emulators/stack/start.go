@@ -39,9 +39,7 @@ func (s *Stack) start(ctx, life context.Context) error {
 	if err := first.Wait(); err != nil {
 		return err
 	}
-	if err := s.describe(); err != nil {
-		return err
-	}
+	s.describe()
 	if err := s.mountSecrets(life); err != nil {
 		return err
 	}

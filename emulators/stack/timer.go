@@ -12,15 +12,17 @@ import (
 )
 
 const (
-	wiringEvery = 10 * time.Second
-	rollupEvery = 60 * time.Second
-	pingLimit   = 60 * time.Second // for a function to take one event
-	pingType    = "dev.knative.sources.ping"
+	reconcileEvery = 10 * time.Second
+	rollupEvery    = 60 * time.Second
+	pingLimit      = 60 * time.Second // for a function to take one event
+	pingType       = "dev.knative.sources.ping"
 )
 
 // startTimers sends functions the event of Knative's PingSource now and then.
 func (s *Stack) startTimers(life context.Context, list []function) {
-	for name, every := range map[string]time.Duration{"wiring": wiringEvery, "rollup": rollupEvery} {
+	for name, every := range map[string]time.Duration{
+		"wiring": reconcileEvery, "deploys": reconcileEvery, "builds": reconcileEvery, "rollup": rollupEvery,
+	} {
 		if has(list, name) {
 			s.tasks.Go(func() { s.timer(life, name, every) })
 		}

@@ -25,6 +25,7 @@ const buildLabel = "sluice.dev/build"
 type PipelineRun struct {
 	App   app.Ref
 	Build int64
+	Name  string // always the same for a build, so that it is never run twice
 
 	Pipeline          string // name of the Pipeline
 	PipelineNamespace string // where it is; the run is in the app's namespace
@@ -37,23 +38,14 @@ func pipelineRuns() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "tekton.dev", Version: "v1", Resource: "pipelineruns"}
 }
 
-// RunName is the name of the PipelineRun of a build, e.g. "hello-build-7": always the
-// same, so that a build is never run twice.
-func RunName(ref app.Ref, build int64) string {
-	return ref.Name + "-build-" + strconv.FormatInt(build, 10)
-}
-
-// BuildOf reads which build a PipelineRun is from its place, name and labels.
-func BuildOf(namespace, name string, labels map[string]string) (app.Ref, int64, bool) {
+// BuildOf reads from a PipelineRun's place and labels which build it says it is.
+func BuildOf(namespace string, labels map[string]string) (app.Ref, int64, bool) {
 	ref, ok := app.ParseRef(namespace + "." + labels[appLabel])
 	if !ok {
 		return app.Ref{}, 0, false
 	}
 	n, err := strconv.ParseInt(labels[buildLabel], 10, 64)
-	if err != nil || n < 1 || name != RunName(ref, n) {
-		return app.Ref{}, 0, false
-	}
-	return ref, n, true
+	return ref, n, err == nil && n > 0
 }
 
 // StartRun starts the run of a build and gives it as JSON, or the one that was
@@ -67,7 +59,7 @@ func (c *Cluster) StartRun(ctx context.Context, r PipelineRun) ([]byte, error) {
 	runs := c.dynamic.Resource(pipelineRuns()).Namespace(r.App.Namespace)
 	run, err := runs.Create(ctx, pipelineRun(r), metav1.CreateOptions{FieldManager: fieldManager})
 	if apierrors.IsAlreadyExists(err) {
-		run, err = runs.Get(ctx, RunName(r.App, r.Build), metav1.GetOptions{})
+		run, err = runs.Get(ctx, r.Name, metav1.GetOptions{})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start build %d of %s: %w", r.Build, r.App, known(err))
@@ -75,16 +67,16 @@ func (c *Cluster) StartRun(ctx context.Context, r PipelineRun) ([]byte, error) {
 	return json.Marshal(run)
 }
 
-// Run reads the run of a build as JSON. Problem: not_found.
-func (c *Cluster) Run(ctx context.Context, ref app.Ref, build int64) ([]byte, error) {
+// Run reads a PipelineRun as JSON. Problem: not_found.
+func (c *Cluster) Run(ctx context.Context, namespace, name string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	run, err := c.dynamic.Resource(pipelineRuns()).Namespace(ref.Namespace).Get(ctx, RunName(ref, build), metav1.GetOptions{})
+	run, err := c.dynamic.Resource(pipelineRuns()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read the run of build %d of %s: %w", build, ref, problem.Of(problem.NotFound))
+		return nil, fmt.Errorf("read run %s.%s: %w", namespace, name, problem.Of(problem.NotFound))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the run of build %d of %s: %w", build, ref, known(err))
+		return nil, fmt.Errorf("read run %s.%s: %w", namespace, name, known(err))
 	}
 	return json.Marshal(run)
 }
@@ -109,7 +101,7 @@ func pipelineRun(r PipelineRun) *unstructured.Unstructured {
 		"apiVersion": "tekton.dev/v1",
 		"kind":       "PipelineRun",
 		"metadata": map[string]any{
-			"name": RunName(r.App, r.Build), "namespace": r.App.Namespace, "labels": all,
+			"name": r.Name, "namespace": r.App.Namespace, "labels": all,
 		},
 		"spec": map[string]any{
 			"pipelineRef":     map[string]any{"resolver": "cluster", "params": resolver},

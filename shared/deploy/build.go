@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
@@ -36,7 +37,8 @@ type Build struct {
 	RunUID   string // of its PipelineRun; "" before there is one
 	Image    string // what came out, with a tag
 	Digest   string
-	Revision int64 // that deployed it; 0 for none
+	Note     string // what there is to say about the digest, for its revision
+	Revision int64  // that deployed it; 0 for none
 
 	Seen []string // events taken in so far, "{run uid}/{type}"
 
@@ -47,6 +49,18 @@ type Build struct {
 // NewBuild makes a build of an app's git source that is still without a number.
 func NewBuild(source app.GitSource, commit, actor string, at time.Time) Build {
 	return Build{Source: source, Commit: commit, Actor: actor, Status: Queued, RequestedAt: at}
+}
+
+// RunName is the name of the build's run, e.g. "hello-build-7-1f0c9a2b": always the
+// same, so that the build is never run twice, and another one for the build of that
+// number of a later app of the same name. At most 63 characters up to build 999999.
+func (b Build) RunName(ref app.Ref) string { return ref.Name + "-" + b.ID() }
+
+// ID tells a build from every other one of its app and of later apps of the same
+// name, e.g. "build-7-1f0c9a2b".
+func (b Build) ID() string {
+	sum := sha256.Sum256([]byte(b.RequestedAt.UTC().Format(time.RFC3339Nano)))
+	return fmt.Sprintf("build-%d-%x", b.Number, sum[:4])
 }
 
 // Final tells whether nothing more will come of the build.
@@ -61,6 +75,7 @@ type Run struct {
 	OK      bool // with Done: it built an image
 	Image   string
 	Digest  string
+	Note    string // see [Build]
 	Commit  string
 	Message string
 }
@@ -93,7 +108,7 @@ func (b Build) Observe(r Run, now time.Time) (Build, bool) {
 		b.Status, b.FinishedAt = BuildFailed, now
 		b.Message = "The run succeeded, but names no image in its results."
 	default:
-		b.Image, b.Digest = r.Image, r.Digest
+		b.Image, b.Digest, b.Note = r.Image, r.Digest, r.Note
 		if b.Commit == "" {
 			b.Commit = r.Commit
 		}
@@ -117,6 +132,6 @@ func (b Build) Deploys(a app.App, current Revision, now time.Time) (done Build, 
 	}
 	b.Status, b.Message = Succeeded, ""
 	rev = New(b.Image, b.Digest, Webhook, fmt.Sprintf("build %d", b.Number), now)
-	rev.Commit, rev.Build = b.Commit, b.Number
+	rev.Commit, rev.Build, rev.Note = b.Commit, b.Number, b.Note
 	return b, rev, true
 }

@@ -23,6 +23,7 @@ type buildDoc struct {
 	RunUID      string       `firestore:"run_uid"`
 	Image       string       `firestore:"image"`
 	Digest      string       `firestore:"digest"`
+	Note        string       `firestore:"note"`
 	Revision    int64        `firestore:"revision"`
 	Seen        []string     `firestore:"seen"`
 	RequestedAt time.Time    `firestore:"requested_at"`
@@ -34,7 +35,7 @@ func buildToDoc(b deploy.Build) buildDoc {
 		Number: b.Number, Commit: b.Commit,
 		Source: gitSourceDoc{Repository: b.Source.Repository, Branch: b.Source.Branch, Path: b.Source.Path},
 		Actor:  b.Actor, Status: string(b.Status), Message: b.Message, RunUID: b.RunUID,
-		Image: b.Image, Digest: b.Digest, Revision: b.Revision, Seen: b.Seen,
+		Image: b.Image, Digest: b.Digest, Note: b.Note, Revision: b.Revision, Seen: b.Seen,
 		RequestedAt: b.RequestedAt, FinishedAt: b.FinishedAt,
 	}
 }
@@ -44,7 +45,7 @@ func (d buildDoc) build() deploy.Build {
 		Number: d.Number, Commit: d.Commit,
 		Source: app.GitSource{Repository: d.Source.Repository, Branch: d.Source.Branch, Path: d.Source.Path},
 		Actor:  d.Actor, Status: deploy.BuildStatus(d.Status), Message: d.Message, RunUID: d.RunUID,
-		Image: d.Image, Digest: d.Digest, Revision: d.Revision, Seen: d.Seen,
+		Image: d.Image, Digest: d.Digest, Note: d.Note, Revision: d.Revision, Seen: d.Seen,
 		RequestedAt: d.RequestedAt.UTC(), FinishedAt: d.FinishedAt.UTC(),
 	}
 }

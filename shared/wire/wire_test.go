@@ -30,16 +30,19 @@ func TestShapes(t *testing.T) {
 		{"key", key, `{` + keyJSON + `}`},
 		{"issued key", IssuedKey{Key: key, FullKey: "sluice_…"}, `{` + keyJSON + `,"key":"sluice_…"}`},
 		{
-			"key without options", Key{ID: "key-ab12cd34", Apps: []string{}, CreatedAt: at},
+			"key without options",
+			Key{ID: "key-ab12cd34", Apps: []string{}, CreatedAt: at},
 			`{"id":"key-ab12cd34","prefix":"","project":"","environment":"","plan":"","name":"","apps":[],"status":"","expires_at":null,` +
 				`"created_at":"2026-03-14T12:00:00Z","created_by":"","previous_secret_expires_at":null,"last_seen":null}`,
 		},
 		{
-			"plan", Plan{ID: "plan-starter", Name: "Starter", Rate: 0.5, Burst: 5, Quota: &quota, QuotaPeriod: &period},
+			"plan",
+			Plan{ID: "plan-starter", Name: "Starter", Rate: 0.5, Burst: 5, Quota: &quota, QuotaPeriod: &period},
 			`{"id":"plan-starter","name":"Starter","rate":0.5,"burst":5,"quota":1000,"quota_period":"day"}`,
 		},
 		{
-			"plan without quota", Plan{ID: "plan-starter", Name: "Starter", Rate: 100000, Burst: 5},
+			"plan without quota",
+			Plan{ID: "plan-starter", Name: "Starter", Rate: 100000, Burst: 5},
 			`{"id":"plan-starter","name":"Starter","rate":100000,"burst":5,"quota":null,"quota_period":null}`,
 		},
 		{"list", List[int]{Items: []int{1}, NextPageToken: "x"}, `{"items":[1],"next_page_token":"x"}`},
@@ -47,7 +50,8 @@ func TestShapes(t *testing.T) {
 		{"error", Error{Code: "invalid_key", Message: "m"}, `{"code":"invalid_key","message":"m"}`},
 		{"empty patch of a key", UpdateKey{}, `{}`},
 		{
-			"patch of a key", UpdateKey{Name: Some("n"), Apps: Some([]string{}), ExpiresAt: Null[string](), Status: Some("disabled")},
+			"patch of a key",
+			UpdateKey{Name: Some("n"), Apps: Some([]string{}), ExpiresAt: Null[string](), Status: Some("disabled")},
 			`{"name":"n","apps":[],"expires_at":null,"status":"disabled"}`,
 		},
 		{"patch of a plan", UpdatePlan{Rate: Some(2.5), Quota: Null[int64]()}, `{"rate":2.5,"quota":null}`},

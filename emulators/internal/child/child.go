@@ -37,12 +37,17 @@ type Command struct {
 	Log     io.Writer
 
 	Grace time.Duration // from SIGTERM to SIGKILL, default 10 s
+
+	// Tree is for a program that starts others, such as go build: they too end
+	// with this process.
+	Tree bool
 }
 
 // Process is a child that was started.
 type Process struct {
 	name  string
 	grace time.Duration
+	tree  bool
 	cmd   *exec.Cmd
 	tail  *tail
 	done  chan struct{}
@@ -51,7 +56,7 @@ type Process struct {
 
 // Start runs a command. The caller ends it with Close.
 func Start(c Command) (*Process, error) {
-	p := &Process{name: c.Name, grace: c.Grace, done: make(chan struct{})}
+	p := &Process{name: c.Name, grace: c.Grace, tree: c.Tree, done: make(chan struct{})}
 	if p.grace == 0 {
 		p.grace = defaultGrace
 	}
@@ -95,11 +100,22 @@ func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := p.cmd.Start()
-	started <- err
 	if err != nil {
+		started <- err
 		return
 	}
+	var watch *guard
+	if p.tree {
+		watch, err = newGuard(p.Pid(), p.cmd.Env)
+	}
+	if err != nil {
+		err = errors.Join(err, p.cmd.Process.Kill())
+	}
+	started <- err
 	p.err = p.cmd.Wait()
+	if watch != nil {
+		watch.dismiss()
+	}
 	close(p.done)
 }
 

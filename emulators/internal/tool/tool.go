@@ -86,6 +86,7 @@ func (p Program) build(ctx context.Context, file string) error {
 		Args: []string{"build", "-mod=readonly", "-buildvcs=false", "-ldflags=-s -w", "-o", part, p.Package},
 		Env:  append(os.Environ(), "GOWORK=off"),
 		Dir:  filepath.Join(p.Root, p.Module),
+		Tree: true,
 	})
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -55,7 +56,7 @@ func Kubeconfig(tb testing.TB) string {
 	tb.Helper()
 	started.mu.Lock()
 	defer started.mu.Unlock()
-	if err := started.startKube(tb.Context(), tb); err != nil {
+	if err := started.startKube(tb.Context(), tb.Output()); err != nil {
 		tb.Fatalf("start the Kubernetes API: %v", err)
 	}
 	return started.kube.Kubeconfig
@@ -76,7 +77,7 @@ func Ingress(tb testing.TB) string {
 	tb.Helper()
 	started.mu.Lock()
 	defer started.mu.Unlock()
-	if err := started.startIngress(tb.Context(), tb); err != nil {
+	if err := started.startIngress(tb.Context(), tb.Output()); err != nil {
 		tb.Fatalf("start Traefik: %v", err)
 	}
 	return started.ingress.URL
@@ -85,11 +86,11 @@ func Ingress(tb testing.TB) string {
 // Name gives a name that no other test has, such as "test-k3j5h2mzqa".
 func Name() string { return "test-" + strings.ToLower(rand.Text()[:10]) }
 
-func (s *servers) startKube(ctx context.Context, tb testing.TB) error {
+func (s *servers) startKube(ctx context.Context, progress io.Writer) error {
 	if s.kube != nil {
 		return nil
 	}
-	server, err := kube.Start(ctx, kube.Options{Progress: tb.Output()})
+	server, err := kube.Start(ctx, kube.Options{Progress: progress})
 	if err != nil {
 		return err
 	}
@@ -109,11 +110,11 @@ func (s *servers) startKube(ctx context.Context, tb testing.TB) error {
 	return ingress.Define(ctx, root, client)
 }
 
-func (s *servers) startIngress(ctx context.Context, tb testing.TB) error {
+func (s *servers) startIngress(ctx context.Context, progress io.Writer) error {
 	if s.ingress != nil {
 		return nil
 	}
-	if err := s.startKube(ctx, tb); err != nil {
+	if err := s.startKube(ctx, progress); err != nil {
 		return err
 	}
 	root, err := root()
@@ -128,7 +129,7 @@ func (s *servers) startIngress(ctx context.Context, tb testing.TB) error {
 		return err
 	}
 	s.ingress, err = ingress.Start(ctx, ingress.Options{
-		Root: root, LogDir: s.logs, Kubeconfig: s.kube.Kubeconfig, Port: web, InternalPort: internal, Progress: tb.Output(),
+		Root: root, LogDir: s.logs, Kubeconfig: s.kube.Kubeconfig, Port: web, InternalPort: internal, Progress: progress,
 	})
 	return err
 }

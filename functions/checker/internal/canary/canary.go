@@ -94,6 +94,14 @@ func (p *Proof) Echo(t int, seq int64) {
 	p.settle()
 }
 
+// Answered tells whether canary seq of type t, or a later one, has come back.
+func (p *Proof) Answered(t int, seq int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, waiting := p.tasks[t].begun[seq]
+	return !waiting
+}
+
 // Doubt takes back what was proven of type t: until a canary begun from now on
 // comes back, the replica denies.
 func (p *Proof) Doubt(t int) {

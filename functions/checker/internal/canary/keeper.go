@@ -31,24 +31,41 @@ func (k *Keeper) Run(ctx context.Context) {
 	wg.Wait()
 }
 
+// impatience is how soon a canary that has not come back is followed by another:
+// at the start and after an outage, a proof is not waited for longer than needed.
+const impatience = time.Second
+
 func (k *Keeper) keep(ctx context.Context, t int) {
-	tick := time.NewTicker(k.Interval)
-	defer tick.Stop()
 	for {
-		k.write(ctx, t)
-		select {
-		case <-ctx.Done():
+		begun := k.Now()
+		seq := k.write(ctx, t)
+		if !k.pause(ctx, min(k.Interval, impatience)) {
 			return
-		case <-tick.C:
+		}
+		if k.Proof.Answered(t, seq) && !k.pause(ctx, k.Interval-k.Now().Sub(begun)) {
+			return
 		}
 	}
 }
 
-func (k *Keeper) write(ctx context.Context, t int) {
+// pause waits for d and tells whether ctx lasted that long.
+func (k *Keeper) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func (k *Keeper) write(ctx context.Context, t int) (seq int64) {
 	ctx, cancel := context.WithTimeout(ctx, k.Timeout)
 	defer cancel()
-	seq := k.Proof.Begin(t, k.Now())
+	seq = k.Proof.Begin(t, k.Now())
 	if err := k.Writers[t](ctx, seq); err != nil && ctx.Err() == nil {
 		k.Log.Warn("canary not written", "type", t, "error", err)
 	}
+	return seq
 }

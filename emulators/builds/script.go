@@ -1,0 +1,118 @@
+package builds
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	annotation = "emulator.sluice.dev/build"
+	segment    = "emulate-"
+
+	slowness = 6 // times longer than others
+)
+
+// Script says how a run goes, each word of it one thing.
+type Script struct {
+	Slow      bool // "slow": takes six times longer
+	Fail      bool // "fail": a task fails
+	Timeout   bool // "timeout": it times out
+	Broken    bool // "broken": its image has the tag that never becomes ready
+	NoImage   bool // "noimage": it succeeds without results
+	NoDigest  bool // "nodigest": its results lack the digest
+	Twice     bool // "twice": every event is sent twice
+	Reordered bool // "reordered": the last event is sent first, the others after it in reverse
+	Silent    bool // "silent": no event is sent
+	V1        bool // "v1": events have status.results instead of status.pipelineResults
+}
+
+func scriptOf(run *unstructured.Unstructured) Script {
+	words := run.GetAnnotations()[annotation]
+	if words == "" {
+		words = wordsOf(param(run, "repository"))
+	}
+	var s Script
+	for _, w := range strings.Split(words, "-") {
+		switch w {
+		case "slow":
+			s.Slow = true
+		case "fail":
+			s.Fail = true
+		case "timeout":
+			s.Timeout = true
+		case "broken":
+			s.Broken = true
+		case "noimage":
+			s.NoImage = true
+		case "nodigest":
+			s.NoDigest = true
+		case "twice":
+			s.Twice = true
+		case "reordered":
+			s.Reordered = true
+		case "silent":
+			s.Silent = true
+		case "v1":
+			s.V1 = true
+		}
+	}
+	return s
+}
+
+func wordsOf(repository string) string {
+	u, err := url.Parse(repository)
+	if err != nil {
+		return ""
+	}
+	for _, part := range strings.Split(u.Path, "/") {
+		if words, ok := strings.CutPrefix(part, segment); ok {
+			return words
+		}
+	}
+	return ""
+}
+
+// param reads a run's parameter; "" when there is none.
+func param(run *unstructured.Unstructured, name string) string {
+	params, _, err := unstructured.NestedSlice(run.Object, "spec", "params")
+	if err != nil {
+		return ""
+	}
+	for _, one := range params {
+		if p, ok := one.(map[string]any); ok && p["name"] == name {
+			value, _ := p["value"].(string)
+			return value
+		}
+	}
+	return ""
+}
+
+// ending is how a run ends.
+func ending(run *unstructured.Unstructured, s Script, cancelled bool) status {
+	switch {
+	case cancelled:
+		return status{done: true, reason: "Cancelled", message: fmt.Sprintf("PipelineRun %q was cancelled", run.GetName())}
+	case s.Timeout:
+		return status{done: true, reason: "PipelineRunTimeout", message: fmt.Sprintf("PipelineRun %q failed to finish within its timeout", run.GetName())}
+	case s.Fail:
+		return status{done: true, reason: "Failed", message: "Tasks Completed: 1 (Failed: 1, Cancelled 0), Skipped: 0"}
+	}
+	end := status{done: true, ok: true, reason: "Succeeded", message: "Tasks Completed: 1 (Failed: 0, Cancelled 0), Skipped: 0"}
+	if s.NoImage {
+		return end
+	}
+	image := param(run, "image")
+	if s.Broken {
+		image = image[:strings.LastIndex(image, ":")+1] + "broken"
+	}
+	end.results = []any{map[string]any{"name": "IMAGE_URL", "value": image}}
+	if !s.NoDigest {
+		digest := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(image+string(run.GetUID()))))
+		end.results = append(end.results, map[string]any{"name": "IMAGE_DIGEST", "value": digest})
+	}
+	return end
+}

@@ -1,0 +1,247 @@
+package child_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/emulators/internal/child"
+)
+
+// parentVariable makes the test program the parent that gets killed.
+const parentVariable = "CHILD_TEST_PARENT"
+
+func TestMain(m *testing.M) {
+	if script := os.Getenv(parentVariable); script != "" {
+		os.Exit(parent(script))
+	}
+	os.Exit(m.Run())
+}
+
+// parent starts a child, says who it is and then waits to be killed.
+func parent(script string) int {
+	p, err := child.Start(child.Command{
+		Name: "child", Path: "sh", Args: []string{"-c", script}, Log: os.Stdout, Tree: true,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	<-p.Done()
+	return 0
+}
+
+func shell(t *testing.T, script string, change func(*child.Command)) *child.Process {
+	t.Helper()
+	c := child.Command{Name: "test", Path: "sh", Args: []string{"-c", script}}
+	if change != nil {
+		change(&c)
+	}
+	p, err := child.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Kill() })
+	return p
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, script string
+		signal       syscall.Signal // before Close
+	}{
+		{name: "gentle", script: "exec sleep 600"},
+		{name: "stopped", script: "exec sleep 600", signal: syscall.SIGSTOP},
+		{name: "deaf", script: "trap '' TERM; while :; do sleep 1; done"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := shell(t, tt.script, func(c *child.Command) { c.Grace = 500 * time.Millisecond })
+			if tt.signal != 0 {
+				if err := p.Signal(tt.signal); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Kill(p.Pid(), 0); !errors.Is(err, syscall.ESRCH) {
+				t.Errorf("pid %d is still there: %v", p.Pid(), err)
+			}
+			if err := p.Close(); err != nil {
+				t.Errorf("second Close: %v", err)
+			}
+		})
+	}
+}
+
+func TestErrHoldsTheLastLines(t *testing.T) {
+	t.Parallel()
+	script := "echo first; echo last; exit 3"
+	for _, file := range []string{"", filepath.Join(t.TempDir(), "child.log")} {
+		p := shell(t, script, func(c *child.Command) { c.LogFile = file })
+		err := p.Err()
+		for _, want := range []string{"test", "exit status 3", "last"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("log file %q: error %q lacks %q", file, err, want)
+			}
+		}
+	}
+}
+
+func TestLogGetsAllOutput(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	p := shell(t, "echo out; echo err >&2", func(c *child.Command) { c.Log = &log })
+	if err := p.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got := log.String(); got != "out\nerr\n" {
+		t.Errorf("log %q", got)
+	}
+}
+
+func TestStartOfNothing(t *testing.T) {
+	t.Parallel()
+	if _, err := child.Start(child.Command{Name: "none", Path: "/no/such/program"}); err == nil || !strings.Contains(err.Error(), "none") {
+		t.Errorf("Start = %v", err)
+	}
+}
+
+func TestReady(t *testing.T) {
+	t.Parallel()
+	p := shell(t, "exec sleep 600", nil)
+	looks := 0
+	err := p.Ready(t.Context(), func(context.Context) error {
+		if looks++; looks < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err != nil || looks != 3 {
+		t.Errorf("Ready = %v after %d looks", err, looks)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err = p.Ready(ctx, func(context.Context) error { return errors.New("the reason") })
+	if err == nil || !strings.Contains(err.Error(), "the reason") || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Ready = %v, want the reason", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Ready(t.Context(), func(context.Context) error { return errors.New("no") }); err == nil {
+		t.Error("a child that has ended got ready")
+	}
+}
+
+// A killed parent takes its child along, and what the child started.
+func TestKilledParent(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), parentVariable+"=sleep 600 & echo $$ $!; wait")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line := make([]byte, 64)
+	n, err := out.Read(line)
+	if err != nil && !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	var pids []int
+	for field := range strings.FieldsSeq(string(line[:n])) {
+		pid, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatalf("the parent said %q", line[:n])
+		}
+		pids = append(pids, pid)
+	}
+	if len(pids) != 2 {
+		t.Fatalf("the parent said %q, want two pids", line[:n])
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	for _, pid := range pids {
+		ended(t, pid)
+	}
+}
+
+// ended waits until a process is gone or waits only to be reaped by a parent that
+// is not ours.
+func ended(t *testing.T, pid int) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(10 * time.Second)
+	for {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return
+		}
+		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("process %d lives 10 s after its parent", pid)
+		}
+	}
+}
+
+func TestService(t *testing.T) {
+	t.Parallel()
+	starts := 0
+	s, err := child.Run(t.Context(), "service", 10*time.Second, func() (child.Command, child.Check) {
+		starts++
+		return child.Command{Path: "sleep", Args: []string{"600"}}, func(context.Context) error { return nil }
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Kill() })
+	first := s.Pid()
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s.Pid() == first || starts != 2 {
+		t.Errorf("pid %d after %d, %d starts", s.Pid(), first, starts)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServiceThatNeverAnswers(t *testing.T) {
+	t.Parallel()
+	s, err := child.Run(t.Context(), "service", 50*time.Millisecond, func() (child.Command, child.Check) {
+		return child.Command{Path: "sleep", Args: []string{"600"}}, func(context.Context) error { return errors.New("deaf") }
+	})
+	if err == nil {
+		_ = s.Kill()
+	}
+	if err == nil || !strings.Contains(err.Error(), "deaf") || !strings.Contains(err.Error(), "no answer within 50ms") {
+		t.Errorf("Run = %v", err)
+	}
+}

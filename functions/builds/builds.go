@@ -1,0 +1,195 @@
+// Package builds is the function that builds git apps with Tekton and deploys what
+// comes out (specification sections 1, 4.2 and 8; decisions section 7).
+//
+//	GET  …/apps/{app}/builds          builds, newest first (viewer)
+//	GET  …/apps/{app}/builds/{build}  one build (viewer)
+//	POST /events/{token}              Tekton's CloudEvents about PipelineRuns
+//
+// CloudEvents come to "/":
+//
+//	dev.knative.sources.ping                every build that is not final (PingSource sends it)
+//	dev.sluicegate.app.build_requested.v1   those of the app that is the event's subject
+//
+// # A build's way
+//
+// A build is recorded by whoever asks for it, with the app's git source as it was
+// then. Here its PipelineRun is started, in the app's namespace and under a name that
+// is the build's alone, so that starting it twice starts one run. Then it is moved on
+// by Tekton's events and, with each tick, by a look at the run itself: events may
+// come twice, late, in any order or never. Both go through the same rule
+// ([deploy.Build.Observe]): an event that was seen before, or is about another run,
+// or comes after the end, changes nothing.
+//
+// A run that was cancelled, has timed out or was deleted is a failed build with the
+// reason in its message. So is a build that Tekton refuses, or that could not be
+// started within BUILD_TIMEOUT.
+//
+// # The newer build wins
+//
+// When a run has built an image, one commit makes the build final and records the
+// image as the app's new revision, unless a build with a higher number was deployed
+// before, or the git source has been detached meanwhile: then the build is superseded
+// and deploys nothing. A rollback or a manual deployment in between does not count as
+// a newer build, and does not bring an older one back into the race either.
+//
+// # Whom it believes
+//
+// Tekton's events carry no signature. They are taken only on a path with the secret
+// BUILDS_TOKEN, compared in constant time and never logged, and a network policy lets
+// only Tekton there. The image comes from the run's results IMAGE_URL and
+// IMAGE_DIGEST, as Tekton Chains names them; without a digest the registry is asked.
+package builds
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"log/slog"
+	"net/http"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+)
+
+// pingType is what Knative's PingSource sends.
+const pingType = "dev.knative.sources.ping"
+
+// Apps reads the apps' documents; *store.Store implements it.
+type Apps interface {
+	App(ctx context.Context, namespace, name string) (app.App, error)
+	Environment(ctx context.Context, project, name string) (app.Environment, error)
+}
+
+// Builds keeps builds; *store.Store implements it.
+type Builds interface {
+	Build(ctx context.Context, ref app.Ref, n int64) (deploy.Build, error)
+	Builds(ctx context.Context, ref app.Ref, page store.Page) ([]deploy.Build, string, error)
+	PendingBuilds(ctx context.Context, page store.Page) ([]store.PendingBuild, string, error)
+	ObserveBuild(ctx context.Context, ref app.Ref, n int64, run deploy.Run, now time.Time) (deploy.Build, error)
+	ForgetBuild(ctx context.Context, p store.PendingBuild) error
+}
+
+// Runs keeps PipelineRuns; *cluster.Cluster implements it.
+type Runs interface {
+	StartRun(ctx context.Context, r cluster.PipelineRun) ([]byte, error)
+	Run(ctx context.Context, namespace, name string) ([]byte, error)
+}
+
+// Registry resolves tags; *registry.Resolver implements it.
+type Registry interface {
+	// Resolve gives the digest, or "" and a note that says why not.
+	Resolve(ctx context.Context, image string) (digest, note string)
+}
+
+// Nudge hurries another function up; *nudge.Sender implements it.
+type Nudge interface {
+	Tell(eventType string, ref app.Ref)
+}
+
+// Guard says who asks and whether they may; *identity.Guard implements it.
+type Guard interface {
+	Require(r *http.Request, project string, need app.Role) (identity.Caller, error)
+}
+
+// Service answers the function's requests and works on the builds.
+type Service struct {
+	cfg      Config
+	token    [sha256.Size]byte
+	apps     Apps
+	builds   Builds
+	runs     Runs
+	registry Registry
+	nudge    Nudge
+	guard    Guard
+	ticking  chan struct{} // holds the one tick that runs
+	log      *slog.Logger
+	now      func() time.Time
+}
+
+// Parts are what a Service is put together from.
+type Parts struct {
+	Apps     Apps
+	Builds   Builds
+	Runs     Runs
+	Registry Registry
+	Nudge    Nudge
+	Guard    Guard
+	Log      *slog.Logger
+}
+
+// New makes a service.
+func New(cfg Config, p Parts) (*Service, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	return &Service{
+		cfg: cfg, token: sha256.Sum256([]byte(cfg.Token)), apps: p.Apps, builds: p.Builds, runs: p.Runs,
+		registry: p.Registry, nudge: p.Nudge, guard: p.Guard, ticking: make(chan struct{}, 1), log: p.Log, now: time.Now,
+	}, nil
+}
+
+// Handler routes the function's requests. What comes to /events/ goes past the API's
+// access log, which would write the token down.
+func (s *Service) Handler() (http.Handler, error) {
+	own, err := funcmain.Events(s.Receive)
+	if err != nil {
+		return nil, err
+	}
+	tekton, err := funcmain.Events(s.receiveTekton)
+	if err != nil {
+		return nil, err
+	}
+	const base = "GET /api/v1/projects/{project}/environments/{environment}/apps/{app}/builds"
+	api := httpapi.New(s.log)
+	api.Handle(base, s.listBuilds)
+	api.Handle(base+"/{build}", s.getBuild)
+	mux := http.NewServeMux()
+	mux.Handle("POST /{$}", own)
+	mux.Handle("/events/", s.withToken(tekton))
+	mux.Handle("/", api)
+	return mux, nil
+}
+
+// withToken lets only requests through that know the secret path.
+func (s *Service) withToken(next http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /events/{token}", func(w http.ResponseWriter, r *http.Request) {
+		given := sha256.Sum256([]byte(r.PathValue("token")))
+		if subtle.ConstantTimeCompare(given[:], s.token[:]) != 1 {
+			httpapi.Fail(w, problem.Of(problem.InvalidToken))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { httpapi.Fail(w, problem.Of(problem.NotFound)) })
+	return mux
+}
+
+// Receive takes the periodic event and the one that a build was asked for. The work
+// goes on when the sender hangs up: it has deadlines of its own.
+func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
+	switch e.Type() {
+	case pingType:
+		return s.tick(context.WithoutCancel(ctx))
+	case app.BuildRequested:
+		if ref, ok := app.ParseRef(e.Subject()); ok {
+			return s.workOn(context.WithoutCancel(ctx), func(p store.PendingBuild) bool { return p.App == ref })
+		}
+		s.log.WarnContext(ctx, "event names no app", "type", e.Type(), "id", e.ID())
+		return nil // it won't when it comes again
+	}
+	s.log.WarnContext(ctx, "event of an unknown type", "type", e.Type(), "id", e.ID())
+	return nil
+}
+
+// moment is the time of a change as the store keeps it, in microseconds.
+func (s *Service) moment() time.Time { return s.now().UTC().Truncate(time.Microsecond) }

@@ -1,0 +1,247 @@
+package builds
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func TestBuild(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, script string
+		status       deploy.BuildStatus
+		message      string
+	}{
+		{"as Tekton sends it", "", deploy.Succeeded, ""},
+		{"the v1 shape", "v1", deploy.Succeeded, ""},
+		{"events twice", "twice", deploy.Succeeded, ""},
+		{"events out of order", "reordered", deploy.Succeeded, ""},
+		{"both", "twice-reordered-v1", deploy.Succeeded, ""},
+		{"without a digest", "nodigest", deploy.Succeeded, ""},
+		{"a failure", "fail", deploy.BuildFailed, "Failed: 1"},
+		{"a failure out of order", "fail-reordered", deploy.BuildFailed, "Failed: 1"},
+		{"a timeout", "timeout", deploy.BuildFailed, "PipelineRunTimeout"},
+		{"no image", "noimage", deploy.BuildFailed, "names no image"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tt.script, nil)
+			n := w.ask(tt.script)
+			if code := w.event(app.BuildRequested, w.ref.String()); code >= 300 {
+				t.Errorf("the event was answered %d", code)
+			}
+			b := w.becomes(n, tt.status)
+			if !strings.Contains(b.Message, tt.message) {
+				t.Errorf("message %q", b.Message)
+			}
+			if tt.status != deploy.Succeeded {
+				w.history()
+				return
+			}
+			w.history("1 build 1")
+			r, err := w.store.Deployment(t.Context(), w.ref, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := "registry.example.com/built/" + w.ref.Namespace + "/hello:build-1-"
+			if r.Trigger != deploy.Webhook || r.Commit != "0123abc" || !strings.HasPrefix(r.Image, want) || r.Digest != b.Digest {
+				t.Errorf("revision %+v", r)
+			}
+			if asked := strings.Contains(tt.script, "nodigest"); asked != (r.Note == "Not asked.") {
+				t.Errorf("the revision notes %q", r.Note)
+			}
+			if !until(t, func() bool { return w.told.count() > 0 }) {
+				t.Error("the deploys function was not told")
+			}
+		})
+	}
+}
+
+// Without any event, ticks alone bring a build to its end.
+func TestEventsThatNeverCome(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "silent", nil)
+	n := w.ask("silent")
+	if !until(t, func() bool { w.tick(); return w.build(n).Final() }) {
+		t.Fatalf("build %+v", w.build(n))
+	}
+	w.history("1 build 1")
+}
+
+// The newer build wins when they overlap: the older one, which ends later, is
+// superseded; in the other order both are deployed.
+func TestNewerBuildWins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "slow", nil)
+	first, second := w.ask("slow"), w.ask("twice")
+	w.tick()
+	w.becomes(second, deploy.Succeeded)
+	b := w.becomes(first, deploy.BuildSuperseded)
+	if !strings.Contains(b.Message, "Build 2") || b.Revision != 0 {
+		t.Errorf("the older build: %+v", b)
+	}
+	w.history("1 build 2")
+	third := w.ask("")
+	w.tick()
+	w.becomes(third, deploy.Succeeded)
+	w.history("2 build 3", "1 build 2")
+}
+
+// A build whose git source is detached before it has ended deploys nothing.
+func TestDetachedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "slow", nil)
+	n := w.ask("slow")
+	w.tick()
+	_, err := w.store.UpdateApp(t.Context(), w.ref, func(a app.App) (app.App, error) {
+		a.GitSource = nil
+		return a, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.becomes(n, deploy.BuildSuperseded)
+	w.history()
+}
+
+// A late event about a deleted app's build, or about the one of its number of a later
+// app of that name, changes nothing.
+func TestAppMadeAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "silent", nil)
+	n := w.ask("silent")
+	w.tick()
+	old := w.build(n)
+	if err := w.store.DeleteApp(t.Context(), w.ref); err != nil {
+		t.Fatal(err)
+	}
+	w.tick()
+	w.addApp("slow-silent")
+	w.ask("slow-silent")
+	if w.build(1).RunName(w.ref) == old.RunName(w.ref) {
+		t.Fatal("both builds have one run")
+	}
+	w.tekton("successful", runOf(w, old, "True"))
+	if b := w.build(1); b.Status != deploy.Queued {
+		t.Errorf("the new app's build: %+v", b)
+	}
+	w.history()
+}
+
+func TestCancelledAndDeletedRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "slow", nil)
+	cancelled, deleted := w.ask("slow"), w.ask("slow-silent")
+	w.tick()
+	w.patch(cancelled, `{"spec":{"status":"Cancelled"}}`)
+	if b := w.becomes(cancelled, deploy.BuildFailed); !strings.Contains(b.Message, "Cancelled") {
+		t.Errorf("message %q", b.Message)
+	}
+	w.deleteRun(deleted)
+	if !until(t, func() bool { w.tick(); return w.build(deleted).Final() }) {
+		t.Fatalf("build %+v", w.build(deleted))
+	}
+	if b := w.build(deleted); b.Status != deploy.BuildFailed || !strings.Contains(b.Message, "deleted") {
+		t.Errorf("build %+v", b)
+	}
+	w.history()
+}
+
+// What comes on a path without the token, or is not about a build, changes nothing.
+func TestEventsOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "silent", nil)
+	n := w.ask("slow-silent")
+	w.tick()
+	b := w.build(n)
+	good, err := json.Marshal(map[string]any{"pipelineRun": runOf(w, b, "True")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	attributes := map[string]string{"Type": "dev.tekton.event.pipelinerun.successful.v1", "Source": "/tekton"}
+	for path, want := range map[string]int{
+		"/events/" + token[1:] + "x": http.StatusUnauthorized,
+		"/events/x":                  http.StatusUnauthorized,
+		"/events/":                   http.StatusNotFound,
+		"/events/" + token + "/x":    http.StatusNotFound,
+	} {
+		if code := w.send(path, attributes, string(good)); code != want {
+			t.Errorf("%s: %d, want %d", path, code, want)
+		}
+	}
+	other := runOf(w, b, "True")
+	other["metadata"].(map[string]any)["uid"] = "another" //nolint:forcetypeassert // runOf made it
+	nameless := runOf(w, b, "True")
+	nameless["metadata"].(map[string]any)["name"] = "another" //nolint:forcetypeassert // runOf made it
+	for _, run := range []any{other, nameless, nil, 7, map[string]any{}} {
+		if code := w.tekton("successful", run); code >= 300 {
+			t.Errorf("%v: answered %d, and will be sent again", run, code)
+		}
+	}
+	if code := w.tekton("surprising", runOf(w, b, "True")); code >= 300 {
+		t.Errorf("an event of another type: %d", code)
+	}
+	if got := w.build(n); got.Status != deploy.Running {
+		t.Errorf("build %+v", got)
+	}
+	w.history()
+}
+
+// Without Tekton a build is given up after a while.
+func TestWithoutTekton(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", func(_ *Config, p *Parts) { p.Runs = nowhere{} })
+	n := w.ask("")
+	w.tick()
+	if b := w.build(n); b.Status != deploy.Queued {
+		t.Errorf("at once: %+v", b)
+	}
+	w.service.now = func() time.Time { return time.Now().Add(time.Hour) }
+	w.tick()
+	if b := w.build(n); b.Status != deploy.BuildFailed || b.Message == "" {
+		t.Errorf("after an hour: %+v", b)
+	}
+}
+
+func TestListBuilds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", nil)
+	for range 3 {
+		w.ask("")
+	}
+	base := "/api/v1/projects/" + w.project + "/environments/prod/apps/hello/builds"
+	get := func(path, user string) (int, string) {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+		if user != "" {
+			r.Header.Set("X-Test-User", user)
+		}
+		rec := httptest.NewRecorder()
+		w.handler.ServeHTTP(rec, r)
+		return rec.Code, rec.Body.String()
+	}
+	code, body := get(base+"?page_size=2", "vera")
+	var list wire.List[wire.Build]
+	if err := json.Unmarshal([]byte(body), &list); err != nil || code != http.StatusOK {
+		t.Fatalf("%d %s", code, body)
+	}
+	if len(list.Items) != 2 || list.Items[0].Build != 3 || list.NextPageToken == "" || list.Items[0].Status != "queued" {
+		t.Errorf("list: %s", body)
+	}
+	for path, want := range map[string]int{"/1": 200, "/4": 404, "/0": 404, "/01": 404, "/-1": 404, "/x": 404} {
+		if code, body := get(base+path, "vera"); code != want {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	if code, _ := get(base, ""); code != http.StatusUnauthorized {
+		t.Errorf("without a session: %d", code)
+	}
+}

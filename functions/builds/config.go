@@ -1,0 +1,69 @@
+package builds
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/image"
+)
+
+// minToken is the least length of BUILDS_TOKEN, in bytes: 16 random ones in hex.
+const minToken = 32
+
+// Token is the secret part of the path that Tekton's events come to.
+type Token string
+
+// String hides the token from logs.
+func (Token) String() string { return "[redacted]" }
+
+// Config is what the function reads from its environment.
+type Config struct {
+	Project string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
+	Keys    string `env:"SESSION_KEYS_DIR, required"`     // directory of the session keys; the public ones do
+
+	Kubeconfig string `env:"KUBECONFIG"` // of the cluster that runs the builds; empty is the one this runs in
+
+	// EntryPoints of Traefik that apps answer on; builds don't change routes.
+	EntryPoints []string `env:"ENTRY_POINTS, default=web"`
+
+	// Token is what Tekton's events must have in their path, /events/{token}: they
+	// carry no signature.
+	Token Token `env:"BUILDS_TOKEN, required"`
+
+	// DeploysURL is where the deploys function takes CloudEvents; without one a built
+	// image waits for its next tick.
+	DeploysURL string `env:"DEPLOYS_URL"`
+
+	// ImagePrefix is where builds push to: "{this}/{namespace}/{app}:{build}".
+	ImagePrefix string `env:"IMAGE_PREFIX, required"`
+
+	Pipeline          string `env:"BUILD_PIPELINE, default=sluice-build"`            // that builds an app
+	PipelineNamespace string `env:"BUILD_PIPELINE_NAMESPACE, default=sluice-system"` // where that is
+	ServiceAccount    string `env:"BUILD_SERVICE_ACCOUNT, default=default"`          // of the app's namespace, for the run's pods
+
+	// Timeout is after how long Tekton ends a run, and after how long a build that
+	// could not be started is given up.
+	Timeout time.Duration `env:"BUILD_TIMEOUT, default=30m"`
+
+	// Workers bounds builds that are looked at at the same time.
+	Workers int `env:"WORKERS, default=8"`
+
+	// AllowPrivateRegistries lets tags be resolved by registries at private addresses
+	// too, for pipelines that do not tell a digest.
+	AllowPrivateRegistries bool `env:"REGISTRY_ALLOW_PRIVATE, default=false"`
+}
+
+func (c Config) check() error {
+	if len(c.Token) < minToken || strings.ContainsAny(string(c.Token), "/%?# ") {
+		return fmt.Errorf("BUILDS_TOKEN must have at least %d characters, and none that a path treats specially", minToken)
+	}
+	if c.Timeout <= 0 || c.Workers < 1 {
+		return errors.New("BUILD_TIMEOUT and WORKERS must be positive")
+	}
+	if err := image.Check(c.ImagePrefix + "/namespace/app:build"); err != nil {
+		return fmt.Errorf("IMAGE_PREFIX %q: %w", c.ImagePrefix, err)
+	}
+	return nil
+}

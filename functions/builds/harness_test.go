@@ -1,0 +1,285 @@
+package builds
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/dynamic"
+
+	emulator "github.com/sluicegate/sluice/emulators/builds"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+
+const (
+	token    = "0123456789abcdef0123456789abcdef"
+	patience = 30 * time.Second // for what happens in the background
+)
+
+// anyone is a guard that lets everybody view.
+type anyone struct{}
+
+func (anyone) Require(r *http.Request, _ string, need app.Role) (identity.Caller, error) {
+	if r.Header.Get("X-Test-User") == "" {
+		return identity.Caller{}, problem.Of(problem.Unauthenticated)
+	}
+	if !app.Viewer.Allows(need) {
+		return identity.Caller{}, problem.Of(problem.Forbidden)
+	}
+	return identity.Caller{Username: "vera"}, nil
+}
+
+// unasked is a registry that cannot be asked.
+type unasked struct{}
+
+func (unasked) Resolve(context.Context, string) (digest, note string) { return "", "Not asked." }
+
+// told counts nudges.
+type told struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (t *told) Tell(string, app.Ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.n++
+}
+
+func (t *told) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.n
+}
+
+// sinks are where the events about each namespace's runs go.
+//
+//nolint:gochecknoglobals // one for the shared API server
+var (
+	sinks      sync.Map // http.Handler by namespace
+	controller sync.Once
+)
+
+func deliver(w http.ResponseWriter, r *http.Request) {
+	parts := strings.Split(r.Header.Get("Ce-Source"), "/") // /apis/namespaces/NAMESPACE/NAME
+	if len(parts) == 5 {
+		if h, ok := sinks.Load(parts[3]); ok {
+			h.(http.Handler).ServeHTTP(w, r) //nolint:forcetypeassert // nothing else is put there
+		}
+	}
+}
+
+// runBuilds builds what is asked for, for all tests of the process.
+func runBuilds(t testing.TB) {
+	t.Helper()
+	config := clustertest.Config(t)
+	controller.Do(func() {
+		client, err := dynamic.NewForConfig(config)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := emulator.Define(t.Context(), filepath.Join("..", ".."), client); err != nil {
+			t.Error(err)
+			return
+		}
+		sink := httptest.NewServer(http.HandlerFunc(deliver)) // ends with the process, as the API server does
+		c, err := emulator.New(config, emulator.Options{Sink: sink.URL + "/events/" + token, Took: 300 * time.Millisecond}, quiet())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		go func() { _ = c.Run(context.Background()) }()
+	})
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// world is the function over a real document store, a real Kubernetes API and the
+// builds emulator, with a git app hello in an environment of its own.
+type world struct {
+	testing.TB
+	service *Service
+	handler http.Handler
+	store   *store.Store
+	cluster *cluster.Cluster
+	ref     app.Ref
+	project string
+	told    *told
+}
+
+func newWorld(t testing.TB, script string, with func(*Config, *Parts)) *world {
+	t.Helper()
+	runBuilds(t)
+	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t), EntryPoints: []string{"web"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{TB: t, store: storetest.New(t), cluster: cl, project: clustertest.Name(), told: &told{}}
+	w.ref = app.Ref{Namespace: w.project + "-prod", Name: "hello"}
+	w.addApp(script)
+	cfg := Config{Token: token, ImagePrefix: "registry.example.com/built", Pipeline: "sluice-build", Timeout: time.Minute, Workers: 4}
+	parts := Parts{
+		Apps: w.store, Builds: w.store, Runs: cl, Registry: unasked{}, Nudge: w.told, Guard: anyone{}, Log: quiet(),
+	}
+	if with != nil {
+		with(&cfg, &parts)
+	}
+	if w.service, err = New(cfg, parts); err != nil {
+		t.Fatal(err)
+	}
+	if w.handler, err = w.service.Handler(); err != nil {
+		t.Fatal(err)
+	}
+	sinks.Store(w.ref.Namespace, w.handler)
+	return w
+}
+
+func source(script string) app.GitSource {
+	return app.GitSource{Repository: "https://git.example.com/emulate-" + script + "/hello.git", Branch: "main"}
+}
+
+func (w *world) addApp(script string) {
+	w.Helper()
+	ctx, now := w.Context(), time.Now().UTC().Truncate(time.Microsecond)
+	git := source(script)
+	err := w.store.CreateProject(ctx, app.Project{Name: w.project})
+	if err != nil && !problem.Is(err, problem.AlreadyExists) {
+		w.Fatal(err)
+	}
+	err = w.store.CreateEnvironment(ctx, app.Environment{Project: w.project, Name: "prod", Namespace: w.ref.Namespace})
+	if err != nil && !problem.Is(err, problem.AlreadyExists) {
+		w.Fatal(err)
+	}
+	err = w.store.CreateApp(ctx, app.App{
+		Name: "hello", Project: w.project, Environment: "prod", Namespace: w.ref.Namespace, Host: "hello." + w.ref.Namespace,
+		Port: 8080, GitSource: &git, CreatedAt: now, UpdatedAt: now,
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// ask records a build of a script and gives its number.
+func (w *world) ask(script string) int64 {
+	w.Helper()
+	b, err := w.store.RecordBuild(w.Context(), w.ref, func(app.App) (deploy.Build, error) {
+		return deploy.NewBuild(source(script), "0123abc", "webhook", time.Now().UTC().Truncate(time.Microsecond)), nil
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return b.Number
+}
+
+// event sends a CloudEvent of Sluice's own.
+func (w *world) event(eventType, subject string) int {
+	w.Helper()
+	return w.send("/", map[string]string{"Type": eventType, "Subject": subject, "Source": "/test"}, "")
+}
+
+func (w *world) tick() {
+	w.Helper()
+	if code := w.event(pingType, ""); code >= 300 {
+		w.Errorf("the tick was answered %d", code)
+	}
+}
+
+func (w *world) send(path string, attributes map[string]string, body string) int {
+	w.Helper()
+	r := httptest.NewRequestWithContext(w.Context(), http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Ce-Specversion", "1.0")
+	r.Header.Set("Ce-Id", "1")
+	for k, v := range attributes {
+		if v != "" {
+			r.Header.Set("Ce-"+k, v)
+		}
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, r)
+	return rec.Code
+}
+
+// tekton sends an event as Tekton would.
+func (w *world) tekton(kind string, run any) int {
+	w.Helper()
+	body, err := json.Marshal(map[string]any{"pipelineRun": run})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return w.send("/events/"+token, map[string]string{"Type": "dev.tekton.event.pipelinerun." + kind + ".v1", "Source": "/tekton"}, string(body))
+}
+
+func (w *world) build(n int64) deploy.Build {
+	w.Helper()
+	b, err := w.store.Build(w.Context(), w.ref, n)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return b
+}
+
+// becomes waits until a build has a status.
+func (w *world) becomes(n int64, want deploy.BuildStatus) deploy.Build {
+	w.Helper()
+	if !until(w, func() bool { return w.build(n).Status == want }) {
+		w.Fatalf("build %d: %+v, want %s", n, w.build(n), want)
+	}
+	return w.build(n)
+}
+
+// history expects the app's revisions, newest first, as "number actor".
+func (w *world) history(want ...string) {
+	w.Helper()
+	revisions, _, err := w.store.Deployments(w.Context(), w.ref, store.Page{Size: 100})
+	if err != nil {
+		w.Fatal(err)
+	}
+	var got []string
+	for _, r := range revisions {
+		got = append(got, fmt.Sprintf("%d %s", r.Number, r.Actor))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.Errorf("history (-want +got):\n%s", diff)
+	}
+}
+
+// until waits for a condition.
+func until(t testing.TB, condition func() bool) bool {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for !condition() {
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			return false
+		}
+	}
+	return true
+}

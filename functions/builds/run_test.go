@@ -1,0 +1,65 @@
+package builds
+
+import (
+	"context"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// runOf is a run of a build as an event shows it.
+func runOf(w *world, b deploy.Build, succeeded string) map[string]any {
+	return map[string]any{
+		"metadata": map[string]any{
+			"name": b.RunName(w.ref), "namespace": w.ref.Namespace, "uid": b.RunUID,
+			"labels": map[string]any{"sluice.dev/app": w.ref.Name, "sluice.dev/build": strconv.FormatInt(b.Number, 10)},
+		},
+		"status": map[string]any{
+			"conditions":      []any{map[string]any{"type": "Succeeded", "status": succeeded}},
+			"pipelineResults": []any{map[string]any{"name": "IMAGE_URL", "value": "registry.example.com/forged:v1"}},
+		},
+	}
+}
+
+func (w *world) runs() dynamic.ResourceInterface {
+	w.Helper()
+	client, err := dynamic.NewForConfig(clustertest.Config(w))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return client.Resource(schema.GroupVersionResource{Group: "tekton.dev", Version: "v1", Resource: "pipelineruns"}).Namespace(w.ref.Namespace)
+}
+
+func (w *world) patch(n int64, patch string) {
+	w.Helper()
+	_, err := w.runs().Patch(w.Context(), w.build(n).RunName(w.ref), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) deleteRun(n int64) {
+	w.Helper()
+	if err := w.runs().Delete(w.Context(), w.build(n).RunName(w.ref), metav1.DeleteOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// nowhere is a cluster without Tekton.
+type nowhere struct{}
+
+func (nowhere) StartRun(context.Context, cluster.PipelineRun) ([]byte, error) {
+	return nil, problem.Of(problem.Unavailable)
+}
+
+func (nowhere) Run(context.Context, string, string) ([]byte, error) {
+	return nil, problem.Of(problem.NotFound)
+}

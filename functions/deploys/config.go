@@ -1,0 +1,54 @@
+package deploys
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// Config is what the function reads from its environment.
+type Config struct {
+	Project string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
+	Keys    string `env:"SESSION_KEYS_DIR, required"`     // directory of the session keys; the public ones do
+
+	Kubeconfig string `env:"KUBECONFIG"` // of the cluster that runs the apps; empty is the one this runs in
+
+	// EntryPoints of Traefik that apps answer on; deployments don't change routes.
+	EntryPoints []string `env:"ENTRY_POINTS, default=web"`
+
+	// ProgressDeadline is how long a rollout may make no progress until its revision
+	// is failed (decisions section 7).
+	ProgressDeadline time.Duration `env:"PROGRESS_DEADLINE, default=120s"`
+
+	// FollowEvery is how often a rollout that was just asked for is looked at, so that
+	// it is live soon after it is ready and not only with the next tick.
+	FollowEvery time.Duration `env:"FOLLOW_EVERY, default=500ms"`
+
+	// Workers bounds apps that are worked on at the same time.
+	Workers int `env:"WORKERS, default=8"`
+
+	// AllowPrivateRegistries lets tags be resolved by registries at private addresses
+	// too. Whoever may deploy can then make this process send requests there.
+	AllowPrivateRegistries bool `env:"REGISTRY_ALLOW_PRIVATE, default=false"`
+
+	// Sink takes CDEvents about finished deployments; Knative's SinkBinding sets it.
+	// Without one none are kept.
+	Sink string `env:"K_SINK"`
+
+	// EventSource names this installation in those events.
+	EventSource string `env:"EVENT_SOURCE, default=/sluice/deploys"`
+}
+
+func (c Config) check() error {
+	if c.ProgressDeadline <= 0 || c.FollowEvery <= 0 || c.Workers < 1 {
+		return errors.New("PROGRESS_DEADLINE, FOLLOW_EVERY and WORKERS must be positive")
+	}
+	if c.Sink == "" {
+		return nil
+	}
+	if u, err := url.Parse(c.Sink); err != nil || u.Host == "" {
+		return fmt.Errorf("K_SINK %q is no URL", c.Sink)
+	}
+	return nil
+}

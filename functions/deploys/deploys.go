@@ -1,0 +1,211 @@
+// Package deploys is the function that deploys images, keeps an app's history and
+// makes the cluster run the current revision (specification sections 1, 2.7 and
+// 3.5; decisions section 7).
+//
+//	GET  …/apps/{app}/deployments   history, newest first (viewer)
+//	POST …/apps/{app}/deployments   {image} (developer); 201 with the revision
+//	POST …/apps/{app}/rollback      {revision?} (developer); 201
+//	POST …/apps/{app}/promote       {from_environment,revision?} (developer); 201
+//
+// Below /api/v1/projects/{project}/environments/{environment}. Package deploy says
+// what a rollback and a promotion copy. An image is refused to a git app
+// (git_source_attached), as it is on its webhook.
+//
+// CloudEvents come to "/":
+//
+//	dev.knative.sources.ping                 every app (PingSource sends it)
+//	dev.sluicegate.app.deploy_requested.v1   the one app that is the event's subject
+//
+// # Record first
+//
+// A deployment is recorded, here or by whoever else deploys, in one transaction
+// that makes it the app's current revision. Then the cluster is made to match it:
+// the workload is looked at, then the app is read, then the workload is written,
+// bound to the version that was looked at. So of several writers the one with the
+// newest record wins, whoever of them comes last, and a process that dies at any
+// point leaves work that the next tick finds. A call is answered once the record
+// stands; the rollout goes on.
+//
+// # Live and failed
+//
+// A revision is live when its workload reports that every pod is of that revision
+// and serves. One that makes no progress for PROGRESS_DEADLINE has failed, and so
+// has one that the cluster refuses (an invalid field, a quota). A cluster that does
+// not answer is nobody's failure: the revision goes on rolling out. The clock starts
+// when the cluster takes the revision. Old pods serve until new ones are ready, so
+// a failed revision leaves the one before it serving; its workload stays as it is,
+// is tried again with every tick, and makes the revision live if it becomes ready
+// after all.
+//
+// # Digests
+//
+// A tag is resolved when the deploy is accepted, and from then on the digest is
+// what is deployed, rolled back to and promoted. A registry that cannot be asked
+// within three seconds delays nothing: the tag is deployed and the revision's
+// message says so.
+//
+// # Events
+//
+// With K_SINK set, the end of each deployment is sent there as a CDEvent, at least
+// once: it is put into an outbox in the transaction that records the end, and a
+// goroutine of its own sends it, again with each tick for a day until it is taken.
+package deploys
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"net/http"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/store"
+)
+
+// pingType is what Knative's PingSource sends.
+const pingType = "dev.knative.sources.ping"
+
+// Apps reads the apps' documents; *store.Store implements it.
+type Apps interface {
+	App(ctx context.Context, namespace, name string) (app.App, error)
+	AllApps(ctx context.Context) iter.Seq2[app.App, error]
+	Environment(ctx context.Context, project, name string) (app.Environment, error)
+}
+
+// History keeps revisions; *store.Store implements it.
+type History interface {
+	RecordDeployment(ctx context.Context, ref app.Ref, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (deploy.Revision, error)
+	Deployment(ctx context.Context, ref app.Ref, revision int64) (deploy.Revision, error)
+	Deployments(ctx context.Context, ref app.Ref, page store.Page) ([]deploy.Revision, string, error)
+	UpdateDeployment(ctx context.Context, ref app.Ref, revision int64, announce bool, change func(deploy.Revision) (deploy.Revision, bool)) (deploy.Revision, error)
+}
+
+// Outbox keeps announcements until they are sent; *store.Store implements it.
+type Outbox interface {
+	Announcements(ctx context.Context, limit int) ([]deploy.Announcement, error)
+	Announced(ctx context.Context, id string) error
+}
+
+// Cluster runs the apps; *cluster.Cluster implements it.
+type Cluster interface {
+	Workload(ctx context.Context, ref app.Ref) (cluster.Workload, error)
+	Workloads(ctx context.Context) (cluster.Workloads, error)
+	ApplyWorkload(ctx context.Context, w cluster.Workload, a app.App) error
+	Withdraw(ctx context.Context, ref app.Ref) error
+}
+
+// Registry resolves tags; *registry.Resolver implements it.
+type Registry interface {
+	// Resolve gives the digest, or "" and a note that says why not.
+	Resolve(ctx context.Context, image string) (digest, note string)
+}
+
+// Sink takes announcements; *buildevent.Sink implements it.
+type Sink interface {
+	Send(ctx context.Context, n deploy.Announcement) error
+}
+
+// Guard says who asks and whether they may; *identity.Guard implements it.
+type Guard interface {
+	Require(r *http.Request, project string, need app.Role) (identity.Caller, error)
+}
+
+// Service answers the function's requests and works on the apps.
+type Service struct {
+	cfg       Config
+	apps      Apps
+	history   History
+	cluster   Cluster
+	registry  Registry
+	guard     Guard
+	announcer *announcer
+	followers *followers
+	settled   *settled
+	ticking   chan struct{} // holds the one tick that runs
+	log       *slog.Logger
+	now       func() time.Time
+}
+
+// Parts are what a Service is put together from.
+type Parts struct {
+	Apps     Apps
+	History  History
+	Outbox   Outbox
+	Cluster  Cluster
+	Registry Registry
+	Sink     Sink // nil announces nothing
+	Guard    Guard
+	Log      *slog.Logger
+}
+
+// New makes a service.
+func New(cfg Config, p Parts) (*Service, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	s := &Service{
+		cfg: cfg, apps: p.Apps, history: p.History, cluster: p.Cluster, registry: p.Registry, guard: p.Guard,
+		announcer: newAnnouncer(p.Outbox, p.Sink, p.Log), settled: newSettled(),
+		ticking: make(chan struct{}, 1), log: p.Log, now: time.Now,
+	}
+	s.followers = newFollowers(s.followOnce, cfg.FollowEvery, cfg.ProgressDeadline+followGrace)
+	return s, nil
+}
+
+// Handler routes the function's requests.
+func (s *Service) Handler() (http.Handler, error) {
+	events, err := funcmain.Events(s.Receive)
+	if err != nil {
+		return nil, err
+	}
+	const base = " /api/v1/projects/{project}/environments/{environment}/apps/{app}"
+	api := httpapi.New(s.log)
+	api.Handle("GET"+base+"/deployments", s.listDeployments)
+	api.Handle("POST"+base+"/deployments", s.createDeployment)
+	api.Handle("POST"+base+"/rollback", s.rollback)
+	api.Handle("POST"+base+"/promote", s.promote)
+	mux := http.NewServeMux()
+	mux.Handle("POST /{$}", events)
+	mux.Handle("/", api)
+	return mux, nil
+}
+
+// Receive takes an event. The work goes on when the sender hangs up: it has
+// deadlines of its own.
+func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
+	switch e.Type() {
+	case pingType:
+		return s.tick(context.WithoutCancel(ctx))
+	case app.DeployRequested:
+		if ref, ok := app.ParseRef(e.Subject()); ok {
+			s.followers.follow(ref)
+			return nil
+		}
+		s.log.WarnContext(ctx, "event names no app", "type", e.Type(), "id", e.ID())
+		return nil // it won't when it comes again
+	}
+	s.log.WarnContext(ctx, "event of an unknown type", "type", e.Type(), "id", e.ID())
+	return nil
+}
+
+// Background sends announcements until ctx ends.
+func (s *Service) Background(ctx context.Context) error {
+	s.announcer.run(ctx)
+	return nil
+}
+
+// Close ends the rollouts that are being followed; the next tick goes on with them.
+func (s *Service) Close(context.Context) error {
+	s.followers.close()
+	return nil
+}
+
+// moment is the time of a change as the store keeps it, in microseconds.
+func (s *Service) moment() time.Time { return s.now().UTC().Truncate(time.Microsecond) }

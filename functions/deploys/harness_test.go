@@ -1,0 +1,285 @@
+package deploys
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/emulators/workloads"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+
+const (
+	userHeader = "X-Test-User"
+	patience   = 30 * time.Second // for what happens in the background
+)
+
+// staff is a guard that believes the request: roles by user.
+type staff map[string]app.Role
+
+func (s staff) Require(r *http.Request, _ string, need app.Role) (identity.Caller, error) {
+	name := r.Header.Get(userHeader)
+	if name == "" {
+		return identity.Caller{}, problem.Of(problem.Unauthenticated)
+	}
+	if !s[name].Allows(need) {
+		return identity.Caller{}, problem.Of(problem.Forbidden)
+	}
+	return identity.Caller{Username: name}, nil
+}
+
+// tags is a registry that knows the digests of some images.
+type tags map[string]string
+
+func (t tags) Resolve(_ context.Context, image string) (digest, note string) {
+	if d, ok := t[image]; ok {
+		return d, ""
+	}
+	return "", ""
+}
+
+// world is the function over a real document store and a real Kubernetes API, with
+// something that rolls Deployments out. Its project has the environments prod and
+// staging, each with an app hello of image hello:v1; ada develops, vera views.
+type world struct {
+	testing.TB
+	service *Service
+	handler http.Handler
+	store   *store.Store
+	cluster *cluster.Cluster
+	project string
+	cfg     Config
+}
+
+//nolint:gochecknoglobals // one for the shared API server
+var controller sync.Once
+
+// runPods rolls out what Deployments ask for, for all tests of the process.
+func runPods(t testing.TB) {
+	t.Helper()
+	config := clustertest.Config(t)
+	controller.Do(func() {
+		c, err := workloads.New(config, quiet())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		go func() { _ = c.Run(context.Background()) }() // ends with the process, as the API server does
+	})
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+func newWorld(t testing.TB, with func(*Config, *Parts)) *world {
+	t.Helper()
+	runPods(t)
+	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t), EntryPoints: []string{"web"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{TB: t, store: storetest.New(t), cluster: cl, project: clustertest.Name()}
+	w.addApp("prod", "hello", "hello:v1")
+	w.addApp("staging", "hello", "hello:v1")
+	w.cfg = Config{ProgressDeadline: patience, FollowEvery: 50 * time.Millisecond, Workers: 4}
+	w.start(with)
+	return w
+}
+
+// start makes the function, in the place of the one before if there is one.
+func (w *world) start(with func(*Config, *Parts)) {
+	w.Helper()
+	cfg := w.cfg
+	parts := Parts{
+		Apps: w.store, History: w.store, Outbox: w.store, Cluster: w.cluster, Registry: tags{},
+		Guard: staff{"ada": app.Developer, "vera": app.Viewer}, Log: quiet(),
+	}
+	if with != nil {
+		with(&cfg, &parts)
+	}
+	service, err := New(cfg, parts)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.service = service
+	if w.handler, err = service.Handler(); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		if err := service.Close(context.Background()); err != nil {
+			w.Error(err)
+		}
+	})
+}
+
+func (w *world) ref(environment string) app.Ref {
+	return app.Ref{Namespace: w.project + "-" + environment, Name: "hello"}
+}
+
+func (w *world) addApp(environment, name, image string) {
+	w.Helper()
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	err := w.store.CreateProject(w.Context(), app.Project{Name: w.project})
+	if err != nil && !problem.Is(err, problem.AlreadyExists) {
+		w.Fatal(err)
+	}
+	ns := w.project + "-" + environment
+	err = w.store.CreateEnvironment(w.Context(), app.Environment{Project: w.project, Name: environment, Namespace: ns})
+	if err != nil && !problem.Is(err, problem.AlreadyExists) {
+		w.Fatal(err)
+	}
+	a := app.App{
+		Name: name, Project: w.project, Environment: environment, Namespace: ns, Host: name + "." + ns, Port: 8080,
+		Image: image, CreatedAt: now, UpdatedAt: now,
+	}
+	if image == "" {
+		a.GitSource = &app.GitSource{Repository: "https://git.example.com/hello.git", Branch: "main"}
+	} else {
+		a.Revision = 1
+	}
+	if err := w.store.CreateApp(w.Context(), a); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// answer is what a call got.
+type answer struct {
+	world  *world
+	call   string
+	status int
+	body   []byte
+}
+
+// as makes a call about app hello of an environment as a user.
+func (w *world) as(user, method, environment, path, body string) answer {
+	w.Helper()
+	address := "/api/v1/projects/" + w.project + "/environments/" + environment + "/apps/" + path
+	var in io.Reader = http.NoBody
+	if body != "" {
+		in = strings.NewReader(body)
+	}
+	r := httptest.NewRequestWithContext(w.Context(), method, address, in)
+	r.Header.Set(userHeader, user)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, r)
+	return answer{world: w, call: method + " " + address + " " + body, status: rec.Code, body: rec.Body.Bytes()}
+}
+
+func (w *world) post(path, body string) answer {
+	w.Helper()
+	return w.as("ada", http.MethodPost, "prod", path, body)
+}
+
+func (w *world) deploy(image string) wire.Deployment {
+	w.Helper()
+	return w.post("hello/deployments", fmt.Sprintf(`{"image":%q}`, image)).made()
+}
+
+// refused expects an error answer.
+func (a answer) refused(status int, code problem.Code) {
+	a.world.Helper()
+	var e wire.Error
+	if err := json.Unmarshal(a.body, &e); err != nil || a.status != status || e.Code != string(code) || e.Message == "" {
+		a.world.Errorf("%s\n got %d %s\nwant %d %s", a.call, a.status, a.body, status, code)
+	}
+}
+
+// made expects a new revision.
+func (a answer) made() wire.Deployment {
+	a.world.Helper()
+	var d wire.Deployment
+	if err := json.Unmarshal(a.body, &d); err != nil || a.status != http.StatusCreated {
+		a.world.Fatalf("%s\n got %d %s", a.call, a.status, a.body)
+	}
+	return d
+}
+
+// history gives the revisions of an environment's app, newest first, as "number
+// image status".
+func (w *world) history(environment string) []string {
+	w.Helper()
+	a := w.as("vera", http.MethodGet, environment, "hello/deployments?page_size=500", "")
+	var list wire.List[wire.Deployment]
+	if err := json.Unmarshal(a.body, &list); err != nil || a.status != http.StatusOK {
+		w.Fatalf("%d %s", a.status, a.body)
+	}
+	var lines []string
+	for _, d := range list.Items {
+		lines = append(lines, fmt.Sprintf("%d %s %s", d.Revision, d.Image, d.Status))
+	}
+	return lines
+}
+
+// within waits until a history is the wanted one.
+func (w *world) within(environment string, want ...string) {
+	w.Helper()
+	var diff string
+	if !until(w, func() bool { diff = cmp.Diff(want, w.history(environment)); return diff == "" }) {
+		w.Fatalf("history of %s (-want +got):\n%s", environment, diff)
+	}
+}
+
+// runs expects the workload of prod's app to be told to run an image as a revision.
+func (w *world) runs(image string, revision int64) {
+	w.Helper()
+	seen, err := w.cluster.Workload(w.Context(), w.ref("prod"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	a, err := w.store.App(w.Context(), w.ref("prod").Namespace, "hello")
+	if err != nil {
+		w.Fatal(err)
+	}
+	if a.Image != image || a.Revision != revision || !seen.Runs(a) {
+		w.Errorf("recorded is %s, revision %d, and the cluster runs it: %v; want %s, revision %d", a.Image, a.Revision, seen.Runs(a), image, revision)
+	}
+}
+
+func (w *world) revision(n int64) deploy.Revision {
+	w.Helper()
+	r, err := w.store.Deployment(w.Context(), w.ref("prod"), n)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r
+}
+
+// until waits for a condition.
+func until(t testing.TB, condition func() bool) bool {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for !condition() {
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			return false
+		}
+	}
+	return true
+}

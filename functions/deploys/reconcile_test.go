@@ -1,0 +1,282 @@
+package deploys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// runsWithin waits until the cluster runs what is recorded, and that is live.
+func (w *world) runsWithin(image string, revision int64) {
+	w.Helper()
+	if !until(w, func() bool { return w.revision(revision).Status == deploy.Live }) {
+		w.Fatalf("revision %d: %+v", revision, w.revision(revision))
+	}
+	w.runs(image, revision)
+}
+
+// tick sends the periodic event.
+func (w *world) tick() int {
+	w.Helper()
+	return w.event(pingType, "")
+}
+
+func (w *world) event(eventType, subject string) int {
+	w.Helper()
+	r := httptest.NewRequestWithContext(w.Context(), http.MethodPost, "/", http.NoBody)
+	for k, v := range map[string]string{"Specversion": "1.0", "Id": "1", "Source": "/test", "Type": eventType, "Subject": subject} {
+		if v != "" {
+			r.Header.Set("Ce-"+k, v)
+		}
+	}
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, r)
+	return rec.Code
+}
+
+func (w *world) ticked() bool { w.Helper(); return w.tick() < http.StatusMultipleChoices }
+
+var errKilled = errors.New("killed")
+
+// fault ends a process at its n-th step, before or after it is done: from then on
+// nothing works.
+type fault struct {
+	steps atomic.Int64
+	at    int64
+	after bool
+}
+
+func (f *fault) step(do func() error) error {
+	n := f.steps.Add(1)
+	if n > f.at || n == f.at && !f.after {
+		return errKilled
+	}
+	err := do()
+	if n == f.at {
+		return errKilled
+	}
+	return err
+}
+
+type faultyCluster struct {
+	*cluster.Cluster
+	*fault
+}
+
+func (c faultyCluster) Workload(ctx context.Context, ref app.Ref) (w cluster.Workload, err error) {
+	err = c.step(func() (err error) { w, err = c.Cluster.Workload(ctx, ref); return err })
+	return w, err
+}
+
+func (c faultyCluster) ApplyWorkload(ctx context.Context, w cluster.Workload, a app.App) error {
+	return c.step(func() error { return c.Cluster.ApplyWorkload(ctx, w, a) })
+}
+
+type faultyHistory struct {
+	History
+	*fault
+}
+
+func (h faultyHistory) RecordDeployment(ctx context.Context, ref app.Ref, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (r deploy.Revision, err error) {
+	err = h.step(func() (err error) { r, err = h.History.RecordDeployment(ctx, ref, rule); return err })
+	return r, err
+}
+
+func (h faultyHistory) UpdateDeployment(ctx context.Context, ref app.Ref, n int64, announce bool, change func(deploy.Revision) (deploy.Revision, bool)) (r deploy.Revision, err error) {
+	err = h.step(func() (err error) { r, err = h.History.UpdateDeployment(ctx, ref, n, announce, change); return err })
+	return r, err
+}
+
+// A process that is killed at any step leaves work that the next one's tick finds:
+// what is recorded is what runs, and no revision is lost or used twice.
+func TestKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
+	for at := int64(1); at <= 7; at++ {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("step %d, after %v", at, after), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, nil)
+				w.event(app.DeployRequested, w.ref("prod").String())
+				w.runsWithin("hello:v1", 1)
+				killed := &fault{at: at, after: after}
+				w.start(func(c *Config, p *Parts) {
+					p.History, p.Cluster = faultyHistory{w.store, killed}, faultyCluster{w.cluster, killed}
+				})
+				w.post("hello/deployments", `{"image":"hello:v2"}`)
+				until(t, func() bool { return killed.steps.Load() >= at })
+				if err := w.service.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				w.start(nil)
+				a, err := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if recorded := at > 1 || after; recorded != (a.Revision == 2) {
+					t.Fatalf("revision %d is the current one", a.Revision)
+				}
+				if !until(t, func() bool { return w.ticked() && w.revision(a.Revision).Status == deploy.Live }) {
+					t.Fatalf("%+v", w.revision(a.Revision))
+				}
+				w.runs(a.Image, a.Revision)
+				if next := w.deploy("hello:v3"); next.Revision != a.Revision+1 {
+					t.Errorf("the next revision is %d", next.Revision)
+				}
+				w.runsWithin("hello:v3", a.Revision+1)
+			})
+		}
+	}
+}
+
+// A revision that somebody else records is rolled out by the event that says so.
+func TestDeployRequested(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	_, err := w.store.RecordDeployment(t.Context(), w.ref("prod"), func(app.App, deploy.Revision) (deploy.Revision, error) {
+		return deploy.New("hello:v2", "", deploy.Webhook, "webhook", time.Now().UTC()), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := w.event(app.DeployRequested, w.ref("prod").String()); code >= 300 {
+		t.Errorf("the event was answered %d", code)
+	}
+	w.runsWithin("hello:v2", 2)
+	for _, subject := range []string{"", "nothing", "a.b.c", "none.none"} {
+		if code := w.event(app.DeployRequested, subject); code >= 300 {
+			t.Errorf("an event about %q was answered %d", subject, code)
+		}
+	}
+	if code := w.event("some.other.type", "x"); code >= 300 {
+		t.Errorf("an event of another type was answered %d", code)
+	}
+}
+
+// What somebody has changed in the cluster is put back.
+func TestDrift(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.deploy("hello:v2")
+	w.runsWithin("hello:v2", 2)
+	seen, err := w.cluster.Workload(t.Context(), w.ref("prod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := app.App{Name: "hello", Namespace: w.ref("prod").Namespace, Port: 8080, Image: "hello:other", Revision: 9}
+	if err := w.cluster.ApplyWorkload(t.Context(), seen, other); err != nil {
+		t.Fatal(err)
+	}
+	if !w.ticked() {
+		t.Error("the tick failed")
+	}
+	w.runs("hello:v2", 2)
+}
+
+// refusing is a cluster that refuses one image as the API server refuses an object
+// that is not valid.
+type refusing struct{ Cluster }
+
+func (c refusing) ApplyWorkload(ctx context.Context, w cluster.Workload, a app.App) error {
+	if strings.HasSuffix(a.Image, ":refused") {
+		a.Port = 70000
+	}
+	return c.Cluster.ApplyWorkload(ctx, w, a)
+}
+
+// A revision that the cluster refuses has failed and says why; the one before serves.
+func TestRefusedByTheCluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(_ *Config, p *Parts) { p.Cluster = refusing{p.Cluster} })
+	w.deploy("hello:v2")
+	w.runsWithin("hello:v2", 2)
+	w.deploy("hello:refused")
+	w.within("prod", "3 hello:refused failed", "2 hello:v2 live", "1 hello:v1 superseded")
+	if m := w.revision(3).Message; !strings.Contains(m, "70000") {
+		t.Errorf("the reason is %q", m)
+	}
+}
+
+// away is a cluster that does not answer for a while.
+type away struct {
+	Cluster
+	gone *atomic.Bool
+}
+
+func (c away) ApplyWorkload(ctx context.Context, w cluster.Workload, a app.App) error {
+	if c.gone.Load() {
+		return problem.Of(problem.Unavailable)
+	}
+	return c.Cluster.ApplyWorkload(ctx, w, a)
+}
+
+// A cluster that does not answer is nobody's failure.
+func TestClusterThatIsAway(t *testing.T) {
+	t.Parallel()
+	var gone atomic.Bool
+	w := newWorld(t, func(c *Config, p *Parts) {
+		p.Cluster, c.ProgressDeadline = away{p.Cluster, &gone}, time.Second
+	})
+	gone.Store(true)
+	w.deploy("hello:v2")
+	if !until(t, func() bool { return w.revision(2).Message == notAnswering }) {
+		t.Errorf("%+v", w.revision(2))
+	}
+	if got := w.revision(2).Status; got != deploy.RollingOut {
+		t.Errorf("status %s", got)
+	}
+	gone.Store(false)
+	if !until(t, func() bool { return w.ticked() && w.revision(2).Status == deploy.Live }) {
+		t.Errorf("%+v", w.revision(2))
+	}
+	w.runs("hello:v2", 2)
+}
+
+// A failed revision that becomes ready after all is live.
+func TestLateRevision(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *Config, _ *Parts) { c.ProgressDeadline = time.Nanosecond })
+	w.deploy("hello:v2")
+	if !until(t, func() bool { return w.ticked() && w.revision(2).Status == deploy.Live }) {
+		t.Fatalf("%+v", w.revision(2))
+	}
+}
+
+// An app that is deleted while it is worked on leaves nothing in the cluster.
+func TestDeletedWhileWorkedOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start(func(_ *Config, p *Parts) { p.Cluster = deleting{p.Cluster, w} })
+	w.event(app.DeployRequested, w.ref("prod").String())
+	gone := func() bool {
+		seen, err := w.cluster.Workload(t.Context(), w.ref("prod"))
+		_, deleted := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
+		return err == nil && seen.Absent() && problem.Is(deleted, problem.NotFound)
+	}
+	if !until(t, gone) {
+		t.Error("its workload is still there")
+	}
+}
+
+// deleting deletes an app right before its workload is written.
+type deleting struct {
+	Cluster
+	w *world
+}
+
+func (c deleting) ApplyWorkload(ctx context.Context, w cluster.Workload, a app.App) error {
+	if err := c.w.store.DeleteApp(ctx, a.Ref()); err != nil {
+		return err
+	}
+	return c.Cluster.ApplyWorkload(ctx, w, a)
+}

@@ -1,0 +1,93 @@
+package buildevent
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/deploy"
+)
+
+func announcement(outcome deploy.Outcome) deploy.Announcement {
+	return deploy.Announcement{
+		ID: "ID1", App: app.Ref{Namespace: "shop-prod", Name: "hello"}, Project: "shop", Environment: "prod", Outcome: outcome,
+		Revision: deploy.Revision{
+			Number: 3, Image: "registry.example.com/shop/hello:v2", Digest: "sha256:9f86", Commit: "abc",
+			Trigger: deploy.Webhook, Actor: "webhook", Status: deploy.Live,
+		},
+		At: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC),
+	}
+}
+
+func TestEvent(t *testing.T) {
+	t.Parallel()
+	e, err := Event(announcement(deploy.Upgraded), "/sluice/deploys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.ID() != "ID1" || e.Type() != serviceUpgraded || e.Source() != "/sluice/deploys" || e.Subject() != "shop-prod/hello" {
+		t.Errorf("attributes: %v", e.Context)
+	}
+	const want = `{
+		"context":{"version":"0.4.1","id":"ID1","source":"/sluice/deploys","type":"dev.cdevents.service.upgraded.0.2.0","timestamp":"2026-03-14T12:00:00Z"},
+		"subject":{"id":"shop-prod/hello","source":"/sluice/deploys","type":"service","content":{
+			"environment":{"id":"shop-prod","source":"/sluice/deploys"},
+			"artifactId":"pkg:oci/hello@sha256%3A9f86?repository_url=registry.example.com%2Fshop%2Fhello&tag=v2"}},
+		"customData":{"project":"shop","app":"hello","revision":3,"image":"registry.example.com/shop/hello:v2","digest":"sha256:9f86",
+			"commit":"abc","trigger":"webhook","actor":"webhook","status":"live"},
+		"customDataContentType":"application/json"}`
+	var is, shall any
+	if err := json.Unmarshal(e.Data(), &is); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(want), &shall); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(shall, is); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+}
+
+func TestEventTypes(t *testing.T) {
+	t.Parallel()
+	want := map[deploy.Outcome]string{
+		deploy.Deployed: "dev.cdevents.service.deployed.0.2.0", deploy.Upgraded: "dev.cdevents.service.upgraded.0.2.0",
+		deploy.RolledBack: "dev.cdevents.service.rolledback.0.2.0", deploy.Broke: "dev.cdevents.incident.detected.0.2.0",
+	}
+	got := map[deploy.Outcome]string{}
+	for outcome := range want {
+		e, err := Event(announcement(outcome), "/sluice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[outcome] = e.Type()
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("types (-want +got):\n%s", diff)
+	}
+}
+
+func TestSend(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{http.StatusAccepted, http.StatusServiceUnavailable, http.StatusBadRequest} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Ce-Id") != "ID1" || r.Header.Get("Ce-Type") != serviceDeployed {
+				t.Errorf("headers %v", r.Header)
+			}
+			w.WriteHeader(code)
+		}))
+		t.Cleanup(server.Close)
+		s, err := NewSink(server.URL, "/sluice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Send(t.Context(), announcement(deploy.Deployed)); (err == nil) != (code == http.StatusAccepted) {
+			t.Errorf("answered %d: %v", code, err)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package deploy
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sluicegate/sluice/shared/app"
+)
+
+func asked() Build { return NewBuild(app.GitSource{Branch: "main"}, "abc", "webhook", noon()) }
+
+func TestObserveBuild(t *testing.T) {
+	t.Parallel()
+	seen := asked()
+	seen.RunUID, seen.Status, seen.Seen = "a", Running, []string{"a/started"}
+	final := seen
+	final.Status = BuildFailed
+	tests := []struct {
+		name    string
+		b       Build
+		run     Run
+		status  BuildStatus
+		changed bool
+	}{
+		{"started", asked(), Run{UID: "a", Event: "started"}, Running, true},
+		{"started again", seen, Run{UID: "a", Event: "started"}, Running, false},
+		{"running", seen, Run{UID: "a", Event: "running"}, Running, true},
+		{"another run's", seen, Run{UID: "b", Event: "failed", Done: true}, Running, false},
+		{"failed", seen, Run{UID: "a", Event: "failed", Done: true}, BuildFailed, true},
+		{"failed before it had started", asked(), Run{UID: "a", Event: "failed", Done: true}, BuildFailed, true},
+		{"no image", seen, Run{UID: "a", Done: true, OK: true}, BuildFailed, true},
+		{"built", seen, Run{UID: "a", Done: true, OK: true, Image: "hello:b1"}, Running, true},
+		{"after the end", final, Run{UID: "a", Event: "running"}, BuildFailed, false},
+		{"success after the end", final, Run{UID: "a", Done: true, OK: true, Image: "hello:b1"}, BuildFailed, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, changed := tt.b.Observe(tt.run, noon())
+			if got.Status != tt.status || changed != tt.changed {
+				t.Errorf("%s, changed %v", got.Status, changed)
+			}
+		})
+	}
+}
+
+func TestDeploys(t *testing.T) {
+	t.Parallel()
+	git := app.App{GitSource: &app.GitSource{Branch: "main"}}
+	b := asked()
+	b.Number, b.Image, b.Digest, b.Note = 4, "hello:b4", "sha256:4", "A note."
+	tests := []struct {
+		name    string
+		a       app.App
+		newest  int64
+		deploys bool
+		status  BuildStatus
+	}{
+		{"the first", git, 0, true, Succeeded},
+		{"after an older one", git, 3, true, Succeeded},
+		{"after a newer one", git, 5, false, BuildSuperseded},
+		{"detached", app.App{}, 3, false, BuildSuperseded},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			done, rev, deploys := b.Deploys(tt.a, Revision{NewestBuild: tt.newest}, noon())
+			if deploys != tt.deploys || done.Status != tt.status || !done.FinishedAt.Equal(noon()) {
+				t.Errorf("%v, %+v", deploys, done)
+			}
+			if deploys && (rev.Image != "hello:b4" || rev.Build != 4 || rev.Note != "A note." || rev.Trigger != Webhook || rev.Commit != "abc") {
+				t.Errorf("revision %+v", rev)
+			}
+		})
+	}
+}
+
+func TestRunName(t *testing.T) {
+	t.Parallel()
+	b := asked()
+	b.Number = 999_999
+	ref := app.Ref{Namespace: "shop-prod", Name: "a123456789b123456789c123456789d123456789"}
+	if n := len(b.RunName(ref)); n > 63 {
+		t.Errorf("%s has %d characters", b.RunName(ref), n)
+	}
+	later := b
+	later.RequestedAt = noon().Add(time.Microsecond)
+	if b.RunName(ref) == later.RunName(ref) {
+		t.Error("two builds have one run")
+	}
+}
+
+// Whatever order the events of several builds come in, and however often: what is
+// deployed in the end is the newest of the builds that succeeded, each build deploys
+// at most once, and in ascending order.
+func TestNewestBuildWinsInAnyOrder(t *testing.T) {
+	t.Parallel()
+	git := app.App{GitSource: &app.GitSource{Branch: "main"}}
+	rapid.Check(t, func(t *rapid.T) {
+		count := rapid.IntRange(1, 5).Draw(t, "builds")
+		builds := make([]Build, count)
+		succeeds := make([]bool, count)
+		var events []Run
+		for i := range builds {
+			builds[i] = asked()
+			builds[i].Number = int64(i + 1)
+			succeeds[i] = rapid.Bool().Draw(t, "succeeds")
+			uid := fmt.Sprint(i)
+			end := Run{UID: uid, Event: "failed", Done: true}
+			if succeeds[i] {
+				end = Run{UID: uid, Event: "successful", Done: true, OK: true, Image: "hello:b" + uid}
+			}
+			events = append(events, Run{UID: uid, Event: "started"}, Run{UID: uid, Event: "running"}, end)
+		}
+		events = append(events, rapid.SliceOfN(rapid.SampledFrom(events), 0, 10).Draw(t, "again")...)
+		events = rapid.Permutation(events).Draw(t, "order")
+		var current Revision
+		var deployed []int64
+		for _, e := range events {
+			var i int
+			if _, err := fmt.Sscan(e.UID, &i); err != nil {
+				t.Fatal(err)
+			}
+			b, changed := builds[i].Observe(e, noon())
+			if changed && e.Done && !b.Final() {
+				done, rev, deploys := b.Deploys(git, current, noon())
+				b = done
+				if deploys {
+					current = rev.After(current, 0)
+					deployed = append(deployed, b.Number)
+				}
+			}
+			builds[i] = b
+		}
+		newest := int64(0)
+		for i, b := range builds {
+			if !b.Final() {
+				t.Fatalf("build %d is %s", b.Number, b.Status)
+			}
+			if succeeds[i] {
+				newest = b.Number
+			}
+		}
+		if current.Build != newest {
+			t.Fatalf("build %d is deployed, want %d", current.Build, newest)
+		}
+		for i := 1; i < len(deployed); i++ {
+			if deployed[i] <= deployed[i-1] {
+				t.Fatalf("deployed %v", deployed)
+			}
+		}
+	})
+}

@@ -1,0 +1,186 @@
+package deploy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+func noon() time.Time { return time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC) }
+
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	const deadline = 2 * time.Minute
+	at := func(d time.Duration) time.Time { return noon().Add(d) }
+	applied := Revision{Number: 3, Status: RollingOut, AppliedAt: noon()}
+	live := Revision{Number: 3, Status: Live, AppliedAt: noon()}
+	failed := Revision{Number: 3, Status: Failed, AppliedAt: noon(), SettledAt: at(deadline), Message: "Why."}
+	tests := []struct {
+		name    string
+		r       Revision
+		o       Observation
+		now     time.Time
+		status  Status
+		message string
+		changed bool
+	}{
+		{"ready", applied, Observation{Revision: 3, Ready: true}, at(time.Second), Live, "", true},
+		{"ready as another revision", applied, Observation{Revision: 2, Ready: true}, at(time.Second), RollingOut, "", false},
+		{"not ready yet", applied, Observation{Revision: 3, Message: "Soon."}, at(deadline - 1), RollingOut, "Soon.", true},
+		{"nothing new", applied, Observation{Revision: 3}, at(time.Second), RollingOut, "", false},
+		{"too late", applied, Observation{Revision: 3, Message: "No pod."}, at(deadline), Failed, "It made no progress for 2m0s: No pod.", true},
+		{"progress", applied, Observation{Revision: 3, Message: "On.", ProgressAt: at(time.Minute)}, at(deadline), RollingOut, "On.", true},
+		{"progress long ago", applied, Observation{Revision: 3, ProgressAt: at(time.Minute)}, at(3 * time.Minute), Failed, "It made no progress for 2m0s: the workload is not ready.", true},
+		{"progress in the future", applied, Observation{Revision: 3, Message: "No.", ProgressAt: at(time.Hour)}, at(deadline), Failed, "It made no progress for 2m0s: No.", true},
+		{"live stays live", live, Observation{Revision: 3, Message: "A pod is gone."}, at(time.Hour), Live, "", false},
+		{"failed stays failed", failed, Observation{Revision: 3, Message: "No."}, at(time.Hour), Failed, "Why.", false},
+		{"failed, ready after all", failed, Observation{Revision: 3, Ready: true}, at(time.Hour), Live, "", true},
+		{"superseded", Revision{Number: 3, Status: Superseded}, Observation{Revision: 3, Ready: true}, at(0), Superseded, "", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, changed := tt.r.Observe(tt.o, deadline, tt.now)
+			if got.Status != tt.status || got.Message != tt.message || changed != tt.changed {
+				t.Errorf("%s, %q, changed %v", got.Status, got.Message, changed)
+			}
+			if turned := got.Status != tt.r.Status; turned && !got.SettledAt.Equal(tt.now) {
+				t.Errorf("settled at %v", got.SettledAt)
+			}
+		})
+	}
+}
+
+// The deadline's clock starts when the cluster has taken the revision, not when it
+// was recorded.
+func TestClockStartsWhenApplied(t *testing.T) {
+	t.Parallel()
+	r := New("hello:v1", "", Manual, "ada", noon())
+	r.Number = 1
+	r, changed := r.Observe(Observation{Revision: 1}, time.Minute, noon().Add(time.Hour))
+	if !changed || r.Status != RollingOut || !r.AppliedAt.Equal(noon().Add(time.Hour)) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestRefusedAndDelayed(t *testing.T) {
+	t.Parallel()
+	rolling, failed, live := Revision{Status: RollingOut}, Revision{Status: Failed, Message: "Old."}, Revision{Status: Live}
+	if r, changed := rolling.Refused("bad field", noon()); !changed || r.Status != Failed || r.Message != "The cluster refused it: bad field" {
+		t.Errorf("rolling out: %+v", r)
+	}
+	if r, changed := failed.Refused("bad field", noon()); !changed || !r.SettledAt.IsZero() {
+		t.Errorf("failed: %+v", r)
+	}
+	if _, changed := live.Refused("bad field", noon()); changed {
+		t.Error("a live revision failed")
+	}
+	if r, changed := rolling.Delayed("later"); !changed || r.Status != RollingOut || r.Message != "later" {
+		t.Errorf("delayed: %+v", r)
+	}
+	if _, changed := failed.Delayed("later"); changed {
+		t.Error("a failed revision was delayed")
+	}
+}
+
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, image, digest, want string }{
+		{"a tag", "hello:v1", "", "hello:v1"},
+		{"a resolved tag", "hello:v1", "sha256:1", "hello:v1@sha256:1"},
+		{"a digest", "hello@sha256:1", "sha256:1", "hello@sha256:1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := (Revision{Image: tt.image, Digest: tt.digest}).Runs(); got != tt.want {
+				t.Errorf("runs %s", got)
+			}
+		})
+	}
+}
+
+func TestCopy(t *testing.T) {
+	t.Parallel()
+	source := Revision{
+		Number: 4, Image: "hello:v1", Digest: "sha256:1", Commit: "abc", Trigger: Webhook, Actor: "webhook", Source: 2,
+		Note: "A note.", Status: Failed, Message: "Why.", Build: 7, NewestBuild: 9,
+	}
+	want := Revision{
+		Image: "hello:v1", Digest: "sha256:1", Commit: "abc", Trigger: Rollback, Actor: "ada", Source: 4,
+		Status: RollingOut, DeployedAt: noon(),
+	}
+	if diff := cmp.Diff(want, source.Copy(Rollback, "ada", noon())); diff != "" {
+		t.Errorf("copy (-want +got):\n%s", diff)
+	}
+	source.Digest = ""
+	if got := source.Copy(Rollback, "ada", noon()).Says(); got != "A note." {
+		t.Errorf("without a digest it says %q", got)
+	}
+}
+
+func TestAfter(t *testing.T) {
+	t.Parallel()
+	r := Revision{Build: 2}.After(Revision{Number: 5, NewestBuild: 3}, 8)
+	if r.Number != 9 || r.NewestBuild != 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestPrevious(t *testing.T) {
+	t.Parallel()
+	of := func(statuses ...Status) (history []Revision) {
+		for i, s := range statuses {
+			history = append(history, Revision{Number: int64(len(statuses) - i), Status: s})
+		}
+		return history
+	}
+	tests := []struct {
+		name    string
+		history []Revision
+		want    int64 // 0 for none
+	}{
+		{"nothing", nil, 0},
+		{"the one before", of(Superseded, Superseded), 2},
+		{"past a failed one", of(Failed, Failed, Live), 1},
+		{"failed ones alone", of(Failed, Failed), 0},
+		{"one that is live still", of(Live), 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Previous(tt.history)
+			if got.Number != tt.want || (tt.want == 0) != problem.Is(err, problem.NoPreviousRevision) {
+				t.Errorf("%d, %v", got.Number, err)
+			}
+		})
+	}
+}
+
+func TestAnnounce(t *testing.T) {
+	t.Parallel()
+	a := app.App{Name: "hello", Namespace: "shop-prod", Project: "shop", Environment: "prod"}
+	tests := []struct {
+		name  string
+		r     Revision
+		first bool
+		want  Outcome
+	}{
+		{"the first", Revision{Status: Live, Trigger: Manual}, true, Deployed},
+		{"the next", Revision{Status: Live, Trigger: Webhook}, false, Upgraded},
+		{"a rollback", Revision{Status: Live, Trigger: Rollback}, false, RolledBack},
+		{"a failure", Revision{Status: Failed, Trigger: Rollback}, true, Broke},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := Announce(a, tt.r, tt.first).Outcome; got != tt.want {
+				t.Errorf("outcome %s", got)
+			}
+		})
+	}
+}
