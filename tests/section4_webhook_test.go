@@ -1,0 +1,298 @@
+package tests
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+func image(tag string) string { return "registry.example/echo:" + tag }
+
+func deployBody(tag string) []byte {
+	return []byte(`{"image":"` + image(tag) + `","commit":"abc1234"}`)
+}
+
+func sign(token string, body []byte) string {
+	m := hmac.New(sha256.New, []byte(token))
+	m.Write(body)
+	return "sha256=" + hex.EncodeToString(m.Sum(nil))
+}
+
+// TestWebhookDeploys: the printed token deploys, and the app itself says so.
+func TestWebhookDeploys(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.App("hello")
+	url, token := s.Webhook("hello")
+	if want := world.Info().BaseURL + "/api/v1/webhook/" + s.Project + "-prod/hello"; url != want {
+		t.Errorf("url %s, want %s", url, want)
+	}
+	a := s.Post(url, deployBody("v2"), "X-Service-Token", token)
+	var got wire.WebhookDeployed
+	if err := json.Unmarshal([]byte(a.Body), &got); err != nil || a.Status != http.StatusOK {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	if diff := cmp.Diff(wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image("v2"), Commit: "abc1234"}, got); diff != "" {
+		t.Errorf("answer (-want +got):\n%s", diff)
+	}
+	s.Runs("hello", image("v2"))
+	d := s.Settled("hello", 2, "live")
+	if d.Trigger != "webhook" || d.Commit != "abc1234" || !d.Current {
+		t.Errorf("history: %+v", d)
+	}
+	signed := deployBody("v3")
+	if a := s.Post(url, signed, "X-Hub-Signature-256", sign(token, signed)); a.Status != http.StatusOK {
+		t.Errorf("signed: %d %s", a.Status, a.Body)
+	}
+	s.Runs("hello", image("v3"))
+}
+
+// TestWebhookRefusals: whatever is wrong with the proof, the answer is the same
+// 401 and nothing has changed: no revision, no other image, not the Secret.
+func TestWebhookRefusals(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.App("hello")
+	s.App("other")
+	s.App("silent")
+	url, token := s.Webhook("hello")
+	_, foreign := s.Webhook("other")
+	before := s.History("hello")
+	body := deployBody("v2")
+	changed := append([]byte(" "), body...)
+	silent := strings.Replace(url, "/hello", "/silent", 1)
+	tests := []struct {
+		name, url string
+		header    []string
+	}{
+		{"no proof", url, nil},
+		{"wrong token", url, []string{"X-Service-Token", "wrong"}},
+		{"another app's token", url, []string{"X-Service-Token", foreign}},
+		{"token in another case", url, []string{"X-Service-Token", strings.ToUpper(token)}},
+		{"token twice", url, []string{"X-Service-Token", token, "X-Service-Token", token}},
+		{"empty digest", url, []string{"X-Hub-Signature-256", "sha256="}},
+		{"upper-case digest", url, []string{"X-Hub-Signature-256", "sha256=" + strings.ToUpper(sign(token, body)[7:])}},
+		{"wrong algorithm", url, []string{"X-Hub-Signature-256", "sha1=" + sign(token, body)[7:]}},
+		{"signature of another body", url, []string{"X-Hub-Signature-256", sign(token, changed)}},
+		{"right token, wrong signature", url, []string{"X-Service-Token", token, "X-Hub-Signature-256", sign(foreign, body)}},
+		{"wrong token, right signature", url, []string{"X-Service-Token", foreign, "X-Hub-Signature-256", sign(token, body)}},
+		{"webhook never enabled", silent, []string{"X-Service-Token", token}},
+		{"unknown app", strings.Replace(url, "/hello", "/nothere", 1), []string{"X-Service-Token", token}},
+		{"unknown namespace", strings.Replace(url, s.Project, "nowhere", 1), []string{"X-Service-Token", token}},
+	}
+	var first string
+	for _, test := range tests {
+		a := s.Post(test.url, body, test.header...)
+		if first == "" {
+			first = a.Body
+		}
+		if a.Status != http.StatusUnauthorized || a.Code() != "invalid_token" || a.Body != first {
+			t.Errorf("%s: %d %s", test.name, a.Status, a.Body)
+		}
+	}
+	if diff := cmp.Diff(before, s.History("hello")); diff != "" {
+		t.Errorf("history changed:\n%s", diff)
+	}
+	if e := s.Echo(s.Call("hello").Gets(http.StatusOK)); e.Image != image("v1") {
+		t.Errorf("runs %s", e.Image)
+	}
+	if a := s.Post(url, body, "X-Service-Token", token); a.Status != http.StatusOK {
+		t.Errorf("the token no longer works: %d %s", a.Status, a.Body)
+	}
+}
+
+// TestWebhookStates walks through specification section 3.4.
+func TestWebhookStates(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.App("hello")
+	w, err := s.Client.Webhook(t.Context(), s.Project, s.Env, "hello")
+	if err != nil || w.Enabled {
+		t.Errorf("a new app: %+v, %v", w, err)
+	}
+	url, old := s.Webhook("hello")
+	_, token := s.Webhook("hello")
+	if old == token || len(token) != base64.RawURLEncoding.EncodedLen(32) {
+		t.Errorf("regenerated token of %d characters, same as before: %v", len(token), old == token)
+	}
+	if a := s.Post(url, deployBody("v2"), "X-Service-Token", old); a.Status != http.StatusUnauthorized {
+		t.Errorf("the old token: %d", a.Status)
+	}
+	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token); a.Status != http.StatusOK {
+		t.Errorf("the new token: %d %s", a.Status, a.Body)
+	}
+	if err := s.Client.DisableWebhook(t.Context(), s.Project, s.Env, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	if a := s.Post(url, deployBody("v3"), "X-Service-Token", token); a.Status != http.StatusUnauthorized {
+		t.Errorf("disabled: %d", a.Status)
+	}
+}
+
+func TestWebhookBadCalls(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.App("hello")
+	url, token := s.Webhook("hello")
+	tests := []struct {
+		name, body, kind string
+		status           int
+		code             string
+	}{
+		{"no image", `{"commit":"abc1234"}`, "", 422, "image_required"},
+		{"not JSON", `{`, "", 400, "malformed_json"},
+		{"unknown field", `{"image":"a/b:c","iamge":"x"}`, "", 400, "unknown_field"},
+		{"image without tag", `{"image":"registry.example/echo"}`, "", 422, "invalid_image"},
+		{"another type", `image=x`, "application/x-www-form-urlencoded", 415, "unsupported_media_type"},
+		{"too large", `{"image":"` + strings.Repeat("a", 1<<20) + `"}`, "", 413, "body_too_large"},
+	}
+	for _, test := range tests {
+		header := []string{"X-Service-Token", token}
+		if test.kind != "" {
+			header = append(header, "Content-Type", test.kind)
+		}
+		if a := s.Post(url, []byte(test.body), header...); a.Status != test.status || a.Code() != test.code {
+			t.Errorf("%s: %d %s", test.name, a.Status, a.Body)
+		}
+	}
+	if n := len(s.History("hello")); n != 1 {
+		t.Errorf("%d revisions", n)
+	}
+}
+
+// TestRedelivery: the same delivery again answers as before and changes nothing.
+func TestRedelivery(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.App("hello")
+	url, token := s.Webhook("hello")
+	first := s.Post(url, deployBody("v2"), "X-Service-Token", token, "Idempotency-Key", "one")
+	again := s.Post(url, deployBody("v2"), "X-Service-Token", token, "Idempotency-Key", "one")
+	if first.Status != http.StatusOK || first.Body != again.Body || first.Status != again.Status {
+		t.Errorf("first %d %s, again %d %s", first.Status, first.Body, again.Status, again.Body)
+	}
+	if n := len(s.History("hello")); n != 2 {
+		t.Errorf("%d revisions, want 2", n)
+	}
+}
+
+// TestTokenIsKeptSecret looks for the token where it must not be, and in etcd.
+func TestTokenIsKeptSecret(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.App("hello")
+	url, token := s.Webhook("hello")
+	s.Post(url, deployBody("v2"), "X-Service-Token", token)
+	s.Post(url, deployBody("v2"), "X-Service-Token", token+"x")
+	s.Settled("hello", 2, "live")
+
+	logs, err := filepath.Glob(filepath.Join(world.Info().LogsDir, "*"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("no logs in %s: %v", world.Info().LogsDir, err)
+	}
+	for _, file := range logs {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte(token)) {
+			t.Errorf("the token is in %s", filepath.Base(file))
+		}
+	}
+	// etcd's own JSON gateway: every key's value, as it is on disk.
+	name := []byte("/registry/secrets/" + s.Project + "-prod/")
+	end := append([]byte(nil), name...)
+	end[len(end)-1]++
+	query, err := json.Marshal(map[string]any{"key": name, "range_end": end})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, world.Info().EtcdURL+"/v3/kv/range", bytes.NewReader(query))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	read, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found struct {
+		KVs []struct{ Key, Value []byte } `json:"kvs"`
+	}
+	if err := json.Unmarshal(read, &found); err != nil || len(found.KVs) == 0 {
+		t.Fatalf("no Secret in etcd: %v %.300s", err, read)
+	}
+	for _, kv := range found.KVs {
+		if !bytes.HasPrefix(kv.Value, []byte("k8s:enc:")) || bytes.Contains(kv.Value, []byte(token)) ||
+			bytes.Contains(kv.Value, []byte(base64.StdEncoding.EncodeToString([]byte(token)))) {
+			t.Errorf("%s can be read in etcd", kv.Key)
+		}
+	}
+}
+
+// TestGitApp: pushes to the branch build, everything else is told why not.
+func TestGitApp(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.App("hello")
+	if _, err := s.Client.SetGitSource(t.Context(), s.Project, s.Env, "hello", wire.GitSource{Repository: "https://git.example/shop/hello.git", Branch: "main"}); err != nil {
+		t.Fatal(err)
+	}
+	url, token := s.Webhook("hello")
+	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token); a.Status != http.StatusConflict || a.Code() != "git_source_attached" {
+		t.Errorf("image for a git app: %d %s", a.Status, a.Body)
+	}
+	push := func(ref, after string, deleted bool) []byte {
+		return fmt.Appendf(nil, `{"ref":%q,"before":"%040d","after":%q,"deleted":%v,"repository":{"full_name":"shop/hello"},"pusher":{"name":"ada"}}`, ref, 1, after, deleted)
+	}
+	commit := strings.Repeat("ab", 20)
+	tests := []struct {
+		name, event string
+		body        []byte
+		status      int
+		want        string
+	}{
+		{"ping", "ping", []byte(`{"zen":"Keep it simple.","hook_id":1}`), 200, ""},
+		{"another branch", "push", push("refs/heads/dev", commit, false), 202, "ignored"},
+		{"a branch that ends alike", "push", push("refs/heads/feature/main", commit, false), 202, "ignored"},
+		{"a tag", "push", push("refs/tags/main", commit, false), 202, "ignored"},
+		{"a deletion", "push", push("refs/heads/main", strings.Repeat("0", 40), true), 202, "ignored"},
+		{"a push", "push", push("refs/heads/main", commit, false), 202, "building"},
+	}
+	for _, test := range tests {
+		a := s.Post(url, test.body, "X-GitHub-Event", test.event, "X-GitHub-Delivery", test.name, "X-Hub-Signature-256", sign(token, test.body))
+		if a.Status != test.status || !strings.Contains(a.Body, test.want) {
+			t.Errorf("%s: %d %s", test.name, a.Status, a.Body)
+		}
+	}
+	// Detached, it keeps what it runs and takes images again.
+	if err := s.Client.RemoveGitSource(t.Context(), s.Project, s.Env, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	app, err := s.Client.App(t.Context(), s.Project, s.Env, "hello")
+	if err != nil || app.Kind != "image" || app.Image != image("v1") {
+		t.Errorf("detached: %+v, %v", app, err)
+	}
+	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token); a.Status != http.StatusOK {
+		t.Errorf("detached, an image: %d %s", a.Status, a.Body)
+	}
+}

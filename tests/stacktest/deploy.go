@@ -1,0 +1,91 @@
+package stacktest
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Webhook enables an app's webhook and gives its address and token.
+func (s *Site) Webhook(app string) (url, token string) {
+	s.T.Helper()
+	w, err := s.Client.EnableWebhook(s.T.Context(), s.Project, s.Env, app)
+	s.must(err)
+	return w.URL, string(w.Token)
+}
+
+// Post sends a webhook call, with header pairs, as curl would.
+func (s *Site) Post(url string, body []byte, header ...string) Answer {
+	s.T.Helper()
+	req, err := http.NewRequestWithContext(s.T.Context(), http.MethodPost, url, bytes.NewReader(body))
+	s.must(err)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	if req.Header.Get("Content-Type") == "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := http.DefaultClient.Do(req)
+	s.must(err)
+	defer func() { _ = res.Body.Close() }()
+	read, err := io.ReadAll(res.Body)
+	s.must(err)
+	return Answer{Status: res.StatusCode, Header: res.Header, Body: string(read)}
+}
+
+// History is an app's deploy history, newest first.
+func (s *Site) History(app string) []wire.Deployment {
+	s.T.Helper()
+	all, err := client.Collect(s.Client.Deployments(s.T.Context(), s.Project, s.Env, app))
+	s.must(err)
+	return all
+}
+
+// Runs waits until the app answers with an image.
+func (s *Site) Runs(app, image string) Echo {
+	s.T.Helper()
+	var e Echo
+	s.Until("run "+image, func() bool {
+		a := s.Call(app).Send()
+		if a.Status != http.StatusOK {
+			return false
+		}
+		e = s.Echo(a)
+		return e.Image == image
+	})
+	return e
+}
+
+// Settled waits until a revision has a status.
+func (s *Site) Settled(app string, revision int64, status string) wire.Deployment {
+	s.T.Helper()
+	var found wire.Deployment
+	s.Until("be "+status, func() bool {
+		for _, d := range s.History(app) {
+			if d.Revision == revision {
+				found = d
+			}
+		}
+		return found.Status == status
+	})
+	return found
+}
+
+// Until waits until done says so, at most a minute.
+func (s *Site) Until(what string, done func() bool) {
+	s.T.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for begin := time.Now(); ; <-tick.C {
+		if done() {
+			return
+		}
+		if time.Since(begin) > time.Minute {
+			s.T.Fatalf("does not %s within a minute", what)
+		}
+	}
+}
