@@ -3,6 +3,7 @@ package ingress
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -111,17 +112,22 @@ func Decode(text []byte) ([]*unstructured.Unstructured, error) {
 	var list []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {
-		o := &unstructured.Unstructured{}
-		err := decoder.Decode(&o.Object)
+		var document json.RawMessage
+		err := decoder.Decode(&document)
 		if errors.Is(err, io.EOF) {
 			return list, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if len(o.Object) != 0 {
-			list = append(list, o)
+		if text := bytes.TrimSpace(document); len(text) == 0 || string(text) == "null" {
+			continue // nothing but comments
 		}
+		o := &unstructured.Unstructured{}
+		if err := o.UnmarshalJSON(document); err != nil {
+			return nil, err
+		}
+		list = append(list, o)
 	}
 }
 

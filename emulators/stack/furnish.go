@@ -18,8 +18,8 @@ const (
 	adminUsername   = "admin"
 
 	// Names of Secrets.
-	sessionSecret = "sluice-session-keys"
-	checkerSecret = "sluice-checker-tls"
+	sessionSecret = "sluice-session-keys" //nolint:gosec // the name of one
+	checkerSecret = "sluice-checker-tls"  //nolint:gosec // the name of one
 )
 
 // furnish makes what the functions find in the cluster: their namespace, a

@@ -211,7 +211,7 @@ func TestStreamChunks(t *testing.T) {
 func TestSocketEchoes(t *testing.T) {
 	t.Parallel()
 	_, address := serveTest(t)
-	c, _, err := websocket.Dial(t.Context(), "ws://"+address+"/ws", nil) //nolint:bodyclose // it is the socket's
+	c, _, err := websocket.Dial(t.Context(), "ws://"+address+"/ws", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func TestClientAddress(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := httptest.NewRequest("POST", "/", nil)
+			r := httptest.NewRequest(http.MethodPost, "/", nil)
 			r.RemoteAddr = tt.remote
 			for _, v := range tt.forwarded {
 				r.Header.Add("X-Forwarded-For", v)
@@ -47,7 +48,7 @@ func FuzzClientAddress(f *testing.F) {
 	f.Add("192.0.2.1:1234", "1.1.1.1, 198.51.100.7")
 	f.Add("[::1%zone]:1", ",")
 	f.Fuzz(func(t *testing.T, remote, forwarded string) {
-		r := httptest.NewRequest("POST", "/", nil)
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.RemoteAddr = remote
 		r.Header["X-Forwarded-For"] = []string{"6.6.6.6", forwarded}
 		// Whatever stands before the last comma is the client's word and must not count.

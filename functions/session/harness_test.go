@@ -2,7 +2,6 @@ package session
 
 import (
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -66,7 +65,7 @@ func (d *desk) replica(cfg Config) *Service {
 	d.t.Helper()
 	s, err := New(cfg, Parts{
 		Users: d.store, Sessions: d.store, Guard: identity.NewGuard(d.keys, d.store, nil), Keys: d.keys,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		d.t.Fatal(err)

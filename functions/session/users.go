@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -14,7 +13,7 @@ import (
 
 // listUsers lists all users, for admins.
 func (s *Service) listUsers(w http.ResponseWriter, r *http.Request) error {
-	if _, err := s.admin(r); err != nil {
+	if err := s.admin(r); err != nil {
 		return err
 	}
 	page, err := httpapi.ReadPage(r)
@@ -35,7 +34,7 @@ func (s *Service) listUsers(w http.ResponseWriter, r *http.Request) error {
 // createUser makes a user, for admins. Problems: missing_field, invalid_name,
 // invalid_password, already_exists.
 func (s *Service) createUser(w http.ResponseWriter, r *http.Request) error {
-	if _, err := s.admin(r); err != nil {
+	if err := s.admin(r); err != nil {
 		return err
 	}
 	in, err := httpapi.Decode[wire.CreateUser](w, r)
@@ -82,12 +81,12 @@ func (s *Service) EnsureAdmin(ctx context.Context, username, password string) er
 }
 
 // admin lets only admins through. Problem: forbidden.
-func (s *Service) admin(r *http.Request) (identity.Caller, error) {
+func (s *Service) admin(r *http.Request) error {
 	current, err := s.guard.Session(r)
 	if err == nil && !current.Caller.Admin {
 		err = problem.Of(problem.Forbidden)
 	}
-	return current.Caller, err
+	return err
 }
 
 // newUser checks and hashes what a user is made of.

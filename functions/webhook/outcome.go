@@ -21,8 +21,8 @@ type content struct{ digest, note string }
 // deployed. It comes before the transaction, which must not wait for strangers; a
 // call that becomes a deployment in between goes without a digest.
 func (s *Service) resolve(ctx context.Context, ref app.Ref, call hook.Call) (content, error) {
-	if call.Image == "" || image.Check(call.Image) != nil { // outcome says what is wrong with it
-		return content{}, nil
+	if call.Image == "" || image.Check(call.Image) != nil {
+		return content{}, nil //nolint:nilerr // outcome says what is wrong with it
 	}
 	a, err := s.apps.App(ctx, ref.Namespace, ref.Name)
 	if err != nil {

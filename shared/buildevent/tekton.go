@@ -19,7 +19,7 @@ const (
 
 // ErrOther is the error of events that tell nothing about a build: of another type,
 // about another run, or not readable. No repetition helps with those.
-var ErrOther = errors.New("the event is not about a build") //nolint:gochecknoglobals // a sentinel
+var ErrOther = errors.New("the event is not about a build")
 
 // The names of results that say what a run has built, as Tekton Chains has them
 // too, in any case.

@@ -30,73 +30,105 @@ func TestCalls(t *testing.T) {
 		{"SignOut", func(ctx context.Context, c *Client) error { return c.SignOut(ctx) }, "DELETE", "/api/v1/session", ""},
 		{"WhoAmI", func(ctx context.Context, c *Client) error { _, err := c.WhoAmI(ctx); return err }, "GET", "/api/v1/session", ""},
 		{"Users", func(ctx context.Context, c *Client) error { return drain(Collect(c.Users(ctx))) }, "GET", "/api/v1/users", ""},
-		{"CreateUser", func(ctx context.Context, c *Client) error { _, err := c.CreateUser(ctx, "ada", "pw", true); return err },
-			"POST", "/api/v1/users", `{"username":"ada","password":"pw","admin":true}`},
-		{"ChangePassword", func(ctx context.Context, c *Client) error { return c.ChangePassword(ctx, "ada", "old", "new") },
-			"PUT", "/api/v1/users/ada/password", `{"current_password":"old","password":"new"}`},
-		{"ResetPassword", func(ctx context.Context, c *Client) error { return c.ResetPassword(ctx, "ada", "new") },
-			"PUT", "/api/v1/users/ada/password", `{"password":"new"}`},
+		{
+			"CreateUser", func(ctx context.Context, c *Client) error { _, err := c.CreateUser(ctx, "ada", "pw", true); return err },
+			"POST", "/api/v1/users", `{"username":"ada","password":"pw","admin":true}`,
+		},
+		{
+			"ChangePassword", func(ctx context.Context, c *Client) error { return c.ChangePassword(ctx, "ada", "old", "new") },
+			"PUT", "/api/v1/users/ada/password", `{"current_password":"old","password":"new"}`,
+		},
+		{
+			"ResetPassword", func(ctx context.Context, c *Client) error { return c.ResetPassword(ctx, "ada", "new") },
+			"PUT", "/api/v1/users/ada/password", `{"password":"new"}`,
+		},
 		{"Projects", func(ctx context.Context, c *Client) error { return drain(Collect(c.Projects(ctx))) }, "GET", "/api/v1/projects", ""},
-		{"CreateProject", func(ctx context.Context, c *Client) error { _, err := c.CreateProject(ctx, "shop"); return err },
-			"POST", "/api/v1/projects", `{"name":"shop"}`},
+		{
+			"CreateProject", func(ctx context.Context, c *Client) error { _, err := c.CreateProject(ctx, "shop"); return err },
+			"POST", "/api/v1/projects", `{"name":"shop"}`,
+		},
 		{"Project", func(ctx context.Context, c *Client) error { _, err := c.Project(ctx, "shop"); return err }, "GET", "/api/v1/projects/shop", ""},
 		{"DeleteProject", func(ctx context.Context, c *Client) error { return c.DeleteProject(ctx, "shop") }, "DELETE", "/api/v1/projects/shop", ""},
-		{"Members", func(ctx context.Context, c *Client) error { return drain(Collect(c.Members(ctx, "shop"))) },
-			"GET", "/api/v1/projects/shop/members", ""},
+		{
+			"Members", func(ctx context.Context, c *Client) error { return drain(Collect(c.Members(ctx, "shop"))) },
+			"GET", "/api/v1/projects/shop/members", "",
+		},
 		{"SetMembers", func(ctx context.Context, c *Client) error {
 			return c.SetMembers(ctx, "shop", []wire.Member{{Username: "ada", Role: "owner"}})
 		}, "PUT", "/api/v1/projects/shop/members", `{"members":[{"username":"ada","role":"owner"}]}`},
-		{"RemoveMember", func(ctx context.Context, c *Client) error { return c.RemoveMember(ctx, "shop", "ada") },
-			"DELETE", "/api/v1/projects/shop/members/ada", ""},
-		{"Environments", func(ctx context.Context, c *Client) error { return drain(Collect(c.Environments(ctx, "shop"))) },
-			"GET", "/api/v1/projects/shop/environments", ""},
-		{"CreateEnvironment", func(ctx context.Context, c *Client) error {
-			_, err := c.CreateEnvironment(ctx, "shop", "prod")
-			return err
+		{
+			"RemoveMember", func(ctx context.Context, c *Client) error { return c.RemoveMember(ctx, "shop", "ada") },
+			"DELETE", "/api/v1/projects/shop/members/ada", "",
 		},
-			"POST", "/api/v1/projects/shop/environments", `{"name":"prod"}`},
+		{
+			"Environments", func(ctx context.Context, c *Client) error { return drain(Collect(c.Environments(ctx, "shop"))) },
+			"GET", "/api/v1/projects/shop/environments", "",
+		},
+		{
+			"CreateEnvironment", func(ctx context.Context, c *Client) error {
+				_, err := c.CreateEnvironment(ctx, "shop", "prod")
+				return err
+			},
+			"POST", "/api/v1/projects/shop/environments", `{"name":"prod"}`,
+		},
 		{"DeleteEnvironment", func(ctx context.Context, c *Client) error { return c.DeleteEnvironment(ctx, "shop", "prod") }, "DELETE", env, ""},
 		{"Plans", func(ctx context.Context, c *Client) error { return drain(Collect(c.Plans(ctx, "shop", "prod"))) }, "GET", env + "/plans", ""},
 		{"CreatePlan", func(ctx context.Context, c *Client) error {
 			_, err := c.CreatePlan(ctx, "shop", "prod", wire.CreatePlan{Name: ptr("Gold"), Rate: &rate, Burst: &burst})
 			return err
 		}, "POST", env + "/plans", `{"name":"Gold","rate":1.5,"burst":2}`},
-		{"Plan", func(ctx context.Context, c *Client) error {
-			_, err := c.Plan(ctx, "shop", "prod", "plan-gold")
-			return err
+		{
+			"Plan", func(ctx context.Context, c *Client) error {
+				_, err := c.Plan(ctx, "shop", "prod", "plan-gold")
+				return err
+			},
+			"GET", env + "/plans/plan-gold", "",
 		},
-			"GET", env + "/plans/plan-gold", ""},
 		{"UpdatePlan", func(ctx context.Context, c *Client) error {
 			_, err := c.UpdatePlan(ctx, "shop", "prod", "plan-gold", wire.UpdatePlan{Quota: wire.Null[int64](), Burst: wire.Some(int64(3))})
 			return err
 		}, "PATCH", env + "/plans/plan-gold", `{"burst":3,"quota":null}`},
-		{"DeletePlan", func(ctx context.Context, c *Client) error { return c.DeletePlan(ctx, "shop", "prod", "plan-gold") },
-			"DELETE", env + "/plans/plan-gold", ""},
-		{"Keys", func(ctx context.Context, c *Client) error { return drain(Collect(c.Keys(ctx, "shop", ""))) },
-			"GET", "/api/v1/projects/shop/api-keys", ""},
-		{"Keys of an environment", func(ctx context.Context, c *Client) error { return drain(Collect(c.Keys(ctx, "shop", "prod"))) },
-			"GET", "/api/v1/projects/shop/api-keys?environment=prod", ""},
+		{
+			"DeletePlan", func(ctx context.Context, c *Client) error { return c.DeletePlan(ctx, "shop", "prod", "plan-gold") },
+			"DELETE", env + "/plans/plan-gold", "",
+		},
+		{
+			"Keys", func(ctx context.Context, c *Client) error { return drain(Collect(c.Keys(ctx, "shop", ""))) },
+			"GET", "/api/v1/projects/shop/api-keys", "",
+		},
+		{
+			"Keys of an environment", func(ctx context.Context, c *Client) error { return drain(Collect(c.Keys(ctx, "shop", "prod"))) },
+			"GET", "/api/v1/projects/shop/api-keys?environment=prod", "",
+		},
 		{"CreateKey", func(ctx context.Context, c *Client) error {
 			_, _, err := c.CreateKey(ctx, "shop", "prod", wire.CreateKey{Plan: ptr("plan-gold"), Apps: []string{"hello"}})
 			return err
 		}, "POST", env + "/api-keys", `{"plan":"plan-gold","apps":["hello"]}`},
-		{"Key", func(ctx context.Context, c *Client) error { _, err := c.Key(ctx, "shop", "key-ab12cd34"); return err },
-			"GET", "/api/v1/projects/shop/api-keys/key-ab12cd34", ""},
-		{"DisableKey", func(ctx context.Context, c *Client) error {
-			_, err := c.DisableKey(ctx, "shop", "key-ab12cd34")
-			return err
+		{
+			"Key", func(ctx context.Context, c *Client) error { _, err := c.Key(ctx, "shop", "key-ab12cd34"); return err },
+			"GET", "/api/v1/projects/shop/api-keys/key-ab12cd34", "",
 		},
-			"PATCH", "/api/v1/projects/shop/api-keys/key-ab12cd34", `{"status":"disabled"}`},
-		{"EnableKey", func(ctx context.Context, c *Client) error {
-			_, err := c.EnableKey(ctx, "shop", "key-ab12cd34")
-			return err
+		{
+			"DisableKey", func(ctx context.Context, c *Client) error {
+				_, err := c.DisableKey(ctx, "shop", "key-ab12cd34")
+				return err
+			},
+			"PATCH", "/api/v1/projects/shop/api-keys/key-ab12cd34", `{"status":"disabled"}`,
 		},
-			"PATCH", "/api/v1/projects/shop/api-keys/key-ab12cd34", `{"status":"active"}`},
-		{"RevokeKey", func(ctx context.Context, c *Client) error {
-			_, err := c.RevokeKey(ctx, "shop", "key-ab12cd34")
-			return err
+		{
+			"EnableKey", func(ctx context.Context, c *Client) error {
+				_, err := c.EnableKey(ctx, "shop", "key-ab12cd34")
+				return err
+			},
+			"PATCH", "/api/v1/projects/shop/api-keys/key-ab12cd34", `{"status":"active"}`,
 		},
-			"POST", "/api/v1/projects/shop/api-keys/key-ab12cd34/revoke", ""},
+		{
+			"RevokeKey", func(ctx context.Context, c *Client) error {
+				_, err := c.RevokeKey(ctx, "shop", "key-ab12cd34")
+				return err
+			},
+			"POST", "/api/v1/projects/shop/api-keys/key-ab12cd34/revoke", "",
+		},
 		{"RotateKey", func(ctx context.Context, c *Client) error {
 			_, _, err := c.RotateKey(ctx, "shop", "key-ab12cd34", 90*time.Minute)
 			return err

@@ -37,11 +37,14 @@ func TestWebhookCalls(t *testing.T) {
 		{"disable", "DELETE " + path + "/webhook ", "", func(ctx context.Context, c *Client) (Webhook, error) {
 			return Webhook{}, c.DisableWebhook(ctx, "shop", "prod", "hello")
 		}, Webhook{}},
-		{"set the git source", "PUT " + path + `/git-source {"repository":"https://git.example.com/hello.git","branch":"main"}`, `{}`,
+		{
+			"set the git source", "PUT " + path + `/git-source {"repository":"https://git.example.com/hello.git","branch":"main"}`, `{}`,
 			func(ctx context.Context, c *Client) (Webhook, error) {
 				_, err := c.SetGitSource(ctx, "shop", "prod", "hello", source)
 				return Webhook{}, err
-			}, Webhook{}},
+			},
+			Webhook{},
+		},
 		{"remove the git source", "DELETE " + path + "/git-source ", "", func(ctx context.Context, c *Client) (Webhook, error) {
 			return Webhook{}, c.RemoveGitSource(ctx, "shop", "prod", "hello")
 		}, Webhook{}},

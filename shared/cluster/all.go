@@ -21,6 +21,7 @@ type Inventory struct {
 	deployments map[app.Ref]*appsv1.Deployment
 	services    map[app.Ref]*corev1.Service
 	routes      map[app.Ref]*unstructured.Unstructured
+	knative     map[app.Ref]*unstructured.Unstructured
 	middlewares map[app.Ref]*unstructured.Unstructured // by namespace and the Middleware's own name
 	cas         map[string]*corev1.Secret              // by namespace
 }
@@ -29,7 +30,7 @@ type Inventory struct {
 // [Cluster.Objects] would tell.
 func (v Inventory) Of(ref app.Ref) Objects {
 	return Objects{
-		deployment: v.deployments[ref], service: v.services[ref], route: v.routes[ref],
+		deployment: v.deployments[ref], knative: v.knative[ref], service: v.services[ref], route: v.routes[ref],
 		middleware: v.middlewares[app.Ref{Namespace: ref.Namespace, Name: gateName(ref)}],
 		ca:         v.cas[ref.Namespace],
 	}
@@ -46,6 +47,9 @@ func (c *Cluster) Inventory(ctx context.Context) (Inventory, error) {
 		return Inventory{}, err
 	}
 	if v.cas, err = c.allCAs(ctx); err != nil {
+		return Inventory{}, err
+	}
+	if v.knative, err = c.allKnative(ctx); err != nil {
 		return Inventory{}, err
 	}
 	if v.routes, err = c.allOf(ctx, ingressRoutes()); err != nil {

@@ -137,12 +137,12 @@ func knativeRevision(s *unstructured.Unstructured) int64 {
 // revision is, and its route leads there.
 func knativeObservation(s *unstructured.Unstructured) deploy.Observation {
 	o := deploy.Observation{Revision: knativeRevision(s)}
-	observed, _, _ := unstructured.NestedInt64(s.Object, "status", "observedGeneration") //nolint:errcheck // 0 when it is not there
+	observed, _, _ := unstructured.NestedInt64(s.Object, "status", "observedGeneration")
 	if observed < s.GetGeneration() {
 		o.Message = "Knative has not taken up the change yet."
 		return o
 	}
-	conditions, _, _ := unstructured.NestedSlice(s.Object, "status", "conditions") //nolint:errcheck // none when it is not there
+	conditions, _, _ := unstructured.NestedSlice(s.Object, "status", "conditions")
 	for _, one := range conditions {
 		c, ok := one.(map[string]any)
 		if !ok || c["type"] != "Ready" {
@@ -154,8 +154,8 @@ func knativeObservation(s *unstructured.Unstructured) deploy.Observation {
 			o.ProgressAt = instant(at)
 		}
 	}
-	created, _, _ := unstructured.NestedString(s.Object, "status", "latestCreatedRevisionName") //nolint:errcheck // as above
-	ready, _, _ := unstructured.NestedString(s.Object, "status", "latestReadyRevisionName")     //nolint:errcheck // as above
+	created, _, _ := unstructured.NestedString(s.Object, "status", "latestCreatedRevisionName")
+	ready, _, _ := unstructured.NestedString(s.Object, "status", "latestReadyRevisionName")
 	if created == "" || created != ready {
 		o.Ready = false
 	}

@@ -16,6 +16,7 @@ import (
 // Writes made with them fail when the object has changed since.
 type Objects struct {
 	deployment *appsv1.Deployment
+	knative    *unstructured.Unstructured // in the place of a Deployment and a Service
 	service    *corev1.Service
 	route      *unstructured.Unstructured
 	middleware *unstructured.Unstructured
@@ -24,7 +25,7 @@ type Objects struct {
 
 // None tells whether the app has no object of its own at all.
 func (o Objects) None() bool {
-	return o.deployment == nil && o.service == nil && o.route == nil && o.middleware == nil
+	return o.deployment == nil && o.knative == nil && o.service == nil && o.route == nil && o.middleware == nil
 }
 
 // Objects looks at an app's objects, one call for each.
@@ -36,6 +37,12 @@ func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (Objects, error) {
 	deployment, err := c.kube.AppsV1().Deployments(ref.Namespace).Get(ctx, ref.Name, opts)
 	if err := keep(&o.deployment, deployment, err); err != nil {
 		return Objects{}, fmt.Errorf("look at deployment %s: %w", ref, err)
+	}
+	if o.deployment == nil {
+		knative, err := c.dynamic.Resource(knativeServices()).Namespace(ref.Namespace).Get(ctx, ref.Name, opts)
+		if err := keep(&o.knative, knative, err); err != nil {
+			return Objects{}, fmt.Errorf("look at knative service %s: %w", ref, err)
+		}
 	}
 	service, err := c.kube.CoreV1().Services(ref.Namespace).Get(ctx, ref.Name, opts)
 	if err := keep(&o.service, service, err); err != nil {
@@ -79,7 +86,7 @@ const (
 
 // State is how an app's objects compare to its document.
 type State struct {
-	Deployment Standing // Right also for an app that has no image yet
+	Deployment Standing // Right also for an app that has no image yet, or that a Knative Service runs
 	Service    Standing
 	CA         Standing // the namespace's copy of the checker's CA
 	Middleware Standing
@@ -88,13 +95,17 @@ type State struct {
 
 // State compares. ca is the PEM of the checker's CA certificates.
 func (c *Cluster) State(o Objects, a app.App, ca []byte) State {
-	return State{
+	s := State{
 		Deployment: deploymentStanding(o.deployment, a),
 		Service:    serviceStanding(o.service, a),
 		CA:         caStanding(o.ca, ca),
 		Middleware: c.middlewareStanding(o.middleware, a.Ref()),
 		Route:      c.routeState(o.route, a),
 	}
+	if o.knative != nil { // deployments change it, and Knative makes the Service
+		s.Deployment, s.Service = Right, Right
+	}
+	return s
 }
 
 func standing(absent, right bool) Standing {

@@ -9,18 +9,22 @@ import (
 )
 
 // Place makes everything that runs an app and lets requests in: its namespace,
-// Service, Deployment (once it has an image) and route. An app whose gate is asked
-// for gets no route here: only wiring opens those, through the gate. Problem:
-// conflict when something has changed since o was looked at.
+// Service, Deployment (once it has an image) and route; a Knative Service of its name
+// stands for the first two. An app whose gate is asked for gets no route here: only
+// wiring opens those, through the gate. Problem: conflict when something has changed
+// since o was looked at.
 func (c *Cluster) Place(ctx context.Context, o Objects, a app.App) error {
 	if err := c.EnsureNamespace(ctx, a.Namespace); err != nil {
 		return err
 	}
-	if err := c.ApplyService(ctx, o, a); err != nil {
-		return err
+	if o.knative == nil {
+		if err := c.ApplyService(ctx, o, a); err != nil {
+			return err
+		}
 	}
 	if a.Image != "" {
-		if err := c.ApplyDeployment(ctx, o, a); err != nil {
+		w := Workload{ref: a.Ref(), deployment: o.deployment, knative: o.knative}
+		if err := c.ApplyWorkload(ctx, w, a); err != nil {
 			return err
 		}
 	}

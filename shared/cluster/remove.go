@@ -35,6 +35,12 @@ func (c *Cluster) Remove(ctx context.Context, o Objects, ref app.Ref) error {
 			return fmt.Errorf("delete deployment %s: %w", ref, err)
 		}
 	}
+	if o.knative != nil {
+		err := c.dynamic.Resource(knativeServices()).Namespace(ref.Namespace).Delete(ctx, ref.Name, same(o.knative))
+		if err := gone(err); err != nil {
+			return fmt.Errorf("delete knative service %s: %w", ref, err)
+		}
+	}
 	if o.middleware != nil {
 		err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Delete(ctx, gateName(ref), same(o.middleware))
 		if err := gone(err); err != nil {

@@ -48,7 +48,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec.Header().Set(RequestIDHeader, id)
 	rec.Header().Set("Cache-Control", "no-store")
 	rec.Header().Set("X-Content-Type-Options", "nosniff")
-	defer func() {
+	defer func() { //nolint:contextcheck // the request holds it
 		if v := recover(); v != nil {
 			m.recovered(rec, r, v)
 		}

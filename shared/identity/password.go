@@ -73,7 +73,7 @@ func (h *Hasher) sum(ctx context.Context, p phc, password string, length int) ([
 		return nil, problem.Of(problem.Unavailable).Because(fmt.Errorf("wait to hash a password: %w", ctx.Err()))
 	}
 	defer func() { <-h.turns }()
-	return argon2.IDKey([]byte(password), p.salt, p.cost.passes, p.cost.memory, p.cost.threads, uint32(length)), nil //nolint:gosec // at most maxSum
+	return argon2.IDKey([]byte(password), p.salt, p.cost.passes, p.cost.memory, p.cost.threads, uint32(length)), nil
 }
 
 func random(n int) []byte {

@@ -31,7 +31,7 @@ const (
 const (
 	Unauthenticated    Code = "unauthenticated"
 	InvalidCredentials Code = "invalid_credentials"
-	InvalidToken       Code = "invalid_token" //nolint:gosec // the name of an error, no credential
+	InvalidToken       Code = "invalid_token"
 	Forbidden          Code = "forbidden"
 	CSRFRequired       Code = "csrf_required"
 )

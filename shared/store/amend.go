@@ -75,7 +75,7 @@ func (s *Store) amend(ctx context.Context, ref app.Ref, f func(ctx context.Conte
 		if err = s.commit(ctx, h, m); !overtaken(err) {
 			return known(err, "app")
 		}
-		if !wait(ctx, rand.N(pause)) {
+		if !wait(ctx, rand.N(pause)) { //nolint:gosec // spreads tries, protects nothing
 			return problem.Of(problem.Conflict).Because(err)
 		}
 		pause = min(2*pause, maxPause)

@@ -105,17 +105,6 @@ func list[D any](ctx context.Context, coll *firestore.CollectionRef, q firestore
 	}
 }
 
-// exists tells whether a query finds any document.
-func exists(ctx context.Context, q firestore.Query) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	docs, err := q.Limit(1).Documents(ctx).GetAll()
-	if err != nil {
-		return false, known(err, "document")
-	}
-	return len(docs) > 0, nil
-}
-
 // validID tells whether id can be part of a document path without changing it.
 func validID(id string) bool {
 	if id == "" || len(id) > 512 || id == "." || id == ".." {

@@ -29,34 +29,42 @@ func (s *Store) deleteHistory(ctx context.Context, ref app.Ref) error {
 	for {
 		deleted := 0
 		err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-			if _, err := txGet[appDoc](tx, s.appRef(ref), "app"); err != nil {
-				return err
-			}
-			revisions, err := tx.Documents(s.revisions(ref).Limit(deletePage)).GetAll()
-			if err != nil {
-				return err
-			}
-			builds, err := tx.Documents(s.builds(ref).Limit(deletePage)).GetAll()
-			if err != nil {
-				return err
-			}
-			deleted = len(revisions) + len(builds)
-			for _, d := range append(revisions, builds...) {
-				if err := tx.Delete(d.Ref); err != nil {
-					return err
-				}
-			}
-			for _, b := range builds {
-				if err := tx.Delete(s.pendingBuilds().Doc(ref.String() + "." + b.Ref.ID)); err != nil {
-					return err
-				}
-			}
-			return nil
+			var err error
+			deleted, err = s.txDeletePage(tx, ref)
+			return err
 		})
 		if err != nil || deleted == 0 {
 			return err
 		}
 	}
+}
+
+// txDeletePage deletes some of an app's revisions and builds and tells how many.
+func (s *Store) txDeletePage(tx *firestore.Transaction, ref app.Ref) (int, error) {
+	if _, err := txGet[appDoc](tx, s.appRef(ref), "app"); err != nil {
+		return 0, err
+	}
+	revisions, err := tx.Documents(s.revisions(ref).Limit(deletePage)).GetAll()
+	if err != nil {
+		return 0, err
+	}
+	builds, err := tx.Documents(s.builds(ref).Limit(deletePage)).GetAll()
+	if err != nil {
+		return 0, err
+	}
+	var gone []*firestore.DocumentRef
+	for _, d := range append(revisions, builds...) {
+		gone = append(gone, d.Ref)
+	}
+	for _, b := range builds {
+		gone = append(gone, s.pendingBuilds().Doc(ref.String()+"."+b.Ref.ID))
+	}
+	for _, d := range gone {
+		if err := tx.Delete(d); err != nil {
+			return 0, err
+		}
+	}
+	return len(revisions) + len(builds), nil
 }
 
 // txNoHistory makes sure that nothing was deployed or built since deleteHistory.

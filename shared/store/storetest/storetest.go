@@ -32,7 +32,7 @@ var start = sync.OnceValue(func() error {
 	if err != nil {
 		return err
 	}
-	return os.Setenv(hostVariable, server.Host) //nolint:usetesting // the client library reads it; it holds for the whole process
+	return os.Setenv(hostVariable, server.Host)
 })
 
 // Project makes sure that an emulator runs and gives the id of an empty project.

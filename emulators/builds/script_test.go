@@ -1,0 +1,90 @@
+package builds
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func runWith(annotationWords, repository string) *unstructured.Unstructured {
+	run := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "hello-build-1", "uid": "u1"},
+		"spec": map[string]any{"params": []any{
+			map[string]any{"name": "repository", "value": repository},
+			map[string]any{"name": "image", "value": "registry.example.com:5000/hello:b1"},
+		}},
+	}}
+	if annotationWords != "" {
+		run.SetAnnotations(map[string]string{annotation: annotationWords})
+	}
+	return run
+}
+
+func TestScript(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, annotation, repository string
+		want                         Script
+	}{
+		{"nothing", "", "https://git.example.com/hello.git", Script{}},
+		{"no URL", "", "::", Script{}},
+		{"in the repository", "", "https://git.example.com/emulate-slow-twice/hello.git", Script{Slow: true, Twice: true}},
+		{"in the annotation", "fail-v1", "https://git.example.com/emulate-slow/hello.git", Script{Fail: true, V1: true}},
+		{"unknown words", "fail-softly", "", Script{Fail: true}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, scriptOf(runWith(tt.annotation, tt.repository))); diff != "" {
+				t.Errorf("script (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEnding(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name      string
+		script    Script
+		cancelled bool
+		ok        bool
+		reason    string
+		results   int
+		image     string
+	}{
+		{"well", Script{}, false, true, "Succeeded", 2, "registry.example.com:5000/hello:b1"},
+		{"broken", Script{Broken: true}, false, true, "Succeeded", 2, "registry.example.com:5000/hello:broken"},
+		{"without a digest", Script{NoDigest: true}, false, true, "Succeeded", 1, "registry.example.com:5000/hello:b1"},
+		{"without results", Script{NoImage: true}, false, true, "Succeeded", 0, ""},
+		{"failed", Script{Fail: true}, false, false, "Failed", 0, ""},
+		{"timed out", Script{Timeout: true}, false, false, "PipelineRunTimeout", 0, ""},
+		{"cancelled", Script{Fail: true}, true, false, "Cancelled", 0, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			end := ending(runWith("", ""), tt.script, tt.cancelled)
+			if !end.done || end.ok != tt.ok || end.reason != tt.reason || len(end.results) != tt.results {
+				t.Fatalf("%+v", end)
+			}
+			if tt.results > 0 && end.results[0].(map[string]any)["value"] != tt.image { //nolint:forcetypeassert // ending made it
+				t.Errorf("results %v", end.results)
+			}
+		})
+	}
+}
+
+func TestShaped(t *testing.T) {
+	t.Parallel()
+	run := runWith("", "")
+	run.Object["status"] = map[string]any{"results": []any{"r"}}
+	beta := shaped(run, Script{})
+	if diff := cmp.Diff(map[string]any{"pipelineResults": []any{"r"}}, beta["status"]); diff != "" {
+		t.Errorf("v1beta1 (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]any{"results": []any{"r"}}, shaped(run, Script{V1: true})["status"]); diff != "" {
+		t.Errorf("v1 (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,190 @@
+package ingress_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sluicegate/sluice/emulators/ingress"
+	"github.com/sluicegate/sluice/emulators/internal/ports"
+	"github.com/sluicegate/sluice/emulators/kube"
+)
+
+const root = "../.."
+
+// route sends a host's requests to a web server of the test, on the cluster IP of
+// a Service without pods.
+const route = `
+apiVersion: v1
+kind: Service
+metadata: {name: hello, namespace: default}
+spec: {clusterIP: %s, ports: [{port: %s}]}
+---
+apiVersion: traefik.io/v1alpha1
+kind: IngressRoute
+metadata: {name: hello, namespace: default}
+spec:
+  entryPoints: [web]
+  routes:
+    - kind: Rule
+      match: Host(` + "`hello.localhost`" + `)
+      services: [{name: hello, port: %s, nativeLB: true}]
+`
+
+func start(t *testing.T) (*ingress.Server, dynamic.Interface, kube.Options) {
+	t.Helper()
+	free, err := ports.Free(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := kube.Options{Root: root, Port: free[0], Progress: t.Output()}
+	api, err := kube.Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := api.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	config, err := clientcmd.BuildConfigFromFlags("", api.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ingress.Define(t.Context(), root, client); err != nil {
+		t.Fatal(err)
+	}
+	s, err := ingress.Start(t.Context(), ingress.Options{
+		Root: root, LogDir: t.TempDir(), Kubeconfig: api.Kubeconfig, Port: free[1], InternalPort: free[2], Progress: t.Output(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, client, options
+}
+
+// backend is a web server on a cluster IP. It answers whom the proxy says that the
+// client is, which a client must not be able to forge.
+func backend(t *testing.T, ip string) (port string) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Header.Get("X-Forwarded-For"))
+	}))
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", net.JoinHostPort(ip, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Listener = l
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.URL[strings.LastIndex(s.URL, ":")+1:]
+}
+
+func TestTraefikRoutesToAClusterIP(t *testing.T) {
+	t.Parallel()
+	s, client, options := start(t)
+	prefix := kube.ServiceRange(options.Port).Addr().As4()
+	prefix[2], prefix[3] = 200, 7
+	ip := fmt.Sprintf("%d.%d.%d.%d", prefix[0], prefix[1], prefix[2], prefix[3])
+	port := backend(t, ip)
+	objects, err := ingress.Decode(fmt.Appendf(nil, route, ip, port, port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ingress.Apply(t.Context(), client, objects); err != nil {
+		t.Fatal(err)
+	}
+	answer := eventually(t, s)
+	if answer != "127.0.0.1" {
+		t.Errorf("the app was told %q as the client's address, not the real one", answer)
+	}
+	checkLog(t, s)
+}
+
+// checkLog waits for the access log's line, which must not hold the header.
+func checkLog(t *testing.T, s *ingress.Server) {
+	t.Helper()
+	within(t, func() error {
+		log, err := os.ReadFile(s.AccessLog)
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(log), "a-key-that-must-not-be-logged") {
+			t.Fatal("the access log holds a request header")
+		}
+		if !strings.Contains(string(log), `"DownstreamStatus":200`) {
+			return errors.New("no line of a served request")
+		}
+		return nil
+	})
+}
+
+// eventually asks until the route works.
+func eventually(t *testing.T, s *ingress.Server) (answer string) {
+	t.Helper()
+	within(t, func() error {
+		status, body, err := ask(t.Context(), s.URL)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("status %d", status)
+		}
+		answer = body
+		return err
+	})
+	return answer
+}
+
+func within(t *testing.T, check func() error) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(20 * time.Second)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("not within 20 s: %v", err)
+		}
+	}
+}
+
+func ask(ctx context.Context, url string) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	req.Host = "hello.localhost"
+	req.Header.Set("X-Api-Key", "a-key-that-must-not-be-logged")
+	req.Header.Set("X-Forwarded-For", "6.6.6.6")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body), err
+}

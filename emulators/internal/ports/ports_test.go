@@ -1,0 +1,49 @@
+package ports_test
+
+import (
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/emulators/internal/ports"
+)
+
+func TestFree(t *testing.T) {
+	t.Parallel()
+	free, err := ports.Free(t.Context(), 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(free)
+	if len(slices.Compact(free)) != 20 {
+		t.Errorf("ports %v are not 20 different ones", free)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ports.Check(t.Context(), "127.0.0.1", port); err == nil || !strings.Contains(err.Error(), "port "+text+" is in use") {
+		t.Errorf("Check of a port in use = %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ports.Check(t.Context(), "127.0.0.1", port); err != nil {
+		t.Errorf("Check of a free port = %v", err)
+	}
+}

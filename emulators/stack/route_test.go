@@ -1,0 +1,117 @@
+package stack
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/sluicegate/sluice/emulators/ingress"
+)
+
+// rule is one route of routes.yaml.
+type rule struct {
+	function string
+	path     *regexp.Regexp
+	priority int64
+}
+
+func readRules(t *testing.T) []rule {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", routesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := ingress.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	matcher := regexp.MustCompile("^\\(" + regexp.QuoteMeta(hostVariable) + "\\) && (PathRegexp|PathPrefix)\\(`([^`]*)`\\)$")
+	var rules []rule
+	for _, o := range objects {
+		routes, _, err := unstructured.NestedSlice(o.Object, "spec", "routes")
+		if err != nil || len(routes) == 0 {
+			t.Fatalf("%s has no routes: %v", o.GetName(), err)
+		}
+		for _, r := range routes {
+			fields, _ := r.(map[string]any)
+			match, _ := fields["match"].(string)
+			priority, _ := fields["priority"].(int64)
+			parts := matcher.FindStringSubmatch(match)
+			if parts == nil {
+				t.Fatalf("%s: rule %q", o.GetName(), match)
+			}
+			if parts[1] == "PathPrefix" {
+				parts[2] = "^" + regexp.QuoteMeta(parts[2])
+			}
+			rules = append(rules, rule{o.GetLabels()[functionLabel], regexp.MustCompile(parts[2]), priority})
+		}
+	}
+	return rules
+}
+
+// taker gives who takes a path: the rule of the highest priority, as in Traefik.
+func taker(t *testing.T, rules []rule, path string) string {
+	t.Helper()
+	var best rule
+	for _, r := range rules {
+		if !r.path.MatchString(path) {
+			continue
+		}
+		if r.priority == best.priority {
+			t.Errorf("%s: %s and %s have the same priority", path, r.function, best.function)
+		}
+		if r.priority > best.priority {
+			best = r
+		}
+	}
+	return best.function
+}
+
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	rules := readRules(t)
+	const environment = "/api/v1/projects/shop/environments/prod"
+	for path, want := range map[string]string{
+		"/api/v1/session":                                    "session",
+		"/api/v1/users":                                      "session",
+		"/api/v1/users/ann/password":                         "session",
+		"/api/v1/sessions":                                   "",
+		"/api/v1/projects":                                   "apps",
+		"/api/v1/projects/shop":                              "apps",
+		"/api/v1/projects/shop/members/ann":                  "apps",
+		"/api/v1/projects/api-keys":                          "apps",
+		environment:                                          "apps",
+		environment + "/apps":                                "apps",
+		environment + "/apps/hello":                          "apps",
+		environment + "/apps/hello/git-source":               "apps",
+		environment + "/apps/hello/webhook":                  "apps",
+		environment + "/apps/plans":                          "apps",
+		environment + "/apps/hello/deployments":              "deploys",
+		environment + "/apps/hello/rollback":                 "deploys",
+		environment + "/apps/hello/promote":                  "deploys",
+		environment + "/plans":                               "keys",
+		environment + "/plans/plan-starter":                  "keys",
+		environment + "/api-keys":                            "keys",
+		"/api/v1/projects/shop/api-keys":                     "keys",
+		"/api/v1/projects/shop/api-keys/key-ab12cd34":        "keys",
+		"/api/v1/projects/shop/api-keys/key-ab12cd34/rotate": "keys",
+		"/api/v1/projects/shop/api-keys/key-ab12cd34/usage":  "usage",
+		"/api/v1/webhook/shop-prod/hello":                    "webhook",
+		"/console":                                           "console",
+		"/console/keys":                                      "console",
+		"/consoles":                                          "",
+		"/":                                                  "",
+	} {
+		if got := taker(t, rules, path); got != want {
+			t.Errorf("%s goes to %q, want %q", path, got, want)
+		}
+	}
+	for _, r := range rules {
+		if !has(allFunctions(), r.function) {
+			t.Errorf("a route to %q, which the stack does not know", r.function)
+		}
+	}
+}

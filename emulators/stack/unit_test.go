@@ -1,0 +1,146 @@
+package stack
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/identity"
+)
+
+func TestPortTable(t *testing.T) {
+	t.Parallel()
+	o := Options{PortBase: 8080}
+	got := []int{
+		o.port(ingressPort), o.port(firestorePort), o.port(apiPort), o.port(etcdPort), o.port(etcdPeerPort), o.port(internalPort),
+		o.port(checkerPort), o.port(checkerPort + 1), o.port(metricsPort), o.port(metricsPort + 1), o.port(workloadsPort),
+	}
+	want := []int{8080, 8081, 8082, 8083, 8084, 8085, 8086, 8087, 8088, 8089, 8090}
+	if diff := cmp.Diff(want, got[:len(want)]); diff != "" {
+		t.Errorf("ports (-want +got):\n%s", diff)
+	}
+}
+
+func TestPortBaseOutOfRange(t *testing.T) {
+	t.Parallel()
+	for _, base := range []int{-1, 0, 80, 65530, 70000} {
+		if err := (Options{PortBase: base}).checkPorts(t.Context()); err == nil {
+			t.Errorf("base %d was taken", base)
+		}
+	}
+}
+
+func TestDefaultDir(t *testing.T) {
+	t.Parallel()
+	for base, want := range map[int]string{0: "/r/.local", DefaultPortBase: "/r/.local", 8180: "/r/.local/8180"} {
+		if got := DefaultDir("/r", base); got != want {
+			t.Errorf("DefaultDir of %d = %s, want %s", base, got, want)
+		}
+	}
+}
+
+// A person's own cluster and credentials must not reach the functions.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/home/person/.kube/config")
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/home/person/key.json")
+	s := &Stack{
+		o:         Options{Dir: "/stack", PortBase: 8080, Env: map[string]map[string]string{"keys": {"LOG_LEVEL": "debug", "EXTRA": "1"}}},
+		addresses: map[string]string{},
+	}
+	keys, ok := find("keys")
+	if !ok {
+		t.Fatal("no function keys")
+	}
+	env := s.functionEnvironment(keys, "127.60.0.9", 8080, map[string]string{"OWN": "2"})
+	for _, want := range []string{
+		"HOST=127.60.0.9", "PORT=8080", "FUNCTION_TARGET=keys", "GOOGLE_CLOUD_PROJECT=sluice-local",
+		"FIRESTORE_EMULATOR_HOST=127.0.0.1:8081", "SESSION_KEYS_DIR=/stack/secrets/session-public-keys",
+		"LOG_LEVEL=debug", "EXTRA=1", "OWN=2", "SLUICE_STACK_DIR=/stack",
+	} {
+		if !slices.Contains(env, want) {
+			t.Errorf("%s is not set", want)
+		}
+	}
+	for _, v := range env {
+		if strings.HasPrefix(v, "KUBECONFIG=") || strings.HasPrefix(v, "GOOGLE_APPLICATION") {
+			t.Errorf("keys has %s", v)
+		}
+	}
+	apps, ok := find("apps")
+	if !ok || !slices.Contains(s.functionEnvironment(apps, "h", 1, nil), "KUBECONFIG=/stack/kube/kubeconfig") {
+		t.Error("apps has no cluster, or not the stack's")
+	}
+}
+
+func find(name string) (function, bool) {
+	for _, f := range allFunctions() {
+		if f.name == name {
+			return f, true
+		}
+	}
+	return function{}, false
+}
+
+// The keys that the stack makes are ones that identity takes.
+func TestSessionKeys(t *testing.T) {
+	t.Parallel()
+	files, err := sessionKeys(time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var names []string
+	for name, text := range files {
+		names = append(names, name)
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff([]string{"2026-11-21a.key", "2026-11-21a.pub"}, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if _, err := identity.OpenKeyring(dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	info := Info{
+		BaseURL: "http://localhost:8080", Admin: Admin{"admin", "secret"}, LogsDir: "/logs",
+		Demo: &Demo{AppURL: "http://hello.shop-prod.localhost:8080", Key: "sluice_x_y"},
+	}
+	table := info.Table()
+	for _, want := range []string{
+		"http://localhost:8080/api/v1", "admin / secret", "http://hello.shop-prod.localhost:8080",
+		"curl -i -H 'X-API-Key: sluice_x_y' http://hello.shop-prod.localhost:8080", "/logs",
+	} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table lacks %q:\n%s", want, table)
+		}
+	}
+	if strings.Contains(table, "Console") {
+		t.Errorf("a console that is not there:\n%s", table)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	p := newProgress(&out, func() time.Time { return now })
+	err := p.step("firestore", func() error {
+		now = now.Add(1500 * time.Millisecond)
+		return nil
+	})
+	if want := "firestore        ready after 1.5 s\n"; err != nil || out.String() != want {
+		t.Errorf("said %q, %v; want %q", out.String(), err, want)
+	}
+}
