@@ -112,7 +112,7 @@ func (c *Controller) see(ctx context.Context, o any) {
 	if !ok || over(object) {
 		return
 	}
-	status, _, _ := unstructured.NestedString(object.Object, "spec", "status") //nolint:errcheck // "" when it is not there
+	status, _, _ := unstructured.NestedString(object.Object, "spec", "status") // "" when it is not there
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, known := c.runs[string(object.GetUID())]
@@ -197,14 +197,18 @@ func (c *Controller) build(ctx, runCtx context.Context, object *unstructured.Uns
 	if !move(end) {
 		return
 	}
-	kind := "failed"
-	if end.ok {
-		kind = "successful"
-	}
-	tell(kind)
+	tell(end.kind())
 	for _, e := range late {
 		c.send(ctx, e, script)
 	}
+}
+
+// kind is the type of the event that tells of a run's end.
+func (s status) kind() string {
+	if s.ok {
+		return "successful"
+	}
+	return "failed"
 }
 
 // pause waits unless ctx ends before.

@@ -64,6 +64,7 @@ func (s *Stack) appsSettings() map[string]string {
 		"APP_URL":     "http://{host}:" + strconv.Itoa(s.o.port(ingressPort)),
 		"BASE_URL":    s.baseURL(),
 		"WIRING_URL":  s.functionURL("wiring"),
+		"DEPLOYS_URL": s.functionURL("deploys"),
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 const (
 	functionLimit    = 60 * time.Second // for a function to answer; usually one second
 	workloadsProgram = "workloads-emulator"
+	buildsProgram    = "builds-emulator"
 
 	checkerFunction = "checker"
 	checkerService  = "sluice-checker"
@@ -85,6 +86,9 @@ func (s *Stack) build(ctx context.Context, list []function) error {
 	return s.progress.step("programs", func() error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.Go(func() error { return s.buildOne(ctx, workloadsProgram, "./emulators/workloads/cmd") })
+		if has(list, "builds") {
+			g.Go(func() error { return s.buildOne(ctx, buildsProgram, "./emulators/builds/cmd") })
+		}
 		for _, f := range list {
 			g.Go(func() error { return s.buildOne(ctx, f.name, "./functions/"+f.name+"/cmd") })
 		}

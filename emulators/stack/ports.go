@@ -27,6 +27,7 @@ const (
 	metricsPort          // +8 and +9, the checkers' /metrics
 	_                    //
 	workloadsPort        // +10, the workloads emulator's /healthz
+	buildsPort           // +11, the builds emulator's /healthz
 	portCount            // a stack side by side has a base at least this much higher
 )
 

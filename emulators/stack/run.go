@@ -19,8 +19,11 @@ import (
 	"github.com/sluicegate/sluice/emulators/stack/internal/balancer"
 )
 
-// mountEvery is from one look for a mounted file to the next.
-const mountEvery = 20 * time.Millisecond
+const (
+	mountEvery    = 20 * time.Millisecond // from one look for a mounted file to the next
+	functionTries = 3                     // to start a function
+	functionPause = time.Second           // between them
+)
 
 // startFunctions starts the functions side by side; the checkers once wiring has
 // made their certificate.
@@ -47,7 +50,7 @@ func (s *Stack) startFunction(ctx context.Context, f function) error {
 		LogFile: filepath.Join(s.logs(), f.name+".log"),
 	}
 	url := s.functionURL(f.service()) + "/healthz"
-	service, err := child.Run(ctx, f.name, functionLimit, func() (child.Command, child.Check) {
+	service, err := s.tryFunction(ctx, f.name, func() (child.Command, child.Check) {
 		return command, func(ctx context.Context) error { return child.Get(ctx, http.DefaultClient, url) }
 	})
 	if err != nil {
@@ -55,6 +58,26 @@ func (s *Stack) startFunction(ctx context.Context, f function) error {
 	}
 	s.manage(f.name, service, true)
 	return nil
+}
+
+// tryFunction starts a function, and again when it ends instead of answering, as a
+// kubelet does: what it needs may be slow on a busy machine. One that fails each
+// time fails the start.
+func (s *Stack) tryFunction(ctx context.Context, name string, prepare func() (child.Command, child.Check)) (*child.Service, error) {
+	again := time.NewTicker(functionPause)
+	defer again.Stop()
+	for try := 1; ; try++ {
+		service, err := child.Run(ctx, name, functionLimit, prepare)
+		if err == nil || try == functionTries || ctx.Err() != nil {
+			return service, err
+		}
+		s.log.Warn("function did not start", "function", name, "try", try, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-again.C:
+		}
+	}
 }
 
 // startCheckers starts both replicas, and the balancer of their Service.
@@ -88,7 +111,7 @@ func (s *Stack) startChecker(ctx context.Context, f function, i int) error {
 		}),
 		LogFile: filepath.Join(s.logs(), name+".log"),
 	}
-	service, err := child.Run(ctx, name, functionLimit, func() (child.Command, child.Check) {
+	service, err := s.tryFunction(ctx, name, func() (child.Command, child.Check) {
 		return command, func(ctx context.Context) error { return s.askChecker(ctx, i) }
 	})
 	if err != nil {

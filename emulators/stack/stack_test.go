@@ -1,31 +1,21 @@
 package stack_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	core "k8s.io/api/core/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/stack"
 	"github.com/sluicegate/sluice/emulators/stack/internal/leftover"
@@ -103,8 +93,9 @@ func fast() map[string]map[string]string {
 	return map[string]map[string]string{"checker": {"CANARY_INTERVAL": "1s"}}
 }
 
+// The tests of this file take turns: each runs a whole stack.
+
 func TestStack(t *testing.T) {
-	t.Parallel()
 	dir, base := t.TempDir(), freeBase(t)
 	s, err := stack.Start(t.Context(), stack.Options{
 		Root: root, Dir: dir, PortBase: base, Log: t.Output(), Env: fast(), Seed: true,
@@ -135,6 +126,7 @@ func TestStack(t *testing.T) {
 			t.Errorf("a second stack: %v, want the port named", err)
 		}
 	})
+	info := s.Info()
 	closed = true
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -146,6 +138,7 @@ func TestStack(t *testing.T) {
 	if _, err := stack.ReadInfo(dir); err == nil {
 		t.Error("stack.json is left")
 	}
+	checkLogs(t, dir, info)
 }
 
 func checkInfo(t *testing.T, dir string, s *stack.Stack) {
@@ -195,65 +188,6 @@ func checkDemo(t *testing.T, info stack.Info) {
 	}
 }
 
-func checkMounts(t *testing.T, dir string, info stack.Info) {
-	t.Helper()
-	names := func(mount string) []string {
-		var list []string
-		entries, err := os.ReadDir(filepath.Join(dir, "secrets", mount))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			if !strings.HasPrefix(e.Name(), "..") {
-				list = append(list, filepath.Ext(e.Name()))
-			}
-		}
-		slices.Sort(list)
-		return list
-	}
-	want := map[string][]string{"session-keys": {".key", ".pub"}, "session-public-keys": {".pub"}}
-	for mount, extensions := range want {
-		if diff := cmp.Diff(extensions, names(mount)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", mount, diff)
-		}
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", info.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secrets := client.CoreV1().Secrets("sluice-system")
-	secret, err := secrets.Get(t.Context(), "sluice-session-keys", meta.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rotate(t, secret)
-	if _, err := secrets.Update(t.Context(), secret, meta.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "mount the second key", 10*time.Second, func() error {
-		if got := len(names("session-public-keys")); got != 2 {
-			return fmt.Errorf("%d public keys", got)
-		}
-		return nil
-	})
-}
-
-// rotate adds a second key, of an earlier name so that the first one still signs.
-func rotate(t *testing.T, secret *core.Secret) {
-	t.Helper()
-	added := map[string][]byte{}
-	for name, value := range secret.Data {
-		added["2000-01-01a"+filepath.Ext(name)] = value
-	}
-	for name, value := range added {
-		secret.Data[name] = value
-	}
-}
-
 func checkSupervision(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	before, err := s.Pid("keys")
@@ -298,201 +232,4 @@ func checkKill(t *testing.T, s *stack.Stack) {
 	if err := s.Kill("no-such-process"); err == nil {
 		t.Error("a process that does not exist was killed")
 	}
-}
-
-// program is the stack as a process of its own.
-type program struct {
-	*exec.Cmd
-
-	dir   string
-	base  int
-	ended chan struct{}
-
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-func (p *program) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.out.Write(b)
-}
-
-// said waits until the program has printed something.
-func (p *program) said(t *testing.T, text string) {
-	t.Helper()
-	eventually(t, "say "+text, 2*time.Minute, func() error {
-		ended := p.over()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if strings.Contains(p.out.String(), text) {
-			return nil
-		}
-		if ended {
-			t.Fatalf("it ended before it said %q; it said\n%s", text, p.out.String())
-		}
-		return fmt.Errorf("it said %q", p.out.String())
-	})
-}
-
-// over tells whether the program has ended.
-func (p *program) over() bool {
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-func buildProgram(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "stack")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", file, "./cmd").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return file
-}
-
-// up runs "stack up" on ports of its own.
-func up(t *testing.T, file string, base int) *program {
-	t.Helper()
-	absolute, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &program{dir: stack.DefaultDir(absolute, base), base: base, ended: make(chan struct{})}
-	p.Cmd = exec.CommandContext(context.WithoutCancel(t.Context()), file, "up")
-	p.Dir = root
-	p.Env = append(os.Environ(), "SLUICE_PORT_BASE="+strconv.Itoa(base))
-	p.Stdout, p.Stderr = p, p
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(p.ended)
-		_ = p.Wait() // killed, most often
-	}()
-	t.Cleanup(func() {
-		_ = p.Process.Kill()
-		if err := os.RemoveAll(p.dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
-}
-
-func down(t *testing.T, file string, base int) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), file, "down")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "SLUICE_PORT_BASE="+strconv.Itoa(base))
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("down: %v\n%s", err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// A stack that is killed in the middle of its start leaves nothing, and the next
-// one starts in its place; down ends that one.
-func TestKilledHalfWay(t *testing.T) {
-	t.Parallel()
-	file, base := buildProgram(t), freeBase(t)
-	first := up(t, file, base)
-	first.said(t, "kube-apiserver   ready")
-	if err := first.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	<-first.ended
-	gone(t, first.dir, base)
-
-	second := up(t, file, base)
-	second.said(t, "traefik          ready")
-	if got := down(t, file, base); got != "the stack is down" {
-		t.Errorf("down said %q", got)
-	}
-	<-second.ended
-	gone(t, second.dir, base)
-	if got := down(t, file, base); got != "no stack is running" {
-		t.Errorf("second down said %q", got)
-	}
-}
-
-func TestInterruptedHalfWay(t *testing.T) {
-	t.Parallel()
-	file, base := buildProgram(t), freeBase(t)
-	p := up(t, file, base)
-	p.said(t, "firestore        ready")
-	if err := p.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	<-p.ended
-	if ports := open(t.Context(), base); len(ports) > 0 {
-		t.Errorf("open after its end: %v", ports)
-	}
-	gone(t, p.dir, base)
-}
-
-// Keys must not reach a log: neither the full key nor a header that holds it.
-func TestAccessLogHasNoHeaders(t *testing.T) {
-	t.Parallel()
-	dir, base := t.TempDir(), freeBase(t)
-	s, err := stack.Start(t.Context(), stack.Options{Root: root, Dir: dir, PortBase: base, Log: t.Output(), Env: fast(), Seed: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	info := s.Info()
-	if _, err := ask(t.Context(), info, info.Demo.Key); err != nil {
-		t.Error(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	logs, err := filepath.Glob(filepath.Join(dir, "logs", "*.log"))
-	if err != nil || len(logs) < 10 {
-		t.Fatalf("logs %v, %v", logs, err)
-	}
-	for _, log := range logs {
-		b, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if bytes.Contains(b, []byte(info.Demo.Key)) || bytes.Contains(b, []byte(info.Admin.Password)) {
-			t.Errorf("%s holds a secret", filepath.Base(log))
-		}
-	}
-	lines := accessLines(t, filepath.Join(dir, "logs", "traefik-access.log"))
-	if len(lines) == 0 {
-		t.Error("the access log is empty")
-	}
-	for _, line := range lines {
-		for field := range line {
-			if strings.HasPrefix(field, "request_") || strings.HasPrefix(field, "origin_") {
-				t.Errorf("the access log has the field %s", field)
-			}
-		}
-	}
-}
-
-func accessLines(t *testing.T, file string) []map[string]any {
-	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var lines []map[string]any
-	scanner := bufio.NewScanner(f)
-	for scanner.Scan() {
-		var line map[string]any
-		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
-			t.Fatal(err)
-		}
-		lines = append(lines, line)
-	}
-	if err := scanner.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return lines
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/sluicegate/sluice/emulators/builds"
 	"github.com/sluicegate/sluice/emulators/firestore"
 	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/internal/child"
@@ -48,6 +49,9 @@ func (s *Stack) start(ctx, life context.Context) error {
 		return s.progress.step("traefik", func() error { return s.startIngress(secondCtx, exist) })
 	})
 	second.Go(func() error { return s.progress.step("workloads", func() error { return s.startWorkloads(secondCtx) }) })
+	if has(exist, "builds") {
+		second.Go(func() error { return s.progress.step("builds", func() error { return s.startBuilds(secondCtx) }) })
+	}
 	second.Go(func() error {
 		return s.progress.step("functions", func() error { return s.startFunctions(secondCtx, life, exist) })
 	})
@@ -113,6 +117,11 @@ func (s *Stack) startKube(ctx context.Context, exist []function) error {
 	if s.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
+	if has(exist, "builds") {
+		if err := builds.Define(ctx, s.o.Root, s.dynamic); err != nil {
+			return err
+		}
+	}
 	return s.furnish(ctx, exist)
 }
 
@@ -148,21 +157,31 @@ func (s *Stack) alsoOnIPv6(ctx context.Context) {
 }
 
 func (s *Stack) startWorkloads(ctx context.Context) error {
+	return s.startEmulator(ctx, "workloads", workloadsProgram, workloadsPort)
+}
+
+// startBuilds starts what plays the build system; its events go to builds.
+func (s *Stack) startBuilds(ctx context.Context) error {
+	return s.startEmulator(ctx, "build-system", buildsProgram, buildsPort, "BUILDS_SINK="+s.functionURL("builds")+"/events/"+s.eventsToken)
+}
+
+// startEmulator starts a program that watches the API server.
+func (s *Stack) startEmulator(ctx context.Context, name, program string, port int, env ...string) error {
 	command := child.Command{
-		Path: s.path("bin/" + workloadsProgram),
-		Env: append(s.environment(),
+		Path: s.path("bin/" + program),
+		Env: append(append(s.environment(), env...),
 			"KUBECONFIG="+s.path("kube/kubeconfig"),
-			"HOST=127.0.0.1", "PORT="+strconv.Itoa(s.o.port(workloadsPort))),
-		LogFile: filepath.Join(s.logs(), "workloads.log"),
+			"HOST=127.0.0.1", "PORT="+strconv.Itoa(s.o.port(port))),
+		LogFile: filepath.Join(s.logs(), name+".log"),
 	}
-	url := "http://" + s.o.local(workloadsPort) + "/healthz"
-	service, err := child.Run(ctx, "workloads", functionLimit, func() (child.Command, child.Check) {
+	url := "http://" + s.o.local(port) + "/healthz"
+	service, err := child.Run(ctx, name, functionLimit, func() (child.Command, child.Check) {
 		return command, func(ctx context.Context) error { return child.Get(ctx, http.DefaultClient, url) }
 	})
 	if err != nil {
 		return err
 	}
-	s.manage("workloads", service, false)
+	s.manage(name, service, false)
 	return nil
 }
 

@@ -65,6 +65,7 @@ package apps
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -73,6 +74,7 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/nudge"
 	"github.com/sluicegate/sluice/shared/store"
 )
 
@@ -131,7 +133,8 @@ type Service struct {
 	cluster      Cluster
 	webhooks     Webhooks
 	guard        Guard
-	wiring       *wiring
+	wiring       *nudge.Sender
+	deploys      *nudge.Sender
 	log          *slog.Logger
 	now          func() time.Time
 }
@@ -148,6 +151,9 @@ type Parts struct {
 	Log          *slog.Logger
 }
 
+// eventSource is how other functions know who tells them.
+const eventSource = "/sluice/apps"
+
 // New makes a service.
 func New(cfg Config, p Parts) (*Service, error) {
 	if err := cfg.check(); err != nil {
@@ -155,7 +161,9 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	return &Service{
 		cfg: cfg, projects: p.Projects, users: p.Users, environments: p.Environments, apps: p.Apps,
-		cluster: p.Cluster, webhooks: p.Webhooks, guard: p.Guard, wiring: newWiring(cfg.WiringURL, p.Log), log: p.Log, now: time.Now,
+		cluster: p.Cluster, webhooks: p.Webhooks, guard: p.Guard, log: p.Log, now: time.Now,
+		wiring:  nudge.New(cfg.WiringURL, eventSource, p.Log),
+		deploys: nudge.New(cfg.DeploysURL, eventSource, p.Log),
 	}, nil
 }
 
@@ -189,5 +197,7 @@ func (s *Service) Handler() http.Handler {
 	return m
 }
 
-// Close waits for what is still being told to wiring, until ctx ends.
-func (s *Service) Close(ctx context.Context) error { return s.wiring.close(ctx) }
+// Close waits for what is still being told to other functions, until ctx ends.
+func (s *Service) Close(ctx context.Context) error {
+	return errors.Join(s.wiring.Close(ctx), s.deploys.Close(ctx))
+}

@@ -37,6 +37,10 @@ type Config struct {
 	// switched gate waits for wiring's next tick.
 	WiringURL string `env:"WIRING_URL"`
 
+	// DeploysURL is where the deploys function takes CloudEvents; without one a
+	// new app's first revision waits for its next tick to be called live.
+	DeploysURL string `env:"DEPLOYS_URL"`
+
 	// ReservedHosts are refused as hosts of apps: Sluice's own and others on the
 	// same ingress. "example.com" is that host alone, ".example.com" everything
 	// below it. APPS_DOMAIN itself always is.
@@ -55,7 +59,7 @@ func (c Config) check() error {
 	if err != nil || !strings.Contains(c.AppURL, hostMark) || u.Host == "" {
 		return fmt.Errorf("APP_URL %q is no URL with %s in it", c.AppURL, hostMark)
 	}
-	for name, s := range map[string]string{"WIRING_URL": c.WiringURL, "BASE_URL": c.BaseURL} {
+	for name, s := range map[string]string{"WIRING_URL": c.WiringURL, "DEPLOYS_URL": c.DeploysURL, "BASE_URL": c.BaseURL} {
 		if u, err := url.Parse(s); s != "" && (err != nil || u.Host == "") {
 			return fmt.Errorf("%s %q is no URL", name, s)
 		}

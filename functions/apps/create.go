@@ -40,6 +40,9 @@ func (s *Service) createApp(w http.ResponseWriter, r *http.Request) error {
 	if err := s.place(context.WithoutCancel(r.Context()), a.Ref()); err != nil {
 		return err
 	}
+	if a.Revision > 0 {
+		s.deploys.Tell(app.DeployRequested, a.Ref())
+	}
 	return httpapi.JSON(w, http.StatusCreated, s.wireApp(a))
 }
 

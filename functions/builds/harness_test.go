@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -73,8 +72,6 @@ func (t *told) count() int {
 }
 
 // sinks are where the events about each namespace's runs go.
-//
-//nolint:gochecknoglobals // one for the shared API server
 var (
 	sinks      sync.Map // http.Handler by namespace
 	controller sync.Once
@@ -113,7 +110,7 @@ func runBuilds(t testing.TB) {
 	})
 }
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // world is the function over a real document store, a real Kubernetes API and the
 // builds emulator, with a git app hello in an environment of its own.

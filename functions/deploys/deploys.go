@@ -185,7 +185,7 @@ func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 		return s.tick(context.WithoutCancel(ctx))
 	case app.DeployRequested:
 		if ref, ok := app.ParseRef(e.Subject()); ok {
-			s.followers.follow(ref)
+			s.followers.follow(ref) //nolint:contextcheck // a rollout outlives the event that told of it
 			return nil
 		}
 		s.log.WarnContext(ctx, "event names no app", "type", e.Type(), "id", e.ID())

@@ -72,7 +72,6 @@ type world struct {
 	cfg     Config
 }
 
-//nolint:gochecknoglobals // one for the shared API server
 var controller sync.Once
 
 // runPods rolls out what Deployments ask for, for all tests of the process.
@@ -89,7 +88,7 @@ func runPods(t testing.TB) {
 	})
 }
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func newWorld(t testing.TB, with func(*Config, *Parts)) *world {
 	t.Helper()

@@ -15,6 +15,9 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
+// amendTimeout bounds an amendment with all its attempts.
+const amendTimeout = 20 * time.Second
+
 // Pauses between attempts to amend a history; a random part of each is waited.
 const (
 	firstPause = 20 * time.Millisecond
@@ -57,8 +60,13 @@ func (m *amendment) delete(ref *firestore.DocumentRef) {
 // document, if only a counter that nobody reads, so whatever was read is still true
 // when the commit goes through.
 func (s *Store) amend(ctx context.Context, ref app.Ref, f func(ctx context.Context, h head, m *amendment, try int) error) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, amendTimeout)
 	defer cancel()
+	give, ok := s.turns.take(ctx, ref)
+	if !ok {
+		return problem.Of(problem.Unavailable).Because(ctx.Err())
+	}
+	defer give()
 	pause := firstPause
 	for try := 1; ; try++ {
 		h, err := s.head(ctx, ref)

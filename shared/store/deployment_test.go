@@ -182,10 +182,13 @@ func TestLiveRevisionReplacesTheOneThatWas(t *testing.T) {
 	}
 }
 
-// Twenty deploys at once get twenty numbers, and the highest is the current one.
+// Twenty deploys at once, by several processes, get twenty numbers, and the highest is
+// the current one.
 func TestDeploymentsAtOnce(t *testing.T) {
 	t.Parallel()
-	s := storetest.New(t)
+	project := storetest.Project(t)
+	stores := []*store.Store{storetest.Open(t, project), storetest.Open(t, project), storetest.Open(t, project)}
+	s := stores[0]
 	storeApp(t, s, "hello:v1")
 	const deploys = 20
 	var mu sync.Mutex
@@ -194,7 +197,7 @@ func TestDeploymentsAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range deploys {
 		all.Go(func() {
-			r, err := s.RecordDeployment(t.Context(), hello(), func(app.App, deploy.Revision) (deploy.Revision, error) {
+			r, err := stores[i%len(stores)].RecordDeployment(t.Context(), hello(), func(app.App, deploy.Revision) (deploy.Revision, error) {
 				return deploy.New(fmt.Sprintf("hello:n%d", i), "", deploy.Manual, "ada", noon()), nil
 			})
 			if err != nil {

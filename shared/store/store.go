@@ -28,6 +28,7 @@ const callTimeout = 10 * time.Second
 // Store is a connection to the document store.
 type Store struct {
 	client *firestore.Client
+	turns  turns
 }
 
 // Open connects to the Firestore database of a Google Cloud project, or to the

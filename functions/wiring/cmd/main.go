@@ -34,7 +34,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	handler, err := funcmain.Events(service.Receive) //nolint:contextcheck // each event comes with a context of its own
+	handler, err := funcmain.Events(service.Receive)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}

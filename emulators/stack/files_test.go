@@ -1,0 +1,133 @@
+package stack_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sluicegate/sluice/emulators/stack"
+)
+
+func checkMounts(t *testing.T, dir string, info stack.Info) {
+	t.Helper()
+	names := func(mount string) []string {
+		var list []string
+		entries, err := os.ReadDir(filepath.Join(dir, "secrets", mount))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), "..") {
+				list = append(list, filepath.Ext(e.Name()))
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	want := map[string][]string{"session-keys": {".key", ".pub"}, "session-public-keys": {".pub"}}
+	for mount, extensions := range want {
+		if diff := cmp.Diff(extensions, names(mount)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", mount, diff)
+		}
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", info.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := client.CoreV1().Secrets("sluice-system")
+	secret, err := secrets.Get(t.Context(), "sluice-session-keys", meta.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotate(t, secret)
+	if _, err := secrets.Update(t.Context(), secret, meta.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "mount the second key", 10*time.Second, func() error {
+		if got := len(names("session-public-keys")); got != 2 {
+			return fmt.Errorf("%d public keys", got)
+		}
+		return nil
+	})
+}
+
+// rotate adds a second key, of an earlier name so that the first one still signs.
+func rotate(t *testing.T, secret *core.Secret) {
+	t.Helper()
+	added := map[string][]byte{}
+	for name, value := range secret.Data {
+		added["2000-01-01a"+filepath.Ext(name)] = value
+	}
+	for name, value := range added {
+		secret.Data[name] = value
+	}
+}
+
+// checkLogs looks for secrets in the logs of a stack that has ended: neither the
+// key nor the headers that could hold one may be there.
+func checkLogs(t *testing.T, dir string, info stack.Info) {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(dir, "logs", "*.log"))
+	if err != nil || len(logs) < 10 {
+		t.Fatalf("logs %v, %v", logs, err)
+	}
+	for _, log := range logs {
+		b, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(b, []byte(info.Demo.Key)) || bytes.Contains(b, []byte(info.Admin.Password)) {
+			t.Errorf("%s holds a secret", filepath.Base(log))
+		}
+	}
+	lines := accessLines(t, filepath.Join(dir, "logs", "traefik-access.log"))
+	if len(lines) == 0 {
+		t.Error("the access log is empty")
+	}
+	for _, line := range lines {
+		for field := range line {
+			if strings.HasPrefix(field, "request_") || strings.HasPrefix(field, "origin_") {
+				t.Errorf("the access log has the field %s", field)
+			}
+		}
+	}
+}
+
+func accessLines(t *testing.T, file string) []map[string]any {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var lines []map[string]any
+	scanner := bufio.NewScanner(f)
+	for scanner.Scan() {
+		var line map[string]any
+		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+	if err := scanner.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
