@@ -8,9 +8,14 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/sluicegate/sluice/emulators/stack"
 )
+
+// progressDeadline is how long a rollout may make no progress here; two minutes by
+// default.
+const progressDeadline = 6 * time.Second
 
 // world is the stack that all tests here share.
 //
@@ -26,7 +31,10 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	world, err = stack.Start(context.Background(), stack.Options{Root: "..", Dir: dir, PortBase: 18080, Log: os.Stderr, Race: true})
+	world, err = stack.Start(context.Background(), stack.Options{
+		Root: "..", Dir: dir, PortBase: 18080, Log: os.Stderr, Race: true,
+		Env: map[string]map[string]string{"deploys": {"PROGRESS_DEADLINE": progressDeadline.String()}},
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "start the stack:", err)
 		return 1

@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const (
+	v1     = "registry.example/echo:v1"
+	v2     = "registry.example/echo:v2"
+	broken = "registry.example/echo:broken"
+)
+
+// site makes a project with environments, and works in its prod.
+func site(t *testing.T, project string) *person {
+	t.Helper()
+	p := admin(t)
+	p.does("project create " + project)
+	p.does("environment create prod --project " + project)
+	p.does("environment create staging --project " + project)
+	p.does("context set --project " + project + " --environment prod")
+	return p
+}
+
+// TestLifeOfAKey: gate, key, usage, expiry, scope, rotation, revocation.
+func TestLifeOfAKey(t *testing.T) {
+	t.Parallel()
+	p := site(t, "keys")
+	p.does("app create hello --image " + v1)
+	p.does("app create other --image " + v1)
+	p.calls("hello", "", http.StatusOK)
+	if out := p.does("app gate on hello --wait"); !strings.Contains(out, "engaged") {
+		t.Errorf("gate on:\n%s", out)
+	}
+	p.calls("hello", "", http.StatusUnauthorized)
+
+	p.does("plan create Starter --rate 100 --burst 100 --quota 1000000 --quota-period month")
+	key := p.does("key create --plan plan-starter --name checkout --app hello --expires 2099-01-31 --quiet")
+	id := "key-" + strings.Split(key, "_")[1]
+	p.calls("hello", key, http.StatusOK)
+	p.does("app gate on other --wait")
+	p.calls("other", key, http.StatusUnauthorized)
+	p.does("key update " + id + " --all-apps")
+	p.calls("other", key, http.StatusOK)
+
+	p.does("key disable " + id)
+	p.calls("hello", key, http.StatusUnauthorized)
+	p.does("key enable " + id)
+	p.calls("hello", key, http.StatusOK)
+	p.fails(1, "plan_in_use", "plan delete plan-starter --yes")
+
+	var rotated wire.IssuedKey
+	p.reads(&rotated, "key rotate "+id+" --grace 1h")
+	p.calls("hello", rotated.FullKey, http.StatusOK)
+	p.calls("hello", key, http.StatusOK)
+
+	p.fails(2, "confirmation_required", "key revoke "+id)
+	p.does("key revoke " + id + " --yes")
+	p.calls("hello", key, http.StatusUnauthorized)
+	p.calls("hello", rotated.FullKey, http.StatusUnauthorized)
+	p.fails(1, "key_revoked", "key enable "+id)
+	usage(t, p, id)
+
+	p.does("app gate off hello --wait")
+	p.calls("hello", "", http.StatusOK)
+	p.fails(4, "not_found", "key show key-zzzzzzzz")
+}
+
+// usage waits until what the key was used for is in its report.
+func usage(t *testing.T, p *person, id string) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var u wire.Usage
+		p.reads(&u, "key usage "+id)
+		if u.Totals.Allowed >= 5 { // one of each call that was served
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("usage: %+v", u.Totals)
+		}
+		<-tick.C
+	}
+	if out := p.does("key usage " + id); !strings.Contains(out, "█") || !strings.Contains(out, "total") {
+		t.Errorf("key usage:\n%s", out)
+	}
+}
+
+// TestDeploys: specification section 4.5, command by command.
+func TestDeploys(t *testing.T) {
+	t.Parallel()
+	p := site(t, "deploys")
+	const where = " --project deploys --environment prod"
+	p.does("app create hello --image " + v1 + where)
+	p.calls("hello", "", http.StatusOK)
+
+	// A new image, one that does not come up, and back.
+	p.does("app update hello --image " + v2 + " --wait" + where)
+	if image := p.calls("hello", "", http.StatusOK); image != v2 {
+		t.Errorf("runs %s after the update", image)
+	}
+	p.fails(1, "deploy_failed", "app update hello --image "+broken+" --wait --wait-timeout 2m"+where)
+	if image := p.calls("hello", "", http.StatusOK); image != v2 {
+		t.Errorf("runs %s after a deploy that failed", image)
+	}
+	p.fails(2, "confirmation_required", "app rollback hello"+where)
+	p.does("app rollback hello --revision 1 --yes --wait" + where)
+	if image := p.calls("hello", "", http.StatusOK); image != v1 {
+		t.Errorf("runs %s after the rollback", image)
+	}
+	p.fails(4, "not_found", "app rollback hello --revision 99 --yes"+where)
+	var history wire.List[wire.Deployment]
+	p.reads(&history, "app history hello"+where)
+	if newest := history.Items[0]; newest.Trigger != "rollback" || newest.Image != v1 || !newest.Current {
+		t.Errorf("newest: %+v", newest)
+	}
+	if out := p.does("app history hello" + where); !strings.Contains(out, "(current)") || !strings.Contains(out, "failed") {
+		t.Errorf("app history:\n%s", out)
+	}
+
+	// Promotion to the other environment.
+	p.does("app create hello --image " + v2 + " --environment staging")
+	p.does("app promote hello --from prod --environment staging --wait")
+	var promoted wire.App
+	p.reads(&promoted, "app show hello --environment staging")
+	if promoted.Image != v1 {
+		t.Errorf("staging runs %s", promoted.Image)
+	}
+}
+
+// TestWebhook: the printed call of curl works as it is printed, for as long as its
+// token does.
+func TestWebhook(t *testing.T) {
+	t.Parallel()
+	p := site(t, "hooks")
+	const where = " --project hooks --environment prod"
+	p.does("app create hello --image " + v1)
+	printed := p.does("app webhook enable hello --ci curl" + where)
+	snippet := printed[strings.Index(printed, "SLUICE_WEBHOOK_TOKEN="):]
+	deploy := func(snippet string) result { t.Helper(); return p.run("", "sh", "-c", snippet) }
+	if r := deploy(snippet); r.exit != 0 || !strings.Contains(r.out, `"deployed"`) {
+		t.Fatalf("the printed call: exit %d\n%s%s", r.exit, r.out, r.err)
+	}
+	if r := deploy(strings.Replace(snippet, v1, v2, 1)); r.exit != 0 {
+		t.Fatalf("with another image: %s%s", r.out, r.err)
+	}
+	var history wire.List[wire.Deployment]
+	p.reads(&history, "app history hello --limit 1")
+	if newest := history.Items[0]; newest.Trigger != "webhook" || newest.Image != v2 {
+		t.Errorf("newest: %+v", newest)
+	}
+
+	var status wire.Webhook
+	p.reads(&status, "app webhook status hello"+where)
+	if status.Token == nil || !strings.Contains(snippet, *status.Token) {
+		t.Error("the status shows another token")
+	}
+	again := p.does("app webhook enable hello --ci curl" + where)
+	if r := deploy(snippet); r.exit == 0 || !strings.Contains(r.out, "invalid_token") {
+		t.Errorf("with the token before: exit %d, %s", r.exit, r.out)
+	}
+	snippet = again[strings.Index(again, "SLUICE_WEBHOOK_TOKEN="):]
+
+	// A git source changes what the webhook takes, and detaching it changes it back.
+	p.does("app git set hello --repository https://git.example.com/shop/hello --branch main")
+	if r := deploy(snippet); r.exit == 0 || !strings.Contains(r.out, "git_source_attached") {
+		t.Errorf("an image for a git app: exit %d, %s", r.exit, r.out)
+	}
+	p.fails(2, "confirmation_required", "app git remove hello"+where)
+	p.does("app git remove hello --yes" + where)
+	if r := deploy(snippet); r.exit != 0 {
+		t.Errorf("after detaching: %s%s", r.out, r.err)
+	}
+
+	p.fails(2, "confirmation_required", "app webhook disable hello"+where)
+	p.does("app webhook disable hello --yes" + where)
+	if r := deploy(snippet); r.exit == 0 || !strings.Contains(r.out, "invalid_token") {
+		t.Errorf("after disabling: exit %d, %s", r.exit, r.out)
+	}
+}
+
+// TestPeople: users, roles, sessions, and an installation in which everything can be
+// taken away again.
+func TestPeople(t *testing.T) {
+	t.Parallel()
+	p := site(t, "people")
+	if r := p.run("correct horse battery", program, "admin", "create-user", "peter", "--password-stdin"); r.exit != 0 {
+		t.Fatal(r.err)
+	}
+	peter := newPerson(t)
+	peter.signsIn("peter", "correct horse battery")
+	peter.does("context set --project people --environment prod")
+	peter.fails(1, "forbidden", "plan list")
+	p.does("member set peter viewer")
+	peter.does("plan list")
+	peter.fails(1, "forbidden", "plan create Gold --rate 1 --burst 1")
+	p.does("member set peter developer")
+	peter.does("plan create Gold --rate 1 --burst 1")
+	p.does("member remove peter --yes")
+	peter.fails(1, "forbidden", "plan list")
+
+	if out := peter.does("whoami"); !strings.Contains(out, "peter") {
+		t.Errorf("whoami:\n%s", out)
+	}
+	elsewhere := newPerson(t) // a copy of the session, which signing out ends too
+	elsewhere.run("", "cp", "-r", peter.home+"/.config", elsewhere.home)
+	elsewhere.does("whoami")
+	peter.does("logout")
+	peter.fails(3, "unauthenticated", "whoami")
+	elsewhere.fails(3, "unauthenticated", "whoami")
+
+	p.fails(1, "not_empty", "environment delete prod --yes")
+	p.does("plan delete plan-gold --yes")
+	p.does("environment delete prod --yes")
+	p.does("environment delete staging --yes")
+	p.does("project delete people --yes")
+	p.fails(4, "not_found", "project show people")
+}

@@ -1,0 +1,89 @@
+package tests
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestBrokenImage: a revision that does not get ready is failed, with the reason,
+// and the one before it keeps serving.
+func TestBrokenImage(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.App("hello")
+	s.Settled("hello", 1, "live")
+	deploy(t, s, "broken")
+	d := s.Settled("hello", 2, "failed")
+	if d.Message == "" || !d.Current {
+		t.Errorf("failed: %+v", d)
+	}
+	if e := s.Echo(s.Call("hello").Gets(http.StatusOK)); e.Image != image("v1") {
+		t.Errorf("serves %s", e.Image)
+	}
+	deploy(t, s, "v3")
+	s.Runs("hello", image("v3"))
+	if back := rollback(t, s, 0); back.SourceRevision != 1 {
+		t.Errorf("rolled back to revision %d, want 1: a failed one is no place to go back to", back.SourceRevision)
+	}
+	s.Runs("hello", image("v1"))
+	if again := rollback(t, s, 2); again.Image != image("broken") {
+		t.Errorf("asked for by number, the failed one is tried again: %+v", again)
+	}
+	s.Settled("hello", 5, "failed")
+}
+
+// TestDigest: a rollback brings the same bytes back, although the tag has moved.
+func TestDigest(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(registry.New())
+	t.Cleanup(server.Close)
+	ref, err := name.NewTag(strings.TrimPrefix(server.URL, "http://") + "/shop/hello:stable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish := func() string {
+		img, err := random.Image(64, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := remote.Write(ref, img, remote.WithContext(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		digest, err := img.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return digest.String()
+	}
+	s := stacktest.New(t, world)
+	s.App("hello")
+	release := func() string {
+		d, err := s.Client.Deploy(t.Context(), s.Project, s.Env, "hello", ref.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Digest
+	}
+	first := publish()
+	if got := release(); got != first {
+		t.Errorf("digest %s, want %s", got, first)
+	}
+	second := publish()
+	if got := release(); got != second || first == second {
+		t.Errorf("digest %s, want %s", got, second)
+	}
+	s.Runs("hello", ref.String()+"@"+second)
+	if d := rollback(t, s, 0); d.Digest != first {
+		t.Errorf("rolled back to %s, want %s", d.Digest, first)
+	}
+	s.Runs("hello", ref.String()+"@"+first)
+}

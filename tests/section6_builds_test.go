@@ -1,0 +1,145 @@
+package tests
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// gitApp makes an app that is built from a repository; script says how the build
+// system behaves, see package emulators/builds.
+func gitApp(t *testing.T, s *stacktest.Site, script string) (url, token string) {
+	t.Helper()
+	s.App("hello")
+	setSource(t, s, script)
+	return s.Webhook("hello")
+}
+
+func setSource(t *testing.T, s *stacktest.Site, script string) {
+	t.Helper()
+	source := wire.GitSource{Repository: "https://git.example/emulate-" + script + "/hello.git", Branch: "main"}
+	if _, err := s.Client.SetGitSource(t.Context(), s.Project, s.Env, "hello", source); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func pushed(s *stacktest.Site, url, token, commit string) stacktest.Answer {
+	return s.Post(url, []byte(`{"commit":"`+commit+`"}`), "X-Service-Token", token)
+}
+
+// built waits until a build has a status.
+func built(t *testing.T, s *stacktest.Site, number int64, status string) wire.Build {
+	t.Helper()
+	var b wire.Build
+	s.Until("have a build that is "+status, func() bool {
+		var err error
+		if b, err = s.Client.Build(t.Context(), s.Project, s.Env, "hello", number); err != nil {
+			t.Fatal(err)
+		}
+		return b.Status == status
+	})
+	return b
+}
+
+// TestBuilds: a commit is built and deployed, however the build system's events
+// come: once, twice, out of order, in either shape, or not at all.
+func TestBuilds(t *testing.T) {
+	t.Parallel()
+	for _, script := range []string{"once", "twice", "reordered", "twice-reordered", "v1", "silent", "nodigest"} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			s := stacktest.New(t, world)
+			url, token := gitApp(t, s, script)
+			if a := pushed(s, url, token, "abc1234"); a.Status != http.StatusAccepted || !strings.Contains(a.Body, `"building"`) {
+				t.Fatalf("%d %s", a.Status, a.Body)
+			}
+			b := built(t, s, 1, "succeeded")
+			d := s.Settled("hello", 2, "live")
+			if d.Commit != "abc1234" || d.Trigger != "webhook" || b.Revision != 2 || !strings.HasPrefix(d.Image, strings.SplitN(b.Image, "@", 2)[0]) {
+				t.Errorf("build %+v, deployed %+v", b, d)
+			}
+			if len(s.History("hello")) != 2 {
+				t.Errorf("history: %+v", s.History("hello"))
+			}
+		})
+	}
+}
+
+// TestBuildsThatFail deploy nothing, and say why.
+func TestBuildsThatFail(t *testing.T) {
+	t.Parallel()
+	for _, script := range []string{"fail", "timeout", "noimage"} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			s := stacktest.New(t, world)
+			url, token := gitApp(t, s, script)
+			pushed(s, url, token, "abc1234")
+			if b := built(t, s, 1, "failed"); b.Message == "" || b.Revision != 0 {
+				t.Errorf("build %+v", b)
+			}
+			if n := len(s.History("hello")); n != 1 {
+				t.Errorf("%d revisions", n)
+			}
+		})
+	}
+}
+
+// TestNewerBuildWins: a build that ends after a newer one has deployed deploys
+// nothing (specification section 8).
+func TestNewerBuildWins(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	url, token := gitApp(t, s, "slow")
+	pushed(s, url, token, "aaaaaaa")
+	built(t, s, 1, "running")
+	setSource(t, s, "once")
+	pushed(s, url, token, "bbbbbbb")
+	newer := built(t, s, 2, "succeeded")
+	if older := built(t, s, 1, "superseded"); older.Revision != 0 {
+		t.Errorf("the older build deployed: %+v", older)
+	}
+	d := s.Settled("hello", newer.Revision, "live")
+	if !d.Current || d.Commit != "bbbbbbb" || len(s.History("hello")) != 2 {
+		t.Errorf("history: %+v", s.History("hello"))
+	}
+}
+
+// TestDoubleDelivery: the provider's push and the CI's call for one commit are two
+// builds, and the newer one is what runs in the end.
+func TestDoubleDelivery(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	url, token := gitApp(t, s, "once")
+	commit := strings.Repeat("cd", 20)
+	push := []byte(`{"ref":"refs/heads/main","after":"` + commit + `","deleted":false}`)
+	if a := s.Post(url, push, "X-GitHub-Event", "push", "X-GitHub-Delivery", "d1", "X-Hub-Signature-256", sign(token, push)); a.Status != http.StatusAccepted {
+		t.Fatalf("push: %d %s", a.Status, a.Body)
+	}
+	if a := pushed(s, url, token, commit); a.Status != http.StatusAccepted {
+		t.Fatalf("CI: %d %s", a.Status, a.Body)
+	}
+	b := built(t, s, 2, "succeeded")
+	s.Until("end both builds", func() bool {
+		builds, err := client.Collect(s.Client.Builds(t.Context(), s.Project, s.Env, "hello"))
+		return err == nil && len(builds) == 2 && builds[1].FinishedAt != nil
+	})
+	if d := s.Settled("hello", b.Revision, "live"); !d.Current || d.Commit != commit {
+		t.Errorf("runs %+v, want the newer build's", d)
+	}
+}
+
+// TestBuildEventsNeedTheSecretPath: nobody else can tell builds that one is done.
+func TestBuildEventsNeedTheSecretPath(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	for _, path := range []string{"/events/guess", "/events/", "/"} {
+		if a := s.Post(world.Info().BaseURL+path, []byte(`{}`), "Ce-Specversion", "1.0", "Ce-Id", "1", "Ce-Source", "/x",
+			"Ce-Type", "dev.tekton.event.pipelinerun.successful.v1"); a.Status != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, a.Status, a.Body)
+		}
+	}
+}
