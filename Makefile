@@ -13,7 +13,7 @@ BENCH ?= .
 LINT := go tool -modfile=scripts/lint/go.mod golangci-lint
 UNIT_PACKAGES = $$(go list ./... | grep -v '/sluice/tests')
 
-.PHONY: help up down test unit e2e fuzz bench lint fmt
+.PHONY: help up down test unit e2e fuzz bench docs lint fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,14 +35,17 @@ test: ## run all tests: unit, then e2e
 unit: ## run the tests of every package, on real emulators
 	go test -race -timeout 15m $(UNIT_PACKAGES)
 
-e2e: ## run the black-box tests over a stack of their own
-	go test -race -timeout 30m ./tests/...
+e2e: ## run the black-box tests, each package over a stack of its own
+	go test -race -timeout 30m -p 1 ./tests/...
 
 fuzz: ## run each fuzz target for FUZZTIME (default 30s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 bench: ## run the benchmarks whose names match BENCH (default all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(UNIT_PACKAGES)
+
+docs: ## write the pages of the command line in docs/cli anew
+	go test -count=1 ./scripts/sluice/internal/manual -run TestPages -update
 
 lint: ## check formatting and the rules of .golangci.yml
 	$(LINT) run ./...

@@ -62,7 +62,7 @@ func (m *amendment) delete(ref *firestore.DocumentRef) {
 func (s *Store) amend(ctx context.Context, ref app.Ref, f func(ctx context.Context, h head, m *amendment, try int) error) error {
 	ctx, cancel := context.WithTimeout(ctx, amendTimeout)
 	defer cancel()
-	give, ok := s.turns.take(ctx, ref)
+	give, ok := s.turns.take(ctx, s.appRef(ref).Path)
 	if !ok {
 		return problem.Of(problem.Unavailable).Because(ctx.Err())
 	}

@@ -183,7 +183,7 @@ func (s *Store) listApps(ctx context.Context, q firestore.Query, page Page) ([]a
 // what shall be. The name and the host stay what they are. Problem: not_found.
 func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (app.App, error) {
 	var changed app.App
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	err := s.inTurn(ctx, s.appRef(ref), func(_ context.Context, tx *firestore.Transaction) error {
 		d, err := txGet[appDoc](tx, s.appRef(ref), "app")
 		if err != nil {
 			return err

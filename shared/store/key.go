@@ -153,7 +153,7 @@ func (s *Store) UpdateKey(ctx context.Context, id apikey.ID, change func(apikey.
 	if err != nil {
 		return apikey.Key{}, fmt.Errorf("update %s: %w", id, err)
 	}
-	err = s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	err = s.inTurn(ctx, ref, func(_ context.Context, tx *firestore.Transaction) error {
 		d, err := txGet[keyDoc](tx, ref, "key")
 		if err != nil {
 			return err

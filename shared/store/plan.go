@@ -87,7 +87,7 @@ func (s *Store) Plans(ctx context.Context, namespace string, page Page) ([]plan.
 // gives what shall be. Problem: not_found.
 func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (plan.Plan, error) {
 	var changed plan.Plan
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	err := s.inTurn(ctx, s.planRef(namespace, id), func(_ context.Context, tx *firestore.Transaction) error {
 		d, err := txGet[planDoc](tx, s.planRef(namespace, id), "plan")
 		if err != nil {
 			return err

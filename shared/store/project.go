@@ -79,7 +79,7 @@ func (s *Store) Projects(ctx context.Context, member string, page Page) ([]app.P
 func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[string]app.Role) (map[string]app.Role, error)) (app.Project, error) {
 	var changed app.Project
 	ref := s.projects().Doc(name)
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	err := s.inTurn(ctx, ref, func(_ context.Context, tx *firestore.Transaction) error {
 		d, err := txGet[projectDoc](tx, ref, "project")
 		if err != nil {
 			return err

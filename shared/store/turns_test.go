@@ -5,14 +5,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/sluicegate/sluice/shared/app"
 )
 
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	var turns turns
-	ref := app.Ref{Namespace: "shop-prod", Name: "hello"}
+	const ref = "apps/shop-prod.hello"
 	var inside atomic.Int64
 	var all sync.WaitGroup
 	for range 50 {
@@ -27,9 +25,9 @@ func TestTurns(t *testing.T) {
 	}
 	all.Wait()
 	give, _ := turns.take(t.Context(), ref)
-	other, ok := turns.take(t.Context(), app.Ref{Namespace: "shop-prod", Name: "other"})
+	other, ok := turns.take(t.Context(), "apps/shop-prod.other")
 	if !ok {
-		t.Fatal("another app waits")
+		t.Fatal("another document waits")
 	}
 	other()
 	ended, cancel := context.WithCancel(t.Context())
@@ -38,7 +36,7 @@ func TestTurns(t *testing.T) {
 		t.Error("two have a turn")
 	}
 	give()
-	if len(turns.apps) != 0 {
-		t.Errorf("%d apps are remembered", len(turns.apps))
+	if len(turns.docs) != 0 {
+		t.Errorf("%d documents are remembered", len(turns.docs))
 	}
 }

@@ -60,7 +60,7 @@ func (s *Store) Users(ctx context.Context, page Page) ([]user.User, string, erro
 // gives what shall be. Problem: not_found.
 func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.User) (user.User, error)) error {
 	ref := s.users().Doc(name)
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	err := s.inTurn(ctx, ref, func(_ context.Context, tx *firestore.Transaction) error {
 		d, err := txGet[userDoc](tx, ref, "user")
 		if err != nil {
 			return err

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func (a *application) buildGroup() *cobra.Command {
+	return a.group("build", "Builds of a git app", a.buildList(), a.buildShow())
+}
+
+func (a *application) buildList() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use: "list APP", Short: "List a git app's builds, newest first", SuggestFor: []string{"ls"},
+		Example: `  sluice app build list site`,
+		Args:    takes("APP"),
+	}
+	cmd.Flags().IntVar(&limit, "limit", 0, "show only so many; 0 shows all")
+	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
+		if limit < 0 {
+			return usage("--limit must not be negative")
+		}
+		return showList(a, "builds", first(limit, w.Builds(ctx, w.project, w.environment, args[0])), []render.Column{
+			{Name: "BUILD", Whole: true},
+			{Name: "COMMIT"},
+			{Name: "STATUS"},
+			{Name: "REQUESTED (UTC)", Whole: true},
+			{Name: "REVISION", Right: true},
+			{Name: "IMAGE", Extra: true, Tail: true},
+			{Name: "MESSAGE", Extra: true},
+		}, func(b wire.Build) []render.Cell {
+			cells := render.Plainly(number(b.Build), short(b.Commit), b.Status, minute(b.RequestedAt), revisionNumber(b.Revision), b.Image, b.Message)
+			cells[2].Tone = buildTone(b.Status)
+			return cells
+		})
+	})
+	return cmd
+}
+
+func (a *application) buildShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show APP BUILD", Short: "Show one build", SuggestFor: []string{"get", "describe", "status"},
+		Example: `  sluice app build show site 7`,
+		Args:    takes("APP", "BUILD"),
+		RunE: a.inEnvironment(func(ctx context.Context, w work, args []string) error {
+			n, err := strconv.ParseInt(args[1], 10, 64)
+			if err != nil || n < 1 {
+				return usage("%q is no build's number", args[1])
+			}
+			b, err := w.Build(ctx, w.project, w.environment, args[0], n)
+			if err != nil {
+				return err
+			}
+			return a.show(b, func(s render.Screen) error {
+				fields := []render.Field{
+					{Name: "Build", Value: number(b.Build)},
+					{Name: "Status", Value: b.Status, Tone: buildTone(b.Status)},
+					{Name: "Message", Value: b.Message},
+					{Name: "Commit", Value: b.Commit},
+				}
+				fields = append(fields, sourceFields(b.GitSource)...)
+				return s.Fields(append(fields,
+					render.Field{Name: "Image", Value: b.Image},
+					render.Field{Name: "Revision", Value: revisionNumber(b.Revision)},
+					render.Field{Name: "Requested", Value: stamp(b.RequestedAt) + " by " + b.Actor},
+					render.Field{Name: "Finished", Value: stampOf(b.FinishedAt)},
+				)...)
+			})
+		}),
+	}
+}
+
+// revisionNumber shows 0, which is none, as nothing.
+func revisionNumber(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return number(n)
+}
+
+func buildTone(status string) render.Tone {
+	switch status {
+	case "succeeded":
+		return render.Good
+	case "failed":
+		return render.Bad
+	case "queued", "running":
+		return render.Watch
+	}
+	return render.Faint
+}

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/contexts"
+	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+)
+
+func (a *application) contextGroup() *cobra.Command {
+	return a.group("context", "Work with several servers", a.contextList(), a.contextShow(), a.contextUse(), a.contextSet(), a.contextDelete())
+}
+
+// contextView is a context in JSON, without its token.
+type contextView struct {
+	Name        string `json:"name"`
+	URL         string `json:"url"`
+	Project     string `json:"project"`
+	Environment string `json:"environment"`
+	Username    string `json:"username"`
+	SignedIn    bool   `json:"signed_in"`
+	Current     bool   `json:"current"`
+}
+
+func (a *application) viewContext(c contexts.Context, current string) contextView {
+	return contextView{
+		Name: c.Name, URL: c.URL, Project: c.Project, Environment: c.Environment, Username: c.Username,
+		SignedIn: c.Token != "" && a.env.Now().Before(c.ExpiresAt), Current: c.Name == current,
+	}
+}
+
+func (a *application) contextList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the saved contexts", SuggestFor: []string{"ls"},
+		Example: `  sluice context list`,
+		Args:    takes(),
+		RunE: func(*cobra.Command, []string) error {
+			dir, err := a.contexts()
+			if err != nil {
+				return err
+			}
+			views, err := a.contextViews(dir)
+			if err != nil {
+				return err
+			}
+			return showList(a, "contexts", each(views), []render.Column{
+				{Name: "", Whole: true},
+				{Name: "NAME", Whole: true},
+				{Name: "URL"},
+				{Name: "PROJECT"},
+				{Name: "ENVIRONMENT"},
+				{Name: "USER", Extra: true},
+				{Name: "SIGNED IN", Extra: true},
+			}, func(v contextView) []render.Cell {
+				mark := " "
+				if v.Current {
+					mark = "*"
+				}
+				return render.Plainly(mark, v.Name, v.URL, v.Project, v.Environment, v.Username, yesNo(v.SignedIn))
+			})
+		},
+	}
+}
+
+func (a *application) contextViews(dir contexts.Dir) ([]contextView, error) {
+	names, err := dir.Names()
+	if err != nil {
+		return nil, err
+	}
+	current, err := dir.Current()
+	if err != nil {
+		return nil, err
+	}
+	views := make([]contextView, 0, len(names))
+	for _, name := range names {
+		c, err := dir.Get(name)
+		if errors.Is(err, contexts.ErrNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, a.viewContext(c, current))
+	}
+	return views, nil
+}
+
+func (a *application) contextShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show", Short: "Show the context in use",
+		Example: `  sluice context show`,
+		Args:    takes(),
+		RunE: func(*cobra.Command, []string) error {
+			c, current, err := a.inUse()
+			if err != nil {
+				return err
+			}
+			return a.showContext(c, current)
+		},
+	}
+}
+
+// inUse is the context in use, and the current one's name.
+func (a *application) inUse() (contexts.Context, string, error) {
+	c, err := a.context()
+	if err != nil {
+		return c, "", err
+	}
+	if c.Name == "" {
+		return c, "", failure{"not_found", exitNotFound, `There is no context. Run "sluice login URL".`}
+	}
+	dir, err := a.contexts()
+	if err != nil {
+		return c, "", err
+	}
+	current, err := dir.Current()
+	return c, current, err
+}
+
+func (a *application) showContext(c contexts.Context, current string) error {
+	v := a.viewContext(c, current)
+	return a.show(v, func(s render.Screen) error {
+		return s.Fields(
+			render.Field{Name: "Context", Value: v.Name},
+			render.Field{Name: "URL", Value: v.URL},
+			render.Field{Name: "Project", Value: v.Project},
+			render.Field{Name: "Environment", Value: v.Environment},
+			render.Field{Name: "User", Value: v.Username},
+			render.Field{Name: "Signed in", Value: yesNo(v.SignedIn)},
+			render.Field{Name: "Current", Value: yesNo(v.Current)},
+		)
+	})
+}
+
+func (a *application) contextUse() *cobra.Command {
+	return &cobra.Command{
+		Use: "use NAME", Short: "Make a context the current one", SuggestFor: []string{"switch", "select"},
+		Example: `  sluice context use sluice.example.com`,
+		Args:    takes("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := a.contexts()
+			if err != nil {
+				return err
+			}
+			if err := dir.Use(args[0]); err != nil {
+				return named("context", args[0], err)
+			}
+			return a.done("Context %s is in use.", args[0])
+		},
+	}
+}
+
+func (a *application) contextSet() *cobra.Command {
+	return &cobra.Command{
+		Use: "set", Short: "Choose the project and environment of the context",
+		Long: `Choose the project and the environment that commands work in when they name none.
+Pass --project or --environment, or both; an empty one takes the choice back.`,
+		Example: `  sluice context set --project shop --environment prod`,
+		Args:    takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, current, err := a.inUse()
+			if err != nil {
+				return err
+			}
+			project, environment := cmd.Flags().Changed("project"), cmd.Flags().Changed("environment")
+			if !project && !environment {
+				return usage("pass --project, --environment or both")
+			}
+			if project {
+				c.Project = a.flags.project
+			}
+			if environment {
+				c.Environment = a.flags.environment
+			}
+			dir, err := a.contexts()
+			if err != nil {
+				return err
+			}
+			if err := dir.Put(c); err != nil {
+				return err
+			}
+			return a.showContext(c, current)
+		},
+	}
+}
+
+func (a *application) contextDelete() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "delete NAME", Short: "Forget a context", SuggestFor: []string{"remove", "rm"},
+		Long: `Forget a context and its session here. The session itself lives on at the server until
+it expires; "sluice logout" ends it.`,
+		Example: `  sluice context delete sluice.example.com`,
+		Args:    takes("NAME"),
+	}
+	confirm := a.confirmation(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		dir, err := a.contexts()
+		if err != nil {
+			return err
+		}
+		if err := confirm.ask(cmd.Context(), "Forget context "+args[0]+"?"); err != nil {
+			return err
+		}
+		if err := dir.Delete(args[0]); err != nil {
+			return named("context", args[0], err)
+		}
+		current, err := dir.Current()
+		if err != nil {
+			return err
+		}
+		if current == args[0] {
+			if err := dir.UseNone(); err != nil {
+				return err
+			}
+		}
+		return a.done("Context %s is forgotten.", args[0])
+	}
+	return cmd
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/contexts"
+	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/client"
+)
+
+// Exit statuses.
+const (
+	exitOK              = 0
+	exitFailed          = 1
+	exitUsage           = 2
+	exitUnauthenticated = 3
+	exitNotFound        = 4
+	exitInterrupted     = 130 // as of a process that SIGINT ended
+)
+
+// failure is an error of the command line's own.
+type failure struct {
+	code    string
+	exit    int
+	message string
+}
+
+func (f failure) Error() string { return f.message }
+
+func failed(code, format string, args ...any) error {
+	return failure{code: code, exit: exitFailed, message: fmt.Sprintf(format, args...)}
+}
+
+// usageError is a command that was not given as it should be.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// report writes an error as one line and gives the exit status.
+func (a *application) report(ctx context.Context, err error) int {
+	f := a.explain(ctx, err)
+	_, _ = fmt.Fprintf(a.term.Err, "error: %s (%s)\n", oneLine(f.message), oneLine(f.code)) // nowhere else to say it
+	return f.exit
+}
+
+// explain finds out what an error means to the person.
+func (a *application) explain(ctx context.Context, err error) failure {
+	var own failure
+	var misuse usageError
+	var answer *client.Error
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return failure{"interrupted", exitInterrupted, "Interrupted."}
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &misuse):
+		return failure{"usage", exitUsage, misuse.Error()}
+	case errors.As(err, &answer):
+		return explainAnswer(answer)
+	case errors.Is(err, contexts.ErrNotFound):
+		return failure{"not_found", exitNotFound, err.Error()}
+	case errors.Is(err, contexts.ErrName):
+		return failure{"usage", exitUsage, err.Error()}
+	}
+	return a.explainTransport(err)
+}
+
+// explainAnswer puts the server's own words and code. Without a code it was not
+// Sluice that answered: a 404 of a wrong URL must not read as a thing that is absent.
+func explainAnswer(e *client.Error) failure {
+	if e.Code == "" {
+		return failure{fmt.Sprintf("http_%d", e.Status), exitFailed, fmt.Sprintf("The server answered %d %s, not as Sluice does; check its URL.", e.Status, e.Message)}
+	}
+	f := failure{e.Code, exitFailed, e.Message}
+	switch {
+	case e.Code == "unauthenticated":
+		f.exit, f.message = exitUnauthenticated, e.Message+signInHint
+	case e.Status == http.StatusUnauthorized:
+		f.exit = exitUnauthenticated
+	case e.Status == http.StatusNotFound:
+		f.exit = exitNotFound
+	case e.Status >= http.StatusInternalServerError && e.RequestID != "":
+		f.message += " Request " + e.RequestID + "."
+	}
+	return f
+}
+
+const signInHint = ` Run "sluice login".`
+
+// explainTransport tells a server that is slow from one that is not there.
+func (a *application) explainTransport(err error) failure {
+	var timeout interface{ Timeout() bool }
+	var network net.Error
+	var address *url.Error
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return failure{"timeout", exitFailed, fmt.Sprintf("The server did not answer within %s: %v", a.flags.timeout, err)}
+	case errors.As(err, &network), errors.As(err, &address), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return failure{"unreachable", exitFailed, fmt.Sprintf("The server cannot be reached: %v", err)}
+	}
+	return failure{"failed", exitFailed, err.Error()}
+}
+
+// oneLine keeps an error to its line, whatever a server has put into it.
+func oneLine(s string) string {
+	return render.Clean(strings.Join(strings.Fields(s), " "))
+}
+
+// named says which thing an error of package contexts is about.
+func named(noun, name string, err error) error { return fmt.Errorf("%s %q: %w", noun, name, err) }

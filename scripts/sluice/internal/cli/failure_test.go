@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestFailures: one line on standard error, nothing on standard output, and the exit
+// status that scripts branch on.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	coded := func(status int, code, message string) *answer {
+		return &answer{status, `{"code":"` + code + `","message":"` + message + `"}`}
+	}
+	tests := []struct {
+		name   string
+		args   string
+		answer *answer // to everything
+		exit   int
+		stderr string
+	}{
+		{
+			"unauthenticated", "whoami", coded(401, "unauthenticated", "Sign in first."), 3,
+			`error: Sign in first. Run "sluice login". (unauthenticated)`,
+		},
+		{
+			"not found", "app show nosuch", coded(404, "not_found", "There is nothing here by that name."), 4,
+			"error: There is nothing here by that name. (not_found)",
+		},
+		{
+			"conflict", "plan delete plan-starter --yes", coded(409, "plan_in_use", "Keys still use this plan."), 1,
+			"error: Keys still use this plan. (plan_in_use)",
+		},
+		{
+			"internal", "project list", coded(500, "internal", "Something went wrong on our side."), 1,
+			"error: Something went wrong on our side. (internal)",
+		},
+		{
+			"a server that is not Sluice", "project list", &answer{404, "<html>nginx</html>"}, 1,
+			"error: The server answered 404 Not Found, not as Sluice does; check its URL. (http_404)",
+		},
+		{
+			"a gateway's 502", "project list", &answer{502, "bad gateway"}, 1,
+			"error: The server answered 502 Bad Gateway, not as Sluice does; check its URL. (http_502)",
+		},
+		{
+			"an answer that is no JSON", "project list", &answer{200, "<html>"}, 1,
+			"error: GET /projects: read the answer: invalid character '<' looking for beginning of value (failed)",
+		},
+		{
+			"a message that forges lines", "whoami", coded(409, "conflict", `a\nerror: all is well\u001b[2K\r`), 1,
+			"error: a error: all is well\ufffd[2K (conflict)",
+		},
+		{"mistyped command", "kye list", nil, 2, `error: "kye" is no command of "sluice"; did you mean "key"? (usage)`},
+		{"mistyped command with flags", "kye list --plan x", nil, 2, `error: "kye" is no command of "sluice"; did you mean "key"? (usage)`},
+		{"mistyped subcommand", "app histroy hello", nil, 2, `error: "histroy" is no command of "sluice app"; did you mean "history"? (usage)`},
+		{"word of other tools", "key ls", nil, 2, `error: "ls" is no command of "sluice key"; did you mean "list"? (usage)`},
+		{"nothing near", "frobnicate", nil, 2, `error: "frobnicate" is no command of "sluice" (usage)`},
+		{"help of nothing", "help app nosuch", nil, 2, `error: "nosuch" is no command of "sluice app" (usage)`},
+		{"unknown flag", "key list --bogus", nil, 2, `error: unknown flag: --bogus; see "sluice key list --help" (usage)`},
+		{
+			"bad number", "app rollback hello --revision one", nil, 2,
+			`error: invalid argument "one" for "--revision" flag: strconv.ParseInt: parsing "one": invalid syntax; see "sluice app rollback --help" (usage)`,
+		},
+		{"negative revision", "app rollback hello --revision -3 --yes", nil, 2, `error: --revision is a number from 1 (usage)`},
+		{"missing argument", "app show", nil, 2, "error: APP is missing; usage: sluice app show APP [flags] (usage)"},
+		{"too many arguments", "logout now", nil, 2, `error: "now" is one argument too many; usage: sluice logout [flags] (usage)`},
+		{"missing flag", "key create", nil, 2, "error: a key needs --plan (usage)"},
+		{"empty expiry", "key create --plan p --expires=", nil, 2, "error: --expires is empty (usage)"},
+		{
+			"flags that exclude each other", "key update key-ab12cd34 --app a --all-apps", nil, 2,
+			"error: if any flags in the group [app all-apps] are set none of the others can be; [all-apps app] were all set (usage)",
+		},
+		{"bad output", "key list -o xml", nil, 2, `error: --output is table, json or yaml, not "xml" (usage)`},
+		{"bad timeout", "key list --timeout 0s", nil, 2, "error: --timeout must be positive (usage)"},
+		{"bad snippet", "app webhook enable hello --ci jenkins", nil, 2, `error: --ci is github, gitlab, curl, all or none, not "jenkins" (usage)`},
+		{"unknown context", "whoami --context nosuch", nil, 4, `error: context "nosuch": no such context (not_found)`},
+		{
+			"a path for a context", "whoami --context ../x", nil, 2,
+			"error: a context's name has letters, digits, '.', '_' and '-', begins with a letter or digit, and has at most 63 characters (usage)",
+		},
+		{"a name that is a path", "app show ..", nil, 1, `error: GET /projects/shop/environments/prod/apps/..: ".." is no name (failed)`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, nil)
+			f.all = tt.answer
+			r := newPerson(t, f.URL).runs(strings.Fields(tt.args)...)
+			if r.exit != tt.exit || r.err != tt.stderr+"\n" || r.out != "" {
+				t.Errorf("sluice %s:\n%swant exit %d and %s", tt.args, r, tt.exit, tt.stderr)
+			}
+			if tt.answer == nil && len(f.requests()) > 0 {
+				t.Errorf("asked the server: %q", f.requests())
+			}
+		})
+	}
+}
+
+// TestRetries: reads are tried again, changes never.
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	down := answer{http.StatusServiceUnavailable, `{"code":"unavailable","message":"Try again."}`}
+	tests := []struct {
+		name string
+		args string
+		want int
+	}{
+		{"a read", "project show shop", 3},
+		{"a creation", "project create shop", 1},
+		{"a patch", "key disable key-ab12cd34", 1},
+		{"a revocation", "key revoke key-ab12cd34 --yes", 1},
+		{"a deletion", "project delete shop --yes", 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, nil)
+			f.all = &down
+			p := newPerson(t, f.URL)
+			p.tries = 3
+			r := p.runs(strings.Fields(tt.args)...)
+			if r.exit != 1 || r.err != "error: Try again. (unavailable)\n" {
+				t.Errorf("%s", r)
+			}
+			if got := len(f.requests()); got != tt.want {
+				t.Errorf("asked %d times, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestServerDown: nobody listens.
+func TestServerDown(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := newPerson(t, url).runs("whoami")
+	if r.exit != 1 || !strings.HasPrefix(r.err, "error: The server cannot be reached: GET /session: dial tcp ") ||
+		!strings.HasSuffix(r.err, "connection refused (unreachable)\n") || strings.Count(r.err, "\n") != 1 {
+		t.Errorf("%s", r)
+	}
+}
+
+// stalling is a server that takes a request and does not answer.
+func stalling(t *testing.T) (url string, asked <-chan struct{}) {
+	t.Helper()
+	got := make(chan struct{}, 10)
+	end := make(chan struct{})
+	f := newFake(t, nil)
+	f.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got <- struct{}{}; <-end })
+	t.Cleanup(func() { close(end) })
+	return f.URL, got
+}
+
+// TestServerSlow: --timeout bounds one request.
+func TestServerSlow(t *testing.T) {
+	t.Parallel()
+	url, _ := stalling(t)
+	r := newPerson(t, url).runs("whoami", "--timeout", "20ms")
+	if r.exit != 1 || !strings.HasPrefix(r.err, "error: The server did not answer within 20ms: ") || !strings.HasSuffix(r.err, " (timeout)\n") {
+		t.Errorf("%s", r)
+	}
+}
+
+// TestInterrupt: Ctrl-C ends what is under way and says so.
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	url, asked := stalling(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go func() { <-asked; cancel() }()
+	r := newPerson(t, url).runsIn(ctx, "whoami")
+	if r.exit != 130 || r.err != "error: Interrupted. (interrupted)\n" {
+		t.Errorf("%s", r)
+	}
+}

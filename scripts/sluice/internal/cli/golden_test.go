@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// everyCommand runs each command at least once.
+var everyCommand = []struct {
+	name  string
+	args  string // split at spaces; "_" stands for one within an argument
+	stdin string
+	local bool // asks no server: what a server answers makes no difference
+}{
+	{name: "login", args: "login URL --username ada --password-stdin", stdin: "open sesame\n"},
+	{name: "logout", args: "logout"},
+	{name: "whoami", args: "whoami"},
+	{name: "password", args: "password"},
+	{name: "context list", args: "context list", local: true},
+	{name: "context show", args: "context show", local: true},
+	{name: "context use", args: "context use test", local: true},
+	{name: "context set", args: "context set --project lab", local: true},
+	{name: "context delete", args: "context delete test --yes", local: true},
+	{name: "project list", args: "project list"},
+	{name: "project create", args: "project create shop"},
+	{name: "project show", args: "project show shop"},
+	{name: "project delete", args: "project delete shop --yes"},
+	{name: "environment list", args: "environment list"},
+	{name: "environment create", args: "environment create prod"},
+	{name: "environment delete", args: "environment delete prod --yes"},
+	{name: "member list", args: "member list"},
+	{name: "member set", args: "member set bob developer"},
+	{name: "member remove", args: "member remove bob --yes"},
+	{name: "plan list", args: "plan list"},
+	{name: "plan create", args: "plan create Starter --rate 0.5 --burst 5 --quota 1000 --quota-period day"},
+	{name: "plan show", args: "plan show plan-starter"},
+	{name: "plan update", args: "plan update plan-starter --rate 20 --no-quota"},
+	{name: "plan delete", args: "plan delete plan-starter --yes"},
+	{name: "key create", args: "key create --plan plan-starter --name Checkout_team --app hello --app site --expires 2026-03-19"},
+	{name: "key create quiet", args: "key create --plan plan-starter --quiet"},
+	{name: "key list", args: "key list"},
+	{name: "key list all", args: "key list --all-environments"},
+	{name: "key show", args: "key show key-ab12cd34"},
+	{name: "key update", args: "key update key-ab12cd34 --name n --all-apps --never-expires"},
+	{name: "key disable", args: "key disable key-ab12cd34"},
+	{name: "key enable", args: "key enable key-ab12cd34"},
+	{name: "key revoke", args: "key revoke key-ab12cd34 --yes"},
+	{name: "key rotate", args: "key rotate key-ab12cd34 --grace 1h"},
+	{name: "key usage", args: "key usage key-ab12cd34"},
+	{name: "key usage window", args: "key usage key-ab12cd34 --from 2026-03-11 --to 2026-03-14"},
+	{name: "app create", args: "app create hello --image registry.example.com/shop/hello:v1 --port 8080"},
+	{name: "app create git", args: "app create site --repository https://git.example.com/shop/site --path web --host site.example.com"},
+	{name: "app list", args: "app list"},
+	{name: "app show", args: "app show site"},
+	{name: "app delete", args: "app delete hello --yes"},
+	{name: "app update", args: "app update hello --image registry.example.com/shop/hello:v2"},
+	{name: "app update wait", args: "app update hello --image registry.example.com/shop/hello:v2 --wait"},
+	{name: "app history", args: "app history hello"},
+	{name: "app history limit", args: "app history hello --limit 1"},
+	{name: "app rollback", args: "app rollback hello --yes"},
+	{name: "app rollback revision", args: "app rollback hello --revision 3 --yes"},
+	{name: "app promote", args: "app promote hello --from staging --revision 2"},
+	{name: "app gate on", args: "app gate on hello"},
+	{name: "app gate on wait", args: "app gate on hello --wait"},
+	{name: "app gate off", args: "app gate off hello"},
+	{name: "app gate status", args: "app gate status hello"},
+	{name: "app git set", args: "app git set site --repository https://git.example.com/shop/site --branch main"},
+	{name: "app git remove", args: "app git remove site --yes"},
+	{name: "app webhook enable", args: "app webhook enable hello"},
+	{name: "app webhook enable git", args: "app webhook enable site --ci curl"},
+	{name: "app webhook status", args: "app webhook status hello"},
+	{name: "app webhook status off", args: "app webhook status site"},
+	{name: "app webhook disable", args: "app webhook disable hello --yes"},
+	{name: "app build list", args: "app build list site"},
+	{name: "app build show", args: "app build show site 7"},
+	{name: "admin create-user", args: "admin create-user bob --password-stdin", stdin: "correct horse battery"},
+	{name: "admin list-users", args: "admin list-users"},
+	{name: "admin reset-password", args: "admin reset-password bob --password-stdin", stdin: "correct horse battery"},
+	{name: "version", args: "version", local: true},
+	{name: "completion", args: "completion tcsh", local: true},
+}
+
+// TestEveryCommand holds what each command asks and prints against its golden file:
+// in a pipe, on a narrow terminal, as JSON and YAML, and when it is refused.
+func TestEveryCommand(t *testing.T) {
+	t.Parallel()
+	for _, tt := range everyCommand {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var b strings.Builder
+			fmt.Fprintf(&b, "$ sluice %s\n", tt.args)
+			run := func(variant string, change func(*fake, *person), more ...string) {
+				f := newFake(t, shop())
+				p := newPerson(t, f.URL)
+				p.stdin = tt.stdin
+				if change != nil {
+					change(f, p)
+				}
+				r := p.runs(append(split(tt.args, f.URL), more...)...)
+				fmt.Fprintf(&b, "\n== %s\n", variant)
+				if variant == "pipe" {
+					for _, q := range f.requests() {
+						fmt.Fprintf(&b, "> %s\n", q)
+					}
+				}
+				b.WriteString(strings.ReplaceAll(strings.ReplaceAll(r.String(), f.URL, "URL"), host(f), "HOST"))
+			}
+			run("pipe", nil)
+			run("terminal of 60 columns", func(_ *fake, p *person) { p.colour, p.width = true, 60 })
+			run("json", nil, "-o", "json")
+			run("yaml", nil, "-o", "yaml")
+			if !tt.local {
+				run("forbidden", func(f *fake, _ *person) {
+					f.all = &answer{http.StatusForbidden, `{"code":"forbidden","message":"Your role does not allow this."}`}
+				})
+			}
+			golden(t, "commands/"+strings.ReplaceAll(tt.name, " ", "-"), b.String())
+		})
+	}
+}
+
+// host is a server's URL as part of a context's name.
+func host(f *fake) string { return strings.ReplaceAll(strings.TrimPrefix(f.URL, "http://"), ":", "-") }
+
+func split(args, url string) []string {
+	var all []string
+	for _, arg := range strings.Fields(args) {
+		if arg == "URL" {
+			arg = url
+		}
+		all = append(all, strings.ReplaceAll(arg, "_", " "))
+	}
+	return all
+}
+
+// TestEveryCommandIsThere: the table above misses none.
+func TestEveryCommandIsThere(t *testing.T) {
+	t.Parallel()
+	var leaves []string
+	walk(Root(), func(cmd *cobra.Command) {
+		if !cmd.HasSubCommands() && cmd.Name() != "help" {
+			leaves = append(leaves, strings.TrimPrefix(cmd.CommandPath(), "sluice "))
+		}
+	})
+	for _, leaf := range leaves {
+		found := false
+		for _, tt := range everyCommand {
+			found = found || strings.HasPrefix(tt.args+" ", leaf+" ")
+		}
+		if !found {
+			t.Errorf("%q is not in the table", leaf)
+		}
+	}
+	if len(leaves) < 40 {
+		t.Errorf("found only %d commands", len(leaves))
+	}
+}
+
+func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, c := range cmd.Commands() {
+		walk(c, visit)
+	}
+}

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/contexts"
+	"github.com/sluicegate/sluice/scripts/sluice/internal/terminal"
+)
+
+var update = flag.Bool("update", false, "write golden files anew")
+
+// now is the time of every test.
+var now = time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
+
+// answer is a canned one.
+type answer struct {
+	status int
+	body   string
+}
+
+// server is a fake of the management API. A request gets the next of the answers to
+// "METHOD /path", and from then on the last.
+type fake struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	answers map[string][]answer
+	all     *answer // to everything, in place of them
+	log     []string
+	tokens  []string
+}
+
+func newFake(t *testing.T, answers map[string][]answer) *fake {
+	t.Helper()
+	f := &fake{answers: map[string][]answer{}}
+	for request, a := range answers {
+		f.answers[request] = append([]answer(nil), a...)
+	}
+	f.Server = httptest.NewServer(f)
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	request := r.Method + " " + strings.TrimPrefix(r.URL.RequestURI(), "/api/v1")
+	f.log = append(f.log, strings.TrimSpace(request+" "+string(body)))
+	f.tokens = append(f.tokens, r.Header.Get("Authorization"))
+	queue := f.answers[request]
+	a := answer{http.StatusTeapot, `{"code":"unexpected","message":"The test has no answer to ` + request + `."}`}
+	switch {
+	case f.all != nil:
+		a = *f.all
+	case len(queue) > 0:
+		a = queue[0]
+		if len(queue) > 1 {
+			f.answers[request] = queue[1:]
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(a.status)
+	_, _ = w.Write([]byte(a.body))
+}
+
+// requests lists what was asked, once for each try.
+func (f *fake) requests() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.log...)
+}
+
+// person is one who works with a server.
+type person struct {
+	t        *testing.T
+	home     string
+	variable map[string]string
+	stdin    string
+	terminal bool // with the person at it, who types stdin
+	colour   bool
+	width    int
+	tries    int
+}
+
+// newPerson is signed in to a server, in shop/prod, unless the URL is "".
+func newPerson(t *testing.T, url string) *person {
+	t.Helper()
+	p := &person{t: t, home: t.TempDir(), variable: map[string]string{}, tries: 1}
+	if url == "" {
+		return p
+	}
+	dir := p.dir()
+	p.must(dir.Put(contexts.Context{
+		Name: "test", URL: url, Project: "shop", Environment: "prod",
+		Username: "ada", Token: "the-token", ExpiresAt: now.Add(time.Hour),
+	}))
+	p.must(dir.Use("test"))
+	return p
+}
+
+func (p *person) dir() contexts.Dir { return contexts.Dir(filepath.Join(p.home, "sluice")) }
+
+func (p *person) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *person) getenv(name string) string {
+	if name == "XDG_CONFIG_HOME" {
+		return p.home
+	}
+	return p.variable[name]
+}
+
+// result is what a command left.
+type result struct {
+	exit     int
+	out, err string
+}
+
+// runs runs a command to its end.
+func (p *person) runs(args ...string) result {
+	p.t.Helper()
+	return p.runsIn(p.t.Context(), args...)
+}
+
+func (p *person) runsIn(ctx context.Context, args ...string) result {
+	p.t.Helper()
+	var out, err bytes.Buffer
+	term := terminal.Fake(strings.NewReader(p.stdin), &out, &err, terminal.Look{
+		Interactive: p.terminal, Colour: p.colour, Live: p.colour, Width: p.width,
+	})
+	exit := Main(ctx, Env{
+		Terminal: term, Getenv: p.getenv, Now: func() time.Time { return now }, Tries: p.tries, Poll: time.Millisecond,
+		Build: Build{Version: "v1.2.3", Commit: "c0ffee", Go: "go1.26"},
+	}, args)
+	return result{exit, out.String(), err.String()}
+}
+
+// golden compares a text with its file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got; -update writes it anew):\n%s", path, diff)
+	}
+}
+
+func (r result) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "exit %d\n", r.exit)
+	section(&b, "stdout", r.out)
+	section(&b, "stderr", r.err)
+	return b.String()
+}
+
+func section(b *strings.Builder, name, text string) {
+	if text == "" {
+		return
+	}
+	fmt.Fprintf(b, "%s:\n", name)
+	for line := range strings.Lines(text) {
+		b.WriteString("  " + line)
+	}
+	if !strings.HasSuffix(text, "\n") {
+		b.WriteString("\n")
+	}
+}

@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/contexts"
+	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func (a *application) login() *cobra.Command {
+	var username string
+	var fromStdin bool
+	cmd := &cobra.Command{
+		Use: "login [URL]", Short: "Sign in to a server and save it as a context",
+		Long: `Sign in to a server, save it as a context and make that the current one.
+
+Without a URL it signs in again to the server of the context, or to SLUICE_URL. The
+session is kept in a file that only you can read, below $XDG_CONFIG_HOME/sluice or
+~/.config/sluice. The password is asked for without being shown; in a script, pass it
+with --password-stdin. --context names the context; by default it is called after the
+server's host.`,
+		Example: `  sluice login https://sluice.example.com --username ada
+  pass show sluice | sluice login https://sluice.example.com --username ada --password-stdin`,
+		Args: takesUpTo("URL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, err := a.contexts()
+			if err != nil {
+				return err
+			}
+			c, err := a.target(dir, args)
+			if err != nil {
+				return err
+			}
+			if exposed(c.URL) {
+				a.note("warning: %s is not https; the password and the session can be read on their way", c.URL)
+			}
+			if username == "" {
+				if username, err = a.askUsername(cmd.Context(), c.Username); err != nil {
+					return err
+				}
+			}
+			password, err := a.readPassword(cmd.Context(), "Password of "+username+": ", fromStdin)
+			if err != nil {
+				return err
+			}
+			return a.signIn(cmd.Context(), dir, c, username, password)
+		},
+	}
+	cmd.Flags().StringVarP(&username, "username", "u", "", "who to sign in as")
+	passwordStdin(cmd, &fromStdin)
+	return cmd
+}
+
+func (a *application) signIn(ctx context.Context, dir contexts.Dir, c contexts.Context, username, password string) error {
+	s, err := a.dial(c.URL).SignIn(ctx, username, password)
+	if err != nil {
+		return err
+	}
+	c.Username, c.Token, c.ExpiresAt = s.User.Username, s.Token, s.ExpiresAt
+	if err := dir.Put(c); err != nil {
+		return err
+	}
+	if err := dir.Use(c.Name); err != nil {
+		return err
+	}
+	return a.show(wire.Session{ExpiresAt: s.ExpiresAt, User: s.User}, func(r render.Screen) error {
+		return r.Line("Signed in to %s as %s until %s (context %s).", c.URL, s.User.Username, stamp(s.ExpiresAt), c.Name)
+	})
+}
+
+// target is the context to sign in to: one that is saved, or one to be.
+func (a *application) target(dir contexts.Dir, args []string) (contexts.Context, error) {
+	var base string
+	switch {
+	case len(args) > 0:
+		base = args[0]
+	case a.flags.context == "":
+		base = a.env.Getenv("SLUICE_URL")
+	}
+	if base == "" {
+		c, err := a.context()
+		if err == nil && c.URL == "" {
+			err = usage("which server? sluice login URL")
+		}
+		return c, err
+	}
+	base, err := cleanURL(base)
+	if err != nil {
+		return contexts.Context{}, usage("%w", err)
+	}
+	return a.targetOf(dir, base)
+}
+
+// targetOf is the context of a server: the named one, else the one it has already,
+// else a new one called after its host.
+func (a *application) targetOf(dir contexts.Dir, base string) (contexts.Context, error) {
+	name := a.flags.context
+	if name == "" {
+		names, err := dir.Names()
+		if err != nil {
+			return contexts.Context{}, err
+		}
+		for _, n := range names {
+			if c, err := dir.Get(n); err == nil && c.URL == base {
+				return c, nil
+			}
+		}
+		if name, err = freeName(base, names); err != nil {
+			return contexts.Context{}, err
+		}
+	}
+	c, err := dir.Get(name)
+	switch {
+	case errors.Is(err, contexts.ErrNotFound):
+		return contexts.Context{Name: name, URL: base}, nil
+	case err != nil:
+		return c, err
+	case c.URL != base: // another server: its projects mean nothing there
+		return contexts.Context{Name: name, URL: base}, nil
+	}
+	return c, nil
+}
+
+// freeName calls a context after a server's host, with a number where that is taken.
+func freeName(base string, taken []string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", usage("%w", err)
+	}
+	host := strings.NewReplacer(":", "-", "[", "", "]", "").Replace(u.Host)
+	if len(host) > 50 {
+		host = host[:50]
+	}
+	if contexts.CheckName(host) != nil {
+		host = "server"
+	}
+	name := host
+	for n := int64(2); slices.Contains(taken, name); n++ {
+		name = host + "-" + number(n)
+	}
+	return name, nil
+}
+
+func (a *application) logout() *cobra.Command {
+	return &cobra.Command{
+		Use: "logout", Short: "Sign out: the session ends at once",
+		Example: `  sluice logout`,
+		Args:    takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			out := c.SignOut(cmd.Context())
+			if client.HasCode(out, "unauthenticated") {
+				out = nil // it had ended already
+			}
+			if err := a.forget(); err != nil {
+				return errors.Join(out, err)
+			}
+			if out != nil {
+				a.note("The session was forgotten here, but the server could not be told: it lives on there until it expires.")
+				return out
+			}
+			return a.done("Signed out.")
+		},
+	}
+}
+
+// forget drops the saved session, if that is the one in use.
+func (a *application) forget() error {
+	s, err := a.server()
+	if err != nil || s.context.Name == "" || s.token != s.context.Token {
+		return err
+	}
+	dir, err := a.contexts()
+	if err != nil {
+		return err
+	}
+	c := s.context
+	c.Token, c.ExpiresAt = "", time.Time{}
+	return dir.Put(c)
+}
+
+func (a *application) whoami() *cobra.Command {
+	return &cobra.Command{
+		Use: "whoami", Short: "Show who is signed in, and where",
+		Example: `  sluice whoami`,
+		Args:    takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			who, err := c.WhoAmI(cmd.Context())
+			if err != nil {
+				return err
+			}
+			at, err := a.server()
+			if err != nil {
+				return err
+			}
+			return a.show(who, func(s render.Screen) error {
+				return s.Fields(
+					render.Field{Name: "User", Value: who.User.Username},
+					render.Field{Name: "Admin", Value: yesNo(who.User.Admin)},
+					render.Field{Name: "Server", Value: at.url},
+					render.Field{Name: "Context", Value: at.context.Name},
+					render.Field{Name: "Session ends", Value: stamp(who.ExpiresAt)},
+				)
+			})
+		},
+	}
+}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func (a *application) screen() render.Screen {
+	return render.Screen{Out: a.term.Out, Width: a.term.Width, Colour: a.term.OutColour}
+}
+
+func (a *application) format() render.Format { return render.Format(a.flags.output) }
+
+// show writes a value in the form that was asked for.
+func (a *application) show(value any, table func(render.Screen) error) error {
+	if a.format() != render.Table {
+		return a.screen().Value(a.format(), value)
+	}
+	return table(a.screen())
+}
+
+// done confirms a change that the API answers without a body. JSON has nothing to say.
+func (a *application) done(format string, args ...any) error {
+	if a.format() != render.Table {
+		return nil
+	}
+	return a.screen().Line(format, args...)
+}
+
+// note tells the person something beside the answer.
+func (a *application) note(format string, args ...any) {
+	_, _ = fmt.Fprintln(a.term.Err, oneLine(fmt.Sprintf(format, args...))) // beside the answer: nothing depends on it
+}
+
+// showList writes a whole list.
+func showList[T any](a *application, noun string, list iter.Seq2[T, error], columns []render.Column, row func(T) []render.Cell) error {
+	items, err := client.Collect(list)
+	if err != nil {
+		return err
+	}
+	if items == nil {
+		items = []T{}
+	}
+	return a.show(wire.List[T]{Items: items}, func(s render.Screen) error {
+		if len(items) == 0 {
+			a.note("No %s.", noun)
+			return nil
+		}
+		rows := make([][]render.Cell, 0, len(items))
+		for _, item := range items {
+			rows = append(rows, row(item))
+		}
+		return s.Table(columns, rows)
+	})
+}
+
+// stamp shows a time: UTC, to the second.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+// minute shows a time in a narrow column, in UTC.
+func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
+
+func stampOf(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return stamp(*t)
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// each gives a slice as a list that cannot fail.
+func each[T any](items []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, item := range items {
+			if !yield(item, nil) {
+				return
+			}
+		}
+	}
+}

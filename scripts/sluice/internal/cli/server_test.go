@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/contexts"
+)
+
+// TestWhere: which server is asked, with which token, in which project.
+func TestWhere(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		variable map[string]string // OTHER stands for the other server
+		args     string
+		here     string // token that the context's server gets, "" is not asked
+		other    string
+		asked    string
+		exit     int
+	}{
+		{name: "the context", args: "plan list", here: "Bearer the-token", asked: "GET /projects/shop/environments/prod/plans"},
+		{name: "flags", args: "plan list -p lab -e dev", here: "Bearer the-token", asked: "GET /projects/lab/environments/dev/plans"},
+		{
+			name: "variables", variable: map[string]string{"SLUICE_PROJECT": "p", "SLUICE_ENVIRONMENT": "e", "SLUICE_TOKEN": "t"},
+			args: "plan list", here: "Bearer t", asked: "GET /projects/p/environments/e/plans",
+		},
+		{
+			name: "flags before variables", variable: map[string]string{"SLUICE_PROJECT": "p", "SLUICE_ENVIRONMENT": "e"},
+			args: "plan list --project lab", here: "Bearer the-token", asked: "GET /projects/lab/environments/e/plans",
+		},
+		{
+			name: "another server never gets the context's token", variable: map[string]string{"SLUICE_URL": "OTHER"},
+			args: "project list", exit: 3,
+		},
+		{
+			name: "nor its project", variable: map[string]string{"SLUICE_URL": "OTHER", "SLUICE_TOKEN": "t"},
+			args: "plan list", exit: 2,
+		},
+		{
+			name: "another server with its own", variable: map[string]string{"SLUICE_URL": "OTHER/", "SLUICE_TOKEN": "t"},
+			args: "plan list -p lab -e dev", other: "Bearer t", asked: "GET /projects/lab/environments/dev/plans",
+		},
+		{
+			name: "--context before all variables", variable: map[string]string{"SLUICE_URL": "OTHER", "SLUICE_TOKEN": "t"},
+			args: "plan list --context test", here: "Bearer the-token", asked: "GET /projects/shop/environments/prod/plans",
+		},
+		{name: "no URL at all", variable: map[string]string{"SLUICE_URL": "sluice"}, args: "project list", exit: 2},
+		{name: "a URL with a password", variable: map[string]string{"SLUICE_URL": "https://a:b@sluice"}, args: "project list", exit: 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			here, other := newFake(t, nil), newFake(t, nil)
+			empty := answer{200, list("")}
+			here.all, other.all = &empty, &empty
+			p := newPerson(t, here.URL)
+			for k, v := range tt.variable {
+				p.variable[k] = strings.Replace(v, "OTHER", other.URL, 1)
+			}
+			r := p.runs(strings.Fields(tt.args)...)
+			if r.exit != tt.exit {
+				t.Errorf("%s", r)
+			}
+			if got := strings.Join(here.tokens, ","); got != tt.here {
+				t.Errorf("the context's server got %q, want %q", got, tt.here)
+			}
+			if got := strings.Join(other.tokens, ","); got != tt.other {
+				t.Errorf("the other server got %q, want %q", got, tt.other)
+			}
+			if got := strings.Join(append(here.requests(), other.requests()...), ","); got != tt.asked {
+				t.Errorf("asked %q, want %q", got, tt.asked)
+			}
+		})
+	}
+}
+
+// TestNobody: what someone gets who has never signed in.
+func TestNobody(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t, "")
+	if r := p.runs("project", "list"); r.exit != 2 || r.err != `error: no server: run "sluice login URL", or set SLUICE_URL (usage)`+"\n" {
+		t.Errorf("%s", r)
+	}
+	if r := p.runs("context", "list"); r.exit != 0 || r.out != "" || r.err != "No contexts.\n" {
+		t.Errorf("%s", r)
+	}
+	if r := p.runs("context", "show"); r.exit != 4 {
+		t.Errorf("%s", r)
+	}
+	p.home = "" // a container without a home
+	if r := p.runs("project", "list"); r.exit != 1 || !strings.Contains(r.err, "set HOME or XDG_CONFIG_HOME") {
+		t.Errorf("%s", r)
+	}
+	f := newFake(t, shop())
+	p.variable["SLUICE_URL"], p.variable["SLUICE_TOKEN"] = f.URL, "t"
+	if r := p.runs("project", "list"); r.exit != 0 {
+		t.Errorf("%s", r)
+	}
+}
+
+// TestLoginLife: signing in saves a context that only its owner can read; signing in
+// again keeps its project; signing out forgets the token.
+func TestLoginLife(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, shop())
+	p := newPerson(t, "")
+	p.terminal, p.stdin = true, "ada\nopen sesame\n"
+	if r := p.runs("login", f.URL+"/"); r.exit != 0 || r.err != "Username: Password of ada: \n" {
+		t.Fatalf("%s", r)
+	}
+	name := host(f)
+	path := filepath.Join(string(p.dir()), "contexts", name+".json")
+	info, err := os.Stat(path)
+	p.must(err)
+	if got := info.Mode().Perm(); got != 0o600 {
+		t.Errorf("the token's file has mode %o", got)
+	}
+	if r := p.runs("context", "set", "-p", "shop", "-e", "prod"); r.exit != 0 {
+		t.Errorf("%s", r)
+	}
+	p.stdin, p.terminal = "open sesame", false
+	if r := p.runs("login", "--password-stdin"); r.exit != 0 { // server and user of the context
+		t.Errorf("%s", r)
+	}
+	c, err := p.dir().Get(name)
+	p.must(err)
+	want := contexts.Context{Name: name, URL: f.URL, Project: "shop", Environment: "prod", Username: "ada", Token: "new-token", ExpiresAt: c.ExpiresAt}
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Errorf("saved (-want +got):\n%s", diff)
+	}
+	if r := p.runs("login", f.URL); r.exit != 2 || !strings.Contains(r.err, "--password-stdin") {
+		t.Errorf("%s", r)
+	}
+	if r := p.runs("logout"); r.exit != 0 {
+		t.Errorf("%s", r)
+	}
+	b, err := os.ReadFile(path)
+	p.must(err)
+	if strings.Contains(string(b), "token") {
+		t.Errorf("kept: %s", b)
+	}
+	if r := p.runs("whoami"); r.exit != 3 || !strings.Contains(r.err, "Nobody is signed in to "+f.URL) {
+		t.Errorf("%s", r)
+	}
+	for _, q := range f.requests() {
+		if strings.HasPrefix(q, "POST /session ") && q != `POST /session {"username":"ada","password":"open sesame"}` {
+			t.Errorf("signed in with %s", q)
+		}
+	}
+}
+
+// TestLogoutOfEnded: a session that has ended is forgotten without a word; one that
+// cannot be ended is forgotten with one.
+func TestLogoutOfEnded(t *testing.T) {
+	t.Parallel()
+	for code, exit := range map[string]int{"unauthenticated": 0, "internal": 1} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, nil)
+			f.all = &answer{map[string]int{"unauthenticated": 401, "internal": 500}[code], `{"code":"` + code + `","message":"M."}`}
+			p := newPerson(t, f.URL)
+			if r := p.runs("logout"); r.exit != exit {
+				t.Errorf("%s", r)
+			}
+			c, err := p.dir().Get("test")
+			p.must(err)
+			if c.Token != "" {
+				t.Error("the token is kept")
+			}
+		})
+	}
+}
+
+// TestWarnsOfHTTP: a password over plain HTTP is worth a word, except on the machine
+// itself.
+func TestWarnsOfHTTP(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]bool{
+		"https://sluice.example.com": false, "http://sluice.example.com": true, "http://localhost:8080": false,
+		"http://127.0.0.1:8080": false, "http://[::1]:8080": false, "http://x.localhost": false, "http://10.0.0.1": true,
+	} {
+		if got := exposed(url); got != want {
+			t.Errorf("exposed(%q) is %v", url, got)
+		}
+	}
+}
+
+// TestPasswords: they are asked for twice where nothing shows, and compared.
+func TestPasswords(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, args, typed string
+		exit              int
+		asked             []string
+	}{
+		{"a new user's", "admin create-user bob", "one\none\n", 0, []string{`POST /users {"username":"bob","password":"one"}`}},
+		{"two that differ", "admin create-user bob", "one\ntwo\n", 1, nil},
+		{"one's own", "password", "old\nnew\nnew\n", 0, []string{"GET /session", `PUT /users/ada/password {"current_password":"old","password":"new"}`}},
+		{"somebody else's", "admin reset-password bob", "new\nnew\n", 0, []string{`PUT /users/bob/password {"password":"new"}`}},
+		{"none", "admin create-user bob --password-stdin", "", 2, nil},
+		{"too long", "admin create-user bob --password-stdin", strings.Repeat("x", 5000), 1, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, shop())
+			p := newPerson(t, f.URL)
+			p.terminal, p.stdin = true, tt.typed
+			if r := p.runs(strings.Fields(tt.args)...); r.exit != tt.exit {
+				t.Errorf("%s", r)
+			}
+			if diff := cmp.Diff(tt.asked, f.requests()); diff != "" {
+				t.Errorf("asked (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestContexts: several servers.
+func TestContexts(t *testing.T) {
+	t.Parallel()
+	one, two := newFake(t, shop()), newFake(t, shop())
+	p := newPerson(t, one.URL)
+	p.stdin = "pw"
+	if r := p.runs("login", two.URL, "--context", "two", "-u", "ada", "--password-stdin"); r.exit != 0 {
+		t.Fatalf("%s", r)
+	}
+	current := func() (names []string) {
+		r := p.runs("context", "list", "-o", "json")
+		var got struct {
+			Items []contextView `json:"items"`
+		}
+		p.must(json.Unmarshal([]byte(r.out), &got))
+		for _, c := range got.Items {
+			if c.Current {
+				names = append(names, c.Name)
+			}
+		}
+		return names
+	}
+	if diff := cmp.Diff([]string{"two"}, current()); diff != "" {
+		t.Errorf("current after login (-want +got):\n%s", diff)
+	}
+	if r := p.runs("context", "use", "test"); r.exit != 0 || current()[0] != "test" {
+		t.Errorf("%s", r)
+	}
+	if r := p.runs("context", "use", "nosuch"); r.exit != 4 {
+		t.Errorf("%s", r)
+	}
+	if r := p.runs("context", "delete", "test", "--yes"); r.exit != 0 || current() != nil {
+		t.Errorf("%s", r)
+	}
+	if r := p.runs("context", "set", "--context", "two"); r.exit != 2 {
+		t.Errorf("%s", r)
+	}
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/client"
+)
+
+// waiting is the --wait of a command whose effect comes later.
+type waiting struct {
+	a     *application
+	wait  bool
+	limit time.Duration
+}
+
+func (a *application) waiting(cmd *cobra.Command) *waiting {
+	w := &waiting{a: a}
+	cmd.Flags().BoolVar(&w.wait, "wait", false, "show progress until it is done, and fail if it fails")
+	cmd.Flags().DurationVar(&w.limit, "wait-timeout", 5*time.Minute, "how long --wait waits at most")
+	return w
+}
+
+// look tells how far something has come and whether it is done. first is the look at
+// what the change itself was answered with.
+type look func(ctx context.Context, first bool) (state string, done bool, err error)
+
+// until looks until it is done, fails, or the limit has passed.
+func (w *waiting) until(ctx context.Context, what string, look look) error {
+	limited, cancel := context.WithTimeout(ctx, w.limit)
+	defer cancel()
+	poll := w.a.env.Poll
+	if poll == 0 {
+		poll = time.Second
+	}
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	p := w.a.progress(what)
+	defer p.end()
+	state := ""
+	for first := true; ; first = false {
+		now, done, err := look(limited, first)
+		switch {
+		case err == nil:
+			state = now
+			p.show(state)
+			if done {
+				return nil
+			}
+		case limited.Err() == nil && !passing(err):
+			return err
+		}
+		if limited.Err() != nil && ctx.Err() == nil {
+			return failed("timeout", "After %s %s is still %s.", w.limit, what, state)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		select {
+		case <-tick.C:
+		case <-limited.Done():
+		}
+	}
+}
+
+// passing tells whether an error can be waited out: the server is away, slow or busy,
+// while the change itself goes on.
+func passing(err error) bool {
+	var own failure
+	var answer *client.Error
+	if errors.As(err, &answer) {
+		return answer.Status >= http.StatusInternalServerError || answer.Status == http.StatusTooManyRequests
+	}
+	return !errors.As(err, &own)
+}
+
+// progress shows states on standard error: on a terminal one line with a spinner,
+// elsewhere a line for each change.
+type progress struct {
+	a    *application
+	what string
+	last string
+	turn int
+}
+
+func (a *application) progress(what string) *progress { return &progress{a: a, what: what} }
+
+func (p *progress) show(state string) {
+	if !p.a.term.ErrLive {
+		if state != p.last {
+			p.a.note("%s is %s", p.what, state)
+		}
+		p.last = state
+		return
+	}
+	marks := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+	line := oneLine(fmt.Sprintf("%c %s is %s", marks[p.turn%len(marks)], p.what, state))
+	if p.a.term.Width > 0 {
+		line = render.Cut(line, p.a.term.Width-1)
+	}
+	_, _ = fmt.Fprintf(p.a.term.Err, "\r\x1b[K%s", line)
+	p.turn++
+}
+
+// end leaves the line empty, for what comes after.
+func (p *progress) end() {
+	if p.turn > 0 {
+		_, _ = fmt.Fprint(p.a.term.Err, "\r\x1b[K")
+	}
+}

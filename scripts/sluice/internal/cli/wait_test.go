@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const (
+	envPath = "/projects/shop/environments/prod"
+	hello   = envPath + "/apps/hello"
+)
+
+// TestWait: done, failed with the reason, overtaken, too long, and a server that is
+// away for a while.
+func TestWait(t *testing.T) {
+	t.Parallel()
+	away := answer{http.StatusBadGateway, ""}
+	superseded4 := strings.Replace(revision4, "rolling_out", "superseded", 1)
+	rolling5 := strings.Replace(revision4, `"revision":4`, `"revision":5`, 1)
+	tests := []struct {
+		name    string
+		args    string
+		answers map[string][]answer
+		exit    int
+		stderr  string
+	}{
+		{
+			"live", "app update hello --image i:2 --wait",
+			map[string][]answer{"GET " + hello + "/deployments": ok(list(revision4), list(live4))},
+			0,
+			"revision 4 of hello is rolling_out\nrevision 4 of hello is live\n",
+		},
+		{
+			"failed", "app update hello --image i:2 --wait",
+			map[string][]answer{"GET " + hello + "/deployments": ok(list(revision4), list(failed4))},
+			1,
+			"revision 4 of hello is rolling_out\nerror: Revision 4 of hello failed: not ready within 2m0s: ImagePullBackOff (deploy_failed)\n",
+		},
+		{
+			"failed at once", "app update hello --image i:2 --wait",
+			map[string][]answer{"POST " + hello + "/deployments": ok(failed4)},
+			1,
+			"error: Revision 4 of hello failed: not ready within 2m0s: ImagePullBackOff (deploy_failed)\n",
+		},
+		{
+			"overtaken", "app rollback hello --yes --wait",
+			map[string][]answer{"POST " + hello + "/rollback": ok(revision4), "GET " + hello + "/deployments": ok(list(rolling5 + "," + superseded4))},
+			1,
+			"revision 4 of hello is rolling_out\nerror: Revision 4 of hello was superseded by another deployment. (superseded)\n",
+		},
+		{
+			"the server is away for a while", "app promote hello --from staging --wait",
+			map[string][]answer{"GET " + hello + "/deployments": {away, away, {200, list(live4)}}},
+			0,
+			"revision 4 of hello is rolling_out\nrevision 4 of hello is live\n",
+		},
+		{
+			"the app is gone", "app update hello --image i:2 --wait",
+			map[string][]answer{"GET " + hello + "/deployments": {{404, `{"code":"not_found","message":"Gone."}`}}},
+			4,
+			"revision 4 of hello is rolling_out\nerror: Gone. (not_found)\n",
+		},
+		{
+			"too long", "app update hello --image i:2 --wait --wait-timeout 50ms",
+			map[string][]answer{"GET " + hello + "/deployments": ok(list(revision4))},
+			1,
+			"revision 4 of hello is rolling_out\nerror: After 50ms revision 4 of hello is still rolling_out. (timeout)\n",
+		},
+		{
+			"engaged", "app gate on hello --wait",
+			map[string][]answer{"GET " + hello: ok(pendingJSON, engagedJSON)},
+			0,
+			"the gate of hello is pending: the probe was answered 200\nthe gate of hello is engaged\n",
+		},
+		{
+			"engaged while the server is away", "app gate on hello --wait",
+			map[string][]answer{"GET " + hello: {away, {200, engagedJSON}}},
+			0,
+			"the gate of hello is pending: the probe was answered 200\nthe gate of hello is engaged\n",
+		},
+		{
+			"never engaged", "app gate on hello --wait --wait-timeout 50ms",
+			map[string][]answer{"GET " + hello: ok(pendingJSON)},
+			1,
+			"the gate of hello is pending: the probe was answered 200\n" +
+				"error: After 50ms the gate of hello is still pending: the probe was answered 200. (timeout)\n",
+		},
+		{
+			"switched back meanwhile", "app gate on hello --wait",
+			map[string][]answer{"GET " + hello: ok(appJSON)},
+			1,
+			"the gate of hello is pending: the probe was answered 200\nerror: The gate of hello was switched by someone else meanwhile. (superseded)\n",
+		},
+		{
+			"off", "app gate off hello --wait",
+			map[string][]answer{"PATCH " + hello: ok(strings.Replace(pendingJSON, "true", "false", 1)), "GET " + hello: ok(appJSON)},
+			0,
+			"the gate of hello is pending: the probe was answered 200\nthe gate of hello is ungated\n",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			answers := shop()
+			for request, a := range tt.answers {
+				answers[request] = a
+			}
+			f := newFake(t, answers)
+			r := newPerson(t, f.URL).runs(strings.Fields(tt.args)...)
+			if r.exit != tt.exit || r.err != tt.stderr {
+				t.Errorf("%swant exit %d and\n%s", r, tt.exit, tt.stderr)
+			}
+			if (r.out != "") != (tt.exit == 0) {
+				t.Errorf("standard output: %q", r.out)
+			}
+		})
+	}
+}

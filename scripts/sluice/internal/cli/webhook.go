@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/scripts/sluice/internal/snippet"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func (a *application) webhookGroup() *cobra.Command {
+	return a.group("webhook", "Deploy an app from CI", a.webhookEnable(), a.webhookStatus(), a.webhookDisable())
+}
+
+func (a *application) webhookEnable() *cobra.Command {
+	var ci string
+	cmd := &cobra.Command{
+		Use: "enable APP", Short: "Enable an app's webhook, or make it a new token", SuggestFor: []string{"regenerate", "create"},
+		Long: `Enable an app's deploy webhook and print its URL, its secret token and what to put into
+CI: GitHub Actions, GitLab CI and plain curl, or the one of --ci. Run again, it makes a
+new token, and the one before is worth nothing any more.`,
+		Example: `  sluice app webhook enable hello --project shop --environment prod --ci github`,
+		Args:    takes("APP"),
+	}
+	cmd.Flags().StringVar(&ci, "ci", "all", "snippet to print: github, gitlab, curl, all or none")
+	a.fixed(cmd, "ci", "github", "gitlab", "curl", "all", "none")
+	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
+		systems, err := chosen(ci)
+		if err != nil {
+			return err
+		}
+		// The app first: a token made for a snippet that cannot be written would be lost.
+		app, err := w.App(ctx, w.project, w.environment, args[0])
+		if err != nil {
+			return err
+		}
+		hook, err := w.EnableWebhook(ctx, w.project, w.environment, args[0])
+		if err != nil {
+			return err
+		}
+		return a.show(wireHook(hook), func(s render.Screen) error {
+			if err := s.Fields(hookFields(hook)...); err != nil {
+				return err
+			}
+			return printSnippets(s, snippetHook(app, hook), systems)
+		})
+	})
+	return cmd
+}
+
+// chosen is the systems that --ci asks for.
+func chosen(ci string) ([]snippet.CI, error) {
+	switch {
+	case ci == "all":
+		return snippet.All(), nil
+	case ci == "none":
+		return []snippet.CI{}, nil
+	case slices.Contains(snippet.All(), snippet.CI(ci)):
+		return []snippet.CI{snippet.CI(ci)}, nil
+	}
+	return nil, usage("--ci is github, gitlab, curl, all or none, not %q", ci)
+}
+
+func snippetHook(app wire.App, hook client.Webhook) snippet.Hook {
+	h := snippet.Hook{App: app.Name, URL: hook.URL, Token: string(hook.Token), Image: app.Image, Git: app.Kind == "git"}
+	if app.GitSource != nil {
+		h.Branch = app.GitSource.Branch
+	}
+	return h
+}
+
+func printSnippets(s render.Screen, h snippet.Hook, systems []snippet.CI) error {
+	for _, ci := range systems {
+		if err := s.Text("\n# " + ci.Title() + "\n\n" + h.For(ci)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *application) webhookStatus() *cobra.Command {
+	return &cobra.Command{
+		Use: "status APP", Short: "Show an app's webhook and its token", SuggestFor: []string{"show", "get"},
+		Example: `  sluice app webhook status hello`,
+		Args:    takes("APP"),
+		RunE: a.inEnvironment(func(ctx context.Context, w work, args []string) error {
+			hook, err := w.Webhook(ctx, w.project, w.environment, args[0])
+			if err != nil {
+				return err
+			}
+			return a.show(wireHook(hook), func(s render.Screen) error { return s.Fields(hookFields(hook)...) })
+		}),
+	}
+}
+
+func (a *application) webhookDisable() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "disable APP", Short: "Disable an app's webhook", SuggestFor: []string{"delete", "remove"},
+		Long:    `Disable an app's webhook. Its token is worth nothing from then on; enabling makes another.`,
+		Example: `  sluice app webhook disable hello --yes`,
+		Args:    takes("APP"),
+	}
+	confirm := a.confirmation(cmd)
+	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
+		if err := confirm.ask(ctx, "Disable the webhook of "+args[0]+"? Its token will be worth nothing."); err != nil {
+			return err
+		}
+		if err := w.DisableWebhook(ctx, w.project, w.environment, args[0]); err != nil {
+			return err
+		}
+		return a.done("The webhook of %s is disabled.", args[0])
+	})
+	return cmd
+}
+
+// wireHook is the webhook in the API's shape.
+func wireHook(h client.Webhook) wire.Webhook {
+	out := wire.Webhook{Enabled: h.Enabled, URL: h.URL}
+	if h.Token != "" {
+		token := string(h.Token)
+		out.Token = &token
+	}
+	return out
+}
+
+func hookFields(h client.Webhook) []render.Field {
+	state := render.Field{Name: "Webhook", Value: "disabled", Tone: render.Watch}
+	if h.Enabled {
+		state = render.Field{Name: "Webhook", Value: "enabled", Tone: render.Good}
+	}
+	return []render.Field{state, {Name: "URL", Value: h.URL}, {Name: "Token", Value: string(h.Token)}}
+}

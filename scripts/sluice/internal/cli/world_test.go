@@ -1,0 +1,113 @@
+package cli
+
+import "net/http"
+
+// What the fake server knows.
+const (
+	projectJSON     = `{"name":"shop","role":"owner","created_at":"2026-01-02T03:04:05Z"}`
+	environmentJSON = `{"name":"prod","project":"shop","namespace":"shop-prod","created_at":"2026-01-02T03:04:05Z"}`
+	planJSON        = `{"id":"plan-starter","name":"Starter","rate":0.5,"burst":5,"quota":1000,"quota_period":"day"}`
+	freePlanJSON    = `{"id":"plan-unlimited","name":"Unlimited","rate":100000,"burst":1000000,"quota":null,"quota_period":null}`
+	keyFields       = `"id":"key-ab12cd34","prefix":"ab12cd34","project":"shop","environment":"prod","plan":"plan-starter","name":"Checkout team",` +
+		`"apps":["hello","site"],"status":"active","expires_at":"2026-03-20T00:00:00Z","created_at":"2026-01-02T03:04:05Z","created_by":"ada","previous_secret_expires_at":null,"last_seen":"2026-03-13"`
+	keyJSON    = `{` + keyFields + `}`
+	issuedJSON = `{` + keyFields + `,"key":"sluice_ab12cd34_0123456789abcdefghijABCDEFGHIJ0123456789"}`
+	oldKeyJSON = `{"id":"key-zz99yy88","prefix":"zz99yy88","project":"shop","environment":"prod","plan":"plan-unlimited","name":"",` +
+		`"apps":[],"status":"revoked","expires_at":null,"created_at":"2026-01-02T03:04:05Z","created_by":"bob","previous_secret_expires_at":"2026-03-15T00:00:00Z"}`
+	revokedJSON  = `{` + `"id":"key-ab12cd34","prefix":"ab12cd34","project":"shop","environment":"prod","plan":"plan-starter","name":"","apps":[],"status":"revoked","expires_at":null,"created_at":"2026-01-02T03:04:05Z","created_by":"ada","previous_secret_expires_at":null}`
+	appStart     = `{"name":"hello","project":"shop","environment":"prod","host":"hello.shop-prod.example.com","url":"https://hello.shop-prod.example.com","port":8080,"kind":"image","image":"registry.example.com/shop/hello:v1","git_source":null,`
+	appJSON      = appStart + `"require_api_key":false,"gate":{"state":"ungated","since":"2026-01-02T03:04:05Z","message":""},"revision":3}`
+	pendingJSON  = appStart + `"require_api_key":true,"gate":{"state":"pending","since":"2026-03-14T15:09:00Z","message":"the probe was answered 200"},"revision":3}`
+	engagedJSON  = appStart + `"require_api_key":true,"gate":{"state":"engaged","since":"2026-03-14T15:09:20Z","message":""},"revision":3}`
+	gitAppJSON   = `{"name":"site","project":"shop","environment":"prod","host":"site.shop-prod.example.com","url":"https://site.shop-prod.example.com","port":8080,"kind":"git","image":"registry.example.com/shop/site@sha256:0000000000000000000000000000000000000000000000000000000000000001","git_source":{"repository":"https://git.example.com/shop/site","branch":"main","path":"web"},"require_api_key":true,"gate":{"state":"engaged","since":"2026-03-14T15:09:20Z","message":""},"revision":12}`
+	revision4    = `{"revision":4,"image":"registry.example.com/shop/hello:v2","trigger":"manual","actor":"ada","status":"rolling_out","deployed_at":"2026-03-14T15:09:20Z","current":true}`
+	live4        = `{"revision":4,"image":"registry.example.com/shop/hello:v2","digest":"sha256:0000000000000000000000000000000000000000000000000000000000000002","trigger":"manual","actor":"ada","status":"live","deployed_at":"2026-03-14T15:09:20Z","current":true}`
+	failed4      = `{"revision":4,"image":"registry.example.com/shop/hello:v2","trigger":"manual","actor":"ada","status":"failed","message":"not ready within 2m0s: ImagePullBackOff","deployed_at":"2026-03-14T15:09:20Z","current":true}`
+	revision3    = `{"revision":3,"image":"registry.example.com/shop/hello:v1","commit":"0123456789abcdef0123456789abcdef01234567","trigger":"webhook","actor":"webhook","status":"superseded","deployed_at":"2026-03-13T10:00:00Z","current":false}`
+	rollback5    = `{"revision":5,"image":"registry.example.com/shop/hello:v1","trigger":"rollback","actor":"ada","source_revision":3,"status":"rolling_out","deployed_at":"2026-03-14T15:09:25Z","current":true}`
+	hookJSON     = `{"enabled":true,"url":"https://sluice.example.com/api/v1/webhook/shop-prod/hello","token":"dG9rZW4tb2YtdGhlLXdlYmhvb2s"}`
+	gitHookJSON  = `{"enabled":true,"url":"https://sluice.example.com/api/v1/webhook/shop-prod/site","token":"dG9rZW4tb2YtdGhlLXdlYmhvb2s"}`
+	disabledJSON = `{"enabled":false,"url":"https://sluice.example.com/api/v1/webhook/shop-prod/site","token":null}`
+	buildJSON    = `{"build":7,"commit":"0123456789abcdef0123456789abcdef01234567","git_source":{"repository":"https://git.example.com/shop/site","branch":"main"},"actor":"webhook","status":"succeeded","image":"registry.example.com/shop/site:b7","revision":12,"requested_at":"2026-03-14T15:00:00Z","finished_at":"2026-03-14T15:05:00Z"}`
+	runningJSON  = `{"build":8,"git_source":{"repository":"https://git.example.com/shop/site","branch":"main"},"actor":"ada","status":"running","requested_at":"2026-03-14T15:08:00Z","finished_at":null}`
+	usageJSON    = `{"key_id":"key-ab12cd34","from":"2026-03-11","to":"2026-03-14","retention_days":92,"totals":{"allowed":1501,"rate_denied":40,"quota_denied":1},"last_seen":"2026-03-14",` +
+		`"days":[{"date":"2026-03-11","allowed":0,"rate_denied":0,"quota_denied":0},{"date":"2026-03-12","allowed":1000,"rate_denied":0,"quota_denied":0},` +
+		`{"date":"2026-03-13","allowed":1,"rate_denied":0,"quota_denied":0},{"date":"2026-03-14","allowed":500,"rate_denied":40,"quota_denied":1}]}`
+	sessionJSON = `{"token":"new-token","csrf_token":"c","expires_at":"2026-03-15T03:09:26Z","user":{"username":"ada","admin":true}}`
+	whoJSON     = `{"csrf_token":"c","expires_at":"2026-03-15T03:09:26Z","user":{"username":"ada","admin":true}}`
+)
+
+func list(items string) string { return `{"items":[` + items + `],"next_page_token":""}` }
+
+func ok(bodies ...string) []answer {
+	var all []answer
+	for _, b := range bodies {
+		all = append(all, answer{http.StatusOK, b})
+	}
+	return all
+}
+
+func none() []answer { return []answer{{http.StatusNoContent, ""}} }
+
+// shop is what the fake server answers.
+func shop() map[string][]answer {
+	const env = "/projects/shop/environments/prod"
+	return map[string][]answer{
+		"POST /session":   ok(sessionJSON),
+		"GET /session":    ok(whoJSON),
+		"DELETE /session": none(),
+
+		"GET /users":              ok(list(`{"username":"ada","admin":true},{"username":"bob","admin":false}`)),
+		"POST /users":             ok(`{"username":"bob","admin":false}`),
+		"PUT /users/bob/password": none(),
+		"PUT /users/ada/password": none(),
+
+		"GET /projects":                     {{http.StatusOK, `{"items":[` + projectJSON + `],"next_page_token":"more"}`}},
+		"GET /projects?page_token=more":     ok(list(`{"name":"lab","role":"viewer","created_at":"2026-02-02T03:04:05Z"}`)),
+		"POST /projects":                    ok(projectJSON),
+		"GET /projects/shop":                ok(projectJSON),
+		"DELETE /projects/shop":             none(),
+		"GET /projects/shop/members":        ok(list(`{"username":"ada","role":"owner"},{"username":"bob","role":"viewer"}`)),
+		"PUT /projects/shop/members":        none(),
+		"DELETE /projects/shop/members/bob": none(),
+		"GET /projects/shop/environments":   ok(list(environmentJSON)),
+		"POST /projects/shop/environments":  ok(environmentJSON),
+		"DELETE " + env:                     none(),
+
+		"GET " + env + "/plans":                 ok(list(planJSON + "," + freePlanJSON)),
+		"POST " + env + "/plans":                ok(planJSON),
+		"GET " + env + "/plans/plan-starter":    ok(planJSON),
+		"PATCH " + env + "/plans/plan-starter":  ok(planJSON),
+		"DELETE " + env + "/plans/plan-starter": none(),
+
+		"GET /projects/shop/api-keys":                                                  ok(list(keyJSON + "," + oldKeyJSON)),
+		"GET /projects/shop/api-keys?environment=prod":                                 ok(list(keyJSON + "," + oldKeyJSON)),
+		"GET /projects/shop/api-keys/key-ab12cd34":                                     ok(keyJSON),
+		"PATCH /projects/shop/api-keys/key-ab12cd34":                                   ok(keyJSON),
+		"POST /projects/shop/api-keys/key-ab12cd34/revoke":                             ok(revokedJSON),
+		"POST /projects/shop/api-keys/key-ab12cd34/rotate":                             ok(issuedJSON),
+		"POST " + env + "/api-keys":                                                    ok(issuedJSON),
+		"GET /projects/shop/api-keys/key-ab12cd34/usage":                               ok(usageJSON),
+		"GET /projects/shop/api-keys/key-ab12cd34/usage?from=2026-03-11&to=2026-03-14": ok(usageJSON),
+
+		"GET " + env + "/apps":                    ok(list(engagedJSON + "," + gitAppJSON)),
+		"POST " + env + "/apps":                   ok(appJSON),
+		"GET " + env + "/apps/hello":              ok(pendingJSON, engagedJSON),
+		"GET " + env + "/apps/site":               ok(gitAppJSON),
+		"PATCH " + env + "/apps/hello":            ok(pendingJSON),
+		"DELETE " + env + "/apps/hello":           none(),
+		"PUT " + env + "/apps/site/git-source":    ok(gitAppJSON),
+		"DELETE " + env + "/apps/site/git-source": none(),
+		"GET " + env + "/apps/hello/webhook":      ok(hookJSON),
+		"GET " + env + "/apps/site/webhook":       ok(disabledJSON),
+		"POST " + env + "/apps/hello/webhook":     ok(hookJSON),
+		"POST " + env + "/apps/site/webhook":      ok(gitHookJSON),
+		"DELETE " + env + "/apps/hello/webhook":   none(),
+		"GET " + env + "/apps/hello/deployments":  ok(list(revision4+","+revision3), list(live4+","+revision3)),
+		"POST " + env + "/apps/hello/deployments": ok(revision4),
+		"POST " + env + "/apps/hello/rollback":    ok(rollback5),
+		"POST " + env + "/apps/hello/promote":     ok(revision4),
+		"GET " + env + "/apps/site/builds":        ok(list(runningJSON + "," + buildJSON)),
+		"GET " + env + "/apps/site/builds/7":      ok(buildJSON),
+	}
+}

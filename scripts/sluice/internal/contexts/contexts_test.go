@@ -1,0 +1,161 @@
+package contexts
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var sample = Context{
+	Name: "prod", URL: "https://sluice.example.com", Project: "shop", Environment: "prod",
+	Username: "ada", Token: "t0ken", ExpiresAt: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC),
+}
+
+func TestLife(t *testing.T) {
+	t.Parallel()
+	d := Dir(filepath.Join(t.TempDir(), "sluice"))
+	if names, err := d.Names(); err != nil || len(names) != 0 {
+		t.Errorf("before any: %v, %v", names, err)
+	}
+	if name, err := d.Current(); err != nil || name != "" {
+		t.Errorf("current before any: %q, %v", name, err)
+	}
+	if err := d.Put(sample); err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.Get("prod")
+	if diff := cmp.Diff(sample, got); diff != "" || err != nil {
+		t.Errorf("read back (-want +got): %v\n%s", err, diff)
+	}
+	if err := d.Use("prod"); err != nil {
+		t.Fatal(err)
+	}
+	if name, err := d.Current(); err != nil || name != "prod" {
+		t.Errorf("current: %q, %v", name, err)
+	}
+	if err := errors.Join(d.Delete("prod"), d.UseNone(), d.UseNone()); err != nil {
+		t.Error(err)
+	}
+	if name, err := d.Current(); err != nil || name != "" {
+		t.Errorf("current after all: %q, %v", name, err)
+	}
+	for what, err := range map[string]error{"Use": d.Use("prod"), "Delete": d.Delete("prod")} {
+		if !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s of none: %v", what, err)
+		}
+	}
+	if _, err := d.Get("prod"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("Get of none: %v", err)
+	}
+}
+
+// TestPrivate: nobody else reads a token, and one that others could read is not used.
+func TestPrivate(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	d := Dir(filepath.Join(root, "sluice"))
+	if err := d.Put(sample); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(string(d), func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(path)
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(d.path("prod"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Get("prod"); err == nil || !strings.Contains(err.Error(), "can be read by others") {
+		t.Errorf("a token that others can read: %v", err)
+	}
+	if err := d.Put(sample); err != nil { // signing in again mends it
+		t.Fatal(err)
+	}
+	if _, err := d.Get("prod"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTornNever: readers see a whole context while others write.
+func TestTornNever(t *testing.T) {
+	t.Parallel()
+	d := Dir(t.TempDir())
+	if err := d.Put(sample); err != nil {
+		t.Fatal(err)
+	}
+	var writers sync.WaitGroup
+	for range 4 {
+		writers.Go(func() {
+			for range 50 {
+				if err := d.Put(sample); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 200 {
+		if got, err := d.Get("prod"); err != nil || got != sample {
+			t.Fatalf("%v, %v", got, err)
+		}
+	}
+	writers.Wait()
+	if names, err := d.Names(); err != nil || cmp.Diff([]string{"prod"}, names) != "" {
+		t.Errorf("left behind: %v, %v", names, err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	d := Dir(t.TempDir())
+	for name, want := range map[string]bool{
+		"prod": true, "sluice.example.com": true, "127.0.0.1-8080": true, "A_b": true, strings.Repeat("x", 63): true,
+		"": false, ".": false, "..": false, "../prod": false, "a/b": false, ".new-1": false, "-x": false, "a\n": false, "ä": false, strings.Repeat("x", 64): false,
+	} {
+		if got := CheckName(name) == nil; got != want {
+			t.Errorf("CheckName(%q) is %v", name, got)
+		}
+		if c := sample; !want {
+			c.Name = name
+			if err := d.Put(c); !errors.Is(err, ErrName) {
+				t.Errorf("Put(%q): %v", name, err)
+			}
+		}
+	}
+}
+
+func TestDefault(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name      string
+		xdg, home string
+		want      Dir
+	}{
+		{"XDG", "/x", "/h", "/x/sluice"},
+		{"home", "", "/h", "/h/.config/sluice"},
+		{"relative XDG does not count", "x", "/h", "/h/.config/sluice"},
+		{"neither", "", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Default(func(k string) string { return map[string]string{"XDG_CONFIG_HOME": tt.xdg, "HOME": tt.home}[k] })
+			if got != tt.want || (err == nil) != (tt.want != "") {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package manual_test
+
+import (
+	"bytes"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/cli"
+	"github.com/sluicegate/sluice/scripts/sluice/internal/manual"
+)
+
+var update = flag.Bool("update", false, "write the pages anew; that is what make docs does")
+
+// folder is where the pages are kept.
+const folder = "../../../../docs/cli"
+
+// TestPages: what is kept is what the commands say.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	pages, err := manual.Pages(cli.Root())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		write(t, pages)
+	}
+	for path, want := range pages {
+		got, err := os.ReadFile(filepath.Join(folder, path))
+		if err != nil {
+			t.Errorf("%v; run: make docs", err)
+			continue
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s is stale; run: make docs (-want +got)\n%s", path, diff)
+		}
+	}
+	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if rel, _ := filepath.Rel(folder, path); pages[filepath.ToSlash(rel)] == nil {
+			t.Errorf("%s is of no command; run: make docs", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func write(t *testing.T, pages map[string][]byte) {
+	t.Helper()
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	for path, page := range pages {
+		path = filepath.Join(folder, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, page, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestHelp: every command explains itself, with an example that begins with the
+// command, and fits a terminal.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			walk(c)
+		}
+		name := cmd.CommandPath()
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") || len(cmd.Short) > 72 {
+			t.Errorf("%s: short help %q", name, cmd.Short)
+		}
+		if !cmd.HasSubCommands() && !strings.Contains(cmd.Example, name) {
+			t.Errorf("%s: no example: %q", name, cmd.Example)
+		}
+		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
+			if len([]rune(strings.TrimSuffix(line, "\n"))) > 95 {
+				t.Errorf("%s: a long line: %s", name, line)
+			}
+		}
+		var help bytes.Buffer
+		cmd.SetOut(&help)
+		if err := cmd.Help(); err != nil || !strings.Contains(help.String(), "Usage:") {
+			t.Errorf("%s: %v, %q", name, err, help.String())
+		}
+	}
+	walk(cli.Root())
+}

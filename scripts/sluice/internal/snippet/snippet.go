@@ -1,0 +1,126 @@
+// Package snippet writes what a CI pipeline needs to deploy an app through its
+// webhook (specification section 4.2), ready to paste: a GitHub Actions workflow, a
+// GitLab CI job, and a plain call of curl.
+//
+// The plain call works as it is printed, token included: it deploys the image that
+// the app runs already, until another is put in. In the pipelines the token is a
+// secret of the CI system and the image is tagged with the commit. The token goes to
+// curl through its standard input, so that it is never in the process list. Pipelines
+// send an Idempotency-Key, which makes curl's retries harmless.
+package snippet
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Hook is the webhook that snippets call.
+type Hook struct {
+	App   string // e.g. "hello"
+	URL   string // e.g. "https://sluice.example.com/api/v1/webhook/shop-prod/hello"
+	Token string
+	Git   bool   // the app is built from its git source: the call names a commit, no image
+	Image string // what the app runs, e.g. "registry.example.com/hello:v1"; "" before its first
+	// Branch of the git source, whose pushes deploy; "" is main.
+	Branch string
+}
+
+// CI is a system that a snippet is for.
+type CI string
+
+// The systems.
+const (
+	GitHub CI = "github"
+	GitLab CI = "gitlab"
+	Curl   CI = "curl"
+)
+
+// All lists the systems in the order in which their snippets are shown.
+func All() []CI { return []CI{GitHub, GitLab, Curl} }
+
+// Title says what a snippet is and where it goes.
+func (c CI) Title() string {
+	switch c {
+	case GitHub:
+		return "GitHub Actions: .github/workflows/deploy.yml, with the token as the secret SLUICE_WEBHOOK_TOKEN"
+	case GitLab:
+		return "GitLab CI: a job of .gitlab-ci.yml, with the token as the masked variable SLUICE_WEBHOOK_TOKEN"
+	case Curl:
+		return "curl, from any shell"
+	}
+	return string(c)
+}
+
+// For writes the snippet for a system.
+func (h Hook) For(c CI) string {
+	switch c {
+	case GitHub:
+		return h.github()
+	case GitLab:
+		return h.gitlab()
+	case Curl:
+		return h.curl()
+	}
+	return ""
+}
+
+// call is the command that calls the webhook. Its variables are set before: the
+// token, and IMAGE or COMMIT. header is one more, or "".
+func (h Hook) call(header string) []string {
+	lines := []string{
+		`printf 'X-Service-Token: %s' "$SLUICE_WEBHOOK_TOKEN" |`,
+		`  curl --fail-with-body --silent --show-error --header @- \`,
+		`    --header 'Content-Type: application/json' \`,
+	}
+	if header != "" {
+		lines = append(lines, `    --header "`+header+`" --retry 5 \`)
+	}
+	data := `"{\"image\":\"$IMAGE\",\"commit\":\"$COMMIT\"}"`
+	if h.Git {
+		data = `"{\"commit\":\"$COMMIT\"}"`
+	} else if header == "" {
+		data = `"{\"image\":\"$IMAGE\"}"`
+	}
+	return append(lines, "    --data "+data+` \`, "    "+quote(h.URL))
+}
+
+func (h Hook) curl() string {
+	lines := []string{"SLUICE_WEBHOOK_TOKEN=" + quote(h.Token)}
+	if h.Git {
+		lines = append(lines, "COMMIT=$(git rev-parse HEAD)")
+	} else {
+		lines = append(lines, "IMAGE="+quote(h.image()))
+	}
+	return strings.Join(append(lines, h.call("")...), "\n") + "\n"
+}
+
+// image is one that the webhook takes.
+func (h Hook) image() string {
+	if h.Image != "" {
+		return h.Image
+	}
+	return "registry.example.com/" + h.App + ":v1"
+}
+
+// repository is the image without its tag and digest.
+func (h Hook) repository() string {
+	image, _, _ := strings.Cut(h.image(), "@")
+	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
+		image = image[:i]
+	}
+	return image
+}
+
+func (h Hook) branch() string {
+	if h.Branch != "" {
+		return h.Branch
+	}
+	return "main"
+}
+
+// quote makes a text one word of a shell, whatever is in it.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// scalar makes a text one value of YAML. JSON's strings are YAML's, but for what
+// Printf's %q writes otherwise, which names of images and branches do not hold.
+func scalar(s string) string { return fmt.Sprintf("%q", s) }

@@ -1,0 +1,188 @@
+package snippet
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+const token = "dG9rZW4tb2YtdGhlLXdlYmhvb2tfLS1hbmQtbW9yZQ"
+
+// call is what a webhook received.
+type call struct {
+	Method, Path, Token, Type, Delivery, Body string
+}
+
+// webhook answers calls and keeps them.
+func webhook(t *testing.T) (*httptest.Server, chan call) {
+	t.Helper()
+	calls := make(chan call, 10)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		calls <- call{r.Method, r.URL.Path, r.Header.Get("X-Service-Token"), r.Header.Get("Content-Type"), r.Header.Get("Idempotency-Key"), string(body)}
+		if r.Header.Get("X-Service-Token") != token {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_, _ = w.Write([]byte(`{"status":"deployed"}`))
+	}))
+	t.Cleanup(s.Close)
+	return s, calls
+}
+
+// shell runs a script as CI systems do.
+func shell(t *testing.T, dir, script string, env ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", script)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// TestCurl: the printed call works as it is printed.
+func TestCurl(t *testing.T) {
+	t.Parallel()
+	s, calls := webhook(t)
+	h := Hook{App: "hello", URL: s.URL + "/api/v1/webhook/shop-prod/hello", Token: token, Image: "registry.example.com/hello:v1"}
+	out, err := shell(t, t.TempDir(), h.For(Curl))
+	if err != nil || out != `{"status":"deployed"}` {
+		t.Fatalf("%v: %s", err, out)
+	}
+	want := call{"POST", "/api/v1/webhook/shop-prod/hello", token, "application/json", "", `{"image":"registry.example.com/hello:v1"}`}
+	if diff := cmp.Diff(want, <-calls); diff != "" {
+		t.Errorf("called with (-want +got):\n%s", diff)
+	}
+	h.Token = "wrong"
+	if out, err := shell(t, t.TempDir(), h.For(Curl)); err == nil {
+		t.Errorf("a refused call succeeds: %s", out)
+	}
+}
+
+// TestCurlGit: of a git app it names the commit that is checked out.
+func TestCurlGit(t *testing.T) {
+	t.Parallel()
+	s, calls := webhook(t)
+	dir := t.TempDir()
+	head, err := shell(t, dir, "git init -q . && git -c user.name=t -c user.email=t@example.com commit -q --allow-empty -m x && git rev-parse HEAD")
+	if err != nil {
+		t.Fatal(head)
+	}
+	h := Hook{App: "site", URL: s.URL + "/hook", Token: token, Git: true}
+	if out, err := shell(t, dir, h.For(Curl)); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	want := call{"POST", "/hook", token, "application/json", "", fmt.Sprintf(`{"commit":%q}`, strings.TrimSpace(head))}
+	if diff := cmp.Diff(want, <-calls); diff != "" {
+		t.Errorf("called with (-want +got):\n%s", diff)
+	}
+}
+
+// TestPipelines: both are YAML of the system's shape, and their scripts call the
+// webhook when they are run with what the system sets.
+func TestPipelines(t *testing.T) {
+	t.Parallel()
+	const sha = "0123456789abcdef0123456789abcdef01234567"
+	for _, git := range []bool{false, true} {
+		for _, ci := range []CI{GitHub, GitLab} {
+			t.Run(fmt.Sprintf("%s/git=%v", ci, git), func(t *testing.T) {
+				t.Parallel()
+				s, calls := webhook(t)
+				h := Hook{App: "hello", URL: s.URL + "/hook", Token: token, Git: git, Image: "registry.example.com:5000/shop/hello:v1@sha256:abc", Branch: "release/1"}
+				text := h.For(ci)
+				if strings.Contains(text, token) {
+					t.Error("the token is in a file that will be committed")
+				}
+				script, env := pipeline(t, ci, text, sha)
+				if out, err := shell(t, t.TempDir(), script, env...); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+				got := <-calls
+				want := map[string]string{"commit": sha}
+				if !git {
+					want["image"] = "registry.example.com:5000/shop/hello:" + sha
+				}
+				var body map[string]string
+				if err := json.Unmarshal([]byte(got.Body), &body); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, body); diff != "" || got.Token != token || !strings.HasSuffix(got.Delivery, "7-1") {
+					t.Errorf("called with %+v\n%s", got, diff)
+				}
+			})
+		}
+	}
+}
+
+// pipeline takes the script and its environment out of a pipeline, as its system would.
+func pipeline(t *testing.T, ci CI, text, sha string) (script string, env []string) {
+	t.Helper()
+	var github struct {
+		On struct {
+			Push struct{ Branches []string } `json:"push"`
+		} `json:"true"` // what YAML 1.1 reads "on" as
+		Jobs map[string]struct {
+			Steps []struct {
+				Env map[string]string
+				Run string
+			}
+		}
+	}
+	var gitlab map[string]struct {
+		Rules     []struct{ If string }
+		Variables map[string]string
+		Script    []string
+	}
+	var into any = &github
+	if ci == GitLab {
+		into = &gitlab
+	}
+	if err := yaml.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	known := strings.NewReplacer("${{ github.sha }}", sha, "$CI_COMMIT_SHA", sha, "${{ secrets.SLUICE_WEBHOOK_TOKEN }}", token)
+	set := map[string]string{"SLUICE_WEBHOOK_TOKEN": token, "GITHUB_RUN_ID": "7", "GITHUB_RUN_ATTEMPT": "1", "CI_JOB_ID": "7-1"}
+	var variables map[string]string
+	if ci == GitLab {
+		variables, script = gitlab["deploy"].Variables, strings.Join(gitlab["deploy"].Script, "\n")
+		if got := gitlab["deploy"].Rules[0].If; got != `$CI_COMMIT_BRANCH == "release/1"` {
+			t.Errorf("runs if %s", got)
+		}
+	} else {
+		step := github.Jobs["deploy"].Steps[0]
+		variables, script = step.Env, step.Run
+		if diff := cmp.Diff([]string{"release/1"}, github.On.Push.Branches); diff != "" {
+			t.Errorf("runs on %s", diff)
+		}
+	}
+	for k, v := range variables {
+		set[k] = known.Replace(v)
+	}
+	for k, v := range set {
+		env = append(env, k+"="+v)
+	}
+	return script, env
+}
+
+// TestTokenStaysOffTheProcessList: curl reads it from its standard input.
+func TestTokenStaysOffTheProcessList(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fake := "#!/bin/sh\necho \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "curl"), []byte(fake), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := Hook{App: "hello", URL: "https://sluice.example.com/it's", Token: token}
+	out, err := shell(t, dir, h.For(Curl), "PATH="+dir+":"+os.Getenv("PATH"))
+	if err != nil || strings.Contains(out, token) || !strings.Contains(out, "https://sluice.example.com/it's") {
+		t.Errorf("%v: curl %s", err, out)
+	}
+}
