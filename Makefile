@@ -36,7 +36,7 @@ unit: ## run the tests of every package, on real emulators
 	go test -race -timeout 15m $(UNIT_PACKAGES)
 
 e2e: ## run the black-box tests, each package over a stack of its own
-	go test -race -timeout 30m -p 1 ./tests/...
+	go test -race -v -timeout 30m -p 1 ./tests/...
 
 fuzz: ## run each fuzz target for FUZZTIME (default 30s)
 	@scripts/fuzz.sh $(FUZZTIME)
