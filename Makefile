@@ -13,7 +13,7 @@ BENCH ?= .
 LINT := go tool -modfile=scripts/lint/go.mod golangci-lint
 UNIT_PACKAGES = $$(go list ./... | grep -v '/sluice/tests')
 
-.PHONY: help up down test unit e2e fuzz bench docs lint fmt
+.PHONY: help up down test unit e2e fuzz bench docs images lint fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ bench: ## run the benchmarks whose names match BENCH (default all)
 
 docs: ## write the pages of the command line in docs/cli anew
 	go test -count=1 ./scripts/sluice/internal/manual -run TestPages -update
+
+images: ## build an OCI image of each function into .local/images
+	@go run ./scripts/images .local/images
 
 lint: ## check formatting and the rules of .golangci.yml
 	$(LINT) run ./...

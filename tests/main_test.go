@@ -18,8 +18,6 @@ import (
 const progressDeadline = 6 * time.Second
 
 // world is the stack that all tests here share.
-//
-
 var world *stack.Stack
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -32,7 +30,7 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	world, err = stack.Start(context.Background(), stack.Options{
-		Root: "..", Dir: dir, PortBase: 18080, Log: os.Stderr, Race: true,
+		Root: "..", Dir: dir, PortBase: 18180, Log: os.Stderr, Race: true,
 		Env: map[string]map[string]string{"deploys": {"PROGRESS_DEADLINE": progressDeadline.String()}},
 	})
 	if err != nil {

@@ -37,8 +37,9 @@ func TestKeyExpires(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
+	p := s.Plan(wire.CreatePlan{})
 	at := time.Now().Add(8 * time.Second).UTC().Truncate(time.Second)
-	k := s.AnyKey(func(r *wire.CreateKey) { e := at.Format(time.RFC3339); r.ExpiresAt = &e })
+	k := s.Key(p, func(r *wire.CreateKey) { e := at.Format(time.RFC3339); r.ExpiresAt = &e })
 	s.Call("hello").Key(k).Within(5 * time.Second).Gets(http.StatusOK)
 	s.Call("hello").Key(k).Within(15*time.Second).Gets(http.StatusUnauthorized, "invalid_key")
 	if time.Now().Before(at) {
@@ -98,12 +99,14 @@ func TestGateStates(t *testing.T) {
 
 // TestPropagation measures how long a revocation, a disabling and a plan change
 // take until both replicas act on them. It asks each replica directly.
+//
+// It does not run in parallel: what it measures is not what other tests leave of
+// the machine.
 func TestPropagation(t *testing.T) {
-	t.Parallel()
 	s := stacktest.New(t, world)
 	replicas := stacktest.Replicas(t, world)
 	took := map[string][]time.Duration{}
-	for range 20 {
+	for range 100 {
 		k := s.AnyKey()
 		until := func(what string, want int) {
 			begin := time.Now()

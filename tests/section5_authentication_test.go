@@ -2,6 +2,7 @@ package tests
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,8 +51,9 @@ func TestRefusalsAreAlike(t *testing.T) {
 	elsewhere := s.In("test")
 	good, disabled, revoked := s.AnyKey(), s.AnyKey(), s.AnyKey()
 	wrongApp := s.AnyKey(func(r *wire.CreateKey) { r.Apps = []string{"other"} })
+	p := s.Plan(wire.CreatePlan{})
 	soon := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339Nano)
-	expired := s.AnyKey(func(r *wire.CreateKey) { r.ExpiresAt = &soon })
+	expired := s.Key(p, func(r *wire.CreateKey) { r.ExpiresAt = &soon })
 	wrongEnv := elsewhere.AnyKey()
 	rotated := s.Rotate(s.AnyKey(), 0)
 	s.Call("hello").Key(good).Within(propagation).Gets(http.StatusOK)
@@ -69,6 +71,7 @@ func TestRefusalsAreAlike(t *testing.T) {
 	mutated := good.Full[:20] + flip(good.Full[20]) + good.Full[21:]
 	calls := map[string]*stacktest.Call{
 		"malformed":  s.Call("hello").Header("X-API-Key", "garbage"),
+		"too long":   s.Call("hello").Header("X-API-Key", strings.Repeat("k", 80<<10)),
 		"empty":      s.Call("hello").Header("X-API-Key", ""),
 		"mutated":    s.Call("hello").Header("X-API-Key", mutated),
 		"unknown":    s.Call("hello").Header("X-API-Key", "sluice_zzzzzzzz_00000000000000000000000000000000000000"),

@@ -132,14 +132,22 @@ func TestDoubleDelivery(t *testing.T) {
 	}
 }
 
-// TestBuildEventsNeedTheSecretPath: nobody else can tell builds that one is done.
+// TestBuildEventsNeedTheSecretPath: nobody but the build system can tell builds
+// that one is done, and from outside nobody reaches it at all.
 func TestBuildEventsNeedTheSecretPath(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
-	for _, path := range []string{"/events/guess", "/events/", "/"} {
-		if a := s.Post(world.Info().BaseURL+path, []byte(`{}`), "Ce-Specversion", "1.0", "Ce-Id", "1", "Ce-Source", "/x",
-			"Ce-Type", "dev.tekton.event.pipelinerun.successful.v1"); a.Status != http.StatusNotFound {
-			t.Errorf("%s: %d %s", path, a.Status, a.Body)
+	event := []string{"Ce-Specversion", "1.0", "Ce-Id", "1", "Ce-Source", "/x", "Ce-Type", "dev.tekton.event.pipelinerun.successful.v1"}
+	inside := world.Info().Functions["builds"]
+	for address, want := range map[string]int{
+		inside + "/events/guess":                    http.StatusUnauthorized,
+		inside + "/events/":                         http.StatusNotFound,
+		world.Info().BaseURL + "/events/guess":      http.StatusNotFound,
+		world.Info().BaseURL + "/":                  http.StatusNotFound,
+		world.Info().BaseURL + "/api/v1/events/any": http.StatusNotFound,
+	} {
+		if a := s.Post(address, []byte(`{}`), event...); a.Status != want {
+			t.Errorf("%s: %d %s, want %d", address, a.Status, a.Body, want)
 		}
 	}
 }

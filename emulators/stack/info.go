@@ -25,6 +25,10 @@ type Info struct {
 	CheckerCA      string   `json:"checker_ca"`      // file
 	CheckerMetrics []string `json:"checker_metrics"` // e.g. "http://127.0.0.1:8088/metrics"
 
+	// Functions are where the others listen inside the cluster, by name, e.g.
+	// "http://127.60.12.3:8080".
+	Functions map[string]string `json:"functions"`
+
 	Kubeconfig            string `json:"kubeconfig"` // file
 	EtcdURL               string `json:"etcd_url"`
 	FirestoreEmulatorHost string `json:"firestore_emulator_host"`
@@ -73,6 +77,12 @@ func (s *Stack) describe() {
 		FirestoreEmulatorHost: s.o.local(firestorePort),
 		Project:               project,
 		LogsDir:               s.logs(),
+	}
+	info.Functions = map[string]string{}
+	for name := range s.addresses {
+		if name != checkerService {
+			info.Functions[name] = s.functionURL(name)
+		}
 	}
 	for i := range checkers {
 		info.Checkers = append(info.Checkers, "https://"+s.o.local(checkerPort+i))

@@ -23,7 +23,7 @@ import (
 
 const (
 	root      = "../.."
-	portCount = 11 // of a stack, see ports.go
+	portCount = 12 // of a stack, see ports.go
 )
 
 // freeBase finds a port base of which all ports are free.

@@ -60,9 +60,6 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// pingType is what Knative's PingSource sends.
-const pingType = "dev.knative.sources.ping"
-
 // Apps reads the apps' documents; *store.Store implements it.
 type Apps interface {
 	App(ctx context.Context, namespace, name string) (app.App, error)
@@ -178,7 +175,7 @@ func (s *Service) withToken(next http.Handler) http.Handler {
 // goes on when the sender hangs up: it has deadlines of its own.
 func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	switch e.Type() {
-	case pingType:
+	case funcmain.PingType:
 		return s.tick(context.WithoutCancel(ctx))
 	case app.BuildRequested:
 		if ref, ok := app.ParseRef(e.Subject()); ok {

@@ -22,6 +22,7 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -197,7 +198,7 @@ func (w *world) event(eventType, subject string) int {
 
 func (w *world) tick() {
 	w.Helper()
-	if code := w.event(pingType, ""); code >= 300 {
+	if code := w.event(funcmain.PingType, ""); code >= 300 {
 		w.Errorf("the tick was answered %d", code)
 	}
 }

@@ -18,6 +18,11 @@
 // canary comes back through the new one, the last proof just grows old. If what
 // was heard is itself in doubt, the proof is void at once.
 //
+// The clock is the process's monotonic one, which setting the machine's time does
+// not touch. It stands still while a whole machine is suspended: a replica on a
+// virtual machine that is resumed goes on where it was, and the ceiling counts
+// from there. Do not run checkers on machines that are suspended.
+//
 // # A decision
 //
 // In this order: is the address one that the proxy may ask with (else 500
@@ -89,8 +94,11 @@ type Checker struct {
 	meter   *meter.Meter
 	view    *snapshot
 	proof   *canary.Proof
+	lives   [canary.Types]life
 	metrics *metrics
 	proven  atomic.Bool // all three data types have been proven at least once
+
+	sentAway atomic.Int64 // when a connection was last ended by a denial, in nanoseconds since start
 }
 
 // New makes a replica that denies until [Checker.Run] has proven its view.
@@ -108,6 +116,9 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	c.meter = meter.New(meter.Config{Run: c.run, Interval: cfg.FlushInterval, Writer: s, Find: c.view.find, Now: c.now, Log: log})
 	c.view.meter = c.meter
 	c.proof = canary.New(cfg.MaxStaleness, c.start)
+	for t := range c.lives {
+		c.lives[t].now, c.lives[t].zero = c.now, c.start
+	}
 	c.metrics = newMetrics(c)
 	return c, nil
 }
@@ -130,28 +141,30 @@ func (c *Checker) Run(ctx context.Context) error {
 // listeners gives the listener of each data type, in the order of types.
 func (c *Checker) listeners() [canary.Types]func(context.Context) error {
 	return [canary.Types]func(context.Context) error{
-		func(ctx context.Context) error { return c.feed.Keys(ctx, keyReceiver{c.view, c.echo(0)}) },
-		func(ctx context.Context) error { return c.feed.Plans(ctx, planReceiver{c.view, c.echo(1)}) },
-		func(ctx context.Context) error { return c.feed.Counters(ctx, counterReceiver{c.meter, c.echo(2)}) },
+		func(ctx context.Context) error { return c.feed.Keys(ctx, keyReceiver{c.view, &c.lives[0], c.echo(0)}) },
+		func(ctx context.Context) error {
+			return c.feed.Plans(ctx, planReceiver{c.view, &c.lives[1], c.echo(1)})
+		},
+		func(ctx context.Context) error {
+			return c.feed.Counters(ctx, counterReceiver{c.meter, &c.lives[2], c.echo(2)})
+		},
 	}
 }
 
 // loop keeps one listener going.
 func (c *Checker) loop(t int, listen func(context.Context) error) *feed.Loop {
 	return &feed.Loop{
-		Name:   string(types[t]),
-		Listen: listen,
+		Name: string(types[t]),
+		Listen: func(ctx context.Context) error {
+			c.lives[t].begin()
+			return listen(ctx)
+		},
 		Ended: func(err error) {
 			if errors.Is(err, store.ErrDoubt) {
 				c.proof.Doubt(t)
 			}
 		},
-		Alive: func() time.Duration {
-			if age, ok := c.proof.Age(t, c.now()); ok {
-				return age
-			}
-			return c.now().Sub(c.start)
-		},
+		Silence:  func() time.Duration { return c.lives[t].silence(c.proof.Age(t, c.now())) },
 		Patience: c.cfg.MaxStaleness / 2,
 		Now:      c.now,
 		Log:      c.log,

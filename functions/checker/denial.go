@@ -32,6 +32,8 @@ var (
 	exposeHeader = []string{"Retry-After"}
 	varyOrigin   = []string{"Origin"}
 	noStore      = []string{"no-store"}
+
+	closeConnection = []string{"close"}
 )
 
 func makeDenials() [outcomes]denial {

@@ -78,10 +78,24 @@ func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address str
 		w.WriteHeader(http.StatusOK)
 	case quotaExhausted:
 		deny(w, o, v.Limits.Period.End(now).Sub(now))
-	case invalidKey, rateLimited, gateUnavailable, misconfigured, outcomes:
+	case gateUnavailable:
+		c.sendAway(w.Header(), now)
+		deny(w, o, 0)
+	case invalidKey, rateLimited, misconfigured, outcomes:
 		deny(w, o, 0)
 	}
 	c.metrics.decided(o, c.now().Sub(now))
+}
+
+// sendAway ends the connection of a denial that another replica might not give:
+// over HTTP/2 the proxy keeps one connection, and would stay with this replica as
+// long as it lives. Once a second is enough, and costs no storm of handshakes when
+// every replica denies.
+func (c *Checker) sendAway(h http.Header, now time.Time) {
+	at, last := int64(now.Sub(c.start)), c.sentAway.Load()
+	if (last == 0 || at-last >= int64(time.Second)) && c.sentAway.CompareAndSwap(last, at) {
+		h["Connection"] = closeConnection
+	}
 }
 
 // check decides on one request. address is "{namespace}/{app}".

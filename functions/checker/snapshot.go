@@ -57,6 +57,7 @@ func (s *snapshot) setPlans(reset bool, changes []view.PlanChange) {
 // keyReceiver takes in keys.
 type keyReceiver struct {
 	*snapshot
+	*life
 	echo func([]store.Canary)
 }
 
@@ -67,13 +68,16 @@ func (r keyReceiver) Receive(b store.Batch[apikey.Key]) error {
 		for _, c := range b.Changes {
 			r.unreadable("key", c.ID, c.Err)
 			prefix, ok := apikey.ID(c.ID).Prefix()
-			if !ok || (!c.Gone && prefix != c.Value.Prefix) {
+			if !ok {
 				continue // no key of ours: it can open nothing
 			}
-			changes = append(changes, view.KeyChange{Prefix: prefix, Gone: c.Gone, Key: c.Value})
+			// A document whose prefix is not its id's is in doubt, and opens nothing.
+			gone := c.Gone || prefix != c.Value.Prefix
+			changes = append(changes, view.KeyChange{Prefix: prefix, Gone: gone, Key: c.Value})
 		}
 		r.setKeys(b.Reset, changes)
 	}
+	r.synced()
 	r.echo(b.Canaries)
 	return nil
 }
@@ -84,6 +88,7 @@ func (r keyReceiver) Len() int { return r.view.Load().Keys() }
 // planReceiver takes in plans.
 type planReceiver struct {
 	*snapshot
+	*life
 	echo func([]store.Canary)
 }
 
@@ -97,6 +102,7 @@ func (r planReceiver) Receive(b store.Batch[plan.Plan]) error {
 		}
 		r.setPlans(b.Reset, changes)
 	}
+	r.synced()
 	r.echo(b.Canaries)
 	return nil
 }
@@ -107,6 +113,7 @@ func (r planReceiver) Len() int { return r.view.Load().Plans() }
 // counterReceiver takes in counters.
 type counterReceiver struct {
 	*meter.Meter
+	*life
 	echo func([]store.Canary)
 }
 
@@ -115,6 +122,7 @@ func (r counterReceiver) Receive(b store.Batch[usage.Counter]) error {
 	if err := r.Meter.Receive(b); err != nil {
 		return err
 	}
+	r.synced()
 	r.echo(b.Canaries)
 	return nil
 }

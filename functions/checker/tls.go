@@ -2,7 +2,9 @@ package checker
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,6 +20,7 @@ const recheck = 5 * time.Second
 type certificate struct {
 	dir string
 	now func() time.Time
+	log *slog.Logger
 
 	mu      sync.Mutex
 	pair    *tls.Certificate
@@ -28,7 +31,7 @@ type certificate struct {
 // TLSConfig serves the certificate in TLS_DIR: keys never cross the pod network
 // in clear (decisions section 4). It fails when there is none to begin with.
 func (c *Checker) TLSConfig() (*tls.Config, error) {
-	cert := &certificate{dir: c.cfg.TLSDir, now: c.now}
+	cert := &certificate{dir: c.cfg.TLSDir, now: c.now, log: c.log}
 	if _, err := cert.get(); err != nil {
 		return nil, err
 	}
@@ -55,11 +58,12 @@ func (c *certificate) get() (*tls.Certificate, error) {
 		return c.pair, nil
 	}
 	pair, loadErr := tls.LoadX509KeyPair(file, filepath.Join(c.dir, "tls.key"))
-	if err != nil || loadErr != nil {
+	if err = errors.Join(err, loadErr); err != nil {
 		if c.pair != nil {
+			c.log.Error("changed certificate not read; the one before serves on", "error", err)
 			return c.pair, nil
 		}
-		return nil, fmt.Errorf("load the checker's certificate: %w", loadErr)
+		return nil, fmt.Errorf("load the checker's certificate: %w", err)
 	}
 	c.pair, c.written = &pair, info.ModTime()
 	return c.pair, nil

@@ -69,9 +69,6 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// pingType is what Knative's PingSource sends.
-const pingType = "dev.knative.sources.ping"
-
 // Apps reads the apps' documents; *store.Store implements it.
 type Apps interface {
 	App(ctx context.Context, namespace, name string) (app.App, error)
@@ -181,7 +178,7 @@ func (s *Service) Handler() (http.Handler, error) {
 // deadlines of its own.
 func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	switch e.Type() {
-	case pingType:
+	case funcmain.PingType:
 		return s.tick(context.WithoutCancel(ctx))
 	case app.DeployRequested:
 		if ref, ok := app.ParseRef(e.Subject()); ok {

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -29,7 +30,7 @@ func (w *world) runsWithin(image string, revision int64) {
 // tick sends the periodic event.
 func (w *world) tick() int {
 	w.Helper()
-	return w.event(pingType, "")
+	return w.event(funcmain.PingType, "")
 }
 
 func (w *world) event(eventType, subject string) int {

@@ -6,16 +6,15 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
-)
 
-// pingType is the type of the event that a PingSource sends.
-const pingType = "dev.knative.sources.ping"
+	"github.com/sluicegate/sluice/shared/funcmain"
+)
 
 // Receive does a run for each ping. Other events are none of ours and are taken
 // without a word to the sender, who would only send them again; so is a ping
 // during a run. The error of a run makes the sender try again.
 func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
-	if e.Type() != pingType {
+	if e.Type() != funcmain.PingType {
 		s.Log.Warn("event ignored", "type", e.Type(), "source", e.Source())
 		return nil
 	}

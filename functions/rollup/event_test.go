@@ -71,7 +71,7 @@ func TestPingDuringARun(t *testing.T) {
 	calls := 0
 	d.before = func(bool) fault {
 		if calls++; calls == 1 {
-			if code := post(t, svc, pingType); code/100 != 2 {
+			if code := post(t, svc, funcmain.PingType); code/100 != 2 {
 				t.Errorf("answer is %d", code)
 			}
 			if _, err := svc.Run(t.Context()); !errors.Is(err, ErrBusy) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -230,7 +231,7 @@ func TestTwoReplicasAtOnce(t *testing.T) {
 		s.turn(on)
 		var group sync.WaitGroup
 		for _, replica := range []*Service{s.service, other} {
-			for _, e := range []string{pingType, app.GateRequested} {
+			for _, e := range []string{funcmain.PingType, app.GateRequested} {
 				group.Go(func() {
 					if err := replica.Receive(t.Context(), event(e, s.ref.String())); err != nil {
 						t.Error(err)

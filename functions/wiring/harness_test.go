@@ -25,6 +25,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -225,7 +226,7 @@ func event(kind, subject string) cloudevents.Event {
 
 func (s *site) tick() {
 	s.Helper()
-	if err := s.service.Receive(s.Context(), event(pingType, "")); err != nil {
+	if err := s.service.Receive(s.Context(), event(funcmain.PingType, "")); err != nil {
 		s.Fatal(err)
 	}
 }

@@ -47,9 +47,7 @@ func newIngress(rawURL string) (*ingress, error) {
 // answer that does not prove what is sought, and gives that one; if all prove it,
 // the last.
 func (i *ingress) ask(ctx context.Context, host string, sought proof) answer {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	addresses, err := i.lookup(ctx, i.host)
+	addresses, err := i.addresses(ctx)
 	if err != nil || len(addresses) == 0 {
 		return answer{kind: unreachable}
 	}
@@ -62,8 +60,16 @@ func (i *ingress) ask(ctx context.Context, host string, sought proof) answer {
 	return last
 }
 
+func (i *ingress) addresses(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	return i.lookup(ctx, i.host)
+}
+
 // askOne asks one address over a connection of its own.
 func (i *ingress) askOne(ctx context.Context, address, host string) answer {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			var d net.Dialer

@@ -40,8 +40,8 @@ func (j *jobs) run(ctx context.Context, ref app.Ref, news bool, work func(contex
 			delete(j.running, ref)
 		}
 	}()
-	for {
-		once, cancel := context.WithCancelCause(ctx)
+	for round := ctx; ; round = context.WithoutCancel(ctx) { // news is worked on whole, however late in a tick it comes
+		once, cancel := context.WithCancelCause(round)
 		j.arm(mine, cancel)
 		work(once)
 		cancel(nil)

@@ -58,10 +58,8 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/funcmain"
 )
-
-// pingType is what Knative's PingSource sends.
-const pingType = "dev.knative.sources.ping"
 
 const (
 	// appTimeout bounds the work on one app.
@@ -164,7 +162,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	ctx = context.WithoutCancel(ctx)
 	switch e.Type() {
-	case pingType:
+	case funcmain.PingType:
 		return s.tick(ctx)
 	case app.GateRequested:
 		ref, ok := app.ParseRef(e.Subject())

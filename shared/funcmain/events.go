@@ -12,6 +12,9 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
+// PingType is the type of the event that a timer sends, as Knative's PingSource does.
+const PingType = "dev.knative.sources.ping"
+
 // maxEvent bounds an event's body, in bytes.
 const maxEvent = 1 << 20
 

@@ -11,6 +11,7 @@
 package funcmain
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -32,6 +33,9 @@ type Function struct {
 	Handler http.Handler // answers everything under "/"
 	Metrics http.Handler // optional, served at /metrics of $METRICS_PORT
 	TLS     *tls.Config  // optional; serves HTTP/2 and HTTP/1.1 over TLS
+
+	// MaxHeader bounds a request's header, in bytes; 0 is 64 KiB.
+	MaxHeader int
 
 	// Background runs beside the server until its context ends; an error of it
 	// ends the process. Optional.
@@ -94,13 +98,13 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, f *Function) error
 	if err != nil {
 		return err
 	}
-	servers := []*http.Server{start(main, cfg, log, withHealth(f.Handler), f.TLS, stop)}
+	servers := []*http.Server{start(main, cfg, log, withHealth(f.Handler), f, stop)}
 	if cfg.MetricsPort != 0 && f.Metrics != nil {
 		l, err := listen(ctx, cfg.Host, cfg.MetricsPort)
 		if err != nil {
 			return errors.Join(err, servers[0].Close())
 		}
-		servers = append(servers, start(l, cfg, log, metricsOnly(f.Metrics), nil, stop))
+		servers = append(servers, start(l, cfg, log, metricsOnly(f.Metrics), &Function{}, stop))
 	}
 	log.Info("serving", "address", main.Addr().String(), "tls", f.TLS != nil)
 
@@ -146,20 +150,20 @@ func listen(ctx context.Context, host string, port int) (net.Listener, error) {
 	return l, nil
 }
 
-func start(l net.Listener, cfg Config, log *slog.Logger, h http.Handler, secure *tls.Config, stop context.CancelCauseFunc) *http.Server {
+func start(l net.Listener, cfg Config, log *slog.Logger, h http.Handler, f *Function, stop context.CancelCauseFunc) *http.Server {
 	srv := &http.Server{
 		Handler:           h,
-		TLSConfig:         secure,
+		TLSConfig:         f.TLS,
 		ReadHeaderTimeout: seconds(cfg.Header),
 		ReadTimeout:       seconds(cfg.Read),
 		WriteTimeout:      seconds(cfg.Write),
 		IdleTimeout:       seconds(cfg.Idle),
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    cmp.Or(f.MaxHeader, 64<<10),
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	go func() {
 		var err error
-		if secure != nil {
+		if f.TLS != nil {
 			err = srv.ServeTLS(l, "", "")
 		} else {
 			err = srv.Serve(l)

@@ -16,8 +16,9 @@ import (
 // counts until expires_at; the collection's TTL policy on that field deletes it
 // some time after.
 type deliveryDoc struct {
-	App       string    `firestore:"app"`  // an [app.Ref]
-	Body      string    `firestore:"body"` // SHA-256, hex
+	App       string    `firestore:"app"`            // an [app.Ref]
+	AppMade   time.Time `firestore:"app_created_at"` // a delivery to an app of that name before is not this one's
+	Body      string    `firestore:"body"`           // SHA-256, hex
 	Action    string    `firestore:"action"`
 	Revision  int64     `firestore:"revision"`
 	Build     int64     `firestore:"build"`
@@ -27,9 +28,9 @@ type deliveryDoc struct {
 	ExpiresAt time.Time `firestore:"expires_at"`
 }
 
-func deliveryToDoc(ref app.Ref, d hook.Delivery, a hook.Answer, expires time.Time) deliveryDoc {
+func deliveryToDoc(to app.App, d hook.Delivery, a hook.Answer, expires time.Time) deliveryDoc {
 	return deliveryDoc{
-		App: ref.String(), Body: d.Body, Action: string(a.Action), Revision: a.Revision, Build: a.Build,
+		App: to.Ref().String(), AppMade: to.CreatedAt, Body: d.Body, Action: string(a.Action), Revision: a.Revision, Build: a.Build,
 		Image: a.Image, Commit: a.Commit, Reason: a.Reason, ExpiresAt: expires,
 	}
 }
@@ -54,7 +55,7 @@ func (s *Store) deliveryRef(id string) *firestore.DocumentRef {
 // delivery came with another body before; those of rule.
 func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (hook.Outcome, error)) (answer hook.Answer, fresh bool, err error) {
 	err = s.amend(ctx, ref, func(ctx context.Context, h head, m *amendment, _ int) error {
-		before, found, err := s.delivery(ctx, d, now)
+		before, found, err := s.delivery(ctx, d, h.doc.app(), now)
 		if err != nil {
 			return err
 		}
@@ -68,7 +69,7 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 		}
 		answer, fresh = out.Answer(s.add(h, m, out)), true
 		if d.ID != "" {
-			m.set(s.deliveryRef(d.ID), deliveryToDoc(ref, d, answer, now.Add(hook.Remembered)))
+			m.set(s.deliveryRef(d.ID), deliveryToDoc(h.doc.app(), d, answer, now.Add(hook.Remembered)))
 		}
 		return nil
 	})
@@ -78,8 +79,8 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 	return answer, fresh, nil
 }
 
-// delivery looks for what came of a delivery before.
-func (s *Store) delivery(ctx context.Context, d hook.Delivery, now time.Time) (answer hook.Answer, found bool, err error) {
+// delivery looks for what came of a delivery to an app before.
+func (s *Store) delivery(ctx context.Context, d hook.Delivery, to app.App, now time.Time) (answer hook.Answer, found bool, err error) {
 	if d.ID == "" {
 		return hook.Answer{}, false, nil
 	}
@@ -89,7 +90,7 @@ func (s *Store) delivery(ctx context.Context, d hook.Delivery, now time.Time) (a
 		return hook.Answer{}, false, nil
 	case err != nil:
 		return hook.Answer{}, false, err
-	case !now.Before(doc.ExpiresAt):
+	case !now.Before(doc.ExpiresAt), !doc.AppMade.Equal(to.CreatedAt):
 		return hook.Answer{}, false, nil
 	case doc.Body != d.Body:
 		return hook.Answer{}, false, problem.New(problem.Conflict, "This delivery came with another body before.")

@@ -35,6 +35,8 @@ func (o *once[T]) Receive(b store.Batch[T]) error {
 
 func (o *once[T]) Len() int { return o.n }
 
+func (o *once[T]) Heard() {}
+
 func hear[T any](t *testing.T, listen func(context.Context, store.Receiver[T]) error, enough func(store.Batch[T]) bool) store.Batch[T] {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -41,6 +41,9 @@ type Batch[T any] struct {
 type Receiver[T any] interface {
 	// Receive takes a batch; an error ends the listener.
 	Receive(b Batch[T]) error
+	// Heard is called for every message of the stream: a sign of life, also while
+	// a large batch is still coming.
+	Heard()
 	// Len is how many readable documents are there by all batches so far. The
 	// store now and then tells how many it sees, and the two must agree.
 	Len() int
@@ -88,6 +91,7 @@ func listen[T any](ctx context.Context, f *Feed, collection string, decode func(
 		if err != nil {
 			return fmt.Errorf("listen to %s: %w", collection, err)
 		}
+		to.Heard()
 		complete, err := l.hear(res)
 		if err != nil {
 			return fmt.Errorf("listen to %s: %w", collection, err)

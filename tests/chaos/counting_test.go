@@ -14,6 +14,9 @@ import (
 // flushInterval is the replicas' default.
 const flushInterval = 2 * time.Second
 
+// writeTime is what a flush itself may take here.
+const writeTime = time.Second
+
 const (
 	loadRequests    = 20_000
 	loadKeys        = 200
@@ -110,7 +113,7 @@ func TestUsageIsExact(t *testing.T) {
 			for _, k := range keys {
 				want, have := expect(y, keys, k.ID), got[k.ID]
 				unclear.Allowed += y.Unclear(k.ID)
-				if have != want {
+				if most := want.Plus(usage.Totals{Allowed: y.Unclear(k.ID)}); have != want && (!restart || have.Allowed < want.Allowed || have.Allowed > most.Allowed) {
 					t.Errorf("%s: reported %+v, seen %+v (%d without an answer)", k.ID, have, want, y.Unclear(k.ID))
 				}
 				sum = sum.Plus(have)
@@ -128,12 +131,14 @@ func TestUsageIsExact(t *testing.T) {
 func TestKilledReplica(t *testing.T) {
 	s, keys := counted(t)
 	var killed time.Time
-	y := s.Run(load(t, keys, func() {
+	l := load(t, keys, func() {
 		killed = time.Now()
 		if err := world.Kill("checker-0"); err != nil {
 			t.Error(err)
 		}
-	}))
+	})
+	l.PerSecond = 1500 // half of the load lasts for several flush intervals
+	y := s.Run(l)
 	if err := world.Restart(t.Context(), "checker-0"); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +154,7 @@ func TestKilledReplica(t *testing.T) {
 		if total(want) > total(have) {
 			short += total(want) - total(have)
 		}
-		may += y.AnsweredSince(0, k.ID, killed.Add(-flushInterval-time.Second)) // a second for the write itself
+		may += y.AnsweredSince(0, k.ID, killed.Add(-flushInterval-writeTime))
 		seen += total(want)
 	}
 	t.Logf("killed after half of %d requests: short by %d of %d seen; the replica had answered %d in its last flush interval and write", loadRequests, short, seen, may)
@@ -169,9 +174,12 @@ func TestQuotaAcrossReplicas(t *testing.T) {
 	}
 	begin := time.Now()
 	l := load(t, []stacktest.Key{k}, nil)
-	l.Requests, l.Connections = 3*int(quota), 8
+	l.Requests, l.Connections, l.PerSecond = 3*int(quota), 8, 300
 	y := s.Run(l)
 	took := time.Since(begin)
+	if took < 3*flushInterval {
+		t.Fatalf("the load took %v, too short for the bound to mean anything", took)
+	}
 	seen := y.Totals(k.ID)
 	admitted := seen.Allowed + uint64(len(world.Info().Checkers)) // and those that found the key ready
 	rate := float64(l.Requests) / took.Seconds()
@@ -180,8 +188,8 @@ func TestQuotaAcrossReplicas(t *testing.T) {
 	if admitted < uint64(quota) || admitted > uint64(quota)+bound {
 		t.Errorf("admitted %d of a quota of %d", admitted, quota)
 	}
-	if seen.QuotaDenied == 0 && admitted < 3*uint64(quota) {
-		t.Errorf("denied by quota: %d", seen.QuotaDenied)
+	if seen.Allowed+seen.QuotaDenied != uint64(l.Requests) {
+		t.Errorf("%d allowed and %d denied of %d", seen.Allowed, seen.QuotaDenied, l.Requests)
 	}
 	report(t, s, []stacktest.Key{k}, func(_ string, u usage.Totals) bool { return u.Allowed == admitted })
 	for _, r := range stacktest.Replicas(t, world) { // once replicas agree, the quota is shut on both

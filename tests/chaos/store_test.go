@@ -24,8 +24,8 @@ const ceiling = 6 * time.Second
 // The stack's ports begin at portBase; the checkers reach the store, at
 // portBase+1, through a network at storePort that tests can cut.
 const (
-	portBase  = 28080
-	storePort = "127.0.0.1:28079"
+	portBase  = 20380
+	storePort = "127.0.0.1:20379"
 )
 
 var (

@@ -21,7 +21,7 @@ import (
 )
 
 // portBase is the first of the stack's ports.
-const portBase = 38080
+const portBase = 24280
 
 var (
 	world   *stack.Stack

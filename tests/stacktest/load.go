@@ -16,6 +16,7 @@ type Load struct {
 	Replicas    func() []Replica // one connection's worth; called once for each
 	Connections int
 	Requests    int
+	PerSecond   int             // how many to send in a second; 0 is as fast as it goes
 	Pick        func(i int) Key // the key of request i
 	App         string
 
@@ -56,6 +57,7 @@ func (s *Site) Run(l Load) *Tally {
 	}
 	var next atomic.Int64
 	var half sync.Once
+	begin := time.Now()
 	var wg sync.WaitGroup
 	for range l.Connections {
 		wg.Go(func() {
@@ -64,6 +66,9 @@ func (s *Site) Run(l Load) *Tally {
 				i := int(next.Add(1)) - 1
 				if i >= l.Requests {
 					return
+				}
+				if l.PerSecond > 0 {
+					s.wait(time.Until(begin.Add(time.Duration(i) * time.Second / time.Duration(l.PerSecond))))
 				}
 				if i >= l.Requests/2 && l.At != nil {
 					half.Do(l.At)
@@ -75,6 +80,14 @@ func (s *Site) Run(l Load) *Tally {
 	}
 	wg.Wait()
 	return y
+}
+
+// wait lets time pass until the next request is due.
+func (s *Site) wait(d time.Duration) {
+	select {
+	case <-s.T.Context().Done():
+	case <-time.After(d):
+	}
 }
 
 func (s *Site) one(y *Tally, r Replica, at int, app string, k Key) {

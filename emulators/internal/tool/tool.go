@@ -39,7 +39,10 @@ type Program struct {
 
 // Path gives the program's file, which it builds when it is not there.
 func (p Program) Path(ctx context.Context) (string, error) {
-	dir := filepath.Join(p.Root, ".local", "tools")
+	dir, err := filepath.Abs(filepath.Join(p.Root, ".local", "tools")) // go build runs in another folder
+	if err != nil {
+		return "", fmt.Errorf("make a place for %s: %w", p.Name, err)
+	}
 	digest, err := p.digest()
 	if err != nil {
 		return "", err

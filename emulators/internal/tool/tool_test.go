@@ -55,6 +55,21 @@ func TestPathBuildsOnce(t *testing.T) {
 	}
 }
 
+// The root may be given as it is seen from the working folder; go build runs in
+// another one.
+func TestRelativeRoot(t *testing.T) {
+	p := module(t, hello)
+	t.Chdir(p.Root)
+	p.Root = "."
+	file, err := p.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !filepath.IsAbs(file) || !exists(file) {
+		t.Errorf("built %s", file)
+	}
+}
+
 func TestPathOfTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	p := module(t, hello)

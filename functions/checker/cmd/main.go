@@ -36,6 +36,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 		Handler:    c,
 		Metrics:    c.Metrics(),
 		TLS:        secure,
+		MaxHeader:  checker.MaxHeader,
 		Background: c.Run,
 		Close:      func(context.Context) error { return st.Close() },
 	}, nil

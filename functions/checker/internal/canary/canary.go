@@ -15,15 +15,12 @@
 package canary
 
 import (
+	"maps"
 	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 )
-
-// outstanding bounds how many unanswered canaries are remembered; with more,
-// the oldest are forgotten and prove nothing any more.
-const outstanding = 32
 
 // never is before any time that the clock gives.
 const never = math.MinInt64
@@ -44,7 +41,9 @@ type Proof struct {
 // task is the proof of one data type.
 type task struct {
 	seq    int64           // of the last canary begun
-	begun  map[int64]int64 // when each unanswered canary was begun, by seq
+	begun  map[int64]int64 // when each unanswered canary was begun, by seq; those too old to prove anything are dropped
+	heard  int64           // the highest seq that has come back since the last doubt
+	doubt  chan struct{}   // holds one while a doubt has not been acted on
 	proven int64           // the latest begin that has come back
 }
 
@@ -53,7 +52,7 @@ type task struct {
 func New(ceiling time.Duration, start time.Time) *Proof {
 	p := &Proof{ceiling: ceiling, start: start}
 	for i := range p.tasks {
-		p.tasks[i] = task{begun: map[int64]int64{}, proven: never}
+		p.tasks[i] = task{begun: map[int64]int64{}, proven: never, doubt: make(chan struct{}, 1)}
 	}
 	p.until.Store(never)
 	return p
@@ -70,8 +69,9 @@ func (p *Proof) Begin(t int, now time.Time) int64 {
 	defer p.mu.Unlock()
 	k := &p.tasks[t]
 	k.seq++
-	k.begun[k.seq] = p.since(now)
-	delete(k.begun, k.seq-outstanding)
+	w := p.since(now)
+	k.begun[k.seq] = w
+	maps.DeleteFunc(k.begun, func(_, begun int64) bool { return w-begun >= int64(p.ceiling) })
 	return k.seq
 }
 
@@ -90,25 +90,33 @@ func (p *Proof) Echo(t int, seq int64) {
 			delete(k.begun, s)
 		}
 	}
-	k.proven = max(k.proven, w)
+	k.proven, k.heard = max(k.proven, w), max(k.heard, seq)
 	p.settle()
 }
 
-// Answered tells whether canary seq of type t, or a later one, has come back.
+// Answered tells whether canary seq of type t, or a later one, has come back, and
+// nothing was in doubt since.
 func (p *Proof) Answered(t int, seq int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, waiting := p.tasks[t].begun[seq]
-	return !waiting
+	return seq <= p.tasks[t].heard
 }
+
+// Doubted gives what receives one value after a doubt of type t.
+func (p *Proof) Doubted(t int) <-chan struct{} { return p.tasks[t].doubt }
 
 // Doubt takes back what was proven of type t: until a canary begun from now on
 // comes back, the replica denies.
 func (p *Proof) Doubt(t int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tasks[t].proven = never
-	clear(p.tasks[t].begun)
+	k := &p.tasks[t]
+	k.proven, k.heard = never, 0
+	clear(k.begun)
+	select {
+	case k.doubt <- struct{}{}:
+	default:
+	}
 	p.settle()
 }
 

@@ -33,6 +33,47 @@ func TestFreshOnlyAfterAllThree(t *testing.T) {
 	}
 }
 
+// TestLateEcho: an echo counts as long as it can prove anything.
+func TestLateEcho(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	p := New(ceiling, start)
+	var first [Types]int64
+	for s := range 80 { // a canary a second, none answered
+		for typ := range Types {
+			if seq := p.Begin(typ, start.Add(time.Duration(s)*time.Second)); s == 0 {
+				first[typ] = seq
+			}
+		}
+	}
+	for typ := range Types {
+		p.Echo(typ, first[typ])
+	}
+	if !p.Fresh(start.Add(ceiling-1)) || p.Fresh(start.Add(ceiling)) {
+		t.Error("an echo 80 s late must prove what was committed before its canary, and no more")
+	}
+}
+
+func TestDoubtIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	p := New(ceiling, start)
+	seq := p.Begin(0, start)
+	p.Echo(0, seq)
+	if !p.Answered(0, seq) {
+		t.Error("an echo is an answer")
+	}
+	p.Doubt(0)
+	if p.Answered(0, seq) || p.Answered(0, p.Begin(0, start)) {
+		t.Error("after a doubt only a new canary's echo is an answer")
+	}
+	select {
+	case <-p.Doubted(0):
+	default:
+		t.Error("nobody is told of the doubt")
+	}
+}
+
 // TestBound says it all: whatever order writes and echoes come in, the replica
 // is fresh at a time exactly when every type has an echo of a canary begun less
 // than the ceiling before, with no doubt since.

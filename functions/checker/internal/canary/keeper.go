@@ -39,25 +39,26 @@ func (k *Keeper) keep(ctx context.Context, t int) {
 	for {
 		begun := k.Now()
 		seq := k.write(ctx, t)
-		if !k.pause(ctx, min(k.Interval, impatience)) {
+		if !k.pause(ctx, t, min(k.Interval, impatience)) {
 			return
 		}
-		if k.Proof.Answered(t, seq) && !k.pause(ctx, k.Interval-k.Now().Sub(begun)) {
+		if k.Proof.Answered(t, seq) && !k.pause(ctx, t, k.Interval-k.Now().Sub(begun)) {
 			return
 		}
 	}
 }
 
-// pause waits for d and tells whether ctx lasted that long.
-func (k *Keeper) pause(ctx context.Context, d time.Duration) bool {
+// pause waits for d, or until type t is in doubt, and tells whether ctx has lasted.
+func (k *Keeper) pause(ctx context.Context, t int, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
+	case <-k.Proof.Doubted(t):
 	case <-timer.C:
-		return true
 	}
+	return true
 }
 
 func (k *Keeper) write(ctx context.Context, t int) (seq int64) {

@@ -19,10 +19,10 @@ type Loop struct {
 	Listen func(ctx context.Context) error // blocks; never returns nil
 	Ended  func(err error)                 // told of each end before the next start
 
-	// Alive is the age of the listener's last sign of life: one that is silent
-	// for longer than Patience is ended, so that a connection which died without
-	// a word is not waited for.
-	Alive    func() time.Duration
+	// Silence is for how long the listener has given no sign of life. One that is
+	// silent for longer than Patience is ended, so that a connection which died
+	// without a word is not waited for.
+	Silence  func() time.Duration
 	Patience time.Duration
 
 	Now func() time.Time
@@ -72,9 +72,8 @@ func (l *Loop) once(ctx context.Context) error {
 	return err
 }
 
-// watch cancels a listener that is silent, once it has had time to begin.
+// watch cancels a listener that is silent.
 func (l *Loop) watch(ctx context.Context, cancel context.CancelCauseFunc) {
-	began := l.Now()
 	tick := time.NewTicker(l.Patience / 4)
 	defer tick.Stop()
 	for {
@@ -82,7 +81,7 @@ func (l *Loop) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if l.Now().Sub(began) > l.Patience && l.Alive() > l.Patience {
+			if l.Silence() > l.Patience {
 				cancel(errSilent)
 				return
 			}

@@ -14,6 +14,8 @@ type document struct {
 	day    usage.Day
 	source usage.Source
 	counts usage.Packed // nil when the day is before every current period
+
+	damaged bool // cannot be read any more: what was heard before goes on counting
 }
 
 // Receive takes in a batch of the counters' listener. A batch is consistent: a
@@ -35,7 +37,8 @@ func (m *Meter) Receive(b store.Batch[usage.Counter]) error {
 	}
 	for _, c := range b.Changes {
 		if c.Err != nil {
-			m.cfg.Log.Error("unreadable counter", "id", c.ID, "error", c.Err)
+			m.damaged(c.ID, c.Err)
+			continue
 		}
 		if c.Gone {
 			m.forget(s, c.ID)
@@ -46,11 +49,27 @@ func (m *Meter) Receive(b store.Batch[usage.Counter]) error {
 	return nil
 }
 
-// Len is how many counters there are.
+// Len is how many readable counters there are.
 func (m *Meter) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.docs)
+	n := 0
+	for _, d := range m.docs {
+		if !d.damaged {
+			n++
+		}
+	}
+	return n
+}
+
+// damaged takes in that a counter cannot be read: no quota is given back for it.
+// The caller holds mu.
+func (m *Meter) damaged(id string, err error) {
+	m.cfg.Log.Error("unreadable counter", "id", id, "error", err)
+	if d, known := m.docs[id]; known {
+		d.damaged = true
+		m.docs[id] = d
+	}
 }
 
 // hear takes in a counter as it now is. The caller holds mu.
@@ -60,10 +79,10 @@ func (m *Meter) hear(s *state, id string, c usage.Counter) {
 	if c.Day >= s.base.oldest() {
 		d.counts = c.Counts
 	}
+	m.docs[id] = d
 	if known && old.counts.Equal(d.counts) {
 		return
 	}
-	m.docs[id] = d
 	m.add(s, old, d)
 }
 

@@ -110,7 +110,7 @@ func (m *Meter) Admit(slot uint32, prefix string, l view.Limits, now time.Time) 
 			return false
 		}
 		if c.allowed.CompareAndSwap(own, own+1) {
-			if others+own >= quota-quota/10 {
+			if others+own >= quota-max(quota/10, 1) {
 				m.wake()
 			}
 			return true

@@ -1,0 +1,77 @@
+package tests
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestKeyIsKeptSecret uses a key in every way and then looks for its secret in all
+// logs and metrics; on the way it sees that the metrics tell what happened.
+func TestKeyIsKeptSecret(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	k := s.AnyKey()
+	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	s.Call("hello").Header("X-API-Key", k.Full+"x").Gets(http.StatusUnauthorized)
+	s.Call("hello").Header("X-API-Key", k.Full[:len(k.Full)-1]).Gets(http.StatusUnauthorized)
+	s.Call("hello").Key(k).Key(k).Gets(http.StatusUnauthorized)
+	rotated := s.Rotate(k, 0)
+	s.Call("hello").Key(rotated).Within(propagation).Gets(http.StatusOK)
+
+	texts := map[string][]byte{}
+	logs, err := filepath.Glob(filepath.Join(world.Info().LogsDir, "*"))
+	if err != nil || len(logs) < 10 {
+		t.Fatalf("%d logs in %s, %v", len(logs), world.Info().LogsDir, err)
+	}
+	for _, file := range logs {
+		if texts[filepath.Base(file)], err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, url := range world.Info().CheckerMetrics {
+		texts[url] = fetch(t, url)
+		for _, metric := range []string{
+			`sluice_checker_decisions_total{code="allowed"}`, `sluice_checker_decisions_total{code="invalid_key"}`,
+			`sluice_checker_staleness_seconds{type="keys"}`, `sluice_checker_staleness_seconds{type="plans"}`, `sluice_checker_staleness_seconds{type="counters"}`,
+			"sluice_checker_fresh 1", `sluice_checker_documents{type="keys"}`, "sluice_checker_decision_seconds_bucket",
+		} {
+			if !bytes.Contains(texts[url], []byte(metric)) {
+				t.Errorf("%s lacks %s", url, metric)
+			}
+		}
+	}
+	const marker = len("sluice_12345678_")
+	for where, text := range texts {
+		for _, full := range []string{k.Full, rotated.Full} {
+			if strings.Contains(string(text), full[marker:marker+32]) {
+				t.Errorf("the secret of a key is in %s", where)
+			}
+		}
+	}
+}
+
+func fetch(t *testing.T, url string) []byte {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
