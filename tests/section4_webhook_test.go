@@ -72,7 +72,13 @@ func TestWebhookRefusals(t *testing.T) {
 	s.App("silent")
 	url, token := s.Webhook("hello")
 	_, foreign := s.Webhook("other")
-	before := s.History("hello")
+	for _, app := range []string{"hello", "other", "silent"} {
+		s.Settled(app, 1, "live")
+	}
+	before := s.Snapshot()
+	if len(before) < 10 {
+		t.Fatalf("the snapshot holds too little: %v", before)
+	}
 	body := deployBody("v2")
 	changed := append([]byte(" "), body...)
 	silent := strings.Replace(url, "/hello", "/silent", 1)
@@ -105,8 +111,8 @@ func TestWebhookRefusals(t *testing.T) {
 			t.Errorf("%s: %d %s", test.name, a.Status, a.Body)
 		}
 	}
-	if diff := cmp.Diff(before, s.History("hello")); diff != "" {
-		t.Errorf("history changed:\n%s", diff)
+	if diff := cmp.Diff(before, s.Snapshot()); diff != "" {
+		t.Errorf("documents, Secrets or workloads changed:\n%s", diff)
 	}
 	if e := s.Echo(s.Call("hello").Gets(http.StatusOK)); e.Image != image("v1") {
 		t.Errorf("runs %s", e.Image)
@@ -191,7 +197,8 @@ func TestRedelivery(t *testing.T) {
 	}
 }
 
-// TestTokenIsKeptSecret looks for the token where it must not be, and in etcd.
+// TestTokenIsKeptSecret looks for the token where it must not be: in logs and
+// documents, and as text in etcd.
 func TestTokenIsKeptSecret(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -212,6 +219,11 @@ func TestTokenIsKeptSecret(t *testing.T) {
 		}
 		if bytes.Contains(text, []byte(token)) {
 			t.Errorf("the token is in %s", filepath.Base(file))
+		}
+	}
+	for name, text := range s.Documents() {
+		if strings.Contains(text, token) || strings.Contains(name, token) {
+			t.Errorf("the token is in %s", name)
 		}
 	}
 	// etcd's own JSON gateway: every key's value, as it is on disk.

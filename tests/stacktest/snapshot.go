@@ -1,0 +1,82 @@
+package stacktest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/api/iterator"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Snapshot is what is kept of a site: its environment's Secrets and workloads as
+// they stand in the cluster, and every document of the store that belongs to it.
+type Snapshot map[string]string
+
+// Snapshot reads it all, by name, as text that can be compared and searched.
+func (s *Site) Snapshot() Snapshot {
+	s.T.Helper()
+	all := s.Documents()
+	namespace := s.Project + "-" + s.Env
+	for name := range all {
+		if !strings.Contains(all[name], namespace) && !strings.Contains(name, namespace) {
+			delete(all, name)
+		}
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", s.Stack.Info().Kubeconfig)
+	s.must(err)
+	api, err := kubernetes.NewForConfig(config)
+	s.must(err)
+	secrets, err := api.CoreV1().Secrets(namespace).List(s.T.Context(), metav1.ListOptions{})
+	s.must(err)
+	for _, o := range secrets.Items {
+		all["Secret "+o.Name] = s.text(o.Data)
+	}
+	deployments, err := api.AppsV1().Deployments(namespace).List(s.T.Context(), metav1.ListOptions{})
+	s.must(err)
+	for _, o := range deployments.Items {
+		all["Deployment "+o.Name] = s.text(o.Spec)
+	}
+	return all
+}
+
+// Documents reads every document of the stack's store, by path.
+func (s *Site) Documents() Snapshot {
+	s.T.Helper()
+	info := s.Stack.Info()
+	conn, err := grpc.NewClient("passthrough:///"+info.FirestoreEmulatorHost, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	s.must(err)
+	c, err := firestore.NewClient(s.T.Context(), info.Project, option.WithGRPCConn(conn))
+	s.must(err)
+	defer func() { _ = c.Close() }()
+	all := Snapshot{}
+	for _, group := range []string{
+		"projects", "environments", "users", "hosts", "apps", "deployments", "builds", "pending_builds", "announcements",
+		"plans", "keys", "counters", "rollups", "marks", "deliveries", "sessions",
+	} {
+		docs := c.CollectionGroup(group).Documents(s.T.Context())
+		for {
+			doc, err := docs.Next()
+			if errors.Is(err, iterator.Done) {
+				break
+			}
+			s.must(err)
+			all[fmt.Sprintf("document %s/%s", doc.Ref.Parent.Path, doc.Ref.ID)] = s.text(doc.Data())
+		}
+	}
+	return all
+}
+
+func (s *Site) text(v any) string {
+	s.T.Helper()
+	b, err := json.Marshal(v)
+	s.must(err)
+	return string(b)
+}
