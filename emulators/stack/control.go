@@ -53,17 +53,6 @@ func (s *Stack) Kill(name string) error {
 	return m.Kill()
 }
 
-// Stop ends a process gently, as Kubernetes does: SIGTERM, and SIGKILL after a
-// grace. It stays down until Restart.
-func (s *Stack) Stop(name string) error {
-	m, err := s.find(name)
-	if err != nil {
-		return err
-	}
-	s.setMeant(m, true)
-	return m.Close()
-}
-
 // Restart ends a process if it runs and starts it again with the same arguments;
 // it waits until it answers. A store that is restarted is empty.
 func (s *Stack) Restart(ctx context.Context, name string) error {

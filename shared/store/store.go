@@ -63,7 +63,8 @@ func known(err error, what string) error {
 		return problem.New(problem.AlreadyExists, "There already is a %s with that name.", what).Because(err)
 	case codes.Aborted, codes.FailedPrecondition:
 		return problem.Of(problem.Conflict).Because(err)
-	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted:
+	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Canceled:
+		// Internal and Canceled are the store's and the connection's own failures here.
 		return problem.Of(problem.Unavailable).Because(err)
 	}
 	return err

@@ -5,7 +5,6 @@ package chaos
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"strconv"
@@ -33,34 +32,15 @@ var (
 	between *network
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "sluice-chaos-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if between, err = newNetwork(storePort, "127.0.0.1:"+strconv.Itoa(portBase+1)); err != nil {
-		fmt.Fprintln(os.Stderr, "start the network:", err)
-		return 1
-	}
-	defer between.proxy.Stop()
-	world, err = stack.Start(context.Background(), stack.Options{
-		Root: "../..", Dir: dir, PortBase: portBase, Log: os.Stderr, Race: true,
-		Env: map[string]map[string]string{"checker": {"MAX_STALENESS": ceiling.String(), "CANARY_INTERVAL": "1s", "FIRESTORE_EMULATOR_HOST": storePort}},
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "start the stack:", err)
-		return 1
-	}
-	code := m.Run()
-	if err := world.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, "stop the stack:", err)
-		return 1
-	}
-	return code
+func TestMain(m *testing.M) {
+	os.Exit(stacktest.Main(m, func(_ string, o *stack.Options) (err error) {
+		between, err = newNetwork(storePort, "127.0.0.1:"+strconv.Itoa(portBase+1))
+		o.PortBase = portBase
+		o.Env = map[string]map[string]string{"checker": {
+			"MAX_STALENESS": ceiling.String(), "CANARY_INTERVAL": "1s", "FIRESTORE_EMULATOR_HOST": storePort,
+		}}
+		return err
+	}, func(s *stack.Stack) { world = s }))
 }
 
 // watch asks both replicas all the time and notes any request that was allowed

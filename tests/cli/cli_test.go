@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -28,36 +27,15 @@ var (
 	program string // the command line's
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "sluice-cli-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	program = filepath.Join(dir, "sluice")
-	build := exec.Command("go", "build", "-race", "-buildvcs=false", "-o", program, "../../scripts/sluice")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "build the command line:", err)
-		return 1
-	}
-	world, err = stack.Start(context.Background(), stack.Options{
-		Root: "../..", Dir: filepath.Join(dir, "stack"), PortBase: portBase, Log: os.Stderr, Race: true,
-		Env: map[string]map[string]string{"deploys": {"PROGRESS_DEADLINE": "10s"}},
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "start the stack:", err)
-		return 1
-	}
-	code := m.Run()
-	if err := world.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, "stop the stack:", err)
-		return 1
-	}
-	return code
+func TestMain(m *testing.M) {
+	os.Exit(stacktest.Main(m, func(dir string, o *stack.Options) error {
+		program = filepath.Join(dir, "sluice")
+		build := exec.Command("go", "build", "-race", "-buildvcs=false", "-o", program, "../../scripts/sluice")
+		build.Stderr = os.Stderr
+		o.PortBase = portBase
+		o.Env = map[string]map[string]string{"deploys": {"PROGRESS_DEADLINE": "10s"}}
+		return build.Run()
+	}, func(s *stack.Stack) { world = s }))
 }
 
 // person works at a shell of their own, with a home of their own.

@@ -58,9 +58,6 @@ func (s *Service) Process() *Process {
 	return s.p
 }
 
-// Name is the service's, e.g. "etcd".
-func (s *Service) Name() string { return s.name }
-
 // Pid is the process id of the current process.
 func (s *Service) Pid() int { return s.Process().Pid() }
 
