@@ -2,11 +2,14 @@ package tests
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -129,7 +132,16 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
-	t.Cleanup(func() { s.OnlyHas(1, 1) })
+	t.Cleanup(func() {
+		s.OnlyHas(1, 1, 0)
+		kept, err := s.Client.Key(context.WithoutCancel(t.Context()), s.Project, k.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(k.Key, kept); diff != "" {
+			t.Errorf("the key changed (-before +after):\n%s", diff)
+		}
+	})
 }
 
 func TestContentType(t *testing.T) {

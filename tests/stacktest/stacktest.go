@@ -211,15 +211,17 @@ func (s *Site) must(err error) {
 	}
 }
 
-// OnlyHas checks how many plans and keys the site's environment holds.
-func (s *Site) OnlyHas(plans, keys int) {
+// OnlyHas checks how many plans, keys and apps the site's environment holds.
+func (s *Site) OnlyHas(plans, keys, apps int) {
 	s.T.Helper()
 	ctx := context.WithoutCancel(s.T.Context()) // also in a test's cleanup
 	p, err := client.Collect(s.Client.Plans(ctx, s.Project, s.Env))
 	s.must(err)
 	k, err := client.Collect(s.Client.Keys(ctx, s.Project, s.Env))
 	s.must(err)
-	if len(p) != plans || len(k) != keys {
-		s.T.Errorf("%d plans and %d keys are stored, want %d and %d", len(p), len(k), plans, keys)
+	a, err := client.Collect(s.Client.Apps(ctx, s.Project, s.Env))
+	s.must(err)
+	if len(p) != plans || len(k) != keys || len(a) != apps {
+		s.T.Errorf("%d plans, %d keys and %d apps are stored, want %d, %d and %d", len(p), len(k), len(a), plans, keys, apps)
 	}
 }
