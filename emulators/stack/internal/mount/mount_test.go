@@ -1,10 +1,12 @@
 package mount_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -97,11 +99,13 @@ func TestWriteRefusesOtherPlaces(t *testing.T) {
 	}
 }
 
-// A reader that opens the generation sees a pair that belongs together.
+// A reader that opens the generation sees a pair that belongs together, or finds
+// that the generation has gone meanwhile and opens the next.
 func TestReadersSeeOneGeneration(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"crt": "0", "key": "0"})
+	var pairs atomic.Int64
 	stop := make(chan struct{})
 	var reader sync.WaitGroup
 	reader.Go(func() {
@@ -111,22 +115,37 @@ func TestReadersSeeOneGeneration(t *testing.T) {
 				return
 			default:
 			}
-			generation, err := filepath.EvalSymlinks(filepath.Join(dir, "..data"))
-			if err != nil {
+			crt, key, err := pair(dir)
+			switch {
+			case errors.Is(err, os.ErrNotExist):
+			case err != nil:
 				t.Error(err)
 				return
-			}
-			crt, err1 := os.ReadFile(filepath.Join(generation, "crt"))
-			key, err2 := os.ReadFile(filepath.Join(generation, "key"))
-			if err1 == nil && err2 == nil && string(crt) != string(key) {
+			case crt != key:
 				t.Errorf("crt %q with key %q", crt, key)
+			default:
+				pairs.Add(1)
 			}
 		}
 	})
-	for i := range 200 {
+	for i := 0; i < 200 || pairs.Load() == 0; i++ {
 		text := strings.Repeat("x", i)
 		write(t, dir, map[string]string{"crt": text, "key": text})
 	}
 	close(stop)
 	reader.Wait()
+}
+
+// pair reads both files of the generation that is current when it begins.
+func pair(dir string) (crt, key string, err error) {
+	generation, err := filepath.EvalSymlinks(filepath.Join(dir, "..data"))
+	if err != nil {
+		return "", "", err
+	}
+	b, err := os.ReadFile(filepath.Join(generation, "crt"))
+	if err != nil {
+		return "", "", err
+	}
+	k, err := os.ReadFile(filepath.Join(generation, "key"))
+	return string(b), string(k), err
 }
