@@ -50,7 +50,7 @@ func loaded(b *testing.B, n int) (*Checker, string) {
 		}
 		seen[prefix] = true
 		fulls.WriteString(string(full))
-		changes = append(changes, view.KeyChange{Prefix: prefix, Key: apikey.Key{
+		changes = append(changes, view.KeyChange{Prefix: prefix, Key: &apikey.Key{
 			Prefix: prefix, Namespace: "shop-prod", Plan: "plan-a", Apps: []string{"hello"}, Status: apikey.Active, Secret: apikey.HashOf([]byte(full)),
 		}})
 	}

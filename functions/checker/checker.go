@@ -134,6 +134,7 @@ func (c *Checker) Run(ctx context.Context) error {
 	}
 	wg.Go(func() { c.keeper().Run(ctx) })
 	wg.Go(func() { c.meter.Run(ctx) })
+	wg.Go(func() { keepHeap(ctx) })
 	wg.Wait()
 	return c.leave(context.WithoutCancel(ctx))
 }

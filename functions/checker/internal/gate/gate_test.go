@@ -34,7 +34,7 @@ func issue(t testing.TB, change func(*apikey.Key)) (apikey.Key, string) {
 func viewOf(keys ...apikey.Key) *view.View {
 	var changes []view.KeyChange
 	for _, k := range keys {
-		changes = append(changes, view.KeyChange{Prefix: k.Prefix, Key: k})
+		changes = append(changes, view.KeyChange{Prefix: k.Prefix, Key: &k})
 	}
 	return (&view.View{}).WithKeys(true, changes).
 		WithPlans(true, []view.PlanChange{{Document: "shop-prod.plan-a", Limits: plan.Limits{Rate: 10, Burst: 20}}})
@@ -164,7 +164,7 @@ func BenchmarkDecide(b *testing.B) {
 				continue // the service draws again
 			}
 			k.Apps, prefixes[k.Prefix] = []string{"hello"}, true
-			changes = append(changes, view.KeyChange{Prefix: k.Prefix, Key: k})
+			changes = append(changes, view.KeyChange{Prefix: k.Prefix, Key: &k})
 			requests.WriteString(full)
 		}
 		v := viewOf().WithKeys(true, changes)

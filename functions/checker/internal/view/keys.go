@@ -13,7 +13,7 @@ import (
 type KeyChange struct {
 	Prefix apikey.Prefix
 	Gone   bool
-	Key    apikey.Key // unless Gone
+	Key    *apikey.Key // unless Gone; only read
 }
 
 // WithKeys gives v with changes applied in their order. With reset the changes
@@ -40,7 +40,7 @@ func (v *View) withKeys(reset bool, changes []KeyChange, size int) (*View, bool)
 	}
 	for at, group := range next.byShard(changes) {
 		before := next.shards[at].records()
-		after := next.change(v, before, group)
+		after := next.change(v, before, changes, group)
 		if len(after) > maxShard {
 			return nil, false
 		}
@@ -78,13 +78,13 @@ func (v *View) spread(n, size int) bool {
 	return true
 }
 
-// byShard groups changes by shard and keeps their order.
-func (v *View) byShard(changes []KeyChange) map[uint64][]KeyChange {
-	groups := map[uint64][]KeyChange{}
-	for _, c := range changes {
+// byShard gives the places of each shard's changes, in their order.
+func (v *View) byShard(changes []KeyChange) map[uint64][]int {
+	groups := map[uint64][]int{}
+	for i, c := range changes {
 		if len(c.Prefix) == apikey.PrefixLength {
 			at := hash([]byte(c.Prefix)) % uint64(len(v.shards))
-			groups[at] = append(groups[at], c)
+			groups[at] = append(groups[at], i)
 		}
 	}
 	return groups
@@ -92,8 +92,9 @@ func (v *View) byShard(changes []KeyChange) map[uint64][]KeyChange {
 
 // change applies a shard's changes to its records. old is the view before: a
 // key that it knows keeps its slot, also when a reset has emptied the shard.
-func (v *View) change(old *View, records []record, changes []KeyChange) []record {
-	for _, c := range changes {
+func (v *View) change(old *View, records []record, changes []KeyChange, places []int) []record {
+	for _, i := range places {
+		c := &changes[i]
 		at := slices.IndexFunc(records, func(r record) bool { return bytes.Equal(r.prefix[:], []byte(c.Prefix)) })
 		switch {
 		case c.Gone && at >= 0:
@@ -118,7 +119,7 @@ func (v *View) slotOf(old *View, p apikey.Prefix) uint32 {
 
 // record turns a key into what a shard holds, naming its apps and its plan in the
 // view's tables.
-func (v *View) record(k apikey.Key, slot uint32) record {
+func (v *View) record(k *apikey.Key, slot uint32) record {
 	name := planName(k.Namespace, k.Plan)
 	r := record{
 		entry: entry{

@@ -19,7 +19,7 @@ func key(prefix, namespace string, apps ...string) apikey.Key {
 	}
 }
 
-func put(k apikey.Key) KeyChange { return KeyChange{Prefix: k.Prefix, Key: k} }
+func put(k apikey.Key) KeyChange { return KeyChange{Prefix: k.Prefix, Key: &k} }
 
 // TestAgainstMap applies random batches to a view and to a map, and compares
 // all that a look-up can tell.
@@ -41,7 +41,7 @@ func TestAgainstMap(t *testing.T) {
 				if rapid.Bool().Draw(t, "rotated") {
 					k.Previous, k.PreviousUntil = apikey.HashOf([]byte("old"+k.Prefix)), time.Unix(100, 0)
 				}
-				c := KeyChange{Prefix: k.Prefix, Key: k, Gone: rapid.IntRange(0, 3).Draw(t, "gone") == 0}
+				c := KeyChange{Prefix: k.Prefix, Key: &k, Gone: rapid.IntRange(0, 3).Draw(t, "gone") == 0}
 				changes = append(changes, c)
 				delete(model, k.Prefix)
 				if !c.Gone {
