@@ -91,6 +91,21 @@ func BenchmarkCheck(b *testing.B) {
 	b.Run("one key", func(b *testing.B) { run(b, 0) })
 }
 
+// BenchmarkContended measures the decision with rate, quota and counting, while two
+// processors ask about the same key at once: what one of them takes for it.
+func BenchmarkContended(b *testing.B) {
+	c, fulls := loaded(b, 1_000_000)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		h := http.Header{keyHeader: {fulls[:apikey.Length]}, methodHeader: {"GET"}}
+		for pb.Next() {
+			c.check(h, "shop-prod/hello", c.now())
+		}
+	})
+}
+
 // BenchmarkCollect measures a garbage collection of a replica's memory: the
 // processors' time that the collector takes for it, all of them together.
 func BenchmarkCollect(b *testing.B) {

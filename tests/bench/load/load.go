@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,6 +22,7 @@ type Load struct {
 	Connections int
 	Head        string   // of a request up to its key: the request line and headers, each with its line end
 	Keys        []string // one at random goes into each request as X-API-Key; none, and no such header
+	Once        bool     // each key is sent once, instead of at random; the load ends when all are
 	For         time.Duration
 	Now         func() time.Time
 }
@@ -43,8 +45,9 @@ func (l Load) Run(ctx context.Context) (Result, error) {
 	began := l.Now()
 	all := make([]connection, l.Connections)
 	var wg sync.WaitGroup
+	var sent atomic.Int64
 	for i := range all {
-		wg.Go(func() { all[i].err = all[i].run(ctx, l, began.Add(l.For)) })
+		wg.Go(func() { all[i].err = all[i].run(ctx, l, &sent, began.Add(l.For)) })
 	}
 	wg.Wait()
 	r := Result{Took: l.Now().Sub(began), Statuses: map[int]int{}}
@@ -72,7 +75,7 @@ type connection struct {
 	err      error
 }
 
-func (c *connection) run(ctx context.Context, l Load, end time.Time) error {
+func (c *connection) run(ctx context.Context, l Load, sent *atomic.Int64, end time.Time) error {
 	c.statuses = map[int]int{}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.Address)
 	if err != nil {
@@ -86,11 +89,17 @@ func (c *connection) run(ctx context.Context, l Load, end time.Time) error {
 	}
 	in := bufio.NewReaderSize(conn, 4096)
 	request := []byte(l.Head)
-	for at := l.Now(); at.Before(end); {
+	for last := l.Now(); last.Before(end); {
 		request = request[:len(l.Head)]
 		if len(l.Keys) > 0 {
+			at := rand.N(len(l.Keys))
+			if l.Once {
+				if at = int(sent.Add(1) - 1); at >= len(l.Keys) {
+					return nil
+				}
+			}
 			request = append(request, "X-API-Key: "...)
-			request = append(request, l.Keys[rand.N(len(l.Keys))]...)
+			request = append(request, l.Keys[at]...)
 			request = append(request, "\r\n"...)
 		}
 		if _, err := conn.Write(append(request, "\r\n"...)); err != nil {
@@ -101,7 +110,7 @@ func (c *connection) run(ctx context.Context, l Load, end time.Time) error {
 			return err
 		}
 		answered := l.Now()
-		c.times, at = append(c.times, answered.Sub(at)), answered
+		c.times, last = append(c.times, answered.Sub(last)), answered
 		c.statuses[status]++
 	}
 	return nil
