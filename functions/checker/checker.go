@@ -97,6 +97,7 @@ type Checker struct {
 	lives   [canary.Types]life
 	metrics *metrics
 	proven  atomic.Bool // all three data types have been proven at least once
+	wrote   [canary.Types]firstWrite
 
 	sentAway atomic.Int64 // when a connection was last ended by a denial, in nanoseconds since start
 }
@@ -116,8 +117,9 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	c.meter = meter.New(meter.Config{Run: c.run, Interval: cfg.FlushInterval, Writer: s, Find: c.view.find, Now: c.now, Log: log})
 	c.view.meter = c.meter
 	c.proof = canary.New(cfg.MaxStaleness, c.start)
-	for t := range c.lives {
+	for t := range types {
 		c.lives[t].now, c.lives[t].zero = c.now, c.start
+		c.wrote[t].done = make(chan struct{})
 	}
 	c.metrics = newMetrics(c)
 	return c, nil
@@ -157,6 +159,7 @@ func (c *Checker) loop(t int, listen func(context.Context) error) *feed.Loop {
 	return &feed.Loop{
 		Name: string(types[t]),
 		Listen: func(ctx context.Context) error {
+			c.wrote[t].wait(ctx)
 			c.lives[t].begin()
 			return listen(ctx)
 		},
@@ -183,6 +186,7 @@ func (c *Checker) keeper() *canary.Keeper {
 	}
 	for t := range types {
 		k.Writers[t] = func(ctx context.Context, seq int64) error {
+			defer c.wrote[t].over()
 			return c.store.WriteCanary(ctx, types[t], store.Canary{Replica: c.cfg.Replica, Run: c.run, Seq: seq})
 		}
 	}

@@ -32,6 +32,8 @@ func TestBench(t *testing.T) {
 	b := &bench{root: root, began: time.Now()}
 	t.Run("in process", func(t *testing.T) { b.inProcess(t) })
 	t.Run("over HTTP", func(t *testing.T) { b.overHTTP(t) })
+	t.Run("on a stack", func(t *testing.T) { b.onStack(t) })
+	t.Run("cold start", func(t *testing.T) { b.coldStart(t) })
 
 	if err := b.write(filepath.Join(root, "tests", "load")); err != nil {
 		t.Fatal(err)

@@ -50,6 +50,7 @@ func (b *bench) gobench(t *testing.T, names, benchtime string, count int, packag
 
 // inProcess measures what needs no request.
 func (b *bench) inProcess(t *testing.T) {
+	t.Helper()
 	const checker = "./functions/checker/"
 	d := b.gobench(t, "^BenchmarkDecide$", "500000x", 5, checker+"internal/gate")
 	hot, random := d["Decide/keys=1000000/hot"], d["Decide/keys=1000000/random"]

@@ -39,7 +39,7 @@ func (b *bench) write(dir string) error {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(p.svg()), 0o644); err != nil {
 			return err
 		}
-		fmt.Fprintf(&m, "\n![%s](%s)\n\n%s\n", p.title, name, p.table())
+		fmt.Fprintf(&m, "\n![%s](%s)\n\n%s\n", p.heading(), name, p.table())
 	}
 	return os.WriteFile(filepath.Join(dir, "RESULTS.md"), []byte(m.String()), 0o644)
 }
@@ -69,12 +69,19 @@ type point struct {
 	value float64
 }
 
+func (p plot) heading() string {
+	if p.unit == "" {
+		return p.title
+	}
+	return p.title + " (" + p.unit + ")"
+}
+
 func (p plot) table() string {
 	var head, rule, values strings.Builder
 	for _, at := range p.points {
 		fmt.Fprintf(&head, "| %d keys ", at.keys)
 		rule.WriteString("|---")
-		fmt.Fprintf(&values, "| %s %s ", figure(at.value), p.unit)
+		fmt.Fprintf(&values, "| %s ", strings.TrimSpace(figure(at.value)+" "+p.unit))
 	}
 	return head.String() + "|\n" + rule.String() + "|\n" + values.String() + "|"
 }
@@ -103,7 +110,7 @@ func (p plot) svg() string {
 	y := func(v float64) float64 { return height - bottom - v/most*(height-bottom-top) }
 	var s, line strings.Builder
 	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height)
-	fmt.Fprintf(&s, `<rect width="%d" height="%d" fill="#fff"/><text x="%d" y="20" font-size="14">%s (%s)</text>`+"\n", width, height, left, p.title, p.unit)
+	fmt.Fprintf(&s, `<rect width="%d" height="%d" fill="#fff"/><text x="%d" y="20" font-size="14">%s</text>`+"\n", width, height, left, p.heading())
 	for _, part := range []float64{0, 0.5, 1} {
 		fmt.Fprintf(&s, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n",
 			left, width-10, y(most*part), y(most*part), left-6, y(most*part)+4, figure(most*part))

@@ -3,7 +3,7 @@
 // function is. The bare one can be asked by an ingress too: with TLS it allows every
 // request.
 //
-//	ROLE=bare|checker KEYS=1000000 TLS=false PORT=… target
+//	ROLE=bare|checker KEYS=1000000 STORE= TLS=false PORT=… target
 package main
 
 import (
@@ -23,13 +23,15 @@ import (
 
 	"github.com/sluicegate/sluice/functions/checker"
 	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/tests/bench/load"
 )
 
 type config struct {
-	Role string `env:"ROLE, required"` // bare or checker
-	Keys int    `env:"KEYS, default=0"`
-	TLS  bool   `env:"TLS, default=false"` // with a certificate that nobody has signed
+	Role  string `env:"ROLE, required"` // bare or checker
+	Keys  int    `env:"KEYS, default=0"`
+	Store string `env:"STORE"`              // a Firestore project to use instead of memory
+	TLS   bool   `env:"TLS, default=false"` // with a certificate that nobody has signed
 }
 
 func main() { funcmain.Main("target", build) }
@@ -43,9 +45,20 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 		return bare(cfg)
 	}
 	m := newMemory(load.Keys(cfg.Keys))
+	if cfg.Store == "" {
+		return gate(m, m, log)
+	}
+	st, err := store.Open(ctx, cfg.Store)
+	if err != nil {
+		return nil, err
+	}
+	return gate(store.NewFeed(cfg.Store), st, log)
+}
+
+func gate(feed checker.Feed, st checker.Store, log *slog.Logger) (*funcmain.Function, error) {
 	c, err := checker.New(checker.Config{
 		Replica: "bench", MaxStaleness: checker.Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second,
-	}, m, m, log)
+	}, feed, st, log)
 	if err != nil {
 		return nil, err
 	}
