@@ -65,7 +65,7 @@ func (s *Service) enableWebhook(w http.ResponseWriter, r *http.Request) error {
 	if err := s.setToken(context.WithoutCancel(r.Context()), ref, token); err != nil {
 		return fmt.Errorf("enable webhook of %s: %w", ref, err)
 	}
-	s.log.InfoContext(r.Context(), "webhook enabled", "request_id", httpapi.RequestID(r.Context()), "app", ref.String())
+	s.log.InfoContext(r.Context(), "webhook enabled", "app", ref.String())
 	return httpapi.JSON(w, http.StatusOK, wire.Webhook{Enabled: true, URL: s.webhookURL(r, ref), Token: plain(token)})
 }
 
@@ -98,7 +98,7 @@ func (s *Service) disableWebhook(w http.ResponseWriter, r *http.Request) error {
 	if err := s.webhooks.DeleteWebhookToken(r.Context(), ref); err != nil {
 		return err
 	}
-	s.log.InfoContext(r.Context(), "webhook disabled", "request_id", httpapi.RequestID(r.Context()), "app", ref.String())
+	s.log.InfoContext(r.Context(), "webhook disabled", "app", ref.String())
 	return httpapi.NoContent(w)
 }
 

@@ -89,7 +89,7 @@ type Registry interface {
 
 // Nudge hurries another function up; *nudge.Sender implements it.
 type Nudge interface {
-	Tell(eventType string, ref app.Ref)
+	Tell(ctx context.Context, eventType string, ref app.Ref)
 }
 
 // Guard says who asks and whether they may; *identity.Guard implements it.
@@ -149,11 +149,9 @@ func (s *Service) Handler() (http.Handler, error) {
 	api := httpapi.New(s.log)
 	api.Handle(base, s.listBuilds)
 	api.Handle(base+"/{build}", s.getBuild)
-	mux := http.NewServeMux()
-	mux.Handle("POST /{$}", own)
-	mux.Handle("/events/", s.withToken(tekton))
-	mux.Handle("/", api)
-	return mux, nil
+	api.Mount("POST /{$}", own)
+	api.Mount("/events/", s.withToken(tekton))
+	return api, nil
 }
 
 // withToken lets only requests through that know the secret path.

@@ -67,7 +67,7 @@ func (s *Service) observe(ctx context.Context, ref app.Ref, b deploy.Build, run 
 			"revision", b.Revision, "message", b.Message)
 	}
 	if b.Revision != 0 {
-		s.nudge.Tell(app.DeployRequested, ref)
+		s.nudge.Tell(ctx, app.DeployRequested, ref)
 	}
 	return nil
 }

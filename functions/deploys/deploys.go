@@ -168,10 +168,8 @@ func (s *Service) Handler() (http.Handler, error) {
 	api.Handle("POST"+base+"/deployments", s.createDeployment)
 	api.Handle("POST"+base+"/rollback", s.rollback)
 	api.Handle("POST"+base+"/promote", s.promote)
-	mux := http.NewServeMux()
-	mux.Handle("POST /{$}", events)
-	mux.Handle("/", api)
-	return mux, nil
+	api.Mount("POST /{$}", events)
+	return api, nil
 }
 
 // Receive takes an event. The work goes on when the sender hangs up: it has

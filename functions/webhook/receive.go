@@ -42,9 +42,9 @@ func (s *Service) receive(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if fresh {
-		s.pass(ref, answer)
+		s.pass(r.Context(), ref, answer)
 	}
-	s.log.InfoContext(r.Context(), "webhook called", "request_id", httpapi.RequestID(r.Context()), "app", ref.String(),
+	s.log.InfoContext(r.Context(), "webhook called", "app", ref.String(),
 		"event", string(call.Event), "action", string(answer.Action), "revision", answer.Revision, "build", answer.Build, "replayed", !fresh)
 	return reply(w, answer, fresh)
 }
@@ -103,12 +103,12 @@ func unknown(err error) error {
 }
 
 // pass tells the function that goes on with what was recorded.
-func (s *Service) pass(ref app.Ref, a hook.Answer) {
+func (s *Service) pass(ctx context.Context, ref app.Ref, a hook.Answer) {
 	switch a.Action {
 	case hook.Deploy:
-		s.deploys.Tell(app.DeployRequested, ref)
+		s.deploys.Tell(ctx, app.DeployRequested, ref)
 	case hook.Build:
-		s.builds.Tell(app.BuildRequested, ref)
+		s.builds.Tell(ctx, app.BuildRequested, ref)
 	case hook.Ignore, hook.Pong:
 	}
 }

@@ -79,7 +79,7 @@ type Registry interface {
 
 // Nudge hurries another function up; *nudge.Sender implements it.
 type Nudge interface {
-	Tell(eventType string, ref app.Ref)
+	Tell(ctx context.Context, eventType string, ref app.Ref)
 }
 
 // Parts are what a Service is put together from.

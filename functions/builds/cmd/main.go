@@ -51,6 +51,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	}
 	return &funcmain.Function{
 		Handler: handler,
+		Store:   st,
 		Close:   func(ctx context.Context) error { return errors.Join(deploys.Close(ctx), st.Close()) },
 	}, nil
 }

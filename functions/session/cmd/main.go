@@ -42,6 +42,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	}
 	return &funcmain.Function{
 		Handler: service.Handler(),
+		Store:   st,
 		Close:   func(context.Context) error { return st.Close() },
 	}, nil
 }

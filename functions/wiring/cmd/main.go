@@ -41,6 +41,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	return &funcmain.Function{
 		Handler:    handler,
 		Background: service.Background,
+		Store:      st,
 		Close:      func(context.Context) error { return st.Close() },
 	}, nil
 }
