@@ -8,6 +8,7 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // maxBody bounds a call's body, in bytes (decisions section 1).
@@ -29,6 +30,7 @@ func (s *Service) receive(w http.ResponseWriter, r *http.Request) error {
 	if err := s.prove(r, ref, body); err != nil {
 		return err
 	}
+	trace.Identify(r.Context(), trace.Actor{Kind: trace.Webhook, Name: actor})
 	call, err := readCall(r, body)
 	if err != nil {
 		return err
