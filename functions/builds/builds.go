@@ -108,6 +108,7 @@ type Service struct {
 	nudge    Nudge
 	guard    Guard
 	ticking  chan struct{} // holds the one tick that runs
+	gauges   *gauges
 	log      *slog.Logger
 	now      func() time.Time
 }
@@ -130,7 +131,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	return &Service{
 		cfg: cfg, token: sha256.Sum256([]byte(cfg.Token)), apps: p.Apps, builds: p.Builds, runs: p.Runs,
-		registry: p.Registry, nudge: p.Nudge, guard: p.Guard, ticking: make(chan struct{}, 1), log: p.Log, now: time.Now,
+		registry: p.Registry, nudge: p.Nudge, guard: p.Guard, ticking: make(chan struct{}, 1), gauges: newGauges(), log: p.Log, now: time.Now,
 	}, nil
 }
 

@@ -19,36 +19,47 @@ const maxBody = 1 << 20
 // git_source_attached, invalid_image; conflict for a delivery that came with
 // another body; unavailable.
 func (s *Service) receive(w http.ResponseWriter, r *http.Request) error {
+	answer, fresh, err := s.take(w, r)
+	if err != nil {
+		s.calls.WithLabelValues(failure(err)).Inc()
+		return err
+	}
+	s.calls.WithLabelValues(taken(answer, fresh)).Inc()
+	return reply(w, answer, fresh)
+}
+
+// take does what a call asks for, and tells what that was.
+func (s *Service) take(w http.ResponseWriter, r *http.Request) (answer hook.Answer, fresh bool, err error) {
 	ref := app.Ref{Namespace: r.PathValue("namespace"), Name: r.PathValue("app")}
 	if err := s.limit.take(ref, s.now()); err != nil {
-		return err
+		return hook.Answer{}, false, err
 	}
 	body, err := httpapi.ReadBody(w, r, maxBody)
 	if err != nil {
-		return err
+		return hook.Answer{}, false, err
 	}
 	if err := s.prove(r, ref, body); err != nil {
-		return err
+		return hook.Answer{}, false, err
 	}
 	trace.Identify(r.Context(), trace.Actor{Kind: trace.Webhook, Name: actor})
 	call, err := readCall(r, body)
 	if err != nil {
-		return err
+		return hook.Answer{}, false, err
 	}
 	d := hook.Delivery{}
 	if id := hook.DeliveryOf(r.Header); id != "" {
 		d = hook.NewDelivery(ref, id, body)
 	}
-	answer, fresh, err := s.record(r.Context(), ref, call, d)
+	answer, fresh, err = s.record(r.Context(), ref, call, d)
 	if err != nil {
-		return err
+		return hook.Answer{}, false, err
 	}
 	if fresh {
 		s.pass(r.Context(), ref, answer)
 	}
 	s.log.InfoContext(r.Context(), "webhook called", "app", ref.String(),
 		"event", string(call.Event), "action", string(answer.Action), "revision", answer.Revision, "build", answer.Build, "replayed", !fresh)
-	return reply(w, answer, fresh)
+	return answer, fresh, nil
 }
 
 // prove lets only those through who know the app's token. Problems: invalid_token,

@@ -41,15 +41,23 @@ func Events(receive func(ctx context.Context, e cloudevents.Event) error) (http.
 	if err != nil {
 		return nil, fmt.Errorf("cloudevents handler: %w", err)
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Pattern = EventRoute
-		if strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), cloudevents.ApplicationCloudEventsBatchJSON) {
-			httpapi.Fail(w, problem.New(problem.UnsupportedMediaType, "Events come one by one, not in batches."))
-			return
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxEvent)
-		h.ServeHTTP(w, r)
-	}), nil
+	return eventHandler{h}, nil
+}
+
+type eventHandler struct{ next http.Handler }
+
+// Routes says what all of them count as.
+func (eventHandler) Routes() []string { return []string{EventRoute} }
+
+// ServeHTTP implements [http.Handler].
+func (h eventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Pattern = EventRoute
+	if strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), cloudevents.ApplicationCloudEventsBatchJSON) {
+		httpapi.Fail(w, problem.New(problem.UnsupportedMediaType, "Events come one by one, not in batches."))
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxEvent)
+	h.next.ServeHTTP(w, r)
 }
 
 // inRequest gives the context in which an event is worked on.

@@ -25,6 +25,7 @@ import (
 
 // asAda is the context of a request of ada's.
 func asAda(t testing.TB) context.Context {
+	t.Helper()
 	ctx := trace.Begin(t.Context(), trace.Request{ID: "r1", Address: "203.0.113.9"})
 	trace.Identify(ctx, trace.Actor{Kind: trace.User, Name: "ada"})
 	return ctx

@@ -58,6 +58,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 		Handler:    handler,
 		Background: service.Background,
 		Store:      st,
+		Collectors: service.Collectors(),
 		Close:      func(ctx context.Context) error { return errors.Join(service.Close(ctx), st.Close()) },
 	}, nil
 }

@@ -42,6 +42,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 		Handler:    handler,
 		Background: service.Background,
 		Store:      st,
+		Collectors: service.Collectors(),
 		Close:      func(context.Context) error { return st.Close() },
 	}, nil
 }
