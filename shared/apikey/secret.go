@@ -76,8 +76,9 @@ func Random() io.Reader { return rand.Reader }
 
 // Parse checks a key's shape and checksum and gives its prefix. It allocates
 // nothing: the prefix is a part of full. It is for what looks for keys in other
-// text, as secret scanners do, and has nothing to look them up in. It authenticates
-// nothing, and the checker does without it: to find no key in memory takes less.
+// text, as secret scanners do, and for telling an operator of a typing error. It
+// authenticates nothing, and the checker decides without it: to find no key in
+// memory takes less.
 func Parse(full []byte) (prefix []byte, ok bool) {
 	if len(full) != Length || string(full[:len(marker)]) != marker || full[len(marker)+PrefixLength] != '_' {
 		return nil, false
