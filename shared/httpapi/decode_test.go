@@ -85,6 +85,8 @@ func TestUnmarshalRefuses(t *testing.T) {
 		{"something after it", `{} x`, problem.MalformedJSON, "more than one"},
 		{"a field twice", `{"name":"a","name":"b"}`, problem.MalformedJSON, `"name"`},
 		{"a field twice in another case", `{"name":"a","NAME":"b"}`, problem.MalformedJSON, `"name"`},
+		{"a field twice, with a long s", "{\"tags\":[],\"tag\u017f\":[\"a\"]}", problem.MalformedJSON, `"tags"`},
+		{"a field twice, with a Kelvin sign", "{\"k\":1,\"\u212a\":2}", problem.MalformedJSON, `"k"`},
 		{"a field twice, escaped", `{"name":"a","na\u006de":"b"}`, problem.MalformedJSON, `"name"`},
 		{"a field twice further in", `{"parts":[{"id":"1"},{"id":"2","id":"3"}]}`, problem.MalformedJSON, `"id"`},
 		{"an unknown field", `{"nome":"x"}`, problem.UnknownField, `"nome"`},

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 
 	"cloud.google.com/go/firestore"
 	"google.golang.org/api/iterator"
@@ -105,9 +106,11 @@ func list[D any](ctx context.Context, coll *firestore.CollectionRef, q firestore
 	}
 }
 
-// validID tells whether id can be part of a document path without changing it.
+// validID tells whether id can be part of a document path without changing it:
+// Firestore keeps "__…__" for itself.
 func validID(id string) bool {
-	if id == "" || len(id) > 512 || id == "." || id == ".." {
+	reserved := strings.HasPrefix(id, "__") && strings.HasSuffix(id, "__")
+	if id == "" || len(id) > 512 || id == "." || id == ".." || reserved {
 		return false
 	}
 	for _, c := range []byte(id) {

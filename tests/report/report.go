@@ -50,7 +50,10 @@ type Part struct{ Name, Folder, Title string }
 // Parts are the sections of tests/REPORT.md, in its order. A package that wants a
 // section adds it here.
 func Parts() []Part {
-	return []Part{}
+	return []Part{
+		{Name: "attack", Folder: "tests/attack", Title: "Attackers"},
+		{Name: "roles", Folder: "tests/attack", Title: "Roles"},
+	}
 }
 
 // Section is one package's part of the report. Its methods may be called from
@@ -142,6 +145,7 @@ func (t *Table) add(r *Row) {
 }
 
 func verdict(tb testing.TB) string {
+	tb.Helper()
 	switch {
 	case tb.Failed():
 		return "FAILED"

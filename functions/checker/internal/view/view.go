@@ -82,7 +82,8 @@ func (k Key) Matches(h apikey.Hash, now int64) bool {
 	if k.previous != 0 {
 		before = &k.shard.previous[k.previous-1]
 	}
-	return current || (before.secret.Equal(h) && now < before.until)
+	previous := before.secret.Equal(h) && now < before.until
+	return current || previous
 }
 
 // Covers tells whether the key is of this namespace and its scope holds the app.
