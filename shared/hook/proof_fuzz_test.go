@@ -21,8 +21,18 @@ func FuzzProven(f *testing.F) {
 	body := []byte(`{"image":"a:1"}`)
 	digest := hex.EncodeToString(good(body))
 	for _, seed := range [][2]string{
-		{"", ""}, {string(token), ""}, {"", "sha256=" + digest}, {string(token), "sha256=" + digest}, {"x", "sha256=" + digest}, {string(token), "sha256="},
-		{"", "sha256=" + strings.ToUpper(digest)}, {"", "sha1=" + digest}, {"", digest}, {"", "sha256= " + digest}, {"", "sha256=" + digest + "00"}, {string(token[:42]), ""},
+		{"", ""},
+		{string(token), ""},
+		{"", "sha256=" + digest},
+		{string(token), "sha256=" + digest},
+		{"x", "sha256=" + digest},
+		{string(token), "sha256="},
+		{"", "sha256=" + strings.ToUpper(digest)},
+		{"", "sha1=" + digest},
+		{"", digest},
+		{"", "sha256= " + digest},
+		{"", "sha256=" + digest + "00"},
+		{string(token[:42]), ""},
 	} {
 		f.Add(seed[0], seed[1], body)
 	}

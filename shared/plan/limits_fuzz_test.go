@@ -11,7 +11,7 @@ func FuzzLimits(f *testing.F) {
 	f.Add(0.01, int64(1_000_000), int64(1_000_000_000_000), "week")
 	f.Add(math.NaN(), int64(1), int64(1), "day")
 	f.Add(math.Inf(1), int64(math.MaxInt64), int64(math.MinInt64), "Day")
-	f.Add(-0.0, int64(0), int64(1), "")
+	f.Add(math.Copysign(0, -1), int64(0), int64(1), "")
 	f.Fuzz(func(t *testing.T, rate float64, burst, quota int64, period string) {
 		l := Limits{Rate: rate, Burst: burst, Quota: quota, Period: Period(period)}
 		want := rate >= 0.01 && rate <= 100_000 && burst >= 1 && burst <= 1_000_000 &&
