@@ -158,6 +158,9 @@ func verdict(tb testing.TB) string {
 // Close writes and compares the section after the package's last test, and gives the
 // exit status: code, or 1 when the report is not true.
 func (s *Section) Close(code int) int {
+	if !flag.Parsed() {
+		return cmp.Or(code, 1) // no test has run
+	}
 	if err := s.close(); err != nil {
 		fmt.Fprintf(os.Stderr, "section %q of %s: %v\n", s.part.Name, File, err)
 		return cmp.Or(code, 1)
