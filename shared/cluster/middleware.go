@@ -19,7 +19,7 @@ const (
 	// every spelling that a backend could take for them. Traefik removes what
 	// matches from the client's request and then adds what matches in the checker's
 	// answer, so aliases are stripped and the key never reaches the app.
-	identityHeaders = `(?i)^x[-_.](service[-_.]key[-_.](prefix|name)|api[-_.]key)$`
+	identityHeaders = `(?i)^x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)$`
 
 	// maxAnswer bounds the checker's body, in bytes. Traefik allocates as much for
 	// every request, so it is no more than a denial needs.

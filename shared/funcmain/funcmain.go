@@ -108,7 +108,7 @@ func run(ctx context.Context, target string, build Build) error {
 	if err != nil {
 		return err
 	}
-	log := trace.Logger(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})).With("function", target))
+	log := trace.Logger(slog.New(slog.NewJSONHandler(printable{os.Stderr}, &slog.HandlerOptions{Level: level})).With("function", target))
 	f, err := build(ctx, log)
 	if err != nil {
 		return err

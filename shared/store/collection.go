@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 
 	"cloud.google.com/go/firestore"
 	"google.golang.org/api/iterator"
@@ -118,9 +119,11 @@ func listed[D any](ctx context.Context, coll *firestore.CollectionRef, q firesto
 	}
 }
 
-// validID tells whether id can be part of a document path without changing it.
+// validID tells whether id can be part of a document path without changing it:
+// Firestore keeps "__…__" for itself.
 func validID(id string) bool {
-	if id == "" || len(id) > 512 || id == "." || id == ".." {
+	reserved := strings.HasPrefix(id, "__") && strings.HasSuffix(id, "__")
+	if id == "" || len(id) > 512 || id == "." || id == ".." || reserved {
 		return false
 	}
 	for _, c := range []byte(id) {

@@ -82,7 +82,8 @@ func (k Key) ExpiresAt() int64 { return k.expires }
 func (k Key) Matches(h apikey.Hash, now int64) bool {
 	current := k.secret.Equal(h)
 	before := k.shard.before(k.entry)
-	return current || (before.secret.Equal(h) && now < before.until)
+	previous := before.secret.Equal(h) && now < before.until
+	return current || previous
 }
 
 // In tells whether the key is of a namespace.
