@@ -29,7 +29,7 @@ func TestGate(t *testing.T) {
 		"forwardBody":              false,
 		"maxResponseBodySize":      int64(4096),
 		"authResponseHeadersRegex": `(?i)^x[-_.](service[-_.]key[-_.](prefix|name)|api[-_.]key)$`,
-		"authRequestHeaders":       []any{"X-API-Key", "Access-Control-Request-Method"},
+		"authRequestHeaders":       []any{"X-API-Key", "Access-Control-Request-Method", "X-Request-Id"},
 	}}
 	if diff := cmp.Diff(want, b.objects().middleware.Object["spec"]); diff != "" {
 		t.Errorf("middleware (-want +got):\n%s", diff)
