@@ -111,6 +111,7 @@ type Checker struct {
 	metrics *metrics
 	book    *denials.Book
 	proven  atomic.Bool // all three data types have been proven at least once
+	wrote   [canary.Types]firstWrite
 
 	sentAway atomic.Int64 // when a connection was last ended by a denial, in nanoseconds since start
 }
@@ -130,8 +131,9 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	c.meter = meter.New(meter.Config{Run: c.run, Interval: cfg.FlushInterval, Writer: s, Find: c.view.find, Now: c.now, Log: log})
 	c.view.meter = c.meter
 	c.proof = canary.New(cfg.MaxStaleness, c.start)
-	for t := range c.lives {
+	for t := range types {
 		c.lives[t].now, c.lives[t].zero = c.now, c.start
+		c.wrote[t].done = make(chan struct{})
 	}
 	c.metrics = newMetrics(c)
 	return c, nil
@@ -155,6 +157,7 @@ func (c *Checker) Run(ctx context.Context) error {
 	}
 	wg.Go(func() { c.keeper().Run(ctx) })
 	wg.Go(func() { c.meter.Run(ctx) })
+	wg.Go(func() { keepHeap(ctx) })
 	wg.Go(func() { c.book.Run(ctx) })
 	wg.Wait()
 	return c.leave(context.WithoutCancel(ctx))
@@ -178,6 +181,7 @@ func (c *Checker) loop(t int, listen func(context.Context) error) *feed.Loop {
 	return &feed.Loop{
 		Name: string(types[t]),
 		Listen: func(ctx context.Context) error {
+			c.wrote[t].wait(ctx)
 			c.lives[t].begin()
 			return listen(ctx)
 		},
@@ -204,6 +208,7 @@ func (c *Checker) keeper() *canary.Keeper {
 	}
 	for t := range types {
 		k.Writers[t] = func(ctx context.Context, seq int64) error {
+			defer c.wrote[t].over()
 			return c.store.WriteCanary(ctx, types[t], store.Canary{Replica: c.cfg.Replica, Run: c.run, Seq: seq})
 		}
 	}
