@@ -97,8 +97,6 @@ type Checker struct {
 	lives   [canary.Types]life
 	metrics *metrics
 	proven  atomic.Bool // all three data types have been proven at least once
-
-	sentAway atomic.Int64 // when a connection was last ended by a denial, in nanoseconds since start
 }
 
 // New makes a replica that denies until [Checker.Run] has proven its view.

@@ -1,6 +1,8 @@
 package checker
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -18,6 +20,9 @@ const (
 	methodHeader    = "X-Forwarded-Method"
 	preflightHeader = "Access-Control-Request-Method"
 )
+
+// connectionLife is how long a connection to a stale replica may have lived.
+const connectionLife = time.Second
 
 // outcome is how a check ended; "allowed" and "preflight" beside the codes of
 // the denials.
@@ -79,7 +84,7 @@ func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address str
 	case quotaExhausted:
 		deny(w, o, v.Limits.Period.End(now).Sub(now))
 	case gateUnavailable:
-		c.sendAway(w.Header(), now)
+		c.sendAway(r.Context(), w.Header(), now)
 		deny(w, o, 0)
 	case invalidKey, rateLimited, misconfigured, outcomes:
 		deny(w, o, 0)
@@ -87,13 +92,21 @@ func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address str
 	c.metrics.decided(o, c.now().Sub(now))
 }
 
+// connection is the key of a connection's beginning in its requests' context.
+type connection struct{}
+
+// Connected is told of each new connection (see [http.Server.ConnContext]).
+func (c *Checker) Connected(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, connection{}, c.now())
+}
+
 // sendAway ends the connection of a denial that another replica might not give:
 // over HTTP/2 the proxy keeps one connection, and would stay with this replica as
-// long as it lives. Once a second is enough, and costs no storm of handshakes when
-// every replica denies.
-func (c *Checker) sendAway(h http.Header, now time.Time) {
-	at, last := int64(now.Sub(c.start)), c.sentAway.Load()
-	if (last == 0 || at-last >= int64(time.Second)) && c.sentAway.CompareAndSwap(last, at) {
+// long as it lives. Each connection is let live for a second, which costs no storm of
+// handshakes when every replica denies; it is each connection's own second, so that
+// no proxy waits for others to be sent away.
+func (c *Checker) sendAway(ctx context.Context, h http.Header, now time.Time) {
+	if opened, ok := ctx.Value(connection{}).(time.Time); ok && now.Sub(opened) >= connectionLife {
 		h["Connection"] = closeConnection
 	}
 }

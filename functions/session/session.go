@@ -89,7 +89,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	return &Service{
 		users: p.Users, sessions: p.Sessions, guard: p.Guard, keys: p.Keys,
-		hasher: hasher, throttle: newThrottle(cfg), proxied: cfg.TrustProxy, log: p.Log, now: time.Now,
+		hasher: hasher, throttle: newThrottle(cfg, time.Now()), proxied: cfg.TrustProxy, log: p.Log, now: time.Now,
 	}, nil
 }
 
