@@ -1,7 +1,12 @@
 package chaos
 
 import (
+	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -150,6 +155,7 @@ func pause0(x *trial) {
 		x.t.Fatalf("before the pause: %d, %v", a.Status, err)
 	}
 	x.signal("checker-0", syscall.SIGSTOP)
+	x.stopped("checker-0")
 	for range queued {
 		x.waiting.Go(func() {
 			a, err := ask()
@@ -160,6 +166,25 @@ func pause0(x *trial) {
 		})
 	}
 	x.revoke()
+}
+
+// stopped waits until each thread of a process stands still: a signal takes its time.
+func (x *trial) stopped(name string) {
+	x.t.Helper()
+	pid, err := world.Pid(name)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.Until("stop", func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil || len(threads) == 0 {
+			x.t.Fatalf("threads of %s: %v, %v", name, threads, err)
+		}
+		return !slices.ContainsFunc(threads, func(file string) bool {
+			text, err := os.ReadFile(file)
+			return err != nil || !strings.Contains(string(text), ") T ")
+		})
+	})
 }
 
 // pausedOne: while one replica is paused the other serves.

@@ -2,7 +2,18 @@ package chaos
 
 import (
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/sluicegate/sluice/tests/report"
+)
+
+var (
+	book  = report.Open("faults")
+	table = book.Table("Fault table", "Under each fault, and once it is over, what must happen to each surface. "+
+		"Under every fault also: nobody gets in without a key, a revoked key is refused after the ceiling (lowered to 6 s here), an app without a gate is never touched, "+
+		"and once it is over all is as before.",
+		[]string{"fault", "surface", "must", "verdict"}, "seen")
 )
 
 // TestFaults is the fault table. Run it last: its last fault empties the store.
@@ -14,5 +25,6 @@ func TestFaults(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Log(r)
+		table.Row([]string{r.fault, r.surface, r.must, r.verdict()}, strings.Join(r.notes, "; "))
 	}
 }

@@ -48,7 +48,9 @@ var (
 	toCluster *network
 )
 
-func TestMain(m *testing.M) { os.Exit(stacktest.Main(m, prepare, func(s *stack.Stack) { world = s })) }
+func TestMain(m *testing.M) {
+	os.Exit(book.Close(stacktest.Main(m, prepare, func(s *stack.Stack) { world = s })))
+}
 
 func prepare(dir string, o *stack.Options) error {
 	if err := connect(); err != nil {

@@ -275,10 +275,13 @@ type row struct {
 	failed               bool
 }
 
-func (r row) String() string {
-	result := "holds"
+func (r row) verdict() string {
 	if r.failed {
-		result = "**fails**"
+		return "FAILED"
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s |", r.fault, r.surface, r.must, result, strings.Join(r.notes, "; "))
+	return "held"
+}
+
+func (r row) String() string {
+	return fmt.Sprintf("%s, %s: %s: %s; %s", r.fault, r.surface, r.must, r.verdict(), strings.Join(r.notes, "; "))
 }

@@ -50,7 +50,10 @@ type Part struct{ Name, Folder, Title string }
 // Parts are the sections of tests/REPORT.md, in its order. A package that wants a
 // section adds it here.
 func Parts() []Part {
-	return []Part{}
+	return []Part{
+		{"faults", "tests/chaos", "Faults"},
+		{"load", "tests/load", "Load"},
+	}
 }
 
 // Section is one package's part of the report. Its methods may be called from
