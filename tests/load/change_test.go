@@ -19,6 +19,10 @@ const changePause = 300 * time.Millisecond
 type subject struct {
 	key                           *key
 	disabled, slow, scoped, ended bool
+
+	// slowed: has been on the slow plan. A bucket that is further behind than an empty
+	// one of the new plan is found out, and refused, by the first request.
+	slowed bool
 }
 
 // may is what the key's state lets a good full key get.
@@ -26,7 +30,7 @@ func (s *subject) may() verdict {
 	switch {
 	case s.disabled, s.scoped, s.ended:
 		return invalidKey
-	case s.slow:
+	case s.slow, s.slowed:
 		return allowed | rateDenied
 	}
 	return allowed
@@ -91,7 +95,7 @@ func (c *changer) changeKey(s *subject, n int) {
 		next.disabled = !s.disabled
 		c.apply(word(next.disabled, "disable", "enable"), s, next, update(wire.UpdateKey{Status: wire.Some(word(next.disabled, "disabled", "active"))}))
 	case 3:
-		next.slow = !s.slow
+		next.slow, next.slowed = !s.slow, true
 		c.apply("move to another plan", s, next, update(wire.UpdateKey{Plan: wire.Some(word(next.slow, c.plans.slow.ID, c.plans.free.ID))}))
 	case 4:
 		next.scoped = !s.scoped
