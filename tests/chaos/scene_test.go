@@ -53,10 +53,11 @@ func (s *scene) signIn(t *testing.T) {
 	s.Client = client.New(world.Info().BaseURL).WithToken(session.Token)
 }
 
-// For gives the scene to a subtest.
-func (s *scene) For(t *testing.T) *scene {
+// with gives the scene to a subtest.
+func (s *scene) with(t *testing.T) *scene {
+	t.Helper()
 	other := *s
-	other.Site = s.Site.For(t)
+	other.Site = s.For(t)
 	return &other
 }
 

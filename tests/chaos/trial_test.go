@@ -70,8 +70,11 @@ type trial struct {
 
 // run tries a fault and gives its rows.
 func (f fault) run(t *testing.T, s *scene) []row {
-	x := &trial{scene: s.For(t), t: t, fault: f.name, revoked: new(time.Time), lost: new(uint64),
-		ahead: new(string), waiting: &sync.WaitGroup{}, answers: make(chan int, queued)}
+	t.Helper()
+	x := &trial{
+		scene: s.with(t), t: t, fault: f.name, revoked: new(time.Time), lost: new(uint64),
+		ahead: new(string), waiting: &sync.WaitGroup{}, answers: make(chan int, queued),
+	}
 	x.key, x.doomed = x.AnyKey(), x.AnyKey()
 	x.traffic = startTraffic(t, x.Site, x.key, x.doomed)
 	defer x.traffic.end()
@@ -111,7 +114,7 @@ func (x *trial) each(phase string, f func(surface, *trial)) {
 			t.Run(s.String(), func(t *testing.T) {
 				t.Parallel()
 				own := *x
-				own.t, own.scene = t, x.scene.For(t)
+				own.t, own.scene = t, x.with(t)
 				f(s, &own)
 			})
 		}

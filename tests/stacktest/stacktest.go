@@ -94,6 +94,7 @@ func (s *Site) In(env string) *Site {
 
 // For gives the same site to another test, such as a subtest.
 func (s *Site) For(t testing.TB) *Site {
+	t.Helper()
 	other := *s
 	other.T = t
 	return &other

@@ -39,8 +39,6 @@ func Now() time.Time {
 // step is the file, mapped into memory, so that a step is seen at once by all who
 // have it; nil without one. A file that can't be had ends the program: a test would
 // otherwise look at a clock that never steps.
-//
-//nolint:gochecknoglobals // one clock for a process, as the machine's is
 var step = sync.OnceValue(func() *atomic.Int64 {
 	name := os.Getenv(Variable)
 	if name == "" {
@@ -56,7 +54,7 @@ var step = sync.OnceValue(func() *atomic.Int64 {
 // Open maps a clock's file, which it makes when there is none; the value is the step
 // in seconds. It stays mapped until the process ends.
 func Open(name string) (*atomic.Int64, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the test names it
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -64,11 +62,11 @@ func Open(name string) (*atomic.Int64, error) {
 	if err := f.Truncate(size); err != nil {
 		return nil, err
 	}
-	memory, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED) //nolint:gosec // a file descriptor is small
+	memory, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, os.NewSyscallError("mmap", err)
 	}
-	return (*atomic.Int64)(unsafe.Pointer(&memory[0])), nil //nolint:gosec // the mapping begins at a page
+	return (*atomic.Int64)(unsafe.Pointer(&memory[0])), nil
 }
 
 // Shift moves a time's wall clock and leaves its monotonic reading, which package
@@ -77,7 +75,7 @@ func Open(name string) (*atomic.Int64, error) {
 // test looks whether that is still so.
 func Shift(t time.Time, seconds int64) time.Time {
 	const nsecShift = 30
-	wall := (*uint64)(unsafe.Pointer(&t)) //nolint:gosec // see above
-	*wall += uint64(seconds) << nsecShift //nolint:gosec // two's complement: a step back is added too
+	wall := (*uint64)(unsafe.Pointer(&t))
+	*wall += uint64(seconds) << nsecShift
 	return t
 }
