@@ -52,8 +52,16 @@ type Options struct {
 	// Log takes a line for each thing that a person waits for. nil drops them.
 	Log io.Writer
 
-	// Env adds to the environment of functions, by function: "checker" is both.
+	// Env adds to the environment of functions, by function: "checker" is both,
+	// "checker-0" one of them.
 	Env map[string]map[string]string
+
+	// APIServer is where the functions reach the API server, e.g. a proxy's
+	// "127.0.0.1:20375"; empty is the server itself. All else asks the server.
+	APIServer string
+
+	// BuildFlags are added to the functions' "go build".
+	BuildFlags []string
 
 	Race bool // builds the functions with the race detector
 	Seed bool // makes the demo: project shop, environment prod, app hello

@@ -106,6 +106,9 @@ func (s *Stack) startKube(ctx context.Context, exist []function) error {
 	}
 	s.manage("etcd", server.Etcd, false)
 	s.manage("kube-apiserver", server.API, false)
+	if err := s.writeFunctionsKubeconfig(server.Kubeconfig); err != nil {
+		return err
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", server.Kubeconfig)
 	if err != nil {
 		return fmt.Errorf("read the kubeconfig: %w", err)

@@ -63,6 +63,9 @@ type Function struct {
 	// counts them itself: for what must not cost a microsecond.
 	Lean bool
 
+	// Connected is told of each new connection, as [http.Server.ConnContext]. Optional.
+	Connected func(ctx context.Context, c net.Conn) context.Context
+
 	// MaxHeader bounds a request's header, in bytes; 0 is 64 KiB.
 	MaxHeader int
 
@@ -201,6 +204,7 @@ func start(l net.Listener, cfg Config, log *slog.Logger, h http.Handler, f *Func
 		WriteTimeout:      seconds(cfg.Write),
 		IdleTimeout:       seconds(cfg.Idle),
 		MaxHeaderBytes:    cmp.Or(f.MaxHeader, 64<<10),
+		ConnContext:       f.Connected,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	go func() {
