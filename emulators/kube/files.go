@@ -13,9 +13,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
+// auditPolicy has the API server write down what service accounts do: who, what and
+// whether they might, and no bodies.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+    userGroups: ["system:serviceaccounts"]
+  - level: None
+`
+
 // files are the ones that the API server reads.
 type files struct {
-	clientCA, certificate, key, serviceAccountKey, encryption string
+	clientCA, certificate, key, serviceAccountKey, encryption, audit string
 }
 
 // writeFiles makes the directories, certificates and configuration of one start.
@@ -47,6 +58,7 @@ func (o Options) writeFiles(url string) (files, error) {
 		key:               filepath.Join(o.Dir, "pki", "server.key"),
 		serviceAccountKey: filepath.Join(o.Dir, "pki", "service-account.key"),
 		encryption:        filepath.Join(o.Dir, "pki", "encryption.yaml"),
+		audit:             filepath.Join(o.Dir, "pki", "audit.yaml"),
 	}
 	for name, text := range map[string][]byte{
 		f.clientCA:          ca.certificate,
@@ -54,6 +66,7 @@ func (o Options) writeFiles(url string) (files, error) {
 		f.key:               serving.key,
 		f.serviceAccountKey: serviceAccountKey,
 		f.encryption:        encryption(),
+		f.audit:             []byte(auditPolicy),
 	} {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
 			return files{}, fmt.Errorf("write %s: %w", filepath.Base(name), err)
