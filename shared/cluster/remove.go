@@ -36,6 +36,12 @@ func (c *Cluster) Remove(ctx context.Context, o Objects, ref app.Ref) error {
 			return fmt.Errorf("delete middleware of %s: %w", ref, err)
 		}
 	}
+	if o.host != nil {
+		err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Delete(ctx, hostName(ref), same(o.host))
+		if err := gone(err); err != nil {
+			return fmt.Errorf("delete middleware of %s: %w", ref, err)
+		}
+	}
 	return nil
 }
 

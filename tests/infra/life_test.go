@@ -1,8 +1,14 @@
 package infra
 
 import (
+	"context"
 	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,15 +31,67 @@ type life struct {
 
 func (l life) run(t *testing.T) {
 	t.Helper()
+	l.hurry(t)
 	l.webhooks(t)
 	l.builds(t)
+	l.scaled(t)
+	l.moved(t)
 	l.drift(t)
-	l.lostNamespace(t)
 	l.released(t)
 	l.s.Gate("hello")
-	for _, app := range []string{"hello", "built"} {
+	l.deleted(t, "scaled", "moved")
+	l.lostNamespace(t)
+	l.deleted(t, "hello", "built")
+}
+
+func (l life) deleted(t *testing.T, apps ...string) {
+	t.Helper()
+	for _, app := range apps {
 		must(t, l.s.Client.DeleteApp(t.Context(), l.s.Project, l.s.Env, app))
 	}
+}
+
+// hurry makes wiring look more often than the stack's timer does, until the test ends.
+func (l life) hurry(t *testing.T) {
+	t.Helper()
+	var ended sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		stop()
+		ended.Wait()
+	})
+	ended.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := ping(ctx, world.Info().Functions["wiring"], n); err != nil && ctx.Err() == nil {
+				t.Logf("ping wiring: %v", err) // the stack's own timer goes on
+			}
+		}
+	})
+}
+
+func ping(ctx context.Context, url string, n int) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("{}"))
+	if err != nil {
+		return err
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Ce-Specversion": "1.0", "Ce-Type": "dev.knative.sources.ping",
+		"Ce-Source": "/tests/infra", "Ce-Id": strconv.Itoa(n),
+	} {
+		req.Header.Set(name, value)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
 }
 
 // released switches a gate off.
@@ -72,8 +130,11 @@ func (l life) webhooks(t *testing.T) {
 }
 
 // builds deploys an app that has never had an image, by a build whose events get lost.
+// Wiring, which would make a missing Deployment too, stands still meanwhile.
 func (l life) builds(t *testing.T) {
 	t.Helper()
+	must(t, world.Signal("wiring", syscall.SIGSTOP))
+	defer func() { must(t, world.Signal("wiring", syscall.SIGCONT)) }()
 	name := "built"
 	source := wire.GitSource{Repository: "https://git.example/emulate-silent/hello.git", Branch: "main"}
 	_, err := l.s.Client.CreateApp(t.Context(), l.s.Project, l.s.Env, wire.CreateApp{Name: &name, GitSource: &source})
@@ -90,7 +151,7 @@ func (l life) drift(t *testing.T) {
 	t.Helper()
 	l.s.Gate("hello")
 	middlewares := schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: "middlewares"}
-	gates, err := l.dynamic.Resource(middlewares).Namespace(l.namespace).List(t.Context(), meta.ListOptions{})
+	gates, err := l.dynamic.Resource(middlewares).Namespace(l.namespace).List(t.Context(), meta.ListOptions{LabelSelector: "sluice.dev/app=hello"})
 	must(t, err)
 	if len(gates.Items) != 1 {
 		t.Fatalf("%d Middlewares, want the gate alone", len(gates.Items))

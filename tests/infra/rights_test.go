@@ -18,8 +18,6 @@ func kept() map[right]string {
 	)
 	wiring, deploys := "sluice-wiring-environment", "sluice-deploys-environment"
 	return map[right]string{
-		{wiring, "", "services", "delete"}:           late,
-		{wiring, apps, "deployments", "delete"}:      late,
 		{wiring, serving, "services", "delete"}:      late,
 		{wiring, traefik, "ingressroutes", "delete"}: late,
 		{deploys, apps, "deployments", "delete"}:     late,
