@@ -54,7 +54,7 @@ type knative struct {
 func (c *Controller) startKnative(ctx context.Context) (*knative, cache.GenericLister, error) {
 	_, err := c.discovery.ServerResourcesForGroupVersion(knativeKind().GroupVersion().String())
 	if kerrors.IsNotFound(err) || discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, nil, nil //nolint:nilnil // most tests do without Knative
+		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("look for Knative: %w", err)
