@@ -95,7 +95,7 @@ type Cluster interface {
 	Workload(ctx context.Context, ref app.Ref) (cluster.Workload, error)
 	Workloads(ctx context.Context) (cluster.Workloads, error)
 	ApplyWorkload(ctx context.Context, w cluster.Workload, a app.App) error
-	Withdraw(ctx context.Context, ref app.Ref) error
+	RemoveWorkload(ctx context.Context, ref app.Ref) error
 }
 
 // Registry resolves tags; *registry.Resolver implements it.

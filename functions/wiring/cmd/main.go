@@ -22,7 +22,9 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err := envconfig.Process(ctx, &cfg); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	cl, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints, CheckerURL: cfg.CheckerURL})
+	cl, err := cluster.Open(cluster.Options{
+		Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints, CheckerURL: cfg.CheckerURL, SystemNamespace: cfg.SystemNamespace,
+	})
 	if err != nil {
 		return nil, err
 	}
