@@ -125,6 +125,10 @@ type Parts struct {
 
 // New makes a service.
 func New(cfg Config, p Parts) (*Service, error) {
+	cfg, err := cfg.withToken()
+	if err != nil {
+		return nil, err
+	}
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
@@ -136,15 +140,8 @@ func New(cfg Config, p Parts) (*Service, error) {
 
 // Handler routes the function's requests. What comes to /events/ goes past the API's
 // access log, which would write the token down.
-func (s *Service) Handler() (http.Handler, error) {
-	own, err := funcmain.Events(s.Receive)
-	if err != nil {
-		return nil, err
-	}
-	tekton, err := funcmain.Events(s.receiveTekton)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) Handler() http.Handler {
+	own, tekton := funcmain.Events(s.log, s.Receive), funcmain.Events(s.log, s.receiveTekton)
 	const base = "GET /api/v1/projects/{project}/environments/{environment}/apps/{app}/builds"
 	api := httpapi.New(s.log)
 	api.Handle(base, s.listBuilds)
@@ -153,7 +150,7 @@ func (s *Service) Handler() (http.Handler, error) {
 	mux.Handle("POST /{$}", own)
 	mux.Handle("/events/", s.withToken(tekton))
 	mux.Handle("/", api)
-	return mux, nil
+	return mux
 }
 
 // withToken lets only requests through that know the secret path.

@@ -157,11 +157,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 }
 
 // Handler routes the function's requests.
-func (s *Service) Handler() (http.Handler, error) {
-	events, err := funcmain.Events(s.Receive)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) Handler() http.Handler {
 	const base = " /api/v1/projects/{project}/environments/{environment}/apps/{app}"
 	api := httpapi.New(s.log)
 	api.Handle("GET"+base+"/deployments", s.listDeployments)
@@ -169,9 +165,9 @@ func (s *Service) Handler() (http.Handler, error) {
 	api.Handle("POST"+base+"/rollback", s.rollback)
 	api.Handle("POST"+base+"/promote", s.promote)
 	mux := http.NewServeMux()
-	mux.Handle("POST /{$}", events)
+	mux.Handle("POST /{$}", funcmain.Events(s.log, s.Receive))
 	mux.Handle("/", api)
-	return mux, nil
+	return mux
 }
 
 // Receive takes an event. The work goes on when the sender hangs up: it has

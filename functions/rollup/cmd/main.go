@@ -32,11 +32,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	handler, err := funcmain.Events(service.Receive)
-	if err != nil {
-		return nil, err
-	}
-	return &funcmain.Function{Handler: handler, Close: func(context.Context) error { return closeStore() }}, nil
+	return &funcmain.Function{Handler: funcmain.Events(log, service.Receive), Close: func(context.Context) error { return closeStore() }}, nil
 }
 
 func runOnce() int {
