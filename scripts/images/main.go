@@ -33,12 +33,14 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"golang.org/x/sync/errgroup"
 )
 
 // options are the command line.
@@ -73,21 +75,29 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(1, runtime.NumCPU()/2)) // a linker uses more than one processor
 	for _, function := range functions {
-		built, err := buildAll(ctx, function, o.platforms, src)
-		if err != nil {
-			return fmt.Errorf("image of %s: %w", function, err)
-		}
-		if o.push != "" {
-			err = push(ctx, o.push+"/"+function, firstOf(o.tag, src.tag()), built, src)
-		} else {
-			err = write(o.out, function, built[0])
-		}
-		if err != nil {
-			return fmt.Errorf("image of %s: %w", function, err)
-		}
+		group.Go(func() error {
+			if err := o.deliver(ctx, function, src); err != nil {
+				return fmt.Errorf("image of %s: %w", function, err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return group.Wait()
+}
+
+// deliver builds a function's images and puts them where they were asked for.
+func (o options) deliver(ctx context.Context, function string, src source) error {
+	built, err := buildAll(ctx, function, o.platforms, src)
+	if err != nil {
+		return err
+	}
+	if o.push != "" {
+		return push(ctx, o.push+"/"+function, firstOf(o.tag, src.tag()), built, src)
+	}
+	return write(o.out, function, built[0])
 }
 
 func parse(args []string) (options, error) {

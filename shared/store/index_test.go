@@ -87,16 +87,16 @@ type recorder struct {
 
 func (r *recorder) intercept(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, s grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := s(ctx, d, cc, method, opts...)
-	return recorded{stream, r}, err
+	return recordedStream{stream, r}, err
 }
 
-type recorded struct {
+type recordedStream struct {
 	grpc.ClientStream
 	recorder *recorder
 }
 
 // SendMsg implements [grpc.ClientStream].
-func (s recorded) SendMsg(m any) error {
+func (s recordedStream) SendMsg(m any) error {
 	if q, ok := m.(*pb.RunQueryRequest); ok {
 		s.recorder.note(q.GetStructuredQuery())
 	}
@@ -114,7 +114,7 @@ func (r *recorder) note(q *pb.StructuredQuery) {
 		if one == nil {
 			return
 		}
-		switch path := one.GetField().GetFieldPath(); one.GetOp() { //nolint:exhaustive // the rest are ranges
+		switch path := one.GetField().GetFieldPath(); one.GetOp() {
 		case pb.StructuredQuery_FieldFilter_EQUAL, pb.StructuredQuery_FieldFilter_IN, pb.StructuredQuery_FieldFilter_ARRAY_CONTAINS:
 			a.equal = append(a.equal, path)
 		default:

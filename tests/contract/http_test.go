@@ -64,7 +64,9 @@ func firstOf(t *testing.T, function string) first {
 func (p *process) asks(t *testing.T, function string) {
 	t.Helper()
 	f := firstOf(t, function)
-	for begin := time.Now(); ; {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for begin := time.Now(); ; <-again.C {
 		status, body := p.do(t, f.call)
 		if status == f.status {
 			return
