@@ -26,7 +26,7 @@ func TestGuide(t *testing.T) {
 			links++
 		}
 	}
-	if commands < 12 || links < 12 {
+	if commands < 12 || links < 8 {
 		t.Errorf("only %d commands and %d links were found", commands, links)
 	}
 }
