@@ -70,7 +70,7 @@ func replicaWith(tb testing.TB, n int) *Checker {
 	}
 	changes := make([]view.KeyChange, n)
 	for i := range changes {
-		prefix := prefixOf(i)
+		prefix := numbered(i)
 		changes[i] = view.KeyChange{Prefix: prefix, Key: apikey.Key{
 			Prefix: prefix, Namespace: "shop-prod", Plan: "plan-a", Apps: []string{"hello"}, Name: fmt.Sprintf("Team %d", i),
 			Status: apikey.Active, Secret: apikey.HashOf([]byte(prefix)),
@@ -81,7 +81,7 @@ func replicaWith(tb testing.TB, n int) *Checker {
 	return c
 }
 
-func prefixOf(i int) apikey.Prefix { return apikey.Prefix(fmt.Sprintf("%08d", i)) }
+func numbered(i int) apikey.Prefix { return apikey.Prefix(fmt.Sprintf("%08d", i)) }
 
 // useAll lets every key make a request, as far as limits and counts see it.
 func useAll(tb testing.TB, c *Checker, n int) {
@@ -89,11 +89,11 @@ func useAll(tb testing.TB, c *Checker, n int) {
 	now := c.now()
 	limits := view.Limits{}
 	for i := range n {
-		slot, ok := c.view.find(prefixOf(i))
+		slot, ok := c.view.find(numbered(i))
 		if !ok {
 			tb.Fatalf("no key %d", i)
 		}
-		if !c.meter.Admit(slot, string(prefixOf(i)), limits, now) {
+		if !c.meter.Admit(slot, string(numbered(i)), limits, now) {
 			tb.Fatalf("key %d is denied", i)
 		}
 	}

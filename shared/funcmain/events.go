@@ -6,10 +6,16 @@ import (
 	"net/http"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
+
+	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // PingType is the type of the event that a timer sends, as Knative's PingSource does.
 const PingType = "dev.knative.sources.ping"
+
+// EventRoute is what events count as in metrics, whatever the path was.
+const EventRoute = "POST event"
 
 // maxEvent bounds an event's body, in bytes.
 const maxEvent = 1 << 20
@@ -17,6 +23,23 @@ const maxEvent = 1 << 20
 // Events makes a handler of a CloudEvent function (HTTP binding, binary and
 // structured mode). As with the functions-framework, an error answers 5xx and
 // the sender tries again, so a function returns nil for what no retry can help.
+//
+// The work on an event is the system's own, in the request that the event's
+// attribute "requestid" names; without one the event's id stands for it.
 func Events(log *slog.Logger, receive func(ctx context.Context, e cloudevents.Event) error) http.Handler {
-	return receiver{receive: receive, log: log}
+	return receiver{log: log, receive: func(ctx context.Context, e cloudevents.Event) error {
+		return receive(inRequest(ctx, e), e)
+	}}
+}
+
+// inRequest gives the context in which an event is worked on.
+func inRequest(ctx context.Context, e cloudevents.Event) context.Context {
+	id, _ := e.Extensions()[nudge.RequestID].(string)
+	if !trace.ValidID(id) {
+		id = e.ID()
+	}
+	if !trace.ValidID(id) {
+		id = trace.NewID()
+	}
+	return trace.As(trace.Begin(ctx, trace.Request{ID: id}), trace.Actor{Kind: trace.System, Name: "system"})
 }

@@ -22,9 +22,13 @@ type receiver struct {
 	log     *slog.Logger
 }
 
+// Routes says what all events count as in metrics.
+func (receiver) Routes() []string { return []string{EventRoute} }
+
 // ServeHTTP answers 200 to an event that was taken, a 4xx to what is none, is a batch
 // or is too large, and 500 when the function failed: then the sender tries again.
 func (h receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Pattern = EventRoute
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		httpapi.Fail(w, problem.Of(problem.MethodNotAllowed))

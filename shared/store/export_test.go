@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"os"
+	"time"
 
 	"cloud.google.com/go/firestore"
 	"google.golang.org/api/option"
@@ -21,5 +22,5 @@ func OpenIntercepted(ctx context.Context, project string, through grpc.StreamCli
 	if err != nil {
 		return nil, err
 	}
-	return &Store{client: client}, nil
+	return &Store{client: client, now: time.Now}, nil
 }

@@ -37,6 +37,8 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	return &funcmain.Function{
 		Handler:    funcmain.Events(log, service.Receive),
 		Background: service.Background,
+		Store:      st,
+		Collectors: service.Collectors(),
 		Close:      func(context.Context) error { return st.Close() },
 	}, nil
 }

@@ -22,9 +22,10 @@ type Request struct {
 }
 
 // Verdict says whether the key is good for the app. Unless it is, nothing else
-// of the Verdict may be used.
+// of the Verdict but its flaws may be used.
 type Verdict struct {
 	Valid bool
+	Flaws Flaw // what is wrong with the key; none of a valid one
 
 	Prefix string // the key's public handle: a part of the request's own key
 	Key    view.Key
@@ -44,13 +45,16 @@ func Decide(v *view.View, r Request, now time.Time) Verdict {
 	key, known := v.Find(prefix)
 	at := clamp(now)
 
-	valid := shaped && known
-	valid = key.Matches(apikey.HashOf(full), at) && valid
-	valid = key.Active() && valid
-	valid = at < key.ExpiresAt() && valid
-	valid = key.Covers(r.Namespace, r.App) && valid
-	if !valid {
-		return Verdict{}
+	flaws := Malformed.unless(shaped)
+	flaws |= Unknown.unless(known)
+	flaws |= WrongSecret.unless(key.Matches(apikey.HashOf(full), at))
+	flaws |= Revoked.unless(!key.Revoked())
+	flaws |= Disabled.unless(key.Active())
+	flaws |= Expired.unless(at < key.ExpiresAt())
+	flaws |= WrongEnvironment.unless(key.In(r.Namespace))
+	flaws |= WrongApp.unless(key.Covers(r.Namespace, r.App))
+	if flaws != 0 {
+		return Verdict{Flaws: flaws}
 	}
 	limits, defined := key.Limits()
 	const start = apikey.Length - apikey.SecretLength - 1 - apikey.PrefixLength

@@ -86,6 +86,7 @@ func (v *View) record(k apikey.Key, slot uint32) record {
 			namespace: v.symbols.id(k.Namespace),
 			plan:      v.plans.place(planName(k.Namespace, k.Plan)),
 			active:    k.Status == apikey.Active,
+			revoked:   k.Status == apikey.Revoked,
 		},
 		name: apikey.HeaderName(k.Name),
 	}

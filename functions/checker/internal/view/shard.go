@@ -27,6 +27,7 @@ type entry struct {
 	nameLen   uint16
 	previous  uint16 // place in shard.previous plus 1; 0 is none
 	active    bool
+	revoked   bool // tells why a key is not active; opens nothing
 }
 
 type previous struct {

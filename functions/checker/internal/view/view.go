@@ -71,6 +71,9 @@ func (k Key) Slot() uint32 { return k.slot }
 // Active tells whether the key's status lets it be used.
 func (k Key) Active() bool { return k.active }
 
+// Revoked tells, of a key that is not active, whether it never will be again.
+func (k Key) Revoked() bool { return k.revoked }
+
 // ExpiresAt is in nanoseconds since the Unix epoch; the largest number is never.
 func (k Key) ExpiresAt() int64 { return k.expires }
 
@@ -85,9 +88,12 @@ func (k Key) Matches(h apikey.Hash, now int64) bool {
 	return current || (before.secret.Equal(h) && now < before.until)
 }
 
+// In tells whether the key is of a namespace.
+func (k Key) In(namespace string) bool { return k.view.symbols.text(k.namespace) == namespace }
+
 // Covers tells whether the key is of this namespace and its scope holds the app.
 func (k Key) Covers(namespace, app string) bool {
-	if k.view.symbols.text(k.namespace) != namespace {
+	if !k.In(namespace) {
 		return false
 	}
 	scope := k.shard.scopes[k.scopeAt:][:k.scopeLen]
