@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
@@ -242,6 +243,11 @@ func askEverything(t *testing.T, s *store.Store) {
 	_, err = s.RollupsOlder(ctx, day, 10)
 	check(err)
 	_, err = s.DeleteStaleCanaries(ctx, noon())
+	check(err)
+	everything := audit.Query{Project: "shop", From: noon(), To: noon(), Actor: "ada", Action: "app.create", Resource: "projects/shop"}
+	_, _, err = s.Records(ctx, everything, page)
+	check(err)
+	_, err = s.DeleteRecords(ctx, noon(), 10)
 	check(err)
 	check(s.DeletePlan(ctx, "shop-prod", p.ID))
 	if s.DeleteEnvironment(ctx, "shop", "prod") == nil || s.DeleteProject(ctx, "shop") == nil {
