@@ -92,7 +92,10 @@ func (s *Stack) startFirestore(ctx context.Context) error {
 		return fmt.Errorf("open the log of firestore: %w", err)
 	}
 	s.opened(log.Close)
-	server, err := firestore.Start(ctx, firestore.Options{Port: s.o.port(firestorePort), Log: log, Env: s.mark()})
+	server, err := firestore.Start(ctx, firestore.Options{
+		Port: s.o.port(firestorePort), Log: log, Env: s.mark(),
+		Rules: filepath.Join(s.o.Root, "infra", "firestore", "firestore.rules"),
+	})
 	if err != nil {
 		return err
 	}

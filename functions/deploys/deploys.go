@@ -158,19 +158,15 @@ func New(cfg Config, p Parts) (*Service, error) {
 }
 
 // Handler routes the function's requests.
-func (s *Service) Handler() (http.Handler, error) {
-	events, err := funcmain.Events(s.Receive)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) Handler() http.Handler {
 	const base = " /api/v1/projects/{project}/environments/{environment}/apps/{app}"
 	api := httpapi.New(s.log)
 	api.Handle("GET"+base+"/deployments", s.listDeployments)
 	api.Handle("POST"+base+"/deployments", s.createDeployment)
 	api.Handle("POST"+base+"/rollback", s.rollback)
 	api.Handle("POST"+base+"/promote", s.promote)
-	api.Mount("POST /{$}", events)
-	return api, nil
+	api.Mount("POST /{$}", funcmain.Events(s.log, s.Receive))
+	return api
 }
 
 // Receive takes an event. The work goes on when the sender hangs up: it has

@@ -36,12 +36,8 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	handler, err := funcmain.Events(service.Receive)
-	if err != nil {
-		return nil, errors.Join(err, st.Close())
-	}
 	return &funcmain.Function{
-		Handler:    handler,
+		Handler:    funcmain.Events(log, service.Receive),
 		Background: service.Background,
 		Store:      st,
 		Collectors: service.Collectors(),
