@@ -32,8 +32,18 @@ func (c *Client) Keys(ctx context.Context, project, environment string) iter.Seq
 	return all[wire.Key](ctx, c, q, "projects", project, "api-keys")
 }
 
-// CreateKey makes an API key and gives the full key, this once. Codes:
-// unknown_plan, invalid_scope, invalid_name, invalid_expiry, expiry_in_past.
+// KeysPage reads one page of them.
+func (c *Client) KeysPage(ctx context.Context, project, environment string, p Page) (wire.List[wire.Key], error) {
+	q := url.Values{}
+	if environment != "" {
+		q.Set("environment", environment)
+	}
+	return page[wire.Key](ctx, c, p, q, "projects", project, "api-keys")
+}
+
+// CreateKey makes an API key and gives the full key, this once; see
+// [Client.Once] for a call that may be made again. Codes: unknown_plan,
+// invalid_scope, invalid_name, invalid_expiry, expiry_in_past, already_issued.
 func (c *Client) CreateKey(ctx context.Context, project, environment string, key wire.CreateKey) (wire.Key, FullKey, error) {
 	return c.issue(ctx, request{
 		method: http.MethodPost, path: in(project, environment, "api-keys"), body: key,
@@ -66,7 +76,8 @@ func (c *Client) RevokeKey(ctx context.Context, project, keyID string) (wire.Key
 }
 
 // RotateKey gives an API key a new secret, shown this once; the old one stays
-// valid for grace, 0 to 30 days. Codes: invalid_grace, key_revoked.
+// valid for grace, 0 to 30 days. Codes: invalid_grace, key_revoked, key_expired,
+// already_issued.
 func (c *Client) RotateKey(ctx context.Context, project, keyID string, grace time.Duration) (wire.Key, FullKey, error) {
 	g := grace.String()
 	return c.issue(ctx, request{

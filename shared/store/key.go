@@ -90,6 +90,12 @@ func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 // and the apps of its scope are read in the same transaction, so that none can
 // be deleted meanwhile. Problems: already_exists, unknown_plan, invalid_scope.
 func (s *Store) CreateKey(ctx context.Context, k apikey.Key) error {
+	return s.IssueKey(ctx, k, apikey.Request{})
+}
+
+// IssueKey is [Store.CreateKey] for a request that may come again: the same
+// transaction keeps that it was issued its key. Problem besides: already_issued.
+func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request) error {
 	ref, err := s.keyRef(k.ID())
 	if err != nil {
 		return fmt.Errorf("create %s: %w", k.ID(), err)
@@ -101,7 +107,13 @@ func (s *Store) CreateKey(ctx context.Context, k apikey.Key) error {
 		if err := s.appsExist(tx, k.Namespace, k.Apps); err != nil {
 			return err
 		}
-		return tx.Create(ref, keyToDoc(k))
+		if err := s.notIssued(tx, r); err != nil {
+			return err
+		}
+		if err := tx.Create(ref, keyToDoc(k)); err != nil {
+			return err
+		}
+		return s.noteIssued(tx, r, k.ID())
 	})
 	if err != nil {
 		return fmt.Errorf("create %s: %w", k.ID(), err)
@@ -148,6 +160,12 @@ func (s *Store) Keys(ctx context.Context, project, environment string, page Page
 // app is gone can still be disabled. Giving back what was stored writes nothing.
 // Problems: not_found, unknown_plan, invalid_scope and those of change.
 func (s *Store) UpdateKey(ctx context.Context, id apikey.ID, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, error) {
+	return s.ReissueKey(ctx, id, apikey.Request{}, change)
+}
+
+// ReissueKey is [Store.UpdateKey] for a request that may come again: the same
+// transaction keeps that it was issued its key. Problem besides: already_issued.
+func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, error) {
 	var changed apikey.Key
 	ref, err := s.keyRef(id)
 	if err != nil {
@@ -171,7 +189,13 @@ func (s *Store) UpdateKey(ctx context.Context, id apikey.ID, change func(apikey.
 		if err := s.checkMoved(tx, stored, changed); err != nil {
 			return err
 		}
-		return tx.Set(ref, keyToDoc(changed))
+		if err := s.notIssued(tx, r); err != nil {
+			return err
+		}
+		if err := tx.Set(ref, keyToDoc(changed)); err != nil {
+			return err
+		}
+		return s.noteIssued(tx, r, id)
 	})
 	if err != nil {
 		return apikey.Key{}, fmt.Errorf("update %s: %w", id, err)
