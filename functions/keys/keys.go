@@ -6,9 +6,9 @@
 //	GET    /api/v1/projects/{project}/environments/{environment}/plans/{plan_id}
 //	PATCH  /api/v1/projects/{project}/environments/{environment}/plans/{plan_id}
 //	DELETE /api/v1/projects/{project}/environments/{environment}/plans/{plan_id}
-//	GET    /api/v1/projects/{project}/environments/{environment}/api-keys
+//	GET    /api/v1/projects/{project}/environments/{environment}/api-keys?plan=
 //	POST   /api/v1/projects/{project}/environments/{environment}/api-keys
-//	GET    /api/v1/projects/{project}/api-keys?environment=
+//	GET    /api/v1/projects/{project}/api-keys?environment=&plan=
 //	GET    /api/v1/projects/{project}/api-keys/{key_id}
 //	PATCH  /api/v1/projects/{project}/api-keys/{key_id}
 //	POST   /api/v1/projects/{project}/api-keys/{key_id}/revoke
@@ -79,7 +79,7 @@ type Plans interface {
 type Keys interface {
 	IssueKey(ctx context.Context, k apikey.Key, r apikey.Request) error
 	Key(ctx context.Context, id apikey.ID) (apikey.Key, error)
-	Keys(ctx context.Context, project, environment string, page store.Page) ([]apikey.Key, string, error)
+	Keys(ctx context.Context, f store.KeyFilter, page store.Page) ([]apikey.Key, string, error)
 	ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, error)
 }
 

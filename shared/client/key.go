@@ -23,22 +23,30 @@ func (FullKey) String() string { return "[redacted]" }
 // GoString keeps the key out of %#v.
 func (FullKey) GoString() string { return "[redacted]" }
 
-// Keys lists a project's API keys, of one environment or, with "", of all.
-func (c *Client) Keys(ctx context.Context, project, environment string) iter.Seq2[wire.Key, error] {
-	q := url.Values{}
-	if environment != "" {
-		q.Set("environment", environment)
-	}
-	return all[wire.Key](ctx, c, q, "projects", project, "api-keys")
+// KeyFilter narrows a list of keys; "" does not.
+type KeyFilter struct {
+	Environment string
+	Plan        string // a plan's id
 }
 
-// KeysPage reads one page of them.
-func (c *Client) KeysPage(ctx context.Context, project, environment string, p Page) (wire.List[wire.Key], error) {
+func (f KeyFilter) query() url.Values {
 	q := url.Values{}
-	if environment != "" {
-		q.Set("environment", environment)
+	for name, value := range map[string]string{"environment": f.Environment, "plan": f.Plan} {
+		if value != "" {
+			q.Set(name, value)
+		}
 	}
-	return page[wire.Key](ctx, c, p, q, "projects", project, "api-keys")
+	return q
+}
+
+// Keys lists a project's API keys, of one environment or, with "", of all.
+func (c *Client) Keys(ctx context.Context, project, environment string) iter.Seq2[wire.Key, error] {
+	return all[wire.Key](ctx, c, KeyFilter{Environment: environment}.query(), "projects", project, "api-keys")
+}
+
+// KeysPage reads one page of those that a filter leaves.
+func (c *Client) KeysPage(ctx context.Context, project string, f KeyFilter, p Page) (wire.List[wire.Key], error) {
+	return page[wire.Key](ctx, c, p, f.query(), "projects", project, "api-keys")
 }
 
 // CreateKey makes an API key and gives the full key, this once; see

@@ -134,12 +134,22 @@ func (s *Store) Key(ctx context.Context, id apikey.ID) (apikey.Key, error) {
 	return d.key()
 }
 
-// Keys lists the keys of a project, or of one of its environments; environment
-// "" is all of them.
-func (s *Store) Keys(ctx context.Context, project, environment string, page Page) ([]apikey.Key, string, error) {
-	q := s.keys().Where("project", "==", project)
-	if environment != "" {
-		q = q.Where("environment", "==", environment)
+// KeyFilter tells which keys a list has: those of a project, and, where they are not
+// "", of one of its environments and of a plan.
+type KeyFilter struct {
+	Project     string
+	Environment string
+	Plan        plan.ID
+}
+
+// Keys lists keys.
+func (s *Store) Keys(ctx context.Context, f KeyFilter, page Page) ([]apikey.Key, string, error) {
+	q := s.keys().Where("project", "==", f.Project)
+	if f.Environment != "" {
+		q = q.Where("environment", "==", f.Environment)
+	}
+	if f.Plan != "" {
+		q = q.Where("plan", "==", string(f.Plan))
 	}
 	docs, next, err := list[keyDoc](ctx, s.keys(), q, page)
 	if err != nil {
