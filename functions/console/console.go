@@ -100,8 +100,17 @@ func (s *Service) Handler() http.Handler {
 	m := routes{s: s, mux: httpapi.New(s.log)}
 	m.mux.Handle("GET "+home+"/assets/{name}", s.assets.serve)
 	m.sessions()
+	m.accounts()
+	m.users()
 	m.projects()
+	m.members()
 	m.environments()
+	m.apps()
+	m.settings()
+	m.deploys()
+	m.builds()
+	m.plans()
+	m.keys()
 	m.mux.Handle(home+"/{rest...}", s.lost)
 	return s.guarded(m.mux)
 }
