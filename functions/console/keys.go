@@ -46,7 +46,7 @@ type keyRow struct {
 }
 
 // Live tells whether the key can still be changed.
-func (k keyRow) Live() bool { return k.Key.Status != "revoked" }
+func (k keyRow) Live() bool { return k.Status != "revoked" }
 
 // Rotates tells whether the key can get a new secret.
 func (k keyRow) Rotates() bool { return k.Live() && k.Expiry.Tone != toneBad }

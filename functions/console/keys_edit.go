@@ -20,7 +20,7 @@ func editKey(v *visit) error {
 		return err
 	}
 	if k.Status == "revoked" {
-		return showKey(v, goneBefore(k, "changed"))
+		return showKey(v, goneBefore("changed"))
 	}
 	now := keyValues(k)
 	f := now.form()
@@ -50,7 +50,7 @@ func changeKey(v *visit) error {
 		return err
 	}
 	if current.Status == "revoked" {
-		return showKey(v, goneBefore(current, "changed"))
+		return showKey(v, goneBefore("changed"))
 	}
 	now := keyValues(current)
 	typed, wrong := v.typedKey()
@@ -72,8 +72,7 @@ func changeKey(v *visit) error {
 	}
 	if err != nil {
 		if client.HasCode(err, "key_revoked") {
-			current.Status = "revoked"
-			return showKey(v, goneBefore(current, "changed"))
+			return showKey(v, goneBefore("changed"))
 		}
 		f, ok := v.refused(err, keyFields())
 		if !ok {

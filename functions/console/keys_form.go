@@ -41,7 +41,7 @@ type keyForm struct {
 	Apps                []choice
 	All                 bool   // every app is chosen
 	AppsWrong           string // why the choice was not taken
-	AppsMore            bool   // there are more than can be chosen from
+	Others              *input // apps by name, where there are more than a page has; nil where not
 	NoPlans             bool   // there is none to choose
 	NewPlan             string // path
 }
@@ -74,7 +74,7 @@ func (v *visit) askKey(p keyForm, had []string) error {
 		return err
 	})
 	g.Go(func() (err error) {
-		apps, err = v.api.AppsPage(ctx, v.project, v.environment, client.Page{Size: everything})
+		apps, err = v.api.AppsPage(ctx, v.project, v.environment, client.Page{Size: pageRows})
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -88,21 +88,27 @@ func (v *visit) askKey(p keyForm, had []string) error {
 	p.Name = f.Text("name", "Name", "Who uses the key. The app is told it with every request, in X-Service-Key-Name.").Like("Checkout team")
 	p.Plan = f.Select("plan", "Plan", "", options).Need()
 	p.Expires = f.Text("expires", "Last day", "The key is valid through the end of this day, UTC. Without one it never expires.").As("date")
-	p.All, p.AppsWrong, p.AppsMore = f.Value("scope") != scopeSome, f.Wrong("apps"), apps.NextPageToken != ""
+	p.All, p.AppsWrong = f.Value("scope") != scopeSome, f.Wrong("apps")
 	p.NoPlans, p.NewPlan = len(plans) == 0, v.inEnvironment("plans", "new")
-	p.Apps = choices(f, apps.Items, had)
+	more := apps.NextPageToken != ""
+	p.Apps = choices(f, apps.Items, had, more)
+	if more {
+		others := f.Text("others", "Other apps, by name", "There are more apps than are listed here. Write the names of others with spaces between.")
+		p.Others = &others
+	}
 	return v.show("keys_form", sheet{Status: f.Status(), Title: p.Title, Tab: tabKeys}, p)
 }
 
-// choices are the environment's apps, and those of the key that are no more.
-func choices(f form, apps []wire.App, had []string) []choice {
+// choices are the environment's apps, as many as a page has, and those that the key
+// has besides: if there are no more pages, they are gone.
+func choices(f form, apps []wire.App, had []string, more bool) []choice {
 	var all []choice
 	for _, a := range apps {
 		all = append(all, choice{Name: a.Name, Chosen: f.Has("apps", a.Name)})
 	}
 	for _, name := range had {
 		if !slices.ContainsFunc(apps, func(a wire.App) bool { return a.Name == name }) {
-			all = append(all, choice{Name: name, Chosen: f.Has("apps", name), Gone: true})
+			all = append(all, choice{Name: name, Chosen: f.Has("apps", name), Gone: !more})
 		}
 	}
 	return all
@@ -125,7 +131,9 @@ func (v *visit) typedKey() (k typedKey, wrong *form) {
 		return refuse("plan", "Choose a plan.")
 	}
 	if v.typed("scope") == scopeSome {
-		k.apps = slices.Sorted(slices.Values(v.r.PostForm["apps"]))
+		k.apps = append(strings.Fields(v.typed("others")), v.r.PostForm["apps"]...)
+		slices.Sort(k.apps)
+		k.apps = slices.Compact(k.apps)
 		if len(k.apps) == 0 {
 			return refuse("apps", "Choose at least one app, or every app.")
 		}

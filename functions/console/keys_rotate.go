@@ -13,10 +13,10 @@ import (
 // another rotation meanwhile changes it.
 const wasPrevious = wasMark + "previous"
 
-// rotatePage asks for a rotation, and how long the secret of now stays valid.
+// rotatePage asks for a rotation, and how long the current secret stays valid.
 type rotatePage struct {
 	Key      keyRow
-	Previous time.Time // the secret before the one of now is valid until then; zero when there is none
+	Previous time.Time // the previous secret is valid until then; zero when there is none
 	Based    []based
 	Once     string
 	Grace    input
@@ -26,8 +26,11 @@ type rotatePage struct {
 // graces are what can be chosen; the API takes any duration up to 30 days.
 func graces() []option {
 	return []option{
-		{Value: "0s", Label: "End it at once"}, {Value: "1h", Label: "1 hour"}, {Value: "24h", Label: "24 hours"},
-		{Value: "168h", Label: "7 days"}, {Value: "720h", Label: "30 days"},
+		{Value: "0s", Label: "End it at once"},
+		{Value: "1h", Label: "1 hour"},
+		{Value: "24h", Label: "24 hours"},
+		{Value: "168h", Label: "7 days"},
+		{Value: "720h", Label: "30 days"},
 	}
 }
 
@@ -37,7 +40,7 @@ func askRotate(v *visit, f form) error {
 		return err
 	}
 	if k.Status == "revoked" {
-		return showKey(v, goneBefore(k, "rotated"))
+		return showKey(v, goneBefore("rotated"))
 	}
 	if f.Typed == nil {
 		f = filled("grace", "24h")
@@ -46,7 +49,7 @@ func askRotate(v *visit, f form) error {
 	p := rotatePage{
 		Key: row, Once: rand.Text(), Form: f,
 		Based: []based{{Name: wasStatus, Value: k.Status}, {Name: wasPrevious, Value: previousOf(k)}},
-		Grace: f.Select("grace", "The secret of now stays valid for", "Time to put the new key in place everywhere.", graces()).Need(),
+		Grace: f.Select("grace", "The current secret stays valid for", "Time to put the new key in place everywhere.", graces()).Need(),
 	}
 	if k.PreviousSecretExpiresAt != nil {
 		p.Previous = *k.PreviousSecretExpiresAt
@@ -68,7 +71,7 @@ func rotateKey(v *visit) error {
 	}
 	grace, err := time.ParseDuration(v.typed("grace"))
 	if err != nil {
-		return askRotate(v, v.sent("grace", "Choose how long the secret of now stays valid."))
+		return askRotate(v, v.sent("grace", "Choose how long the current secret stays valid."))
 	}
 	k, stale, err := v.asShown("rotated")
 	if err != nil {
@@ -103,7 +106,7 @@ func (v *visit) notRotated(k wire.Key, err error) error {
 	case client.HasCode(err, "already_issued"):
 		return showKey(v, rotatedSince())
 	case client.HasCode(err, "key_revoked"):
-		return showKey(v, goneBefore(k, "rotated"))
+		return showKey(v, goneBefore("rotated"))
 	}
 	f, ok := v.refused(err, map[string]string{"invalid_grace": "grace"})
 	if !ok {

@@ -11,7 +11,7 @@ import (
 const wasStatus = wasMark + "status"
 
 // goneBefore is why nothing is done to a key that is revoked.
-func goneBefore(k wire.Key, what string) refusal {
+func goneBefore(what string) refusal {
 	return refusal{
 		Status:  http.StatusConflict,
 		Message: "Nothing was done: this key is revoked, which is final, so it cannot be " + what + ". Create a new key instead.",
@@ -36,7 +36,7 @@ func (v *visit) asShown(what string) (k wire.Key, stale *refusal, err error) {
 	case was == k.Status || was == "active" && k.Status == "expired":
 		return k, nil, nil
 	case k.Status == "revoked":
-		why := goneBefore(k, what)
+		why := goneBefore(what)
 		return k, &why, nil
 	}
 	why := movedOn(k)
@@ -55,7 +55,7 @@ func (v *visit) changeStatus(what string, change func(k wire.Key) error, n notic
 	}
 	if err := change(k); err != nil {
 		if client.HasCode(err, "key_revoked") {
-			return showKey(v, goneBefore(k, what))
+			return showKey(v, goneBefore(what))
 		}
 		f, ok := v.refused(err, nil)
 		if !ok {
@@ -91,7 +91,7 @@ func askDisableKey(v *visit) error {
 	return v.askStatus("disabled", func(k keyRow) confirmation {
 		return confirmation{
 			Title:  "Disable " + k.Label + "?",
-			Lead:   "Requests with " + k.Key.ID + " are refused within seconds, until the key is enabled again.",
+			Lead:   "Requests with " + k.ID + " are refused within seconds, until the key is enabled again.",
 			Facts:  []fact{{Name: "Status", Now: k.State.Text, Then: "Disabled"}, {Name: "Apps", Now: k.Scope, Then: k.Scope}},
 			Action: k.Path + "/disable", Button: "Disable key", Danger: true,
 		}
@@ -102,7 +102,7 @@ func askRevokeKey(v *visit) error {
 	return v.askStatus("revoked", func(k keyRow) confirmation {
 		return confirmation{
 			Title: "Revoke " + k.Label + "?",
-			Lead:  "Requests with " + k.Key.ID + " are refused within seconds, for good. This cannot be undone; to stop a key for a while, disable it.",
+			Lead:  "Requests with " + k.ID + " are refused within seconds, for good. This cannot be undone; to stop a key for a while, disable it.",
 			Points: []string{
 				"Clients that use it get 401 invalid_key.",
 				"Its usage can still be looked at.",
@@ -129,7 +129,7 @@ func (v *visit) askStatus(what string, ask func(k keyRow) confirmation) error {
 		return err
 	}
 	if k.Status == "revoked" {
-		return showKey(v, goneBefore(k, what))
+		return showKey(v, goneBefore(what))
 	}
 	row := v.keyRow(k, nil)
 	c := ask(row)

@@ -11,7 +11,8 @@ import (
 
 const (
 	environmentPath = "/projects/{project}/environments/{environment}"
-	everything      = 500 // what a select or a set of boxes offers: the API's largest page
+	everything      = 500 // what a select offers: the API's largest page
+	planKeysShown   = 10  // keys on a plan's own page, which links to the list of all of them
 )
 
 func (m routes) plans() {
@@ -86,7 +87,7 @@ type planPage struct {
 }
 
 func showPlan(v *visit) error {
-	plan, keys, err := v.planWithKeys()
+	plan, keys, err := v.planWithKeys(planKeysShown)
 	if err != nil {
 		return err
 	}
@@ -102,8 +103,8 @@ type planKeys struct {
 	all  string
 }
 
-// planWithKeys reads the visit's plan and which keys have it.
-func (v *visit) planWithKeys() (planRow, planKeys, error) {
+// planWithKeys reads the visit's plan and the first of the keys that have it.
+func (v *visit) planWithKeys(size int) (planRow, planKeys, error) {
 	id := v.r.PathValue("plan")
 	var plan wire.Plan
 	var list wire.List[wire.Key]
@@ -114,7 +115,7 @@ func (v *visit) planWithKeys() (planRow, planKeys, error) {
 	})
 	g.Go(func() (err error) {
 		filter := client.KeyFilter{Environment: v.environment, Plan: id}
-		list, err = v.api.KeysPage(ctx, v.project, filter, client.Page{Size: pageRows})
+		list, err = v.api.KeysPage(ctx, v.project, filter, client.Page{Size: size})
 		return err
 	})
 	if err := g.Wait(); err != nil {

@@ -12,14 +12,14 @@ type planInUse struct {
 
 // askDeletePlan asks before a plan is deleted, or says which keys are in the way.
 func askDeletePlan(v *visit, f form) error {
-	plan, keys, err := v.planWithKeys()
+	plan, keys, err := v.planWithKeys(pageRows)
 	if err != nil {
 		return err
 	}
 	title := "Delete the plan " + plan.Name + "?"
 	var using []keyRow
 	for _, k := range keys.rows {
-		if k.Key.Status != "revoked" { // those no longer need it
+		if k.Status != "revoked" { // those no longer need it
 			using = append(using, k)
 		}
 	}

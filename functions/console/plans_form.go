@@ -48,6 +48,9 @@ func createPlan(v *visit) error {
 		if !ok {
 			return err
 		}
+		if f.Refusal.Code == "already_exists" { // of the id, which two names can make
+			f.Refusal.Message = "There is a plan of this name already, or of one that makes the same id."
+		}
 		return newPlan(v, f)
 	}
 	return v.done(v.inEnvironment("plans", p.ID), noticePlanCreated)
