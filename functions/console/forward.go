@@ -32,11 +32,12 @@ func newForwarder() forwarder {
 
 // RoundTrip implements [http.RoundTripper].
 func (f forwarder) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	if id := httpapi.RequestID(r.Context()); id != "" {
+	ctx := r.Context()
+	r = r.Clone(ctx)
+	if id := httpapi.RequestID(ctx); id != "" {
 		r.Header.Set(httpapi.RequestIDHeader, id)
 	}
-	if address, _ := r.Context().Value(addressKey{}).(string); address != "" {
+	if address, _ := ctx.Value(addressKey{}).(string); address != "" {
 		r.Header.Set("X-Forwarded-For", address)
 	}
 	return f.base.RoundTrip(r)
@@ -44,9 +45,10 @@ func (f forwarder) RoundTrip(r *http.Request) (*http.Response, error) {
 
 type addressKey struct{}
 
-// fromAddress gives a context whose calls are made on behalf of r's browser.
-func (s *Service) fromAddress(r *http.Request) context.Context {
-	return context.WithValue(r.Context(), addressKey{}, browserAddress(r, s.proxied))
+// onBehalf gives a context whose calls are made on behalf of the browser at an
+// address.
+func onBehalf(ctx context.Context, address string) context.Context {
+	return context.WithValue(ctx, addressKey{}, address)
 }
 
 // browserAddress is the peer of the connection, or whom a trusted proxy says.

@@ -48,16 +48,16 @@ func (s *Service) showSignIn(w http.ResponseWriter, r *http.Request, status int,
 
 // signIn opens a session with the API and hands it to the browser.
 func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
-	if err := r.ParseForm(); err != nil {
-		s.refuse(w, r, troubled{Status: http.StatusBadRequest, Title: "That form could not be read", Text: "Nothing was done."})
-		return nil
+	if r.ParseForm() != nil {
+		s.refuse(w, r, unreadable())
+		return nil //nolint:nilerr // it has been answered
 	}
 	proof, err := r.Cookie(signInCookie)
 	if err != nil || proof.Value == "" || subtle.ConstantTimeCompare([]byte(proof.Value), []byte(r.PostForm.Get("csrf"))) != 1 {
 		return s.signInAgain(w, r, refusal{Status: http.StatusForbidden, Message: "This form was out of date. Sign in again."})
 	}
 	username := r.PostForm.Get("username")
-	session, err := s.signIns.SignIn(s.fromAddress(r), username, r.PostForm.Get("password"))
+	session, err := s.signIns.SignIn(onBehalf(r.Context(), browserAddress(r, s.proxied)), username, r.PostForm.Get("password"))
 	if err != nil {
 		return s.signInAgain(w, r, s.signInRefusal(r, err))
 	}
@@ -67,7 +67,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 	if next == "" {
 		next = at("projects")
 	}
-	http.Redirect(w, r, next, http.StatusSeeOther)
+	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // own lets only pages of the console through
 	return nil
 }
 

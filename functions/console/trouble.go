@@ -26,6 +26,13 @@ func noPage() troubled {
 	}
 }
 
+func unreadable() troubled {
+	return troubled{
+		Status: http.StatusBadRequest, Title: "That form could not be read",
+		Text: "It is too large or damaged. Nothing was done.",
+	}
+}
+
 // fail answers a visit that ended with an error.
 func (s *Service) fail(v *visit, err error) {
 	if client.HasCode(err, "unauthenticated") {

@@ -34,7 +34,7 @@ func listUsers(v *visit) error {
 }
 
 // passwordHint says what passwords are like.
-const passwordHint = "12 to 256 characters."
+const passwordHint = "12 to 256 characters." //nolint:gosec // says what one is like
 
 func newUser(v *visit, f form) error {
 	return v.ask("", simple{

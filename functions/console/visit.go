@@ -51,12 +51,12 @@ func (s *Service) visited(do func(v *visit) error) httpapi.Handler {
 			s.toSignIn(w, r)
 			return nil
 		}
-		ctx, cancel := context.WithCancel(s.fromAddress(r))
+		ctx, cancel := context.WithCancel(onBehalf(r.Context(), browserAddress(r, s.proxied)))
 		v := &visit{
 			s: s, w: w, r: r, ctx: ctx, api: s.api.WithToken(token),
 			project: r.PathValue("project"), environment: r.PathValue("environment"),
 		}
-		wait := v.begin()
+		wait := v.begin(ctx)
 		defer wait() //nolint:errcheck // whoever needed the frame has seen its error
 		defer cancel()
 		if err := do(v); err != nil {
@@ -67,10 +67,10 @@ func (s *Service) visited(do func(v *visit) error) httpapi.Handler {
 }
 
 // begin asks for the frame, and gives what waits for it.
-func (v *visit) begin() (wait func() error) {
+func (v *visit) begin(ctx context.Context) (wait func() error) {
 	var f frame
 	f.Environment = v.environment
-	g, ctx := errgroup.WithContext(v.ctx)
+	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		session, err := v.api.WhoAmI(ctx)
 		f.User, f.CSRF = session.User, session.CSRFToken
@@ -108,11 +108,8 @@ func sessionToken(r *http.Request) (client.Token, bool) {
 // ownForm refuses a form that does not carry the session's CSRF value, or cannot be
 // read.
 func (v *visit) ownForm() error {
-	if err := v.r.ParseForm(); err != nil {
-		return troubled{
-			Status: http.StatusBadRequest, Title: "That form could not be read",
-			Text: "It is too large or damaged. Nothing was done.",
-		}
+	if v.r.ParseForm() != nil {
+		return unreadable()
 	}
 	f, err := v.frame()
 	if err != nil {
@@ -129,13 +126,6 @@ func (v *visit) ownForm() error {
 
 // typed is a form's field, as it was sent.
 func (v *visit) typed(name string) string { return v.r.PostForm.Get(name) }
-
-// can tells whether the visitor may do what needs a role; false while that is not
-// known.
-func (v *visit) can(need app.Role) bool {
-	f, err := v.frame()
-	return err == nil && f.Can(string(need))
-}
 
 // inProject and inEnvironment are paths of the visit's project and environment.
 func (v *visit) inProject(rest ...string) string {

@@ -24,7 +24,7 @@ func (m routes) webhooks() {
 func toSettings(v *visit) error { return v.goTo(v.inApp("settings")) }
 
 // hiddenToken stands in the place of a token that was not asked for.
-const hiddenToken = "••••••••"
+const hiddenToken = "••••••••" //nolint:gosec // is none
 
 // webhookCard is an app's webhook on its Settings.
 type webhookCard struct {

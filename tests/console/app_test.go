@@ -7,8 +7,10 @@ import (
 // TestCreateApp from an image and from git, with what the API refuses beside the
 // field that it is about.
 func TestCreateApp(t *testing.T) {
+	t.Parallel()
 	for _, w := range []window{desk, phone, phone.plain()} {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
 			v := browse(t, w)
 			v.signsIn(admin())
@@ -55,8 +57,10 @@ func TestCreateApp(t *testing.T) {
 // TestRequireAPIKey: the switch, the amber notice while the gate is not in place,
 // which goes by itself, and the question before it is taken away again.
 func TestRequireAPIKey(t *testing.T) {
+	t.Parallel()
 	for _, w := range []window{desk, phone, phone.plain()} {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
 			s.App("hello")
 			v := browse(t, w)

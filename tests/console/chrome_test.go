@@ -9,7 +9,7 @@ import (
 
 // chrome is the browser's process.
 type chrome struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // chromedp keeps the browser in it
 	stop context.CancelFunc
 }
 

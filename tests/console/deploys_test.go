@@ -7,8 +7,10 @@ import (
 // TestDeploys: deployments by hand, one that does not work and says why, and the way
 // back, with a question first that says what will change.
 func TestDeploys(t *testing.T) {
+	t.Parallel()
 	for _, w := range []window{desk, phone.plain()} {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
 			s.App("hello")
 			s.Settled("hello", 1, "live")
@@ -59,6 +61,7 @@ func TestDeploys(t *testing.T) {
 
 // TestStaleDeploy: whoever has not seen the newest revision rolls nothing back.
 func TestStaleDeploy(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.App("hello")
 	s.Settled("hello", 1, "live")
@@ -85,6 +88,7 @@ func TestStaleDeploy(t *testing.T) {
 
 // TestPromote: what runs in one environment, in another.
 func TestPromote(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.App("hello")
 	v := browse(t, desk.plain())
@@ -109,6 +113,7 @@ func TestPromote(t *testing.T) {
 
 // TestBuilds: a git app's builds show by themselves, and so does what they deploy.
 func TestBuilds(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	v := browse(t, desk)
 	v.signsIn(admin())

@@ -8,8 +8,10 @@ import (
 
 // TestProject: a project's life, by forms alone.
 func TestProject(t *testing.T) {
+	t.Parallel()
 	for _, w := range []window{desk, phone.plain()} {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			name := "p" + strings.ToLower(rand.Text()[:10])
 			v := browse(t, w)
 			v.signsIn(admin())
@@ -54,6 +56,7 @@ func TestProject(t *testing.T) {
 
 // TestMembers: roles are given and taken in place, and stale forms change nothing.
 func TestMembers(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	ada, bob := s.member("viewer"), person{"b" + strings.ToLower(rand.Text()[:10]), "a long enough password"}
 	v := browse(t, desk)
@@ -100,6 +103,7 @@ func TestMembers(t *testing.T) {
 
 // TestViewerOfApps: what a role does not allow is not offered, and the API decides.
 func TestViewerOfApps(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.App("hello")
 	p := s.member("viewer")

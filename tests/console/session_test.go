@@ -9,8 +9,10 @@ import (
 )
 
 func TestSignInAndOut(t *testing.T) {
+	t.Parallel()
 	for _, w := range []window{desk, phone, desk.plain()} {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
 			v := browse(t, w)
 			v.opens(s.page("apps"))
@@ -42,6 +44,7 @@ func (v *visitor) who(p person) string {
 
 // TestSessionCookie: no script and no plain connection can have it.
 func TestSessionCookie(t *testing.T) {
+	t.Parallel()
 	v := browse(t, desk)
 	v.signsIn(admin())
 	r, err := chromedp.Call(v.ctx, network.GetCookies, network.GetCookiesParams{})
@@ -66,6 +69,7 @@ func TestSessionCookie(t *testing.T) {
 
 // TestEndedSession: who was signed out elsewhere signs in and is back where they were.
 func TestEndedSession(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	p := s.member("developer")
 	v := browse(t, desk)
@@ -88,6 +92,7 @@ func TestEndedSession(t *testing.T) {
 
 // TestChangePassword by the person themselves.
 func TestChangePassword(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	p := s.member("viewer")
 	v := browse(t, desk.plain())

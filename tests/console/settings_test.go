@@ -8,8 +8,10 @@ import (
 // TestWebhook: enabled, its token hidden until it is asked for, used, regenerated and
 // disabled.
 func TestWebhook(t *testing.T) {
+	t.Parallel()
 	for _, w := range []window{desk, phone, desk.plain()} {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
 			s.App("hello")
 			v := browse(t, w)
@@ -74,6 +76,7 @@ func (s site) deploys(url, token, image string, status int) {
 // TestStaleWebhook: enabling what somebody has enabled meanwhile, and regenerating
 // what somebody has regenerated, would break their pipelines.
 func TestStaleWebhook(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.App("hello")
 	v := browse(t, desk)
@@ -96,8 +99,10 @@ func TestStaleWebhook(t *testing.T) {
 
 // TestGitSource: connected, changed, and removed, after which the app keeps its image.
 func TestGitSource(t *testing.T) {
+	t.Parallel()
 	for _, w := range []window{desk, phone.plain()} {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
 			s.App("hello")
 			v := browse(t, w)

@@ -45,7 +45,7 @@ func (w window) night() window { w.dark, w.name = true, w.name+"-night"; return 
 // visitor is somebody at a browser window of their own, with cookies of their own.
 type visitor struct {
 	t      *testing.T
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // chromedp keeps the window in it
 	window window
 
 	mu    sync.Mutex
@@ -70,11 +70,14 @@ func browse(t *testing.T, w window) *visitor {
 	})
 	v.must(chromedp.Do(ctx, chromedp.EmulateViewport(w.width, w.height)))
 	v.must(chromedp.Listen(ctx, v.hear))
+	// Windows side by side each behave as the one in front.
+	_, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	v.must(err)
 	scheme := "light"
 	if w.dark {
 		scheme = "dark"
 	}
-	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	})
 	v.must(err)
