@@ -90,9 +90,13 @@ func (s *Stack) buildsSettings() map[string]string {
 	}
 }
 
+func (s *Stack) standinSettings() map[string]string {
+	return map[string]string{"CHECKERS_URL": s.gateURL(replicasService)}
+}
+
 func (s *Stack) wiringSettings() map[string]string {
 	return map[string]string{
-		"CHECKER_URL":        "https://" + net.JoinHostPort(s.addresses[checkerService], strconv.Itoa(checkerTarget)),
+		"CHECKER_URL":        s.gateURL(checkerService),
 		"INGRESS_URL":        "http://" + s.o.local(ingressPort),
 		"CHECKER_TLS_SECRET": checkerSecret,
 		"SYSTEM_NAMESPACE":   systemNamespace,
@@ -106,6 +110,12 @@ func (s *Stack) functionURL(service string) string {
 		return ""
 	}
 	return "http://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(functionPort))
+}
+
+// gateURL is where a Service of the checkers leads to them, e.g.
+// "https://127.60.12.3:8443".
+func (s *Stack) gateURL(service string) string {
+	return "https://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(checkerTarget))
 }
 
 // baseURL is {base_url} of the specification.

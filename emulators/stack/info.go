@@ -22,6 +22,8 @@ type Info struct {
 	// is for the address of their Service, CheckerName, and signed by CheckerCA.
 	Checkers       []string `json:"checkers"`
 	CheckerName    string   `json:"checker_name"`
+	CheckerURL     string   `json:"checker_url"`     // of their Service, which leads to their stand-in when they are gone
+	Standin        string   `json:"standin"`         // the stand-in itself, e.g. "https://127.0.0.3:8086"
 	CheckerCA      string   `json:"checker_ca"`      // file
 	CheckerMetrics []string `json:"checker_metrics"` // e.g. "http://127.0.0.1:8088/metrics"
 
@@ -71,6 +73,8 @@ func (s *Stack) describe() {
 		IngressURL:            "http://" + s.o.local(ingressPort),
 		Admin:                 Admin{Username: adminUsername, Password: s.password},
 		CheckerName:           s.addresses[checkerService],
+		CheckerURL:            s.gateURL(checkerService),
+		Standin:               "https://" + s.o.at(standinHost, checkerPort),
 		CheckerCA:             s.checkerCA(),
 		Kubeconfig:            s.path("kube/kubeconfig"),
 		EtcdURL:               "http://" + s.o.local(etcdPort),
@@ -80,13 +84,14 @@ func (s *Stack) describe() {
 	}
 	info.Functions = map[string]string{}
 	for name := range s.addresses {
-		if name != checkerService {
+		if name != checkerService && name != replicasService {
 			info.Functions[name] = s.functionURL(name)
 		}
 	}
 	for i := range checkers {
-		info.Checkers = append(info.Checkers, "https://"+s.o.local(checkerPort+i))
-		info.CheckerMetrics = append(info.CheckerMetrics, "http://"+s.o.local(metricsPort+i)+"/metrics")
+		r := replica{index: i}
+		info.Checkers = append(info.Checkers, "https://"+s.o.at(r.host(), checkerPort+i))
+		info.CheckerMetrics = append(info.CheckerMetrics, "http://"+s.o.at(r.host(), metricsPort+i)+"/metrics")
 	}
 	if s.addresses["console"] != "" {
 		info.ConsoleURL = info.BaseURL + "/console"

@@ -44,6 +44,7 @@ package checker
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -58,6 +59,7 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/servercert"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 )
@@ -125,6 +127,12 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 
 // Metrics serves the replica's Prometheus metrics.
 func (c *Checker) Metrics() http.Handler { return c.metrics.handler() }
+
+// TLSConfig serves the certificate in TLS_DIR: keys never cross the pod network
+// in clear (decisions section 4). It fails when there is none to begin with.
+func (c *Checker) TLSConfig() (*tls.Config, error) {
+	return servercert.Config(c.cfg.TLSDir, c.now, c.log)
+}
 
 // Run listens and proves until ctx ends, then takes the replica's canaries away.
 func (c *Checker) Run(ctx context.Context) error {
