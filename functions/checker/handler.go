@@ -34,7 +34,8 @@ const (
 	outcomes // how many there are
 )
 
-// ServeHTTP answers GET /check/{namespace}/{app}, /healthz and /readyz.
+// ServeHTTP answers GET /check/{namespace}/{app}, /healthz and /readyz. The contract
+// with proxies is in infra/proxies.
 //
 // /readyz is 200 once the first full snapshot has been proven, and stays so: a
 // replica that denies later must stay reachable, so that clients get its 503.
@@ -42,7 +43,7 @@ func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	address, isCheck := strings.CutPrefix(r.URL.Path, "/check/")
 	switch {
 	case isCheck:
-		c.serveCheck(w, r, address)
+		c.serveCheck(answerIn(w, r), r, address)
 	case r.URL.Path == "/healthz":
 		w.WriteHeader(http.StatusOK)
 	case r.URL.Path == "/readyz":
@@ -98,9 +99,11 @@ func (c *Checker) sendAway(h http.Header, now time.Time) {
 	}
 }
 
-// check decides on one request. address is "{namespace}/{app}".
+// check decides on one request. address is "{namespace}/{app}"; what follows another
+// "/" is not looked at: Envoy appends the client's path to the address.
 func (c *Checker) check(h http.Header, address string, now time.Time) (outcome, gate.Verdict) {
-	namespace, name, ok := strings.Cut(address, "/")
+	namespace, rest, ok := strings.Cut(address, "/")
+	name, _, _ := strings.Cut(rest, "/")
 	method := h[methodHeader]
 	if !ok || !app.ValidNamespace(namespace) || !app.ValidLabel(name) || len(method) != 1 || method[0] == "" {
 		return misconfigured, gate.Verdict{}
