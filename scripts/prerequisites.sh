@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure that what the local stack and the tests need is there: installs what
 # the package manager has, and says in one line each what is missing otherwise.
-# usage: prerequisites.sh [--race]    --race: also what go test -race needs
+# usage: prerequisites.sh [--race]    --race: also what "make test" needs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -106,11 +106,36 @@ check_compiler() {
 		missing "a C compiler, for go test -race: apt-get install gcc libc6-dev"
 }
 
+# check_proxies: the tests put each in front of an app. Their packages would start
+# them as services.
+check_proxies() {
+	local program
+	for program in nginx caddy haproxy; do
+		PATH=$PATH:/usr/sbin command -v "$program" >/dev/null || install_idle "${program/nginx/nginx-light}" || true
+		PATH=$PATH:/usr/sbin command -v "$program" >/dev/null ||
+			missing "$program, for the tests of other proxies: apt-get install ${program/nginx/nginx-light}"
+	done
+}
+
+# install_idle installs a package whose service must not be started.
+install_idle() {
+	local policy=/usr/sbin/policy-rc.d made="" status=0
+	if [ "$(id -u)" -eq 0 ] && [ ! -e "$policy" ]; then
+		printf '#!/bin/sh\nexit 101\n' >"$policy"
+		chmod +x "$policy"
+		made=1
+	fi
+	install "$1" || status=$?
+	[ -z "$made" ] || rm -f "$policy"
+	return "$status"
+}
+
 check_system
 check_go
 check_java
 check_jar
 if [ "${1:-}" = --race ]; then
 	check_compiler
+	check_proxies
 fi
 exit "$failed"

@@ -2,6 +2,7 @@ package proxies
 
 import (
 	"net/http"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -84,6 +85,42 @@ func TestFaults(t *testing.T) {
 		each(t, serves)
 		t.Logf("all serve again %v after the checkers", time.Since(begin).Round(time.Millisecond))
 	})
+}
+
+// TestOtherAuthority: a proxy whose authority has not signed the checkers' certificate
+// asks nobody, and denies.
+func TestOtherAuthority(t *testing.T) {
+	s := stacktest.New(t, world)
+	s.App("hello")
+	k := s.AnyKey()
+	for _, r := range stacktest.Replicas(t, world) {
+		r.Until(s, "hello", k.Full, http.StatusOK, 20*time.Second)
+	}
+	other := t.TempDir()
+	certify(t, other)
+	for _, p := range proxies() {
+		t.Run(p.name, func(t *testing.T) {
+			status := http.StatusInternalServerError // Traefik's own
+			if p.alone {
+				status = http.StatusServiceUnavailable
+			}
+			g := p.trusting(t, s, "hello", filepath.Join(other, "site.crt"), status)
+			a := g.send(t, protocol, keyed(k))
+			if a.Status != status {
+				t.Errorf("%d %s, want %d", a.Status, a.Body, status)
+			}
+			if p.alone {
+				denied(t, a, http.StatusServiceUnavailable, "gate_unavailable", "10")
+			}
+		})
+	}
+	u, err := s.Client.Usage(t.Context(), s.Project, k.ID, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := uint64(len(world.Info().Checkers)); u.Totals.Allowed > most { // those above
+		t.Errorf("%d requests were counted, %d asked", u.Totals.Allowed, most)
+	}
 }
 
 func signal(t *testing.T, s syscall.Signal) {

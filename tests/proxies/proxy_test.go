@@ -26,12 +26,10 @@ const shipped = "../../infra/proxies"
 
 // proxy is a program with what is shipped for it.
 type proxy struct {
-	name     string
-	files    []string // below infra/proxies/{name}
-	program  string   // looked up in $PATH, "" asks the stack
-	port     int
-	alone    bool // gives the gate's 503 by itself, when not even the stand-in answers
-	anyChars bool // lets header names with "_" and "." through to be stripped
+	name  string
+	files []string // below infra/proxies/{name}
+	port  int
+	alone bool // gives the gate's 503 by itself, when not even the stand-in answers
 
 	// command makes the arguments, in a folder that holds the files with this
 	// machine's addresses.
@@ -114,15 +112,25 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// start runs the proxy in front of a site's app until the test ends.
+// start runs the proxy in front of a site's app until the test ends, and waits until it
+// refuses a request without a key.
 func (p proxy) start(t *testing.T, s *stacktest.Site, app string) *gated {
+	t.Helper()
+	return p.trusting(t, s, app, world.Info().CheckerCA, http.StatusUnauthorized)
+}
+
+// trusting is start with another authority of the checkers and another first answer.
+func (p proxy) trusting(t *testing.T, s *stacktest.Site, app, authority string, status int) *gated {
 	t.Helper()
 	dir := t.TempDir()
 	pool := certify(t, dir)
 	checkers := strings.TrimPrefix(world.Info().CheckerURL, "https://")
 	backend := backendOf(t, s, app)
-	p.place(t, dir, p.addresses(dir, checkers, backend, s.Project+"-"+s.Env, app))
+	p.place(t, dir, p.addresses(dir, checkers, backend, authority, s.Project+"-"+s.Env, app))
 	program, args := p.command(t, dir, p.port)
+	if found, err := exec.LookPath(filepath.Join("/usr/sbin", program)); err == nil {
+		program = found // Debian keeps servers there, which is not on everybody's PATH
+	}
 	log, err := os.Create(filepath.Join(world.Info().LogsDir, p.name+".log"))
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +139,7 @@ func (p proxy) start(t *testing.T, s *stacktest.Site, app string) *gated {
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("%v (scripts/prerequisites.sh --proxies installs it)", err)
+		t.Fatalf("%v (scripts/prerequisites.sh --race installs it)", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -146,17 +154,17 @@ func (p proxy) start(t *testing.T, s *stacktest.Site, app string) *gated {
 		_ = log.Close()
 	})
 	g := newGated(t, p, s, pool)
-	g.listens(ended, log.Name())
+	g.listens(ended, log.Name(), status)
 	return g
 }
 
 // addresses replaces the examples, longer names first.
-func (p proxy) addresses(dir, checkers, backend, namespace, app string) []address {
+func (p proxy) addresses(dir, checkers, backend, authority, namespace, app string) []address {
 	port := strconv.Itoa(p.port)
 	all := []address{
 		{"sluice-checker.sluice-system.svc:8443", checkers},
 		{"hello.shop-prod.svc:80", backend},
-		{"/etc/sluice/ca.crt", world.Info().CheckerCA},
+		{"/etc/sluice/ca.crt", authority},
 	}
 	switch p.name {
 	case "haproxy":
@@ -188,8 +196,8 @@ func backendOf(t *testing.T, s *stacktest.Site, app string) string {
 	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(service.Spec.Ports[0].Port)))
 }
 
-// listens waits until the proxy answers.
-func (g *gated) listens(ended <-chan error, log string) {
+// listens waits until the proxy answers with a status.
+func (g *gated) listens(ended <-chan error, log string, status int) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), 60*time.Second)
 	defer cancel()
@@ -203,7 +211,7 @@ func (g *gated) listens(ended <-chan error, log string) {
 		res, err := g.clients["HTTP/1.1"].Do(req)
 		if err == nil {
 			_ = res.Body.Close()
-			if res.StatusCode == http.StatusUnauthorized {
+			if res.StatusCode == status {
 				return
 			}
 			err = errors.New(res.Status)
