@@ -58,6 +58,7 @@ func TestContract(t *testing.T) {
 }
 
 func (g *gated) contract(t *testing.T, protocol string) {
+	t.Helper()
 	k := newKeys(g.Site)
 	for _, r := range stacktest.Replicas(t, world) {
 		r.Until(g.Site, "other", k.foreign.Full, http.StatusOK, 20*time.Second)
@@ -68,7 +69,7 @@ func (g *gated) contract(t *testing.T, protocol string) {
 	t.Run("allowed", func(t *testing.T) { allowed += g.allowed(t, protocol, k) })
 	t.Run("identity headers", func(t *testing.T) { allowed += g.identity(t, protocol, k) })
 	t.Run("the app's own errors", func(t *testing.T) { allowed += g.ownErrors(t, protocol, k) })
-	t.Run("preflight", func(t *testing.T) { g.preflight(t, protocol, k) })
+	t.Run("preflight", func(t *testing.T) { g.preflight(t, protocol) })
 	t.Run("limits", func(t *testing.T) { g.limits(t, protocol, k) })
 	t.Run("streams", func(t *testing.T) { allowed += g.streams(t, protocol, k) })
 	g.Until("count each request once", func() bool {
@@ -78,6 +79,7 @@ func (g *gated) contract(t *testing.T, protocol string) {
 }
 
 func (g *gated) refused(t *testing.T, protocol string, k keys) {
+	t.Helper()
 	other := k.unnamed.Full
 	for name, r := range map[string]request{
 		"no key":             {},
@@ -92,7 +94,7 @@ func (g *gated) refused(t *testing.T, protocol string, k keys) {
 		"in one line":        with("X-API-Key", k.good.Full+", "+other),
 		"an alias":           with("X_API_Key", k.good.Full, "X.API.Key", k.good.Full),
 		"a false method":     with("X-Forwarded-Method", "OPTIONS", "Access-Control-Request-Method", "GET"),
-		"an old identity":    with("X-Service-Key-Prefix", string(k.good.Prefix), "X-Service-Key-Name", "Checkout team"),
+		"an old identity":    with("X-Service-Key-Prefix", k.good.Prefix, "X-Service-Key-Name", "Checkout team"),
 		"OPTIONS, no CORS":   {method: http.MethodOptions},
 		"a body":             {method: http.MethodPost, body: make([]byte, 256<<10)},
 		"a path of its own":  {path: "/check/" + g.Project + "-" + g.Env + "/other"},
@@ -109,6 +111,7 @@ func (g *gated) refused(t *testing.T, protocol string, k keys) {
 
 // allowed gives how many requests it made with the good key, as its neighbours do.
 func (g *gated) allowed(t *testing.T, protocol string, k keys) (n uint64) {
+	t.Helper()
 	big := make([]byte, 5<<20)
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions} {
 		r := keyed(k.good, "Cookie", "a=b", "Authorization", "Bearer app", "X-Other", "kept")
@@ -129,7 +132,7 @@ func (g *gated) allowed(t *testing.T, protocol string, k keys) (n uint64) {
 			t.Errorf("the app saw the headers %v", e.Headers)
 		}
 		g.anonymous(t, e, k)
-		if values(e, "X-Service-Key-Prefix") != string(k.good.Prefix) || values(e, "X-Service-Key-Name") != "Checkout team" {
+		if values(e, "X-Service-Key-Prefix") != k.good.Prefix || values(e, "X-Service-Key-Name") != "Checkout team" {
 			t.Errorf("the app saw the identity %q, %q", values(e, "X-Service-Key-Prefix"), values(e, "X-Service-Key-Name"))
 		}
 	}
@@ -182,6 +185,7 @@ func spellings(name string) []string {
 // identity sends false identities in every spelling and three cases: the app sees the
 // checker's own or none.
 func (g *gated) identity(t *testing.T, protocol string, k keys) (n uint64) {
+	t.Helper()
 	for _, written := range []func(string) string{strings.ToLower, strings.ToUpper, func(name string) string { return name }} {
 		for _, key := range []stacktest.Key{k.good, k.unnamed} {
 			r := keyed(key)
@@ -219,6 +223,7 @@ func (g *gated) identified(t *testing.T, e stacktest.Echo, k stacktest.Key) {
 
 // ownErrors: what the app answers is the app's, whatever its status.
 func (g *gated) ownErrors(t *testing.T, protocol string, k keys) (n uint64) {
+	t.Helper()
 	for _, status := range []int{201, 401, 403, 404, 429, 500, 502, 503, 504} {
 		r := keyed(k.good)
 		r.path = "/status/" + strconv.Itoa(status)
@@ -235,7 +240,8 @@ func (g *gated) ownErrors(t *testing.T, protocol string, k keys) (n uint64) {
 }
 
 // preflight passes without a key and without an identity; it is not counted.
-func (g *gated) preflight(t *testing.T, protocol string, k keys) {
+func (g *gated) preflight(t *testing.T, protocol string) {
+	t.Helper()
 	r := with("Access-Control-Request-Method", "PUT", "Origin", "https://shop.example", "X-Service-Key-Prefix", "forged")
 	r.method = http.MethodOptions
 	a := g.send(t, protocol, r)
@@ -250,8 +256,10 @@ func (g *gated) preflight(t *testing.T, protocol string, k keys) {
 	}
 }
 
-// limits: until both replicas are sure to have been asked, then for good.
+// limits: each replica has a bucket and, for a moment, a count of its own, so it takes a
+// few requests to reach them.
 func (g *gated) limits(t *testing.T, protocol string, k keys) {
+	t.Helper()
 	for _, tt := range []struct {
 		code string
 		key  stacktest.Key
@@ -273,6 +281,7 @@ func (g *gated) limits(t *testing.T, protocol string, k keys) {
 
 // streams: what the app flushes arrives when it is flushed.
 func (g *gated) streams(t *testing.T, protocol string, k keys) (n uint64) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url("/stream?chunks=4&interval=500ms"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -296,6 +305,7 @@ func (g *gated) streams(t *testing.T, protocol string, k keys) (n uint64) {
 
 // webSockets are gated when they are opened.
 func (g *gated) webSockets(t *testing.T) {
+	t.Helper()
 	k := g.AnyKey()
 	options := func(key string) *websocket.DialOptions {
 		return &websocket.DialOptions{HTTPClient: g.clients["HTTP/1.1"], HTTPHeader: http.Header{"X-API-Key": {key}}}

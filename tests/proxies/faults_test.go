@@ -58,6 +58,7 @@ func TestFaults(t *testing.T) {
 	t.Run("both checkers are killed", func(t *testing.T) {
 		kill(t, "checker-0", "checker-1")
 		each(t, func(t *testing.T, g *gated) {
+			t.Helper()
 			if a := g.send(t, protocol, keyed(k)); a.Status < http.StatusInternalServerError {
 				t.Errorf("%d at once", a.Status)
 			}
@@ -66,6 +67,7 @@ func TestFaults(t *testing.T) {
 		t.Run("and their stand-in", func(t *testing.T) {
 			kill(t, "standin")
 			each(t, func(t *testing.T, g *gated) {
+				t.Helper()
 				if g.proxy.alone {
 					unavailable(t, g)
 					return
