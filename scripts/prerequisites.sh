@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure that what the local stack and the tests need is there: installs what
 # the package manager has, and says in one line each what is missing otherwise.
-# usage: prerequisites.sh [--race]    --race: also what "make test" needs
+# usage: prerequisites.sh [--race]    --race: also what the tests need
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -130,6 +130,13 @@ install_idle() {
 	return "$status"
 }
 
+# check_promtool: Prometheus' own tool tests the alerts.
+check_promtool() {
+	command -v promtool >/dev/null || install prometheus || true
+	command -v promtool >/dev/null ||
+		missing "promtool, for the tests of the alerts: apt-get install prometheus, or https://prometheus.io/download/"
+}
+
 check_system
 check_go
 check_java
@@ -137,5 +144,6 @@ check_jar
 if [ "${1:-}" = --race ]; then
 	check_compiler
 	check_proxies
+	check_promtool
 fi
 exit "$failed"

@@ -42,6 +42,16 @@ func (r replica) pod() string {
 	return r.process() + "-" + strconv.Itoa(r.generation)
 }
 
+// processOf gives the process that a pod's name belongs to, "" of what is no checker's.
+func processOf(pod string) string {
+	for i := range checkers {
+		if name := (replica{index: i}).process(); pod == name || strings.HasPrefix(pod, name+"-") {
+			return name
+		}
+	}
+	return ""
+}
+
 // host is where it listens: two generations are there at once.
 func (r replica) host() string { return "127.0.0." + strconv.Itoa(1+r.generation%2) }
 

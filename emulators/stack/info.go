@@ -31,6 +31,10 @@ type Info struct {
 	// "http://127.60.12.3:8080".
 	Functions map[string]string `json:"functions"`
 
+	// Metrics are where every function serves Prometheus, by process, e.g. "keys" and
+	// "checker-0"; no ingress leads there.
+	Metrics map[string]string `json:"metrics"`
+
 	Kubeconfig            string `json:"kubeconfig"` // file
 	EtcdURL               string `json:"etcd_url"`
 	FirestoreEmulatorHost string `json:"firestore_emulator_host"`
@@ -82,16 +86,22 @@ func (s *Stack) describe() {
 		Project:               project,
 		LogsDir:               s.logs(),
 	}
-	info.Functions = map[string]string{}
+	info.Functions, info.Metrics = map[string]string{}, map[string]string{}
 	for name := range s.addresses {
 		if name != checkerService && name != replicasService {
 			info.Functions[name] = s.functionURL(name)
+			info.Metrics[name] = s.metricsURL(name)
 		}
 	}
 	for i := range checkers {
 		r := replica{index: i}
+		metrics := "http://" + s.o.at(r.host(), metricsPort+i) + "/metrics"
 		info.Checkers = append(info.Checkers, "https://"+s.o.at(r.host(), checkerPort+i))
-		info.CheckerMetrics = append(info.CheckerMetrics, "http://"+s.o.at(r.host(), metricsPort+i)+"/metrics")
+		info.CheckerMetrics = append(info.CheckerMetrics, metrics)
+		info.Metrics[r.process()] = metrics
+	}
+	if s.addresses[replicasService] != "" {
+		info.Metrics[standinFunction] = "http://" + s.o.at(standinHost, metricsPort) + "/metrics"
 	}
 	if s.addresses["console"] != "" {
 		info.ConsoleURL = info.BaseURL + "/console"

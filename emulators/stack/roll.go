@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -69,7 +70,9 @@ func (s *Stack) swap(old, fresh replica, service *child.Service) (leaving *manag
 	s.replicas[fresh.index] = fresh
 	s.info.Checkers = slices.Clone(s.info.Checkers) // Info has given the old one away
 	s.info.CheckerMetrics = slices.Clone(s.info.CheckerMetrics)
+	s.info.Metrics = maps.Clone(s.info.Metrics)
 	s.info.Checkers[fresh.index] = "https://" + s.o.at(fresh.host(), checkerPort+fresh.index)
 	s.info.CheckerMetrics[fresh.index] = "http://" + s.o.at(fresh.host(), metricsPort+fresh.index) + "/metrics"
+	s.info.Metrics[fresh.process()] = s.info.CheckerMetrics[fresh.index]
 	return leaving
 }

@@ -66,6 +66,7 @@ func (g *gated) contract(t *testing.T, protocol string) {
 	}
 	allowed := uint64(0) // requests of k.good
 	t.Run("refused", func(t *testing.T) { g.refused(t, protocol, k) })
+	t.Run("request id", func(t *testing.T) { g.requestID(t, protocol) })
 	t.Run("allowed", func(t *testing.T) { allowed += g.allowed(t, protocol, k) })
 	t.Run("identity headers", func(t *testing.T) { allowed += g.identity(t, protocol, k) })
 	t.Run("the app's own errors", func(t *testing.T) { allowed += g.ownErrors(t, protocol, k) })
@@ -106,6 +107,18 @@ func (g *gated) refused(t *testing.T, protocol string, k keys) {
 		t.Run(name, func(t *testing.T) {
 			denied(t, g.send(t, protocol, r), http.StatusUnauthorized, "invalid_key", "")
 		})
+	}
+}
+
+// requestID: an operator finds the reason of a denial by the id that the client sent, or
+// by the one that it got.
+func (g *gated) requestID(t *testing.T, protocol string) {
+	t.Helper()
+	if a := g.send(t, protocol, with("X-Request-Id", "checkout-4711")); a.Header.Get("X-Request-Id") != "checkout-4711" {
+		t.Errorf("the denial has the request id %q", a.Header.Get("X-Request-Id"))
+	}
+	if a := g.send(t, protocol, request{}); a.Header.Get("X-Request-Id") == "" {
+		t.Error("the denial has no request id")
 	}
 }
 

@@ -43,7 +43,7 @@ local function question(txn)
 		["x-forwarded-method"] = { txn.sf:method() },
 		["x-forwarded-for"] = { txn.sf:src() },
 	}
-	for _, name in ipairs({ "x-api-key", "access-control-request-method" }) do
+	for _, name in ipairs({ "x-api-key", "access-control-request-method", "x-request-id" }) do
 		local values = list(client[name])
 		if #values > 0 then
 			headers[name] = values
