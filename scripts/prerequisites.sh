@@ -106,6 +106,30 @@ check_compiler() {
 		missing "a C compiler, for go test -race: apt-get install gcc libc6-dev"
 }
 
+# check_proxies: the tests put each in front of an app. Their packages would start
+# them as services.
+check_proxies() {
+	local program
+	for program in nginx caddy haproxy; do
+		PATH=$PATH:/usr/sbin command -v "$program" >/dev/null || install_idle "${program/nginx/nginx-light}" || true
+		PATH=$PATH:/usr/sbin command -v "$program" >/dev/null ||
+			missing "$program, for the tests of other proxies: apt-get install ${program/nginx/nginx-light}"
+	done
+}
+
+# install_idle installs a package whose service must not be started.
+install_idle() {
+	local policy=/usr/sbin/policy-rc.d made="" status=0
+	if [ "$(id -u)" -eq 0 ] && [ ! -e "$policy" ]; then
+		printf '#!/bin/sh\nexit 101\n' >"$policy"
+		chmod +x "$policy"
+		made=1
+	fi
+	install "$1" || status=$?
+	[ -z "$made" ] || rm -f "$policy"
+	return "$status"
+}
+
 # check_promtool: Prometheus' own tool tests the alerts.
 check_promtool() {
 	command -v promtool >/dev/null || install prometheus || true
@@ -130,6 +154,7 @@ check_java
 check_jar
 if [ "${1:-}" = --race ]; then
 	check_compiler
+	check_proxies
 	check_promtool
 	check_chromium
 fi
