@@ -32,16 +32,19 @@ func (s *Stack) functionEnvironment(f function, host string, port int, own map[s
 		"HOST": host, "PORT": strconv.Itoa(port),
 		"FUNCTION_TARGET":         f.name,
 		"LOG_LEVEL":               "info",
+		"TRUST_PROXY":             "true", // Traefik is in front
+		"METRICS_PORT":            strconv.Itoa(metricsTarget),
 		"GOOGLE_CLOUD_PROJECT":    project,
 		"FIRESTORE_EMULATOR_HOST": s.o.local(firestorePort),
 		"SESSION_KEYS_DIR":        s.path("secrets/" + publicKeys),
 	}
 	if f.cluster {
-		all["KUBECONFIG"] = s.path("kube/kubeconfig")
+		all["KUBECONFIG"] = s.accountFile(f)
 	}
 	maps.Copy(all, f.settings(s))
 	maps.Copy(all, own)
 	maps.Copy(all, s.o.Env[f.name])
+	maps.Copy(all, s.o.Env[own["POD_NAME"]]) // a replica's own
 	env := s.environment()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		env = append(env, name+"="+all[name])
@@ -54,17 +57,17 @@ func (s *Stack) sessionSettings() map[string]string {
 		"SESSION_KEYS_DIR": s.path("secrets/" + allKeys),
 		"ADMIN_USERNAME":   adminUsername,
 		"ADMIN_PASSWORD":   s.password,
-		"TRUST_PROXY":      "true", // Traefik is in front
 	}
 }
 
 func (s *Stack) appsSettings() map[string]string {
 	return map[string]string{
-		"APPS_DOMAIN": "localhost", // *.localhost needs no DNS
-		"APP_URL":     "http://{host}:" + strconv.Itoa(s.o.port(ingressPort)),
-		"BASE_URL":    s.baseURL(),
-		"WIRING_URL":  s.functionURL("wiring"),
-		"DEPLOYS_URL": s.functionURL("deploys"),
+		"APPS_DOMAIN":      "localhost", // *.localhost needs no DNS
+		"APP_URL":          "http://{host}:" + strconv.Itoa(s.o.port(ingressPort)),
+		"BASE_URL":         s.baseURL(),
+		"WIRING_URL":       s.functionURL("wiring"),
+		"DEPLOYS_URL":      s.functionURL("deploys"),
+		"SYSTEM_NAMESPACE": systemNamespace,
 	}
 }
 
@@ -116,6 +119,11 @@ func (s *Stack) functionURL(service string) string {
 		return ""
 	}
 	return "http://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(functionPort))
+}
+
+// metricsURL is where a function serves its metrics, on a port that no Service has.
+func (s *Stack) metricsURL(service string) string {
+	return "http://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(metricsTarget)) + "/metrics"
 }
 
 // baseURL is {base_url} of the specification.

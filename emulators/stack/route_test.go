@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/sluicegate/sluice/emulators/ingress"
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
 // rule is one route of routes.yaml.
@@ -24,7 +24,7 @@ func readRules(t *testing.T) []rule {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := ingress.Decode(text)
+	objects, err := manifest.Decode(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +80,9 @@ func TestRoutes(t *testing.T) {
 		"/api/v1/users/ann/password":                         "session",
 		"/api/v1/sessions":                                   "",
 		"/api/v1/projects":                                   "apps",
+		"/api/v1/audit":                                      "apps",
+		"/api/v1/audits":                                     "",
+		"/api/v1/projects/shop/audit":                        "apps",
 		"/api/v1/projects/shop":                              "apps",
 		"/api/v1/projects/shop/members/ann":                  "apps",
 		"/api/v1/projects/api-keys":                          "apps",

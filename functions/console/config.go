@@ -18,13 +18,9 @@ type Config struct {
 	// are throttled by the browser's address, which the console passes on in
 	// X-Forwarded-For. A proxy in between would put the console's address in its
 	// place, and one guesser could keep everybody out; so it should be the function's
-	// own address. Empty is APIURL.
+	// own address. Empty is APIURL. (TRUST_PROXY, which every function has, says
+	// whether the console itself believes the proxy in front of it.)
 	SessionURL string `env:"SESSION_URL"`
-
-	// TrustProxy takes the browser's address from the last entry of X-Forwarded-For,
-	// the one that the nearest proxy wrote. Without a proxy in front that is the
-	// client's own word, so it must be asked for.
-	TrustProxy bool `env:"TRUST_PROXY, default=false"`
 
 	// Timeout bounds one call of the API. A person waits for it, and a page makes a few
 	// at the same time.

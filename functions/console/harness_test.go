@@ -45,7 +45,7 @@ func newOffice(t *testing.T) *office {
 	o := &office{t: t, answers: map[string]answer{}}
 	api := httptest.NewServer(o)
 	t.Cleanup(api.Close)
-	s, err := New(Config{APIURL: api.URL, TrustProxy: true, Timeout: 5 * time.Second}, slog.New(slog.NewTextHandler(&o.log, nil)))
+	s, err := New(Config{APIURL: api.URL, Timeout: 5 * time.Second}, slog.New(slog.NewTextHandler(&o.log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

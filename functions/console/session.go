@@ -57,7 +57,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 		return s.signInAgain(w, r, refusal{Status: http.StatusForbidden, Message: "This form was out of date. Sign in again."})
 	}
 	username := r.PostForm.Get("username")
-	session, err := s.signIns.SignIn(onBehalf(r.Context(), browserAddress(r, s.proxied)), username, r.PostForm.Get("password"))
+	session, err := s.signIns.SignIn(r.Context(), username, r.PostForm.Get("password"))
 	if err != nil {
 		return s.signInAgain(w, r, s.signInRefusal(r, err))
 	}
@@ -85,7 +85,7 @@ func (s *Service) signInRefusal(r *http.Request, err error) refusal {
 	if errors.As(err, &e) && e.Code != "" && e.Status < http.StatusInternalServerError {
 		return refusal{Status: e.Status, Message: e.Message, Code: e.Code}
 	}
-	s.log.ErrorContext(r.Context(), "the management API failed", "request_id", requestID(r), "error", err)
+	s.log.ErrorContext(r.Context(), "the management API failed", "error", err)
 	return refusal{Status: http.StatusBadGateway, Message: "The management API does not answer. Try again in a moment."}
 }
 

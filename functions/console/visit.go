@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -51,7 +52,7 @@ func (s *Service) visited(do func(v *visit) error) httpapi.Handler {
 			s.toSignIn(w, r)
 			return nil
 		}
-		ctx, cancel := context.WithCancel(onBehalf(r.Context(), browserAddress(r, s.proxied)))
+		ctx, cancel := context.WithCancel(r.Context())
 		v := &visit{
 			s: s, w: w, r: r, ctx: ctx, api: s.api.WithToken(token),
 			project: r.PathValue("project"), environment: r.PathValue("environment"),
@@ -73,7 +74,10 @@ func (v *visit) begin(ctx context.Context) (wait func() error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		session, err := v.api.WhoAmI(ctx)
-		f.User, f.CSRF = session.User, session.CSRFToken
+		if err == nil {
+			f.User, f.CSRF = session.User, session.CSRFToken
+			trace.Identify(ctx, trace.Actor{Kind: trace.User, Name: session.User.Username}) // for the log
+		}
 		return err
 	})
 	if v.project != "" {

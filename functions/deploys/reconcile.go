@@ -67,7 +67,7 @@ func (s *Service) forget(ctx context.Context, ref app.Ref, wrote bool) error {
 	if !wrote {
 		return nil
 	}
-	return s.cluster.Withdraw(ctx, ref)
+	return s.cluster.RemoveWorkload(ctx, ref)
 }
 
 // observe records what the cluster reports about the current revision.
@@ -111,6 +111,7 @@ func (s *Service) update(ctx context.Context, a app.App, change func(deploy.Revi
 		s.log.InfoContext(ctx, "deployment finished", "app", a.Ref().String(), "revision", rev.Number,
 			"status", string(rev.Status), "message", rev.Message)
 		s.announcer.kick()
+		s.gauges.ended.WithLabelValues(string(rev.Status)).Inc()
 	}
 	return rev, nil
 }

@@ -90,6 +90,8 @@ type Workloads interface {
 	ApplyService(ctx context.Context, o cluster.Objects, a app.App) error
 	ApplyDeployment(ctx context.Context, o cluster.Objects, a app.App) error
 	ApplyRoute(ctx context.Context, o cluster.Objects, a app.App, gated bool) error
+	RemoveLeftover(ctx context.Context, o cluster.Objects, ref app.Ref) error
+	WriteHost(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	Withdraw(ctx context.Context, ref app.Ref) error
 }
 
@@ -119,6 +121,7 @@ type Service struct {
 	ingress     *ingress
 	jobs        *jobs
 	proofs      *proofs
+	gauges      *gauges
 	ticking     chan struct{} // holds the one tick that runs
 	workers     chan struct{}
 	log         *slog.Logger
@@ -151,7 +154,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	return &Service{
 		cfg: cfg, checkerHost: checker.Hostname(),
 		apps: p.Apps, viewer: p.Viewer, workloads: p.Workloads, gates: p.Gates, secrets: p.Secrets,
-		ingress: in, jobs: newJobs(), proofs: newProofs(cfg.ReproveEvery, rand.N[time.Duration]),
+		ingress: in, jobs: newJobs(), proofs: newProofs(cfg.ReproveEvery, rand.N[time.Duration]), gauges: newGauges(),
 		ticking: make(chan struct{}, 1), workers: make(chan struct{}, cfg.Workers),
 		log: p.Log, now: time.Now,
 	}, nil

@@ -20,23 +20,34 @@ import (
 
 // running is a function that serves on a port of its own.
 type running struct {
-	url  string
-	stop context.CancelFunc
-	done chan error
+	url     string
+	metrics string // URL
+	stop    context.CancelFunc
+	done    chan error
 }
 
-func serveIt(t *testing.T, f *Function) *running {
+// freePort gives a port that is free now.
+func freePort(t *testing.T) int {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it was asked to be one
-	_ = l.Close()
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it was asked to be one
+}
+
+func serveIt(t *testing.T, f *Function) *running {
+	t.Helper()
+	port, metrics := freePort(t), freePort(t)
 	ctx, stop := context.WithCancel(context.Background())
-	r := &running{url: "http://127.0.0.1:" + strconv.Itoa(port), stop: stop, done: make(chan error, 1)}
-	cfg := Config{Host: "127.0.0.1", Port: port, Drain: 5, Read: 5, Write: 5, Idle: 5, Header: 1}
+	base := "http://127.0.0.1:"
+	r := &running{
+		url: base + strconv.Itoa(port), metrics: base + strconv.Itoa(metrics) + "/metrics",
+		stop: stop, done: make(chan error, 1),
+	}
+	cfg := Config{Host: "127.0.0.1", Port: port, MetricsPort: metrics, Drain: 5, Read: 5, Write: 5, Idle: 5, Header: 1, Target: "test"}
 	go func() { r.done <- serve(ctx, cfg, slog.New(slog.DiscardHandler), f) }()
 	t.Cleanup(stop)
 	for begin := time.Now(); ; {
@@ -141,16 +152,13 @@ func TestSlowClient(t *testing.T) {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	var got []string
-	h, err := Events(func(_ context.Context, e cloudevents.Event) error {
+	h := Events(slog.New(slog.DiscardHandler), func(_ context.Context, e cloudevents.Event) error {
 		if e.Type() == "fail" {
 			return errors.New("try again")
 		}
 		got = append(got, e.Type()+" "+e.Subject())
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := serveIt(t, &Function{Handler: h})
 	structured, err := json.Marshal(map[string]any{"specversion": "1.0", "id": "1", "source": "/test", "type": "structured", "subject": "s"})
 	if err != nil {
@@ -164,6 +172,7 @@ func TestEvents(t *testing.T) {
 	}{
 		{"binary", map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "binary", "ce-subject": "s"}, "", 2},
 		{"structured", map[string]string{"Content-Type": "application/cloudevents+json"}, string(structured), 2},
+		{"broken", map[string]string{"Content-Type": "application/cloudevents+json"}, string(structured[:20]), 4},
 		{"batch", map[string]string{"Content-Type": "application/cloudevents-batch+json"}, "[" + string(structured) + "]", 4},
 		{"no event", map[string]string{"Content-Type": "text/plain"}, "hello", 4},
 		{"fails", map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "fail"}, "", 5},

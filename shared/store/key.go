@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -100,7 +101,7 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request) er
 	if err != nil {
 		return fmt.Errorf("create %s: %w", k.ID(), err)
 	}
-	err = s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	err = s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
 		if err := s.planExists(tx, k.Namespace, k.Plan); err != nil {
 			return err
 		}
@@ -113,7 +114,10 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request) er
 		if err := tx.Create(ref, keyToDoc(k)); err != nil {
 			return err
 		}
-		return s.noteIssued(tx, r, k.ID())
+		if err := s.noteIssued(tx, r, k.ID()); err != nil {
+			return err
+		}
+		return s.txRecord(ctx, tx, audit.Change{Action: audit.CreateKey, Project: k.Project, Resource: keyPath(k), New: keyView(k)})
 	})
 	if err != nil {
 		return fmt.Errorf("create %s: %w", k.ID(), err)
@@ -181,7 +185,7 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 	if err != nil {
 		return apikey.Key{}, fmt.Errorf("update %s: %w", id, err)
 	}
-	err = s.inTurn(ctx, ref, func(_ context.Context, tx *firestore.Transaction) error {
+	err = s.inTurn(ctx, ref, func(ctx context.Context, tx *firestore.Transaction) error {
 		d, err := txGet[keyDoc](tx, ref, "key")
 		if err != nil {
 			return err
@@ -205,7 +209,10 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 		if err := tx.Set(ref, keyToDoc(changed)); err != nil {
 			return err
 		}
-		return s.noteIssued(tx, r, id)
+		if err := s.noteIssued(tx, r, id); err != nil {
+			return err
+		}
+		return s.txRecordUpdate(ctx, tx, keyChange(stored, changed))
 	})
 	if err != nil {
 		return apikey.Key{}, fmt.Errorf("update %s: %w", id, err)

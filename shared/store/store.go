@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -27,14 +28,17 @@ const callTimeout = 10 * time.Second
 
 // Store is a connection to the document store.
 type Store struct {
-	client *firestore.Client
-	turns  turns
+	client  *firestore.Client
+	watcher *watcher
+	turns   turns
+	now     func() time.Time // stamps audit records
 }
 
 // Open connects to the Firestore database of a Google Cloud project, or to the
 // emulator at $FIRESTORE_EMULATOR_HOST. It makes no call yet.
 func Open(ctx context.Context, project string) (*Store, error) {
-	opts, err := clientOptions()
+	w := &watcher{}
+	opts, err := clientOptions(w)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +46,7 @@ func Open(ctx context.Context, project string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store of project %s: %w", project, err)
 	}
-	return &Store{client: client}, nil
+	return &Store{client: client, watcher: w, now: time.Now}, nil
 }
 
 // Close ends the connection.
@@ -66,6 +70,20 @@ func known(err error, what string) error {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Canceled:
 		// Internal and Canceled are the store's and the connection's own failures here.
 		return problem.Of(problem.Unavailable).Because(err)
+	case codes.InvalidArgument:
+		if lostTransaction(err) {
+			return problem.Of(problem.Unavailable).Because(err)
+		}
 	}
 	return err
+}
+
+// lostTransaction tells whether Firestore does not know, or not any more, the
+// transaction that a call belonged to: its connection broke, and the library sent
+// the commit again on another one. Whether the first one came through is not known,
+// as with any call that got no answer. Firestore says it in words only.
+func lostTransaction(err error) bool {
+	text := status.Convert(err).Message()
+	return strings.Contains(text, "ransaction is invalid or closed") || // the emulator
+		strings.Contains(text, "ransaction has expired or is no longer valid")
 }

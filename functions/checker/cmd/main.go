@@ -34,7 +34,11 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	}
 	return &funcmain.Function{
 		Handler:    c,
-		Metrics:    c.Metrics(),
+		Connected:  c.Connected,
+		Collectors: c.Collectors(),
+		Private:    c.Private(),
+		Store:      st,
+		Lean:       true,
 		TLS:        secure,
 		MaxHeader:  checker.MaxHeader,
 		Background: c.Run,

@@ -50,13 +50,11 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	handler, err := service.Handler()
-	if err != nil {
-		return nil, errors.Join(err, st.Close())
-	}
 	return &funcmain.Function{
-		Handler:    handler,
+		Handler:    service.Handler(),
 		Background: service.Background,
+		Store:      st,
+		Collectors: service.Collectors(),
 		Close:      func(ctx context.Context) error { return errors.Join(service.Close(ctx), st.Close()) },
 	}, nil
 }
