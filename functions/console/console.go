@@ -45,11 +45,13 @@ package console
 
 import (
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // home is the path below which all pages are.
@@ -78,14 +80,32 @@ func New(cfg Config, log *slog.Logger) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{pages: p, assets: a, log: log, now: time.Now}
-	transport := newTransport()
-	s.api = client.New(cfg.APIURL, client.WithTransport(transport), client.WithTimeout(cfg.Timeout), client.WithTries(2))
+	s := &Service{pages: p, assets: a, log: trace.Logger(log), now: time.Now}
+	options := []client.Option{client.WithTransport(newTransport()), client.WithTimeout(cfg.Timeout), client.WithTries(tries)}
+	s.api = client.New(cfg.APIURL, options...)
 	s.signIns = s.api
 	if cfg.SessionURL != "" {
-		s.signIns = client.New(cfg.SessionURL, client.WithTransport(transport), client.WithTimeout(cfg.Timeout), client.WithTries(2))
+		s.signIns = client.New(cfg.SessionURL, options...)
 	}
 	return s, nil
+}
+
+const (
+	tries           = 2               // of a read: a person waits, and can ask again
+	dialLimit       = 3 * time.Second // for a connection to the API
+	handshakeLimit  = 5 * time.Second // for its TLS
+	idleConnections = 64              // kept open to the API: a page makes a few calls at once
+	idleLimit       = 90 * time.Second
+)
+
+func newTransport() *http.Transport {
+	return &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: dialLimit}).DialContext,
+		TLSHandshakeTimeout: handshakeLimit,
+		MaxIdleConnsPerHost: idleConnections,
+		IdleConnTimeout:     idleLimit,
+		ForceAttemptHTTP2:   true,
+	}
 }
 
 // routes collects the pages of one service.

@@ -52,7 +52,7 @@ func (v *visit) refused(err error, fields map[string]string) (f form, ok bool) {
 		f.Refusal = &refusal{Status: e.Status, Message: e.Message, Code: e.Code, Field: fields[e.Code]}
 		return f, true
 	}
-	v.s.log.ErrorContext(v.ctx, "the management API failed", "request_id", requestID(v.r), "error", err)
+	v.s.log.ErrorContext(v.ctx, "the management API failed", "error", err)
 	f.Refusal = &refusal{
 		Status:  http.StatusBadGateway,
 		Message: "The management API did not answer, so it is not known whether this was done. Look before you try again.",

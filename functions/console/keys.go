@@ -32,6 +32,10 @@ func (m routes) keys() {
 	m.change(one+"/rotate", rotateKey)
 }
 
+// keyRows is how many keys a page shows: fewer than of other lists, since the API
+// looks up for each when it was last seen.
+const keyRows = 25
+
 // keyRow is a key as pages show it.
 type keyRow struct {
 	wire.Key
@@ -101,7 +105,7 @@ func listKeys(v *visit) error {
 	var plans []wire.Plan
 	g, ctx := errgroup.WithContext(v.ctx)
 	g.Go(func() (err error) {
-		list, err = v.api.KeysPage(ctx, v.project, filter, v.asked())
+		list, err = v.api.KeysPage(ctx, v.project, filter, client.Page{Size: keyRows, Token: v.asked().Token})
 		return err
 	})
 	if v.environment != "" {

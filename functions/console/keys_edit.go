@@ -15,7 +15,7 @@ func keyValues(k wire.Key) values {
 }
 
 func editKey(v *visit) error {
-	k, err := v.key()
+	k, o, err := v.keyAndOffers()
 	if err != nil {
 		return err
 	}
@@ -29,10 +29,19 @@ func editKey(v *visit) error {
 		f.Typed.Set("scope", scopeSome)
 		f.Typed["apps"] = k.Apps
 	}
-	return v.askKeyChange(k, f, now.based())
+	return v.askKeyChange(k, o, f, now.based())
 }
 
-func (v *visit) askKeyChange(k wire.Key, f form, on []based) error {
+// keyAndOffers reads the visit's key and what its form has to choose from.
+func (v *visit) keyAndOffers() (k wire.Key, o offered, err error) {
+	o, err = v.offers(func() (err error) {
+		k, err = v.key()
+		return err
+	})
+	return k, o, err
+}
+
+func (v *visit) askKeyChange(k wire.Key, o offered, f form, on []based) error {
 	row := v.keyRow(k, nil)
 	p := keyForm{
 		Title: "Edit " + row.Label, Action: row.Path + "/edit", Button: "Save key", Back: row.Path, Based: on, Form: f,
@@ -41,11 +50,11 @@ func (v *visit) askKeyChange(k wire.Key, f form, on []based) error {
 	if _, exact := lastDay(k.ExpiresAt); !exact {
 		p.Lead += " It expires in the middle of a day, " + row.Until + ", unless you choose another last day."
 	}
-	return v.askKey(p, k.Apps)
+	return v.askKey(p, o, k.Apps)
 }
 
 func changeKey(v *visit) error {
-	current, err := v.key()
+	current, o, err := v.keyAndOffers()
 	if err != nil {
 		return err
 	}
@@ -55,7 +64,7 @@ func changeKey(v *visit) error {
 	now := keyValues(current)
 	typed, wrong := v.typedKey()
 	if wrong != nil {
-		return v.askKeyChange(current, *wrong, v.basedOn(now))
+		return v.askKeyChange(current, o, *wrong, v.basedOn(now))
 	}
 	sent := v.r.PostForm["scope"]
 	v.r.PostForm.Set("scope", strings.Join(typed.apps, " ")) // as keyValues has it
@@ -65,7 +74,7 @@ func changeKey(v *visit) error {
 		if overtaken.Refusal.Field == "scope" {
 			overtaken.Refusal.Field = "apps"
 		}
-		return v.askKeyChange(current, *overtaken, v.basedOn(now))
+		return v.askKeyChange(current, o, *overtaken, v.basedOn(now))
 	}
 	if len(changed) > 0 {
 		_, err = v.api.UpdateKey(v.ctx, v.project, current.ID, typed.update(changed))
@@ -78,7 +87,7 @@ func changeKey(v *visit) error {
 		if !ok {
 			return err
 		}
-		return v.askKeyChange(current, f, v.basedOn(now))
+		return v.askKeyChange(current, o, f, v.basedOn(now))
 	}
 	return v.done(v.keyRow(current, nil).Path, changed.notice(noticeKeyChanged))
 }

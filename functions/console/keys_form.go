@@ -57,41 +57,53 @@ func newKey(v *visit, f form) error {
 	if f.Typed == nil {
 		f = filled("scope", scopeAll, "plan", v.r.URL.Query().Get("plan"))
 	}
+	o, err := v.offers(func() error { return nil })
+	if err != nil {
+		return err
+	}
 	return v.askKey(keyForm{
 		Title: "New API key", Lead: "The key itself is shown once, on the next page, and never again.",
 		Action: v.inEnvironment("api-keys"), Button: "Create key", Back: v.inEnvironment("api-keys"), Once: rand.Text(), Form: f,
-	}, nil)
+	}, o, nil)
 }
 
-// askKey shows a key's form with the environment's plans and apps to choose from.
-// had are the apps that the key has now, which may be gone.
-func (v *visit) askKey(p keyForm, had []string) error {
-	var plans []wire.Plan
-	var apps wire.List[wire.App]
+// offered is what a key's form has to choose from.
+type offered struct {
+	plans []wire.Plan
+	apps  wire.List[wire.App]
+}
+
+// offers reads it. What else the page needs is read at the same time by also.
+func (v *visit) offers(also func() error) (offered, error) {
+	var o offered
 	g, ctx := errgroup.WithContext(v.ctx)
 	g.Go(func() (err error) {
-		plans, err = v.planList(ctx)
+		o.plans, err = v.planList(ctx)
 		return err
 	})
 	g.Go(func() (err error) {
-		apps, err = v.api.AppsPage(ctx, v.project, v.environment, client.Page{Size: pageRows})
+		o.apps, err = v.api.AppsPage(ctx, v.project, v.environment, client.Page{Size: pageRows})
 		return err
 	})
-	if err := g.Wait(); err != nil {
-		return err
-	}
+	g.Go(also)
+	err := g.Wait()
+	return o, err
+}
+
+// askKey shows a key's form. had are the apps that the key has now, which may be gone.
+func (v *visit) askKey(p keyForm, o offered, had []string) error {
 	f := p.Form
 	options := []option{{Value: "", Label: "Choose a plan"}}
-	for _, one := range plans {
+	for _, one := range o.plans {
 		options = append(options, option{Value: one.ID, Label: one.Name + " – " + v.planRow(one).Limits()})
 	}
 	p.Name = f.Text("name", "Name", "Who uses the key. The app is told it with every request, in X-Service-Key-Name.").Like("Checkout team")
 	p.Plan = f.Select("plan", "Plan", "", options).Need()
 	p.Expires = f.Text("expires", "Last day", "The key is valid through the end of this day, UTC. Without one it never expires.").As("date")
 	p.All, p.AppsWrong = f.Value("scope") != scopeSome, f.Wrong("apps")
-	p.NoPlans, p.NewPlan = len(plans) == 0, v.inEnvironment("plans", "new")
-	more := apps.NextPageToken != ""
-	p.Apps = choices(f, apps.Items, had, more)
+	p.NoPlans, p.NewPlan = len(o.plans) == 0, v.inEnvironment("plans", "new")
+	more := o.apps.NextPageToken != ""
+	p.Apps = choices(f, o.apps.Items, had, more)
 	if more {
 		others := f.Text("others", "Other apps, by name", "There are more apps than are listed here. Write the names of others with spaces between.")
 		p.Others = &others

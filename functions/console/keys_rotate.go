@@ -85,7 +85,7 @@ func rotateKey(v *visit) error {
 	}
 	rotated, full, err := api.RotateKey(v.ctx, v.project, k.ID, grace)
 	if err != nil {
-		return v.notRotated(k, err)
+		return v.notRotated(err)
 	}
 	return v.showIssued(rotated, full, true)
 }
@@ -101,7 +101,7 @@ func rotatedSince() refusal {
 }
 
 // notRotated answers for a rotation that the API has refused.
-func (v *visit) notRotated(k wire.Key, err error) error {
+func (v *visit) notRotated(err error) error {
 	switch {
 	case client.HasCode(err, "already_issued"):
 		return showKey(v, rotatedSince())

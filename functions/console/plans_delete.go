@@ -12,7 +12,7 @@ type planInUse struct {
 
 // askDeletePlan asks before a plan is deleted, or says which keys are in the way.
 func askDeletePlan(v *visit, f form) error {
-	plan, keys, err := v.planWithKeys(pageRows)
+	plan, keys, err := v.planWithKeys(keyRows)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,6 @@ package console
 
 import (
 	"net/http"
-
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // sheet is what a page says about itself.
@@ -81,6 +79,3 @@ func (s *Service) lost(w http.ResponseWriter, r *http.Request) error {
 	s.refuse(w, r, noPage())
 	return nil
 }
-
-// requestID is what to tell whoever looks into the logs.
-func requestID(r *http.Request) string { return trace.ID(r.Context()) }

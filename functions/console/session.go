@@ -85,7 +85,7 @@ func (s *Service) signInRefusal(r *http.Request, err error) refusal {
 	if errors.As(err, &e) && e.Code != "" && e.Status < http.StatusInternalServerError {
 		return refusal{Status: e.Status, Message: e.Message, Code: e.Code}
 	}
-	s.log.ErrorContext(r.Context(), "the management API failed", "request_id", requestID(r), "error", err)
+	s.log.ErrorContext(r.Context(), "the management API failed", "error", err)
 	return refusal{Status: http.StatusBadGateway, Message: "The management API does not answer. Try again in a moment."}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -67,7 +68,9 @@ func TestSignIn(t *testing.T) {
 	cookie, value := o.signInForm("/console/projects/shop")
 	fields := url.Values{"csrf": {value}, "username": {"ada"}, "password": {"pw"}, "next": {"/console/projects/shop"}}
 
-	w := o.signIn(cookie, fields)
+	w := o.signIn(cookie, fields, func(r *http.Request) {
+		*r = *r.WithContext(trace.Begin(r.Context(), trace.Request{ID: "r1", Address: "192.0.2.7"}))
+	})
 	if got := w.Header().Get("Location"); w.Code != 303 || got != "/console/projects/shop" {
 		t.Errorf("answer is %d to %q", w.Code, got)
 	}
@@ -80,7 +83,7 @@ func TestSignIn(t *testing.T) {
 	if session != "fresh" {
 		t.Errorf("the session's cookie is %q", session)
 	}
-	if got := o.headers.Get("X-Forwarded-For"); got != "192.0.2.1" { // httptest's browser
+	if got := o.headers.Get("X-Forwarded-For") + " " + o.headers.Get(trace.Header); got != "192.0.2.7 r1" {
 		t.Errorf("the sign-in is made for %q", got)
 	}
 

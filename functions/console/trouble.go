@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // troubled is a page that says what went wrong and what to do next.
@@ -72,7 +73,7 @@ func (s *Service) trouble(r *http.Request, err error) troubled {
 		}
 		return troubled{Status: e.Status, Title: "That was refused", Text: e.Message, Retry: e.Status == http.StatusTooManyRequests}
 	}
-	s.log.ErrorContext(r.Context(), "the management API failed", "request_id", requestID(r), "error", err)
+	s.log.ErrorContext(r.Context(), "the management API failed", "error", err)
 	return troubled{
 		Status: http.StatusBadGateway, Title: "The management API does not answer",
 		Text: "Apps and their gates are not affected by this. Try again in a moment.", Retry: true,
@@ -85,13 +86,13 @@ func (s *Service) refuse(w http.ResponseWriter, r *http.Request, t troubled) {
 }
 
 func (s *Service) refuseIn(w http.ResponseWriter, r *http.Request, f frame, t troubled) {
-	t.ID = requestID(r)
+	t.ID = trace.ID(r.Context())
 	path := ""
 	if r.Method == http.MethodGet {
 		path = r.URL.RequestURI()
 	}
 	err := s.pages.write(w, t.Status, "trouble", "layout", view{frame: f, sheet: sheet{Title: t.Title}, Path: path, Body: t})
 	if err != nil {
-		s.log.ErrorContext(r.Context(), "page not written", "request_id", requestID(r), "error", err)
+		s.log.ErrorContext(r.Context(), "page not written", "error", err)
 	}
 }

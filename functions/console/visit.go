@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -73,7 +74,10 @@ func (v *visit) begin(ctx context.Context) (wait func() error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		session, err := v.api.WhoAmI(ctx)
-		f.User, f.CSRF = session.User, session.CSRFToken
+		if err == nil {
+			f.User, f.CSRF = session.User, session.CSRFToken
+			trace.Identify(ctx, trace.Actor{Kind: trace.User, Name: session.User.Username}) // for the log
+		}
 		return err
 	})
 	if v.project != "" {

@@ -93,3 +93,38 @@ func TestRequireAPIKey(t *testing.T) {
 		})
 	}
 }
+
+// TestPendingGate: while nobody wires the gate, the notice says so, on both pages; it
+// goes by itself when the gate is in place. It takes wiring away, so it runs alone.
+func TestPendingGate(t *testing.T) {
+	s := newSite(t)
+	s.App("hello")
+	v := browse(t, desk)
+	v.signsIn(admin())
+	v.opens(s.page("apps", "hello", "settings"))
+	if err := world.Kill("wiring"); err != nil {
+		t.Fatal(err)
+	}
+	back := false
+	restart := func() {
+		if back {
+			return
+		}
+		back = true
+		if err := world.Restart(t.Context(), "wiring"); err != nil {
+			t.Error(err)
+		}
+	}
+	defer restart()
+	v.clicks("Require API key")
+	v.sees("The gate is not yet in place.")
+	v.shot("settings-pending")
+	v.clicks("Overview")
+	v.sees("Gate pending")
+	v.shot("app-pending")
+	v.clicks("Settings")
+	restart()
+	v.seesNo("The gate is not yet in place.")
+	v.sees("API key required")
+	s.Call("hello").Gets(401, "invalid_key")
+}

@@ -16,9 +16,9 @@ import (
 // fullKey is what a full key looks like (decisions section 2).
 var fullKey = regexp.MustCompile(`sluice_[0-9a-z]{8}_[0-9A-Za-z]{38}`)
 
-// everyWindow is how people look at the console: at a desk, on a phone, and each
-// with scripts off.
-func everyWindow() []window { return []window{desk, phone, desk.plain(), phone.plain()} }
+// everyWindow is how people look at the console: at a desk and on a phone, and with
+// scripts off.
+func everyWindow() []window { return []window{desk, phone, phone.plain()} }
 
 // starter makes a plan called Starter.
 func (s site) starter() wire.Plan {

@@ -25,7 +25,7 @@ func TestSignInAndOut(t *testing.T) {
 			if got := v.path(); got != s.page("apps") {
 				t.Errorf("after signing in it shows %s", got)
 			}
-			v.presses(v.who(admin()))
+			v.presses(who(admin()))
 			v.clicks("Sign out")
 			v.sees("You are signed out.")
 			v.opens(s.page("apps"))
@@ -34,13 +34,8 @@ func TestSignInAndOut(t *testing.T) {
 	}
 }
 
-// who is the text of the menu of a person; a phone has room for a letter.
-func (v *visitor) who(p person) string {
-	if v.window.width < 700 {
-		return strings.ToUpper(p.username[:1])
-	}
-	return strings.ToUpper(p.username[:1]) + " " + p.username
-}
+// who is the text of the menu of a person.
+func who(p person) string { return strings.ToUpper(p.username[:1]) + " " + p.username }
 
 // TestSessionCookie: no script and no plain connection can have it.
 func TestSessionCookie(t *testing.T) {
@@ -97,7 +92,7 @@ func TestChangePassword(t *testing.T) {
 	p := s.member("viewer")
 	v := browse(t, desk.plain())
 	v.signsIn(p)
-	v.presses(v.who(p))
+	v.presses(who(p))
 	v.clicks("Change password")
 	v.types("Current password", "not the current one")
 	v.types("New password", "another long password")

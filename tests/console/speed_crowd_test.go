@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
 // How much there is when pages must still be fast.
@@ -22,7 +24,7 @@ const (
 // The copies are taken away at the end, since functions look after every app.
 func (s site) crowd() {
 	s.T.Helper()
-	c := documents(s.T)
+	c := stacktest.Store(s.T, world)
 	key := s.named(s.starter(), "Checkout team")
 	s.App("hello")
 	namespace := s.Project + "-" + s.Env

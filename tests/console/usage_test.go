@@ -6,32 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"cloud.google.com/go/firestore"
-	"google.golang.org/api/option"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
-
-// documents is the stack's store, past all functions: for what takes too long to
-// come about, such as ninety days of usage.
-func documents(t testing.TB) *firestore.Client {
-	t.Helper()
-	info := world.Info()
-	conn, err := grpc.NewClient("passthrough:///"+info.FirestoreEmulatorHost, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := firestore.NewClient(t.Context(), info.Project, option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
 
 // used gives a key a history: what it did on a day that is some days ago.
 func (s site) used(k stacktest.Key, days int, on func(ago int) usage.Totals) {
@@ -43,7 +21,7 @@ func (s site) used(k stacktest.Key, days int, on func(ago int) usage.Totals) {
 			h = h.Raise(today-usage.Day(ago), totals)
 		}
 	}
-	_, err := documents(s.T).Collection("rollups").Doc(k.ID).Set(s.T.Context(), map[string]any{
+	_, err := stacktest.Store(s.T, world).Collection("rollups").Doc(k.ID).Set(s.T.Context(), map[string]any{
 		"days": h.Pack(), "oldest": h[0].Day.String(), "last_seen": h[len(h)-1].Day.String(),
 	})
 	if err != nil {
