@@ -23,6 +23,10 @@ const (
 	mountEvery    = 20 * time.Millisecond // from one look for a mounted file to the next
 	functionTries = 3                     // to start a function
 	functionPause = time.Second           // between them
+
+	// functionGrace is from SIGTERM to SIGKILL, as a pod's grace period: longer than
+	// the drain and a checker's last flush together (see funcmain.Config).
+	functionGrace = 45 * time.Second
 )
 
 // startFunctions starts the functions side by side; the checkers once wiring has
@@ -48,6 +52,7 @@ func (s *Stack) startFunction(ctx context.Context, f function) error {
 		Path:    s.path("bin/" + f.name),
 		Env:     s.functionEnvironment(f, s.addresses[f.service()], functionPort, nil),
 		LogFile: filepath.Join(s.logs(), f.name+".log"),
+		Grace:   functionGrace,
 	}
 	url := s.functionURL(f.service()) + "/healthz"
 	service, err := s.tryFunction(ctx, f.name, func() (child.Command, child.Check) {
@@ -110,6 +115,7 @@ func (s *Stack) startChecker(ctx context.Context, f function, i int) error {
 			"METRICS_PORT": strconv.Itoa(s.o.port(metricsPort + i)),
 		}),
 		LogFile: filepath.Join(s.logs(), name+".log"),
+		Grace:   functionGrace,
 	}
 	service, err := s.tryFunction(ctx, name, func() (child.Command, child.Check) {
 		return command, func(ctx context.Context) error { return s.askChecker(ctx, i) }

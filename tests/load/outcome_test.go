@@ -126,7 +126,8 @@ func (l *load) usage() {
 		}
 	}
 	for _, k := range left[:min(len(left), maxDetails)] {
-		l.t.Logf("wrong: %s: usage is not what the client saw: %+v, %d without an answer", k.id, k.totals(), k.unclear.Load())
+		u, err := l.site.Client.Usage(l.t.Context(), l.site.Project, k.id, "", "")
+		l.t.Logf("wrong: %s: usage is %+v (%v), the client saw %+v and %d without an answer", k.id, u.Totals, err, k.totals(), k.unclear.Load())
 	}
 	var sum usage.Totals
 	for _, k := range l.keys.all {
@@ -136,8 +137,8 @@ func (l *load) usage() {
 		}
 	}
 	l.holds("the usage report of every key is what the client saw", len(left) == 0,
-		"%d keys: %d allowed, %d rate-denied, %d quota-denied; %d keys had requests without an answer, which may be in it",
-		len(l.keys.all), sum.Allowed, sum.RateDenied, sum.QuotaDenied, unclear)
+		"%d of %d keys: %d allowed, %d rate-denied, %d quota-denied; %d keys had requests without an answer, which may be in it",
+		len(l.keys.all)-len(left), len(l.keys.all), sum.Allowed, sum.RateDenied, sum.QuotaDenied, unclear)
 }
 
 // unequal gives those keys whose report is not what the client saw.
