@@ -82,10 +82,12 @@ func validFolder(s string) bool {
 		!path.IsAbs(s) && path.Clean(s) == s && s != "." && s != ".." && !strings.HasPrefix(s, "../")
 }
 
-// visible tells whether s is visible ASCII: no blanks, no control characters.
+// visible tells whether s is visible ASCII: no blanks, no control characters, and
+// nothing that a shell or Tekton's variables take for more than text. What it names
+// ends up in the parameters of a pipeline that somebody else wrote.
 func visible(s string) bool {
 	for _, c := range []byte(s) {
-		if c <= ' ' || c > '~' {
+		if c <= ' ' || c > '~' || strings.IndexByte("$`'\"\\;|&<>(){}", c) >= 0 {
 			return false
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/gate"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Header names as net/http spells them.
@@ -19,6 +20,7 @@ const (
 	nameHeader      = "X-Service-Key-Name"
 	methodHeader    = "X-Forwarded-Method"
 	preflightHeader = "Access-Control-Request-Method"
+	idHeader        = trace.Header
 )
 
 // connectionLife is how long a connection to a stale replica may have lived.
@@ -53,7 +55,9 @@ func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/readyz":
 		c.serveReady(w)
 	default:
-		deny(w, misconfigured, 0)
+		now := c.now()
+		c.refuse(w, r, misconfigured, "", gate.Verdict{}, now)
+		c.metrics.decided(misconfigured, c.now().Sub(now))
 	}
 }
 
@@ -81,13 +85,8 @@ func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address str
 		w.WriteHeader(http.StatusOK)
 	case preflight:
 		w.WriteHeader(http.StatusOK)
-	case quotaExhausted:
-		deny(w, o, v.Limits.Period.End(now).Sub(now))
-	case gateUnavailable:
-		c.sendAway(r.Context(), w.Header(), now)
-		deny(w, o, 0)
-	case invalidKey, rateLimited, misconfigured, outcomes:
-		deny(w, o, 0)
+	case invalidKey, rateLimited, quotaExhausted, gateUnavailable, misconfigured, outcomes:
+		c.refuse(w, r, o, address, v, now)
 	}
 	c.metrics.decided(o, c.now().Sub(now))
 }
@@ -98,6 +97,20 @@ type connection struct{}
 // Connected is told of each new connection (see [http.Server.ConnContext]).
 func (c *Checker) Connected(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, connection{}, c.now())
+}
+
+// refuse answers a denial and notes why.
+func (c *Checker) refuse(w http.ResponseWriter, r *http.Request, o outcome, address string, v gate.Verdict, now time.Time) {
+	retryAfter := time.Duration(0)
+	switch o { //nolint:exhaustive // the rest have what the table says
+	case quotaExhausted:
+		retryAfter = v.Limits.Period.End(now).Sub(now)
+	case gateUnavailable:
+		c.sendAway(r.Context(), w.Header(), now)
+	}
+	id := trace.IDOf(r.Header)
+	deny(w, id, o, retryAfter)
+	c.note(id, o, r.Header, address, v, now)
 }
 
 // sendAway ends the connection of a denial that another replica might not give:

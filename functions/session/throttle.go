@@ -34,8 +34,8 @@ func newThrottle(cfg Config, start time.Time) *throttle {
 	return &throttle{
 		seed:      maphash.MakeSeed(),
 		start:     start,
-		users:     newLimits(cfg.UserBurst, cfg.UserEvery),
-		addresses: newLimits(cfg.AddressBurst, cfg.AddressEvery),
+		users:     newLimits(cfg.UserBurst, cfg.UserEvery, slots),
+		addresses: newLimits(cfg.AddressBurst, cfg.AddressEvery, slots),
 	}
 }
 
@@ -74,8 +74,8 @@ type limits struct {
 	full []time.Duration // since the throttle's start
 }
 
-func newLimits(burst int, every time.Duration) limits {
-	return limits{every: every, burst: time.Duration(burst) * every, mu: &sync.Mutex{}, full: make([]time.Duration, slots)}
+func newLimits(burst int, every time.Duration, size int) limits {
+	return limits{every: every, burst: time.Duration(burst) * every, mu: &sync.Mutex{}, full: make([]time.Duration, size)}
 }
 
 // take takes one from a bucket, or says how long until there is one.

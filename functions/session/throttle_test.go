@@ -90,7 +90,7 @@ func TestThrottleHoldsUnderConcurrency(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	now := time.Minute
-	l := newLimits(2, time.Second)
+	l := newLimits(2, time.Second, slots)
 	steps := []struct {
 		after time.Duration
 		back  bool

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 	// every spelling that a backend could take for them. Traefik removes what
 	// matches from the client's request and then adds what matches in the checker's
 	// answer, so aliases are stripped and the key never reaches the app.
-	identityHeaders = `(?i)^x[-_.](service[-_.]key[-_.](prefix|name)|api[-_.]key)$`
+	identityHeaders = `(?i)^x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)$`
 
 	// maxAnswer bounds the checker's body, in bytes. Traefik allocates as much for
 	// every request, so it is no more than a denial needs.
@@ -70,7 +71,7 @@ func (c *Cluster) gateSpec(ref app.Ref) map[string]any {
 		// What the checker needs to see; X-Forwarded-* comes besides. The client's
 		// cookies and credentials for the app are none of its business, and a header
 		// too large for it would turn into an answer that is not the gate's.
-		"authRequestHeaders": []any{"X-API-Key", "Access-Control-Request-Method"},
+		"authRequestHeaders": []any{"X-API-Key", "Access-Control-Request-Method", trace.Header},
 	}}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/sluicegate/sluice/shared/problem"
@@ -129,7 +130,8 @@ func kindName(t reflect.Type) string {
 
 // repeatedField refuses an object that names a field twice: what the one side
 // checks must not differ from what the other side stores. encoding/json would
-// take the last one, and matches names in any letter case, so case is folded.
+// take the last one, and matches names in any letter case, so case is folded as it
+// folds it: "bur\u017ft", with a long s, is "burst" too.
 func repeatedField(body []byte) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	type level struct {
@@ -150,7 +152,7 @@ func repeatedField(body []byte) error {
 		}
 		if top >= 0 && open[top].object {
 			if open[top].key {
-				name := strings.ToLower(tok.(string)) //nolint:forcetypeassert // a field's name is a string token
+				name := folded(tok.(string)) //nolint:forcetypeassert // a field's name is a string token
 				if open[top].seen[name] {
 					return problem.New(problem.MalformedJSON, "Field %q stands twice.", name)
 				}
@@ -164,4 +166,16 @@ func repeatedField(body []byte) error {
 			open = append(open, level{object: delim == '{', key: delim == '{', seen: map[string]bool{}})
 		}
 	}
+}
+
+// folded is a field's name with each letter as the first of those that differ from
+// it in case alone.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		first := unicode.ToLower(r)
+		for c := unicode.SimpleFold(r); c != r; c = unicode.SimpleFold(c) {
+			first = min(first, unicode.ToLower(c))
+		}
+		return first
+	}, name)
 }

@@ -65,10 +65,13 @@ func (l Limits) Check() error {
 }
 
 // CheckName refuses names that are empty, longer than 63 characters, hold
-// control characters, or leave no slug. Problem: invalid_name.
+// characters that do not print (a mark that turns the direction of writing around
+// would show a person another name than is stored), or leave no slug. Problem:
+// invalid_name.
 func CheckName(name string) error {
-	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxName || strings.ContainsFunc(name, unicode.IsControl) {
-		return problem.New(problem.InvalidName, "A plan's name has 1 to %d characters, none of them a control character.", maxName)
+	bad := func(c rune) bool { return !unicode.IsPrint(c) }
+	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxName || strings.ContainsFunc(name, bad) {
+		return problem.New(problem.InvalidName, "A plan's name has 1 to %d printable characters.", maxName)
 	}
 	if slug(name) == "" {
 		return problem.New(problem.InvalidName, "A plan's name needs at least one letter a-z or digit.")

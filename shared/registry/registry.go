@@ -108,9 +108,14 @@ func publicOnly(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// public tells whether an address is one of the internet's.
+// public tells whether an address is one of the internet's. Of IPv6 that is what is
+// given out to the internet today: outside of it are, among others, forms that wrap
+// an IPv4 address ("::127.0.0.1", NAT64's 64:ff9b::/96).
 func public(a netip.Addr) bool {
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
+		return false
+	}
+	if a.Is6() && !netip.MustParsePrefix("2000::/3").Contains(a) {
 		return false
 	}
 	for _, p := range special() {
@@ -121,8 +126,8 @@ func public(a netip.Addr) bool {
 	return true
 }
 
-// special are ranges that net/netip takes for global, but which lead inside or
-// wrap an IPv4 address that might.
+// special are ranges that are global by their form, but which lead inside or wrap an
+// IPv4 address that might.
 func special() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/8"),
@@ -130,8 +135,7 @@ func special() []netip.Prefix {
 		netip.MustParsePrefix("192.0.0.0/24"),
 		netip.MustParsePrefix("198.18.0.0/15"),
 		netip.MustParsePrefix("240.0.0.0/4"),
-		netip.MustParsePrefix("64:ff9b::/96"), // NAT64
-		netip.MustParsePrefix("64:ff9b:1::/48"),
+		netip.MustParsePrefix("2001::/23"), // protocols' own, Teredo's among them
 		netip.MustParsePrefix("2002::/16"), // 6to4
 	}
 }

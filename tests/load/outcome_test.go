@@ -20,7 +20,7 @@ var (
 	promises = book.Table("Load report", "`make load`: ten minutes; `make test` runs half a minute of it with fewer keys and compares the verdicts.",
 		[]string{"must", "verdict"}, "seen")
 	growths = book.Table("Growth under load", "No process of the product, nor the ingress, grows: a line through the measurements of the second half, after all restarts, "+
-		"rises by no more than 15 % (or 24 MiB, 12 descriptors, 24 goroutines). Threads stand in for goroutines where a process has no metrics.",
+		"rises by no more than 15 % (or 24 MiB, 12 descriptors, 24 goroutines). Of the ingress threads are counted.",
 		[]string{"process", "verdict"}, "memory", "file descriptors", "goroutines or threads")
 )
 

@@ -51,8 +51,10 @@ type Part struct{ Name, Folder, Title string }
 // section adds it here.
 func Parts() []Part {
 	return []Part{
-		{"faults", "tests/chaos", "Faults"},
-		{"load", "tests/load", "Load"},
+		{Name: "attack", Folder: "tests/attack", Title: "Attackers"},
+		{Name: "roles", Folder: "tests/attack", Title: "Roles"},
+		{Name: "faults", Folder: "tests/chaos", Title: "Faults"},
+		{Name: "load", Folder: "tests/load", Title: "Load"},
 	}
 }
 
@@ -145,6 +147,7 @@ func (t *Table) add(r *Row) {
 }
 
 func verdict(tb testing.TB) string {
+	tb.Helper()
 	switch {
 	case tb.Failed():
 		return "FAILED"
@@ -157,6 +160,9 @@ func verdict(tb testing.TB) string {
 // Close writes and compares the section after the package's last test, and gives the
 // exit status: code, or 1 when the report is not true.
 func (s *Section) Close(code int) int {
+	if !flag.Parsed() {
+		return cmp.Or(code, 1) // no test has run
+	}
 	if err := s.close(); err != nil {
 		fmt.Fprintf(os.Stderr, "section %q of %s: %v\n", s.part.Name, File, err)
 		return cmp.Or(code, 1)

@@ -35,7 +35,10 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	return &funcmain.Function{
 		Handler:    c,
 		Connected:  c.Connected,
-		Metrics:    c.Metrics(),
+		Collectors: c.Collectors(),
+		Private:    c.Private(),
+		Store:      st,
+		Lean:       true,
 		TLS:        secure,
 		MaxHeader:  checker.MaxHeader,
 		Background: c.Run,

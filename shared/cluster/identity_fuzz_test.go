@@ -1,0 +1,56 @@
+package cluster
+
+import (
+	"net/textproto"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// FuzzIdentityHeaders: what the gate strips is, to the letter, what reads like its own
+// headers or the key's to a backend that makes one of all separators.
+func FuzzIdentityHeaders(f *testing.F) {
+	for _, name := range []string{
+		"X-Service-Key-Prefix", "x_service_key_name", "X.API.Key", "X~Service!Key|Name", "X-Api-Keys", "XX-Api-Key", "X--Api-Key", "XApiKey",
+		"X-Service-Key", "X-Service-Key-Prefix-", "\u212a", "X-Api-\u212aey", "X-\u017fervice-Key-Name", "X-Api-Key\n", "",
+	} {
+		f.Add(name)
+	}
+	strip := regexp.MustCompile(identityHeaders)
+	f.Fuzz(func(t *testing.T, name string) {
+		if !token(name) {
+			return // no proxy takes it for a header's name
+		}
+		want := false
+		switch separated(name) {
+		case "x_service_key_prefix", "x_service_key_name", "x_api_key":
+			want = true
+		}
+		if got := strip.MatchString(name); got != want {
+			t.Errorf("%q is stripped: %t, want %t", name, got, want)
+		}
+		if got := strip.MatchString(textproto.CanonicalMIMEHeaderKey(name)); got != want {
+			t.Errorf("%q in the proxy's spelling is stripped: %t, want %t", name, got, want)
+		}
+	})
+}
+
+// token tells whether s is a header's name (RFC 9110 section 5.6.2).
+func token(s string) bool {
+	for _, c := range []byte(s) {
+		if !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// separated is a name as such a backend sees it.
+func separated(name string) string {
+	return strings.Map(func(c rune) rune {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+			return '_'
+		}
+		return c
+	}, strings.ToLower(name))
+}

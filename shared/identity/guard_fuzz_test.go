@@ -1,0 +1,52 @@
+package identity
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// FuzzCredentials: a request has one token or is refused, and only a token that came
+// by cookie alone is one that needs the CSRF value.
+func FuzzCredentials(f *testing.F) {
+	f.Add("Bearer abc", "")
+	f.Add("", CookieName+"=abc")
+	f.Add("bearer abc", CookieName+"=other")
+	f.Add("Basic abc", CookieName+"=a; "+CookieName+"=b")
+	f.Add("Bearer", CookieName+`="abc"`)
+	f.Add("Bearer \x00", "=;=;;,"+CookieName)
+	f.Fuzz(func(t *testing.T, authorization, cookie string) {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		if authorization != "" {
+			r.Header["Authorization"] = []string{authorization}
+		}
+		if cookie != "" {
+			r.Header["Cookie"] = []string{cookie}
+		}
+		token, byCookie, err := credentials(r)
+		if err != nil {
+			if !problem.Is(err, problem.Unauthenticated) || token != "" {
+				t.Fatalf("token %q, %v", string(token), err)
+			}
+			return
+		}
+		from := authorization
+		if byCookie {
+			from = cookie
+			if scheme, _, _ := strings.Cut(authorization, " "); strings.EqualFold(scheme, "Bearer") {
+				t.Errorf("%q beside %q counts as cookie", cookie, authorization)
+			}
+		}
+		if !strings.Contains(from, string(token)) {
+			t.Errorf("token %q is not in %q", string(token), from)
+		}
+		twice := r.Clone(t.Context())
+		twice.Header["Authorization"] = []string{"Bearer a", "Bearer b"}
+		if _, _, err := credentials(twice); err == nil {
+			t.Error("two bearer tokens are taken")
+		}
+	})
+}

@@ -1,0 +1,134 @@
+package attack
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"testing"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// speak sends one HTTP/2 request of exactly these fields over a fresh connection
+// with prior knowledge, and reads the answer; status 0 is a refusal of the protocol.
+func speak(t *testing.T, conn net.Conn, fields [][2]string, body []byte) stacktest.Answer {
+	t.Helper()
+	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	f := http2.NewFramer(conn, conn)
+	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	var block bytes.Buffer
+	e := hpack.NewEncoder(&block)
+	for _, field := range fields {
+		if err := e.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.WriteSettings(); err != nil {
+		return stacktest.Answer{}
+	}
+	if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: body == nil}); err != nil {
+		return stacktest.Answer{}
+	}
+	if body != nil {
+		if err := f.WriteData(1, true, body); err != nil {
+			return stacktest.Answer{}
+		}
+	}
+	var a stacktest.Answer
+	for {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			return a
+		}
+		switch frame := frame.(type) {
+		case *http2.SettingsFrame:
+			if !frame.IsAck() {
+				_ = f.WriteSettingsAck()
+			}
+		case *http2.MetaHeadersFrame:
+			a.Status, _ = strconv.Atoi(frame.PseudoValue("status"))
+			if frame.StreamEnded() {
+				return a
+			}
+		case *http2.DataFrame:
+			a.Body += string(frame.Data())
+			if frame.StreamEnded() {
+				return a
+			}
+		case *http2.RSTStreamFrame, *http2.GoAwayFrame:
+			return a
+		}
+	}
+}
+
+// TestPseudoHeaders: HTTP/2's own ways to name a host, a path and a method.
+func TestPseudoHeaders(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "HTTP/2 pseudo-headers: `:authority` against `host`, twice, late, empty, absolute `:path`, line breaks in values, upper case, `connection`",
+		"a protocol error, 400, 401 or 404; never the gated app")
+	s, k := gated(t)
+	s.App("open")
+	gate, open := s.Host("hello"), s.Host("open")
+	base := func(more ...[2]string) [][2]string {
+		return append([][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", gate}, {":path", "/"}}, more...)
+	}
+	tests := map[string][][2]string{
+		"plain":                    base(),
+		"host of another":          base([2]string{"host", open}),
+		"two authorities":          append([][2]string{{":authority", open}}, base()...),
+		"authority after a header": {{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {"x", "y"}, {":authority", gate}},
+		"open authority, gated host": {
+			{":method", "GET"}, {":scheme", "http"}, {":authority", open}, {":path", "/"}, {"host", gate},
+		},
+		"no authority":        {{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {"host", gate}},
+		"absolute path":       {{":method", "GET"}, {":scheme", "http"}, {":authority", open}, {":path", "http://" + gate + "/"}},
+		"path of two slashes": {{":method", "GET"}, {":scheme", "http"}, {":authority", gate}, {":path", "//" + open + "/"}},
+		"path with a break":   {{":method", "GET"}, {":scheme", "http"}, {":authority", gate}, {":path", "/ HTTP/1.1\r\nHost: " + open + "\r\n\r\n"}},
+		"no path":             {{":method", "GET"}, {":scheme", "http"}, {":authority", gate}},
+		"empty path":          {{":method", "GET"}, {":scheme", "http"}, {":authority", gate}, {":path", ""}},
+		"star":                {{":method", "OPTIONS"}, {":scheme", "http"}, {":authority", gate}, {":path", "*"}},
+		"method with a break": {{":method", "GET / HTTP/1.1\r\nX: "}, {":scheme", "http"}, {":authority", gate}, {":path", "/"}},
+		"scheme with a path":  {{":method", "GET"}, {":scheme", "http://" + open + "/?"}, {":authority", gate}, {":path", "/"}},
+		"connect":             {{":method", "CONNECT"}, {":authority", gate + ":80"}},
+		"extended connect":    base([2]string{":protocol", "websocket"}),
+		"unknown pseudo":      base([2]string{":path2", "/"}),
+		"response pseudo":     base([2]string{":status", "200"}),
+		"header with a break": base([2]string{"x", "a\r\nX-API-Key: " + k.Full}),
+		"name with a break":   base([2]string{"x: a\r\nx-api-key", k.Full}),
+		"name in upper case":  base([2]string{"X-API-Key", k.Full}),
+		"name with a colon":   base([2]string{"x-api-key:", k.Full}),
+		"connection":          base([2]string{"connection", "x-api-key"}),
+		"transfer-encoding":   base([2]string{"transfer-encoding", "chunked"}),
+		"two keys":            base([2]string{"x-api-key", k.Full}, [2]string{"x-api-key", k.Full}),
+		"key as preflight":    base([2]string{"access-control-request-method", "GET"}, [2]string{"x-forwarded-method", "OPTIONS"}),
+	}
+	for name, fields := range tests {
+		a := speak(t, dial(t, atIngress()), fields, nil)
+		if reached(a) && s.Echo(a).App != "open" {
+			t.Errorf("%s reached the gated app: %s", name, a.Body)
+		}
+		switch a.Status {
+		case 0, http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		case http.StatusOK:
+			if name != "open authority, gated host" && name != "absolute path" && name != "star" {
+				t.Errorf("%s: %d %s", name, a.Status, a.Body)
+			}
+		default:
+			t.Errorf("%s: %d %s", name, a.Status, a.Body)
+		}
+	}
+	if a := speak(t, dial(t, atIngress()), base([2]string{"x-api-key", k.Full}, [2]string{"x-service-key-prefix", "spoofed"}), nil); !reached(a) {
+		t.Errorf("an honest HTTP/2 request: %d %s", a.Status, a.Body)
+	} else if got := seen(s.Echo(a)); len(got["X-Service-Key-Prefix"]) != 1 || got["X-Service-Key-Prefix"][0] != k.Prefix {
+		t.Errorf("an honest HTTP/2 request arrived with %v", got)
+	}
+	row.Measured(fmt.Sprintf("%d", len(tests)))
+}

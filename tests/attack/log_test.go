@@ -1,0 +1,129 @@
+package attack
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// TestLogInjection: what a log's reader would take for another line, or a terminal
+// for a command.
+func TestLogInjection(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "line breaks, terminal sequences and forged log lines in paths, request ids, usernames, names, hosts, user agents, webhook deliveries and bodies",
+		"every line of every log is one JSON object of its own, without a control character, and none is the forged one")
+	s, k := gated(t)
+	url, token := s.Webhook("hello")
+	const mark = "forged-by-attacker"
+	forged := "x\n{\"level\":\"INFO\",\"msg\":\"" + mark + "\"}\n\x1b[2J\x1b]0;owned\x07\u2028\u0085\r"
+	escaped := "x%0a%7b%22msg%22:%22" + mark + "%22%7d%0d%0a%1b[2J%00%c2%85"
+	base := hostOf(t, world.Info().BaseURL)
+	quoted, err := json.Marshal(forged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/api/v1/projects/" + escaped, "/api/v1/webhook/" + escaped + "/x", "/" + escaped, "/api/v1/projects?page_token=" + escaped} {
+		raw(t, atIngress(), "GET "+path+" HTTP/1.1\r\nHost: "+base+"\r\nX-Request-Id: a\x1b[31mb\r\nUser-Agent: \x1b[2J\r\nConnection: close\r\n\r\n")
+		raw(t, atIngress(), "GET "+path+" HTTP/1.1\r\nHost: "+base+"\r\nX-Request-Id: "+escaped+"\r\nUser-Agent: "+escaped+"\r\nReferer: "+escaped+"\r\nConnection: close\r\n\r\n")
+	}
+	call(t, request{method: http.MethodPost, path: "/api/v1/session", body: `{"username":` + string(quoted) + `,"password":` + string(quoted) + `}`})
+	admin := adminToken(t)
+	for _, path := range []string{"/api/v1/projects", "/api/v1/projects/" + s.Project + "/environments", "/api/v1/projects/" + s.Project + "/environments/prod/apps", "/api/v1/users"} {
+		call(t, request{method: http.MethodPost, path: path, body: `{"name":` + string(quoted) + `}`, token: admin})
+	}
+	s.Call("hello").Header("X-API-Key", escaped).Path("/" + escaped).Gets(http.StatusUnauthorized)
+	s.Call("hello").Key(k).Header("User-Agent", escaped).Path("/" + escaped).Gets(http.StatusOK)
+	s.Post(url, []byte(`{"commit":`+string(quoted)+`,"image":"registry.example/echo:v2"}`), "X-Service-Token", token, "X-GitHub-Delivery", escaped, "X-GitHub-Event", escaped)
+	s.Post(url, []byte(`{"image":`+string(quoted)+`}`), "X-Service-Token", token)
+	raw(t, atFunction("deploys"), "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nCe-Id: "+escaped+"\r\nCe-Type: "+escaped+"\r\nCe-Source: x\r\nCe-Specversion: 1.0\r\nCe-Subject: "+escaped+"\r\nContent-Length: 0\r\n\r\n")
+	raw(t, atChecker(), "GET /check/"+escaped+"/x HTTP/1.1\r\nHost: x\r\nX-Forwarded-Method: GET\r\nConnection: close\r\n\r\n")
+
+	files, lines := 0, 0
+	for _, name := range logs(t) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files++
+		for line := range bytes.Lines(text[:bytes.LastIndexByte(text, '\n')+1]) {
+			lines++
+			line = bytes.TrimSuffix(line, []byte("\n"))
+			var entry map[string]any
+			if err := json.Unmarshal(line, &entry); err != nil {
+				t.Errorf("%s: no JSON: %.200q", filepath.Base(name), line)
+				break
+			}
+			if entry["msg"] == mark {
+				t.Errorf("%s: the forged line stands there", filepath.Base(name))
+			}
+			if i := bytes.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+				t.Errorf("%s: a control character: %.200q", filepath.Base(name), line[max(0, i-50):])
+				break
+			}
+		}
+	}
+	if files < 10 || lines < 100 {
+		t.Errorf("only %d lines of %d logs were looked at", lines, files)
+	}
+	row.Measured(fmt.Sprintf("%d lines of %d logs", lines, files))
+}
+
+// logs are the files of what writes JSON: the functions and the ingress.
+func logs(t *testing.T) []string {
+	t.Helper()
+	names := []string{"traefik", "traefik-access", "checker-0", "checker-1"}
+	for name := range world.Info().Functions {
+		names = append(names, name)
+	}
+	var files []string
+	for _, name := range names {
+		path := filepath.Join(world.Info().LogsDir, name+".log")
+		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+			t.Errorf("no log of %s: %v", name, err)
+			continue
+		}
+		files = append(files, path)
+	}
+	return files
+}
+
+// TestErrorsTellNothing: what an answer says about the inside.
+func TestErrorsTellNothing(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "answers to broken requests, searched for what is inside: paths, Go's words, addresses, names of the store and the cluster", "the API's code and message, and nothing else")
+	admin := adminToken(t)
+	param := regexp.MustCompile(`\{[a-z_]+\}`)
+	n := 0
+	for _, route := range routes(t) {
+		if route == "DELETE /api/v1/session" {
+			continue // it would end the session
+		}
+		method, pattern, _ := strings.Cut(route, " ")
+		for _, value := range []string{"x", "%00", "..%2f", strings.Repeat("a", 3000)} {
+			path := param.ReplaceAllLiteralString(pattern, value)
+			for _, body := range []string{"", "{", `{"x":1}`, "\xff"} {
+				n++
+				a, err := send(t, method, path, body, admin)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, word := range []string{"goroutine", ".go:", "panic", "firestore", "rpc error", "127.0.0.1", "kube", "sluice-system", "github.com", "/tmp", "nil pointer", "runtime", "projects/sluice-local"} {
+					if strings.Contains(strings.ToLower(a.Body), word) {
+						t.Errorf("%s: the answer says %q: %s", route, word, a.Body)
+					}
+				}
+				if server := a.Header.Get("Server") + a.Header.Get("X-Powered-By"); server != "" {
+					t.Errorf("%s: it says what it is: %s", route, server)
+				}
+			}
+		}
+	}
+	row.Measured(fmt.Sprintf("%d answers", n))
+}

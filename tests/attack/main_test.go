@@ -1,0 +1,56 @@
+// Package attack plays the attackers: hostile headers, paths, hosts, bodies, tokens
+// and names against a running stack of its own, each with its row in tests/REPORT.md,
+// and every management route with every role. What is tried and what must come of it
+// stands in the row; a row whose test fails is a hole.
+package attack
+
+import (
+	"maps"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/report"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// portBase is the first of the stack's ports.
+const portBase = 28280
+
+// How long a client may take, lowered so that tests run in seconds.
+const (
+	headerLimit = 2 * time.Second
+	readLimit   = 3 * time.Second
+)
+
+// propagation is how long a change may take to reach the replicas.
+const propagation = 30 * time.Second
+
+var (
+	world *stack.Stack
+
+	book    = report.Open("attack")
+	attacks = book.Tests("Attacks", "What is tried, and what must come of it.", []string{"attack", "must"}, "tried")
+
+	roleBook = report.Open("roles")
+	roles    = roleBook.Table("Role matrix",
+		"Every route of the management API, as the functions register them, asked by every role in their own project and in another. "+
+			"The figures are the answers' statuses; *other* stands for viewer, developer and owner in a project that is not theirs.",
+		[]string{"route", "needs", "anonymous", "outsider", "viewer", "developer", "owner", "admin", "other"})
+)
+
+func TestMain(m *testing.M) {
+	code := stacktest.Main(m, func(_ string, o *stack.Options) error {
+		o.PortBase = portBase
+		limits := map[string]string{"HEADER_SECONDS": "2", "READ_SECONDS": "3"}
+		o.Env = map[string]map[string]string{"checker": limits, "keys": limits}
+		// Registries are asked as in production: only where the internet is.
+		for _, f := range []string{"deploys", "webhook", "builds"} {
+			o.Env[f] = map[string]string{"REGISTRY_ALLOW_PRIVATE": "false"}
+		}
+		maps.Copy(o.Env["webhook"], limits)
+		return nil
+	}, func(s *stack.Stack) { world = s })
+	os.Exit(roleBook.Close(book.Close(code)))
+}

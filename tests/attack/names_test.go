@@ -1,0 +1,158 @@
+package attack
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// hostile are names that mean something to a path, a document store, a label, a
+// template, a shell or a terminal.
+func hostile() []string {
+	return []string{
+		".", "..", "...", "/", "a/b", "a/../b", "../../users/admin", "a.b", "a.", ".a", "*", "**", "__a__", "__name__", "-", "-a", "a-", "--help", "a b", " a", "a ",
+		"a\tb", "a\nb", "a\r\nX-Evil: 1", "a\x00b", "\x1b[31m", "A", "É", "а", "a\u200bb", "💥", "a%2fb", "%2e%2e", "%00", "a;b", "a,b", "a=b", "a:b", "a@b", "a?b", "a#b", "a\\b",
+		"a'b", `a"b`, "a`b", "$(id)", "${x}", "{{.}}", "{project}", "<b>", "a|b", "a&b", "~", "a_b", "a+b", strings.Repeat("a", 41), strings.Repeat("a", 64), strings.Repeat("a", 2000),
+	}
+}
+
+// TestNamesInPaths: every hostile name in every place of every route.
+func TestNamesInPaths(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "names that break out of a document's path or a label, in every parameter of every route, by an admin",
+		"4xx with the API's own error, never 5xx; no document, Secret or workload changes")
+	p := newProject(t)
+	admin := adminToken(t)
+	fine := map[string]bool{ // who may have such names: nobody but users
+		"{username}": true,
+	}
+	before := p.site.Snapshot()
+	var g errgroup.Group
+	g.SetLimit(8)
+	n := 0
+	for _, route := range routes(t) {
+		e := expectations()[route]
+		for param := range p.values {
+			if !strings.Contains(route, param) || fine[param] {
+				continue
+			}
+			for _, name := range hostile() {
+				if name == "." || name == ".." {
+					continue // the ingress makes another path of them, and asks for that
+				}
+				n++
+				method, path, _ := strings.Cut(p.fill(strings.ReplaceAll(route, param, "\x01")), " ")
+				path = strings.ReplaceAll(path, "\x01", url.PathEscape(name))
+				g.Go(func() error {
+					a, err := send(t, method, path, p.fill(e.body), admin)
+					if err != nil {
+						return err
+					}
+					if a.Status < 400 || a.Status >= 500 {
+						return fmt.Errorf("%s %.200s: %d %.200s", method, path, a.Status, a.Body)
+					}
+					return nil
+				})
+			}
+		}
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(before, p.site.Snapshot()); diff != "" {
+		t.Errorf("something changed:\n%s", diff)
+	}
+	row.Measured(fmt.Sprintf("%d requests", n))
+}
+
+// send sends an escaped path as it is.
+func send(t *testing.T, method, path, body, token string) (stacktest.Answer, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, world.Info().BaseURL, strings.NewReader(body))
+	if err != nil {
+		return stacktest.Answer{}, err
+	}
+	u, err := url.Parse(world.Info().BaseURL)
+	if err != nil {
+		return stacktest.Answer{}, err
+	}
+	req.URL = &url.URL{Scheme: u.Scheme, Host: u.Host, Opaque: path}
+	req.Header.Set("Authorization", "Bearer "+token)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := stacktest.Ingress(world).Do(req)
+	if err != nil {
+		return stacktest.Answer{}, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	got, err := io.ReadAll(res.Body)
+	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(got)}, err
+}
+
+// TestNamesInBodies: the same names where something is made.
+func TestNamesInBodies(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "the same names for projects, environments, apps, scopes, users, hosts, and line breaks in names of keys and plans",
+		"422 (400), nothing stored; what may be stored is shown as it was sent and adds no header")
+	s, k := gated(t)
+	s.Settled("hello", 1, "live")
+	admin := adminToken(t)
+	project := "/api/v1/projects/" + s.Project
+	env := project + "/environments/prod"
+	quote := func(v string) string {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	before := s.Snapshot()
+	n := 0
+	for _, name := range hostile() {
+		calls := []request{
+			{method: http.MethodPost, path: "/api/v1/projects", body: `{"name":` + quote(name) + `}`},
+			{method: http.MethodPost, path: project + "/environments", body: `{"name":` + quote(name) + `}`},
+			{method: http.MethodPost, path: env + "/apps", body: `{"name":` + quote(name) + `,"image":"registry.example/echo:v1"}`},
+			{method: http.MethodPost, path: env + "/apps", body: `{"name":"x","image":"registry.example/echo:v1","host":` + quote(name+"/"+name) + `}`},
+			{method: http.MethodPost, path: env + "/api-keys", body: `{"plan":` + quote(name) + `}`},
+			{method: http.MethodPost, path: env + "/api-keys", body: `{"plan":"` + k.Plan + `","apps":[` + quote(name) + `]}`},
+			{method: http.MethodPost, path: env + "/apps/hello/promote", body: `{"from_environment":` + quote(name) + `}`},
+		}
+		if strings.ContainsAny(name, "\n\r\t\x00\x1b") {
+			calls = append(calls,
+				request{method: http.MethodPost, path: env + "/api-keys", body: `{"plan":"` + k.Plan + `","name":` + quote(name) + `}`},
+				request{method: http.MethodPost, path: env + "/plans", body: `{"name":` + quote(name) + `,"rate":1,"burst":1}`},
+			)
+		}
+		for _, q := range calls {
+			n++
+			q.token = admin
+			if a := call(t, q); a.Status != http.StatusUnprocessableEntity && a.Status != http.StatusBadRequest && a.Status != http.StatusNotFound {
+				t.Errorf("%s %s %.100s: %d %.200s", q.method, q.path, q.body, a.Status, a.Body)
+			}
+		}
+	}
+	if diff := cmp.Diff(before, s.Snapshot()); diff != "" {
+		t.Errorf("something changed:\n%s", diff)
+	}
+	for _, name := range []string{"a, b; c=d", `"quoted"`, "Ünïcode 💥", "%0d%0aX-Evil: 1", "<script>", "{{.}}"} {
+		n++
+		odd := s.AnyKey(func(r *wire.CreateKey) { r.Name = name })
+		e := s.Echo(s.Call("hello").Key(odd).Within(propagation).Gets(http.StatusOK))
+		if len(e.Headers["X-Service-Key-Name"]) != 1 || e.Headers["X-Evil"] != nil || odd.Name != name {
+			t.Errorf("%q: the key is called %q and the app saw %v", name, odd.Name, e.Headers)
+		}
+	}
+	row.Measured(fmt.Sprintf("%d requests", n))
+}

@@ -1,0 +1,159 @@
+package attack
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// tricky are request targets that some proxy or router somewhere reads as another
+// one than its neighbour does.
+func tricky(s *stacktest.Site) []string {
+	check := "/check/" + s.Project + "-" + s.Env + "/hello"
+	return []string{
+		"/", "//", "///", "/.", "/..", "/../..", "/./", "/%2e", "/%2e%2e/", "/%2E%2E%2F", "/..%2f..%2f", "/..;/", "/;/", "/;a=b",
+		"/%2f", "/%2F%2F", "/%5c", "/\\", "/%00", "/%0d%0aX-API-Key:%20x", "/%ff", "/%u002e", "/%252e%252e/", "/a/../b", "/a//b",
+		"/?", "/?key=", "/#", "/?#/healthz", "/.well-known/acme-challenge/x", "/.well-known/", "/healthz", "/readyz", "/ping", "/metrics",
+		"/api/v1/session", "/api/v1/webhook/a/b", "/console", "/console/", "/api", "/dashboard/", "/debug/pprof/", check, "/" + check,
+		"/favicon.ico", "/robots.txt", "/ws", "/stream", "/status/200", "/" + strings.Repeat("a", 8000), "/*", "/%20", "/$(x)", "/`x`",
+	}
+}
+
+// TestPaths: no spelling of a path gets around the gate.
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "paths without a key: `//`, `%2e`, `%2f`, `..;/`, `\\`, NUL, the gate's and the API's own paths, `*`",
+		"the gate's 401 or the proxy's 400, never the app")
+	s, k := gated(t)
+	n := 0
+	for _, method := range []string{"GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE", "PATCH", "CONNECT", "PROPFIND", "get", "FOO-BAR"} {
+		for _, target := range append(tricky(s), "*", s.Host("hello")+":80", "healthz", "?") {
+			n++
+			got := raw(t, atIngress(), method+" "+target+" HTTP/1.1\r\nHost: "+s.Host("hello")+"\r\nConnection: close\r\n\r\n")
+			status, _, _ := strings.Cut(strings.TrimPrefix(got, "HTTP/1.1 "), " ")
+			refused := status == "401" || status == "400"
+			if target == "*" || method == http.MethodConnect { // the proxy's own affair
+				refused = true
+			}
+			if !refused || strings.Contains(got, `"body_bytes"`) {
+				t.Errorf("%s %.60s: %.200s", method, target, got)
+			}
+		}
+	}
+	// With the key the same paths are served: it was not the path that was refused.
+	for _, target := range []string{"//", "/%2e%2e/x", "/a%2fb", "/healthz", "/api/v1/session"} {
+		s.Call("hello").Key(k).Path(target).Gets(http.StatusOK)
+	}
+	row.Measured(fmt.Sprintf("%d requests", n))
+}
+
+// TestAbsoluteForm: the target's host and the Host header disagree.
+func TestAbsoluteForm(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "absolute-form targets whose host is another one than that of `Host`", "no spelling reaches the gated app without its key")
+	s, k := gated(t)
+	s.App("open")
+	gate, open, n := s.Host("hello"), s.Host("open"), 0
+	for _, scheme := range []string{"http://", "https://", "HTTP://", "ftp://", "//", "http:\\\\"} {
+		for _, pair := range [][2]string{{gate, open}, {open, gate}, {gate, gate}, {gate, ""}, {"user@" + gate, open}, {gate + ":80", open}, {open + "@" + gate, open}, {open, open + "\r\nHost: " + gate}} {
+			n++
+			got := raw(t, atIngress(), "GET "+scheme+pair[0]+"/ HTTP/1.1\r\nHost: "+pair[1]+"\r\nConnection: close\r\n\r\n")
+			for _, a := range answers(t, got) {
+				if reached(a) && s.Echo(a).App != "open" {
+					t.Errorf("%s%s with Host %q reached the gated app", scheme, pair[0], pair[1])
+				}
+			}
+		}
+	}
+	a := answers(t, raw(t, atIngress(), "GET http://"+gate+"/x HTTP/1.1\r\nHost: "+gate+"\r\nConnection: close\r\nX-API-Key: "+k.Full+"\r\n\r\n"))
+	if len(a) != 1 || a[0].Status != http.StatusOK {
+		t.Errorf("an honest absolute form: %+v", a)
+	}
+	row.Measured(fmt.Sprintf("%d", n))
+}
+
+// TestHosts: other spellings of the host.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "`Host` in other spellings, with ports, users, paths, twice, empty, missing, HTTP/1.0",
+		"the gate, 400 or 404; never the gated app, and never two hosts")
+	s, _ := gated(t)
+	h := s.Host("hello")
+	hosts := []string{
+		h, strings.ToUpper(h), h + ":80", h + ":8080", h + ":443", h + ":0", h + ":", h + ":99999", h + ".", h + "..", "." + h, "user@" + h, "user:x@" + h,
+		h + "/", h + "/x", h + "?", h + "#", " " + h, h + "\t", "\"" + h + "\"", "[" + h + "]", h + "," + h, h + " " + h, "http://" + h, h + "%00", h + "%2e",
+		"", "localhost", "127.0.0.1", "[::1]", "0", "*", "hello", "x." + h, strings.Repeat("a.", 200) + h,
+		h + "\r\nHost: " + h, h + "\r\nHost: localhost", "localhost\r\nHost: " + h, h + "\r\nX-Forwarded-Host: localhost", h + "\r\n Host: x",
+	}
+	n := 0
+	for _, version := range []string{"1.1", "1.0"} {
+		for _, host := range hosts {
+			n++
+			for _, a := range answers(t, raw(t, atIngress(), "GET / HTTP/"+version+"\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")) {
+				if reached(a) || a.Status == http.StatusOK {
+					t.Errorf("HTTP/%s Host %.80q: %d %.100s", version, host, a.Status, a.Body)
+				}
+			}
+		}
+		for _, a := range answers(t, raw(t, atIngress(), "GET / HTTP/"+version+"\r\nConnection: close\r\n\r\n")) {
+			if reached(a) {
+				t.Errorf("HTTP/%s without Host reached the app", version)
+			}
+		}
+	}
+	row.Measured(fmt.Sprintf("%d hosts", n))
+}
+
+// TestOtherPorts: the app's host at every other port of the stack, and the API's
+// inner addresses through the ingress.
+func TestOtherPorts(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "the app's host on every other port of the installation; internal paths (`/check/…`, `/events/…`, CloudEvents to `/`, `/metrics`) through the ingress",
+		"no port but the ingress serves the app; internal paths are 404")
+	s, _ := gated(t)
+	n := 0
+	for port := portBase + 1; port < portBase+12; port++ {
+		a, err := plainGet(t, fmt.Sprintf("http://127.0.0.1:%d/", port), s.Host("hello"))
+		n++
+		if err == nil && reached(a) {
+			t.Errorf("port %d serves the app", port)
+		}
+	}
+	for _, path := range []string{"/", "/healthz", "/readyz", "/metrics", "/check/a/b", "/events/x", "/ping", "/api", "/api/v1", "/debug/pprof/", "/api/v1/projects/../../check/a/b", "/api/v1/projects/%2e%2e/%2e%2e/healthz"} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			n++
+			got := raw(t, atIngress(), method+" "+path+" HTTP/1.1\r\nHost: "+hostOf(t, world.Info().BaseURL)+"\r\nConnection: close\r\nContent-Length: 2\r\nContent-Type: application/json\r\n"+
+				"Ce-Id: 1\r\nCe-Type: dev.knative.sources.ping\r\nCe-Source: x\r\nCe-Specversion: 1.0\r\n\r\n{}")
+			for _, a := range answers(t, got) {
+				if a.Status != http.StatusNotFound && a.Status != http.StatusUnauthorized && a.Status != http.StatusBadRequest {
+					t.Errorf("%s %s: %d %.100s", method, path, a.Status, a.Body)
+				}
+			}
+		}
+	}
+	row.Measured(fmt.Sprintf("%d", n))
+}
+
+// plainGet asks an address for a host.
+func plainGet(t *testing.T, address, host string) (stacktest.Answer, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = host
+	return do(t, req)
+}
+
+func hostOf(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}

@@ -1,0 +1,316 @@
+package attack
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// need is who may use a route.
+type need int
+
+const (
+	nobody    need = iota // no session opens it
+	anyone                // without a session too
+	signedIn              // any session
+	viewer                // members of the project, and admins
+	developer             //
+	owner                 //
+	admin                 // admins alone
+)
+
+func (n need) String() string {
+	return [...]string{"no session", "nothing", "a session", "viewer", "developer", "owner", "admin"}[n]
+}
+
+// expectation is what a route answers. The request is made so that it can be sent
+// again and again by all who may: it changes nothing, or the same each time.
+type expectation struct {
+	need   need
+	body   string // JSON; "" is none
+	status int    // of those who may
+	app    string // in the path, if not the project's own
+}
+
+// The names in paths and bodies are those of [project].
+func expectations() map[string]expectation {
+	const (
+		project = "/api/v1/projects/{project}"
+		env     = project + "/environments/{environment}"
+		app     = env + "/apps/{app}"
+	)
+	return map[string]expectation{
+		"POST /api/v1/session":                          {need: anyone, body: `{}`, status: 422},
+		"GET /api/v1/session":                           {need: signedIn, body: "", status: 200},
+		"DELETE /api/v1/session":                        {need: signedIn, body: "", status: 204},
+		"GET /api/v1/users":                             {need: admin, body: "", status: 200},
+		"POST /api/v1/users":                            {need: admin, body: `{}`, status: 422},
+		"PUT /api/v1/users/{username}/password":         {need: admin, body: `{}`, status: 422}, // of another user
+		"GET /api/v1/projects":                          {need: signedIn, body: "", status: 200},
+		"POST /api/v1/projects":                         {need: admin, body: `{"name":"{project}"}`, status: 409},
+		"GET " + project:                                {need: viewer, body: "", status: 200},
+		"DELETE " + project:                             {need: owner, body: "", status: 409}, // it has environments
+		"GET " + project + "/members":                   {need: viewer, body: "", status: 200},
+		"PUT " + project + "/members":                   {need: owner, body: `{members}`, status: 200},
+		"DELETE " + project + "/members/{username}":     {need: owner, body: "", status: 404}, // who is no member
+		"GET " + project + "/environments":              {need: viewer, body: "", status: 200},
+		"POST " + project + "/environments":             {need: owner, body: `{"name":"{environment}"}`, status: 409},
+		"DELETE " + env:                                 {need: owner, body: "", status: 409}, // it has apps
+		"GET " + env + "/apps":                          {need: viewer, body: "", status: 200},
+		"POST " + env + "/apps":                         {need: developer, body: `{}`, status: 422},
+		"GET " + app:                                    {need: viewer, body: "", status: 200},
+		"PATCH " + app:                                  {need: developer, body: `{}`, status: 200},
+		"DELETE " + app:                                 {need: developer, body: "", status: 404, app: "ghost"},
+		"PUT " + app + "/git-source":                    {need: developer, body: `{}`, status: 422},
+		"DELETE " + app + "/git-source":                 {need: developer, body: "", status: 404},
+		"GET " + app + "/webhook":                       {need: viewer, body: "", status: 200},
+		"POST " + app + "/webhook":                      {need: developer, body: "", status: 200},
+		"DELETE " + app + "/webhook":                    {need: developer, body: "", status: 204},
+		"GET " + env + "/plans":                         {need: viewer, body: "", status: 200},
+		"POST " + env + "/plans":                        {need: developer, body: `{}`, status: 422},
+		"GET " + env + "/plans/{plan_id}":               {need: viewer, body: "", status: 200},
+		"PATCH " + env + "/plans/{plan_id}":             {need: developer, body: `{}`, status: 200},
+		"DELETE " + env + "/plans/{plan_id}":            {need: developer, body: "", status: 409}, // a key uses it
+		"GET " + env + "/api-keys":                      {need: viewer, body: "", status: 200},
+		"POST " + env + "/api-keys":                     {need: developer, body: `{}`, status: 422},
+		"GET " + project + "/api-keys":                  {need: viewer, body: "", status: 200},
+		"GET " + project + "/api-keys/{key_id}":         {need: viewer, body: "", status: 200},
+		"PATCH " + project + "/api-keys/{key_id}":       {need: developer, body: `{}`, status: 200},
+		"POST " + project + "/api-keys/{key_id}/revoke": {need: developer, body: "", status: 200},
+		"POST " + project + "/api-keys/{key_id}/rotate": {need: developer, body: "", status: 200},
+		"GET " + project + "/api-keys/{key_id}/usage":   {need: viewer, body: "", status: 200},
+		"GET " + app + "/deployments":                   {need: viewer, body: "", status: 200},
+		"POST " + app + "/deployments":                  {need: developer, body: `{}`, status: 422},
+		"POST " + app + "/rollback":                     {need: developer, body: "", status: 409}, // there is no revision before
+		"POST " + app + "/promote":                      {need: developer, body: `{}`, status: 422},
+		"GET " + app + "/builds":                        {need: viewer, body: "", status: 200},
+		"GET " + app + "/builds/{build}":                {need: viewer, body: "", status: 404}, // there is none
+		"POST /api/v1/webhook/{namespace}/{app}":        {need: nobody, body: `{}`, status: 0},
+	}
+}
+
+// role is somebody who asks.
+type role struct {
+	name     string
+	token    string
+	password string
+	username string
+}
+
+// project is one with a member of each role, an app, a plan and a key.
+type project struct {
+	site   *stacktest.Site
+	roles  []role            // anonymous first, admin last
+	values map[string]string // of what stands in patterns and bodies, e.g. of "{app}"
+}
+
+func newProject(t *testing.T) *project {
+	t.Helper()
+	s := stacktest.New(t, world)
+	p := &project{site: s, roles: []role{{name: "anonymous"}}}
+	var members []wire.Member
+	for _, name := range []string{"outsider", "viewer", "developer", "owner"} {
+		username, password := name+"-"+s.Project, "password of "+name
+		if _, err := s.Client.CreateUser(t.Context(), username, password, false); err != nil {
+			t.Fatal(err)
+		}
+		if name != "outsider" {
+			members = append(members, wire.Member{Username: username, Role: name})
+		}
+		p.roles = append(p.roles, role{name: name, username: username, password: password})
+	}
+	a := world.Info().Admin
+	p.roles = append(p.roles, role{name: "admin", username: a.Username, password: a.Password})
+	if err := s.Client.SetMembers(t.Context(), s.Project, members); err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(wire.SetMembers{Members: members})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.App("hello")
+	s.Settled("hello", 1, "live")
+	k := s.AnyKey()
+	p.values = map[string]string{
+		"{project}": s.Project, "{environment}": s.Env, "{namespace}": s.Project + "-" + s.Env, "{app}": "hello",
+		"{plan_id}": k.Plan, "{key_id}": k.ID, "{build}": "1", "{username}": "someone-else", "{members}": string(body),
+	}
+	return p
+}
+
+// signIn opens a session for a role and gives its token.
+func (p *project) signIn(t *testing.T, r role) string {
+	t.Helper()
+	if r.username == "" {
+		return ""
+	}
+	return bearer(t, r.username, r.password)
+}
+
+// fill puts a project's names into a pattern or a body.
+func (p *project) fill(text string) string {
+	for name, value := range p.values {
+		text = strings.ReplaceAll(text, name, value)
+	}
+	return text
+}
+
+// ask sends a request to a route and gives the status.
+func (p *project) ask(t *testing.T, route string, e expectation, token string) int {
+	t.Helper()
+	if e.app != "" {
+		route = strings.ReplaceAll(route, "{app}", e.app)
+	}
+	method, path, _ := strings.Cut(p.fill(route), " ")
+	return call(t, request{method: method, path: path, body: p.fill(e.body), token: token}).Status
+}
+
+// request is one to the management API.
+type request struct {
+	method, path, body, token string
+	header                    []string // pairs
+}
+
+// call sends it and reads the answer.
+func call(t testing.TB, q request) stacktest.Answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), cmp.Or(q.method, http.MethodGet), world.Info().BaseURL+q.path, bytes.NewReader([]byte(q.body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.token != "" {
+		req.Header.Set("Authorization", "Bearer "+q.token)
+	}
+	if q.body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(q.header); i += 2 {
+		req.Header.Set(q.header[i], q.header[i+1])
+	}
+	res, err := stacktest.Ingress(world).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}
+}
+
+// bearer signs in and gives the token.
+func bearer(t testing.TB, username, password string) string {
+	t.Helper()
+	body, err := json.Marshal(wire.SignIn{Username: &username, Password: &password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := call(t, request{method: http.MethodPost, path: "/api/v1/session", body: string(body)})
+	var s wire.Session
+	if err := json.Unmarshal([]byte(a.Body), &s); err != nil || s.Token == "" {
+		t.Fatalf("sign in %s: %d %s", username, a.Status, a.Body)
+	}
+	return s.Token
+}
+
+// TestRoles: every route × every role × own and other project.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	all, want := routes(t), expectations()
+	for route := range want {
+		if !slices.Contains(all, route) {
+			t.Errorf("no function registers %s any more", route)
+		}
+	}
+	own, other := newProject(t), newProject(t)
+	// Sessions of their own for the route that ends them, one for all others.
+	for i, r := range own.roles {
+		own.roles[i].token = own.signIn(t, r)
+	}
+	for _, route := range revokeLast(all) {
+		e, ok := want[route]
+		if !ok {
+			t.Errorf("%s: nobody says who may use it", route)
+			continue
+		}
+		cells := []string{"`" + route + "`", e.need.String()}
+		for _, r := range own.roles {
+			got := own.ask(t, route, e, own.tokenFor(t, route, r))
+			if w := e.want(r.name, true); got != w {
+				t.Errorf("%s as %s: %d, want %d", route, r.name, got, w)
+			}
+			cells = append(cells, strconv.Itoa(got))
+		}
+		cells = append(cells, elsewhere(t, route, e, own, other))
+		roles.Row(cells)
+	}
+}
+
+// revokeLast puts what ends the key after everything that needs it.
+func revokeLast(all []string) []string {
+	ends := func(route string) bool { return strings.HasSuffix(route, "/revoke") }
+	return slices.Concat(slices.DeleteFunc(slices.Clone(all), ends), slices.DeleteFunc(slices.Clone(all), func(r string) bool { return !ends(r) }))
+}
+
+// tokenFor is a role's session: a fresh one where the route will end it.
+func (p *project) tokenFor(t *testing.T, route string, r role) string {
+	t.Helper()
+	if route == "DELETE /api/v1/session" {
+		return p.signIn(t, r)
+	}
+	return r.token
+}
+
+// elsewhere asks as the members of own about the other project; "-" of a route
+// that is about no project.
+func elsewhere(t *testing.T, route string, e expectation, own, other *project) string {
+	t.Helper()
+	if !strings.Contains(route, "{project}") {
+		return "-"
+	}
+	seen := map[string]bool{}
+	for _, r := range own.roles[1 : len(own.roles)-1] {
+		got := other.ask(t, route, e, r.token)
+		if w := e.want(r.name, false); got != w {
+			t.Errorf("%s as %s of another project: %d, want %d", route, r.name, got, w)
+		}
+		seen[strconv.Itoa(got)] = true
+	}
+	var all []string
+	for s := range seen {
+		all = append(all, s)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// want is the status that a role must get. member says whether the project is its
+// own.
+func (e expectation) want(name string, member bool) int {
+	ranks := map[string]need{"viewer": viewer, "developer": developer, "owner": owner, "admin": admin}
+	has := ranks[name] // 0 of anonymous and outsiders
+	if !member && name != "admin" {
+		has = nobody
+	}
+	switch {
+	case e.need == nobody:
+		return http.StatusUnauthorized
+	case e.need == anyone:
+		return e.status
+	case name == "anonymous":
+		return http.StatusUnauthorized
+	case e.need == signedIn, has >= e.need:
+		return e.status
+	}
+	return http.StatusForbidden
+}

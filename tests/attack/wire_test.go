@@ -1,0 +1,123 @@
+package attack
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// patience bounds one raw conversation.
+const patience = 30 * time.Second
+
+// ingress is the address of the stack's ingress, checker and function of others.
+func atIngress() string { return strings.TrimPrefix(world.Info().IngressURL, "http://") }
+func atChecker() string { return strings.TrimPrefix(world.Info().Checkers[0], "https://") }
+func atFunction(name string) string {
+	return strings.TrimPrefix(world.Info().Functions[name], "http://")
+}
+
+// dial opens a connection, over TLS to a checker, which ends with the test.
+func dial(t testing.TB, address string) net.Conn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if address != atChecker() {
+		return conn
+	}
+	secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+	if err := secure.HandshakeContext(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return secure
+}
+
+// raw sends bytes that no client library would, and reads all that comes back until
+// the other side closes. A reset is an end too.
+func raw(t testing.TB, address, sent string) string {
+	t.Helper()
+	conn := dial(t, address)
+	if _, err := io.WriteString(conn, sent); err != nil && !closed(err) {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn)
+	if err != nil && !closed(err) {
+		t.Fatalf("%v after %q", err, got)
+	}
+	return string(got)
+}
+
+// closed tells whether an error only says that the other side has gone.
+func closed(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// answers reads the responses in what a connection gave.
+func answers(t testing.TB, got string) []stacktest.Answer {
+	t.Helper()
+	var all []stacktest.Answer
+	r := bufio.NewReader(strings.NewReader(got))
+	for {
+		if _, err := r.Peek(1); err != nil {
+			return all
+		}
+		res, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatalf("not HTTP: %v in %q", err, got)
+		}
+		var body bytes.Buffer
+		_, _ = io.Copy(&body, res.Body)
+		_ = res.Body.Close()
+		all = append(all, stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: body.String()})
+	}
+}
+
+// reached tells whether an answer is the app's own.
+func reached(a stacktest.Answer) bool { return strings.Contains(a.Body, `"body_bytes"`) }
+
+// do sends a request to where it says, without following anything.
+func do(t testing.TB, req *http.Request) (stacktest.Answer, error) {
+	t.Helper()
+	client := &http.Client{
+		Timeout:       patience,
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return stacktest.Answer{}, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}, err
+}
+
+// encode is a body in JSON.
+func encode(t testing.TB, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
