@@ -39,7 +39,7 @@ func (s *Stack) functionEnvironment(f function, host string, port int, own map[s
 		"SESSION_KEYS_DIR":        s.path("secrets/" + publicKeys),
 	}
 	if f.cluster {
-		all["KUBECONFIG"] = s.functionsKubeconfig()
+		all["KUBECONFIG"] = s.accountFile(f)
 	}
 	maps.Copy(all, f.settings(s))
 	maps.Copy(all, own)
@@ -62,11 +62,12 @@ func (s *Stack) sessionSettings() map[string]string {
 
 func (s *Stack) appsSettings() map[string]string {
 	return map[string]string{
-		"APPS_DOMAIN": "localhost", // *.localhost needs no DNS
-		"APP_URL":     "http://{host}:" + strconv.Itoa(s.o.port(ingressPort)),
-		"BASE_URL":    s.baseURL(),
-		"WIRING_URL":  s.functionURL("wiring"),
-		"DEPLOYS_URL": s.functionURL("deploys"),
+		"APPS_DOMAIN":      "localhost", // *.localhost needs no DNS
+		"APP_URL":          "http://{host}:" + strconv.Itoa(s.o.port(ingressPort)),
+		"BASE_URL":         s.baseURL(),
+		"WIRING_URL":       s.functionURL("wiring"),
+		"DEPLOYS_URL":      s.functionURL("deploys"),
+		"SYSTEM_NAMESPACE": systemNamespace,
 	}
 }
 
@@ -98,6 +99,16 @@ func (s *Stack) wiringSettings() map[string]string {
 		"INGRESS_URL":        "http://" + s.o.local(ingressPort),
 		"CHECKER_TLS_SECRET": checkerSecret,
 		"SYSTEM_NAMESPACE":   systemNamespace,
+	}
+}
+
+// The console calls the management API as any client does, but signs people in at
+// the function itself, which learns their addresses from it.
+func (s *Stack) consoleSettings() map[string]string {
+	return map[string]string{
+		"API_URL":     "http://" + s.o.local(ingressPort),
+		"SESSION_URL": s.functionURL("session"),
+		"TRUST_PROXY": "true",
 	}
 }
 

@@ -7,9 +7,12 @@
 //
 //   - kube-proxy: a balancer on the cluster IP of the Service sluice-checker,
 //     in front of both replicas, ready or not: one that denies must be reachable.
-//   - kubelet: mounts Secrets as directories that follow changes, and starts a
-//     function again that ends by itself.
+//   - kubelet: mounts Secrets as directories that follow changes, gives each function
+//     a token of its service account, and starts one again that ends by itself.
 //   - Knative's PingSource: sends its CloudEvent to wiring and rollup.
+//
+// Service accounts and their rights come from infra/rbac, as in any cluster: a function
+// here can do what it could do there, and no more.
 //
 // Each other function listens on the cluster IP of its own Service, which is a
 // loopback address (see package kube).
@@ -33,6 +36,7 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/sluicegate/sluice/emulators/internal/child"
 	"github.com/sluicegate/sluice/emulators/internal/tool"
@@ -73,6 +77,7 @@ type Stack struct {
 	log      *slog.Logger // of what the stack itself does, in stack.log
 	progress *progress
 
+	config    *rest.Config // of an administrator
 	api       kubernetes.Interface
 	dynamic   dynamic.Interface
 	addresses map[string]string // cluster IP of each Service, by name

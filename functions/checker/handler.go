@@ -91,14 +91,6 @@ func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address str
 	c.metrics.decided(o, c.now().Sub(now))
 }
 
-// connection is the key of a connection's beginning in its requests' context.
-type connection struct{}
-
-// Connected is told of each new connection (see [http.Server.ConnContext]).
-func (c *Checker) Connected(ctx context.Context, _ net.Conn) context.Context {
-	return context.WithValue(ctx, connection{}, c.now())
-}
-
 // refuse answers a denial and notes why.
 func (c *Checker) refuse(w http.ResponseWriter, r *http.Request, o outcome, address string, v gate.Verdict, now time.Time) {
 	retryAfter := time.Duration(0)
@@ -111,6 +103,14 @@ func (c *Checker) refuse(w http.ResponseWriter, r *http.Request, o outcome, addr
 	id := trace.IDOf(r.Header)
 	deny(w, id, o, retryAfter)
 	c.note(id, o, r.Header, address, v, now)
+}
+
+// connection is the key of a connection's beginning in its requests' context.
+type connection struct{}
+
+// Connected is told of each new connection (see [http.Server.ConnContext]).
+func (c *Checker) Connected(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, connection{}, c.now())
 }
 
 // sendAway ends the connection of a denial that another replica might not give:

@@ -75,7 +75,7 @@ func (d *desk) replica(cfg Config) *Service {
 		defer d.mu.Unlock()
 		return d.time
 	}
-	s.throttle.start, s.attempts.start = d.time, d.time
+	s.throttle.start = d.time
 	return s
 }
 

@@ -33,8 +33,8 @@ func dialOptions(w *watcher) []grpc.DialOption {
 	reconnect := backoff.DefaultConfig
 	reconnect.MaxDelay = maxReconnectPause
 	return []grpc.DialOption{
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: callTimeout}),
 		grpc.WithStatsHandler(w),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: callTimeout}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 	}
