@@ -7,8 +7,6 @@ MAKEFLAGS += --no-print-directory
 
 # Time for each fuzz target.
 FUZZTIME ?= 30s
-# What "make bench" measures: a regular expression of names.
-BENCH ?= .
 
 LINT := go tool -modfile=scripts/lint/go.mod golangci-lint
 UNIT_PACKAGES = $$(go list ./... | grep -v '/sluice/tests')
@@ -41,8 +39,9 @@ e2e: ## run the black-box tests, each package over a stack of its own
 fuzz: ## run each fuzz target for FUZZTIME (default 30s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
-bench: ## run the benchmarks whose names match BENCH (default all)
-	go test -run '^$$' -bench '$(BENCH)' -benchmem $(UNIT_PACKAGES)
+bench: ## measure everything that the README says of speed, into tests/load/RESULTS.md
+	@scripts/prerequisites.sh
+	SLUICE_BENCH=1 go test -count=1 -timeout 40m -v -run TestBench ./tests/bench
 
 docs: ## write the pages of the command line in docs/cli anew
 	go test -count=1 ./scripts/sluice/internal/manual -run TestPages -update

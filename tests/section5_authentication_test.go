@@ -42,7 +42,7 @@ func TestScope(t *testing.T) {
 }
 
 // TestRefusalsAreAlike: whatever is wrong with a key, the client sees the same
-// bytes, apart from the date.
+// bytes, apart from the date and the request's id, which is random.
 func TestRefusalsAreAlike(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -82,13 +82,22 @@ func TestRefusalsAreAlike(t *testing.T) {
 		"wrong env":  s.Call("hello").Key(wrongEnv),
 		"two copies": s.Call("hello").Key(good).Key(good),
 	}
-	none.Header.Del("Date")
+	ids := map[string]bool{}
+	anonymous := func(a *stacktest.Answer) {
+		a.Header.Del("Date")
+		ids[a.Header.Get("X-Request-Id")] = true
+		a.Header.Del("X-Request-Id")
+	}
+	anonymous(&none)
 	for name, call := range calls {
 		a := call.Gets(http.StatusUnauthorized)
-		a.Header.Del("Date")
+		anonymous(&a)
 		if diff := cmp.Diff(none, a); diff != "" {
 			t.Errorf("%s differs from no key at all (-none +this):\n%s", name, diff)
 		}
+	}
+	if len(ids) != len(calls)+1 || ids[""] {
+		t.Errorf("%d refusals have the ids %v", len(calls)+1, ids)
 	}
 }
 

@@ -4,8 +4,8 @@
 // It is set up as infra/traefik sets it up in a cluster, as far as requests can
 // tell: routes come from Traefik's own resources (provider kubernetescrd, no
 // references across namespaces), X-Forwarded-* headers of clients are not
-// trusted, and the access log holds no request headers, so that no key and no
-// token is ever written. There is no limit on the time in which a request's body
+// trusted, and the access log holds no headers but X-Request-Id, so that no key
+// and no token is ever written. There is no limit on the time in which a request's body
 // arrives: Traefik's default of 60 s would cut long uploads and streams.
 package ingress
 
@@ -99,6 +99,6 @@ func arguments(o Options, accessLog string) []string {
 		"--metrics.prometheus", "--metrics.prometheus.entrypoint=traefik",
 		"--log.level=INFO", "--log.format=json", "--log.nocolor",
 		"--accesslog", "--accesslog.format=json", "--accesslog.filepath=" + accessLog,
-		"--accesslog.fields.headers.defaultmode=drop",
+		"--accesslog.fields.headers.defaultmode=drop", "--accesslog.fields.headers.names.X-Request-Id=keep",
 	}
 }

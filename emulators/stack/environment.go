@@ -32,6 +32,8 @@ func (s *Stack) functionEnvironment(f function, host string, port int, own map[s
 		"HOST": host, "PORT": strconv.Itoa(port),
 		"FUNCTION_TARGET":         f.name,
 		"LOG_LEVEL":               "info",
+		"TRUST_PROXY":             "true", // Traefik is in front
+		"METRICS_PORT":            strconv.Itoa(metricsTarget),
 		"GOOGLE_CLOUD_PROJECT":    project,
 		"FIRESTORE_EMULATOR_HOST": s.o.local(firestorePort),
 		"SESSION_KEYS_DIR":        s.path("secrets/" + publicKeys),
@@ -54,7 +56,6 @@ func (s *Stack) sessionSettings() map[string]string {
 		"SESSION_KEYS_DIR": s.path("secrets/" + allKeys),
 		"ADMIN_USERNAME":   adminUsername,
 		"ADMIN_PASSWORD":   s.password,
-		"TRUST_PROXY":      "true", // Traefik is in front
 	}
 }
 
@@ -106,6 +107,11 @@ func (s *Stack) functionURL(service string) string {
 		return ""
 	}
 	return "http://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(functionPort))
+}
+
+// metricsURL is where a function serves its metrics, on a port that no Service has.
+func (s *Stack) metricsURL(service string) string {
+	return "http://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(metricsTarget)) + "/metrics"
 }
 
 // baseURL is {base_url} of the specification.

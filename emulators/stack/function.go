@@ -22,6 +22,7 @@ const (
 	checkerService  = "sluice-checker"
 	checkerTarget   = 8443 // port of the Service
 	functionPort    = 8080 // of every other function's Service
+	metricsTarget   = 9090 // of every other function's /metrics, beside it
 )
 
 // function is one of the repository's functions.

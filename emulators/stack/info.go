@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 const infoFile = "stack.json"
@@ -28,6 +29,10 @@ type Info struct {
 	// Functions are where the others listen inside the cluster, by name, e.g.
 	// "http://127.60.12.3:8080".
 	Functions map[string]string `json:"functions"`
+
+	// Metrics are where every function serves Prometheus, by process, e.g. "keys" and
+	// "checker-0"; no ingress leads there.
+	Metrics map[string]string `json:"metrics"`
 
 	Kubeconfig            string `json:"kubeconfig"` // file
 	EtcdURL               string `json:"etcd_url"`
@@ -78,15 +83,18 @@ func (s *Stack) describe() {
 		Project:               project,
 		LogsDir:               s.logs(),
 	}
-	info.Functions = map[string]string{}
+	info.Functions, info.Metrics = map[string]string{}, map[string]string{}
 	for name := range s.addresses {
 		if name != checkerService {
 			info.Functions[name] = s.functionURL(name)
+			info.Metrics[name] = s.metricsURL(name)
 		}
 	}
 	for i := range checkers {
 		info.Checkers = append(info.Checkers, "https://"+s.o.local(checkerPort+i))
-		info.CheckerMetrics = append(info.CheckerMetrics, "http://"+s.o.local(metricsPort+i)+"/metrics")
+		metrics := "http://" + s.o.local(metricsPort+i) + "/metrics"
+		info.CheckerMetrics = append(info.CheckerMetrics, metrics)
+		info.Metrics[checkerFunction+"-"+strconv.Itoa(i)] = metrics
 	}
 	if s.addresses["console"] != "" {
 		info.ConsoleURL = info.BaseURL + "/console"

@@ -22,6 +22,8 @@
 //	GET    …/apps/{app}/webhook                               viewer; the token for developers only
 //	POST   …/apps/{app}/webhook                               enables, or makes another token (developer)
 //	DELETE …/apps/{app}/webhook                               disables (developer)
+//	GET    /api/v1/projects/{project}/audit                   changes, newest first (owner)
+//	GET    /api/v1/audit                                      those that belong to no project (admins)
 //
 // # Decisions
 //
@@ -55,6 +57,15 @@
 // call, so that a new token, or none, counts from the next call on. The token goes
 // with its app. Developers can read it again, since it lets them do nothing that
 // they may not do anyway; viewers see only whether there is one.
+//
+// Tokens are not kept in the store, so their audit records are written before they
+// are changed, and completed afterwards; see package audit.
+//
+// # Audit
+//
+// ?from= and ?to= are RFC 3339 times or UTC days, both inclusive; ?actor= and ?action=
+// must be equal, ?resource= names a resource and all below it. Package audit says what
+// is recorded and who reads it.
 //
 // # Gates
 //
@@ -132,6 +143,7 @@ type Service struct {
 	apps         Apps
 	cluster      Cluster
 	webhooks     Webhooks
+	records      Records
 	guard        Guard
 	wiring       *nudge.Sender
 	deploys      *nudge.Sender
@@ -147,6 +159,7 @@ type Parts struct {
 	Apps         Apps
 	Cluster      Cluster
 	Webhooks     Webhooks
+	Records      Records
 	Guard        Guard
 	Log          *slog.Logger
 }
@@ -161,7 +174,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	return &Service{
 		cfg: cfg, projects: p.Projects, users: p.Users, environments: p.Environments, apps: p.Apps,
-		cluster: p.Cluster, webhooks: p.Webhooks, guard: p.Guard, log: p.Log, now: time.Now,
+		cluster: p.Cluster, webhooks: p.Webhooks, records: p.Records, guard: p.Guard, log: p.Log, now: time.Now,
 		wiring:  nudge.New(cfg.WiringURL, eventSource, p.Log),
 		deploys: nudge.New(cfg.DeploysURL, eventSource, p.Log),
 	}, nil
@@ -194,6 +207,8 @@ func (s *Service) Handler() http.Handler {
 	m.Handle("GET "+environment+"/apps/{app}/webhook", s.getWebhook)
 	m.Handle("POST "+environment+"/apps/{app}/webhook", s.enableWebhook)
 	m.Handle("DELETE "+environment+"/apps/{app}/webhook", s.disableWebhook)
+	m.Handle("GET "+project+"/audit", s.projectAudit)
+	m.Handle("GET /api/v1/audit", s.installationAudit)
 	return m
 }
 

@@ -41,7 +41,7 @@ func (s *Service) createApp(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if a.Revision > 0 {
-		s.deploys.Tell(app.DeployRequested, a.Ref())
+		s.deploys.Tell(r.Context(), app.DeployRequested, a.Ref())
 	}
 	return httpapi.JSON(w, http.StatusCreated, s.wireApp(a))
 }

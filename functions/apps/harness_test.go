@@ -70,7 +70,7 @@ func newOffice(t *testing.T) *office {
 func (o *office) start(c Cluster) {
 	o.Helper()
 	s, err := New(o.cfg, Parts{
-		Projects: o.store, Users: o.store, Environments: o.store, Apps: o.store, Cluster: c, Webhooks: o.cluster,
+		Projects: o.store, Users: o.store, Environments: o.store, Apps: o.store, Cluster: c, Webhooks: o.cluster, Records: o.store,
 		Guard: identity.NewGuard(o.keys, o.store, o.store), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -34,7 +34,7 @@ func (s *Service) setGitSource(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.log.InfoContext(r.Context(), "git source set", "request_id", httpapi.RequestID(r.Context()), "app", ref.String())
+	s.log.InfoContext(r.Context(), "git source set", "app", ref.String())
 	return httpapi.JSON(w, http.StatusOK, s.wireApp(a))
 }
 
@@ -57,6 +57,6 @@ func (s *Service) removeGitSource(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	s.log.InfoContext(r.Context(), "git source removed", "request_id", httpapi.RequestID(r.Context()), "app", ref.String())
+	s.log.InfoContext(r.Context(), "git source removed", "app", ref.String())
 	return httpapi.NoContent(w)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -55,6 +56,7 @@ func (s *Service) enableWebhook(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	change := tokenChange(r, audit.EnableWebhook)
 	if _, err := httpapi.DecodeOptional[struct{}](w, r); err != nil {
 		return err
 	}
@@ -62,10 +64,11 @@ func (s *Service) enableWebhook(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.setToken(context.WithoutCancel(r.Context()), ref, token); err != nil {
+	ctx := context.WithoutCancel(r.Context())
+	if err := s.recorded(ctx, change, func() error { return s.setToken(ctx, ref, token) }); err != nil {
 		return fmt.Errorf("enable webhook of %s: %w", ref, err)
 	}
-	s.log.InfoContext(r.Context(), "webhook enabled", "request_id", httpapi.RequestID(r.Context()), "app", ref.String())
+	s.log.InfoContext(r.Context(), "webhook enabled", "app", ref.String())
 	return httpapi.JSON(w, http.StatusOK, wire.Webhook{Enabled: true, URL: s.webhookURL(r, ref), Token: plain(token)})
 }
 
@@ -95,11 +98,22 @@ func (s *Service) disableWebhook(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.webhooks.DeleteWebhookToken(r.Context(), ref); err != nil {
+	ctx := context.WithoutCancel(r.Context())
+	err = s.recorded(ctx, tokenChange(r, audit.DisableWebhook), func() error { return s.webhooks.DeleteWebhookToken(ctx, ref) })
+	if err != nil {
 		return err
 	}
-	s.log.InfoContext(r.Context(), "webhook disabled", "request_id", httpapi.RequestID(r.Context()), "app", ref.String())
+	s.log.InfoContext(r.Context(), "webhook disabled", "app", ref.String())
 	return httpapi.NoContent(w)
+}
+
+// tokenChange is a change of the token of the request's app.
+func tokenChange(r *http.Request, action audit.Action) audit.Change {
+	project := r.PathValue("project")
+	return audit.Change{
+		Action: action, Project: project,
+		Resource: audit.Path("projects", project, "environments", r.PathValue("environment"), "apps", r.PathValue("app"), "webhook"),
+	}
 }
 
 // existing is ref for an app that is there. Problem: not_found.

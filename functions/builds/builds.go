@@ -89,7 +89,7 @@ type Registry interface {
 
 // Nudge hurries another function up; *nudge.Sender implements it.
 type Nudge interface {
-	Tell(eventType string, ref app.Ref)
+	Tell(ctx context.Context, eventType string, ref app.Ref)
 }
 
 // Guard says who asks and whether they may; *identity.Guard implements it.
@@ -108,6 +108,7 @@ type Service struct {
 	nudge    Nudge
 	guard    Guard
 	ticking  chan struct{} // holds the one tick that runs
+	gauges   *gauges
 	log      *slog.Logger
 	now      func() time.Time
 }
@@ -130,7 +131,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	return &Service{
 		cfg: cfg, token: sha256.Sum256([]byte(cfg.Token)), apps: p.Apps, builds: p.Builds, runs: p.Runs,
-		registry: p.Registry, nudge: p.Nudge, guard: p.Guard, ticking: make(chan struct{}, 1), log: p.Log, now: time.Now,
+		registry: p.Registry, nudge: p.Nudge, guard: p.Guard, ticking: make(chan struct{}, 1), gauges: newGauges(), log: p.Log, now: time.Now,
 	}, nil
 }
 
@@ -149,11 +150,9 @@ func (s *Service) Handler() (http.Handler, error) {
 	api := httpapi.New(s.log)
 	api.Handle(base, s.listBuilds)
 	api.Handle(base+"/{build}", s.getBuild)
-	mux := http.NewServeMux()
-	mux.Handle("POST /{$}", own)
-	mux.Handle("/events/", s.withToken(tekton))
-	mux.Handle("/", api)
-	return mux, nil
+	api.Mount("POST /{$}", own)
+	api.Mount("/events/", s.withToken(tekton))
+	return api, nil
 }
 
 // withToken lets only requests through that know the secret path.

@@ -60,7 +60,7 @@ type told struct {
 	n  int
 }
 
-func (t *told) Tell(string, app.Ref) {
+func (t *told) Tell(context.Context, string, app.Ref) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.n++

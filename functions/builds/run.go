@@ -66,8 +66,11 @@ func (s *Service) observe(ctx context.Context, ref app.Ref, b deploy.Build, run 
 		s.log.InfoContext(ctx, "build moved on", "app", ref.String(), "build", b.Number, "status", string(b.Status),
 			"revision", b.Revision, "message", b.Message)
 	}
+	if b.Final() && b.Status != before {
+		s.gauges.ended.WithLabelValues(string(b.Status)).Inc()
+	}
 	if b.Revision != 0 {
-		s.nudge.Tell(app.DeployRequested, ref)
+		s.nudge.Tell(ctx, app.DeployRequested, ref)
 	}
 	return nil
 }

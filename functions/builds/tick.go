@@ -24,7 +24,10 @@ func (s *Service) tick(ctx context.Context) error {
 	default:
 		return nil
 	}
-	return s.workOn(ctx, func(store.PendingBuild) bool { return true })
+	running := 0
+	err := s.workOn(ctx, func(store.PendingBuild) bool { running++; return true })
+	s.gauges.running.Set(float64(running))
+	return err
 }
 
 // workOn works on the builds that are not final and chosen, a number at a time.

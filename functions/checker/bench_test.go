@@ -1,10 +1,13 @@
 package checker
 
 import (
+	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	runtimemetrics "runtime/metrics"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,19 +23,20 @@ func (s *sink) Header() http.Header         { return s.h }
 func (s *sink) Write(b []byte) (int, error) { return len(b), nil }
 func (s *sink) WriteHeader(int)             {}
 
-// BenchmarkCheck measures the whole handler: freshness, key, rate, quota,
-// counting, headers and metrics, with 100 000 keys that have scopes and quotas.
-func BenchmarkCheck(b *testing.B) {
-	const n = 100_000
+// loaded makes a fresh replica that holds n keys with a scope, a rate and a quota,
+// and gives their full keys one after the other.
+func loaded(b *testing.B, n int) (*Checker, string) {
+	b.Helper()
 	f := newFakeStore()
 	cfg := Config{Replica: "bench", MaxStaleness: Ceiling, CanaryInterval: time.Second, FlushInterval: time.Second}
 	c, err := New(cfg, f, f, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
-	changes := make([]view.KeyChange, n)
-	requests := make([]*http.Request, n)
-	for i := range n {
+	var fulls strings.Builder
+	seen := make(map[apikey.Prefix]bool, n)
+	changes := make([]view.KeyChange, 0, n)
+	for len(changes) < n {
 		prefix, err := apikey.NewPrefix(apikey.Random())
 		if err != nil {
 			b.Fatal(err)
@@ -41,35 +45,88 @@ func BenchmarkCheck(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		changes[i] = view.KeyChange{Prefix: prefix, Key: apikey.Key{
+		if seen[prefix] {
+			continue // the service draws again
+		}
+		seen[prefix] = true
+		fulls.WriteString(string(full))
+		changes = append(changes, view.KeyChange{Prefix: prefix, Key: &apikey.Key{
 			Prefix: prefix, Namespace: "shop-prod", Plan: "plan-a", Apps: []string{"hello"}, Status: apikey.Active, Secret: apikey.HashOf([]byte(full)),
-		}}
-		requests[i] = httptest.NewRequest(http.MethodGet, "/check/shop-prod/hello", nil)
-		requests[i].Header = http.Header{keyHeader: {string(full)}, methodHeader: {"GET"}}
+		}})
 	}
 	c.view.setKeys(true, changes)
 	c.view.setPlans(true, []view.PlanChange{{Document: "shop-prod.plan-a", Limits: plan.Limits{Rate: 1e5, Burst: 1e6, Quota: 1e12, Period: plan.Month}}})
 	for t := range types {
 		c.proof.Echo(t, c.proof.Begin(t, c.now()))
 	}
-	b.Run("random", func(b *testing.B) {
+	runtime.GC()
+	return c, fulls.String()
+}
+
+// BenchmarkCheck measures the whole handler on all processors: freshness, key,
+// rate, quota, counting, headers and metrics. One key is asked for by all at once.
+// Rate denials of the one hot key are a part of it.
+func BenchmarkCheck(b *testing.B) {
+	const n = 1_000_000
+	c, fulls := loaded(b, n)
+	run := func(b *testing.B, step int) {
+		b.Helper()
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			w := &sink{h: http.Header{}}
-			for pb.Next() {
+			r := httptest.NewRequest(http.MethodGet, "/check/shop-prod/hello", nil)
+			key := []string{""}
+			r.Header = http.Header{keyHeader: key, methodHeader: {"GET"}}
+			for at := 0; pb.Next(); {
 				clear(w.h)
-				c.ServeHTTP(w, requests[rand.N(n)])
+				key[0] = fulls[at:][:apikey.Length]
+				c.ServeHTTP(w, r)
+				if at += step; at == len(fulls) {
+					at = 0
+				}
 			}
 		})
+	}
+	b.Run("random", func(b *testing.B) { run(b, apikey.Length) })
+	b.Run("one key", func(b *testing.B) { run(b, 0) })
+}
+
+// BenchmarkContended measures the decision with rate, quota and counting, while two
+// processors ask about the same key at once: what one of them takes for it.
+func BenchmarkContended(b *testing.B) {
+	c, fulls := loaded(b, 1_000_000)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		h := http.Header{keyHeader: {fulls[:apikey.Length]}, methodHeader: {"GET"}}
+		for pb.Next() {
+			c.check(h, "shop-prod/hello", c.now())
+		}
 	})
-	b.Run("one key", func(b *testing.B) {
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			w := &sink{h: http.Header{}}
-			for pb.Next() {
-				clear(w.h)
-				c.ServeHTTP(w, requests[0])
+}
+
+// BenchmarkCollect measures a garbage collection of a replica's memory: the
+// processors' time that the collector takes for it, all of them together.
+func BenchmarkCollect(b *testing.B) {
+	for _, n := range []int{1_000, 10_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
+			c, _ := loaded(b, n)
+			runtime.GC()
+			before := collecting()
+			for b.Loop() {
+				runtime.GC()
 			}
+			b.ReportMetric((collecting()-before)*1e9/float64(b.N), "cpu-ns/op")
+			runtime.KeepAlive(c)
 		})
-	})
+	}
+}
+
+// collecting is the processor time in seconds that the collector has taken so far,
+// what it takes of otherwise idle processors included.
+func collecting() float64 {
+	s := []runtimemetrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
+	runtimemetrics.Read(s)
+	return s[0].Value.Float64()
 }

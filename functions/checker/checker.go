@@ -33,12 +33,22 @@
 // the view is immutable; no lock is taken and nothing is logged. Package meter
 // counts, and makes the argument why counts add up.
 //
+// # A denial's reason
+//
+// Every refusal of one kind is the same to the client, byte for byte, except for its
+// X-Request-Id: the client's own if it sent one that is fit for a log (package
+// trace), else random. It does not depend on the reason, so it tells nothing of it.
+// The reason (unknown, revoked, expired, …) is found by it in the replica's log, up
+// to DENIALS_LOGGED_PER_SECOND lines a second, and among the last 4096 denials at
+// GET /denials?request_id= on the private port; package denials says how a flood is
+// kept from filling the disk. Allowed requests get no id and cost nothing more.
+//
 // # Layout
 //
 // internal/feed keeps listeners going, internal/view is the snapshot,
 // internal/gate decides, internal/bucket limits rates, internal/meter counts and
-// limits quotas, internal/canary proves freshness, internal/slots holds one small
-// value per key.
+// limits quotas, internal/canary proves freshness, internal/denials keeps reasons,
+// internal/slots holds one small value per key.
 package checker
 
 import (
@@ -51,8 +61,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
 	"github.com/sluicegate/sluice/functions/checker/internal/canary"
+	"github.com/sluicegate/sluice/functions/checker/internal/denials"
 	"github.com/sluicegate/sluice/functions/checker/internal/feed"
 	"github.com/sluicegate/sluice/functions/checker/internal/meter"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
@@ -96,7 +109,9 @@ type Checker struct {
 	proof   *canary.Proof
 	lives   [canary.Types]life
 	metrics *metrics
+	book    *denials.Book
 	proven  atomic.Bool // all three data types have been proven at least once
+	wrote   [canary.Types]firstWrite
 
 	sentAway atomic.Int64 // when a connection was last ended by a denial, in nanoseconds since start
 }
@@ -109,22 +124,30 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	c := &Checker{
 		cfg: cfg, feed: f, store: s, log: log,
 		now: time.Now, start: time.Now(), run: rand.Text(),
-		buckets: &bucket.Buckets{},
+		buckets: &bucket.Buckets{}, book: denials.New(cfg.DenialsLogged, log),
 	}
 	c.view = &snapshot{buckets: c.buckets, log: log}
 	c.view.view.Store(&view.View{})
 	c.meter = meter.New(meter.Config{Run: c.run, Interval: cfg.FlushInterval, Writer: s, Find: c.view.find, Now: c.now, Log: log})
 	c.view.meter = c.meter
 	c.proof = canary.New(cfg.MaxStaleness, c.start)
-	for t := range c.lives {
+	for t := range types {
 		c.lives[t].now, c.lives[t].zero = c.now, c.start
+		c.wrote[t].done = make(chan struct{})
 	}
 	c.metrics = newMetrics(c)
 	return c, nil
 }
 
-// Metrics serves the replica's Prometheus metrics.
-func (c *Checker) Metrics() http.Handler { return c.metrics.handler() }
+// Collectors are the replica's metrics.
+func (c *Checker) Collectors() []prometheus.Collector { return c.metrics.all }
+
+// Private answers GET /denials, for operators: the last denials with their reasons.
+func (c *Checker) Private() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /denials", c.book)
+	return mux
+}
 
 // Run listens and proves until ctx ends, then takes the replica's canaries away.
 func (c *Checker) Run(ctx context.Context) error {
@@ -134,6 +157,8 @@ func (c *Checker) Run(ctx context.Context) error {
 	}
 	wg.Go(func() { c.keeper().Run(ctx) })
 	wg.Go(func() { c.meter.Run(ctx) })
+	wg.Go(func() { keepHeap(ctx) })
+	wg.Go(func() { c.book.Run(ctx) })
 	wg.Wait()
 	return c.leave(context.WithoutCancel(ctx))
 }
@@ -156,6 +181,7 @@ func (c *Checker) loop(t int, listen func(context.Context) error) *feed.Loop {
 	return &feed.Loop{
 		Name: string(types[t]),
 		Listen: func(ctx context.Context) error {
+			c.wrote[t].wait(ctx)
 			c.lives[t].begin()
 			return listen(ctx)
 		},
@@ -182,6 +208,7 @@ func (c *Checker) keeper() *canary.Keeper {
 	}
 	for t := range types {
 		k.Writers[t] = func(ctx context.Context, seq int64) error {
+			defer c.wrote[t].over()
 			return c.store.WriteCanary(ctx, types[t], store.Canary{Replica: c.cfg.Replica, Run: c.run, Seq: seq})
 		}
 	}

@@ -33,6 +33,10 @@ type Config struct {
 	// replica that is killed can lose, and the time in which replicas learn of
 	// each other's counts. At most 2 s.
 	FlushInterval time.Duration `env:"FLUSH_INTERVAL, default=2s"`
+
+	// DenialsLogged is how many denials are logged a second, after a burst of 128;
+	// the rest is counted. 5 lines are 130 MB in a day of nothing but attacks.
+	DenialsLogged int `env:"DENIALS_LOGGED_PER_SECOND, default=5"`
 }
 
 // Check refuses what would break a promise of the specification.

@@ -11,7 +11,8 @@ import (
 )
 
 // denial is an answer made ready: every refusal of one kind is the same, byte
-// for byte.
+// for byte, but for its X-Request-Id. That is the client's own or random, whatever
+// the reason of the denial, so it tells nothing; an operator finds the reason by it.
 type denial struct {
 	status     int
 	body       []byte
@@ -20,7 +21,7 @@ type denial struct {
 }
 
 //nolint:gochecknoglobals // made once from the table of problems, then only read
-var denials = makeDenials()
+var answers = makeAnswers()
 
 // Header values that all denials share: a browser's script may read the denial
 // and its Retry-After, whatever its origin (specification section 4.1).
@@ -36,7 +37,7 @@ var (
 	closeConnection = []string{"close"}
 )
 
-func makeDenials() [outcomes]denial {
+func makeAnswers() [outcomes]denial {
 	var all [outcomes]denial
 	for o := invalidKey; o < outcomes; o++ {
 		p := problem.Of(o.code())
@@ -49,10 +50,12 @@ func makeDenials() [outcomes]denial {
 	return all
 }
 
-// deny answers a denial. A retryAfter above zero stands in for the table's.
-func deny(w http.ResponseWriter, o outcome, retryAfter time.Duration) {
-	d := &denials[o]
+// deny answers the request called id with a denial. A retryAfter above zero stands
+// in for the table's.
+func deny(w http.ResponseWriter, id string, o outcome, retryAfter time.Duration) {
+	d := &answers[o]
 	h := w.Header()
+	h[idHeader] = []string{id}
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = d.length
 	h["Access-Control-Allow-Origin"] = anyOrigin

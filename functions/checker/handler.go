@@ -8,6 +8,7 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/gate"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Header names as net/http spells them.
@@ -17,6 +18,7 @@ const (
 	nameHeader      = "X-Service-Key-Name"
 	methodHeader    = "X-Forwarded-Method"
 	preflightHeader = "Access-Control-Request-Method"
+	idHeader        = trace.Header
 )
 
 // outcome is how a check ended; "allowed" and "preflight" beside the codes of
@@ -48,7 +50,9 @@ func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/readyz":
 		c.serveReady(w)
 	default:
-		deny(w, misconfigured, 0)
+		now := c.now()
+		c.refuse(w, r.Header, misconfigured, "", gate.Verdict{}, now)
+		c.metrics.decided(misconfigured, c.now().Sub(now))
 	}
 }
 
@@ -76,15 +80,24 @@ func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address str
 		w.WriteHeader(http.StatusOK)
 	case preflight:
 		w.WriteHeader(http.StatusOK)
-	case quotaExhausted:
-		deny(w, o, v.Limits.Period.End(now).Sub(now))
-	case gateUnavailable:
-		c.sendAway(w.Header(), now)
-		deny(w, o, 0)
-	case invalidKey, rateLimited, misconfigured, outcomes:
-		deny(w, o, 0)
+	case invalidKey, rateLimited, quotaExhausted, gateUnavailable, misconfigured, outcomes:
+		c.refuse(w, r.Header, o, address, v, now)
 	}
 	c.metrics.decided(o, c.now().Sub(now))
+}
+
+// refuse answers a denial and notes why.
+func (c *Checker) refuse(w http.ResponseWriter, asked http.Header, o outcome, address string, v gate.Verdict, now time.Time) {
+	retryAfter := time.Duration(0)
+	switch o { //nolint:exhaustive // the rest have what the table says
+	case quotaExhausted:
+		retryAfter = v.Limits.Period.End(now).Sub(now)
+	case gateUnavailable:
+		c.sendAway(w.Header(), now)
+	}
+	id := trace.IDOf(asked)
+	deny(w, id, o, retryAfter)
+	c.note(id, o, asked, address, v, now)
 }
 
 // sendAway ends the connection of a denial that another replica might not give:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,8 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/functions/checker/internal/denials"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -81,38 +84,110 @@ func TestAllows(t *testing.T) {
 }
 
 // TestRefusalsAreAlike compares every kind of refusal with a request without a
-// key, byte for byte.
+// key, byte for byte but for its id, and finds the reason of each by that id.
 func TestRefusalsAreAlike(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStore()
 		good := issue(t, f, nil)
 		r := newReplica(t, f)
-		refused := map[string][]string{
-			"empty":        {"X-Api-Key", " "},
-			"garbage":      {"X-Api-Key", "garbage"},
-			"unknown":      {"X-Api-Key", issue(t, newFakeStore(), nil)},
-			"disabled":     {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Status = apikey.Disabled })},
-			"revoked":      {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Status = apikey.Revoked })},
-			"expired":      {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.ExpiresAt = time.Now() })},
-			"another app":  {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Apps = []string{"other"} })},
-			"another env":  {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Namespace = "shop-test" })},
-			"wrong secret": {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Secret[0] ^= 1 })},
-			"two keys":     {"X-Api-Key", good, "X-Api-Key", good},
+		refused := []struct {
+			reason  string
+			headers []string
+		}{
+			{"malformed", []string{"X-Api-Key", " "}},
+			{"malformed", []string{"X-Api-Key", "garbage"}},
+			{"malformed", []string{"X-Api-Key", good[:len(good)-1] + "-"}},
+			{"unknown", []string{"X-Api-Key", issue(t, newFakeStore(), nil)}},
+			{"disabled", []string{"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Status = apikey.Disabled })}},
+			{"revoked", []string{"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Status = apikey.Revoked })}},
+			{"expired", []string{"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.ExpiresAt = time.Now() })}},
+			{"wrong_app", []string{"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Apps = []string{"other"} })}},
+			{"wrong_environment", []string{"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Namespace = "shop-test" })}},
+			{"wrong_secret", []string{"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Secret[0] ^= 1 })}},
+			{"repeated", []string{"X-Api-Key", good, "X-Api-Key", good}},
 		}
 		settle()
 		none := r.ask("shop-prod/hello")
+		seen := map[string]bool{takeID(t, none): true}
 		body := readAll(t, none)
 		if none.StatusCode != http.StatusUnauthorized || !strings.Contains(body, `"invalid_key"`) || none.Header.Get("Retry-After") != "" {
 			t.Fatalf("without a key: %d %s", none.StatusCode, body)
 		}
-		for name, headers := range refused {
-			res := r.ask("shop-prod/hello", headers...)
+		for _, tt := range refused {
+			res := r.ask("shop-prod/hello", tt.headers...)
+			id := takeID(t, res)
+			if seen[id] {
+				t.Errorf("%s: the id %s comes twice", tt.reason, id)
+			}
+			seen[id] = true
 			if diff := cmp.Diff(body, readAll(t, res)); diff != "" || res.StatusCode != none.StatusCode {
-				t.Errorf("%s: %d %s", name, res.StatusCode, diff)
+				t.Errorf("%s: %d %s", tt.reason, res.StatusCode, diff)
 			}
 			if diff := cmp.Diff(none.Header, res.Header); diff != "" {
-				t.Errorf("%s: %s", name, diff)
+				t.Errorf("%s: %s", tt.reason, diff)
+			}
+			if got := r.reasons(t, id); !slices.Equal(got, []string{tt.reason}) {
+				t.Errorf("%s is found as %v", tt.reason, got)
+			}
+		}
+		r.stop()
+	})
+}
+
+// takeID takes the id off a denial, which is the one thing that differs.
+func takeID(t *testing.T, res *http.Response) string {
+	t.Helper()
+	id := res.Header.Get("X-Request-Id")
+	if !trace.ValidID(id) {
+		t.Errorf("a denial's id is %q", id)
+	}
+	res.Header.Del("X-Request-Id")
+	return id
+}
+
+// reasons asks the private port why requests of an id were denied.
+func (r *replica) reasons(t *testing.T, id string) []string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	r.Private().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/denials?request_id="+id, nil))
+	var list struct{ Items []denials.Denial }
+	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+	}
+	var found []string
+	for _, d := range list.Items {
+		found = append(found, d.Reason)
+	}
+	return found
+}
+
+// TestDenialIsNoted: what an operator finds about a denial, under the client's id.
+func TestDenialIsNoted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		full := issue(t, f, func(k *apikey.Key) { k.Status = apikey.Revoked })
+		r := newReplica(t, f)
+		settle()
+		res := r.ask("shop-prod/hello", "X-Api-Key", full, "X-Request-Id", "mine-1", "X-Forwarded-For", "203.0.113.9")
+		if got := res.Header.Get("X-Request-Id"); got != "mine-1" {
+			t.Errorf("the client's id became %q", got)
+		}
+		want := []denials.Denial{{
+			At: time.Now().UTC(), RequestID: "mine-1", Code: "invalid_key", Reason: "revoked", Namespace: "shop-prod", App: "hello",
+			KeyPrefix: full[7:15], Method: "GET", Address: "203.0.113.9",
+		}}
+		if diff := cmp.Diff(want, r.book.Find("mine-1", 9)); diff != "" {
+			t.Errorf("noted (-want +got):\n%s", diff)
+		}
+		for id, tt := range map[string]struct{ reason, address string }{
+			"bad-1": {"bad_address", "shop-prod"},
+			"bad-2": {"bad_address", "shop-prod/" + strings.Repeat("x", 1<<10)},
+		} {
+			r.ask(tt.address, "X-Request-Id", id)
+			if got := r.book.Find(id, 9); len(got) != 1 || got[0].Reason != tt.reason || got[0].App != "" {
+				t.Errorf("%s: %+v", id, got)
 			}
 		}
 		r.stop()

@@ -1,24 +1,22 @@
 package checker
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // metrics are the replica's. No label holds anything that a client sent.
 type metrics struct {
-	registry *prometheus.Registry
+	all      []prometheus.Collector
 	byCode   [outcomes]prometheus.Counter
+	byReason map[string]prometheus.Counter // not changed once it is made
 	latency  prometheus.Histogram
 }
 
 func newMetrics(c *Checker) *metrics {
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
+		byReason: map[string]prometheus.Counter{},
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "sluice_checker_decision_seconds",
 			Help:    "Time from a check's arrival at the handler to its answer.",
@@ -32,14 +30,18 @@ func newMetrics(c *Checker) *metrics {
 	for o := range m.byCode {
 		m.byCode[o] = decisions.WithLabelValues(outcome(o).String())
 	}
-	m.registry.MustRegister(decisions, m.latency, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newStateCollector(c))
+	refusals := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sluice_checker_denials_total",
+		Help: "Denials, by the reason that the client is not told.",
+	}, []string{"reason"})
+	for _, r := range reasons() {
+		m.byReason[r] = refusals.WithLabelValues(r)
+	}
+	m.all = []prometheus.Collector{decisions, refusals, m.latency, newStateCollector(c)}
 	return m
 }
 
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Timeout: 5 * time.Second})
-}
+func (m *metrics) denied(reason string) { m.byReason[reason].Inc() }
 
 func (m *metrics) decided(o outcome, took time.Duration) {
 	m.byCode[o].Inc()

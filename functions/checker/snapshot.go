@@ -65,7 +65,8 @@ type keyReceiver struct {
 func (r keyReceiver) Receive(b store.Batch[apikey.Key]) error {
 	if b.Reset || len(b.Changes) > 0 {
 		changes := make([]view.KeyChange, 0, len(b.Changes))
-		for _, c := range b.Changes {
+		for i := range b.Changes {
+			c := &b.Changes[i]
 			r.unreadable("key", c.ID, c.Err)
 			prefix, ok := apikey.ID(c.ID).Prefix()
 			if !ok {
@@ -73,7 +74,7 @@ func (r keyReceiver) Receive(b store.Batch[apikey.Key]) error {
 			}
 			// A document whose prefix is not its id's is in doubt, and opens nothing.
 			gone := c.Gone || prefix != c.Value.Prefix
-			changes = append(changes, view.KeyChange{Prefix: prefix, Gone: gone, Key: c.Value})
+			changes = append(changes, view.KeyChange{Prefix: prefix, Gone: gone, Key: &c.Value})
 		}
 		r.setKeys(b.Reset, changes)
 	}

@@ -73,7 +73,7 @@ func (s *Service) record(w http.ResponseWriter, r *http.Request, ref app.Ref, ru
 	}
 	s.log.InfoContext(r.Context(), "deployment recorded", "app", ref.String(), "revision", rev.Number,
 		"trigger", string(rev.Trigger), "actor", rev.Actor)
-	s.followers.follow(ref) //nolint:contextcheck // a rollout outlives the request that caused it
+	s.followers.follow(r.Context(), ref)
 	return httpapi.JSON(w, http.StatusCreated, wireDeployment(rev, rev.Number))
 }
 

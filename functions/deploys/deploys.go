@@ -125,6 +125,7 @@ type Service struct {
 	announcer *announcer
 	followers *followers
 	settled   *settled
+	gauges    *gauges
 	ticking   chan struct{} // holds the one tick that runs
 	log       *slog.Logger
 	now       func() time.Time
@@ -149,7 +150,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	s := &Service{
 		cfg: cfg, apps: p.Apps, history: p.History, cluster: p.Cluster, registry: p.Registry, guard: p.Guard,
-		announcer: newAnnouncer(p.Outbox, p.Sink, p.Log), settled: newSettled(),
+		announcer: newAnnouncer(p.Outbox, p.Sink, p.Log), settled: newSettled(), gauges: newGauges(),
 		ticking: make(chan struct{}, 1), log: p.Log, now: time.Now,
 	}
 	s.followers = newFollowers(s.followOnce, cfg.FollowEvery, cfg.ProgressDeadline+followGrace)
@@ -168,10 +169,8 @@ func (s *Service) Handler() (http.Handler, error) {
 	api.Handle("POST"+base+"/deployments", s.createDeployment)
 	api.Handle("POST"+base+"/rollback", s.rollback)
 	api.Handle("POST"+base+"/promote", s.promote)
-	mux := http.NewServeMux()
-	mux.Handle("POST /{$}", events)
-	mux.Handle("/", api)
-	return mux, nil
+	api.Mount("POST /{$}", events)
+	return api, nil
 }
 
 // Receive takes an event. The work goes on when the sender hangs up: it has
@@ -182,7 +181,7 @@ func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 		return s.tick(context.WithoutCancel(ctx))
 	case app.DeployRequested:
 		if ref, ok := app.ParseRef(e.Subject()); ok {
-			s.followers.follow(ref) //nolint:contextcheck // a rollout outlives the event that told of it
+			s.followers.follow(ctx, ref)
 			return nil
 		}
 		s.log.WarnContext(ctx, "event names no app", "type", e.Type(), "id", e.ID())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 const (
@@ -47,27 +48,35 @@ type followers struct {
 
 	mu      sync.Mutex
 	closed  bool
-	running map[app.Ref]bool // whether there is news since the work began
+	running map[app.Ref]*followed
+}
+
+// followed is an app that is being followed.
+type followed struct {
+	news  bool          // since the work began
+	cause trace.Request // the latest request that had it followed
 }
 
 func newFollowers(work func(context.Context, app.Ref) bool, every, limit time.Duration) *followers {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &followers{work: work, every: every, limit: limit, ctx: ctx, cancel: cancel, running: map[app.Ref]bool{}}
+	return &followers{work: work, every: every, limit: limit, ctx: ctx, cancel: cancel, running: map[app.Ref]*followed{}}
 }
 
-// follow starts to follow an app, or tells its follower that there is news.
-func (f *followers) follow(ref app.Ref) {
+// follow starts to follow an app, or tells its follower that there is news. Of ctx it
+// takes the request's id alone: a rollout outlives the request that causes it.
+func (f *followers) follow(ctx context.Context, ref app.Ref) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, ok := f.running[ref]; ok {
-		f.running[ref] = true
+	cause, _ := trace.Of(ctx)
+	if one, ok := f.running[ref]; ok {
+		one.news, one.cause = true, cause
 		return
 	}
 	if f.closed || len(f.running) >= maxFollowers {
 		return
 	}
-	f.running[ref] = false
-	f.group.Go(func() {
+	f.running[ref] = &followed{cause: cause}
+	f.group.Go(func() { //nolint:contextcheck // a rollout outlives the request that causes it
 		for f.until(ref); f.again(ref); {
 			f.until(ref)
 		}
@@ -86,7 +95,7 @@ func (f *followers) until(ref app.Ref) {
 			return
 		case <-pause.C:
 		}
-		if f.work(ctx, ref) {
+		if f.work(f.caused(ctx, ref), ref) {
 			return
 		}
 		pause.Reset(wait)
@@ -97,13 +106,22 @@ func (f *followers) until(ref app.Ref) {
 func (f *followers) again(ref app.Ref) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	news := f.running[ref] && !f.closed
+	one := f.running[ref]
+	news := one.news && !f.closed
 	if news {
-		f.running[ref] = false
+		one.news = false
 	} else {
 		delete(f.running, ref)
 	}
 	return news
+}
+
+// caused gives the context of one look: the system's own work, in the latest request
+// that had the app followed.
+func (f *followers) caused(ctx context.Context, ref app.Ref) context.Context {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return trace.As(trace.Begin(ctx, f.running[ref].cause), trace.Actor{Kind: trace.System, Name: "system"})
 }
 
 // close ends all followers and waits for them.

@@ -111,6 +111,7 @@ func (s *Service) update(ctx context.Context, a app.App, change func(deploy.Revi
 		s.log.InfoContext(ctx, "deployment finished", "app", a.Ref().String(), "revision", rev.Number,
 			"status", string(rev.Status), "message", rev.Message)
 		s.announcer.kick()
+		s.gauges.ended.WithLabelValues(string(rev.Status)).Inc()
 	}
 	return rev, nil
 }

@@ -32,6 +32,7 @@ func (s *Service) tick(ctx context.Context) error {
 	var open sync.WaitGroup
 	defer open.Wait()
 	room := make(chan struct{}, s.cfg.Workers)
+	unsettled := 0
 	for a, err := range s.apps.AllApps(ctx) {
 		if err != nil {
 			return err
@@ -39,6 +40,7 @@ func (s *Service) tick(ctx context.Context) error {
 		if a.Revision == 0 || s.settled.at(a.Ref(), a.Revision) && seen.Of(a.Ref()).Runs(a) {
 			continue
 		}
+		unsettled++
 		select {
 		case room <- struct{}{}:
 		case <-ctx.Done():
@@ -51,6 +53,7 @@ func (s *Service) tick(ctx context.Context) error {
 			}
 		})
 	}
+	s.gauges.unsettled.Set(float64(unsettled))
 	return nil
 }
 

@@ -15,7 +15,7 @@ import (
 // during a run. The error of a run makes the sender try again.
 func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	if e.Type() != funcmain.PingType {
-		s.Log.Warn("event ignored", "type", e.Type(), "source", e.Source())
+		s.Log.WarnContext(ctx, "event ignored", "type", e.Type(), "source", e.Source())
 		return nil
 	}
 	err := s.Once(ctx)
@@ -30,14 +30,17 @@ func (s *Service) Once(ctx context.Context) error {
 	began := s.now()
 	r, err := s.Run(ctx)
 	log := s.Log.With("days", r.Days, "settled", r.Settled, "counters", r.Counters, "rollups", r.Rollups,
-		"deleted", r.Deleted, "pruned", r.Pruned, "canaries", r.Canaries, "took_ms", s.now().Sub(began)/time.Millisecond)
+		"deleted", r.Deleted, "pruned", r.Pruned, "canaries", r.Canaries, "audit_records", r.Records, "took_ms", s.now().Sub(began)/time.Millisecond)
+	if !errors.Is(err, ErrBusy) {
+		s.gauges.ran(err, s.now())
+	}
 	switch {
 	case errors.Is(err, ErrBusy):
-		s.Log.Warn("run skipped: the one before is under way")
+		s.Log.WarnContext(ctx, "run skipped: the one before is under way")
 	case err != nil:
-		log.Error("run failed", "error", err)
+		log.ErrorContext(ctx, "run failed", "error", err)
 	default:
-		log.Info("run done")
+		log.InfoContext(ctx, "run done")
 	}
 	return err
 }

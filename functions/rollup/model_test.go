@@ -195,3 +195,7 @@ func (d *documents) SettleDay(_ context.Context, day usage.Day) error {
 func (d *documents) DeleteStaleCanaries(context.Context, time.Time) (int, error) {
 	return 0, d.call(true, func() error { return nil })
 }
+
+func (d *documents) DeleteRecords(context.Context, time.Time, int) (int, error) {
+	return 0, d.call(true, func() error { return nil })
+}

@@ -11,8 +11,9 @@
 //     counters compacted, is taken in once more, and is then marked as settled,
 //     with all days before it. Nothing of it changes any more.
 //  3. Tidy: counters of settled days that no quota period needs are deleted,
-//     rollups lose the days that are out of retention, and canaries of replicas
-//     that are gone are removed. This is done when a day was settled, and in a
+//     rollups lose the days that are out of retention, canaries of replicas that
+//     are gone are removed, and so are audit records older than a year, where the
+//     store's TTL policy has not been quicker. This is done when a day was settled, and in a
 //     process's first run.
 //
 // # Why totals are right, whatever happens
@@ -80,6 +81,11 @@ type Canaries interface {
 	DeleteStaleCanaries(ctx context.Context, before time.Time) (int, error)
 }
 
+// Audit keeps audit records; *store.Store implements it.
+type Audit interface {
+	DeleteRecords(ctx context.Context, before time.Time, limit int) (int, error)
+}
+
 // Parts are what a Service is put together from.
 type Parts struct {
 	Config   Config
@@ -87,6 +93,7 @@ type Parts struct {
 	Rollups  Rollups
 	Marks    Marks
 	Canaries Canaries
+	Audit    Audit
 	Log      *slog.Logger
 }
 
@@ -94,7 +101,8 @@ type Parts struct {
 type Service struct {
 	Parts
 
-	now func() time.Time
+	now    func() time.Time
+	gauges *gauges
 
 	running sync.Mutex // held by the one run; guards what follows
 	known   map[usage.Day]usage.Sums
@@ -104,5 +112,5 @@ type Service struct {
 
 // New makes a service.
 func New(p Parts) *Service {
-	return &Service{Parts: p, now: time.Now, known: map[usage.Day]usage.Sums{}}
+	return &Service{Parts: p, now: time.Now, gauges: newGauges(), known: map[usage.Day]usage.Sums{}}
 }

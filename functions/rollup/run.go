@@ -22,6 +22,7 @@ type Result struct {
 	Deleted  int // counters
 	Pruned   int // rollups
 	Canaries int // deleted
+	Records  int // of the audit, deleted
 }
 
 // Run does one run. A day that fails does not keep later days from being taken
@@ -65,6 +66,7 @@ func (r *run) do(ctx context.Context) error {
 		}
 		settled = day
 	}
+	r.gauges.settledUpTo(settled)
 	for day := range r.known {
 		if day <= settled {
 			delete(r.known, day)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -19,7 +20,7 @@ func (r *run) tidy(ctx context.Context, settled usage.Day) error {
 	if r.tidied && r.tidyDay == settled {
 		return nil
 	}
-	err := errors.Join(r.deleteCounters(ctx, settled), r.prune(ctx), r.sweep(ctx))
+	err := errors.Join(r.deleteCounters(ctx, settled), r.prune(ctx), r.sweep(ctx), r.forget(ctx))
 	if err != nil {
 		return fmt.Errorf("tidy up: %w", err)
 	}
@@ -53,6 +54,17 @@ func (r *run) prune(ctx context.Context) error {
 			return err
 		}
 		r.result.Pruned += len(prefixes)
+	}
+}
+
+// forget deletes audit records that are older than they are kept.
+func (r *run) forget(ctx context.Context) error {
+	for {
+		n, err := r.Audit.DeleteRecords(ctx, r.began.Add(-audit.Kept), chunk)
+		r.result.Records += n
+		if err != nil || n < chunk {
+			return err
+		}
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -92,4 +94,63 @@ func TestStaleCanariesGo(t *testing.T) {
 	if r := rollUp(t, service(s, now.Add(25*time.Hour))); r.Canaries != 1 {
 		t.Error("a stale canary stays")
 	}
+}
+
+// Audit records go after a year, and the function's metrics tell how it is doing.
+func TestAuditRecordsGo(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	if _, err := s.Record(t.Context(), audit.Change{Action: audit.CreateUser, Resource: "users/ada"}); err != nil {
+		t.Fatal(err)
+	}
+	left := func() int {
+		records, _, err := s.Records(t.Context(), audit.Query{}, store.Page{Size: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(records)
+	}
+	now := time.Now()
+	rollUp(t, service(s, now.Add(audit.Kept-time.Hour)))
+	if n := left(); n != 1 {
+		t.Fatalf("%d records are left before the year is over", n)
+	}
+	late := service(s, now.Add(audit.Kept+time.Hour))
+	if err := late.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := left(); n != 0 {
+		t.Errorf("%d records are left after a year", n)
+	}
+	got := measured(t, late.Collectors()...)
+	want := map[string]float64{
+		"sluice_rollup_settled_day_timestamp_seconds":  float64(usage.DayOf(late.now().Add(-usage.Closing)).Start().Unix()),
+		"sluice_rollup_last_success_timestamp_seconds": float64(late.now().Unix()),
+		"sluice_rollup_runs_total done":                1, "sluice_rollup_runs_total failed": 0,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+// measured reads metrics, by name and value of their label.
+func measured(t *testing.T, all ...prometheus.Collector) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(all...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			got[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return got
 }

@@ -21,6 +21,12 @@
 // Failures are throttled per username and per address; see [throttle]. Passwords
 // are hashed in turns, see [identity.Hasher], so a crowd costs time, not memory.
 //
+// Every sign-in is recorded for the audit before its token leaves, and so are
+// failures, up to one a second after the first hundred: a guesser with many addresses
+// must not be able to fill the store. sluice_sign_ins_total counts all of them. A
+// failed attempt's username is recorded only if there is such a user, because what
+// people type in its place by mistake is their password.
+//
 // The first admin comes from ADMIN_USERNAME and ADMIN_PASSWORD when the function
 // starts, if there is no such user yet. Once there is, the two are ignored: a
 // changed password stays changed.
@@ -32,6 +38,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/user"
@@ -51,6 +58,11 @@ type Sessions interface {
 	SignOut(ctx context.Context, tokenID string, expires time.Time) error
 }
 
+// Records keeps audit records; *store.Store implements it.
+type Records interface {
+	Record(ctx context.Context, c audit.Change) (string, error)
+}
+
 // Guard says who asks; *identity.Guard implements it.
 type Guard interface {
 	Session(r *http.Request) (identity.Session, error)
@@ -60,6 +72,9 @@ type Guard interface {
 type Service struct {
 	users    Users
 	sessions Sessions
+	records  Records
+	attempts *budget // of records of failed sign-ins
+	counts   *counts
 	guard    Guard
 	keys     *identity.Keyring
 	hasher   *identity.Hasher
@@ -73,6 +88,7 @@ type Service struct {
 type Parts struct {
 	Users    Users
 	Sessions Sessions
+	Records  Records
 	Guard    Guard
 	Keys     *identity.Keyring // with a private key
 	Log      *slog.Logger
@@ -88,7 +104,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 		return nil, err
 	}
 	return &Service{
-		users: p.Users, sessions: p.Sessions, guard: p.Guard, keys: p.Keys,
+		users: p.Users, sessions: p.Sessions, records: p.Records, attempts: newBudget(), counts: newCounts(), guard: p.Guard, keys: p.Keys,
 		hasher: hasher, throttle: newThrottle(cfg), proxied: cfg.TrustProxy, log: p.Log, now: time.Now,
 	}, nil
 }

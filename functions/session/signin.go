@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -28,7 +30,15 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	u, err := s.authenticate(r, username, password)
+	s.counts.signIn(err)
+	if problem.Is(err, problem.InvalidCredentials) {
+		s.recordFailure(r.Context(), u.Name)
+	}
 	if err != nil {
+		return err
+	}
+	trace.Identify(r.Context(), trace.Actor{Kind: trace.User, Name: u.Name})
+	if _, err := s.records.Record(r.Context(), audit.Change{Action: audit.SignIn, Resource: audit.Path("users", u.Name)}); err != nil {
 		return err
 	}
 	opened := identity.NewSession(identity.Caller{Username: u.Name, Admin: u.Admin}, u.Version, s.now())
@@ -66,8 +76,9 @@ func (s *Service) signOut(w http.ResponseWriter, r *http.Request) error {
 
 // authenticate finds the user whose name and password these are. Every attempt is
 // charged before the password is looked at, so that attempts at the same time
-// cannot slip through together, and given back once it proves right. Problems:
-// invalid_credentials, rate_limited.
+// cannot slip through together, and given back once it proves right. With
+// invalid_credentials it gives the user too, whose name is "" if there is none.
+// Problems: invalid_credentials, rate_limited.
 func (s *Service) authenticate(r *http.Request, username, password string) (user.User, error) {
 	refund, err := s.throttle.charge(s.now(), username, clientAddress(r, s.proxied))
 	if err != nil {
@@ -84,10 +95,28 @@ func (s *Service) authenticate(r *http.Request, username, password string) (user
 		return user.User{}, fmt.Errorf("sign in %s: %w", u.Name, err)
 	}
 	if !right {
-		return user.User{}, problem.Of(problem.InvalidCredentials)
+		return u, problem.Of(problem.InvalidCredentials)
 	}
 	refund()
 	return u, nil
+}
+
+// recordFailure records a failed sign-in of a user, or of "" when there is none of
+// that name. When it can't be recorded, the answer is the same.
+func (s *Service) recordFailure(ctx context.Context, name string) {
+	if !s.attempts.take(s.now()) {
+		s.counts.unrecorded.Inc()
+		return
+	}
+	resource := "users"
+	if name != "" {
+		resource = audit.Path("users", name)
+	}
+	ctx = trace.As(ctx, trace.Actor{Kind: trace.Anonymous, Name: name})
+	if _, err := s.records.Record(ctx, audit.Change{Action: audit.SignIn, Outcome: audit.Failed, Resource: resource}); err != nil {
+		s.counts.unrecorded.Inc()
+		s.log.WarnContext(ctx, "failed sign-in not recorded", "error", err)
+	}
 }
 
 // find reads a user; one who does not exist comes without a name and a hash,

@@ -29,8 +29,8 @@ type throttle struct {
 func newThrottle(cfg Config) *throttle {
 	return &throttle{
 		seed:      maphash.MakeSeed(),
-		users:     newLimits(cfg.UserBurst, cfg.UserEvery),
-		addresses: newLimits(cfg.AddressBurst, cfg.AddressEvery),
+		users:     newLimits(cfg.UserBurst, cfg.UserEvery, slots),
+		addresses: newLimits(cfg.AddressBurst, cfg.AddressEvery, slots),
 	}
 }
 
@@ -69,8 +69,8 @@ type limits struct {
 	full []int64 // Unix nanoseconds
 }
 
-func newLimits(burst int, every time.Duration) limits {
-	return limits{every: every, burst: time.Duration(burst) * every, mu: &sync.Mutex{}, full: make([]int64, slots)}
+func newLimits(burst int, every time.Duration, size int) limits {
+	return limits{every: every, burst: time.Duration(burst) * every, mu: &sync.Mutex{}, full: make([]int64, size)}
 }
 
 // take takes one from a bucket, or says how long until there is one.

@@ -89,7 +89,7 @@ func TestThrottleHoldsUnderConcurrency(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	l := newLimits(2, time.Second)
+	l := newLimits(2, time.Second, slots)
 	steps := []struct {
 		after time.Duration
 		back  bool

@@ -65,7 +65,7 @@ type told struct {
 	seen map[string]int
 }
 
-func (t *told) Tell(eventType string, ref app.Ref) {
+func (t *told) Tell(_ context.Context, eventType string, ref app.Ref) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.seen[eventType+" "+ref.String()]++

@@ -8,6 +8,7 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // maxBody bounds a call's body, in bytes (decisions section 1).
@@ -18,35 +19,47 @@ const maxBody = 1 << 20
 // git_source_attached, invalid_image; conflict for a delivery that came with
 // another body; unavailable.
 func (s *Service) receive(w http.ResponseWriter, r *http.Request) error {
+	answer, fresh, err := s.take(w, r)
+	if err != nil {
+		s.calls.WithLabelValues(failure(err)).Inc()
+		return err
+	}
+	s.calls.WithLabelValues(taken(answer, fresh)).Inc()
+	return reply(w, answer, fresh)
+}
+
+// take does what a call asks for, and tells what that was.
+func (s *Service) take(w http.ResponseWriter, r *http.Request) (answer hook.Answer, fresh bool, err error) {
 	ref := app.Ref{Namespace: r.PathValue("namespace"), Name: r.PathValue("app")}
 	if err := s.limit.take(ref, s.now()); err != nil {
-		return err
+		return hook.Answer{}, false, err
 	}
 	body, err := httpapi.ReadBody(w, r, maxBody)
 	if err != nil {
-		return err
+		return hook.Answer{}, false, err
 	}
 	if err := s.prove(r, ref, body); err != nil {
-		return err
+		return hook.Answer{}, false, err
 	}
+	trace.Identify(r.Context(), trace.Actor{Kind: trace.Webhook, Name: actor})
 	call, err := readCall(r, body)
 	if err != nil {
-		return err
+		return hook.Answer{}, false, err
 	}
 	d := hook.Delivery{}
 	if id := hook.DeliveryOf(r.Header); id != "" {
 		d = hook.NewDelivery(ref, id, body)
 	}
-	answer, fresh, err := s.record(r.Context(), ref, call, d)
+	answer, fresh, err = s.record(r.Context(), ref, call, d)
 	if err != nil {
-		return err
+		return hook.Answer{}, false, err
 	}
 	if fresh {
-		s.pass(ref, answer)
+		s.pass(r.Context(), ref, answer)
 	}
-	s.log.InfoContext(r.Context(), "webhook called", "request_id", httpapi.RequestID(r.Context()), "app", ref.String(),
+	s.log.InfoContext(r.Context(), "webhook called", "app", ref.String(),
 		"event", string(call.Event), "action", string(answer.Action), "revision", answer.Revision, "build", answer.Build, "replayed", !fresh)
-	return reply(w, answer, fresh)
+	return answer, fresh, nil
 }
 
 // prove lets only those through who know the app's token. Problems: invalid_token,
@@ -103,12 +116,12 @@ func unknown(err error) error {
 }
 
 // pass tells the function that goes on with what was recorded.
-func (s *Service) pass(ref app.Ref, a hook.Answer) {
+func (s *Service) pass(ctx context.Context, ref app.Ref, a hook.Answer) {
 	switch a.Action {
 	case hook.Deploy:
-		s.deploys.Tell(app.DeployRequested, ref)
+		s.deploys.Tell(ctx, app.DeployRequested, ref)
 	case hook.Build:
-		s.builds.Tell(app.BuildRequested, ref)
+		s.builds.Tell(ctx, app.BuildRequested, ref)
 	case hook.Ignore, hook.Pong:
 	}
 }

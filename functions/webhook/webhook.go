@@ -52,6 +52,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
@@ -79,7 +81,7 @@ type Registry interface {
 
 // Nudge hurries another function up; *nudge.Sender implements it.
 type Nudge interface {
-	Tell(eventType string, ref app.Ref)
+	Tell(ctx context.Context, eventType string, ref app.Ref)
 }
 
 // Parts are what a Service is put together from.
@@ -103,6 +105,7 @@ type Service struct {
 	nobodys  hook.Token // stands in where there is no token
 	limit    *limit
 	turns    *turns
+	calls    *prometheus.CounterVec
 	log      *slog.Logger
 	now      func() time.Time
 }
@@ -118,7 +121,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	return &Service{
 		tokens: p.Tokens, apps: p.Apps, registry: p.Registry, deploys: p.Deploys, builds: p.Builds,
-		nobodys: nobodys, limit: newLimit(cfg.AttemptsPerMinute, time.Now()), turns: newTurns(), log: p.Log, now: time.Now,
+		nobodys: nobodys, limit: newLimit(cfg.AttemptsPerMinute, time.Now()), turns: newTurns(), calls: newCalls(), log: p.Log, now: time.Now,
 	}, nil
 }
 

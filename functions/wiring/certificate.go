@@ -66,6 +66,7 @@ func (s *Service) tryCertify(ctx context.Context) ([]byte, error) {
 		if len(served.Data[caEntry]) == 0 {
 			return nil, fmt.Errorf("secret %s is not Sluice's and has no %s", s.cfg.CheckerSecret, caEntry)
 		}
+		s.gauges.serves(served.Data[certEntry])
 		return served.Data[caEntry], nil
 	}
 	trusted, ca, err := s.authorities(ctx)
@@ -75,6 +76,7 @@ func (s *Service) tryCertify(ctx context.Context) ([]byte, error) {
 	now := s.now()
 	good := trusted.Good(served.Data[certEntry], served.Data[keyEntry], s.checkerHost, now)
 	if good && bytes.Equal(served.Data[caEntry], ca) {
+		s.gauges.serves(served.Data[certEntry])
 		return ca, nil
 	}
 	cert, key := served.Data[certEntry], served.Data[keyEntry]
@@ -87,6 +89,7 @@ func (s *Service) tryCertify(ctx context.Context) ([]byte, error) {
 	if _, err := s.secrets.WriteSecret(ctx, served); err != nil {
 		return nil, err
 	}
+	s.gauges.serves(cert)
 	s.log.InfoContext(ctx, "checker certificate written", "secret", served.Name, "host", s.checkerHost, "new_key", !good)
 	return ca, nil
 }

@@ -42,17 +42,19 @@ func (s *Service) todo(ctx context.Context, ca []byte) ([]app.Ref, error) {
 		return nil, err
 	}
 	var todo []app.Ref
-	there := map[app.Ref]bool{}
+	there, gates := map[app.Ref]bool{}, map[app.GateState]int{}
 	for a, err := range s.apps.AllApps(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		there[a.Ref()] = true
+		gates[a.Gate.State]++
 		if p := decide(a, s.viewer.State(inventory.Of(a.Ref()), a, ca), s.proofs.due(a.Ref(), s.now())); !p.idle() {
 			todo = append(todo, a.Ref())
 		}
 	}
 	s.proofs.keepOnly(there)
+	s.gauges.count(gates)
 	return todo, nil
 }
 

@@ -119,6 +119,7 @@ type Service struct {
 	ingress     *ingress
 	jobs        *jobs
 	proofs      *proofs
+	gauges      *gauges
 	ticking     chan struct{} // holds the one tick that runs
 	workers     chan struct{}
 	log         *slog.Logger
@@ -151,7 +152,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	return &Service{
 		cfg: cfg, checkerHost: checker.Hostname(),
 		apps: p.Apps, viewer: p.Viewer, workloads: p.Workloads, gates: p.Gates, secrets: p.Secrets,
-		ingress: in, jobs: newJobs(), proofs: newProofs(cfg.ReproveEvery, rand.N[time.Duration]),
+		ingress: in, jobs: newJobs(), proofs: newProofs(cfg.ReproveEvery, rand.N[time.Duration]), gauges: newGauges(),
 		ticking: make(chan struct{}, 1), workers: make(chan struct{}, cfg.Workers),
 		log: p.Log, now: time.Now,
 	}, nil

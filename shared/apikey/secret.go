@@ -75,8 +75,10 @@ func NewSecret(random io.Reader, prefix Prefix) (Full, error) {
 func Random() io.Reader { return rand.Reader }
 
 // Parse checks a key's shape and checksum and gives its prefix. It allocates
-// nothing: the prefix is a part of full. The checksum refuses typing errors and
-// garbage without a look-up; it authenticates nothing.
+// nothing: the prefix is a part of full. It is for what looks for keys in other
+// text, as secret scanners do, and for telling an operator of a typing error. It
+// authenticates nothing, and the checker decides without it: to find no key in
+// memory takes less.
 func Parse(full []byte) (prefix []byte, ok bool) {
 	if len(full) != Length || string(full[:len(marker)]) != marker || full[len(marker)+PrefixLength] != '_' {
 		return nil, false

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // maxAnswer bounds an answer's body, in bytes: a page of 500 has far less.
@@ -74,6 +76,12 @@ func (c *Client) once(ctx context.Context, method, address string, body []byte) 
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+string(c.token))
+	}
+	if r, ok := trace.Of(ctx); ok { // a call on behalf of a request goes on under its id
+		req.Header.Set(trace.Header, r.ID)
+		if r.Address != "" {
+			req.Header.Set("X-Forwarded-For", r.Address)
+		}
 	}
 	res, err := c.http.Do(req)
 	if err != nil {

@@ -24,6 +24,11 @@ type Config struct {
 	Write       int    `env:"WRITE_SECONDS, default=60"`  // from a request's header to the end of its answer
 	Idle        int    `env:"IDLE_SECONDS, default=120"`  // between requests of a connection
 	Header      int    `env:"HEADER_SECONDS, default=10"` // for a request's header
+
+	// TrustProxy takes a client's address, for audit records, from the last entry of
+	// X-Forwarded-For, which the nearest proxy wrote. Without a proxy in front that
+	// entry is the client's own word, so it must be asked for.
+	TrustProxy bool `env:"TRUST_PROXY, default=false"`
 }
 
 func (c Config) level() (slog.Level, error) {

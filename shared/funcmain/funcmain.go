@@ -8,6 +8,19 @@
 // at "/", $FUNCTION_TARGET checked, CloudEvents in binary and structured mode.
 // GET /healthz answers 200 while the process serves, unless the function has a
 // route of its own there.
+//
+// # Metrics
+//
+// GET /metrics on $METRICS_PORT, a port of its own that no ingress leads to, serves
+// Prometheus what every function measures, and what it has of its own:
+//
+//	sluice_build_info{function,version,revision,go_version}
+//	sluice_http_requests_total{route,method,code}        route is the pattern, or "none"
+//	sluice_http_request_duration_seconds{route}
+//	sluice_http_panics_total, sluice_api_panics_total    outside of and inside the API's handlers
+//	sluice_store_operations_total{op,outcome}            e.g. commit, OK
+//	sluice_store_operation_duration_seconds{op}
+//	go_*, process_*
 package funcmain
 
 import (
@@ -23,16 +36,32 @@ import (
 	"os/signal"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sethvargo/go-envconfig"
+
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Function is what a program serves.
 type Function struct {
 	Handler http.Handler // answers everything under "/"
-	Metrics http.Handler // optional, served at /metrics of $METRICS_PORT
 	TLS     *tls.Config  // optional; serves HTTP/2 and HTTP/1.1 over TLS
+
+	// Collectors are the function's own metrics. Optional.
+	Collectors []prometheus.Collector
+
+	// Store has its calls counted. Optional.
+	Store Observed
+
+	// Private answers on $METRICS_PORT what is not /metrics, for operators. Optional.
+	Private http.Handler
+
+	// Lean leaves requests to the handler alone, which then sees to their ids and
+	// counts them itself: for what must not cost a microsecond.
+	Lean bool
 
 	// MaxHeader bounds a request's header, in bytes; 0 is 64 KiB.
 	MaxHeader int
@@ -43,6 +72,12 @@ type Function struct {
 
 	// Close is called once after the last request and after Background. Optional.
 	Close func(ctx context.Context) error
+}
+
+// Observed is a store that tells of its calls; *store.Store implements it. lasting
+// says that a call is a listener, which lasts as long as it is wanted.
+type Observed interface {
+	Observe(called func(op, outcome string, took time.Duration, lasting bool))
 }
 
 // Build makes a function from its environment. ctx ends with the process.
@@ -68,11 +103,12 @@ func run(ctx context.Context, target string, build Build) error {
 	if cfg.Target != "" && cfg.Target != target {
 		return fmt.Errorf("FUNCTION_TARGET is %q, but this program holds %q", cfg.Target, target)
 	}
+	cfg.Target = target
 	level, err := cfg.level()
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewJSONHandler(printable{os.Stderr}, &slog.HandlerOptions{Level: level})).With("function", target)
+	log := trace.Logger(slog.New(slog.NewJSONHandler(printable{os.Stderr}, &slog.HandlerOptions{Level: level})).With("function", target))
 	f, err := build(ctx, log)
 	if err != nil {
 		return err
@@ -98,13 +134,19 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, f *Function) error
 	if err != nil {
 		return err
 	}
-	servers := []*http.Server{start(main, cfg, log, withHealth(f.Handler), f, stop)}
-	if cfg.MetricsPort != 0 && f.Metrics != nil {
+	m := newMetrics(cfg.Target, f)
+	handler := withHealth(f.Handler)
+	if !f.Lean {
+		now := time.Now // the clock in production
+		handler = withHealth(&observer{next: f.Handler, metrics: m, proxied: cfg.TrustProxy, log: log, now: now})
+	}
+	servers := []*http.Server{start(main, cfg, log, handler, f, stop)}
+	if cfg.MetricsPort != 0 {
 		l, err := listen(ctx, cfg.Host, cfg.MetricsPort)
 		if err != nil {
 			return errors.Join(err, servers[0].Close())
 		}
-		servers = append(servers, start(l, cfg, log, metricsOnly(f.Metrics), &Function{}, stop))
+		servers = append(servers, start(l, cfg, log, private(m.handler(), f.Private), &Function{}, stop))
 	}
 	log.Info("serving", "address", main.Addr().String(), "tls", f.TLS != nil)
 
@@ -185,9 +227,13 @@ func shutdown(ctx context.Context, cfg Config, servers []*http.Server) error {
 	return err
 }
 
-func metricsOnly(metrics http.Handler) http.Handler {
+// private is what $METRICS_PORT serves.
+func private(metrics, rest http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
+	if rest != nil {
+		mux.Handle("/", rest)
+	}
 	return mux
 }
 

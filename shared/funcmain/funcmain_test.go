@@ -20,23 +20,34 @@ import (
 
 // running is a function that serves on a port of its own.
 type running struct {
-	url  string
-	stop context.CancelFunc
-	done chan error
+	url     string
+	metrics string // URL
+	stop    context.CancelFunc
+	done    chan error
 }
 
-func serveIt(t *testing.T, f *Function) *running {
+// freePort gives a port that is free now.
+func freePort(t *testing.T) int {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it was asked to be one
-	_ = l.Close()
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it was asked to be one
+}
+
+func serveIt(t *testing.T, f *Function) *running {
+	t.Helper()
+	port, metrics := freePort(t), freePort(t)
 	ctx, stop := context.WithCancel(context.Background())
-	r := &running{url: "http://127.0.0.1:" + strconv.Itoa(port), stop: stop, done: make(chan error, 1)}
-	cfg := Config{Host: "127.0.0.1", Port: port, Drain: 5, Read: 5, Write: 5, Idle: 5, Header: 1}
+	base := "http://127.0.0.1:"
+	r := &running{
+		url: base + strconv.Itoa(port), metrics: base + strconv.Itoa(metrics) + "/metrics",
+		stop: stop, done: make(chan error, 1),
+	}
+	cfg := Config{Host: "127.0.0.1", Port: port, MetricsPort: metrics, Drain: 5, Read: 5, Write: 5, Idle: 5, Header: 1, Target: "test"}
 	go func() { r.done <- serve(ctx, cfg, slog.New(slog.DiscardHandler), f) }()
 	t.Cleanup(stop)
 	for begin := time.Now(); ; {

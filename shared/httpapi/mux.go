@@ -7,9 +7,12 @@ import (
 	"net/http"
 	"path"
 	"runtime/debug"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Handler answers a request or returns an error, never both. An error without a
@@ -19,19 +22,23 @@ type Handler func(w http.ResponseWriter, r *http.Request) error
 // Mux routes requests to handlers by net/http's patterns and answers everything
 // else, unknown paths and methods included, in the API's own form.
 type Mux struct {
-	mux *http.ServeMux
-	log *slog.Logger
-	now func() time.Time
+	mux    *http.ServeMux
+	beside *http.ServeMux
+	routes []string
+	panics atomic.Uint64
+	log    *slog.Logger
+	now    func() time.Time
 }
 
 // New makes an empty Mux that logs each request to log.
 func New(log *slog.Logger) *Mux {
 	now := time.Now // the clock in production
-	return &Mux{mux: http.NewServeMux(), log: log, now: now}
+	return &Mux{mux: http.NewServeMux(), beside: http.NewServeMux(), log: trace.Logger(log), now: now}
 }
 
 // Handle registers h for a pattern such as "GET /api/v1/projects/{project}".
 func (m *Mux) Handle(pattern string, h Handler) {
+	m.routes = append(m.routes, pattern)
 	m.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
 			m.fail(w, r, err)
@@ -39,44 +46,73 @@ func (m *Mux) Handle(pattern string, h Handler) {
 	})
 }
 
-// ServeHTTP implements [http.Handler].
-func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// Mount registers what is no part of the API, such as a receiver of events: it is
+// not logged, since a path may hold a secret there, and answers in its own form.
+func (m *Mux) Mount(pattern string, h http.Handler) {
+	m.routes = append(m.routes, pattern)
+	m.beside.Handle(pattern, h)
+}
+
+// Routes gives the patterns of all handlers. Whoever counts requests by route needs
+// to know that there are no others.
+func (m *Mux) Routes() []string { return slices.Clone(m.routes) }
+
+// Panics is how many requests have ended in one.
+func (m *Mux) Panics() uint64 { return m.panics.Load() }
+
+// ServeHTTP implements [http.Handler]. It leaves the pattern of the route in
+// r.Pattern, for whoever called it with r.
+func (m *Mux) ServeHTTP(w http.ResponseWriter, outer *http.Request) {
+	clean := path.Clean(outer.URL.Path) == outer.URL.Path
+	if _, pattern := m.beside.Handler(outer); clean && pattern != "" {
+		m.beside.ServeHTTP(w, outer)
+		return
+	}
 	start := m.now()
-	id := requestID(r)
-	r = r.WithContext(withRequestID(r.Context(), id))
+	r := begin(outer)
 	rec := &recorder{ResponseWriter: w}
-	rec.Header().Set(RequestIDHeader, id)
+	rec.Header().Set(trace.Header, trace.ID(r.Context()))
 	rec.Header().Set("Cache-Control", "no-store")
 	rec.Header().Set("X-Content-Type-Options", "nosniff")
-	defer func() { //nolint:contextcheck // the request holds it
+	defer func() {
 		if v := recover(); v != nil {
 			m.recovered(rec, r, v)
 		}
 		m.log.LogAttrs(r.Context(), slog.LevelInfo, "request",
-			slog.String("request_id", id), slog.String("method", r.Method), slog.String("path", r.URL.Path),
+			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("actor", trace.Who(r.Context()).Name),
 			slog.Int("status", rec.status()), slog.Int64("bytes", rec.bytes), slog.Duration("took", m.now().Sub(start)))
 	}()
-	m.route(rec, r)
+	_, outer.Pattern = m.mux.Handler(r)
+	if !clean {
+		outer.Pattern = ""
+	}
+	m.route(rec, r, outer.Pattern)
+}
+
+// begin gives a request the context of one, unless the process has done so.
+func begin(r *http.Request) *http.Request {
+	if _, ok := trace.Of(r.Context()); ok {
+		return r.WithContext(r.Context()) // a copy: the caller's stays as it is
+	}
+	return r.WithContext(trace.Begin(r.Context(), trace.Request{ID: trace.IDOf(r.Header), Address: trace.Address(r, false)}))
 }
 
 // route dispatches, but answers in JSON where ServeMux would answer in plain
 // text (no such path, wrong method) or redirect (unclean paths).
-func (m *Mux) route(w http.ResponseWriter, r *http.Request) {
-	h, pattern := m.mux.Handler(r)
-	if path.Clean(r.URL.Path) != r.URL.Path {
-		m.fail(w, r, problem.Of(problem.NotFound))
-		return
-	}
+func (m *Mux) route(w http.ResponseWriter, r *http.Request, pattern string) {
 	if pattern != "" {
 		m.mux.ServeHTTP(w, r)
 		return
 	}
-	probe := &recorder{ResponseWriter: discard{header: http.Header{}}}
-	h.ServeHTTP(probe, r)
-	if probe.status() == http.StatusMethodNotAllowed {
-		w.Header().Set("Allow", probe.Header().Get("Allow"))
-		m.fail(w, r, problem.Of(problem.MethodNotAllowed))
-		return
+	if path.Clean(r.URL.Path) == r.URL.Path {
+		h, _ := m.mux.Handler(r)
+		probe := &recorder{ResponseWriter: discard{header: http.Header{}}}
+		h.ServeHTTP(probe, r)
+		if probe.status() == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", probe.Header().Get("Allow"))
+			m.fail(w, r, problem.Of(problem.MethodNotAllowed))
+			return
+		}
 	}
 	m.fail(w, r, problem.Of(problem.NotFound))
 }
@@ -86,7 +122,8 @@ func (m *Mux) recovered(w *recorder, r *http.Request, v any) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
 	}
-	m.log.ErrorContext(r.Context(), "panic", "request_id", RequestID(r.Context()), "value", fmt.Sprint(v), "stack", string(debug.Stack()))
+	m.panics.Add(1)
+	m.log.ErrorContext(r.Context(), "panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
 	if w.code == 0 {
 		Fail(w, problem.Of(problem.Internal))
 	}
@@ -96,7 +133,7 @@ func (m *Mux) recovered(w *recorder, r *http.Request, v any) {
 func (m *Mux) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problem.From(err)
 	if p.Status() >= http.StatusInternalServerError {
-		m.log.ErrorContext(r.Context(), "request failed", "request_id", RequestID(r.Context()), "code", string(p.Code), "error", err)
+		m.log.ErrorContext(r.Context(), "request failed", "code", string(p.Code), "error", err)
 	}
 	Fail(w, p)
 }

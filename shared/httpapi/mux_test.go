@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -101,6 +102,9 @@ func TestPanicIsAnswered(t *testing.T) {
 	if strings.Contains(w.Body.String(), "boom") || !strings.Contains(log.String(), `"value":"boom"`) || !strings.Contains(log.String(), "mux_test.go") {
 		t.Errorf("the panic belongs into the log alone, with its stack: %s\n%s", w.Body, log)
 	}
+	if m.Panics() != 1 {
+		t.Errorf("%d panics counted", m.Panics())
+	}
 	if w := ask(m, "GET", "/late"); w.Code != http.StatusAccepted || w.Body.Len() != 0 {
 		t.Errorf("an answer that had begun became %d %q", w.Code, w.Body)
 	}
@@ -168,7 +172,7 @@ func TestRequestID(t *testing.T) {
 	t.Parallel()
 	m, log := testMux()
 	m.Handle("GET /x", func(w http.ResponseWriter, r *http.Request) error {
-		return JSON(w, http.StatusOK, RequestID(r.Context()))
+		return JSON(w, http.StatusOK, trace.ID(r.Context()))
 	})
 	tests := []struct {
 		name, sent string
@@ -185,8 +189,8 @@ func TestRequestID(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, tt := range tests {
-		w := ask(m, "GET", "/x", RequestIDHeader, tt.sent)
-		id := w.Header().Get(RequestIDHeader)
+		w := ask(m, "GET", "/x", trace.Header, tt.sent)
+		id := w.Header().Get(trace.Header)
 		if (id == tt.sent) != tt.kept || len(id) < 11 || seen[id] {
 			t.Errorf("%s: %q became %q", tt.name, tt.sent, id)
 		}
@@ -198,7 +202,7 @@ func TestRequestID(t *testing.T) {
 			t.Errorf("%s: %s is not in the log", tt.name, id)
 		}
 	}
-	if got := RequestID(t.Context()); got != "" {
+	if got := trace.ID(t.Context()); got != "" {
 		t.Errorf("outside a request the id is %q", got)
 	}
 }
@@ -211,18 +215,19 @@ func TestAccessLog(t *testing.T) {
 		now = now.Add(time.Second)
 		return now
 	}
-	m.Handle("GET /x", func(w http.ResponseWriter, _ *http.Request) error {
+	m.Handle("GET /x", func(w http.ResponseWriter, r *http.Request) error {
+		trace.Identify(r.Context(), trace.Actor{Kind: trace.User, Name: "ada"})
 		_, err := w.Write([]byte("hello"))
 		return err
 	})
-	ask(m, "GET", "/x?token=secret", RequestIDHeader, "r1", "Authorization", "Bearer secret", "Cookie", "a=secret")
+	ask(m, "GET", "/x?token=secret", trace.Header, "r1", "Authorization", "Bearer secret", "Cookie", "a=secret")
 	var line map[string]any
 	if err := json.Unmarshal(log.Bytes(), &line); err != nil {
 		t.Fatal(err)
 	}
 	delete(line, "time")
 	want := map[string]any{
-		"level": "INFO", "msg": "request", "request_id": "r1", "method": "GET", "path": "/x",
+		"level": "INFO", "msg": "request", "request_id": "r1", "method": "GET", "path": "/x", "actor": "ada",
 		"status": 200.0, "bytes": 5.0, "took": 1e9,
 	}
 	if diff := cmp.Diff(want, line); diff != "" {
@@ -255,5 +260,41 @@ func TestFlushReachesTheConnection(t *testing.T) {
 	})
 	if w := ask(m, "GET", "/x"); !w.Flushed {
 		t.Errorf("nothing was flushed: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestPattern: who calls a mux learns the route, and never more than was registered.
+func TestPattern(t *testing.T) {
+	t.Parallel()
+	m, log := testMux()
+	m.Handle("GET /things/{name}", func(w http.ResponseWriter, _ *http.Request) error { return NoContent(w) })
+	m.Mount("POST /events/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }))
+	if diff := cmp.Diff([]string{"GET /things/{name}", "POST /events/"}, m.Routes()); diff != "" {
+		t.Errorf("routes (-want +got):\n%s", diff)
+	}
+	for _, tt := range []struct {
+		method, path, pattern string
+		status                int
+	}{
+		{"GET", "/things/a", "GET /things/{name}", 204},
+		{"GET", "/things/b", "GET /things/{name}", 204},
+		{"HEAD", "/things/b", "GET /things/{name}", 204},
+		{"DELETE", "/things/a", "", 405},
+		{"GET", "/other", "", 404},
+		{"GET", "/things/../things/a", "", 404},
+		{"POST", "/events/secret", "POST /events/", 202},
+		{"POST", "/events//secret", "", 404},
+		{"GET", "/events/secret", "", 404},
+	} {
+		r := httptest.NewRequest(tt.method, "/", nil)
+		r.URL.Path = tt.path
+		w := httptest.NewRecorder()
+		m.ServeHTTP(w, r)
+		if r.Pattern != tt.pattern || w.Code != tt.status {
+			t.Errorf("%s %s: %d by %q, want %d by %q", tt.method, tt.path, w.Code, r.Pattern, tt.status, tt.pattern)
+		}
+	}
+	if strings.Contains(log.String(), `"path":"/events/secret","actor":"","status":202`) {
+		t.Errorf("a mounted handler's path was logged:\n%s", log)
 	}
 }

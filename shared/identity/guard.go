@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Sessions tells which sessions were ended before their time; *store.Store
@@ -39,7 +40,8 @@ func NewGuard(keys *Keyring, sessions Sessions, projects Projects) *Guard {
 	return &Guard{keys: keys, sessions: sessions, projects: projects}
 }
 
-// Session authenticates a request. Problems: unauthenticated; csrf_required for
+// Session authenticates a request, and says so to all that works for it (package
+// trace). Problems: unauthenticated; csrf_required for
 // a change by cookie without the CSRF value; unavailable.
 func (g *Guard) Session(r *http.Request) (Session, error) {
 	token, byCookie, err := credentials(r)
@@ -60,6 +62,7 @@ func (g *Guard) Session(r *http.Request) (Session, error) {
 	if over {
 		return Session{}, problem.Of(problem.Unauthenticated)
 	}
+	trace.Identify(r.Context(), trace.Actor{Kind: trace.User, Name: s.Caller.Username})
 	return s, nil
 }
 

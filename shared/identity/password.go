@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/crypto/argon2"
@@ -73,6 +74,9 @@ func (h *Hasher) sum(ctx context.Context, p phc, password string, length int) ([
 		return nil, problem.Of(problem.Unavailable).Because(fmt.Errorf("wait to hash a password: %w", ctx.Err()))
 	}
 	defer func() { <-h.turns }()
+	// What a hash took goes back at once: compared with it, that costs little time,
+	// and a function that waits for the next sign-in should not hold it.
+	defer debug.FreeOSMemory()
 	return argon2.IDKey([]byte(password), p.salt, p.cost.passes, p.cost.memory, p.cost.threads, uint32(length)), nil
 }
 

@@ -1,7 +1,8 @@
 // Package nudge tells another function, in the background and at best effort,
 // that there is work on an app: a CloudEvent whose subject is the app. It only
 // hurries that function up; its periodic pass finds the same work, so an event
-// that is lost, or comes twice, does no harm.
+// that is lost, or comes twice, does no harm. It carries the id of the request that
+// causes it ([RequestID]), so that the other function's log lines can be found by it.
 package nudge
 
 import (
@@ -15,7 +16,11 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/trace"
 )
+
+// RequestID is the CloudEvents attribute of a request's id.
+const RequestID = "requestid"
 
 const (
 	timeout = 25 * time.Second // for one event: the receiver answers when it has worked on it
@@ -48,27 +53,28 @@ func New(url, source string, log *slog.Logger) *Sender {
 }
 
 // Tell sends an event of a type about an app, e.g. [app.DeployRequested], and does
-// not wait.
-func (s *Sender) Tell(eventType string, ref app.Ref) {
+// not wait. Of ctx it takes the request's id alone: the event outlives the request.
+func (s *Sender) Tell(ctx context.Context, eventType string, ref app.Ref) {
 	if s.url == "" {
 		return
 	}
 	select {
 	case s.room <- struct{}{}:
 	default:
-		s.log.Warn("not told: too many events on their way", "type", eventType, "app", ref.String())
+		s.log.WarnContext(ctx, "not told: too many events on their way", "type", eventType, "app", ref.String())
 		return
 	}
+	id := trace.ID(ctx)
 	s.group.Go(func() {
 		defer func() { <-s.room }()
-		if err := s.send(eventType, ref); err != nil {
-			s.log.Warn("not told", "type", eventType, "app", ref.String(), "error", err)
+		if err := s.send(eventType, ref, id); err != nil {
+			s.log.WarnContext(ctx, "not told", "type", eventType, "app", ref.String(), "error", err)
 		}
 	})
 }
 
 // send sends a CloudEvent in HTTP's binary mode.
-func (s *Sender) send(eventType string, ref app.Ref) error {
+func (s *Sender) send(eventType string, ref app.Ref, id string) error {
 	req, err := http.NewRequestWithContext(s.ctx, http.MethodPost, s.url, http.NoBody)
 	if err != nil {
 		return err
@@ -78,6 +84,9 @@ func (s *Sender) send(eventType string, ref app.Ref) error {
 	req.Header.Set("Ce-Source", s.source)
 	req.Header.Set("Ce-Type", eventType)
 	req.Header.Set("Ce-Subject", ref.String())
+	if id != "" {
+		req.Header.Set("Ce-Requestid", id)
+	}
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -21,12 +22,12 @@ func TestTell(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header }))
 	t.Cleanup(server.Close)
 	s := nudge.New(server.URL, "/sluice/test", quiet())
-	s.Tell(app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
+	s.Tell(trace.Begin(t.Context(), trace.Request{ID: "r1"}), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	h := <-got
-	want := map[string]string{"Ce-Specversion": "1.0", "Ce-Source": "/sluice/test", "Ce-Type": app.DeployRequested, "Ce-Subject": "shop-prod.hello"}
+	want := map[string]string{"Ce-Specversion": "1.0", "Ce-Source": "/sluice/test", "Ce-Type": app.DeployRequested, "Ce-Subject": "shop-prod.hello", "Ce-Requestid": "r1"}
 	is := map[string]string{}
 	for k := range want {
 		is[k] = h.Get(k)
@@ -47,7 +48,7 @@ func TestReceiverThatHangs(t *testing.T) {
 	t.Cleanup(server.Close)
 	s := nudge.New(server.URL, "/sluice/test", quiet())
 	for range 100 {
-		s.Tell(app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
+		s.Tell(t.Context(), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -59,7 +60,7 @@ func TestReceiverThatHangs(t *testing.T) {
 func TestNobodyToTell(t *testing.T) {
 	t.Parallel()
 	s := nudge.New("", "/sluice/test", quiet())
-	s.Tell(app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
+	s.Tell(t.Context(), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

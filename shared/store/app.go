@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -92,7 +93,7 @@ func (s *Store) hostRef(host string) *firestore.DocumentRef {
 // CreateApp stores a new app and claims its host, in an environment that exists.
 // Problems: not_found for the environment; already_exists; host_taken.
 func (s *Store) CreateApp(ctx context.Context, a app.App) error {
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
 		e, err := txGet[environmentDoc](tx, s.environments().Doc(a.Namespace), "environment")
 		if err != nil {
 			return err
@@ -112,7 +113,10 @@ func (s *Store) CreateApp(ctx context.Context, a app.App) error {
 		if err := s.txFirstRevision(tx, a); err != nil {
 			return err
 		}
-		return tx.Create(s.hostRef(a.Host), hostDoc{App: a.Ref().String()})
+		if err := tx.Create(s.hostRef(a.Host), hostDoc{App: a.Ref().String()}); err != nil {
+			return err
+		}
+		return s.txRecord(ctx, tx, audit.Change{Action: audit.CreateApp, Project: a.Project, Resource: appPath(a), New: newAppView(a)})
 	})
 	if err != nil {
 		return fmt.Errorf("create app %s: %w", a.Ref(), err)
@@ -183,7 +187,7 @@ func (s *Store) listApps(ctx context.Context, q firestore.Query, page Page) ([]a
 // what shall be. The name and the host stay what they are. Problem: not_found.
 func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (app.App, error) {
 	var changed app.App
-	err := s.inTurn(ctx, s.appRef(ref), func(_ context.Context, tx *firestore.Transaction) error {
+	err := s.inTurn(ctx, s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction) error {
 		d, err := txGet[appDoc](tx, s.appRef(ref), "app")
 		if err != nil {
 			return err
@@ -195,7 +199,12 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 		if changed.Ref() != ref || changed.Host != before.Host {
 			return fmt.Errorf("%s may not become %s on %s", ref, changed.Ref(), changed.Host)
 		}
-		return tx.Set(s.appRef(ref), d.with(changed))
+		if err := tx.Set(s.appRef(ref), d.with(changed)); err != nil {
+			return err
+		}
+		return s.txRecordUpdate(ctx, tx, audit.Change{
+			Action: audit.UpdateApp, Project: changed.Project, Resource: appPath(changed), Old: appView(d.app()), New: appView(changed),
+		})
 	})
 	if err != nil {
 		return app.App{}, fmt.Errorf("update app %s: %w", ref, err)
@@ -208,7 +217,7 @@ func (s *Store) DeleteApp(ctx context.Context, ref app.Ref) error {
 	if err := s.deleteHistory(ctx, ref); err != nil {
 		return fmt.Errorf("delete app %s: %w", ref, err)
 	}
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
 		d, err := txGet[appDoc](tx, s.appRef(ref), "app")
 		if err != nil {
 			return err
@@ -219,7 +228,10 @@ func (s *Store) DeleteApp(ctx context.Context, ref app.Ref) error {
 		if err := tx.Delete(s.hostRef(d.Host)); err != nil {
 			return err
 		}
-		return tx.Delete(s.appRef(ref))
+		if err := tx.Delete(s.appRef(ref)); err != nil {
+			return err
+		}
+		return s.txRecord(ctx, tx, audit.Change{Action: audit.DeleteApp, Project: d.Project, Resource: appPath(d.app()), Old: newAppView(d.app())})
 	})
 	if err != nil {
 		return fmt.Errorf("delete app %s: %w", ref, err)

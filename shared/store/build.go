@@ -9,7 +9,9 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // buildDoc is a document of apps/{namespace}.{app}/builds/{n}.
@@ -80,12 +82,12 @@ func (s *Store) pendingRef(ref app.Ref, n int64) *firestore.DocumentRef {
 // conflict, and those of rule.
 func (s *Store) RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.App) (deploy.Build, error)) (deploy.Build, error) {
 	var recorded deploy.Build
-	err := s.amend(ctx, ref, func(_ context.Context, h head, m *amendment, _ int) error {
+	err := s.amend(ctx, ref, func(ctx context.Context, h head, m *amendment, _ int) error {
 		b, err := rule(h.doc.app())
 		if err != nil {
 			return err
 		}
-		recorded = s.recordBuild(h, m, b)
+		recorded = s.recordBuild(ctx, h, m, b)
 		return nil
 	})
 	if err != nil {
@@ -95,10 +97,14 @@ func (s *Store) RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.Ap
 }
 
 // recordBuild puts a new build into an amendment and gives it its number.
-func (s *Store) recordBuild(h head, m *amendment, b deploy.Build) deploy.Build {
+func (s *Store) recordBuild(ctx context.Context, h head, m *amendment, b deploy.Build) deploy.Build {
 	b.Number = h.doc.Builds + 1
 	m.app = append(m.app, firestore.Update{Path: "builds", Value: b.Number})
 	s.setBuild(m, h.ref, b)
+	m.record(ctx, s, audit.Change{
+		Action: audit.RequestBuild, Project: h.doc.Project, Resource: audit.Path(appPath(h.doc.app()), "builds", strconv.FormatInt(b.Number, 10)),
+		New: buildView(b),
+	})
 	return b
 }
 
@@ -170,7 +176,7 @@ func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, n int64, run depl
 			return nil
 		}
 		if run.Done && !b.Final() {
-			b = s.deployBuild(h, m, b, now)
+			b = s.deployBuild(ctx, h, m, b, now)
 		}
 		s.setBuild(m, ref, b)
 		return nil
@@ -181,10 +187,11 @@ func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, n int64, run depl
 	return b, nil
 }
 
-func (s *Store) deployBuild(h head, m *amendment, b deploy.Build, now time.Time) deploy.Build {
+func (s *Store) deployBuild(ctx context.Context, h head, m *amendment, b deploy.Build, now time.Time) deploy.Build {
 	done, rev, deploys := b.Deploys(h.doc.app(), h.current, now)
 	if deploys {
-		done.Revision = s.record(h, m, rev, "").Number
+		by := trace.As(ctx, trace.Actor{Kind: trace.Build, Name: rev.Actor})
+		done.Revision = s.record(by, h, m, rev, "").Number
 	}
 	return done
 }

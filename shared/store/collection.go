@@ -73,6 +73,21 @@ func txGet[D any](tx *firestore.Transaction, ref *firestore.DocumentRef, what st
 // list reads one page of a query, ordered by document id, and gives the token
 // of the next page, or "" when there is none. The query must not be ordered.
 func list[D any](ctx context.Context, coll *firestore.CollectionRef, q firestore.Query, page Page) (items []D, next string, err error) {
+	docs, next, err := listed[D](ctx, coll, q, page)
+	for _, d := range docs {
+		items = append(items, d.doc)
+	}
+	return items, next, err
+}
+
+// identified is a document with its id.
+type identified[D any] struct {
+	id  string
+	doc D
+}
+
+// listed is list for documents that do not hold their id.
+func listed[D any](ctx context.Context, coll *firestore.CollectionRef, q firestore.Query, page Page) (items []identified[D], next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	q = q.OrderBy(firestore.DocumentID, firestore.Asc).Limit(page.Size + 1)
@@ -85,7 +100,6 @@ func list[D any](ctx context.Context, coll *firestore.CollectionRef, q firestore
 	}
 	it := q.Documents(ctx)
 	defer it.Stop()
-	last := ""
 	for {
 		snap, err := it.Next()
 		if errors.Is(err, iterator.Done) {
@@ -95,14 +109,13 @@ func list[D any](ctx context.Context, coll *firestore.CollectionRef, q firestore
 			return nil, "", fmt.Errorf("list %s: %w", coll.ID, known(err, "document"))
 		}
 		if len(items) == page.Size {
-			return items, base64.RawURLEncoding.EncodeToString([]byte(last)), nil
+			return items, base64.RawURLEncoding.EncodeToString([]byte(items[len(items)-1].id)), nil
 		}
-		var d D
-		if err := snap.DataTo(&d); err != nil {
-			return nil, "", fmt.Errorf("read %s: %w", snap.Ref.ID, err)
+		d := identified[D]{id: snap.Ref.ID}
+		if err := snap.DataTo(&d.doc); err != nil {
+			return nil, "", fmt.Errorf("read %s: %w", d.id, err)
 		}
 		items = append(items, d)
-		last = snap.Ref.ID
 	}
 }
 

@@ -23,26 +23,27 @@ const maxMessage = 64 << 20
 // dialOptions make a connection that dies soon after the network under it has:
 // with keepalive set, unacknowledged data ends the connection after Timeout,
 // where TCP alone would wait for a quarter of an hour.
-func dialOptions() []grpc.DialOption {
+func dialOptions(w *watcher) []grpc.DialOption {
 	return []grpc.DialOption{
+		grpc.WithStatsHandler(w),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 	}
 }
 
 // clientOptions connect to Firestore, or to the emulator when the environment
-// names one.
-func clientOptions() ([]option.ClientOption, error) {
+// names one. w sees the calls.
+func clientOptions(w *watcher) ([]option.ClientOption, error) {
 	host := os.Getenv(emulatorVariable)
 	if host == "" {
 		var opts []option.ClientOption
-		for _, o := range dialOptions() {
+		for _, o := range dialOptions(w) {
 			opts = append(opts, option.WithGRPCDialOption(o))
 		}
 		return opts, nil
 	}
 	host = strings.TrimPrefix(host, "http://")
-	conn, err := grpc.NewClient("passthrough:///"+host, append(dialOptions(),
+	conn, err := grpc.NewClient("passthrough:///"+host, append(dialOptions(w),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithPerRPCCredentials(emulatorOwner{}))...)
 	if err != nil {

@@ -67,7 +67,7 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 		if err != nil {
 			return err
 		}
-		answer, fresh = out.Answer(s.add(h, m, out)), true
+		answer, fresh = out.Answer(s.add(ctx, h, m, out)), true
 		if d.ID != "" {
 			m.set(s.deliveryRef(d.ID), deliveryToDoc(h.doc.app(), d, answer, now.Add(hook.Remembered)))
 		}
@@ -100,12 +100,12 @@ func (s *Store) delivery(ctx context.Context, d hook.Delivery, to app.App, now t
 
 // add puts what a call asks for into an amendment of its app and gives the number of
 // it.
-func (s *Store) add(h head, m *amendment, out hook.Outcome) int64 {
+func (s *Store) add(ctx context.Context, h head, m *amendment, out hook.Outcome) int64 {
 	switch out.Action {
 	case hook.Deploy:
-		return s.record(h, m, out.Revision, "").Number
+		return s.record(ctx, h, m, out.Revision, "").Number
 	case hook.Build:
-		return s.recordBuild(h, m, out.Build).Number
+		return s.recordBuild(ctx, h, m, out.Build).Number
 	case hook.Ignore, hook.Pong:
 	}
 	return 0

@@ -10,6 +10,7 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -83,7 +84,7 @@ func (s *Store) RecordDeployment(ctx context.Context, ref app.Ref, rule func(a a
 		if err != nil {
 			return err
 		}
-		recorded = s.record(h, m, rev, id)
+		recorded = s.record(ctx, h, m, rev, id)
 		return nil
 	})
 	if err != nil {
@@ -94,7 +95,7 @@ func (s *Store) RecordDeployment(ctx context.Context, ref app.Ref, rule func(a a
 
 // record puts a new current revision into an amendment and gives it its number. id
 // names the attempt.
-func (s *Store) record(h head, m *amendment, rev deploy.Revision, id string) deploy.Revision {
+func (s *Store) record(ctx context.Context, h head, m *amendment, rev deploy.Revision, id string) deploy.Revision {
 	rev = rev.After(h.current, h.doc.Revisions)
 	if old, changed := h.current.Overtaken(rev.Number); changed {
 		m.set(s.revisionRef(h.ref, old.Number), revisionToDoc(old))
@@ -108,6 +109,10 @@ func (s *Store) record(h head, m *amendment, rev deploy.Revision, id string) dep
 	d := revisionToDoc(rev)
 	d.Record = id
 	m.create(s.revisionRef(h.ref, rev.Number), d)
+	m.record(ctx, s, audit.Change{
+		Action: audit.Deploy, Project: h.doc.Project, Resource: audit.Path(appPath(h.doc.app()), "deployments", strconv.FormatInt(rev.Number, 10)),
+		Old: deploymentView(h.current), New: deploymentView(rev),
+	})
 	return rev
 }
 

@@ -8,6 +8,7 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -37,14 +38,14 @@ func (s *Store) environments() *firestore.CollectionRef { return s.client.Collec
 // project and environment make the same namespace.
 func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error {
 	ref := s.environments().Doc(e.Namespace)
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
 		if _, err := txGet[projectDoc](tx, s.projects().Doc(e.Project), "project"); err != nil {
 			return err
 		}
 		d, err := txGet[environmentDoc](tx, ref, "environment")
 		switch {
 		case problem.Is(err, problem.NotFound):
-			return tx.Create(ref, environmentToDoc(e))
+			return s.txCreateEnvironment(ctx, tx, environmentToDoc(e))
 		case err != nil:
 			return err
 		case d.is(e.Project, e.Name):
@@ -56,6 +57,15 @@ func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error 
 		return fmt.Errorf("create environment %s: %w", e.Namespace, err)
 	}
 	return nil
+}
+
+func (s *Store) txCreateEnvironment(ctx context.Context, tx *firestore.Transaction, d environmentDoc) error {
+	if err := tx.Create(s.environments().Doc(d.Namespace), d); err != nil {
+		return err
+	}
+	return s.txRecord(ctx, tx, audit.Change{
+		Action: audit.CreateEnvironment, Project: d.Project, Resource: environmentPath(d.Project, d.Name), New: environmentView(d),
+	})
 }
 
 // Environment reads one environment of a project. Problem: not_found.
@@ -98,7 +108,7 @@ func (s *Store) DeleteEnvironment(ctx context.Context, project, name string) err
 		return err
 	}
 	ref := s.environments().Doc(namespace)
-	err = s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	err = s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
 		d, err := txGet[environmentDoc](tx, ref, "environment")
 		if err != nil {
 			return err
@@ -119,7 +129,12 @@ func (s *Store) DeleteEnvironment(ctx context.Context, project, name string) err
 				return problem.New(problem.NotEmpty, "The environment still has %s; delete or revoke those first.", what)
 			}
 		}
-		return tx.Delete(ref)
+		if err := tx.Delete(ref); err != nil {
+			return err
+		}
+		return s.txRecord(ctx, tx, audit.Change{
+			Action: audit.DeleteEnvironment, Project: project, Resource: environmentPath(project, name), Old: environmentView(d),
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("delete environment %s: %w", namespace, err)

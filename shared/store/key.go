@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -94,14 +95,17 @@ func (s *Store) CreateKey(ctx context.Context, k apikey.Key) error {
 	if err != nil {
 		return fmt.Errorf("create %s: %w", k.ID(), err)
 	}
-	err = s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	err = s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
 		if err := s.planExists(tx, k.Namespace, k.Plan); err != nil {
 			return err
 		}
 		if err := s.appsExist(tx, k.Namespace, k.Apps); err != nil {
 			return err
 		}
-		return tx.Create(ref, keyToDoc(k))
+		if err := tx.Create(ref, keyToDoc(k)); err != nil {
+			return err
+		}
+		return s.txRecord(ctx, tx, audit.Change{Action: audit.CreateKey, Project: k.Project, Resource: keyPath(k), New: keyView(k)})
 	})
 	if err != nil {
 		return fmt.Errorf("create %s: %w", k.ID(), err)
@@ -153,7 +157,7 @@ func (s *Store) UpdateKey(ctx context.Context, id apikey.ID, change func(apikey.
 	if err != nil {
 		return apikey.Key{}, fmt.Errorf("update %s: %w", id, err)
 	}
-	err = s.inTurn(ctx, ref, func(_ context.Context, tx *firestore.Transaction) error {
+	err = s.inTurn(ctx, ref, func(ctx context.Context, tx *firestore.Transaction) error {
 		d, err := txGet[keyDoc](tx, ref, "key")
 		if err != nil {
 			return err
@@ -171,7 +175,10 @@ func (s *Store) UpdateKey(ctx context.Context, id apikey.ID, change func(apikey.
 		if err := s.checkMoved(tx, stored, changed); err != nil {
 			return err
 		}
-		return tx.Set(ref, keyToDoc(changed))
+		if err := tx.Set(ref, keyToDoc(changed)); err != nil {
+			return err
+		}
+		return s.txRecordUpdate(ctx, tx, keyChange(stored, changed))
 	})
 	if err != nil {
 		return apikey.Key{}, fmt.Errorf("update %s: %w", id, err)

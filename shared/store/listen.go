@@ -69,7 +69,7 @@ func NewFeed(project string) *Feed {
 func listen[T any](ctx context.Context, f *Feed, collection string, decode func(fields) (T, error), to Receiver[T]) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	opts, err := clientOptions()
+	opts, err := clientOptions(&watcher{})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"cloud.google.com/go/firestore"
 
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -49,16 +50,26 @@ func (s *Store) planRef(namespace string, id plan.ID) *firestore.DocumentRef {
 // CreatePlan stores a new plan. Its environment is read in the same transaction,
 // so that it cannot be deleted meanwhile. Problems: not_found, already_exists.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) error {
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-		if _, err := txGet[environmentDoc](tx, s.environments().Doc(p.Namespace), "environment"); err != nil {
+	err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
+		e, err := s.txEnvironment(tx, p.Namespace)
+		if err != nil {
 			return err
 		}
-		return tx.Create(s.planRef(p.Namespace, p.ID), planToDoc(p))
+		if err := tx.Create(s.planRef(p.Namespace, p.ID), planToDoc(p)); err != nil {
+			return err
+		}
+		return s.txRecord(ctx, tx, audit.Change{Action: audit.CreatePlan, Project: e.Project, Resource: planPath(e, p.ID), New: planView(p)})
 	})
 	if err != nil {
 		return fmt.Errorf("create plan %s: %w", p.ID, err)
 	}
 	return nil
+}
+
+// txEnvironment reads the environment of a namespace inside a transaction. Problem:
+// not_found.
+func (s *Store) txEnvironment(tx *firestore.Transaction, namespace string) (environmentDoc, error) {
+	return txGet[environmentDoc](tx, s.environments().Doc(namespace), "environment")
 }
 
 // Plan reads one plan. Problem: not_found.
@@ -87,15 +98,24 @@ func (s *Store) Plans(ctx context.Context, namespace string, page Page) ([]plan.
 // gives what shall be. Problem: not_found.
 func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (plan.Plan, error) {
 	var changed plan.Plan
-	err := s.inTurn(ctx, s.planRef(namespace, id), func(_ context.Context, tx *firestore.Transaction) error {
+	err := s.inTurn(ctx, s.planRef(namespace, id), func(ctx context.Context, tx *firestore.Transaction) error {
 		d, err := txGet[planDoc](tx, s.planRef(namespace, id), "plan")
+		if err != nil {
+			return err
+		}
+		e, err := s.txEnvironment(tx, namespace)
 		if err != nil {
 			return err
 		}
 		if changed, err = change(d.plan()); err != nil {
 			return err
 		}
-		return tx.Set(s.planRef(namespace, id), planToDoc(changed))
+		if err := tx.Set(s.planRef(namespace, id), planToDoc(changed)); err != nil {
+			return err
+		}
+		return s.txRecordUpdate(ctx, tx, audit.Change{
+			Action: audit.UpdatePlan, Project: e.Project, Resource: planPath(e, id), Old: planView(d.plan()), New: planView(changed),
+		})
 	})
 	if err != nil {
 		return plan.Plan{}, fmt.Errorf("update plan %s: %w", id, err)
@@ -108,8 +128,13 @@ func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, ch
 // [Store.CreateKey] reads the plan in its own, so that no usable key can be left
 // without its plan. Problems: not_found, plan_in_use.
 func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID) error {
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-		if _, err := txGet[planDoc](tx, s.planRef(namespace, id), "plan"); err != nil {
+	err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
+		d, err := txGet[planDoc](tx, s.planRef(namespace, id), "plan")
+		if err != nil {
+			return err
+		}
+		e, err := s.txEnvironment(tx, namespace)
+		if err != nil {
 			return err
 		}
 		using := s.keys().Where("namespace", "==", namespace).Where("plan", "==", string(id)).
@@ -121,7 +146,10 @@ func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID) er
 		if len(docs) > 0 {
 			return problem.Of(problem.PlanInUse)
 		}
-		return tx.Delete(s.planRef(namespace, id))
+		if err := tx.Delete(s.planRef(namespace, id)); err != nil {
+			return err
+		}
+		return s.txRecord(ctx, tx, audit.Change{Action: audit.DeletePlan, Project: e.Project, Resource: planPath(e, id), Old: planView(d.plan())})
 	})
 	if err != nil {
 		return fmt.Errorf("delete plan %s: %w", id, err)

@@ -10,6 +10,7 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -44,7 +45,8 @@ func (s *Store) projects() *firestore.CollectionRef { return s.client.Collection
 
 // CreateProject stores a new project. Problem: already_exists.
 func (s *Store) CreateProject(ctx context.Context, p app.Project) error {
-	return create(ctx, s.projects().Doc(p.Name), projectToDoc(p), "project")
+	return s.createRecorded(ctx, s.projects().Doc(p.Name), projectToDoc(p), "project",
+		audit.Change{Action: audit.CreateProject, Resource: projectPath(p.Name), New: membersView(p.Members)})
 }
 
 // Project reads one project. Problem: not_found.
@@ -79,16 +81,23 @@ func (s *Store) Projects(ctx context.Context, member string, page Page) ([]app.P
 func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[string]app.Role) (map[string]app.Role, error)) (app.Project, error) {
 	var changed app.Project
 	ref := s.projects().Doc(name)
-	err := s.inTurn(ctx, ref, func(_ context.Context, tx *firestore.Transaction) error {
+	err := s.inTurn(ctx, ref, func(ctx context.Context, tx *firestore.Transaction) error {
 		d, err := txGet[projectDoc](tx, ref, "project")
 		if err != nil {
 			return err
 		}
 		changed = d.project()
+		before := membersView(changed.Members)
 		if changed.Members, err = change(changed.Members); err != nil {
 			return err
 		}
-		return tx.Set(ref, projectToDoc(changed))
+		if err := tx.Set(ref, projectToDoc(changed)); err != nil {
+			return err
+		}
+		return s.txRecordUpdate(ctx, tx, audit.Change{
+			Action: audit.SetMembers, Project: name, Resource: audit.Path(projectPath(name), "members"),
+			Old: before, New: membersView(changed.Members),
+		})
 	})
 	if err != nil {
 		return app.Project{}, fmt.Errorf("update members of %s: %w", name, err)
@@ -102,8 +111,9 @@ func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[
 // not_found, not_empty.
 func (s *Store) DeleteProject(ctx context.Context, name string) error {
 	ref := s.projects().Doc(name)
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-		if _, err := txGet[projectDoc](tx, ref, "project"); err != nil {
+	err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
+		d, err := txGet[projectDoc](tx, ref, "project")
+		if err != nil {
 			return err
 		}
 		holds, err := txExists(tx, s.environments().Where("project", "==", name))
@@ -113,7 +123,12 @@ func (s *Store) DeleteProject(ctx context.Context, name string) error {
 		if holds {
 			return problem.New(problem.NotEmpty, "The project still has environments; delete those first.")
 		}
-		return tx.Delete(ref)
+		if err := tx.Delete(ref); err != nil {
+			return err
+		}
+		return s.txRecord(ctx, tx, audit.Change{
+			Action: audit.DeleteProject, Resource: projectPath(name), Old: membersView(d.project().Members),
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("delete project %s: %w", name, err)

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // sessionDoc is a document of sessions/{token id}: a session that was signed out.
@@ -22,10 +25,14 @@ func (s *Store) sessionRef(tokenID string) *firestore.DocumentRef {
 // SignOut ends a session whose token expires at expires. Doing it twice is
 // harmless.
 func (s *Store) SignOut(ctx context.Context, tokenID string, expires time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if _, err := s.sessionRef(tokenID).Set(ctx, sessionDoc{ExpiresAt: expires}); err != nil {
-		return fmt.Errorf("sign out: %w", known(err, "session"))
+	err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
+		if err := tx.Set(s.sessionRef(tokenID), sessionDoc{ExpiresAt: expires}); err != nil {
+			return err
+		}
+		return s.txRecord(ctx, tx, audit.Change{Action: audit.SignOut, Resource: userPath(trace.Who(ctx).Name)})
+	})
+	if err != nil {
+		return fmt.Errorf("sign out: %w", err)
 	}
 	return nil
 }

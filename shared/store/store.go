@@ -27,14 +27,17 @@ const callTimeout = 10 * time.Second
 
 // Store is a connection to the document store.
 type Store struct {
-	client *firestore.Client
-	turns  turns
+	client  *firestore.Client
+	watcher *watcher
+	turns   turns
+	now     func() time.Time // stamps audit records
 }
 
 // Open connects to the Firestore database of a Google Cloud project, or to the
 // emulator at $FIRESTORE_EMULATOR_HOST. It makes no call yet.
 func Open(ctx context.Context, project string) (*Store, error) {
-	opts, err := clientOptions()
+	w := &watcher{}
+	opts, err := clientOptions(w)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +45,7 @@ func Open(ctx context.Context, project string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store of project %s: %w", project, err)
 	}
-	return &Store{client: client}, nil
+	return &Store{client: client, watcher: w, now: time.Now}, nil
 }
 
 // Close ends the connection.

@@ -7,6 +7,7 @@ import (
 
 	"cloud.google.com/go/firestore"
 
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/identity/user"
 )
 
@@ -31,7 +32,8 @@ func (s *Store) users() *firestore.CollectionRef { return s.client.Collection("u
 
 // CreateUser stores a new user. Problem: already_exists.
 func (s *Store) CreateUser(ctx context.Context, u user.User) error {
-	return create(ctx, s.users().Doc(u.Name), userToDoc(u), "user")
+	return s.createRecorded(ctx, s.users().Doc(u.Name), userToDoc(u), "user",
+		audit.Change{Action: audit.CreateUser, Resource: userPath(u.Name), New: userView(u)})
 }
 
 // User reads one user. Problem: not_found.
@@ -60,7 +62,7 @@ func (s *Store) Users(ctx context.Context, page Page) ([]user.User, string, erro
 // gives what shall be. Problem: not_found.
 func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.User) (user.User, error)) error {
 	ref := s.users().Doc(name)
-	err := s.inTurn(ctx, ref, func(_ context.Context, tx *firestore.Transaction) error {
+	err := s.inTurn(ctx, ref, func(ctx context.Context, tx *firestore.Transaction) error {
 		d, err := txGet[userDoc](tx, ref, "user")
 		if err != nil {
 			return err
@@ -69,7 +71,10 @@ func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.Us
 		if err != nil {
 			return err
 		}
-		return tx.Set(ref, userToDoc(changed))
+		if err := tx.Set(ref, userToDoc(changed)); err != nil {
+			return err
+		}
+		return s.txRecordUpdate(ctx, tx, userChange(d.user(), changed))
 	})
 	if err != nil {
 		return fmt.Errorf("update user %s: %w", name, err)

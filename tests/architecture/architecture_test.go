@@ -45,7 +45,7 @@ func packages(t *testing.T) []pkg {
 // TestDirection: cmd → function → {store, cluster, httpapi} → domain → standard library.
 func TestDirection(t *testing.T) {
 	t.Parallel()
-	domain := []string{"shared/plan", "shared/apikey", "shared/usage", "shared/app", "shared/deploy", "shared/hook", "shared/problem"}
+	domain := []string{"shared/plan", "shared/apikey", "shared/usage", "shared/app", "shared/deploy", "shared/hook", "shared/problem", "shared/trace", "shared/audit"}
 	for _, p := range packages(t) {
 		for _, imported := range p.Imports {
 			own, ours := strings.CutPrefix(imported, module)

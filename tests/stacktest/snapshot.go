@@ -59,7 +59,7 @@ func (s *Site) Documents() Snapshot {
 	all := Snapshot{}
 	for _, group := range []string{
 		"projects", "environments", "users", "hosts", "apps", "deployments", "builds", "pending_builds", "announcements",
-		"plans", "keys", "counters", "rollups", "marks", "deliveries", "sessions",
+		"plans", "keys", "counters", "rollups", "marks", "deliveries", "sessions", "audit",
 	} {
 		docs := c.CollectionGroup(group).Documents(s.T.Context())
 		for {

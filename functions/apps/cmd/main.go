@@ -36,7 +36,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 		return nil, err
 	}
 	service, err := apps.New(cfg, apps.Parts{
-		Projects: st, Users: st, Environments: st, Apps: st,
+		Projects: st, Users: st, Environments: st, Apps: st, Records: st,
 		Cluster: runs, Webhooks: runs, Guard: identity.NewGuard(keys, st, st), Log: log,
 	})
 	if err != nil {
@@ -44,6 +44,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	}
 	return &funcmain.Function{
 		Handler: service.Handler(),
+		Store:   st,
 		Close:   func(ctx context.Context) error { return errors.Join(service.Close(ctx), st.Close()) },
 	}, nil
 }

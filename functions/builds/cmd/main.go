@@ -51,6 +51,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	}
 	return &funcmain.Function{
 		Handler: handler,
-		Close:   func(ctx context.Context) error { return errors.Join(deploys.Close(ctx), st.Close()) },
+		Store:   st, Collectors: service.Collectors(),
+		Close: func(ctx context.Context) error { return errors.Join(deploys.Close(ctx), st.Close()) },
 	}, nil
 }

@@ -34,7 +34,10 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	}
 	return &funcmain.Function{
 		Handler:    c,
-		Metrics:    c.Metrics(),
+		Collectors: c.Collectors(),
+		Private:    c.Private(),
+		Store:      st,
+		Lean:       true,
 		TLS:        secure,
 		MaxHeader:  checker.MaxHeader,
 		Background: c.Run,

@@ -57,6 +57,8 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	return &funcmain.Function{
 		Handler:    handler,
 		Background: service.Background,
+		Store:      st,
+		Collectors: service.Collectors(),
 		Close:      func(ctx context.Context) error { return errors.Join(service.Close(ctx), st.Close()) },
 	}, nil
 }

@@ -32,6 +32,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	service := keys.New(keys.Parts{Plans: st, Keys: st, Environments: st, Usage: st, Guard: identity.NewGuard(ring, st, st), Log: log})
 	return &funcmain.Function{
 		Handler: service.Handler(),
+		Store:   st,
 		Close:   func(context.Context) error { return st.Close() },
 	}, nil
 }

@@ -28,7 +28,7 @@ func main() {
 }
 
 func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	service, closeStore, err := open(ctx, log)
+	service, st, err := open(ctx, log)
 	if err != nil {
 		return nil, err
 	}
@@ -36,19 +36,24 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &funcmain.Function{Handler: handler, Close: func(context.Context) error { return closeStore() }}, nil
+	return &funcmain.Function{
+		Handler:    handler,
+		Collectors: service.Collectors(),
+		Store:      st,
+		Close:      func(context.Context) error { return st.Close() },
+	}, nil
 }
 
 func runOnce() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil)).With("function", "rollup")
-	service, closeStore, err := open(ctx, log)
+	service, st, err := open(ctx, log)
 	if err != nil {
 		log.Error("run not begun", "error", err)
 		return 1
 	}
-	defer func() { _ = closeStore() }() // the process ends
+	defer func() { _ = st.Close() }() // the process ends
 	if err := service.Once(ctx); err != nil {
 		return 1
 	}
@@ -56,7 +61,7 @@ func runOnce() int {
 }
 
 // open puts the service together.
-func open(ctx context.Context, log *slog.Logger) (*rollup.Service, func() error, error) {
+func open(ctx context.Context, log *slog.Logger) (*rollup.Service, *store.Store, error) {
 	var cfg rollup.Config
 	if err := envconfig.Process(ctx, &cfg); err != nil {
 		return nil, nil, fmt.Errorf("configuration: %w", err)
@@ -65,5 +70,5 @@ func open(ctx context.Context, log *slog.Logger) (*rollup.Service, func() error,
 	if err != nil {
 		return nil, nil, err
 	}
-	return rollup.New(rollup.Parts{Config: cfg, Counters: st, Rollups: st, Marks: st, Canaries: st, Log: log}), st.Close, nil
+	return rollup.New(rollup.Parts{Config: cfg, Counters: st, Rollups: st, Marks: st, Canaries: st, Audit: st, Log: log}), st, nil
 }

@@ -30,7 +30,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 		return nil, err
 	}
 	service, err := session.New(cfg, session.Parts{
-		Users: st, Sessions: st, Guard: identity.NewGuard(keys, st, st), Keys: keys, Log: log,
+		Users: st, Sessions: st, Records: st, Guard: identity.NewGuard(keys, st, st), Keys: keys, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -42,6 +42,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	}
 	return &funcmain.Function{
 		Handler: service.Handler(),
-		Close:   func(context.Context) error { return st.Close() },
+		Store:   st, Collectors: service.Collectors(),
+		Close: func(context.Context) error { return st.Close() },
 	}, nil
 }

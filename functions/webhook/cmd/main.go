@@ -46,6 +46,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	}
 	return &funcmain.Function{
 		Handler: service.Handler(),
+		Store:   st, Collectors: service.Collectors(),
 		Close: func(ctx context.Context) error {
 			err := errors.Join(deploys.Close(ctx), builds.Close(ctx))
 			tags.Close()

@@ -41,6 +41,8 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	return &funcmain.Function{
 		Handler:    handler,
 		Background: service.Background,
+		Store:      st,
+		Collectors: service.Collectors(),
 		Close:      func(context.Context) error { return st.Close() },
 	}, nil
 }

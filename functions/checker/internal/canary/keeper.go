@@ -33,16 +33,24 @@ func (k *Keeper) Run(ctx context.Context) {
 
 // impatience is how soon a canary that has not come back is followed by another:
 // at the start and after an outage, a proof is not waited for longer than needed.
+// It doubles from one to the next: a store that sends everything anew for each
+// change would otherwise never get to the end of it.
 const impatience = time.Second
 
 func (k *Keeper) keep(ctx context.Context, t int) {
+	wait := min(k.Interval, impatience)
 	for {
 		begun := k.Now()
 		seq := k.write(ctx, t)
-		if !k.pause(ctx, t, min(k.Interval, impatience)) {
+		if !k.pause(ctx, t, wait) {
 			return
 		}
-		if k.Proof.Answered(t, seq) && !k.pause(ctx, t, k.Interval-k.Now().Sub(begun)) {
+		if !k.Proof.Answered(t, seq) {
+			wait = min(2*wait, k.Interval)
+			continue
+		}
+		wait = min(k.Interval, impatience)
+		if !k.pause(ctx, t, k.Interval-k.Now().Sub(begun)) {
 			return
 		}
 	}

@@ -22,9 +22,10 @@ type Request struct {
 }
 
 // Verdict says whether the key is good for the app. Unless it is, nothing else
-// of the Verdict may be used.
+// of the Verdict but its flaws may be used.
 type Verdict struct {
 	Valid bool
+	Flaws Flaw // what is wrong with the key; none of a valid one
 
 	Prefix string // the key's public handle: a part of the request's own key
 	Key    view.Key
@@ -40,26 +41,32 @@ type Verdict struct {
 // from a disabled one as little as its body does. It allocates nothing.
 func Decide(v *view.View, r Request, now time.Time) Verdict {
 	full := bytesOf(r.Key)
-	prefix, shaped := apikey.Parse(full)
-	key, known := v.Find(prefix)
+	key, known := v.Find(full[prefixAt:][:apikey.PrefixLength])
 	at := clamp(now)
 
-	valid := shaped && known
-	valid = key.Matches(apikey.HashOf(full), at) && valid
-	valid = key.Active() && valid
-	valid = at < key.ExpiresAt() && valid
-	valid = key.Covers(r.Namespace, r.App) && valid
-	if !valid {
-		return Verdict{}
+	flaws := Unknown.unless(known)
+	flaws |= WrongSecret.unless(key.Matches(apikey.HashOf(full), at))
+	flaws |= Revoked.unless(!key.Revoked())
+	flaws |= Disabled.unless(key.Active())
+	flaws |= Expired.unless(at < key.ExpiresAt())
+	flaws |= WrongEnvironment.unless(key.In(r.Namespace))
+	flaws |= WrongApp.unless(key.Covers(r.Namespace, r.App))
+	if flaws != 0 {
+		// For operators alone: a key that opens something has its checksum by its hash.
+		_, shaped := apikey.Parse(full)
+		flaws |= Malformed.unless(shaped)
+		return Verdict{Flaws: flaws}
 	}
 	limits, defined := key.Limits()
-	const start = apikey.Length - apikey.SecretLength - 1 - apikey.PrefixLength
 	return Verdict{
 		Valid: true, Planless: !defined,
-		Prefix: r.Key[start:][:apikey.PrefixLength],
+		Prefix: r.Key[prefixAt:][:apikey.PrefixLength],
 		Key:    key, Limits: limits,
 	}
 }
+
+// prefixAt is where a key's prefix begins.
+const prefixAt = apikey.Length - apikey.SecretLength - 1 - apikey.PrefixLength
 
 // noKey stands in for what has not a key's length; nobody has it.
 const noKey = "sluice_00000000_00000000000000000000000000000000000000"

@@ -57,3 +57,25 @@ func TestCost(t *testing.T) {
 			keys, c.written, c.written*replicas, rate, interval, replicas, largest)
 	}
 }
+
+// BenchmarkFlush measures a flush of 100 000 keys that have all been counted since
+// the last one, apart from the store's time.
+func BenchmarkFlush(b *testing.B) {
+	const keys = 100_000
+	now := time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC)
+	c := newCounters()
+	m := New(Config{
+		Run: "p", Interval: time.Second, Writer: c, Log: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return now }, Find: func(apikey.Prefix) (uint32, bool) { return 0, false },
+	})
+	m.Publish(keys, nil, func() {})
+	for b.Loop() {
+		b.StopTimer()
+		for slot := range uint32(keys) {
+			m.Admit(slot, string(prefixAt(slot)), view.Limits{}, now)
+		}
+		b.StartTimer()
+		m.Flush(b.Context())
+	}
+	b.ReportMetric(float64(c.written)/float64(b.N), "documents/op")
+}

@@ -13,37 +13,78 @@ import (
 type KeyChange struct {
 	Prefix apikey.Prefix
 	Gone   bool
-	Key    apikey.Key // unless Gone
+	Key    *apikey.Key // unless Gone; only read
 }
 
 // WithKeys gives v with changes applied in their order. With reset the changes
 // are all keys there are. A key keeps its slot through changes and resets.
 func (v *View) WithKeys(reset bool, changes []KeyChange) *View {
+	for size := 1; ; size *= 2 {
+		if next, ok := v.withKeys(reset, changes, size); ok {
+			return next
+		}
+	}
+}
+
+// withKeys fails where size shards are too few.
+func (v *View) withKeys(reset bool, changes []KeyChange, size int) (*View, bool) {
 	next := *v
-	next.shards = new([shardCount]*shard)
-	if v.shards != nil && !reset {
-		*next.shards = *v.shards
+	next.shards, next.keys = nil, 0
+	if !reset {
+		next.shards, next.keys = slices.Clone(v.shards), v.keys
 	}
 	next.symbols = v.symbols.edit()
 	next.plans = v.plans.edit()
-	if reset {
-		next.keys = 0
+	if !next.spread(next.keys+len(changes), size) {
+		return nil, false
 	}
-	for at, group := range byShard(changes) {
-		before := len(next.shards[at].records())
-		next.shards[at] = pack(next.change(v, next.shards[at].records(), group))
-		next.keys += len(next.shards[at].records()) - before
+	for at, group := range next.byShard(changes) {
+		before := next.shards[at].records()
+		after := next.change(v, before, changes, group)
+		if len(after) > maxShard {
+			return nil, false
+		}
+		next.keys += len(after) - len(before)
+		next.shards[at] = pack(after)
 	}
-	return &next
+	return &next, true
 }
 
-// byShard groups changes by shard and keeps only the last of each prefix.
-func byShard(changes []KeyChange) map[uint64][]KeyChange {
-	groups := map[uint64][]KeyChange{}
-	for _, c := range changes {
+// spread makes enough shards for n keys, size at least: at doubled numbers, so
+// that growing costs each key little over time. It fails where size is too small.
+func (v *View) spread(n, size int) bool {
+	old := v.shards
+	size = max(size, len(old))
+	for size*crowd < n {
+		size *= 2
+	}
+	if size == len(old) {
+		return true
+	}
+	v.shards = make([]*shard, size)
+	parts := make([][]record, size)
+	for at, s := range old {
+		for _, r := range s.records() {
+			to := hash(r.prefix[:]) % uint64(size)
+			parts[to] = append(parts[to], r)
+		}
+		for to := at; to < size; to += len(old) {
+			if len(parts[to]) > maxShard {
+				return false
+			}
+			v.shards[to], parts[to] = pack(parts[to]), nil
+		}
+	}
+	return true
+}
+
+// byShard gives the places of each shard's changes, in their order.
+func (v *View) byShard(changes []KeyChange) map[uint64][]int {
+	groups := map[uint64][]int{}
+	for i, c := range changes {
 		if len(c.Prefix) == apikey.PrefixLength {
-			at := hash([]byte(c.Prefix)) % shardCount
-			groups[at] = append(groups[at], c)
+			at := hash([]byte(c.Prefix)) % uint64(len(v.shards))
+			groups[at] = append(groups[at], i)
 		}
 	}
 	return groups
@@ -51,8 +92,9 @@ func byShard(changes []KeyChange) map[uint64][]KeyChange {
 
 // change applies a shard's changes to its records. old is the view before: a
 // key that it knows keeps its slot, also when a reset has emptied the shard.
-func (v *View) change(old *View, records []record, changes []KeyChange) []record {
-	for _, c := range changes {
+func (v *View) change(old *View, records []record, changes []KeyChange, places []int) []record {
+	for _, i := range places {
+		c := &changes[i]
 		at := slices.IndexFunc(records, func(r record) bool { return bytes.Equal(r.prefix[:], []byte(c.Prefix)) })
 		switch {
 		case c.Gone && at >= 0:
@@ -75,19 +117,26 @@ func (v *View) slotOf(old *View, p apikey.Prefix) uint32 {
 	return v.slots - 1
 }
 
-// record turns a key into what a shard holds, naming its namespace, apps and
-// plan in the view's tables.
-func (v *View) record(k apikey.Key, slot uint32) record {
+// record turns a key into what a shard holds, naming its apps and its plan in the
+// view's tables.
+func (v *View) record(k *apikey.Key, slot uint32) record {
+	name := planName(k.Namespace, k.Plan)
 	r := record{
 		entry: entry{
-			secret:    k.Secret,
-			expires:   nanos(k.ExpiresAt, math.MaxInt64),
-			slot:      slot,
-			namespace: v.symbols.id(k.Namespace),
-			plan:      v.plans.place(planName(k.Namespace, k.Plan)),
-			active:    k.Status == apikey.Active,
+			secret:  k.Secret,
+			expires: nanos(k.ExpiresAt, math.MaxInt64),
+			slot:    slot,
+			plan:    v.plans.place(name),
 		},
 		name: apikey.HeaderName(k.Name),
+	}
+	// The namespace is read off the plan's name: a key whose own holds a "." is in
+	// doubt, and opens nothing.
+	if k.Status == apikey.Active && namespaceOf(name) == k.Namespace {
+		r.more = isActive
+	}
+	if k.Status == apikey.Revoked {
+		r.more |= isRevoked
 	}
 	copy(r.prefix[:], k.Prefix)
 	for _, a := range k.Apps {

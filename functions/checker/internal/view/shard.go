@@ -8,26 +8,45 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 )
 
-// shardCount keeps a shard small (122 keys of a million) and the array of
-// pointers too (64 KiB): a change copies one of each.
-const shardCount = 1 << 13
+// crowd is how many keys a shard holds on average at most. A change copies its
+// shard, and no shard may come near maxShard: of random hashes, one in 10^22 does.
+const (
+	crowd    = 128
+	maxShard = 255
+)
 
-// entry is a key in a shard. It holds no pointers: names, scopes and previous
-// secrets are places in the shard's slices.
+// entry is a key in a shard: one cache line, so that a look-up among millions
+// waits for memory once. It holds no pointers: what does not fit is in the shard's
+// slices, and the key's namespace is its plan's.
 type entry struct {
-	prefix    [apikey.PrefixLength]byte
-	secret    apikey.Hash
-	expires   int64 // Unix nanoseconds; MaxInt64 never
-	slot      uint32
-	namespace uint32 // symbol
-	plan      uint32 // place in the plan table
-	scopeAt   uint32
-	nameAt    uint32
-	scopeLen  uint16
-	nameLen   uint16
-	previous  uint16 // place in shard.previous plus 1; 0 is none
-	active    bool
+	prefix  [apikey.PrefixLength]byte
+	secret  apikey.Hash
+	expires int64 // Unix nanoseconds; MaxInt64 never
+	slot    uint32
+	plan    uint32 // place in the plan table
+	scope   scope
+	more    more
 }
+
+// scope says which apps a key covers: none for all of its namespace, the symbol
+// of an app's name, or a place in shard.scopes where a list lies: its length, then
+// the symbols.
+type scope uint32
+
+const (
+	everyApp scope = 0
+	isList   scope = 1 << 31 // the rest is a place; without it, a symbol plus 1
+)
+
+// more is a key's status and where its rarer parts are in shard.extras.
+type more uint32
+
+const (
+	isActive  more = 1 << 31
+	isRevoked more = 1 << 30 // tells why a key is not active; opens nothing
+	isRotated more = 1 << 29 // the extra names a place in shard.previous
+	extraMask      = isRotated - 1
+)
 
 type previous struct {
 	secret apikey.Hash
@@ -35,13 +54,20 @@ type previous struct {
 }
 
 // shard holds the keys of one part of the hash space, found by open addressing.
+// The index is a part of it, so that both are read at once.
 type shard struct {
-	index    []uint16 // places in entries plus 1, 0 is free; a power of two long, at most half full
+	index    [maxShard + 1]uint8 // places in entries plus 1, 0 is free
 	entries  []entry
+	scopes   []uint32
 	previous []previous
-	scopes   []uint32 // symbols of app names
-	names    string   // header values, one after the other
+
+	// extras holds, from the place in an entry's more on (minus 1; 0 is none): the
+	// length of the name, the place in previous (two bytes each), and the name as a
+	// header value.
+	extras string
 }
+
+const extraHead = 4 // bytes before the name
 
 //nolint:gochecknoglobals // constants: what a look-up that finds nothing finds
 var (
@@ -49,6 +75,39 @@ var (
 	empty      shard
 	noPrevious = previous{until: math.MinInt64}
 )
+
+// name gives an entry's name as a header value.
+func (s *shard) name(e *entry) string {
+	at := e.more & extraMask
+	if at == 0 {
+		return ""
+	}
+	x := s.extras[at-1:]
+	return x[extraHead:][:uint16(x[0])|uint16(x[1])<<8]
+}
+
+// before gives the secret that an entry's rotation left valid.
+func (s *shard) before(e *entry) *previous {
+	if e.more&isRotated == 0 {
+		return &noPrevious
+	}
+	x := s.extras[e.more&extraMask-1:]
+	return &s.previous[uint16(x[2])|uint16(x[3])<<8]
+}
+
+// apps gives the symbols of an entry's scope; none is every app. one has room
+// for the symbol of a scope of one app.
+func (s *shard) apps(e *entry, one *[1]uint32) []uint32 {
+	switch {
+	case e.scope == everyApp:
+		return nil
+	case e.scope&isList == 0:
+		one[0] = uint32(e.scope) - 1
+		return one[:]
+	}
+	at := e.scope &^ isList
+	return s.scopes[at+1:][:s.scopes[at]]
+}
 
 // hash mixes a prefix's 8 bytes. Prefixes are drawn at random by the service
 // itself, so nobody can choose many that fall together.
@@ -61,10 +120,12 @@ func hash(prefix []byte) uint64 {
 	return h ^ h>>32
 }
 
+// spot is where in an index the search for a hash begins.
+func spot(h uint64) uint8 { return uint8(h >> 56) }
+
 // find gives the entry of a prefix, or nil.
 func (s *shard) find(h uint64, prefix []byte) *entry {
-	mask := uint64(len(s.index) - 1)
-	for i := h / shardCount & mask; ; i = (i + 1) & mask {
+	for i := spot(h); ; i++ {
 		at := s.index[i]
 		if at == 0 {
 			return nil
@@ -90,9 +151,9 @@ func (s *shard) records() []record {
 	}
 	out := make([]record, len(s.entries))
 	for i, e := range s.entries {
-		out[i] = record{entry: e, scope: s.scopes[e.scopeAt:][:e.scopeLen], name: s.names[e.nameAt:][:e.nameLen]}
-		if e.previous != 0 {
-			out[i].before = &s.previous[e.previous-1]
+		out[i] = record{entry: e, scope: s.apps(&e, new([1]uint32)), name: s.name(&e)}
+		if e.more&isRotated != 0 {
+			out[i].before = s.before(&e)
 		}
 	}
 	return out
@@ -103,35 +164,46 @@ func pack(records []record) *shard {
 	if len(records) == 0 {
 		return nil
 	}
-	size := 2
-	for size < 2*len(records) {
-		size *= 2
-	}
-	s := &shard{index: make([]uint16, size), entries: make([]entry, len(records))}
-	var names []byte
+	s := &shard{entries: make([]entry, len(records))}
+	var extras []byte
 	for i, r := range records {
 		e := r.entry
-		e.scopeAt, e.scopeLen = uint32(len(s.scopes)), uint16(len(r.scope))
-		e.nameAt, e.nameLen = uint32(len(names)), uint16(len(r.name))
-		e.previous = 0
-		s.scopes = append(s.scopes, r.scope...)
-		names = append(names, r.name...)
+		e.scope = s.putScope(r.scope)
+		e.more &= isActive | isRevoked
+		if r.name != "" || r.before != nil {
+			e.more |= more(len(extras) + 1)
+			extras = binary.LittleEndian.AppendUint16(extras, uint16(len(r.name)))
+			extras = binary.LittleEndian.AppendUint16(extras, uint16(len(s.previous)))
+			extras = append(extras, r.name...)
+		}
 		if r.before != nil {
+			e.more |= isRotated
 			s.previous = append(s.previous, *r.before)
-			e.previous = uint16(len(s.previous))
 		}
 		s.entries[i] = e
-		s.place(e.prefix[:], uint16(i+1))
+		s.place(hash(e.prefix[:]), uint8(i+1))
 	}
-	s.scopes, s.previous, s.names = slices.Clip(s.scopes), slices.Clip(s.previous), string(names)
+	s.scopes, s.previous, s.extras = slices.Clip(s.scopes), slices.Clip(s.previous), string(extras)
 	return s
 }
 
-func (s *shard) place(prefix []byte, at uint16) {
-	mask := uint64(len(s.index) - 1)
-	i := hash(prefix) / shardCount & mask
+// putScope keeps a list of symbols.
+func (s *shard) putScope(symbols []uint32) scope {
+	switch len(symbols) {
+	case 0:
+		return everyApp
+	case 1:
+		return scope(symbols[0] + 1)
+	}
+	at := scope(len(s.scopes))
+	s.scopes = append(append(s.scopes, uint32(len(symbols))), symbols...)
+	return isList | at
+}
+
+func (s *shard) place(h uint64, at uint8) {
+	i := spot(h)
 	for s.index[i] != 0 {
-		i = (i + 1) & mask
+		i++
 	}
 	s.index[i] = at
 }

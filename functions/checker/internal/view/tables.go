@@ -3,13 +3,14 @@ package view
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// symbolTable numbers namespaces and app names, so that entries hold numbers.
-// Symbols are never taken out: there are as many as apps and environments.
+// symbolTable numbers app names, so that entries hold numbers. Symbols are never
+// taken out: there are as many as apps.
 type symbolTable struct {
 	texts []string          // by number
 	ids   map[string]uint32 // the other way round
@@ -45,35 +46,48 @@ func (t *symbolTable) id(text string) uint32 {
 // planSlot is a plan's place: given out when a key or the plan itself first
 // names it, whichever the listeners hear first.
 type planSlot struct {
-	limits  Limits
-	defined bool
+	namespace string
+	limits    Limits
+	defined   bool
 }
 
-// planTable holds plans by place.
+//nolint:gochecknoglobals // a constant: what a place that nobody was given holds
+var noPlan planSlot
+
+// planTable holds plans by place. A place stays its plan's for good.
 type planTable struct {
 	slots   []planSlot
 	places  map[string]uint32 // by planName
 	defined int
-	own     bool // slots and places were cloned by this edit
+
+	ownSlots, ownPlaces bool // cloned by this edit; until then they are another view's too
 }
 
 func planName(namespace string, id plan.ID) string { return namespace + "." + string(id) }
 
-func (t planTable) at(place uint32) planSlot {
+// namespaceOf gives a plan's namespace, which as a DNS label holds no ".".
+func namespaceOf(name string) string {
+	namespace, _, _ := strings.Cut(name, ".")
+	return namespace
+}
+
+// at gives what is known of a place; it is not to be changed.
+func (t *planTable) at(place uint32) *planSlot {
 	if int(place) >= len(t.slots) {
-		return planSlot{}
+		return &noPlan
 	}
-	return t.slots[place]
+	return &t.slots[place]
 }
 
 func (t planTable) edit() planTable {
-	t.own = false
+	t.ownSlots, t.ownPlaces = false, false
 	return t
 }
 
-func (t *planTable) clone() {
-	if !t.own {
-		t.slots, t.places, t.own = slices.Clone(t.slots), cloned(t.places), true
+// own lets this edit change the slots.
+func (t *planTable) own() {
+	if !t.ownSlots {
+		t.slots, t.ownSlots = slices.Clone(t.slots), true
 	}
 }
 
@@ -81,23 +95,38 @@ func (t *planTable) place(name string) uint32 {
 	if at, ok := t.places[name]; ok {
 		return at
 	}
-	t.clone()
+	t.own()
+	if !t.ownPlaces {
+		t.places, t.ownPlaces = cloned(t.places), true
+	}
 	at := uint32(len(t.slots))
-	t.slots = append(t.slots, planSlot{})
+	t.slots = append(t.slots, planSlot{namespace: namespaceOf(name)})
 	t.places[name] = at
 	return at
 }
 
-func (t *planTable) set(name string, s planSlot) {
-	at := t.place(name)
-	t.clone()
-	if t.slots[at].defined {
-		t.defined--
-	}
-	if s.defined {
+// define says what a plan's limits are.
+func (t *planTable) define(name string, l Limits) {
+	s := t.slot(name)
+	if !s.defined {
 		t.defined++
 	}
-	t.slots[at] = s
+	s.limits, s.defined = l, true
+}
+
+// forget says that there is no such plan.
+func (t *planTable) forget(name string) {
+	s := t.slot(name)
+	if s.defined {
+		t.defined--
+	}
+	s.limits, s.defined = Limits{}, false
+}
+
+func (t *planTable) slot(name string) *planSlot {
+	at := t.place(name)
+	t.own()
+	return &t.slots[at]
 }
 
 // PlanChange is a plan as it now is, or that it is gone.
@@ -113,18 +142,18 @@ func (v *View) WithPlans(reset bool, changes []PlanChange) *View {
 	next := *v
 	next.plans = v.plans.edit()
 	if reset {
-		next.plans.clone()
-		clear(next.plans.slots)
-		next.plans.defined = 0
+		for name := range v.plans.places {
+			next.plans.forget(name)
+		}
 	}
 	for _, c := range changes {
 		if c.Gone {
-			next.plans.set(c.Document, planSlot{})
+			next.plans.forget(c.Document)
 			continue
 		}
-		next.plans.set(c.Document, planSlot{defined: true, limits: Limits{
+		next.plans.define(c.Document, Limits{
 			Bucket: bucket.ShapeOf(c.Limits), Quota: c.Limits.Quota, Period: c.Limits.Period,
-		}})
+		})
 	}
 	return &next
 }

@@ -21,9 +21,9 @@ import (
 
 // View is one picture of keys and plans. The zero View is empty and ready.
 type View struct {
-	shards  *[shardCount]*shard
-	keys    int    // how many there are
-	slots   uint32 // slots given out so far
+	shards  []*shard // by hash; a power of two long, nil where there are no keys
+	keys    int      // how many there are
+	slots   uint32   // slots given out so far
 	plans   planTable
 	symbols symbolTable
 }
@@ -54,9 +54,9 @@ func (v *View) Slots() uint32 { return v.slots }
 // Find looks a key up by its prefix. Where there is none, ok is false and the
 // Key is one that opens nothing, so that a caller can take the same path.
 func (v *View) Find(prefix []byte) (k Key, ok bool) {
-	if v.shards != nil && len(prefix) == apikey.PrefixLength {
+	if len(v.shards) > 0 && len(prefix) == apikey.PrefixLength {
 		h := hash(prefix)
-		if s := v.shards[h%shardCount]; s != nil {
+		if s := v.shards[h&uint64(len(v.shards)-1)]; s != nil {
 			if e := s.find(h, prefix); e != nil {
 				return Key{entry: e, shard: s, view: v}, true
 			}
@@ -69,7 +69,10 @@ func (v *View) Find(prefix []byte) (k Key, ok bool) {
 func (k Key) Slot() uint32 { return k.slot }
 
 // Active tells whether the key's status lets it be used.
-func (k Key) Active() bool { return k.active }
+func (k Key) Active() bool { return k.more&isActive != 0 }
+
+// Revoked tells, of a key that is not active, whether it never will be again.
+func (k Key) Revoked() bool { return k.more&isRevoked != 0 }
 
 // ExpiresAt is in nanoseconds since the Unix epoch; the largest number is never.
 func (k Key) ExpiresAt() int64 { return k.expires }
@@ -78,30 +81,31 @@ func (k Key) ExpiresAt() int64 { return k.expires }
 // now (nanoseconds since the Unix epoch). Both secrets are compared every time.
 func (k Key) Matches(h apikey.Hash, now int64) bool {
 	current := k.secret.Equal(h)
-	before := &noPrevious
-	if k.previous != 0 {
-		before = &k.shard.previous[k.previous-1]
-	}
+	before := k.shard.before(k.entry)
 	previous := before.secret.Equal(h) && now < before.until
 	return current || previous
 }
 
+// In tells whether the key is of a namespace.
+func (k Key) In(namespace string) bool { return k.view.plans.at(k.plan).namespace == namespace }
+
 // Covers tells whether the key is of this namespace and its scope holds the app.
 func (k Key) Covers(namespace, app string) bool {
-	if k.view.symbols.text(k.namespace) != namespace {
+	if !k.In(namespace) {
 		return false
 	}
-	scope := k.shard.scopes[k.scopeAt:][:k.scopeLen]
-	for _, s := range scope {
+	var one [1]uint32
+	apps := k.shard.apps(k.entry, &one)
+	for _, s := range apps {
 		if k.view.symbols.text(s) == app {
 			return true
 		}
 	}
-	return len(scope) == 0
+	return len(apps) == 0
 }
 
 // HeaderName is the key's display name as a header value, "" when it has none.
-func (k Key) HeaderName() string { return k.shard.names[k.nameAt:][:k.nameLen] }
+func (k Key) HeaderName() string { return k.shard.name(k.entry) }
 
 // Limits gives the key's plan's; ok is false while the plan is not known.
 func (k Key) Limits() (l Limits, ok bool) {

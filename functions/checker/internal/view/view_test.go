@@ -19,7 +19,7 @@ func key(prefix, namespace string, apps ...string) apikey.Key {
 	}
 }
 
-func put(k apikey.Key) KeyChange { return KeyChange{Prefix: k.Prefix, Key: k} }
+func put(k apikey.Key) KeyChange { return KeyChange{Prefix: k.Prefix, Key: &k} }
 
 // TestAgainstMap applies random batches to a view and to a map, and compares
 // all that a look-up can tell.
@@ -41,7 +41,7 @@ func TestAgainstMap(t *testing.T) {
 				if rapid.Bool().Draw(t, "rotated") {
 					k.Previous, k.PreviousUntil = apikey.HashOf([]byte("old"+k.Prefix)), time.Unix(100, 0)
 				}
-				c := KeyChange{Prefix: k.Prefix, Key: k, Gone: rapid.IntRange(0, 3).Draw(t, "gone") == 0}
+				c := KeyChange{Prefix: k.Prefix, Key: &k, Gone: rapid.IntRange(0, 3).Draw(t, "gone") == 0}
 				changes = append(changes, c)
 				delete(model, k.Prefix)
 				if !c.Gone {
@@ -152,6 +152,63 @@ func TestPlans(t *testing.T) {
 	}
 }
 
+// TestGrowth adds keys one by one and many at once, and finds them all each time
+// the shards have become more.
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	v, all := &View{}, []KeyChange{}
+	for i := range 3_000 {
+		all = append(all, put(key(fmt.Sprintf("%08d", i), "ns")))
+		shards := len(v.shards)
+		v = v.WithKeys(false, all[i:])
+		if len(v.shards) != shards {
+			holds(t, v, all)
+		}
+	}
+	if len(v.shards)*crowd < len(all) {
+		t.Errorf("%d shards for %d keys", len(v.shards), len(all))
+	}
+	holds(t, v, all)
+	holds(t, (&View{}).WithKeys(false, all), all)
+	holds(t, v.WithKeys(true, all[:10]), all[:10])
+}
+
+// TestCrowdedShard adds more keys of one shard than a shard has room for.
+func TestCrowdedShard(t *testing.T) {
+	t.Parallel()
+	var all []KeyChange
+	for i := 0; len(all) <= maxShard; i++ {
+		if p := fmt.Sprintf("%08d", i); hash([]byte(p))%4 == 0 {
+			all = append(all, put(key(p, "ns")))
+		}
+	}
+	holds(t, (&View{}).WithKeys(false, all), all)
+	one := (&View{}).WithKeys(false, all[:maxShard])
+	holds(t, one.WithKeys(false, all[maxShard:]), all)
+}
+
+func holds(t *testing.T, v *View, all []KeyChange) {
+	t.Helper()
+	if v.Keys() != len(all) {
+		t.Fatalf("%d keys, want %d", v.Keys(), len(all))
+	}
+	for _, c := range all {
+		if k, ok := v.Find([]byte(c.Prefix)); !ok || !k.Matches(c.Key.Secret, 0) || k.HeaderName() != c.Key.Name {
+			t.Fatalf("%s is not there, or is another", c.Prefix)
+		}
+	}
+}
+
+// TestNamespaceInDoubt gives a key a namespace that would read as another's.
+func TestNamespaceInDoubt(t *testing.T) {
+	t.Parallel()
+	k := key("aaaaaaaa", "a.b")
+	v := (&View{}).WithKeys(true, []KeyChange{put(k)})
+	if got, _ := v.Find([]byte(k.Prefix)); got.Active() {
+		t.Error("a key whose namespace is no label is active")
+	}
+}
+
 func million(n int) *View {
 	changes := make([]KeyChange, n)
 	for i := range changes {
@@ -160,12 +217,30 @@ func million(n int) *View {
 	return (&View{}).WithKeys(true, changes).WithPlans(true, []PlanChange{{Document: "ns.plan-a", Limits: plan.Limits{Rate: 1e5, Burst: 1e6}}})
 }
 
-func BenchmarkChangeOneOfAMillion(b *testing.B) {
+// BenchmarkChange measures what one change of a million keys takes: a new key, a
+// revoked one, and a plan that 100 000 keys have.
+func BenchmarkChange(b *testing.B) {
 	v := million(1_000_000)
-	revoked := key("00000007", "ns")
-	revoked.Status = apikey.Revoked
-	b.ReportAllocs()
-	for b.Loop() {
-		v = v.WithKeys(false, []KeyChange{put(revoked)})
-	}
+	b.Run("create", func(b *testing.B) {
+		b.ReportAllocs()
+		fresh := put(key("zzzzzzzz", "ns"))
+		for b.Loop() {
+			v.WithKeys(false, []KeyChange{fresh})
+		}
+	})
+	b.Run("revoke", func(b *testing.B) {
+		b.ReportAllocs()
+		revoked := key("00000007", "ns")
+		revoked.Status = apikey.Revoked
+		for b.Loop() {
+			v.WithKeys(false, []KeyChange{put(revoked)})
+		}
+	})
+	b.Run("plan", func(b *testing.B) {
+		b.ReportAllocs()
+		change := []PlanChange{{Document: "ns.plan-a", Limits: plan.Limits{Rate: 1, Burst: 1}}}
+		for b.Loop() {
+			v.WithPlans(false, change)
+		}
+	})
 }

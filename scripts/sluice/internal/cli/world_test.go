@@ -33,6 +33,14 @@ const (
 	usageJSON    = `{"key_id":"key-ab12cd34","from":"2026-03-11","to":"2026-03-14","retention_days":92,"totals":{"allowed":1501,"rate_denied":40,"quota_denied":1},"last_seen":"2026-03-14",` +
 		`"days":[{"date":"2026-03-11","allowed":0,"rate_denied":0,"quota_denied":0},{"date":"2026-03-12","allowed":1000,"rate_denied":0,"quota_denied":0},` +
 		`{"date":"2026-03-13","allowed":1,"rate_denied":0,"quota_denied":0},{"date":"2026-03-14","allowed":500,"rate_denied":40,"quota_denied":1}]}`
+	auditPlan = `{"id":"a1","at":"2026-03-14T15:00:00Z","actor":{"kind":"user","name":"ada"},"client_address":"203.0.113.9","request_id":"7Q2ZL0","action":"plan.update","outcome":"succeeded",` +
+		`"project":"shop","resource":"projects/shop/environments/prod/plans/plan-starter","old":{"rate":0.5,"quota":null},"new":{"rate":20,"quota":1000}}`
+	auditHook = `{"id":"a2","at":"2026-03-14T14:00:00Z","actor":{"kind":"webhook","name":"webhook"},"client_address":"203.0.113.10","request_id":"r-2","action":"deployment.create","outcome":"succeeded",` +
+		`"project":"shop","resource":"projects/shop/environments/prod/apps/hello/deployments/4","old":{"image":"registry.example.com/shop/hello:v1","revision":3},"new":{"image":"registry.example.com/shop/hello:v2","revision":4,"trigger":"webhook"}}`
+	auditKey = `{"id":"a3","at":"2026-03-13T14:00:00Z","actor":{"kind":"user","name":"bob"},"client_address":"","request_id":"","action":"key.create","outcome":"succeeded",` +
+		`"project":"shop","resource":"projects/shop/api-keys/key-ab12cd34","old":null,"new":{"apps":["hello"],"name":"Checkout team","expires_at":null}}`
+	auditSignIn = `{"id":"a4","at":"2026-03-14T15:09:00Z","actor":{"kind":"anonymous","name":"ada"},"client_address":"203.0.113.9","request_id":"r-4","action":"session.sign_in","outcome":"failed",` +
+		`"project":"","resource":"users/ada","old":null,"new":null}`
 	sessionJSON = `{"token":"new-token","csrf_token":"c","expires_at":"2026-03-15T03:09:26Z","user":{"username":"ada","admin":true}}`
 	whoJSON     = `{"csrf_token":"c","expires_at":"2026-03-15T03:09:26Z","user":{"username":"ada","admin":true}}`
 )
@@ -89,6 +97,10 @@ func shop() map[string][]answer {
 		"POST " + env + "/api-keys":                                                    ok(issuedJSON),
 		"GET /projects/shop/api-keys/key-ab12cd34/usage":                               ok(usageJSON),
 		"GET /projects/shop/api-keys/key-ab12cd34/usage?from=2026-03-11&to=2026-03-14": ok(usageJSON),
+
+		"GET /projects/shop/audit": ok(list(auditPlan + "," + auditHook + "," + auditKey)),
+		"GET /projects/shop/audit?action=plan.update&actor=ada&from=2026-03-07T15%3A09%3A26Z&resource=projects%2Fshop&to=2026-03-14T23%3A59%3A59.999999Z": ok(list(auditPlan)),
+		"GET /audit": ok(list(auditSignIn)),
 
 		"GET " + env + "/apps":                    ok(list(engagedJSON + "," + gitAppJSON)),
 		"POST " + env + "/apps":                   ok(appJSON),

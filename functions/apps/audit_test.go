@@ -1,0 +1,141 @@
+package apps
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// audited gives a project's records as "who what outcome", newest first.
+func (o *office) audited(who, query string) []string {
+	o.Helper()
+	var got []string
+	for _, r := range decode[wire.List[wire.AuditRecord]](o.as(who).get(o.at("/audit" + query)).gets(200)).Items {
+		got = append(got, r.Actor.Name+" "+r.Action+" "+r.Outcome)
+	}
+	return got
+}
+
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.createApp("hello")
+	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).gets(200)
+	o.as("vic").patch(o.apps("/hello"), `{"require_api_key":false}`).fails(403, "forbidden") // leaves nothing
+	all := []string{
+		"dev app.update succeeded", "dev app.create succeeded", "ada environment.create succeeded", "root project.set_members succeeded",
+	}
+	hello := "projects/" + o.project + "/environments/prod/apps/hello"
+	today := time.Now().UTC().Format(time.DateOnly)
+	for query, want := range map[string][]string{
+		"": all, "?actor=dev": all[:2], "?action=app.create": all[1:2], "?resource=" + hello: all[:2],
+		"?resource=projects/" + o.project: all, "?actor=dev&action=environment.create": nil,
+		"?from=" + today: all, "?to=" + today: all, "?to=2020-01-01": nil, "?from=2999-01-01T00:00:00Z": nil, "?page_size=1": all[:1],
+	} {
+		if diff := cmp.Diff(want, o.audited("ada", query)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", query, diff)
+		}
+	}
+	for query, code := range map[string]string{
+		"?from=yesterday": "invalid_date", "?to=2026-13-01": "invalid_date", "?from=0001-01-01T00:00:00Z": "invalid_date",
+		"?from=2026-01-02&from=2026-01-03": "invalid_parameter", "?actor=" + strings.Repeat("a", 513): "invalid_parameter",
+		"?a=%zz": "invalid_parameter", "?page_token=x": "invalid_page",
+	} {
+		o.as("ada").get(o.at("/audit"+query)).fails(400, code)
+	}
+	o.as("ada").get(o.at("/audit?from=2026-01-02&to=2026-01-01")).fails(422, "invalid_window")
+	for _, who := range []string{"dev", "vic", "eve"} {
+		o.as(who).get(o.at("/audit")).fails(403, "forbidden")
+	}
+	o.as("").get(o.at("/audit")).fails(401, "unauthenticated")
+}
+
+func TestInstallationAudit(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	for _, who := range []string{"ada", "dev", "eve"} {
+		o.as(who).get("/audit").fails(403, "forbidden")
+	}
+	o.as("").get("/audit").fails(401, "unauthenticated")
+	list := decode[wire.List[wire.AuditRecord]](o.as("root").get("/audit?action=project.create").gets(200))
+	if len(list.Items) != 1 || list.Items[0].Resource != "projects/"+o.project || string(list.Items[0].New) != `{"root":"owner"}` || string(list.Items[0].Old) != "null" {
+		t.Errorf("records %+v", list.Items)
+	}
+}
+
+// TestAuditOfAnEarlierProject: the owners of a project that was made anew do not see
+// what befell the one that had its name; admins do.
+func TestAuditOfAnEarlierProject(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.as("ada").delete(o.at("/environments/prod")).gets(204)
+	o.as("ada").delete(o.at("")).gets(204)
+	o.as("root").post("/projects", `{"name":"`+o.project+`"}`).gets(201)
+	o.as("root").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).gets(200)
+	if got := o.audited("eve", "?from=2020-01-01"); !cmp.Equal(got, []string{"root project.set_members succeeded"}) {
+		t.Errorf("the new owner sees %v", got)
+	}
+	if got := o.audited("root", ""); len(got) != 4 {
+		t.Errorf("an admin sees %v", got)
+	}
+}
+
+// brokenWebhooks refuses tokens, and tells what the audit says at that moment.
+type brokenWebhooks struct {
+	Webhooks
+	meanwhile func()
+}
+
+func (b brokenWebhooks) SetWebhookToken(context.Context, app.Ref, hook.Token) error {
+	b.meanwhile()
+	return problem.Of(problem.Unavailable)
+}
+
+// TestAuditOfTokens: the record of a token stands before the token is changed, and
+// says afterwards what came of it.
+func TestAuditOfTokens(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.createApp("hello")
+	query := "?resource=" + url.QueryEscape("projects/"+o.project+"/environments/prod/apps/hello/webhook")
+	token := decode[wire.Webhook](o.as("dev").post(o.apps("/hello/webhook"), "").gets(200)).Token
+	o.as("dev").delete(o.apps("/hello/webhook")).gets(204)
+	want := []string{"dev webhook.disable succeeded", "dev webhook.enable succeeded"}
+	if diff := cmp.Diff(want, o.audited("ada", query)); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+	o.service.webhooks = brokenWebhooks{o.cluster, func() {
+		if got := o.audited("ada", query+"&page_size=1"); !cmp.Equal(got, []string{"dev webhook.enable requested"}) {
+			t.Errorf("meanwhile: %v", got)
+		}
+	}}
+	o.as("dev").post(o.apps("/hello/webhook"), "").fails(503, "unavailable")
+	if got := o.audited("ada", query+"&page_size=1"); !cmp.Equal(got, []string{"dev webhook.enable failed"}) {
+		t.Errorf("afterwards: %v", got)
+	}
+	o.service.records = brokenRecords{o.store}
+	o.service.webhooks = brokenWebhooks{o.cluster, func() { t.Error("a token was changed without a record") }}
+	o.as("dev").post(o.apps("/hello/webhook"), "").fails(503, "unavailable")
+	records := string(o.as("root").get(o.at("/audit")).gets(200).body)
+	if strings.Contains(records, *token) {
+		t.Errorf("the token is in %s", records)
+	}
+}
+
+// brokenRecords cannot record anything.
+type brokenRecords struct{ *store.Store }
+
+func (brokenRecords) Record(context.Context, audit.Change) (string, error) {
+	return "", problem.Of(problem.Unavailable)
+}

@@ -1,0 +1,130 @@
+// Package denials remembers why requests were denied, so that an operator who is
+// given the X-Request-Id of a denial finds the true reason, which the client must
+// not learn (decisions section 2).
+//
+// The last [Kept] denials of the process stay in memory, for GET /denials on the
+// private port, and denials are logged, but no more than so many lines a second: a
+// flood costs its share of memory and of the disk and no more. What was not logged
+// is counted, and the next line says how many. Nothing here waits on the request's
+// path: noting a denial is a store into a ring and a send that gives up when there
+// is no room.
+//
+// A key is named by its public prefix, and never by anything else of it.
+package denials
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// Kept is how many denials can be asked for.
+	Kept = 4096
+
+	// queued is how many denials can wait to be logged: a burst that is logged whole.
+	queued = 128
+)
+
+// Denial is a request that was denied.
+type Denial struct {
+	At        time.Time `json:"at"`
+	RequestID string    `json:"request_id"` // as in the answer's X-Request-Id
+	Code      string    `json:"code"`       // what the client was told
+	Reason    string    `json:"reason"`     // the true one, e.g. "revoked"
+	Namespace string    `json:"namespace"`  // of the app; "" when the address named none
+	App       string    `json:"app"`
+	KeyPrefix string    `json:"key_prefix"` // "" when no key of a key's shape came
+	Method    string    `json:"method"`     // of the client's request
+	Address   string    `json:"client_address"`
+}
+
+// Book holds the denials of a process.
+type Book struct {
+	log   *slog.Logger
+	every time.Duration // from one log line to the next, once the burst is used up
+
+	next    atomic.Uint64 // the ring's
+	ring    [Kept]slot
+	queue   chan Denial
+	skipped atomic.Uint64 // not logged, and not said so yet
+}
+
+// slot has a lock of its own: two denials meet there only when one of them has come
+// around the whole ring.
+type slot struct {
+	mu     sync.Mutex
+	n      uint64 // the denial's number, from 1
+	denial Denial
+}
+
+// New makes a book that logs up to perSecond denials a second.
+func New(perSecond int, log *slog.Logger) *Book {
+	return &Book{log: log, every: time.Second / time.Duration(max(perSecond, 1)), queue: make(chan Denial, queued)}
+}
+
+// Note keeps a denial.
+func (b *Book) Note(d Denial) {
+	n := b.next.Add(1)
+	s := &b.ring[n%Kept]
+	s.mu.Lock()
+	if n > s.n { // one that came a whole round later may have been quicker
+		s.n, s.denial = n, d
+	}
+	s.mu.Unlock()
+	select {
+	case b.queue <- d:
+	default:
+		b.skipped.Add(1)
+	}
+}
+
+// Find gives kept denials, the newest first and limit at most: those of a request,
+// or all with "". A client can use one id again, so there may be several.
+func (b *Book) Find(requestID string, limit int) []Denial {
+	found := []Denial{}
+	last := b.next.Load()
+	for n := last; n > 0 && last-n < Kept && len(found) < limit; n-- {
+		s := &b.ring[n%Kept]
+		s.mu.Lock()
+		d, there := s.denial, s.n == n
+		s.mu.Unlock()
+		if there && (requestID == "" || d.RequestID == requestID) {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// Run logs until ctx ends.
+func (b *Book) Run(ctx context.Context) {
+	pause := time.NewTicker(b.every)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case d := <-b.queue:
+			b.write(ctx, d)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+func (b *Book) write(ctx context.Context, d Denial) {
+	attrs := []slog.Attr{
+		slog.String("request_id", d.RequestID), slog.String("code", d.Code), slog.String("reason", d.Reason),
+		slog.String("namespace", d.Namespace), slog.String("app", d.App), slog.String("key_prefix", d.KeyPrefix),
+		slog.String("method", d.Method), slog.String("client_address", d.Address), slog.Time("denied_at", d.At),
+	}
+	if n := b.skipped.Swap(0); n > 0 {
+		attrs = append(attrs, slog.Uint64("not_logged", n))
+	}
+	b.log.LogAttrs(ctx, slog.LevelInfo, "denied", attrs...)
+}

@@ -1,0 +1,131 @@
+package denials
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	b := New(1, slog.New(slog.DiscardHandler))
+	for i := range Kept + 10 {
+		b.Note(Denial{RequestID: strconv.Itoa(i)})
+	}
+	all := b.Find("", 2*Kept)
+	if len(all) != Kept || all[0].RequestID != strconv.Itoa(Kept+9) || all[Kept-1].RequestID != "10" {
+		t.Errorf("%d are kept, from %s to %s", len(all), all[0].RequestID, all[len(all)-1].RequestID)
+	}
+	if got := b.Find("9", 1); len(got) != 0 {
+		t.Errorf("one that is gone is found: %+v", got)
+	}
+	if got := b.Find("77", 1); len(got) != 1 {
+		t.Errorf("found %+v", got)
+	}
+	if got := b.Find("", 3); len(got) != 3 {
+		t.Errorf("%d found", len(got))
+	}
+}
+
+// TestNoteAtOnce is for the race detector: notes, questions and the log at once.
+func TestNoteAtOnce(t *testing.T) {
+	t.Parallel()
+	b := New(1000, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(t.Context())
+	var group, reading sync.WaitGroup
+	reading.Go(func() { b.Run(ctx) })
+	for range 8 {
+		group.Go(func() {
+			for range Kept {
+				b.Note(Denial{RequestID: "x"})
+				_ = b.Find("x", 1)
+			}
+		})
+	}
+	group.Wait()
+	stop()
+	reading.Wait()
+	if got := len(b.Find("x", 2*Kept)); got != Kept {
+		t.Errorf("%d are kept", got)
+	}
+}
+
+// TestFlood: a flood is logged at the rate that was set, and what was left out is
+// counted to the last one.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const flood, perSecond, seconds = 100_000, 5, 60
+		var out bytes.Buffer
+		b := New(perSecond, slog.New(slog.NewTextHandler(&out, nil)))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			b.Run(ctx)
+			close(done)
+		}()
+		for range flood {
+			b.Note(Denial{RequestID: "r"})
+		}
+		time.Sleep(seconds * time.Second) // in the bubble's own time
+		b.Note(Denial{RequestID: "last"})
+		synctest.Wait()
+		time.Sleep(time.Second)
+		stop()
+		<-done
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if len(lines) > queued+3 {
+			t.Errorf("%d lines in %d s", len(lines), seconds)
+		}
+		left := 0
+		for _, l := range lines {
+			if _, n, ok := strings.Cut(l, "not_logged="); ok {
+				count, err := strconv.Atoi(strings.Fields(n)[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				left += count
+			}
+		}
+		if len(lines)+left != flood+1 || !strings.Contains(lines[len(lines)-1], "request_id=last") {
+			t.Errorf("%d lines and %d left out of %d; the last one: %s", len(lines), left, flood+1, lines[len(lines)-1])
+		}
+	})
+}
+
+func TestServe(t *testing.T) {
+	t.Parallel()
+	b := New(1, slog.New(slog.DiscardHandler))
+	b.Note(Denial{RequestID: "r1", Reason: "revoked"})
+	b.Note(Denial{RequestID: "r2", Reason: "expired"})
+	tests := []struct {
+		name, query string
+		status      int
+		want, not   string
+	}{
+		{"all", "", 200, `"expired"`, "\x00"},
+		{"one", "?request_id=r1", 200, `"revoked"`, `"expired"`},
+		{"none", "?request_id=r3", 200, `{"items":[]}`, `"expired"`},
+		{"a limit", "?limit=1", 200, `"expired"`, `"revoked"`},
+		{"no limit", "?limit=0", 400, `"invalid_parameter"`, "\x00"},
+		{"a bad limit", "?limit=x", 400, `"invalid_parameter"`, "\x00"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := httptest.NewRecorder()
+			b.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/denials"+tt.query, nil))
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) || strings.Contains(w.Body.String(), tt.not) {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		})
+	}
+}

@@ -1,0 +1,45 @@
+package rollup
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// BenchmarkRollup measures taking in, compacting and settling a day on which two
+// replicas have counted 100 000 keys each, apart from the store's time.
+func BenchmarkRollup(b *testing.B) {
+	const keys = 100_000
+	now := time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC)
+	before := usage.DayOf(now) - 4
+	for b.Loop() {
+		b.StopTimer()
+		d := newDocuments(func() time.Time { return now })
+		for _, source := range []usage.Source{"a-1", "b-1"} {
+			for shard := range usage.Shards {
+				c := usage.Counter{Day: before, Source: source, Shard: shard}
+				for i := shard; i < keys; i += usage.Shards {
+					c.Counts = c.Counts.Pack(apikey.Prefix(fmt.Sprintf("%08d", i)), usage.Totals{Allowed: 7, RateDenied: 1})
+				}
+				d.counters[counterID(c)] = c
+			}
+		}
+		s := New(Parts{
+			Config: Config{Parallel: 8, Run: 50}, Log: slog.New(slog.DiscardHandler),
+			Counters: d, Rollups: d, Marks: d, Canaries: d,
+		})
+		s.now = func() time.Time { return now }
+		b.StartTimer()
+		if _, err := s.Run(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		if len(d.rollups) != keys || d.settled == nil || *d.settled < before {
+			b.Fatalf("%d rollups, settled up to %v", len(d.rollups), d.settled)
+		}
+	}
+	b.ReportMetric(keys*float64(b.N)/b.Elapsed().Seconds(), "keys/s")
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// auditFlags are the flags of "sluice audit".
+type auditFlags struct {
+	since, until            string
+	actor, action, resource string
+	installation            bool
+	limit                   int
+}
+
+func (a *application) audit() *cobra.Command {
+	var f auditFlags
+	cmd := &cobra.Command{
+		Use: "audit", Short: "Show who changed what, newest first", SuggestFor: []string{"events", "changes", "log"},
+		Long: `Show what was changed in a project: who did it, when, from where, and what was there
+before and after. You have to be an owner. Records are kept for a year, and none holds
+a secret.
+
+With --installation it shows what belongs to no project: users, sign-ins, projects made
+and deleted; for that you have to be an admin.`,
+		Example: `  sluice audit --since 7d --actor ada
+  sluice audit --action key.revoke --output json
+  sluice audit --resource projects/shop/environments/prod/apps/hello
+  sluice audit --installation --since 2026-03-01 --until 2026-03-14`,
+		Args: takes(),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.since, "since", "", "from so long ago (90m, 12h, 7d), from a UTC day or an RFC 3339 time on")
+	flags.StringVar(&f.until, "until", "", "up to a UTC day, an RFC 3339 time, or so long ago")
+	flags.StringVar(&f.actor, "actor", "", `who did it: a username, "webhook", or "build 7"`)
+	flags.StringVar(&f.action, "action", "", "what was done, e.g. key.revoke")
+	flags.StringVar(&f.resource, "resource", "", "what it was done to, and all below it")
+	flags.BoolVar(&f.installation, "installation", false, "what belongs to no project, for admins")
+	flags.IntVar(&f.limit, "limit", 50, "show only so many; 0 shows all")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		q, err := f.query(a.env.Now())
+		if err != nil {
+			return err
+		}
+		if f.installation {
+			return a.signedIn(func(ctx context.Context, c *client.Client, _ []string) error {
+				return a.showAudit(first(f.limit, c.InstallationAudit(ctx, q)))
+			})(cmd, args)
+		}
+		return a.inProject(func(ctx context.Context, w work, _ []string) error {
+			return a.showAudit(first(f.limit, w.Audit(ctx, w.project, q)))
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func (f auditFlags) query(now time.Time) (client.AuditQuery, error) {
+	if f.limit < 0 {
+		return client.AuditQuery{}, usage("--limit must not be negative")
+	}
+	q := client.AuditQuery{Actor: f.actor, Action: f.action, Resource: strings.Trim(f.resource, "/")}
+	var err error
+	if q.From, err = moment("--since", f.since, now, 0); err != nil {
+		return client.AuditQuery{}, err
+	}
+	q.To, err = moment("--until", f.until, now, 24*time.Hour-time.Microsecond)
+	return q, err
+}
+
+// moment reads a time as people give it: so long before now, a UTC day, which stands
+// for the moment so long after its begin, or an RFC 3339 time.
+func moment(flag, text string, now time.Time, intoDay time.Duration) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if days, err := strconv.Atoi(strings.TrimSuffix(text, "d")); err == nil && strings.HasSuffix(text, "d") && days >= 0 {
+		return now.AddDate(0, 0, -days), nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	if day, err := time.Parse(time.DateOnly, text); err == nil {
+		return day.Add(intoDay), nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	return time.Time{}, usage("%s is so long ago (90m, 12h, 7d), a day (2026-03-14) or a time (2026-03-14T15:09:26Z), not %q", flag, text)
+}
+
+func (a *application) showAudit(records func(func(wire.AuditRecord, error) bool)) error {
+	return showList(a, "audit records", records, []render.Column{
+		{Name: "WHEN (UTC)", Whole: true},
+		{Name: "WHO", Whole: true},
+		{Name: "ACTION", Whole: true},
+		{Name: "RESOURCE", Tail: true},
+		{Name: "CHANGE", Extra: true},
+		{Name: "FROM", Extra: true},
+		{Name: "REQUEST", Extra: true},
+	}, auditRow)
+}
+
+func auditRow(r wire.AuditRecord) []render.Cell {
+	action := r.Action
+	if r.Outcome != "succeeded" {
+		action += " (" + r.Outcome + ")"
+	}
+	cells := render.Plainly(minute(r.At), who(r.Actor), action, r.Resource, changes(r), r.ClientAddress, r.RequestID)
+	if r.Outcome == "failed" {
+		cells[2].Tone = render.Bad
+	}
+	return cells
+}
+
+func who(actor wire.AuditActor) string {
+	if actor.Kind == "anonymous" {
+		return strings.TrimSpace("? " + actor.Name)
+	}
+	return actor.Name
+}
+
+// changes tells in one line what was there before and after, e.g. "rate 1 → 2".
+func changes(r wire.AuditRecord) string {
+	var before, after map[string]any
+	if json.Unmarshal(r.Old, &before) != nil || json.Unmarshal(r.New, &after) != nil {
+		return ""
+	}
+	names := map[string]bool{}
+	for name := range before {
+		names[name] = true
+	}
+	for name := range after {
+		names[name] = true
+	}
+	var all []string
+	for name := range names {
+		switch {
+		case before == nil:
+			all = append(all, name+" "+value(after[name]))
+		case after == nil:
+			all = append(all, name+" "+value(before[name]))
+		default:
+			all = append(all, fmt.Sprintf("%s %s → %s", name, value(before[name]), value(after[name])))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// value shows a field as JSON, a text without its quotes, and nothing as "none".
+func value(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "none"
+	case string:
+		return v
+	}
+	text, err := json.Marshal(v)
+	if err != nil { // it has been JSON before
+		return "?"
+	}
+	return string(text)
+}

@@ -1,0 +1,135 @@
+// Package audit says what is recorded of a change: who made it, to what, when, from
+// where, and what was there before and after.
+//
+// # What is recorded
+//
+// Every change that somebody makes through the management API or a webhook, what a
+// finished build deploys, and every sign-in and sign-out. Refused calls leave no
+// record, failed sign-ins apart. What Sluice does by itself to follow such a change
+// (a rollout that goes live, a gate that engages) is no change of its own: it shows in
+// the app's history and in its gate.
+//
+// The document store writes a record in the very transaction of its change (package
+// store), so that there is neither without the other. What is not kept in the store,
+// webhook tokens, is recorded before it is changed, as [Requested], and the record is
+// completed afterwards: a record that says no more than that is of a change that may
+// or may not have happened.
+//
+// # What is never in a record
+//
+// Old and new values are views made for this purpose, field by field: no key, no
+// hash, no token, no password and no signature is in any of them. The username of a
+// failed sign-in stands there only when there is such a user: what people type in its
+// place by mistake is their password.
+//
+// # Who reads it
+//
+// A project's owners read what belongs to it, from the moment it was made: not what
+// befell an earlier project of that name. Records that belong to no project (users,
+// sign-ins, projects made and deleted) are for admins. Records are kept for [Kept].
+package audit
+
+import (
+	"strings"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/trace"
+)
+
+// Kept is how long records are kept.
+const Kept = 365 * 24 * time.Hour
+
+// Action says what was done, e.g. "key.revoke".
+type Action string
+
+// The actions.
+const (
+	SignIn  Action = "session.sign_in"
+	SignOut Action = "session.sign_out"
+
+	CreateUser     Action = "user.create"
+	UpdateUser     Action = "user.update"
+	ChangePassword Action = "user.change_password"
+
+	CreateProject Action = "project.create"
+	DeleteProject Action = "project.delete"
+	SetMembers    Action = "project.set_members"
+
+	CreateEnvironment Action = "environment.create"
+	DeleteEnvironment Action = "environment.delete"
+
+	CreateApp Action = "app.create"
+	UpdateApp Action = "app.update"
+	DeleteApp Action = "app.delete"
+
+	EnableWebhook  Action = "webhook.enable" // or give it another token
+	DisableWebhook Action = "webhook.disable"
+
+	Deploy       Action = "deployment.create" // the new value's trigger says how
+	RequestBuild Action = "build.request"
+
+	CreatePlan Action = "plan.create"
+	UpdatePlan Action = "plan.update"
+	DeletePlan Action = "plan.delete"
+
+	CreateKey Action = "key.create"
+	UpdateKey Action = "key.update"
+	RotateKey Action = "key.rotate"
+	RevokeKey Action = "key.revoke"
+)
+
+// Outcome says what came of it.
+type Outcome string
+
+// The outcomes.
+const (
+	Succeeded Outcome = "succeeded"
+	Failed    Outcome = "failed"    // of sign-ins, and of what is not kept in the store
+	Requested Outcome = "requested" // begun; nothing is known of the end
+)
+
+// Record is one entry.
+type Record struct {
+	ID       string // sorts by time, the newest first
+	At       time.Time
+	Actor    trace.Actor
+	Origin   trace.Request // address and request id
+	Action   Action
+	Outcome  Outcome
+	Project  string // that it belongs to; "" is the installation
+	Resource string // e.g. "projects/shop/api-keys/key-ab12cd34"
+	Old, New Values // only what differs; nil of what was not there before or is not after
+}
+
+// Change is what a record tells beside who, when and from where.
+type Change struct {
+	Action   Action
+	Outcome  Outcome // "" is [Succeeded]
+	Project  string
+	Resource string
+	Old, New Values
+}
+
+// Query says which records are wanted. Zero fields do not matter.
+type Query struct {
+	Project  string // "" are the installation's
+	From, To time.Time
+	Actor    string // a username, "webhook", "build 7", …
+	Action   Action
+	Resource string // and everything below it
+}
+
+// Path joins the parts of a resource's name.
+func Path(parts ...string) string { return strings.Join(parts, "/") }
+
+// Within lists a resource and everything that it is a part of, the largest first:
+// "a/b/c" is within "a", "a/b" and "a/b/c".
+func Within(resource string) []string {
+	var all []string
+	for i, c := range []byte(resource) {
+		if c == '/' {
+			all = append(all, resource[:i])
+		}
+	}
+	return append(all, resource)
+}

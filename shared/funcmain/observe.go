@@ -1,0 +1,91 @@
+package funcmain
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
+)
+
+// observer stands around a function's handler: it gives each request its id and
+// address (package trace), counts it, and answers what a panic has left unanswered.
+type observer struct {
+	next    http.Handler
+	metrics *metrics
+	proxied bool // X-Forwarded-For is to be believed
+	log     *slog.Logger
+	now     func() time.Time
+}
+
+// ServeHTTP implements [http.Handler].
+func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := o.now()
+	origin := trace.Request{ID: trace.IDOf(r.Header), Address: trace.Address(r, o.proxied)}
+	r = r.WithContext(trace.Begin(r.Context(), origin))
+	w.Header().Set(trace.Header, origin.ID)
+	rec := &status{ResponseWriter: w}
+	defer func() {
+		v := recover()
+		if v != nil {
+			o.recovered(rec, r, v)
+		}
+		o.metrics.answered(r.Pattern, r.Method, rec.orOK(), o.now().Sub(began))
+		if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+			panic(v) // as net/http means it
+		}
+	}()
+	o.next.ServeHTTP(rec, r)
+}
+
+// HandlesHealth tells whether the function answers /healthz itself.
+func (o *observer) HandlesHealth() bool {
+	own, ok := o.next.(interface{ HandlesHealth() bool })
+	return ok && own.HandlesHealth()
+}
+
+func (o *observer) recovered(w *status, r *http.Request, v any) {
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		return
+	}
+	o.metrics.panics.Inc()
+	o.log.ErrorContext(r.Context(), "panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()))
+	if w.code == 0 {
+		httpapi.Fail(w, problem.Of(problem.Internal))
+	}
+}
+
+// status remembers an answer's status.
+type status struct {
+	http.ResponseWriter
+	code int
+}
+
+func (s *status) WriteHeader(code int) {
+	if s.code == 0 && code >= http.StatusOK { // those below are no answer yet
+		s.code = code
+	}
+	s.ResponseWriter.WriteHeader(code)
+}
+
+func (s *status) Write(b []byte) (int, error) {
+	if s.code == 0 {
+		s.code = http.StatusOK
+	}
+	return s.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (s *status) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+func (s *status) orOK() int {
+	if s.code == 0 {
+		return http.StatusOK
+	}
+	return s.code
+}

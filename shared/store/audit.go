@@ -1,0 +1,192 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
+)
+
+// recordDoc is a document of audit/{id}. Its id begins with the time, counted
+// backwards: in the order of ids, which needs no index of its own, the newest record
+// comes first. The collection's TTL policy on expires_at deletes it some time after a
+// year; [Store.DeleteRecords] does so where there is none.
+type recordDoc struct {
+	At        time.Time `firestore:"at"`
+	ActorKind string    `firestore:"actor_kind"`
+	Actor     string    `firestore:"actor"`
+	Address   string    `firestore:"address"`
+	RequestID string    `firestore:"request_id"`
+	Action    string    `firestore:"action"`
+	Outcome   string    `firestore:"outcome"`
+	Project   string    `firestore:"project"`
+	Resource  string    `firestore:"resource"`
+	Within    []string  `firestore:"within"` // the resource and all that it is a part of, to ask for
+	Old       string    `firestore:"old"`    // JSON; "" of what was not there
+	New       string    `firestore:"new"`
+	ExpiresAt time.Time `firestore:"expires_at"`
+}
+
+func (d recordDoc) record(id string) (audit.Record, error) {
+	r := audit.Record{
+		ID: id, At: d.At.UTC(), Actor: trace.Actor{Kind: trace.Kind(d.ActorKind), Name: d.Actor},
+		Origin: trace.Request{ID: d.RequestID, Address: d.Address}, Action: audit.Action(d.Action),
+		Outcome: audit.Outcome(d.Outcome), Project: d.Project, Resource: d.Resource,
+	}
+	return r, errors.Join(decodeValues(d.Old, &r.Old), decodeValues(d.New, &r.New))
+}
+
+func encodeValues(v audit.Values) string {
+	if v == nil {
+		return ""
+	}
+	text, err := json.Marshal(v)
+	if err != nil { // texts, finite numbers, booleans and lists of them always encode
+		panic(err)
+	}
+	return string(text)
+}
+
+func decodeValues(text string, v *audit.Values) error {
+	if text == "" {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), v)
+}
+
+func (s *Store) records() *firestore.CollectionRef { return s.client.Collection("audit") }
+
+// newRecord makes the document of a change that the actor of ctx makes now.
+func (s *Store) newRecord(ctx context.Context, c audit.Change) (*firestore.DocumentRef, recordDoc) {
+	at := s.now().UTC().Truncate(time.Microsecond)
+	who := trace.Who(ctx)
+	origin, _ := trace.Of(ctx)
+	if c.Outcome == "" {
+		c.Outcome = audit.Succeeded
+	}
+	id := timeID(at) + strings.ToLower(rand.Text()[:12])
+	return s.records().Doc(id), recordDoc{
+		At: at, ActorKind: string(who.Kind), Actor: who.Name, Address: origin.Address, RequestID: origin.ID,
+		Action: string(c.Action), Outcome: string(c.Outcome), Project: c.Project, Resource: c.Resource, Within: audit.Within(c.Resource),
+		Old: encodeValues(c.Old), New: encodeValues(c.New), ExpiresAt: at.Add(audit.Kept),
+	}
+}
+
+// timeID is what ids of records of a time begin with.
+func timeID(at time.Time) string { return fmt.Sprintf("%016x", math.MaxInt64-at.UnixMicro()) }
+
+// txRecord writes the record of a change into the transaction that makes it.
+func (s *Store) txRecord(ctx context.Context, tx *firestore.Transaction, c audit.Change) error {
+	ref, d := s.newRecord(ctx, c)
+	return tx.Create(ref, d)
+}
+
+// txRecordUpdate is txRecord for a change of fields; without any difference there is
+// nothing to record.
+func (s *Store) txRecordUpdate(ctx context.Context, tx *firestore.Transaction, c audit.Change) error {
+	if c.Old, c.New = audit.Diff(c.Old, c.New); len(c.Old)+len(c.New) == 0 {
+		return nil
+	}
+	return s.txRecord(ctx, tx, c)
+}
+
+// record puts the record of a change into an amendment.
+func (m *amendment) record(ctx context.Context, s *Store, c audit.Change) {
+	ref, d := s.newRecord(ctx, c)
+	m.create(ref, d)
+}
+
+// createRecorded is create with the record of it, in one commit.
+func (s *Store) createRecorded(ctx context.Context, ref *firestore.DocumentRef, d any, what string, c audit.Change) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := s.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
+		if err := tx.Create(ref, d); err != nil {
+			return err
+		}
+		return s.txRecord(ctx, tx, c)
+	})
+	if err != nil {
+		return fmt.Errorf("create %s: %w", ref.ID, known(err, what))
+	}
+	return nil
+}
+
+// Record records a change, or the attempt at one, that the store knows nothing else
+// of. It gives the record's id, for [Store.CompleteRecord].
+func (s *Store) Record(ctx context.Context, c audit.Change) (string, error) {
+	ref, d := s.newRecord(ctx, c)
+	if err := create(ctx, ref, d, "record"); err != nil {
+		return "", fmt.Errorf("record %s of %s: %w", c.Action, c.Resource, err)
+	}
+	return ref.ID, nil
+}
+
+// CompleteRecord says what came of a change that was recorded as requested.
+func (s *Store) CompleteRecord(ctx context.Context, id string, o audit.Outcome) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if _, err := s.records().Doc(id).Update(ctx, []firestore.Update{{Path: "outcome", Value: string(o)}}); err != nil {
+		return fmt.Errorf("complete record %s: %w", id, known(err, "record"))
+	}
+	return nil
+}
+
+// Records lists records, newest first. Problem: invalid_page.
+func (s *Store) Records(ctx context.Context, q audit.Query, page Page) ([]audit.Record, string, error) {
+	// Equalities, one array and the order of ids: Firestore merges its own indexes.
+	coll := s.records()
+	query := coll.Where("project", "==", q.Project)
+	if !q.To.IsZero() {
+		query = query.Where(firestore.DocumentID, ">=", coll.Doc(timeID(q.To)))
+	}
+	if !q.From.IsZero() {
+		query = query.Where(firestore.DocumentID, "<=", coll.Doc(timeID(q.From)+"~")) // after all of that microsecond
+	}
+	if q.Actor != "" {
+		query = query.Where("actor", "==", q.Actor)
+	}
+	if q.Action != "" {
+		query = query.Where("action", "==", string(q.Action))
+	}
+	if q.Resource != "" {
+		query = query.Where("within", "array-contains", q.Resource)
+	}
+	docs, next, err := listed[recordDoc](ctx, coll, query, page)
+	if err != nil {
+		return nil, "", err
+	}
+	records := make([]audit.Record, len(docs))
+	for i, d := range docs {
+		if records[i], err = d.doc.record(d.id); err != nil {
+			return nil, "", fmt.Errorf("read record %s: %w", d.id, err)
+		}
+	}
+	return records, next, nil
+}
+
+// DeleteRecords deletes up to limit records from before a time and tells how many.
+func (s *Store) DeleteRecords(ctx context.Context, before time.Time, limit int) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
+	defer cancel()
+	snaps, err := s.records().Where(firestore.DocumentID, ">", s.records().Doc(timeID(before)+"~")).Limit(limit).Documents(ctx).GetAll()
+	if err != nil {
+		return 0, fmt.Errorf("find old records: %w", known(err, "record"))
+	}
+	for i, snap := range snaps {
+		if _, err := snap.Ref.Delete(ctx); err != nil && !problem.Is(known(err, "record"), problem.NotFound) {
+			return i, fmt.Errorf("delete record %s: %w", snap.Ref.ID, known(err, "record"))
+		}
+	}
+	return len(snaps), nil
+}

@@ -1,0 +1,277 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/identity/user"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/trace"
+)
+
+// asAda is the context of a request of ada's.
+func asAda(t testing.TB) context.Context {
+	t.Helper()
+	ctx := trace.Begin(t.Context(), trace.Request{ID: "r1", Address: "203.0.113.9"})
+	trace.Identify(ctx, trace.Actor{Kind: trace.User, Name: "ada"})
+	return ctx
+}
+
+// recorded lists all records of a project, or of the installation with "".
+func recorded(t testing.TB, s *store.Store, q audit.Query) []audit.Record {
+	t.Helper()
+	records, _, err := s.Records(t.Context(), q, store.Page{Size: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+// told is a record in one line.
+func told(t testing.TB, r audit.Record) string {
+	t.Helper()
+	text := func(v audit.Values) string {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	return fmt.Sprintf("%s %s %s %s > %s", r.Actor.Name, r.Action, r.Resource, text(r.Old), text(r.New))
+}
+
+// TestEveryChangeIsRecorded makes each change that the store knows and compares the
+// records with what they should tell, to the letter.
+func TestEveryChangeIsRecorded(t *testing.T) {
+	t.Parallel()
+	s, ctx := storetest.New(t), asAda(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(s.CreateUser(ctx, user.User{Name: "bob", Hash: "secret-hash", Version: 1}))
+	must(s.UpdateUser(ctx, "bob", func(u user.User) (user.User, error) { u.Hash, u.Version = "secret-other", 2; return u, nil }))
+	must(s.CreateProject(ctx, app.Project{Name: "shop", Members: map[string]app.Role{"ada": app.Owner}, CreatedAt: noon()}))
+	_, err := s.UpdateMembers(ctx, "shop", func(m map[string]app.Role) (map[string]app.Role, error) { m["bob"] = app.Viewer; return m, nil })
+	must(err)
+	must(s.CreateEnvironment(ctx, app.Environment{Project: "shop", Name: "prod", Namespace: "shop-prod", CreatedAt: noon()}))
+	must(s.CreatePlan(ctx, plan.Plan{ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 2}}))
+	_, err = s.UpdatePlan(ctx, "shop-prod", "plan-a", func(p plan.Plan) (plan.Plan, error) {
+		p.Limits = plan.Limits{Rate: 1.5, Burst: 2, Quota: 9, Period: plan.Day}
+		return p, nil
+	})
+	must(err)
+	a := app.App{
+		Name: "hello", Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: "h.example.com", Port: 80,
+		Image: "r/h:1", Revision: 1, Gate: app.Gate{State: app.Ungated}, CreatedAt: noon(),
+	}
+	must(s.CreateApp(ctx, a))
+	_, err = s.UpdateApp(ctx, a.Ref(), func(a app.App) (app.App, error) { a.RequireAPIKey = true; return a, nil })
+	must(err)
+	_, err = s.UpdateApp(ctx, a.Ref(), func(a app.App) (app.App, error) { a.Gate.Message = "a step of wiring's"; return a, nil })
+	must(err)
+	_, err = s.RecordDeployment(ctx, a.Ref(), func(app.App, deploy.Revision) (deploy.Revision, error) {
+		return deploy.New("r/h:2", "sha256:2", deploy.Manual, "ada", noon()), nil
+	})
+	must(err)
+	_, err = s.UpdateApp(ctx, a.Ref(), func(a app.App) (app.App, error) {
+		a.GitSource = &app.GitSource{Repository: "https://g/h", Branch: "main"}
+		return a, nil
+	})
+	must(err)
+	b, err := s.RecordBuild(ctx, a.Ref(), func(a app.App) (deploy.Build, error) { return deploy.NewBuild(*a.GitSource, "c1", "ada", noon()), nil })
+	must(err)
+	_, err = s.ObserveBuild(t.Context(), a.Ref(), b.Number, deploy.Run{UID: "u", Done: true, OK: true, Image: "r/h:b1"}, noon())
+	must(err)
+	k := newKey(t)
+	k.Plan = "plan-a"
+	must(s.CreateKey(ctx, k))
+	change := func(f func(k apikey.Key) apikey.Key) {
+		t.Helper()
+		_, err := s.UpdateKey(ctx, k.ID(), func(k apikey.Key) (apikey.Key, error) { return f(k), nil })
+		must(err)
+	}
+	change(func(k apikey.Key) apikey.Key { k.Name = "n"; return k })
+	change(func(k apikey.Key) apikey.Key { return k }) // says nothing, and is none
+	change(func(k apikey.Key) apikey.Key { k.Secret = apikey.HashOf([]byte("other")); return k })
+	change(func(k apikey.Key) apikey.Key { return k.Revoke(noon()) })
+	must(s.DeletePlan(ctx, "shop-prod", "plan-a"))
+	must(s.DeleteApp(ctx, a.Ref()))
+	must(s.DeleteEnvironment(ctx, "shop", "prod"))
+	must(s.DeleteProject(ctx, "shop"))
+	must(s.SignOut(ctx, "JTI", noon()))
+
+	const env = "projects/shop/environments/prod"
+	key := "projects/shop/api-keys/" + string(k.ID())
+	source := `{"branch":"main","path":"","repository":"https://g/h"}`
+	compare(t, s, "shop", []string{
+		`ada environment.delete ` + env + ` {"namespace":"shop-prod"} > null`,
+		`ada app.delete ` + env + `/apps/hello {"git_source":` + source + `,"host":"h.example.com","image":"r/h:b1","port":80,"require_api_key":true} > null`,
+		`ada plan.delete ` + env + `/plans/plan-a {"burst":2,"name":"A","quota":9,"quota_period":"day","rate":1.5} > null`,
+		`ada key.revoke ` + key + ` {"status":"active"} > {"status":"revoked"}`,
+		`ada key.rotate ` + key + ` {"secret":null} > {"secret":"replaced"}`,
+		`ada key.update ` + key + ` {"name":""} > {"name":"n"}`,
+		`ada key.create ` + key + ` null > {"apps":[],"environment":"prod","expires_at":null,"name":"","plan":"plan-a","previous_secret_expires_at":null,"status":"active"}`,
+		`build 1 deployment.create ` + env + `/apps/hello/deployments/3 {"digest":"sha256:2","image":"r/h:2","revision":2,"trigger":"manual"} > {"commit":"c1","image":"r/h:b1","revision":3,"trigger":"webhook"}`,
+		`ada build.request ` + env + `/apps/hello/builds/1 null > {"build":1,"commit":"c1","git_source":` + source + `}`,
+		`ada app.update ` + env + `/apps/hello {"git_source":null} > {"git_source":` + source + `}`,
+		`ada deployment.create ` + env + `/apps/hello/deployments/2 {"image":"r/h:1","revision":1,"trigger":"manual"} > {"digest":"sha256:2","image":"r/h:2","revision":2,"trigger":"manual"}`,
+		`ada app.update ` + env + `/apps/hello {"require_api_key":false} > {"require_api_key":true}`,
+		`ada app.create ` + env + `/apps/hello null > {"git_source":null,"host":"h.example.com","image":"r/h:1","port":80,"require_api_key":false}`,
+		`ada plan.update ` + env + `/plans/plan-a {"quota":null,"quota_period":null,"rate":1} > {"quota":9,"quota_period":"day","rate":1.5}`,
+		`ada plan.create ` + env + `/plans/plan-a null > {"burst":2,"name":"A","quota":null,"quota_period":null,"rate":1}`,
+		`ada environment.create ` + env + ` null > {"namespace":"shop-prod"}`,
+		`ada project.set_members projects/shop/members {"bob":null} > {"bob":"viewer"}`,
+	})
+	compare(t, s, "", []string{
+		`ada session.sign_out users/ada null > null`,
+		`ada project.delete projects/shop {"ada":"owner","bob":"viewer"} > null`,
+		`ada project.create projects/shop null > {"ada":"owner"}`,
+		`ada user.change_password users/bob {"password_version":1} > {"password_version":2}`,
+		`ada user.create users/bob null > {"admin":false,"password_version":1}`,
+	})
+}
+
+func compare(t *testing.T, s *store.Store, project string, want []string) {
+	t.Helper()
+	var got []string
+	for _, r := range recorded(t, s, audit.Query{Project: project}) {
+		got = append(got, told(t, r))
+		if built := strings.HasPrefix(r.Actor.Name, "build"); built != (r.Origin == trace.Request{}) || r.Outcome != audit.Succeeded ||
+			!built && (r.Origin != trace.Request{ID: "r1", Address: "203.0.113.9"}) {
+			t.Errorf("%s: %s, from %+v", r.Action, r.Outcome, r.Origin)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("records of %q (-want +got):\n%s", project, diff)
+	}
+}
+
+// TestNoRecordWithoutAChange: what is refused, or fails, leaves no record.
+func TestNoRecordWithoutAChange(t *testing.T) {
+	t.Parallel()
+	s, ctx := storetest.New(t), asAda(t)
+	storeApps(t, s, "hello")
+	before := len(recorded(t, s, audit.Query{Project: "shop"}))
+	refusal := problem.Of(problem.Conflict)
+	tests := map[string]error{
+		"a project that is there":   s.CreateProject(ctx, app.Project{Name: "shop"}),
+		"a project that is not":     s.DeleteProject(ctx, "none"),
+		"a project that holds some": s.DeleteProject(ctx, "shop"),
+		"a plan of nowhere":         s.CreatePlan(ctx, plan.Plan{ID: "plan-a", Namespace: "none"}),
+		"a plan that is not there":  s.DeletePlan(ctx, "shop-prod", "plan-a"),
+		"a key without a plan":      s.CreateKey(ctx, newKey(t)),
+	}
+	_, tests["an app's change"] = s.UpdateApp(ctx, hello(), func(app.App) (app.App, error) { return app.App{}, refusal })
+	_, tests["a deployment"] = s.RecordDeployment(ctx, hello(), func(app.App, deploy.Revision) (deploy.Revision, error) { return deploy.Revision{}, refusal })
+	for name, err := range tests {
+		if err == nil {
+			t.Errorf("%s: done", name)
+		}
+	}
+	if after := len(recorded(t, s, audit.Query{Project: "shop"})); after != before {
+		t.Errorf("%d records more", after-before)
+	}
+	if got := recorded(t, s, audit.Query{Actor: "ada"}); len(got) != 0 {
+		t.Errorf("the installation's records: %+v", got)
+	}
+}
+
+// TestRecords asks for records by each filter, and by pages.
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	id := ""
+	for i := range 5 {
+		ctx := trace.As(t.Context(), trace.Actor{Kind: trace.User, Name: fmt.Sprintf("user-%d", i%2)})
+		var err error
+		if id, err = s.Record(ctx, audit.Change{
+			Action: audit.EnableWebhook, Outcome: audit.Requested, Project: "shop", Resource: fmt.Sprintf("projects/shop/apps/a%d/webhook", i),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.CompleteRecord(t.Context(), id, audit.Failed); err != nil {
+		t.Fatal(err)
+	}
+	all := recorded(t, s, audit.Query{Project: "shop"})
+	if len(all) != 5 || all[0].ID != id || all[0].Outcome != audit.Failed || all[1].Outcome != audit.Requested {
+		t.Fatalf("records %+v", all)
+	}
+	tests := []struct {
+		name string
+		q    audit.Query
+		want []int // of all
+	}{
+		{"an actor", audit.Query{Actor: "user-0"}, []int{0, 2, 4}},
+		{"an action", audit.Query{Action: audit.EnableWebhook}, []int{0, 1, 2, 3, 4}},
+		{"another action", audit.Query{Action: audit.DeleteApp}, nil},
+		{"a resource", audit.Query{Resource: "projects/shop/apps/a3/webhook"}, []int{1}},
+		{"all below one", audit.Query{Resource: "projects/shop/apps/a3"}, []int{1}},
+		{"not what begins alike", audit.Query{Resource: "projects/shop/apps/a"}, nil},
+		{"from", audit.Query{From: all[2].At}, []int{0, 1, 2}},
+		{"to", audit.Query{To: all[2].At}, []int{2, 3, 4}},
+		{"a moment", audit.Query{From: all[2].At, To: all[2].At}, []int{2}},
+		{"all at once", audit.Query{Actor: "user-0", Action: audit.EnableWebhook, Resource: "projects/shop", From: all[2].At, To: all[0].At}, []int{0, 2}},
+		{"later", audit.Query{From: all[0].At.Add(time.Second)}, nil},
+	}
+	for _, tt := range tests {
+		tt.q.Project = "shop"
+		var got, want []string
+		for _, r := range recorded(t, s, tt.q) {
+			got = append(got, r.ID)
+		}
+		for _, i := range tt.want {
+			want = append(want, all[i].ID)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+	var paged []audit.Record
+	for page := (store.Page{Size: 2}); ; {
+		records, next, err := s.Records(t.Context(), audit.Query{Project: "shop", Action: audit.EnableWebhook}, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paged = append(paged, records...)
+		if page.Token = next; next == "" {
+			break
+		}
+	}
+	if diff := cmp.Diff(all, paged); diff != "" {
+		t.Errorf("by pages (-whole +paged):\n%s", diff)
+	}
+	if err := s.CompleteRecord(t.Context(), "none", audit.Failed); !problem.Is(err, problem.NotFound) {
+		t.Errorf("a record that is not there: %v", err)
+	}
+	checkDeletion(t, s, all)
+}
+
+func checkDeletion(t *testing.T, s *store.Store, all []audit.Record) {
+	t.Helper()
+	n, err := s.DeleteRecords(t.Context(), all[2].At, 1)
+	more, err2 := s.DeleteRecords(t.Context(), all[2].At, 100)
+	if err := errors.Join(err, err2); err != nil || n != 1 || more != 1 {
+		t.Fatalf("deleted %d and %d, %v", n, more, err)
+	}
+	if diff := cmp.Diff(all[:3], recorded(t, s, audit.Query{Project: "shop"})); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"time"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/identity/user"
+	"github.com/sluicegate/sluice/shared/plan"
+)
+
+// What audit records show of each noun, and under which name. A field is in a record
+// only if it stands here: none that is a secret, or made from one.
+
+func projectPath(project string) string { return audit.Path("projects", project) }
+
+func environmentPath(project, environment string) string {
+	return audit.Path("projects", project, "environments", environment)
+}
+
+func appPath(a app.App) string {
+	return audit.Path(environmentPath(a.Project, a.Environment), "apps", a.Name)
+}
+
+func planPath(e environmentDoc, id plan.ID) string {
+	return audit.Path(environmentPath(e.Project, e.Name), "plans", string(id))
+}
+
+func keyPath(k apikey.Key) string {
+	return audit.Path("projects", k.Project, "api-keys", string(k.ID()))
+}
+
+func userPath(name string) string { return audit.Path("users", name) }
+
+func membersView(members map[string]app.Role) audit.Values {
+	v := audit.Values{}
+	for name, role := range members {
+		v[name] = string(role)
+	}
+	return v
+}
+
+func environmentView(e environmentDoc) audit.Values {
+	return audit.Values{"namespace": e.Namespace}
+}
+
+// appView leaves out what is not set by anybody: the gate's state, the revision.
+func appView(a app.App) audit.Values {
+	v := audit.Values{"host": a.Host, "port": a.Port, "require_api_key": a.RequireAPIKey, "git_source": nil}
+	if g := a.GitSource; g != nil {
+		v["git_source"] = map[string]string{"repository": g.Repository, "branch": g.Branch, "path": g.Path}
+	}
+	return v
+}
+
+// newAppView shows the image that an app begins with too.
+func newAppView(a app.App) audit.Values {
+	v := appView(a)
+	v["image"] = a.Image
+	return v
+}
+
+// deploymentView leaves out fields that a revision does not have.
+func deploymentView(r deploy.Revision) audit.Values {
+	if r.Number == 0 {
+		return nil
+	}
+	v := audit.Values{"revision": r.Number, "image": r.Image, "trigger": string(r.Trigger)}
+	for name, text := range map[string]string{"digest": r.Digest, "commit": r.Commit} {
+		if text != "" {
+			v[name] = text
+		}
+	}
+	if r.Source != 0 {
+		v["source_revision"] = r.Source
+	}
+	return v
+}
+
+func buildView(b deploy.Build) audit.Values {
+	return audit.Values{
+		"build": b.Number, "commit": b.Commit,
+		"git_source": map[string]string{"repository": b.Source.Repository, "branch": b.Source.Branch, "path": b.Source.Path},
+	}
+}
+
+func planView(p plan.Plan) audit.Values {
+	v := audit.Values{"name": p.Name, "rate": p.Limits.Rate, "burst": p.Limits.Burst, "quota": nil, "quota_period": nil}
+	if p.Limits.Quota != 0 {
+		v["quota"], v["quota_period"] = p.Limits.Quota, string(p.Limits.Period)
+	}
+	return v
+}
+
+func keyView(k apikey.Key) audit.Values {
+	return audit.Values{
+		"environment": k.Environment, "plan": string(k.Plan), "name": k.Name, "apps": append([]string{}, k.Apps...), "status": string(k.Status),
+		"expires_at": timeView(k.ExpiresAt), "previous_secret_expires_at": timeView(k.PreviousUntil),
+	}
+}
+
+// keyChange is what a change of a key is called.
+func keyChange(stored, changed apikey.Key) audit.Change {
+	c := audit.Change{
+		Action: audit.UpdateKey, Project: changed.Project, Resource: keyPath(changed),
+		Old: keyView(stored), New: keyView(changed),
+	}
+	switch {
+	case changed.Secret != stored.Secret:
+		c.Action = audit.RotateKey
+		c.New["secret"] = "replaced" // that it was, not by what
+	case changed.Status == apikey.Revoked && stored.Status != apikey.Revoked:
+		c.Action = audit.RevokeKey
+	}
+	return c
+}
+
+// userView shows of the password how often it was set, and nothing else.
+func userView(u user.User) audit.Values {
+	return audit.Values{"admin": u.Admin, "password_version": u.Version}
+}
+
+func userChange(stored, changed user.User) audit.Change {
+	c := audit.Change{Action: audit.UpdateUser, Resource: userPath(changed.Name), Old: userView(stored), New: userView(changed)}
+	if changed.Version != stored.Version {
+		c.Action = audit.ChangePassword
+	}
+	return c
+}
+
+func timeView(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}

@@ -1,0 +1,145 @@
+// Package trace is what is known about the request that a piece of code works for:
+// its id, the address that it comes from, and who makes it. All three travel in the
+// context, so that a log line or an audit record far below the handler can name them
+// without every function in between taking them along.
+//
+// # The id
+//
+// A client's X-Request-Id is taken over when it is plain enough to be searched for in
+// a log (1 to 64 of [0-9A-Za-z_-]); otherwise the request gets one of 130 random bits.
+// It stands in the answer's X-Request-Id, in every log line of the request
+// ([Logger]), in the audit records of what the request changes, and it goes on with
+// what the request asks of other functions. A client can give two requests the same
+// id: it is a thread to follow, and proves nothing.
+//
+// # Who
+//
+// The caller is known only once the request has been authenticated, somewhere below
+// the place where the context was made. So [Begin] puts a place for it into the
+// context, and [Identify] fills it. Work without a request, such as a periodic pass,
+// is the system's own, unless [As] says on whose behalf it is done.
+package trace
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"sync/atomic"
+)
+
+// Header carries the id from client to function, from function to function, and back.
+const Header = "X-Request-Id"
+
+// maxID bounds an id that is taken over, in bytes.
+const maxID = 64
+
+// Request is what is known of a request before anybody has looked into it.
+type Request struct {
+	ID      string // e.g. "7Q2ZL0…", see the package's documentation
+	Address string // of the client, e.g. "203.0.113.9"; "" when it is not known
+}
+
+// Kind says what an actor is.
+type Kind string
+
+// The kinds of actors.
+const (
+	User      Kind = "user"      // somebody with a session; the name is the username
+	Webhook   Kind = "webhook"   // who knows an app's webhook token, and no person
+	Build     Kind = "build"     // a build that has ended; the name is e.g. "build 7"
+	System    Kind = "system"    // Sluice itself, such as the first admin at start
+	Anonymous Kind = "anonymous" // a request that has not been authenticated
+)
+
+// Actor is who does something.
+type Actor struct {
+	Kind Kind
+	Name string
+}
+
+type key struct{}
+
+// trail is what the context holds.
+type trail struct {
+	request Request
+	actor   atomic.Pointer[Actor]
+}
+
+// Begin gives the context of a request, made by nobody that is known yet.
+func Begin(ctx context.Context, r Request) context.Context {
+	t := &trail{request: r}
+	t.actor.Store(&Actor{Kind: Anonymous})
+	return context.WithValue(ctx, key{}, t)
+}
+
+// Identify says who makes the request of a context. Outside of one it does nothing.
+func Identify(ctx context.Context, a Actor) {
+	if t := of(ctx); t != nil {
+		t.actor.Store(&a)
+	}
+}
+
+// As gives a context in which an actor works, in the request of ctx if there is one.
+func As(ctx context.Context, a Actor) context.Context {
+	t := &trail{}
+	if before := of(ctx); before != nil {
+		t.request = before.request
+	}
+	t.actor.Store(&a)
+	return context.WithValue(ctx, key{}, t)
+}
+
+// Of gives the request of a context; ok is false where there is none.
+func Of(ctx context.Context) (r Request, ok bool) {
+	t := of(ctx)
+	if t == nil {
+		return Request{}, false
+	}
+	return t.request, true
+}
+
+// ID gives the id of a context's request, or "".
+func ID(ctx context.Context) string {
+	r, _ := Of(ctx)
+	return r.ID
+}
+
+// Who says who works in a context: the system where there is no request.
+func Who(ctx context.Context) Actor {
+	t := of(ctx)
+	if t == nil {
+		return Actor{Kind: System, Name: "system"}
+	}
+	return *t.actor.Load()
+}
+
+func of(ctx context.Context) *trail {
+	t, _ := ctx.Value(key{}).(*trail)
+	return t
+}
+
+// IDOf takes over the id of a request's header, or makes one.
+func IDOf(h http.Header) string {
+	if id := h.Get(Header); ValidID(id) {
+		return id
+	}
+	return NewID()
+}
+
+// NewID makes an id: 26 of [A-Z2-7].
+func NewID() string { return rand.Text() }
+
+// ValidID tells whether s can be an id.
+func ValidID(s string) bool {
+	if s == "" || len(s) > maxID {
+		return false
+	}
+	for _, c := range []byte(s) {
+		switch {
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,124 @@
+package trace
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestIDOf(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, header string
+		kept         bool
+	}{
+		{"none", "", false},
+		{"plain", "a-B_9", true},
+		{"a UUID", "0190f2a4-5c1e-7b1e-8d1a-2f6a1c9d3e4b", true},
+		{"as long as may be", strings.Repeat("x", 64), true},
+		{"longer", strings.Repeat("x", 65), false},
+		{"a blank", "a b", false},
+		{"a line break", "a\nlevel=ERROR", false},
+		{"a quote", `a"`, false},
+		{"markup", "<b>", false},
+		{"not ASCII", "é", false},
+		{"a path", "../x", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := IDOf(http.Header{Header: {tt.header}})
+			if tt.kept != (got == tt.header) || !ValidID(got) {
+				t.Errorf("%q became %q", tt.header, got)
+			}
+		})
+	}
+	if a, b := NewID(), NewID(); a == b {
+		t.Error("two requests got one id")
+	}
+}
+
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, peer string
+		forwarded  []string
+		proxied    bool
+		want       string
+	}{
+		{"the peer", "192.0.2.1:1234", nil, false, "192.0.2.1"},
+		{"a header that nobody asked for", "192.0.2.1:1234", []string{"203.0.113.9"}, false, "192.0.2.1"},
+		{"the proxy's word", "192.0.2.1:1234", []string{"203.0.113.9"}, true, "203.0.113.9"},
+		{"the last entry", "192.0.2.1:1234", []string{"10.0.0.1, 203.0.113.9"}, true, "203.0.113.9"},
+		{"of the last line", "192.0.2.1:1234", []string{"10.0.0.1", "203.0.113.9"}, true, "203.0.113.9"},
+		{"a proxy without words", "192.0.2.1:1234", nil, true, "192.0.2.1"},
+		{"words that are no address", "192.0.2.1:1234", []string{"<script>"}, true, "192.0.2.1"},
+		{"IPv6", "[2001:db8::1%eth0]:1234", nil, false, "2001:db8::1"},
+		{"IPv4 in IPv6", "[::ffff:192.0.2.1]:1234", nil, false, "192.0.2.1"},
+		{"no peer", "@", nil, false, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.RemoteAddr = tt.peer
+			r.Header["X-Forwarded-For"] = tt.forwarded
+			if got := Address(r, tt.proxied); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWho(t *testing.T) {
+	t.Parallel()
+	bare := context.Background()
+	Identify(bare, Actor{User, "ada"}) // no request: nothing happens
+	if got := Who(bare); got.Kind != System {
+		t.Errorf("without a request %v works", got)
+	}
+	ctx := Begin(bare, Request{ID: "r1", Address: "192.0.2.1"})
+	if got := Who(ctx); got.Kind != Anonymous {
+		t.Errorf("before anybody is known %v works", got)
+	}
+	below, cancel := context.WithCancel(ctx)
+	defer cancel()
+	Identify(below, Actor{User, "ada"})
+	if got := Who(ctx); got != (Actor{User, "ada"}) {
+		t.Errorf("what was found out below is %v above", got)
+	}
+	as := As(ctx, Actor{Build, "build 7"})
+	if Who(as).Name != "build 7" || ID(as) != "r1" || Who(ctx).Name != "ada" {
+		t.Errorf("%v works in request %q, and %v above", Who(as), ID(as), Who(ctx))
+	}
+	if r, ok := Of(as); !ok || r.Address != "192.0.2.1" {
+		t.Errorf("request %+v", r)
+	}
+}
+
+func TestLogger(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log := Logger(Logger(slog.New(slog.NewTextHandler(&out, nil))).With("function", "keys"))
+	log.InfoContext(Begin(t.Context(), Request{ID: "r1"}), "in")
+	log.InfoContext(t.Context(), "out")
+	lines := strings.Split(out.String(), "\n")
+	if strings.Count(lines[0], "request_id=r1") != 1 || !strings.Contains(lines[0], "function=keys") {
+		t.Errorf("in a request: %s", lines[0])
+	}
+	if strings.Contains(lines[1], "request_id") {
+		t.Errorf("outside of one: %s", lines[1])
+	}
+}
+
+func ExampleIdentify() {
+	ctx := Begin(context.Background(), Request{ID: "r1"})
+	Identify(ctx, Actor{Kind: User, Name: "ada"})
+	fmt.Println(ID(ctx), Who(ctx).Name)
+	// Output: r1 ada
+}

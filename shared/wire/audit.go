@@ -1,0 +1,27 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// AuditRecord is one change, as the audit log holds it: never a secret.
+type AuditRecord struct {
+	ID            string          `json:"id"`
+	At            time.Time       `json:"at"`
+	Actor         AuditActor      `json:"actor"`
+	ClientAddress string          `json:"client_address"` // "" when the change came from inside
+	RequestID     string          `json:"request_id"`
+	Action        string          `json:"action"`  // e.g. "key.revoke"
+	Outcome       string          `json:"outcome"` // succeeded, failed, or requested when the end is not known
+	Project       string          `json:"project"` // "" is the installation
+	Resource      string          `json:"resource"`
+	Old           json.RawMessage `json:"old"` // an object of the fields that differ; null when there was nothing
+	New           json.RawMessage `json:"new"` // the same afterwards
+}
+
+// AuditActor is who made a change.
+type AuditActor struct {
+	Kind string `json:"kind"` // user, webhook, build, system, anonymous
+	Name string `json:"name"`
+}

@@ -1,0 +1,285 @@
+package tests
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// change is one call that changes something, and the record that it leaves.
+type change struct {
+	route  string // as the metrics name it
+	body   string // of the call; {name}s are filled in as in the route
+	action string // of the record
+	on     string // the resource, below the project unless it begins with "/"
+}
+
+const (
+	ofProject     = "/api/v1/projects/{project}"
+	ofEnvironment = ofProject + "/environments/{environment}"
+	ofApp         = ofEnvironment + "/apps/{app}"
+	ofKey         = ofProject + "/api-keys/{key_id}"
+)
+
+// changes are all state-changing calls of the API, in an order in which each works.
+func changes() []change {
+	return []change{
+		{"POST /api/v1/users", `{"username":"{username}","password":"{secret}-first"}`, "user.create", "/users/{username}"},
+		{"PUT /api/v1/users/{username}/password", `{"password":"{secret}-second"}`, "user.change_password", "/users/{username}"},
+		{"POST /api/v1/session", `{"username":"{username}","password":"{secret}-second"}`, "session.sign_in", "/users/{username}"},
+		{"DELETE /api/v1/session", "", "session.sign_out", "/users/{username}"},
+		{"POST /api/v1/projects", `{"name":"{project}"}`, "project.create", "/projects/{project}"},
+		{"PUT " + ofProject + "/members", `{"members":[{"username":"admin","role":"owner"},{"username":"{username}","role":"viewer"}]}`, "project.set_members", "members"},
+		{"DELETE " + ofProject + "/members/{username}", "", "project.set_members", "members"},
+		{"POST " + ofProject + "/environments", `{"name":"{environment}"}`, "environment.create", "environments/{environment}"},
+		{"POST " + ofEnvironment + "/plans", `{"name":"audited","rate":1,"burst":1}`, "plan.create", "environments/{environment}/plans/plan-audited"},
+		{"PATCH " + ofEnvironment + "/plans/{plan_id}", `{"rate":2}`, "plan.update", "environments/{environment}/plans/plan-audited"},
+		{"POST " + ofEnvironment + "/api-keys", `{"plan":"plan-audited"}`, "key.create", "api-keys/{key_id}"},
+		{"PATCH " + ofKey, `{"status":"disabled"}`, "key.update", "api-keys/{key_id}"},
+		{"PATCH " + ofKey, `{"status":"active"}`, "key.update", "api-keys/{key_id}"},
+		{"POST " + ofKey + "/rotate", `{"grace":"0s"}`, "key.rotate", "api-keys/{key_id}"},
+		{"POST " + ofKey + "/revoke", `{}`, "key.revoke", "api-keys/{key_id}"},
+		{"DELETE " + ofEnvironment + "/plans/{plan_id}", "", "plan.delete", "environments/{environment}/plans/plan-audited"},
+		{"POST " + ofEnvironment + "/apps", `{"name":"{app}","image":"registry.example/echo:v1"}`, "app.create", "environments/{environment}/apps/{app}"},
+		{"PATCH " + ofApp, `{"require_api_key":true}`, "app.update", "environments/{environment}/apps/{app}"},
+		{"POST " + ofApp + "/deployments", `{"image":"registry.example/echo:v2"}`, "deployment.create", "environments/{environment}/apps/{app}/deployments/2"},
+		{"POST " + ofApp + "/rollback", `{}`, "deployment.create", "environments/{environment}/apps/{app}/deployments/3"},
+		{"POST " + ofProject + "/environments", `{"name":"next"}`, "environment.create", "environments/next"},
+		{"POST " + ofProject + "/environments/next/apps", `{"name":"{app}","image":"registry.example/echo:v0"}`, "app.create", "environments/next/apps/{app}"},
+		{"POST " + ofProject + "/environments/next/apps/{app}/promote", `{"from_environment":"{environment}"}`, "deployment.create", "environments/next/apps/{app}/deployments/2"},
+		{"POST " + ofApp + "/webhook", "", "webhook.enable", "environments/{environment}/apps/{app}/webhook"},
+		{"POST /api/v1/webhook/{namespace}/{app}", `{"image":"registry.example/echo:v4"}`, "deployment.create", "environments/{environment}/apps/{app}/deployments/4"},
+		{"PUT " + ofApp + "/git-source", `{"repository":"https://git.example/once.git","branch":"main"}`, "app.update", "environments/{environment}/apps/{app}"},
+		{"POST /api/v1/webhook/{namespace}/{app}", `{"commit":"abc1234"}`, "build.request", "environments/{environment}/apps/{app}/builds/1"},
+		{"DELETE " + ofApp + "/git-source", "", "app.update", "environments/{environment}/apps/{app}"},
+		{"DELETE " + ofApp + "/webhook", "", "webhook.disable", "environments/{environment}/apps/{app}/webhook"},
+		{"DELETE " + ofApp, "", "app.delete", "environments/{environment}/apps/{app}"},
+		{"DELETE " + ofProject + "/environments/next/apps/{app}", "", "app.delete", "environments/next/apps/{app}"},
+		{"DELETE " + ofProject + "/environments/next", "", "environment.delete", "environments/next"},
+		{"DELETE " + ofEnvironment, "", "environment.delete", "environments/{environment}"},
+		{"DELETE " + ofProject, "", "project.delete", "/projects/{project}"},
+	}
+}
+
+// auditor makes the changes and remembers what must not be recorded of them.
+type auditor struct {
+	*stacktest.Site
+	names   map[string]string
+	admin   string // token
+	user    string // token
+	hook    string // token
+	secrets []string
+}
+
+// TestEveryChangeIsRecorded makes every call of the management API and of the webhook
+// that changes something, as the running functions list them, and looks for its record:
+// one each, made by whom it was, from where it was, under the id of the request.
+func TestEveryChangeIsRecorded(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	suffix := strings.ToLower(rand.Text()[:8])
+	a := &auditor{Site: s, names: map[string]string{
+		"project": "audit" + suffix, "environment": "prod", "namespace": "audit" + suffix + "-prod", "app": "hello",
+		"plan_id": "plan-audited", "username": "u" + suffix, "secret": "pass-" + rand.Text(),
+	}}
+	a.secrets = append(a.secrets, a.names["secret"])
+	session, err := client.New(world.Info().BaseURL).SignIn(t.Context(), world.Info().Admin.Username, world.Info().Admin.Password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.admin = string(session.Token)
+	made := map[string]bool{}
+	for _, c := range changes() {
+		made[strings.NewReplacer("environments/next", "environments/{environment}").Replace(c.route)] = true
+		a.make(c)
+	}
+	for _, route := range stateChangingRoutes(t) {
+		if !made[route] {
+			t.Errorf("%s changes something, and no test knows its audit record: add it to changes", route)
+		}
+	}
+	for name, text := range s.Documents() {
+		for _, secret := range a.secrets {
+			if strings.Contains(name, "/audit/") && strings.Contains(text, secret) {
+				t.Errorf("a secret is in %s: %s", name, text)
+			}
+		}
+	}
+}
+
+// stateChangingRoutes reads the routes from the metrics of the running functions.
+func stateChangingRoutes(t *testing.T) []string {
+	t.Helper()
+	series := regexp.MustCompile(`sluice_http_request_duration_seconds_count\{route="((?:POST|PUT|PATCH|DELETE) /api/v1/[^"]*)"\}`)
+	var routes []string
+	for _, url := range world.Info().Metrics {
+		for _, found := range series.FindAllStringSubmatch(string(fetch(t, url)), -1) {
+			routes = append(routes, found[1])
+		}
+	}
+	if len(routes) < 25 {
+		t.Fatalf("only %d routes: %v", len(routes), routes)
+	}
+	return routes
+}
+
+func (a *auditor) fill(text string) string {
+	for name, value := range a.names {
+		text = strings.ReplaceAll(text, "{"+name+"}", value)
+	}
+	return text
+}
+
+// make makes a change and checks its record.
+func (a *auditor) make(c change) {
+	a.T.Helper()
+	id := "audit-" + rand.Text()
+	method, path, _ := strings.Cut(c.route, " ")
+	req, err := http.NewRequestWithContext(a.T.Context(), method, world.Info().BaseURL+a.fill(path), strings.NewReader(a.fill(c.body)))
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	actor := a.sign(req, c)
+	req.Header.Set("X-Request-Id", id)
+	if c.body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode >= 300 || res.Header.Get("X-Request-Id") != id {
+		a.T.Fatalf("%s: %d %s, id %q, %v", c.route, res.StatusCode, body, res.Header.Get("X-Request-Id"), err)
+	}
+	a.learn(c, body)
+	a.check(c, id, actor)
+}
+
+// sign gives a call its credentials and says whose they are.
+func (a *auditor) sign(req *http.Request, c change) wire.AuditActor {
+	user := wire.AuditActor{Kind: "user", Name: a.names["username"]}
+	switch {
+	case c.route == "POST /api/v1/session":
+		return user
+	case c.route == "DELETE /api/v1/session":
+		req.Header.Set("Authorization", "Bearer "+a.user)
+		return user
+	case strings.Contains(c.route, "/webhook/{namespace}"):
+		req.Header.Set("X-Service-Token", a.hook)
+		return wire.AuditActor{Kind: "webhook", Name: "webhook"}
+	}
+	req.Header.Set("Authorization", "Bearer "+a.admin)
+	return wire.AuditActor{Kind: "user", Name: world.Info().Admin.Username}
+}
+
+// learn takes from an answer what later calls need, and what no record may hold.
+func (a *auditor) learn(c change, body []byte) {
+	a.T.Helper()
+	var answer struct{ ID, Key, Token string }
+	if len(bytes.TrimSpace(body)) == 0 {
+		return
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return // a list
+	}
+	const marker = len("sluice_12345678_")
+	switch {
+	case answer.Key != "":
+		a.names["key_id"] = answer.ID
+		a.secrets = append(a.secrets, answer.Key[marker:])
+	case c.action == "session.sign_in":
+		a.user = answer.Token
+		a.secrets = append(a.secrets, answer.Token[len(answer.Token)-40:])
+	case c.action == "webhook.enable":
+		a.hook = answer.Token
+		a.secrets = append(a.secrets, answer.Token)
+	}
+}
+
+// check looks for the record of a request: in the project's list, or the
+// installation's.
+func (a *auditor) check(c change, id string, actor wire.AuditActor) {
+	a.T.Helper()
+	resource, of := a.fill(c.on), a.names["project"]
+	list := a.Client.Audit
+	if rest, ok := strings.CutPrefix(resource, "/"); ok {
+		resource, of = rest, ""
+	} else {
+		resource = "projects/" + of + "/" + resource
+	}
+	q := client.AuditQuery{Action: c.action, Resource: resource}
+	var records []wire.AuditRecord
+	var err error
+	if of == "" {
+		records, err = client.Collect(a.Client.InstallationAudit(a.T.Context(), q))
+	} else {
+		records, err = client.Collect(list(a.T.Context(), of, q))
+	}
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	records = slices.DeleteFunc(records, func(r wire.AuditRecord) bool { return r.RequestID != id })
+	if len(records) != 1 {
+		a.T.Errorf("%s has left %d records", c.route, len(records))
+		return
+	}
+	r := records[0]
+	local := r.ClientAddress == "127.0.0.1" || r.ClientAddress == "::1"
+	if r.Actor != actor || !local || r.Outcome != "succeeded" || r.Project != of || r.Resource != resource || r.At.IsZero() {
+		a.T.Errorf("%s has left the record %+v", c.route, r)
+	}
+}
+
+// TestWhoReadsTheAuditLog: owners their project's, admins the installation's.
+func TestWhoReadsTheAuditLog(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	password := "pass-" + rand.Text()
+	as := map[string]*client.Client{}
+	members := []wire.Member{{Username: world.Info().Admin.Username, Role: "owner"}}
+	for _, role := range []string{"owner", "developer", "viewer", "stranger"} {
+		name := strings.ToLower(role[:3] + rand.Text()[:8])
+		if _, err := s.Client.CreateUser(t.Context(), name, password, false); err != nil {
+			t.Fatal(err)
+		}
+		if role != "stranger" {
+			members = append(members, wire.Member{Username: name, Role: role})
+		}
+		as[role] = stacktest.SignIn(t, world, name, password)
+	}
+	if err := s.Client.SetMembers(t.Context(), s.Project, members); err != nil {
+		t.Fatal(err)
+	}
+	for role, c := range as {
+		records, err := client.Collect(c.Audit(t.Context(), s.Project, client.AuditQuery{}))
+		if role == "owner" {
+			if err != nil || len(records) != 2 { // the environment and the members
+				t.Errorf("an owner reads %d records, %v", len(records), err)
+			}
+		} else if !client.HasCode(err, "forbidden") {
+			t.Errorf("a %s gets %v", role, err)
+		}
+		if _, err := client.Collect(c.InstallationAudit(t.Context(), client.AuditQuery{})); !client.HasCode(err, "forbidden") {
+			t.Errorf("a %s reads the installation's records: %v", role, err)
+		}
+	}
+	if _, err := client.New(world.Info().BaseURL).SignIn(t.Context(), members[1].Username, password+"x"); !client.HasCode(err, "invalid_credentials") {
+		t.Fatal(err)
+	}
+	failed, err := client.Collect(s.Client.InstallationAudit(t.Context(), client.AuditQuery{Actor: members[1].Username, Action: "session.sign_in"}))
+	if err != nil || len(failed) != 2 || failed[0].Outcome != "failed" || failed[1].Outcome != "succeeded" {
+		t.Errorf("sign-ins of the owner: %+v, %v", failed, err)
+	}
+}

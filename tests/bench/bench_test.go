@@ -1,0 +1,79 @@
+// Package bench measures what Sluice promises about speed, and writes what it has
+// seen into tests/load/RESULTS.md: make bench.
+//
+// What is compared runs in one go and takes turns (A B A B), since the machine's
+// speed changes from minute to minute: ratios of medians say more than figures.
+// Nothing is measured that real traffic would not do: keys are random, have a
+// scope, a rate and a quota, and one of the runs has half of its requests refused.
+package bench
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// sizes are the numbers of keys that growth is shown at.
+func sizes() []int { return []int{1_000, 10_000, 100_000, 1_000_000} }
+
+// TestBench measures everything. SLUICE_BENCH=1 turns it on: it takes the whole
+// machine for a quarter of an hour.
+func TestBench(t *testing.T) {
+	if os.Getenv("SLUICE_BENCH") == "" {
+		t.Skip("make bench runs it")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{root: root, began: time.Now()}
+	t.Run("in process", func(t *testing.T) { b.inProcess(t) })
+	t.Run("over HTTP", func(t *testing.T) { b.overHTTP(t) })
+	t.Run("on a stack", func(t *testing.T) { b.onStack(t) })
+	t.Run("cold start", func(t *testing.T) { b.coldStart(t) })
+
+	if err := b.write(filepath.Join(root, "tests", "load")); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range b.rows {
+		t.Logf("%-70s %-40s %s", r.what, r.figure, r.verdict())
+	}
+}
+
+// bench gathers what is measured.
+type bench struct {
+	root  string
+	began time.Time
+	rows  []row
+	plots []plot
+	notes []string
+}
+
+// row is a figure and what it was to reach.
+type row struct {
+	what, figure, bar string
+	met               bool
+}
+
+func (r row) verdict() string {
+	if r.met {
+		return "reached"
+	}
+	return "not reached"
+}
+
+func (b *bench) row(what, figure, bar string, met bool) {
+	b.rows = append(b.rows, row{what, figure, bar, met})
+}
+
+// median of values; 0 of none.
+func median[T cmp.Ordered](values []T) (m T) {
+	if len(values) == 0 {
+		return m
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}

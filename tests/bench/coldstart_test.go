@@ -1,0 +1,158 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	cloudfirestore "cloud.google.com/go/firestore"
+	apiv1 "cloud.google.com/go/firestore/apiv1"
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/sluicegate/sluice/emulators/firestore"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/bench/load"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// coldStart compares a checker's way from process start to proven ready with what
+// hearing the same documents takes, and nothing else. The emulator holds up to
+// 100 000 keys; a million are too many for it.
+func (b *bench) coldStart(t *testing.T) {
+	t.Helper()
+	program := b.build(t, "./tests/bench/target")
+	growth := plot{title: "From process start to proven ready, on the emulator", unit: "s"}
+	for _, n := range sizes()[:3] {
+		t.Run(fmt.Sprintf("keys=%d", n), func(t *testing.T) {
+			emulator, err := firestore.Start(t.Context(), firestore.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = emulator.Close() })
+			t.Setenv("FIRESTORE_EMULATOR_HOST", emulator.Host)
+			fill(t, n)
+			var heard, ready []float64
+			for range 3 {
+				began := time.Now()
+				hear(t, emulator.Host, n)
+				heard = append(heard, time.Since(began).Seconds())
+				t.Run("start", func(t *testing.T) { // ends the process
+					began := time.Now()
+					start(t, program, "/readyz", "ROLE=checker", "STORE="+project)
+					ready = append(ready, time.Since(began).Seconds())
+				})
+			}
+			growth.points = append(growth.points, point{n, median(ready)})
+			if n == 100_000 {
+				share := median(ready) / median(heard)
+				b.row("cold start to proven ready with 100 000 keys, by the time that hearing them takes",
+					fmt.Sprintf("%.2f (%.1f by %.1f s)", share, median(ready), median(heard)), "1.3", share <= 1.3)
+			}
+		})
+	}
+	b.plots = append(b.plots, growth)
+}
+
+const project = "bench"
+
+// fill makes n keys and their plan.
+func fill(t *testing.T, n int) {
+	t.Helper()
+	st, err := store.Open(t.Context(), project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	if err := errors.Join(
+		st.CreateProject(t.Context(), app.Project{Name: "shop"}),
+		st.CreateEnvironment(t.Context(), app.Environment{Project: "shop", Name: "prod", Namespace: load.Namespace}),
+		st.CreateApp(t.Context(), app.App{Namespace: load.Namespace, Name: load.App, Project: "shop", Environment: "prod", Host: "hello.example", Image: stacktest.Image}),
+		st.CreatePlan(t.Context(), load.Plan()),
+	); err != nil {
+		t.Fatal(err)
+	}
+	client, err := cloudfirestore.NewClient(t.Context(), project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	// The store writes the first, and the others are made like it.
+	var model map[string]any
+	keys := client.Collection("keys")
+	batch := client.BulkWriter(t.Context())
+	var jobs []*cloudfirestore.BulkWriterJob
+	for k := range load.Keys(n) {
+		if model == nil {
+			if err := st.CreateKey(t.Context(), k.Stored); err != nil {
+				t.Fatal(err)
+			}
+			first, err := keys.Doc(string(k.Stored.ID())).Get(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			model = first.Data()
+			continue
+		}
+		model["prefix"], model["secret"], model["name"] = string(k.Stored.Prefix), k.Stored.Secret[:], k.Stored.Name
+		job, err := batch.Create(keys.Doc(string(k.Stored.ID())), model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs = append(jobs, job)
+	}
+	batch.End()
+	for _, job := range jobs {
+		if _, err := job.Results(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// hear listens to all keys once, and does nothing with them.
+func hear(t *testing.T, host string, n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	conn, err := grpc.NewClient("passthrough:///"+host, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := apiv1.NewClient(ctx, option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	const database = "projects/" + project + "/databases/(default)"
+	stream, err := client.Listen(metadata.AppendToOutgoingContext(ctx, "google-cloud-resource-prefix", database, "authorization", "Bearer owner"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: "keys"}}}
+	target := &pb.Target_QueryTarget{Parent: database + "/documents", QueryType: &pb.Target_QueryTarget_StructuredQuery{StructuredQuery: query}}
+	err = stream.Send(&pb.ListenRequest{Database: database, TargetChange: &pb.ListenRequest_AddTarget{
+		AddTarget: &pb.Target{TargetId: 1, TargetType: &pb.Target_Query{Query: target}},
+	}})
+	for heard := 0; err == nil; {
+		var res *pb.ListenResponse
+		if res, err = stream.Recv(); res.GetDocumentChange() != nil {
+			heard++
+		}
+		if res.GetTargetChange().GetTargetChangeType() == pb.TargetChange_CURRENT {
+			if heard < n {
+				err = errors.New("too few")
+			}
+			break
+		}
+	}
+	if err != nil {
+		t.Fatalf("hear %d keys: %v", n, err)
+	}
+}

@@ -1,0 +1,92 @@
+package bench
+
+import (
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// gobench runs benchmarks of packages some times and gives the medians of their
+// figures by name and unit, e.g. "Decide/keys=1000/hot" and "ns/op".
+func (b *bench) gobench(t *testing.T, names, benchtime string, count int, packages ...string) map[string]map[string]float64 {
+	t.Helper()
+	args := []string{"test", "-run", "^$", "-bench", names, "-benchmem", "-benchtime", benchtime, "-count", strconv.Itoa(count)}
+	cmd := exec.CommandContext(t.Context(), "go", append(args, packages...)...)
+	cmd.Dir = b.root
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	all := map[string]map[string][]float64{}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
+			continue
+		}
+		name := regexp.MustCompile(`-\d+$`).ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), "")
+		if all[name] == nil {
+			all[name] = map[string][]float64{}
+		}
+		for i := 2; i+1 < len(fields); i += 2 {
+			v, err := strconv.ParseFloat(fields[i], 64)
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			all[name][fields[i+1]] = append(all[name][fields[i+1]], v)
+		}
+	}
+	medians := map[string]map[string]float64{}
+	for name, units := range all {
+		medians[name] = map[string]float64{}
+		for unit, values := range units {
+			medians[name][unit] = median(values)
+		}
+	}
+	return medians
+}
+
+// inProcess measures what needs no request.
+func (b *bench) inProcess(t *testing.T) {
+	t.Helper()
+	const checker = "./functions/checker/"
+	d := b.gobench(t, "^BenchmarkDecide$", "500000x", 5, checker+"internal/gate")
+	hot, random := d["Decide/keys=1000000/hot"], d["Decide/keys=1000000/random"]
+	b.row("decision about one hot key of 1 000 000, in process", ns(hot), "250 ns, 0 allocations", hot["ns/op"] <= 250 && hot["allocs/op"] == 0)
+	b.row("decision about random keys of 1 000 000, in process", ns(random), "700 ns, 0 allocations", random["ns/op"] <= 700 && random["allocs/op"] == 0)
+	growth := plot{title: "Decision about a random key", unit: "ns"}
+	for _, n := range sizes() {
+		growth.points = append(growth.points, point{n, d[fmt.Sprintf("Decide/keys=%d/random", n)]["ns/op"]})
+	}
+	b.plots = append(b.plots, growth)
+
+	c := b.gobench(t, "^BenchmarkContended$", "500000x", 5, checker)
+	b.row("the same with rate, quota and counting, two processors at one key", ns(c["Contended"]), "250 ns, 0 allocations",
+		c["Contended"]["ns/op"] <= 250 && c["Contended"]["allocs/op"] == 0)
+
+	g := b.gobench(t, "^BenchmarkCollect$", "10x", 5, checker)
+	cpu := g["Collect/keys=1000000"]["cpu-ns/op"] / 1e6
+	b.row("garbage collection of a checker with 1 000 000 keys, processor time", fmt.Sprintf("%.1f ms", cpu), "2 ms", cpu <= 2)
+
+	v := b.gobench(t, "^BenchmarkChange$", "2000x", 3, checker+"internal/view")
+	for _, change := range []struct {
+		name, what string
+		bar        float64 // ms
+	}{{"create", "a key created", 1}, {"revoke", "a key revoked", 1}, {"plan", "the plan of all keys changed", 50}} {
+		ms := v["Change/"+change.name]["ns/op"] / 1e6
+		b.row(change.what+", applied to a view of 1 000 000 keys", fmt.Sprintf("%.3f ms", ms), fmt.Sprintf("%g ms", change.bar), ms <= change.bar)
+	}
+
+	r := b.gobench(t, "^BenchmarkRollup$", "3x", 3, "./functions/rollup")
+	rate := r["Rollup"]["keys/s"]
+	b.row("rollup of a day of 100 000 keys, its own work", fmt.Sprintf("%.0f keys/s", rate), "20 000 keys/s", rate >= 20_000)
+	f := b.gobench(t, "^BenchmarkFlush$", "3x", 3, checker+"internal/meter")
+	docs := f["Flush"]["documents/op"]
+	b.row("flush of 100 000 active keys", fmt.Sprintf("%.0f documents, %.1f ms", docs, f["Flush"]["ns/op"]/1e6), "64 documents", docs > 0 && docs <= 64)
+}
+
+func ns(m map[string]float64) string {
+	return fmt.Sprintf("%.0f ns, %.0f allocations", m["ns/op"], m["allocs/op"])
+}

@@ -1,0 +1,64 @@
+package load_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/tests/bench/load"
+)
+
+// A load counts what a server has answered, and sends each key once when told to.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	seen := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		key := r.Header.Get("X-API-Key")
+		if seen[key]++; key == "b" {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write([]byte("no"))
+		}
+	}))
+	t.Cleanup(server.Close)
+	l := load.Load{
+		Address: strings.TrimPrefix(server.URL, "http://"), Connections: 3, Head: "GET / HTTP/1.1\r\nHost: x\r\n",
+		Keys: []string{"a", "b", "c"}, Once: true, For: time.Minute, Now: time.Now,
+	}
+	r, err := l.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1, "c": 1}, seen); diff != "" {
+		t.Errorf("keys sent (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[int]int{200: 2, 401: 1}, r.Statuses); diff != "" || r.Requests != 3 || r.P50 > r.P99 || r.Rate() <= 0 {
+		t.Errorf("result %+v, statuses (-want +got):\n%s", r, diff)
+	}
+	server.Close()
+	if _, err := l.Run(t.Context()); err == nil {
+		t.Error("a server that is gone has answered")
+	}
+}
+
+// Two processes make the same keys, and the gate knows them by their hash.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	var first, second []string
+	for k := range load.Keys(100) {
+		first = append(first, string(k.Full))
+	}
+	for k := range load.Keys(200) {
+		second = append(second, string(k.Full))
+	}
+	if diff := cmp.Diff(first, second[:100]); diff != "" {
+		t.Error(diff)
+	}
+}

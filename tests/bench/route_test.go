@@ -1,0 +1,83 @@
+package bench
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// alwaysAllow puts a copy of a gated app's route beside it, on a host that it
+// gives: the same in everything but whom it asks, which is url.
+func alwaysAllow(t *testing.T, site *stacktest.Site, app, url string) (host string) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", site.Stack.Info().Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := site.Project + "-" + site.Env
+	host = "always." + namespace + ".localhost"
+	gate := duplicate(t, api, "middlewares", namespace, app, func(o map[string]any) {
+		set(t, o, url, "spec", "forwardAuth", "address")
+		set(t, o, map[string]any{"insecureSkipVerify": true}, "spec", "forwardAuth", "tls")
+	})
+	duplicate(t, api, "ingressroutes", namespace, app, func(o map[string]any) {
+		routes, _, err := unstructured.NestedSlice(o, "spec", "routes")
+		if err != nil || len(routes) != 1 {
+			t.Fatalf("the app has %d routes, %v", len(routes), err)
+		}
+		route, ok := routes[0].(map[string]any)
+		if !ok {
+			t.Fatalf("a route is a %T", routes[0])
+		}
+		route["match"] = "Host(`" + host + "`)"
+		route["middlewares"] = []any{map[string]any{"name": gate}}
+		set(t, o, routes, "spec", "routes")
+	})
+	site.Call("always").Within(30 * time.Second).Gets(200)
+	return host
+}
+
+func set(t *testing.T, o map[string]any, value any, fields ...string) {
+	t.Helper()
+	if err := unstructured.SetNestedField(o, value, fields...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// duplicate copies an app's object of a kind, without its labels, so that nobody
+// takes it for one of the app's, and gives the copy's name.
+func duplicate(t *testing.T, api dynamic.Interface, kind, namespace, app string, change func(map[string]any)) string {
+	t.Helper()
+	all := api.Resource(schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: kind}).Namespace(namespace)
+	list, err := all.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range list.Items {
+		if !strings.Contains(o.GetName(), app) {
+			continue
+		}
+		dup := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "spec": o.Object["spec"]}}
+		dup.SetName("always")
+		dup.SetNamespace(namespace)
+		change(dup.Object)
+		if _, err := all.Create(t.Context(), dup, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return dup.GetName()
+	}
+	t.Fatalf("%s has no %s", app, kind)
+	return ""
+}

@@ -1,0 +1,176 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/bench/load"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+const portBase = 30980
+
+// onStack measures what needs the real ingress, or all functions.
+func (b *bench) onStack(t *testing.T) {
+	t.Helper()
+	s, err := stack.Start(t.Context(), stack.Options{Root: b.root, Dir: t.TempDir(), PortBase: portBase, Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	site := stacktest.New(t, s)
+	b.functions(t, s)
+	b.webhook(t, site)
+	b.endToEnd(t, site)
+}
+
+// endToEnd compares an app with its gate, the same app with a gate that allows
+// everything, and one without.
+func (b *bench) endToEnd(t *testing.T, site *stacktest.Site) {
+	t.Helper()
+	site.App("open")
+	site.GatedApp("gated")
+	always := start(t, b.build(t, "./tests/bench/target"), "", "ROLE=bare", "TLS=true")
+	copied := alwaysAllow(t, site, "gated", "https://"+always.address)
+	rate, burst, quota, period := 100_000.0, int64(1_000_000), int64(1_000_000_000), "month"
+	p := site.Plan(wire.CreatePlan{Name: ptr("Bench"), Rate: &rate, Burst: &burst, Quota: &quota, QuotaPeriod: &period})
+	var keys []string
+	for range 200 {
+		keys = append(keys, site.Key(p).Full)
+	}
+	hosts := []string{site.Host("open"), copied, site.Host("gated")}
+	rates := make([][]float64, len(hosts))
+	waits := make([][]float64, len(hosts))
+	ingress := strings.TrimPrefix(site.Stack.Info().IngressURL, "http://")
+	for range rounds + 1 {
+		for i, host := range hosts {
+			l := load.Load{
+				Address: ingress, Connections: connections, Head: "GET / HTTP/1.1\r\nHost: " + host + "\r\n", Keys: keys, For: 2 * window, Now: time.Now,
+			}
+			r, err := l.Run(t.Context())
+			if err != nil || r.Statuses[http.StatusOK] != r.Requests {
+				t.Fatalf("%s: %v, %v", host, r.Statuses, err)
+			}
+			rates[i], waits[i] = append(rates[i], r.Rate()), append(waits[i], ms(r.P99))
+		}
+	}
+	for i := range hosts { // the first round warms up
+		rates[i], waits[i] = rates[i][1:], waits[i][1:]
+	}
+	open, all, gated := median(rates[0]), median(rates[1]), median(rates[2])
+	b.row("through Traefik, gated: requests a second by those with an HTTP/2 forward-auth server that allows everything",
+		fmt.Sprintf("%.2f (%.0f by %.0f)", gated/all, gated, all), "0.97", gated/all >= 0.97)
+	b.row("the same by those of the app without a gate", fmt.Sprintf("%.2f (%.0f by %.0f)", gated/open, gated, open), "", true)
+	b.note("The 99th percentile through Traefik: without a gate %.1f ms, allowing everything %.1f ms, gated %.1f ms.", median(waits[0]), median(waits[1]), median(waits[2]))
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// webhook measures a deploy of an image app, from the call to its answer.
+func (b *bench) webhook(t *testing.T, site *stacktest.Site) {
+	t.Helper()
+	site.App("deployed")
+	url, token := site.Webhook("deployed")
+	var took []time.Duration
+	for i := range 50 {
+		body := []byte(fmt.Sprintf(`{"image":"registry.example/echo:v%d"}`, i))
+		began := time.Now()
+		if a := site.Post(url, body, "X-Service-Token", token); a.Status != http.StatusOK {
+			t.Fatalf("call %d was answered %d: %s", i, a.Status, a.Body)
+		}
+		took = append(took, time.Since(began))
+	}
+	p50 := ms(median(took))
+	b.row("webhook call of an image app, accepted", fmt.Sprintf("%.0f ms", p50), "50 ms", p50 <= 50)
+}
+
+// functions measures how long the management functions take to their first answer,
+// and what they hold when idle.
+func (b *bench) functions(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	slowest, largest := "", ""
+	var slow, large float64
+	for name := range s.Info().Functions {
+		pid := s.Info().PIDs[name]
+		var took []float64
+		for range 7 {
+			took = append(took, ms(firstAnswer(t, pid)))
+		}
+		if m := median(took); m > slow {
+			slow, slowest = m, name
+		}
+		if m := float64(resident(t, pid)) / 1e6; m > large {
+			large, largest = m, name
+		}
+	}
+	b.row("management functions, process start to first answer, the slowest", fmt.Sprintf("%.0f ms (%s)", slow, slowest), "60 ms", slow > 0 && slow <= 60)
+	b.row("management functions, resident when idle, the largest", fmt.Sprintf("%.0f MB (%s)", large, largest), "40 MB", large > 0 && large <= 40)
+}
+
+// firstAnswer starts another process like a running one, on a port of its own, and
+// gives the time until it answers.
+func firstAnswer(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddress(t)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains([]string{"", "HOST", "PORT", "METRICS_PORT"}, name)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append(slices.DeleteFunc(strings.Split(string(text), "\x00"), own), "HOST=127.0.0.1", "PORT="+port)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, time.Minute, filepath.Base(program)+" answers", func(ctx context.Context) bool { return status(ctx, client, "http://"+address+"/healthz") != 0 })
+	took := time.Since(began)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%s: %v\n%s", program, err, log.String())
+	}
+	return took
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}

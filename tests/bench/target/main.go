@@ -1,0 +1,95 @@
+// Target is what the benchmarks send requests to: a checker whose store is this
+// process's own memory, or a handler that does nothing, both served as every
+// function is. The bare one can be asked by an ingress too: with TLS it allows every
+// request.
+//
+//	ROLE=bare|checker KEYS=1000000 STORE= TLS=false PORT=… target
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"time"
+
+	"github.com/sethvargo/go-envconfig"
+
+	"github.com/sluicegate/sluice/functions/checker"
+	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/bench/load"
+)
+
+type config struct {
+	Role  string `env:"ROLE, required"` // bare or checker
+	Keys  int    `env:"KEYS, default=0"`
+	Store string `env:"STORE"`              // a Firestore project to use instead of memory
+	TLS   bool   `env:"TLS, default=false"` // with a certificate that nobody has signed
+}
+
+func main() { funcmain.Main("target", build) }
+
+func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
+	var cfg config
+	if err := envconfig.Process(ctx, &cfg); err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	if cfg.Role == "bare" {
+		return bare(cfg)
+	}
+	m := newMemory(load.Keys(cfg.Keys))
+	if cfg.Store == "" {
+		return gate(m, m, log)
+	}
+	st, err := store.Open(ctx, cfg.Store)
+	if err != nil {
+		return nil, err
+	}
+	return gate(store.NewFeed(cfg.Store), st, log)
+}
+
+func gate(feed checker.Feed, st checker.Store, log *slog.Logger) (*funcmain.Function, error) {
+	c, err := checker.New(checker.Config{
+		Replica: "bench", MaxStaleness: checker.Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second,
+	}, feed, st, log)
+	if err != nil {
+		return nil, err
+	}
+	return &funcmain.Function{Handler: c, MaxHeader: checker.MaxHeader, Background: c.Run}, nil
+}
+
+func bare(cfg config) (*funcmain.Function, error) {
+	f := &funcmain.Function{
+		Handler:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }),
+		MaxHeader: checker.MaxHeader,
+	}
+	if !cfg.TLS {
+		return f, nil
+	}
+	cert, err := certificate()
+	if err != nil {
+		return nil, err
+	}
+	f.TLS = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{cert}}
+	return f, nil
+}
+
+func certificate() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("make a key: %w", err)
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
+	der, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("make a certificate: %w", err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}

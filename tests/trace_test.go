@@ -1,0 +1,199 @@
+package tests
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestDenialIsFound: the client sees the same for all reasons; an operator finds the
+// reason by the request's id, on the checkers' private ports, in their logs and in the
+// proxy's.
+func TestDenialIsFound(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	k := s.AnyKey()
+	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	s.Revoke(k)
+	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusUnauthorized, "invalid_key")
+	id := "denial-" + s.Project
+	for _, tt := range []struct {
+		reason string
+		call   *stacktest.Call
+	}{
+		{"revoked", s.Call("hello").Key(k)},
+		{"missing", s.Call("hello")},
+		{"malformed", s.Call("hello").Header("X-API-Key", "garbage")},
+	} {
+		mine := id + "-" + tt.reason
+		a := tt.call.Header("X-Request-Id", mine).Gets(http.StatusUnauthorized, "invalid_key")
+		if got := a.Header.Get("X-Request-Id"); got != mine {
+			t.Errorf("%s: the id %s came back as %q", tt.reason, mine, got)
+		}
+		if got := reasonsOf(t, mine); fmt.Sprint(got) != "["+tt.reason+"]" {
+			t.Errorf("%s is found as %v", tt.reason, got)
+		}
+		inLog(s, "checker-", `"request_id":"`+mine+`"`, `"reason":"`+tt.reason+`"`)
+		inLog(s, "traefik-access", mine)
+	}
+	if a := s.Call("hello").Header("X-Request-Id", "no good\tid").Gets(http.StatusUnauthorized); len(a.Header.Get("X-Request-Id")) != 26 {
+		t.Errorf("an id that is no good came back as %q", a.Header.Get("X-Request-Id"))
+	}
+}
+
+// reasonsOf asks both checkers for the denials of a request.
+func reasonsOf(t *testing.T, id string) []string {
+	t.Helper()
+	var reasons []string
+	for _, metrics := range world.Info().CheckerMetrics {
+		body := fetch(t, strings.TrimSuffix(metrics, "/metrics")+"/denials?request_id="+url.QueryEscape(id))
+		var list struct {
+			Items []struct {
+				Reason string `json:"reason"`
+			} `json:"items"`
+		}
+		if err := json.Unmarshal(body, &list); err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		for _, d := range list.Items {
+			reasons = append(reasons, d.Reason)
+		}
+	}
+	return reasons
+}
+
+// inLog waits until a line with all parts is in a log whose name begins so.
+func inLog(s *stacktest.Site, prefix string, parts ...string) {
+	s.T.Helper()
+	s.Until("log "+strings.Join(parts, " and "), func() bool {
+		files, err := filepath.Glob(filepath.Join(world.Info().LogsDir, prefix+"*"))
+		if err != nil || len(files) == 0 {
+			s.T.Fatalf("logs %s: %v, %v", prefix, files, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				s.T.Fatal(err)
+			}
+			for line := range strings.Lines(string(text)) {
+				if containsAll(line, parts) {
+					return true
+				}
+			}
+		}
+		return false
+	})
+}
+
+func containsAll(line string, parts []string) bool {
+	for _, p := range parts {
+		if !strings.Contains(line, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestRequestIDGoesOn: what a request asks of other functions is logged there under
+// its id.
+func TestRequestIDGoesOn(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.App("hello")
+	path := "/api/v1/projects/" + s.Project + "/environments/prod/apps/hello"
+	url, token := s.Webhook("hello")
+	deploy, gate := "deploy-"+s.Project, "gate-"+s.Project
+	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token, "X-Request-Id", deploy); a.Status != http.StatusOK || a.Header.Get("X-Request-Id") != deploy {
+		t.Fatalf("webhook: %d %s %v", a.Status, a.Body, a.Header)
+	}
+	inLog(s, "webhook", `"request_id":"`+deploy+`"`, `"msg":"webhook called"`)
+	inLog(s, "deploys", `"request_id":"`+deploy+`"`, `"msg":"deployment finished"`)
+
+	session, err := s.Client.SignIn(t.Context(), world.Info().Admin.Username, world.Info().Admin.Password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPatch, world.Info().BaseURL+path, strings.NewReader(`{"require_api_key":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + string(session.Token)}, "X-Request-Id": {gate}}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a wire.App
+	defer func() { _ = res.Body.Close() }()
+	if err := json.NewDecoder(res.Body).Decode(&a); err != nil || a.Gate.State != "pending" {
+		t.Fatalf("%d, %+v, %v", res.StatusCode, a, err)
+	}
+	inLog(s, "apps", `"request_id":"`+gate+`"`, `"msg":"request"`)
+	inLog(s, "wiring", `"request_id":"`+gate+`"`, `"msg":"gate"`)
+}
+
+// TestMetricsOfEveryFunction scrapes all of them, and sees that hostile paths and
+// methods add no series.
+func TestMetricsOfEveryFunction(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	if n := len(world.Info().Metrics); n < 11 {
+		t.Fatalf("metrics of %d processes", n)
+	}
+	for name, url := range world.Info().Metrics {
+		text := string(fetch(t, url))
+		function, _, _ := strings.Cut(name, "-")
+		wants := []string{`sluice_build_info{function="` + function + `"`, "go_goroutines", "process_open_fds"}
+		if function == "checker" {
+			wants = append(wants, "sluice_checker_fresh", `sluice_checker_denials_total{reason="revoked"}`)
+		} else {
+			wants = append(wants, "sluice_http_request_duration_seconds_bucket")
+		}
+		wants = append(wants, ownMetrics()[function]...)
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("the metrics of %s lack %s", name, want)
+			}
+		}
+	}
+	before := strings.Count(string(fetch(t, world.Info().Metrics["apps"])), "\n")
+	for i := range 200 {
+		req, err := http.NewRequestWithContext(t.Context(), fmt.Sprintf("M%d", i), fmt.Sprintf("%s/api/v1/projects/x%d/y%d", world.Info().BaseURL, i, i), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+	}
+	text := string(fetch(t, world.Info().Metrics["apps"]))
+	if after := strings.Count(text, "\n"); after > before+100 { // other tests make some routes' first calls meanwhile
+		t.Errorf("%d lines of metrics became %d", before, after)
+	}
+	if strings.Contains(text, "/y1") || strings.Contains(text, `"M1"`) || strings.Contains(text, s.Project) {
+		t.Error("the metrics hold what a client sent")
+	}
+}
+
+// ownMetrics are those of single functions.
+func ownMetrics() map[string][]string {
+	return map[string][]string{
+		"session": {`sluice_sign_ins_total{outcome="succeeded"}`, `sluice_store_operations_total{op="commit",outcome="OK"}`},
+		"webhook": {`sluice_webhook_calls_total{outcome="deployed"}`},
+		"deploys": {"sluice_deploys_unsettled"},
+		"builds":  {"sluice_builds_running"},
+		"rollup":  {"sluice_rollup_settled_day_timestamp_seconds"},
+		"wiring":  {`sluice_wiring_gates{state="engaged"}`, "sluice_wiring_certificate_expires_timestamp_seconds"},
+	}
+}
