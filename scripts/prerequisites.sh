@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure that what the local stack and the tests need is there: installs what
 # the package manager has, and says in one line each what is missing otherwise.
-# usage: prerequisites.sh [--race]    --race: also what go test -race needs
+# usage: prerequisites.sh [--race]    --race: also what the tests need
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -106,11 +106,19 @@ check_compiler() {
 		missing "a C compiler, for go test -race: apt-get install gcc libc6-dev"
 }
 
+# check_promtool: Prometheus' own tool tests the alerts.
+check_promtool() {
+	command -v promtool >/dev/null || install prometheus || true
+	command -v promtool >/dev/null ||
+		missing "promtool, for the tests of the alerts: apt-get install prometheus, or https://prometheus.io/download/"
+}
+
 check_system
 check_go
 check_java
 check_jar
 if [ "${1:-}" = --race ]; then
 	check_compiler
+	check_promtool
 fi
 exit "$failed"

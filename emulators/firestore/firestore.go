@@ -32,9 +32,10 @@ const (
 
 // Options are all optional.
 type Options struct {
-	Port int       // on 127.0.0.1; 0 takes a free one
-	Log  io.Writer // takes the emulator's output; nil drops it
-	Env  []string  // added to this process's environment
+	Port  int       // on 127.0.0.1; 0 takes a free one
+	Log   io.Writer // takes the emulator's output; nil drops it
+	Env   []string  // added to this process's environment
+	Rules string    // file of security rules; without one, strangers may do everything
 }
 
 // Server is a running emulator.
@@ -90,14 +91,18 @@ func start(ctx context.Context, jar string, o Options) (*Server, error) {
 }
 
 func command(jar string, o Options, out *output) child.Command {
+	args := []string{
+		"-Duser.language=en", "-XX:+UseSerialGC", "-cp", jar, mainClass,
+		"--host", "127.0.0.1", "--port", strconv.Itoa(o.Port),
+	}
+	if o.Rules != "" {
+		args = append(args, "--rules", o.Rules)
+	}
 	return child.Command{
 		Path: "java",
-		Args: []string{
-			"-Duser.language=en", "-XX:+UseSerialGC", "-cp", jar, mainClass,
-			"--host", "127.0.0.1", "--port", strconv.Itoa(o.Port),
-		},
-		Env: append(os.Environ(), o.Env...),
-		Log: out,
+		Args: args,
+		Env:  append(os.Environ(), o.Env...),
+		Log:  out,
 	}
 }
 

@@ -93,6 +93,7 @@ func arguments(o Options, accessLog string) []string {
 		"--entrypoints.web.transport.lifecycle.gracetimeout=2s",
 		fmt.Sprintf("--entrypoints.traefik.address=127.0.0.1:%d", o.InternalPort),
 		"--providers.kubernetescrd",
+		"--providers.kubernetescrd.allowexternalnameservices", // Knative's Services are such
 		"--providers.kubernetescrd.throttleduration=100ms",
 		"--providers.providersthrottleduration=100ms",
 		"--ping", "--ping.entrypoint=traefik",

@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/internal/ports"
 	"github.com/sluicegate/sluice/emulators/kube"
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
 const root = "../.."
@@ -42,7 +44,7 @@ spec:
       services: [{name: hello, port: %s, nativeLB: true}]
 `
 
-func start(t *testing.T) (*ingress.Server, dynamic.Interface, kube.Options) {
+func start(t *testing.T) (*ingress.Server, *rest.Config, kube.Options) {
 	t.Helper()
 	free, err := ports.Free(t.Context(), 3)
 	if err != nil {
@@ -80,7 +82,7 @@ func start(t *testing.T) (*ingress.Server, dynamic.Interface, kube.Options) {
 			t.Error(err)
 		}
 	})
-	return s, client, options
+	return s, config, options
 }
 
 // backend is a web server on a cluster IP. It answers whom the proxy says that the
@@ -103,16 +105,20 @@ func backend(t *testing.T, ip string) (port string) {
 
 func TestTraefikRoutesToAClusterIP(t *testing.T) {
 	t.Parallel()
-	s, client, options := start(t)
+	s, config, options := start(t)
 	prefix := kube.ServiceRange(options.Port).Addr().As4()
 	prefix[2], prefix[3] = 200, 7
 	ip := fmt.Sprintf("%d.%d.%d.%d", prefix[0], prefix[1], prefix[2], prefix[3])
 	port := backend(t, ip)
-	objects, err := ingress.Decode(fmt.Appendf(nil, route, ip, port, port))
+	objects, err := manifest.Decode(fmt.Appendf(nil, route, ip, port, port))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ingress.Apply(t.Context(), client, objects); err != nil {
+	applier, err := manifest.NewApplier(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := applier.Apply(t.Context(), objects); err != nil {
 		t.Fatal(err)
 	}
 	answer := eventually(t, s)

@@ -31,7 +31,7 @@ func startAPI(ctx context.Context, o Options, program string, f files) (*child.S
 }
 
 func apiArguments(o Options, f files) []string {
-	return []string{
+	arguments := []string{
 		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", o.EtcdPort),
 		fmt.Sprintf("--secure-port=%d", o.Port),
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
@@ -49,6 +49,10 @@ func apiArguments(o Options, f files) []string {
 		// The longest it may take to end, counted from SIGTERM.
 		"--shutdown-delay-duration=0s",
 	}
+	if o.AuditLog != "" {
+		arguments = append(arguments, "--audit-policy-file="+f.audit, "--audit-log-path="+o.AuditLog, "--audit-log-mode=blocking")
+	}
+	return arguments
 }
 
 // adminClient speaks to the API server as the kubeconfig's user.

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
@@ -13,9 +14,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
+// auditPolicy has the API server write down what service accounts do: who, what and
+// whether they might, and no bodies.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+    userGroups: ["system:serviceaccounts"]
+  - level: None
+`
+
 // files are the ones that the API server reads.
 type files struct {
-	clientCA, certificate, key, serviceAccountKey, encryption string
+	clientCA, certificate, key, serviceAccountKey, encryption, audit string
 }
 
 // writeFiles makes the directories, certificates and configuration of one start.
@@ -47,15 +59,17 @@ func (o Options) writeFiles(url string) (files, error) {
 		key:               filepath.Join(o.Dir, "pki", "server.key"),
 		serviceAccountKey: filepath.Join(o.Dir, "pki", "service-account.key"),
 		encryption:        filepath.Join(o.Dir, "pki", "encryption.yaml"),
+		audit:             filepath.Join(o.Dir, "pki", "audit.yaml"),
 	}
-	for name, text := range map[string][]byte{
-		f.clientCA:          ca.certificate,
-		f.certificate:       serving.certificate,
-		f.key:               serving.key,
-		f.serviceAccountKey: serviceAccountKey,
-		f.encryption:        encryption(),
+	for name, text := range map[string]string{
+		f.clientCA:          string(ca.certificate),
+		f.certificate:       string(serving.certificate),
+		f.key:               string(serving.key),
+		f.serviceAccountKey: string(serviceAccountKey),
+		f.encryption:        cmp.Or(string(o.Encryption), encryption()),
+		f.audit:             auditPolicy,
 	} {
-		if err := os.WriteFile(name, text, 0o600); err != nil {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			return files{}, fmt.Errorf("write %s: %w", filepath.Base(name), err)
 		}
 	}
@@ -64,10 +78,10 @@ func (o Options) writeFiles(url string) (files, error) {
 
 // encryption tells the API server to encrypt Secrets with a new random key. The
 // second provider reads what is not encrypted; nothing is.
-func encryption() []byte {
+func encryption() string {
 	key := make([]byte, 32)
 	rand.Read(key) // it never fails
-	return fmt.Appendf(nil, `apiVersion: apiserver.config.k8s.io/v1
+	return fmt.Sprintf(`apiVersion: apiserver.config.k8s.io/v1
 kind: EncryptionConfiguration
 resources:
   - resources: [secrets]

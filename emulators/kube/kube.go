@@ -43,6 +43,13 @@ type Options struct {
 
 	ServiceRange netip.Prefix // of cluster IPs; none takes ServiceRange(Port)
 
+	// Encryption is an EncryptionConfiguration; nil is one with a new key for Secrets.
+	Encryption []byte
+
+	// AuditLog takes a line of JSON for each call of a service account, without bodies;
+	// "" drops them.
+	AuditLog string
+
 	Env      []string  // added to this process's environment
 	Progress io.Writer // of long builds, for a person; nil drops it
 }

@@ -39,11 +39,12 @@ func (s *Stack) functionEnvironment(f function, host string, port int, own map[s
 		"SESSION_KEYS_DIR":        s.path("secrets/" + publicKeys),
 	}
 	if f.cluster {
-		all["KUBECONFIG"] = s.path("kube/kubeconfig")
+		all["KUBECONFIG"] = s.accountFile(f)
 	}
 	maps.Copy(all, f.settings(s))
 	maps.Copy(all, own)
 	maps.Copy(all, s.o.Env[f.name])
+	maps.Copy(all, s.o.Env[own["POD_NAME"]]) // a replica's own
 	env := s.environment()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		env = append(env, name+"="+all[name])
@@ -61,11 +62,12 @@ func (s *Stack) sessionSettings() map[string]string {
 
 func (s *Stack) appsSettings() map[string]string {
 	return map[string]string{
-		"APPS_DOMAIN": "localhost", // *.localhost needs no DNS
-		"APP_URL":     "http://{host}:" + strconv.Itoa(s.o.port(ingressPort)),
-		"BASE_URL":    s.baseURL(),
-		"WIRING_URL":  s.functionURL("wiring"),
-		"DEPLOYS_URL": s.functionURL("deploys"),
+		"APPS_DOMAIN":      "localhost", // *.localhost needs no DNS
+		"APP_URL":          "http://{host}:" + strconv.Itoa(s.o.port(ingressPort)),
+		"BASE_URL":         s.baseURL(),
+		"WIRING_URL":       s.functionURL("wiring"),
+		"DEPLOYS_URL":      s.functionURL("deploys"),
+		"SYSTEM_NAMESPACE": systemNamespace,
 	}
 }
 

@@ -91,14 +91,14 @@ func (s *Stack) build(ctx context.Context, list []function) error {
 			g.Go(func() error { return s.buildOne(ctx, buildsProgram, "./emulators/builds/cmd") })
 		}
 		for _, f := range list {
-			g.Go(func() error { return s.buildOne(ctx, f.name, "./functions/"+f.name+"/cmd") })
+			g.Go(func() error { return s.buildOne(ctx, f.name, "./functions/"+f.name+"/cmd", s.o.BuildFlags...) })
 		}
 		return g.Wait()
 	})
 }
 
-func (s *Stack) buildOne(ctx context.Context, name, pkg string) error {
-	args := []string{"build", "-buildvcs=false", "-o", s.path("bin/" + name)}
+func (s *Stack) buildOne(ctx context.Context, name, pkg string, flags ...string) error {
+	args := append([]string{"build", "-buildvcs=false", "-o", s.path("bin/" + name)}, flags...)
 	if s.o.Race {
 		args = append(args, "-race")
 	}

@@ -22,13 +22,9 @@ const (
 	checkerSecret = "sluice-checker-tls"  //nolint:gosec // the name of one
 )
 
-// furnish makes what the functions find in the cluster: their namespace, a
-// Service for each, and the session keys.
+// furnish makes what the functions find in their namespace: a Service for each, and
+// the session keys.
 func (s *Stack) furnish(ctx context.Context, list []function) error {
-	namespace := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: systemNamespace}}
-	if _, err := s.api.CoreV1().Namespaces().Create(ctx, namespace, meta.CreateOptions{}); err != nil {
-		return fmt.Errorf("make namespace %s: %w", systemNamespace, err)
-	}
 	for _, f := range list {
 		ip, err := s.makeService(ctx, f)
 		if err != nil {

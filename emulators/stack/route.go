@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/sluicegate/sluice/emulators/ingress"
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
 const (
@@ -28,7 +28,7 @@ func (s *Stack) route(ctx context.Context, list []function) error {
 	if err != nil {
 		return fmt.Errorf("read the routes: %w", err)
 	}
-	objects, err := ingress.Decode([]byte(strings.ReplaceAll(string(text), hostVariable, hostRule)))
+	objects, err := manifest.Decode([]byte(strings.ReplaceAll(string(text), hostVariable, hostRule)))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", routesFile, err)
 	}
@@ -38,5 +38,9 @@ func (s *Stack) route(ctx context.Context, list []function) error {
 			wanted = append(wanted, o)
 		}
 	}
-	return ingress.Apply(ctx, s.dynamic, wanted)
+	applier, err := manifest.NewApplier(s.config)
+	if err != nil {
+		return err
+	}
+	return applier.Apply(ctx, wanted)
 }

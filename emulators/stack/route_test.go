@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/sluicegate/sluice/emulators/ingress"
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
 // rule is one route of routes.yaml.
@@ -24,7 +24,7 @@ func readRules(t *testing.T) []rule {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := ingress.Decode(text)
+	objects, err := manifest.Decode(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,12 @@
 //
 //   - kube-proxy: a balancer on the cluster IP of the Service sluice-checker,
 //     in front of both replicas, ready or not: one that denies must be reachable.
-//   - kubelet: mounts Secrets as directories that follow changes, and starts a
-//     function again that ends by itself.
+//   - kubelet: mounts Secrets as directories that follow changes, gives each function
+//     a token of its service account, and starts one again that ends by itself.
 //   - Knative's PingSource: sends its CloudEvent to wiring and rollup.
+//
+// Service accounts and their rights come from infra/rbac, as in any cluster: a function
+// here can do what it could do there, and no more.
 //
 // Each other function listens on the cluster IP of its own Service, which is a
 // loopback address (see package kube).
@@ -33,6 +36,7 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/sluicegate/sluice/emulators/internal/child"
 	"github.com/sluicegate/sluice/emulators/internal/tool"
@@ -52,8 +56,16 @@ type Options struct {
 	// Log takes a line for each thing that a person waits for. nil drops them.
 	Log io.Writer
 
-	// Env adds to the environment of functions, by function: "checker" is both.
+	// Env adds to the environment of functions, by function: "checker" is both,
+	// "checker-0" one of them.
 	Env map[string]map[string]string
+
+	// APIServer is where the functions reach the API server, e.g. a proxy's
+	// "127.0.0.1:20375"; empty is the server itself. All else asks the server.
+	APIServer string
+
+	// BuildFlags are added to the functions' "go build".
+	BuildFlags []string
 
 	Race bool // builds the functions with the race detector
 	Seed bool // makes the demo: project shop, environment prod, app hello
@@ -65,6 +77,7 @@ type Stack struct {
 	log      *slog.Logger // of what the stack itself does, in stack.log
 	progress *progress
 
+	config    *rest.Config // of an administrator
 	api       kubernetes.Interface
 	dynamic   dynamic.Interface
 	addresses map[string]string // cluster IP of each Service, by name

@@ -14,13 +14,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/sluicegate/sluice/emulators/builds"
+	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/firestore"
 	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/internal/child"
 	"github.com/sluicegate/sluice/emulators/kube"
 	"github.com/sluicegate/sluice/emulators/stack/internal/balancer"
 )
+
+// auditLog is the file of what functions have asked of the Kubernetes API.
+const auditLog = "kube-audit.log"
 
 // start brings everything up: first what depends on nothing, then the rest.
 func (s *Stack) start(ctx, life context.Context) error {
@@ -42,6 +45,9 @@ func (s *Stack) start(ctx, life context.Context) error {
 	}
 	s.describe()
 	if err := s.mountSecrets(life); err != nil {
+		return err
+	}
+	if err := s.startAccounts(ctx, life, exist); err != nil {
 		return err
 	}
 	second, secondCtx := errgroup.WithContext(ctx)
@@ -86,7 +92,10 @@ func (s *Stack) startFirestore(ctx context.Context) error {
 		return fmt.Errorf("open the log of firestore: %w", err)
 	}
 	s.opened(log.Close)
-	server, err := firestore.Start(ctx, firestore.Options{Port: s.o.port(firestorePort), Log: log, Env: s.mark()})
+	server, err := firestore.Start(ctx, firestore.Options{
+		Port: s.o.port(firestorePort), Log: log, Env: s.mark(),
+		Rules: filepath.Join(s.o.Root, "infra", "firestore", "firestore.rules"),
+	})
 	if err != nil {
 		return err
 	}
@@ -99,7 +108,7 @@ func (s *Stack) startKube(ctx context.Context, exist []function) error {
 	server, err := kube.Start(ctx, kube.Options{
 		Root: s.o.Root, Dir: s.path("kube"), LogDir: s.logs(),
 		Port: s.o.port(apiPort), EtcdPort: s.o.port(etcdPort), EtcdPeerPort: s.o.port(etcdPeerPort),
-		Env: s.mark(), Progress: s.progress,
+		AuditLog: filepath.Join(s.logs(), auditLog), Env: s.mark(), Progress: s.progress,
 	})
 	if err != nil {
 		return err
@@ -111,16 +120,18 @@ func (s *Stack) startKube(ctx context.Context, exist []function) error {
 		return fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = 200, 400
+	s.config = config
 	if s.api, err = kubernetes.NewForConfig(config); err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
 	if s.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
-	if has(exist, "builds") {
-		if err := builds.Define(ctx, s.o.Root, s.dynamic); err != nil {
-			return err
-		}
+	if err := definitions.Define(ctx, s.o.Root, s.dynamic, definitions.Tekton(), definitions.Serving()); err != nil {
+		return err
+	}
+	if err := s.authorize(ctx, config); err != nil {
+		return err
 	}
 	return s.furnish(ctx, exist)
 }

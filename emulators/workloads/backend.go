@@ -28,12 +28,20 @@ type backend struct {
 func listen(ctx context.Context, address string, pod Pod, log *slog.Logger) (*backend, error) {
 	b := &backend{ended: make(chan struct{})}
 	b.pod.Store(&pod)
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", address)
+	err := b.start(ctx, address, func(*http.Request) (Pod, bool) { return *b.pod.Load(), true }, log)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s in %s: %w", pod.App, pod.Namespace, err)
 	}
-	e := &echo{log: log, current: func() Pod { return *b.pod.Load() }}
+	return b, nil
+}
+
+func (b *backend) start(ctx context.Context, address string, current func(*http.Request) (Pod, bool), log *slog.Logger) error {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	e := &echo{log: log, current: current}
 	b.server = &http.Server{
 		Handler:           e.handler(),
 		ConnContext:       withTap,
@@ -45,10 +53,10 @@ func listen(ctx context.Context, address string, pod Pod, log *slog.Logger) (*ba
 	go func() {
 		defer close(b.ended)
 		if err := b.server.Serve(tapListener{l}); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("backend ended", "app", pod.App, "namespace", pod.Namespace, "error", err)
+			log.Error("backend ended", "address", address, "error", err)
 		}
 	}()
-	return b, nil
+	return nil
 }
 
 // close lets open requests finish for a moment.

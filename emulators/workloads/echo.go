@@ -33,6 +33,9 @@ type Echo struct {
 	BodyBytes int64               `json:"body_bytes"` // length of the request's body
 }
 
+// errNobody says that nothing serves a request's host.
+var errNobody = errors.New("no app is called so")
+
 // echo is the app that every image holds:
 //
 //	/ws           echoes WebSocket messages
@@ -40,7 +43,7 @@ type Echo struct {
 //	/status/{n}   answers with that status, 200 to 599
 //	all else      answers an Echo
 type echo struct {
-	current func() Pod // what serves now
+	current func(r *http.Request) (Pod, bool) // what serves a request now; false for nothing
 	log     *slog.Logger
 }
 
@@ -68,6 +71,10 @@ func plainPaths(mux *http.ServeMux, other http.HandlerFunc) http.Handler {
 func (e *echo) read(h func(http.ResponseWriter, *http.Request, Echo)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		seen, err := e.see(r)
+		if errors.Is(err, errNobody) {
+			http.NotFound(w, r)
+			return
+		}
 		if err != nil {
 			e.log.Debug("request not read", "error", err)
 			w.Header().Set("Connection", "close")
@@ -80,7 +87,10 @@ func (e *echo) read(h func(http.ResponseWriter, *http.Request, Echo)) http.Handl
 
 // see reads a request to its end.
 func (e *echo) see(r *http.Request) (Echo, error) {
-	pod := e.current()
+	pod, ok := e.current(r)
+	if !ok {
+		return Echo{}, errNobody
+	}
 	t, ok := tapOf(r)
 	if !ok {
 		return Echo{}, errors.New("the connection is not recorded")

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 )
 
 // sources are what the API server holds, as last seen.
@@ -25,6 +26,7 @@ type sources struct {
 	deployments appslisters.DeploymentLister
 	services    corelisters.ServiceLister
 	namespaces  corelisters.NamespaceLister
+	knative     cache.GenericLister // nil where Knative Services are not served
 }
 
 // look brings everything in line with what the API server holds. again is when
@@ -49,6 +51,10 @@ func (c *Controller) act(ctx context.Context, see sources) (again time.Time, err
 		return again, fmt.Errorf("list Services: %w", err)
 	}
 	again, err = c.roll(ctx, deployments)
+	if see.knative != nil {
+		at, failed := c.rollKnative(ctx, see.knative, services)
+		again, err = earlier(again, at), errors.Join(err, failed)
+	}
 	return again, errors.Join(err,
 		c.serve(ctx, c.wanted(deployments, services)),
 		c.endNamespaces(ctx, see.namespaces))

@@ -4,6 +4,8 @@
 // kubelet would. Every image holds the same app, which shows what reached it
 // ([Echo]); an image whose tag is "broken" never becomes ready.
 //
+// Where the API server serves Knative Services, it is Knative too (see knative.go).
+//
 // A Service of whose Deployment no pod is ready refuses connections, as kube-proxy
 // does. It also does the namespace controller's part: a namespace that is deleted
 // is emptied and goes away.
@@ -46,6 +48,7 @@ type Controller struct {
 	synced   atomic.Bool
 	rollouts map[string]rollout  // by namespace/name; only Run's goroutine uses it, like the next
 	backends map[string]*backend // by address
+	knative  *knative            // nil where Knative Services are not served
 }
 
 // New makes a controller that speaks to the API server as config says.
@@ -72,7 +75,7 @@ func New(config *rest.Config, log *slog.Logger) (*Controller, error) {
 func (c *Controller) Ready() bool { return c.synced.Load() }
 
 // Run runs workloads until ctx ends.
-func (c *Controller) Run(ctx context.Context) error {
+func (c *Controller) Run(ctx context.Context) (err error) {
 	factory := informers.NewSharedInformerFactory(c.api, 0)
 	see := sources{
 		deployments: factory.Apps().V1().Deployments().Lister(),
@@ -88,10 +91,17 @@ func (c *Controller) Run(ctx context.Context) error {
 			return fmt.Errorf("watch workloads: %w", err)
 		}
 	}
+	if c.knative, see.knative, err = c.startKnative(ctx); err != nil {
+		return err
+	}
 	factory.Start(ctx.Done())
 	defer factory.Shutdown() // waits for what Start started; ctx has ended by then
 	defer c.closeAll()       //nolint:contextcheck // ctx has ended by then
 	factory.WaitForCacheSync(ctx.Done())
+	if c.knative != nil {
+		defer c.knative.close() //nolint:contextcheck // ctx has ended by then
+		c.knative.factory.WaitForCacheSync(ctx.Done())
+	}
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -17,6 +17,10 @@ type Config struct {
 
 	Kubeconfig string `env:"KUBECONFIG"` // of the cluster that runs the apps; empty is the one this runs in
 
+	// SystemNamespace is where Sluice's service accounts are: they are granted their
+	// rights in each environment's namespace. Empty grants nothing.
+	SystemNamespace string `env:"SYSTEM_NAMESPACE, default=sluice-system"`
+
 	// AppsDomain is what apps get their default hosts under: its DNS points, with a
 	// wildcard, at the ingress.
 	AppsDomain string `env:"APPS_DOMAIN, required"`

@@ -126,6 +126,10 @@ type Parts struct {
 
 // New makes a service.
 func New(cfg Config, p Parts) (*Service, error) {
+	cfg, err := cfg.withToken()
+	if err != nil {
+		return nil, err
+	}
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
@@ -137,22 +141,15 @@ func New(cfg Config, p Parts) (*Service, error) {
 
 // Handler routes the function's requests. What comes to /events/ goes past the API's
 // access log, which would write the token down.
-func (s *Service) Handler() (http.Handler, error) {
-	own, err := funcmain.Events(s.Receive)
-	if err != nil {
-		return nil, err
-	}
-	tekton, err := funcmain.Events(s.receiveTekton)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) Handler() http.Handler {
+	own, tekton := funcmain.Events(s.log, s.Receive), funcmain.Events(s.log, s.receiveTekton)
 	const base = "GET /api/v1/projects/{project}/environments/{environment}/apps/{app}/builds"
 	api := httpapi.New(s.log)
 	api.Handle(base, s.listBuilds)
 	api.Handle(base+"/{build}", s.getBuild)
 	api.Mount("POST /{$}", own)
 	api.Mount("/events/", s.withToken(tekton))
-	return api, nil
+	return api
 }
 
 // withToken lets only requests through that know the secret path.

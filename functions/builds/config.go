@@ -3,6 +3,7 @@ package builds
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -29,8 +30,10 @@ type Config struct {
 	EntryPoints []string `env:"ENTRY_POINTS, default=web"`
 
 	// Token is what Tekton's events must have in their path, /events/{token}: they
-	// carry no signature.
-	Token Token `env:"BUILDS_TOKEN, required"`
+	// carry no signature. TokenFile is a file that holds it, with or without a line's
+	// end, on platforms that give secrets as files. One of the two must be set.
+	Token     Token  `env:"BUILDS_TOKEN"`
+	TokenFile string `env:"BUILDS_TOKEN_FILE"`
 
 	// DeploysURL is where the deploys function takes CloudEvents; without one a built
 	// image waits for its next tick.
@@ -55,9 +58,25 @@ type Config struct {
 	AllowPrivateRegistries bool `env:"REGISTRY_ALLOW_PRIVATE, default=false"`
 }
 
+// withToken reads the token's file, if there is one.
+func (c Config) withToken() (Config, error) {
+	if c.TokenFile == "" {
+		return c, nil
+	}
+	if c.Token != "" {
+		return c, errors.New("BUILDS_TOKEN and BUILDS_TOKEN_FILE are both set")
+	}
+	text, err := os.ReadFile(c.TokenFile)
+	if err != nil {
+		return c, fmt.Errorf("BUILDS_TOKEN_FILE: %w", err)
+	}
+	c.Token = Token(strings.TrimSpace(string(text)))
+	return c, nil
+}
+
 func (c Config) check() error {
 	if len(c.Token) < minToken || strings.ContainsAny(string(c.Token), "/%?# ") {
-		return fmt.Errorf("BUILDS_TOKEN must have at least %d characters, and none that a path treats specially", minToken)
+		return fmt.Errorf("the token of BUILDS_TOKEN or its file must have at least %d characters, and none that a path treats specially", minToken)
 	}
 	if c.Timeout <= 0 || c.Workers < 1 {
 		return errors.New("BUILD_TIMEOUT and WORKERS must be positive")

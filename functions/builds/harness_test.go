@@ -146,9 +146,7 @@ func newWorld(t testing.TB, script string, with func(*Config, *Parts)) *world {
 	if w.service, err = New(cfg, parts); err != nil {
 		t.Fatal(err)
 	}
-	if w.handler, err = w.service.Handler(); err != nil {
-		t.Fatal(err)
-	}
+	w.handler = w.service.Handler()
 	sinks.Store(w.ref.Namespace, w.handler)
 	return w
 }

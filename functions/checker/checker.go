@@ -112,8 +112,6 @@ type Checker struct {
 	book    *denials.Book
 	proven  atomic.Bool // all three data types have been proven at least once
 	wrote   [canary.Types]firstWrite
-
-	sentAway atomic.Int64 // when a connection was last ended by a denial, in nanoseconds since start
 }
 
 // New makes a replica that denies until [Checker.Run] has proven its view.

@@ -1,6 +1,8 @@
 package checker
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -20,6 +22,9 @@ const (
 	preflightHeader = "Access-Control-Request-Method"
 	idHeader        = trace.Header
 )
+
+// connectionLife is how long a connection to a stale replica may have lived.
+const connectionLife = time.Second
 
 // outcome is how a check ended; "allowed" and "preflight" beside the codes of
 // the denials.
@@ -51,7 +56,7 @@ func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.serveReady(w)
 	default:
 		now := c.now()
-		c.refuse(w, r.Header, misconfigured, "", gate.Verdict{}, now)
+		c.refuse(w, r, misconfigured, "", gate.Verdict{}, now)
 		c.metrics.decided(misconfigured, c.now().Sub(now))
 	}
 }
@@ -81,32 +86,40 @@ func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address str
 	case preflight:
 		w.WriteHeader(http.StatusOK)
 	case invalidKey, rateLimited, quotaExhausted, gateUnavailable, misconfigured, outcomes:
-		c.refuse(w, r.Header, o, address, v, now)
+		c.refuse(w, r, o, address, v, now)
 	}
 	c.metrics.decided(o, c.now().Sub(now))
 }
 
 // refuse answers a denial and notes why.
-func (c *Checker) refuse(w http.ResponseWriter, asked http.Header, o outcome, address string, v gate.Verdict, now time.Time) {
+func (c *Checker) refuse(w http.ResponseWriter, r *http.Request, o outcome, address string, v gate.Verdict, now time.Time) {
 	retryAfter := time.Duration(0)
 	switch o { //nolint:exhaustive // the rest have what the table says
 	case quotaExhausted:
 		retryAfter = v.Limits.Period.End(now).Sub(now)
 	case gateUnavailable:
-		c.sendAway(w.Header(), now)
+		c.sendAway(r.Context(), w.Header(), now)
 	}
-	id := trace.IDOf(asked)
+	id := trace.IDOf(r.Header)
 	deny(w, id, o, retryAfter)
-	c.note(id, o, asked, address, v, now)
+	c.note(id, o, r.Header, address, v, now)
+}
+
+// connection is the key of a connection's beginning in its requests' context.
+type connection struct{}
+
+// Connected is told of each new connection (see [http.Server.ConnContext]).
+func (c *Checker) Connected(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, connection{}, c.now())
 }
 
 // sendAway ends the connection of a denial that another replica might not give:
 // over HTTP/2 the proxy keeps one connection, and would stay with this replica as
-// long as it lives. Once a second is enough, and costs no storm of handshakes when
-// every replica denies.
-func (c *Checker) sendAway(h http.Header, now time.Time) {
-	at, last := int64(now.Sub(c.start)), c.sentAway.Load()
-	if (last == 0 || at-last >= int64(time.Second)) && c.sentAway.CompareAndSwap(last, at) {
+// long as it lives. Each connection is let live for a second, which costs no storm of
+// handshakes when every replica denies; it is each connection's own second, so that
+// no proxy waits for others to be sent away.
+func (c *Checker) sendAway(ctx context.Context, h http.Header, now time.Time) {
+	if opened, ok := ctx.Value(connection{}).(time.Time); ok && now.Sub(opened) >= connectionLife {
 		h["Connection"] = closeConnection
 	}
 }

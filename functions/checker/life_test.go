@@ -1,7 +1,9 @@
 package checker
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,7 +40,8 @@ func TestLife(t *testing.T) {
 	expect("begun anew", time.Hour, true, 0)
 }
 
-// TestSendsAway: a stale replica ends the proxy's connection, at most once a second.
+// TestSendsAway: a stale replica ends the proxy's connection over HTTP/2 once it has
+// lived for a second, each connection for itself; a fresh one ends none.
 func TestSendsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,24 +50,32 @@ func TestSendsAway(t *testing.T) {
 		f.stall(true)
 		r := newReplica(t, f)
 		settle()
-		time.Sleep(time.Millisecond) // so that the process's clock is past its zero
-		ends := func() bool {
-			res := r.ask("shop-prod/hello", "X-Api-Key", full)
-			if res.StatusCode != http.StatusServiceUnavailable {
-				t.Fatalf("status %d", res.StatusCode)
-			}
+		connect := func() context.Context { return r.Connected(t.Context(), nil) }
+		ask := func(connection context.Context) *http.Response {
+			w := httptest.NewRecorder()
+			req := httptest.NewRequestWithContext(connection, http.MethodGet, "/check/shop-prod/hello", nil)
+			req.Header = http.Header{"X-Forwarded-Method": {"GET"}, "X-Api-Key": {full}}
+			r.ServeHTTP(w, req)
+			return w.Result()
+		}
+		ends := func(connection context.Context) bool {
+			res := ask(connection)
+			wantCode(t, res, http.StatusServiceUnavailable, "gate_unavailable")
 			return res.Header.Get("Connection") == "close"
 		}
-		if !ends() || ends() || ends() {
-			t.Error("the first denial ends the connection, those right after it do not")
+		old := connect()
+		time.Sleep(time.Second)
+		other, young := old, connect()
+		if !ends(old) || !ends(other) || ends(young) || ends(young) {
+			t.Error("connections that have lived for a second are ended, all of them; younger ones are not")
 		}
 		time.Sleep(time.Second)
-		if !ends() {
-			t.Error("a second later one does again")
+		if !ends(young) {
+			t.Error("a second later it is ended too")
 		}
 		f.stall(false)
 		settle()
-		if res := r.ask("shop-prod/hello", "X-Api-Key", full); res.StatusCode != http.StatusOK || res.Header.Get("Connection") != "" {
+		if res := ask(old); res.StatusCode != http.StatusOK || res.Header.Get("Connection") != "" {
 			t.Errorf("fresh: %d %v", res.StatusCode, res.Header)
 		}
 		r.stop()

@@ -95,7 +95,7 @@ type Cluster interface {
 	Workload(ctx context.Context, ref app.Ref) (cluster.Workload, error)
 	Workloads(ctx context.Context) (cluster.Workloads, error)
 	ApplyWorkload(ctx context.Context, w cluster.Workload, a app.App) error
-	Withdraw(ctx context.Context, ref app.Ref) error
+	RemoveWorkload(ctx context.Context, ref app.Ref) error
 }
 
 // Registry resolves tags; *registry.Resolver implements it.
@@ -158,19 +158,15 @@ func New(cfg Config, p Parts) (*Service, error) {
 }
 
 // Handler routes the function's requests.
-func (s *Service) Handler() (http.Handler, error) {
-	events, err := funcmain.Events(s.Receive)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) Handler() http.Handler {
 	const base = " /api/v1/projects/{project}/environments/{environment}/apps/{app}"
 	api := httpapi.New(s.log)
 	api.Handle("GET"+base+"/deployments", s.listDeployments)
 	api.Handle("POST"+base+"/deployments", s.createDeployment)
 	api.Handle("POST"+base+"/rollback", s.rollback)
 	api.Handle("POST"+base+"/promote", s.promote)
-	api.Mount("POST /{$}", events)
-	return api, nil
+	api.Mount("POST /{$}", funcmain.Events(s.log, s.Receive))
+	return api
 }
 
 // Receive takes an event. The work goes on when the sender hangs up: it has

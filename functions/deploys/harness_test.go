@@ -121,9 +121,7 @@ func (w *world) start(with func(*Config, *Parts)) {
 		w.Fatal(err)
 	}
 	w.service = service
-	if w.handler, err = service.Handler(); err != nil {
-		w.Fatal(err)
-	}
+	w.handler = service.Handler()
 	w.Cleanup(func() {
 		if err := service.Close(context.Background()); err != nil {
 			w.Error(err)

@@ -67,7 +67,7 @@ func (s *Service) forget(ctx context.Context, ref app.Ref, wrote bool) error {
 	if !wrote {
 		return nil
 	}
-	return s.cluster.Withdraw(ctx, ref)
+	return s.cluster.RemoveWorkload(ctx, ref)
 }
 
 // observe records what the cluster reports about the current revision.

@@ -2,6 +2,7 @@ package rollup
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,10 +16,7 @@ import (
 // post sends an event in HTTP binary mode, as a PingSource does.
 func post(t *testing.T, svc *Service, kind string) int {
 	t.Helper()
-	h, err := funcmain.Events(svc.Receive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := funcmain.Events(slog.New(slog.DiscardHandler), svc.Receive)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(`{}`))
 	for name, value := range map[string]string{
 		"Ce-Specversion": "1.0", "Ce-Type": kind, "Ce-Source": "/apis/v1/namespaces/sluice/pingsources/rollup", "Ce-Id": "1",

@@ -81,7 +81,8 @@ func (d *desk) counted(t *testing.T, outcome string) float64 {
 // TestBudget: failed sign-ins cannot fill the store.
 func TestBudget(t *testing.T) {
 	t.Parallel()
-	b, now := newBudget(), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	b := newBudget(now)
 	taken := 0
 	for range 10 * recordsAtOnce {
 		if b.take(now) {

@@ -11,9 +11,15 @@ const (
 	recordsEvery  = time.Second
 )
 
-// budget bounds what failed sign-ins may write to the store.
-type budget struct{ limits }
+// budget bounds what failed sign-ins may write to the store, by the process's
+// monotonic clock.
+type budget struct {
+	limits
+	start time.Time // the zero of its time
+}
 
-func newBudget() *budget { return &budget{newLimits(recordsAtOnce, recordsEvery, 1)} }
+func newBudget(start time.Time) *budget {
+	return &budget{newLimits(recordsAtOnce, recordsEvery, 1), start}
+}
 
-func (b *budget) take(now time.Time) bool { return b.limits.take(0, now) == 0 }
+func (b *budget) take(now time.Time) bool { return b.limits.take(0, now.Sub(b.start)) == 0 }

@@ -75,6 +75,7 @@ func (d *desk) replica(cfg Config) *Service {
 		defer d.mu.Unlock()
 		return d.time
 	}
+	s.throttle.start = d.time
 	return s
 }
 

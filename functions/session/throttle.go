@@ -20,15 +20,20 @@ const slots = 1 << 16
 // cannot be filled, and nobody can push somebody else's failures out of it. Two
 // names that share a slot share its limit; the hash is seeded at random, so a
 // stranger cannot aim for it.
+//
+// It counts by the process's monotonic clock: a machine whose time is set back must
+// not lock everybody out until that time has come again.
 type throttle struct {
 	seed      maphash.Seed
+	start     time.Time // the zero of its time
 	users     limits
 	addresses limits
 }
 
-func newThrottle(cfg Config) *throttle {
+func newThrottle(cfg Config, start time.Time) *throttle {
 	return &throttle{
 		seed:      maphash.MakeSeed(),
+		start:     start,
 		users:     newLimits(cfg.UserBurst, cfg.UserEvery, slots),
 		addresses: newLimits(cfg.AddressBurst, cfg.AddressEvery, slots),
 	}
@@ -37,11 +42,11 @@ func newThrottle(cfg Config) *throttle {
 // charge counts an attempt against both limits and gives the way to take it back.
 // Problem: rate_limited, and then nothing is counted.
 func (t *throttle) charge(now time.Time, username, address string) (refund func(), err error) {
-	user, addr := t.slot(username), t.slot(address)
-	if wait := t.addresses.take(addr, now); wait > 0 {
+	user, addr, at := t.slot(username), t.slot(address), now.Sub(t.start)
+	if wait := t.addresses.take(addr, at); wait > 0 {
 		return nil, tooMany(wait)
 	}
-	if wait := t.users.take(user, now); wait > 0 {
+	if wait := t.users.take(user, at); wait > 0 {
 		t.addresses.giveBack(addr)
 		return nil, tooMany(wait)
 	}
@@ -66,19 +71,19 @@ type limits struct {
 	burst time.Duration // that many at once, as burst × every
 
 	mu   *sync.Mutex
-	full []int64 // Unix nanoseconds
+	full []time.Duration // since the throttle's start
 }
 
 func newLimits(burst int, every time.Duration, size int) limits {
-	return limits{every: every, burst: time.Duration(burst) * every, mu: &sync.Mutex{}, full: make([]int64, size)}
+	return limits{every: every, burst: time.Duration(burst) * every, mu: &sync.Mutex{}, full: make([]time.Duration, size)}
 }
 
 // take takes one from a bucket, or says how long until there is one.
-func (l limits) take(slot int, now time.Time) (wait time.Duration) {
+func (l limits) take(slot int, now time.Duration) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	full := max(l.full[slot], now.UnixNano()) + int64(l.every)
-	if wait := time.Duration(full-now.UnixNano()) - l.burst; wait > 0 {
+	full := max(l.full[slot], now) + l.every
+	if wait := full - now - l.burst; wait > 0 {
 		return wait
 	}
 	l.full[slot] = full
@@ -89,5 +94,5 @@ func (l limits) take(slot int, now time.Time) (wait time.Duration) {
 func (l limits) giveBack(slot int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.full[slot] -= int64(l.every)
+	l.full[slot] -= l.every
 }

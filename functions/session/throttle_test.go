@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/chaos/stepped"
 )
 
 func TestThrottlePerUser(t *testing.T) {
@@ -88,7 +89,7 @@ func TestThrottleHoldsUnderConcurrency(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	now := time.Minute
 	l := newLimits(2, time.Second, slots)
 	steps := []struct {
 		after time.Duration
@@ -108,7 +109,7 @@ func TestLimits(t *testing.T) {
 		{0, false, time.Second},
 	}
 	for i, s := range steps {
-		now = now.Add(s.after)
+		now += s.after
 		if s.back {
 			l.giveBack(5)
 		}
@@ -126,7 +127,7 @@ func TestChargeRefusedByOneLimitCostsNoneOfTheOther(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	cfg := testConfig()
 	cfg.UserBurst, cfg.AddressBurst = 1, 2
-	th := newThrottle(cfg)
+	th := newThrottle(cfg, now)
 	if _, err := th.charge(now, "ada", "192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
@@ -139,3 +140,23 @@ func TestChargeRefusedByOneLimitCostsNoneOfTheOther(t *testing.T) {
 		t.Errorf("refused attempts were charged to the address: %v", err)
 	}
 }
+
+// TestThrottleWhenTheClockIsSetBack: who has signed in before is not kept waiting
+// until that time comes again.
+func TestThrottleWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig()
+	now := time.Now()
+	th := newThrottle(cfg, now)
+	later := now.Add(time.Second)
+	if _, err := th.charge(later, "ada", "192.0.2.1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := th.charge(setBack(later), "ada", "192.0.2.1"); err != nil {
+		t.Errorf("after the clock was set back by an hour: %v", err)
+	}
+}
+
+// setBack is the same moment by the monotonic clock, an hour earlier by the wall
+// clock.
+func setBack(t time.Time) time.Time { return stepped.Shift(t, -3600) }

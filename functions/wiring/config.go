@@ -22,7 +22,7 @@ type Config struct {
 	// replicas of the ingress.
 	IngressURL string `env:"INGRESS_URL, required"`
 
-	SystemNamespace string `env:"SYSTEM_NAMESPACE, default=sluice-system"`        // where the two Secrets below live
+	SystemNamespace string `env:"SYSTEM_NAMESPACE, default=sluice-system"`        // of the two Secrets below and of Sluice's service accounts
 	CheckerSecret   string `env:"CHECKER_TLS_SECRET, default=sluice-checker-tls"` // tls.crt, tls.key, ca.crt; the CA's key is in "{this}-ca"
 
 	EntryPoints []string `env:"ENTRY_POINTS, default=web"` // of Traefik, that apps answer on

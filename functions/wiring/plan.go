@@ -10,8 +10,10 @@ type step int
 
 const (
 	makeNamespace step = iota
+	removeLeftover
 	applyService
 	applyDeployment
+	writeHost
 	writeCA
 	writeMiddleware
 	gateRoute
@@ -51,6 +53,12 @@ func decide(a app.App, s cluster.State, due bool) plan {
 	}
 	if s.Deployment != cluster.Right {
 		p.steps = append(p.steps, applyDeployment)
+	}
+	if s.Leftover {
+		p.steps = append(p.steps, removeLeftover)
+	}
+	if s.Misled {
+		p.steps = append(p.steps, writeHost)
 	}
 	if a.RequireAPIKey {
 		engage(&p, a, s, due)

@@ -101,6 +101,10 @@ func (s *Service) do(ctx context.Context, one step, seen cluster.Objects, a app.
 		return s.workloads.ApplyService(ctx, seen, a)
 	case applyDeployment:
 		return s.workloads.ApplyDeployment(ctx, seen, a)
+	case removeLeftover:
+		return s.workloads.RemoveLeftover(ctx, seen, a.Ref())
+	case writeHost:
+		return s.workloads.WriteHost(ctx, seen, a.Ref())
 	case writeCA:
 		return s.gates.WriteCA(ctx, seen, a.Ref(), ca)
 	case writeMiddleware:

@@ -3,29 +3,33 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/pem"
 	"fmt"
 	"io"
-	"runtime"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
 // user is "nonroot" in most distributions' images without one.
 const user = "65532:65532"
 
+const certificateFile = "etc/ssl/certs/ca-certificates.crt"
+
 // assemble makes a function's image: certificates below, the program above, since
 // that changes more often.
-func assemble(function string, program, certificates []byte) (v1.Image, error) {
-	img := empty.Image
+func assemble(function string, platform v1.Platform, program, certificates []byte, src source) (v1.Image, error) {
+	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	for _, file := range []struct {
 		name    string
 		mode    int64
 		content []byte
 	}{
-		{"etc/ssl/certs/ca-certificates.crt", 0o444, certificates},
+		{certificateFile, 0o444, certificates},
 		{function, 0o555, program},
 	} {
 		layer, err := layerOf(file.name, file.mode, file.content)
@@ -41,11 +45,35 @@ func assemble(function string, program, certificates []byte) (v1.Image, error) {
 		return nil, err
 	}
 	file = file.DeepCopy()
-	file.OS, file.Architecture = "linux", runtime.GOARCH
+	file.OS, file.Architecture = platform.OS, platform.Architecture
+	file.Created = v1.Time{Time: src.at}
+	for i := range file.History {
+		file.History[i].Created = v1.Time{Time: src.at}
+	}
 	file.Config.User = user
 	file.Config.Entrypoint = []string{"/" + function}
-	file.Config.Env = []string{"PATH=/", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt", "FUNCTION_TARGET=" + function}
-	return mutate.ConfigFile(img, file)
+	file.Config.Env = []string{"PATH=/", "SSL_CERT_FILE=/" + certificateFile, "FUNCTION_TARGET=" + function}
+	file.Config.ExposedPorts = map[string]struct{}{"8080/tcp": {}}
+	file.Config.Labels = src.labels(function)
+	if img, err = mutate.ConfigFile(img, file); err != nil {
+		return nil, err
+	}
+	annotated, ok := mutate.Annotations(img, src.labels(function)).(v1.Image)
+	if !ok {
+		return nil, fmt.Errorf("annotate the image of %s", function)
+	}
+	return annotated, nil
+}
+
+// certificates gives the roots that hold without conditions, as a PEM file.
+func certificates() []byte {
+	var text bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			text.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
+		}
+	}
+	return text.Bytes()
 }
 
 // layerOf is a layer with one file, which has no time of its own.
@@ -61,5 +89,7 @@ func layerOf(name string, mode int64, content []byte) (v1.Layer, error) {
 	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("layer of %s: %w", name, err)
 	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text.Bytes())), nil })
+	return tarball.LayerFromOpener(
+		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text.Bytes())), nil },
+		tarball.WithMediaType(types.OCILayer))
 }

@@ -2,45 +2,75 @@ package main
 
 import (
 	"archive/tar"
+	"bytes"
+	"crypto/x509"
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
 func TestAssemble(t *testing.T) {
 	t.Parallel()
-	img, err := assemble("keys", []byte("program"), []byte("certificates"))
-	if err != nil {
-		t.Fatal(err)
+	src := source{revision: "dc24a87", version: "v1.2.3", at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	make := func() v1.Image {
+		img, err := assemble("keys", v1.Platform{OS: "linux", Architecture: "arm64"}, []byte("program"), []byte("certificates"), src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return img
 	}
-	again, err := assemble("keys", []byte("program"), []byte("certificates"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	img := make()
 	first, err := img.Digest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := again.Digest(); err != nil || first != second {
+	if second, err := make().Digest(); err != nil || first != second {
 		t.Errorf("the same sources made %s and %s, %v", first, second, err)
 	}
 	config, err := img.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Config.User != user || !cmp.Equal(config.Config.Entrypoint, []string{"/keys"}) || config.OS != "linux" {
-		t.Errorf("config %+v", config.Config)
+	if config.Config.User != user || !cmp.Equal(config.Config.Entrypoint, []string{"/keys"}) || config.OS != "linux" || config.Architecture != "arm64" {
+		t.Errorf("config %+v", config)
 	}
+	manifest, err := img.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"org.opencontainers.image.title":       "sluice-keys",
+		"org.opencontainers.image.description": "Sluice's function keys",
+		"org.opencontainers.image.source":      "https://github.com/sluicegate/sluice",
+		"org.opencontainers.image.revision":    "dc24a87",
+		"org.opencontainers.image.version":     "v1.2.3",
+		"org.opencontainers.image.created":     "2026-01-02T03:04:05Z",
+	}
+	if diff := cmp.Diff(want, config.Config.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, manifest.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"keys": "program", certificateFile: "certificates"}, files(t, img)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+func files(t *testing.T, img v1.Image) map[string]string {
+	t.Helper()
 	content := mutate.Extract(img)
 	defer func() { _ = content.Close() }()
 	got := map[string]string{}
 	for r := tar.NewReader(content); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return got
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +81,20 @@ func TestAssemble(t *testing.T) {
 		}
 		got[h.Name] = string(text)
 	}
-	if diff := cmp.Diff(map[string]string{"keys": "program", "etc/ssl/certs/ca-certificates.crt": "certificates"}, got); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
+}
+
+// TestCertificates: every root can be read back, and Google's, which Firestore's
+// certificates come from, are among them.
+func TestCertificates(t *testing.T) {
+	t.Parallel()
+	text := certificates()
+	if !x509.NewCertPool().AppendCertsFromPEM(text) {
+		t.Fatal("no certificates")
+	}
+	if n := bytes.Count(text, []byte("BEGIN CERTIFICATE")); n < 80 {
+		t.Errorf("only %d certificates", n)
+	}
+	if !bytes.Equal(text, certificates()) {
+		t.Error("two bundles differ")
 	}
 }

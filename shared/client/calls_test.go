@@ -28,6 +28,12 @@ func TestCalls(t *testing.T) {
 		method, path, body string
 	}{
 		{"SignOut", func(ctx context.Context, c *Client) error { return c.SignOut(ctx) }, "DELETE", "/api/v1/session", ""},
+		{"Audit", func(ctx context.Context, c *Client) error {
+			return drain(Collect(c.Audit(ctx, "shop", AuditQuery{Actor: "ada", To: time.Date(2026, 3, 14, 0, 0, 0, 0, time.UTC)})))
+		}, "GET", "/api/v1/projects/shop/audit?actor=ada&to=2026-03-14T00%3A00%3A00Z", ""},
+		{"InstallationAudit", func(ctx context.Context, c *Client) error {
+			return drain(Collect(c.InstallationAudit(ctx, AuditQuery{})))
+		}, "GET", "/api/v1/audit", ""},
 		{"WhoAmI", func(ctx context.Context, c *Client) error { _, err := c.WhoAmI(ctx); return err }, "GET", "/api/v1/session", ""},
 		{"Users", func(ctx context.Context, c *Client) error { return drain(Collect(c.Users(ctx))) }, "GET", "/api/v1/users", ""},
 		{

@@ -32,6 +32,7 @@ func (v Inventory) Of(ref app.Ref) Objects {
 	return Objects{
 		deployment: v.deployments[ref], knative: v.knative[ref], service: v.services[ref], route: v.routes[ref],
 		middleware: v.middlewares[app.Ref{Namespace: ref.Namespace, Name: gateName(ref)}],
+		host:       v.middlewares[app.Ref{Namespace: ref.Namespace, Name: hostName(ref)}],
 		ca:         v.cas[ref.Namespace],
 	}
 }

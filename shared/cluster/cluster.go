@@ -24,6 +24,14 @@
 // document, then write. Whoever acts on an old document writes to an old version
 // and gets the problem "conflict". So a late writer cannot undo a newer one.
 //
+// # Rights
+//
+// Each function has a service account of its own (infra/rbac). Cluster-wide it may
+// look at workloads and routes. What it may write, and every Secret but the copies of
+// the checker's CA, which is public, it can reach only in the namespaces of
+// environments: [Cluster.EnsureNamespace] grants those rights there. A namespace is
+// an environment's if it carries the label app.kubernetes.io/managed-by=sluice.
+//
 // # Names
 //
 // An app's objects are called as the app. Kubernetes before 1.36 wants a Service's
@@ -65,6 +73,11 @@ type Options struct {
 	Kubeconfig  string   // path of a kubeconfig file; "" is the pod's own service account
 	EntryPoints []string // of Traefik, that apps answer on, e.g. ["web"]
 	CheckerURL  string   // e.g. "https://sluice-checker.sluice-system.svc:8443"; "" where no gate is written
+
+	// SystemNamespace is where Sluice's service accounts are, e.g. "sluice-system". They
+	// are granted their rights in each environment's namespace as it is made; "" where
+	// nothing is to be granted.
+	SystemNamespace string
 }
 
 // Cluster is a connection to the Kubernetes API.
@@ -73,6 +86,7 @@ type Cluster struct {
 	dynamic     dynamic.Interface
 	entryPoints []string
 	checker     string // without a slash at the end
+	system      string // namespace of the service accounts, "" to grant nothing
 }
 
 // Open makes a connection. It makes no call yet.
@@ -100,7 +114,7 @@ func Open(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return &Cluster{kube: client, dynamic: dyn, entryPoints: o.EntryPoints, checker: o.CheckerURL}, nil
+	return &Cluster{kube: client, dynamic: dyn, entryPoints: o.EntryPoints, checker: o.CheckerURL, system: o.SystemNamespace}, nil
 }
 
 // checkURL takes only https: keys never cross the pod network in clear.

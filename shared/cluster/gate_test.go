@@ -29,7 +29,7 @@ func TestGate(t *testing.T) {
 		"forwardBody":              false,
 		"maxResponseBodySize":      int64(4096),
 		"authResponseHeadersRegex": `(?i)^x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)$`,
-		"authRequestHeaders":       []any{"X-API-Key", "Access-Control-Request-Method"},
+		"authRequestHeaders":       []any{"X-API-Key", "Access-Control-Request-Method", "X-Request-Id"},
 	}}
 	if diff := cmp.Diff(want, b.objects().middleware.Object["spec"]); diff != "" {
 		t.Errorf("middleware (-want +got):\n%s", diff)

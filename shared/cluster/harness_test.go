@@ -79,3 +79,22 @@ func (b *bench) state() State {
 	b.Helper()
 	return b.cluster.State(b.objects(), b.app, []byte("CA"))
 }
+
+// eventually waits until check gives nil.
+func (b *bench) eventually(check func() error) {
+	b.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(30 * time.Second)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			b.Fatalf("not within 30 s: %v", err)
+		}
+	}
+}

@@ -16,11 +16,12 @@ import (
 )
 
 // An app's Knative Service is adopted, never made: whoever wants an app to scale to
-// zero makes one of the app's name, and from then on deployments change the image
-// of its container and the revision annotation of its template, and nothing else.
-// Its list of containers is one field to server-side apply, so it is read, changed
-// and written back, bound to the version that was read. Knative itself keeps the
-// last ready revision serving while the next one starts.
+// zero makes one of the app's name, before the app or later, and from then on deployments
+// change the image of its container and the revision annotation of its template, and
+// nothing else. Its list of containers is one field to server-side apply, so it is read,
+// changed and written back, bound to the version that was read. Knative itself keeps the
+// last ready revision serving while the next one starts. How requests get there is told
+// in knativeroute.go.
 
 func knativeServices() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "serving.knative.dev", Version: "v1", Resource: "services"}

@@ -1,55 +1,22 @@
 package cluster
 
 import (
-	"context"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/shared/deploy"
 )
 
-// defineKnative has the API server serve Knative Services, as far as is needed here.
+// defineKnative has the API server serve Knative Services, by Knative's own definition.
 func (b *bench) defineKnative() {
 	b.Helper()
-	loose := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
-	definition := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": "services.serving.knative.dev"},
-		"spec": map[string]any{
-			"group": "serving.knative.dev", "scope": "Namespaced",
-			"names": map[string]any{"kind": "Service", "listKind": "ServiceList", "plural": "services", "singular": "service"},
-			"versions": []any{map[string]any{
-				"name": "v1", "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{
-					"type": "object", "properties": map[string]any{"spec": loose, "status": loose},
-				}},
-			}},
-		},
-	}}
-	definitions := b.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	_, err := definitions.Create(b.Context(), definition, metav1.CreateOptions{})
-	if err != nil && !kerrors.IsAlreadyExists(err) {
-		b.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(b.Context(), 30*time.Second)
-	defer cancel()
-	for again := time.NewTicker(50 * time.Millisecond); ; {
-		if _, err := b.dynamic.Resource(knativeServices()).List(ctx, metav1.ListOptions{Limit: 1}); err == nil {
-			again.Stop()
-			return
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			b.Fatal("Knative Services are not served")
-		}
-	}
+	b.must(definitions.Define(b.Context(), filepath.Join("..", ".."), b.dynamic, definitions.Serving()))
 }
 
 // makeKnative makes a Knative Service of the app's name, as its owner would.

@@ -36,6 +36,13 @@ func hasAll(have, want map[string]string) bool {
 	return true
 }
 
+// hostName is the name of the Middleware that leads an app's requests to its Knative
+// Service, at most 63 characters, e.g. "sluice-host-hello-5d41402abc".
+func hostName(ref app.Ref) string {
+	sum := sha256.Sum256([]byte(ref.String()))
+	return "sluice-host-" + ref.Name + "-" + hex.EncodeToString(sum[:5])
+}
+
 // gateName is the name of an app's Middleware, at most 63 characters, e.g.
 // "sluice-gate-hello-5d41402abc".
 func gateName(ref app.Ref) string {

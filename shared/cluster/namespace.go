@@ -11,9 +11,11 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// EnsureNamespace makes an environment's namespace unless it is there. One that
-// is there already is used as it is. Problem: unavailable, also while the
-// namespace is being deleted.
+// EnsureNamespace makes an environment's namespace unless it is there, and grants
+// Sluice's functions their rights in it ([Options].SystemNamespace). One that is there
+// already is used as it is; where rights are granted, its owner must have given it
+// Sluice's label. Problem: unavailable, also while the namespace is being deleted, and
+// to functions that may make no namespaces: wiring does, soon.
 //
 // Nothing here deletes a namespace: it can hold volumes and other things that
 // Sluice has not made and could not bring back.
@@ -25,17 +27,19 @@ func (c *Cluster) EnsureNamespace(ctx context.Context, name string) error {
 	if err := keep(&there, ns, err); err != nil {
 		return fmt.Errorf("look for namespace %s: %w", name, err)
 	}
+	if there != nil && there.Status.Phase == corev1.NamespaceTerminating {
+		return fmt.Errorf("namespace %s is being deleted: %w", name, problem.Of(problem.Unavailable))
+	}
 	if there == nil {
 		_, err = c.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: managed()},
 		}, metav1.CreateOptions{FieldManager: fieldManager})
+		if lacksRight(err) {
+			return fmt.Errorf("make namespace %s: %w", name, problem.Of(problem.Unavailable).Because(err))
+		}
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("make namespace %s: %w", name, known(err))
 		}
-		return nil
 	}
-	if there.Status.Phase == corev1.NamespaceTerminating {
-		return fmt.Errorf("namespace %s is being deleted: %w", name, problem.Of(problem.Unavailable))
-	}
-	return nil
+	return c.grant(ctx, name)
 }

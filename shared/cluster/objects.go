@@ -20,12 +20,13 @@ type Objects struct {
 	service    *corev1.Service
 	route      *unstructured.Unstructured
 	middleware *unstructured.Unstructured
+	host       *unstructured.Unstructured // the Middleware that leads to a Knative Service
 	ca         *corev1.Secret
 }
 
 // None tells whether the app has no object of its own at all.
 func (o Objects) None() bool {
-	return o.deployment == nil && o.knative == nil && o.service == nil && o.route == nil && o.middleware == nil
+	return o.deployment == nil && o.knative == nil && o.service == nil && o.route == nil && o.middleware == nil && o.host == nil
 }
 
 // Objects looks at an app's objects, one call for each.
@@ -38,11 +39,9 @@ func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (Objects, error) {
 	if err := keep(&o.deployment, deployment, err); err != nil {
 		return Objects{}, fmt.Errorf("look at deployment %s: %w", ref, err)
 	}
-	if o.deployment == nil {
-		knative, err := c.dynamic.Resource(knativeServices()).Namespace(ref.Namespace).Get(ctx, ref.Name, opts)
-		if err := keep(&o.knative, knative, err); err != nil {
-			return Objects{}, fmt.Errorf("look at knative service %s: %w", ref, err)
-		}
+	knative, err := c.dynamic.Resource(knativeServices()).Namespace(ref.Namespace).Get(ctx, ref.Name, opts)
+	if err := keep(&o.knative, knative, err); err != nil {
+		return Objects{}, fmt.Errorf("look at knative service %s: %w", ref, err)
 	}
 	service, err := c.kube.CoreV1().Services(ref.Namespace).Get(ctx, ref.Name, opts)
 	if err := keep(&o.service, service, err); err != nil {
@@ -54,6 +53,10 @@ func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (Objects, error) {
 	}
 	middleware, err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Get(ctx, gateName(ref), opts)
 	if err := keep(&o.middleware, middleware, err); err != nil {
+		return Objects{}, fmt.Errorf("look at middleware of %s: %w", ref, err)
+	}
+	host, err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Get(ctx, hostName(ref), opts)
+	if err := keep(&o.host, host, err); err != nil {
 		return Objects{}, fmt.Errorf("look at middleware of %s: %w", ref, err)
 	}
 	ca, err := c.kube.CoreV1().Secrets(ref.Namespace).Get(ctx, caSecretName, opts)
@@ -91,6 +94,13 @@ type State struct {
 	CA         Standing // the namespace's copy of the checker's CA
 	Middleware Standing
 	Route      Route
+
+	// Leftover tells that a Knative Service is ready to take over from the Deployment
+	// and the Service that Sluice has made.
+	Leftover bool
+
+	// Misled tells that the Middleware that leads to a Knative Service is missing or wrong.
+	Misled bool
 }
 
 // State compares. ca is the PEM of the checker's CA certificates.
@@ -100,11 +110,12 @@ func (c *Cluster) State(o Objects, a app.App, ca []byte) State {
 		Service:    serviceStanding(o.service, a),
 		CA:         caStanding(o.ca, ca),
 		Middleware: c.middlewareStanding(o.middleware, a.Ref()),
-		Route:      c.routeState(o.route, a),
+		Route:      c.routeState(o, a),
 	}
 	if o.knative != nil { // deployments change it, and Knative makes the Service
-		s.Deployment, s.Service = Right, Right
+		s.Deployment, s.Service, s.Leftover = Right, Right, o.leftover()
 	}
+	s.Misled = o.onKnative() && !hostRight(o.host, a.Ref())
 	return s
 }
 

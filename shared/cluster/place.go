@@ -10,8 +10,8 @@ import (
 
 // Place makes everything that runs an app and lets requests in: its namespace,
 // Service, Deployment (once it has an image) and route; a Knative Service of its name
-// stands for the first two. An app whose gate is asked for gets no route here: only
-// wiring opens those, through the gate. Problem: conflict when something has changed
+// stands for the first two. An app whose gate is asked for gets no route here, nor does
+// one that Knative runs: only wiring makes those, with their Middlewares. Problem: conflict when something has changed
 // since o was looked at.
 func (c *Cluster) Place(ctx context.Context, o Objects, a app.App) error {
 	if err := c.EnsureNamespace(ctx, a.Namespace); err != nil {
@@ -28,7 +28,7 @@ func (c *Cluster) Place(ctx context.Context, o Objects, a app.App) error {
 			return err
 		}
 	}
-	if a.RequireAPIKey || a.Gate.State != app.Ungated {
+	if o.onKnative() || a.RequireAPIKey || a.Gate.State != app.Ungated {
 		return nil
 	}
 	return c.ApplyRoute(ctx, o, a, false)

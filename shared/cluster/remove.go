@@ -27,24 +27,50 @@ func (c *Cluster) Remove(ctx context.Context, o Objects, ref app.Ref) error {
 			return fmt.Errorf("delete service %s: %w", ref, err)
 		}
 	}
-	if o.deployment != nil {
-		opts := same(o.deployment)
-		background := metav1.DeletePropagationBackground
-		opts.PropagationPolicy = &background
-		if err := gone(c.kube.AppsV1().Deployments(ref.Namespace).Delete(ctx, ref.Name, opts)); err != nil {
-			return fmt.Errorf("delete deployment %s: %w", ref, err)
-		}
-	}
-	if o.knative != nil {
-		err := c.dynamic.Resource(knativeServices()).Namespace(ref.Namespace).Delete(ctx, ref.Name, same(o.knative))
-		if err := gone(err); err != nil {
-			return fmt.Errorf("delete knative service %s: %w", ref, err)
-		}
+	if err := c.removeWorkload(ctx, Workload{ref: ref, deployment: o.deployment, knative: o.knative}); err != nil {
+		return err
 	}
 	if o.middleware != nil {
 		err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Delete(ctx, gateName(ref), same(o.middleware))
 		if err := gone(err); err != nil {
 			return fmt.Errorf("delete middleware of %s: %w", ref, err)
+		}
+	}
+	if o.host != nil {
+		err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Delete(ctx, hostName(ref), same(o.host))
+		if err := gone(err); err != nil {
+			return fmt.Errorf("delete middleware of %s: %w", ref, err)
+		}
+	}
+	return nil
+}
+
+// RemoveWorkload deletes what runs an app, if there is anything: for one that was
+// started when the app had been deleted already. Problem: conflict when it has been
+// replaced by another object of that name.
+func (c *Cluster) RemoveWorkload(ctx context.Context, ref app.Ref) error {
+	w, err := c.Workload(ctx, ref)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return c.removeWorkload(ctx, w)
+}
+
+func (c *Cluster) removeWorkload(ctx context.Context, w Workload) error {
+	if w.deployment != nil {
+		opts := same(w.deployment)
+		background := metav1.DeletePropagationBackground
+		opts.PropagationPolicy = &background
+		if err := gone(c.kube.AppsV1().Deployments(w.ref.Namespace).Delete(ctx, w.ref.Name, opts)); err != nil {
+			return fmt.Errorf("delete deployment %s: %w", w.ref, err)
+		}
+	}
+	if w.knative != nil {
+		err := c.dynamic.Resource(knativeServices()).Namespace(w.ref.Namespace).Delete(ctx, w.ref.Name, same(w.knative))
+		if err := gone(err); err != nil {
+			return fmt.Errorf("delete knative service %s: %w", w.ref, err)
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func (c *Cluster) ApplyRoute(ctx context.Context, o Objects, a app.App, gated bo
 		}
 		seen = shell
 	}
-	shall := route(a, c.routeSpec(a, gated))
+	shall := route(a, c.routeSpec(o, a, gated))
 	shall.SetResourceVersion(seen.GetResourceVersion())
 	if _, err := routes.Apply(ctx, a.Name, shall, applied()); err != nil {
 		return fmt.Errorf("apply route %s: %w", a.Ref(), known(err))
@@ -61,17 +61,25 @@ func route(a app.App, spec map[string]any) *unstructured.Unstructured {
 }
 
 // routeSpec holds the fields of a route that are Sluice's. The scheme is said
-// because Traefik takes a Service's port 443 for https.
-func (c *Cluster) routeSpec(a app.App, gated bool) map[string]any {
-	rule := map[string]any{
-		"kind":  "Rule",
-		"match": "Host(`" + a.Host + "`)",
-		"services": []any{map[string]any{
-			"name": a.Name, "port": int64(a.Port), "scheme": "http", "nativeLB": true,
-		}},
-	}
+// because Traefik takes a Service's port 443 for https. The gate comes before anything
+// else that is done to a request.
+func (c *Cluster) routeSpec(o Objects, a app.App, gated bool) map[string]any {
+	port := int64(a.Port)
+	var chain []any
 	if gated {
-		rule["middlewares"] = []any{map[string]any{"name": gateName(a.Ref())}}
+		chain = append(chain, map[string]any{"name": gateName(a.Ref())})
+	}
+	if o.onKnative() {
+		port = knativePort(o)
+		chain = append(chain, map[string]any{"name": hostName(a.Ref())})
+	}
+	rule := map[string]any{
+		"kind":     "Rule",
+		"match":    "Host(`" + a.Host + "`)",
+		"services": []any{map[string]any{"name": a.Name, "port": port, "scheme": "http", "nativeLB": true}},
+	}
+	if len(chain) > 0 {
+		rule["middlewares"] = chain
 	}
 	entryPoints := make([]any, len(c.entryPoints))
 	for i, e := range c.entryPoints {
@@ -80,15 +88,16 @@ func (c *Cluster) routeSpec(a app.App, gated bool) map[string]any {
 	return map[string]any{"entryPoints": entryPoints, "routes": []any{rule}}
 }
 
-func (c *Cluster) routeState(u *unstructured.Unstructured, a app.App) Route {
+func (c *Cluster) routeState(o Objects, a app.App) Route {
+	u := o.route
 	switch {
 	case u == nil:
 		return RouteAbsent
 	case !hasAll(u.GetLabels(), labels(a.Name)):
 		return RouteDiffers
-	case sameRoute(u, c.routeSpec(a, true)):
+	case sameRoute(u, c.routeSpec(o, a, true)):
 		return RouteGated
-	case sameRoute(u, c.routeSpec(a, false)):
+	case sameRoute(u, c.routeSpec(o, a, false)):
 		return RouteOpen
 	}
 	return RouteDiffers

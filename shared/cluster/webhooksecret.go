@@ -54,6 +54,9 @@ func (c *Cluster) DeleteWebhookToken(ctx context.Context, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := c.kube.CoreV1().Secrets(ref.Namespace).Delete(ctx, webhookSecretName(ref), metav1.DeleteOptions{})
+	if c.foreign(ctx, ref.Namespace, err) {
+		return nil
+	}
 	if err := gone(err); err != nil {
 		return fmt.Errorf("delete the webhook token of %s: %w", ref, err)
 	}

@@ -111,11 +111,12 @@ func (c *Cluster) ApplyWorkload(ctx context.Context, w Workload, a app.App) erro
 }
 
 // Refusal tells whether the API server has refused a write for what is in it or
-// for a quota, so that it will likely refuse it again, and what it said about that.
+// for a quota, so that it will likely refuse it again, and what it said about that. A
+// right that this process lacks is no refusal: it may not have been granted yet.
 func Refusal(err error) (reason string, refused bool) {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) ||
-		apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
+		apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || lacksRight(err) {
 		return "", false
 	}
 	s := answer.Status()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -22,7 +23,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add("application/cloudevents+json", "", "", "", "", []byte(`{"specversion":"1.0","id":"1","source":"x","type":"t","data_base64":"!"}`))
 	f.Add("", "1", "", "", "9.9", []byte{})
 	f.Fuzz(func(t *testing.T, kind, id, eventType, source, version string, body []byte) {
-		h, err := Events(func(_ context.Context, e cloudevents.Event) error {
+		h := Events(slog.New(slog.DiscardHandler), func(_ context.Context, e cloudevents.Event) error {
 			if err := e.Validate(); err != nil {
 				t.Errorf("the receiver saw an event that is none: %v", err)
 			}
@@ -31,9 +32,6 @@ func FuzzEvents(f *testing.F) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 		for name, value := range map[string]string{"Content-Type": kind, "Ce-Id": id, "Ce-Type": eventType, "Ce-Source": source, "Ce-Specversion": version} {
 			if value != "" {

@@ -6,8 +6,8 @@
 // server has no timeouts and no shutdown, so the function is registered with the
 // framework (which can host it unchanged) and served here: $PORT, the function
 // at "/", $FUNCTION_TARGET checked, CloudEvents in binary and structured mode.
-// GET /healthz answers 200 while the process serves, unless the function has a
-// route of its own there.
+// GET /healthz answers 200 while the process serves, and so do /_/health and
+// /_/ready, which OpenFaaS asks, unless the function has routes of its own there.
 //
 // # Metrics
 //
@@ -62,6 +62,9 @@ type Function struct {
 	// Lean leaves requests to the handler alone, which then sees to their ids and
 	// counts them itself: for what must not cost a microsecond.
 	Lean bool
+
+	// Connected is told of each new connection, as [http.Server.ConnContext]. Optional.
+	Connected func(ctx context.Context, c net.Conn) context.Context
 
 	// MaxHeader bounds a request's header, in bytes; 0 is 64 KiB.
 	MaxHeader int
@@ -201,6 +204,7 @@ func start(l net.Listener, cfg Config, log *slog.Logger, h http.Handler, f *Func
 		WriteTimeout:      seconds(cfg.Write),
 		IdleTimeout:       seconds(cfg.Idle),
 		MaxHeaderBytes:    cmp.Or(f.MaxHeader, 64<<10),
+		ConnContext:       f.Connected,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	go func() {
@@ -237,16 +241,22 @@ func private(metrics, rest http.Handler) http.Handler {
 	return mux
 }
 
-// withHealth answers GET /healthz unless h is a mux with a route of its own there.
+// withHealth answers what platforms ask to see whether the process serves, unless h
+// has routes of its own for that.
 func withHealth(h http.Handler) http.Handler {
 	if own, ok := h.(interface{ HandlesHealth() bool }); ok && own.HandlesHealth() {
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/healthz" && r.Method == http.MethodGet {
+		if isHealth(r.URL.Path) && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 			w.WriteHeader(http.StatusOK)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// isHealth knows the paths of Kubernetes' and Knative's probes, and of OpenFaaS'.
+func isHealth(path string) bool {
+	return path == "/healthz" || path == "/_/health" || path == "/_/ready"
 }

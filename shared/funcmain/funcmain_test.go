@@ -152,16 +152,13 @@ func TestSlowClient(t *testing.T) {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	var got []string
-	h, err := Events(func(_ context.Context, e cloudevents.Event) error {
+	h := Events(slog.New(slog.DiscardHandler), func(_ context.Context, e cloudevents.Event) error {
 		if e.Type() == "fail" {
 			return errors.New("try again")
 		}
 		got = append(got, e.Type()+" "+e.Subject())
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := serveIt(t, &Function{Handler: h})
 	structured, err := json.Marshal(map[string]any{"specversion": "1.0", "id": "1", "source": "/test", "type": "structured", "subject": "s"})
 	if err != nil {
@@ -175,6 +172,7 @@ func TestEvents(t *testing.T) {
 	}{
 		{"binary", map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "binary", "ce-subject": "s"}, "", 2},
 		{"structured", map[string]string{"Content-Type": "application/cloudevents+json"}, string(structured), 2},
+		{"broken", map[string]string{"Content-Type": "application/cloudevents+json"}, string(structured[:20]), 4},
 		{"batch", map[string]string{"Content-Type": "application/cloudevents-batch+json"}, "[" + string(structured) + "]", 4},
 		{"no event", map[string]string{"Content-Type": "text/plain"}, "hello", 4},
 		{"fails", map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "fail"}, "", 5},

@@ -49,10 +49,7 @@ func TestMetrics(t *testing.T) {
 	api.Handle("GET /things/{name}", func(w http.ResponseWriter, _ *http.Request) error { return httpapi.NoContent(w) })
 	api.Handle("GET /boom", func(http.ResponseWriter, *http.Request) error { panic("boom") })
 	api.Mount("GET /bang", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("bang") }))
-	events, err := Events(func(context.Context, cloudevents.Event) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := Events(slog.New(slog.DiscardHandler), func(context.Context, cloudevents.Event) error { return nil })
 	api.Mount("POST /{$}", events)
 	st := &fakeStore{}
 	own := prometheus.NewCounter(prometheus.CounterOpts{Name: "sluice_own_total", Help: "A function's own."})

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 )
@@ -20,12 +21,20 @@ const emulatorVariable = "FIRESTORE_EMULATOR_HOST"
 // most 1 MiB, a list's answer comes document by document.
 const maxMessage = 64 << 20
 
-// dialOptions make a connection that dies soon after the network under it has:
-// with keepalive set, unacknowledged data ends the connection after Timeout,
-// where TCP alone would wait for a quarter of an hour.
+// maxReconnectPause is the longest that a connection waits before it tries again to
+// reach a store that is away. gRPC's own is two minutes, in which the store could
+// have been back for long.
+const maxReconnectPause = 3 * time.Second
+
+// dialOptions make a connection that dies soon after the network under it has, and
+// comes back soon after it: with keepalive set, unacknowledged data ends the
+// connection after Timeout, where TCP alone would wait for a quarter of an hour.
 func dialOptions(w *watcher) []grpc.DialOption {
+	reconnect := backoff.DefaultConfig
+	reconnect.MaxDelay = maxReconnectPause
 	return []grpc.DialOption{
 		grpc.WithStatsHandler(w),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: callTimeout}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 	}

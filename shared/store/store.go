@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -69,6 +70,20 @@ func known(err error, what string) error {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Canceled:
 		// Internal and Canceled are the store's and the connection's own failures here.
 		return problem.Of(problem.Unavailable).Because(err)
+	case codes.InvalidArgument:
+		if lostTransaction(err) {
+			return problem.Of(problem.Unavailable).Because(err)
+		}
 	}
 	return err
+}
+
+// lostTransaction tells whether Firestore does not know, or not any more, the
+// transaction that a call belonged to: its connection broke, and the library sent
+// the commit again on another one. Whether the first one came through is not known,
+// as with any call that got no answer. Firestore says it in words only.
+func lostTransaction(err error) bool {
+	text := status.Convert(err).Message()
+	return strings.Contains(text, "ransaction is invalid or closed") || // the emulator
+		strings.Contains(text, "ransaction has expired or is no longer valid")
 }

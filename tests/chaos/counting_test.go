@@ -57,9 +57,9 @@ func load(t *testing.T, keys []stacktest.Key, at func()) stacktest.Load {
 	}
 }
 
-// report reads every key's usage once it has stopped changing, at the latest
+// reported reads every key's usage once it has stopped changing, at the latest
 // after some flush intervals.
-func report(t *testing.T, s *stacktest.Site, keys []stacktest.Key, until func(id string, got usage.Totals) bool) map[string]usage.Totals {
+func reported(t *testing.T, s *stacktest.Site, keys []stacktest.Key, until func(id string, got usage.Totals) bool) map[string]usage.Totals {
 	t.Helper()
 	got := map[string]usage.Totals{}
 	deadline := time.Now().Add(20 * time.Second)
@@ -108,7 +108,7 @@ func TestUsageIsExact(t *testing.T) {
 			}
 			y := s.Run(load(t, keys, at))
 			restarting.Wait()
-			got := report(t, s, keys, func(id string, u usage.Totals) bool { return u == expect(y, keys, id) })
+			got := reported(t, s, keys, func(id string, u usage.Totals) bool { return u == expect(y, keys, id) })
 			var sum, unclear usage.Totals
 			for _, k := range keys {
 				want, have := expect(y, keys, k.ID), got[k.ID]
@@ -143,7 +143,7 @@ func TestKilledReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(3 * flushInterval)
-	got := report(t, s, keys, func(string, usage.Totals) bool { return time.Now().After(deadline) })
+	got := reported(t, s, keys, func(string, usage.Totals) bool { return time.Now().After(deadline) })
 	var short, may, seen uint64
 	for _, k := range keys {
 		want, have := expect(y, keys, k.ID), got[k.ID]
@@ -191,7 +191,7 @@ func TestQuotaAcrossReplicas(t *testing.T) {
 	if seen.Allowed+seen.QuotaDenied != uint64(l.Requests) {
 		t.Errorf("%d allowed and %d denied of %d", seen.Allowed, seen.QuotaDenied, l.Requests)
 	}
-	report(t, s, []stacktest.Key{k}, func(_ string, u usage.Totals) bool { return u.Allowed == admitted })
+	reported(t, s, []stacktest.Key{k}, func(_ string, u usage.Totals) bool { return u.Allowed == admitted })
 	for _, r := range stacktest.Replicas(t, world) { // once replicas agree, the quota is shut on both
 		r.Until(s, "hello", k.Full, http.StatusTooManyRequests, 20*time.Second)
 	}

@@ -1,7 +1,7 @@
 package chaos
 
 import (
-	"net/http"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,68 +9,83 @@ import (
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-
-	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// network stands between the checkers and the store.
-type network struct{ proxy *toxiproxy.Proxy }
-
-// newNetwork carries connections to address on to the store.
-func newNetwork(address, store string) (*network, error) {
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop())
-	p := toxiproxy.NewProxy(server, "store", address, store)
-	return &network{proxy: p}, p.Start()
+// network carries the connections from one kind of process to one server, and can
+// do to them what networks do.
+type network struct {
+	proxy *toxiproxy.Proxy
+	calm  func() // ends what goes on by itself
 }
 
-// cut lets nothing through any more, in neither direction, and closes nothing.
-func (n *network) cut(t *testing.T) {
+// newNetwork carries connections to address on to the server at target.
+func newNetwork(address, target string) (*network, error) {
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop())
+	p := toxiproxy.NewProxy(server, target, address, target)
+	return &network{proxy: p, calm: func() {}}, p.Start()
+}
+
+// add puts a toxic on both directions.
+func (n *network) add(t *testing.T, kind, attributes string) {
 	t.Helper()
 	for _, direction := range []string{"upstream", "downstream"} {
-		toxic := `{"name":"` + direction + `","type":"timeout","stream":"` + direction + `","attributes":{"timeout":0}}`
+		toxic := fmt.Sprintf(`{"name":"%s-%s","type":%q,"stream":%q,"attributes":{%s}}`, kind, direction, kind, direction, attributes)
 		if _, err := n.proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
 	}
+}
+
+// slow holds everything up, in both directions.
+func (n *network) slow(t *testing.T, each time.Duration) {
+	t.Helper()
+	n.add(t, "latency", fmt.Sprintf(`"latency":%d,"jitter":%d`, each.Milliseconds(), each.Milliseconds()/3))
+}
+
+// stall lets nothing through any more, in neither direction, and closes nothing.
+func (n *network) stall(t *testing.T) {
+	t.Helper()
+	n.add(t, "timeout", `"timeout":0`)
+}
+
+// refuse closes what is open and takes no connection.
+func (n *network) refuse(*testing.T) { n.proxy.Stop() }
+
+// reset breaks all connections that are in use off (TCP RST), some times, with a
+// pause in which they work.
+func (n *network) reset(t *testing.T, times int, every time.Duration) {
+	t.Helper()
+	done := make(chan struct{})
+	n.calm = func() { <-done }
+	go func() {
+		defer close(done)
+		for range times {
+			n.add(t, "reset_peer", `"timeout":0`)
+			wait(t, every/10)
+			n.proxy.Toxics.ResetToxics(t.Context())
+			wait(t, every-every/10)
+		}
+	}()
 }
 
 // heal lets everything through again.
 func (n *network) heal(t *testing.T) {
 	t.Helper()
+	n.calm()
+	n.calm = func() {}
 	n.proxy.Toxics.ResetToxics(t.Context())
-}
-
-// TestStoreCutOff cuts the checkers off from a store that goes on. A key that is
-// revoked meanwhile is refused from the first request after the replicas serve
-// again.
-func TestStoreCutOff(t *testing.T) {
-	s := stacktest.New(t, world)
-	s.GatedApp("hello")
-	k, other := s.AnyKey(), s.AnyKey()
-	replicas := stacktest.Replicas(t, world)
-	for _, r := range replicas {
-		r.Until(s, "hello", k.Full, http.StatusOK, 20*time.Second)
-		r.Until(s, "hello", other.Full, http.StatusOK, 20*time.Second)
-	}
-	w := startWatch(t, replicas, s.Project+"-"+s.Env, k.Full)
-	between.cut(t)
-	cutAt := time.Now()
-	w.notAfter.Store(cutAt.Add(ceiling).UnixNano())
-	s.Revoke(k)
-	for _, r := range replicas {
-		r.Until(s, "hello", other.Full, http.StatusServiceUnavailable, ceiling+2*time.Second)
-	}
-	t.Logf("both replicas deny %v after the cut (ceiling %v)", time.Since(cutAt).Round(time.Millisecond), ceiling)
-	// From here on the revoked key may never be let in: the bound stays.
-	between.heal(t)
-	healed := time.Now()
-	for _, r := range replicas {
-		r.Until(s, "hello", other.Full, http.StatusOK, 60*time.Second)
-		a, err := r.Check(t.Context(), s.Project+"-"+s.Env, "hello", k.Full)
-		if err != nil || a.Status != http.StatusUnauthorized {
-			t.Errorf("the key revoked meanwhile: %d, %v", a.Status, err)
+	if !n.proxy.Enabled {
+		if err := n.proxy.Start(); err != nil {
+			t.Error(err)
 		}
 	}
-	t.Logf("both replicas serve again %v after the network healed", time.Since(healed).Round(time.Millisecond))
-	w.end(t)
+}
+
+// networks do the same to several.
+type networks []*network
+
+func (all networks) each(f func(*network)) {
+	for _, n := range all {
+		f(n)
+	}
 }

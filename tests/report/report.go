@@ -53,6 +53,8 @@ func Parts() []Part {
 	return []Part{
 		{Name: "attack", Folder: "tests/attack", Title: "Attackers"},
 		{Name: "roles", Folder: "tests/attack", Title: "Roles"},
+		{Name: "faults", Folder: "tests/chaos", Title: "Faults"},
+		{Name: "load", Folder: "tests/load", Title: "Load"},
 	}
 }
 

@@ -2,6 +2,7 @@ package stacktest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -70,15 +71,25 @@ func (c *Call) Within(d time.Duration) *Call { c.within = d; return c }
 // Send sends the request once.
 func (c *Call) Send() Answer {
 	c.site.T.Helper()
-	req, err := http.NewRequestWithContext(c.site.T.Context(), c.method, "http://"+c.host+c.path, bytes.NewReader(c.body))
+	a, err := c.Try(c.site.T.Context())
 	c.site.must(err)
+	return a
+}
+
+// Try sends the request once; without an answer it gives an error.
+func (c *Call) Try(ctx context.Context) (Answer, error) {
+	req, err := http.NewRequestWithContext(ctx, c.method, "http://"+c.host+c.path, bytes.NewReader(c.body))
+	if err != nil {
+		return Answer{}, err
+	}
 	req.Header = c.header.Clone()
 	res, err := c.site.ingress.Do(req)
-	c.site.must(err)
+	if err != nil {
+		return Answer{}, err
+	}
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
-	c.site.must(err)
-	return Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}
+	return Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}, err
 }
 
 // Gets sends the request and wants a status and, for a denial, its code.

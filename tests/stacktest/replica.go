@@ -29,6 +29,15 @@ func Replicas(t testing.TB, s *stack.Stack) []Replica {
 	return all
 }
 
+// Patient gives the same replica, asked over the same connections, to those who wait
+// that long for an answer.
+func (r Replica) Patient(d time.Duration) Replica {
+	client := *r.client
+	client.Timeout = d
+	r.client = &client
+	return r
+}
+
 // Check asks about a request of a key to an app; header pairs are added.
 func (r Replica) Check(ctx context.Context, namespace, app, key string, header ...string) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL+"/check/"+namespace+"/"+app, nil)

@@ -92,6 +92,14 @@ func (s *Site) In(env string) *Site {
 	return other
 }
 
+// For gives the same site to another test, such as a subtest.
+func (s *Site) For(t testing.TB) *Site {
+	t.Helper()
+	other := *s
+	other.T = t
+	return &other
+}
+
 // App makes an app and waits until it answers.
 func (s *Site) App(name string) wire.App {
 	s.T.Helper()

@@ -45,12 +45,8 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	handler, err := service.Handler()
-	if err != nil {
-		return nil, errors.Join(err, st.Close())
-	}
 	return &funcmain.Function{
-		Handler: handler,
+		Handler: service.Handler(),
 		Store:   st, Collectors: service.Collectors(),
 		Close: func(ctx context.Context) error { return errors.Join(deploys.Close(ctx), st.Close()) },
 	}, nil

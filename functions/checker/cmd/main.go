@@ -34,6 +34,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	}
 	return &funcmain.Function{
 		Handler:    c,
+		Connected:  c.Connected,
 		Collectors: c.Collectors(),
 		Private:    c.Private(),
 		Store:      st,

@@ -50,12 +50,8 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	handler, err := service.Handler()
-	if err != nil {
-		return nil, errors.Join(err, st.Close())
-	}
 	return &funcmain.Function{
-		Handler:    handler,
+		Handler:    service.Handler(),
 		Background: service.Background,
 		Store:      st,
 		Collectors: service.Collectors(),

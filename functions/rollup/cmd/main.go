@@ -32,12 +32,8 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	handler, err := funcmain.Events(service.Receive)
-	if err != nil {
-		return nil, err
-	}
 	return &funcmain.Function{
-		Handler:    handler,
+		Handler:    funcmain.Events(log, service.Receive),
 		Collectors: service.Collectors(),
 		Store:      st,
 		Close:      func(context.Context) error { return st.Close() },

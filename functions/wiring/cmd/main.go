@@ -22,7 +22,9 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err := envconfig.Process(ctx, &cfg); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	cl, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints, CheckerURL: cfg.CheckerURL})
+	cl, err := cluster.Open(cluster.Options{
+		Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints, CheckerURL: cfg.CheckerURL, SystemNamespace: cfg.SystemNamespace,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -34,12 +36,8 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	handler, err := funcmain.Events(service.Receive)
-	if err != nil {
-		return nil, errors.Join(err, st.Close())
-	}
 	return &funcmain.Function{
-		Handler:    handler,
+		Handler:    funcmain.Events(log, service.Receive),
 		Background: service.Background,
 		Store:      st,
 		Collectors: service.Collectors(),

@@ -1,0 +1,97 @@
+// Package definitions gives the API server of the local stack and of tests the
+// resource definitions of Knative and Tekton: the projects' own, as they come with
+// the modules that modules/go.mod pins. Their controllers do not run here; their
+// webhooks neither, so only the versions that are stored can be used.
+package definitions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
+)
+
+const pins = "emulators/definitions/modules"
+
+// Set is a part of a project's definitions.
+type Set struct {
+	module string
+	files  []string // below the module
+}
+
+// Tekton is what builds need: Pipelines, Tasks and their runs.
+func Tekton() Set {
+	return Set{"github.com/tektoncd/pipeline", []string{
+		"config/300-crds/300-pipeline.yaml", "config/300-crds/300-pipelinerun.yaml", "config/300-crds/300-task.yaml",
+	}}
+}
+
+// Serving is Knative Services and what Knative makes of them.
+func Serving() Set {
+	return Set{"knative.dev/serving", []string{"config/core/300-resources/service.yaml"}}
+}
+
+// Eventing is the sources that Sluice is driven by, and the binding of a sink.
+func Eventing() Set {
+	return Set{"knative.dev/eventing", []string{
+		"config/core/resources/pingsource.yaml", "config/core/resources/sinkbindings.yaml",
+	}}
+}
+
+// Define applies sets of definitions and waits until the API server serves them.
+// root is the repository's.
+func Define(ctx context.Context, root string, client dynamic.Interface, sets ...Set) error {
+	var all []*unstructured.Unstructured
+	for _, s := range sets {
+		list, err := s.read(ctx, root)
+		if err != nil {
+			return fmt.Errorf("read the resource definitions of %s: %w", s.module, err)
+		}
+		all = append(all, list...)
+	}
+	return manifest.Define(ctx, client, all)
+}
+
+func (s Set) read(ctx context.Context, root string) ([]*unstructured.Unstructured, error) {
+	dir, err := s.dir(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	for _, file := range s.files {
+		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file)))
+		if err != nil {
+			return nil, err
+		}
+		list, err := manifest.Decode(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+// dir is where the pinned module is, which is downloaded when it is not there.
+func (s Set) dir(ctx context.Context, root string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", s.module)
+	cmd.Dir = filepath.Join(root, filepath.FromSlash(pins))
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+	out, err := cmd.Output()
+	var got struct{ Dir, Error string }
+	if decoded := json.Unmarshal(out, &got); decoded != nil {
+		return "", errors.Join(err, decoded)
+	}
+	if got.Error != "" {
+		err = errors.Join(err, errors.New(got.Error))
+	}
+	return got.Dir, err
+}

@@ -1,0 +1,88 @@
+package definitions_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/emulators/kube"
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
+)
+
+const root = "../.."
+
+// TestDefine: what the projects define is served, and a field that they don't know is
+// refused.
+func TestDefine(t *testing.T) {
+	t.Parallel()
+	server, err := kube.Start(t.Context(), kube.Options{Root: root, Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	config, err := clientcmd.BuildConfigFromFlags("", server.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := definitions.Define(t.Context(), root, client, definitions.Tekton(), definitions.Serving(), definitions.Eventing()); err != nil {
+		t.Fatal(err)
+	}
+	applier, err := manifest.NewApplier(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, text string
+		ok         bool
+	}{
+		{"Knative Service", "{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: a, namespace: default}, spec: {template: {spec: {containers: [{image: a}]}}}}", true},
+		{"misspelt", "{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: a, namespace: default}, spec: {template: {spec: {container: [{image: a}]}}}}", false},
+		{"PingSource", "{apiVersion: sources.knative.dev/v1, kind: PingSource, metadata: {name: a, namespace: default}, spec: {schedule: '* * * * *', sink: {uri: 'http://a'}}}", true},
+		{"PipelineRun", "{apiVersion: tekton.dev/v1, kind: PipelineRun, metadata: {name: a, namespace: default}, spec: {pipelineRef: {name: a}}}", true},
+		{"no namespace", "{apiVersion: tekton.dev/v1, kind: PipelineRun, metadata: {name: a}, spec: {pipelineRef: {name: a}}}", false},
+		{"unknown kind", "{apiVersion: tekton.dev/v1, kind: Pipelines, metadata: {name: a, namespace: default}}", false},
+		{"built in", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}, data: {a: b}}", true},
+		{"built in, misspelt", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}, dta: {a: b}}", false},
+	}
+	for _, tt := range tests {
+		list, err := manifest.Decode([]byte(tt.text))
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		if err := applier.Check(t.Context(), list); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	list := manifestOf(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, namespace: default}, data: {a: b}}")
+	if err := applier.Apply(t.Context(), list); err != nil {
+		t.Error(err)
+	}
+	maps := client.Resource(list[0].GroupVersionKind().GroupVersion().WithResource("configmaps")).Namespace("default")
+	if _, err := maps.Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := maps.Get(t.Context(), "a", metav1.GetOptions{}); err == nil {
+		t.Error("a check has left an object behind")
+	}
+}
+
+func manifestOf(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	list, err := manifest.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}

@@ -1,0 +1,11 @@
+// The projects whose resource definitions the API server of the local stack serves:
+// their modules hold them as YAML. Nothing here is compiled.
+module github.com/sluicegate/sluice/emulators/definitions/modules
+
+go 1.26.0
+
+require (
+	github.com/tektoncd/pipeline v1.9.0
+	knative.dev/eventing v0.50.0
+	knative.dev/serving v0.51.0
+)

@@ -1,0 +1,60 @@
+package firestore_test
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/emulators/firestore"
+)
+
+// TestRules: with the rules that Sluice ships, a stranger can neither read nor write a
+// document, nor list or query a collection, while the owner, as whom the emulator knows
+// the functions' server credentials, can.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	rules := filepath.Join("..", "..", "infra", "firestore", "firestore.rules")
+	server, err := firestore.Start(t.Context(), firestore.Options{Rules: rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	documents := "http://" + server.Host + "/v1/projects/test-rules/databases/(default)/documents"
+	const document = `{"fields":{"name":{"stringValue":"x"}}}`
+	tests := []struct{ name, method, url, body string }{
+		{"write", http.MethodPatch, documents + "/users/ada", document},
+		{"create", http.MethodPost, documents + "/keys?documentId=key-ab12cd34", document},
+		{"commit", http.MethodPost, documents + ":commit", `{"writes":[{"update":{"name":"projects/test-rules/databases/(default)/documents/plans/a","fields":{}}}]}`},
+		{"read", http.MethodGet, documents + "/users/ada", ""},
+		{"list", http.MethodGet, documents + "/keys", ""},
+		{"query", http.MethodPost, documents + ":runQuery", `{"structuredQuery":{"from":[{"collectionId":"keys"}]}}`},
+		{"query of a subcollection", http.MethodPost, documents + ":runQuery", `{"structuredQuery":{"from":[{"collectionId":"deployments","allDescendants":true}]}}`},
+		{"delete", http.MethodDelete, documents + "/users/ada", ""},
+	}
+	for _, test := range tests {
+		if status := ask(t, test.method, test.url, test.body, "Bearer owner"); status != http.StatusOK {
+			t.Errorf("%s by the owner: %d", test.name, status)
+		}
+		if status := ask(t, test.method, test.url, test.body, ""); status != http.StatusForbidden {
+			t.Errorf("%s by a stranger: %d, want 403", test.name, status)
+		}
+	}
+}
+
+func ask(t *testing.T, method, url, body, authorization string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if authorization != "" {
+		req.Header.Set("Authorization", authorization)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	return res.StatusCode
+}

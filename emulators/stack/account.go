@@ -1,0 +1,166 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	auth "k8s.io/api/authentication/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
+
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
+)
+
+const (
+	tokenLifetime = time.Hour        // as a kubelet asks for
+	tokenRenewal  = 20 * time.Minute // clients read the file again every minute
+	tokenCall     = 10 * time.Second // for the API server to make one
+)
+
+// rights are the manifests by which functions get their rights, the same as in any
+// cluster.
+func rights() []string { return []string{"infra/system", "infra/rbac"} }
+
+// authorize makes the namespace, the functions' service accounts and their rights,
+// from the manifests.
+func (s *Stack) authorize(ctx context.Context, config *rest.Config) error {
+	applier, err := manifest.NewApplier(config)
+	if err != nil {
+		return err
+	}
+	for _, dir := range rights() {
+		list, err := manifests(filepath.Join(s.o.Root, filepath.FromSlash(dir)))
+		if err != nil {
+			return fmt.Errorf("read %s: %w", dir, err)
+		}
+		if err := applier.Apply(ctx, list); err != nil {
+			return fmt.Errorf("apply %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// manifests reads the files that a kustomization without overlays lists.
+func manifests(dir string) ([]*unstructured.Unstructured, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var k struct {
+		Resources []string `json:"resources"`
+	}
+	if err := yaml.Unmarshal(text, &k); err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	for _, name := range k.Resources {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		list, err := manifest.Decode(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+// startAccounts gives every function that uses the Kubernetes API a kubeconfig with a
+// token of its own service account, and renews the tokens until life ends.
+func (s *Stack) startAccounts(ctx, life context.Context, list []function) error {
+	for _, f := range list {
+		if !f.cluster {
+			continue
+		}
+		if err := s.renewToken(ctx, f); err != nil {
+			return err
+		}
+		if err := s.writeAccount(f); err != nil {
+			return err
+		}
+	}
+	s.tasks.Go(func() { s.renewTokens(life, list) })
+	return nil
+}
+
+func (s *Stack) renewTokens(life context.Context, list []function) {
+	tick := time.NewTicker(tokenRenewal)
+	defer tick.Stop()
+	for {
+		select {
+		case <-life.Done():
+			return
+		case <-tick.C:
+		}
+		for _, f := range list {
+			if !f.cluster {
+				continue
+			}
+			if err := s.renewToken(life, f); err != nil && life.Err() == nil {
+				s.log.Error("token not renewed", "function", f.name, "error", err)
+			}
+		}
+	}
+}
+
+// renewToken asks for a token and puts it in the place of the one before in one step.
+func (s *Stack) renewToken(ctx context.Context, f function) error {
+	ctx, cancel := context.WithTimeout(ctx, tokenCall)
+	defer cancel()
+	seconds := int64(tokenLifetime / time.Second)
+	request := &auth.TokenRequest{Spec: auth.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	got, err := s.api.CoreV1().ServiceAccounts(systemNamespace).CreateToken(ctx, f.name, request, meta.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("make a token for %s: %w", f.name, err)
+	}
+	file := s.tokenFile(f)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("write the token of %s: %w", f.name, err)
+	}
+	if err := os.WriteFile(file+".part", []byte(got.Status.Token), 0o600); err != nil {
+		return fmt.Errorf("write the token of %s: %w", f.name, err)
+	}
+	if err := os.Rename(file+".part", file); err != nil {
+		return fmt.Errorf("write the token of %s: %w", f.name, err)
+	}
+	return nil
+}
+
+// writeAccount writes the kubeconfig of a function's service account.
+func (s *Stack) writeAccount(f function) error {
+	admin, err := clientcmd.LoadFromFile(s.path("kube/kubeconfig"))
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	config := api.NewConfig()
+	config.Clusters = admin.Clusters
+	for _, cluster := range config.Clusters {
+		if s.o.APIServer != "" {
+			cluster.Server = "https://" + s.o.APIServer
+		}
+	}
+	config.AuthInfos[f.name] = &api.AuthInfo{TokenFile: s.tokenFile(f)}
+	for cluster := range admin.Clusters {
+		config.Contexts[f.name] = &api.Context{Cluster: cluster, AuthInfo: f.name}
+	}
+	config.CurrentContext = f.name
+	if err := clientcmd.WriteToFile(*config, s.accountFile(f)); err != nil {
+		return fmt.Errorf("write the kubeconfig of %s: %w", f.name, err)
+	}
+	return nil
+}
+
+func (s *Stack) tokenFile(f function) string { return s.path("secrets/accounts/" + f.name + "/token") }
+
+func (s *Stack) accountFile(f function) string {
+	return s.path("secrets/accounts/" + f.name + "/kubeconfig")
+}

@@ -1,0 +1,155 @@
+package workloads
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// rollKnative moves every Knative Service on, writes the statuses that changed and
+// tells the gateway what serves.
+func (c *Controller) rollKnative(ctx context.Context, lister cache.GenericLister, services []*core.Service) (again time.Time, failed error) {
+	all, err := listKnative(lister)
+	if err != nil {
+		return again, err
+	}
+	rollouts, hosts, there := map[string]rollout{}, map[string]Pod{}, map[string]bool{}
+	for _, s := range all {
+		there[string(s.GetUID())] = true
+		key := s.GetNamespace() + "/" + s.GetName()
+		d, err := asDeployment(s)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		next, at := step(d, c.knative.rollouts[key], c.now(), readyAfter)
+		rollouts[key], again = next, earlier(again, at)
+		if next.serving != nil {
+			hosts[hostOf(s)] = *next.serving
+		}
+		routed, err := c.makePlaceholder(ctx, s, services)
+		failed = errors.Join(failed, err, c.reportKnative(ctx, s, next, routed))
+	}
+	c.knative.rollouts = rollouts
+	c.knative.mu.Lock()
+	c.knative.hosts = hosts
+	c.knative.mu.Unlock()
+	return again, errors.Join(failed, c.collect(ctx, services, there))
+}
+
+// asDeployment gives what a Knative Service has in common with a Deployment.
+func asDeployment(s *unstructured.Unstructured) (*apps.Deployment, error) {
+	template, _, err := unstructured.NestedMap(s.Object, "spec", "template")
+	if err != nil {
+		return nil, fmt.Errorf("read Knative Service %s: %w", s.GetName(), err)
+	}
+	d := &apps.Deployment{ObjectMeta: meta.ObjectMeta{Name: s.GetName(), Namespace: s.GetNamespace(), Generation: s.GetGeneration()}}
+	// The fields of Knative's own that a pod's template does not have are left out.
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, &d.Spec.Template); err != nil {
+		return nil, fmt.Errorf("read Knative Service %s: %w", s.GetName(), err)
+	}
+	if ready, _, _ := unstructured.NestedString(s.Object, "status", "latestReadyRevisionName"); ready == revisionName(s) {
+		d.Status = apps.DeploymentStatus{ObservedGeneration: d.Generation, UpdatedReplicas: 1, AvailableReplicas: 1}
+	}
+	return d, nil
+}
+
+// revisionName is the name that Knative gives to what a generation makes.
+func revisionName(s *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s-%05d", s.GetName(), s.GetGeneration())
+}
+
+// reportKnative writes a status where it differs from the one that was read.
+func (c *Controller) reportKnative(ctx context.Context, s *unstructured.Unstructured, r rollout, routed bool) error {
+	status := knativeStatus(s, r, routed, c.now())
+	is, _, err := unstructured.NestedMap(s.Object, "status")
+	if err != nil {
+		return fmt.Errorf("read the status of Knative Service %s: %w", s.GetName(), err)
+	}
+	if same(is, status) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return fmt.Errorf("encode the status of Knative Service %s: %w", s.GetName(), err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	_, err = c.dynamic.Resource(knativeKind()).Namespace(s.GetNamespace()).
+		Patch(ctx, s.GetName(), types.MergePatchType, patch, meta.PatchOptions{}, "status")
+	if err != nil && !kerrors.IsNotFound(err) {
+		return fmt.Errorf("write the status of Knative Service %s: %w", s.GetName(), err)
+	}
+	return nil
+}
+
+// same tells whether a status says what it should, as the API server keeps it.
+func same(is, shall map[string]any) bool {
+	a, err := json.Marshal(is)
+	if err != nil {
+		return false
+	}
+	b, err := json.Marshal(shall)
+	return err == nil && string(a) == string(b)
+}
+
+// knativeStatus tells a rollout the way Knative does.
+func knativeStatus(s *unstructured.Unstructured, r rollout, routed bool, now time.Time) map[string]any {
+	before, _, _ := unstructured.NestedSlice(s.Object, "status", "conditions")
+	configured, route := "Unknown", "True"
+	why := "Configuration is waiting for a Revision to become ready."
+	if r.ready {
+		configured, why = "True", ""
+	}
+	if !routed {
+		route, why = "False", fmt.Sprintf("service %q is not owned by the route", s.GetName())
+	}
+	ready := configured
+	if route != "True" {
+		ready = route
+	}
+	status := map[string]any{
+		"observedGeneration": s.GetGeneration(),
+		"conditions": []any{
+			knativeCondition("ConfigurationsReady", configured, "", before, now),
+			knativeCondition("Ready", ready, why, before, now),
+			knativeCondition("RoutesReady", route, "", before, now),
+		},
+		"latestCreatedRevisionName": revisionName(s),
+		"address":                   map[string]any{"url": "http://" + hostOf(s)},
+		"url":                       "http://" + hostOf(s), // cluster-local
+	}
+	name, _, _ := unstructured.NestedString(s.Object, "status", "latestReadyRevisionName")
+	if r.ready {
+		name = revisionName(s)
+	}
+	if name != "" {
+		status["latestReadyRevisionName"] = name
+	}
+	return status
+}
+
+// knativeCondition gives a condition the time that it had while its status stays.
+func knativeCondition(kind, status, message string, before []any, now time.Time) map[string]any {
+	c := map[string]any{"type": kind, "status": status, "lastTransitionTime": now.UTC().Format(time.RFC3339)}
+	if message != "" {
+		c["message"] = message
+	}
+	for _, one := range before {
+		if b, ok := one.(map[string]any); ok && b["type"] == kind && b["status"] == status {
+			c["lastTransitionTime"] = b["lastTransitionTime"]
+		}
+	}
+	return c
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"io"
+	"log"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+)
+
+// TestPush: a tag is an index that leads each processor to its own image, and each
+// image's bill of materials is found from it, in registries that list what refers to an
+// image and in those that do not.
+func TestPush(t *testing.T) {
+	t.Parallel()
+	for name, referrers := range map[string]bool{"with referrers": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(registry.New(registry.WithReferrersSupport(referrers), registry.Logger(log.New(io.Discard, "", 0))))
+			defer server.Close()
+			checkPush(t, strings.TrimPrefix(server.URL, "http://")+"/sluice/keys")
+		})
+	}
+}
+
+func checkPush(t *testing.T, repository string) {
+	t.Helper()
+	src := source{version: "v1.2.3", at: time.Unix(0, 0).UTC()}
+	var all []built
+	for _, architecture := range []string{"amd64", "arm64"} {
+		platform := v1.Platform{OS: "linux", Architecture: architecture}
+		img, err := assemble("keys", platform, []byte("program for "+architecture), []byte("certificates"), src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, built{platform: platform, image: img, materials: []byte(`{"for":"` + architecture + `"}`)})
+	}
+	if err := push(t.Context(), repository, src.tag(), all, src); err != nil {
+		t.Fatal(err)
+	}
+	ref, err := name.ParseReference(repository + ":v1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := remote.Index(ref, remote.WithContext(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := manifest.Annotations["org.opencontainers.image.title"]; got != "sluice-keys" {
+		t.Errorf("title %q", got)
+	}
+	var platforms []string
+	for _, m := range manifest.Manifests {
+		platforms = append(platforms, m.Platform.String())
+		if got, want := attached(t, ref.Context().Digest(m.Digest.String())), `{"for":"`+m.Platform.Architecture+`"}`; got != want {
+			t.Errorf("%s has %s attached", m.Platform, got)
+		}
+	}
+	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, platforms); diff != "" {
+		t.Errorf("platforms (-want +got):\n%s", diff)
+	}
+}
+
+// attached is the one SPDX document that refers to an image.
+func attached(t *testing.T, img name.Digest) string {
+	t.Helper()
+	index, err := remote.Referrers(img, remote.WithContext(t.Context()), remote.WithFilter("artifactType", spdxType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(manifest.Manifests) != 1 {
+		t.Fatalf("%d artifacts refer to %s", len(manifest.Manifests), img)
+	}
+	artifact, err := remote.Image(img.Context().Digest(manifest.Manifests[0].Digest.String()), remote.WithContext(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := artifact.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d layers, %v", len(layers), err)
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = content.Close() }()
+	text, err := io.ReadAll(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

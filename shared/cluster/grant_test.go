@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// as gives a cluster that speaks as a service account of the system namespace. Its
+// rights are those that the test makes.
+func (b *bench) as(system, account string) *Cluster {
+	b.Helper()
+	cfg := rest.CopyConfig(clustertest.Config(b.T))
+	cfg.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + system + ":" + account,
+		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
+	}
+	kube, err := kubernetes.NewForConfig(cfg)
+	b.must(err)
+	return &Cluster{kube: kube, dynamic: b.dynamic, system: system}
+}
+
+// role makes a ClusterRole and binds it to a service account everywhere.
+func (b *bench) role(name, system, account string, rules ...rbacv1.PolicyRule) {
+	b.Helper()
+	ctx := b.Context()
+	_, err := b.kube.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		b.Fatal(err)
+	}
+	if account == "" {
+		return
+	}
+	_, err = b.kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: system, Name: account}},
+	}, metav1.CreateOptions{})
+	b.must(err)
+}
+
+func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// TestGrant: who may make namespaces gives the functions their rights in them, and has
+// its own when that is done.
+func TestGrant(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx, system := t.Context(), clustertest.Name()
+	b.role(system+"-apps", system, "apps",
+		rule("", "namespaces", "get", "create"), rule("rbac.authorization.k8s.io", "rolebindings", "create"),
+		rule("rbac.authorization.k8s.io", "clusterroles", "bind"))
+	b.role("sluice-apps-environment", "", "", rule("apps", "deployments", "create"), rule("", "secrets", "get", "delete"))
+	apps := b.as(system, "apps")
+
+	// The account's own rights come through a watch, too.
+	b.eventually(func() error { return apps.EnsureNamespace(ctx, b.app.Namespace) })
+	if allowed, err := apps.mayWrite(ctx, b.app.Namespace); err != nil || !allowed {
+		t.Errorf("right after: %v, %v", allowed, err)
+	}
+	list, err := b.kube.RbacV1().RoleBindings(b.app.Namespace).List(ctx, metav1.ListOptions{})
+	b.must(err)
+	got := map[string]string{}
+	for _, binding := range list.Items {
+		got[binding.Name] = binding.RoleRef.Name + " to " + binding.Subjects[0].Namespace + "/" + binding.Subjects[0].Name
+	}
+	want := map[string]string{}
+	for _, f := range []string{"apps", "builds", "deploys", "webhook", "wiring"} {
+		name := "sluice-" + f + "-environment"
+		want[name] = name + " to " + system + "/" + f
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("bindings (-want +got):\n%s", diff)
+	}
+	b.must(apps.EnsureNamespace(ctx, b.app.Namespace)) // again is nothing new
+}
+
+// TestForeignNamespace: where a function has no rights there is nothing of Sluice's,
+// unless the namespace says so: then it lacks a right, and that is an error.
+func TestForeignNamespace(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx, system := t.Context(), clustertest.Name()
+	b.role(system+"-webhook", system, "webhook", rule("", "namespaces", "get"))
+	webhook := b.as(system, "webhook")
+	token := func() error {
+		_, err := webhook.WebhookToken(ctx, b.app.Ref())
+		return err
+	}
+	b.eventually(func() error { // there is no such namespace
+		if err := token(); !problem.Is(err, problem.NotFound) {
+			return err
+		}
+		return nil
+	})
+	b.must(webhook.DeleteWebhookToken(ctx, b.app.Ref()))
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.app.Namespace}}
+	n, err := b.kube.CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{})
+	b.must(err)
+	if err := token(); !problem.Is(err, problem.NotFound) {
+		t.Errorf("somebody's namespace: %v", err)
+	}
+	n.Labels = map[string]string{"app.kubernetes.io/managed-by": "sluice"}
+	_, err = b.kube.CoreV1().Namespaces().Update(ctx, n, metav1.UpdateOptions{})
+	b.must(err)
+	if err := token(); err == nil || problem.Is(err, problem.NotFound) || !lacksRight(err) {
+		t.Errorf("Sluice's namespace: %v", err)
+	}
+	if err := webhook.EnsureNamespace(ctx, clustertest.Name()); !problem.Is(err, problem.Unavailable) {
+		t.Errorf("a namespace that it may not make: %v", err)
+	}
+	if err := webhook.EnsureNamespace(ctx, b.app.Namespace); !problem.Is(err, problem.Unavailable) {
+		t.Errorf("rights that it may not grant: %v", err)
+	}
+}
+
+func TestLacksRight(t *testing.T) {
+	t.Parallel()
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	tests := []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"denied", apierrors.NewForbidden(deployments, "hello", errors.New(`User "u" cannot patch resource "deployments" in API group "apps" in the namespace "n"`)), true},
+		{"quota", apierrors.NewForbidden(deployments, "hello", errors.New("exceeded quota: q")), false},
+		{"absent", apierrors.NewNotFound(deployments, "hello"), false},
+		{"other", errors.New(`is forbidden: User "u" cannot`), false},
+		{"none", nil, false},
+	}
+	for _, tt := range tests {
+		if got := lacksRight(tt.err); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/sluicegate/sluice/shared/app"
+)
+
+// For each of its services Knative makes a Kubernetes Service of the same name, of type
+// ExternalName, which leads to its gateway inside the cluster; the gateway finds the
+// service by its host in the cluster's domain. So the route of an app that Knative runs
+// leads to that Service too, through one more Middleware, which sets that host after the
+// gate has let a request in. Traefik follows such Services only where it is told to
+// (allowExternalNameServices).
+//
+// An app that had a Deployment before keeps it, and the Service that Sluice has made,
+// until the first revision of its Knative Service is ready. Then both are removed: only
+// so can Knative make a Service of that name. For a second or so nothing answers.
+
+const (
+	knativeDefaultPort = 80
+	clusterDomain      = "svc.cluster.local"
+)
+
+// onKnative tells whether requests are led to a Knative Service: there is one, and no
+// Service of Sluice's own is in its way.
+func (o Objects) onKnative() bool { return o.knative != nil && !isOwn(o.service) }
+
+// leftover tells whether what Sluice has made is to make room for a Knative Service.
+func (o Objects) leftover() bool {
+	switch {
+	case isOwn(o.service):
+		return knativeCondition(o.knative, "ConfigurationsReady") == string(metav1.ConditionTrue)
+	case o.deployment != nil:
+		return hasAll(o.deployment.Labels, managed())
+	}
+	return false
+}
+
+// isOwn tells a Service that Sluice has made or adopted from one of Knative's.
+func isOwn(s *corev1.Service) bool { return s != nil && hasAll(s.Labels, managed()) }
+
+// RemoveLeftover deletes the Service and the Deployment of an app that Knative runs now.
+// Problem: conflict when they have changed since.
+func (c *Cluster) RemoveLeftover(ctx context.Context, o Objects, ref app.Ref) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if isOwn(o.service) {
+		if err := gone(c.kube.CoreV1().Services(ref.Namespace).Delete(ctx, ref.Name, only(o.service))); err != nil {
+			return fmt.Errorf("make room for knative service %s: %w", ref, err)
+		}
+	}
+	if o.deployment != nil && hasAll(o.deployment.Labels, managed()) {
+		return c.removeWorkload(ctx, Workload{ref: ref, deployment: o.deployment})
+	}
+	return nil
+}
+
+// knativePort is the port that Knative's own Service for an app has.
+func knativePort(o Objects) int64 {
+	if o.service != nil && len(o.service.Spec.Ports) > 0 {
+		return int64(o.service.Spec.Ports[0].Port)
+	}
+	return knativeDefaultPort
+}
+
+// WriteHost makes the Middleware that leads an app's requests to its Knative Service,
+// or puts it back as a whole.
+func (c *Cluster) WriteHost(ctx context.Context, o Objects, ref app.Ref) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": traefikAPI, "kind": "Middleware", "spec": hostSpec(ref)}}
+	u.SetNamespace(ref.Namespace)
+	u.SetName(hostName(ref))
+	u.SetLabels(labels(ref.Name))
+	there := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace)
+	var err error
+	if o.host == nil {
+		_, err = there.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
+	} else {
+		u.SetResourceVersion(o.host.GetResourceVersion())
+		_, err = there.Update(ctx, u, metav1.UpdateOptions{FieldManager: fieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("write the host middleware of %s: %w", ref, known(err))
+	}
+	return nil
+}
+
+func hostSpec(ref app.Ref) map[string]any {
+	host := ref.Name + "." + ref.Namespace + "." + clusterDomain
+	return map[string]any{"headers": map[string]any{"customRequestHeaders": map[string]any{"Host": host}}}
+}
+
+func hostRight(u *unstructured.Unstructured, ref app.Ref) bool {
+	return u != nil && hasAll(u.GetLabels(), labels(ref.Name)) && reflect.DeepEqual(u.Object["spec"], hostSpec(ref))
+}
+
+// knativeCondition is the status of a Knative Service's condition, "" without one.
+func knativeCondition(s *unstructured.Unstructured, kind string) string {
+	conditions, _, err := unstructured.NestedSlice(s.Object, "status", "conditions")
+	if err != nil {
+		return ""
+	}
+	for _, one := range conditions {
+		if c, ok := one.(map[string]any); ok && c["type"] == kind {
+			status, _ := c["status"].(string)
+			return status
+		}
+	}
+	return ""
+}

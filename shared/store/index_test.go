@@ -1,0 +1,339 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"cloud.google.com/go/firestore"
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// indexFile is infra/firestore/firestore.indexes.json.
+type indexFile struct {
+	Indexes []struct {
+		Collection string `json:"collectionGroup"`
+		Scope      string `json:"queryScope"`
+		Fields     []struct {
+			Path  string `json:"fieldPath"`
+			Order string `json:"order"`
+		} `json:"fields"`
+	} `json:"indexes"`
+	Overrides []struct {
+		Collection string `json:"collectionGroup"`
+		Path       string `json:"fieldPath"`
+		TTL        bool   `json:"ttl"`
+		Indexes    []any  `json:"indexes"`
+	} `json:"fieldOverrides"`
+}
+
+func readIndexes(t *testing.T) indexFile {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "infra", "firestore", "firestore.indexes.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f indexFile
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// asked is what a query needs of indexes.
+type asked struct {
+	collection string
+	equal      []string // fields compared with ==, in or array-contains
+	ranged     []string // fields compared otherwise, or ordered by, in this order; "f desc" too
+}
+
+// composite gives the fields of the composite index that Firestore demands for a
+// query, or none: equalities alone are merged from the indexes of single fields, in the
+// order of ids, and so is one field's range or order. An order after an equality is not.
+func (a asked) composite() []string {
+	if len(a.ranged) == 0 || len(a.equal) == 0 && len(a.ranged) == 1 {
+		return nil
+	}
+	return append(slices.Clone(a.equal), a.ranged...)
+}
+
+// recorder notes the queries that go over a connection.
+type recorder struct {
+	mu   sync.Mutex
+	seen map[string]asked
+}
+
+func (r *recorder) intercept(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, s grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := s(ctx, d, cc, method, opts...)
+	return recordedStream{stream, r}, err
+}
+
+type recordedStream struct {
+	grpc.ClientStream
+	recorder *recorder
+}
+
+// SendMsg implements [grpc.ClientStream].
+func (s recordedStream) SendMsg(m any) error {
+	if q, ok := m.(*pb.RunQueryRequest); ok {
+		s.recorder.note(q.GetStructuredQuery())
+	}
+	return s.ClientStream.SendMsg(m)
+}
+
+func (r *recorder) note(q *pb.StructuredQuery) {
+	a := asked{collection: q.GetFrom()[0].GetCollectionId()}
+	var filters func(f *pb.StructuredQuery_Filter)
+	filters = func(f *pb.StructuredQuery_Filter) {
+		for _, part := range f.GetCompositeFilter().GetFilters() {
+			filters(part)
+		}
+		one := f.GetFieldFilter()
+		if one == nil {
+			return
+		}
+		switch path := one.GetField().GetFieldPath(); one.GetOp() {
+		case pb.StructuredQuery_FieldFilter_EQUAL, pb.StructuredQuery_FieldFilter_IN, pb.StructuredQuery_FieldFilter_ARRAY_CONTAINS:
+			a.equal = append(a.equal, path)
+		default:
+			if path != firestore.DocumentID && !slices.Contains(a.ranged, path) {
+				a.ranged = append(a.ranged, path)
+			}
+		}
+	}
+	filters(q.GetWhere())
+	for _, o := range q.GetOrderBy() {
+		path := o.GetField().GetFieldPath()
+		if path == firestore.DocumentID || slices.Contains(a.ranged, path) {
+			continue
+		}
+		if o.GetDirection() == pb.StructuredQuery_DESCENDING {
+			path += " desc"
+		}
+		a.ranged = append(a.ranged, path)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen[fmt.Sprint(a)] = a
+}
+
+// unprovoked are fields that a query asks for which no test can make happen here.
+var unprovoked = map[string]string{
+	"record": "deployments, after a commit whose answer was lost: an equality alone",
+}
+
+// TestIndexes: every query that the store makes has the index it needs; what the file
+// leaves without an index is not asked for.
+func TestIndexes(t *testing.T) {
+	t.Parallel()
+	r := &recorder{seen: map[string]asked{}}
+	s, err := store.OpenIntercepted(t.Context(), storetest.Project(t), r.intercept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	askEverything(t, s)
+	file := readIndexes(t)
+	var have []string
+	for _, index := range file.Indexes {
+		fields := index.Collection
+		for _, f := range index.Fields {
+			fields += " " + f.Path + map[string]string{"ASCENDING": "", "DESCENDING": " desc"}[f.Order]
+		}
+		have = append(have, fields)
+	}
+	fields := map[string]bool{}
+	for _, key := range slices.Sorted(maps.Keys(r.seen)) {
+		a := r.seen[key]
+		t.Logf("%s: equal %v, range or order %v", a.collection, a.equal, a.ranged)
+		for _, f := range slices.Concat(a.equal, a.ranged) {
+			f = strings.TrimSuffix(f, " desc")
+			fields[f] = true
+			for _, o := range file.Overrides {
+				if o.Collection == a.collection && o.Path == f && len(o.Indexes) == 0 {
+					t.Errorf("%s.%s is asked for and has no index", o.Collection, o.Path)
+				}
+			}
+		}
+		if need := a.composite(); need != nil && !slices.Contains(have, a.collection+" "+strings.Join(need, " ")) {
+			t.Errorf("no composite index of %s on %v", a.collection, need)
+		}
+	}
+	for _, f := range askedInSource(t) {
+		if !fields[f] && unprovoked[f] == "" {
+			t.Errorf("the source asks for %q, which no query here did: make askEverything do so", f)
+		}
+	}
+}
+
+// askEverything makes every query of the store at least once.
+func askEverything(t *testing.T, s *store.Store) {
+	t.Helper()
+	ctx, page := t.Context(), store.Page{Size: 10}
+	storetest.Environment(t, s, "shop", "prod")
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ref := app.Ref{Namespace: "shop-prod", Name: "hello"}
+	check(s.CreateApp(ctx, app.App{Project: "shop", Environment: "prod", Namespace: "shop-prod", Name: "hello", Host: "hello.example.com", CreatedAt: noon(), Image: "registry.example/a:v1"}))
+	revision, err := s.RecordDeployment(ctx, ref, func(app.App, deploy.Revision) (deploy.Revision, error) {
+		return deploy.New("registry.example/a:v1", "", deploy.Manual, "ada", noon()), nil
+	})
+	check(err)
+	_, err = s.UpdateDeployment(ctx, ref, revision.Number, true, func(r deploy.Revision) (deploy.Revision, bool) {
+		r.Status, r.SettledAt = deploy.Live, noon()
+		return r, true
+	})
+	check(err)
+	p := plan.Plan{ID: "plan-starter", Namespace: "shop-prod", Name: "Starter", Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: noon()}
+	check(s.CreatePlan(ctx, p))
+	_, _, err = s.Projects(ctx, "ada", page)
+	check(err)
+	_, _, err = s.Environments(ctx, "shop", page)
+	check(err)
+	_, _, err = s.Apps(ctx, "shop-prod", page)
+	check(err)
+	_, _, err = s.Plans(ctx, "shop-prod", page)
+	check(err)
+	_, _, err = s.Keys(ctx, "shop", "", page)
+	check(err)
+	_, _, err = s.Keys(ctx, "shop", "prod", page)
+	check(err)
+	_, _, err = s.Deployments(ctx, ref, page)
+	check(err)
+	_, _, err = s.Builds(ctx, ref, page)
+	check(err)
+	_, _, err = s.PendingBuilds(ctx, page)
+	check(err)
+	_, _, err = s.Users(ctx, page)
+	check(err)
+	_, err = s.Announcements(ctx, 10)
+	check(err)
+	day := usage.DayOf(noon())
+	check(s.EachCounter(ctx, day, day, func(usage.Counter) error { return nil }))
+	_, _ = s.OldestCounter(ctx) // there is none
+	_, err = s.DeleteCounters(ctx, day)
+	check(err)
+	_, err = s.RollupsOlder(ctx, day, 10)
+	check(err)
+	_, err = s.DeleteStaleCanaries(ctx, noon())
+	check(err)
+	everything := audit.Query{Project: "shop", From: noon(), To: noon(), Actor: "ada", Action: "app.create", Resource: "projects/shop"}
+	_, _, err = s.Records(ctx, everything, page)
+	check(err)
+	_, err = s.DeleteRecords(ctx, noon(), 10)
+	check(err)
+	check(s.DeletePlan(ctx, "shop-prod", p.ID))
+	if s.DeleteEnvironment(ctx, "shop", "prod") == nil || s.DeleteProject(ctx, "shop") == nil {
+		t.Error("deleted what is not empty")
+	}
+	check(s.DeleteApp(ctx, ref))
+	check(s.DeleteEnvironment(ctx, "shop", "prod"))
+}
+
+// askedInSource lists the fields that queries in the package's source name.
+func askedInSource(t *testing.T) []string {
+	t.Helper()
+	var fields []string
+	eachFile(t, func(f *ast.File) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			method, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || method.Sel.Name != "Where" && method.Sel.Name != "OrderBy" {
+				return true
+			}
+			if path, ok := call.Args[0].(*ast.BasicLit); ok {
+				field, err := strconv.Unquote(path.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				fields = append(fields, field)
+			}
+			return true
+		})
+	})
+	if len(fields) < 10 {
+		t.Fatalf("the source asks for %v only", fields)
+	}
+	return fields
+}
+
+func eachFile(t *testing.T, look func(f *ast.File)) {
+	t.Helper()
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		look(f)
+	}
+}
+
+// TestOverrides: the file names only fields that documents have, and only what may be
+// forgotten has a time to live: an expired key is not.
+func TestOverrides(t *testing.T) {
+	t.Parallel()
+	stored := map[string]bool{}
+	eachFile(t, func(f *ast.File) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if field, ok := n.(*ast.Field); ok && field.Tag != nil {
+				tag, err := strconv.Unquote(field.Tag.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				name, _, _ := strings.Cut(reflect.StructTag(tag).Get("firestore"), ",")
+				stored[name] = true
+			}
+			return true
+		})
+	})
+	var ttl []string
+	for _, o := range readIndexes(t).Overrides {
+		if !stored[o.Path] {
+			t.Errorf("no document has a field %q (%s)", o.Path, o.Collection)
+		}
+		if o.TTL {
+			ttl = append(ttl, o.Collection+"."+o.Path)
+		}
+	}
+	slices.Sort(ttl)
+	if want := []string{"audit.expires_at", "deliveries.expires_at", "sessions.expires_at"}; !slices.Equal(ttl, want) {
+		t.Errorf("time to live on %v, want %v", ttl, want)
+	}
+}

@@ -1,0 +1,30 @@
+package chaos
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/tests/report"
+)
+
+var (
+	book  = report.Open("faults")
+	table = book.Table("Fault table", "Under each fault, and once it is over, what must happen to each surface. "+
+		"Under every fault also: nobody gets in without a key, a revoked key is refused after the ceiling (lowered to 6 s here), an app without a gate is never touched, "+
+		"and once it is over all is as before.",
+		[]string{"fault", "surface", "must", "verdict"}, "seen")
+)
+
+// TestFaults is the fault table. Run it last: its last fault empties the store.
+func TestFaults(t *testing.T) {
+	s := newScene(t)
+	var rows []row
+	for _, f := range slices.Concat(storeFaults(), clusterFaults(), checkerFaults(), machineFaults(), lastFaults()) {
+		t.Run(f.name, func(t *testing.T) { rows = append(rows, f.run(t, s)...) })
+	}
+	for _, r := range rows {
+		t.Log(r)
+		table.Row([]string{r.fault, r.surface, r.must, r.verdict()}, strings.Join(r.notes, "; "))
+	}
+}

@@ -1,0 +1,115 @@
+// Package chaos takes a stack's parts away, in every way in which a network, a
+// machine and an operator can, and looks at what clients see of the gate, the
+// management API, webhooks, deploys and the rollup (specification sections 1, 3.3, 7
+// and 8). It has a stack to itself.
+//
+// [TestFaults] is the table: for each fault and each of the five it says what must
+// happen, and looks. All of a fault's cells share one outage, and each fault leaves
+// the stack healthy, which is part of every cell. The replicas' ceiling is lowered
+// from 90 s to 6 s.
+//
+// Faults are put on the way by toxiproxy, which stands between the processes and the
+// store, one for each checker and one for all else, and between the functions and
+// the API server; by signals to real processes; by a limit of the kernel on the size
+// of log files; and by package stepped for the clock.
+package chaos
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/chaos/stepped"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// ceiling is the replicas' here, lowered so that tests run in seconds.
+const ceiling = 6 * time.Second
+
+// The stack's ports begin at portBase. What stands between its processes has the
+// ports below.
+const (
+	portBase      = 20380
+	functionsPort = "127.0.0.1:20379" // the functions' way to the store
+	checker0Port  = "127.0.0.1:20378" // the replicas'
+	checker1Port  = "127.0.0.1:20377"
+	apiPort       = "127.0.0.1:20376" // the functions' way to the API server
+)
+
+var (
+	world *stack.Stack
+	clock *atomic.Int64 // seconds that the functions' wall clock is set off
+
+	toStore   networks // functions, checker-0, checker-1
+	toCluster *network
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(book.Close(stacktest.Main(m, prepare, func(s *stack.Stack) { world = s })))
+}
+
+func prepare(dir string, o *stack.Options) error {
+	if err := connect(); err != nil {
+		return err
+	}
+	overlay := filepath.Join(dir, "overlay")
+	if err := os.MkdirAll(overlay, 0o700); err != nil {
+		return err
+	}
+	file, err := stepped.Overlay("../..", overlay, "functions", "shared")
+	if err != nil {
+		return err
+	}
+	clockFile := filepath.Join(dir, "clock")
+	if clock, err = stepped.Open(clockFile); err != nil {
+		return err
+	}
+	o.PortBase, o.APIServer, o.BuildFlags = portBase, apiPort, []string{"-overlay", file}
+	o.Env = map[string]map[string]string{
+		"checker":   {"MAX_STALENESS": ceiling.String(), "CANARY_INTERVAL": "1s"},
+		"checker-0": {"FIRESTORE_EMULATOR_HOST": checker0Port},
+		"checker-1": {"FIRESTORE_EMULATOR_HOST": checker1Port},
+	}
+	for _, name := range functions() {
+		if o.Env[name] == nil {
+			o.Env[name] = map[string]string{}
+		}
+		o.Env[name][stepped.Variable] = clockFile
+		if name != "checker" {
+			o.Env[name]["FIRESTORE_EMULATOR_HOST"] = functionsPort
+		}
+	}
+	return nil
+}
+
+func functions() []string {
+	return []string{"checker", "session", "keys", "usage", "rollup", "apps", "wiring", "webhook", "deploys", "builds", "console"}
+}
+
+// connect makes the networks, all of which let everything through.
+func connect() error {
+	store := "127.0.0.1:" + strconv.Itoa(portBase+1)
+	for _, address := range []string{functionsPort, checker0Port, checker1Port} {
+		n, err := newNetwork(address, store)
+		if err != nil {
+			return err
+		}
+		toStore = append(toStore, n)
+	}
+	var err error
+	toCluster, err = newNetwork(apiPort, "127.0.0.1:"+strconv.Itoa(portBase+2))
+	return err
+}
+
+// wait lets a fixed time pass that the test is about.
+func wait(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-t.Context().Done():
+	case <-time.After(d):
+	}
+}

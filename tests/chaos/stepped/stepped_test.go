@@ -1,0 +1,73 @@
+package stepped
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestShift: the wall clock moves, the monotonic reading does not.
+func TestShift(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, seconds := range []int64{0, 1, 3600, -1, -3600, 92 * 24 * 3600} {
+		moved := Shift(now, seconds)
+		if got := moved.Unix() - now.Unix(); got != seconds || moved.Nanosecond() != now.Nanosecond() {
+			t.Errorf("step %d moved the wall clock by %d", seconds, got)
+		}
+		if d := moved.Sub(now); d != 0 {
+			t.Errorf("step %d moved the monotonic clock by %v", seconds, d)
+		}
+		if d := moved.Round(0).Sub(now.Round(0)); d != time.Duration(seconds)*time.Second {
+			t.Errorf("step %d: %v without the monotonic reading", seconds, d)
+		}
+	}
+}
+
+// TestOverlay builds a program of which only the clock is replaced, and steps it
+// while it runs.
+func TestOverlay(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..", "..")
+	dir := t.TempDir()
+	file, err := Overlay(root, dir, "tests/chaos/stepped/testdata/clock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(dir, "clock")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-overlay", file, "-o", bin, "./tests/chaos/stepped/testdata/clock")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	clock := filepath.Join(dir, "step")
+	step, err := Open(clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, seconds := range []int64{0, 3600, -3600} {
+		step.Store(seconds)
+		run := exec.CommandContext(t.Context(), bin)
+		run.Env = append(os.Environ(), Variable+"="+clock)
+		out, err := run.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := time.Parse(time.RFC3339, string(out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off := time.Until(got) - time.Duration(seconds)*time.Second; off.Abs() > time.Minute {
+			t.Errorf("step %d: the program's clock is off by %v", seconds, off)
+		}
+	}
+}
+
+func TestOverlayOfNothing(t *testing.T) {
+	t.Parallel()
+	if _, err := Overlay(t.TempDir(), t.TempDir(), "."); err == nil {
+		t.Error("an overlay that replaces nothing was taken")
+	}
+}

@@ -1,0 +1,204 @@
+package contract
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// first is what a function is asked first, and what a stranger gets for it.
+type first struct {
+	call
+	status int
+}
+
+const (
+	project     = "/api/v1/projects/shop"
+	application = project + "/environments/prod/apps/hello"
+)
+
+// firsts has every function: a stranger's request for those that serve the API, the
+// timer's event for the others.
+func firsts() map[string]first {
+	get := func(path string) first {
+		return first{call{method: http.MethodGet, path: path}, http.StatusUnauthorized}
+	}
+	tick := first{event("dev.knative.sources.ping", "{}"), http.StatusOK}
+	return map[string]first{
+		"session": get("/api/v1/session"),
+		"keys":    get(project + "/api-keys"),
+		"usage":   get(project + "/api-keys/key-ab12cd34/usage"),
+		"apps":    get(project),
+		"deploys": get(application + "/deployments"),
+		"builds":  get(application + "/builds"),
+		"console": {call{method: http.MethodGet, path: "/console"}, http.StatusSeeOther},
+		"webhook": {call{
+			method: http.MethodPost, path: "/api/v1/webhook/shop-prod/hello", body: `{"image":"registry.example/a:v1"}`,
+			header: map[string]string{"Content-Type": "application/json", "X-Service-Token": "wrong"},
+		}, http.StatusUnauthorized},
+		"rollup": tick,
+		"wiring": tick,
+		"checker": {call{
+			method: http.MethodGet, path: "/check/shop-prod/hello", header: map[string]string{"X-Forwarded-Method": "GET"},
+		}, http.StatusUnauthorized},
+	}
+}
+
+func firstOf(t *testing.T, function string) first {
+	t.Helper()
+	f, ok := firsts()[function]
+	if !ok {
+		t.Fatalf("what does a stranger get from %s? add it to firsts", function)
+	}
+	return f
+}
+
+// asks makes the first request of a function. The checker denies with 503 until its view
+// is proven, which takes a few round trips to the store.
+func (p *process) asks(t *testing.T, function string) {
+	t.Helper()
+	f := firstOf(t, function)
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for begin := time.Now(); ; <-again.C {
+		status, body := p.do(t, f.call)
+		if status == f.status {
+			return
+		}
+		if function != "checker" || status != http.StatusServiceUnavailable || time.Since(begin) > limit {
+			t.Fatalf("%s: %s %s: %d %s, want %d", function, f.method, f.path, status, body, f.status)
+		}
+	}
+}
+
+// TestAnswers: every function answers from its image on $PORT, to many at once, and
+// ends well when told to.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	for _, function := range functions() {
+		t.Run(function, func(t *testing.T) {
+			t.Parallel()
+			s := settings(t, function)
+			s["PORT"] = freePort(t)
+			p := launch(t, function, s).ready(t)
+			if !strings.HasSuffix(p.url, ":"+s["PORT"]) {
+				t.Errorf("serves at %s, not on port %s", p.url, s["PORT"])
+			}
+			p.asks(t, function)
+			f := firstOf(t, function)
+			var group sync.WaitGroup
+			for range 16 {
+				group.Go(func() {
+					if status, body := p.do(t, f.call); status != f.status {
+						t.Errorf("one of many at once: %d %s", status, body)
+					}
+				})
+			}
+			group.Wait()
+			if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if code := p.end(t); code != 0 {
+				t.Errorf("ended with %d at SIGTERM", code)
+			}
+			for line := range strings.Lines(p.log()) {
+				if !json.Valid([]byte(line)) {
+					t.Errorf("a line of the log is not JSON: %s", line)
+				}
+			}
+		})
+	}
+}
+
+// TestHealth: probes of Kubernetes, Knative and OpenFaaS are answered, whatever the
+// state of the store.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	for _, function := range functions() {
+		t.Run(function, func(t *testing.T) {
+			t.Parallel()
+			s := settings(t, function)
+			s["FIRESTORE_EMULATOR_HOST"] = "127.0.0.1:9" // nobody there
+			p := launch(t, function, s).ready(t)
+			paths := []string{"/healthz", "/_/health", "/_/ready"}
+			if function == "checker" {
+				paths = paths[:1] // not run by OpenFaaS
+			}
+			for _, path := range paths {
+				if status, body := p.do(t, call{method: http.MethodGet, path: path}); status != http.StatusOK || body != "" {
+					t.Errorf("%s: %d %q", path, status, body)
+				}
+			}
+		})
+	}
+}
+
+// TestTarget: $FUNCTION_TARGET names the function, may be left out, and is refused when
+// it names another; what Knative and the framework set beside it does no harm.
+func TestTarget(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		env  map[string]string
+		ok   bool
+	}{
+		{"named", map[string]string{"FUNCTION_TARGET": "keys"}, true},
+		{"left out", map[string]string{"FUNCTION_TARGET": ""}, true},
+		{"another", map[string]string{"FUNCTION_TARGET": "usage"}, false},
+		{"Knative's", map[string]string{"K_SERVICE": "keys", "K_REVISION": "keys-00001", "K_CONFIGURATION": "keys", "FUNCTION_SIGNATURE_TYPE": "http"}, true},
+		{"no port", map[string]string{"PORT": "http"}, false},
+		{"no such level", map[string]string{"LOG_LEVEL": "loud"}, false},
+		{"no project", map[string]string{"GOOGLE_CLOUD_PROJECT": ""}, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := settings(t, "keys")
+			for key, value := range test.env {
+				s[key] = value
+			}
+			p := launch(t, "keys", s)
+			if test.ok {
+				p.ready(t).asks(t, "keys")
+				return
+			}
+			if code := p.end(t); code == 0 || !strings.HasPrefix(p.log(), "keys: ") {
+				t.Errorf("ended with %d and said %q", code, p.log())
+			}
+		})
+	}
+}
+
+// TestPortTaken: a process that cannot serve ends and says why, instead of idling.
+func TestPortTaken(t *testing.T) {
+	t.Parallel()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	s := settings(t, "usage")
+	_, s["PORT"], _ = net.SplitHostPort(l.Addr().String())
+	p := launch(t, "usage", s)
+	if code := p.end(t); code == 0 || !strings.Contains(p.log(), "address already in use") {
+		t.Errorf("ended with %d and said %q", code, p.log())
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port) //nolint:forcetypeassert // it was asked to be one
+}

@@ -1,0 +1,260 @@
+package contract
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// image is an image as it came from the registry, unpacked.
+type image struct {
+	v1.Image
+	ref    name.Digest
+	config v1.Config
+	root   string // its files
+}
+
+// pull gets this machine's image of a tag and unpacks it below root.
+func pull(ctx context.Context, tag, root string) (*image, error) {
+	ref, err := name.ParseReference(tag)
+	if err != nil {
+		return nil, err
+	}
+	img, err := remote.Image(ref, remote.WithContext(ctx), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
+	if err != nil {
+		return nil, err
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		return nil, err
+	}
+	file, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	content := mutate.Extract(img)
+	defer func() { _ = content.Close() }()
+	return &image{Image: img, ref: ref.Context().Digest(digest.String()), config: file.Config, root: root}, unpack(content, root)
+}
+
+func unpack(content io.Reader, root string) error {
+	for r := tar.NewReader(content); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(root, filepath.Clean("/"+h.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, text, fs.FileMode(h.Mode)); err != nil {
+			return err
+		}
+	}
+}
+
+func functions() []string { return slices.Sorted(maps.Keys(shipped)) }
+
+// TestImage: a function's image holds its program and the certificates, and says what
+// it is and whom it runs as.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	for _, function := range functions() {
+		img := shipped[function]
+		if !cmp.Equal(img.config.Entrypoint, []string{"/" + function}) || img.config.User != "65532:65532" {
+			t.Errorf("%s: starts %v as %s", function, img.config.Entrypoint, img.config.User)
+		}
+		if got := img.config.Labels["org.opencontainers.image.title"]; got != "sluice-"+function {
+			t.Errorf("%s: title %q", function, got)
+		}
+		content := mutate.Extract(img)
+		var names []string
+		for r := tar.NewReader(content); ; {
+			h, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, h.Name)
+			if h.Mode&0o222 != 0 || h.Uid != 0 {
+				t.Errorf("%s: %s can be written: mode %o, user %d", function, h.Name, h.Mode, h.Uid)
+			}
+		}
+		_ = content.Close()
+		want := []string{"etc/ssl/certs/ca-certificates.crt", function}
+		slices.Sort(want)
+		slices.Sort(names)
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("%s: files (-want +got):\n%s", function, diff)
+		}
+	}
+}
+
+// materials is what is looked at of a bill of materials.
+type materials struct {
+	SPDXVersion string `json:"spdxVersion"`
+	Packages    []struct {
+		Name     string `json:"name"`
+		Version  string `json:"versionInfo"`
+		Declared string `json:"licenseDeclared"`
+	} `json:"packages"`
+}
+
+// TestMaterials: every image has a bill of materials attached, which names each module
+// in the program with its version and licence.
+func TestMaterials(t *testing.T) {
+	t.Parallel()
+	for _, function := range functions() {
+		m := attached(t, shipped[function])
+		if m.SPDXVersion != "SPDX-2.3" || len(m.Packages) < 20 {
+			t.Errorf("%s: %s with %d packages", function, m.SPDXVersion, len(m.Packages))
+		}
+		versions := map[string]string{}
+		for _, p := range m.Packages[1:] { // the first is the program itself
+			versions[p.Name] = p.Version
+			if p.Version == "" || p.Declared == "" || p.Declared == "NOASSERTION" {
+				t.Errorf("%s: %s %s has licence %q", function, p.Name, p.Version, p.Declared)
+			}
+		}
+		if got := "go" + versions["std"]; got != runtime.Version() {
+			t.Errorf("%s: standard library %q, want %q", function, got, runtime.Version())
+		}
+		if versions["github.com/GoogleCloudPlatform/functions-framework-go"] == "" {
+			t.Errorf("%s: the functions-framework is missing", function)
+		}
+	}
+}
+
+// attached reads the document that an image's registry names when asked for what
+// refers to the image.
+func attached(t *testing.T, img *image) materials {
+	t.Helper()
+	index, err := remote.Referrers(img.ref, remote.WithContext(t.Context()), remote.WithFilter("artifactType", "application/spdx+json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(manifest.Manifests) != 1 {
+		t.Fatalf("%s: %d bills of materials", img.ref, len(manifest.Manifests))
+	}
+	artifact, err := remote.Image(img.ref.Context().Digest(manifest.Manifests[0].Digest.String()), remote.WithContext(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := artifact.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%s: %d layers, %v", img.ref, len(layers), err)
+	}
+	text, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = text.Close() }()
+	var m materials
+	if err := json.NewDecoder(text).Decode(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestReproducible: two copies of the sources in different places, built with different
+// settings in the environment, make the same image and the same bill of materials; and
+// the program is the one that was pushed.
+func TestReproducible(t *testing.T) {
+	t.Parallel()
+	const function = "keys"
+	var digests, bills []string
+	for place, env := range map[string][]string{
+		"a":             nil,
+		"another/place": {"GOFLAGS=-tags=other", "GOAMD64=v3", "GOEXPERIMENT=nosynchashtriemap", "TZ=Asia/Tokyo", "SOURCE_DATE_EPOCH=0"},
+	} {
+		dir := filepath.Join(t.TempDir(), place)
+		copySources(t, dir)
+		out := filepath.Join(t.TempDir(), "out")
+		if err := command(t.Context(), dir, env, programs.images, "--only", function, out); err != nil {
+			t.Fatal(err)
+		}
+		img, err := tarball.ImageFromPath(filepath.Join(out, function+".tar"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest, err := img.ConfigName() // names all layers' content
+		if err != nil {
+			t.Fatal(err)
+		}
+		bill, err := os.ReadFile(filepath.Join(out, function+".spdx.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests, bills = append(digests, digest.String()), append(bills, string(bill))
+		if got, want := contents(t, img), contents(t, shipped[function]); !cmp.Equal(got, want) {
+			t.Errorf("built in %s: layers %v, pushed were %v", place, got, want)
+		}
+	}
+	if digests[0] != digests[1] {
+		t.Errorf("two builds made %v", digests)
+	}
+	if diff := cmp.Diff(bills[0], bills[1]); diff != "" {
+		t.Errorf("two bills of materials:\n%s", diff)
+	}
+}
+
+// contents are the hashes of the layers' content.
+func contents(t *testing.T, img v1.Image) []string {
+	t.Helper()
+	file, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, h := range file.RootFS.DiffIDs {
+		all = append(all, h.String())
+	}
+	return all
+}
+
+func copySources(t *testing.T, to string) {
+	t.Helper()
+	for _, part := range []string{"functions", "shared"} {
+		if err := os.CopyFS(filepath.Join(to, part), os.DirFS(filepath.Join(checkout, part))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join(checkout, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(to, file), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+// Package contract runs what is shipped: the functions' images, built, pushed to a
+// registry, pulled back, unpacked, and started as a container engine would: the image's
+// entry point, user and environment, with the image's files as the root directory where
+// the tests may change it (as root), and nothing else in the environment than the
+// settings. So a file or a setting that only a developer's machine has is missed here.
+//
+// It shows that every function keeps the contract of the functions-framework and of the
+// platforms that run it, and that it starts fast. Settings come from
+// infra/openfaas/stack.yaml, so what is written there is enough.
+package contract
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+)
+
+// checkout is the repository's root.
+var checkout = filepath.Join("..", "..")
+
+// shipped are the images of all functions, by function.
+var shipped map[string]*image
+
+// programs are what the tests themselves have built.
+var programs struct {
+	dir    string
+	images string // scripts/images
+	bare   string // testdata/bare
+}
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	reg := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
+	defer reg.Close()
+	dir, err := os.MkdirTemp("", "sluice-contract-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := prepare(context.Background(), dir, strings.TrimPrefix(reg.URL, "http://")+"/sluice"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return clustertest.Main(m)
+}
+
+// prepare builds and pushes the images of all functions, and unpacks what was pushed.
+func prepare(ctx context.Context, dir, prefix string) error {
+	if err := os.Chmod(dir, 0o755); err != nil { // the images' user has to get through
+		return err
+	}
+	programs.dir = dir
+	programs.images, programs.bare = filepath.Join(dir, "images"), filepath.Join(dir, "bare")
+	for out, pkg := range map[string]string{programs.images: "./scripts/images", programs.bare: "./tests/contract/testdata/bare"} {
+		if err := command(ctx, checkout, nil, "go", "build", "-buildvcs=false", "-o", out, pkg); err != nil {
+			return err
+		}
+	}
+	if err := command(ctx, checkout, nil, programs.images, "--push", prefix, "--tag", "test", "--platforms", "linux/"+runtime.GOARCH); err != nil {
+		return err
+	}
+	mains, err := filepath.Glob(filepath.Join(checkout, "functions", "*", "cmd", "main.go"))
+	if err != nil {
+		return err
+	}
+	shipped = map[string]*image{}
+	for _, main := range mains {
+		function := filepath.Base(filepath.Dir(filepath.Dir(main)))
+		img, err := pull(ctx, prefix+"/"+function+":test", filepath.Join(dir, "root", function))
+		if err != nil {
+			return fmt.Errorf("pull the image of %s: %w", function, err)
+		}
+		shipped[function] = img
+	}
+	return nil
+}
+
+// command runs a program in a folder; env is added to this process's.
+func command(ctx context.Context, dir string, env []string, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, text)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package contract
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// alert is a rule of infra/monitoring/rules.yaml.
+type alert struct {
+	Alert       string            `json:"alert"`
+	Expr        string            `json:"expr"`
+	For         string            `json:"for,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+type ruleGroups struct {
+	Groups []struct {
+		Name  string  `json:"name"`
+		Rules []alert `json:"rules"`
+	} `json:"groups"`
+}
+
+func monitoringFile(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(checkout, "infra", "monitoring", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func readRules(t *testing.T) ruleGroups {
+	t.Helper()
+	var file struct {
+		Spec ruleGroups `json:"spec"`
+	}
+	if err := yaml.Unmarshal(monitoringFile(t, "rules.yaml"), &file); err != nil {
+		t.Fatal(err)
+	}
+	return file.Spec
+}
+
+// TestRunbook: every alert says how urgent it is and has a section that says what to do.
+func TestRunbook(t *testing.T) {
+	t.Parallel()
+	sections := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^## (\S+)$`).FindAllStringSubmatch(string(monitoringFile(t, "runbook.md")), -1) {
+		sections["runbook.md#"+strings.ToLower(m[1])] = true
+	}
+	for _, g := range readRules(t).Groups {
+		for _, r := range g.Rules {
+			if !sections[r.Annotations["runbook"]] {
+				t.Errorf("%s: no section %q", r.Alert, r.Annotations["runbook"])
+			}
+			delete(sections, r.Annotations["runbook"])
+			if s := r.Labels["severity"]; s != "page" && s != "ticket" {
+				t.Errorf("%s: severity %q", r.Alert, s)
+			}
+			if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+				t.Errorf("%s says too little", r.Alert)
+			}
+		}
+	}
+	for section := range sections {
+		t.Errorf("%s is about no alert", section)
+	}
+}
+
+// TestAlerts lets Prometheus' own tool check the rules and run their tests.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	tool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("no promtool: scripts/prerequisites.sh installs Debian's package prometheus")
+	}
+	dir := t.TempDir()
+	whole, bare := readRules(t), readRules(t)
+	for _, g := range bare.Groups { // the tests are about when, not about texts
+		for i := range g.Rules {
+			g.Rules[i].Annotations = nil
+		}
+	}
+	for name, content := range map[string]any{"whole.yaml": whole, "rules.yaml": bare} {
+		text, err := yaml.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "alerts.yaml"), mustRead(t, "testdata/alerts.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"check", "rules", "--lint-fatal", "whole.yaml"}, {"test", "rules", "alerts.yaml"}} {
+		if err := command(t.Context(), dir, nil, tool, args...); err != nil {
+			t.Error(err)
+		}
+	}
+	tested := string(mustRead(t, "testdata/alerts.yaml"))
+	for _, g := range readRules(t).Groups {
+		for _, r := range g.Rules {
+			if !strings.Contains(tested, "alertname: "+r.Alert+"\n") {
+				t.Errorf("%s has no test in testdata/alerts.yaml", r.Alert)
+			}
+		}
+	}
+}
+
+func mustRead(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

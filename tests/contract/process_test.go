@@ -1,0 +1,197 @@
+package contract
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	limit = 60 * time.Second // for anything here; usually some milliseconds
+	uid   = 65532            // the images' user
+)
+
+// process is a function that runs from its image.
+type process struct {
+	cmd     *exec.Cmd
+	client  *http.Client
+	url     string        // once serving
+	started time.Time     // just before exec
+	serving chan struct{} // closed once it has said where, or has ended
+	ended   chan struct{}
+	err     error // of its end
+
+	mu   sync.Mutex
+	logs bytes.Buffer
+}
+
+// launch starts a function with these settings and nothing else in its environment.
+func launch(t *testing.T, function string, settings map[string]string) *process {
+	t.Helper()
+	img := shipped[function]
+	env := map[string]string{}
+	for _, s := range img.config.Env {
+		key, value, _ := strings.Cut(s, "=")
+		env[key] = value
+	}
+	maps.Copy(env, settings)
+	program := img.config.Entrypoint[0]
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, img.config.Cmd...)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr.Chroot = img.root
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
+	} else {
+		cmd.Path = filepath.Join(img.root, program)
+		for key, value := range env {
+			if strings.HasPrefix(value, "/") && key != "PATH" {
+				env[key] = filepath.Join(img.root, value)
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(env)) {
+		if env[key] != "" {
+			cmd.Env = append(cmd.Env, key+"="+env[key])
+		}
+	}
+	p := follow(t, cmd)
+	p.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool(t), MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
+	return p
+}
+
+// follow starts a command and reads its log until it ends; it ends with the test.
+func follow(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, client: &http.Client{Timeout: limit}, serving: make(chan struct{}), ended: make(chan struct{})}
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = in, in
+	p.started = time.Now()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = in.Close()
+	go p.read(out)
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-p.ended
+		p.client.CloseIdleConnections()
+		if t.Failed() {
+			t.Logf("%s: %v\n%s", filepath.Base(cmd.Path), p.err, p.log())
+		}
+	})
+	return p
+}
+
+func (p *process) read(out *os.File) {
+	defer close(p.ended)
+	told := false
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		p.mu.Lock()
+		p.logs.Write(lines.Bytes())
+		p.logs.WriteByte('\n')
+		p.mu.Unlock()
+		if !told && bytes.Contains(lines.Bytes(), []byte(`"msg":"serving"`)) {
+			var line struct {
+				Address string `json:"address"`
+				TLS     bool   `json:"tls"`
+			}
+			if json.Unmarshal(lines.Bytes(), &line) == nil {
+				p.url = map[bool]string{false: "http://", true: "https://"}[line.TLS] + line.Address
+				told = true
+				close(p.serving)
+			}
+		}
+	}
+	_ = out.Close()
+	p.err = p.cmd.Wait()
+	if !told {
+		close(p.serving)
+	}
+}
+
+func (p *process) log() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.logs.String()
+}
+
+// ready waits until the process has said where it serves.
+func (p *process) ready(t *testing.T) *process {
+	t.Helper()
+	select {
+	case <-p.serving:
+	case <-time.After(limit):
+		t.Fatalf("does not serve; its log:\n%s", p.log())
+	}
+	if p.url == "" {
+		t.Fatalf("ended before it served: %v\n%s", p.err, p.log())
+	}
+	return p
+}
+
+// end waits for the process's end and gives its exit status.
+func (p *process) end(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(limit):
+		t.Fatalf("does not end; its log:\n%s", p.log())
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// call is a request.
+type call struct {
+	method, path string
+	header       map[string]string
+	body         string
+}
+
+// do makes a call and gives the status and the body.
+func (p *process) do(t *testing.T, c call) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), c.method, p.url+c.path, strings.NewReader(c.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range c.header {
+		req.Header.Set(name, value)
+	}
+	res, err := p.client.Do(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", c.method, c.path, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// pool trusts the certificate that the checker is given here.
+func pool(t *testing.T) *x509.CertPool {
+	t.Helper()
+	all := x509.NewCertPool()
+	all.AppendCertsFromPEM(serverCertificate(t).certificate)
+	return all
+}

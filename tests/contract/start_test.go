@@ -1,0 +1,76 @@
+package contract
+
+import (
+	"net/http"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+)
+
+const (
+	starts     = 7                      // of each program in a round
+	rounds     = 4                      // at most: a machine that others use too may have a bad moment
+	startLimit = 100 * time.Millisecond // from exec to the first answer, median
+
+	// calmStart is what a program that does nothing needs at most on a machine with
+	// nothing else to do, the copying of its pages included. Where it takes longer, all
+	// do, and the limit grows by as much.
+	calmStart = 20 * time.Millisecond
+)
+
+// TestStart measures from the start of a function's process to its first answer. It
+// runs before the parallel tests.
+func TestStart(t *testing.T) {
+	for _, function := range functions() {
+		t.Run(function, func(t *testing.T) {
+			s := settings(t, function)
+			for round := 1; ; round++ {
+				bare, own := median(starts, func() time.Duration { return startBare(t) }), median(starts, func() time.Duration { return startOnce(t, function, s) })
+				bound := max(startLimit, time.Duration(float64(startLimit)*float64(bare)/float64(calmStart)))
+				t.Logf("first answer after %v, %.1f times that of a bare HTTP server (%v); limit %v", own, float64(own)/float64(bare), bare, bound)
+				if own < bound {
+					return
+				}
+				if round == rounds {
+					t.Fatal("starts too slowly")
+				}
+			}
+		})
+	}
+}
+
+func startBare(t *testing.T) time.Duration {
+	t.Helper()
+	p := follow(t, exec.CommandContext(t.Context(), programs.bare)).ready(t)
+	p.do(t, call{method: http.MethodGet, path: "/"})
+	took := time.Since(p.started)
+	_ = p.cmd.Process.Kill()
+	p.end(t)
+	return took
+}
+
+// startOnce is the time to a function's first answer. The checker's first is its
+// probe's: it lets nobody through until its view is proven.
+func startOnce(t *testing.T, function string, s map[string]string) time.Duration {
+	t.Helper()
+	p := launch(t, function, s).ready(t)
+	if function == "checker" {
+		p.do(t, call{method: http.MethodGet, path: "/healthz"})
+	} else {
+		p.asks(t, function)
+	}
+	took := time.Since(p.started)
+	_ = p.cmd.Process.Kill()
+	p.end(t)
+	return took
+}
+
+func median(n int, measure func() time.Duration) time.Duration {
+	all := make([]time.Duration, n)
+	for i := range all {
+		all[i] = measure()
+	}
+	slices.Sort(all)
+	return all[n/2].Round(100 * time.Microsecond)
+}

@@ -1,0 +1,103 @@
+package infra
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// event is what is read of a line of the API server's audit log.
+type event struct {
+	Verb string
+	User struct{ Username string }
+
+	ObjectRef struct {
+		Resource, Subresource, Namespace, Name string
+		APIGroup                               string `json:"apiGroup"`
+	} `json:"objectRef"`
+
+	ResponseStatus struct {
+		Code    int
+		Message string
+	} `json:"responseStatus"`
+
+	Annotations map[string]string
+}
+
+func (e event) function() string {
+	return strings.TrimPrefix(e.User.Username, "system:serviceaccount:"+system+":")
+}
+
+// seen is what the functions have done so far.
+type seen struct {
+	used    map[right]int
+	refused []event
+}
+
+// readAudit reads the stack's audit log.
+func readAudit(t *testing.T) seen {
+	t.Helper()
+	f, err := os.Open(filepath.Join(world.Info().LogsDir, "kube-audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s := seen{used: map[right]int{}}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Logf("a line that is being written: %v", err)
+			continue
+		}
+		s.add(t, e)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// role finds in the authorizer's reason which role has allowed a call.
+func (e event) role() string {
+	m := regexp.MustCompile(` of (Role|ClusterRole) "([^"]+)"`).FindStringSubmatch(e.Annotations["authorization.k8s.io/reason"])
+	if m == nil {
+		return ""
+	}
+	return key(m[1], m[2])
+}
+
+func (s *seen) add(t *testing.T, e event) {
+	t.Helper()
+	if e.Annotations["authorization.k8s.io/decision"] != "allow" {
+		s.refused = append(s.refused, e)
+		return
+	}
+	role := e.role()
+	if !strings.HasPrefix(role, "sluice-") {
+		if role != "system:basic-user" && role != "system:discovery" {
+			t.Errorf("%s may %s %s by the role %q", e.function(), e.Verb, e.ObjectRef.Resource, role)
+		}
+		return
+	}
+	resource := e.ObjectRef.Resource
+	if e.ObjectRef.Subresource != "" {
+		resource += "/" + e.ObjectRef.Subresource
+	}
+	s.used[right{role, e.ObjectRef.APIGroup, resource, e.Verb}]++
+	if e.ResponseStatus.Code != http.StatusCreated {
+		return
+	}
+	switch { // what the API server asks about besides
+	case e.Verb == "patch":
+		s.used[right{role, e.ObjectRef.APIGroup, resource, "create"}]++
+	case resource == "rolebindings":
+		s.used[right{role, "rbac.authorization.k8s.io", "clusterroles", "bind"}]++
+	}
+}

@@ -1,0 +1,112 @@
+package infra
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	rbac "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// right is one verb on one resource, as one role grants it.
+type right struct{ Role, Group, Resource, Verb string }
+
+func (r right) String() string {
+	group := r.Group
+	if group == "" {
+		group = "core"
+	}
+	return fmt.Sprintf("%s: %s %s (%s)", r.Role, r.Verb, r.Resource, group)
+}
+
+// policy is what infra/rbac grants.
+type policy struct {
+	granted map[right][]string // to the names that it is limited to, none for all
+}
+
+// Where a role holds.
+const (
+	everywhere    = "everywhere"
+	inEnvironment = "in environments"
+	inSystem      = "in sluice-system"
+)
+
+// readPolicy reads the rendered roles. A role in sluice-system is told from the cluster's
+// by a mark behind its name.
+func readPolicy(t *testing.T) policy {
+	t.Helper()
+	p := policy{granted: map[right][]string{}}
+	for _, o := range render(t, "rbac") {
+		var role rbac.ClusterRole // a Role has the same fields
+		switch o.GetKind() {
+		case "ClusterRole", "Role":
+			convert(t, o, &role)
+		default:
+			continue
+		}
+		if role.AggregationRule != nil {
+			t.Errorf("%s takes in what others grant", role.Name)
+		}
+		for _, rule := range role.Rules {
+			p.add(t, key(o.GetKind(), role.Name), rule)
+		}
+	}
+	return p
+}
+
+// key names a role: the Role sluice-wiring is another one than the ClusterRole.
+func key(kind, name string) string {
+	if kind == "Role" {
+		return name + " " + inSystem
+	}
+	return name
+}
+
+func (p policy) add(t *testing.T, role string, rule rbac.PolicyRule) {
+	t.Helper()
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				if group == "*" || strings.Contains(resource, "*") || verb == "*" {
+					t.Errorf("%s grants by a wildcard: %v", role, rule)
+				}
+				r := right{role, group, resource, verb}
+				if _, twice := p.granted[r]; twice {
+					t.Errorf("%v is granted twice", r)
+				}
+				p.granted[r] = rule.ResourceNames
+			}
+		}
+	}
+}
+
+// allows tells whether a function may do something: the independent reading of the
+// manifests that the API server's is compared with.
+func (p policy) allows(function, where, group, resource, verb, name string) bool {
+	roles := []string{"sluice-" + function}
+	switch where {
+	case inEnvironment:
+		roles = append(roles, "sluice-"+function+"-environment")
+	case inSystem:
+		roles = append(roles, "sluice-"+function+" "+inSystem)
+	}
+	for _, role := range roles {
+		names, ok := p.granted[right{role, group, resource, verb}]
+		if ok && (len(names) == 0 || slices.Contains(names, name)) {
+			return true
+		}
+	}
+	return false
+}
+
+func convert(t *testing.T, o *unstructured.Unstructured, to any) {
+	t.Helper()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, to); err != nil {
+		b, _ := json.Marshal(o)
+		t.Fatalf("%v: %s", err, b)
+	}
+}

@@ -1,0 +1,106 @@
+package infra
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func image(tag string) string { return "registry.example/echo:" + tag }
+
+// knativeService makes one as its owner would, with Knative's own fields.
+func (l life) knativeService(t *testing.T, name, tag string) {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "serving.knative.dev/v1", "kind": "Service",
+		"metadata": map[string]any{"name": name},
+		"spec": map[string]any{"template": map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{"autoscaling.knative.dev/min-scale": "0"}},
+			"spec": map[string]any{
+				"containerConcurrency": int64(10),
+				"containers":           []any{map[string]any{"image": image(tag), "ports": []any{map[string]any{"containerPort": int64(8080)}}}},
+			},
+		}},
+	}}
+	services := schema.GroupVersionResource{Group: "serving.knative.dev", Version: "v1", Resource: "services"}
+	_, err := l.dynamic.Resource(services).Namespace(l.namespace).Create(t.Context(), u, meta.CreateOptions{FieldValidation: "Strict"})
+	must(t, err)
+}
+
+// scaled is an app that Knative runs from the start: deployed, failed, rolled back, gated.
+func (l life) scaled(t *testing.T) {
+	t.Helper()
+	const app = "scaled"
+	ctx, c := t.Context(), l.s.Client
+	l.knativeService(t, app, "v0")
+	name, first := app, image("v1")
+	_, err := c.CreateApp(ctx, l.s.Project, l.s.Env, wire.CreateApp{Name: &name, Image: &first})
+	must(t, err)
+	e := l.s.Runs(app, first)
+	if host := e.Headers["Host"]; len(host) != 1 || host[0] != app+"."+l.namespace+".svc.cluster.local" {
+		t.Errorf("Knative was asked for the host %q", host)
+	}
+	if said := e.Headers["X-Forwarded-Host"]; len(said) != 1 || said[0] != l.s.Host(app) {
+		t.Errorf("the app was told %q as its public host", said)
+	}
+	l.s.Settled(app, 1, "live")
+	l.deploy(t, app, "v2")
+	l.s.Settled(app, 2, "live")
+	l.deploy(t, app, "broken")
+	if d := l.s.Settled(app, 3, "failed"); !strings.Contains(d.Message, "waiting for a Revision") {
+		t.Errorf("failed because: %s", d.Message)
+	}
+	l.s.Runs(app, image("v2"))
+	back, err := c.Rollback(ctx, l.s.Project, l.s.Env, app, 1)
+	must(t, err)
+	l.s.Settled(app, back.Revision, "live")
+	l.s.Runs(app, image("v1"))
+	l.s.Gate(app)
+	l.s.Call(app).Gets(http.StatusUnauthorized, "invalid_key")
+	key := l.s.AnyKey()
+	l.s.Until("open the gate", func() bool { return l.s.Call(app).Key(key).Send().Status == http.StatusOK })
+	e = l.s.Echo(l.s.Call(app).Key(key).Header("X-Service-Key-Prefix", "forged").Gets(http.StatusOK))
+	if prefix := e.Headers["X-Service-Key-Prefix"]; len(prefix) != 1 || prefix[0] != key.Prefix || e.Headers["X-Api-Key"] != nil {
+		t.Errorf("the app saw %v", e.Headers)
+	}
+	if _, err := l.client.AppsV1().Deployments(l.namespace).Get(ctx, app, meta.GetOptions{}); !kerrors.IsNotFound(err) {
+		t.Errorf("there is a Deployment beside the Knative Service: %v", err)
+	}
+}
+
+// moved is an app with a Deployment whose owner makes a Knative Service for it later.
+func (l life) moved(t *testing.T) {
+	t.Helper()
+	const app = "moved"
+	l.s.App(app)
+	l.s.Gate(app)
+	key := l.s.AnyKey()
+	l.s.Until("open the gate", func() bool { return l.s.Call(app).Key(key).Send().Status == http.StatusOK })
+	l.knativeService(t, app, "v1")
+	l.s.Until("be led to Knative", func() bool {
+		a := l.s.Call(app).Key(key).Send()
+		return a.Status == http.StatusOK && strings.HasSuffix(l.s.Echo(a).Headers["Host"][0], ".svc.cluster.local")
+	})
+	if _, err := l.client.AppsV1().Deployments(l.namespace).Get(t.Context(), app, meta.GetOptions{}); !kerrors.IsNotFound(err) {
+		t.Errorf("its Deployment is still there: %v", err)
+	}
+	l.s.Call(app).Gets(http.StatusUnauthorized, "invalid_key")
+	l.deploy(t, app, "v2")
+	l.s.Settled(app, 2, "live")
+	if e := l.s.Echo(l.s.Call(app).Key(key).Gets(http.StatusOK)); e.Image != image("v2") {
+		t.Errorf("it runs %s", e.Image)
+	}
+}
+
+func (l life) deploy(t *testing.T, app, tag string) {
+	t.Helper()
+	_, err := l.s.Client.Deploy(t.Context(), l.s.Project, l.s.Env, app, image(tag))
+	must(t, err)
+}

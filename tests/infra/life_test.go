@@ -1,0 +1,223 @@
+package infra
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// life is what happens to one environment, so that every function does all that it ever
+// does in a cluster.
+type life struct {
+	s         *stacktest.Site
+	client    kubernetes.Interface
+	dynamic   dynamic.Interface
+	namespace string
+}
+
+func (l life) run(t *testing.T) {
+	t.Helper()
+	l.hurry(t)
+	l.webhooks(t)
+	l.builds(t)
+	l.scaled(t)
+	l.moved(t)
+	l.drift(t)
+	l.released(t)
+	l.s.Gate("hello")
+	l.deleted(t, "scaled", "moved")
+	l.lostNamespace(t)
+	l.deleted(t, "hello", "built")
+}
+
+func (l life) deleted(t *testing.T, apps ...string) {
+	t.Helper()
+	for _, app := range apps {
+		must(t, l.s.Client.DeleteApp(t.Context(), l.s.Project, l.s.Env, app))
+	}
+}
+
+// hurry makes wiring look more often than the stack's timer does, until the test ends.
+func (l life) hurry(t *testing.T) {
+	t.Helper()
+	var ended sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		stop()
+		ended.Wait()
+	})
+	ended.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := ping(ctx, world.Info().Functions["wiring"], n); err != nil && ctx.Err() == nil {
+				t.Logf("ping wiring: %v", err) // the stack's own timer goes on
+			}
+		}
+	})
+}
+
+func ping(ctx context.Context, url string, n int) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("{}"))
+	if err != nil {
+		return err
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Ce-Specversion": "1.0", "Ce-Type": "dev.knative.sources.ping",
+		"Ce-Source": "/tests/infra", "Ce-Id": strconv.Itoa(n),
+	} {
+		req.Header.Set(name, value)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}
+
+// released switches a gate off.
+func (l life) released(t *testing.T) {
+	t.Helper()
+	_, err := l.s.Client.RequireAPIKey(t.Context(), l.s.Project, l.s.Env, "hello", false)
+	must(t, err)
+	l.s.WaitGate("hello", "ungated")
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// webhooks enables one, uses it, has a new token made, and disables it.
+func (l life) webhooks(t *testing.T) {
+	t.Helper()
+	l.s.App("hello")
+	l.s.Webhook("hello")
+	url, token := l.s.Webhook("hello")
+	body := []byte(`{"image":"registry.example/echo:v2"}`)
+	if a := l.s.Post(url, body, "X-Service-Token", token); a.Status != http.StatusOK {
+		t.Fatalf("webhook: %d %s", a.Status, a.Body)
+	}
+	l.s.Runs("hello", "registry.example/echo:v2")
+	for _, elsewhere := range []string{"nobodys-prod", "kube-system"} { // unknown, and none of Sluice's
+		a := l.s.Post(world.Info().BaseURL+"/api/v1/webhook/"+elsewhere+"/hello", body, "X-Service-Token", token)
+		if a.Status != http.StatusUnauthorized || a.Code() != "invalid_token" {
+			t.Errorf("webhook in %s: %d %s", elsewhere, a.Status, a.Body)
+		}
+	}
+	must(t, l.s.Client.DisableWebhook(t.Context(), l.s.Project, l.s.Env, "hello"))
+}
+
+// builds deploys an app that has never had an image, by a build whose events get lost.
+// Wiring, which would make a missing Deployment too, stands still meanwhile.
+func (l life) builds(t *testing.T) {
+	t.Helper()
+	must(t, world.Signal("wiring", syscall.SIGSTOP))
+	defer func() { must(t, world.Signal("wiring", syscall.SIGCONT)) }()
+	name := "built"
+	source := wire.GitSource{Repository: "https://git.example/emulate-silent/hello.git", Branch: "main"}
+	_, err := l.s.Client.CreateApp(t.Context(), l.s.Project, l.s.Env, wire.CreateApp{Name: &name, GitSource: &source})
+	must(t, err)
+	url, token := l.s.Webhook("built")
+	if a := l.s.Post(url, []byte(`{"commit":"abc1234"}`), "X-Service-Token", token); a.Status != http.StatusAccepted {
+		t.Fatalf("build: %d %s", a.Status, a.Body)
+	}
+	l.s.Settled("built", 1, "live")
+}
+
+// drift changes from outside what wiring keeps right.
+func (l life) drift(t *testing.T) {
+	t.Helper()
+	l.s.Gate("hello")
+	middlewares := schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: "middlewares"}
+	gates, err := l.dynamic.Resource(middlewares).Namespace(l.namespace).List(t.Context(), meta.ListOptions{LabelSelector: "sluice.dev/app=hello"})
+	must(t, err)
+	if len(gates.Items) != 1 {
+		t.Fatalf("%d Middlewares, want the gate alone", len(gates.Items))
+	}
+	gate := &gates.Items[0]
+	must(t, unstructured.SetNestedField(gate.Object, true, "spec", "forwardAuth", "trustForwardHeader"))
+	_, err = l.dynamic.Resource(middlewares).Namespace(l.namespace).Update(t.Context(), gate, meta.UpdateOptions{})
+	must(t, err)
+	l.restored(t, middlewares, gate.GetName(), func(u *unstructured.Unstructured) bool {
+		trusts, _, _ := unstructured.NestedBool(u.Object, "spec", "forwardAuth", "trustForwardHeader")
+		return !trusts
+	})
+	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	l.spoil(t, l.namespace, "sluice-checker-ca")
+	l.spoil(t, system, "sluice-checker-tls")
+	for kind, name := range map[schema.GroupVersionResource]string{
+		{Group: "apps", Version: "v1", Resource: "deployments"}:               "hello",
+		{Version: "v1", Resource: "services"}:                                 "hello",
+		{Group: "traefik.io", Version: "v1alpha1", Resource: "ingressroutes"}: "hello",
+		middlewares: gate.GetName(),
+		secrets:     "sluice-checker-ca",
+	} {
+		must(t, l.dynamic.Resource(kind).Namespace(l.namespace).Delete(t.Context(), name, meta.DeleteOptions{}))
+	}
+	for _, kind := range []schema.GroupVersionResource{middlewares, secrets} {
+		name := map[bool]string{true: gate.GetName(), false: "sluice-checker-ca"}[kind == middlewares]
+		l.restored(t, kind, name, func(*unstructured.Unstructured) bool { return true })
+	}
+	l.s.WaitGate("hello", "engaged")
+}
+
+// spoil adds a line to the CA in a Secret and waits until it is gone.
+func (l life) spoil(t *testing.T, namespace, name string) {
+	t.Helper()
+	secret, err := l.client.CoreV1().Secrets(namespace).Get(t.Context(), name, meta.GetOptions{})
+	must(t, err)
+	right := string(secret.Data["ca.crt"])
+	secret.Data["ca.crt"] = []byte(right + "\n")
+	_, err = l.client.CoreV1().Secrets(namespace).Update(t.Context(), secret, meta.UpdateOptions{})
+	must(t, err)
+	l.s.Until("restore the CA in "+name, func() bool {
+		now, err := l.client.CoreV1().Secrets(namespace).Get(t.Context(), name, meta.GetOptions{})
+		return err == nil && string(now.Data["ca.crt"]) == right
+	})
+}
+
+func (l life) restored(t *testing.T, kind schema.GroupVersionResource, name string, right func(*unstructured.Unstructured) bool) {
+	t.Helper()
+	l.s.Until("restore "+name, func() bool {
+		u, err := l.dynamic.Resource(kind).Namespace(l.namespace).Get(t.Context(), name, meta.GetOptions{})
+		return err == nil && right(u)
+	})
+}
+
+// lostNamespace deletes the environment's namespace; wiring makes it anew, with the
+// functions' rights in it, and the apps run again.
+func (l life) lostNamespace(t *testing.T) {
+	t.Helper()
+	was, err := l.client.CoreV1().Namespaces().Get(t.Context(), l.namespace, meta.GetOptions{})
+	must(t, err)
+	must(t, l.client.CoreV1().Namespaces().Delete(t.Context(), l.namespace, meta.DeleteOptions{}))
+	l.s.Until("make the namespace anew", func() bool {
+		is, err := l.client.CoreV1().Namespaces().Get(t.Context(), l.namespace, meta.GetOptions{})
+		return err == nil && is.UID != was.UID
+	})
+	l.s.WaitGate("hello", "engaged")
+	key := l.s.AnyKey()
+	l.s.Until("serve again", func() bool { return l.s.Call("hello").Key(key).Send().Status == http.StatusOK })
+}

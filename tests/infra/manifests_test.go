@@ -1,0 +1,236 @@
+package infra
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	core "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/emulators/ingress"
+	"github.com/sluicegate/sluice/emulators/kube"
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
+)
+
+// render gives what kustomize makes of a folder of infra.
+func render(t *testing.T, dir string) []*unstructured.Unstructured {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile=scripts/kustomize/go.mod", "kustomize", "build", "infra/"+dir)
+	cmd.Dir = root(t)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("kustomize build %s: %v\n%s", dir, err, &stderr)
+	}
+	list, err := manifest.Decode(out)
+	if err != nil {
+		t.Fatalf("%s: %v", dir, err)
+	}
+	if len(list) == 0 {
+		t.Fatalf("%s is empty", dir)
+	}
+	return list
+}
+
+// blank starts an API server as a cluster is before Sluice is installed: with what the
+// prerequisites define. Its Secrets are encrypted as infra/encryption says.
+func blank(t *testing.T) *rest.Config {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), "infra/encryption/encryption-configuration.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := make([]byte, 32)
+	rand.Read(key)
+	encryption := strings.Replace(string(text), "REPLACE-WITH-32-RANDOM-BYTES-IN-BASE64", base64.StdEncoding.EncodeToString(key), 1)
+	server, err := kube.Start(t.Context(), kube.Options{Root: root(t), Progress: t.Output(), Encryption: []byte(encryption)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	config := configOf(t, server.Kubeconfig)
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ingress.Define(t.Context(), root(t), client); err != nil {
+		t.Fatal(err)
+	}
+	if err := definitions.Define(t.Context(), root(t), client, definitions.Serving(), definitions.Eventing(), definitions.Tekton()); err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// TestManifests applies every overlay, whole, one after the other, as somebody who
+// moves from one to the next would; a field that a kind does not have fails. Every pod
+// that they lead to is let in by the namespace's pod security standard.
+func TestManifests(t *testing.T) {
+	t.Parallel()
+	config := blank(t)
+	client := clientOf(t, config)
+	for _, name := range []string{"tekton-pipelines", "shop-prod"} {
+		n := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: name}}
+		if _, err := client.CoreV1().Namespaces().Create(t.Context(), n, meta.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	applier, err := manifest.NewApplier(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root(t), "infra/tekton/events.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := manifest.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := applier.Apply(t.Context(), append(events, render(t, "network/example")...)); err != nil {
+		t.Error(err)
+	}
+	for _, overlay := range []string{"plain", "local-example", "production"} {
+		objects := render(t, "overlays/"+overlay)
+		if err := applier.Apply(t.Context(), objects); err != nil {
+			t.Errorf("%s:\n%v", overlay, err)
+			continue
+		}
+		pods := 0
+		for _, o := range objects {
+			if p := podOf(t, o); p != nil {
+				admitted(t, client, overlay+" "+o.GetKind()+" "+o.GetName(), p)
+				pods++
+			}
+		}
+		if pods < 11 {
+			t.Errorf("%s has %d kinds of pods, want one for each function at least", overlay, pods)
+		}
+	}
+	loose := &core.Pod{Spec: core.PodSpec{Containers: []core.Container{{Name: "a", Image: "a"}}}}
+	loose.Name = "loose"
+	if _, err := client.CoreV1().Pods(system).Create(t.Context(), loose, meta.CreateOptions{DryRun: []string{"All"}}); !kerrors.IsForbidden(err) {
+		t.Errorf("a pod that may run as root is let in: %v", err)
+	}
+}
+
+// podOf is the pod that an object leads to, nil without one.
+func podOf(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	paths := map[string][]string{
+		"apps/Deployment":             {"spec", "template"},
+		"serving.knative.dev/Service": {"spec", "template"},
+		"batch/CronJob":               {"spec", "jobTemplate", "spec", "template"},
+	}
+	path, ok := paths[o.GroupVersionKind().Group+"/"+o.GetKind()]
+	if !ok {
+		return nil
+	}
+	template, found, err := unstructured.NestedMap(o.Object, path...)
+	if err != nil || !found {
+		t.Fatalf("%s %s has no template: %v", o.GetKind(), o.GetName(), err)
+	}
+	p := &unstructured.Unstructured{Object: template}
+	unstructured.RemoveNestedField(p.Object, "spec", "containerConcurrency") // Knative's own
+	unstructured.RemoveNestedField(p.Object, "spec", "timeoutSeconds")
+	p.SetAPIVersion("v1")
+	p.SetKind("Pod")
+	p.SetName("trial")
+	p.SetNamespace(system)
+	return p
+}
+
+// admitted has the API server's admission look at a pod. Knative fills in what a pod
+// must say and a template need not: a container's probe has no port.
+func admitted(t *testing.T, client kubernetes.Interface, what string, p *unstructured.Unstructured) {
+	t.Helper()
+	containers, _, err := unstructured.NestedSlice(p.Object, "spec", "containers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range containers {
+		container, ok := c.(map[string]any)
+		if !ok {
+			t.Fatalf("%s: a container is no object", what)
+		}
+		for _, probe := range []string{"readinessProbe", "livenessProbe"} {
+			get, found, _ := unstructured.NestedMap(container, probe, "httpGet")
+			if found && get["port"] == nil {
+				_ = unstructured.SetNestedField(container, int64(8080), probe, "httpGet", "port")
+			}
+		}
+	}
+	if err := unstructured.SetNestedSlice(p.Object, containers, "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
+	body, err := p.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = client.CoreV1().RESTClient().Post().Namespace(system).Resource("pods").
+		Param("dryRun", "All").Param("fieldValidation", "Strict").Body(body).Do(t.Context()).Error()
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// TestAccounts: every function has an account, and only those that speak to the
+// Kubernetes API have a token for it.
+func TestAccounts(t *testing.T) {
+	t.Parallel()
+	speaks := map[string]bool{"apps": true, "builds": true, "deploys": true, "webhook": true, "wiring": true}
+	programs, err := filepath.Glob(filepath.Join(root(t), "functions/*/cmd/main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	accounts := map[string]bool{}
+	for _, o := range render(t, "rbac") {
+		if o.GetKind() == "ServiceAccount" {
+			mounted, _, err := unstructured.NestedBool(o.Object, "automountServiceAccountToken")
+			if err != nil {
+				t.Fatal(err)
+			}
+			accounts[o.GetName()] = mounted
+		}
+	}
+	for _, p := range programs {
+		function := filepath.Base(filepath.Dir(filepath.Dir(p)))
+		mounted, ok := accounts[function]
+		if !ok {
+			t.Errorf("%s has no service account", function)
+		}
+		if mounted != speaks[function] {
+			t.Errorf("token of %s mounted: %v", function, mounted)
+		}
+	}
+	for _, overlay := range []string{"plain", "production"} {
+		for _, o := range render(t, "overlays/"+overlay) {
+			p := podOf(t, o)
+			if p == nil || p.GetLabels()["sluice.dev/function"] == "ping" {
+				continue
+			}
+			function := p.GetLabels()["sluice.dev/function"]
+			account, _, _ := unstructured.NestedString(p.Object, "spec", "serviceAccountName")
+			mounted, said, _ := unstructured.NestedBool(p.Object, "spec", "automountServiceAccountToken")
+			if account != function || (!speaks[function] && (mounted || !said)) {
+				t.Errorf("%s: %s runs as %q, token mounted: %v (said: %v)", overlay, function, account, mounted, said)
+			}
+		}
+	}
+}

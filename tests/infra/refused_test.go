@@ -1,0 +1,134 @@
+package infra
+
+import (
+	"context"
+	"testing"
+
+	authn "k8s.io/api/authentication/v1"
+	core "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// as gives a client with a token of a function's account, as its pod has.
+func as(t *testing.T, function string) kubernetes.Interface {
+	t.Helper()
+	admin := adminConfig(t)
+	got, err := clientOf(t, admin).CoreV1().ServiceAccounts(system).CreateToken(t.Context(), function, &authn.TokenRequest{}, meta.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.AnonymousClientConfig(admin)
+	config.BearerToken = got.Status.Token
+	return clientOf(t, config)
+}
+
+// binding grants a role to a function's account.
+func binding(role, function string) *rbac.RoleBinding {
+	return &rbac.RoleBinding{
+		ObjectMeta: meta.ObjectMeta{Name: "trial"},
+		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbac.Subject{{Kind: "ServiceAccount", Namespace: system, Name: function}},
+	}
+}
+
+// TestTakenOver: what somebody would do first who has taken a function over is refused.
+func TestTakenOver(t *testing.T) {
+	s := stacktest.New(t, world)
+	s.App("hello")
+	environment := s.Project + "-" + s.Env
+	bind := func(namespace string, b *rbac.RoleBinding) func(context.Context, kubernetes.Interface) error {
+		return func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.RbacV1().RoleBindings(namespace).Create(ctx, b, meta.CreateOptions{})
+			return err
+		}
+	}
+	secret := func(namespace, name string) func(context.Context, kubernetes.Interface) error {
+		return func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Secrets(namespace).Get(ctx, name, meta.GetOptions{})
+			return err
+		}
+	}
+	namespace := func(labels map[string]string) func(context.Context, kubernetes.Interface) error {
+		return func(ctx context.Context, c kubernetes.Interface) error {
+			n := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: "trial", Labels: labels}}
+			_, err := c.CoreV1().Namespaces().Create(ctx, n, meta.CreateOptions{DryRun: []string{"All"}})
+			return err
+		}
+	}
+	makes := func(namespace, name string, kind core.SecretType) func(context.Context, kubernetes.Interface) error {
+		return func(ctx context.Context, c kubernetes.Interface) error {
+			made := &core.Secret{ObjectMeta: meta.ObjectMeta{Name: name, Annotations: map[string]string{"kubernetes.io/service-account.name": "apps"}}, Type: kind}
+			_, err := c.CoreV1().Secrets(namespace).Create(ctx, made, meta.CreateOptions{DryRun: []string{"All"}})
+			return err
+		}
+	}
+	mine := map[string]string{"app.kubernetes.io/managed-by": "sluice"}
+	lowered := map[string]string{"app.kubernetes.io/managed-by": "sluice", "pod-security.kubernetes.io/enforce": "privileged"}
+	stranger := binding("sluice-apps-environment", "apps")
+	stranger.Subjects[0].Namespace = "default"
+	tests := []struct {
+		name, function string
+		try            func(context.Context, kubernetes.Interface) error
+		allowed        bool
+	}{
+		{"apps grants its rights in kube-system", "apps", bind("kube-system", binding("sluice-apps-environment", "apps")), false},
+		{"apps grants its rights in sluice-system", "apps", bind(system, binding("sluice-apps-environment", "apps")), false},
+		{"apps makes itself an administrator of an environment", "apps", bind(environment, binding("cluster-admin", "apps")), false},
+		{"apps gives one function another's rights", "apps", bind(environment, binding("sluice-apps-environment", "webhook")), false},
+		{"apps grants a stranger its rights", "apps", bind(environment, stranger), false},
+		{"apps grants a function its own rights", "apps", bind(environment, binding("sluice-webhook-environment", "webhook")), true},
+		{"webhook grants itself its rights", "webhook", bind("kube-system", binding("sluice-webhook-environment", "webhook")), false},
+		{"wiring makes a namespace", "wiring", namespace(mine), true},
+		{"wiring makes a namespace that is not labelled", "wiring", namespace(nil), false},
+		{"wiring lowers a namespace's pod security", "wiring", namespace(lowered), false},
+		{"deploys makes a namespace", "deploys", namespace(mine), false},
+		{"apps reads the session keys", "apps", secret(system, "sluice-session-keys"), false},
+		{"wiring reads the session keys", "wiring", secret(system, "sluice-session-keys"), false},
+		{"wiring reads a webhook's token", "wiring", secret(environment, "sluice-webhook-hello"), false},
+		{"deploys reads a webhook's token", "deploys", secret(environment, "sluice-webhook-hello"), false},
+		{"checker reads its own certificate by the API", "checker", secret(system, "sluice-checker-tls"), false},
+		{"webhook lists tokens", "webhook", func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Secrets(environment).List(ctx, meta.ListOptions{})
+			return err
+		}, false},
+		{"wiring lists all Secrets", "wiring", func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Secrets("").List(ctx, meta.ListOptions{})
+			return err
+		}, false},
+		{"wiring lists the copies of the CA", "wiring", func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Secrets("").List(ctx, meta.ListOptions{FieldSelector: "metadata.name=sluice-checker-ca"})
+			return err
+		}, true},
+		{"apps makes a webhook's token", "apps", makes(environment, "sluice-webhook-trial", core.SecretTypeOpaque), true},
+		{"apps makes another Secret", "apps", makes(environment, "database", core.SecretTypeOpaque), false},
+		{"wiring makes another Secret beside its own", "wiring", makes(system, "trial", core.SecretTypeOpaque), false},
+		{"wiring has a token written into a Secret that it can read", "wiring", makes(environment, "sluice-checker-ca", core.SecretTypeServiceAccountToken), false},
+		{"apps makes itself a token of wiring", "apps", func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().ServiceAccounts(system).CreateToken(ctx, "wiring", &authn.TokenRequest{}, meta.CreateOptions{})
+			return err
+		}, false},
+		{"deploys runs a pod in sluice-system", "deploys", func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Pods(system).Create(ctx, &core.Pod{ObjectMeta: meta.ObjectMeta{Name: "trial"}}, meta.CreateOptions{})
+			return err
+		}, false},
+		{"apps deletes an environment's namespace", "apps", func(ctx context.Context, c kubernetes.Interface) error {
+			return c.CoreV1().Namespaces().Delete(ctx, environment, meta.DeleteOptions{})
+		}, false},
+		{"keys looks at anything", "keys", func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Services(environment).List(ctx, meta.ListOptions{})
+			return err
+		}, false},
+	}
+	for _, tt := range tests {
+		err := tt.try(t.Context(), as(t, tt.function))
+		if tt.allowed && err != nil || !tt.allowed && !kerrors.IsForbidden(err) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}

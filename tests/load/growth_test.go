@@ -1,0 +1,224 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// measure is something of a process that must not grow.
+type measure int
+
+const (
+	memory     measure = iota // resident, bytes
+	files                     // open descriptors
+	goroutines                // where the process tells; threads where it does not
+	measures
+)
+
+func (m measure) String() string {
+	return [...]string{"memory", "file descriptors", "goroutines or threads"}[m]
+}
+
+// slack is how much more of it a process may have at the end of the fit than at its
+// begin, by the fitted line: noise of the garbage collector, of connections that come
+// and go.
+func (m measure) slack(mean float64) float64 {
+	switch m {
+	case memory:
+		return max(0.15*mean, 24<<20)
+	case files:
+		return 12
+	case goroutines, measures:
+	}
+	return max(0.15*mean, 24)
+}
+
+func (m measure) text(v float64) string {
+	if m == memory {
+		return fmt.Sprintf("%.1f MiB", v/(1<<20))
+	}
+	return fmt.Sprintf("%.1f", v)
+}
+
+// point is a measurement.
+type point struct {
+	at    time.Time
+	value [measures]float64
+}
+
+// life is a process between two restarts.
+type life struct {
+	name   string
+	pid    int
+	points []point
+}
+
+// sampler looks at all processes of the stack now and then.
+type sampler struct {
+	mu    sync.Mutex
+	lives map[int]*life // by process id
+}
+
+func (s *sampler) run(ctx context.Context, every time.Duration) {
+	for s.lives = map[int]*life{}; ctx.Err() == nil; pause(ctx, every) {
+		for name, pid := range world.Info().PIDs {
+			if name != "stack" { // that is this test
+				s.look(ctx, name, pid)
+			}
+		}
+	}
+}
+
+// look measures a process. One that is just being restarted is left out.
+func (s *sampler) look(ctx context.Context, name string, pid int) {
+	p := point{at: time.Now()}
+	var err error
+	if p.value[memory], p.value[goroutines], err = status(pid); err != nil {
+		return
+	}
+	open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "fd"))
+	if err != nil {
+		return
+	}
+	p.value[files] = float64(len(open))
+	if n, ok := metric(ctx, name, "go_goroutines"); ok {
+		p.value[goroutines] = n
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lives[pid] == nil {
+		s.lives[pid] = &life{name: name, pid: pid}
+	}
+	s.lives[pid].points = append(s.lives[pid].points, p)
+}
+
+// status reads a process's resident memory and its threads.
+func status(pid int) (resident, threads float64, err error) {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		n, _ := strconv.ParseFloat(fields[1], 64) // other lines hold words
+		switch fields[0] {
+		case "VmRSS:":
+			resident = n * 1024
+		case "Threads:":
+			threads = n
+		}
+	}
+	if resident == 0 {
+		return 0, 0, fmt.Errorf("process %d has no memory", pid)
+	}
+	return resident, threads, nil
+}
+
+// metric reads one of a checker's metrics.
+func metric(ctx context.Context, process, name string) (float64, bool) {
+	number, ok := strings.CutPrefix(process, "checker-")
+	i, err := strconv.Atoi(number)
+	if !ok || err != nil {
+		return 0, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Info().CheckerMetrics[i], nil)
+	if err != nil {
+		return 0, false
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, false
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0, false
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			n, err := strconv.ParseFloat(value, 64)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
+// growth is what a straight line through the measurements says.
+type growth struct {
+	process     string
+	what        measure
+	mean, grown float64 // over the whole time of the fit
+	over        time.Duration
+}
+
+// grown fits what lived from warm on to the end.
+func (s *sampler) grown(warm time.Time, least int) (all []growth) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, pid := range slices.Sorted(maps.Keys(s.lives)) {
+		y := s.lives[pid]
+		points := slices.DeleteFunc(slices.Clone(y.points), func(p point) bool { return p.at.Before(warm) })
+		if len(points) < least {
+			continue
+		}
+		for m := range measures {
+			mean, slope := fit(points, m)
+			over := points[len(points)-1].at.Sub(points[0].at)
+			all = append(all, growth{process: y.name, what: m, mean: mean, grown: slope * over.Seconds(), over: over})
+		}
+	}
+	return all
+}
+
+// fit is the least-squares line: the mean, and the slope a second.
+func fit(points []point, m measure) (mean, slope float64) {
+	n := float64(len(points))
+	var t, v float64
+	for _, p := range points {
+		t += p.at.Sub(points[0].at).Seconds() / n
+		v += p.value[m] / n
+	}
+	var above, below float64
+	for _, p := range points {
+		d := p.at.Sub(points[0].at).Seconds() - t
+		above += d * (p.value[m] - v)
+		below += d * d
+	}
+	if below == 0 {
+		return v, 0
+	}
+	return v, above / below
+}
+
+func TestFit(t *testing.T) {
+	t.Parallel()
+	zero := time.Now()
+	var points []point
+	for i := range 100 {
+		p := point{at: zero.Add(time.Duration(i) * time.Second)}
+		p.value[files] = 20 + 0.5*float64(i) + float64(i%2)
+		points = append(points, p)
+	}
+	if mean, slope := fit(points, files); math.Abs(slope-0.5) > 0.01 || math.Abs(mean-45.25) > 0.1 {
+		t.Errorf("mean %.3f, slope %.3f", mean, slope)
+	}
+}

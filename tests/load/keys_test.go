@@ -1,0 +1,197 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// batch is how many documents one commit writes, Firestore's most.
+const batch = 500
+
+// key is one of the ten thousand, with what the client saw of it.
+type key struct {
+	id      string
+	current atomic.Pointer[credential]
+	before  []*credential // of the changer alone
+
+	allowed, rate, quota, unclear atomic.Uint64
+}
+
+// totals is what the client saw.
+func (k *key) totals() usage.Totals {
+	return usage.Totals{Allowed: k.allowed.Load(), RateDenied: k.rate.Load(), QuotaDenied: k.quota.Load()}
+}
+
+// issue gives the key another full key.
+func (k *key) issue(text string, line *timeline) *credential {
+	c := &credential{key: k, text: text, timeline: line}
+	if old := k.current.Swap(c); old != nil {
+		k.before = append(k.before, old)
+	}
+	return c
+}
+
+// credential is a full key as it was issued.
+type credential struct {
+	key  *key
+	text string
+	dead bool // for good; of the changer alone
+	*timeline
+}
+
+// kinds of keys, by what is done to them.
+type kinds struct {
+	plain    []*key // unlimited, never changed
+	limited  []*key // run into their rate
+	quotas   []*key // run into their quota
+	shared   []*key // of the plan that is changed
+	changed  []*key // revoked, disabled, enabled, rotated, moved to another plan, scoped
+	expiring []*key // expire while the load is on
+	all      []*key
+}
+
+// plans of the load.
+type plans struct {
+	free, slow, used, changing wire.Plan
+}
+
+const (
+	usedQuota = 60 // requests that a key with a quota may make
+	slowRate  = 0.2
+)
+
+func makePlans(s *stacktest.Site) plans {
+	rate, burst, quota, period := slowRate, int64(2), int64(usedQuota), "month"
+	return plans{
+		free:     s.Plan(wire.CreatePlan{}),
+		slow:     s.Plan(wire.CreatePlan{Rate: &rate, Burst: &burst}),
+		used:     s.Plan(wire.CreatePlan{Quota: &quota, QuotaPeriod: &period}),
+		changing: s.Plan(wire.CreatePlan{}),
+	}
+}
+
+// makeKeys issues the keys. A first one of each plan is made by the API, all others
+// are copies of its document with a prefix and a secret of their own, written
+// hundreds in a commit: one call each would take minutes.
+func makeKeys(t *testing.T, s *stacktest.Site, p plans, n int, end time.Time) *kinds {
+	t.Helper()
+	var k kinds
+	c := connect(t)
+	free := s.Key(p.free)
+	k.limited = copies(t, c, s.Key(p.slow), n/10, allowed|rateDenied, nil)
+	k.quotas = copies(t, c, s.Key(p.used), 40, allowed|quotaDenied, nil)
+	k.shared = copies(t, c, s.Key(p.changing), n/20, allowed, nil)
+	k.changed = copies(t, c, free, n/10, allowed, nil)
+	k.expiring = copies(t, c, free, 200, allowed, func(i int) time.Time {
+		left := time.Until(end)
+		return end.Add(-left/2 + time.Duration(i)*left/2/200).Truncate(time.Millisecond)
+	})
+	rest := n - len(k.limited) - len(k.quotas) - len(k.shared) - len(k.changed) - len(k.expiring)
+	k.plain = copies(t, c, free, rest, allowed, nil)
+	for _, some := range [][]*key{k.plain, k.limited, k.quotas, k.shared, k.changed, k.expiring} {
+		k.all = append(k.all, some...)
+	}
+	return &k
+}
+
+func connect(t *testing.T) *firestore.Client {
+	t.Helper()
+	info := world.Info()
+	conn, err := grpc.NewClient("passthrough:///"+info.FirestoreEmulatorHost, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := firestore.NewClient(t.Context(), info.Project, option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// copies makes n keys after a document. expiry says when they expire; nil is never.
+func copies(t *testing.T, c *firestore.Client, from stacktest.Key, n int, may verdict, expiry func(i int) time.Time) []*key {
+	t.Helper()
+	doc, err := c.Collection("keys").Doc(from.ID).Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := make([]*key, n)
+	writer := documents{t: t, client: c, waiting: map[string]map[string]any{}}
+	for i := range made {
+		prefix, full, data := reissue(t, doc.Data())
+		made[i] = &key{id: string(apikey.IDOf(prefix))}
+		line := newTimeline(may)
+		if expiry != nil {
+			at := expiry(i)
+			data["expires_at"] = at
+			line.at(at, invalidKey)
+		}
+		made[i].issue(full, line)
+		writer.add(made[i].id, data)
+	}
+	writer.commit()
+	return made
+}
+
+// reissue is a key's document with another prefix and secret.
+func reissue(t *testing.T, data map[string]any) (apikey.Prefix, string, map[string]any) {
+	t.Helper()
+	prefix, err := apikey.NewPrefix(apikey.Random())
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := apikey.NewSecret(apikey.Random(), prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := apikey.HashOf([]byte(full))
+	data = maps.Clone(data)
+	data["prefix"], data["secret"] = string(prefix), bytes.Clone(hash[:])
+	return prefix, string(full), data
+}
+
+// documents writes many of them in few commits.
+type documents struct {
+	t       *testing.T
+	client  *firestore.Client
+	waiting map[string]map[string]any
+}
+
+func (d *documents) add(id string, data map[string]any) {
+	d.t.Helper()
+	d.waiting[id] = data
+	if len(d.waiting) == batch {
+		d.commit()
+	}
+}
+
+func (d *documents) commit() {
+	d.t.Helper()
+	err := d.client.RunTransaction(d.t.Context(), func(_ context.Context, tx *firestore.Transaction) error {
+		for id, data := range d.waiting {
+			if err := tx.Create(d.client.Collection("keys").Doc(id), data); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		d.t.Fatalf("make keys: %v", err)
+	}
+	clear(d.waiting)
+}

@@ -1,0 +1,204 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/report"
+)
+
+var (
+	book     = report.Open("load")
+	promises = book.Table("Load report", "`make load`: ten minutes; `make test` runs half a minute of it with fewer keys and compares the verdicts.",
+		[]string{"must", "verdict"}, "seen")
+	growths = book.Table("Growth under load", "No process of the product, nor the ingress, grows: a line through the measurements of the second half, after all restarts, "+
+		"rises by no more than 15 % (or 24 MiB, 12 descriptors, 24 goroutines). Threads stand in for goroutines where a process has no metrics.",
+		[]string{"process", "verdict"}, "memory", "file descriptors", "goroutines or threads")
+)
+
+// answers tells what was asked, and that no answer was wrong.
+func (l *load) answers(took time.Duration, c *changer, d *deployer) {
+	answered := l.sent.Load() - l.gone.Load()
+	var kinds []string
+	for v := allowed; v <= noAnswer; v <<= 1 {
+		n := l.byVerdict[v].Load()
+		if v == noAnswer {
+			n -= l.gone.Load()
+		}
+		kinds = append(kinds, fmt.Sprintf("%d %v", n, v))
+	}
+	l.holds("each answer is one that it may be at that moment", l.wrong.Load() == 0,
+		"%d requests over %d keys in %.0f s, %.0f a second (%d cores): %s", answered, len(l.keys.all), took.Seconds(),
+		float64(answered)/took.Seconds(), runtime.NumCPU(), strings.Join(kinds, ", "))
+	for _, detail := range l.details {
+		l.t.Log("wrong: " + detail)
+	}
+	var changes []string
+	total := 0
+	for _, what := range slices.Sorted(maps.Keys(c.made)) {
+		changes, total = append(changes, fmt.Sprintf("%d × %s", c.made[what], what)), total+c.made[what]
+	}
+	for _, detail := range c.unclear {
+		l.t.Log("unclear: " + detail)
+	}
+	l.holds("keys and plans are changed meanwhile; at most one call in ten fails", total >= 5 && 10*len(c.unclear) <= total+9,
+		"%d changes: %s; %d calls failed", total, strings.Join(changes, ", "), len(c.unclear))
+	l.holds("an app that is deployed again and again serves all the time", d.deployed > 0 && 10*d.failed <= d.deployed+9,
+		"%d deployments, %d requests to the app, %d calls failed", d.deployed, d.asked, d.failed)
+	l.holds("every kind of denial comes up", l.byVerdict[rateDenied].Load() > 0 && l.byVerdict[invalidKey].Load() > 0 && l.byVerdict[allowed].Load() > 0,
+		"%d restarts of replicas", restarts(l.lasted))
+}
+
+// holds puts a promise and what was seen into the report.
+func (l *load) holds(must string, held bool, seen string, args ...any) {
+	l.t.Helper()
+	verdict, text := "held", fmt.Sprintf(seen, args...)
+	if !held {
+		verdict = "FAILED"
+		l.t.Errorf("%s: %s", must, text)
+	}
+	l.t.Logf("%s: %s: %s", must, verdict, text)
+	promises.Row([]string{must, verdict}, text)
+}
+
+// propagation tells how long changes took to act.
+func (l *load) propagation(c *changer) {
+	slices.Sort(c.took)
+	slices.Sort(c.callTimes)
+	at := func(of []time.Duration, share float64) time.Duration {
+		if len(of) == 0 {
+			return 0
+		}
+		return of[int(share*float64(len(of)-1))].Round(time.Millisecond)
+	}
+	l.holds("a change acts on both replicas within 20 s of its call's return (on an emulator that sends all keys again for each change)",
+		len(c.took) > 0 && at(c.took, 1) <= window,
+		"%d changes followed: median %v, 99 %% %v, longest %v; calls: median %v, longest %v",
+		len(c.took), at(c.took, 0.5), at(c.took, 0.99), at(c.took, 1), at(c.callTimes, 0.5), at(c.callTimes, 1))
+}
+
+// growth tells that no process of the product, nor the ingress, has grown since the
+// restarts. The stores and what plays the cluster keep what they are given.
+func (l *load) growth(s *sampler, warm time.Time, lasts time.Duration) {
+	all := s.grown(warm, int(lasts/2/sampleEvery)/3)
+	for _, name := range slices.Sorted(maps.Keys(world.Info().PIDs)) {
+		switch name {
+		case "stack", "firestore", "etcd", "kube-apiserver", "workloads", "build-system":
+			continue
+		}
+		verdict, seen := "held", []string{}
+		for _, g := range all {
+			if g.process != name {
+				continue
+			}
+			seen = append(seen, fmt.Sprintf("%s, %+.1f %% in %.0f s", g.what.text(g.mean), 100*g.grown/g.mean, g.over.Seconds()))
+			if g.grown > g.what.slack(g.mean) {
+				verdict = "FAILED"
+			}
+		}
+		if len(seen) != int(measures) {
+			verdict = "FAILED"
+			l.t.Errorf("%s: growth is not known: %v", name, seen)
+		}
+		if verdict != "held" {
+			l.t.Errorf("%s has grown: %s", name, strings.Join(seen, "; "))
+		}
+		l.t.Logf("growth of %s: %s: %s", name, verdict, strings.Join(seen, "; "))
+		growths.Row([]string{name, verdict}, seen...)
+	}
+}
+
+// usage holds every key's report against what the client saw.
+func (l *load) usage() {
+	left, unclear := l.keys.all, 0
+	for deadline := time.Now().Add(time.Minute); len(left) > 0; {
+		left = l.unequal(left)
+		if time.Now().After(deadline) {
+			break
+		}
+	}
+	for _, k := range left[:min(len(left), maxDetails)] {
+		l.t.Logf("wrong: %s: usage is not what the client saw: %+v, %d without an answer", k.id, k.totals(), k.unclear.Load())
+	}
+	var sum usage.Totals
+	for _, k := range l.keys.all {
+		sum = sum.Plus(k.totals())
+		if k.unclear.Load() != 0 {
+			unclear++
+		}
+	}
+	l.holds("the usage report of every key is what the client saw", len(left) == 0,
+		"%d keys: %d allowed, %d rate-denied, %d quota-denied; %d keys had requests without an answer, which may be in it",
+		len(l.keys.all), sum.Allowed, sum.RateDenied, sum.QuotaDenied, unclear)
+}
+
+// unequal gives those keys whose report is not what the client saw.
+func (l *load) unequal(keys []*key) (left []*key) {
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	next := make(chan *key)
+	for range 16 {
+		group.Go(func() {
+			for k := range next {
+				if !l.equal(k) {
+					mu.Lock()
+					left = append(left, k)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, k := range keys {
+		next <- k
+	}
+	close(next)
+	group.Wait()
+	return left
+}
+
+func (l *load) equal(k *key) bool {
+	u, err := l.site.Client.Usage(l.t.Context(), l.site.Project, k.id, "", "")
+	if err != nil {
+		if e := (*client.Error)(nil); !errors.As(err, &e) {
+			l.t.Error(err)
+		}
+		return false
+	}
+	want, more := k.totals(), k.unclear.Load()
+	got := usage.Totals{Allowed: u.Totals.Allowed, RateDenied: u.Totals.RateDenied, QuotaDenied: u.Totals.QuotaDenied}
+	if more == 0 {
+		return got == want
+	}
+	all := func(t usage.Totals) uint64 { return t.Allowed + t.RateDenied + t.QuotaDenied }
+	return got.Covers(want) && all(got) <= all(want)+more
+}
+
+// quota tells by how much keys were let beyond their quota: at most what both
+// replicas can admit until they know of each other's counts.
+func (l *load) quota() {
+	exhausted, most, held := 0, int64(0), true
+	for _, k := range l.keys.quotas {
+		if k.quota.Load() == 0 {
+			continue
+		}
+		exhausted++
+		over := int64(k.allowed.Load()) - usedQuota
+		most = max(most, over)
+		asked := k.allowed.Load() + k.quota.Load()
+		bound := int64(float64(asked)/l.lasted.Seconds()*3*(flushInterval+hop).Seconds()) + 2
+		if over > bound || over < -int64(k.unclear.Load()) {
+			held = false
+			l.t.Logf("wrong: %s: %d allowed of a quota of %d, the bound is %d more", k.id, k.allowed.Load(), usedQuota, bound)
+		}
+	}
+	l.holds("a quota is exceeded by no more than what comes in three flush intervals and ways to the other replica", held && exhausted > 0,
+		"%d keys ran into their quota of %d; the most beyond it was %d", exhausted, usedQuota, most)
+}
