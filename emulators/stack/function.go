@@ -48,7 +48,7 @@ func allFunctions() []function {
 		{name: "webhook", cluster: true, settings: (*Stack).webhookSettings},
 		{name: "deploys", cluster: true, settings: (*Stack).deploysSettings},
 		{name: "builds", cluster: true, settings: (*Stack).buildsSettings},
-		{name: "console", settings: none},
+		{name: "console", settings: (*Stack).consoleSettings},
 		{name: checkerFunction, settings: none},
 	}
 }

@@ -1,0 +1,16 @@
+package console
+
+import "strconv"
+
+// grouped writes a count with its thousands parted: "1,234,567".
+func grouped(n uint64) string {
+	digits := strconv.FormatUint(n, 10)
+	out := make([]byte, 0, len(digits)+len(digits)/3)
+	for i := range len(digits) {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			out = append(out, ',')
+		}
+		out = append(out, digits[i])
+	}
+	return string(out)
+}
