@@ -42,6 +42,8 @@ func TestCreateApp(t *testing.T) {
 			v.sees("No builds yet")
 			v.clicks("Apps")
 			v.sees("none yet")
+			v.sees("never")      // built was not deployed
+			v.sees("revision 1") // hello was
 			v.shot("apps")
 			v.clicks("built")
 			v.clicks("Settings")
@@ -68,7 +70,7 @@ func TestRequireAPIKey(t *testing.T) {
 			v.opens(s.page("apps", "hello", "settings"))
 			v.sees("Open")
 			v.clicks("Require API key")
-			v.sees("Require API key is on.")
+			v.sees("Require API key is switched on.")
 			s.WaitGate("hello", "engaged")
 			if w.noScript {
 				v.opens(v.path())
@@ -84,7 +86,7 @@ func TestRequireAPIKey(t *testing.T) {
 			v.clicks("Cancel")
 			v.clicks("Require API key")
 			v.clicks("Switch it off")
-			v.sees("Require API key is off.")
+			v.sees("Require API key is switched off.")
 			s.WaitGate("hello", "ungated")
 			if w.noScript {
 				v.opens(v.path())
