@@ -22,9 +22,9 @@ type auditFilter struct {
 // Fields are the form's, as they were asked for.
 func (f auditFilter) Fields() []input {
 	all := []input{
-		f.Form.Text("actor", "Who", "A username, “webhook” or “build 7”."),
+		f.Form.Text("actor", "Who", ""),
 		f.Form.Select("action", "Action", "", f.actions),
-		f.Form.Text("resource", "Resource", "With everything below it.").Like(f.example),
+		f.Form.Text("resource", "Resource", "").Like(f.example),
 		f.Form.Text("from", "From", "").As("date"),
 		f.Form.Text("to", "To", "").As("date"),
 	}

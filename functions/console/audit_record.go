@@ -37,6 +37,9 @@ type auditChange struct {
 	Old, New auditValue
 }
 
+// NameParts are the pieces of a field's name between which a line may end.
+func (c auditChange) NameParts() []string { return strings.SplitAfter(c.Name, "_") }
+
 // auditValue is a field's value.
 type auditValue struct {
 	Text string
