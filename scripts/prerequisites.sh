@@ -106,6 +106,37 @@ check_compiler() {
 		missing "a C compiler, for go test -race: apt-get install gcc libc6-dev"
 }
 
+# check_proxies: the tests put each in front of an app. Their packages would start
+# them as services.
+check_proxies() {
+	local program
+	for program in nginx caddy haproxy; do
+		PATH=$PATH:/usr/sbin command -v "$program" >/dev/null || install_idle "${program/nginx/nginx-light}" || true
+		PATH=$PATH:/usr/sbin command -v "$program" >/dev/null ||
+			missing "$program, for the tests of other proxies: apt-get install ${program/nginx/nginx-light}"
+	done
+}
+
+# install_idle installs a package whose service must not be started.
+install_idle() {
+	local policy=/usr/sbin/policy-rc.d made="" status=0
+	if [ "$(id -u)" -eq 0 ] && [ ! -e "$policy" ]; then
+		printf '#!/bin/sh\nexit 101\n' >"$policy"
+		chmod +x "$policy"
+		made=1
+	fi
+	install "$1" || status=$?
+	[ -z "$made" ] || rm -f "$policy"
+	return "$status"
+}
+
+# check_promtool: Prometheus' own tool tests the alerts.
+check_promtool() {
+	command -v promtool >/dev/null || install prometheus || true
+	command -v promtool >/dev/null ||
+		missing "promtool, for the tests of the alerts: apt-get install prometheus, or https://prometheus.io/download/"
+}
+
 # check_chromium: the tests of the console use it.
 check_chromium() {
 	local name
@@ -117,20 +148,14 @@ check_chromium() {
 		missing "Chromium, for the tests of the console: apt-get install chromium, or set CHROMIUM to a program that is like it"
 }
 
-# check_promtool: Prometheus' own tool tests the alerts.
-check_promtool() {
-	command -v promtool >/dev/null || install prometheus || true
-	command -v promtool >/dev/null ||
-		missing "promtool, for the tests of the alerts: apt-get install prometheus, or https://prometheus.io/download/"
-}
-
 check_system
 check_go
 check_java
 check_jar
 if [ "${1:-}" = --race ]; then
 	check_compiler
-	check_chromium
+	check_proxies
 	check_promtool
+	check_chromium
 fi
 exit "$failed"

@@ -54,7 +54,8 @@ func (s *Stack) Kill(name string) error {
 }
 
 // Restart ends a process if it runs and starts it again with the same arguments;
-// it waits until it answers. A store that is restarted is empty.
+// it waits until it answers and its Service leads to it. A store that is restarted is
+// empty.
 func (s *Stack) Restart(ctx context.Context, name string) error {
 	m, err := s.find(name)
 	if err != nil {
@@ -65,6 +66,11 @@ func (s *Stack) Restart(ctx context.Context, name string) error {
 		return err
 	}
 	s.setMeant(m, false)
+	if m.pod != "" {
+		if err := s.waitListed(ctx, m.pod); err != nil {
+			return err
+		}
+	}
 	return s.writeInfo()
 }
 

@@ -44,7 +44,7 @@ func (s *Stack) functionEnvironment(f function, host string, port int, own map[s
 	maps.Copy(all, f.settings(s))
 	maps.Copy(all, own)
 	maps.Copy(all, s.o.Env[f.name])
-	maps.Copy(all, s.o.Env[own["POD_NAME"]]) // a replica's own
+	maps.Copy(all, s.o.Env[processOf(own["POD_NAME"])]) // a replica's own
 	env := s.environment()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		env = append(env, name+"="+all[name])
@@ -93,9 +93,13 @@ func (s *Stack) buildsSettings() map[string]string {
 	}
 }
 
+func (s *Stack) standinSettings() map[string]string {
+	return map[string]string{"CHECKERS_URL": s.gateURL(replicasService)}
+}
+
 func (s *Stack) wiringSettings() map[string]string {
 	return map[string]string{
-		"CHECKER_URL":        "https://" + net.JoinHostPort(s.addresses[checkerService], strconv.Itoa(checkerTarget)),
+		"CHECKER_URL":        s.gateURL(checkerService),
 		"INGRESS_URL":        "http://" + s.o.local(ingressPort),
 		"CHECKER_TLS_SECRET": checkerSecret,
 		"SYSTEM_NAMESPACE":   systemNamespace,
@@ -119,6 +123,12 @@ func (s *Stack) functionURL(service string) string {
 		return ""
 	}
 	return "http://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(functionPort))
+}
+
+// gateURL is where a Service of the checkers leads to them, e.g.
+// "https://127.60.12.3:8443".
+func (s *Stack) gateURL(service string) string {
+	return "https://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(checkerTarget))
 }
 
 // metricsURL is where a function serves its metrics, on a port that no Service has.

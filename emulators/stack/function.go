@@ -19,10 +19,12 @@ const (
 	buildsProgram    = "builds-emulator"
 
 	checkerFunction = "checker"
-	checkerService  = "sluice-checker"
-	checkerTarget   = 8443 // port of the Service
-	functionPort    = 8080 // of every other function's Service
-	metricsTarget   = 9090 // of every other function's /metrics, beside it
+	standinFunction = "standin"
+	checkerService  = "sluice-checker"          // of the checkers and their stand-in
+	replicasService = "sluice-checker-replicas" // of the checkers alone
+	checkerTarget   = 8443                      // port of both
+	functionPort    = 8080                      // of every other function's Service
+	metricsTarget   = 9090                      // of every other function's /metrics, beside it
 )
 
 // function is one of the repository's functions.
@@ -50,13 +52,17 @@ func allFunctions() []function {
 		{name: "builds", cluster: true, settings: (*Stack).buildsSettings},
 		{name: "console", settings: (*Stack).consoleSettings},
 		{name: checkerFunction, settings: none},
+		{name: standinFunction, settings: (*Stack).standinSettings},
 	}
 }
 
 // service is the name of a function's Service.
 func (f function) service() string {
-	if f.name == checkerFunction {
+	switch f.name {
+	case checkerFunction:
 		return checkerService
+	case standinFunction:
+		return replicasService // which it watches
 	}
 	return f.name
 }

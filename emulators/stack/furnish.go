@@ -48,15 +48,12 @@ func (s *Stack) furnish(ctx context.Context, list []function) error {
 // selector: there are no pods.
 func (s *Stack) makeService(ctx context.Context, f function) (string, error) {
 	port := core.ServicePort{Name: "http", Port: functionPort}
-	if f.name == checkerFunction {
+	if f.name == checkerFunction || f.name == standinFunction {
 		port = core.ServicePort{Name: "https", Port: checkerTarget}
 	}
 	service := &core.Service{
 		ObjectMeta: meta.ObjectMeta{Name: f.service()},
-		Spec: core.ServiceSpec{
-			Ports:                    []core.ServicePort{port},
-			PublishNotReadyAddresses: f.name == checkerFunction, // denying replicas stay reachable
-		},
+		Spec:       core.ServiceSpec{Ports: []core.ServicePort{port}},
 	}
 	made, err := s.api.CoreV1().Services(systemNamespace).Create(ctx, service, meta.CreateOptions{})
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 )
 
 const infoFile = "stack.json"
@@ -23,6 +22,8 @@ type Info struct {
 	// is for the address of their Service, CheckerName, and signed by CheckerCA.
 	Checkers       []string `json:"checkers"`
 	CheckerName    string   `json:"checker_name"`
+	CheckerURL     string   `json:"checker_url"`     // of their Service, which leads to their stand-in when they are gone
+	Standin        string   `json:"standin"`         // the stand-in itself, e.g. "https://127.0.0.3:8086"
 	CheckerCA      string   `json:"checker_ca"`      // file
 	CheckerMetrics []string `json:"checker_metrics"` // e.g. "http://127.0.0.1:8088/metrics"
 
@@ -76,6 +77,8 @@ func (s *Stack) describe() {
 		IngressURL:            "http://" + s.o.local(ingressPort),
 		Admin:                 Admin{Username: adminUsername, Password: s.password},
 		CheckerName:           s.addresses[checkerService],
+		CheckerURL:            s.gateURL(checkerService),
+		Standin:               "https://" + s.o.at(standinHost, checkerPort),
 		CheckerCA:             s.checkerCA(),
 		Kubeconfig:            s.path("kube/kubeconfig"),
 		EtcdURL:               "http://" + s.o.local(etcdPort),
@@ -85,16 +88,20 @@ func (s *Stack) describe() {
 	}
 	info.Functions, info.Metrics = map[string]string{}, map[string]string{}
 	for name := range s.addresses {
-		if name != checkerService {
+		if name != checkerService && name != replicasService {
 			info.Functions[name] = s.functionURL(name)
 			info.Metrics[name] = s.metricsURL(name)
 		}
 	}
 	for i := range checkers {
-		info.Checkers = append(info.Checkers, "https://"+s.o.local(checkerPort+i))
-		metrics := "http://" + s.o.local(metricsPort+i) + "/metrics"
+		r := replica{index: i}
+		metrics := "http://" + s.o.at(r.host(), metricsPort+i) + "/metrics"
+		info.Checkers = append(info.Checkers, "https://"+s.o.at(r.host(), checkerPort+i))
 		info.CheckerMetrics = append(info.CheckerMetrics, metrics)
-		info.Metrics[checkerFunction+"-"+strconv.Itoa(i)] = metrics
+		info.Metrics[r.process()] = metrics
+	}
+	if s.addresses[replicasService] != "" {
+		info.Metrics[standinFunction] = "http://" + s.o.at(standinHost, metricsPort) + "/metrics"
 	}
 	if s.addresses["console"] != "" {
 		info.ConsoleURL = info.BaseURL + "/console"

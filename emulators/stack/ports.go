@@ -22,9 +22,9 @@ const (
 	etcdPort             // +3
 	etcdPeerPort         // +4
 	internalPort         // +5, Traefik's /ping and /metrics
-	checkerPort          // +6 and +7, https
+	checkerPort          // +6 and +7, https; also on 127.0.0.2 for those that replace them, and on 127.0.0.3 the stand-in
 	_                    //
-	metricsPort          // +8 and +9, the checkers' /metrics
+	metricsPort          // +8 and +9, the checkers' /metrics, on the same addresses
 	_                    //
 	workloadsPort        // +10, the workloads emulator's /healthz
 	buildsPort           // +11, the builds emulator's /healthz
@@ -36,8 +36,11 @@ const checkers = 2 // replicas
 func (o Options) port(offset int) int { return o.PortBase + offset }
 
 // local is a port of the stack as an address, e.g. "127.0.0.1:8081".
-func (o Options) local(offset int) string {
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port(offset)))
+func (o Options) local(offset int) string { return o.at("127.0.0.1", offset) }
+
+// at is the same port on another loopback address.
+func (o Options) at(host string, offset int) string {
+	return net.JoinHostPort(host, strconv.Itoa(o.port(offset)))
 }
 
 // checkPorts makes sure that every port is free, and names those that are not.

@@ -2,21 +2,15 @@ package stack
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/emulators/internal/child"
-	"github.com/sluicegate/sluice/emulators/stack/internal/balancer"
 )
 
 const (
@@ -30,15 +24,16 @@ const (
 func (s *Stack) startFunctions(ctx, life context.Context, list []function) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, f := range list {
-		if f.name != checkerFunction {
+		if f.name != checkerFunction && f.name != standinFunction {
 			g.Go(func() error { return s.startFunction(ctx, f) })
-			continue
 		}
-		if !has(list, "wiring") {
-			s.progress.say("no checkers: without the function wiring they have no certificate")
-			continue
-		}
-		g.Go(func() error { return s.startCheckers(ctx, life, f) })
+	}
+	switch {
+	case !has(list, checkerFunction):
+	case !has(list, "wiring"):
+		s.progress.say("no checkers: without the function wiring they have no certificate")
+	default:
+		g.Go(func() error { return s.startGate(ctx, life, has(list, standinFunction)) })
 	}
 	return g.Wait()
 }
@@ -78,65 +73,6 @@ func (s *Stack) tryFunction(ctx context.Context, name string, prepare func() (ch
 		case <-again.C:
 		}
 	}
-}
-
-// startCheckers starts both replicas, and the balancer of their Service.
-func (s *Stack) startCheckers(ctx, life context.Context, f function) error {
-	if err := s.waitCertificate(ctx); err != nil {
-		return err
-	}
-	endpoints := make([]string, checkers)
-	g, gctx := errgroup.WithContext(ctx)
-	for i := range checkers {
-		endpoints[i] = s.o.local(checkerPort + i)
-		g.Go(func() error { return s.startChecker(gctx, f, i) })
-	}
-	address := net.JoinHostPort(s.addresses[checkerService], strconv.Itoa(checkerTarget))
-	b, err := balancer.Listen(life, address, endpoints, s.log)
-	if err != nil {
-		return errors.Join(err, g.Wait())
-	}
-	s.opened(b.Close)
-	return g.Wait()
-}
-
-func (s *Stack) startChecker(ctx context.Context, f function, i int) error {
-	name := checkerFunction + "-" + strconv.Itoa(i)
-	command := child.Command{
-		Path: s.path("bin/" + f.name),
-		Env: s.functionEnvironment(f, "127.0.0.1", s.o.port(checkerPort+i), map[string]string{
-			"POD_NAME":     name,
-			"TLS_DIR":      s.path("secrets/" + checkerSecret),
-			"METRICS_PORT": strconv.Itoa(s.o.port(metricsPort + i)),
-		}),
-		LogFile: filepath.Join(s.logs(), name+".log"),
-	}
-	service, err := s.tryFunction(ctx, name, func() (child.Command, child.Check) {
-		return command, func(ctx context.Context) error { return s.askChecker(ctx, i) }
-	})
-	if err != nil {
-		return err
-	}
-	s.manage(name, service, true)
-	return nil
-}
-
-// askChecker asks a replica whether it is ready. The certificate is for the
-// Service's address, and a renewal may change the authority.
-func (s *Stack) askChecker(ctx context.Context, i int) error {
-	ca, err := os.ReadFile(s.checkerCA())
-	if err != nil {
-		return fmt.Errorf("read the checkers' authority: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(ca) {
-		return errors.New("read the checkers' authority: no certificate in it")
-	}
-	transport := &http.Transport{
-		TLSClientConfig:   &tls.Config{RootCAs: pool, ServerName: s.addresses[checkerService], MinVersion: tls.VersionTLS12},
-		DisableKeepAlives: true,
-	}
-	return child.Get(ctx, &http.Client{Transport: transport}, "https://"+s.o.local(checkerPort+i)+"/readyz")
 }
 
 func (s *Stack) checkerCA() string { return s.path("secrets/" + checkerSecret + "/ca.crt") }

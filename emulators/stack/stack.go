@@ -5,10 +5,13 @@
 //
 // The stack itself plays what a cluster's nodes would do:
 //
-//   - kube-proxy: a balancer on the cluster IP of the Service sluice-checker,
-//     in front of both replicas, ready or not: one that denies must be reachable.
+//   - kube-proxy: a balancer on the cluster IP of the Service sluice-checker, in front
+//     of the checkers and their stand-in, as far as they are ready, and one on that of
+//     sluice-checker-replicas, in front of the checkers alone.
 //   - kubelet: mounts Secrets as directories that follow changes, gives each function
-//     a token of its service account, and starts one again that ends by itself.
+//     a token of its service account, probes whether the checkers are ready, and starts
+//     a function again that ends by itself.
+//   - the Deployment controller: Roll replaces the checkers one after the other.
 //   - Knative's PingSource: sends its CloudEvent to wiring and rollup.
 //
 // Service accounts and their rights come from infra/rbac, as in any cluster: a function
@@ -40,6 +43,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/internal/child"
 	"github.com/sluicegate/sluice/emulators/internal/tool"
+	"github.com/sluicegate/sluice/emulators/stack/internal/endpoints"
 	"github.com/sluicegate/sluice/emulators/stack/internal/leftover"
 )
 
@@ -85,21 +89,27 @@ type Stack struct {
 
 	eventsToken string // in the path on which builds takes the build system's events
 
-	end   context.CancelFunc // ends what runs in this process
+	life  context.Context    //nolint:containedctx // of what runs in this process, until Close
+	end   context.CancelFunc // ends it
 	tasks sync.WaitGroup     // and waits for it
 
 	mu       sync.Mutex
 	info     Info
 	services map[string]*managed
 	closers  []func() error // of what is not a process, in the order it was opened
+
+	pods     *endpoints.List   // of the checkers and their stand-in; nil without them
+	listens  map[string]string // where each pod listens, e.g. "127.0.0.1:8086"
+	replicas [checkers]replica // the current ones
 }
 
 // managed is a process of the stack.
 type managed struct {
 	*child.Service
 
-	function bool // started again when it ends by itself
-	meant    bool // to be down: Kill, or Close
+	function bool   // started again when it ends by itself
+	pod      string // its name among the endpoints, "" of what is in no Service
+	meant    bool   // to be down: Kill, or Close
 }
 
 // DefaultDir is .local, or for a port base of its own a folder in it, so that
@@ -120,7 +130,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	// What runs for as long as the stack must not end with the start's context.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Stack{
-		o: o, end: end, services: map[string]*managed{}, addresses: map[string]string{},
+		o: o, life: life, end: end, services: map[string]*managed{}, addresses: map[string]string{}, listens: map[string]string{},
 		progress: newProgress(o.Log, time.Now),
 	}
 	if err := s.claim(ctx); err != nil {

@@ -203,11 +203,21 @@ func (s *Stack) manage(name string, service *child.Service, isFunction bool) {
 	s.services[name] = &managed{Service: service, function: isFunction}
 }
 
+// manageAs is manage for a function that is a pod of the checkers' Service.
+func (s *Stack) manageAs(name, pod string, service *child.Service) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.services[name] = &managed{Service: service, function: true, pod: pod}
+}
+
 // Close ends everything: first what takes requests, then what it needs. Closing
 // again does no harm.
 func (s *Stack) Close() error {
 	s.end()
 	s.tasks.Wait()
+	if s.pods != nil {
+		s.pods.Wait()
+	}
 	err := s.closeProcesses()
 	return errors.Join(err, s.closeOpened(), os.RemoveAll(s.path(infoFile)))
 }

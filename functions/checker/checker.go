@@ -54,6 +54,7 @@ package checker
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -71,6 +72,7 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/servercert"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 )
@@ -145,6 +147,12 @@ func (c *Checker) Private() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /denials", c.book)
 	return mux
+}
+
+// TLSConfig serves the certificate in TLS_DIR: keys never cross the pod network
+// in clear (decisions section 4). It fails when there is none to begin with.
+func (c *Checker) TLSConfig() (*tls.Config, error) {
+	return servercert.Config(c.cfg.TLSDir, c.now, c.log)
 }
 
 // Run listens and proves until ctx ends, then takes the replica's canaries away.

@@ -41,7 +41,8 @@ const (
 	outcomes // how many there are
 )
 
-// ServeHTTP answers GET /check/{namespace}/{app}, /healthz and /readyz.
+// ServeHTTP answers GET /check/{namespace}/{app}, /healthz and /readyz. The contract
+// with proxies is in infra/proxies.
 //
 // /readyz is 200 once the first full snapshot has been proven, and stays so: a
 // replica that denies later must stay reachable, so that clients get its 503.
@@ -49,7 +50,7 @@ func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	address, isCheck := strings.CutPrefix(r.URL.Path, "/check/")
 	switch {
 	case isCheck:
-		c.serveCheck(w, r, address)
+		c.serveCheck(answerIn(w, r), r, appIn(address))
 	case r.URL.Path == "/healthz":
 		w.WriteHeader(http.StatusOK)
 	case r.URL.Path == "/readyz":
@@ -122,6 +123,17 @@ func (c *Checker) sendAway(ctx context.Context, h http.Header, now time.Time) {
 	if opened, ok := ctx.Value(connection{}).(time.Time); ok && now.Sub(opened) >= connectionLife {
 		h["Connection"] = closeConnection
 	}
+}
+
+// appIn cuts off what follows "{namespace}/{app}" and a "/": Envoy appends the client's
+// path to the address.
+func appIn(address string) string {
+	namespace, rest, _ := strings.Cut(address, "/")
+	name, _, more := strings.Cut(rest, "/")
+	if !more {
+		return address
+	}
+	return address[:len(namespace)+1+len(name)]
 }
 
 // check decides on one request. address is "{namespace}/{app}".

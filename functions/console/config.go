@@ -16,7 +16,7 @@ type Config struct {
 
 	// SessionURL is where the session function answers, if not below APIURL. Sign-ins
 	// are throttled by the browser's address, which the console passes on in
-	// X-Forwarded-For. A proxy in between would put the console's address in its
+	// X-Forwarded-For (TRUST_PROXY says whether a proxy in front tells it). A proxy in between would put the console's address in its
 	// place, and one guesser could keep everybody out; so it should be the function's
 	// own address. Empty is APIURL. (TRUST_PROXY, which every function has, says
 	// whether the console itself believes the proxy in front of it.)

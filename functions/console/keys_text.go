@@ -1,10 +1,10 @@
 package console
 
-import "strconv"
+import "fmt"
 
 // grouped writes a count with its thousands parted: "1,234,567".
-func grouped(n uint64) string {
-	digits := strconv.FormatUint(n, 10)
+func grouped[N int64 | uint64](n N) string {
+	digits := fmt.Sprint(n)
 	out := make([]byte, 0, len(digits)+len(digits)/3)
 	for i := range len(digits) {
 		if i > 0 && (len(digits)-i)%3 == 0 {

@@ -36,14 +36,14 @@ type planRow struct {
 func (p planRow) RateText() string { return number(p.Rate) + " per second" }
 
 // BurstText is the burst, "1,000".
-func (p planRow) BurstText() string { return grouped(uint64(p.Burst)) }
+func (p planRow) BurstText() string { return grouped(p.Burst) }
 
 // QuotaText is the quota, "10,000 per day", or that there is none.
 func (p planRow) QuotaText() string {
 	if p.Quota == nil || p.QuotaPeriod == nil {
 		return "None"
 	}
-	return grouped(uint64(*p.Quota)) + " per " + *p.QuotaPeriod
+	return grouped(*p.Quota) + " per " + *p.QuotaPeriod
 }
 
 // Limits is all of it in a line.

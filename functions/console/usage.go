@@ -182,7 +182,7 @@ func quotaOf(p wire.Plan, days []wire.UsageDay, now time.Time) *quotaUse {
 	}
 	share := min(float64(used)/float64(*p.Quota)*100, 100)
 	return &quotaUse{
-		Used: grouped(used), Quota: grouped(uint64(*p.Quota)), Period: periodText(period),
+		Used: grouped(used), Quota: grouped(*p.Quota), Period: periodText(period),
 		Percent: percent(share, "%"), Share: percent(share, " %"), Full: used >= uint64(*p.Quota), Resets: period.End(now),
 	}
 }

@@ -1,6 +1,8 @@
 // Package balancer spreads TCP connections over endpoints, as kube-proxy does
-// for a Service: round robin, per connection, without looking inside. An endpoint
-// that refuses is passed over. Readiness plays no part.
+// for a Service: in turn, per connection, without looking inside. A connection goes
+// to one endpoint and, if that one refuses, nowhere else. Without endpoints every
+// connection is refused. When the endpoints change, connections that are open stay
+// where they are.
 package balancer
 
 import (
@@ -10,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +24,7 @@ const dialLimit = 2 * time.Second
 // Balancer listens on one address.
 type Balancer struct {
 	listener  net.Listener
-	endpoints []string // "127.0.0.1:8086"
+	endpoints atomic.Pointer[[]string] // "127.0.0.1:8086"
 	log       *slog.Logger
 	turn      atomic.Uint64
 	tasks     sync.WaitGroup
@@ -38,9 +41,16 @@ func Listen(ctx context.Context, address string, endpoints []string, log *slog.L
 	if err != nil {
 		return nil, fmt.Errorf("balance: %w", err)
 	}
-	b := &Balancer{listener: l, endpoints: endpoints, log: log, open: map[net.Conn]struct{}{}}
+	b := &Balancer{listener: l, log: log, open: map[net.Conn]struct{}{}}
+	b.Set(endpoints)
 	b.tasks.Go(b.accept)
 	return b, nil
+}
+
+// Set leads new connections to other endpoints.
+func (b *Balancer) Set(endpoints []string) {
+	own := slices.Clone(endpoints)
+	b.endpoints.Store(&own)
 }
 
 // Addr is where it listens.
@@ -76,7 +86,7 @@ func (b *Balancer) accept() {
 	}
 }
 
-// carry joins a client with the first endpoint that takes it.
+// carry joins a client with the endpoint whose turn it is.
 func (b *Balancer) carry(client net.Conn) {
 	if !b.track(client) {
 		return
@@ -84,7 +94,8 @@ func (b *Balancer) carry(client net.Conn) {
 	defer b.drop(client)
 	server, err := b.dial()
 	if err != nil {
-		b.log.Warn("no endpoint takes connections", "address", b.Addr().String(), "error", err)
+		b.log.Debug("connection refused", "address", b.Addr().String(), "error", err)
+		refuse(client)
 		return
 	}
 	if !b.track(server) {
@@ -97,20 +108,22 @@ func (b *Balancer) carry(client net.Conn) {
 	up.Wait()
 }
 
-// dial takes the endpoints in turn until one accepts.
+// dial opens a connection to the endpoint whose turn it is.
 func (b *Balancer) dial() (net.Conn, error) {
-	first := b.turn.Add(1) - 1
-	dialer := net.Dialer{Timeout: dialLimit}
-	var failed error
-	for i := range uint64(len(b.endpoints)) {
-		endpoint := b.endpoints[(first+i)%uint64(len(b.endpoints))]
-		c, err := dialer.Dial("tcp", endpoint)
-		if err == nil {
-			return c, nil
-		}
-		failed = errors.Join(failed, err)
+	endpoints := *b.endpoints.Load()
+	if len(endpoints) == 0 {
+		return nil, errors.New("no endpoint is ready")
 	}
-	return nil, failed
+	dialer := net.Dialer{Timeout: dialLimit}
+	turn := b.turn.Add(1) - 1
+	return dialer.Dial("tcp", endpoints[turn%uint64(len(endpoints))])
+}
+
+// refuse resets a connection: the nearest to not taking it at all.
+func refuse(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // fails when it is closed already
+	}
 }
 
 // stream copies until from ends and then ends to's half of the conversation. An

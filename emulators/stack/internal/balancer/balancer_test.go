@@ -2,9 +2,11 @@ package balancer_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -116,22 +118,71 @@ func TestRoundRobin(t *testing.T) {
 	}
 }
 
-func TestRefusingEndpointIsPassedOver(t *testing.T) {
+// ends tells whether a new connection is refused, or ended without a byte.
+func ends(t *testing.T, b *balancer.Balancer) bool {
+	t.Helper()
+	var d net.Dialer
+	c, err := d.DialContext(t.Context(), "tcp", b.Addr().String())
+	if err != nil {
+		return true
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	n, err := c.Read(make([]byte, 1))
+	return err != nil && n == 0 && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+func TestRefusingEndpointIsNotPassedOver(t *testing.T) {
 	t.Parallel()
 	b := listen(t, refusing(t), endpoint(t, "b"))
-	for range 4 {
+	for range 2 {
+		if !ends(t, b) {
+			t.Error("a connection to an endpoint that refuses was taken")
+		}
 		if got := say(t, b, "x"); got != "b heard x" {
 			t.Errorf("answer %q", got)
 		}
 	}
 }
 
-func TestAllRefuse(t *testing.T) {
+func TestNoEndpoints(t *testing.T) {
 	t.Parallel()
-	b := listen(t, refusing(t), refusing(t))
+	b := listen(t)
+	if !ends(t, b) {
+		t.Error("a connection to nobody was taken")
+	}
+}
+
+// TestSet: new connections go to the new endpoints; what is open stays.
+func TestSet(t *testing.T) {
+	t.Parallel()
+	var lc net.ListenConfig
+	a, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b := listen(t, a.Addr().String())
 	c := dial(t.Context(), t, b)
-	if n, err := c.Read(make([]byte, 1)); err == nil || n != 0 {
-		t.Errorf("read %d bytes, %v; want a closed connection", n, err)
+	joined, err := a.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer joined.Close()
+	b.Set([]string{endpoint(t, "b")})
+	for range 2 {
+		if got := say(t, b, "x"); got != "b heard x" {
+			t.Errorf("after: %q", got)
+		}
+	}
+	if _, err := joined.Write([]byte("still here")); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len("still here"))
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != "still here" {
+		t.Errorf("the open connection got %q, %v", got, err)
 	}
 }
 

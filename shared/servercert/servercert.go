@@ -1,4 +1,6 @@
-package checker
+// Package servercert serves TLS with a certificate that is read from mounted files,
+// and read again when they change (decisions section 4).
+package servercert
 
 import (
 	"crypto/tls"
@@ -28,10 +30,10 @@ type certificate struct {
 	written time.Time // of the file that pair was read from
 }
 
-// TLSConfig serves the certificate in TLS_DIR: keys never cross the pod network
-// in clear (decisions section 4). It fails when there is none to begin with.
-func (c *Checker) TLSConfig() (*tls.Config, error) {
-	cert := &certificate{dir: c.cfg.TLSDir, now: c.now, log: c.log}
+// Config serves the certificate in dir, tls.crt and tls.key, over HTTP/2 and
+// HTTP/1.1. It fails when there is none to begin with.
+func Config(dir string, now func() time.Time, log *slog.Logger) (*tls.Config, error) {
+	cert := &certificate{dir: dir, now: now, log: log}
 	if _, err := cert.get(); err != nil {
 		return nil, err
 	}
@@ -63,7 +65,7 @@ func (c *certificate) get() (*tls.Certificate, error) {
 			c.log.Error("changed certificate not read; the one before serves on", "error", err)
 			return c.pair, nil
 		}
-		return nil, fmt.Errorf("load the checker's certificate: %w", err)
+		return nil, fmt.Errorf("load the server's certificate: %w", err)
 	}
 	c.pair, c.written = &pair, info.ModTime()
 	return c.pair, nil

@@ -1,0 +1,222 @@
+package stack
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicegate/sluice/emulators/internal/child"
+	"github.com/sluicegate/sluice/emulators/stack/internal/balancer"
+	"github.com/sluicegate/sluice/emulators/stack/internal/endpoints"
+)
+
+const (
+	standinHost  = "127.0.0.3"           // where the stand-in listens
+	listedEvery  = 20 * time.Millisecond // from one look at the endpoints to the next
+	checkerGrace = 50 * time.Second      // from SIGTERM to SIGKILL: the drain and the last flush
+)
+
+// replica is one checker of some generation: a rolling update replaces it by one of
+// the next, which has another pod's name and listens on another address.
+type replica struct{ index, generation int }
+
+// process names it in the stack, e.g. "checker-0", whatever its generation.
+func (r replica) process() string { return checkerFunction + "-" + strconv.Itoa(r.index) }
+
+// pod names it among the endpoints and in the store, e.g. "checker-0-3".
+func (r replica) pod() string {
+	if r.generation == 0 {
+		return r.process()
+	}
+	return r.process() + "-" + strconv.Itoa(r.generation)
+}
+
+// processOf gives the process that a pod's name belongs to, "" of what is no checker's.
+func processOf(pod string) string {
+	for i := range checkers {
+		if name := (replica{index: i}).process(); pod == name || strings.HasPrefix(pod, name+"-") {
+			return name
+		}
+	}
+	return ""
+}
+
+// host is where it listens: two generations are there at once.
+func (r replica) host() string { return "127.0.0." + strconv.Itoa(1+r.generation%2) }
+
+// startGate starts both checkers and their stand-in, and what leads to them.
+func (s *Stack) startGate(ctx, life context.Context, standin bool) error {
+	if err := s.waitCertificate(ctx); err != nil {
+		return err
+	}
+	if err := s.balance(life); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	for i := range checkers {
+		s.replicas[i] = replica{index: i}
+		g.Go(func() error {
+			service, err := s.startChecker(gctx, life, s.replicas[i])
+			if err == nil {
+				s.manageAs(s.replicas[i].process(), s.replicas[i].pod(), service)
+			}
+			return err
+		})
+	}
+	if standin {
+		g.Go(func() error { return s.startStandin(gctx, life) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, r := range s.replicas {
+		if err := s.waitListed(ctx, r.pod()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// balance starts the balancers of both Services and follows which pods are ready.
+func (s *Stack) balance(life context.Context) error {
+	services := map[string]*balancer.Balancer{}
+	for _, name := range []string{checkerService, replicasService} {
+		if s.addresses[name] == "" {
+			continue
+		}
+		b, err := balancer.Listen(life, net.JoinHostPort(s.addresses[name], strconv.Itoa(checkerTarget)), nil, s.log)
+		if err != nil {
+			return err
+		}
+		s.opened(b.Close)
+		services[name] = b
+	}
+	s.pods = endpoints.New(s.log, func(ready []string) {
+		var all, replicas []string
+		for _, pod := range ready {
+			at := s.listensAt(pod)
+			all = append(all, at)
+			if pod != standinFunction {
+				replicas = append(replicas, at)
+			}
+		}
+		services[checkerService].Set(all)
+		if b := services[replicasService]; b != nil {
+			b.Set(replicas)
+		}
+	})
+	return nil
+}
+
+func (s *Stack) listensAt(pod string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listens[pod]
+}
+
+// addPod has a pod probed at its address.
+func (s *Stack) addPod(life context.Context, pod, address string) {
+	s.mu.Lock()
+	s.listens[pod] = address
+	s.mu.Unlock()
+	s.pods.Add(life, endpoints.Pod{Name: pod, Probe: func(ctx context.Context) error {
+		return s.askGate(ctx, address, "/readyz")
+	}})
+}
+
+// startChecker starts a replica and waits until it is ready.
+func (s *Stack) startChecker(ctx, life context.Context, r replica) (*child.Service, error) {
+	address := s.o.at(r.host(), checkerPort+r.index)
+	command := child.Command{
+		Path: s.path("bin/" + checkerFunction),
+		Env: s.functionEnvironment(s.function(checkerFunction), r.host(), s.o.port(checkerPort+r.index), map[string]string{
+			"POD_NAME":     r.pod(),
+			"TLS_DIR":      s.path("secrets/" + checkerSecret),
+			"METRICS_PORT": strconv.Itoa(s.o.port(metricsPort + r.index)),
+		}),
+		LogFile: filepath.Join(s.logs(), r.process()+".log"),
+		Grace:   checkerGrace,
+	}
+	s.addPod(life, r.pod(), address)
+	return s.tryFunction(ctx, r.process(), func() (child.Command, child.Check) {
+		return command, func(ctx context.Context) error { return s.askGate(ctx, address, "/readyz") }
+	})
+}
+
+// startStandin starts the checkers' stand-in. It is not ready while they are.
+func (s *Stack) startStandin(ctx, life context.Context) error {
+	address := s.o.at(standinHost, checkerPort)
+	command := child.Command{
+		Path: s.path("bin/" + standinFunction),
+		Env: s.functionEnvironment(s.function(standinFunction), standinHost, s.o.port(checkerPort), map[string]string{
+			"TLS_DIR":      s.path("secrets/" + checkerSecret),
+			"METRICS_PORT": strconv.Itoa(s.o.port(metricsPort)),
+		}),
+		LogFile: filepath.Join(s.logs(), standinFunction+".log"),
+	}
+	s.addPod(life, standinFunction, address)
+	service, err := s.tryFunction(ctx, standinFunction, func() (child.Command, child.Check) {
+		return command, func(ctx context.Context) error { return s.askGate(ctx, address, "/healthz") }
+	})
+	if err != nil {
+		return err
+	}
+	s.manage(standinFunction, service, true)
+	return nil
+}
+
+// function gives one by its name.
+func (s *Stack) function(name string) function {
+	for _, f := range allFunctions() {
+		if f.name == name {
+			return f
+		}
+	}
+	return function{name: name, settings: func(*Stack) map[string]string { return nil }}
+}
+
+// waitListed waits until the checkers' Service leads to a pod, and to the stand-in no
+// longer.
+func (s *Stack) waitListed(ctx context.Context, pod string) error {
+	ctx, cancel := context.WithTimeout(ctx, functionLimit)
+	defer cancel()
+	tick := time.NewTicker(listedEvery)
+	defer tick.Stop()
+	for !s.pods.Ready(pod) || (pod != standinFunction && s.pods.Ready(standinFunction)) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until the Service leads to %s: %w", pod, context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// askGate asks a checker or the stand-in for a sign of life. The certificate is for
+// the Service's address, and a renewal may change the authority.
+func (s *Stack) askGate(ctx context.Context, address, path string) error {
+	ca, err := os.ReadFile(s.checkerCA())
+	if err != nil {
+		return fmt.Errorf("read the checkers' authority: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		return errors.New("read the checkers' authority: no certificate in it")
+	}
+	transport := &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: pool, ServerName: s.addresses[checkerService], MinVersion: tls.VersionTLS12},
+		DisableKeepAlives: true,
+	}
+	return child.Get(ctx, &http.Client{Transport: transport}, "https://"+address+"/"+strings.TrimPrefix(path, "/"))
+}

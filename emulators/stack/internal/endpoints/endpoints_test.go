@@ -1,0 +1,81 @@
+package endpoints_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/emulators/stack/internal/endpoints"
+)
+
+// process is a pod's that can be ready or not.
+type process struct{ up atomic.Bool }
+
+func (p *process) probe(context.Context) error {
+	if p.up.Load() {
+		return nil
+	}
+	return errors.New("not ready")
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var told [][]string
+		l := endpoints.New(slog.New(slog.DiscardHandler), func(ready []string) { told = append(told, ready) })
+		ctx, end := context.WithCancel(t.Context())
+		var a, b process
+		a.up.Store(true)
+		l.Add(ctx, endpoints.Pod{Name: "a", Probe: a.probe})
+		synctest.Wait()
+		l.Add(ctx, endpoints.Pod{Name: "b", Probe: b.probe})
+		synctest.Wait()
+		if !l.Ready("a") || l.Ready("b") || l.Ready("c") {
+			t.Error("the first probe is not made at once")
+		}
+		b.up.Store(true)
+		time.Sleep(endpoints.Period)
+		synctest.Wait()
+		a.up.Store(false)
+		time.Sleep(endpoints.Period)
+		synctest.Wait()
+		l.Remove("b")
+		time.Sleep(10 * endpoints.Period)
+		synctest.Wait()
+		want := [][]string{{"a"}, {"a", "b"}, {"b"}, nil}
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+		end()
+		l.Wait()
+	})
+}
+
+// TestRemoveDuringProbe: a probe that ends well after its pod was removed does not
+// bring it back.
+func TestRemoveDuringProbe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var last []string
+		l := endpoints.New(slog.New(slog.DiscardHandler), func(ready []string) { last = ready })
+		ctx, end := context.WithCancel(t.Context())
+		l.Add(ctx, endpoints.Pod{Name: "slow", Probe: func(context.Context) error {
+			time.Sleep(endpoints.Period / 2)
+			return nil
+		}})
+		time.Sleep(endpoints.Period / 4)
+		l.Remove("slow")
+		time.Sleep(endpoints.Period)
+		if len(last) != 0 {
+			t.Errorf("ready: %v", last)
+		}
+		end()
+		l.Wait()
+	})
+}

@@ -1,0 +1,166 @@
+package standin
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// checker answers /readyz as one does.
+type checker struct {
+	*httptest.Server
+	ready atomic.Bool
+}
+
+func newChecker(t *testing.T) *checker {
+	t.Helper()
+	c := &checker{}
+	c.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" || !c.ready.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	c.EnableHTTP2 = true
+	c.StartTLS()
+	t.Cleanup(c.Close)
+	c.ready.Store(true)
+	return c
+}
+
+// run starts a stand-in that looks for the checkers at url.
+func run(t *testing.T, url string) *Standin {
+	t.Helper()
+	s, err := New(Config{CheckersURL: url, TLSDir: t.TempDir(), Interval: 10 * time.Millisecond, Limit: 5 * time.Second}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func get(t *testing.T, s *Standin, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	return w
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for begin := time.Now(); !done(); <-tick.C {
+		if time.Since(begin) > 30*time.Second {
+			t.Fatalf("does not %s", what)
+		}
+	}
+}
+
+// TestReadiness is inverted: it follows whether a checker is ready to be asked.
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	c := newChecker(t)
+	s := run(t, c.URL)
+	ready := func() bool { return get(t, s, "/readyz").Code == http.StatusOK }
+	if ready() {
+		t.Error("ready before it has looked")
+	}
+	c.ready.Store(false)
+	eventually(t, "become ready when no checker is", ready)
+	c.ready.Store(true)
+	eventually(t, "end being ready when a checker is back", func() bool { return !ready() })
+	c.CloseClientConnections()
+	c.Close()
+	eventually(t, "become ready when all are gone", ready)
+	if got := get(t, s, "/healthz").Code; got != http.StatusOK {
+		t.Errorf("healthz %d", got)
+	}
+}
+
+// TestAnswers: whatever is asked, whoever asks, it is the same denial.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	c := newChecker(t)
+	s := run(t, c.URL)
+	const body = `{"code":"gate_unavailable","message":"Keys cannot be verified right now; try again shortly."}`
+	for _, path := range []string{"/check/shop-prod/hello", "/check/", "/", "/readyz/", "/healthz/x"} {
+		w := get(t, s, path)
+		want := http.Header{
+			"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(body))}, "Retry-After": {"10"}, "Cache-Control": {"no-store"}, "Vary": {"Origin"},
+			"Access-Control-Allow-Origin": {"*"}, "Access-Control-Expose-Headers": {"Retry-After"},
+			"Connection": {"close"}, // a checker is there: go back
+		}
+		if diff := cmp.Diff(want, w.Header()); diff != "" || w.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s: status %d, headers (-want +got):\n%s", path, w.Code, diff)
+		}
+		if w.Body.String() != body {
+			t.Errorf("%s: body %s", path, w.Body)
+		}
+	}
+}
+
+// TestSendsAway: while nobody else is there, connections are ended once a second.
+func TestSendsAway(t *testing.T) {
+	t.Parallel()
+	c := newChecker(t)
+	c.ready.Store(false)
+	s := run(t, c.URL)
+	eventually(t, "become ready", s.watch.Alone)
+	now := time.Now()
+	var closed []bool
+	for _, after := range []time.Duration{0, 10 * time.Millisecond, 999 * time.Millisecond, time.Second, 1500 * time.Millisecond, 2 * time.Second} {
+		s.now = func() time.Time { return now.Add(time.Second + after) }
+		closed = append(closed, get(t, s, "/check/shop-prod/hello").Header().Get("Connection") == "close")
+	}
+	if diff := cmp.Diff([]bool{true, false, false, true, false, true}, closed); diff != "" {
+		t.Errorf("ended (-want +got):\n%s", diff)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	good := Config{CheckersURL: "https://checkers:8443", TLSDir: "/tls", Interval: time.Second, Limit: time.Second}
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*Config){
+		"plain HTTP":  func(c *Config) { c.CheckersURL = "http://checkers:8443" },
+		"a path":      func(c *Config) { c.CheckersURL += "/readyz" },
+		"no host":     func(c *Config) { c.CheckersURL = "https://" },
+		"no interval": func(c *Config) { c.Interval = 0 },
+		"no limit":    func(c *Config) { c.Limit = 0 },
+	} {
+		bad := good
+		change(&bad)
+		if bad.Check() == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+}
+
+// TestTLS: without a certificate it does not start.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{CheckersURL: "https://checkers:8443", TLSDir: t.TempDir(), Interval: time.Second, Limit: time.Second}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.TLSConfig(); err == nil {
+		t.Error("no certificate, no error")
+	}
+}

@@ -1,0 +1,105 @@
+-- Asks Sluice's checkers about a request: http-request lua.sluice_gate NAMESPACE APP.
+-- Allowed, it sets txn.sluice_prefix and txn.sluice_name and lets the request go on.
+-- Denied, it answers with the checker's own status, headers and body. Whatever goes
+-- wrong denies with 503.
+
+local listener = "abns@sluice-checkers" -- in haproxy.cfg
+local limit = 6000                      -- milliseconds for an answer
+
+local unavailable = {
+	status = 503,
+	reason = "Service Unavailable",
+	headers = {
+		["content-type"] = { "application/json" },
+		["retry-after"] = { "10" },
+		["access-control-allow-origin"] = { "*" },
+		["access-control-expose-headers"] = { "Retry-After" },
+		["vary"] = { "Origin" },
+		["cache-control"] = { "no-store" },
+	},
+	body = '{"code":"gate_unavailable","message":"Keys cannot be verified right now; try again shortly."}',
+}
+
+-- HAProxy sets these for itself.
+local hop_by_hop = { ["connection"] = true, ["content-length"] = true, ["transfer-encoding"] = true, ["keep-alive"] = true }
+
+-- list gives HAProxy's table of a header's values, which starts at 0, as a list.
+local function list(values)
+	local all = {}
+	if values ~= nil then
+		for i = 0, #values do
+			all[#all + 1] = values[i]
+		end
+	end
+	return all
+end
+
+-- question has what the checker needs and no more. Every copy of the key goes along:
+-- two keys are no key.
+local function question(txn)
+	local client = txn.http:req_get_headers()
+	local headers = {
+		["host"] = { "sluice-checker" },
+		["x-forwarded-method"] = { txn.sf:method() },
+		["x-forwarded-for"] = { txn.sf:src() },
+	}
+	for _, name in ipairs({ "x-api-key", "access-control-request-method", "x-request-id" }) do
+		local values = list(client[name])
+		if #values > 0 then
+			headers[name] = values
+		end
+	end
+	return headers
+end
+
+-- from_checker tells an answer of a checker from one of HAProxy itself.
+local function from_checker(res)
+	if res == nil or res.status == nil or res.headers == nil then
+		return false
+	end
+	if res.status == 200 then
+		return true
+	end
+	local kind = res.headers["content-type"]
+	return res.status >= 400 and kind ~= nil and kind[0] == "application/json"
+end
+
+local function deny(txn, res)
+	local reply = txn:reply({ status = res.status, reason = res.reason, body = res.body })
+	for name, values in pairs(res.headers) do
+		if not hop_by_hop[name] then
+			for _, value in pairs(values) do
+				reply:add_header(name, value)
+			end
+		end
+	end
+	txn:done(reply)
+end
+
+local function gate(txn, namespace, app)
+	local ok, res = pcall(function()
+		return core.httpclient():get({
+			url = "http://sluice-checker/check/" .. namespace .. "/" .. app,
+			dst = listener,
+			headers = question(txn),
+			timeout = limit,
+		})
+	end)
+	if not ok or not from_checker(res) then
+		deny(txn, unavailable)
+		return
+	end
+	if res.status ~= 200 then
+		deny(txn, res)
+		return
+	end
+	local prefix, name = res.headers["x-service-key-prefix"], res.headers["x-service-key-name"]
+	if prefix ~= nil then
+		txn:set_var("txn.sluice_prefix", prefix[0])
+	end
+	if name ~= nil then
+		txn:set_var("txn.sluice_name", name[0])
+	end
+end
+
+core.register_action("sluice_gate", { "http-req" }, gate, 2)

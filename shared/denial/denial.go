@@ -1,0 +1,74 @@
+// Package denial writes the gate's denials (specification sections 2.4, 4.1 and 7),
+// which the checkers and their stand-in give: every denial of one kind is the same,
+// byte for byte, whoever gives it.
+package denial
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Denial is an answer made ready.
+type Denial struct {
+	status     int
+	body       []byte
+	length     []string // Content-Length
+	retryAfter []string // nil for none
+}
+
+// Header values that all denials share: a browser's script may read the denial
+// and its Retry-After, whatever its origin (specification section 4.1).
+//
+//nolint:gochecknoglobals // constants; net/http wants slices
+var (
+	jsonType     = []string{"application/json"}
+	anyOrigin    = []string{"*"}
+	exposeHeader = []string{"Retry-After"}
+	varyOrigin   = []string{"Origin"}
+	noStore      = []string{"no-store"}
+)
+
+// New makes the denial of a code, as the table of problems has it.
+func New(code problem.Code) *Denial {
+	p := problem.Of(code)
+	body, err := json.Marshal(wire.Error{Code: string(p.Code), Message: p.Message})
+	if err != nil { // two strings always encode
+		panic(err)
+	}
+	return &Denial{status: p.Status(), body: body, length: []string{strconv.Itoa(len(body))}, retryAfter: seconds(p.RetryAfter)}
+}
+
+// Write answers with the denial. A retryAfter above zero stands in for the table's.
+func (d *Denial) Write(w http.ResponseWriter, retryAfter time.Duration) {
+	h := w.Header()
+	h["Content-Type"] = jsonType
+	h["Content-Length"] = d.length
+	h["Access-Control-Allow-Origin"] = anyOrigin
+	h["Access-Control-Expose-Headers"] = exposeHeader
+	h["Vary"] = varyOrigin
+	h["Cache-Control"] = noStore
+	switch {
+	case retryAfter > 0:
+		h["Retry-After"] = seconds(retryAfter)
+	case d.retryAfter != nil:
+		h["Retry-After"] = d.retryAfter
+	}
+	w.WriteHeader(d.status)
+	_, _ = w.Write(d.body) // a proxy that has hung up needs no answer
+}
+
+// Body is the JSON body, which callers do not change.
+func (d *Denial) Body() []byte { return d.body }
+
+func seconds(d time.Duration) []string {
+	s := (&problem.Error{RetryAfter: d}).RetryAfterSeconds()
+	if s == 0 {
+		return nil
+	}
+	return []string{strconv.FormatInt(s, 10)}
+}

@@ -1,0 +1,93 @@
+package servercert
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// write makes a certificate with a serial number, changed at a time.
+func write(t *testing.T, dir string, serial int64, at time.Time) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: start.Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: cert}, "tls.key": {Type: "PRIVATE KEY", Bytes: der}} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(file, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// serial is of the certificate that a handshake gets.
+func serial(t *testing.T, c *tls.Config) int64 {
+	t.Helper()
+	pair, err := c.GetCertificate(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair.Leaf.SerialNumber.Int64()
+}
+
+// TestRenewal: a certificate that changes is served after a moment; one that cannot
+// be read is not, and the one before serves on.
+func TestRenewal(t *testing.T) {
+	t.Parallel()
+	dir, now := t.TempDir(), start
+	clock := func() time.Time { return now }
+	if _, err := Config(dir, clock, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("no certificate, no error")
+	}
+	write(t, dir, 1, start)
+	c, err := Config(dir, clock, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := serial(t, c); got != 1 {
+		t.Errorf("serial %d, want 1", got)
+	}
+	write(t, dir, 2, start.Add(time.Second))
+	if got := serial(t, c); got != 1 {
+		t.Errorf("looked again at once: serial %d", got)
+	}
+	now = now.Add(recheck)
+	if got := serial(t, c); got != 2 {
+		t.Errorf("after the change: serial %d, want 2", got)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "tls.key"), []byte("half a key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	later := start.Add(time.Minute)
+	if err := os.Chtimes(filepath.Join(dir, "tls.crt"), later, later); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(recheck)
+	if got := serial(t, c); got != 2 {
+		t.Errorf("after a broken change: serial %d, want 2", got)
+	}
+}

@@ -1,0 +1,347 @@
+package proxies
+
+import (
+	"bufio"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// keys are those of one proxy and protocol.
+type keys struct {
+	good    stacktest.Key // named, allows everything
+	unnamed stacktest.Key
+	foreign stacktest.Key // for another app
+	slow    stacktest.Key // one request, then rate_limited
+	used    stacktest.Key // one request, then quota_exhausted
+}
+
+func newKeys(s *stacktest.Site) keys {
+	rate, burst, quota, period := 0.01, int64(1), int64(1), "month"
+	anything := s.Plan(wire.CreatePlan{})
+	name := "Checkout team"
+	other := []string{"other"}
+	return keys{
+		good:    s.Key(anything, func(k *wire.CreateKey) { k.Name = name }),
+		unnamed: s.Key(anything),
+		foreign: s.Key(anything, func(k *wire.CreateKey) { k.Apps = other }),
+		slow:    s.Key(s.Plan(wire.CreatePlan{Rate: &rate, Burst: &burst})),
+		used:    s.Key(s.Plan(wire.CreatePlan{Quota: &quota, QuotaPeriod: &period})),
+	}
+}
+
+// TestContract holds every proxy to the same table, over both protocols.
+func TestContract(t *testing.T) {
+	s := stacktest.New(t, world)
+	s.App("hello")
+	s.App("other")
+	ready := s.AnyKey()
+	for _, r := range stacktest.Replicas(t, world) {
+		r.Until(s, "hello", ready.Full, http.StatusOK, 20*time.Second)
+	}
+	for _, p := range proxies() {
+		t.Run(p.name, func(t *testing.T) {
+			g := p.start(t, s, "hello")
+			for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
+				t.Run(protocol, func(t *testing.T) { g.contract(t, protocol) })
+			}
+			t.Run("web sockets", g.webSockets)
+		})
+	}
+}
+
+func (g *gated) contract(t *testing.T, protocol string) {
+	t.Helper()
+	k := newKeys(g.Site)
+	for _, r := range stacktest.Replicas(t, world) {
+		r.Until(g.Site, "other", k.foreign.Full, http.StatusOK, 20*time.Second)
+		r.Until(g.Site, "hello", k.unnamed.Full, http.StatusOK, 20*time.Second)
+	}
+	allowed := uint64(0) // requests of k.good
+	t.Run("refused", func(t *testing.T) { g.refused(t, protocol, k) })
+	t.Run("request id", func(t *testing.T) { g.requestID(t, protocol) })
+	t.Run("allowed", func(t *testing.T) { allowed += g.allowed(t, protocol, k) })
+	t.Run("identity headers", func(t *testing.T) { allowed += g.identity(t, protocol, k) })
+	t.Run("the app's own errors", func(t *testing.T) { allowed += g.ownErrors(t, protocol, k) })
+	t.Run("preflight", func(t *testing.T) { g.preflight(t, protocol) })
+	t.Run("limits", func(t *testing.T) { g.limits(t, protocol, k) })
+	t.Run("streams", func(t *testing.T) { allowed += g.streams(t, protocol, k) })
+	g.Until("count each request once", func() bool {
+		u, err := g.Client.Usage(t.Context(), g.Project, k.good.ID, "", "")
+		return err == nil && u.Totals.Allowed == allowed && u.Totals.RateDenied == 0 && u.Totals.QuotaDenied == 0
+	})
+}
+
+func (g *gated) refused(t *testing.T, protocol string, k keys) {
+	t.Helper()
+	other := k.unnamed.Full
+	for name, r := range map[string]request{
+		"no key":             {},
+		"not a key":          with("X-API-Key", "nonsense"),
+		"an unknown key":     with("X-API-Key", "sluice_00000000_00000000000000000000000000000000000000"),
+		"a key of other app": keyed(k.foreign),
+		"an empty key":       with("X-API-Key", ""),
+		"the same key twice": keyed(k.good, "X-API-Key", k.good.Full),
+		"two good keys":      keyed(k.good, "X-API-Key", other),
+		"good, then bad":     keyed(k.good, "X-API-Key", "bad"),
+		"bad, then good":     with("X-API-Key", "bad", "X-API-Key", k.good.Full),
+		"in one line":        with("X-API-Key", k.good.Full+", "+other),
+		"an alias":           with("X_API_Key", k.good.Full, "X.API.Key", k.good.Full),
+		"a false method":     with("X-Forwarded-Method", "OPTIONS", "Access-Control-Request-Method", "GET"),
+		"an old identity":    with("X-Service-Key-Prefix", k.good.Prefix, "X-Service-Key-Name", "Checkout team"),
+		"OPTIONS, no CORS":   {method: http.MethodOptions},
+		"a body":             {method: http.MethodPost, body: make([]byte, 256<<10)},
+		"a path of its own":  {path: "/check/" + g.Project + "-" + g.Env + "/other"},
+		"the check's path":   {path: "/.sluice-check"},
+	} {
+		if name == "the check's path" && g.proxy.name == "nginx" {
+			continue // 404: nobody's but nginx's own
+		}
+		t.Run(name, func(t *testing.T) {
+			denied(t, g.send(t, protocol, r), http.StatusUnauthorized, "invalid_key", "")
+		})
+	}
+}
+
+// requestID: an operator finds the reason of a denial by the id that the client sent, or
+// by the one that it got.
+func (g *gated) requestID(t *testing.T, protocol string) {
+	t.Helper()
+	if a := g.send(t, protocol, with("X-Request-Id", "checkout-4711")); a.Header.Get("X-Request-Id") != "checkout-4711" {
+		t.Errorf("the denial has the request id %q", a.Header.Get("X-Request-Id"))
+	}
+	if a := g.send(t, protocol, request{}); a.Header.Get("X-Request-Id") == "" {
+		t.Error("the denial has no request id")
+	}
+}
+
+// allowed gives how many requests it made with the good key, as its neighbours do.
+func (g *gated) allowed(t *testing.T, protocol string, k keys) (n uint64) {
+	t.Helper()
+	big := make([]byte, 5<<20)
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions} {
+		r := keyed(k.good, "Cookie", "a=b", "Authorization", "Bearer app", "X-Other", "kept")
+		r.method, r.path = method, "/a//b/%2e%2e/c?x=1&y=%2F"
+		if method == http.MethodPost {
+			r.body = big
+		}
+		a := g.send(t, protocol, r)
+		if a.Status != http.StatusOK {
+			t.Fatalf("%s: %d %s", method, a.Status, a.Body)
+		}
+		n++
+		e := g.echo(t, a)
+		if e.Method != method || e.BodyBytes != int64(len(r.body)) || !strings.HasSuffix(e.Path, "c?x=1&y=%2F") {
+			t.Errorf("the app saw %s %s and %d bytes", e.Method, e.Path, e.BodyBytes)
+		}
+		if values(e, "X-Other") != "kept" || values(e, "Authorization") != "Bearer app" || values(e, "Cookie") != "a=b" {
+			t.Errorf("the app saw the headers %v", e.Headers)
+		}
+		g.anonymous(t, e, k)
+		if values(e, "X-Service-Key-Prefix") != k.good.Prefix || values(e, "X-Service-Key-Name") != "Checkout team" {
+			t.Errorf("the app saw the identity %q, %q", values(e, "X-Service-Key-Prefix"), values(e, "X-Service-Key-Name"))
+		}
+	}
+	r := keyed(k.good)
+	r.method = http.MethodHead
+	if a := g.send(t, protocol, r); a.Status != http.StatusOK {
+		t.Errorf("HEAD: %d", a.Status)
+	}
+	return n + 1
+}
+
+// values are a header's, whatever its case, joined.
+func values(e stacktest.Echo, name string) string {
+	var all []string
+	for n, v := range e.Headers {
+		if strings.EqualFold(n, name) {
+			all = append(all, v...)
+		}
+	}
+	return strings.Join(all, "|")
+}
+
+// anonymous checks that the app got no key, by no name.
+func (g *gated) anonymous(t *testing.T, e stacktest.Echo, k keys) {
+	t.Helper()
+	for name, v := range e.Headers {
+		for _, key := range []stacktest.Key{k.good, k.unnamed} {
+			if strings.Contains(strings.Join(v, " "), key.Full) {
+				t.Errorf("the app got the key in %s", name)
+			}
+		}
+	}
+}
+
+// spellings are all that a backend could take for a name.
+func spellings(name string) []string {
+	first, rest, more := strings.Cut(name, "-")
+	if !more {
+		return []string{first}
+	}
+	var all []string
+	for _, tail := range spellings(rest) {
+		for _, sep := range []string{"-", "_", "."} {
+			all = append(all, first+sep+tail)
+		}
+	}
+	return all
+}
+
+// identity sends false identities in every spelling and three cases: the app sees the
+// checker's own or none.
+func (g *gated) identity(t *testing.T, protocol string, k keys) (n uint64) {
+	t.Helper()
+	for _, written := range []func(string) string{strings.ToLower, strings.ToUpper, func(name string) string { return name }} {
+		for _, key := range []stacktest.Key{k.good, k.unnamed} {
+			r := keyed(key)
+			for _, name := range append(spellings("X-Service-Key-Prefix"), spellings("X-Service-Key-Name")...) {
+				r.header[written(name)] = []string{"forged"}
+			}
+			for _, name := range spellings("X-API-Key")[1:] { // the first one is the key's own
+				r.header[written(name)] = []string{"forged"}
+			}
+			g.identified(t, g.echo(t, g.send(t, protocol, r)), key)
+		}
+		n++
+	}
+	return n
+}
+
+// identified checks that the app knows the key's identity by the checker alone.
+func (g *gated) identified(t *testing.T, e stacktest.Echo, k stacktest.Key) {
+	t.Helper()
+	for header, v := range e.Headers {
+		if strings.Contains(strings.Join(v, " "), "forged") || strings.EqualFold(header, "X-API-Key") {
+			t.Errorf("the app got %s: %v", header, v)
+		}
+		if strings.EqualFold(header, "X-Service-Key-Name") && k.Name == "" {
+			t.Errorf("the app got %s: %v", header, v)
+		}
+	}
+	if got := values(e, "X-Service-Key-Prefix"); got != k.Prefix {
+		t.Errorf("prefix %q, want %q", got, k.Prefix)
+	}
+	if got := values(e, "X-Service-Key-Name"); got != k.Name {
+		t.Errorf("name %q, want %q", got, k.Name)
+	}
+}
+
+// ownErrors: what the app answers is the app's, whatever its status.
+func (g *gated) ownErrors(t *testing.T, protocol string, k keys) (n uint64) {
+	t.Helper()
+	for _, status := range []int{201, 401, 403, 404, 429, 500, 502, 503, 504} {
+		r := keyed(k.good)
+		r.path = "/status/" + strconv.Itoa(status)
+		a := g.send(t, protocol, r)
+		if a.Status != status || a.Header.Get("Retry-After") != "" || a.Header.Get("Cache-Control") != "" {
+			t.Errorf("%d became %d, headers %v", status, a.Status, a.Header)
+		}
+		if e := g.echo(t, a); e.Path != r.path {
+			t.Errorf("%d: the app saw %s", status, e.Path)
+		}
+		n++
+	}
+	return n
+}
+
+// preflight passes without a key and without an identity; it is not counted.
+func (g *gated) preflight(t *testing.T, protocol string) {
+	t.Helper()
+	r := with("Access-Control-Request-Method", "PUT", "Origin", "https://shop.example", "X-Service-Key-Prefix", "forged")
+	r.method = http.MethodOptions
+	a := g.send(t, protocol, r)
+	if a.Status != http.StatusOK {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	e := g.echo(t, a)
+	for name := range e.Headers {
+		if strings.HasPrefix(strings.ToLower(name), "x-service-key") {
+			t.Errorf("the app got %s: %v", name, e.Headers[name])
+		}
+	}
+}
+
+// limits: each replica has a bucket and, for a moment, a count of its own, so it takes a
+// few requests to reach them.
+func (g *gated) limits(t *testing.T, protocol string, k keys) {
+	t.Helper()
+	for _, tt := range []struct {
+		code string
+		key  stacktest.Key
+	}{{"rate_limited", k.slow}, {"quota_exhausted", k.used}} {
+		t.Run(tt.code, func(t *testing.T) {
+			var a stacktest.Answer
+			g.Until("reach the limit", func() bool {
+				a = g.send(t, protocol, keyed(tt.key))
+				return a.Status != http.StatusOK && a.Status != http.StatusUnauthorized
+			})
+			retryAfter := a.Header.Get("Retry-After")
+			if tt.code == "rate_limited" && retryAfter != "1" || retryAfter == "" || retryAfter == "0" {
+				t.Errorf("Retry-After %q", retryAfter)
+			}
+			denied(t, a, http.StatusTooManyRequests, tt.code, retryAfter)
+		})
+	}
+}
+
+// streams: what the app flushes arrives when it is flushed.
+func (g *gated) streams(t *testing.T, protocol string, k keys) (n uint64) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url("/stream?chunks=4&interval=500ms"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-API-Key", k.good.Full)
+	res, err := g.clients[protocol].Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	var arrived []time.Time
+	for lines.Scan() {
+		arrived = append(arrived, time.Now())
+	}
+	if len(arrived) != 4 || arrived[3].Sub(arrived[0]) < 750*time.Millisecond {
+		t.Errorf("%d chunks, not one by one: %v", len(arrived), arrived)
+	}
+	return 1
+}
+
+// webSockets are gated when they are opened.
+func (g *gated) webSockets(t *testing.T) {
+	t.Helper()
+	k := g.AnyKey()
+	options := func(key string) *websocket.DialOptions {
+		return &websocket.DialOptions{HTTPClient: g.clients["HTTP/1.1"], HTTPHeader: http.Header{"X-API-Key": {key}}}
+	}
+	if c, res, err := websocket.Dial(t.Context(), g.url("/ws"), options("")); err == nil || res == nil || res.StatusCode != http.StatusUnauthorized {
+		if c != nil {
+			_ = c.CloseNow()
+		}
+		t.Errorf("without a key: %v, %v", res, err)
+	}
+	var c *websocket.Conn
+	g.Until("open a web socket", func() bool {
+		var err error
+		c, _, err = websocket.Dial(t.Context(), g.url("/ws"), options(k.Full))
+		return err == nil
+	})
+	defer c.CloseNow()
+	for _, text := range []string{"one", "two"} {
+		if err := c.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if _, got, err := c.Read(t.Context()); err != nil || string(got) != text {
+			t.Errorf("%q came back as %q, %v", text, got, err)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package proxies
+
+import (
+	"net/http"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// protocol of these tests; TestContract uses both.
+const protocol = "HTTP/2.0"
+
+// TestFaults takes away what a decision needs: the gate stays closed, and clients get
+// the gate's own 503, whichever proxy they come through.
+func TestFaults(t *testing.T) {
+	s := stacktest.New(t, world)
+	s.App("hello")
+	k := s.AnyKey()
+	var all []*gated
+	for _, p := range proxies() {
+		all = append(all, p.start(t, s, "hello"))
+	}
+	each := func(t *testing.T, check func(*testing.T, *gated)) {
+		t.Helper()
+		for _, g := range all {
+			t.Run(g.proxy.name, func(t *testing.T) { check(t, g) })
+		}
+	}
+	serves := func(t *testing.T, g *gated) {
+		t.Helper()
+		g.Until("serve", func() bool { return g.send(t, protocol, keyed(k)).Status == http.StatusOK })
+	}
+	unavailable := func(t *testing.T, g *gated) {
+		t.Helper()
+		var a stacktest.Answer
+		g.Until("deny", func() bool {
+			a = g.send(t, protocol, keyed(k))
+			return a.Code() == "gate_unavailable"
+		})
+		denied(t, a, http.StatusServiceUnavailable, "gate_unavailable", "10")
+	}
+	each(t, serves)
+	t.Run("the store stands still", func(t *testing.T) {
+		signal(t, syscall.SIGSTOP)
+		each(t, unavailable)
+		signal(t, syscall.SIGCONT)
+		each(t, serves)
+	})
+	t.Run("one checker is killed", func(t *testing.T) {
+		kill(t, "checker-0")
+		each(t, serves)
+		restart(t, "checker-0")
+		each(t, serves)
+	})
+	t.Run("both checkers are killed", func(t *testing.T) {
+		kill(t, "checker-0", "checker-1")
+		each(t, func(t *testing.T, g *gated) {
+			t.Helper()
+			if a := g.send(t, protocol, keyed(k)); a.Status < http.StatusInternalServerError {
+				t.Errorf("%d at once", a.Status)
+			}
+			unavailable(t, g)
+		})
+		t.Run("and their stand-in", func(t *testing.T) {
+			kill(t, "standin")
+			each(t, func(t *testing.T, g *gated) {
+				t.Helper()
+				if g.proxy.alone {
+					unavailable(t, g)
+					return
+				}
+				g.Until("answer by itself", func() bool {
+					a := g.send(t, protocol, keyed(k))
+					if a.Status < http.StatusInternalServerError {
+						t.Fatalf("%d", a.Status)
+					}
+					return a.Status == http.StatusInternalServerError && a.Body == ""
+				})
+			})
+			restart(t, "standin")
+		})
+		restart(t, "checker-0", "checker-1")
+		begin := time.Now()
+		each(t, serves)
+		t.Logf("all serve again %v after the checkers", time.Since(begin).Round(time.Millisecond))
+	})
+}
+
+// TestOtherAuthority: a proxy whose authority has not signed the checkers' certificate
+// asks nobody, and denies.
+func TestOtherAuthority(t *testing.T) {
+	s := stacktest.New(t, world)
+	s.App("hello")
+	k := s.AnyKey()
+	for _, r := range stacktest.Replicas(t, world) {
+		r.Until(s, "hello", k.Full, http.StatusOK, 20*time.Second)
+	}
+	other := t.TempDir()
+	certify(t, other)
+	for _, p := range proxies() {
+		t.Run(p.name, func(t *testing.T) {
+			status := http.StatusInternalServerError // Traefik's own
+			if p.alone {
+				status = http.StatusServiceUnavailable
+			}
+			g := p.trusting(t, s, "hello", filepath.Join(other, "site.crt"), status)
+			a := g.send(t, protocol, keyed(k))
+			if a.Status != status {
+				t.Errorf("%d %s, want %d", a.Status, a.Body, status)
+			}
+			if p.alone {
+				denied(t, a, http.StatusServiceUnavailable, "gate_unavailable", "10")
+			}
+		})
+	}
+	u, err := s.Client.Usage(t.Context(), s.Project, k.ID, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := uint64(len(world.Info().Checkers)); u.Totals.Allowed > most { // those above
+		t.Errorf("%d requests were counted, %d asked", u.Totals.Allowed, most)
+	}
+}
+
+func signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := world.Signal("firestore", s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func kill(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := world.Kill(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func restart(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := world.Restart(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package proxies
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// shipped is where the configurations are.
+const shipped = "../../infra/proxies"
+
+// proxy is a program with what is shipped for it.
+type proxy struct {
+	name  string
+	files []string // below infra/proxies/{name}
+	port  int
+	alone bool // gives the gate's 503 by itself, when not even the stand-in answers
+
+	// command makes the arguments, in a folder that holds the files with this
+	// machine's addresses.
+	command func(t *testing.T, dir string, port int) (program string, args []string)
+}
+
+func proxies() []proxy {
+	return []proxy{
+		{name: "traefik", files: []string{"dynamic.yaml"}, port: 22180, command: traefik},
+		{name: "nginx", files: []string{"gate.conf"}, port: 22181, alone: true, command: nginx},
+		{name: "caddy", files: []string{"Caddyfile"}, port: 22182, alone: true, command: func(_ *testing.T, dir string, _ int) (string, []string) {
+			return "caddy", []string{"run", "--config", filepath.Join(dir, "Caddyfile"), "--adapter", "caddyfile"}
+		}},
+		{name: "haproxy", files: []string{"haproxy.cfg", "gate.lua"}, port: 22183, alone: true, command: func(_ *testing.T, dir string, _ int) (string, []string) {
+			return "haproxy", []string{"-db", "-f", filepath.Join(dir, "haproxy.cfg")}
+		}},
+	}
+}
+
+// traefik is the stack's own program, with the file provider.
+func traefik(t *testing.T, dir string, port int) (string, []string) {
+	t.Helper()
+	program, err := os.Readlink("/proc/" + strconv.Itoa(world.Info().PIDs["traefik"]) + "/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program, []string{
+		"--global.checknewversion=false", "--global.sendanonymoususage=false",
+		"--entrypoints.websecure.address=127.0.0.1:" + strconv.Itoa(port),
+		"--providers.file.filename=" + filepath.Join(dir, "dynamic.yaml"),
+	}
+}
+
+// nginx gets the least that can include the file.
+func nginx(t *testing.T, dir string, _ int) (string, []string) {
+	t.Helper()
+	conf := "daemon off; master_process on; worker_processes 2; pid " + dir + "/nginx.pid; error_log stderr;\n" +
+		"events {}\nhttp {\naccess_log off;\n"
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		conf += kind + "_temp_path " + dir + "/" + kind + ";\n"
+	}
+	write(t, filepath.Join(dir, "nginx.conf"), conf+"include "+dir+"/gate.conf;\n}\n")
+	return "nginx", []string{"-p", dir, "-c", filepath.Join(dir, "nginx.conf")}
+}
+
+// address is one of the example names of the shipped files, and what it is here.
+type address struct{ from, to string }
+
+// place writes a proxy's files with this machine's addresses. Each of the examples
+// must be in one of them.
+func (p proxy) place(t *testing.T, dir string, addresses []address) {
+	t.Helper()
+	texts := map[string]string{}
+	for _, f := range p.files {
+		b, err := os.ReadFile(filepath.Join(shipped, p.name, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[f] = string(b)
+	}
+	for _, a := range addresses {
+		found := false
+		for f, text := range texts {
+			found = found || strings.Contains(text, a.from)
+			texts[f] = strings.ReplaceAll(text, a.from, a.to)
+		}
+		if !found {
+			t.Fatalf("nothing in %v names %s", p.files, a.from)
+		}
+	}
+	for f, text := range texts {
+		write(t, filepath.Join(dir, f), text)
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs the proxy in front of a site's app until the test ends, and waits until it
+// refuses a request without a key.
+func (p proxy) start(t *testing.T, s *stacktest.Site, app string) *gated {
+	t.Helper()
+	return p.trusting(t, s, app, world.Info().CheckerCA, http.StatusUnauthorized)
+}
+
+// trusting is start with another authority of the checkers and another first answer.
+func (p proxy) trusting(t *testing.T, s *stacktest.Site, app, authority string, status int) *gated {
+	t.Helper()
+	dir := t.TempDir()
+	pool := certify(t, dir)
+	checkers := strings.TrimPrefix(world.Info().CheckerURL, "https://")
+	backend := backendOf(t, s, app)
+	p.place(t, dir, p.addresses(dir, checkers, backend, authority, s.Project+"-"+s.Env, app))
+	program, args := p.command(t, dir, p.port)
+	if found, err := exec.LookPath(filepath.Join("/usr/sbin", program)); err == nil {
+		program = found // Debian keeps servers there, which is not on everybody's PATH
+	}
+	log, err := os.Create(filepath.Join(world.Info().LogsDir, p.name+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("%v (scripts/prerequisites.sh --race installs it)", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			<-ended
+		}
+		_ = log.Close()
+	})
+	g := newGated(t, p, s, pool)
+	g.listens(ended, log.Name(), status)
+	return g
+}
+
+// addresses replaces the examples, longer names first.
+func (p proxy) addresses(dir, checkers, backend, authority, namespace, app string) []address {
+	port := strconv.Itoa(p.port)
+	all := []address{
+		{"sluice-checker.sluice-system.svc:8443", checkers},
+		{"hello.shop-prod.svc:80", backend},
+		{"/etc/sluice/ca.crt", authority},
+	}
+	switch p.name {
+	case "haproxy":
+		return append(all, address{"shop-prod hello", namespace + " " + app}, address{"bind :8443", "bind 127.0.0.1:" + port},
+			address{"/etc/sluice", dir}, address{"abns@sluice-checkers", "abns@sluice-checkers-" + port})
+	case "nginx":
+		all = append(all, address{"listen 8443", "listen 127.0.0.1:" + port})
+	case "caddy":
+		all = append(all, address{"hello.example.com:8443", "hello.example.com:" + port})
+	}
+	return append(all, address{"/check/shop-prod/hello", "/check/" + namespace + "/" + app}, address{"/etc/sluice", dir})
+}
+
+// backendOf is where an app's Service is inside the cluster.
+func backendOf(t *testing.T, s *stacktest.Site, app string) string {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", world.Info().Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := api.CoreV1().Services(s.Project+"-"+s.Env).Get(t.Context(), app, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(service.Spec.Ports[0].Port)))
+}
+
+// listens waits until the proxy answers with a status.
+func (g *gated) listens(ended <-chan error, log string, status int) {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), 60*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url("/"), nil)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		res, err := g.clients["HTTP/1.1"].Do(req)
+		if err == nil {
+			_ = res.Body.Close()
+			if res.StatusCode == status {
+				return
+			}
+			err = errors.New(res.Status)
+		}
+		select {
+		case <-ended:
+			text, readErr := os.ReadFile(log)
+			g.t.Fatalf("%s ended: %s %v", g.proxy.name, text, readErr)
+		case <-ctx.Done():
+			g.t.Fatalf("%s does not answer: %v", g.proxy.name, err)
+		case <-tick.C:
+		}
+	}
+}

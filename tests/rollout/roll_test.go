@@ -1,0 +1,102 @@
+package rollout
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// rolls is how many times both checkers are replaced.
+const rolls = 3
+
+// flushInterval is how often replicas write what they count, and so learn of each
+// other's counts.
+const flushInterval = 2 * time.Second
+
+// TestRollingUpdate: while the checkers are replaced again and again, no request
+// fails, none is wrongly allowed, a quota that is used up stays so, and usage adds up
+// to the request.
+func TestRollingUpdate(t *testing.T) {
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	quota, period := int64(200), "month"
+	free, limited := s.AnyKey(), s.Key(s.Plan(wire.CreatePlan{Quota: &quota, QuotaPeriod: &period}))
+	revoked := s.AnyKey()
+	for _, k := range []stacktest.Key{free, limited} {
+		s.Call("hello").Key(k).Within(20 * time.Second).Gets(http.StatusOK)
+	}
+	s.Revoke(revoked)
+	s.Call("hello").Key(revoked).Within(20*time.Second).Gets(http.StatusUnauthorized, "invalid_key")
+	seen := map[string]usage.Totals{free.ID: {Allowed: 1}, limited.ID: {Allowed: 1}} // by the calls above
+
+	before := world.Info()
+	y := begin(t, s, "hello", free, limited, revoked)
+	y.goOn(time.Second)
+	start := time.Now()
+	for range rolls {
+		if err := world.Roll(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	took := time.Since(start)
+	y.goOn(time.Second)
+	answers := y.stop()
+
+	for name, pid := range before.PIDs {
+		if now := world.Info().PIDs[name]; (name == "checker-0" || name == "checker-1") == (now == pid) {
+			t.Errorf("%s had pid %d and has %d", name, pid, now)
+		}
+	}
+	failed := 0
+	for _, a := range answers {
+		if !expected(a, free.ID, limited.ID) {
+			failed++
+			t.Errorf("%v after the start: key %q got %d %s, %v", a.begin.Sub(start), a.key, a.status, a.code, a.err)
+		}
+		u := seen[a.key]
+		switch {
+		case a.status == http.StatusOK:
+			u.Allowed++
+		case a.code == "quota_exhausted":
+			u.QuotaDenied++
+		}
+		if a.key != "" {
+			seen[a.key] = u
+		}
+	}
+	t.Logf("%d rolling updates in %v: %d requests at %d a second, %d failed", rolls, took.Round(time.Millisecond), len(answers), perSecond, failed)
+	rate := float64(perSecond) * 2 / 9 // of the limited key
+	if n := seen[limited.ID].Allowed; n < uint64(quota) || float64(n) > float64(quota)+rate*flushInterval.Seconds() {
+		t.Errorf("%d requests were admitted of a quota of %d", n, quota)
+	}
+	for _, k := range []stacktest.Key{free, limited} {
+		s.Until("report what clients saw of "+k.ID, func() bool { return used(s, k) == seen[k.ID] })
+		t.Logf("%s: reported %+v, equal to what clients saw", k.ID, seen[k.ID])
+	}
+}
+
+// expected: without a key or with the revoked one 401, with the free one 200, with
+// the limited one 200 and then quota_exhausted.
+func expected(a answer, free, limited string) bool {
+	switch a.key {
+	case free:
+		return a.status == http.StatusOK
+	case limited:
+		return a.status == http.StatusOK || a.status == http.StatusTooManyRequests && a.code == "quota_exhausted"
+	}
+	return a.status == http.StatusUnauthorized && a.code == "invalid_key"
+}
+
+// used is a key's reported usage.
+func used(s *stacktest.Site, k stacktest.Key) usage.Totals {
+	s.T.Helper()
+	u, err := s.Client.Usage(s.T.Context(), s.Project, k.ID, "", "")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return usage.Totals{Allowed: u.Totals.Allowed, RateDenied: u.Totals.RateDenied, QuotaDenied: u.Totals.QuotaDenied}
+}
