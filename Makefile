@@ -6,12 +6,12 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 # Time for each fuzz target.
-FUZZTIME ?= 30s
+FUZZTIME ?= 5m
 
 LINT := go tool -modfile=scripts/lint/go.mod golangci-lint
 UNIT_PACKAGES = $$(go list ./... | grep -v '/sluice/tests')
 
-.PHONY: help up down test unit e2e fuzz bench docs images lint fmt
+.PHONY: help up down test unit e2e report load fuzz bench docs images lint vuln fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,9 +34,17 @@ unit: ## run the tests of every package, on real emulators
 	go test -race -timeout 15m $(UNIT_PACKAGES)
 
 e2e: ## run the black-box tests, each package over a stack of its own
-	go test -race -v -timeout 30m -p 1 ./tests/...
+	go test -race -v -count=1 -timeout 30m -p 1 ./tests/...
 
-fuzz: ## run each fuzz target for FUZZTIME (default 30s)
+report: ## run the black-box tests and write tests/REPORT.md with their figures
+	@scripts/prerequisites.sh --race
+	REPORT=update go test -race -count=1 -timeout 60m -p 1 ./tests/...
+	@go run ./tests/report/cmd
+
+load: ## ten minutes of load in which every answer is checked; LOAD_TIME says how long
+	LOAD_TIME=$(or $(LOAD_TIME),10m) go test -v -count=1 -timeout 40m ./tests/load
+
+fuzz: ## run each fuzz target for FUZZTIME (default 5m)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 bench: ## measure everything that the README says of speed, into tests/load/RESULTS.md
@@ -46,11 +54,14 @@ bench: ## measure everything that the README says of speed, into tests/load/RESU
 docs: ## write the pages of the command line in docs/cli anew
 	go test -count=1 ./scripts/sluice/internal/manual -run TestPages -update
 
-images: ## build an OCI image of each function into .local/images
-	@go run ./scripts/images .local/images
+images: ## build an OCI image of each function into .local/images; PUSH=registry/prefix pushes them
+	@go run ./scripts/images $(if $(PUSH),--push $(PUSH),.local/images)
 
 lint: ## check formatting and the rules of .golangci.yml
 	$(LINT) run ./...
+
+vuln: ## ask the Go vulnerability database about what is used
+	@scripts/vuln.sh
 
 fmt: ## format all Go files
 	$(LINT) fmt

@@ -137,6 +137,17 @@ check_promtool() {
 		missing "promtool, for the tests of the alerts: apt-get install prometheus, or https://prometheus.io/download/"
 }
 
+# check_chromium: the tests of the console use it.
+check_chromium() {
+	local name
+	for name in "${CHROMIUM:-}" chromium chromium-browser google-chrome; do
+		[ -n "$name" ] && command -v "$name" >/dev/null && return
+	done
+	install chromium || true
+	command -v chromium >/dev/null ||
+		missing "Chromium, for the tests of the console: apt-get install chromium, or set CHROMIUM to a program that is like it"
+}
+
 check_system
 check_go
 check_java
@@ -145,5 +156,6 @@ if [ "${1:-}" = --race ]; then
 	check_compiler
 	check_proxies
 	check_promtool
+	check_chromium
 fi
 exit "$failed"

@@ -106,6 +106,16 @@ func (s *Stack) wiringSettings() map[string]string {
 	}
 }
 
+// The console calls the management API as any client does, but signs people in at
+// the function itself, which learns their addresses from it.
+func (s *Stack) consoleSettings() map[string]string {
+	return map[string]string{
+		"API_URL":     "http://" + s.o.local(ingressPort),
+		"SESSION_URL": s.functionURL("session"),
+		"TRUST_PROXY": "true",
+	}
+}
+
 // functionURL is where a function listens, e.g. "http://127.60.12.3:8080"; "" of
 // one that the checkout has no program of.
 func (s *Stack) functionURL(service string) string {

@@ -50,7 +50,7 @@ func allFunctions() []function {
 		{name: "webhook", cluster: true, settings: (*Stack).webhookSettings},
 		{name: "deploys", cluster: true, settings: (*Stack).deploysSettings},
 		{name: "builds", cluster: true, settings: (*Stack).buildsSettings},
-		{name: "console", settings: none},
+		{name: "console", settings: (*Stack).consoleSettings},
 		{name: checkerFunction, settings: none},
 		{name: standinFunction, settings: (*Stack).standinSettings},
 	}

@@ -24,7 +24,7 @@ import (
 const (
 	standinHost  = "127.0.0.3"           // where the stand-in listens
 	listedEvery  = 20 * time.Millisecond // from one look at the endpoints to the next
-	checkerGrace = 30 * time.Second      // from SIGTERM to SIGKILL: the drain and the last flush
+	checkerGrace = 50 * time.Second      // from SIGTERM to SIGKILL: the drain and the last flush
 )
 
 // replica is one checker of some generation: a rolling update replaces it by one of

@@ -94,6 +94,9 @@ func (s *Service) wireApp(a app.App) wire.App {
 		Gate:     wire.Gate{State: string(a.Gate.State), Since: a.Gate.Since, Message: a.Gate.Message},
 		Revision: a.Revision,
 	}
+	if d := a.Deployed; a.Revision > 0 && !d.At.IsZero() {
+		out.Deployed = &wire.Deployed{At: d.At, Status: d.Status}
+	}
 	if g := a.GitSource; g != nil {
 		out.GitSource = &wire.GitSource{Repository: g.Repository, Branch: g.Branch, Path: g.Path}
 	}

@@ -26,12 +26,17 @@ func TestCreateApp(t *testing.T) {
 		Name: "hello", Project: o.project, Environment: "prod", Host: "hello." + o.namespace() + ".localhost", Port: 8080,
 		URL: "http://hello." + o.namespace() + ".localhost:8080", Kind: "image", Image: "registry.example/hello:v1",
 		Gate: wire.Gate{State: "ungated", Since: got.Gate.Since}, Revision: 1,
+		Deployed: &wire.Deployed{At: got.Gate.Since, Status: "rolling_out"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("app (-want +got):\n%s", diff)
 	}
 	read := decode[wire.App](o.as("vic").get(o.apps("/hello")).gets(200))
-	if read.Gate.Since = got.Gate.Since; !cmp.Equal(want, read) {
+	if read.Deployed == nil || !read.Deployed.At.Equal(read.Gate.Since) {
+		t.Fatalf("read: the deployment is %+v, of the time %s", read.Deployed, read.Gate.Since)
+	}
+	read.Gate.Since, read.Deployed.At = got.Gate.Since, got.Gate.Since // stored in microseconds
+	if !cmp.Equal(want, read) {
 		t.Errorf("read (-want +got):\n%s", cmp.Diff(want, read))
 	}
 	if diff := cmp.Diff(cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen}, o.state("hello")); diff != "" {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/image"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -70,6 +71,7 @@ func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) 
 		return app.App{}, problem.New(problem.InvalidSource, "An app has an image or a git_source, not both.")
 	case in.Image != nil:
 		a.Image, a.Revision = *in.Image, 1
+		a.Deployed = app.Deployed{At: now, Status: string(deploy.RollingOut)}
 		return a, image.Check(a.Image)
 	case in.GitSource != nil:
 		a.GitSource = &app.GitSource{Repository: in.GitSource.Repository, Branch: in.GitSource.Branch, Path: in.GitSource.Path}

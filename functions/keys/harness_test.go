@@ -190,7 +190,7 @@ func (w *world) stored(id string) apikey.Key {
 // countKeys and countPlans count what is stored in shop-prod.
 func (w *world) countKeys() int {
 	w.Helper()
-	keys, _, err := w.store.Keys(w.Context(), "shop", "prod", store.Page{Size: 500})
+	keys, _, err := w.store.Keys(w.Context(), store.KeyFilter{Project: "shop", Environment: "prod"}, store.Page{Size: 500})
 	if err != nil {
 		w.Fatal(err)
 	}

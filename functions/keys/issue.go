@@ -19,7 +19,7 @@ const prefixTries = 5
 
 // createKey issues a key and answers its full key, this once. Problems:
 // missing_field, unknown_plan, invalid_name, invalid_scope, invalid_expiry,
-// expiry_in_past.
+// expiry_in_past, already_issued.
 func (s *Service) createKey(w http.ResponseWriter, r *http.Request) error {
 	env, caller, err := s.environment(r, app.Developer)
 	if err != nil {
@@ -33,8 +33,12 @@ func (s *Service) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	request, err := s.request(r, caller, env.Project)
+	if err != nil {
+		return err
+	}
 	k.Project, k.Environment, k.Namespace, k.CreatedBy = env.Project, env.Name, env.Namespace, caller.Username
-	k, full, err := s.issue(r.Context(), k)
+	k, full, err := s.issue(r.Context(), k, request)
 	if err != nil {
 		return err
 	}
@@ -70,7 +74,7 @@ func (s *Service) newKey(in wire.CreateKey) (apikey.Key, error) {
 
 // issue draws prefix and secret for k and stores it, with another prefix when
 // the first is taken.
-func (s *Service) issue(ctx context.Context, k apikey.Key) (apikey.Key, apikey.Full, error) {
+func (s *Service) issue(ctx context.Context, k apikey.Key, request apikey.Request) (apikey.Key, apikey.Full, error) {
 	for range prefixTries {
 		prefix, err := apikey.NewPrefix(s.random)
 		if err != nil {
@@ -81,7 +85,7 @@ func (s *Service) issue(ctx context.Context, k apikey.Key) (apikey.Key, apikey.F
 			return apikey.Key{}, "", fmt.Errorf("draw secret: %w", err)
 		}
 		k.Prefix, k.Secret = prefix, apikey.HashOf([]byte(full))
-		err = s.keys.CreateKey(ctx, k)
+		err = s.keys.IssueKey(ctx, k, request)
 		if !problem.Is(err, problem.AlreadyExists) {
 			return k, full, err
 		}

@@ -7,7 +7,9 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -30,26 +32,42 @@ func (s *Service) listKeysOfProject(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	names := r.URL.Query()["environment"]
-	switch {
-	case len(names) == 0 || len(names) == 1 && names[0] == "":
-		return s.listKeys(w, r, project, "")
-	case len(names) > 1:
-		return problem.New(problem.InvalidParameter, "environment can be given once.")
+	name, err := filter(r, "environment")
+	if err != nil {
+		return err
 	}
-	env, err := s.environmentNamed(r, project, names[0])
+	if name == "" {
+		return s.listKeys(w, r, project, "")
+	}
+	env, err := s.environmentNamed(r, project, name)
 	if err != nil {
 		return err
 	}
 	return s.listKeys(w, r, project, env.Name)
 }
 
+// filter reads a parameter that narrows a list; "" does not. Problem:
+// invalid_parameter.
+func filter(r *http.Request, name string) (string, error) {
+	values := r.URL.Query()[name]
+	if len(values) > 1 {
+		return "", problem.New(problem.InvalidParameter, "%s can be given once.", name)
+	}
+	return r.URL.Query().Get(name), nil
+}
+
+// listKeys answers with the keys of an environment, or of all with "", and only with
+// those of a plan when ?plan= names it; a plan that does not exist has none.
 func (s *Service) listKeys(w http.ResponseWriter, r *http.Request, project, environment string) error {
+	of, err := filter(r, "plan")
+	if err != nil {
+		return err
+	}
 	page, err := readPage(r)
 	if err != nil {
 		return err
 	}
-	keys, next, err := s.keys.Keys(r.Context(), project, environment, page)
+	keys, next, err := s.keys.Keys(r.Context(), store.KeyFilter{Project: project, Environment: environment, Plan: plan.ID(of)}, page)
 	if err != nil {
 		return err
 	}

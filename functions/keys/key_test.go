@@ -208,8 +208,12 @@ func TestListKeys(t *testing.T) {
 	inBank := []string{issue(bank + "/environments/prod")}
 	for path, want := range map[string][]string{
 		shop + "/api-keys":                     slices.Concat(inProd, inStaging),
-		shop + "/api-keys?environment=":        slices.Concat(inProd, inStaging),
+		shop + "/api-keys?environment=&plan=":  slices.Concat(inProd, inStaging),
 		shop + "/api-keys?environment=prod":    inProd,
+		shop + "/api-keys?plan=plan-starter":   slices.Concat(inProd, inStaging),
+		prod + "/api-keys?plan=plan-starter":   inProd,
+		prod + "/api-keys?plan=plan-none":      nil,
+		prod + "/api-keys?plan=%2F..":          nil,
 		shop + "/api-keys?environment=staging": inStaging,
 		prod + "/api-keys?x=y":                 inProd,
 		staging + "/api-keys?x=y":              inStaging,
@@ -236,6 +240,7 @@ func TestListKeys(t *testing.T) {
 	}
 	w.do(http.MethodGet, shop+"/api-keys?environment=none", "").refused(http.StatusNotFound, problem.NotFound)
 	w.do(http.MethodGet, shop+"/api-keys?environment=..%2Fx", "").refused(http.StatusNotFound, problem.NotFound)
+	w.do(http.MethodGet, prod+"/api-keys?plan=a&plan=b", "").refused(http.StatusBadRequest, problem.InvalidParameter)
 	w.do(http.MethodGet, shop+"/api-keys?environment=prod&environment=staging", "").refused(http.StatusBadRequest, problem.InvalidParameter)
 	w.do(http.MethodGet, shop+"/api-keys?page_size=501", "").refused(http.StatusBadRequest, problem.InvalidPage)
 	w.do(http.MethodGet, prod+"/api-keys?page_token=%00", "").refused(http.StatusBadRequest, problem.InvalidPage)

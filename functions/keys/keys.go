@@ -6,13 +6,18 @@
 //	GET    /api/v1/projects/{project}/environments/{environment}/plans/{plan_id}
 //	PATCH  /api/v1/projects/{project}/environments/{environment}/plans/{plan_id}
 //	DELETE /api/v1/projects/{project}/environments/{environment}/plans/{plan_id}
-//	GET    /api/v1/projects/{project}/environments/{environment}/api-keys
+//	GET    /api/v1/projects/{project}/environments/{environment}/api-keys?plan=
 //	POST   /api/v1/projects/{project}/environments/{environment}/api-keys
-//	GET    /api/v1/projects/{project}/api-keys?environment=
+//	GET    /api/v1/projects/{project}/api-keys?environment=&plan=
 //	GET    /api/v1/projects/{project}/api-keys/{key_id}
 //	PATCH  /api/v1/projects/{project}/api-keys/{key_id}
 //	POST   /api/v1/projects/{project}/api-keys/{key_id}/revoke
 //	POST   /api/v1/projects/{project}/api-keys/{key_id}/rotate
+//
+// A call that issues a full key may carry an Idempotency-Key. The same caller's
+// second call with it in the project, within 24 hours, is refused as already_issued:
+// a lost answer can be asked for again, and a page be reloaded, without a second
+// key or rotation that nobody asked for.
 //
 // Viewers read, developers write. A plan or key of another project, and an id
 // that cannot be one, read as not_found. Nothing here reaches a checker: it
@@ -72,10 +77,10 @@ type Plans interface {
 
 // Keys keeps API keys; *store.Store implements it.
 type Keys interface {
-	CreateKey(ctx context.Context, k apikey.Key) error
+	IssueKey(ctx context.Context, k apikey.Key, r apikey.Request) error
 	Key(ctx context.Context, id apikey.ID) (apikey.Key, error)
-	Keys(ctx context.Context, project, environment string, page store.Page) ([]apikey.Key, string, error)
-	UpdateKey(ctx context.Context, id apikey.ID, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, error)
+	Keys(ctx context.Context, f store.KeyFilter, page store.Page) ([]apikey.Key, string, error)
+	ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, error)
 }
 
 // Environments tells which environments there are; *store.Store implements it.

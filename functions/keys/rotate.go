@@ -20,7 +20,7 @@ func (s *Service) revokeKey(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	now := s.moment()
-	k, err := s.change(r, project, func(k apikey.Key) (apikey.Key, error) { return k.Revoke(now), nil })
+	k, err := s.change(r, project, apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { return k.Revoke(now), nil })
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (s *Service) revokeKey(w http.ResponseWriter, r *http.Request) error {
 
 // rotateKey gives a key a new secret and answers its full key, this once; the
 // old one stays valid for the grace. Problems: not_found, invalid_grace,
-// key_revoked, key_expired.
+// key_revoked, key_expired, already_issued.
 func (s *Service) rotateKey(w http.ResponseWriter, r *http.Request) error {
 	project, caller, err := s.project(r, app.Developer)
 	if err != nil {
@@ -41,6 +41,10 @@ func (s *Service) rotateKey(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	grace, err := parseGrace(in.Grace)
+	if err != nil {
+		return err
+	}
+	request, err := s.request(r, caller, project)
 	if err != nil {
 		return err
 	}
@@ -55,7 +59,7 @@ func (s *Service) rotateKey(w http.ResponseWriter, r *http.Request) error {
 	}
 	now := s.moment()
 	hash := apikey.HashOf([]byte(full))
-	k, err := s.change(r, project, func(k apikey.Key) (apikey.Key, error) { return k.Rotate(hash, grace, now) })
+	k, err := s.change(r, project, request, func(k apikey.Key) (apikey.Key, error) { return k.Rotate(hash, grace, now) })
 	if err != nil {
 		return err
 	}

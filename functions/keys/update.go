@@ -24,7 +24,7 @@ func (s *Service) updateKey(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	now := s.moment()
-	k, err := s.change(r, project, func(k apikey.Key) (apikey.Key, error) { return changeKey(k, in, now) })
+	k, err := s.change(r, project, apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { return changeKey(k, in, now) })
 	if err != nil {
 		return err
 	}
@@ -33,13 +33,14 @@ func (s *Service) updateKey(w http.ResponseWriter, r *http.Request) error {
 }
 
 // change changes the request's key in one transaction that also sees whether it
-// is one of the project's. Problems: not_found and those of f.
-func (s *Service) change(r *http.Request, project string, f func(apikey.Key) (apikey.Key, error)) (apikey.Key, error) {
+// is one of the project's, and whether it came before. Problems: not_found,
+// already_issued and those of f.
+func (s *Service) change(r *http.Request, project string, request apikey.Request, f func(apikey.Key) (apikey.Key, error)) (apikey.Key, error) {
 	id, err := keyID(r)
 	if err != nil {
 		return apikey.Key{}, err
 	}
-	return s.keys.UpdateKey(r.Context(), id, func(k apikey.Key) (apikey.Key, error) {
+	return s.keys.ReissueKey(r.Context(), id, request, func(k apikey.Key) (apikey.Key, error) {
 		if err := belongs(k, project); err != nil {
 			return apikey.Key{}, err
 		}

@@ -104,8 +104,8 @@ func New(cfg Config, p Parts) (*Service, error) {
 		return nil, err
 	}
 	return &Service{
-		users: p.Users, sessions: p.Sessions, records: p.Records, attempts: newBudget(time.Now()), counts: newCounts(), guard: p.Guard, keys: p.Keys,
-		hasher: hasher, throttle: newThrottle(cfg, time.Now()), proxied: cfg.TrustProxy, log: p.Log, now: time.Now,
+		users: p.Users, sessions: p.Sessions, records: p.Records, counts: newCounts(), guard: p.Guard, keys: p.Keys,
+		hasher: hasher, throttle: newThrottle(cfg, time.Now()), attempts: newBudget(time.Now()), proxied: cfg.TrustProxy, log: p.Log, now: time.Now,
 	}, nil
 }
 

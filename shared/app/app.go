@@ -34,8 +34,17 @@ type App struct {
 	Gate          Gate // what is
 
 	Revision  int64 // the current deployment; 0 before the first
+	Deployed  Deployed
 	CreatedAt time.Time
 	UpdatedAt time.Time
+}
+
+// Deployed is what an app's own document tells about its current deployment, so that
+// a list of apps shows it without reading their histories. It is zero before the
+// first deployment.
+type Deployed struct {
+	At     time.Time // when it was recorded
+	Status string    // as in the history, e.g. "live"
 }
 
 // GitSource is where a git app is built from.

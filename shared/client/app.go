@@ -13,6 +13,11 @@ func (c *Client) Apps(ctx context.Context, project, environment string) iter.Seq
 	return all[wire.App](ctx, c, nil, in(project, environment, "apps")...)
 }
 
+// AppsPage reads one page of them.
+func (c *Client) AppsPage(ctx context.Context, project, environment string, p Page) (wire.List[wire.App], error) {
+	return page[wire.App](ctx, c, p, nil, in(project, environment, "apps")...)
+}
+
 // CreateApp makes an app, or adopts the workload of that name. Codes: invalid_name,
 // invalid_image, invalid_host, invalid_port, already_exists, host_taken.
 func (c *Client) CreateApp(ctx context.Context, project, environment string, app wire.CreateApp) (wire.App, error) {

@@ -14,6 +14,11 @@ func (c *Client) Builds(ctx context.Context, project, environment, app string) i
 	return all[wire.Build](ctx, c, nil, in(project, environment, "apps", app, "builds")...)
 }
 
+// BuildsPage reads one page of them.
+func (c *Client) BuildsPage(ctx context.Context, project, environment, app string, p Page) (wire.List[wire.Build], error) {
+	return page[wire.Build](ctx, c, p, nil, in(project, environment, "apps", app, "builds")...)
+}
+
 // Build reads one build, e.g. the one that a webhook call has started.
 func (c *Client) Build(ctx context.Context, project, environment, app string, build int64) (wire.Build, error) {
 	return call[wire.Build](ctx, c, request{

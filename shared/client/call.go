@@ -74,6 +74,9 @@ func (c *Client) once(ctx context.Context, method, address string, body []byte) 
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	if c.request != "" && method == http.MethodPost {
+		req.Header.Set("Idempotency-Key", c.request)
+	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+string(c.token))
 	}

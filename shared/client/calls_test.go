@@ -106,6 +106,10 @@ func TestCalls(t *testing.T) {
 			"Keys of an environment", func(ctx context.Context, c *Client) error { return drain(Collect(c.Keys(ctx, "shop", "prod"))) },
 			"GET", "/api/v1/projects/shop/api-keys?environment=prod", "",
 		},
+		{"KeysPage", func(ctx context.Context, c *Client) error {
+			_, err := c.KeysPage(ctx, "shop", KeyFilter{Environment: "prod", Plan: "plan-gold"}, Page{Size: 5, Token: "t"})
+			return err
+		}, "GET", "/api/v1/projects/shop/api-keys?environment=prod&page_size=5&page_token=t&plan=plan-gold", ""},
 		{"CreateKey", func(ctx context.Context, c *Client) error {
 			_, _, err := c.CreateKey(ctx, "shop", "prod", wire.CreateKey{Plan: ptr("plan-gold"), Apps: []string{"hello"}})
 			return err

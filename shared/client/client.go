@@ -44,6 +44,7 @@ func (Token) GoString() string { return "[redacted]" }
 type Client struct {
 	base    string // "{base_url}/api/v1"
 	token   Token
+	request string // Idempotency-Key of POSTs; "" sends none
 	http    *http.Client
 	timeout time.Duration
 	tries   int
@@ -86,6 +87,15 @@ func (c *Client) WithToken(t Token) *Client {
 	signedIn := *c
 	signedIn.token = t
 	return &signedIn
+}
+
+// Once gives a client for one call that issues a key and may be made again, e.g.
+// because its answer was lost: sent with the same id, the second is refused as
+// already_issued for 24 hours. The id has 1 to 255 characters of visible ASCII.
+func (c *Client) Once(id string) *Client {
+	named := *c
+	named.request = id
+	return &named
 }
 
 // String names the installation, and keeps the token out of anything printed.

@@ -13,6 +13,11 @@ func (c *Client) Environments(ctx context.Context, project string) iter.Seq2[wir
 	return all[wire.Environment](ctx, c, nil, "projects", project, "environments")
 }
 
+// EnvironmentsPage reads one page of them.
+func (c *Client) EnvironmentsPage(ctx context.Context, project string, p Page) (wire.List[wire.Environment], error) {
+	return page[wire.Environment](ctx, c, p, nil, "projects", project, "environments")
+}
+
 // CreateEnvironment makes an environment. Codes: invalid_name, already_exists,
 // namespace_taken.
 func (c *Client) CreateEnvironment(ctx context.Context, project, name string) (wire.Environment, error) {

@@ -23,17 +23,35 @@ func (FullKey) String() string { return "[redacted]" }
 // GoString keeps the key out of %#v.
 func (FullKey) GoString() string { return "[redacted]" }
 
-// Keys lists a project's API keys, of one environment or, with "", of all.
-func (c *Client) Keys(ctx context.Context, project, environment string) iter.Seq2[wire.Key, error] {
-	q := url.Values{}
-	if environment != "" {
-		q.Set("environment", environment)
-	}
-	return all[wire.Key](ctx, c, q, "projects", project, "api-keys")
+// KeyFilter narrows a list of keys; "" does not.
+type KeyFilter struct {
+	Environment string
+	Plan        string // a plan's id
 }
 
-// CreateKey makes an API key and gives the full key, this once. Codes:
-// unknown_plan, invalid_scope, invalid_name, invalid_expiry, expiry_in_past.
+func (f KeyFilter) query() url.Values {
+	q := url.Values{}
+	for name, value := range map[string]string{"environment": f.Environment, "plan": f.Plan} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
+}
+
+// Keys lists a project's API keys, of one environment or, with "", of all.
+func (c *Client) Keys(ctx context.Context, project, environment string) iter.Seq2[wire.Key, error] {
+	return all[wire.Key](ctx, c, KeyFilter{Environment: environment}.query(), "projects", project, "api-keys")
+}
+
+// KeysPage reads one page of those that a filter leaves.
+func (c *Client) KeysPage(ctx context.Context, project string, f KeyFilter, p Page) (wire.List[wire.Key], error) {
+	return page[wire.Key](ctx, c, p, f.query(), "projects", project, "api-keys")
+}
+
+// CreateKey makes an API key and gives the full key, this once; see
+// [Client.Once] for a call that may be made again. Codes: unknown_plan,
+// invalid_scope, invalid_name, invalid_expiry, expiry_in_past, already_issued.
 func (c *Client) CreateKey(ctx context.Context, project, environment string, key wire.CreateKey) (wire.Key, FullKey, error) {
 	return c.issue(ctx, request{
 		method: http.MethodPost, path: in(project, environment, "api-keys"), body: key,
@@ -66,7 +84,8 @@ func (c *Client) RevokeKey(ctx context.Context, project, keyID string) (wire.Key
 }
 
 // RotateKey gives an API key a new secret, shown this once; the old one stays
-// valid for grace, 0 to 30 days. Codes: invalid_grace, key_revoked.
+// valid for grace, 0 to 30 days. Codes: invalid_grace, key_revoked, key_expired,
+// already_issued.
 func (c *Client) RotateKey(ctx context.Context, project, keyID string, grace time.Duration) (wire.Key, FullKey, error) {
 	g := grace.String()
 	return c.issue(ctx, request{

@@ -13,6 +13,11 @@ func (c *Client) Members(ctx context.Context, project string) iter.Seq2[wire.Mem
 	return all[wire.Member](ctx, c, nil, "projects", project, "members")
 }
 
+// MembersPage reads one page of them.
+func (c *Client) MembersPage(ctx context.Context, project string, p Page) (wire.List[wire.Member], error) {
+	return page[wire.Member](ctx, c, p, nil, "projects", project, "members")
+}
+
 // SetMembers replaces a project's whole list of members. Codes: invalid_role,
 // unknown_user, last_owner.
 func (c *Client) SetMembers(ctx context.Context, project string, members []wire.Member) error {

@@ -13,6 +13,11 @@ func (c *Client) Plans(ctx context.Context, project, environment string) iter.Se
 	return all[wire.Plan](ctx, c, nil, in(project, environment, "plans")...)
 }
 
+// PlansPage reads one page of them.
+func (c *Client) PlansPage(ctx context.Context, project, environment string, p Page) (wire.List[wire.Plan], error) {
+	return page[wire.Plan](ctx, c, p, nil, in(project, environment, "plans")...)
+}
+
 // CreatePlan makes a usage plan. Codes: invalid_name, invalid_rate, invalid_burst,
 // invalid_quota, already_exists.
 func (c *Client) CreatePlan(ctx context.Context, project, environment string, plan wire.CreatePlan) (wire.Plan, error) {

@@ -13,6 +13,11 @@ func (c *Client) Projects(ctx context.Context) iter.Seq2[wire.Project, error] {
 	return all[wire.Project](ctx, c, nil, "projects")
 }
 
+// ProjectsPage reads one page of them.
+func (c *Client) ProjectsPage(ctx context.Context, p Page) (wire.List[wire.Project], error) {
+	return page[wire.Project](ctx, c, p, nil, "projects")
+}
+
 // CreateProject makes a project. Codes: invalid_name, already_exists.
 func (c *Client) CreateProject(ctx context.Context, name string) (wire.Project, error) {
 	return call[wire.Project](ctx, c, request{

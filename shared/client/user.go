@@ -13,6 +13,11 @@ func (c *Client) Users(ctx context.Context) iter.Seq2[wire.User, error] {
 	return all[wire.User](ctx, c, nil, "users")
 }
 
+// UsersPage reads one page of them.
+func (c *Client) UsersPage(ctx context.Context, p Page) (wire.List[wire.User], error) {
+	return page[wire.User](ctx, c, p, nil, "users")
+}
+
 // CreateUser makes a user; for admins. Codes: invalid_name, invalid_password,
 // already_exists.
 func (c *Client) CreateUser(ctx context.Context, username, password string, admin bool) (wire.User, error) {

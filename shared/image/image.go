@@ -3,6 +3,8 @@
 package image
 
 import (
+	"strings"
+
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/sluicegate/sluice/shared/problem"
@@ -16,7 +18,7 @@ const maxReference = 768
 // reads it, e.g. "registry.example.com/shop/hello:1.4"; without either it would
 // mean whatever "latest" is at the time. Problem: invalid_image.
 func Check(reference string) error {
-	if len(reference) > maxReference {
+	if len(reference) > maxReference || strings.ContainsFunc(reference, stray) {
 		return problem.Of(problem.InvalidImage)
 	}
 	ref, err := name.ParseReference(reference, name.WithDefaultTag(""))
@@ -27,4 +29,10 @@ func Check(reference string) error {
 		return problem.Of(problem.InvalidImage)
 	}
 	return nil
+}
+
+// stray tells whether a character has no place in a reference. The parser looks at
+// names and tags, but takes nearly anything for a registry's host, quotes included.
+func stray(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("._-:/@+[]", c)
 }

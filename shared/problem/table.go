@@ -74,6 +74,7 @@ const (
 	NotEmpty           Code = "not_empty"
 	KeyRevoked         Code = "key_revoked"
 	KeyExpired         Code = "key_expired"
+	AlreadyIssued      Code = "already_issued"
 	Conflict           Code = "conflict"
 	GitSourceAttached  Code = "git_source_attached"
 	NoPreviousRevision Code = "no_previous_revision"
@@ -153,6 +154,7 @@ var table = [...]Row{
 	{NotEmpty, http.StatusConflict, "It still holds other things; delete those first.", 0},
 	{KeyRevoked, http.StatusConflict, "A revoked key stays revoked.", 0},
 	{KeyExpired, http.StatusConflict, "The key has expired.", 0},
+	{AlreadyIssued, http.StatusConflict, "This very request has issued a key before; it was shown that once.", 0},
 	{GitSourceAttached, http.StatusConflict, "The app is built from its git source; leave image out or detach the git source.", 0},
 	{NoPreviousRevision, http.StatusConflict, "There is no earlier revision that could be deployed again.", 0},
 	{Conflict, http.StatusConflict, "It was changed by someone else meanwhile; read it again.", 0},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -31,6 +32,7 @@ type appDoc struct {
 	Revision      int64         `firestore:"revision"`  // the current one
 	Revisions     int64         `firestore:"revisions"` // the highest number given out
 	Builds        int64         `firestore:"builds"`    // the highest number given out
+	Deployed      deployedDoc   `firestore:"deployed"`  // the current one, as in the history
 	CreatedAt     time.Time     `firestore:"created_at"`
 	UpdatedAt     time.Time     `firestore:"updated_at"`
 }
@@ -39,6 +41,16 @@ type gitSourceDoc struct {
 	Repository string `firestore:"repository"`
 	Branch     string `firestore:"branch"`
 	Path       string `firestore:"path"`
+}
+
+type deployedDoc struct {
+	At     time.Time `firestore:"at"`
+	Status string    `firestore:"status"`
+}
+
+// deployedOf is what an app's document tells about a revision.
+func deployedOf(r deploy.Revision) deployedDoc {
+	return deployedDoc{At: r.DeployedAt, Status: string(r.Status)}
 }
 
 type gateDoc struct {
@@ -65,6 +77,7 @@ func (d appDoc) with(a app.App) appDoc {
 	d.RequireAPIKey = a.RequireAPIKey
 	d.Gate = gateDoc{State: string(a.Gate.State), Since: a.Gate.Since, Message: a.Gate.Message}
 	d.Revision, d.Revisions = a.Revision, max(d.Revisions, a.Revision)
+	d.Deployed = deployedDoc{At: a.Deployed.At, Status: a.Deployed.Status}
 	d.CreatedAt, d.UpdatedAt = a.CreatedAt, a.UpdatedAt
 	return d
 }
@@ -74,7 +87,7 @@ func (d appDoc) app() app.App {
 		Name: d.Name, Project: d.Project, Environment: d.Environment, Namespace: d.Namespace,
 		Host: d.Host, Port: d.Port, Image: d.Image, RequireAPIKey: d.RequireAPIKey,
 		Gate:     app.Gate{State: app.GateState(d.Gate.State), Since: d.Gate.Since.UTC(), Message: d.Gate.Message},
-		Revision: d.Revision, CreatedAt: d.CreatedAt.UTC(), UpdatedAt: d.UpdatedAt.UTC(),
+		Revision: d.Revision, Deployed: app.Deployed{At: d.Deployed.At.UTC(), Status: d.Deployed.Status}, CreatedAt: d.CreatedAt.UTC(), UpdatedAt: d.UpdatedAt.UTC(),
 	}
 	if g := d.GitSource; g != nil {
 		a.GitSource = &app.GitSource{Repository: g.Repository, Branch: g.Branch, Path: g.Path}

@@ -104,6 +104,7 @@ func (s *Store) record(ctx context.Context, h head, m *amendment, rev deploy.Rev
 		firestore.Update{Path: "image", Value: rev.Runs()},
 		firestore.Update{Path: "revision", Value: rev.Number},
 		firestore.Update{Path: "revisions", Value: rev.Number},
+		firestore.Update{Path: "deployed", Value: deployedOf(rev)},
 		firestore.Update{Path: "updated_at", Value: rev.DeployedAt},
 	)
 	d := revisionToDoc(rev)
@@ -179,6 +180,7 @@ func (s *Store) settle(ctx context.Context, h head, m *amendment, rev deploy.Rev
 	if announce && turned && rev.Finished() {
 		s.announce(m, deploy.Announce(h.doc.app(), rev, first))
 	}
+	m.app = append(m.app, firestore.Update{Path: "deployed", Value: deployedOf(rev)})
 	m.set(s.revisionRef(h.ref, rev.Number), revisionToDoc(rev))
 	return nil
 }

@@ -123,6 +123,7 @@ func TestRecordDeployment(t *testing.T) {
 	if err != nil || a.Revision != 2 || a.Image != "hello:v2@sha256:abc" {
 		t.Errorf("the app runs %d, %s, %v", a.Revision, a.Image, err)
 	}
+	expectDeployed(t, s, app.Deployed{At: noon(), Status: "rolling_out"})
 	expectHistory(t, s, "2 hello:v2 rolling_out", "1 hello:v1 superseded")
 }
 
@@ -147,6 +148,18 @@ func TestRefusedDeployment(t *testing.T) {
 	expectProblem(t, err, problem.NotFound)
 }
 
+// expectDeployed: the app's own document tells what the history does.
+func expectDeployed(t *testing.T, s *store.Store, want app.Deployed) {
+	t.Helper()
+	a, err := s.App(t.Context(), "shop-prod", "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, a.Deployed); diff != "" {
+		t.Errorf("the app's deployment (-want +got):\n%s", diff)
+	}
+}
+
 func TestLiveRevisionReplacesTheOneThatWas(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -156,6 +169,7 @@ func TestLiveRevisionReplacesTheOneThatWas(t *testing.T) {
 	expectHistory(t, s, "2 hello:v2 rolling_out", "1 hello:v1 live")
 	setStatus(t, s, 2, deploy.Failed)
 	expectHistory(t, s, "2 hello:v2 failed", "1 hello:v1 live")
+	expectDeployed(t, s, app.Deployed{At: noon(), Status: "failed"})
 	deployImage(t, s, "hello:v3")
 	setStatus(t, s, 3, deploy.Live)
 	expectHistory(t, s, "3 hello:v3 live", "2 hello:v2 failed", "1 hello:v1 superseded")

@@ -221,10 +221,15 @@ func askEverything(t *testing.T, s *store.Store) {
 	check(err)
 	_, _, err = s.Plans(ctx, "shop-prod", page)
 	check(err)
-	_, _, err = s.Keys(ctx, "shop", "", page)
-	check(err)
-	_, _, err = s.Keys(ctx, "shop", "prod", page)
-	check(err)
+	for _, f := range []store.KeyFilter{
+		{Project: "shop"},
+		{Project: "shop", Environment: "prod"},
+		{Project: "shop", Environment: "prod", Plan: p.ID},
+		{Project: "shop", Plan: p.ID},
+	} {
+		_, _, err = s.Keys(ctx, f, page)
+		check(err)
+	}
 	_, _, err = s.Deployments(ctx, ref, page)
 	check(err)
 	_, _, err = s.Builds(ctx, ref, page)

@@ -91,6 +91,12 @@ func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 // and the apps of its scope are read in the same transaction, so that none can
 // be deleted meanwhile. Problems: already_exists, unknown_plan, invalid_scope.
 func (s *Store) CreateKey(ctx context.Context, k apikey.Key) error {
+	return s.IssueKey(ctx, k, apikey.Request{})
+}
+
+// IssueKey is [Store.CreateKey] for a request that may come again: the same
+// transaction keeps that it was issued its key. Problem besides: already_issued.
+func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request) error {
 	ref, err := s.keyRef(k.ID())
 	if err != nil {
 		return fmt.Errorf("create %s: %w", k.ID(), err)
@@ -102,7 +108,13 @@ func (s *Store) CreateKey(ctx context.Context, k apikey.Key) error {
 		if err := s.appsExist(tx, k.Namespace, k.Apps); err != nil {
 			return err
 		}
+		if err := s.notIssued(tx, r); err != nil {
+			return err
+		}
 		if err := tx.Create(ref, keyToDoc(k)); err != nil {
+			return err
+		}
+		if err := s.noteIssued(tx, r, k.ID()); err != nil {
 			return err
 		}
 		return s.txRecord(ctx, tx, audit.Change{Action: audit.CreateKey, Project: k.Project, Resource: keyPath(k), New: keyView(k)})
@@ -126,12 +138,22 @@ func (s *Store) Key(ctx context.Context, id apikey.ID) (apikey.Key, error) {
 	return d.key()
 }
 
-// Keys lists the keys of a project, or of one of its environments; environment
-// "" is all of them.
-func (s *Store) Keys(ctx context.Context, project, environment string, page Page) ([]apikey.Key, string, error) {
-	q := s.keys().Where("project", "==", project)
-	if environment != "" {
-		q = q.Where("environment", "==", environment)
+// KeyFilter tells which keys a list has: those of a project, and, where they are not
+// "", of one of its environments and of a plan.
+type KeyFilter struct {
+	Project     string
+	Environment string
+	Plan        plan.ID
+}
+
+// Keys lists keys.
+func (s *Store) Keys(ctx context.Context, f KeyFilter, page Page) ([]apikey.Key, string, error) {
+	q := s.keys().Where("project", "==", f.Project)
+	if f.Environment != "" {
+		q = q.Where("environment", "==", f.Environment)
+	}
+	if f.Plan != "" {
+		q = q.Where("plan", "==", string(f.Plan))
 	}
 	docs, next, err := list[keyDoc](ctx, s.keys(), q, page)
 	if err != nil {
@@ -152,6 +174,12 @@ func (s *Store) Keys(ctx context.Context, project, environment string, page Page
 // app is gone can still be disabled. Giving back what was stored writes nothing.
 // Problems: not_found, unknown_plan, invalid_scope and those of change.
 func (s *Store) UpdateKey(ctx context.Context, id apikey.ID, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, error) {
+	return s.ReissueKey(ctx, id, apikey.Request{}, change)
+}
+
+// ReissueKey is [Store.UpdateKey] for a request that may come again: the same
+// transaction keeps that it was issued its key. Problem besides: already_issued.
+func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, error) {
 	var changed apikey.Key
 	ref, err := s.keyRef(id)
 	if err != nil {
@@ -175,7 +203,13 @@ func (s *Store) UpdateKey(ctx context.Context, id apikey.ID, change func(apikey.
 		if err := s.checkMoved(tx, stored, changed); err != nil {
 			return err
 		}
+		if err := s.notIssued(tx, r); err != nil {
+			return err
+		}
 		if err := tx.Set(ref, keyToDoc(changed)); err != nil {
+			return err
+		}
+		if err := s.noteIssued(tx, r, id); err != nil {
 			return err
 		}
 		return s.txRecordUpdate(ctx, tx, keyChange(stored, changed))

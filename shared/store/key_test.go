@@ -148,6 +148,7 @@ func TestKeys(t *testing.T) {
 	for _, ns := range []string{"shop-prod", "shop-staging", "bank-prod"} {
 		storePlan(t, s, ns, "starter")
 	}
+	storePlan(t, s, "shop-prod", "gold")
 	in := func(project, environment string) func(*apikey.Key) {
 		return func(k *apikey.Key) {
 			k.Project, k.Environment, k.Namespace = project, environment, project+"-"+environment
@@ -159,16 +160,22 @@ func TestKeys(t *testing.T) {
 	if err := s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 1}); err != nil {
 		t.Fatal(err)
 	}
+	gold := []apikey.ID{storeKey(t, s, func(k *apikey.Key) { in("shop", "prod")(k); k.Plan = "plan-gold" }).ID()}
+	all := slices.Concat(prod, gold, staging)
 	tests := []struct {
-		name, project, environment string
-		want                       []apikey.ID
+		name   string
+		filter store.KeyFilter
+		want   []apikey.ID
 	}{
-		{"a project", "shop", "", slices.Concat(prod, staging)},
-		{"one of its environments", "shop", "prod", prod},
-		{"another one", "shop", "staging", staging},
-		{"another project", "bank", "", bank},
-		{"an environment without keys", "shop", "test", nil},
-		{"no project", "", "", nil},
+		{"a project", store.KeyFilter{Project: "shop"}, all},
+		{"one of its environments", store.KeyFilter{Project: "shop", Environment: "prod"}, slices.Concat(prod, gold)},
+		{"another one", store.KeyFilter{Project: "shop", Environment: "staging"}, staging},
+		{"another project", store.KeyFilter{Project: "bank"}, bank},
+		{"an environment without keys", store.KeyFilter{Project: "shop", Environment: "test"}, nil},
+		{"a plan of all environments", store.KeyFilter{Project: "shop", Plan: "plan-starter"}, slices.Concat(prod, staging)},
+		{"a plan of one environment", store.KeyFilter{Project: "shop", Environment: "prod", Plan: "plan-gold"}, gold},
+		{"a plan that no key has", store.KeyFilter{Project: "shop", Environment: "prod", Plan: "plan-none"}, nil},
+		{"no project", store.KeyFilter{}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -176,7 +183,7 @@ func TestKeys(t *testing.T) {
 			slices.Sort(tt.want)
 			var got []apikey.ID
 			for page := (store.Page{Size: 2}); ; {
-				keys, next, err := s.Keys(t.Context(), tt.project, tt.environment, page)
+				keys, next, err := s.Keys(t.Context(), tt.filter, page)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -16,6 +16,13 @@ type App struct {
 	RequireAPIKey bool       `json:"require_api_key"`
 	Gate          Gate       `json:"gate"`
 	Revision      int64      `json:"revision"`
+	Deployed      *Deployed  `json:"deployed"` // null before the first deployment
+}
+
+// Deployed is what a list of apps tells about each one's current deployment.
+type Deployed struct {
+	At     time.Time `json:"at"`
+	Status string    `json:"status"` // rolling_out, live, failed, superseded
 }
 
 // Gate is the observed state of an app's gate.

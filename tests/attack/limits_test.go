@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,13 +48,13 @@ func TestOversizeHeaders(t *testing.T) {
 }
 
 // endless is a body that never ends; it counts what was taken of it.
-type endless struct{ taken int64 }
+type endless struct{ taken atomic.Int64 }
 
 func (e *endless) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = ' '
 	}
-	e.taken += int64(len(p))
+	e.taken.Add(int64(len(p)))
 	return len(p), nil
 }
 
@@ -81,10 +82,10 @@ func TestOversizeBodies(t *testing.T) {
 		}
 		body := &endless{}
 		a, err := do(t, post(t, target.url, admin, token, body))
-		if err == nil && a.Code() != "body_too_large" || body.taken > 64<<20 {
-			t.Errorf("%s, endless: %d %s, %v, %d bytes taken", name, a.Status, a.Body, err, body.taken)
+		if err == nil && a.Code() != "body_too_large" || body.taken.Load() > 64<<20 {
+			t.Errorf("%s, endless: %d %s, %v, %d bytes taken", name, a.Status, a.Body, err, body.taken.Load())
 		}
-		most = max(most, body.taken)
+		most = max(most, body.taken.Load())
 		declared := post(t, target.url, admin, token, io.LimitReader(&endless{}, 10<<30))
 		declared.ContentLength = 10 << 30
 		if a, err := do(t, declared); err == nil && a.Code() != "body_too_large" {

@@ -114,6 +114,9 @@ func TestErrorsTellNothing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if a.Status < http.StatusBadRequest {
+					continue // what was asked for; the audit log has addresses
+				}
 				for _, word := range []string{"goroutine", ".go:", "panic", "firestore", "rpc error", "127.0.0.1", "kube", "sluice-system", "github.com", "/tmp", "nil pointer", "runtime", "projects/sluice-local"} {
 					if strings.Contains(strings.ToLower(a.Body), word) {
 						t.Errorf("%s: the answer says %q: %s", route, word, a.Body)

@@ -57,6 +57,8 @@ func expectations() map[string]expectation {
 		"PUT /api/v1/users/{username}/password":         {need: admin, body: `{}`, status: 422}, // of another user
 		"GET /api/v1/projects":                          {need: signedIn, body: "", status: 200},
 		"POST /api/v1/projects":                         {need: admin, body: `{"name":"{project}"}`, status: 409},
+		"GET /api/v1/audit":                             {need: admin, body: "", status: 200},
+		"GET " + project + "/audit":                     {need: owner, body: "", status: 200},
 		"GET " + project:                                {need: viewer, body: "", status: 200},
 		"DELETE " + project:                             {need: owner, body: "", status: 409}, // it has environments
 		"GET " + project + "/members":                   {need: viewer, body: "", status: 200},

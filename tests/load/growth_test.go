@@ -25,7 +25,7 @@ type measure int
 const (
 	memory     measure = iota // resident, bytes
 	files                     // open descriptors
-	goroutines                // where the process tells; threads where it does not
+	goroutines                // of functions; threads of all else
 	measures
 )
 
@@ -131,16 +131,15 @@ func status(pid int) (resident, threads float64, err error) {
 	return resident, threads, nil
 }
 
-// metric reads one of a checker's metrics.
+// metric reads one of a function's metrics.
 func metric(ctx context.Context, process, name string) (float64, bool) {
-	number, ok := strings.CutPrefix(process, "checker-")
-	i, err := strconv.Atoi(number)
-	if !ok || err != nil {
+	url, ok := world.Info().Metrics[process]
+	if !ok {
 		return 0, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Info().CheckerMetrics[i], nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, false
 	}

@@ -6,11 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"cloud.google.com/go/firestore"
 	"google.golang.org/api/iterator"
-	"google.golang.org/api/option"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -50,12 +46,7 @@ func (s *Site) Snapshot() Snapshot {
 // Documents reads every document of the stack's store, by path.
 func (s *Site) Documents() Snapshot {
 	s.T.Helper()
-	info := s.Stack.Info()
-	conn, err := grpc.NewClient("passthrough:///"+info.FirestoreEmulatorHost, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	s.must(err)
-	c, err := firestore.NewClient(s.T.Context(), info.Project, option.WithGRPCConn(conn))
-	s.must(err)
-	defer func() { _ = c.Close() }()
+	c := Store(s.T, s.Stack)
 	all := Snapshot{}
 	for _, group := range []string{
 		"projects", "environments", "users", "hosts", "apps", "deployments", "builds", "pending_builds", "announcements",

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
-	"github.com/sluicegate/sluice/scripts/sluice/internal/snippet"
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/snippet"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 

@@ -1,0 +1,220 @@
+package console
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// The plot of a chart is stretched over whatever width there is, so its own units
+// are a day across and a thousandth of the height upward. Text would be stretched
+// too: it stands outside of the plot, at percentages of the width and at pixels of
+// the height.
+const (
+	plotUnits  = 1000 // height of the plot in its own units
+	plotTop    = 16   // pixels above the plot, for the topmost label
+	plotHeight = 200  // pixels
+	barWidth   = 0.8  // of a day; the rest parts it from its neighbours
+	maxLabels  = 4    // dates below the plot: more run into each other at 390 pixels
+	wantTicks  = 4    // lines across the plot, about
+)
+
+// chart is a key's usage per day as stacked bars. The template usage_chart draws
+// it; all of it is there for eyes only and the table below it says the same.
+type chart struct {
+	Days   int // width of the plot in its own units
+	Units  int // height of the plot in its own units
+	Top    int // pixels above the plot
+	Plot   int // pixels of the plot
+	Height int // pixels of all
+	Series []series
+	Ticks  []tick
+	Labels []dateLabel
+	Hints  []hint
+	About  string // what the chart shows, in a sentence
+}
+
+// series is one outcome's part of all bars.
+type series struct {
+	Class string // of the style sheet
+	Path  string // SVG path data in the plot's units; "" draws nothing
+}
+
+// tick is a line across the plot.
+type tick struct {
+	Y     string // pixels from the top
+	Text  string // "1.5K"
+	TextY string // pixels from the top
+}
+
+// dateLabel is a date below the plot.
+type dateLabel struct {
+	X      string // "12.5%"
+	Y      string // pixels from the top
+	Anchor string // start, middle or end: the ends stay inside the chart
+	Text   string // "14 Mar"
+}
+
+// hint is what a pointer that rests on a day is told.
+type hint struct {
+	X    int // in the plot's units
+	Text string
+}
+
+// newChart draws days, one after another in time.
+func newChart(days []wire.UsageDay) chart {
+	lines, step := scale(days)
+	top := float64(lines) * step
+	c := chart{
+		Days: max(len(days), 1), Units: plotUnits, Top: plotTop, Plot: plotHeight, Height: plotTop + plotHeight + 28,
+		Series: stack(days, top), Labels: dateLabels(days), About: about(days),
+	}
+	for i := range lines + 1 {
+		y := plotTop + plotHeight*(1-float64(i)/float64(lines))
+		c.Ticks = append(c.Ticks, tick{Y: pixels(y), Text: short(float64(i) * step), TextY: pixels(y + 4)})
+	}
+	for i, d := range days {
+		if d.UsageTotals != (wire.UsageTotals{}) {
+			c.Hints = append(c.Hints, hint{X: i, Text: dayText(d)})
+		}
+	}
+	return c
+}
+
+// stack makes the path of each outcome: allowed below, quota-denied on top.
+func stack(days []wire.UsageDay, top float64) []series {
+	parts := []struct {
+		class string
+		of    func(wire.UsageTotals) uint64
+	}{
+		{"allowed", func(t wire.UsageTotals) uint64 { return t.Allowed }},
+		{"rate", func(t wire.UsageTotals) uint64 { return t.RateDenied }},
+		{"quota", func(t wire.UsageTotals) uint64 { return t.QuotaDenied }},
+	}
+	below := make([]float64, len(days))
+	out := make([]series, len(parts))
+	for n, part := range parts {
+		var path strings.Builder
+		for i, d := range days {
+			v := float64(part.of(d.UsageTotals))
+			if v == 0 {
+				continue
+			}
+			from, to := height(below[i], top), height(below[i]+v, top)
+			left := float64(i) + (1-barWidth)/2
+			// Whatever was counted shows, if only as a hairline.
+			fmt.Fprintf(&path, "M%.1f %dV%dh%.1fV%dz", left, plotUnits-from, plotUnits-max(to, from+4), barWidth, plotUnits-from)
+			below[i] += v
+		}
+		out[n] = series{Class: part.class, Path: path.String()}
+	}
+	return out
+}
+
+// scale gives how many lines stand above zero and their distance, which is 1, 2
+// or 5 times a power of ten. No bar rises over the topmost.
+func scale(days []wire.UsageDay) (lines int, step float64) {
+	most := 1.0
+	for _, d := range days {
+		most = max(most, all(d.UsageTotals))
+	}
+	for power := 1.0; ; power *= 10 {
+		for _, m := range []float64{1, 2, 5} {
+			if n := math.Ceil(most / (m * power)); n <= wantTicks {
+				return int(n), m * power
+			}
+		}
+	}
+}
+
+// dateLabels picks evenly spread days, the last one always.
+func dateLabels(days []wire.UsageDay) []dateLabel {
+	if len(days) == 0 {
+		return nil
+	}
+	step := (len(days) + maxLabels - 1) / maxLabels
+	var labels []dateLabel
+	for i := (len(days) - 1) % step; i < len(days); i += step {
+		center := (float64(i) + 0.5) / float64(len(days)) * 100
+		l := dateLabel{X: fmt.Sprintf("%.1f%%", center), Y: pixels(plotTop + plotHeight + 20), Anchor: "middle", Text: shortDate(days[i].Date)}
+		switch {
+		case len(days) > 1 && center < 5:
+			l.Anchor, l.X = "start", "0%"
+		case len(days) > 1 && center > 95:
+			l.Anchor, l.X = "end", "100%"
+		}
+		labels = append(labels, l)
+	}
+	return labels
+}
+
+// about says in a sentence what the bars show.
+func about(days []wire.UsageDay) string {
+	if len(days) == 0 {
+		return "No days."
+	}
+	var most wire.UsageDay
+	for _, d := range days {
+		if all(d.UsageTotals) > all(most.UsageTotals) {
+			most = d
+		}
+	}
+	span := fmt.Sprintf("From %s to %s", longDate(days[0].Date), longDate(days[len(days)-1].Date))
+	if most.Date == "" {
+		return span + " there were no requests."
+	}
+	return fmt.Sprintf("%s. The busiest day was %s.", span, dayText(most))
+}
+
+// dayText is a day in words: "14 March 2026: 1,200 allowed, 3 rate-denied".
+func dayText(d wire.UsageDay) string {
+	parts := []string{grouped(d.Allowed) + " allowed"}
+	if d.RateDenied > 0 {
+		parts = append(parts, grouped(d.RateDenied)+" rate-denied")
+	}
+	if d.QuotaDenied > 0 {
+		parts = append(parts, grouped(d.QuotaDenied)+" quota-denied")
+	}
+	return longDate(d.Date) + ": " + strings.Join(parts, ", ")
+}
+
+// all is how many requests there were: as exact as a drawing has to be.
+func all(t wire.UsageTotals) float64 {
+	return float64(t.Allowed) + float64(t.RateDenied) + float64(t.QuotaDenied)
+}
+
+// height is a value's in the plot's units.
+func height(v, top float64) int { return int(math.Round(v / top * plotUnits)) }
+
+func pixels(y float64) string { return fmt.Sprintf("%.0f", y) }
+
+// short writes a count for an axis: "950", "1.5K", "20M", "3B".
+func short(v float64) string {
+	units := []struct {
+		of   float64
+		name string
+	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "K"}}
+	for _, u := range units {
+		if v >= u.of {
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", v/u.of), ".0") + u.name
+		}
+	}
+	return fmt.Sprint(v)
+}
+
+// shortDate writes "2026-03-14" as "14 Mar"; what is no date stays as it is.
+func shortDate(date string) string { return reformat(date, "2 Jan") }
+
+// longDate writes "2026-03-14" as "14 March 2026".
+func longDate(date string) string { return reformat(date, "2 January 2006") }
+
+func reformat(date, layout string) string {
+	t, err := time.Parse(time.DateOnly, date)
+	if err != nil {
+		return date
+	}
+	return t.Format(layout)
+}

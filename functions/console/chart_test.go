@@ -1,0 +1,203 @@
+package console
+
+import (
+	"bytes"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// days makes the days from 2026-03-01 on: allowed, rate-denied, quota-denied each.
+func days(totals ...[3]uint64) []wire.UsageDay {
+	out := make([]wire.UsageDay, len(totals))
+	for i, t := range totals {
+		date := time.Date(2026, 3, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
+		out[i] = wire.UsageDay{Date: date, UsageTotals: wire.UsageTotals{Allowed: t[0], RateDenied: t[1], QuotaDenied: t[2]}}
+	}
+	return out
+}
+
+func draw(t *testing.T, c chart) string {
+	t.Helper()
+	a, err := readAssets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := parsePages(a, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := p.byName["usage"].ExecuteTemplate(&b, "usage_chart", c); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestChartGolden(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		days []wire.UsageDay
+	}{
+		{"week", days([3]uint64{120, 0, 0}, [3]uint64{0, 0, 0}, [3]uint64{90, 10, 0}, [3]uint64{1, 0, 0}, [3]uint64{0, 5, 40}, [3]uint64{}, [3]uint64{1500, 300, 200})},
+		{"quiet", days([3]uint64{}, [3]uint64{}, [3]uint64{})},
+		{"one", days([3]uint64{1, 0, 0})},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := draw(t, newChart(tt.days))
+			file := filepath.Join("testdata", "chart_"+tt.name+".html")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("chart (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The content security policy allows no inline style and no handler.
+func TestChartHasNothingInline(t *testing.T) {
+	t.Parallel()
+	got := draw(t, newChart(days([3]uint64{1, 2, 3})))
+	if bad := regexp.MustCompile(`(?i)style=|\son\w+=|<script`).FindString(got); bad != "" {
+		t.Errorf("the chart has %q", bad)
+	}
+}
+
+func TestScale(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		most  uint64
+		lines int
+		step  float64
+	}{
+		{0, 1, 1},
+		{1, 1, 1},
+		{4, 4, 1},
+		{5, 3, 2},
+		{8, 4, 2},
+		{9, 2, 5},
+		{20, 4, 5},
+		{21, 3, 10},
+		{999, 2, 500},
+		{1_000_000, 2, 500_000},
+		{math.MaxUint64, 4, 5e18},
+	}
+	for _, tt := range tests {
+		lines, step := scale(days([3]uint64{tt.most, 0, 0}))
+		if lines != tt.lines || step != tt.step {
+			t.Errorf("up to %d: %d lines of %g, want %d of %g", tt.most, lines, step, tt.lines, tt.step)
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[float64]string{
+		0: "0", 5: "5", 950: "950", 1000: "1K", 1500: "1.5K", 20_000: "20K", 5e6: "5M", 2e9: "2B", 1e12: "1T",
+	} {
+		if got := short(v); got != want {
+			t.Errorf("short(%g) = %q, want %q", v, got, want)
+		}
+	}
+}
+
+func TestDateLabels(t *testing.T) {
+	t.Parallel()
+	for n := 1; n <= 92; n++ {
+		all := days(make([][3]uint64, n)...)
+		labels := dateLabels(all)
+		if len(labels) == 0 || len(labels) > maxLabels {
+			t.Errorf("%d days have %d labels", n, len(labels))
+			continue
+		}
+		if got, want := labels[len(labels)-1].Text, shortDate(all[n-1].Date); got != want {
+			t.Errorf("%d days: the last label is %s, want %s", n, got, want)
+		}
+	}
+	if got := dateLabels(nil); got != nil {
+		t.Errorf("no days have labels: %v", got)
+	}
+}
+
+var bar = regexp.MustCompile(`M(\S+) (\d+)V(-?\d+)h0\.8V(\d+)z`)
+
+// FuzzChart: whatever was counted, bars stand on each other, stay inside the plot,
+// keep their order of size, and none that counts anything is missing.
+func FuzzChart(f *testing.F) {
+	f.Add(uint64(0), uint64(0), uint64(0), uint64(1), uint64(2), uint64(3))
+	f.Add(uint64(1_000_000), uint64(1), uint64(0), uint64(10), uint64(0), uint64(7))
+	f.Add(uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(1), uint64(0), uint64(0))
+	f.Fuzz(func(t *testing.T, a1, r1, q1, a2, r2, q2 uint64) {
+		totals := [][3]uint64{{a1, r1, q1}, {a2, r2, q2}}
+		c := newChart(days(totals...))
+		level := [2]int{plotUnits, plotUnits}
+		for n, s := range c.Series {
+			bars := bar.FindAllStringSubmatch(s.Path, -1)
+			for _, b := range bars {
+				x, _ := strconv.ParseFloat(b[1], 64)
+				day := int(x)
+				bottom, _ := strconv.Atoi(b[2])
+				top, _ := strconv.Atoi(b[3])
+				if bottom > level[day]+1 || bottom < level[day]-1 {
+					t.Errorf("series %d of day %d stands at %d, the one below ends at %d", n, day, bottom, level[day])
+				}
+				if top >= bottom || top < -4*len(c.Series) || bottom > plotUnits {
+					t.Errorf("a bar from %d to %d", bottom, top)
+				}
+				level[day] = plotUnits - height(below(totals[day], n), topOf(totals))
+			}
+			if want := counted(totals, n); len(bars) != want {
+				t.Errorf("series %d has %d bars, want %d", n, len(bars), want)
+			}
+		}
+		if len(c.Ticks) < 2 || len(c.Ticks) > wantTicks+1 {
+			t.Errorf("%d lines", len(c.Ticks))
+		}
+	})
+}
+
+func topOf(totals [][3]uint64) float64 {
+	lines, step := scale(days(totals...))
+	return float64(lines) * step
+}
+
+// below is the height of a day's bars up to and with series n.
+func below(t [3]uint64, n int) float64 {
+	sum := 0.0
+	for _, v := range t[:n+1] {
+		sum += float64(v)
+	}
+	return sum
+}
+
+func counted(totals [][3]uint64, n int) int {
+	count := 0
+	for _, t := range totals {
+		if t[n] > 0 {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,59 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Config is what the function reads from its environment.
+type Config struct {
+	// APIURL is where the management API answers, without /api/v1: {base_url}, or an
+	// address inside the cluster. The console calls it as any client does.
+	APIURL string `env:"API_URL, required"`
+
+	// SessionURL is where the session function answers, if not below APIURL. Sign-ins
+	// are throttled by the browser's address, which the console passes on in
+	// X-Forwarded-For (TRUST_PROXY says whether a proxy in front tells it). A proxy in between would put the console's address in its
+	// place, and one guesser could keep everybody out; so it should be the function's
+	// own address. Empty is APIURL. (TRUST_PROXY, which every function has, says
+	// whether the console itself believes the proxy in front of it.)
+	SessionURL string `env:"SESSION_URL"`
+
+	// Timeout bounds one call of the API. A person waits for it, and a page makes a few
+	// at the same time.
+	Timeout time.Duration `env:"API_TIMEOUT, default=10s"`
+}
+
+func (c Config) check() error {
+	if err := checkURL(c.APIURL); err != nil {
+		return fmt.Errorf("API_URL: %w", err)
+	}
+	if c.SessionURL != "" {
+		if err := checkURL(c.SessionURL); err != nil {
+			return fmt.Errorf("SESSION_URL: %w", err)
+		}
+	}
+	if c.Timeout <= 0 {
+		return errors.New("API_TIMEOUT must be positive")
+	}
+	return nil
+}
+
+// checkURL takes an http or https address without what the API's paths would be
+// mixed up with.
+func checkURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil {
+		return errors.New("not a URL")
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return errors.New("must be like https://sluice.example.com")
+	}
+	if strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/api/v1") {
+		return errors.New("comes without /api/v1")
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+// Package console is the function that serves the operators' pages: all of the
+// management work by clicking, in a browser, with or without JavaScript.
+//
+// It has no privileged path. Every page is made of calls of the management API
+// (package client) with the session of whoever is signed in, so what the API
+// refuses the console cannot do, and it keeps nothing itself: no store, no keys.
+//
+//	/console/sign-in, /console/sign-out, /console/account
+//	/console/users                                  for admins
+//	/console/projects, /console/projects/{project}  its environments; …/members
+//	/console/projects/{project}/environments/{environment}/apps/{app}        Overview
+//	                                                       …/apps/{app}/settings, /deploys, /builds
+//	                                                       …/plans, …/api-keys
+//	/console/assets/{name}                          style, script; named by content
+//
+// # Pages
+//
+// A page is a GET that changes nothing. A change is a POST of a form, answered with
+// 303 to a page, or with the form again: what was typed, and the API's message
+// beside the field that it is about. What cannot be undone is asked for on a page of
+// its own first (see confirmation), which says what will change and carries what it
+// was based on; if that has changed meanwhile, nothing is done and the page says so.
+// Buttons that the role does not allow are left out; the API decides all the same.
+//
+// Without JavaScript all of this works. With it, the parts of a page that are on
+// their way somewhere (a pending gate, a rollout, a build) ask for themselves anew
+// every two seconds until they have arrived (see live.go). The script and htmx are files of
+// this package; the content security policy allows no others, and nothing inline.
+//
+// # The session
+//
+// The browser holds the API's own session token in the cookie of decisions section
+// 8, which no script can read. Forms carry the session's CSRF value, which the API
+// tells only to who has the token; it is compared before anything else is done. What
+// comes from another origin is refused before that. No page is stored by a browser
+// or a proxy. Pages are sent uncompressed, since a page holds secrets beside what
+// was asked for, and its compressed length would tell about them; assets are not
+// secret and are sent compressed.
+//
+// # A file per noun
+//
+// console.go lists the nouns; each has a file NOUN.go with its routes method, its
+// pages and forms, and templates/NOUN….html.
+package console
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/trace"
+)
+
+// home is the path below which all pages are.
+const home = "/console"
+
+// Service answers the function's requests.
+type Service struct {
+	api     *client.Client // of the management API, nobody signed in
+	signIns *client.Client // of its session function
+	pages   pages
+	assets  assets
+	log     *slog.Logger
+	now     func() time.Time
+}
+
+// New makes a service.
+func New(cfg Config, log *slog.Logger) (*Service, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	a, err := readAssets()
+	if err != nil {
+		return nil, err
+	}
+	p, err := parsePages(a, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{pages: p, assets: a, log: trace.Logger(log), now: time.Now}
+	options := []client.Option{client.WithTransport(newTransport()), client.WithTimeout(cfg.Timeout), client.WithTries(tries)}
+	s.api = client.New(cfg.APIURL, options...)
+	s.signIns = s.api
+	if cfg.SessionURL != "" {
+		s.signIns = client.New(cfg.SessionURL, options...)
+	}
+	return s, nil
+}
+
+const (
+	tries           = 2               // of a read: a person waits, and can ask again
+	dialLimit       = 3 * time.Second // for a connection to the API
+	handshakeLimit  = 5 * time.Second // for its TLS
+	idleConnections = 64              // kept open to the API: a page makes a few calls at once
+	idleLimit       = 90 * time.Second
+)
+
+func newTransport() *http.Transport {
+	return &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: dialLimit}).DialContext,
+		TLSHandshakeTimeout: handshakeLimit,
+		MaxIdleConnsPerHost: idleConnections,
+		IdleConnTimeout:     idleLimit,
+		ForceAttemptHTTP2:   true,
+	}
+}
+
+// routes collects the pages of one service.
+type routes struct {
+	s   *Service
+	mux *httpapi.Mux
+}
+
+// Handler routes the function's requests.
+func (s *Service) Handler() http.Handler {
+	m := routes{s: s, mux: httpapi.New(s.log)}
+	m.mux.Handle("GET "+home+"/assets/{name}", s.assets.serve)
+	m.sessions()
+	m.accounts()
+	m.users()
+	m.projects()
+	m.members()
+	m.environments()
+	m.apps()
+	m.settings()
+	m.deploys()
+	m.builds()
+	m.plans()
+	m.keys()
+	m.mux.Handle(home+"/{rest...}", s.lost)
+	return s.guarded(m.mux)
+}
+
+// page registers a page, for who is signed in.
+func (m routes) page(path string, show func(v *visit) error) {
+	m.mux.Handle("GET "+home+path, m.s.visited(show))
+}
+
+// change registers what a form does, for who is signed in and whose form it is.
+func (m routes) change(path string, do func(v *visit) error) {
+	m.mux.Handle("POST "+home+path, m.s.visited(func(v *visit) error {
+		if err := v.ownForm(); err != nil {
+			return err
+		}
+		return do(v)
+	}))
+}

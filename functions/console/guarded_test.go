@@ -1,0 +1,162 @@
+package console
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestForeignForms: nothing is done for a form that is not the session's own.
+func TestForeignForms(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		fields url.Values
+		change func(*http.Request)
+		status int
+	}{
+		{"its own", nil, func(*http.Request) {}, 303},
+		{"no value", url.Values{"csrf": {""}}, func(*http.Request) {}, 403},
+		{"another's value", url.Values{"csrf": {"another"}}, func(*http.Request) {}, 403},
+		{"from another site", nil, header("Sec-Fetch-Site", "cross-site"), 403},
+		{"from a sibling host", nil, header("Sec-Fetch-Site", "same-site"), 403},
+		{"from another origin", nil, header("Origin", "https://evil.example"), 403},
+		{"signed out", nil, signedOut, 303},
+		{"two sessions", nil, signedIn, 303},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			o.answer("POST /api/v1/projects/shop/environments", 201, map[string]string{"name": "prod"})
+			fields := tt.fields
+			if fields == nil {
+				fields = url.Values{}
+			}
+			fields.Set("name", "prod")
+			w := o.post("/console/projects/shop/environments", fields, tt.change)
+			if w.Code != tt.status {
+				t.Errorf("answer is %d", w.Code)
+			}
+			if done := len(o.changes()) == 1; done != (tt.name == "its own") {
+				t.Errorf("changes: %q", o.changes())
+			}
+		})
+	}
+}
+
+// TestEveryChangeIsGuarded: there is no POST that does something without the value.
+func TestEveryChangeIsGuarded(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	for _, path := range []string{
+		"/console/sign-out", "/console/account", "/console/users", "/console/users/ada/password", "/console/projects",
+		"/console/projects/shop/delete", "/console/projects/shop/members", "/console/projects/shop/members/ada/remove",
+		"/console/projects/shop/environments", "/console/projects/shop/environments/prod/delete",
+		"/console/projects/shop/environments/prod/apps", "/console/projects/shop/environments/prod/apps/hello/delete",
+		"/console/projects/shop/environments/prod/apps/hello/settings/gate", "/console/projects/shop/environments/prod/apps/hello/settings/git",
+		"/console/projects/shop/environments/prod/apps/hello/settings/git/remove",
+		"/console/projects/shop/environments/prod/apps/hello/settings/webhook",
+		"/console/projects/shop/environments/prod/apps/hello/settings/webhook/token",
+		"/console/projects/shop/environments/prod/apps/hello/settings/webhook/regenerate",
+		"/console/projects/shop/environments/prod/apps/hello/settings/webhook/disable",
+		"/console/projects/shop/environments/prod/apps/hello/deploys", "/console/projects/shop/environments/prod/apps/hello/deploys/1/rollback",
+		"/console/projects/shop/environments/prod/apps/hello/promote/staging",
+	} {
+		if w := o.post(path, url.Values{"csrf": {"another"}}); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "out of date") {
+			t.Errorf("POST %s without the value: %d", path, w.Code)
+		}
+	}
+	if got := o.changes(); len(got) != 0 {
+		t.Errorf("changes: %q", got)
+	}
+}
+
+// TestHeaders of pages, errors and redirects.
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answer("GET /api/v1/projects", 200, map[string]any{"items": []any{}})
+	for _, path := range []string{"/console/projects", "/console/none", "/console/sign-in", "/console"} {
+		w := o.get(path)
+		for name, want := range map[string]string{
+			"Content-Security-Policy": policy, "Cache-Control": "no-store",
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
+		} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s: %s is %q", path, name, got)
+			}
+		}
+	}
+}
+
+// TestNothingInline: no page has what the policy forbids, whatever template it is of.
+func TestNothingInline(t *testing.T) {
+	t.Parallel()
+	inline := regexp.MustCompile(`(?i)<script(?:\s[^>]*)?>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:`)
+	entries, err := templateFiles.ReadDir("templates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout, err := templateFiles.ReadDir("templates/layout")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for dir, list := range map[string]int{"templates/": len(entries), "templates/layout/": len(layout)} {
+		all := entries
+		if dir == "templates/layout/" {
+			all = layout
+		}
+		for _, e := range all[:list] {
+			if e.IsDir() {
+				continue
+			}
+			text, err := templateFiles.ReadFile(dir + e.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen++
+			if found := inline.Find(text); found != nil {
+				t.Errorf("%s has %q", e.Name(), found)
+			}
+			for _, form := range regexp.MustCompile(`(?s)<form method="post".*?</form>`).FindAll(text, -1) {
+				if !strings.Contains(string(form), `template "csrf"`) {
+					t.Errorf("%s has a form without the CSRF value: %.80s", e.Name(), form)
+				}
+			}
+		}
+	}
+	if seen < 15 {
+		t.Errorf("only %d templates were looked at", seen)
+	}
+}
+
+func TestAssets(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	page := o.get("/console/sign-in").Body.String()
+	found := regexp.MustCompile(`/console/assets/[a-z0-9.]+`).FindAllString(page, -1)
+	if len(found) < 4 {
+		t.Fatalf("the page has %q", found)
+	}
+	for _, path := range found {
+		plain := o.send(httptest.NewRequest(http.MethodGet, path, nil))
+		packed := o.get(path, header("Accept-Encoding", "br, gzip"))
+		if plain.Code != 200 || plain.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" {
+			t.Errorf("%s: %d %v", path, plain.Code, plain.Header())
+		}
+		if packed.Header().Get("Content-Encoding") != "gzip" || packed.Body.Len() >= plain.Body.Len() {
+			t.Errorf("%s is not compressed: %d of %d bytes", path, packed.Body.Len(), plain.Body.Len())
+		}
+		if kind := plain.Header().Get("Content-Type"); kind == "" || strings.HasPrefix(kind, "application/octet") {
+			t.Errorf("%s is %q", path, kind)
+		}
+	}
+	if w := o.get("/console/assets/style.css"); w.Code != http.StatusNotFound {
+		t.Errorf("a name without a hash: %d", w.Code)
+	}
+}

@@ -1,0 +1,223 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const helloPath = "/console/projects/shop/environments/prod/apps/hello"
+
+// hello is an app as the API has it.
+func (o *office) hello(gate string, message string) {
+	o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello", 200, wire.App{
+		Name: "hello", Project: "shop", Environment: "prod", Kind: "image", Image: "registry.example/hello:v1", URL: "http://hello.test",
+		RequireAPIKey: gate != "ungated", Gate: wire.Gate{State: gate, Message: message}, Revision: 2,
+	})
+	o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello/webhook", 200, wire.Webhook{})
+}
+
+// TestGateNotice: amber while the gate is not in place, with the reason when there is
+// one; the part asks for itself anew until then, and says nothing when nothing is new.
+func TestGateNotice(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.hello("pending", "the probe got a 200")
+	page := o.get(helloPath + "/settings").Body.String()
+	for _, want := range []string{`class="notice amber"`, "The gate is not yet in place.", "the probe got a 200", `hx-trigger="every 2s"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the pending page lacks %q", want)
+		}
+	}
+	_, rest, _ := strings.Cut(page, `hx-get="`)
+	path, _, _ := strings.Cut(rest, `"`)
+	if w := o.get(path); w.Code != http.StatusNoContent || w.Body.Len() != 0 {
+		t.Errorf("nothing new: %d %s", w.Code, w.Body)
+	}
+	o.hello("pending", "the probe got a 404")
+	if w := o.get(path); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "the probe got a 404") {
+		t.Errorf("another reason: %d %s", w.Code, w.Body)
+	}
+	o.hello("engaged", "")
+	w := o.get(path)
+	if body := w.Body.String(); w.Code != 200 || strings.Contains(body, "amber") || strings.Contains(body, "hx-get") || !strings.Contains(body, "API key required") {
+		t.Errorf("engaged: %d %s", w.Code, body)
+	}
+}
+
+// TestRoles: buttons that the role does not allow are left out.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		role      string
+		developer bool
+	}{{"viewer", false}, {"developer", true}, {"owner", true}}
+	for _, tt := range tests {
+		t.Run(tt.role, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			o.hello("ungated", "")
+			o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: tt.role})
+			page := o.get(helloPath + "/settings").Body.String()
+			for _, button := range []string{"Enable webhook", `role="switch"`, "Delete app", "Connect a git source"} {
+				if strings.Contains(page, button) != tt.developer {
+					t.Errorf("%s: %v", button, !tt.developer)
+				}
+			}
+		})
+	}
+}
+
+// TestTroubles: what went wrong, and nothing of its cause.
+func TestTroubles(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		status int
+		code   string
+		want   int
+		says   string
+	}{
+		{"not there", 404, "not_found", 404, "There is nothing here"},
+		{"not allowed", 403, "forbidden", 403, "You may not see this"},
+		{"too often", 429, "rate_limited", 429, "Try again"},
+		{"broken", 500, "internal", 502, "The management API does not answer"},
+		{"away", 503, "unavailable", 502, "The management API does not answer"},
+		{"a proxy's own", 502, "", 502, "The management API does not answer"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			o.refuse("GET /api/v1/projects/shop/environments/prod/apps/hello", tt.status, tt.code)
+			w := o.get(helloPath + "/deploys")
+			if w.Code != tt.want || !strings.Contains(w.Body.String(), tt.says) {
+				t.Errorf("answer is %d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+// TestRefusedForm: what was typed stays, and the message is beside its field.
+func TestRefusedForm(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.refuse("POST /api/v1/projects/shop/environments/prod/apps", 422, "invalid_image")
+	w := o.post("/console/projects/shop/environments/prod/apps", url.Values{"name": {"<hello>"}, "image": {"a b"}})
+	body := w.Body.String()
+	for _, want := range []string{
+		`value="&lt;hello&gt;"`, `value="a b"`, `<p class="error" id="e-image">The API says invalid_image.</p>`, `aria-invalid="true"`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the form lacks %s", want)
+		}
+	}
+	if w.Code != 422 {
+		t.Errorf("answer is %d", w.Code)
+	}
+	o.refuse("POST /api/v1/projects/shop/environments/prod/apps", 500, "")
+	w = o.post("/console/projects/shop/environments/prod/apps", url.Values{"name": {"hello"}, "image": {"a:b"}})
+	if !strings.Contains(w.Body.String(), "it is not known whether this was done") || !strings.Contains(w.Body.String(), `value="hello"`) {
+		t.Errorf("an answer that is lost: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestNames: a deletion needs the name.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.hello("ungated", "")
+	o.answer("DELETE /api/v1/projects/shop/environments/prod/apps/hello", 204, nil)
+	o.post(helloPath+"/delete", url.Values{"name": {"Hello"}})
+	o.post(helloPath+"/delete", nil)
+	if got := o.changes(); len(got) != 0 {
+		t.Errorf("without the name: %q", got)
+	}
+	w := o.post(helloPath+"/delete", url.Values{"name": {"hello"}})
+	if diff := cmp.Diff([]string{"DELETE /api/v1/projects/shop/environments/prod/apps/hello "}, o.changes()); diff != "" || w.Code != 303 {
+		t.Errorf("answer is %d; calls (-want +got):\n%s", w.Code, diff)
+	}
+}
+
+func TestNotice(t *testing.T) {
+	t.Parallel()
+	for n := noticeNone + 1; n <= noticeNothingChanged; n++ {
+		if n.text() == "" {
+			t.Errorf("notice %d says nothing", n)
+		}
+	}
+	o := newOffice(t)
+	o.answer("GET /api/v1/projects", 200, map[string]any{"items": []any{}})
+	for value, want := range map[string]bool{"1": true, "0": false, "9999": false, "-1": false, "<b>": false} {
+		w := o.get("/console/projects", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: noticeCookie, Value: value}) })
+		if got := strings.Contains(w.Body.String(), `class="notice good"`); got != want {
+			t.Errorf("notice %q shows: %v", value, got)
+		}
+	}
+}
+
+func TestMoment(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	tests := []struct {
+		before time.Duration
+		want   string
+	}{
+		{0, "just now"},
+		{-30 * time.Second, "just now"},
+		{59 * time.Second, "just now"},
+		{time.Minute, "1 min ago"},
+		{59 * time.Minute, "59 min ago"},
+		{3 * time.Hour, "3 h ago"},
+		{25 * time.Hour, "yesterday"},
+		{6 * 24 * time.Hour, "6 days ago"},
+		{8 * 24 * time.Hour, "6 Mar 2026"},
+		{-time.Hour, "14 Mar 2026, 13:00 UTC"},
+	}
+	for _, tt := range tests {
+		if got := momentOf(now.Add(-tt.before), now).Short; got != tt.want {
+			t.Errorf("%s before: %q, want %q", tt.before, got, tt.want)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		cfg  Config
+		ok   bool
+	}{
+		{"an address", Config{APIURL: "https://sluice.example.com", Timeout: time.Second}, true},
+		{"both", Config{APIURL: "http://api:8080", SessionURL: "http://session:8080", Timeout: time.Second}, true},
+		{"none", Config{Timeout: time.Second}, false},
+		{"with the API's path", Config{APIURL: "https://sluice.example.com/api/v1", Timeout: time.Second}, false},
+		{"with a password", Config{APIURL: "https://a:b@sluice.example.com", Timeout: time.Second}, false},
+		{"another scheme", Config{APIURL: "file:///x", Timeout: time.Second}, false},
+		{"a session address that is none", Config{APIURL: "http://api", SessionURL: "session", Timeout: time.Second}, false},
+		{"no time", Config{APIURL: "http://api"}, false},
+	}
+	for _, tt := range tests {
+		if err := tt.cfg.check(); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// TestMissingPage: a template that does not exist is an error, not an empty page.
+func TestMissingPage(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	if err := o.service.pages.write(nil, 0, "none", "layout", nil); err == nil {
+		t.Error("no error")
+	}
+	if _, err := o.service.assets.path("none.css"); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,132 @@
+package console
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/identity"
+)
+
+const (
+	signInPath = home + "/sign-in"
+
+	// Before there is a session, the sign-in form is tied to the browser by a value of
+	// its own: somebody else's page must not sign a visitor in as somebody else.
+	signInCookie  = "sluice_sign_in"
+	signInSeconds = 3600 // for the form to be filled in
+)
+
+func (m routes) sessions() {
+	m.mux.Handle("GET "+home, m.s.visited(func(v *visit) error { return v.goTo(at("projects")) }))
+	m.mux.Handle("GET "+signInPath, m.s.signInForm)
+	m.mux.Handle("POST "+signInPath, m.s.signIn)
+	m.change("/sign-out", signOut)
+}
+
+// signInPage is what the sign-in template shows.
+type signInPage struct {
+	Form  form
+	Next  string // page to go on to, "" for the first one
+	Proof string
+}
+
+func (s *Service) signInForm(w http.ResponseWriter, r *http.Request) error {
+	proof := rand.Text()
+	http.SetCookie(w, signInProof(proof, signInSeconds))
+	return s.showSignIn(w, r, http.StatusOK, signInPage{Next: own(r.URL.Query().Get("next")), Proof: proof})
+}
+
+func (s *Service) showSignIn(w http.ResponseWriter, r *http.Request, status int, p signInPage) error {
+	return s.pages.write(w, status, "session", "layout", view{
+		sheet: sheet{Title: "Sign in"}, Notice: takeNotice(w, r), Body: p,
+	})
+}
+
+// signIn opens a session with the API and hands it to the browser.
+func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
+	if r.ParseForm() != nil {
+		s.refuse(w, r, unreadable())
+		return nil //nolint:nilerr // it has been answered
+	}
+	proof, err := r.Cookie(signInCookie)
+	if err != nil || proof.Value == "" || subtle.ConstantTimeCompare([]byte(proof.Value), []byte(r.PostForm.Get("csrf"))) != 1 {
+		return s.signInAgain(w, r, refusal{Status: http.StatusForbidden, Message: "This form was out of date. Sign in again."})
+	}
+	username := r.PostForm.Get("username")
+	session, err := s.signIns.SignIn(r.Context(), username, r.PostForm.Get("password"))
+	if err != nil {
+		return s.signInAgain(w, r, s.signInRefusal(r, err))
+	}
+	http.SetCookie(w, signInProof("", -1))
+	identity.SetCookie(w, identity.Token(session.Token), session.ExpiresAt)
+	next := own(r.PostForm.Get("next"))
+	if next == "" {
+		next = at("projects")
+	}
+	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // own lets only pages of the console through
+	return nil
+}
+
+// signInAgain shows the form with what was typed, the password apart.
+func (s *Service) signInAgain(w http.ResponseWriter, r *http.Request, why refusal) error {
+	proof := rand.Text()
+	http.SetCookie(w, signInProof(proof, signInSeconds))
+	f := filled("username", r.PostForm.Get("username"))
+	f.Refusal = &why
+	return s.showSignIn(w, r, why.Status, signInPage{Form: f, Next: own(r.PostForm.Get("next")), Proof: proof})
+}
+
+func (s *Service) signInRefusal(r *http.Request, err error) refusal {
+	var e *client.Error
+	if errors.As(err, &e) && e.Code != "" && e.Status < http.StatusInternalServerError {
+		return refusal{Status: e.Status, Message: e.Message, Code: e.Code}
+	}
+	s.log.ErrorContext(r.Context(), "the management API failed", "error", err)
+	return refusal{Status: http.StatusBadGateway, Message: "The management API does not answer. Try again in a moment."}
+}
+
+// signOut ends the session; its token is dead at once.
+func signOut(v *visit) error {
+	if err := v.api.SignOut(v.ctx); err != nil {
+		return err
+	}
+	identity.ClearCookie(v.w)
+	return v.done(signInPath, noticeSignedOut)
+}
+
+// toSignIn sends somebody without a session to sign in, and afterwards back to where
+// they were: the page, or the one whose form they sent.
+func (s *Service) toSignIn(w http.ResponseWriter, r *http.Request) {
+	back := r.URL.RequestURI()
+	if r.Method != http.MethodGet {
+		back = ""
+		if u, err := url.Parse(r.Referer()); err == nil && u.Host == r.Host {
+			back = u.RequestURI()
+		}
+	}
+	if r.Header.Get("HX-Request") != "" { // a part of a page: the whole page shall ask again
+		w.Header().Set("HX-Refresh", "true")
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	if _, err := r.Cookie(identity.CookieName); err == nil {
+		identity.ClearCookie(w)
+		leaveNotice(w, noticeSessionEnded)
+	}
+	target := signInPath
+	if back = own(back); back != "" && back != home && back != at("projects") {
+		target += "?" + url.Values{"next": {back}}.Encode()
+	}
+	http.Redirect(w, r, target, http.StatusSeeOther)
+}
+
+func signInProof(value string, seconds int) *http.Cookie {
+	return &http.Cookie{
+		Name: signInCookie, Value: value, Path: signInPath, MaxAge: seconds,
+		HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode,
+	}
+}

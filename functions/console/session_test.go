@@ -1,0 +1,152 @@
+package console
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func TestOwn(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, in, want string }{
+		{"a page", "/console/projects/shop?page=a", "/console/projects/shop?page=a"},
+		{"the first", "/console", "/console"},
+		{"nothing", "", ""},
+		{"another site", "https://evil.example/console", ""},
+		{"another site without a scheme", "//evil.example/console", ""},
+		{"backslashes", `/\evil.example`, ""},
+		{"backslashes below", `/console/\evil.example`, ""},
+		{"the API", "/api/v1/projects", ""},
+		{"a name that begins alike", "/console.evil", ""},
+		{"upwards", "/console/../api", ""},
+		{"two slashes", "/console//evil.example", ""},
+		{"a script", "javascript:alert(1)", ""},
+		{"a line break", "/console\r\nSet-Cookie: a=b", ""},
+		{"a fragment", "/console/x#y", "/console/x"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := own(tt.in); got != tt.want {
+				t.Errorf("own(%q) is %q, want %q", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
+// signInForm loads the form and gives its cookie and value.
+func (o *office) signInForm(next string) (*http.Cookie, string) {
+	o.t.Helper()
+	w := o.send(httptest.NewRequest(http.MethodGet, "/console/sign-in?next="+url.QueryEscape(next), nil))
+	for _, c := range w.Result().Cookies() {
+		if c.Name == signInCookie {
+			return c, c.Value
+		}
+	}
+	o.t.Fatalf("the form has no cookie: %v", w.Header())
+	return nil, ""
+}
+
+func (o *office) signIn(cookie *http.Cookie, fields url.Values, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/console/sign-in", strings.NewReader(fields.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.AddCookie(cookie)
+	return o.send(r, change...)
+}
+
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answer("POST /api/v1/session", 200, wire.Session{Token: "fresh", ExpiresAt: time.Now().Add(time.Hour), User: wire.User{Username: "ada"}})
+	cookie, value := o.signInForm("/console/projects/shop")
+	fields := url.Values{"csrf": {value}, "username": {"ada"}, "password": {"pw"}, "next": {"/console/projects/shop"}}
+
+	w := o.signIn(cookie, fields, func(r *http.Request) {
+		*r = *r.WithContext(trace.Begin(r.Context(), trace.Request{ID: "r1", Address: "192.0.2.7"}))
+	})
+	if got := w.Header().Get("Location"); w.Code != 303 || got != "/console/projects/shop" {
+		t.Errorf("answer is %d to %q", w.Code, got)
+	}
+	session := ""
+	for _, c := range w.Result().Cookies() {
+		if c.Name == identity.CookieName {
+			session = c.Value
+		}
+	}
+	if session != "fresh" {
+		t.Errorf("the session's cookie is %q", session)
+	}
+	if got := o.headers.Get("X-Forwarded-For") + " " + o.headers.Get(trace.Header); got != "192.0.2.7 r1" {
+		t.Errorf("the sign-in is made for %q", got)
+	}
+
+	fields.Set("next", "https://evil.example/")
+	if got := o.signIn(cookie, fields).Header().Get("Location"); got != "/console/projects" {
+		t.Errorf("it leads to %q", got)
+	}
+	if strings.Contains(o.log.String(), "fresh") || strings.Contains(o.log.String(), "pw") {
+		t.Errorf("the log has a secret: %s", o.log.String())
+	}
+}
+
+func TestRefusedSignIn(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.refuse("POST /api/v1/session", 401, "invalid_credentials")
+	cookie, value := o.signInForm("")
+	fields := url.Values{"csrf": {value}, "username": {"ada"}, "password": {"not it"}}
+	w := o.signIn(cookie, fields)
+	if body := w.Body.String(); w.Code != 401 || !strings.Contains(body, "The API says invalid_credentials.") ||
+		!strings.Contains(body, `value="ada"`) || strings.Contains(body, "not it") {
+		t.Errorf("answer is %d %s", w.Code, body)
+	}
+	fields.Set("csrf", "another")
+	if w := o.signIn(cookie, fields); w.Code != 403 || len(o.changes()) != 1 {
+		t.Errorf("another form's value: %d, calls %q", w.Code, o.changes())
+	}
+	delete(o.answers, "POST /api/v1/session")
+	o.answer("POST /api/v1/session", 503, map[string]string{})
+	cookie, value = o.signInForm("")
+	if w := o.signIn(cookie, url.Values{"csrf": {value}}); w.Code != 502 || !strings.Contains(w.Body.String(), "does not answer") {
+		t.Errorf("an API that is away: %d", w.Code)
+	}
+}
+
+// TestWithoutSession: to the sign-in page and, afterwards, back.
+func TestWithoutSession(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	tests := []struct {
+		name, path string
+		change     func(*http.Request)
+		want       string
+	}{
+		{"a page", "/console/projects/shop?page=2", signedOut, "/console/sign-in?next=%2Fconsole%2Fprojects%2Fshop%3Fpage%3D2"},
+		{"the first page", "/console/projects", signedOut, "/console/sign-in"},
+		{"two cookies", "/console/projects/shop", signedIn, "/console/sign-in?next=%2Fconsole%2Fprojects%2Fshop"},
+	}
+	for _, tt := range tests {
+		if got := o.get(tt.path, tt.change).Header().Get("Location"); got != tt.want {
+			t.Errorf("%s: to %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	o.refuse("GET /api/v1/session", 401, "unauthenticated")
+	w := o.get("/console/projects/shop")
+	if got := w.Header().Get("Location"); got != "/console/sign-in?next=%2Fconsole%2Fprojects%2Fshop" {
+		t.Errorf("an ended session: to %q", got)
+	}
+	if got := strings.Join(w.Header().Values("Set-Cookie"), "\n"); !strings.Contains(got, "sluice_session=; Path=/; Max-Age=0") {
+		t.Errorf("the dead cookie stays: %s", got)
+	}
+	part := o.get("/console/projects/shop/environments/prod/apps/hello/state", header("HX-Request", "true"))
+	if part.Header().Get("HX-Refresh") != "true" || part.Header().Get("Location") != "" {
+		t.Errorf("a part of a page: %d %v", part.Code, part.Header())
+	}
+}

@@ -1,0 +1,115 @@
+package keys
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// once is do with an Idempotency-Key for each name.
+func (w *world) once(user, path, body string, names ...string) answer {
+	w.Helper()
+	r := httptest.NewRequestWithContext(w.Context(), http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set(userHeader, user)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header[idempotencyHeader] = names
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, r)
+	return answer{world: w, call: path + " " + body, status: rec.Code, body: rec.Body.Bytes()}
+}
+
+const aKey = `{"plan":"plan-starter"}`
+
+func TestCreateOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	first := w.once("ada", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated)
+	again := w.once("ada", prod+"/api-keys", aKey, "form-1")
+	again.refused(http.StatusConflict, problem.AlreadyIssued)
+	if !strings.Contains(string(again.body), first.ID) || strings.Contains(string(again.body), first.FullKey) {
+		t.Errorf("it does not name the key, or shows it again: %s", again.body)
+	}
+	if n := w.countKeys(); n != 1 {
+		t.Fatalf("%d keys are stored", n)
+	}
+	w.once("ada", prod+"/api-keys", aKey, "form-2").issued(http.StatusCreated)
+	w.once("olga", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated) // her own
+	w.setClock(w.service.now().Add(apikey.RequestRemembered - time.Second))
+	w.once("ada", prod+"/api-keys", aKey, "form-1").refused(http.StatusConflict, problem.AlreadyIssued)
+	w.setClock(w.service.now().Add(time.Second))
+	w.once("ada", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated)
+}
+
+// A call that was refused has issued nothing, so it may come again, put right.
+func TestRefusedIsNotIssued(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	w.once("ada", prod+"/api-keys", `{"plan":"plan-none"}`, "form-1").refused(http.StatusUnprocessableEntity, problem.UnknownPlan)
+	w.once("ada", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated)
+}
+
+// One form sent many times at once issues one key.
+func TestCreateOnceAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	answers := make([]answer, 5)
+	var all sync.WaitGroup
+	for i := range answers {
+		all.Go(func() { answers[i] = w.once("ada", prod+"/api-keys", aKey, "form-1") })
+	}
+	all.Wait()
+	issued := 0
+	for _, a := range answers {
+		if a.status == http.StatusCreated {
+			issued++
+		} else if a.status != http.StatusConflict {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	if n := w.countKeys(); issued != 1 || n != 1 {
+		t.Errorf("%d issued, %d stored", issued, n)
+	}
+}
+
+func TestRotateOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	key := w.makeKey()
+	at := shop + "/api-keys/" + key.ID + "/rotate"
+	w.once("ada", at, `{"grace":"721h"}`, "form-1").refused(http.StatusUnprocessableEntity, problem.InvalidGrace)
+	rotated := w.once("ada", at, "{}", "form-1").issued(http.StatusOK)
+	w.once("ada", at, "{}", "form-1").refused(http.StatusConflict, problem.AlreadyIssued)
+	k := w.stored(key.ID)
+	if !k.Secret.Equal(apikey.HashOf([]byte(rotated.FullKey))) || !k.Previous.Equal(apikey.HashOf([]byte(key.FullKey))) {
+		t.Error("the second call has changed the key's secrets")
+	}
+	w.once("ada", at, "{}", "form-2").issued(http.StatusOK)
+}
+
+func TestIdempotencyKeyRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	for name, names := range map[string][]string{
+		"empty": {""}, "twice": {"a", "b"}, "too long": {strings.Repeat("a", 256)}, "a line break": {"a\nb"}, "not ASCII": {"é"},
+	} {
+		a := w.once("ada", prod+"/api-keys", aKey, names...)
+		if a.status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+	if n := w.countKeys(); n != 0 {
+		t.Errorf("%d keys are stored", n)
+	}
+	w.once("ada", prod+"/api-keys", aKey, strings.Repeat("~", 255)).issued(http.StatusCreated)
+}

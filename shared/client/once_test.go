@@ -1,0 +1,38 @@
+package client
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Only what may issue a key is named, and only by the client that was asked to.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	var got [][]string
+	c := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, slices.Concat([]string{r.Method}, r.Header["Idempotency-Key"]))
+		_, _ = w.Write([]byte(`{}`))
+	}))
+	named := c.Once("form-1")
+	_, _, err := named.CreateKey(t.Context(), "shop", "prod", wire.CreateKey{})
+	if err == nil {
+		_, _, err = named.RotateKey(t.Context(), "shop", "key-ab12cd34", 0)
+	}
+	if err == nil {
+		_, err = named.Key(t.Context(), "shop", "key-ab12cd34")
+	}
+	if err == nil {
+		_, _, err = c.CreateKey(t.Context(), "shop", "prod", wire.CreateKey{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]string{{"POST", "form-1"}, {"POST", "form-1"}, {"GET"}, {"POST"}}, got); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}

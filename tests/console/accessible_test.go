@@ -1,0 +1,126 @@
+package console
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+//go:embed testdata/axe/axe.min.js
+var axe string
+
+// check asks axe for what is wrong with the page, in a line for each rule.
+const check = `axe.run(document, {resultTypes: ["violations"]%s}).then((r) =>
+	r.violations.map((v) => v.id + ": " + v.help + " at " + v.nodes.map((n) => n.target.join(" ") + " (" + n.failureSummary + ")").join("; ")))`
+
+// accessible checks the page as it is with axe: all rules in the light, and the
+// contrast of colours in the dark too, which no width changes: at a desk only.
+func (v *visitor) accessible() {
+	v.t.Helper()
+	v.must(chromedp.Do(v.ctx, evaluate(axe)))
+	v.violations("light", "")
+	if v.window.width < desk.width {
+		return
+	}
+	v.scheme("dark")
+	v.violations("dark", `, runOnly: ["color-contrast", "link-in-text-block"]`)
+	v.scheme("light")
+}
+
+func evaluate(script string) chromedp.Action[chromedp.Void] {
+	return chromedp.Evaluate[chromedp.Void](script)
+}
+
+func (v *visitor) violations(light, options string) {
+	v.t.Helper()
+	found, err := chromedp.Run(v.ctx, chromedp.Evaluate[[]string](fmt.Sprintf(check, options), chromedp.EvalAwaitPromise))
+	v.must(err)
+	for _, wrong := range found {
+		v.t.Errorf("%s (%s): %s", v.path(), light, wrong)
+	}
+}
+
+func (v *visitor) scheme(scheme string) {
+	v.t.Helper()
+	_, err := chromedp.Call(v.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	v.must(err)
+}
+
+// furnished is a site with something on every page.
+func furnished(t *testing.T) site {
+	t.Helper()
+	s := newSite(t)
+	key := s.busy()
+	s.GatedApp("hello")
+	s.Rotate(key, time.Hour)
+	return s
+}
+
+// No page has anything that axe finds wrong, at a desk and on a phone, in the light
+// and in the dark; and none is wider than the window.
+func TestPagesAreAccessible(t *testing.T) {
+	s := furnished(t)
+	pages := reader(t).crawl(s)
+	for _, w := range []window{desk, phone} {
+		t.Run(w.name, func(t *testing.T) {
+			v := browse(t, w)
+			v.opens("/console/sign-in")
+			v.accessible()
+			v.signsIn(admin())
+			for _, path := range pages {
+				v.opens(path)
+				v.accessible()
+				v.fits()
+			}
+		})
+	}
+}
+
+// The answers to forms are pages too: those that refuse, and the one with the key.
+func TestAnswersAreAccessible(t *testing.T) {
+	s := furnished(t)
+	v := browse(t, desk)
+	v.signsIn(admin())
+	v.opens(s.page("plans", "new"))
+	v.types("Name", "x")
+	v.types("Rate", "x")
+	v.types("Burst", "x")
+	v.clicks("Create plan")
+	v.sees("That is no number.")
+	v.accessible()
+
+	v.opens(s.page("api-keys", "new"))
+	v.chooses("Plan", "plan-gold")
+	v.sets("Last day", "2020-01-01")
+	v.clicks("Create key")
+	v.accessible()
+	v.sets("Last day", "")
+	v.clicks("Create key")
+	v.copies()
+	v.accessible()
+	v.reloads()
+	v.sees("This form was sent before")
+	v.accessible()
+
+	v.opens(s.page("plans", "plan-gold", "delete"))
+	v.sees("is in use")
+	v.accessible()
+	key := s.allKeys()[0]
+	v.opens(s.page("api-keys", key.ID, "usage") + "?from=2020-01-01&to=2020-01-02")
+	v.accessible()
+	v.opens(s.page("api-keys", key.ID, "usage"))
+	v.presses("All days as a table")
+	v.accessible()
+	v.opens("/console/nowhere")
+	v.accessible()
+	if !strings.Contains(v.text(), "There is nothing here") {
+		t.Errorf("a page that is not there shows: %s", v.text())
+	}
+}

@@ -1,0 +1,116 @@
+// Package console uses the console as people do: with a browser, over a whole stack
+// of its own, by what is written on links, buttons and labels, on a desk and on a
+// phone, with scripts and without. It takes Debian's Chromium.
+//
+//	v := browse(t, desk)
+//	v.signsIn(admin())
+//	v.opens(s.page("apps"))
+//	v.clicks("New app")
+//	v.types("Name", "hello")
+//	v.clicks("Create app")
+//	v.sees("The app is created.")
+//
+// Screenshots are kept in .local/screenshots.
+package console
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// portBase is the first of the stack's ports.
+const portBase = 26180
+
+const screenshots = "../../.local/screenshots"
+
+var (
+	world    *stack.Stack
+	chromium chrome
+)
+
+func TestMain(m *testing.M) {
+	code := stacktest.Main(m, func(_ string, o *stack.Options) error {
+		program, err := findChromium()
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(screenshots, 0o755); err != nil {
+			return err
+		}
+		if chromium, err = startChrome(program); err != nil {
+			return err
+		}
+		o.PortBase = portBase
+		o.Env = map[string]map[string]string{"deploys": {"PROGRESS_DEADLINE": "5s"}}
+		return nil
+	}, func(s *stack.Stack) { world = s })
+	if chromium.stop != nil {
+		chromium.stop()
+	}
+	os.Exit(code)
+}
+
+// findChromium looks for the browser where Debian puts it, and under its other names.
+func findChromium() (string, error) {
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if name == "" {
+			continue
+		}
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("there is no Chromium: apt-get install chromium, or set CHROMIUM")
+}
+
+// person is somebody who can sign in.
+type person struct{ username, password string }
+
+func admin() person {
+	a := world.Info().Admin
+	return person{a.Username, a.Password}
+}
+
+// site is a project for one test, with the addresses of its pages.
+type site struct{ *stacktest.Site }
+
+func newSite(t *testing.T) site {
+	t.Helper()
+	return site{stacktest.New(t, world)}
+}
+
+// page is an address in the site's environment: s.page("apps", "hello").
+func (s site) page(path ...string) string {
+	p := fmt.Sprintf("/console/projects/%s/environments/%s", s.Project, s.Env)
+	for _, segment := range path {
+		p += "/" + segment
+	}
+	return p
+}
+
+// member makes a user with a role in the site's project.
+func (s site) member(role string) person {
+	s.T.Helper()
+	p := person{"u" + strings.ToLower(rand.Text()[:10]), "a long enough password"}
+	if _, err := s.Client.CreateUser(s.T.Context(), p.username, p.password, false); err != nil {
+		s.T.Fatal(err)
+	}
+	members, err := client.Collect(s.Client.Members(s.T.Context(), s.Project))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	if err := s.Client.SetMembers(s.T.Context(), s.Project, append(members, wire.Member{Username: p.username, Role: role})); err != nil {
+		s.T.Fatal(err)
+	}
+	return p
+}

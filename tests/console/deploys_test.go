@@ -1,0 +1,137 @@
+package console
+
+import (
+	"testing"
+)
+
+// TestDeploys: deployments by hand, one that does not work and says why, and the way
+// back, with a question first that says what will change.
+func TestDeploys(t *testing.T) {
+	t.Parallel()
+	for _, w := range []window{desk, phone.plain()} {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.App("hello")
+			s.Settled("hello", 1, "live")
+			v := browse(t, w)
+			again := func() { // without scripts a page does not follow by itself
+				if w.noScript {
+					v.opens(s.page("apps", "hello", "deploys"))
+				}
+			}
+			v.signsIn(admin())
+			v.opens(s.page("apps", "hello", "deploys"))
+			v.clicks("Deploy an image")
+			v.types("Image", "not an image")
+			v.clicks("Deploy")
+			v.sees("image is a full image reference with a tag or a digest.")
+			v.types("Image", "registry.example/echo:broken")
+			v.clicks("Deploy")
+			v.sees("The deployment is recorded and on its way.")
+			v.sees("registry.example/echo:broken")
+			s.Settled("hello", 2, "failed")
+			again()
+			v.sees("failed")
+			v.shot("deploys-failed")
+			v.clicks("Overview")
+			v.sees("Revision 2 failed.")
+			v.sees("Revision 1 keeps serving.")
+			v.shot("app-failed")
+			v.clicks("Deploys")
+
+			v.clicks("Rollback to revision 1")
+			v.sees("Roll hello back to revision 1?")
+			v.sees("registry.example/echo:broken")
+			v.sees("registry.example/echo:v1")
+			v.shot("rollback")
+			v.clicks("Roll back to revision 1")
+			v.sees("The rollback is recorded and on its way.")
+			v.sees("rollback of 1")
+			s.Settled("hello", 3, "live")
+			again()
+			v.seesNo("rolling out")
+			v.shot("deploys")
+			if n := len(s.History("hello")); n != 3 {
+				t.Errorf("%d revisions are recorded", n)
+			}
+		})
+	}
+}
+
+// TestStaleDeploy: whoever has not seen the newest revision rolls nothing back.
+func TestStaleDeploy(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.App("hello")
+	s.Settled("hello", 1, "live")
+	deploy := func(image string) {
+		if _, err := s.Client.Deploy(t.Context(), s.Project, s.Env, "hello", image); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deploy("registry.example/echo:v2")
+	v := browse(t, desk)
+	v.signsIn(admin())
+	v.opens(s.page("apps", "hello", "deploys", "1", "rollback"))
+	v.sees("Revision 2 is current now.")
+	deploy("registry.example/echo:v3")
+	v.clicks("Roll back to revision 1")
+	v.sees("Revision 3 was deployed meanwhile, so nothing was done.")
+	v.shot("rollback-stale")
+	if n := len(s.History("hello")); n != 3 {
+		t.Errorf("%d revisions are recorded", n)
+	}
+	v.clicks("Roll back to revision 1")
+	v.sees("The rollback is recorded and on its way.")
+}
+
+// TestPromote: what runs in one environment, in another.
+func TestPromote(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.App("hello")
+	v := browse(t, desk.plain())
+	v.signsIn(admin())
+	v.opens(s.page("apps", "hello", "promote"))
+	v.sees("There is nothing to promote")
+	staging := site{s.In("staging")}
+	staging.App("hello")
+	if _, err := s.Client.Deploy(t.Context(), s.Project, "staging", "hello", "registry.example/echo:v7"); err != nil {
+		t.Fatal(err)
+	}
+	staging.Settled("hello", 2, "live")
+	v.opens(s.page("apps", "hello", "deploys"))
+	v.clicks("Promote from…")
+	v.clicks("Promote from staging")
+	v.sees("Promote hello from staging to prod?")
+	v.shot("promote")
+	v.clicks("Promote to prod")
+	v.sees("The promotion is recorded and on its way.")
+	s.Runs("hello", "registry.example/echo:v7")
+}
+
+// TestBuilds: a git app's builds show by themselves, and so does what they deploy.
+func TestBuilds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	v := browse(t, desk)
+	v.signsIn(admin())
+	v.opens(s.page("new-app") + "?kind=git")
+	v.types("Name", "built")
+	v.types("Repository", "https://git.example/built.git")
+	v.types("Branch", "main")
+	v.clicks("Create app")
+	url, token := s.Webhook("built")
+	a := s.Post(url, []byte(`{"commit":"0123456789abcdef0123456789abcdef01234567"}`), "X-Service-Token", token)
+	if a.Status != 202 {
+		t.Fatalf("the webhook answers %d %s", a.Status, a.Body)
+	}
+	v.clicks("Builds")
+	v.sees("0123456789ab")
+	v.sees("succeeded")
+	v.shot("builds")
+	v.clicks("Overview")
+	v.sees("live")
+	v.shot("app-built")
+}

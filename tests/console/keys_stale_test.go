@@ -1,0 +1,137 @@
+package console
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Two operators at once: somebody has a form open while somebody else revokes the
+// key. The form gets a clear word and changes nothing.
+func TestRevokedMeanwhile(t *testing.T) {
+	tests := []struct{ name, form, button string }{
+		{"edit", "edit", "Save key"},
+		{"disable", "disable", "Disable key"},
+		{"revoke", "revoke", "Revoke key"},
+		{"rotate", "rotate", "Rotate key"},
+	}
+	for _, w := range []window{desk, phone.plain()} {
+		s := newSite(t)
+		plan := s.starter()
+		v := browse(t, w)
+		v.signsIn(admin())
+		for _, tt := range tests {
+			t.Run(tt.name+" "+w.name, func(t *testing.T) {
+				key := s.named(plan, "Checkout team")
+				v.opens(s.page("api-keys", key.ID, tt.form))
+				if tt.form == "edit" {
+					v.types("Name", "Renamed")
+				}
+				s.Revoke(key)
+				before := s.now(key.ID)
+				v.clicks(tt.button)
+				v.sees("Nothing was done: this key is revoked")
+				if tt.form == "edit" {
+					v.shot("keys-stale")
+				}
+				if diff := cmp.Diff(before, s.now(key.ID)); diff != "" {
+					t.Errorf("the key has changed (-before +after):\n%s", diff)
+				}
+				if fullKey.MatchString(v.source()) {
+					t.Error("a key is shown")
+				}
+			})
+		}
+	}
+}
+
+// A key page that is open while the key is revoked: its Enable button does nothing.
+func TestEnableOfRevoked(t *testing.T) {
+	s := newSite(t)
+	key := s.named(s.starter(), "Checkout team")
+	s.Disable(key)
+	v := browse(t, desk)
+	v.signsIn(admin())
+	v.opens(s.page("api-keys", key.ID))
+	s.Revoke(key)
+	v.clicks("Enable key")
+	v.sees("Nothing was done: this key is revoked")
+	if got := s.now(key.ID).Status; got != "revoked" {
+		t.Errorf("the key is %s", got)
+	}
+}
+
+// What somebody else has changed meanwhile is neither undone nor passed over.
+func TestEditedMeanwhile(t *testing.T) {
+	s := newSite(t)
+	key := s.named(s.starter(), "Checkout team")
+	v := browse(t, desk)
+	v.signsIn(admin())
+	rename := func(name string) {
+		if _, err := s.Client.UpdateKey(t.Context(), s.Project, key.ID, wire.UpdateKey{Name: wire.Some(name)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	v.opens(s.page("api-keys", key.ID, "edit"))
+	v.types("Name", "Mine")
+	rename("Theirs")
+	v.clicks("Save key")
+	v.sees("Somebody else has changed this meanwhile to “Theirs”.")
+	if got := s.now(key.ID).Name; got != "Theirs" {
+		t.Errorf("the name is %q", got)
+	}
+
+	v.opens(s.page("api-keys", key.ID, "edit"))
+	v.sets("Last day", time.Now().UTC().AddDate(1, 0, 0).Format(time.DateOnly))
+	rename("Theirs again")
+	v.clicks("Save key")
+	v.sees("The key is saved.")
+	if k := s.now(key.ID); k.Name != "Theirs again" || k.ExpiresAt == nil {
+		t.Errorf("the key is %+v", k)
+	}
+}
+
+// A second rotation would end the secret that was issued by the first.
+func TestRotatedMeanwhile(t *testing.T) {
+	s := newSite(t)
+	key := s.named(s.starter(), "Checkout team")
+	v := browse(t, desk)
+	v.signsIn(admin())
+	v.opens(s.page("api-keys", key.ID, "rotate"))
+	theirs := s.Rotate(key, time.Hour)
+	v.clicks("Rotate key")
+	v.sees("this key has been rotated since that page was loaded")
+	s.opensGate(theirs.Full, "hello", http.StatusOK)
+	s.opensGate(key.Full, "hello", http.StatusOK)
+}
+
+// Who may only look is not offered what they may not do, and is refused when they
+// try it all the same.
+func TestViewer(t *testing.T) {
+	s := newSite(t)
+	key := s.named(s.starter(), "Checkout team")
+	v := browse(t, desk)
+	v.signsIn(s.member("viewer"))
+	for _, path := range []string{s.page("plans"), s.page("plans", "plan-starter"), s.page("api-keys"), s.page("api-keys", key.ID)} {
+		v.opens(path)
+		for _, button := range []string{
+			"New plan", "Edit plan", "Delete plan", "New API key", "Edit key", "Rotate key", "Disable key", "Revoke key", "Create one",
+		} {
+			if v.offers(button) {
+				t.Errorf("%s offers %q to a viewer", path, button)
+			}
+		}
+	}
+	v.shot("keys-viewer")
+	v.opens(s.page("api-keys", key.ID, "revoke"))
+	v.clicks("Revoke key")
+	v.sees("Your role does not allow this.")
+	if got := s.now(key.ID).Status; got != "active" {
+		t.Errorf("a viewer has made the key %s", got)
+	}
+}

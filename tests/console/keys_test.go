@@ -1,0 +1,304 @@
+package console
+
+import (
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// fullKey is what a full key looks like (decisions section 2).
+var fullKey = regexp.MustCompile(`sluice_[0-9a-z]{8}_[0-9A-Za-z]{38}`)
+
+// everyWindow is how people look at the console: at a desk and on a phone, and with
+// scripts off.
+func everyWindow() []window { return []window{desk, phone, phone.plain()} }
+
+// starter makes a plan called Starter.
+func (s site) starter() wire.Plan {
+	s.T.Helper()
+	name, rate, burst := "Starter", 10.0, int64(20)
+	return s.Plan(wire.CreatePlan{Name: &name, Rate: &rate, Burst: &burst})
+}
+
+// named makes a key with a name.
+func (s site) named(p wire.Plan, name string) stacktest.Key {
+	s.T.Helper()
+	return s.Key(p, func(k *wire.CreateKey) { k.Name = name })
+}
+
+// now is a key as the API has it.
+func (s site) now(id string) wire.Key {
+	s.T.Helper()
+	k, err := s.Client.Key(s.T.Context(), s.Project, id)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return k
+}
+
+// opensGate asks a checker whether a key is good for an app of the site.
+func (s site) opensGate(full, app string, status int) {
+	s.T.Helper()
+	stacktest.Replicas(s.T, world)[0].Until(s.Site, app, full, status, patience)
+}
+
+// newKeys are all keys of the site's environment.
+func (s site) allKeys() []wire.Key {
+	s.T.Helper()
+	all, err := client.Collect(s.Client.Keys(s.T.Context(), s.Project, s.Env))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return all
+}
+
+// copies the full key that the page shows.
+func (v *visitor) copies() string {
+	v.t.Helper()
+	full := fullKey.FindString(v.text())
+	if full == "" {
+		v.t.Fatalf("no full key is shown:\n%s", v.text())
+	}
+	return full
+}
+
+// reloads the page, and with it sends its form again.
+func (v *visitor) reloads() {
+	v.t.Helper()
+	v.leaves(func() { v.must(chromedp.Do(v.ctx, chromedp.Reload())) })
+}
+
+// From nothing to a key that opens the gate: the pages say what to do first.
+func TestFirstKey(t *testing.T) {
+	for _, w := range everyWindow() {
+		t.Run(w.name, func(t *testing.T) {
+			s := newSite(t)
+			v := browse(t, w)
+			v.signsIn(admin())
+			v.opens(s.page("api-keys"))
+			v.sees("No API keys yet")
+			v.shot("keys-empty")
+			v.clicks("Create a plan first")
+			v.types("Name", "Starter")
+			v.types("Rate", "10")
+			v.types("Burst", "20")
+			v.clicks("Create plan")
+			v.sees("The plan is created.")
+			v.clicks("Create one")
+			v.types("Name", "Checkout team")
+			v.sees("valid through the end of this day, UTC")
+			last := time.Now().UTC().AddDate(0, 0, 30)
+			v.sets("Last day", last.Format(time.DateOnly))
+			v.shot("keys-new")
+			v.clicks("Create key")
+			v.sees("it is shown this once and cannot be recovered")
+			v.shot("keys-issued")
+			full := v.copies()
+			s.opensGate(full, "hello", http.StatusOK)
+			keys := s.allKeys()
+			if len(keys) != 1 || keys[0].Name != "Checkout team" || keys[0].Plan != "plan-starter" || len(keys[0].Apps) != 0 {
+				t.Fatalf("keys are %+v", keys)
+			}
+			end := time.Date(last.Year(), last.Month(), last.Day()+1, 0, 0, 0, 0, time.UTC)
+			if got := keys[0].ExpiresAt; got == nil || !got.Equal(end) {
+				t.Errorf("it expires at %v, want %v: the end of its last day", got, end)
+			}
+			v.clicks("I have copied it")
+			v.sees(last.Format("2 January 2006"))
+			v.shot("keys-key")
+			if fullKey.MatchString(v.source()) {
+				t.Error("the full key is still to be seen")
+			}
+			v.clicks("API keys")
+			v.sees("Checkout team")
+			v.shot("keys")
+		})
+	}
+}
+
+// The page with the key is the answer to a form: loading it again must neither show
+// the key again nor make another one.
+func TestKeyIsShownOnce(t *testing.T) {
+	s := newSite(t)
+	plan := s.starter()
+	v := browse(t, desk)
+	v.signsIn(admin())
+	v.opens(s.page("api-keys", "new") + "?plan=" + plan.ID)
+	v.clicks("Create key")
+	full := v.copies()
+	v.presses("Copy")
+	v.sees("Copied")
+	v.reloads()
+	v.sees("This form was sent before")
+	if v.source(); fullKey.MatchString(v.source()) {
+		t.Error("the key is shown a second time")
+	}
+	if n := len(s.allKeys()); n != 1 {
+		t.Errorf("there are %d keys", n)
+	}
+	s.opensGate(full, "hello", http.StatusOK)
+
+	id := s.allKeys()[0].ID
+	v.opens(s.page("api-keys", id, "rotate"))
+	v.chooses("The current secret stays valid for", "End it at once")
+	v.clicks("Rotate key")
+	rotated := v.copies()
+	v.reloads()
+	v.sees("this key has been rotated since that page was loaded")
+	s.opensGate(rotated, "hello", http.StatusOK)
+	s.opensGate(full, "hello", http.StatusUnauthorized)
+}
+
+// What is not acceptable is said beside the field, and what was typed stays.
+func TestKeyRefused(t *testing.T) {
+	s := newSite(t)
+	s.starter()
+	s.App("hello")
+	s.App("other")
+	v := browse(t, desk.plain())
+	v.signsIn(admin())
+	v.opens(s.page("api-keys", "new"))
+	v.types("Name", "Billing")
+	v.chooses("Plan", "plan-starter")
+	v.sets("Last day", "2020-01-31")
+	v.clicks("Create key")
+	v.sees("expires_at is in the past.")
+	v.shot("keys-refused")
+	v.sets("Last day", "")
+	v.ticks("Only these:")
+	v.clicks("Create key")
+	v.sees("Choose at least one app, or every app.")
+	v.ticks("other")
+	v.clicks("Create key")
+	full := v.copies()
+	keys := s.allKeys()
+	if len(keys) != 1 || keys[0].Name != "Billing" || keys[0].ExpiresAt != nil || len(keys[0].Apps) != 1 || keys[0].Apps[0] != "other" {
+		t.Fatalf("keys are %+v", keys)
+	}
+	s.opensGate(full, "other", http.StatusOK)
+	s.opensGate(full, "hello", http.StatusUnauthorized)
+}
+
+// Disable, enable, rotate and revoke, each with what it does to the gate.
+func TestKeyLife(t *testing.T) {
+	for _, w := range []window{desk, phone.plain()} {
+		t.Run(w.name, func(t *testing.T) {
+			s := newSite(t)
+			key := s.named(s.starter(), "Checkout team")
+			v := browse(t, w)
+			v.signsIn(admin())
+			v.opens(s.page("api-keys", key.ID))
+
+			v.clicks("Disable key")
+			v.sees("Disable Checkout team?")
+			v.shot("keys-disable")
+			v.clicks("Disable key")
+			v.sees("The key is disabled.")
+			s.opensGate(key.Full, "hello", http.StatusUnauthorized)
+			v.clicks("Enable key")
+			v.sees("The key is enabled again.")
+			s.opensGate(key.Full, "hello", http.StatusOK)
+
+			v.clicks("Rotate key")
+			v.shot("keys-rotate")
+			v.clicks("Rotate key")
+			rotated := v.copies()
+			v.sees("The previous secret stays valid until")
+			s.opensGate(rotated, "hello", http.StatusOK)
+			s.opensGate(key.Full, "hello", http.StatusOK)
+			v.clicks("I have copied it")
+
+			v.clicks("Revoke key")
+			v.sees("This cannot be undone")
+			v.shot("keys-revoke")
+			v.clicks("Cancel")
+			v.clicks("Revoke key")
+			v.clicks("Revoke key")
+			v.sees("The key is revoked for good.")
+			if v.offers("Edit key") || v.offers("Enable key") || v.offers("Rotate key") {
+				t.Error("a revoked key can be changed")
+			}
+			s.opensGate(rotated, "hello", http.StatusUnauthorized)
+		})
+	}
+}
+
+func TestKeyEdit(t *testing.T) {
+	for _, w := range []window{phone, desk.plain()} {
+		t.Run(w.name, func(t *testing.T) {
+			s := newSite(t)
+			s.App("hello")
+			key := s.named(s.starter(), "Checkout team")
+			v := browse(t, w)
+			v.signsIn(admin())
+			v.opens(s.page("api-keys", key.ID))
+			v.clicks("Edit key")
+			v.shot("keys-edit")
+			v.clicks("Save key")
+			v.sees("Nothing was to change.")
+			v.clicks("Edit key")
+			v.types("Name", "Billing team")
+			v.ticks("Only these:")
+			v.ticks("hello")
+			v.sets("Last day", time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly))
+			v.clicks("Save key")
+			v.sees("The key is saved.")
+			v.sees("Expires in 1 day")
+			if k := s.now(key.ID); k.Name != "Billing team" || len(k.Apps) != 1 {
+				t.Errorf("the key is %+v", k)
+			}
+			v.clicks("Edit key")
+			v.ticks("Every app of prod, those to come too")
+			v.sets("Last day", "")
+			v.clicks("Save key")
+			v.sees("Every app")
+			if k := s.now(key.ID); k.ExpiresAt != nil || len(k.Apps) != 0 || k.Name != "Billing team" {
+				t.Errorf("the key is %+v", k)
+			}
+		})
+	}
+}
+
+// Amber in the last two weeks, red once expired (specification section 3.1).
+func TestExpiryBadges(t *testing.T) {
+	s := newSite(t)
+	plan := s.starter()
+	until := func(name string, d time.Duration) stacktest.Key {
+		return s.Key(plan, func(k *wire.CreateKey) {
+			at := time.Now().Add(d).UTC().Format(time.RFC3339Nano)
+			k.Name, k.ExpiresAt = name, &at
+		})
+	}
+	until("Far", 15*24*time.Hour)
+	until("Near", 13*24*time.Hour+time.Hour)
+	gone := until("Gone", time.Second)
+	deadline := time.Now().Add(patience)
+	for s.now(gone.ID).Status != "expired" {
+		if time.Now().After(deadline) {
+			t.Fatal("the key does not expire")
+		}
+	}
+	for _, w := range []window{desk, phone} {
+		v := browse(t, w)
+		v.signsIn(admin())
+		v.opens(s.page("api-keys"))
+		v.shot("keys-badges")
+		for text, class := range map[string]string{"Expires in 13 days": "amber", "Expired": "bad"} {
+			found, err := chromedp.Run(v.ctx, chromedp.Evaluate[int](
+				`[...document.querySelectorAll(".badge.`+class+`")].filter((b) => b.innerText === "`+text+`").length`))
+			if err != nil || found != 1 {
+				t.Errorf("%s: %d badges %q, %v", class, found, text, err)
+			}
+		}
+		if n, err := chromedp.Run(v.ctx, chromedp.Evaluate[int](`document.querySelectorAll(".badge.amber, .badge.bad").length`)); n != 2 || err != nil {
+			t.Errorf("%d badges about expiry, want 2; %v", n, err)
+		}
+	}
+}

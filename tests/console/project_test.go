@@ -1,0 +1,139 @@
+package console
+
+import (
+	"crypto/rand"
+	"strings"
+	"testing"
+)
+
+// TestProject: a project's life, by forms alone.
+func TestProject(t *testing.T) {
+	t.Parallel()
+	for _, w := range []window{desk, phone.plain()} {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			name := "p" + strings.ToLower(rand.Text()[:10])
+			v := browse(t, w)
+			v.signsIn(admin())
+			v.clicks("New project")
+			v.types("Name", "Not A Name")
+			v.clicks("Create project")
+			v.sees("A name of a project has 1 to 40 characters")
+			v.types("Name", name)
+			v.clicks("Create project")
+			v.sees("The project is created.")
+			v.sees("No environments yet")
+			v.shot("project-empty")
+			v.clicks("Create the first one")
+			v.types("Name", "prod")
+			v.clicks("Create environment")
+			v.sees("The environment is created.")
+			v.sees("No apps yet")
+			v.shot("apps-empty")
+			v.clicks(name)
+			v.sees(name + "-prod") // the namespace
+			v.shot("project")
+			v.clicks("Delete project")
+			v.types("Type "+name+" to confirm", name)
+			v.clicks("Delete the project")
+			v.sees("The project still has environments; delete those first.")
+			v.clicks("Cancel")
+			v.clicks("Delete prod")
+			v.types("Type prod to confirm", "staging")
+			v.clicks("Delete the environment")
+			v.sees("That is another name. Nothing was done.")
+			v.types("Type prod to confirm", "prod")
+			v.clicks("Delete the environment")
+			v.sees("The environment is deleted.")
+			v.clicks("Delete project")
+			v.types("Type "+name+" to confirm", name)
+			v.shot("project-delete")
+			v.clicks("Delete the project")
+			v.sees("The project is deleted.")
+		})
+	}
+}
+
+// TestMembers: roles are given and taken in place, and stale forms change nothing.
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	ada, bob := s.member("viewer"), person{"b" + strings.ToLower(rand.Text()[:10]), "a long enough password"}
+	v := browse(t, desk)
+	v.signsIn(admin())
+
+	v.opens("/console/users")
+	v.clicks("New user")
+	v.types("Username", bob.username)
+	v.types("Password", "short")
+	v.clicks("Create user")
+	v.sees("A password has 12 to 256 characters.")
+	v.types("Password", bob.password)
+	v.clicks("Create user")
+	v.sees("The user can sign in now.")
+
+	v.opens("/console/projects/" + s.Project + "/members")
+	v.types("Username", "nobody-of-that-name")
+	v.clicks("Add member")
+	v.sees("There is no user")
+	v.types("Username", bob.username)
+	v.chooses("Role", "developer")
+	v.clicks("Add member")
+	v.sees("The member's role is saved.")
+	v.sees(bob.username)
+	v.shot("members")
+
+	other := browse(t, phone.plain())
+	other.signsIn(admin())
+	other.opens("/console/projects/" + s.Project + "/members")
+	other.chooses("Role of "+bob.username, "owner")
+	v.chooses("Role of "+bob.username, "viewer")
+	v.clicks("Save the role of " + bob.username)
+	v.sees("The member's role is saved.")
+	other.clicks("Save the role of " + bob.username)
+	other.sees(bob.username + " is viewer already, so nothing was done.")
+	other.shot("members-stale")
+
+	v.clicks("Remove " + ada.username)
+	v.sees("They see nothing of the project any more.")
+	v.clicks("Remove " + ada.username)
+	v.sees("The member is removed.")
+	v.seesNo(ada.username)
+}
+
+// TestViewerOfApps: what a role does not allow is not offered, and the API decides.
+func TestViewerOfApps(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.App("hello")
+	p := s.member("viewer")
+	v := browse(t, desk)
+	v.signsIn(p)
+	for path, no := range map[string]string{
+		s.page("apps"):                      "New app",
+		s.page("apps", "hello", "settings"): "Enable webhook",
+		s.page("apps", "hello", "deploys"):  "Deploy an image",
+		"/console/projects/" + s.Project:    "New environment",
+		"/console/projects":                 "New project",
+	} {
+		v.opens(path)
+		v.sees(p.username)
+		if v.offers(no) {
+			t.Errorf("%s offers a viewer %q", path, no)
+		}
+	}
+	v.opens(s.page("apps", "hello", "settings"))
+	v.sees("Require API key is off.")
+	v.shot("settings-viewer")
+	v.opens(s.page("new-app"))
+	v.types("Name", "mine")
+	v.types("Image", "registry.example/echo:v1")
+	v.clicks("Create app")
+	v.sees("Your role does not allow this.")
+	s.OnlyHas(0, 0, 1)
+
+	stranger := browse(t, desk)
+	stranger.signsIn(newSite(t).member("owner"))
+	stranger.opens(s.page("apps"))
+	stranger.sees("You may not see this")
+}

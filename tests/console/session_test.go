@@ -1,0 +1,111 @@
+package console
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+func TestSignInAndOut(t *testing.T) {
+	t.Parallel()
+	for _, w := range []window{desk, phone, desk.plain()} {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			v := browse(t, w)
+			v.opens(s.page("apps"))
+			v.sees("Sign in")
+			v.shot("sign-in")
+			v.signsInHere(person{admin().username, "a wrong password"})
+			v.sees("The username or the password is wrong.")
+			v.signsInHere(admin())
+			v.sees("No apps yet") // where the way led before
+			if got := v.path(); got != s.page("apps") {
+				t.Errorf("after signing in it shows %s", got)
+			}
+			v.presses(who(admin()))
+			v.clicks("Sign out")
+			v.sees("You are signed out.")
+			v.opens(s.page("apps"))
+			v.sees("Sign in")
+		})
+	}
+}
+
+// who is the text of the menu of a person.
+func who(p person) string { return strings.ToUpper(p.username[:1]) + " " + p.username }
+
+// TestSessionCookie: no script and no plain connection can have it.
+func TestSessionCookie(t *testing.T) {
+	t.Parallel()
+	v := browse(t, desk)
+	v.signsIn(admin())
+	r, err := chromedp.Call(v.ctx, network.GetCookies, network.GetCookiesParams{})
+	v.must(err)
+	found := false
+	for _, c := range r.Cookies {
+		if c.Name != "sluice_session" {
+			continue
+		}
+		found = true
+		if !c.HTTPOnly || !c.Secure || c.SameSite != network.CookieSameSiteLax {
+			t.Errorf("the cookie is %+v", c)
+		}
+		if strings.Contains(v.source(), c.Value) {
+			t.Error("the page holds the session's token")
+		}
+	}
+	if !found {
+		t.Error("there is no session cookie")
+	}
+}
+
+// TestEndedSession: who was signed out elsewhere signs in and is back where they were.
+func TestEndedSession(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.member("developer")
+	v := browse(t, desk)
+	v.signsIn(p)
+	v.opens(s.page("new-app"))
+	v.types("Name", "hello")
+	v.types("Image", "registry.example/echo:v1")
+	if err := s.Client.ResetPassword(t.Context(), p.username, "another long password"); err != nil {
+		t.Fatal(err)
+	}
+	v.clicks("Create app")
+	v.sees("Your session has ended.")
+	v.signsInHere(person{p.username, "another long password"})
+	v.sees("New app")
+	if got := v.path(); got != s.page("new-app") {
+		t.Errorf("after signing in it shows %s", got)
+	}
+	s.OnlyHas(0, 0, 0)
+}
+
+// TestChangePassword by the person themselves.
+func TestChangePassword(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.member("viewer")
+	v := browse(t, desk.plain())
+	v.signsIn(p)
+	v.presses(who(p))
+	v.clicks("Change password")
+	v.types("Current password", "not the current one")
+	v.types("New password", "another long password")
+	v.clicks("Change the password")
+	v.sees("That is not your current password.")
+	v.types("Current password", p.password)
+	v.types("New password", "short")
+	v.clicks("Change the password")
+	v.sees("A password has 12 to 256 characters.")
+	v.types("Current password", p.password)
+	v.types("New password", "another long password")
+	v.clicks("Change the password")
+	v.sees("The password is changed")
+	v.signsInHere(person{p.username, "another long password"})
+	v.sees(s.Project)
+}

@@ -1,0 +1,89 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// How much there is when pages must still be fast.
+const (
+	crowdKeys = 1000
+	crowdApps = 200
+	atOnce    = 500 // writes of one commit
+)
+
+// crowd fills a site with keys and apps, all but a few of them copies of documents
+// that the API has made: the store then holds what a thousand calls would have left.
+// The copies are taken away at the end, since functions look after every app.
+func (s site) crowd() {
+	s.T.Helper()
+	c := stacktest.Store(s.T, world)
+	key := s.named(s.starter(), "Checkout team")
+	s.App("hello")
+	namespace := s.Project + "-" + s.Env
+	s.copies(c, c.Doc("keys/"+key.ID), crowdKeys-1, func(i int, d map[string]any) string {
+		prefix := fmt.Sprintf("%s%05d", key.Prefix[:3], i)
+		d["prefix"], d["name"] = prefix, fmt.Sprintf("Team %d", i)
+		if i%3 == 0 {
+			d["expires_at"] = time.Now().Add(time.Duration(i) * time.Hour)
+		}
+		return "key-" + prefix
+	})
+	s.copies(c, c.Doc("apps/"+namespace+".hello"), crowdApps-1, func(i int, d map[string]any) string {
+		name := fmt.Sprintf("app-%03d", i)
+		d["name"], d["host"] = name, name+"."+namespace+".localhost"
+		return namespace + "." + name
+	})
+}
+
+// copies a document, each copy changed and under the id that change gives.
+func (s site) copies(c *firestore.Client, of *firestore.DocumentRef, n int, change func(i int, d map[string]any) string) {
+	s.T.Helper()
+	snap, err := of.Get(s.T.Context())
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	made := map[*firestore.DocumentRef]map[string]any{}
+	for i := range n {
+		d := maps.Clone(snap.Data())
+		made[of.Parent.Doc(change(i, d))] = d
+	}
+	s.T.Cleanup(func() {
+		inCommits(context.WithoutCancel(s.T.Context()), s.T, c, made, func(tx *firestore.Transaction, ref *firestore.DocumentRef) error {
+			return tx.Delete(ref)
+		})
+	})
+	inCommits(s.T.Context(), s.T, c, made, func(tx *firestore.Transaction, ref *firestore.DocumentRef) error {
+		return tx.Set(ref, made[ref])
+	})
+}
+
+// inCommits writes documents, many at once: the emulator tells each listener of its
+// whole collection with every commit.
+func inCommits(ctx context.Context, t testing.TB, c *firestore.Client, docs map[*firestore.DocumentRef]map[string]any, write func(*firestore.Transaction, *firestore.DocumentRef) error) {
+	t.Helper()
+	var refs []*firestore.DocumentRef
+	for ref := range docs {
+		refs = append(refs, ref)
+	}
+	for start := 0; start < len(refs); start += atOnce {
+		err := c.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+			for _, ref := range refs[start:min(start+atOnce, len(refs))] {
+				if err := write(tx, ref); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

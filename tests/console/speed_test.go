@@ -1,0 +1,187 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/identity"
+)
+
+// What a page may take, with 1 000 keys and 200 apps.
+const (
+	maxPage      = 100 << 10 // bytes
+	maxFirstByte = 50 * time.Millisecond
+	tries        = 6  // the best of them counts
+	patientTries = 40 // more, for a page that is too slow so far
+)
+
+// quietList is what the API takes to list fifty keys with the days they were last
+// seen, the largest part of the largest pages, on a machine that has nothing else to
+// do. On a busy one it takes longer, and so may a page, in proportion.
+const quietList = 20 * time.Millisecond
+
+// Every page stays small and fast however much there is. Times are compared with a
+// call of the API in the same run, and the best of several counts: this says what a
+// page costs, not how busy the machine is.
+func TestPagesAreFast(t *testing.T) {
+	s := newSite(t)
+	s.crowd()
+	r := reader(t)
+	pages := r.crawl(s)
+	if len(pages) < 15 {
+		t.Errorf("only these pages were found: %s", pages)
+	}
+	list := "/api/v1/projects/" + s.Project + "/api-keys?environment=" + s.Env
+	best := r.best(slices.Concat(pages, []string{list}), tries)
+	baseline := best[list]
+	limit := max(maxFirstByte, time.Duration(float64(maxFirstByte)*float64(baseline)/float64(quietList)))
+	t.Logf("the API takes %s for a list of keys, so a page may take %s", baseline.Round(100*time.Microsecond), limit.Round(time.Millisecond))
+	for _, path := range pages {
+		body, took := r.read(path), best[path]
+		for again := 0; took >= limit && again < patientTries; again++ {
+			took = min(took, r.best([]string{path}, 1)[path])
+		}
+		t.Logf("%5.1f KB %7s  %s", float64(len(body))/1024, took.Round(100*time.Microsecond), s.shape(path))
+		if len(body) >= maxPage {
+			t.Errorf("%s has %d bytes", path, len(body))
+		}
+		if took >= limit {
+			t.Errorf("%s takes %s to its first byte, at best of %d", path, took, tries+patientTries)
+		}
+	}
+}
+
+// pageReader reads pages without a browser, signed in.
+type pageReader struct {
+	t      *testing.T
+	http   *http.Client
+	cookie *http.Cookie
+}
+
+func reader(t *testing.T) pageReader {
+	t.Helper()
+	opened, err := client.New(world.Info().BaseURL).SignIn(t.Context(), admin().username, admin().password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pageReader{
+		t: t, cookie: &http.Cookie{Name: identity.CookieName, Value: string(opened.Token)},
+		http: &http.Client{
+			Timeout:       patience,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+func (r pageReader) get(ctx context.Context, path string) string {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Info().BaseURL+path, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.AddCookie(r.cookie)
+	res, err := r.http.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if res.StatusCode/100 == 3 {
+		return ""
+	}
+	if res.StatusCode != http.StatusOK {
+		r.t.Errorf("%s answers %d", path, res.StatusCode)
+	}
+	return string(body)
+}
+
+// read gives a page; "" when it only leads to another.
+func (r pageReader) read(path string) string {
+	r.t.Helper()
+	return r.get(r.t.Context(), path)
+}
+
+// best is the shortest time to the first byte of each page. They are asked for in
+// turns, so that a busy while does not meet all tries of one page.
+func (r pageReader) best(pages []string, tries int) map[string]time.Duration {
+	r.t.Helper()
+	best := map[string]time.Duration{}
+	for range tries {
+		for _, path := range pages {
+			var begin time.Time
+			var took time.Duration
+			r.get(httptrace.WithClientTrace(r.t.Context(), &httptrace.ClientTrace{
+				WroteRequest:         func(httptrace.WroteRequestInfo) { begin = time.Now() },
+				GotFirstResponseByte: func() { took = time.Since(begin) },
+			}), path)
+			if known, ok := best[path]; !ok || took < known {
+				best[path] = took
+			}
+		}
+	}
+	return best
+}
+
+var link = regexp.MustCompile(`href="(/console/[^"#]*)"`)
+
+// crawl follows the links of a site's pages, one of each shape, and gives the pages:
+// whatever the console has comes up by itself.
+func (r pageReader) crawl(s site) []string {
+	r.t.Helper()
+	seen := map[string]bool{}
+	var pages []string
+	next := []string{"/console/projects/" + s.Project, "/console/account", "/console/users", s.page("apps")}
+	for len(next) > 0 {
+		path := next[0]
+		next = next[1:]
+		if shape := s.shape(path); seen[shape] || strings.Contains(path, "/assets/") || !s.owns(path) {
+			continue
+		}
+		seen[s.shape(path)] = true
+		body := r.read(path)
+		if body == "" {
+			continue
+		}
+		pages = append(pages, path)
+		for _, found := range link.FindAllStringSubmatch(body, -1) {
+			next = append(next, strings.ReplaceAll(found[1], "&amp;", "&"))
+		}
+	}
+	slices.Sort(pages)
+	return pages
+}
+
+// owns tells whether a page shows nothing of other tests.
+func (s site) owns(path string) bool {
+	return !strings.HasPrefix(path, "/console/projects/") || strings.HasPrefix(path, "/console/projects/"+s.Project)
+}
+
+var names = regexp.MustCompile(`key-[0-9a-z]{8}|plan-[a-z]+|(apps|users|members)/[^/?]+|[?&]\w+=[^&]*`)
+
+// shape is a page's address without names and values: pages of one shape are one.
+func (s site) shape(path string) string {
+	path = strings.Replace(path, s.Project, "{project}", 1)
+	path = strings.Replace(path, "environments/"+s.Env, "{env}", 1)
+	return names.ReplaceAllStringFunc(path, func(name string) string {
+		if kind, _, ok := strings.Cut(name, "/"); ok {
+			return kind + "/{name}"
+		}
+		if kind, _, ok := strings.Cut(name, "="); ok {
+			return kind
+		}
+		kind, _, _ := strings.Cut(name, "-")
+		return fmt.Sprintf("{%s}", kind)
+	})
+}

@@ -1,0 +1,46 @@
+// What the tests ask of a page: to find things as a person would, by what is written
+// on them.
+(() => {
+  const words = (s) => (s || "").replace(/\s+/g, " ").trim();
+  const seen = (e) => e.checkVisibility({ visibilityProperty: true }) && e.getClientRects().length > 0;
+  const all = (selector) => [...document.querySelectorAll(selector)].filter(seen);
+  const at = (e) => {
+    if (!e) return null;
+    e.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+    const r = e.getClientRects()[0];
+    return { X: r.left + r.width / 2, Y: r.top + r.height / 2 };
+  };
+  const control = (label) => {
+    const labels = [...document.querySelectorAll("label")].filter((l) => l.control && seen(l.control));
+    const found = labels.find((l) => words(l.innerText) === label) ||
+      labels.find((l) => words(l.innerText) === label + " optional") ||
+      labels.find((l) => words(l.innerText).startsWith(label));
+    return found ? found.control : null;
+  };
+  const set = (e, value) => {
+    e.value = value;
+    e.dispatchEvent(new Event("input", { bubbles: true }));
+    e.dispatchEvent(new Event("change", { bubbles: true }));
+    return e.value === value;
+  };
+  return {
+    clickable: (text) => {
+      const found = all("a[href], button, summary").filter((e) => !e.disabled);
+      return at(found.find((e) => (e.getAttribute("aria-label") || words(e.innerText)) === text));
+    },
+    control: (label) => at(control(label)),
+    emptied: (label) => { const e = control(label); e.focus(); return set(e, ""); },
+    set: (label, value) => set(control(label), value),
+    chosen: (label, text) => {
+      const e = control(label);
+      const option = [...e.options].find((o) => words(o.text) === text || o.value === text);
+      return option ? set(e, option.value) : false;
+    },
+    shown: () => words(document.body.innerText),
+    source: () => document.documentElement.outerHTML,
+    path: () => location.pathname + location.search,
+    width: () => document.documentElement.scrollWidth,
+    mark: () => { document.documentElement.setAttribute("data-left", ""); return true; },
+    arrived: () => document.readyState === "complete" && !document.documentElement.hasAttribute("data-left"),
+  };
+})()

@@ -1,0 +1,118 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// used gives a key a history: what it did on a day that is some days ago.
+func (s site) used(k stacktest.Key, days int, on func(ago int) usage.Totals) {
+	s.T.Helper()
+	today := usage.DayOf(time.Now())
+	var h usage.History
+	for ago := days - 1; ago >= 0; ago-- {
+		if totals := on(ago); !totals.Zero() {
+			h = h.Raise(today-usage.Day(ago), totals)
+		}
+	}
+	_, err := stacktest.Store(s.T, world).Collection("rollups").Doc(k.ID).Set(s.T.Context(), map[string]any{
+		"days": h.Pack(), "oldest": h[0].Day.String(), "last_seen": h[len(h)-1].Day.String(),
+	})
+	if err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// busy is a key with a daily quota and a history of the days that are kept, today
+// with 900 of its 1000.
+func (s site) busy() stacktest.Key {
+	s.T.Helper()
+	name, rate, burst, quota, period := "Gold", 10.0, int64(20), int64(1000), "day"
+	key := s.named(s.Plan(wire.CreatePlan{Name: &name, Rate: &rate, Burst: &burst, Quota: &quota, QuotaPeriod: &period}), "Checkout team")
+	s.used(key, usage.RetentionDays, func(ago int) usage.Totals {
+		if ago == 0 {
+			return usage.Totals{Allowed: 900, RateDenied: 3, QuotaDenied: 2}
+		}
+		n := uint64(300 + 37*ago%700)
+		return usage.Totals{Allowed: n, RateDenied: n / 5 * uint64(ago%3), QuotaDenied: n / 9 * uint64(ago%4)}
+	})
+	return key
+}
+
+// The chart, the totals, the last day seen, the quota, and the window.
+func TestUsage(t *testing.T) {
+	for _, w := range []window{desk, phone, phone.plain(), desk.night()} {
+		t.Run(w.name, func(t *testing.T) {
+			s := newSite(t)
+			key := s.busy()
+			v := browse(t, w)
+			v.signsIn(admin())
+			v.opens(s.page("api-keys", key.ID))
+			v.clicks("Usage")
+			totals, err := s.Client.Usage(t.Context(), s.Project, key.ID, "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.sees("Last 90 days")
+			v.sees(thousands(totals.Totals.Allowed))
+			v.sees(thousands(totals.Totals.QuotaDenied))
+			v.sees("Last seen Today")
+			v.sees("900 of 1,000 requests used today (90 %)")
+			v.shot("usage")
+
+			today := time.Now().UTC()
+			v.clicks("7 days")
+			v.presses("All days as a table")
+			for ago := range 7 {
+				v.sees(today.AddDate(0, 0, -ago).Format("2 January 2006"))
+			}
+			v.shot("usage-week")
+
+			v.sets("From", today.AddDate(0, 0, -1).Format(time.DateOnly))
+			v.sets("To", today.AddDate(0, 0, -2).Format(time.DateOnly))
+			v.clicks("Show")
+			v.sees("from must not be after to.")
+			v.shot("usage-refused")
+			v.sets("From", "2020-01-01")
+			v.sets("To", "2020-01-31")
+			v.clicks("Show")
+			v.sees("The window lies entirely before the 92 days that are kept.")
+			v.sees("900 of 1,000") // the rest of the page is there
+			v.sets("To", today.Format(time.DateOnly))
+			v.clicks("Show")
+			v.sees("Earlier days are not kept any more")
+			v.shot("usage-all")
+		})
+	}
+}
+
+// What the gate counts comes to the page.
+func TestUsageOfRealRequests(t *testing.T) {
+	s := newSite(t)
+	key := s.AnyKey()
+	for range 3 {
+		s.opensGate(key.Full, "hello", 200)
+	}
+	v := browse(t, desk)
+	v.signsIn(admin())
+	v.until("see the requests", func() bool {
+		v.opens(s.page("api-keys", key.ID, "usage"))
+		return strings.Contains(v.text(), "Allowed 3")
+	})
+	v.sees("has no quota")
+	v.opens(s.page("api-keys", key.ID, "usage") + "?from=yesterday&to=2026-01-01")
+	v.sees("Dates are UTC calendar days, YYYY-MM-DD.")
+}
+
+func thousands(n uint64) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return thousands(n/1000) + fmt.Sprintf(",%03d", n%1000)
+}

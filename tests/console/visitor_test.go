@@ -1,0 +1,289 @@
+package console
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+//go:embed testdata/look.js
+var look string
+
+// patience is how long a visitor waits for what should show.
+const patience = 60 * time.Second
+
+// window is how somebody looks at the console.
+type window struct {
+	name          string
+	width, height int64
+	dark          bool
+	noScript      bool
+}
+
+var (
+	desk  = window{name: "desk", width: 1280, height: 900}
+	phone = window{name: "phone", width: 390, height: 844}
+)
+
+// plain is the same window without scripts; night is it in the dark.
+func (w window) plain() window { w.noScript, w.name = true, w.name+"-plain"; return w }
+func (w window) night() window { w.dark, w.name = true, w.name+"-night"; return w }
+
+// visitor is somebody at a browser window of their own, with cookies of their own.
+type visitor struct {
+	t      *testing.T
+	ctx    context.Context //nolint:containedctx // chromedp keeps the window in it
+	window window
+
+	mu    sync.Mutex
+	wrong []string // what the browser complained about: scripts that failed, what the policy blocked
+}
+
+// browse opens a window. What the browser complains about in it fails the test.
+func browse(t *testing.T, w window) *visitor {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext())
+	v := &visitor{t: t, ctx: ctx, window: w}
+	t.Cleanup(func() {
+		if t.Failed() {
+			v.keep("failed-" + t.Name())
+		}
+		cancel()
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		for _, s := range v.wrong {
+			t.Errorf("the browser says: %s", s)
+		}
+	})
+	v.must(chromedp.Do(ctx, chromedp.EmulateViewport(w.width, w.height)))
+	v.must(chromedp.Listen(ctx, v.hear))
+	// Windows side by side each behave as the one in front.
+	_, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	v.must(err)
+	scheme := "light"
+	if w.dark {
+		scheme = "dark"
+	}
+	_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	v.must(err)
+	if w.noScript {
+		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		v.must(err)
+	}
+	return v
+}
+
+func (v *visitor) hear(event any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch e := event.(type) {
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork {
+			v.wrong = append(v.wrong, e.Entry.Text)
+		}
+	case *runtime.EventExceptionThrown:
+		v.wrong = append(v.wrong, e.ExceptionDetails.Text)
+	}
+}
+
+func (v *visitor) must(err error) {
+	v.t.Helper()
+	if err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// opens a page of the console by its address.
+func (v *visitor) opens(path string) {
+	v.t.Helper()
+	v.leaves(func() { v.must(chromedp.Do(v.ctx, chromedp.Navigate(world.Info().BaseURL+path))) })
+}
+
+// signsIn by the form.
+func (v *visitor) signsIn(p person) {
+	v.t.Helper()
+	v.opens("/console/sign-in")
+	v.signsInHere(p)
+	v.sees("Projects")
+}
+
+func (v *visitor) signsInHere(p person) {
+	v.t.Helper()
+	v.types("Username", p.username)
+	v.types("Password", p.password)
+	v.clicks("Sign in")
+}
+
+// clicks a link or button by its text, and waits for the page that follows.
+func (v *visitor) clicks(text string) {
+	v.t.Helper()
+	v.leaves(func() { v.presses(text) })
+}
+
+// presses a link, button or menu by its text, and stays on the page.
+func (v *visitor) presses(text string) {
+	v.t.Helper()
+	v.clickAt(v.find("link or button", "clickable", text))
+}
+
+// types a text into the field with a label, in place of what is there.
+func (v *visitor) types(label, text string) {
+	v.t.Helper()
+	v.clickAt(v.find("field", "control", label))
+	v.tell("emptied", label)
+	if text == "" {
+		return
+	}
+	_, err := chromedp.Call(v.ctx, input.InsertText, input.InsertTextParams{Text: text})
+	v.must(err)
+}
+
+// chooses an option of the field with a label.
+func (v *visitor) chooses(label, option string) {
+	v.t.Helper()
+	v.find("field", "control", label)
+	if !v.tell("chosen", label, option) {
+		v.t.Fatalf("%s has no choice %q", label, option)
+	}
+}
+
+// sets a field with a label that is not typed into, such as a date's.
+func (v *visitor) sets(label, value string) {
+	v.t.Helper()
+	v.find("field", "control", label)
+	v.tell("set", label, value)
+}
+
+// ticks a box or radio button by its label.
+func (v *visitor) ticks(label string) {
+	v.t.Helper()
+	v.clickAt(v.find("box", "control", label))
+}
+
+// sees a text on the page, now or in a while.
+func (v *visitor) sees(text string) {
+	v.t.Helper()
+	v.until(fmt.Sprintf("see %q", text), func() bool { return strings.Contains(v.text(), text) })
+}
+
+// seesNo tells that a text is not on the page, or goes away in a while.
+func (v *visitor) seesNo(text string) {
+	v.t.Helper()
+	v.until(fmt.Sprintf("see %q go away", text), func() bool { return !strings.Contains(v.text(), text) })
+}
+
+// offers tells whether the page has a link or button of that text.
+func (v *visitor) offers(text string) bool {
+	v.t.Helper()
+	return v.place("clickable", text) != nil
+}
+
+// text is what the page shows.
+func (v *visitor) text() string { return ask[string](v, "shown") }
+
+// source is the page as it is now, what is hidden included.
+func (v *visitor) source() string { return ask[string](v, "source") }
+
+// path is the page's address, without the host.
+func (v *visitor) path() string { return ask[string](v, "path") }
+
+// fits checks that nothing is wider than the window.
+func (v *visitor) fits() {
+	v.t.Helper()
+	if wide := ask[int64](v, "width"); wide > v.window.width {
+		v.t.Errorf("%s is %d wide in a window of %d", v.path(), wide, v.window.width)
+	}
+}
+
+// shot keeps a picture of the whole page, and checks that it fits the window.
+func (v *visitor) shot(name string) {
+	v.t.Helper()
+	v.fits()
+	v.keep(name)
+}
+
+func (v *visitor) keep(name string) {
+	picture, err := chromedp.Run(v.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		v.t.Logf("no picture: %v", err)
+		return
+	}
+	file := strings.NewReplacer("/", "-", " ", "-").Replace(name) + "-" + v.window.name + ".png"
+	v.must(os.WriteFile(filepath.Join(screenshots, file), picture, 0o644))
+}
+
+// leaves does what leads to another page, and waits until that is loaded.
+func (v *visitor) leaves(do func()) {
+	v.t.Helper()
+	v.tell("mark")
+	do()
+	v.until("come to another page", func() bool { return ask[bool](v, "arrived") })
+}
+
+type place struct{ X, Y float64 }
+
+// find waits for an element and gives where it is.
+func (v *visitor) find(what, how string, args ...string) place {
+	v.t.Helper()
+	var p *place
+	v.until(fmt.Sprintf("find the %s %q", what, args), func() bool {
+		p = v.place(how, args...)
+		return p != nil
+	})
+	return *p
+}
+
+func (v *visitor) place(how string, args ...string) *place { return ask[*place](v, how, args...) }
+
+func (v *visitor) clickAt(p place) {
+	v.t.Helper()
+	v.must(chromedp.Do(v.ctx, chromedp.MouseClickXY(p.X, p.Y)))
+}
+
+func (v *visitor) tell(what string, args ...string) bool {
+	v.t.Helper()
+	return ask[bool](v, what, args...)
+}
+
+// ask calls a function of look.js in the page; while one page makes room for
+// another, the answer is nothing.
+func ask[T any](v *visitor, what string, args ...string) T {
+	v.t.Helper()
+	list, err := json.Marshal(append([]string{}, args...))
+	v.must(err)
+	answer, err := chromedp.Run(v.ctx, chromedp.Evaluate[T](fmt.Sprintf("(%s)[%q](...%s)", look, what, list)))
+	if err != nil {
+		v.t.Logf("not answered (%s): %v", what, err)
+	}
+	return answer
+}
+
+// until waits for something to hold.
+func (v *visitor) until(what string, holds func() bool) {
+	v.t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for begin := time.Now(); ; <-tick.C {
+		if holds() {
+			return
+		}
+		if time.Since(begin) > patience {
+			v.t.Fatalf("does not %s on %s within %s; it shows:\n%s", what, v.path(), patience, v.text())
+		}
+	}
+}
