@@ -54,7 +54,7 @@ func TestGateDenials(t *testing.T) {
 func TestMisconfigured(t *testing.T) {
 	t.Parallel()
 	for _, r := range stacktest.Replicas(t, world) {
-		for _, address := range [][2]string{{"shop-prod", ""}, {"", "hello"}, {"UPPER", "hello"}, {"shop-prod", "a/b"}} {
+		for _, address := range [][2]string{{"shop-prod", ""}, {"", "hello"}, {"UPPER", "hello"}, {"shop-prod", "a.b"}, {"shop-prod", "/hello"}} {
 			a, err := r.Check(t.Context(), address[0], address[1], "")
 			if err != nil || a.Status != http.StatusInternalServerError || a.Code() != "misconfigured" {
 				t.Errorf("%v: %d %s %v", address, a.Status, a.Body, err)

@@ -1,6 +1,10 @@
 package console
 
-import "github.com/sluicegate/sluice/shared/wire"
+import (
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
 
 func (m routes) builds() {
 	m.page(inApp+"/builds", listBuilds)
@@ -16,15 +20,21 @@ type buildsPage struct {
 }
 
 func (v *visit) readBuilds() (buildsPage, error) {
-	a, err := v.readApp()
-	if err != nil {
+	var p buildsPage
+	var list wire.List[wire.Build]
+	g, ctx := errgroup.WithContext(v.ctx)
+	g.Go(func() (err error) {
+		p.App, err = v.readApp()
+		return err
+	})
+	g.Go(func() (err error) {
+		list, err = v.api.BuildsPage(ctx, v.project, v.environment, v.app(), v.asked())
+		return err
+	})
+	if err := g.Wait(); err != nil {
 		return buildsPage{}, err
 	}
-	list, err := v.api.BuildsPage(v.ctx, v.project, v.environment, v.app(), v.asked())
-	if err != nil {
-		return buildsPage{}, err
-	}
-	p := buildsPage{App: a, Builds: list.Items, Paging: v.paging(list.NextPageToken)}
+	p.Builds, p.Paging = list.Items, v.paging(list.NextPageToken)
 	moving := false
 	for _, b := range list.Items {
 		moving = moving || buildMoves(b)

@@ -18,7 +18,7 @@ const (
 	plotTop    = 16   // pixels above the plot, for the topmost label
 	plotHeight = 200  // pixels
 	barWidth   = 0.8  // of a day; the rest parts it from its neighbours
-	maxLabels  = 6    // dates below the plot: more do not fit into 390 pixels
+	maxLabels  = 4    // dates below the plot: more run into each other at 390 pixels
 	wantTicks  = 4    // lines across the plot, about
 )
 

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -27,15 +29,21 @@ type deploysPage struct {
 
 // readDeploys reads the part of the history that the visit asks for.
 func (v *visit) readDeploys() (deploysPage, error) {
-	a, err := v.readApp()
-	if err != nil {
+	var p deploysPage
+	var list wire.List[wire.Deployment]
+	g, ctx := errgroup.WithContext(v.ctx)
+	g.Go(func() (err error) {
+		p.App, err = v.readApp()
+		return err
+	})
+	g.Go(func() (err error) {
+		list, err = v.api.DeploymentsPage(ctx, v.project, v.environment, v.app(), v.asked())
+		return err
+	})
+	if err := g.Wait(); err != nil {
 		return deploysPage{}, err
 	}
-	list, err := v.api.DeploymentsPage(v.ctx, v.project, v.environment, v.app(), v.asked())
-	if err != nil {
-		return deploysPage{}, err
-	}
-	p := deploysPage{App: a, History: list.Items, Paging: v.paging(list.NextPageToken)}
+	p.History, p.Paging = list.Items, v.paging(list.NextPageToken)
 	moving := false
 	for _, d := range list.Items {
 		moving = moving || d.Status == "rolling_out"

@@ -96,7 +96,7 @@ func TestTroubles(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t)
 			o.refuse("GET /api/v1/projects/shop/environments/prod/apps/hello", tt.status, tt.code)
-			w := o.get(helloPath + "/deploys")
+			w := o.get(helloPath + "/new-deploy")
 			if w.Code != tt.want || !strings.Contains(w.Body.String(), tt.says) {
 				t.Errorf("answer is %d %s", w.Code, w.Body)
 			}

@@ -6,9 +6,9 @@ import (
 	"github.com/sluicegate/sluice/shared/client"
 )
 
-// pageRows is how many rows of a list a page shows: more than fit on a screen, and
-// far from 100 KB.
-const pageRows = 50
+// pageRows is how many rows of a list a page shows: more than fit on a screen, and few
+// enough that the API answers at once.
+const pageRows = 30
 
 // paging is the way through a list: pages come one after the other, as the API gives
 // them.

@@ -89,7 +89,7 @@ func checkerFaults() []fault {
 				x.losing(0, 1)
 			},
 			end:   func(x *trial) { x.restart("checker-0", "checker-1") },
-			cells: with(cell{must: "no request is allowed; apps without a gate are not touched", during: closed}, killed),
+			cells: with(cell{must: "no request is allowed; clients soon get the gate's own 503 with its body; apps without a gate are not touched", during: closed}, killed),
 		},
 		{
 			name:  "one checker paused and resumed after the ceiling",
@@ -133,12 +133,22 @@ func oneServes(x *trial) {
 }
 
 func closed(x *trial) {
+	killed := time.Now()
+	a := x.Call("hello").Key(x.key).Within(30*time.Second).Gets(http.StatusServiceUnavailable, "gate_unavailable")
+	if a.Header.Get("Retry-After") != "10" {
+		x.t.Errorf("headers %v", a.Header)
+	}
 	from := time.Now()
 	wait(x.t, 3*time.Second)
 	y := x.traffic.ingress
-	if asked, good := y.count(from, time.Time{}, answer), y.count(from, time.Time{}, not(func(s sample) bool { return s.status >= 500 })); asked == 0 || good != 0 {
-		x.t.Errorf("%d of %d requests were not refused", good, asked)
+	shut := denied(http.StatusServiceUnavailable, "gate_unavailable")
+	if asked, other := y.count(from, time.Time{}, answer), y.count(from, time.Time{}, not(shut)); asked == 0 || other != 0 {
+		x.t.Errorf("%d of %d requests did not get the gate's 503", other, asked)
 	}
+	if n := y.count(killed, time.Time{}, allowed); n != 0 {
+		x.t.Errorf("%d requests were allowed", n)
+	}
+	x.note("the gate's 503 after %.1f s", y.firstSince(x.began, shut).Seconds())
 }
 
 // queued is how many requests wait in the paused replica's socket.

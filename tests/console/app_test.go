@@ -8,7 +8,7 @@ import (
 // field that it is about.
 func TestCreateApp(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, phone, phone.plain()} {
+	for _, w := range []window{desk, phone.plain()} {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
@@ -60,7 +60,7 @@ func TestCreateApp(t *testing.T) {
 // which goes by itself, and the question before it is taken away again.
 func TestRequireAPIKey(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, phone, phone.plain()} {
+	for _, w := range []window{desk, phone.plain()} {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)

@@ -71,7 +71,10 @@ func settingsOf(t *testing.T, function string) map[string]bool {
 }
 
 // beside are the functions that OpenFaaS does not run, with the reason.
-var beside = map[string]string{"checker": "it is on the path of every request: a Deployment of two replicas, with TLS of its own"}
+var beside = map[string]string{
+	"checker": "it is on the path of every request: a Deployment of two replicas, with TLS of its own",
+	"standin": "it is behind the checkers' Service",
+}
 
 // TestStackFile: OpenFaaS' stack file has every function, with its image and with
 // settings that it really reads, all that it must have among them.

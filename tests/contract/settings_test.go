@@ -34,8 +34,11 @@ const (
 func settings(t *testing.T, function string) map[string]string {
 	t.Helper()
 	s := stackFile(t).Functions[function].Environment
-	if function == "checker" { // a Deployment, not OpenFaaS'
+	switch function { // Deployments, not OpenFaaS'
+	case "checker":
 		s = map[string]string{"POD_NAME": "checker-0", "TLS_DIR": tlsDir}
+	case "standin":
+		s = map[string]string{"CHECKERS_URL": "https://127.0.0.1:9", "TLS_DIR": tlsDir}
 	}
 	all := map[string]string{}
 	for key, value := range s {

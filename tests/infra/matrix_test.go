@@ -68,7 +68,7 @@ func kinds() []struct {
 }
 
 func functions() []string {
-	return []string{"apps", "builds", "checker", "console", "deploys", "keys", "rollup", "session", "usage", "webhook", "wiring"}
+	return []string{"apps", "builds", "checker", "console", "deploys", "keys", "rollup", "session", "standin", "usage", "webhook", "wiring"}
 }
 
 // questions is every combination, in the whole cluster, in sluice-system, in an
