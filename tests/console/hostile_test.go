@@ -37,7 +37,11 @@ func TestHostileNames(t *testing.T) {
 	v.obeysNothing()
 	v.signsIn(admin())
 	shown := map[string]int{}
-	for _, path := range reader(t).crawl(s) {
+	pages := reader(t)
+	for _, path := range pages.crawl(s) {
+		if !strings.Contains(pages.read(path), "alert(") {
+			continue // it shows neither
+		}
 		v.opens(path)
 		v.fits()
 		v.obeysNothing()
