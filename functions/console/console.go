@@ -7,7 +7,8 @@
 //
 //	/console/sign-in, /console/sign-out, /console/account
 //	/console/users                                  for admins
-//	/console/projects, /console/projects/{project}  its environments; …/members
+//	/console/audit                                  of the installation, for admins
+//	/console/projects, /console/projects/{project}  its environments; …/members, …/audit
 //	/console/projects/{project}/environments/{environment}/apps/{app}        Overview
 //	                                                       …/apps/{app}/settings, /deploys, /builds
 //	                                                       …/plans, …/api-keys
@@ -130,6 +131,7 @@ func (s *Service) Handler() http.Handler {
 	m.builds()
 	m.plans()
 	m.keys()
+	m.audits()
 	m.mux.Handle(home+"/{rest...}", s.lost)
 	return s.guarded(m.mux)
 }

@@ -105,6 +105,7 @@ type input struct {
 	Example  string // placeholder
 	Complete string // autocomplete
 	Required bool
+	Filter   bool     // of a list's filter: none of them is required, which goes without saying
 	Options  []option // of a select
 }
 

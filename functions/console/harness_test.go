@@ -25,9 +25,10 @@ type office struct {
 	log     strings.Builder
 
 	mu      sync.Mutex
-	answers map[string]answer // by "METHOD /path"
-	calls   []string          // that were made, but for those of the frame
-	headers http.Header       // of the last one
+	answers map[string]answer     // by "METHOD /path"
+	calls   []string              // that were made, but for those of the frame
+	headers http.Header           // of the last one
+	queries map[string]url.Values // of the last one of each, by "METHOD /path"
 }
 
 type answer struct {
@@ -42,7 +43,7 @@ const (
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{t: t, answers: map[string]answer{}}
+	o := &office{t: t, answers: map[string]answer{}, queries: map[string]url.Values{}}
 	api := httptest.NewServer(o)
 	t.Cleanup(api.Close)
 	s, err := New(Config{APIURL: api.URL, Timeout: 5 * time.Second}, slog.New(slog.NewTextHandler(&o.log, nil)))
@@ -72,7 +73,7 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		o.calls = append(o.calls, call+" "+string(body))
 	}
-	o.headers = r.Header
+	o.headers, o.queries[call] = r.Header, r.URL.Query()
 	a, ok := o.answers[call]
 	if !ok {
 		a = answer{404, wire.Error{Code: "not_found", Message: "There is nothing here by that name."}}

@@ -18,6 +18,7 @@ const (
 	tabPlans        = "plans"
 	tabKeys         = "api-keys"
 	tabMembers      = "members"
+	tabAudit        = "audit"
 )
 
 // view is what a page's template gets: the frame, the sheet, and the page's own data

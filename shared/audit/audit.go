@@ -78,6 +78,26 @@ const (
 	RevokeKey Action = "key.revoke"
 )
 
+// Actions lists all actions, those of one thing together.
+func Actions() []Action {
+	return []Action{
+		SignIn, SignOut, CreateUser, UpdateUser, ChangePassword,
+		CreateProject, DeleteProject, SetMembers, CreateEnvironment, DeleteEnvironment,
+		CreateApp, UpdateApp, DeleteApp, EnableWebhook, DisableWebhook, Deploy, RequestBuild,
+		CreatePlan, UpdatePlan, DeletePlan, CreateKey, UpdateKey, RotateKey, RevokeKey,
+	}
+}
+
+// OfInstallation tells whether records of the action belong to no project.
+func (a Action) OfInstallation() bool {
+	switch a {
+	case SignIn, SignOut, CreateUser, UpdateUser, ChangePassword, CreateProject, DeleteProject:
+		return true
+	default:
+		return false
+	}
+}
+
 // Outcome says what came of it.
 type Outcome string
 

@@ -23,10 +23,20 @@ func (c *Client) Audit(ctx context.Context, project string, q AuditQuery) iter.S
 	return all[wire.AuditRecord](ctx, c, q.values(), "projects", project, "audit")
 }
 
+// AuditPage reads one page of [Client.Audit].
+func (c *Client) AuditPage(ctx context.Context, project string, q AuditQuery, p Page) (wire.List[wire.AuditRecord], error) {
+	return page[wire.AuditRecord](ctx, c, p, q.values(), "projects", project, "audit")
+}
+
 // InstallationAudit lists the audit records that belong to no project: users,
 // sign-ins, projects made and deleted. For admins. Codes: forbidden, invalid_window.
 func (c *Client) InstallationAudit(ctx context.Context, q AuditQuery) iter.Seq2[wire.AuditRecord, error] {
 	return all[wire.AuditRecord](ctx, c, q.values(), "audit")
+}
+
+// InstallationAuditPage reads one page of [Client.InstallationAudit].
+func (c *Client) InstallationAuditPage(ctx context.Context, q AuditQuery, p Page) (wire.List[wire.AuditRecord], error) {
+	return page[wire.AuditRecord](ctx, c, p, q.values(), "audit")
 }
 
 func (q AuditQuery) values() url.Values {

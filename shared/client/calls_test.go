@@ -34,6 +34,14 @@ func TestCalls(t *testing.T) {
 		{"InstallationAudit", func(ctx context.Context, c *Client) error {
 			return drain(Collect(c.InstallationAudit(ctx, AuditQuery{})))
 		}, "GET", "/api/v1/audit", ""},
+		{"AuditPage", func(ctx context.Context, c *Client) error {
+			_, err := c.AuditPage(ctx, "shop", AuditQuery{Action: "key.revoke"}, Page{Size: 5, Token: "t"})
+			return err
+		}, "GET", "/api/v1/projects/shop/audit?action=key.revoke&page_size=5&page_token=t", ""},
+		{"InstallationAuditPage", func(ctx context.Context, c *Client) error {
+			_, err := c.InstallationAuditPage(ctx, AuditQuery{Resource: "users/ada"}, Page{Size: 5})
+			return err
+		}, "GET", "/api/v1/audit?page_size=5&resource=users%2Fada", ""},
 		{"WhoAmI", func(ctx context.Context, c *Client) error { _, err := c.WhoAmI(ctx); return err }, "GET", "/api/v1/session", ""},
 		{"Users", func(ctx context.Context, c *Client) error { return drain(Collect(c.Users(ctx))) }, "GET", "/api/v1/users", ""},
 		{

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -96,6 +97,8 @@ func (v *visitor) hear(event any) {
 		if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork {
 			v.wrong = append(v.wrong, e.Entry.Text)
 		}
+	case *page.EventJavascriptDialogOpening:
+		v.wrong = append(v.wrong, "a dialog opens: "+e.Message)
 	case *runtime.EventExceptionThrown:
 		v.wrong = append(v.wrong, e.ExceptionDetails.Text)
 	}

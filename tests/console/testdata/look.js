@@ -29,6 +29,7 @@
       return at(found.find((e) => (e.getAttribute("aria-label") || words(e.innerText)) === text));
     },
     control: (label) => at(control(label)),
+    typed: (label) => { const e = control(label); return e ? e.value : ""; },
     emptied: (label) => { const e = control(label); e.focus(); return set(e, ""); },
     set: (label, value) => set(control(label), value),
     chosen: (label, text) => {

@@ -1,0 +1,229 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const (
+	auditPath    = "/console/projects/shop/audit"
+	shopRecords  = "GET /api/v1/projects/shop/audit"
+	otherRecords = "GET /api/v1/audit"
+)
+
+// records lets the API answer with audit records.
+func (o *office) records(call string, next string, items ...wire.AuditRecord) {
+	o.answer(call, 200, wire.List[wire.AuditRecord]{Items: items, NextPageToken: next})
+}
+
+func planChange() wire.AuditRecord {
+	return wire.AuditRecord{
+		ID: "1", At: time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC), Actor: wire.AuditActor{Kind: "user", Name: "ada"},
+		ClientAddress: "203.0.113.7", RequestID: "req-1", Action: "plan.update", Outcome: "succeeded", Project: "shop",
+		Resource: "projects/shop/environments/prod/plans/plan-gold",
+		Old:      json.RawMessage(`{"name":"Gold","quota":null}`), New: json.RawMessage(`{"name":"<script>alert(1)</script>{{.}}","quota":1000000000000}`),
+	}
+}
+
+// TestAuditPage: who, what, when, from where, the request, and what was there before
+// and after, escaped.
+func TestAuditPage(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.records(shopRecords, "more", planChange())
+	w := o.get(auditPath + "?actor=ada&action=plan.update&resource=environments/prod&from=2026-03-01&to=2026-03-14")
+	page := w.Body.String()
+	for _, want := range []string{
+		`<h2>Change plan </h2>`, `<time datetime="2026-03-14T15:09:26Z">14 Mar 2026, 15:09:26 UTC</time>`, `<bdi>ada</bdi>`,
+		`<bdi>environments/prod/plans/plan-gold</bdi>`, `<code>203.0.113.7</code>`, `<code>req-1</code>`,
+		`<th scope="row">name</th><td><bdi>Gold</bdi></td><td><bdi>&lt;script&gt;alert(1)&lt;/script&gt;{{.}}</bdi></td>`,
+		`<th scope="row">quota</th><td><span class="muted">none</span></td><td><bdi>1000000000000</bdi></td>`,
+		`<option value="plan.update" selected>Change plan</option>`, `value="2026-03-01"`, `<details class="card filters" open>`,
+		`aria-current="page">Audit log</a>`, `rel="next">Next page</a>`, `page=more`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if w.Code != http.StatusOK || strings.Contains(page, "<script>alert") {
+		t.Errorf("answer is %d %s", w.Code, page)
+	}
+	want := url.Values{
+		"actor": {"ada"}, "action": {"plan.update"}, "resource": {"projects/shop/environments/prod"}, "page_size": {"25"},
+		"from": {"2026-03-01T00:00:00Z"}, "to": {"2026-03-14T23:59:59.999999Z"},
+	}
+	if diff := cmp.Diff(want, o.queries[shopRecords]); diff != "" {
+		t.Errorf("the API was asked for (-want +got):\n%s", diff)
+	}
+}
+
+// TestAuditOutcomes: what failed, and what is not known to have been done, is told
+// apart; so is who was not signed in.
+func TestAuditOutcomes(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		change   func(r *wire.AuditRecord)
+		has, not []string
+	}{
+		{"succeeded", func(*wire.AuditRecord) {}, nil, []string{"badge bad", "badge amber", "not signed in"}},
+		{"failed", func(r *wire.AuditRecord) { r.Outcome = "failed" }, []string{`<span class="badge bad">failed</span>`}, nil},
+		{"requested", func(r *wire.AuditRecord) { r.Outcome = "requested" }, []string{`badge amber`, "whether it was done is not known"}, nil},
+		{"nobody", func(r *wire.AuditRecord) { r.Actor = wire.AuditActor{Kind: "anonymous"} }, []string{"Somebody", "under no user"}, []string{"?actor="}},
+		{"as somebody", func(r *wire.AuditRecord) { r.Actor.Kind = "anonymous" }, []string{"<bdi>ada</bdi></a> <span class=\"muted\">not signed in"}, nil},
+		{"inside", func(r *wire.AuditRecord) { r.ClientAddress = "" }, []string{"from inside"}, nil},
+		{"made", func(r *wire.AuditRecord) { r.Old = nil }, []string{">After<"}, []string{">Before<"}},
+		{"deleted", func(r *wire.AuditRecord) { r.New = json.RawMessage("null") }, []string{">Before<"}, []string{">After<"}},
+		{"no values", func(r *wire.AuditRecord) { r.Old, r.New = nil, nil }, nil, []string{"<table"}},
+		{"an action of tomorrow", func(r *wire.AuditRecord) { r.Action = "<b>.sell" }, []string{"&lt;b&gt;.sell"}, []string{"<b>"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			r := planChange()
+			tt.change(&r)
+			o.records(shopRecords, "", r)
+			page := o.get(auditPath).Body.String()
+			for _, want := range tt.has {
+				if !strings.Contains(page, want) {
+					t.Errorf("the page lacks %s", want)
+				}
+			}
+			for _, no := range tt.not {
+				if strings.Contains(page, no) {
+					t.Errorf("the page has %s", no)
+				}
+			}
+		})
+	}
+}
+
+func TestAuditValues(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, json string
+		want       auditValue
+	}{
+		{"text", `"a, b"`, auditValue{Text: "a, b"}},
+		{"empty text", `""`, auditValue{Text: "empty", None: true}},
+		{"nothing", `null`, auditValue{Text: "none", None: true}},
+		{"yes", `true`, auditValue{Text: "yes"}},
+		{"no", `false`, auditValue{Text: "no"}},
+		{"number", `0.01`, auditValue{Text: "0.01"}},
+		{"list", `["a","b"]`, auditValue{Text: "a, b"}},
+		{"empty list", `[]`, auditValue{Text: "empty list", None: true}},
+		{"object", `{"repository":"https://git.example/a.git","branch":"main","path":""}`, auditValue{Text: "branch main, repository https://git.example/a.git"}},
+		{"long", `"` + strings.Repeat("ü", maxValue+7) + `"`, auditValue{Text: strings.Repeat("ü", maxValue), Cut: 7}},
+	}
+	for _, tt := range tests {
+		fields, err := fieldsOf(json.RawMessage(`{"v":` + tt.json + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, valueOf(fields["v"])); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestAuditFilterRefused: a filter that cannot be read shows no records, and what was
+// typed.
+func TestAuditFilterRefused(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.records(shopRecords, "", planChange())
+	for query, field := range map[string]string{"from=yesterday": "from", "to=2026-02-30": "to", "from=0001-01-01": "from"} {
+		w := o.get(auditPath + "?actor=bob&" + query)
+		body := w.Body.String()
+		if w.Code != 422 || !strings.Contains(body, `id="e-`+field+`">That is no day.`) || !strings.Contains(body, `value="bob"`) || strings.Contains(body, "plan-gold") {
+			t.Errorf("%s: %d %s", query, w.Code, body)
+		}
+	}
+	o.refuse(shopRecords, 422, "invalid_window")
+	if w := o.get(auditPath + "?from=2026-03-14&to=2026-03-01"); w.Code != 422 || !strings.Contains(w.Body.String(), `id="e-from">The API says invalid_window.`) {
+		t.Errorf("answer is %d %s", w.Code, w.Body)
+	}
+	o.refuse(shopRecords, 400, "invalid_page")
+	if w := o.get(auditPath + "?page=x"); w.Code != 404 {
+		t.Errorf("a page that is none: %d", w.Code)
+	}
+	o.refuse(shopRecords, 403, "forbidden")
+	if w := o.get(auditPath + "?from=yesterday"); w.Code != 403 {
+		t.Errorf("a filter that is none, of who may not see the log: %d", w.Code)
+	}
+}
+
+func TestAuditEmpty(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.records(shopRecords, "")
+	for query, want := range map[string]string{"": "Nothing recorded yet", "?actor=&action=&resource=&from=&to=": "Nothing recorded yet", "?actor=bob": "No such change"} {
+		if body := o.get(auditPath + query).Body.String(); !strings.Contains(body, want) {
+			t.Errorf("%q: %s", query, body)
+		}
+	}
+}
+
+// TestAuditRoles: only owners are shown the way to the log, and only admins that to
+// the installation's. The API decides.
+func TestAuditRoles(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		role          string
+		admin         bool
+		owner, admins bool
+	}{{"viewer", false, false, false}, {"developer", false, false, false}, {"owner", false, true, false}, {"owner", true, true, true}}
+	for _, tt := range tests {
+		o := newOffice(t)
+		o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: tt.role})
+		o.answer("GET /api/v1/session", 200, wire.Session{CSRFToken: testCSRF, User: wire.User{Username: "ada", Admin: tt.admin}})
+		page := o.get("/console/projects/shop").Body.String()
+		if got := strings.Contains(page, `href="`+auditPath+`"`); got != tt.owner {
+			t.Errorf("%s: a link to the log: %t", tt.role, got)
+		}
+		if got := strings.Contains(page, `href="/console/audit"`); got != tt.admins {
+			t.Errorf("%s, admin %t: a link to the installation's log: %t", tt.role, tt.admin, got)
+		}
+	}
+	o := newOffice(t)
+	o.refuse(otherRecords, 403, "forbidden")
+	if w := o.get("/console/audit"); w.Code != 403 || !strings.Contains(w.Body.String(), "You may not see this") {
+		t.Errorf("answer is %d %s", w.Code, w.Body)
+	}
+	o.records(otherRecords, "", wire.AuditRecord{ID: "2", Action: "session.sign_in", Outcome: "succeeded", Resource: "users/ada"})
+	if w := o.get("/console/audit?resource=/users/ada"); !strings.Contains(w.Body.String(), "<h2>Sign in </h2>") || o.queries[otherRecords].Get("resource") != "users/ada" {
+		t.Errorf("answer is %d %s, asked for %v", w.Code, w.Body, o.queries[otherRecords])
+	}
+}
+
+// TestAuditActions: each action has words of its own and a choice in one filter.
+func TestAuditActions(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, a := range audit.Actions() {
+		text := actionText(a)
+		if text == string(a) || seen[text] {
+			t.Errorf("%s is called %q", a, text)
+		}
+		seen[text] = true
+	}
+	if n := len(actionsOf(true)) + len(actionsOf(false)); n != len(audit.Actions()) {
+		t.Errorf("%d actions can be chosen", n)
+	}
+	asked := url.Values{"action": {"key.sell"}}
+	f, q := auditLog{actions: actionsOf(false)}.filter(asked)
+	if last := f.actions[len(f.actions)-1]; last.Value != "key.sell" || q != (client.AuditQuery{Action: "key.sell"}) {
+		t.Errorf("an action that does not exist: %v %v", last, q)
+	}
+}

@@ -1,0 +1,201 @@
+package console
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Owners read who changed what in their project, and narrow it down by a form that
+// needs no script.
+func TestAuditLog(t *testing.T) {
+	t.Parallel()
+	for _, w := range []window{desk, desk.night(), phone, phone.plain()} {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			plan := s.starter()
+			key := s.named(plan, "Checkout team")
+			s.Revoke(key)
+			owner := s.member("owner")
+			s.faster(owner, plan)
+			made := "namespace " + s.Project + "-prod" // of the environment
+			v := browse(t, w)
+			v.signsIn(owner)
+			v.opens("/console/projects/" + s.Project)
+			v.clicks("Audit log")
+			for _, text := range []string{
+				"Change plan", owner.username, "environments/prod/plans/" + plan.ID, "127.0.0.1", "rate 10 25",
+				"Revoke key", "api-keys/" + key.ID, "status active revoked", "Create environment", made,
+			} {
+				v.sees(text)
+			}
+			if v.path() != s.audit("") {
+				t.Errorf("the log is at %s", v.path())
+			}
+			v.shot("audit")
+
+			v.presses("Filter")
+			v.chooses("Action", "Revoke key")
+			v.clicks("Show")
+			v.sees("status active revoked")
+			v.seesNo(made)
+			v.shot("audit-filtered")
+			v.clicks("api-keys/" + key.ID)
+			v.sees("plan " + plan.ID)
+			v.seesNo("environments/prod/plans/" + plan.ID)
+			v.clicks("Show all")
+			v.clicks(owner.username)
+			v.sees("rate 10 25")
+			v.seesNo("api-keys/" + key.ID)
+
+			v.types("Who", "nobody")
+			v.clicks("Show")
+			v.sees("No such change")
+			v.shot("audit-none")
+			tomorrow := time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly)
+			v.clicks("Show all changes")
+			v.presses("Filter")
+			v.sets("From", tomorrow)
+			v.clicks("Show")
+			v.sees("No such change")
+			v.sets("To", "2020-01-01")
+			v.clicks("Show")
+			v.sees("from must not be after to.")
+			v.shot("audit-refused")
+			if !w.noScript {
+				v.accessible()
+			}
+			v.sets("From", "")
+			v.sets("To", tomorrow)
+			v.clicks("Show")
+			v.sees("rate 10 25")
+		})
+	}
+}
+
+// audit is the address of the site's log.
+func (s site) audit(query string) string {
+	return "/console/projects/" + s.Project + "/audit" + query
+}
+
+// faster raises a plan's rate from 10 to 25, as somebody.
+func (s site) faster(by person, plan wire.Plan) {
+	s.T.Helper()
+	c := client.New(world.Info().BaseURL)
+	session, err := c.SignIn(s.T.Context(), by.username, by.password)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	if _, err := c.WithToken(session.Token).UpdatePlan(s.T.Context(), s.Project, s.Env, plan.ID, wire.UpdatePlan{Rate: wire.Some(25.0)}); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// More records than a page holds come page by page, the newest first, under the
+// filter that there is; each is there once.
+func TestAuditPages(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	plan := s.starter()
+	const changes = 30
+	for i := range changes {
+		if _, err := s.Client.UpdatePlan(t.Context(), s.Project, s.Env, plan.ID, wire.UpdatePlan{Burst: wire.Some(int64(100 + i))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := browse(t, phone)
+	v.signsIn(admin())
+	v.opens(s.audit("?action=plan.update"))
+	v.sees(fmt.Sprintf("burst %d %d", 100+changes-2, 100+changes-1))
+	v.seesNo("burst 20 100")
+	v.clicks("Next page")
+	v.sees("burst 20 100")
+	v.seesNo(fmt.Sprintf("burst %d %d", 100+changes-2, 100+changes-1))
+	v.clicks("First page")
+	v.sees(fmt.Sprintf("burst %d %d", 100+changes-2, 100+changes-1))
+}
+
+// What belongs to no project is for admins: who signed in, or tried to.
+func TestInstallationAuditLog(t *testing.T) {
+	t.Parallel()
+	for _, w := range []window{desk, phone.plain()} {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			p := s.member("viewer")
+			v := browse(t, w)
+			v.opens("/console/sign-in")
+			v.signsInHere(person{p.username, "a wrong password"})
+			v.sees("The username or the password is wrong.")
+			v.signsInHere(admin())
+			v.sees("Projects")
+			v.presses(who(admin()))
+			v.clicks("Installation audit log")
+			v.sees("What belongs to no project")
+			v.shot("audit-installation")
+			v.opens("/console/audit?resource=users/" + p.username)
+			v.sees("Sign in failed")
+			v.sees(p.username + " not signed in")
+			v.sees("password_version 1")
+		})
+	}
+}
+
+// Who may not see a log is neither shown the way there nor the log.
+func TestAuditLogOfOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for _, role := range []string{"viewer", "developer"} {
+		v := browse(t, desk)
+		v.signsIn(s.member(role))
+		v.opens("/console/projects/" + s.Project)
+		v.sees("Your role is " + role)
+		if v.offers("Audit log") {
+			t.Errorf("a %s is offered the log", role)
+		}
+		for _, path := range []string{s.audit(""), s.audit("?from=yesterday"), "/console/audit"} {
+			v.opens(path)
+			v.sees("You may not see this")
+			v.seesNo("environment.create")
+		}
+	}
+	v := browse(t, desk)
+	v.signsIn(s.member("owner"))
+	v.opens("/console/audit")
+	v.sees("You may not see this")
+	v.presses("To the projects")
+	v.sees(s.Project)
+	if v.offers("Installation audit log") {
+		t.Error("an owner is offered the installation's log")
+	}
+}
+
+// Actions that the filters offer are where records of them are.
+func TestAuditActionsBelong(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.named(s.starter(), "Checkout team")
+	s.App("hello")
+	s.member("viewer")
+	project, err := client.Collect(s.Client.Audit(t.Context(), s.Project, client.AuditQuery{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, err := client.Collect(s.Client.InstallationAudit(t.Context(), client.AuditQuery{Resource: "projects/" + s.Project}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(project) < 4 || len(others) != 1 {
+		t.Errorf("%d and %d records", len(project), len(others))
+	}
+	for _, r := range append(project, others...) {
+		if audit.Action(r.Action).OfInstallation() != (r.Project == "") {
+			t.Errorf("%s is of the project %q", r.Action, r.Project)
+		}
+	}
+}

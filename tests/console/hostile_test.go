@@ -1,0 +1,85 @@
+package console
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Names that a browser would obey if a page did not escape them.
+const (
+	hostileKey  = `<script>alert(1)</script>{{.}}<img src=x onerror=alert(2)>`
+	hostilePlan = `"><svg onload=alert(3)>' onfocus='alert(4)' {{.CSRF}}`
+)
+
+// strangers counts what no page of the console has: scripts without a file of the
+// console's, pictures that are none, handlers in attributes.
+const strangers = `[...document.querySelectorAll("*")].filter((e) =>
+	e.matches("script:not([src^='/console/assets/']), img:not([src^='/console/assets/'])") ||
+	[...e.attributes].some((a) => a.name.startsWith("on"))).length`
+
+// Names are shown as they are, on every page that shows them, and nothing that stands
+// in them happens. (A dialog that opens fails any test, see hear.)
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	name, rate, burst := hostilePlan, 1.0, int64(1)
+	plan := s.Plan(wire.CreatePlan{Name: &name, Rate: &rate, Burst: &burst})
+	key := s.named(plan, hostileKey)
+	s.App("hello")
+	v := browse(t, desk)
+	v.opens("/console/sign-in")
+	v.signsInHere(person{hostileKey, "a wrong password"})
+	v.sees("The username or the password is wrong.")
+	v.obeysNothing()
+	v.signsIn(admin())
+	shown := map[string]int{}
+	for _, path := range reader(t).crawl(s) {
+		v.opens(path)
+		v.fits()
+		v.obeysNothing()
+		for _, text := range []string{hostileKey, hostilePlan} {
+			if strings.Contains(v.text(), text) {
+				shown[text]++
+			}
+		}
+	}
+	for text, pages := range map[string]int{hostileKey: 7, hostilePlan: 4} {
+		if shown[text] < pages {
+			t.Errorf("%q is shown on %d pages, want at least %d", text, shown[text], pages)
+		}
+	}
+	for _, path := range []string{s.page("api-keys", key.ID), s.page("api-keys"), s.page("api-keys", key.ID, "revoke"), s.audit("")} {
+		v.opens(path)
+		v.sees(hostileKey)
+	}
+	v.shot("hostile-audit")
+	for _, path := range []string{s.page("plans"), s.page("plans", plan.ID), s.page("plans", plan.ID, "delete")} {
+		v.opens(path)
+		v.sees(hostilePlan)
+	}
+
+	v.opens("/console/new-user")
+	v.types("Username", hostileKey)
+	v.types("Password", "a long enough password")
+	v.chooses("Kind", "User")
+	v.clicks("Create user")
+	v.sees("A username has 1 to 40 characters")
+	if got := ask[string](v, "typed", "Username"); got != hostileKey {
+		t.Errorf("the form shows %q", got)
+	}
+	v.obeysNothing()
+}
+
+// obeysNothing checks that the page has only what the console has put there.
+func (v *visitor) obeysNothing() {
+	v.t.Helper()
+	n, err := chromedp.Run(v.ctx, chromedp.Evaluate[int](strangers))
+	v.must(err)
+	if n != 0 {
+		v.t.Errorf("%s has %d elements of another's making", v.path(), n)
+	}
+}
