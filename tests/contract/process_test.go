@@ -78,7 +78,8 @@ func launch(t *testing.T, function string, settings map[string]string) *process 
 // follow starts a command and reads its log until it ends; it ends with the test.
 func follow(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{cmd: cmd, client: &http.Client{Timeout: limit}, serving: make(chan struct{}), ended: make(chan struct{})}
+	p := &process{cmd: cmd, serving: make(chan struct{}), ended: make(chan struct{})}
+	p.client = &http.Client{Timeout: limit, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

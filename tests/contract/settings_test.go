@@ -57,7 +57,7 @@ func settings(t *testing.T, function string) map[string]string {
 	mount(t, function, tlsDir+"/tls.crt", serverCertificate(t).certificate)
 	mount(t, function, tlsDir+"/tls.key", serverCertificate(t).key)
 	for key, value := range map[string]string{
-		"HOST": "127.0.0.1", "PORT": "0", "GOOGLE_CLOUD_PROJECT": project, "KUBECONFIG": kubeconfigFile,
+		"HOST": "127.0.0.1", "PORT": "0", "METRICS_PORT": "", "GOOGLE_CLOUD_PROJECT": project, "KUBECONFIG": kubeconfigFile,
 		"FIRESTORE_EMULATOR_HOST": os.Getenv("FIRESTORE_EMULATOR_HOST"), "INGRESS_URL": "http://127.0.0.1:9",
 	} {
 		all[key] = value

@@ -95,15 +95,7 @@ func TestManifests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(root(t), "infra/tekton/events.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	events, err := manifest.Decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := applier.Apply(t.Context(), append(events, render(t, "network/example")...)); err != nil {
+	if err := applier.Apply(t.Context(), append(events(t), render(t, "network/example")...)); err != nil {
 		t.Error(err)
 	}
 	for _, overlay := range []string{"plain", "local-example", "production"} {
@@ -128,6 +120,24 @@ func TestManifests(t *testing.T) {
 	if _, err := client.CoreV1().Pods(system).Create(t.Context(), loose, meta.CreateOptions{DryRun: []string{"All"}}); !kerrors.IsForbidden(err) {
 		t.Errorf("a pod that may run as root is let in: %v", err)
 	}
+}
+
+// events are both variants of the ConfigMap that tells Tekton where to send its events.
+func events(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for _, name := range []string{"knative.yaml", "plain.yaml"} {
+		text, err := os.ReadFile(filepath.Join(root(t), "infra/tekton/events", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := manifest.Decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, list...)
+	}
+	return all
 }
 
 // podOf is the pod that an object leads to, nil without one.

@@ -15,6 +15,10 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
+// intruder is the name that the clients of [as] give themselves, by which the audit log
+// tells what a test tried in a function's name from what the function did.
+const intruder = "sluice-tests-intruder"
+
 // as gives a client with a token of a function's account, as its pod has.
 func as(t *testing.T, function string) kubernetes.Interface {
 	t.Helper()
@@ -24,7 +28,7 @@ func as(t *testing.T, function string) kubernetes.Interface {
 		t.Fatal(err)
 	}
 	config := rest.AnonymousClientConfig(admin)
-	config.BearerToken = got.Status.Token
+	config.BearerToken, config.UserAgent = got.Status.Token, intruder
 	return clientOf(t, config)
 }
 

@@ -9,9 +9,6 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
-	"google.golang.org/api/option"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -90,7 +87,7 @@ func makePlans(s *stacktest.Site) plans {
 func makeKeys(t *testing.T, s *stacktest.Site, p plans, n int, end time.Time) *kinds {
 	t.Helper()
 	var k kinds
-	c := connect(t)
+	c := stacktest.Store(t, world)
 	free := s.Key(p.free)
 	k.limited = copies(t, c, s.Key(p.slow), n/10, allowed|rateDenied, nil)
 	k.quotas = copies(t, c, s.Key(p.used), 40, allowed|quotaDenied, nil)
@@ -106,21 +103,6 @@ func makeKeys(t *testing.T, s *stacktest.Site, p plans, n int, end time.Time) *k
 		k.all = append(k.all, some...)
 	}
 	return &k
-}
-
-func connect(t *testing.T) *firestore.Client {
-	t.Helper()
-	info := world.Info()
-	conn, err := grpc.NewClient("passthrough:///"+info.FirestoreEmulatorHost, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := firestore.NewClient(t.Context(), info.Project, option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
 }
 
 // copies makes n keys after a document. expiry says when they expire; nil is never.

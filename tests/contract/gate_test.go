@@ -1,0 +1,173 @@
+package contract
+
+import (
+	"bytes"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// find gives the object of a kind and a name in an overlay.
+func find[T any](t *testing.T, overlayName, kind, name string) T {
+	t.Helper()
+	all := overlay(t, overlayName)
+	i := slices.IndexFunc(all, func(o object) bool { return o.Kind == kind && o.Metadata.Name == name && !isKnative(o) })
+	if i < 0 {
+		t.Fatalf("%s has no %s %s", overlayName, kind, name)
+	}
+	return as[T](t, all[i])
+}
+
+// TestCheckerPod: a checker that is asked to end has the time to write its last counts,
+// and one that hangs is killed within 20 seconds.
+func TestCheckerPod(t *testing.T) {
+	t.Parallel()
+	const drain, flush, kill = 20, 20, 2 // seconds; the kubelet leaves 2 s at least
+	for name := range renderings {
+		pod := find[apps.Deployment](t, name, "Deployment", "sluice-checker").Spec.Template.Spec
+		c := pod.Containers[0]
+		if pause := c.Lifecycle.PreStop.Sleep.Seconds; pause < 5 || *pod.TerminationGracePeriodSeconds < max(50, pause+drain+flush) {
+			t.Errorf("%s: a pause of %d s in a grace of %d s", name, pause, *pod.TerminationGracePeriodSeconds)
+		}
+		for what, probe := range map[string]*core.Probe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
+			if get := probe.HTTPGet; get.Path != what || get.Scheme != "HTTPS" || get.Port.StrVal != "https" || probe.TimeoutSeconds < 2 {
+				t.Errorf("%s: probe %s: %+v", name, what, probe)
+			}
+		}
+		live := c.LivenessProbe
+		hangs := live.PeriodSeconds*live.FailureThreshold + live.TimeoutSeconds + kill
+		if live.TerminationGracePeriodSeconds != nil {
+			hangs += int32(*live.TerminationGracePeriodSeconds)
+		} else {
+			hangs += int32(*pod.TerminationGracePeriodSeconds)
+		}
+		if limit := 20 * time.Second; live.FailureThreshold < 2 || time.Duration(hangs)*time.Second > limit {
+			t.Errorf("%s: a checker that hangs is killed after %d s", name, hangs)
+		}
+	}
+}
+
+// TestGateServices: clients' requests lead to checkers and their stand-in, only to those
+// that are ready; the stand-in looks at the checkers alone.
+func TestGateServices(t *testing.T) {
+	t.Parallel()
+	for name := range renderings {
+		for service, want := range map[string][]string{"sluice-checker": {"checker", "standin"}, "sluice-checker-replicas": {"checker"}} {
+			s := find[core.Service](t, name, "Service", service)
+			var got []string
+			for function, pod := range pods(t, name) {
+				if labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+					got = append(got, function)
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) || s.Spec.PublishNotReadyAddresses {
+				t.Errorf("%s: %s leads to %v (unready ones: %v), want %v", name, service, got, s.Spec.PublishNotReadyAddresses, want)
+			}
+		}
+	}
+}
+
+// TestAddresses: every address of a function in an overlay, and in what Tekton is told
+// beside it, is of a Service that listens there. Knative's gateway listens on port 80.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	address := regexp.MustCompile(`(https?)://([a-z-]+)\.sluice-system\.svc(?:\.cluster\.local)?(?::(\d+))?[/\s]`)
+	for name, events := range map[string]string{"production": "knative.yaml", "plain": "plain.yaml", "local-example": "plain.yaml"} {
+		text := mustRead(t, filepath.Join(checkout, "infra", "tekton", "events", events))
+		listens := map[string]bool{}
+		for _, o := range overlay(t, name) {
+			text = append(append(text, '\n'), o.text...)
+			switch {
+			case isKnative(o):
+				listens[o.Metadata.Name+":80"] = true
+			case o.Kind == "Service":
+				for _, p := range as[core.Service](t, o).Spec.Ports {
+					listens[o.Metadata.Name+":"+strconv.Itoa(int(p.Port))] = true
+				}
+			}
+		}
+		found := address.FindAllSubmatch(append(text, '\n'), -1)
+		for _, m := range found {
+			port := string(m[3])
+			if port == "" {
+				port = map[string]string{"http": "80", "https": "443"}[string(m[1])]
+			}
+			if !listens[string(m[2])+":"+port] {
+				t.Errorf("%s: nobody listens at %s", name, bytes.TrimSpace(m[0]))
+			}
+		}
+		if len(found) < 8 {
+			t.Errorf("%s: only %d addresses were found", name, len(found))
+		}
+	}
+}
+
+// TestMetricsPolicies: metrics, and what else is private, are open to the namespace
+// "monitoring" and to nobody else, and the scrapers ask at those ports.
+func TestMetricsPolicies(t *testing.T) {
+	t.Parallel()
+	ports := map[string]bool{}
+	for _, name := range []string{"production", "plain"} {
+		for function, pod := range pods(t, name) {
+			own, _ := environment(t, name, pod)
+			open, port := false, own["METRICS_PORT"]
+			ports[port] = true
+			for _, rule := range ingressOf(t, name, pod) {
+				if !slices.ContainsFunc(rule.Ports, func(p networking.NetworkPolicyPort) bool { return p.Port.String() == port }) {
+					continue
+				}
+				if open = monitoringAlone(rule); !open {
+					t.Errorf("%s: metrics of %s are open to others: %+v", name, function, rule.From)
+				}
+			}
+			if !open {
+				t.Errorf("%s: nobody reaches the metrics of %s", name, function)
+			}
+		}
+	}
+	for _, file := range []string{"podmonitor.yaml", "scrape.yaml"} {
+		asked := map[string]bool{}
+		for _, m := range regexp.MustCompile(`replacement: \$1:(\d+)`).FindAllSubmatch(monitoringFile(t, file), -1) {
+			asked[string(m[1])] = true
+		}
+		if !maps.Equal(asked, ports) {
+			t.Errorf("%s asks at the ports %v, the functions are at %v", file, asked, ports)
+		}
+	}
+}
+
+// ingressOf are the rules of all policies that say who may reach a pod.
+func ingressOf(t *testing.T, name string, pod core.PodTemplateSpec) []networking.NetworkPolicyIngressRule {
+	t.Helper()
+	var rules []networking.NetworkPolicyIngressRule
+	for _, o := range overlay(t, name) {
+		if o.Kind != "NetworkPolicy" {
+			continue
+		}
+		spec := as[networking.NetworkPolicy](t, o).Spec
+		selector, err := meta.LabelSelectorAsSelector(&spec.PodSelector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if selector.Matches(labels.Set(pod.Labels)) {
+			rules = append(rules, spec.Ingress...)
+		}
+	}
+	return rules
+}
+
+func monitoringAlone(rule networking.NetworkPolicyIngressRule) bool {
+	return len(rule.From) == 1 && rule.From[0].NamespaceSelector != nil && rule.From[0].PodSelector == nil && rule.From[0].IPBlock == nil &&
+		maps.Equal(rule.From[0].NamespaceSelector.MatchLabels, map[string]string{"kubernetes.io/metadata.name": "monitoring"})
+}

@@ -1,0 +1,199 @@
+package contract
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	core "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// What the functions' metrics are on, by what runs them.
+const (
+	metricsPort        = "9090"
+	metricsPortKnative = "9095" // the queue-proxy in the same pod has 9090
+)
+
+// object is a Kubernetes object of an overlay: what it is, and the whole of it.
+type object struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	text []byte
+}
+
+// as reads an object as what it is.
+func as[T any](t *testing.T, o object) T {
+	t.Helper()
+	var v T
+	if err := yaml.Unmarshal(o.text, &v); err != nil {
+		t.Fatalf("%s %s: %v", o.Kind, o.Metadata.Name, err)
+	}
+	return v
+}
+
+// overlay gives what kustomize makes of a folder of infra/overlays.
+func overlay(t *testing.T, name string) []object {
+	t.Helper()
+	text, err := renderings[name]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []object
+	for one := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		o := object{text: one}
+		if err := yaml.Unmarshal(one, &o); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// renderings are the overlays, each rendered once.
+var renderings = map[string]func() ([]byte, error){
+	"production":    sync.OnceValues(func() ([]byte, error) { return kustomize("production") }),
+	"plain":         sync.OnceValues(func() ([]byte, error) { return kustomize("plain") }),
+	"local-example": sync.OnceValues(func() ([]byte, error) { return kustomize("local-example") }),
+}
+
+func kustomize(name string) ([]byte, error) {
+	cmd := exec.Command("go", "tool", "-modfile=scripts/kustomize/go.mod", "kustomize", "build", "infra/overlays/"+name)
+	cmd.Dir = checkout
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("kustomize build %s: %w\n%s", name, err, &stderr)
+	}
+	return out, nil
+}
+
+// pods are the templates of the functions' pods in an overlay, by function. Knative's
+// are told by the label that it gives them.
+func pods(t *testing.T, name string) map[string]core.PodTemplateSpec {
+	t.Helper()
+	all := map[string]core.PodTemplateSpec{}
+	for _, o := range overlay(t, name) {
+		if o.Kind != "Deployment" && !isKnative(o) {
+			continue
+		}
+		template := as[struct {
+			Spec struct {
+				Template core.PodTemplateSpec `json:"template"`
+			} `json:"spec"`
+		}](t, o).Spec.Template
+		if isKnative(o) {
+			template.Labels["serving.knative.dev/service"] = o.Metadata.Name
+		}
+		all[template.Labels["sluice.dev/function"]] = template
+	}
+	if got := slices.Sorted(maps.Keys(all)); !slices.Equal(got, functions()) {
+		t.Fatalf("%s has pods of %v, want one of each function: %v", name, got, functions())
+	}
+	return all
+}
+
+func isKnative(o object) bool {
+	return o.Kind == "Service" && bytes.Contains(o.text, []byte("apiVersion: serving.knative.dev/"))
+}
+
+// environment is what a pod's function finds in its environment: values, "" for those
+// that only a Secret or the pod itself has; apart from those, what all functions are told.
+func environment(t *testing.T, name string, pod core.PodTemplateSpec) (own, told map[string]string) {
+	t.Helper()
+	maps := map[string]map[string]string{}
+	for _, o := range overlay(t, name) {
+		if o.Kind == "ConfigMap" {
+			maps[o.Metadata.Name] = as[core.ConfigMap](t, o).Data
+		}
+	}
+	own = map[string]string{}
+	container := pod.Spec.Containers[0]
+	for _, e := range container.Env {
+		own[e.Name] = e.Value
+		if e.ValueFrom == nil || e.ValueFrom.ConfigMapKeyRef == nil {
+			continue
+		}
+		value, ok := maps[e.ValueFrom.ConfigMapKeyRef.Name][e.ValueFrom.ConfigMapKeyRef.Key]
+		if !ok {
+			t.Errorf("%s: %s is not in the ConfigMap %s", container.Name, e.Name, e.ValueFrom.ConfigMapKeyRef.Name)
+		}
+		own[e.Name] = value
+	}
+	for _, from := range container.EnvFrom {
+		if told = maps[from.ConfigMapRef.Name]; told == nil {
+			t.Errorf("%s: there is no ConfigMap %s", container.Name, from.ConfigMapRef.Name)
+		}
+	}
+	return own, told
+}
+
+// TestManifestSettings: in every overlay each function has the settings that it must
+// have, and no others than it reads; what all functions are told, one of them reads.
+func TestManifestSettings(t *testing.T) {
+	t.Parallel()
+	for name := range renderings {
+		read := map[string]bool{"HOST_RULE": true} // infra/traefik/host puts it into the routes
+		var toldAll map[string]string
+		for function, pod := range pods(t, name) {
+			own, told := environment(t, name, pod)
+			if told != nil {
+				toldAll = told
+			}
+			known := settingsOf(t, function)
+			for setting, required := range known {
+				read[setting] = true
+				if own[setting] == "" && told[setting] == "" && required && !fromElsewhere(pod, setting) {
+					t.Errorf("%s: %s must have %s", name, function, setting)
+				}
+			}
+			for setting := range own {
+				if _, ok := known[setting]; !ok {
+					t.Errorf("%s: %s does not read %s", name, function, setting)
+				}
+			}
+			checkProcess(t, name+": "+function, pod, own)
+		}
+		for setting := range toldAll {
+			if !read[setting] {
+				t.Errorf("%s: no function reads %s", name, setting)
+			}
+		}
+	}
+}
+
+// fromElsewhere tells whether a setting's value is a Secret's or the pod's own.
+func fromElsewhere(pod core.PodTemplateSpec, setting string) bool {
+	return slices.ContainsFunc(pod.Spec.Containers[0].Env, func(e core.EnvVar) bool {
+		return e.Name == setting && e.ValueFrom != nil && (e.ValueFrom.SecretKeyRef != nil || e.ValueFrom.FieldRef != nil)
+	})
+}
+
+// checkProcess: every function has metrics, on a port that is free in its pod, and
+// believes the proxy in front of it about clients' addresses. The checker reads the
+// proxy's headers whatever is set, and the stand-in reads none.
+func checkProcess(t *testing.T, what string, pod core.PodTemplateSpec, own map[string]string) {
+	t.Helper()
+	port := metricsPort
+	if pod.Labels["serving.knative.dev/service"] != "" {
+		port = metricsPortKnative
+	}
+	if own["METRICS_PORT"] != port {
+		t.Errorf("%s: METRICS_PORT is %q, want %s", what, own["METRICS_PORT"], port)
+	}
+	function := pod.Labels["sluice.dev/function"]
+	if own["FUNCTION_TARGET"] != function {
+		t.Errorf("%s: FUNCTION_TARGET is %q", what, own["FUNCTION_TARGET"])
+	}
+	if proxied := own["TRUST_PROXY"] == "true"; proxied == (beside[function] != "") {
+		t.Errorf("%s: TRUST_PROXY is %q", what, own["TRUST_PROXY"])
+	}
+}
