@@ -16,10 +16,10 @@ type Config struct {
 
 	// SessionURL is where the session function answers, if not below APIURL. Sign-ins
 	// are throttled by the browser's address, which the console passes on in
-	// X-Forwarded-For (TRUST_PROXY says whether a proxy in front tells it). A proxy in between would put the console's address in its
-	// place, and one guesser could keep everybody out; so it should be the function's
-	// own address. Empty is APIURL. (TRUST_PROXY, which every function has, says
-	// whether the console itself believes the proxy in front of it.)
+	// X-Forwarded-For and X-Real-Ip. A proxy in between would put the console's address
+	// in its place, and one guesser could keep everybody out; so it should be the
+	// function's own address. Empty is APIURL. (TRUST_PROXY, which every function has,
+	// says whether the console itself believes the proxy in front of it.)
 	SessionURL string `env:"SESSION_URL"`
 
 	// Timeout bounds one call of the API. A person waits for it, and a page makes a few

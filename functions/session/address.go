@@ -1,33 +1,20 @@
 package session
 
 import (
-	"net"
 	"net/http"
 	"net/netip"
-	"strings"
+
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// clientAddress names whom a request comes from, for the throttle: the peer of
-// the connection, or, where a proxy is trusted, whom that proxy says. An IPv6
-// address counts by its /64 network, which one person has all of.
-func clientAddress(r *http.Request, proxied bool) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	if hops := r.Header.Values("X-Forwarded-For"); proxied && len(hops) > 0 {
-		last := hops[len(hops)-1]
-		if said := strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:]); said != "" {
-			host = said
-		}
-	}
+// clientAddress names whom a request comes from, for the throttle. An IPv6 address
+// counts by its /64 network, which one person has all of; all whose address is not
+// known count as one.
+func clientAddress(r *http.Request, t trace.Trust) string {
+	host := trace.Address(r, t)
 	addr, err := netip.ParseAddr(host)
-	if err != nil {
+	if err != nil || addr.Is4() {
 		return host
-	}
-	addr = addr.Unmap().WithZone("")
-	if addr.Is4() {
-		return addr.String()
 	}
 	network, err := addr.Prefix(64)
 	if err != nil { // 64 fits every IPv6 address

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 func TestClientAddress(t *testing.T) {
@@ -12,22 +14,22 @@ func TestClientAddress(t *testing.T) {
 	tests := []struct {
 		name, remote string
 		forwarded    []string
-		proxied      bool
+		trust        trace.Trust
 		want         string
 	}{
-		{"the peer", "192.0.2.1:1234", nil, false, "192.0.2.1"},
-		{"a header that nobody vouches for", "192.0.2.1:1234", []string{"198.51.100.7"}, false, "192.0.2.1"},
-		{"whom the proxy says", "10.0.0.1:1234", []string{"198.51.100.7"}, true, "198.51.100.7"},
-		{"not what the client says before it", "10.0.0.1:1234", []string{"1.1.1.1, 198.51.100.7"}, true, "198.51.100.7"},
-		{"nor in a header of its own", "10.0.0.1:1234", []string{"1.1.1.1", "2.2.2.2,198.51.100.7"}, true, "198.51.100.7"},
-		{"no header", "10.0.0.1:1234", nil, true, "10.0.0.1"},
-		{"an empty header", "10.0.0.1:1234", []string{""}, true, "10.0.0.1"},
-		{"a header that ends empty", "10.0.0.1:1234", []string{"1.1.1.1, "}, true, "10.0.0.1"},
-		{"something else", "10.0.0.1:1234", []string{"unknown"}, true, "unknown"},
-		{"an IPv6 peer by its network", "[2001:db8:1:2:3:4:5:6]:1234", nil, false, "2001:db8:1:2::/64"},
-		{"a zone is not part of it", "[fe80::1%eth0]:1234", nil, false, "fe80::/64"},
-		{"IPv4 in IPv6", "[::ffff:192.0.2.1]:1234", nil, false, "192.0.2.1"},
-		{"no port", "192.0.2.1", nil, false, "192.0.2.1"},
+		{"the peer", "192.0.2.1:1234", nil, trace.TrustNobody, "192.0.2.1"},
+		{"a header that nobody vouches for", "192.0.2.1:1234", []string{"198.51.100.7"}, trace.TrustNobody, "192.0.2.1"},
+		{"whom the proxy says", "10.0.0.1:1234", []string{"198.51.100.7"}, trace.TrustForwarded, "198.51.100.7"},
+		{"not what the client says before it", "10.0.0.1:1234", []string{"1.1.1.1, 198.51.100.7"}, trace.TrustForwarded, "198.51.100.7"},
+		{"nor in a header of its own", "10.0.0.1:1234", []string{"1.1.1.1", "2.2.2.2,198.51.100.7"}, trace.TrustForwarded, "198.51.100.7"},
+		{"no header", "10.0.0.1:1234", nil, trace.TrustForwarded, "10.0.0.1"},
+		{"an empty header", "10.0.0.1:1234", []string{""}, trace.TrustForwarded, "10.0.0.1"},
+		{"a header that ends empty", "10.0.0.1:1234", []string{"1.1.1.1, "}, trace.TrustForwarded, "10.0.0.1"},
+		{"something else", "10.0.0.1:1234", []string{"unknown"}, trace.TrustForwarded, "10.0.0.1"},
+		{"an IPv6 peer by its network", "[2001:db8:1:2:3:4:5:6]:1234", nil, trace.TrustNobody, "2001:db8:1:2::/64"},
+		{"a zone is not part of it", "[fe80::1%eth0]:1234", nil, trace.TrustNobody, "fe80::/64"},
+		{"IPv4 in IPv6", "[::ffff:192.0.2.1]:1234", nil, trace.TrustNobody, "192.0.2.1"},
+		{"no port", "192.0.2.1", nil, trace.TrustNobody, "192.0.2.1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -37,7 +39,7 @@ func TestClientAddress(t *testing.T) {
 			for _, v := range tt.forwarded {
 				r.Header.Add("X-Forwarded-For", v)
 			}
-			if got := clientAddress(r, tt.proxied); got != tt.want {
+			if got := clientAddress(r, tt.trust); got != tt.want {
 				t.Errorf("address is %q, want %q", got, tt.want)
 			}
 		})
@@ -53,9 +55,9 @@ func FuzzClientAddress(f *testing.F) {
 		r.Header["X-Forwarded-For"] = []string{"6.6.6.6", forwarded}
 		// Whatever stands before the last comma is the client's word and must not count.
 		last := forwarded[strings.LastIndexByte(forwarded, ',')+1:]
-		one := clientAddress(r, true)
+		one := clientAddress(r, trace.TrustForwarded)
 		r.Header["X-Forwarded-For"] = []string{last}
-		if two := clientAddress(r, true); one != two {
+		if two := clientAddress(r, trace.TrustForwarded); one != two {
 			t.Errorf("%q and its last hop %q give %q and %q", forwarded, last, one, two)
 		}
 	})

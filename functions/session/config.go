@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/identity/user"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Password is a password in the configuration. It prints as "[redacted]".
@@ -30,12 +31,11 @@ type Config struct {
 	AdminUsername string   `env:"ADMIN_USERNAME"`
 	AdminPassword Password `env:"ADMIN_PASSWORD"`
 
-	// TrustProxy takes the client's address from the last entry of X-Forwarded-For,
-	// the one that the nearest proxy wrote; the entries before it are the client's
-	// own words. Without a proxy in front, that last entry is the client's word too
-	// and would let anyone escape the throttle, so it must be asked for. Behind a
-	// proxy it should be: otherwise all clients share the proxy's address.
-	TrustProxy bool `env:"TRUST_PROXY, default=false"`
+	// TrustProxy says whom to believe about a client's address (see trace.Trust).
+	// Without a proxy in front its word would be the client's, and let anyone escape
+	// the throttle; behind one it should be believed: otherwise all clients share the
+	// proxy's address.
+	TrustProxy trace.Trust `env:"TRUST_PROXY, default=false"`
 
 	// HashesAtOnce bounds password hashes that run at the same time, 19 MiB each:
 	// 4 need 76 MiB and keep four cores busy.

@@ -43,6 +43,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Users keeps who can sign in; *store.Store implements it.
@@ -79,7 +80,7 @@ type Service struct {
 	keys     *identity.Keyring
 	hasher   *identity.Hasher
 	throttle *throttle
-	proxied  bool
+	trust    trace.Trust
 	log      *slog.Logger
 	now      func() time.Time
 }
@@ -105,7 +106,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	return &Service{
 		users: p.Users, sessions: p.Sessions, records: p.Records, counts: newCounts(), guard: p.Guard, keys: p.Keys,
-		hasher: hasher, throttle: newThrottle(cfg, time.Now()), attempts: newBudget(time.Now()), proxied: cfg.TrustProxy, log: p.Log, now: time.Now,
+		hasher: hasher, throttle: newThrottle(cfg, time.Now()), attempts: newBudget(time.Now()), trust: cfg.TrustProxy, log: p.Log, now: time.Now,
 	}, nil
 }
 

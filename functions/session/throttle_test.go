@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/tests/chaos/stepped"
 )
 
@@ -49,7 +50,7 @@ func TestThrottlePerAddress(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	cfg := d.cfg
-	cfg.AddressBurst, cfg.TrustProxy = 3, false
+	cfg.AddressBurst, cfg.TrustProxy = 3, trace.TrustNobody
 	h := d.replica(cfg).Handler()
 	try := func(i int, from string) answer {
 		return do(h, call{method: "POST", path: "/api/v1/session", body: credentials(fmt.Sprintf("user%d", i), "wrong password"), from: from})

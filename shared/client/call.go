@@ -84,6 +84,7 @@ func (c *Client) once(ctx context.Context, method, address string, body []byte) 
 		req.Header.Set(trace.Header, r.ID)
 		if r.Address != "" {
 			req.Header.Set("X-Forwarded-For", r.Address)
+			req.Header.Set(trace.RealIP, r.Address)
 		}
 	}
 	res, err := c.http.Do(req)

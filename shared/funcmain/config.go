@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Config is what every function reads from its environment, whatever it does.
@@ -25,10 +27,9 @@ type Config struct {
 	Idle        int    `env:"IDLE_SECONDS, default=120"`  // between requests of a connection
 	Header      int    `env:"HEADER_SECONDS, default=10"` // for a request's header
 
-	// TrustProxy takes a client's address, for audit records, from the last entry of
-	// X-Forwarded-For, which the nearest proxy wrote. Without a proxy in front that
-	// entry is the client's own word, so it must be asked for.
-	TrustProxy bool `env:"TRUST_PROXY, default=false"`
+	// TrustProxy says whom to believe about a client's address, for audit records:
+	// false, true (the last entry of X-Forwarded-For) or x-real-ip.
+	TrustProxy trace.Trust `env:"TRUST_PROXY, default=false"`
 }
 
 func (c Config) level() (slog.Level, error) {

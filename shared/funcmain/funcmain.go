@@ -141,7 +141,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, f *Function) error
 	handler := withHealth(f.Handler)
 	if !f.Lean {
 		now := time.Now // the clock in production
-		handler = withHealth(&observer{next: f.Handler, metrics: m, proxied: cfg.TrustProxy, log: log, now: now})
+		handler = withHealth(&observer{next: f.Handler, metrics: m, trust: cfg.TrustProxy, log: log, now: now})
 	}
 	servers := []*http.Server{start(main, cfg, log, handler, f, stop)}
 	if cfg.MetricsPort != 0 {

@@ -157,7 +157,7 @@ func TestRequestReachesTheHandler(t *testing.T) {
 		seen, _ = trace.Of(r.Context())
 		return httpapi.NoContent(w)
 	})
-	o := &observer{next: api, metrics: newMetrics("test", &Function{Handler: api}), proxied: true, log: slog.New(slog.DiscardHandler), now: time.Now}
+	o := &observer{next: api, metrics: newMetrics("test", &Function{Handler: api}), trust: trace.TrustForwarded, log: slog.New(slog.DiscardHandler), now: time.Now}
 	r := httptest.NewRequest(http.MethodGet, "/x", nil)
 	r.Header.Set("X-Request-Id", "r1")
 	r.Header.Set("X-Forwarded-For", "203.0.113.9")

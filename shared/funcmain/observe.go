@@ -18,7 +18,7 @@ import (
 type observer struct {
 	next    http.Handler
 	metrics *metrics
-	proxied bool // X-Forwarded-For is to be believed
+	trust   trace.Trust
 	log     *slog.Logger
 	now     func() time.Time
 }
@@ -26,7 +26,7 @@ type observer struct {
 // ServeHTTP implements [http.Handler].
 func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := o.now()
-	origin := trace.Request{ID: trace.IDOf(r.Header), Address: trace.Address(r, o.proxied)}
+	origin := trace.Request{ID: trace.IDOf(r.Header), Address: trace.Address(r, o.trust)}
 	r = r.WithContext(trace.Begin(r.Context(), origin))
 	w.Header().Set(trace.Header, origin.ID)
 	rec := &status{ResponseWriter: w}

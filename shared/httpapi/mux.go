@@ -94,7 +94,7 @@ func begin(r *http.Request) *http.Request {
 	if _, ok := trace.Of(r.Context()); ok {
 		return r.WithContext(r.Context()) // a copy: the caller's stays as it is
 	}
-	return r.WithContext(trace.Begin(r.Context(), trace.Request{ID: trace.IDOf(r.Header), Address: trace.Address(r, false)}))
+	return r.WithContext(trace.Begin(r.Context(), trace.Request{ID: trace.IDOf(r.Header), Address: trace.Address(r, trace.TrustNobody)}))
 }
 
 // route dispatches, but answers in JSON where ServeMux would answer in plain

@@ -1,18 +1,57 @@
 package trace
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 )
 
-// Address says where a request comes from: the peer of the connection, or, where a
-// proxy is trusted, whom that proxy says. That is the last entry of X-Forwarded-For,
-// the one that the nearest proxy wrote; the entries before it are the client's own
-// words. What is no IP address is "", so that nothing else gets into a record.
-func Address(r *http.Request, proxied bool) string {
-	if said := Forwarded(r.Header); proxied && said != "" {
+// Trust says whom a function believes about where its requests come from.
+type Trust string
+
+// The values of TRUST_PROXY.
+const (
+	TrustNobody Trust = "false" // the peer of the connection it is
+
+	// TrustForwarded takes the last entry of X-Forwarded-For, the one that the nearest
+	// proxy wrote; the entries before it are the client's own words.
+	TrustForwarded Trust = "true"
+
+	// TrustRealIP takes X-Real-Ip: for an ingress that puts the client's address there
+	// in place of whatever came (Traefik does), with other proxies behind it that add
+	// themselves to X-Forwarded-For, as Knative's do.
+	TrustRealIP Trust = "x-real-ip"
+)
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (t *Trust) UnmarshalText(text []byte) error {
+	switch got := Trust(text); got {
+	case TrustNobody, TrustForwarded, TrustRealIP:
+		*t = got
+		return nil
+	}
+	return fmt.Errorf("%q is none of false, true and x-real-ip", text)
+}
+
+// RealIP is the header that [TrustRealIP] believes.
+const RealIP = "X-Real-Ip"
+
+// Address says where a request comes from: whom a trusted proxy says, or else the peer
+// of the connection. Without a proxy in front its headers are the client's own words,
+// so trust must be asked for. What is no IP address is "", so that nothing else gets
+// into a record.
+func Address(r *http.Request, t Trust) string {
+	said := ""
+	switch t {
+	case TrustForwarded:
+		said = Forwarded(r.Header)
+	case TrustRealIP:
+		said = plainAddress(r.Header.Get(RealIP))
+	case TrustNobody:
+	}
+	if said != "" {
 		return said
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)

@@ -182,9 +182,9 @@ func fromElsewhere(pod core.PodTemplateSpec, setting string) bool {
 // proxy's headers whatever is set, and the stand-in reads none.
 func checkProcess(t *testing.T, what string, pod core.PodTemplateSpec, own map[string]string) {
 	t.Helper()
-	port := metricsPort
+	port, trust := metricsPort, "true"
 	if pod.Labels["serving.knative.dev/service"] != "" {
-		port = metricsPortKnative
+		port, trust = metricsPortKnative, "x-real-ip"
 	}
 	if own["METRICS_PORT"] != port {
 		t.Errorf("%s: METRICS_PORT is %q, want %s", what, own["METRICS_PORT"], port)
@@ -193,7 +193,10 @@ func checkProcess(t *testing.T, what string, pod core.PodTemplateSpec, own map[s
 	if own["FUNCTION_TARGET"] != function {
 		t.Errorf("%s: FUNCTION_TARGET is %q", what, own["FUNCTION_TARGET"])
 	}
-	if proxied := own["TRUST_PROXY"] == "true"; proxied == (beside[function] != "") {
-		t.Errorf("%s: TRUST_PROXY is %q", what, own["TRUST_PROXY"])
+	if beside[function] != "" {
+		trust = ""
+	}
+	if own["TRUST_PROXY"] != trust {
+		t.Errorf("%s: TRUST_PROXY is %q, want %q", what, own["TRUST_PROXY"], trust)
 	}
 }
