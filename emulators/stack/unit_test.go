@@ -73,8 +73,8 @@ func TestEnvironment(t *testing.T) {
 		}
 	}
 	apps, ok := find("apps")
-	if !ok || !slices.Contains(s.functionEnvironment(apps, "h", 1, nil), "KUBECONFIG=/stack/kube/kubeconfig") {
-		t.Error("apps has no cluster, or not the stack's")
+	if !ok || !slices.Contains(s.functionEnvironment(apps, "h", 1, nil), "KUBECONFIG=/stack/secrets/accounts/apps/kubeconfig") {
+		t.Error("apps has not the rights of its own service account, or others")
 	}
 }
 
