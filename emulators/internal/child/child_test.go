@@ -28,14 +28,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// parent starts a child, says who it is and then waits to be killed.
+// parent starts a child, then says what the child has said, and waits to be killed.
 func parent(script string) int {
+	said, log := io.Pipe()
 	p, err := child.Start(child.Command{
-		Name: "child", Path: "sh", Args: []string{"-c", script}, Log: os.Stdout, Tree: true,
+		Name: "child", Path: "sh", Args: []string{"-c", script}, Log: log, Tree: true,
 	})
 	if err != nil {
 		fmt.Println(err)
 		return 1
+	}
+	if _, err := io.Copy(os.Stdout, said); err != nil {
+		fmt.Println(err)
 	}
 	<-p.Done()
 	return 0
