@@ -54,7 +54,9 @@ func Lock(dir string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock the stack's directory: %w", err), f.Close())
 	}
-	return f.Close, nil // closing unlocks
+	// Closing alone would leave the lock to a program that is being started elsewhere in
+	// this process: until it is, it holds a copy of the file.
+	return func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
 }
 
 // owner is the process that wrote itself into the lock; 0 when that can't be read.
