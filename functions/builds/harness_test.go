@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
 const (
 	token    = "0123456789abcdef0123456789abcdef"
-	patience = 30 * time.Second // for what happens in the background
+	patience = 90 * time.Second // for what happens in the background
 )
 
 // anyone is a guard that lets everybody view.

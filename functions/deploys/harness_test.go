@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
 const (
 	userHeader = "X-Test-User"
-	patience   = 30 * time.Second // for what happens in the background
+	patience   = 90 * time.Second // for what happens in the background
 )
 
 // staff is a guard that believes the request: roles by user.

@@ -35,7 +35,7 @@ func TestRollback(t *testing.T) {
 // without a number, and can be tried again with one.
 func TestRollbackAndFailedRevisions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *Config, _ *Parts) { c.ProgressDeadline = time.Second })
+	w := newWorld(t, func(c *Config, _ *Parts) { c.ProgressDeadline = 5 * time.Second })
 	w.deploy("hello:v2")
 	w.within("prod", "2 hello:v2 live", "1 hello:v1 superseded")
 	w.deploy("hello:broken")
