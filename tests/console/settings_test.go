@@ -31,6 +31,17 @@ func TestWebhook(t *testing.T) {
 			v.presses("GitHub Actions: .github/workflows/deploy.yml, with the token as the secret SLUICE_WEBHOOK_TOKEN")
 			v.sees("runs-on: ubuntu-latest")
 			v.shot("webhook")
+			if w == desk { // alone, since windows share the clipboard
+				const button = "Copy curl, from any shell"
+				v.presses(button)
+				v.sees("Copied")
+				v.seesNo("Copied")
+				if v.clip() != v.textOf("#snippet-curl") || !v.offers(button) {
+					t.Errorf("the clipboard holds %q", v.clip())
+				}
+			} else if w.noScript && v.offers("Copy curl, from any shell") {
+				t.Error("without scripts there is a button that does nothing")
+			}
 			if strings.Contains(v.path(), token) {
 				t.Errorf("the address holds the token: %s", v.path())
 			}

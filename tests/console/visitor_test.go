@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
@@ -198,6 +199,22 @@ func (v *visitor) offers(text string) bool {
 
 // text is what the page shows.
 func (v *visitor) text() string { return ask[string](v, "shown") }
+
+// textOf is the text of an element, whole.
+func (v *visitor) textOf(selector string) string { return ask[string](v, "textOf", selector) }
+
+// clip is what the clipboard holds, which all windows share.
+func (v *visitor) clip() string {
+	v.t.Helper()
+	_, err := chromedp.CallBrowser(v.ctx, browser.SetPermission, browser.SetPermissionParams{
+		Permission: &browser.PermissionDescriptor{Name: "clipboard-read"}, Setting: browser.PermissionSettingGranted,
+		BrowserContextID: chromedp.FromContext(v.ctx).BrowserContextID,
+	})
+	v.must(err)
+	text, err := chromedp.Run(v.ctx, chromedp.Evaluate[string]("navigator.clipboard.readText()", chromedp.EvalAwaitPromise))
+	v.must(err)
+	return text
+}
 
 // source is the page as it is now, what is hidden included.
 func (v *visitor) source() string { return ask[string](v, "source") }

@@ -1,6 +1,6 @@
-// The console works without this file. It copies, and says that it has; it keeps
-// what a part of a page that refreshes itself would take away: the open menu closed
-// by Escape, and words for who listens instead of looking.
+// The console works without this file. It copies, and says so to who listens instead
+// of looking; it closes menus by Escape or a click beside them; and it sends a form
+// once, however often its button is pressed.
 "use strict";
 
 document.documentElement.classList.add("scripted");
@@ -14,26 +14,32 @@ function say(text) {
   }
 }
 
+// Shows a word on a button for a while, and then what was there before.
+function tell(button, word) {
+  const label = button.label || [...button.childNodes];
+  button.label = label;
+  button.replaceChildren(word);
+  clearTimeout(button.timer);
+  button.timer = setTimeout(() => {
+    button.replaceChildren(...label);
+    delete button.label;
+    say("");
+  }, 2000);
+}
+
 // Copies the text of the element that a button names.
 async function copy(button) {
   const from = document.getElementById(button.dataset.copy);
   if (!from) return;
-  const label = button.dataset.label || button.textContent;
-  button.dataset.label = label;
   try {
     await navigator.clipboard.writeText(from.textContent);
-    button.textContent = "Copied";
+    tell(button, "Copied");
     say("Copied");
   } catch {
-    const range = document.createRange();
-    range.selectNodeContents(from);
-    const selection = getSelection();
-    selection.removeAllRanges();
-    selection.addRange(range);
-    button.textContent = "Selected: press Ctrl+C";
+    getSelection().selectAllChildren(from);
+    tell(button, "Selected: press Ctrl+C");
     say("Selected. Press Control C to copy.");
   }
-  setTimeout(() => { button.textContent = label; }, 2000);
 }
 
 document.addEventListener("click", (event) => {

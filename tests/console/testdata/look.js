@@ -38,6 +38,7 @@
       return option ? set(e, option.value) : false;
     },
     shown: () => words(document.body.innerText),
+    textOf: (selector) => document.querySelector(selector).textContent,
     source: () => document.documentElement.outerHTML,
     path: () => location.pathname + location.search,
     width: () => document.documentElement.scrollWidth,
