@@ -225,29 +225,42 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 	return changed, nil
 }
 
-// DeleteApp deletes an app with its history and gives up its host. Problem: not_found.
+// DeleteApp deletes an app with its history and gives up its host. The last of the
+// history goes in one transaction with the app, so that what is deployed meanwhile
+// goes too. Problem: not_found.
 func (s *Store) DeleteApp(ctx context.Context, ref app.Ref) error {
-	if err := s.deleteHistory(ctx, ref); err != nil {
-		return fmt.Errorf("delete app %s: %w", ref, err)
-	}
-	err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
-		d, err := txGet[appDoc](tx, s.appRef(ref), "app")
+	for {
+		var last bool
+		err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
+			var err error
+			last, err = s.txDeleteApp(ctx, tx, ref)
+			return err
+		})
 		if err != nil {
-			return err
+			return fmt.Errorf("delete app %s: %w", ref, err)
 		}
-		if err := s.txNoHistory(tx, ref); err != nil {
-			return err
+		if last {
+			return nil
 		}
-		if err := tx.Delete(s.hostRef(d.Host)); err != nil {
-			return err
-		}
-		if err := tx.Delete(s.appRef(ref)); err != nil {
-			return err
-		}
-		return s.txRecord(ctx, tx, audit.Change{Action: audit.DeleteApp, Project: d.Project, Resource: appPath(d.app()), Old: newAppView(d.app())})
-	})
-	if err != nil {
-		return fmt.Errorf("delete app %s: %w", ref, err)
 	}
-	return nil
+}
+
+// txDeleteApp deletes some of an app's history, and the app with the last of it; it
+// tells whether it did.
+func (s *Store) txDeleteApp(ctx context.Context, tx *firestore.Transaction, ref app.Ref) (bool, error) {
+	d, err := txGet[appDoc](tx, s.appRef(ref), "app")
+	if err != nil {
+		return false, err
+	}
+	last, err := s.txDeleteHistory(tx, ref)
+	if err != nil || !last {
+		return false, err
+	}
+	if err := tx.Delete(s.hostRef(d.Host)); err != nil {
+		return false, err
+	}
+	if err := tx.Delete(s.appRef(ref)); err != nil {
+		return false, err
+	}
+	return true, s.txRecord(ctx, tx, audit.Change{Action: audit.DeleteApp, Project: d.Project, Resource: appPath(d.app()), Old: newAppView(d.app())})
 }

@@ -274,8 +274,9 @@ func TestDeletedAppLeavesNoHistory(t *testing.T) {
 	s := storetest.New(t)
 	storeApp(t, s, "")
 	recordBuild(t, s)
-	deployImage(t, s, "hello:v1")
-	deployImage(t, s, "hello:v2")
+	for i := range 201 { // more than one transaction deletes
+		deployImage(t, s, fmt.Sprintf("hello:v%d", i))
+	}
 	if err := s.DeleteApp(t.Context(), hello()); err != nil {
 		t.Fatal(err)
 	}
@@ -289,4 +290,31 @@ func TestDeletedAppLeavesNoHistory(t *testing.T) {
 	if b := deployImage(t, s, "hello:v10"); b.Number != 2 {
 		t.Errorf("the next revision is %d", b.Number)
 	}
+}
+
+// An app goes although builds end, and deploy it, while it is being deleted: whoever
+// deletes it does so once.
+func TestDeleteAppWhileItIsDeployed(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "hello:v1")
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			for range 2 {
+				_, err := s.RecordDeployment(t.Context(), hello(), func(app.App, deploy.Revision) (deploy.Revision, error) {
+					return deploy.New("hello:v2", "", deploy.Manual, "ada", noon()), nil
+				})
+				if err != nil && !problem.Is(err, problem.NotFound) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	if err := s.DeleteApp(t.Context(), hello()); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	storeApp(t, s, "hello:v9")
+	expectHistory(t, s, "1 hello:v9 rolling_out")
 }
