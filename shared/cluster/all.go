@@ -41,10 +41,10 @@ func (v Inventory) Of(ref app.Ref) Objects {
 func (c *Cluster) Inventory(ctx context.Context) (Inventory, error) {
 	var v Inventory
 	var err error
-	if v.deployments, err = c.allDeployments(ctx); err != nil {
+	if v.deployments, err = allTyped(ctx, c.deployments(""), "deployments"); err != nil {
 		return Inventory{}, err
 	}
-	if v.services, err = c.allServices(ctx); err != nil {
+	if v.services, err = allTyped(ctx, c.services(""), "services"); err != nil {
 		return Inventory{}, err
 	}
 	if v.cas, err = c.allCAs(ctx); err != nil {
@@ -60,32 +60,21 @@ func (c *Cluster) Inventory(ctx context.Context) (Inventory, error) {
 	return v, err
 }
 
-func (c *Cluster) allDeployments(ctx context.Context) (map[app.Ref]*appsv1.Deployment, error) {
-	all := map[app.Ref]*appsv1.Deployment{}
+// allTyped lists the objects of a kind by where they are.
+func allTyped[T any, P interface {
+	*T
+	metav1.Object
+}](ctx context.Context, kind typed[T], what string) (map[app.Ref]P, error) {
+	all := map[app.Ref]P{}
 	err := pages(ctx, func(ctx context.Context, o metav1.ListOptions) (string, error) {
-		list, err := c.kube.AppsV1().Deployments("").List(ctx, o)
+		page, next, err := kind.list(ctx, o)
 		if err != nil {
-			return "", fmt.Errorf("list deployments: %w", known(err))
+			return "", fmt.Errorf("list %s: %w", what, known(err))
 		}
-		for i := range list.Items {
-			all[refOf(&list.Items[i])] = &list.Items[i]
+		for _, object := range page {
+			all[refOf(P(object))] = object
 		}
-		return list.Continue, nil
-	})
-	return all, err
-}
-
-func (c *Cluster) allServices(ctx context.Context) (map[app.Ref]*corev1.Service, error) {
-	all := map[app.Ref]*corev1.Service{}
-	err := pages(ctx, func(ctx context.Context, o metav1.ListOptions) (string, error) {
-		list, err := c.kube.CoreV1().Services("").List(ctx, o)
-		if err != nil {
-			return "", fmt.Errorf("list services: %w", known(err))
-		}
-		for i := range list.Items {
-			all[refOf(&list.Items[i])] = &list.Items[i]
-		}
-		return list.Continue, nil
+		return next, nil
 	})
 	return all, err
 }
@@ -95,14 +84,14 @@ func (c *Cluster) allCAs(ctx context.Context) (map[string]*corev1.Secret, error)
 	all := map[string]*corev1.Secret{}
 	err := pages(ctx, func(ctx context.Context, o metav1.ListOptions) (string, error) {
 		o.FieldSelector = "metadata.name=" + caSecretName // no other Secret leaves the API server
-		list, err := c.kube.CoreV1().Secrets("").List(ctx, o)
+		page, next, err := c.secrets("").list(ctx, o)
 		if err != nil {
 			return "", fmt.Errorf("list the copies of the CA: %w", known(err))
 		}
-		for i := range list.Items {
-			all[list.Items[i].Namespace] = &list.Items[i]
+		for _, ca := range page {
+			all[ca.Namespace] = ca
 		}
-		return list.Continue, nil
+		return next, nil
 	})
 	return all, err
 }

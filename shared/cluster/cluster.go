@@ -49,7 +49,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -82,7 +81,6 @@ type Options struct {
 
 // Cluster is a connection to the Kubernetes API.
 type Cluster struct {
-	kube        kubernetes.Interface
 	dynamic     dynamic.Interface
 	entryPoints []string
 	checker     string // without a slash at the end
@@ -106,15 +104,11 @@ func Open(o Options) (*Cluster, error) {
 	if len(o.EntryPoints) == 0 {
 		return nil, errors.New("routes need at least one entry point")
 	}
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
-	}
 	dyn, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return &Cluster{kube: client, dynamic: dyn, entryPoints: o.EntryPoints, checker: o.CheckerURL, system: o.SystemNamespace}, nil
+	return &Cluster{dynamic: dyn, entryPoints: o.EntryPoints, checker: o.CheckerURL, system: o.SystemNamespace}, nil
 }
 
 // checkURL takes only https: keys never cross the pod network in clear.

@@ -8,11 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/shared/app"
 )
@@ -38,57 +34,56 @@ func (c *Cluster) ApplyDeployment(ctx context.Context, o Objects, a app.App) err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err := c.kube.AppsV1().Deployments(a.Namespace).Apply(ctx, deployment(o.deployment, a), applied())
-	if err != nil {
+	if err := c.deployments(a.Namespace).apply(ctx, deployment(o.deployment, a)); err != nil {
 		return fmt.Errorf("apply deployment %s: %w", a.Ref(), known(err))
 	}
 	return nil
 }
 
-func applied() metav1.ApplyOptions {
-	return metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
-}
-
 // deployment is what an app's Deployment shall be; there is the one that exists,
 // or nil.
-func deployment(there *appsv1.Deployment, a app.App) *appsv1ac.DeploymentApplyConfiguration {
+func deployment(there *appsv1.Deployment, a app.App) *unstructured.Unstructured {
 	selector, pod := podLabels(there, a)
-	container := corev1ac.Container().
-		WithName(containerName(there, a)).
-		WithImage(a.Image).
-		WithEnv(corev1ac.EnvVar().WithName(portVariable).WithValue(strconv.Itoa(a.Port))).
-		WithPorts(corev1ac.ContainerPort().WithContainerPort(int32(a.Port)).WithProtocol(corev1.ProtocolTCP))
-	template := corev1ac.PodTemplateSpec().
-		WithLabels(pod).
-		WithAnnotations(map[string]string{revisionAnnotation: strconv.FormatInt(a.Revision, 10)}).
-		WithSpec(corev1ac.PodSpec().WithContainers(container))
-	d := appsv1ac.Deployment(a.Name, a.Namespace).
-		WithLabels(labels(a.Name)).
-		WithSpec(appsv1ac.DeploymentSpec().
-			WithProgressDeadlineSeconds(progressDeadline).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
-			WithTemplate(template))
+	container := map[string]any{
+		"name":  containerName(there, a),
+		"image": a.Image,
+		"env":   []any{map[string]any{"name": portVariable, "value": strconv.Itoa(a.Port)}},
+		"ports": []any{map[string]any{"containerPort": int64(a.Port), "protocol": string(corev1.ProtocolTCP)}},
+	}
+	spec := map[string]any{
+		"progressDeadlineSeconds": int64(progressDeadline),
+		"selector":                map[string]any{"matchLabels": texts(selector)},
+		"template": map[string]any{
+			"metadata": map[string]any{
+				"labels":      texts(pod),
+				"annotations": map[string]any{revisionAnnotation: strconv.FormatInt(a.Revision, 10)},
+			},
+			"spec": map[string]any{"containers": []any{container}},
+		},
+	}
 	if s := strategy(there); s != nil {
-		d.Spec.WithStrategy(s)
+		spec["strategy"] = s
 	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetName(a.Name)
+	u.SetLabels(labels(a.Name))
 	if there != nil {
-		d.WithResourceVersion(there.ResourceVersion)
+		u.SetResourceVersion(there.ResourceVersion)
 	}
-	return d
+	return u
 }
 
 // strategy keeps every old pod until a new one is ready, so that a revision that
 // never becomes ready takes nothing away. A Deployment that was adopted with
 // Recreate keeps that: its pods may not be able to run side by side.
-func strategy(there *appsv1.Deployment) *appsv1ac.DeploymentStrategyApplyConfiguration {
+func strategy(there *appsv1.Deployment) map[string]any {
 	if there != nil && there.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return nil
 	}
-	return appsv1ac.DeploymentStrategy().
-		WithType(appsv1.RollingUpdateDeploymentStrategyType).
-		WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
-			WithMaxUnavailable(intstr.FromInt32(0)).
-			WithMaxSurge(intstr.FromString(surge)))
+	return map[string]any{
+		"type":          string(appsv1.RollingUpdateDeploymentStrategyType),
+		"rollingUpdate": map[string]any{"maxUnavailable": int64(0), "maxSurge": surge},
+	}
 }
 
 // podLabels are what selects an app's pods and what the pods carry. A Deployment's

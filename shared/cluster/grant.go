@@ -49,7 +49,7 @@ func (c *Cluster) grant(ctx context.Context, namespace string) error {
 		return err
 	}
 	for _, function := range grantees() {
-		_, err := c.kube.RbacV1().RoleBindings(namespace).Create(ctx, c.binding(function), metav1.CreateOptions{FieldManager: fieldManager})
+		_, err := c.roleBindings(namespace).create(ctx, c.binding(function))
 		switch {
 		case apierrors.IsForbidden(err):
 			return fmt.Errorf("grant %s its rights in namespace %s: %w", function, namespace, problem.Of(problem.Unavailable).Because(err))
@@ -88,11 +88,11 @@ func (c *Cluster) waitGranted(ctx context.Context, namespace string) error {
 
 // mayWrite tells whether this process has its rights in a namespace.
 func (c *Cluster) mayWrite(ctx context.Context, namespace string) (bool, error) {
-	review, err := c.kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authv1.SelfSubjectAccessReview{
+	review, err := c.accessReviews().create(ctx, &authv1.SelfSubjectAccessReview{
 		Spec: authv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authv1.ResourceAttributes{
 			Namespace: namespace, Verb: "create", Group: "apps", Resource: "deployments",
 		}},
-	}, metav1.CreateOptions{})
+	})
 	if err != nil {
 		return false, fmt.Errorf("review rights in namespace %s: %w", namespace, known(err))
 	}
@@ -105,7 +105,7 @@ func (c *Cluster) foreign(ctx context.Context, namespace string, denied error) b
 	if !lacksRight(denied) {
 		return false
 	}
-	n, err := c.kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	n, err := c.namespaces().get(ctx, namespace)
 	return apierrors.IsNotFound(err) || err == nil && !isOurs(n)
 }
 

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,9 +27,9 @@ func (b *bench) as(system, account string) *Cluster {
 		UserName: "system:serviceaccount:" + system + ":" + account,
 		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
 	}
-	kube, err := kubernetes.NewForConfig(cfg)
+	dyn, err := dynamic.NewForConfig(cfg)
 	b.must(err)
-	return &Cluster{kube: kube, dynamic: b.dynamic, system: system}
+	return &Cluster{dynamic: dyn, system: system}
 }
 
 // role makes a ClusterRole and binds it to a service account everywhere.

@@ -52,7 +52,7 @@ func (c *Cluster) RemoveLeftover(ctx context.Context, o Objects, ref app.Ref) er
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if isOwn(o.service) {
-		if err := gone(c.kube.CoreV1().Services(ref.Namespace).Delete(ctx, ref.Name, only(o.service))); err != nil {
+		if err := gone(c.services(ref.Namespace).delete(ctx, ref.Name, only(o.service))); err != nil {
 			return fmt.Errorf("make room for knative service %s: %w", ref, err)
 		}
 	}

@@ -36,6 +36,15 @@ func hasAll(have, want map[string]string) bool {
 	return true
 }
 
+// texts gives a map of strings in the form that an unstructured object holds it.
+func texts(m map[string]string) map[string]any {
+	all := make(map[string]any, len(m))
+	for k, v := range m {
+		all[k] = v
+	}
+	return all
+}
+
 // hostName is the name of the Middleware that leads an app's requests to its Knative
 // Service, at most 63 characters, e.g. "sluice-host-hello-5d41402abc".
 func hostName(ref app.Ref) string {

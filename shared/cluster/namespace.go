@@ -23,7 +23,7 @@ func (c *Cluster) EnsureNamespace(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var there *corev1.Namespace
-	ns, err := c.kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	ns, err := c.namespaces().get(ctx, name)
 	if err := keep(&there, ns, err); err != nil {
 		return fmt.Errorf("look for namespace %s: %w", name, err)
 	}
@@ -31,9 +31,7 @@ func (c *Cluster) EnsureNamespace(ctx context.Context, name string) error {
 		return fmt.Errorf("namespace %s is being deleted: %w", name, problem.Of(problem.Unavailable))
 	}
 	if there == nil {
-		_, err = c.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: managed()},
-		}, metav1.CreateOptions{FieldManager: fieldManager})
+		_, err = c.namespaces().create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: managed()}})
 		if lacksRight(err) {
 			return fmt.Errorf("make namespace %s: %w", name, problem.Of(problem.Unavailable).Because(err))
 		}

@@ -35,7 +35,7 @@ func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (Objects, error) {
 	defer cancel()
 	var o Objects
 	opts := metav1.GetOptions{}
-	deployment, err := c.kube.AppsV1().Deployments(ref.Namespace).Get(ctx, ref.Name, opts)
+	deployment, err := c.deployments(ref.Namespace).get(ctx, ref.Name)
 	if err := keep(&o.deployment, deployment, err); err != nil {
 		return Objects{}, fmt.Errorf("look at deployment %s: %w", ref, err)
 	}
@@ -43,7 +43,7 @@ func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (Objects, error) {
 	if err := keep(&o.knative, knative, err); err != nil {
 		return Objects{}, fmt.Errorf("look at knative service %s: %w", ref, err)
 	}
-	service, err := c.kube.CoreV1().Services(ref.Namespace).Get(ctx, ref.Name, opts)
+	service, err := c.services(ref.Namespace).get(ctx, ref.Name)
 	if err := keep(&o.service, service, err); err != nil {
 		return Objects{}, fmt.Errorf("look at service %s: %w", ref, err)
 	}
@@ -59,7 +59,7 @@ func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (Objects, error) {
 	if err := keep(&o.host, host, err); err != nil {
 		return Objects{}, fmt.Errorf("look at middleware of %s: %w", ref, err)
 	}
-	ca, err := c.kube.CoreV1().Secrets(ref.Namespace).Get(ctx, caSecretName, opts)
+	ca, err := c.secrets(ref.Namespace).get(ctx, caSecretName)
 	if err := keep(&o.ca, ca, err); err != nil {
 		return Objects{}, fmt.Errorf("look at the CA of %s: %w", ref, err)
 	}

@@ -23,7 +23,7 @@ func (c *Cluster) Remove(ctx context.Context, o Objects, ref app.Ref) error {
 		}
 	}
 	if o.service != nil {
-		if err := gone(c.kube.CoreV1().Services(ref.Namespace).Delete(ctx, ref.Name, same(o.service))); err != nil {
+		if err := gone(c.services(ref.Namespace).delete(ctx, ref.Name, same(o.service))); err != nil {
 			return fmt.Errorf("delete service %s: %w", ref, err)
 		}
 	}
@@ -63,7 +63,7 @@ func (c *Cluster) removeWorkload(ctx context.Context, w Workload) error {
 		opts := same(w.deployment)
 		background := metav1.DeletePropagationBackground
 		opts.PropagationPolicy = &background
-		if err := gone(c.kube.AppsV1().Deployments(w.ref.Namespace).Delete(ctx, w.ref.Name, opts)); err != nil {
+		if err := gone(c.deployments(w.ref.Namespace).delete(ctx, w.ref.Name, opts)); err != nil {
 			return fmt.Errorf("delete deployment %s: %w", w.ref, err)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -27,7 +26,7 @@ type Rollout struct {
 func (c *Cluster) Rollout(ctx context.Context, ref app.Ref) (Rollout, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	d, err := c.kube.AppsV1().Deployments(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	d, err := c.deployments(ref.Namespace).get(ctx, ref.Name)
 	if apierrors.IsNotFound(err) {
 		return Rollout{}, fmt.Errorf("read rollout of %s: %w", ref, problem.Of(problem.NotFound))
 	}

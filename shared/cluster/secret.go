@@ -53,7 +53,7 @@ func (s Secret) Exists() bool { return s.version != "" }
 func (c *Cluster) Secret(ctx context.Context, namespace, name string) (Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	s, err := c.kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	s, err := c.secrets(namespace).get(ctx, name)
 	if apierrors.IsNotFound(err) || c.foreign(ctx, namespace, err) {
 		return Secret{}, fmt.Errorf("read secret %s.%s: %w", namespace, name, problem.Of(problem.NotFound))
 	}
@@ -73,13 +73,13 @@ func (c *Cluster) WriteSecret(ctx context.Context, s Secret) (Secret, error) {
 		Type:       corev1.SecretType(s.Type),
 		Data:       s.Data,
 	}
-	secrets := c.kube.CoreV1().Secrets(s.Namespace)
+	secrets := c.secrets(s.Namespace)
 	var is *corev1.Secret
 	var err error
 	if s.Exists() {
-		is, err = secrets.Update(ctx, shall, metav1.UpdateOptions{FieldManager: fieldManager})
+		is, err = secrets.update(ctx, shall)
 	} else {
-		is, err = secrets.Create(ctx, shall, metav1.CreateOptions{FieldManager: fieldManager})
+		is, err = secrets.create(ctx, shall)
 	}
 	if err != nil {
 		return Secret{}, fmt.Errorf("write secret %s.%s: %w", s.Namespace, s.Name, known(err))

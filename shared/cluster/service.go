@@ -5,8 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/shared/app"
 )
@@ -16,17 +15,17 @@ import (
 func (c *Cluster) ApplyService(ctx context.Context, o Objects, a app.App) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	port := int32(a.Port)
-	s := corev1ac.Service(a.Name, a.Namespace).
-		WithLabels(labels(a.Name)).
-		WithSpec(corev1ac.ServiceSpec().
-			WithSelector(map[string]string{appLabel: a.Name}).
-			WithPorts(corev1ac.ServicePort().WithName("http").WithProtocol(corev1.ProtocolTCP).
-				WithPort(port).WithTargetPort(intstr.FromInt32(port))))
+	port := int64(a.Port)
+	s := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"selector": map[string]any{appLabel: a.Name},
+		"ports":    []any{map[string]any{"name": "http", "protocol": string(corev1.ProtocolTCP), "port": port, "targetPort": port}},
+	}}}
+	s.SetName(a.Name)
+	s.SetLabels(labels(a.Name))
 	if o.service != nil {
-		s.WithResourceVersion(o.service.ResourceVersion)
+		s.SetResourceVersion(o.service.ResourceVersion)
 	}
-	if _, err := c.kube.CoreV1().Services(a.Namespace).Apply(ctx, s, applied()); err != nil {
+	if err := c.services(a.Namespace).apply(ctx, s); err != nil {
 		return fmt.Errorf("apply service %s: %w", a.Ref(), known(err))
 	}
 	return nil

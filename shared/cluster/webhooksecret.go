@@ -53,7 +53,7 @@ func (c *Cluster) SetWebhookToken(ctx context.Context, ref app.Ref, token hook.T
 func (c *Cluster) DeleteWebhookToken(ctx context.Context, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := c.kube.CoreV1().Secrets(ref.Namespace).Delete(ctx, webhookSecretName(ref), metav1.DeleteOptions{})
+	err := c.secrets(ref.Namespace).delete(ctx, webhookSecretName(ref), metav1.DeleteOptions{})
 	if c.foreign(ctx, ref.Namespace, err) {
 		return nil
 	}

@@ -34,7 +34,7 @@ func (c *Cluster) Workload(ctx context.Context, ref app.Ref) (Workload, error) {
 	if err := keep(&w.knative, knative, err); err != nil {
 		return Workload{}, fmt.Errorf("look at knative service %s: %w", ref, err)
 	}
-	deployment, err := c.kube.AppsV1().Deployments(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	deployment, err := c.deployments(ref.Namespace).get(ctx, ref.Name)
 	if err := keep(&w.deployment, deployment, err); err != nil {
 		return Workload{}, fmt.Errorf("look at deployment %s: %w", ref, err)
 	}
@@ -55,18 +55,9 @@ func (v Workloads) Of(ref app.Ref) Workload {
 
 // Workloads lists every app's workload: a handful of calls, however many apps.
 func (c *Cluster) Workloads(ctx context.Context) (Workloads, error) {
-	v := Workloads{deployments: map[app.Ref]*appsv1.Deployment{}}
-	err := pages(ctx, func(ctx context.Context, o metav1.ListOptions) (string, error) {
-		list, err := c.kube.AppsV1().Deployments("").List(ctx, o)
-		if err != nil {
-			return "", fmt.Errorf("list deployments: %w", known(err))
-		}
-		for i := range list.Items {
-			v.deployments[refOf(&list.Items[i])] = &list.Items[i]
-		}
-		return list.Continue, nil
-	})
-	if err != nil {
+	var v Workloads
+	var err error
+	if v.deployments, err = allTyped(ctx, c.deployments(""), "deployments"); err != nil {
 		return Workloads{}, err
 	}
 	v.knative, err = c.allKnative(ctx)

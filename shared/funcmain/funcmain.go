@@ -221,14 +221,31 @@ func start(l net.Listener, cfg Config, log *slog.Logger, h http.Handler, f *Func
 	return srv
 }
 
+// sweepInterval is from one telling of a server to shut down to the next.
+const sweepInterval = time.Second
+
 func shutdown(ctx context.Context, cfg Config, servers []*http.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, seconds(cfg.Drain))
 	defer cancel()
 	var err error
 	for _, s := range servers {
-		err = errors.Join(err, s.Shutdown(ctx))
+		err = errors.Join(err, drain(ctx, s))
 	}
 	return err
+}
+
+// drain shuts a server down, telling it again and again: each time tells the HTTP/2
+// connections of that moment to go, and would wait for ever for one whose handshake
+// was still under way (https://go.dev/issue/81153).
+func drain(ctx context.Context, s *http.Server) error {
+	for {
+		sweep, cancel := context.WithTimeout(ctx, sweepInterval)
+		err := s.Shutdown(sweep)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // private is what $METRICS_PORT serves.

@@ -3,12 +3,14 @@ package funcmain
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -111,6 +113,57 @@ func TestDrain(t *testing.T) {
 	if strings.Join(order, ",") != "answered,background" {
 		t.Errorf("order %v", order)
 	}
+}
+
+// TestDrainOfALateConnection: a connection that finishes its TLS handshake after the
+// process was told to end, and asks nothing, does not keep it.
+func TestDrainOfALateConnection(t *testing.T) {
+	t.Parallel()
+	with := httptest.NewUnstartedServer(nil)
+	with.StartTLS()
+	certificate := with.TLS.Certificates[0]
+	with.Close()
+	entered, release := make(chan struct{}), make(chan struct{})
+	l, err := listen(t.Context(), "127.0.0.1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Drain: 15, Read: 60, Write: 60, Idle: 60, Header: 60}
+	f := &Function{TLS: &tls.Config{
+		NextProtos: []string{"h2"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			close(entered)
+			<-release
+			return &certificate, nil
+		},
+	}}
+	s := start(l, cfg, slog.New(slog.DiscardHandler), http.NotFoundHandler(), f, func(err error) { t.Error(err) })
+	s.RegisterOnShutdown(sync.OnceFunc(func() { close(release) }))
+	gone := make(chan error, 1)
+	go func() { gone <- idleOverHTTP2(t.Context(), l.Addr().String()) }()
+	<-entered
+	if err := shutdown(t.Context(), cfg, []*http.Server{s}); err != nil {
+		t.Errorf("drain: %v", err)
+	}
+	if err := <-gone; err != nil {
+		t.Error(err)
+	}
+}
+
+// idleOverHTTP2 makes a connection, says hello, and asks nothing until it is closed.
+func idleOverHTTP2(ctx context.Context, address string) error {
+	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}} // a server of this process
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	const hello = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00" // and empty settings
+	if _, err := io.WriteString(conn, hello); err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, conn)
+	return nil
 }
 
 func TestBackgroundFailureEndsTheProcess(t *testing.T) {

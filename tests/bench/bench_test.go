@@ -9,6 +9,7 @@ package bench
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,25 @@ func (r row) verdict() string {
 
 func (b *bench) row(what, figure, bar string, met bool) {
 	b.rows = append(b.rows, row{what, figure, bar, met})
+}
+
+// spread writes the median of values and, where there are several, the lowest and the
+// highest: "1.02 (0.98 to 1.05)". format is of one value.
+func spread(format string, values []float64) string {
+	text := fmt.Sprintf(format, median(values))
+	if len(values) < 2 {
+		return text
+	}
+	return text + fmt.Sprintf(" ("+format+" to "+format+")", slices.Min(values), slices.Max(values))
+}
+
+// shares are the ratios of what was measured in turns.
+func shares(of, by []float64) []float64 {
+	all := make([]float64, min(len(of), len(by)))
+	for i := range all {
+		all[i] = of[i] / by[i]
+	}
+	return all
 }
 
 // median of values; 0 of none.

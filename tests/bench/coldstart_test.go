@@ -51,9 +51,9 @@ func (b *bench) coldStart(t *testing.T) {
 			}
 			growth.points = append(growth.points, point{n, median(ready)})
 			if n == 100_000 {
-				share := median(ready) / median(heard)
+				by := shares(ready, heard)
 				b.row("cold start to proven ready with 100 000 keys, by the time that hearing them takes",
-					fmt.Sprintf("%.2f (%.1f by %.1f s)", share, median(ready), median(heard)), "1.3", share <= 1.3)
+					spread("%.2f", by)+fmt.Sprintf(": %.1f by %.1f s", median(ready), median(heard)), "1.3", median(by) <= 1.3)
 			}
 		})
 	}

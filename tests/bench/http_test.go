@@ -105,15 +105,15 @@ func compare(t *testing.T, bare, checker target, keys []string, right func(load.
 	return c
 }
 
-func (c comparison) share() float64 { return median(c.checker.rates) / median(c.bare.rates) }
+func (c comparison) share() float64 { return median(shares(c.checker.rates, c.bare.rates)) }
 
-func (c comparison) wait() float64 { return median(c.checker.p99s) / median(c.bare.p99s) }
+func (c comparison) wait() float64 { return median(shares(c.checker.p99s, c.bare.p99s)) }
 
 func (b *bench) compared(c comparison) {
 	b.row("checker over HTTP, 1 000 000 keys, 64 connections: its requests a second by those of a bare handler",
-		fmt.Sprintf("%.2f (%.0f by %.0f)", c.share(), median(c.checker.rates), median(c.bare.rates)), "0.92", c.share() >= 0.92)
+		spread("%.2f", shares(c.checker.rates, c.bare.rates))+fmt.Sprintf(": %.0f by %.0f", median(c.checker.rates), median(c.bare.rates)), "0.92", c.share() >= 0.92)
 	b.row("its 99th percentile by the bare handler's",
-		fmt.Sprintf("%.2f (%.1f by %.1f ms)", c.wait(), median(c.checker.p99s), median(c.bare.p99s)), "1.3", c.wait() <= 1.3)
+		spread("%.2f", shares(c.checker.p99s, c.bare.p99s))+fmt.Sprintf(": %.1f by %.1f ms", median(c.checker.p99s), median(c.bare.p99s)), "1.3", c.wait() <= 1.3)
 	b.note("The server's processor time a request: bare handler %.1f µs, checker %.1f µs.", median(c.bare.cpu), median(c.checker.cpu))
 }
 
@@ -130,7 +130,7 @@ func (b *bench) halfRefused(t *testing.T, bare, checker target, keys []string) {
 		refused := float64(r.Statuses[http.StatusUnauthorized]) / float64(r.Requests)
 		return refused > 0.4 && refused < 0.6
 	})
-	b.row("the same with half of the requests refused, which are answered with a body", fmt.Sprintf("%.2f", c.share()), "", true)
+	b.row("the same with half of the requests refused, which are answered with a body", spread("%.2f", shares(c.checker.rates, c.bare.rates)), "", true)
 }
 
 // use asks about every key once, so that each has a bucket and a count.

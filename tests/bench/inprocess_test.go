@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// gobench runs benchmarks of packages some times and gives the medians of their
-// figures by name and unit, e.g. "Decide/keys=1000/hot" and "ns/op".
-func (b *bench) gobench(t *testing.T, names, benchtime string, count int, packages ...string) map[string]map[string]float64 {
+// gobench runs benchmarks of packages some times and gives their figures by name and
+// unit, e.g. "Decide/keys=1000/hot" and "ns/op".
+func (b *bench) gobench(t *testing.T, names, benchtime string, count int, packages ...string) map[string]map[string][]float64 {
 	t.Helper()
 	args := []string{"test", "-run", "^$", "-bench", names, "-benchmem", "-benchtime", benchtime, "-count", strconv.Itoa(count)}
 	cmd := exec.CommandContext(t.Context(), "go", append(args, packages...)...)
@@ -38,14 +39,7 @@ func (b *bench) gobench(t *testing.T, names, benchtime string, count int, packag
 			all[name][fields[i+1]] = append(all[name][fields[i+1]], v)
 		}
 	}
-	medians := map[string]map[string]float64{}
-	for name, units := range all {
-		medians[name] = map[string]float64{}
-		for unit, values := range units {
-			medians[name][unit] = median(values)
-		}
-	}
-	return medians
+	return all
 }
 
 // inProcess measures what needs no request.
@@ -54,39 +48,56 @@ func (b *bench) inProcess(t *testing.T) {
 	const checker = "./functions/checker/"
 	d := b.gobench(t, "^BenchmarkDecide$", "500000x", 5, checker+"internal/gate")
 	hot, random := d["Decide/keys=1000000/hot"], d["Decide/keys=1000000/random"]
-	b.row("decision about one hot key of 1 000 000, in process", ns(hot), "250 ns, 0 allocations", hot["ns/op"] <= 250 && hot["allocs/op"] == 0)
-	b.row("decision about random keys of 1 000 000, in process", ns(random), "700 ns, 0 allocations", random["ns/op"] <= 700 && random["allocs/op"] == 0)
+	b.row("decision about one hot key of 1 000 000, in process", ns(hot), "250 ns, 0 allocations", free(hot, 250))
+	b.row("decision about random keys of 1 000 000, in process", ns(random), "700 ns, 0 allocations", free(random, 700))
 	growth := plot{title: "Decision about a random key", unit: "ns"}
 	for _, n := range sizes() {
-		growth.points = append(growth.points, point{n, d[fmt.Sprintf("Decide/keys=%d/random", n)]["ns/op"]})
+		growth.points = append(growth.points, point{n, median(d[fmt.Sprintf("Decide/keys=%d/random", n)]["ns/op"])})
 	}
 	b.plots = append(b.plots, growth)
 
 	c := b.gobench(t, "^BenchmarkContended$", "500000x", 5, checker)
 	b.row("the same with rate, quota and counting, two processors at one key", ns(c["Contended"]), "250 ns, 0 allocations",
-		c["Contended"]["ns/op"] <= 250 && c["Contended"]["allocs/op"] == 0)
+		free(c["Contended"], 250))
 
 	g := b.gobench(t, "^BenchmarkCollect$", "10x", 5, checker)
-	cpu := g["Collect/keys=1000000"]["cpu-ns/op"] / 1e6
-	b.row("garbage collection of a checker with 1 000 000 keys, processor time", fmt.Sprintf("%.1f ms", cpu), "2 ms", cpu <= 2)
+	cpu := scaled(g["Collect/keys=1000000"]["cpu-ns/op"], 1e-6)
+	b.row("garbage collection of a checker with 1 000 000 keys, processor time", spread("%.1f ms", cpu), "2 ms", within(cpu, 2))
 
 	v := b.gobench(t, "^BenchmarkChange$", "2000x", 3, checker+"internal/view")
 	for _, change := range []struct {
 		name, what string
 		bar        float64 // ms
 	}{{"create", "a key created", 1}, {"revoke", "a key revoked", 1}, {"plan", "the plan of all keys changed", 50}} {
-		ms := v["Change/"+change.name]["ns/op"] / 1e6
-		b.row(change.what+", applied to a view of 1 000 000 keys", fmt.Sprintf("%.3f ms", ms), fmt.Sprintf("%g ms", change.bar), ms <= change.bar)
+		ms := scaled(v["Change/"+change.name]["ns/op"], 1e-6)
+		b.row(change.what+", applied to a view of 1 000 000 keys", spread("%.3f ms", ms), fmt.Sprintf("%g ms", change.bar), within(ms, change.bar))
 	}
 
 	r := b.gobench(t, "^BenchmarkRollup$", "3x", 3, "./functions/rollup")
 	rate := r["Rollup"]["keys/s"]
-	b.row("rollup of a day of 100 000 keys, its own work", fmt.Sprintf("%.0f keys/s", rate), "20 000 keys/s", rate >= 20_000)
+	b.row("rollup of a day of 100 000 keys, its own work", spread("%.0f keys/s", rate), "20 000 keys/s", median(rate) >= 20_000)
 	f := b.gobench(t, "^BenchmarkFlush$", "3x", 3, checker+"internal/meter")
 	docs := f["Flush"]["documents/op"]
-	b.row("flush of 100 000 active keys", fmt.Sprintf("%.0f documents, %.1f ms", docs, f["Flush"]["ns/op"]/1e6), "64 documents", docs > 0 && docs <= 64)
+	took := scaled(f["Flush"]["ns/op"], 1e-6)
+	b.row("flush of 100 000 active keys", spread("%.0f documents", docs)+", "+spread("%.1f ms", took), "64 documents", within(docs, 64))
 }
 
-func ns(m map[string]float64) string {
-	return fmt.Sprintf("%.0f ns, %.0f allocations", m["ns/op"], m["allocs/op"])
+// within tells whether something was measured, and is at most a bar.
+func within(values []float64, bar float64) bool { return len(values) > 0 && median(values) <= bar }
+
+// free tells whether a benchmark took at most bar nanoseconds and never allocated.
+func free(m map[string][]float64, bar float64) bool {
+	return within(m["ns/op"], bar) && slices.Max(m["allocs/op"]) == 0
+}
+
+func ns(m map[string][]float64) string {
+	return spread("%.0f ns", m["ns/op"]) + fmt.Sprintf(", %.0f allocations", slices.Max(m["allocs/op"]))
+}
+
+func scaled(values []float64, by float64) []float64 {
+	all := make([]float64, len(values))
+	for i, v := range values {
+		all[i] = v * by
+	}
+	return all
 }

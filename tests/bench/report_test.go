@@ -20,7 +20,7 @@ func (b *bench) write(dir string) error {
 		return err
 	}
 	var m strings.Builder
-	m.WriteString("# What was measured\n\n`make bench` writes this page. What is compared took turns in one run; figures are medians. On another machine, and on this one an\nhour later, the figures differ: compare the ratios.\n\n")
+	m.WriteString("# What was measured\n\n`make bench` writes this page. What is compared took turns in one run; figures are medians, with the\nlowest and the highest in parentheses. On another machine, and on this one an hour later, the figures differ: compare\nthe ratios.\n\n")
 	fmt.Fprintf(&m, "%s, %d processors, %s, %s, %.0f minutes.\n\n", processorName(), runtime.NumCPU(), runtime.Version(), b.began.UTC().Format("2006-01-02 15:04 MST"), time.Since(b.began).Minutes())
 	m.WriteString("| what | measured | to reach | |\n|---|---|---|---|\n")
 	for _, r := range b.rows {
