@@ -208,6 +208,7 @@ func (c *Checker) keeper() *canary.Keeper {
 	k := &canary.Keeper{
 		Proof:    c.proof,
 		Interval: c.cfg.CanaryInterval,
+		Coming:   func(t int) bool { return c.lives[t].coming() },
 		Timeout:  c.cfg.MaxStaleness / 2,
 		Now:      c.now,
 		Log:      c.log,

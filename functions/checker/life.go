@@ -11,14 +11,17 @@ import (
 type life struct {
 	now   func() time.Time
 	zero  time.Time
-	heard atomic.Int64 // last message, or the start, in nanoseconds since zero
+	began atomic.Int64 // when the listener started, in nanoseconds since zero
+	heard atomic.Int64 // last message, or the start
 	first atomic.Int64 // when the first batch was complete; 0 before
 }
 
 // begin notes that the listener starts.
 func (l *life) begin() {
+	now := l.since()
 	l.first.Store(0)
-	l.heard.Store(l.since())
+	l.heard.Store(now)
+	l.began.Store(now)
 }
 
 // Heard notes a message.
@@ -26,6 +29,9 @@ func (l *life) Heard() { l.heard.Store(l.since()) }
 
 // synced notes that a batch is complete.
 func (l *life) synced() { l.first.CompareAndSwap(0, max(l.since(), 1)) }
+
+// coming tells whether the first batch is under way: something of it has been heard.
+func (l *life) coming() bool { return l.first.Load() == 0 && l.heard.Load() > l.began.Load() }
 
 // silence is for how long there has been no sign of life; proof is the age of the
 // latest canary that has come back, as far as there is one.

@@ -22,7 +22,15 @@ func TestLife(t *testing.T) {
 		}
 	}
 	now = now.Add(time.Hour)
+	coming := func(what string, want bool) {
+		t.Helper()
+		if l.coming() != want {
+			t.Errorf("%s: coming is %v", what, !want)
+		}
+	}
+	coming("not begun", false)
 	l.begin()
+	coming("just begun", false)
 	expect("just begun", 0, false, 0)
 	now = now.Add(30 * time.Second)
 	expect("nothing heard", time.Hour, true, 30*time.Second)
@@ -30,13 +38,16 @@ func TestLife(t *testing.T) {
 	now = now.Add(2 * time.Minute)
 	l.Heard()
 	expect("a large batch is coming", time.Hour, true, 0)
+	coming("a large batch is coming", true)
 	l.synced()
+	coming("synced", false)
 	now = now.Add(time.Minute)
 	l.Heard()
 	expect("synced, no canary yet", time.Hour, true, time.Minute)
 	expect("synced, nothing proven", 0, false, time.Minute)
 	expect("synced and proven", 10*time.Second, true, 10*time.Second)
 	l.begin()
+	coming("begun anew", false)
 	expect("begun anew", time.Hour, true, 0)
 }
 

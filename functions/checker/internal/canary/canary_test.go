@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -186,4 +187,64 @@ func TestKeeperUnderFaults(t *testing.T) {
 		stop()
 		<-done
 	})
+}
+
+// TestKeeperWaitsForWhatIsComing: while a listener is being sent everything, the canary
+// that was written before is not followed by another one; unless it is not with it, or
+// there was a doubt meanwhile.
+func TestKeeperWaitsForWhatIsComing(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		doubt, echo bool
+		want        int // canaries after 45 s, of which 40 s were waited for
+	}{
+		"it is with it":     {echo: true, want: 2}, // the next one in its turn
+		"it is not with it": {want: 3},             // another, and one 2 s later
+		"a doubt":           {doubt: true, echo: true, want: 3},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				p := New(ceiling, time.Now())
+				var coming atomic.Bool
+				coming.Store(true)
+				var written []int64
+				k := &Keeper{
+					Proof: p, Interval: 15 * time.Second, Timeout: 45 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+					Coming: func(int) bool { return coming.Load() },
+				}
+				for i := range k.Writers {
+					k.Writers[i] = func(_ context.Context, seq int64) error {
+						if i == 0 {
+							written = append(written, seq)
+						}
+						if c.echo && !coming.Load() {
+							p.Echo(i, seq)
+						}
+						return nil
+					}
+				}
+				done := make(chan struct{})
+				go func() { k.Run(ctx); close(done) }()
+				time.Sleep(20 * time.Second)
+				if c.doubt {
+					p.Doubt(0)
+				}
+				time.Sleep(20*time.Second + time.Millisecond)
+				synctest.Wait()
+				if c.echo {
+					p.Echo(0, written[len(written)-1])
+				}
+				coming.Store(false)
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				stop()
+				<-done
+				if len(written) != c.want {
+					t.Errorf("%d canaries were written, want %d", len(written), c.want)
+				}
+			})
+		})
+	}
 }

@@ -15,9 +15,14 @@ type Keeper struct {
 	Proof    *Proof
 	Writers  [Types]Writer
 	Interval time.Duration // from one canary to the next
-	Timeout  time.Duration // for one write
-	Now      func() time.Time
-	Log      *slog.Logger
+
+	// Coming tells whether type t's listener is being sent all that there is: what has
+	// been written comes with it. nil says that it never is.
+	Coming func(t int) bool
+
+	Timeout time.Duration // for one write
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Run writes until ctx ends. A write that fails or hangs is followed by the
@@ -33,40 +38,57 @@ func (k *Keeper) Run(ctx context.Context) {
 
 // impatience is how soon a canary that has not come back is followed by another:
 // at the start and after an outage, a proof is not waited for longer than needed.
-// It doubles from one to the next: a store that sends everything anew for each
-// change would otherwise never get to the end of it.
+// It doubles from one to the next, and while everything is being sent there is none
+// other: a store that sends everything anew for each change (the emulator) would
+// otherwise never get to the end of it.
 const impatience = time.Second
 
 func (k *Keeper) keep(ctx context.Context, t int) {
-	wait := min(k.Interval, impatience)
-	for {
+	first := min(k.Interval, impatience)
+	for wait := first; ; {
 		begun := k.Now()
 		seq := k.write(ctx, t)
-		if !k.pause(ctx, t, wait) {
-			return
+		why := k.pause(ctx, t, wait)
+		for why == elapsed && k.coming(t) && !k.Proof.Answered(t, seq) {
+			why = k.pause(ctx, t, first)
 		}
-		if !k.Proof.Answered(t, seq) {
+		switch {
+		case why == ended:
+			return
+		case !k.Proof.Answered(t, seq):
 			wait = min(2*wait, k.Interval)
 			continue
 		}
-		wait = min(k.Interval, impatience)
-		if !k.pause(ctx, t, k.Interval-k.Now().Sub(begun)) {
+		wait = first
+		if k.pause(ctx, t, k.Interval-k.Now().Sub(begun)) == ended {
 			return
 		}
 	}
 }
 
-// pause waits for d, or until type t is in doubt, and tells whether ctx has lasted.
-func (k *Keeper) pause(ctx context.Context, t int, d time.Duration) bool {
+func (k *Keeper) coming(t int) bool { return k.Coming != nil && k.Coming(t) }
+
+// wakening is why a pause was over.
+type wakening int
+
+const (
+	elapsed wakening = iota
+	doubted          // what was proven is not any more
+	ended            // the context has
+)
+
+// pause waits for d, or until type t is in doubt or ctx has ended.
+func (k *Keeper) pause(ctx context.Context, t int, d time.Duration) wakening {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return false
+		return ended
 	case <-k.Proof.Doubted(t):
+		return doubted
 	case <-timer.C:
+		return elapsed
 	}
-	return true
 }
 
 func (k *Keeper) write(ctx context.Context, t int) (seq int64) {

@@ -11,8 +11,8 @@ import (
 // crowd is how many keys a shard holds on average at most. A change copies its
 // shard, and no shard may come near maxShard: of random hashes, one in 10^22 does.
 const (
-	crowd    = 128
-	maxShard = 255
+	crowd    = 512
+	maxShard = 1023
 )
 
 // entry is a key in a shard: one cache line, so that a look-up among millions
@@ -56,7 +56,6 @@ type previous struct {
 // shard holds the keys of one part of the hash space, found by open addressing.
 // The index is a part of it, so that both are read at once.
 type shard struct {
-	index    [maxShard + 1]uint8 // places in entries plus 1, 0 is free
 	entries  []entry
 	scopes   []uint32
 	previous []previous
@@ -65,6 +64,8 @@ type shard struct {
 	// length of the name, the place in previous (two bytes each), and the name as a
 	// header value.
 	extras string
+
+	index [maxShard + 1]uint16 // places in entries plus 1, 0 is free; last, as the collector looks no further than the last pointer
 }
 
 const extraHead = 4 // bytes before the name
@@ -121,12 +122,12 @@ func hash(prefix []byte) uint64 {
 }
 
 // spot is where in an index the search for a hash begins.
-func spot(h uint64) uint8 { return uint8(h >> 56) }
+func spot(h uint64) uint16 { return uint16(h >> 54) }
 
 // find gives the entry of a prefix, or nil.
 func (s *shard) find(h uint64, prefix []byte) *entry {
 	for i := spot(h); ; i++ {
-		at := s.index[i]
+		at := s.index[i&maxShard]
 		if at == 0 {
 			return nil
 		}
@@ -181,7 +182,7 @@ func pack(records []record) *shard {
 			s.previous = append(s.previous, *r.before)
 		}
 		s.entries[i] = e
-		s.place(hash(e.prefix[:]), uint8(i+1))
+		s.place(hash(e.prefix[:]), uint16(i+1))
 	}
 	s.scopes, s.previous, s.extras = slices.Clip(s.scopes), slices.Clip(s.previous), string(extras)
 	return s
@@ -200,10 +201,10 @@ func (s *shard) putScope(symbols []uint32) scope {
 	return isList | at
 }
 
-func (s *shard) place(h uint64, at uint8) {
+func (s *shard) place(h uint64, at uint16) {
 	i := spot(h)
-	for s.index[i] != 0 {
+	for s.index[i&maxShard] != 0 {
 		i++
 	}
-	s.index[i] = at
+	s.index[i&maxShard] = at
 }
