@@ -44,6 +44,24 @@ func TestBench(t *testing.T) {
 	}
 }
 
+// TestBenchmarksRun runs the benchmarks that take little, once each, so that they are
+// not found broken when somebody wants to know.
+func TestBenchmarksRun(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{root: root}
+	seen := b.gobench(t, "^Benchmark(Rollup|Flush|Change)$", "1x", 1,
+		"./functions/rollup", "./functions/checker/internal/meter", "./functions/checker/internal/view")
+	for _, name := range []string{"Rollup", "Flush", "Change/create", "Change/revoke", "Change/plan"} {
+		if within(seen[name]["ns/op"], 0) || len(seen[name]["ns/op"]) == 0 {
+			t.Errorf("%s: %v", name, seen[name])
+		}
+	}
+}
+
 // bench gathers what is measured.
 type bench struct {
 	root  string

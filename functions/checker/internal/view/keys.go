@@ -1,7 +1,6 @@
 package view
 
 import (
-	"bytes"
 	"math"
 	"slices"
 	"time"
@@ -39,12 +38,12 @@ func (v *View) withKeys(reset bool, changes []KeyChange, size int) (*View, bool)
 		return nil, false
 	}
 	for at, group := range next.byShard(changes) {
-		before := next.shards[at].records()
-		after := next.change(v, before, changes, group)
-		if len(after) > maxShard {
+		before := next.shards[at]
+		after, ok := next.change(v, before, changes, group)
+		if !ok {
 			return nil, false
 		}
-		next.keys += len(after) - len(before)
+		next.keys += len(after) - before.keys()
 		next.shards[at] = pack(after)
 	}
 	return &next, true
@@ -91,22 +90,24 @@ func (v *View) byShard(changes []KeyChange) map[uint64][]int {
 }
 
 // change applies a shard's changes to its records. old is the view before: a
-// key that it knows keeps its slot, also when a reset has emptied the shard.
-func (v *View) change(old *View, records []record, changes []KeyChange, places []int) []record {
+// key that it knows keeps its slot, also when a reset has emptied the shard. It fails
+// where the shard would hold too many.
+func (v *View) change(old *View, s *shard, changes []KeyChange, places []int) ([]record, bool) {
+	d := s.draft()
 	for _, i := range places {
 		c := &changes[i]
-		at := slices.IndexFunc(records, func(r record) bool { return bytes.Equal(r.prefix[:], []byte(c.Prefix)) })
+		r := d.find([]byte(c.Prefix))
 		switch {
-		case c.Gone && at >= 0:
-			records = slices.Delete(records, at, at+1)
+		case c.Gone && r != nil:
+			r.gone = true
 		case c.Gone:
-		case at >= 0:
-			records[at] = v.record(c.Key, records[at].slot)
-		default:
-			records = append(records, v.record(c.Key, v.slotOf(old, c.Prefix)))
+		case r != nil:
+			*r = v.record(c.Key, r.slot)
+		case !d.add(v.record(c.Key, v.slotOf(old, c.Prefix))):
+			return nil, false
 		}
 	}
-	return records
+	return slices.DeleteFunc(d.records, func(r record) bool { return r.gone }), true
 }
 
 func (v *View) slotOf(old *View, p apikey.Prefix) uint32 {

@@ -143,6 +143,15 @@ type record struct {
 	before *previous
 	scope  []uint32
 	name   string
+	gone   bool // deleted from its draft
+}
+
+// keys is how many there are.
+func (s *shard) keys() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.entries)
 }
 
 // records takes a shard apart; nil is an empty one.
@@ -158,6 +167,43 @@ func (s *shard) records() []record {
 		}
 	}
 	return out
+}
+
+// draft is a shard that is being changed: its records, found as a shard's entries are.
+type draft struct {
+	records []record
+	index   [maxShard + 1]uint16
+}
+
+func (s *shard) draft() *draft {
+	d := &draft{records: s.records()}
+	if s != nil {
+		d.index = s.index
+	}
+	return d
+}
+
+// find gives the record of a prefix, deleted or not, or nil.
+func (d *draft) find(prefix []byte) *record {
+	for i := spot(hash(prefix)); ; i++ {
+		at := d.index[i&maxShard]
+		if at == 0 {
+			return nil
+		}
+		if r := &d.records[at-1]; string(r.prefix[:]) == string(prefix) {
+			return r
+		}
+	}
+}
+
+// add puts in a record whose prefix is new, where there is room.
+func (d *draft) add(r record) bool {
+	if len(d.records) == maxShard {
+		return false
+	}
+	d.records = append(d.records, r)
+	place(&d.index, r.prefix, len(d.records))
+	return true
 }
 
 // pack builds a shard of records with different prefixes; nil of none.
@@ -182,7 +228,7 @@ func pack(records []record) *shard {
 			s.previous = append(s.previous, *r.before)
 		}
 		s.entries[i] = e
-		s.place(hash(e.prefix[:]), uint16(i+1))
+		place(&s.index, e.prefix, i+1)
 	}
 	s.scopes, s.previous, s.extras = slices.Clip(s.scopes), slices.Clip(s.previous), string(extras)
 	return s
@@ -201,10 +247,11 @@ func (s *shard) putScope(symbols []uint32) scope {
 	return isList | at
 }
 
-func (s *shard) place(h uint64, at uint16) {
-	i := spot(h)
-	for s.index[i&maxShard] != 0 {
+// place puts a prefix's place into an index.
+func place(index *[maxShard + 1]uint16, prefix [apikey.PrefixLength]byte, at int) {
+	i := spot(hash(prefix[:]))
+	for index[i&maxShard] != 0 {
 		i++
 	}
-	s.index[i&maxShard] = at
+	index[i&maxShard] = uint16(at)
 }
