@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the repository, one after the other.
+# Runs every fuzz target of the repository, as many at once as there are processors,
+# each with one worker. What they print is in .local/fuzz.
 # usage: fuzz.sh [time for each, default 30s]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,21 +22,33 @@ if [ -z "$targets" ]; then
 	exit 1
 fi
 
-output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+export FUZZ_TIME=$time FUZZ_LOGS=$PWD/.local/fuzz
+rm -rf "$FUZZ_LOGS"
+mkdir -p "$FUZZ_LOGS"
 
 fuzz() {
-	go test -run '^$' -fuzz "^$2\$" -fuzztime "$time" "$1" </dev/null | tee "$output"
+	go test -run '^$' -fuzz "^$2\$" -fuzztime "$FUZZ_TIME" -parallel 1 "$1" </dev/null >"$3" 2>&1
 }
 
 # A run whose time is over in the middle of an input sometimes ends with "context
 # deadline exceeded" and no failing input: that is go test's fault, not the target's.
 only_late() {
-	grep -q 'context deadline exceeded' "$output" && ! grep -q 'Failing input written' "$output"
+	grep -q 'context deadline exceeded' "$1" && ! grep -q 'Failing input written' "$1"
 }
 
-while read -r package target; do
-	echo "== $package $target"
-	fuzz "$package" "$target" || { only_late && fuzz "$package" "$target"; }
-done <<<"$targets"
+one() {
+	local log=$FUZZ_LOGS/$2.log
+	if fuzz "$1" "$2" "$log" || { only_late "$log" && fuzz "$1" "$2" "$log"; }; then
+		echo "ok   $1 $2: $(grep -o 'execs: [0-9]*' "$log" | tail -n 1)"
+		return
+	fi
+	echo "FAIL $1 $2, see $log"
+	tail -n 30 "$log"
+	return 1
+}
+export -f fuzz only_late one
+
+if ! xargs -P "$(nproc)" -L 1 bash -c 'one "$@"' _ <<<"$targets"; then
+	exit 1
+fi
 echo "$(wc -l <<<"$targets") fuzz targets passed"

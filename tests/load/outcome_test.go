@@ -20,7 +20,7 @@ var (
 	promises = book.Table("Load report", "`make load`: ten minutes; `make test` runs half a minute of it with fewer keys and compares the verdicts.",
 		[]string{"must", "verdict"}, "seen")
 	growths = book.Table("Growth under load", "No process of the product, nor the ingress, grows: a line through the measurements of the second half, after all restarts, "+
-		"rises by no more than 15 % (or 24 MiB, 12 descriptors, 24 goroutines). Of the ingress threads are counted.",
+		"rises by no more than 15 % (or 64 MiB, 12 descriptors, 24 goroutines). Of the ingress threads are counted.",
 		[]string{"process", "verdict"}, "memory", "file descriptors", "goroutines or threads")
 )
 
@@ -49,9 +49,9 @@ func (l *load) answers(took time.Duration, c *changer, d *deployer) {
 	for _, detail := range c.unclear {
 		l.t.Log("unclear: " + detail)
 	}
-	l.holds("keys and plans are changed meanwhile; at most one call in three runs out of time on the emulator", total >= 5 && 3*len(c.unclear) <= total,
+	l.holds("keys and plans are changed meanwhile; at most one call in ten, and two, run out of time on the emulator", total >= 5 && 10*len(c.unclear) <= total+20,
 		"%d changes: %s; %d calls failed", total, strings.Join(changes, ", "), len(c.unclear))
-	l.holds("an app that is deployed again and again serves all the time", d.deployed > 0 && 3*d.failed <= d.deployed+2,
+	l.holds("an app that is deployed again and again serves all the time", d.deployed > 0 && 10*d.failed <= d.deployed+20,
 		"%d deployments, %d requests to the app, %d calls failed", d.deployed, d.asked, d.failed)
 	l.holds("every kind of denial comes up", l.byVerdict[rateDenied].Load() > 0 && l.byVerdict[invalidKey].Load() > 0 && l.byVerdict[allowed].Load() > 0,
 		"%d restarts of replicas", restarts(l.lasted))

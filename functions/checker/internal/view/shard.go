@@ -9,7 +9,7 @@ import (
 )
 
 // crowd is how many keys a shard holds on average at most. A change copies its
-// shard, and no shard may come near maxShard: of random hashes, one in 10^22 does.
+// shard, and no shard may come near maxShard: of random hashes, one in 10^80 does.
 const (
 	crowd    = 512
 	maxShard = 1023
