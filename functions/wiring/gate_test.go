@@ -74,8 +74,7 @@ func TestCheckerThatHangs(t *testing.T) {
 	stuck := s.listen(s.checker) // takes connections and says nothing
 	defer func() { _ = stuck.Close() }()
 	s.turn(true)
-	s.tick()
-	s.wantGate(app.Pending, "The ingress does not answer in time; the checker may be stuck.")
+	s.settles(app.Pending, "The ingress does not answer in time; the checker may be stuck.")
 }
 
 func TestPendingUntilProven(t *testing.T) {
@@ -104,15 +103,14 @@ func TestPendingUntilProven(t *testing.T) {
 			}
 			s.turn(true)
 			s.requested()
-			s.wantGate(app.Pending, tt.message)
+			s.settles(app.Pending, tt.message)
 			since := s.app().Gate.Since
 
 			if tt.verdict == nil {
 				s.serveChecker()
 			}
 			s.verdict.Store(problem.Of(problem.InvalidKey))
-			s.tick()
-			s.wantGate(app.Engaged, "")
+			s.settles(app.Engaged, "")
 			if !s.app().Gate.Since.After(since) {
 				t.Error("the state's time did not move on")
 			}
@@ -150,14 +148,12 @@ func TestDriftIsRepairedAndProvenAgain(t *testing.T) {
 			s.patch(tt.resource, name, tt.patch)
 			s.cfg.ProofPatience = 2 * time.Second
 			s.service = s.replica()
-			s.tick()
-			s.wantGate(app.Pending, "The gate is on the route, but cannot verify keys right now.")
+			s.settles(app.Pending, "The gate is on the route, but cannot verify keys right now.")
 			if diff := cmp.Diff(gated, s.state()); diff != "" {
 				t.Errorf("after repair (-want +got):\n%s", diff)
 			}
 			s.verdict.Store(problem.Of(problem.InvalidKey))
-			s.tick()
-			s.wantGate(app.Engaged, "")
+			s.settles(app.Engaged, "")
 			if !s.app().Gate.Since.After(engaged) {
 				t.Error("the gate was pending meanwhile, but its time says otherwise")
 			}

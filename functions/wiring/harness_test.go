@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"context"
+	"fmt"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -198,6 +199,19 @@ func (s *site) wantGate(state app.GateState, message string) {
 	if got := s.app().Gate; got.State != state || got.Message != message {
 		s.Fatalf("gate is %s %q, want %s %q", got.State, got.Message, state, message)
 	}
+}
+
+// settles ticks until the gate is as it shall be: on a busy machine the ingress may not
+// know the route yet when it is first asked.
+func (s *site) settles(state app.GateState, message string) {
+	s.Helper()
+	s.within(func() string {
+		s.tick()
+		if got := s.app().Gate; got.State != state || got.Message != message {
+			return fmt.Sprintf("gate is %s %q, want %s %q", got.State, got.Message, state, message)
+		}
+		return ""
+	})
 }
 
 // turn sets Require API key, as the apps function does.
