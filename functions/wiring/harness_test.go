@@ -2,10 +2,10 @@ package wiring
 
 import (
 	"context"
-	"fmt"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
