@@ -49,7 +49,7 @@ fuzz: ## run each fuzz target for FUZZTIME (default 5m)
 
 bench: ## measure everything that the README says of speed, into tests/load/RESULTS.md
 	@scripts/prerequisites.sh
-	SLUICE_BENCH=1 go test -count=1 -timeout 40m -v -run TestBench ./tests/bench
+	SLUICE_BENCH=1 go test -count=1 -timeout 40m -v -run '^TestBench$$' ./tests/bench
 
 docs: ## write the pages of the command line in docs/cli anew
 	go test -count=1 ./scripts/sluice/internal/manual -run TestPages -update

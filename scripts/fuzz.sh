@@ -37,7 +37,7 @@ only_late() {
 }
 
 one() {
-	local log=$FUZZ_LOGS/$2.log
+	local log=$FUZZ_LOGS/${1//\//_}.$2.log
 	if fuzz "$1" "$2" "$log" || { only_late "$log" && fuzz "$1" "$2" "$log"; }; then
 		echo "ok   $1 $2: $(grep -o 'execs: [0-9]*' "$log" | tail -n 1)"
 		return

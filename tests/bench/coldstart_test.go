@@ -43,17 +43,20 @@ func (b *bench) coldStart(t *testing.T) {
 				began := time.Now()
 				hear(t, emulator.Host, n)
 				heard = append(heard, time.Since(began).Seconds())
-				t.Run("start", func(t *testing.T) { // ends the process
+				whole := t.Run("start", func(t *testing.T) { // ends the process
 					began := time.Now()
 					start(t, program, "/readyz", "ROLE=checker", "STORE="+project)
 					ready = append(ready, time.Since(began).Seconds())
 				})
+				if !whole {
+					return
+				}
 			}
 			growth.points = append(growth.points, point{n, median(ready)})
 			if n == 100_000 {
 				by := shares(ready, heard)
 				b.row("cold start to proven ready with 100 000 keys, by the time that hearing them takes",
-					spread("%.2f", by)+fmt.Sprintf(": %.1f by %.1f s", median(ready), median(heard)), "1.3", median(by) <= 1.3)
+					spread("%.2f", by)+fmt.Sprintf(": %.1f by %.1f s", median(ready), median(heard)), "1.3", within(by, 1.3))
 			}
 		})
 	}

@@ -195,12 +195,13 @@ func TestKeeperUnderFaults(t *testing.T) {
 func TestKeeperWaitsForWhatIsComing(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
-		doubt, echo bool
-		want        int // canaries after 45 s, of which 40 s were waited for
+		doubt, echo, fails bool
+		want               int // canaries after 45 s, in which everything was sent for 40 s
 	}{
-		"it is with it":     {echo: true, want: 2}, // the next one in its turn
-		"it is not with it": {want: 3},             // another, and one 2 s later
-		"a doubt":           {doubt: true, echo: true, want: 3},
+		"it is with it":      {echo: true, want: 2}, // the next one in its turn
+		"it is not with it":  {want: 3},             // another, and one 2 s later
+		"a doubt":            {doubt: true, echo: true, want: 3},
+		"it was not written": {fails: true, want: 7}, // after 1, 3, 7, 15, 30 and 45 s
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -221,6 +222,9 @@ func TestKeeperWaitsForWhatIsComing(t *testing.T) {
 						}
 						if c.echo && !coming.Load() {
 							p.Echo(i, seq)
+						}
+						if c.fails {
+							return errors.New("not written")
 						}
 						return nil
 					}

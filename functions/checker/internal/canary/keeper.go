@@ -20,7 +20,7 @@ type Keeper struct {
 	// been written comes with it. nil says that it never is.
 	Coming func(t int) bool
 
-	Timeout time.Duration // for one write
+	Timeout time.Duration // for one write, and for one to come with everything that is sent
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -47,9 +47,9 @@ func (k *Keeper) keep(ctx context.Context, t int) {
 	first := min(k.Interval, impatience)
 	for wait := first; ; {
 		begun := k.Now()
-		seq := k.write(ctx, t)
+		seq, written := k.write(ctx, t)
 		why := k.pause(ctx, t, wait)
-		for why == elapsed && k.coming(t) && !k.Proof.Answered(t, seq) {
+		for written && why == elapsed && k.coming(t, begun) && !k.Proof.Answered(t, seq) {
 			why = k.pause(ctx, t, first)
 		}
 		switch {
@@ -66,7 +66,11 @@ func (k *Keeper) keep(ctx context.Context, t int) {
 	}
 }
 
-func (k *Keeper) coming(t int) bool { return k.Coming != nil && k.Coming(t) }
+// coming tells whether everything is being sent, and a canary of begun is still worth
+// waiting for.
+func (k *Keeper) coming(t int, begun time.Time) bool {
+	return k.Coming != nil && k.Coming(t) && k.Now().Sub(begun) < k.Timeout
+}
 
 // wakening is why a pause was over.
 type wakening int
@@ -91,12 +95,14 @@ func (k *Keeper) pause(ctx context.Context, t int, d time.Duration) wakening {
 	}
 }
 
-func (k *Keeper) write(ctx context.Context, t int) (seq int64) {
+// write tells whether the store has said that it has it.
+func (k *Keeper) write(ctx context.Context, t int) (seq int64, written bool) {
 	ctx, cancel := context.WithTimeout(ctx, k.Timeout)
 	defer cancel()
 	seq = k.Proof.Begin(t, k.Now())
-	if err := k.Writers[t](ctx, seq); err != nil && ctx.Err() == nil {
+	err := k.Writers[t](ctx, seq)
+	if err != nil && ctx.Err() == nil {
 		k.Log.Warn("canary not written", "type", t, "error", err)
 	}
-	return seq
+	return seq, err == nil
 }

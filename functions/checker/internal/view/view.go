@@ -3,7 +3,7 @@
 // million keys is there in microseconds.
 //
 // Keys lie in shards by a hash of their prefix. A change copies the shards it
-// touches (a hundred-odd keys each) and the array of pointers to them, and shares
+// touches (a few hundred keys each) and the array of pointers to them, and shares
 // everything else with the view before. Shards hold their keys in a few flat
 // slices without pointers: the garbage collector sees thousands of objects, not
 // millions. Plans lie in one slice; a key knows its plan's place in it, so a
