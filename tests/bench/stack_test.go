@@ -97,7 +97,6 @@ func (b *bench) webhook(t *testing.T, site *stacktest.Site) {
 		}
 		took = append(took, ms(time.Since(began)))
 	}
-	b.note("The first webhook call took %.0f ms: it waits at most 3 s for the image's registry, which nobody runs.", took[0])
 	b.row("webhook call of an image app, accepted", spread("%.0f ms", took), "50 ms", within(took, 50))
 }
 
