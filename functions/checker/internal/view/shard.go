@@ -65,7 +65,7 @@ type shard struct {
 	// header value.
 	extras string
 
-	index [maxShard + 1]uint16 // places in entries plus 1, 0 is free; last, as the collector looks no further than the last pointer
+	index index // of entries; last, as the collector looks no further than the last pointer
 }
 
 const extraHead = 4 // bytes before the name
@@ -172,7 +172,7 @@ func (s *shard) records() []record {
 // draft is a shard that is being changed: its records, found as a shard's entries are.
 type draft struct {
 	records []record
-	index   [maxShard + 1]uint16
+	index   index
 }
 
 func (s *shard) draft() *draft {
@@ -202,7 +202,7 @@ func (d *draft) add(r record) bool {
 		return false
 	}
 	d.records = append(d.records, r)
-	place(&d.index, r.prefix, len(d.records))
+	d.index.put(r.prefix, len(d.records))
 	return true
 }
 
@@ -228,7 +228,7 @@ func pack(records []record) *shard {
 			s.previous = append(s.previous, *r.before)
 		}
 		s.entries[i] = e
-		place(&s.index, e.prefix, i+1)
+		s.index.put(e.prefix, i+1)
 	}
 	s.scopes, s.previous, s.extras = slices.Clip(s.scopes), slices.Clip(s.previous), string(extras)
 	return s
@@ -247,11 +247,15 @@ func (s *shard) putScope(symbols []uint32) scope {
 	return isList | at
 }
 
-// place puts a prefix's place into an index.
-func place(index *[maxShard + 1]uint16, prefix [apikey.PrefixLength]byte, at int) {
+// index tells where a prefix is: its place plus 1, at its spot or after it; 0 is free.
+// There is always a free one, where a search for what is not there ends.
+type index [maxShard + 1]uint16
+
+// put notes the place (plus 1) of a prefix that is new.
+func (x *index) put(prefix [apikey.PrefixLength]byte, at int) {
 	i := spot(hash(prefix[:]))
-	for index[i&maxShard] != 0 {
+	for x[i&maxShard] != 0 {
 		i++
 	}
-	index[i&maxShard] = uint16(at)
+	x[i&maxShard] = uint16(at)
 }
