@@ -25,8 +25,8 @@ func TestIdentityHeaders(t *testing.T) {
 	s.GatedApp("hello")
 	named := s.AnyKey(func(r *wire.CreateKey) { r.Name = "Café 1" })
 	nameless := s.AnyKey()
-	s.Call("hello").Key(named).Within(propagation).Gets(http.StatusOK)
-	s.Call("hello").Key(nameless).Within(propagation).Gets(http.StatusOK)
+	s.Opens("hello", named)
+	s.Opens("hello", nameless)
 
 	got := identity(s.Echo(s.Call("hello").Key(named).Send()))
 	if diff := cmp.Diff(map[string][]string{"X-Service-Key-Prefix": {named.Prefix}, "X-Service-Key-Name": {"Caf%C3%A9 1"}}, got); diff != "" {
@@ -57,7 +57,7 @@ func TestSpoofedHeaders(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
 	k := s.AnyKey()
-	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	s.Opens("hello", k)
 	want := map[string][]string{"X-Service-Key-Prefix": {k.Prefix}}
 	var spoofs [][2]string
 	for _, sep := range []string{"-", "_", "."} {
@@ -108,7 +108,7 @@ func TestTwoKeysAreNoKey(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
 	k := s.AnyKey()
-	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	s.Opens("hello", k)
 	s.Call("hello").Key(k).Key(k).Gets(http.StatusUnauthorized, "invalid_key")
 	s.Call("hello").Header("X-API-Key", "").Key(k).Gets(http.StatusUnauthorized, "invalid_key")
 }
@@ -119,7 +119,7 @@ func TestBodiesAndMethods(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
 	k := s.AnyKey()
-	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	s.Opens("hello", k)
 	// Read from the connection itself: a client library would hide a body.
 	for status, key := range map[string]string{"200": "X-API-Key: " + k.Full + "\r\n", "401": ""} {
 		answer := raw(t, "HEAD / HTTP/1.1\r\nHost: "+s.Host("hello")+"\r\n"+key+"Connection: close\r\n\r\n")
@@ -141,7 +141,7 @@ func TestWebSocket(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
 	k := s.AnyKey()
-	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	s.Opens("hello", k)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	url := "ws://" + s.Host("hello") + "/ws"
@@ -173,7 +173,7 @@ func TestStream(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
 	k := s.AnyKey()
-	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	s.Opens("hello", k)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Host("hello")+"/stream?chunks=4&interval=500ms", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func TestRawKeyHeaders(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
 	k := s.AnyKey()
-	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	s.Opens("hello", k)
 	tests := []struct {
 		name, header, want string
 	}{

@@ -24,10 +24,12 @@ func TestScope(t *testing.T) {
 	unscoped := s.AnyKey()
 	foreign := elsewhere.AnyKey()
 
-	s.Call("hello").Key(scoped).Within(propagation).Gets(http.StatusOK)
-	s.Call("hello").Key(unscoped).Within(propagation).Gets(http.StatusOK)
-	elsewhere.Call("hello").Key(foreign).Within(propagation).Gets(http.StatusOK)
+	s.Opens("hello", scoped)
+	s.Opens("hello", unscoped)
+	elsewhere.Opens("hello", foreign)
+	s.Call("hello").Key(scoped).Gets(http.StatusOK)
 	s.Call("other").Key(unscoped).Gets(http.StatusOK)
+	elsewhere.Call("hello").Key(foreign).Gets(http.StatusOK)
 
 	s.Call("other").Key(scoped).Gets(http.StatusUnauthorized, "invalid_key")
 	elsewhere.Call("hello").Key(scoped).Gets(http.StatusUnauthorized, "invalid_key")
@@ -37,7 +39,8 @@ func TestScope(t *testing.T) {
 	if _, err := s.Client.UpdateKey(t.Context(), s.Project, scoped.ID, wire.UpdateKey{Apps: wire.Some([]string{"other"})}); err != nil {
 		t.Fatal(err)
 	}
-	s.Call("other").Key(scoped).Within(propagation).Gets(http.StatusOK)
+	s.Opens("other", scoped)
+	s.Call("other").Key(scoped).Gets(http.StatusOK)
 	s.Call("hello").Key(scoped).Gets(http.StatusUnauthorized, "invalid_key")
 }
 
@@ -56,12 +59,13 @@ func TestRefusalsAreAlike(t *testing.T) {
 	expired := s.Key(p, func(r *wire.CreateKey) { r.ExpiresAt = &soon })
 	wrongEnv := elsewhere.AnyKey()
 	rotated := s.Rotate(s.AnyKey(), 0)
-	s.Call("hello").Key(good).Within(propagation).Gets(http.StatusOK)
-	s.Call("hello").Key(rotated).Within(propagation).Gets(http.StatusOK)
+	s.Opens("hello", good)
+	s.Opens("hello", rotated)
 	s.Disable(disabled)
 	s.Revoke(revoked)
-	s.Call("hello").Key(revoked).Within(propagation).Gets(http.StatusUnauthorized)
-	s.Call("hello").Key(expired).Within(propagation).Gets(http.StatusUnauthorized)
+	for _, k := range []stacktest.Key{disabled, revoked, expired} {
+		s.Refuses("hello", k)
+	}
 
 	none := s.Call("hello").Gets(http.StatusUnauthorized, "invalid_key")
 	if _, there := none.Header["Retry-After"]; there {

@@ -23,9 +23,9 @@ func TestDenialIsFound(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
 	k := s.AnyKey()
-	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	s.Opens("hello", k)
 	s.Revoke(k)
-	s.Call("hello").Key(k).Within(propagation).Gets(http.StatusUnauthorized, "invalid_key")
+	s.Refuses("hello", k)
 	id := "denial-" + s.Project
 	for _, tt := range []struct {
 		reason string

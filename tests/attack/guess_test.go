@@ -104,7 +104,7 @@ func TestNamespaces(t *testing.T) {
 	first.Env = "x-y"
 	first.GatedApp("hello")
 	k := first.AnyKey()
-	first.Call("hello").Key(k).Within(propagation).Gets(http.StatusOK)
+	first.Opens("hello", k)
 	n := 2
 	for _, path := range []string{
 		"/environments/y/apps/hello", "/environments/y/apps", "/environments/y/plans", "/environments/y/api-keys", "/api-keys/" + k.ID,

@@ -18,9 +18,7 @@ func gated(t *testing.T) (*stacktest.Site, stacktest.Key) {
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
 	k := s.AnyKey(func(r *wire.CreateKey) { r.Name = "real name" })
-	for _, r := range stacktest.Replicas(t, world) { // each learns of the key by itself
-		r.Until(s, "hello", k.Full, http.StatusOK, propagation)
-	}
+	s.Opens("hello", k)
 	return s, k
 }
 

@@ -32,7 +32,7 @@ func closes(replicas ...int) func(*trial) {
 		for _, i := range replicas {
 			y := x.traffic.replicas[i]
 			y.until(x.t, "denied", ceiling+10*time.Second, denied(http.StatusServiceUnavailable, "gate_unavailable"))
-			late := x.began.Add(ceiling)
+			late := x.there.Add(ceiling)
 			wait(x.t, time.Until(late.Add(time.Second)))
 			if n := y.count(late, time.Time{}, allowed); n != 0 {
 				x.t.Errorf("%s: %d requests were allowed after the ceiling", y.name, n)

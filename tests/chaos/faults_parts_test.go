@@ -80,7 +80,7 @@ func checkerFaults() []fault {
 				x.losing(0)
 			},
 			end:   func(x *trial) { x.restart("checker-0") },
-			cells: with(cell{must: "the other one serves; through the ingress too, once the broken connections are replaced (1 s); a revocation acts", during: oneServes}, killed),
+			cells: with(cell{must: "the other one serves; through the ingress too, once the broken connections are replaced (3 s at most); a revocation acts", during: oneServes}, killed),
 		},
 		{
 			name: "both checkers killed",
@@ -115,8 +115,9 @@ func (x *trial) losing(replicas ...int) {
 	*x.lost += uint64(x.traffic.ingress.count(since, time.Time{}, allowed)) // whichever replica it asked
 }
 
-// settle is in what time the ingress has replaced broken connections.
-const settle = time.Second
+// settle is in what time the ingress has replaced broken connections; it takes a
+// fraction of a second when the machine has nothing else to do.
+const settle = 3 * time.Second
 
 func oneServes(x *trial) {
 	wait(x.t, settle)
@@ -129,7 +130,7 @@ func oneServes(x *trial) {
 		}
 	}
 	x.traffic.doomed[1].until(x.t, "refused", ceiling, denied(http.StatusUnauthorized, "invalid_key"))
-	x.note("%d requests through the ingress failed in the first second", x.traffic.ingress.count(x.began, x.began.Add(settle), not(allowed)))
+	x.note("%d requests through the ingress failed in the first three seconds", x.traffic.ingress.count(x.began, x.began.Add(settle), not(allowed)))
 }
 
 func closed(x *trial) {
@@ -200,7 +201,7 @@ func (x *trial) stopped(name string) {
 // pausedOne: while one replica is paused the other serves.
 func pausedOne(x *trial) {
 	x.traffic.doomed[1].until(x.t, "refused", ceiling, denied(http.StatusUnauthorized, "invalid_key"))
-	wait(x.t, time.Until(x.began.Add(ceiling+2*time.Second)))
+	wait(x.t, time.Until(x.there.Add(ceiling+2*time.Second)))
 	from := time.Now()
 	wait(x.t, time.Second)
 	y := x.traffic.replicas[1]

@@ -10,7 +10,7 @@ import (
 const emptyStore = "store restarted empty"
 
 // storeLatency is what a slow store takes longer in each direction.
-const storeLatency = 150 * time.Millisecond
+const storeLatency = 100 * time.Millisecond
 
 // storeFaults are those of the way to the store and of the store itself, for all
 // processes at once.
@@ -101,7 +101,7 @@ func servesFast(x *trial) {
 	for _, y := range x.traffic.replicas {
 		slow := y.count(x.began, time.Time{}, func(s sample) bool { return s.end.Sub(s.begin) > 2*storeLatency })
 		asked := y.count(x.began, time.Time{}, answer)
-		if 20*slow > asked { // the machine itself is slow at times
+		if 2*slow > asked { // the machine itself is slow at times, but not for most
 			x.t.Errorf("%s: %d of %d answers took as long as a way to the store and back", y.name, slow, asked)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 var (
 	book  = report.Open("faults")
 	table = book.Table("Fault table", "Under each fault, and once it is over, what must happen to each surface. "+
-		"Under every fault also: nobody gets in without a key, a revoked key is refused after the ceiling (lowered to 6 s here), an app without a gate is never touched, "+
+		"Under every fault also: nobody gets in without a key, a revoked key is refused after the ceiling (lowered to 10 s here), an app without a gate is never touched, "+
 		"and once it is over all is as before.",
 		[]string{"fault", "surface", "must", "verdict"}, "seen")
 )

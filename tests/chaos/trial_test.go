@@ -54,10 +54,12 @@ type trial struct {
 	key     stacktest.Key // good all the time
 	doomed  stacktest.Key // revoked before the fault or during it
 
-	began, ended time.Time // of the fault
-	revoked      *time.Time
-	lost         *uint64  // counts that the fault may take with it
-	notes        []string // figures for the table
+	began   time.Time // the fault
+	there   time.Time // it has fully come: nothing got past it any more
+	ended   time.Time
+	revoked *time.Time
+	lost    *uint64  // counts that the fault may take with it
+	notes   []string // figures for the table
 
 	expiring stacktest.Key    // within the step of a clock
 	before   string           // token of the session from before a clock's step
@@ -85,6 +87,7 @@ func (f fault) run(t *testing.T, s *scene) []row {
 	over := sync.OnceFunc(func() { f.end(x) })
 	defer over() // also when the fault could not begin
 	f.begin(x)
+	x.there = time.Now()
 	rows := make([]row, surfaces)
 	x.each("during", func(s surface, x *trial) { f.cells[s].look(x, f.cells[s].during, &rows[s]) })
 	x.ended = time.Now()
@@ -264,7 +267,7 @@ func (x *trial) reported(least, most uint64) (total uint64) {
 			total, within = u.Totals.Allowed, time.Now()
 		}
 		settled := least == most && total == least || total >= least && time.Since(within) > flushInterval+writeTime
-		if settled || time.Since(begin) > 30*time.Second {
+		if settled || time.Since(begin) > time.Minute {
 			return total
 		}
 		wait(x.t, 200*time.Millisecond)

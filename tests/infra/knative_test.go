@@ -65,7 +65,7 @@ func (l life) scaled(t *testing.T) {
 	l.s.Gate(app)
 	l.s.Call(app).Gets(http.StatusUnauthorized, "invalid_key")
 	key := l.s.AnyKey()
-	l.s.Until("open the gate", func() bool { return l.s.Call(app).Key(key).Send().Status == http.StatusOK })
+	l.s.Opens(app, key)
 	e = l.s.Echo(l.s.Call(app).Key(key).Header("X-Service-Key-Prefix", "forged").Gets(http.StatusOK))
 	if prefix := e.Headers["X-Service-Key-Prefix"]; len(prefix) != 1 || prefix[0] != key.Prefix || e.Headers["X-Api-Key"] != nil {
 		t.Errorf("the app saw %v", e.Headers)
@@ -82,7 +82,7 @@ func (l life) moved(t *testing.T) {
 	l.s.App(app)
 	l.s.Gate(app)
 	key := l.s.AnyKey()
-	l.s.Until("open the gate", func() bool { return l.s.Call(app).Key(key).Send().Status == http.StatusOK })
+	l.s.Opens(app, key)
 	l.knativeService(t, app, "v1")
 	l.s.Until("be led to Knative", func() bool {
 		a := l.s.Call(app).Key(key).Send()

@@ -43,9 +43,7 @@ func TestContract(t *testing.T) {
 	s.App("hello")
 	s.App("other")
 	ready := s.AnyKey()
-	for _, r := range stacktest.Replicas(t, world) {
-		r.Until(s, "hello", ready.Full, http.StatusOK, 20*time.Second)
-	}
+	s.Opens("hello", ready)
 	for _, p := range proxies() {
 		t.Run(p.name, func(t *testing.T) {
 			g := p.start(t, s, "hello")
@@ -60,10 +58,8 @@ func TestContract(t *testing.T) {
 func (g *gated) contract(t *testing.T, protocol string) {
 	t.Helper()
 	k := newKeys(g.Site)
-	for _, r := range stacktest.Replicas(t, world) {
-		r.Until(g.Site, "other", k.foreign.Full, http.StatusOK, 20*time.Second)
-		r.Until(g.Site, "hello", k.unnamed.Full, http.StatusOK, 20*time.Second)
-	}
+	g.Opens("other", k.foreign)
+	g.Opens("hello", k.unnamed)
 	allowed := uint64(0) // requests of k.good
 	t.Run("refused", func(t *testing.T) { g.refused(t, protocol, k) })
 	t.Run("request id", func(t *testing.T) { g.requestID(t, protocol) })

@@ -27,11 +27,12 @@ func TestRollingUpdate(t *testing.T) {
 	free, limited := s.AnyKey(), s.Key(s.Plan(wire.CreatePlan{Quota: &quota, QuotaPeriod: &period}))
 	revoked := s.AnyKey()
 	for _, k := range []stacktest.Key{free, limited} {
-		s.Call("hello").Key(k).Within(20 * time.Second).Gets(http.StatusOK)
+		s.Opens("hello", k)
 	}
 	s.Revoke(revoked)
-	s.Call("hello").Key(revoked).Within(20*time.Second).Gets(http.StatusUnauthorized, "invalid_key")
-	seen := map[string]usage.Totals{free.ID: {Allowed: 1}, limited.ID: {Allowed: 1}} // by the calls above
+	s.Refuses("hello", revoked)
+	waiting := uint64(len(world.Info().Checkers)) // each allowed one
+	seen := map[string]usage.Totals{free.ID: {Allowed: waiting}, limited.ID: {Allowed: waiting}}
 
 	before := world.Info()
 	y := begin(t, s, "hello", free, limited, revoked)

@@ -23,7 +23,7 @@ func TestBothCheckersDown(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
 	k := s.AnyKey()
-	s.Call("hello").Key(k).Within(20 * time.Second).Gets(http.StatusOK)
+	s.Opens("hello", k)
 	s.Call("hello").Key(k).Path("/status/500").Gets(http.StatusInternalServerError)
 	y := begin(t, s, "hello", k)
 	y.goOn(time.Second)

@@ -62,6 +62,31 @@ func (r Replica) Check(ctx context.Context, namespace, app, key string, header .
 	return Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}, err
 }
 
+// propagation is how long a change may take to reach every replica of a busy machine;
+// the specification's ceiling is 90 s, and what is promised is seconds.
+const propagation = 30 * time.Second
+
+// Opens waits until every replica allows a key's requests to an app. Each learns of a
+// change by itself, so an answer through the ingress speaks for one of them only. One
+// request is allowed, and counted, at each.
+func (s *Site) Opens(app string, k Key) {
+	s.T.Helper()
+	s.everywhere(app, k, http.StatusOK)
+}
+
+// Refuses waits until every replica refuses a key at an app.
+func (s *Site) Refuses(app string, k Key) {
+	s.T.Helper()
+	s.everywhere(app, k, http.StatusUnauthorized)
+}
+
+func (s *Site) everywhere(app string, k Key, status int) {
+	s.T.Helper()
+	for _, r := range Replicas(s.T, s.Stack) {
+		r.Until(s, app, k.Full, status, propagation)
+	}
+}
+
 // Until asks until the replica answers with a status.
 func (r Replica) Until(s *Site, app, key string, status int, within time.Duration) {
 	s.T.Helper()
