@@ -14,7 +14,7 @@ import (
 
 // progressDeadline is how long a rollout may make no progress here; two minutes by
 // default.
-const progressDeadline = 6 * time.Second
+const progressDeadline = 15 * time.Second
 
 // world is the stack that all tests here share.
 var world *stack.Stack

@@ -55,7 +55,7 @@ func TestRefusalsAreAlike(t *testing.T) {
 	good, disabled, revoked := s.AnyKey(), s.AnyKey(), s.AnyKey()
 	wrongApp := s.AnyKey(func(r *wire.CreateKey) { r.Apps = []string{"other"} })
 	p := s.Plan(wire.CreatePlan{})
-	soon := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339Nano)
+	soon := time.Now().Add(5 * time.Second).UTC().Format(time.RFC3339Nano)
 	expired := s.Key(p, func(r *wire.CreateKey) { r.ExpiresAt = &soon })
 	wrongEnv := elsewhere.AnyKey()
 	rotated := s.Rotate(s.AnyKey(), 0)

@@ -73,8 +73,6 @@ func (s *Service) setPassword(r *http.Request, name, password string, version in
 		if version != anyVersion && u.Version != version {
 			return user.User{}, problem.Of(problem.Conflict)
 		}
-		u.Hash = hash
-		u.Version++
-		return u, nil
+		return u.WithPassword(hash, s.now()), nil
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -28,7 +29,7 @@ func TestCreateUser(t *testing.T) {
 		t.Error("a user became an admin")
 	}
 	stored, err := d.store.User(t.Context(), "ada")
-	if err != nil || !strings.HasPrefix(stored.Hash, "$argon2id$") || stored.Version != 1 || stored.Admin || time.Since(stored.CreatedAt) > time.Hour {
+	if err != nil || !strings.HasPrefix(stored.Hash, "$argon2id$") || stored.Version != stored.CreatedAt.UnixMicro() || stored.Admin || time.Since(stored.CreatedAt) > time.Hour {
 		t.Errorf("stored is %+v, %v", stored, err)
 	}
 	a = d.do(call{method: "POST", path: "/api/v1/users", token: root.Token, body: `{"username":"ops","password":"another password","admin":true}`})
@@ -149,6 +150,24 @@ func TestFirstAdmin(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.signIn("root", adminPassword) // as it was
+}
+
+// TestLostStore: a session is over with its user, also when there is one of the same
+// name again: the first admin is made anew in a store that was lost.
+func TestLostStore(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	before := d.signIn("root", adminPassword)
+	d.store = storetest.New(t)
+	d.service = d.replica(d.cfg)
+	d.handler = d.service.Handler()
+	d.do(call{method: "GET", path: "/api/v1/session", token: before.Token}).want(t, 401, "unauthenticated")
+	d.advance(time.Second)
+	if err := d.service.EnsureAdmin(t.Context(), "root", adminPassword); err != nil {
+		t.Fatal(err)
+	}
+	d.do(call{method: "GET", path: "/api/v1/session", token: before.Token}).want(t, 401, "unauthenticated")
+	d.signIn("root", adminPassword)
 }
 
 func TestConfig(t *testing.T) {

@@ -149,9 +149,14 @@ func refusesAll(x *trial) {
 
 func forgotten(x *trial) {
 	x.eventually("make a key with a session of before", func() reply { return x.createKey("after " + x.fault) }, http.StatusUnauthorized)
+	before := x.token
 	x.restart("session")
 	x.signIn(x.t)
-	r := x.createKey("after " + x.fault)
+	again := *x.scene
+	again.token = before
+	r := again.createKey("after " + x.fault)
+	x.gets("make a key with a session of before, once there is an admin of that name again", r, http.StatusUnauthorized, "unauthenticated")
+	r = x.createKey("after " + x.fault)
 	x.gets("make a key in a project that is gone", r, http.StatusNotFound, "not_found")
 }
 

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		build := exec.Command("go", "build", "-race", "-buildvcs=false", "-o", program, "../../scripts/sluice")
 		build.Stderr = os.Stderr
 		o.PortBase = portBase
-		o.Env = map[string]map[string]string{"deploys": {"PROGRESS_DEADLINE": "10s"}}
+		o.Env = map[string]map[string]string{"deploys": {"PROGRESS_DEADLINE": "15s"}}
 		return build.Run()
 	}, func(s *stack.Stack) { world = s }))
 }

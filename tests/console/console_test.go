@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 			return err
 		}
 		o.PortBase = portBase
-		o.Env = map[string]map[string]string{"deploys": {"PROGRESS_DEADLINE": "5s"}}
+		o.Env = map[string]map[string]string{"deploys": {"PROGRESS_DEADLINE": "15s"}}
 		return nil
 	}, func(s *stack.Stack) { world = s })
 	if chromium.stop != nil {

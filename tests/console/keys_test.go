@@ -278,7 +278,7 @@ func TestExpiryBadges(t *testing.T) {
 	}
 	until("Far", 15*24*time.Hour)
 	until("Near", 13*24*time.Hour+time.Hour)
-	gone := until("Gone", time.Second)
+	gone := until("Gone", 5*time.Second)
 	deadline := time.Now().Add(patience)
 	for s.now(gone.ID).Status != "expired" {
 		if time.Now().After(deadline) {

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(stacktest.Main(m, func(_ string, o *stack.Options) error {
 		o.PortBase = portBase
 		o.Env = map[string]map[string]string{
-			"deploys": {"PROGRESS_DEADLINE": "6s"},
+			"deploys": {"PROGRESS_DEADLINE": "15s"},
 			"wiring":  {"REPROVE_EVERY": "5s"},
 		}
 		return nil

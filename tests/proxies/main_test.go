@@ -13,7 +13,7 @@ import (
 )
 
 // ceiling is how old a checker's view may be here; 90 seconds by default.
-const ceiling = 6 * time.Second
+const ceiling = 10 * time.Second
 
 // world is the stack that all tests here share; they take turns.
 var world *stack.Stack

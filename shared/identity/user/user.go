@@ -18,14 +18,23 @@ const (
 type User struct {
 	Name      string // e.g. "ada.lovelace"
 	Hash      string // of the password, a PHC string; never leaves the server
-	Version   int64  // of the password, from 1; sessions of another version are over
+	Version   int64  // of the password, see [User.WithPassword]; sessions of another version are over
 	Admin     bool   // owner of every project, and manager of users
 	CreatedAt time.Time
 }
 
 // New is a user as they begin, with the hash of their first password.
 func New(name, hash string, admin bool, now time.Time) User {
-	return User{Name: name, Hash: hash, Version: 1, Admin: admin, CreatedAt: now.UTC()}
+	return User{Name: name, Admin: admin, CreatedAt: now.UTC()}.WithPassword(hash, now)
+}
+
+// WithPassword is the user with the hash of another password, set at now. Its version
+// is that time in microseconds since 1970, and above the last one: no session of a user
+// who is gone is good for another one who got the same name, such as a first admin who
+// is made again in a store that was lost.
+func (u User) WithPassword(hash string, now time.Time) User {
+	u.Hash, u.Version = hash, max(u.Version+1, now.UnixMicro())
+	return u
 }
 
 // ValidName tells whether s is a username: 1 to 40 of [a-z0-9._-], starting with

@@ -3,6 +3,7 @@ package user
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -23,6 +24,25 @@ func TestValidName(t *testing.T) {
 		if ValidName(s) || !problem.Is(CheckName(s), problem.InvalidName) {
 			t.Errorf("%q is taken", s)
 		}
+	}
+}
+
+// TestVersions: no password has the version of an earlier one, also when the clock
+// stands still or is set back, and a user who is made again begins above them.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+	u := New("ada", "a", false, now)
+	first := u.Version
+	for _, at := range []time.Time{now, now, now.Add(-time.Hour), now.Add(time.Second)} {
+		next := u.WithPassword("b", at)
+		if next.Version <= u.Version || next.Hash != "b" || next.Name != "ada" {
+			t.Errorf("%+v came after %+v", next, u)
+		}
+		u = next
+	}
+	if again := New("ada", "c", false, now.Add(time.Minute)); again.Version <= u.Version || first >= u.Version {
+		t.Errorf("made again with version %d after %d and %d", again.Version, first, u.Version)
 	}
 }
 
