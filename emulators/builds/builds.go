@@ -185,11 +185,7 @@ func (c *Controller) build(ctx, runCtx context.Context, object *unstructured.Uns
 		return
 	}
 	tell("running")
-	took := c.opts.Took
-	if script.Slow {
-		took *= slowness
-	}
-	pause(runCtx, took)
+	pause(runCtx, script.takes(c.opts.Took))
 	if ctx.Err() != nil || runCtx.Err() != nil && !r.cancelled.Load() {
 		return
 	}

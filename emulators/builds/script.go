@@ -3,8 +3,10 @@ package builds
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"net/url"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -19,6 +21,7 @@ const (
 // Script says how a run goes, each word of it one thing.
 type Script struct {
 	Slow      bool // "slow": takes six times longer
+	Held      bool // "held": goes on until it is cancelled or deleted
 	Fail      bool // "fail": a task fails
 	Timeout   bool // "timeout": it times out
 	Broken    bool // "broken": its image has the tag that never becomes ready
@@ -40,6 +43,8 @@ func scriptOf(run *unstructured.Unstructured) Script {
 		switch w {
 		case "slow":
 			s.Slow = true
+		case "held":
+			s.Held = true
 		case "fail":
 			s.Fail = true
 		case "timeout":
@@ -61,6 +66,17 @@ func scriptOf(run *unstructured.Unstructured) Script {
 		}
 	}
 	return s
+}
+
+// takes is how long a run takes when others take usual.
+func (s Script) takes(usual time.Duration) time.Duration {
+	switch {
+	case s.Held:
+		return math.MaxInt64
+	case s.Slow:
+		return slowness * usual
+	}
+	return usual
 }
 
 func wordsOf(repository string) string {

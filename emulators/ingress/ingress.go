@@ -10,6 +10,7 @@
 package ingress
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/emulators/internal/child"
+	"github.com/sluicegate/sluice/emulators/internal/ports"
 	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
 
@@ -33,8 +35,8 @@ type Options struct {
 	Root         string // of the repository
 	LogDir       string // for traefik.log and traefik-access.log
 	Kubeconfig   string
-	Port         int // of entry point "web" on 127.0.0.1
-	InternalPort int // of entry point "traefik": /ping and /metrics
+	Port         int // of entry point "web" on 127.0.0.1; 0 is any that is free
+	InternalPort int // of entry point "traefik": /ping and /metrics; 0 is any that is free
 
 	Env      []string  // added to this process's environment
 	Progress io.Writer // of a long build, for a person; nil drops it
@@ -64,6 +66,11 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	free, err := ports.Free(ctx, 2)
+	if err != nil {
+		return nil, err
+	}
+	o.Port, o.InternalPort = cmp.Or(o.Port, free[0]), cmp.Or(o.InternalPort, free[1])
 	s := &Server{
 		URL:       fmt.Sprintf("http://127.0.0.1:%d", o.Port),
 		AccessLog: filepath.Join(o.LogDir, "traefik-access.log"),

@@ -46,7 +46,7 @@ spec:
 
 func start(t *testing.T) (*ingress.Server, *rest.Config, kube.Options) {
 	t.Helper()
-	free, err := ports.Free(t.Context(), 3)
+	free, err := ports.Free(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func start(t *testing.T) (*ingress.Server, *rest.Config, kube.Options) {
 		t.Fatal(err)
 	}
 	s, err := ingress.Start(t.Context(), ingress.Options{
-		Root: root, LogDir: t.TempDir(), Kubeconfig: api.Kubeconfig, Port: free[1], InternalPort: free[2], Progress: t.Output(),
+		Root: root, LogDir: t.TempDir(), Kubeconfig: api.Kubeconfig, Progress: t.Output(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -203,20 +203,28 @@ func (s *Stack) waitListed(ctx context.Context, pod string) error {
 	return nil
 }
 
-// askGate asks a checker or the stand-in for a sign of life. The certificate is for
-// the Service's address, and a renewal may change the authority.
+// askGate asks a checker or the stand-in for a sign of life.
 func (s *Stack) askGate(ctx context.Context, address, path string) error {
+	transport, err := s.toGate()
+	if err != nil {
+		return err
+	}
+	return child.Get(ctx, &http.Client{Transport: transport}, "https://"+address+"/"+strings.TrimPrefix(path, "/"))
+}
+
+// toGate reaches each checker and the stand-in at their own addresses. Their certificate
+// is for the Service's, and a renewal may change the authority.
+func (s *Stack) toGate() (*http.Transport, error) {
 	ca, err := os.ReadFile(s.checkerCA())
 	if err != nil {
-		return fmt.Errorf("read the checkers' authority: %w", err)
+		return nil, fmt.Errorf("read the checkers' authority: %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(ca) {
-		return errors.New("read the checkers' authority: no certificate in it")
+		return nil, errors.New("read the checkers' authority: no certificate in it")
 	}
-	transport := &http.Transport{
+	return &http.Transport{
 		TLSClientConfig:   &tls.Config{RootCAs: pool, ServerName: s.addresses[checkerService], MinVersion: tls.VersionTLS12},
 		DisableKeepAlives: true,
-	}
-	return child.Get(ctx, &http.Client{Transport: transport}, "https://"+address+"/"+strings.TrimPrefix(path, "/"))
+	}, nil
 }

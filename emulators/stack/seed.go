@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/client"
@@ -120,23 +119,39 @@ func (s *Stack) makeDemo(ctx context.Context, api *client.Client) (Demo, error) 
 	return Demo{AppURL: app.URL, Key: string(full), KeyID: key.ID}, nil
 }
 
-// waitServed waits until the demo app answers to the key: the checkers learn of it
-// a moment after it was made.
+// waitServed waits until the demo app answers to the key, whichever checker is asked:
+// each of them learns of the key a moment after it was made.
 func (s *Stack) waitServed(ctx context.Context, demo Demo) error {
-	visitor := &http.Client{Transport: s.toIngress()}
-	return poll(ctx, func() error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(demo.AppURL, "/")+"/", nil)
-		if err != nil {
-			return fmt.Errorf("ask the demo app: %w", err)
+	gate, err := s.toGate()
+	if err != nil {
+		return err
+	}
+	for _, checker := range s.Info().Checkers {
+		if err := waitOpen(ctx, gate, checker+"/check/"+demoProject+"-"+demoEnvironment+"/"+demoApp, demo.Key); err != nil {
+			return err
 		}
-		req.Header.Set("X-API-Key", demo.Key)
+	}
+	return waitOpen(ctx, s.toIngress(), demo.AppURL, demo.Key)
+}
+
+// waitOpen asks with a key until the answer is 200. The forwarding header is what the
+// ingress tells a checker; for the app it means nothing.
+func waitOpen(ctx context.Context, way *http.Transport, url, key string) error {
+	visitor := &http.Client{Transport: way}
+	return poll(ctx, func() error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return fmt.Errorf("ask with the demo's key: %w", err)
+		}
+		req.Header.Set("X-API-Key", key)
+		req.Header.Set("X-Forwarded-Method", http.MethodGet)
 		resp, err := visitor.Do(req)
 		if err != nil {
-			return fmt.Errorf("ask the demo app: %w", err)
+			return fmt.Errorf("ask with the demo's key: %w", err)
 		}
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("ask the demo app: %s", resp.Status)
+			return fmt.Errorf("ask with the demo's key: %s", resp.Status)
 		}
 		return nil
 	})

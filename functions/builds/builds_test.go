@@ -78,14 +78,15 @@ func TestEventsThatNeverCome(t *testing.T) {
 }
 
 // The newer build wins when they overlap: the older one, which ends later, is
-// superseded; in the other order both are deployed.
+// superseded; in the other order both are deployed. The older one's end comes to be
+// known by ticks alone, so that it is later for sure.
 func TestNewerBuildWins(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "slow", nil)
-	first, second := w.ask("slow"), w.ask("twice")
+	w := newWorld(t, "silent", nil)
+	first, second := w.ask("silent"), w.ask("twice")
 	w.tick()
 	w.becomes(second, deploy.Succeeded)
-	b := w.becomes(first, deploy.BuildSuperseded)
+	b := w.becomesByTicks(first, deploy.BuildSuperseded)
 	if !strings.Contains(b.Message, "Build 2") || b.Revision != 0 {
 		t.Errorf("the older build: %+v", b)
 	}
@@ -99,8 +100,8 @@ func TestNewerBuildWins(t *testing.T) {
 // A build whose git source is detached before it has ended deploys nothing.
 func TestDetachedMeanwhile(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "slow", nil)
-	n := w.ask("slow")
+	w := newWorld(t, "silent", nil)
+	n := w.ask("silent")
 	w.tick()
 	_, err := w.store.UpdateApp(t.Context(), w.ref, func(a app.App) (app.App, error) {
 		a.GitSource = nil
@@ -109,7 +110,7 @@ func TestDetachedMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.becomes(n, deploy.BuildSuperseded)
+	w.becomesByTicks(n, deploy.BuildSuperseded)
 	w.history()
 }
 
@@ -139,8 +140,8 @@ func TestAppMadeAnew(t *testing.T) {
 
 func TestCancelledAndDeletedRuns(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "slow", nil)
-	cancelled, deleted := w.ask("slow"), w.ask("slow-silent")
+	w := newWorld(t, "held", nil)
+	cancelled, deleted := w.ask("held"), w.ask("held-silent")
 	w.tick()
 	w.patch(cancelled, `{"spec":{"status":"Cancelled"}}`)
 	if b := w.becomes(cancelled, deploy.BuildFailed); !strings.Contains(b.Message, "Cancelled") {

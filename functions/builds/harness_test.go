@@ -247,6 +247,15 @@ func (w *world) becomes(n int64, want deploy.BuildStatus) deploy.Build {
 	return w.build(n)
 }
 
+// becomesByTicks is becomes for a build of which no event tells.
+func (w *world) becomesByTicks(n int64, want deploy.BuildStatus) deploy.Build {
+	w.Helper()
+	if !until(w, func() bool { w.tick(); return w.build(n).Status == want }) {
+		w.Fatalf("build %d: %+v, want %s", n, w.build(n), want)
+	}
+	return w.build(n)
+}
+
 // history expects the app's revisions, newest first, as "number actor".
 func (w *world) history(want ...string) {
 	w.Helper()

@@ -65,7 +65,7 @@ func (w *world) background() {
 func TestAnnouncements(t *testing.T) {
 	t.Parallel()
 	sink := &listener{away: true}
-	w := newWorld(t, func(c *Config, p *Parts) { p.Sink, c.ProgressDeadline = sink, 5*time.Second })
+	w := newWorld(t, func(c *Config, p *Parts) { p.Sink, c.ProgressDeadline = sink, brokenAfter })
 	w.background()
 	w.event(app.DeployRequested, w.ref("prod").String())
 	w.runsWithin("hello:v1", 1)

@@ -33,6 +33,10 @@ func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 const (
 	userHeader = "X-Test-User"
 	patience   = 90 * time.Second // for what happens in the background
+
+	// brokenAfter is for tests of images that never get ready; the others beside them
+	// take a moment, also on a busy machine.
+	brokenAfter = 15 * time.Second
 )
 
 // staff is a guard that believes the request: roles by user.

@@ -3,7 +3,6 @@ package deploys
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/sluicegate/sluice/shared/deploy"
 )
@@ -35,7 +34,7 @@ func TestRollback(t *testing.T) {
 // without a number, and can be tried again with one.
 func TestRollbackAndFailedRevisions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *Config, _ *Parts) { c.ProgressDeadline = 5 * time.Second })
+	w := newWorld(t, func(c *Config, _ *Parts) { c.ProgressDeadline = brokenAfter })
 	w.deploy("hello:v2")
 	w.within("prod", "2 hello:v2 live", "1 hello:v1 superseded")
 	w.deploy("hello:broken")
@@ -50,10 +49,11 @@ func TestRollbackAndFailedRevisions(t *testing.T) {
 	if d := w.post("hello/rollback", "").made(); d.SourceRevision != 2 {
 		t.Errorf("past a failed one: %+v", d)
 	}
+	w.within("prod", "5 hello:v2 live", "4 hello:v2 superseded", "3 hello:broken failed", "2 hello:v2 superseded", "1 hello:v1 superseded")
 	if d := w.post("hello/rollback", `{"revision":3}`).made(); d.SourceRevision != 3 || d.Image != "hello:broken" {
 		t.Errorf("to a failed one: %+v", d)
 	}
-	w.within("prod", "6 hello:broken failed", "5 hello:v2 superseded", "4 hello:v2 live",
+	w.within("prod", "6 hello:broken failed", "5 hello:v2 live", "4 hello:v2 superseded",
 		"3 hello:broken failed", "2 hello:v2 superseded", "1 hello:v1 superseded")
 }
 

@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync"
@@ -31,7 +32,7 @@ func TestEngageAndRelease(t *testing.T) {
 	start := time.Now()
 	s.requested()
 	t.Logf("engaged after %v", time.Since(start))
-	s.wantGate(app.Engaged, "")
+	s.settles(app.Engaged, "")
 	if diff := cmp.Diff(gated, s.state()); diff != "" {
 		t.Errorf("a gated app (-want +got):\n%s", diff)
 	}
@@ -55,7 +56,7 @@ func TestEngageAndRelease(t *testing.T) {
 	start = time.Now()
 	s.requested()
 	t.Logf("released after %v", time.Since(start))
-	s.wantGate(app.Ungated, "")
+	s.settles(app.Ungated, "")
 	want := open
 	want.CA = cluster.Right // the namespace keeps it
 	if diff := cmp.Diff(want, s.state()); diff != "" {
@@ -133,7 +134,7 @@ func TestDriftIsRepairedAndProvenAgain(t *testing.T) {
 			s.ready()
 			s.turn(true)
 			s.requested()
-			s.wantGate(app.Engaged, "")
+			s.settles(app.Engaged, "")
 			engaged := s.app().Gate.Since
 
 			s.verdict.Store(problem.Of(problem.GateUnavailable)) // so that it cannot be proven at once
@@ -167,7 +168,7 @@ func TestEngagedIsProvenAnew(t *testing.T) {
 	s.ready()
 	s.turn(true)
 	s.requested()
-	s.wantGate(app.Engaged, "")
+	s.settles(app.Engaged, "")
 	due := func() { // as if the time for it had come
 		s.service.proofs.mu.Lock()
 		defer s.service.proofs.mu.Unlock()
@@ -175,11 +176,9 @@ func TestEngagedIsProvenAnew(t *testing.T) {
 	}
 	s.verdict.Store(problem.Of(problem.GateUnavailable))
 	due()
-	s.tick()
-	s.wantGate(app.Engaged, "The gate is on the route, but cannot verify keys right now.")
+	s.settles(app.Engaged, "The gate is on the route, but cannot verify keys right now.")
 	s.verdict.Store(problem.Of(problem.InvalidKey))
-	s.tick() // still due, since the last proof failed
-	s.wantGate(app.Engaged, "")
+	s.settles(app.Engaged, "") // still due, since the last proof failed
 
 	// A gate that looks right but is passed by: somebody's route with more priority.
 	s.bypass()
@@ -190,18 +189,19 @@ func TestEngagedIsProvenAnew(t *testing.T) {
 		return ""
 	})
 	due()
-	s.tick()
-	s.wantGate(app.Pending, "The app's public URL still answers 200 to a request without a key.")
+	s.settles(app.Pending, "The app's public URL still answers 200 to a request without a key.")
 }
 
 func TestSwitchingWhileItIsProven(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	s.cfg.ProofPatience = time.Minute
+	s.service = s.replica()
 	s.ready()
 	s.verdict.Store(problem.Of(problem.GateUnavailable))
 	s.turn(true)
 	var group sync.WaitGroup
-	group.Go(func() { s.requested() }) // asks in vain, for up to ten seconds
+	group.Go(func() { s.requested() }) // asks in vain, for as long as work on an app may take
 	s.within(func() string {
 		if s.state().Route != cluster.RouteGated {
 			return "the route is not gated yet"
@@ -213,7 +213,7 @@ func TestSwitchingWhileItIsProven(t *testing.T) {
 	s.requested()
 	group.Wait()
 	s.wantGate(app.Ungated, "")
-	if took := time.Since(start); took > s.cfg.ProofPatience/2 {
+	if took := time.Since(start); took > appTimeout/2 {
 		t.Errorf("switching off waited for the proof of switching on: %v", took)
 	}
 }
@@ -242,6 +242,43 @@ func TestTwoReplicasAtOnce(t *testing.T) {
 			want = app.Engaged
 		}
 		s.wantGate(want, "")
+	}
+}
+
+// overtaken lets another replica work between the look at the objects and that at the
+// document.
+type overtaken struct {
+	*cluster.Cluster
+	once  sync.Once
+	other func()
+}
+
+func (o *overtaken) Objects(ctx context.Context, ref app.Ref) (cluster.Objects, error) {
+	seen, err := o.Cluster.Objects(ctx, ref)
+	o.once.Do(o.other)
+	return seen, err
+}
+
+// TestEngagedByAnother: objects that another replica has written since they were looked
+// at do not look like changes from outside.
+func TestEngagedByAnother(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.ready()
+	s.turn(true)
+	var engaged time.Time
+	late := s.replica()
+	late.viewer = &overtaken{Cluster: s.cluster, other: func() {
+		s.requested()
+		s.settles(app.Engaged, "")
+		engaged = s.app().Gate.Since
+	}}
+	if err := late.Receive(t.Context(), event(app.GateRequested, s.ref.String())); err != nil {
+		t.Fatal(err)
+	}
+	s.wantGate(app.Engaged, "")
+	if got := s.app().Gate.Since; !got.Equal(engaged) {
+		t.Errorf("engaged since %v, and taken for changed until %v", engaged, got)
 	}
 }
 

@@ -11,13 +11,14 @@ import (
 )
 
 // maxRounds is how often one piece of work looks at an app: once before each set
-// of steps, once more to see that they hold, and again for writes that lost a race.
-const maxRounds = 6
+// of steps, once more to see that they hold, and again for writes that lost a race and
+// for gates that seem to have been changed.
+const maxRounds = 7
 
 // reconcile looks at one app and does what there is to do, until there is nothing
 // left or it cannot go on for now.
 func (s *Service) reconcile(ctx context.Context, ref app.Ref, ca []byte) error {
-	wrote := false
+	wrote, doubted := false, false
 	var last error
 	for range maxRounds {
 		seen, err := s.viewer.Objects(ctx, ref) // before the document: see package cluster
@@ -32,6 +33,10 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref, ca []byte) error {
 			return err
 		}
 		p := decide(a, s.viewer.State(seen, a, ca), s.proofs.due(ref, s.now()))
+		if p.drifted && !doubted {
+			doubted = true // another replica may have engaged the gate between the two looks
+			continue
+		}
 		if p.drifted {
 			if err := s.record(ctx, a, app.Pending, driftMessage); err != nil {
 				return err

@@ -133,7 +133,7 @@ func (f *Function) close(ctx context.Context, cfg Config) error {
 func serve(ctx context.Context, cfg Config, log *slog.Logger, f *Function) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	main, err := listen(ctx, cfg.Host, cfg.Port)
+	main, side, err := listenBoth(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -144,12 +144,8 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, f *Function) error
 		handler = withHealth(&observer{next: f.Handler, metrics: m, trust: cfg.TrustProxy, log: log, now: now})
 	}
 	servers := []*http.Server{start(main, cfg, log, handler, f, stop)}
-	if cfg.MetricsPort != 0 {
-		l, err := listen(ctx, cfg.Host, cfg.MetricsPort)
-		if err != nil {
-			return errors.Join(err, servers[0].Close())
-		}
-		servers = append(servers, start(l, cfg, log, private(m.handler(), f.Private), &Function{}, stop))
+	if side != nil {
+		servers = append(servers, start(side, cfg, log, private(m.handler(), f.Private), &Function{}, stop))
 	}
 	log.Info("serving", "address", main.Addr().String(), "tls", f.TLS != nil)
 
@@ -184,6 +180,18 @@ func (f *Function) background(ctx context.Context) error {
 		return fmt.Errorf("background work: %w", err)
 	}
 	return nil
+}
+
+// listenBoth takes the ports before the first request is answered, so that whoever
+// finds the function ready finds its metrics too. side is nil without a port for them.
+func listenBoth(ctx context.Context, cfg Config) (main, side net.Listener, err error) {
+	if main, err = listen(ctx, cfg.Host, cfg.Port); err != nil || cfg.MetricsPort == 0 {
+		return main, nil, err
+	}
+	if side, err = listen(ctx, cfg.Host, cfg.MetricsPort); err != nil {
+		return nil, nil, errors.Join(err, main.Close())
+	}
+	return main, side, nil
 }
 
 func listen(ctx context.Context, host string, port int) (net.Listener, error) {

@@ -20,6 +20,9 @@ func TestFree(t *testing.T) {
 	if len(slices.Compact(free)) != 20 {
 		t.Errorf("ports %v are not 20 different ones", free)
 	}
+	if free[len(free)-1] >= 8000 {
+		t.Errorf("ports %v: outgoing connections and stacks take such as the last one", free)
+	}
 }
 
 func TestCheck(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 const (
 	fieldManager = "sluice-manifest"
 	callLimit    = 15 * time.Second // for one object
+	kindLimit    = 3 * time.Second  // for a kind to be listed
 )
 
 // Decode splits a file of YAML documents into objects.
@@ -99,7 +100,7 @@ func (a *Applier) each(ctx context.Context, list []*unstructured.Unstructured, o
 func (a *Applier) one(ctx context.Context, object *unstructured.Unstructured, o metav1.PatchOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	resource, err := a.resource(object)
+	resource, err := a.served(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -109,6 +110,27 @@ func (a *Applier) one(ctx context.Context, object *unstructured.Unstructured, o 
 	}
 	_, err = resource.Patch(ctx, object.GetName(), types.ApplyPatchType, body, o)
 	return err
+}
+
+// served is resource, which waits a moment for a kind that was only just defined: the API
+// server lists kinds some time after it has begun to serve their objects.
+func (a *Applier) served(ctx context.Context, object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	late := time.After(kindLimit)
+	tick := time.NewTicker(kindLimit / 10)
+	defer tick.Stop()
+	for {
+		resource, err := a.resource(object)
+		if !meta.IsNoMatchError(err) {
+			return resource, err
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			return nil, err
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), err)
+		}
+	}
 }
 
 // resource finds where objects of a kind are kept.

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,15 +120,11 @@ func (s *servers) startIngress(ctx context.Context, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	web, internal, err := twoPorts(ctx)
-	if err != nil {
-		return err
-	}
 	if s.logs, err = os.MkdirTemp("", "sluice-traefik-"); err != nil {
 		return err
 	}
 	s.ingress, err = ingress.Start(ctx, ingress.Options{
-		Root: root, LogDir: s.logs, Kubeconfig: s.kube.Kubeconfig, Port: web, InternalPort: internal, Progress: progress,
+		Root: root, LogDir: s.logs, Kubeconfig: s.kube.Kubeconfig, Progress: progress,
 	})
 	return err
 }
@@ -176,21 +171,4 @@ func root() (string, error) {
 		}
 		dir = up
 	}
-}
-
-// twoPorts finds ports that nothing listens on.
-func twoPorts(ctx context.Context) (first, second int, err error) {
-	var lc net.ListenConfig
-	var found [2]int
-	for i := range found {
-		l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return 0, 0, err
-		}
-		defer func() { _ = l.Close() }() // held so that they differ
-		if address, ok := l.Addr().(*net.TCPAddr); ok {
-			found[i] = address.Port
-		}
-	}
-	return found[0], found[1], nil
 }
