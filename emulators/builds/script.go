@@ -15,12 +15,12 @@ const (
 	annotation = "emulator.sluice.dev/build"
 	segment    = "emulate-"
 
-	slowness = 6 // times longer than others
+	slowness = 20 // times longer than others
 )
 
 // Script says how a run goes, each word of it one thing.
 type Script struct {
-	Slow      bool // "slow": takes six times longer
+	Slow      bool // "slow": takes twenty times longer
 	Held      bool // "held": goes on until it is cancelled or deleted
 	Fail      bool // "fail": a task fails
 	Timeout   bool // "timeout": it times out

@@ -68,6 +68,10 @@ type Options struct {
 	// "127.0.0.1:20375"; empty is the server itself. All else asks the server.
 	APIServer string
 
+	// Untimed are functions that get no timer's events, for tests that send them
+	// themselves.
+	Untimed []string
+
 	// BuildFlags are added to the functions' "go build".
 	BuildFlags []string
 

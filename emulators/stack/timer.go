@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ func (s *Stack) startTimers(life context.Context, list []function) {
 	for name, every := range map[string]time.Duration{
 		"wiring": reconcileEvery, "deploys": reconcileEvery, "builds": reconcileEvery, "rollup": rollupEvery,
 	} {
-		if has(list, name) {
+		if has(list, name) && !slices.Contains(s.o.Untimed, name) {
 			s.tasks.Go(func() { s.timer(life, name, every) })
 		}
 	}

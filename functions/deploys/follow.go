@@ -83,6 +83,13 @@ func (f *followers) follow(ctx context.Context, ref app.Ref) {
 	})
 }
 
+// follows tells whether an app is being followed.
+func (f *followers) follows(ref app.Ref) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.running[ref] != nil
+}
+
 // until works on an app until its rollout is over or has taken too long.
 func (f *followers) until(ref app.Ref) {
 	ctx, cancel := context.WithTimeout(f.ctx, f.limit)

@@ -144,6 +144,32 @@ func TestKilledAtEveryStep(t *testing.T) {
 	}
 }
 
+// A tick leaves an app alone whose rollout is followed: its end is logged under the id
+// of the request that had it followed.
+func TestTickLeavesFollowedApps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	f, ref := w.service.followers, w.ref("prod")
+	f.mu.Lock()
+	f.running[ref] = &followed{}
+	f.mu.Unlock()
+	w.tick()
+	seen, err := w.cluster.Workload(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := w.store.App(t.Context(), ref.Namespace, ref.Name)
+	if err != nil || seen.Runs(a) {
+		t.Errorf("the tick has worked on it, %v", err)
+	}
+	f.mu.Lock()
+	delete(f.running, ref)
+	f.mu.Unlock()
+	if !until(t, func() bool { return w.ticked() && w.revision(1).Status == deploy.Live }) {
+		t.Errorf("%+v", w.revision(1))
+	}
+}
+
 // A revision that somebody else records is rolled out by the event that says so.
 func TestDeployRequested(t *testing.T) {
 	t.Parallel()

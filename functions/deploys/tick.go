@@ -13,8 +13,9 @@ const tickTimeout = 50 * time.Second
 
 // tick has the cluster run what every app's document says, a number of apps at a
 // time. The workloads are listed before the apps are read, so that an app is
-// skipped only if its workload runs what is recorded now, and that is live. Only one
-// tick runs in a process; one that comes meanwhile has nothing to add.
+// skipped only if its workload runs what is recorded now, and that is live, or if its
+// rollout is being followed anyway. Only one tick runs in a process; one that comes
+// meanwhile has nothing to add.
 func (s *Service) tick(ctx context.Context) error {
 	select {
 	case s.ticking <- struct{}{}:
@@ -41,6 +42,9 @@ func (s *Service) tick(ctx context.Context) error {
 			continue
 		}
 		unsettled++
+		if s.followers.follows(a.Ref()) {
+			continue
+		}
 		select {
 		case room <- struct{}{}:
 		case <-ctx.Done():

@@ -19,7 +19,7 @@ type jobs struct {
 }
 
 type job struct {
-	again  bool
+	news   context.Context //nolint:containedctx // of what came since the round began; nil when nothing did
 	cancel context.CancelCauseFunc
 }
 
@@ -29,7 +29,7 @@ func newJobs() *jobs { return &jobs{running: map[app.Ref]*job{}} }
 // interrupts what runs, which is about an older state of affairs, and has it start
 // over; without news there is nothing to do.
 func (j *jobs) run(ctx context.Context, ref app.Ref, news bool, work func(context.Context)) {
-	mine := j.start(ref, news)
+	mine := j.start(ctx, ref, news)
 	if mine == nil {
 		return
 	}
@@ -40,24 +40,21 @@ func (j *jobs) run(ctx context.Context, ref app.Ref, news bool, work func(contex
 			delete(j.running, ref)
 		}
 	}()
-	for round := ctx; ; round = context.WithoutCancel(ctx) { // news is worked on whole, however late in a tick it comes
+	for round := ctx; round != nil; round = j.next(mine, ref) { //nolint:contextcheck // news has a context of its own
 		once, cancel := context.WithCancelCause(round)
 		j.arm(mine, cancel)
 		work(once)
 		cancel(nil)
-		if !j.repeat(mine, ref) {
-			return
-		}
 	}
 }
 
 // start registers a job, or tells the one that runs; it is nil then.
-func (j *jobs) start(ref app.Ref, news bool) *job {
+func (j *jobs) start(ctx context.Context, ref app.Ref, news bool) *job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if running, ok := j.running[ref]; ok {
 		if news {
-			running.again = true
+			running.news = ctx
 			if running.cancel != nil {
 				running.cancel(errInterrupted)
 			}
@@ -72,15 +69,18 @@ func (j *jobs) start(ref app.Ref, news bool) *job {
 func (j *jobs) arm(mine *job, cancel context.CancelCauseFunc) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	mine.cancel, mine.again = cancel, false
+	mine.cancel, mine.news = cancel, nil
 }
 
-// repeat tells whether there was news while the job ran; if not, it is over.
-func (j *jobs) repeat(mine *job, ref app.Ref) bool {
+// next gives the context in which to work on the news that came while the job ran: that
+// of the news, so that its request's id is logged, without its end, so that it is worked
+// on whole. It is nil without news: the job is over.
+func (j *jobs) next(mine *job, ref app.Ref) context.Context {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !mine.again {
+	if mine.news == nil {
 		delete(j.running, ref)
+		return nil
 	}
-	return mine.again
+	return context.WithoutCancel(mine.news)
 }

@@ -12,6 +12,7 @@ import (
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	ref := app.Ref{Namespace: "n-s", Name: "a"}
+	type id struct{}
 	synctest.Test(t, func(t *testing.T) {
 		j := newJobs()
 		runs := 0
@@ -21,6 +22,8 @@ func TestJobs(t *testing.T) {
 				if !errors.Is(context.Cause(ctx), errInterrupted) {
 					t.Errorf("ended by %v", context.Cause(ctx))
 				}
+			} else if ctx.Err() != nil || ctx.Value(id{}) != "news" {
+				t.Errorf("works on the news in the context of %v, %v", ctx.Value(id{}), ctx.Err())
 			}
 		}
 		done := make(chan struct{})
@@ -34,7 +37,9 @@ func TestJobs(t *testing.T) {
 		if runs != 1 {
 			t.Fatalf("%d runs at once", runs)
 		}
-		j.run(t.Context(), ref, true, work) // news: starts over
+		ctx, end := context.WithCancel(context.WithValue(t.Context(), id{}, "news"))
+		j.run(ctx, ref, true, work) // news: starts over
+		end()                       // its event is answered
 		<-done
 		if runs != 2 {
 			t.Errorf("%d runs, want 2", runs)

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -18,6 +19,7 @@ type chrome struct {
 func startChrome(program string) (chrome, error) {
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(program),
+		chromedp.WSURLReadTimeout(time.Minute), // a cold start on a busy machine
 		chromedp.Headless,
 		chromedp.NoSandbox, // the tests may run as root
 		chromedp.DisableGPU,

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strconv"
@@ -193,13 +194,18 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
+// freePort draws a port below those that the system gives away, so that no connection
+// takes it before the process does.
 func freePort(t *testing.T) string {
 	t.Helper()
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := strconv.Itoa(3000 + rand.IntN(5000))
+		var lc net.ListenConfig
+		if l, err := lc.Listen(t.Context(), "tcp", ":"+port); err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port) //nolint:forcetypeassert // it was asked to be one
+	t.Fatal("no free port")
+	return ""
 }

@@ -9,10 +9,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // event is what is read of a line of the API server's audit log.
 type event struct {
+	RequestReceivedTimestamp time.Time
+
 	Verb      string
 	User      struct{ Username string }
 	UserAgent string

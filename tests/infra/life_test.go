@@ -27,6 +27,16 @@ type life struct {
 	client    kubernetes.Interface
 	dynamic   dynamic.Interface
 	namespace string
+	anew      *span // in which the namespace was deleted and made again
+}
+
+type span struct{ from, to time.Time }
+
+// has tells whether a function was refused for want of the namespace, which wiring alone
+// may make, or of its rights in it, which wiring gives after that.
+func (s *span) has(e event) bool {
+	at := e.RequestReceivedTimestamp
+	return e.function() != "wiring" && at.After(s.from) && at.Before(s.to)
 }
 
 func (l life) run(t *testing.T) {
@@ -212,12 +222,14 @@ func (l life) lostNamespace(t *testing.T) {
 	t.Helper()
 	was, err := l.client.CoreV1().Namespaces().Get(t.Context(), l.namespace, meta.GetOptions{})
 	must(t, err)
+	l.anew.from = time.Now()
 	must(t, l.client.CoreV1().Namespaces().Delete(t.Context(), l.namespace, meta.DeleteOptions{}))
 	l.s.Until("make the namespace anew", func() bool {
 		is, err := l.client.CoreV1().Namespaces().Get(t.Context(), l.namespace, meta.GetOptions{})
 		return err == nil && is.UID != was.UID
 	})
 	l.s.WaitGate("hello", "engaged")
+	l.anew.to = time.Now()
 	key := l.s.AnyKey()
 	l.s.Until("serve again", func() bool { return l.s.Call("hello").Key(key).Send().Status == http.StatusOK })
 }

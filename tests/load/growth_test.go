@@ -84,7 +84,8 @@ func (s *sampler) run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// look measures a process. One that is just being restarted is left out.
+// look measures a process. One that is just being restarted is left out, and so is one
+// whose metrics do not come: its threads are another measure than its goroutines.
 func (s *sampler) look(ctx context.Context, name string, pid int) {
 	p := point{at: time.Now()}
 	var err error
@@ -96,8 +97,10 @@ func (s *sampler) look(ctx context.Context, name string, pid int) {
 		return
 	}
 	p.value[files] = float64(len(open))
-	if n, ok := metric(ctx, name, "go_goroutines"); ok {
-		p.value[goroutines] = n
+	if url, ok := world.Info().Metrics[name]; ok {
+		if p.value[goroutines], ok = metric(ctx, url, "go_goroutines"); !ok {
+			return
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,11 +136,7 @@ func status(pid int) (resident, threads float64, err error) {
 }
 
 // metric reads one of a function's metrics.
-func metric(ctx context.Context, process, name string) (float64, bool) {
-	url, ok := world.Info().Metrics[process]
-	if !ok {
-		return 0, false
-	}
+func metric(ctx context.Context, url, name string) (float64, bool) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

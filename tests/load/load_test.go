@@ -36,7 +36,8 @@ func TestLoad(t *testing.T) {
 	beside.Go(func() { change.run(ctx) })
 	beside.Go(func() { samples.run(ctx, sampleEvery) })
 	beside.Go(func() { ships.run(ctx) })
-	beside.Go(func() { l.restart(ctx, begin, lasts) })
+	restarted := begin
+	beside.Go(func() { restarted = l.restart(ctx, begin, lasts) })
 	l.run(ctx)
 	took := time.Since(begin)
 	l.lasted = took
@@ -44,7 +45,7 @@ func TestLoad(t *testing.T) {
 
 	l.answers(took, change, ships)
 	l.propagation(change)
-	l.growth(samples, begin.Add(lasts/2), lasts)
+	l.growth(samples, latest(begin.Add(lasts/2), restarted.Add(settleTime)), lasts)
 	l.usage()
 	l.quota()
 }
@@ -78,21 +79,32 @@ func restarts(lasts time.Duration) int { return max(2, min(6, int(lasts/time.Min
 
 // restart restarts the replicas in turn, gracefully, in the first half of the time.
 // Meanwhile requests to that replica get no answer, and the one that has just begun
-// denies until it has proven its view.
-func (l *load) restart(ctx context.Context, begin time.Time, lasts time.Duration) {
+// denies until it has proven its view. It gives when the last one was done.
+func (l *load) restart(ctx context.Context, begin time.Time, lasts time.Duration) (last time.Time) {
 	for i := range restarts(lasts) {
 		pause(ctx, time.Until(begin.Add(lasts/10+lasts*3/10*time.Duration(i)/time.Duration(restarts(lasts)))))
 		if ctx.Err() != nil {
-			return
+			break
 		}
 		made := l.away.change(time.Now(), noAnswer|unavailable)
 		if err := world.Restart(context.WithoutCancel(ctx), fmt.Sprintf("checker-%d", i%2)); err != nil {
 			l.t.Error(err)
-			return
+			break
 		}
 		made(time.Now())
 		l.away.change(time.Now(), 0)(time.Now().Add(time.Second))
 	}
+	return time.Now()
+}
+
+// settleTime is how long after a restart a replica and its connections still grow.
+const settleTime = 3 * time.Second
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // deployer deploys an app now and then, which must serve all the time.
