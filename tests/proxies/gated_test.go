@@ -84,6 +84,16 @@ func with(pairs ...string) request {
 // send sends a request over a protocol and reads the answer whole.
 func (g *gated) send(t *testing.T, protocol string, r request) stacktest.Answer {
 	t.Helper()
+	a, err := g.try(t, protocol, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// try is send, which gives an error when there is no answer.
+func (g *gated) try(t *testing.T, protocol string, r request) (stacktest.Answer, error) {
+	t.Helper()
 	if r.method == "" {
 		r.method = http.MethodGet
 	}
@@ -99,17 +109,17 @@ func (g *gated) send(t *testing.T, protocol string, r request) stacktest.Answer 
 	}
 	res, err := g.clients[protocol].Do(req)
 	if err != nil {
-		t.Fatal(err)
+		return stacktest.Answer{}, err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
-		t.Fatal(err)
+		return stacktest.Answer{}, err
 	}
 	if res.Proto != protocol {
 		t.Errorf("answered over %s, want %s", res.Proto, protocol)
 	}
-	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}
+	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}, nil
 }
 
 // echo is the app's answer.
