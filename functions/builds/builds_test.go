@@ -71,9 +71,7 @@ func TestEventsThatNeverCome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", nil)
 	n := w.ask("silent")
-	if !until(t, func() bool { w.tick(); return w.build(n).Final() }) {
-		t.Fatalf("build %+v", w.build(n))
-	}
+	w.becomesByTicks(n, deploy.Succeeded)
 	w.history("1 build 1")
 }
 
@@ -148,11 +146,8 @@ func TestCancelledAndDeletedRuns(t *testing.T) {
 		t.Errorf("message %q", b.Message)
 	}
 	w.deleteRun(deleted)
-	if !until(t, func() bool { w.tick(); return w.build(deleted).Final() }) {
-		t.Fatalf("build %+v", w.build(deleted))
-	}
-	if b := w.build(deleted); b.Status != deploy.BuildFailed || !strings.Contains(b.Message, "deleted") {
-		t.Errorf("build %+v", b)
+	if b := w.becomesByTicks(deleted, deploy.BuildFailed); !strings.Contains(b.Message, "deleted") {
+		t.Errorf("message %q", b.Message)
 	}
 	w.history()
 }

@@ -241,16 +241,19 @@ func (w *world) build(n int64) deploy.Build {
 // becomes waits until a build has a status.
 func (w *world) becomes(n int64, want deploy.BuildStatus) deploy.Build {
 	w.Helper()
-	if !until(w, func() bool { return w.build(n).Status == want }) {
-		w.Fatalf("build %d: %+v, want %s", n, w.build(n), want)
-	}
-	return w.build(n)
+	return w.becomesAfter(func() {}, n, want)
 }
 
 // becomesByTicks is becomes for a build of which no event tells.
 func (w *world) becomesByTicks(n int64, want deploy.BuildStatus) deploy.Build {
 	w.Helper()
-	if !until(w, func() bool { w.tick(); return w.build(n).Status == want }) {
+	return w.becomesAfter(w.tick, n, want)
+}
+
+// becomesAfter does something before each look.
+func (w *world) becomesAfter(each func(), n int64, want deploy.BuildStatus) deploy.Build {
+	w.Helper()
+	if !until(w, func() bool { each(); return w.build(n).Status == want }) {
 		w.Fatalf("build %d: %+v, want %s", n, w.build(n), want)
 	}
 	return w.build(n)

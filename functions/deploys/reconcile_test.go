@@ -115,11 +115,8 @@ func TestKilledAtEveryStep(t *testing.T) {
 					p.History, p.Cluster = faultyHistory{w.store, killed}, faultyCluster{w.cluster, killed}
 				})
 				w.post("hello/deployments", `{"image":"hello:v2"}`)
-				reached := func() bool { return killed.steps.Load() >= at }
-				until(t, func() bool { return reached() || following(w.service.followers) == 0 })
-				if !reached() {
-					t.Skipf("live after %d steps: the rollout was over at the first look", killed.steps.Load())
-				}
+				// On a slow machine the rollout may be over at its first look, in fewer steps.
+				until(t, func() bool { return killed.steps.Load() >= at || following(w.service.followers) == 0 })
 				if err := w.service.Close(t.Context()); err != nil {
 					t.Fatal(err)
 				}

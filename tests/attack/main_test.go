@@ -24,9 +24,6 @@ const (
 	readLimit   = 3 * time.Second
 )
 
-// propagation is how long a change may take to reach the replicas.
-const propagation = 30 * time.Second
-
 var (
 	world *stack.Stack
 

@@ -149,7 +149,8 @@ func TestNamesInBodies(t *testing.T) {
 	for _, name := range []string{"a, b; c=d", `"quoted"`, "Ünïcode 💥", "%0d%0aX-Evil: 1", "<script>", "{{.}}"} {
 		n++
 		odd := s.AnyKey(func(r *wire.CreateKey) { r.Name = name })
-		e := s.Echo(s.Call("hello").Key(odd).Within(propagation).Gets(http.StatusOK))
+		s.Opens("hello", odd)
+		e := s.Echo(s.Call("hello").Key(odd).Gets(http.StatusOK))
 		if len(e.Headers["X-Service-Key-Name"]) != 1 || e.Headers["X-Evil"] != nil || odd.Name != name {
 			t.Errorf("%q: the key is called %q and the app saw %v", name, odd.Name, e.Headers)
 		}

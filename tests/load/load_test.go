@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,7 +46,7 @@ func TestLoad(t *testing.T) {
 
 	l.answers(took, change, ships)
 	l.propagation(change)
-	l.growth(samples, latest(begin.Add(lasts/2), restarted.Add(settleTime)), lasts)
+	l.growth(samples, slices.MaxFunc([]time.Time{begin.Add(lasts / 2), restarted.Add(settleTime)}, time.Time.Compare), lasts)
 	l.usage()
 	l.quota()
 }
@@ -99,13 +100,6 @@ func (l *load) restart(ctx context.Context, begin time.Time, lasts time.Duration
 
 // settleTime is how long after a restart a replica and its connections still grow.
 const settleTime = 3 * time.Second
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
 
 // deployer deploys an app now and then, which must serve all the time.
 type deployer struct {
