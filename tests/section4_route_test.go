@@ -23,13 +23,13 @@ func TestIdentityHeaders(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
-	named := s.AnyKey(func(r *wire.CreateKey) { r.Name = "Café 1" })
+	named := s.AnyKey(func(r *wire.CreateKey) { r.Name = "Café 5%" })
 	nameless := s.AnyKey()
 	s.Opens("hello", named)
 	s.Opens("hello", nameless)
 
 	got := identity(s.Echo(s.Call("hello").Key(named).Send()))
-	if diff := cmp.Diff(map[string][]string{"X-Service-Key-Prefix": {named.Prefix}, "X-Service-Key-Name": {"Caf%C3%A9 1"}}, got); diff != "" {
+	if diff := cmp.Diff(map[string][]string{"X-Service-Key-Prefix": {named.Prefix}, "X-Service-Key-Name": {"Caf%C3%A9 5%25"}}, got); diff != "" {
 		t.Errorf("named key (-want +got):\n%s", diff)
 	}
 	got = identity(s.Echo(s.Call("hello").Key(nameless).Send()))

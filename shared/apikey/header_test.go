@@ -14,7 +14,8 @@ func TestHeaderName(t *testing.T) {
 		{"", ""},
 		{"Café 1", "Caf%C3%A9 1"},
 		{"plain ASCII ~!", "plain ASCII ~!"},
-		{"100%", "100%"},
+		{"100%", "100%25"},
+		{"%41", "%2541"},
 		{"日本", "%E6%97%A5%E6%9C%AC"},
 		{"a\r\nX-Evil: 1", "a%0D%0AX-Evil: 1"},
 		{"\x00\x7f", "%00%7F"},
@@ -30,7 +31,7 @@ func TestHeaderName(t *testing.T) {
 }
 
 // Whatever a name holds, its header is one line of visible ASCII, and a name that
-// the rules accept and that has no "%" of its own comes back by decoding.
+// the rules accept comes back by decoding.
 func FuzzHeaderName(f *testing.F) {
 	for _, s := range []string{"Café", "a\nb", "\xff", "100%", "%41"} {
 		f.Add(s)
@@ -53,17 +54,8 @@ func FuzzHeaderName(f *testing.F) {
 		if got := res.Header.Get("X-Service-Key-Name"); got != h {
 			t.Fatalf("sent %q, received %q", h, got)
 		}
-		if back, err := url.PathUnescape(h); !containsPercent(name) && (err != nil || back != name) {
+		if back, err := url.PathUnescape(h); err != nil || back != name {
 			t.Fatalf("%q came back as %q, %v", name, back, err)
 		}
 	})
-}
-
-func containsPercent(s string) bool {
-	for i := range len(s) {
-		if s[i] == '%' {
-			return true
-		}
-	}
-	return false
 }
