@@ -80,7 +80,7 @@ func (s *Service) signOut(w http.ResponseWriter, r *http.Request) error {
 // invalid_credentials it gives the user too, whose name is "" if there is none.
 // Problems: invalid_credentials, rate_limited.
 func (s *Service) authenticate(r *http.Request, username, password string) (user.User, error) {
-	refund, err := s.throttle.charge(s.now(), username, clientAddress(r, s.trust))
+	refund, err := s.throttle.charge(s.now(), username, trace.Network(r, s.trust))
 	if err != nil {
 		return user.User{}, err
 	}

@@ -79,3 +79,19 @@ func plainAddress(s string) string {
 	}
 	return addr.Unmap().WithZone("").String()
 }
+
+// Network names whom a request comes from, for limits: its [Address], or the /64
+// network of an IPv6 address, which one person has all of. All whose address is not
+// known count as one.
+func Network(r *http.Request, t Trust) string {
+	host := Address(r, t)
+	addr, err := netip.ParseAddr(host)
+	if err != nil || addr.Is4() {
+		return host
+	}
+	network, err := addr.Prefix(64)
+	if err != nil { // 64 fits every IPv6 address
+		return host
+	}
+	return network.String()
+}
