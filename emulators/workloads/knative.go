@@ -22,16 +22,26 @@ import (
 )
 
 // Knative as seen from outside: a Service of type ExternalName for each Knative Service,
-// which names the gateway; the gateway, which finds the service by its host; and the
-// status, with the revision that was made last and the one that is ready. A Service of
-// that name that is somebody else's is left alone, and the Knative Service is not ready
-// then. There is no scaling: what is ready serves.
+// which names the gateway inside the cluster; two gateways, which find the service by its
+// host; and the status, with the revision that was made last and the one that is ready. A
+// Service of that name that is somebody else's is left alone, and the Knative Service is
+// not ready then. There is no scaling: what is ready serves.
 //
-// The gateway's port is not Knative's 80, which takes a privilege here.
+// As Knative does it, a Service is public, by its name in publicDomain, unless it carries
+// the label that keeps it inside of the cluster, and what Knative makes is controlled by
+// the Service's Route and has its labels and annotations. There are no Routes here: each
+// is only named, with the id of its Service.
+//
+// The gateways' port is not Knative's 80, which takes a privilege here.
 const (
 	knativeNamespace = "knative-serving"
-	gatewayName      = "knative-local-gateway"
+	localGateway     = "knative-local-gateway"
+	publicGateway    = "knative-ingress-gateway"
 	gatewayPort      = 8080
+
+	publicDomain    = "knative.example.com" // as if config-domain said so
+	visibilityLabel = "networking.knative.dev/visibility"
+	clusterLocal    = "cluster-local"
 )
 
 func knativeKind() schema.GroupVersionResource {
@@ -40,16 +50,21 @@ func knativeKind() schema.GroupVersionResource {
 
 // knative is what the controller keeps of Knative.
 type knative struct {
-	factory  dynamicinformer.DynamicSharedInformerFactory
-	address  string // cluster IP of the gateway
-	gateway  *backend
-	rollouts map[string]rollout // by namespace/name; only Run's goroutine uses it
+	factory       dynamicinformer.DynamicSharedInformerFactory
+	local, public *gateway
+	rollouts      map[string]rollout // by namespace/name; only Run's goroutine uses it
+}
+
+// gateway is a way in.
+type gateway struct {
+	address string // cluster IP
+	server  *backend
 
 	mu    sync.Mutex
 	hosts map[string]Pod // what serves, by host
 }
 
-// startKnative starts the gateway and watches Knative Services; nil where the API
+// startKnative starts the gateways and watches Knative Services; nil where the API
 // server does not serve them.
 func (c *Controller) startKnative(ctx context.Context) (*knative, cache.GenericLister, error) {
 	_, err := c.discovery.ServerResourcesForGroupVersion(knativeKind().GroupVersion().String())
@@ -59,12 +74,12 @@ func (c *Controller) startKnative(ctx context.Context) (*knative, cache.GenericL
 	if err != nil {
 		return nil, nil, fmt.Errorf("look for Knative: %w", err)
 	}
-	k := &knative{rollouts: map[string]rollout{}, hosts: map[string]Pod{}, gateway: &backend{ended: make(chan struct{})}}
-	if k.address, err = c.makeGateway(ctx); err != nil {
+	k := &knative{rollouts: map[string]rollout{}}
+	if k.local, err = c.startGateway(ctx, localGateway); err != nil {
 		return nil, nil, err
 	}
-	if err := k.gateway.start(ctx, net.JoinHostPort(k.address, strconv.Itoa(gatewayPort)), k.find, c.log); err != nil {
-		return nil, nil, fmt.Errorf("start Knative's gateway: %w", err)
+	if k.public, err = c.startGateway(ctx, publicGateway); err != nil {
+		return nil, nil, err
 	}
 	k.factory = dynamicinformer.NewDynamicSharedInformerFactory(c.dynamic, 0)
 	informer := k.factory.ForResource(knativeKind())
@@ -75,8 +90,20 @@ func (c *Controller) startKnative(ctx context.Context) (*knative, cache.GenericL
 	return k, informer.Lister(), nil
 }
 
-// makeGateway makes the gateway's Service and gives its cluster IP.
-func (c *Controller) makeGateway(ctx context.Context) (string, error) {
+func (c *Controller) startGateway(ctx context.Context, name string) (*gateway, error) {
+	address, err := c.makeGateway(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	g := &gateway{address: address, server: &backend{ended: make(chan struct{})}, hosts: map[string]Pod{}}
+	if err := g.server.start(ctx, net.JoinHostPort(address, strconv.Itoa(gatewayPort)), g.find, c.log); err != nil {
+		return nil, fmt.Errorf("start Knative's gateway %s: %w", name, err)
+	}
+	return g, nil
+}
+
+// makeGateway makes a gateway's Service and gives its cluster IP.
+func (c *Controller) makeGateway(ctx context.Context, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	namespace := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: knativeNamespace}}
@@ -84,66 +111,104 @@ func (c *Controller) makeGateway(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("make Knative's namespace: %w", err)
 	}
 	service := &core.Service{
-		ObjectMeta: meta.ObjectMeta{Name: gatewayName},
+		ObjectMeta: meta.ObjectMeta{Name: name},
 		Spec:       core.ServiceSpec{Ports: []core.ServicePort{{Name: "http2", Port: gatewayPort}}},
 	}
 	made, err := c.api.CoreV1().Services(knativeNamespace).Create(ctx, service, meta.CreateOptions{})
 	if kerrors.IsAlreadyExists(err) {
-		made, err = c.api.CoreV1().Services(knativeNamespace).Get(ctx, gatewayName, meta.GetOptions{})
+		made, err = c.api.CoreV1().Services(knativeNamespace).Get(ctx, name, meta.GetOptions{})
 	}
 	if err != nil {
-		return "", fmt.Errorf("make Knative's gateway: %w", err)
+		return "", fmt.Errorf("make Knative's gateway %s: %w", name, err)
 	}
 	return made.Spec.ClusterIP, nil
 }
 
-// find is the gateway's routing.
-func (k *knative) find(r *http.Request) (Pod, bool) {
+// find is a gateway's routing.
+func (g *gateway) find(r *http.Request) (Pod, bool) {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
 		host = r.Host
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	pod, ok := k.hosts[host]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	pod, ok := g.hosts[host]
 	return pod, ok
 }
 
+func (g *gateway) lead(hosts map[string]Pod) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hosts = hosts
+}
+
 func (k *knative) close() {
-	k.gateway.close()
+	k.local.server.close()
+	k.public.server.close()
 	k.factory.Shutdown()
 }
 
-func hostOf(s *unstructured.Unstructured) string {
+// localHost is what a service is called inside of the cluster, always.
+func localHost(s *unstructured.Unstructured) string {
 	return s.GetName() + "." + s.GetNamespace() + ".svc.cluster.local"
 }
 
-// makePlaceholder makes the Kubernetes Service of a Knative Service, and tells whether
-// there is one that is its own.
+// hostOf is what a service is called first of all.
+func hostOf(s *unstructured.Unstructured) string {
+	if s.GetLabels()[visibilityLabel] == clusterLocal {
+		return localHost(s)
+	}
+	return s.GetName() + "." + s.GetNamespace() + "." + publicDomain
+}
+
+// makePlaceholder makes the Kubernetes Service of a Knative Service, or gives it the labels
+// and annotations that it should have, and tells whether there is one that is its own.
 func (c *Controller) makePlaceholder(ctx context.Context, s *unstructured.Unstructured, services []*core.Service) (bool, error) {
-	for _, there := range services {
-		if there.Namespace == s.GetNamespace() && there.Name == s.GetName() && there.DeletionTimestamp == nil {
-			owner := meta.GetControllerOf(there)
-			return owner != nil && owner.UID == s.GetUID(), nil
-		}
-	}
-	controller := true
-	service := &core.Service{
-		ObjectMeta: meta.ObjectMeta{Name: s.GetName(), OwnerReferences: []meta.OwnerReference{{
-			APIVersion: s.GetAPIVersion(), Kind: s.GetKind(), Name: s.GetName(), UID: s.GetUID(), Controller: &controller,
-		}}},
-		Spec: core.ServiceSpec{
-			Type: core.ServiceTypeExternalName, ExternalName: c.knative.address,
-			Ports: []core.ServicePort{{Name: "http2", Port: gatewayPort}},
-		},
-	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	_, err := c.api.CoreV1().Services(s.GetNamespace()).Create(ctx, service, meta.CreateOptions{})
+	shall, there := c.placeholder(s), c.api.CoreV1().Services(s.GetNamespace())
+	for _, is := range services {
+		if is.Namespace != s.GetNamespace() || is.Name != s.GetName() || is.DeletionTimestamp != nil {
+			continue
+		}
+		if owner := meta.GetControllerOf(is); owner == nil || owner.UID != s.GetUID() {
+			return false, nil
+		}
+		changed := is.DeepCopy() // nothing is ever taken away
+		changed.Labels = labels.Merge(is.Labels, shall.Labels)
+		changed.Annotations = labels.Merge(is.Annotations, shall.Annotations)
+		if labels.Equals(is.Labels, changed.Labels) && labels.Equals(is.Annotations, changed.Annotations) {
+			return true, nil
+		}
+		if _, err := there.Update(ctx, changed, meta.UpdateOptions{}); err != nil && !kerrors.IsNotFound(err) && !kerrors.IsConflict(err) {
+			return true, fmt.Errorf("label the Service of Knative Service %s: %w", s.GetName(), err)
+		}
+		return true, nil
+	}
+	_, err := there.Create(ctx, shall, meta.CreateOptions{})
 	if err != nil && !kerrors.IsAlreadyExists(err) && !kerrors.HasStatusCause(err, core.NamespaceTerminatingCause) {
 		return false, fmt.Errorf("make the Service of Knative Service %s: %w", s.GetName(), err)
 	}
 	return err == nil, nil
+}
+
+// placeholder is the Kubernetes Service of a Knative Service.
+func (c *Controller) placeholder(s *unstructured.Unstructured) *core.Service {
+	controller, protocol := true, "kubernetes.io/h2c"
+	carried := labels.Merge(s.GetLabels(), labels.Set{"serving.knative.dev/service": s.GetName(), "serving.knative.dev/route": s.GetName()})
+	delete(carried, visibilityLabel)
+	return &core.Service{
+		ObjectMeta: meta.ObjectMeta{
+			Name: s.GetName(), Labels: carried, Annotations: s.GetAnnotations(),
+			OwnerReferences: []meta.OwnerReference{{
+				APIVersion: s.GetAPIVersion(), Kind: "Route", Name: s.GetName(), UID: s.GetUID(), Controller: &controller, BlockOwnerDeletion: &controller,
+			}},
+		},
+		Spec: core.ServiceSpec{
+			Type: core.ServiceTypeExternalName, ExternalName: c.knative.local.address,
+			Ports: []core.ServicePort{{Name: "http2", AppProtocol: &protocol, Port: gatewayPort}},
+		},
+	}
 }
 
 // collect deletes the Kubernetes Services whose Knative Service is gone, as the garbage

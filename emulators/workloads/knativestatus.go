@@ -18,13 +18,14 @@ import (
 )
 
 // rollKnative moves every Knative Service on, writes the statuses that changed and
-// tells the gateway what serves.
+// tells the gateways what serves.
 func (c *Controller) rollKnative(ctx context.Context, lister cache.GenericLister, services []*core.Service) (again time.Time, failed error) {
 	all, err := listKnative(lister)
 	if err != nil {
 		return again, err
 	}
-	rollouts, hosts, there := map[string]rollout{}, map[string]Pod{}, map[string]bool{}
+	rollouts, there := map[string]rollout{}, map[string]bool{}
+	local, public := map[string]Pod{}, map[string]Pod{}
 	for _, s := range all {
 		there[string(s.GetUID())] = true
 		key := s.GetNamespace() + "/" + s.GetName()
@@ -36,15 +37,20 @@ func (c *Controller) rollKnative(ctx context.Context, lister cache.GenericLister
 		next, at := step(d, c.knative.rollouts[key], c.now(), readyAfter)
 		rollouts[key], again = next, earlier(again, at)
 		if next.serving != nil {
-			hosts[hostOf(s)] = *next.serving
+			local[localHost(s)], public[hostOf(s)] = *next.serving, *next.serving
 		}
-		routed, err := c.makePlaceholder(ctx, s, services)
-		failed = errors.Join(failed, err, c.reportKnative(ctx, s, next, routed))
 	}
 	c.knative.rollouts = rollouts
-	c.knative.mu.Lock()
-	c.knative.hosts = hosts
-	c.knative.mu.Unlock()
+	c.knative.local.lead(local)
+	c.knative.public.lead(public)
+	for _, s := range all { // what a status says holds already
+		r, known := rollouts[s.GetNamespace()+"/"+s.GetName()]
+		if !known {
+			continue
+		}
+		routed, err := c.makePlaceholder(ctx, s, services)
+		failed = errors.Join(failed, err, c.reportKnative(ctx, s, r, routed))
+	}
 	return again, errors.Join(failed, c.collect(ctx, services, there))
 }
 
@@ -127,8 +133,8 @@ func knativeStatus(s *unstructured.Unstructured, r rollout, routed bool, now tim
 			knativeCondition("RoutesReady", route, "", before, now),
 		},
 		"latestCreatedRevisionName": revisionName(s),
-		"address":                   map[string]any{"url": "http://" + hostOf(s)},
-		"url":                       "http://" + hostOf(s), // cluster-local
+		"address":                   map[string]any{"url": "http://" + localHost(s)},
+		"url":                       "http://" + hostOf(s),
 	}
 	name, _, _ := unstructured.NestedString(s.Object, "status", "latestReadyRevisionName")
 	if r.ready {

@@ -29,12 +29,14 @@ type Inventory struct {
 // Of gives the objects of one app. One that lacks Sluice's label shows as absent;
 // [Cluster.Objects] would tell.
 func (v Inventory) Of(ref app.Ref) Objects {
-	return Objects{
+	o := Objects{
 		deployment: v.deployments[ref], knative: v.knative[ref], service: v.services[ref], route: v.routes[ref],
 		middleware: v.middlewares[app.Ref{Namespace: ref.Namespace, Name: gateName(ref)}],
 		host:       v.middlewares[app.Ref{Namespace: ref.Namespace, Name: hostName(ref)}],
 		ca:         v.cas[ref.Namespace],
 	}
+	o.tellPlaceholder()
+	return o
 }
 
 // Inventory lists every app's objects: a handful of calls, however many apps.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,9 +13,11 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 )
 
-// For each of its services Knative makes a Kubernetes Service of the same name, of type
-// ExternalName, which leads to its gateway inside the cluster; the gateway finds the
-// service by its host in the cluster's domain. So the route of an app that Knative runs
+// For each of its services Knative makes a Kubernetes Service of the same name, the
+// placeholder, which leads to its gateway inside the cluster; the gateway finds the
+// service by its host in the cluster's domain. The placeholder carries the labels of the
+// Knative Service, Sluice's among them: what tells it from a Service of Sluice's is who
+// controls it, the Route of the Knative Service. So the route of an app that Knative runs
 // leads to that Service too, through one more Middleware, which sets that host after the
 // gate has let a request in. Traefik follows such Services only where it is told to
 // (allowExternalNameServices).
@@ -43,8 +46,24 @@ func (o Objects) leftover() bool {
 	return false
 }
 
-// isOwn tells a Service that Sluice has made or adopted from one of Knative's.
+// isOwn tells a Service that Sluice has made or adopted from somebody else's.
 func isOwn(s *corev1.Service) bool { return s != nil && hasAll(s.Labels, managed()) }
+
+// tellPlaceholder sorts the Service of the app's name: Knative's is not the app's.
+func (o *Objects) tellPlaceholder() {
+	if byKnative(o.service) {
+		o.placeholder, o.service = o.service, nil
+	}
+}
+
+// byKnative tells whether a Service is controlled by Knative.
+func byKnative(s *corev1.Service) bool {
+	if s == nil {
+		return false
+	}
+	owner := metav1.GetControllerOf(s)
+	return owner != nil && strings.HasPrefix(owner.APIVersion, knativeServices().Group+"/")
+}
 
 // RemoveLeftover deletes the Service and the Deployment of an app that Knative runs now.
 // Problem: conflict when they have changed since.
@@ -62,10 +81,10 @@ func (c *Cluster) RemoveLeftover(ctx context.Context, o Objects, ref app.Ref) er
 	return nil
 }
 
-// knativePort is the port that Knative's own Service for an app has.
+// knativePort is the port of the placeholder.
 func knativePort(o Objects) int64 {
-	if o.service != nil && len(o.service.Spec.Ports) > 0 {
-		return int64(o.service.Spec.Ports[0].Port)
+	if o.placeholder != nil && len(o.placeholder.Spec.Ports) > 0 {
+		return int64(o.placeholder.Spec.Ports[0].Port)
 	}
 	return knativeDefaultPort
 }

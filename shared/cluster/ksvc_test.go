@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -135,5 +136,57 @@ func TestKnativeObservation(t *testing.T) {
 				t.Errorf("observation (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// takeOver does what Knative does once it has room: it makes a Service of the app's
+// name, with the labels of the Knative Service, Sluice's among them.
+func (b *bench) takeOver() {
+	b.Helper()
+	there := b.dynamic.Resource(knativeServices()).Namespace(b.app.Namespace)
+	s, err := there.Get(b.Context(), b.app.Name, metav1.GetOptions{})
+	b.must(err)
+	controller := true
+	_, err = b.kube.CoreV1().Services(b.app.Namespace).Create(b.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: b.app.Name, Labels: s.GetLabels(), OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "serving.knative.dev/v1", Kind: "Route", Name: b.app.Name, UID: "1d8a2b5e-0000-4000-8000-000000000000", Controller: &controller,
+		}}},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeExternalName, ExternalName: "gateway.knative-serving.svc.cluster.local",
+			Ports: []corev1.ServicePort{{Name: "http2", Port: 81}},
+		},
+	}, metav1.CreateOptions{})
+	b.must(err)
+	status := map[string]any{"conditions": []any{map[string]any{"type": "ConfigurationsReady", "status": "True"}}}
+	s.Object["status"] = status
+	_, err = there.UpdateStatus(b.Context(), s, metav1.UpdateOptions{})
+	b.must(err)
+}
+
+// TestKnativeOwnService: the Service that Knative makes carries Sluice's labels, but is
+// Knative's. It is not in the way, the route leads to it, and nothing here deletes it.
+func TestKnativeOwnService(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.defineKnative()
+	b.makeKnative()
+	b.place()
+	b.takeOver()
+	seen := map[string]Objects{"one look": b.objects()}
+	all, err := b.cluster.Inventory(t.Context())
+	b.must(err)
+	seen["the inventory"] = all.Of(b.app.Ref())
+	for how, o := range seen {
+		if s := b.cluster.State(o, b.app, nil); s.Leftover || !s.Misled || s.Service != Right {
+			t.Errorf("%s: state %+v", how, s)
+		}
+		if port := knativePort(o); port != 81 {
+			t.Errorf("%s: port %d", how, port)
+		}
+	}
+	b.must(b.cluster.RemoveLeftover(t.Context(), b.objects(), b.app.Ref()))
+	b.must(b.cluster.Withdraw(t.Context(), b.app.Ref()))
+	if _, err := b.kube.CoreV1().Services(b.app.Namespace).Get(t.Context(), b.app.Name, metav1.GetOptions{}); err != nil {
+		t.Errorf("Knative's Service: %v", err)
 	}
 }

@@ -22,6 +22,8 @@ type Objects struct {
 	middleware *unstructured.Unstructured
 	host       *unstructured.Unstructured // the Middleware that leads to a Knative Service
 	ca         *corev1.Secret
+
+	placeholder *corev1.Service // of the app's name, but Knative's
 }
 
 // None tells whether the app has no object of its own at all.
@@ -47,6 +49,7 @@ func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (Objects, error) {
 	if err := keep(&o.service, service, err); err != nil {
 		return Objects{}, fmt.Errorf("look at service %s: %w", ref, err)
 	}
+	o.tellPlaceholder()
 	route, err := c.dynamic.Resource(ingressRoutes()).Namespace(ref.Namespace).Get(ctx, ref.Name, opts)
 	if err := keep(&o.route, route, err); err != nil {
 		return Objects{}, fmt.Errorf("look at route %s: %w", ref, err)
