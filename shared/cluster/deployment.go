@@ -58,7 +58,7 @@ func deployment(there *appsv1.Deployment, a app.App) *unstructured.Unstructured 
 				"labels":      texts(pod),
 				"annotations": map[string]any{revisionAnnotation: strconv.FormatInt(a.Revision, 10)},
 			},
-			"spec": map[string]any{"containers": []any{container}},
+			"spec": podSpec(there, container),
 		},
 	}
 	if s := strategy(there); s != nil {
@@ -71,6 +71,27 @@ func deployment(there *appsv1.Deployment, a app.App) *unstructured.Unstructured 
 		u.SetResourceVersion(there.ResourceVersion)
 	}
 	return u
+}
+
+// podSpec keeps the token of a service account out of the app's pods: whoever takes an app
+// over has no business with the Kubernetes API. A Deployment that was adopted and names
+// an account, or asks for the token, needs it and keeps it. What is there already gets
+// this with its next deployment: it would not be worth a restart of every app at once.
+func podSpec(there *appsv1.Deployment, container map[string]any) map[string]any {
+	spec := map[string]any{"containers": []any{container}}
+	if there == nil || tokenless(there.Spec.Template.Spec.ServiceAccountName, there.Spec.Template.Spec.AutomountServiceAccountToken) {
+		spec["automountServiceAccountToken"] = false
+	}
+	return spec
+}
+
+// tokenless tells whether pods that name an account, or ask for its token, or not, are to
+// have none.
+func tokenless(account string, asks *bool) bool {
+	if asks != nil {
+		return !*asks
+	}
+	return account == "" || account == "default"
 }
 
 // strategy keeps every old pod until a new one is ready, so that a revision that

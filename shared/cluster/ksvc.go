@@ -17,8 +17,9 @@ import (
 
 // An app's Knative Service is adopted, never made: whoever wants an app to scale to
 // zero makes one of the app's name, before the app or later, and from then on deployments
-// change the image of its container and the revision annotation of its template, and
-// nothing else. Its list of containers is one field to server-side apply, so it is read,
+// change the image of its container and the revision annotation of its template, take
+// the service account's token away where nobody asked for one (see podSpec), and nothing
+// else. Its list of containers is one field to server-side apply, so it is read,
 // changed and written back, bound to the version that was read. Knative itself keeps the
 // last ready revision serving while the next one starts. How requests get there is told
 // in knativeroute.go.
@@ -73,6 +74,9 @@ func knativeRunning(there *unstructured.Unstructured, a app.App) (*unstructured.
 	if err != nil {
 		return nil, err
 	}
+	if err := withoutToken(shall); err != nil {
+		return nil, err
+	}
 	// A name given by hand is good for one revision only; Knative makes one up.
 	unstructured.RemoveNestedField(shall.Object, "spec", "template", "metadata", "name")
 	all := shall.GetLabels()
@@ -84,6 +88,26 @@ func knativeRunning(there *unstructured.Unstructured, a app.App) (*unstructured.
 	}
 	shall.SetLabels(all)
 	return shall, nil
+}
+
+// withoutToken does for a Knative Service what [podSpec] does for a Deployment.
+func withoutToken(s *unstructured.Unstructured) error {
+	account, _, err := unstructured.NestedString(s.Object, "spec", "template", "spec", "serviceAccountName")
+	if err != nil {
+		return err
+	}
+	asked, asks, err := unstructured.NestedBool(s.Object, "spec", "template", "spec", "automountServiceAccountToken")
+	if err != nil {
+		return err
+	}
+	var wish *bool
+	if asks {
+		wish = &asked
+	}
+	if !tokenless(account, wish) {
+		return nil
+	}
+	return unstructured.SetNestedField(s.Object, false, "spec", "template", "spec", "automountServiceAccountToken")
 }
 
 // knativeContainer finds the container that is the app, as [appContainer] does.

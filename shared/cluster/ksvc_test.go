@@ -49,7 +49,7 @@ func TestKnativeService(t *testing.T) {
 	b.must(err)
 	want := map[string]any{"template": map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{"autoscaling.knative.dev/min-scale": "1", "sluice.dev/revision": "1"}},
-		"spec": map[string]any{"containers": []any{
+		"spec": map[string]any{"automountServiceAccountToken": false, "containers": []any{
 			map[string]any{"name": "sidecar", "image": "proxy:v1"},
 			map[string]any{"name": "hello", "image": b.app.Image, "env": []any{map[string]any{"name": "A", "value": "b"}}},
 		}},

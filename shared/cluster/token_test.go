@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/sluicegate/sluice/shared/app"
+)
+
+// TestToken: an app's pods get no service account's token, but for workloads that were
+// there before and want one.
+func TestToken(t *testing.T) {
+	t.Parallel()
+	yes, no := true, false
+	a := app.App{Name: "hello", Namespace: "shop-prod", Image: "hello:v2", Port: 8080, Revision: 2}
+	tests := []struct {
+		name    string
+		account string
+		asks    *bool
+		taken   bool // Sluice says that there is none
+	}{
+		{name: "nothing said", taken: true},
+		{name: "the account that everybody has", account: "default", taken: true},
+		{name: "none wanted", asks: &no, taken: true},
+		{name: "none wanted, of an account", account: "reader", asks: &no, taken: true},
+		{name: "an account of its own", account: "reader"},
+		{name: "asked for", asks: &yes},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{
+				Spec: corev1.PodSpec{ServiceAccountName: tt.account, AutomountServiceAccountToken: tt.asks},
+			}}}
+			if said := saysNoToken(t, deployment(d, a)); said != tt.taken {
+				t.Errorf("Deployment: said %v, want %v", said, tt.taken)
+			}
+			pod := map[string]any{"containers": []any{map[string]any{"image": "hello:v1"}}}
+			if tt.account != "" {
+				pod["serviceAccountName"] = tt.account
+			}
+			if tt.asks != nil {
+				pod["automountServiceAccountToken"] = *tt.asks
+			}
+			there := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": pod}}}}
+			shall, err := knativeRunning(there, a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said := saysNoToken(t, shall); said != tt.taken {
+				t.Errorf("Knative Service: said %v, want %v", said, tt.taken)
+			}
+		})
+	}
+	if !saysNoToken(t, deployment(nil, a)) {
+		t.Error("a Deployment that is made has a token")
+	}
+}
+
+func saysNoToken(t *testing.T, u *unstructured.Unstructured) bool {
+	t.Helper()
+	token, said, err := unstructured.NestedBool(u.Object, "spec", "template", "spec", "automountServiceAccountToken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said && !token
+}
