@@ -16,6 +16,7 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/kube"
@@ -26,6 +27,14 @@ import (
 type cluster struct{ kubernetes.Interface }
 
 func start(t *testing.T) cluster {
+	t.Helper()
+	config, client := server(t)
+	run(t, config)
+	return cluster{client}
+}
+
+// server is an API server.
+func server(t *testing.T) (*rest.Config, kubernetes.Interface) {
 	t.Helper()
 	server, err := kube.Start(t.Context(), kube.Options{Progress: t.Output()})
 	if err != nil {
@@ -40,6 +49,16 @@ func start(t *testing.T) cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config, client
+}
+
+// run has the emulator at work until the test ends.
+func run(t *testing.T, config *rest.Config) {
+	t.Helper()
 	c, err := workloads.New(config, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -53,11 +72,6 @@ func start(t *testing.T) cluster {
 			t.Error(err)
 		}
 	})
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cluster{client}
 }
 
 // eventually waits until check gives nil.
