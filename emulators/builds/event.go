@@ -1,16 +1,15 @@
 package builds
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"time"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/sluicegate/sluice/shared/nudge"
 )
 
 const (
@@ -67,34 +66,20 @@ func (c *Controller) send(ctx context.Context, e event, s Script) {
 	}
 }
 
-// post sends an event once, in HTTP's binary mode.
+// post sends an event once, in HTTP's binary mode, as Tekton does.
 func (c *Controller) post(ctx context.Context, e event) error {
-	body, err := json.Marshal(map[string]any{"pipelineRun": e.body})
-	if err != nil {
+	run := unstructured.Unstructured{Object: e.body}
+	out := cloudevents.NewEvent()
+	out.SetID(rand.Text())
+	out.SetType("dev.tekton.event.pipelinerun." + e.kind + ".v1")
+	out.SetSource("/apis/namespaces/" + run.GetNamespace() + "/" + run.GetName())
+	out.SetSubject(run.GetName())
+	out.SetTime(c.now().UTC())
+	if err := out.SetData(cloudevents.ApplicationJSON, map[string]any{"pipelineRun": e.body}); err != nil {
 		return fmt.Errorf("encode an event: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.opts.Sink, bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("make an event: %w", err)
-	}
-	run := unstructured.Unstructured{Object: e.body}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Ce-Specversion", "1.0")
-	req.Header.Set("Ce-Id", rand.Text())
-	req.Header.Set("Ce-Type", "dev.tekton.event.pipelinerun."+e.kind+".v1")
-	req.Header.Set("Ce-Source", "/apis/namespaces/"+run.GetNamespace()+"/"+run.GetName())
-	req.Header.Set("Ce-Subject", run.GetName())
-	req.Header.Set("Ce-Time", c.now().UTC().Format(time.RFC3339Nano))
-	resp, err := c.client.Do(req)
-	if err != nil {
+	if err := nudge.Post(ctx, c.client, c.opts.Sink, out); err != nil {
 		return fmt.Errorf("send an event: %w", err)
-	}
-	defer func() { _ = resp.Body.Close() }() // nothing was written through it
-	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)); err != nil {
-		return fmt.Errorf("read the answer to an event: %w", err)
-	}
-	if resp.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("send an event: answered %d", resp.StatusCode)
 	}
 	return nil
 }

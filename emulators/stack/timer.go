@@ -3,20 +3,21 @@ package stack
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"github.com/google/uuid"
+
+	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/nudge"
 )
 
 const (
 	reconcileEvery = 10 * time.Second
 	rollupEvery    = 60 * time.Second
 	pingLimit      = 60 * time.Second // for a function to take one event
-	pingType       = "dev.knative.sources.ping"
 )
 
 // startTimers sends functions the event of Knative's PingSource now and then.
@@ -45,32 +46,20 @@ func (s *Stack) timer(life context.Context, name string, every time.Duration) {
 	}
 }
 
-// ping sends one CloudEvent in HTTP's binary mode. It is not sent again when it
-// fails: the next one comes soon.
+// ping sends one event. It is not sent again when it fails: the next one comes soon.
 func ping(ctx context.Context, url, name string, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, pingLimit)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("{}"))
-	if err != nil {
+	e := cloudevents.NewEvent()
+	e.SetID(uuid.NewString())
+	e.SetType(funcmain.PingType)
+	e.SetSource("/apis/v1/namespaces/" + systemNamespace + "/pingsources/" + name)
+	e.SetTime(now.UTC())
+	if err := e.SetData(cloudevents.ApplicationJSON, struct{}{}); err != nil {
 		return fmt.Errorf("ping %s: %w", name, err)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Ce-Specversion", "1.0")
-	req.Header.Set("Ce-Id", uuid.NewString())
-	req.Header.Set("Ce-Type", pingType)
-	req.Header.Set("Ce-Source", "/apis/v1/namespaces/"+systemNamespace+"/pingsources/"+name)
-	req.Header.Set("Ce-Time", now.UTC().Format(time.RFC3339Nano))
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
+	if err := nudge.Post(ctx, http.DefaultClient, url, e); err != nil {
 		return fmt.Errorf("ping %s: %w", name, err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode/100 != 2 {
-		body, err := io.ReadAll(io.LimitReader(resp.Body, 512))
-		if err != nil {
-			return fmt.Errorf("ping %s: %s: %w", name, resp.Status, err)
-		}
-		return fmt.Errorf("ping %s: %s: %s", name, resp.Status, body)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package buildevent
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/nudge"
 )
 
 // specVersion is the version of CDEvents that the shapes below belong to.
@@ -76,19 +78,15 @@ type cdCustom struct {
 
 // Sink sends announcements to one address.
 type Sink struct {
-	client cloudevents.Client
+	client *http.Client
 	url    string
 	source string
 }
 
 // NewSink makes a sink of the address that takes CloudEvents, as Knative gives it in
 // K_SINK; source names this installation in the events.
-func NewSink(address, source string) (*Sink, error) {
-	client, err := cloudevents.NewClientHTTP()
-	if err != nil {
-		return nil, fmt.Errorf("client of the event sink: %w", err)
-	}
-	return &Sink{client: client, url: address, source: source}, nil
+func NewSink(address, source string) *Sink {
+	return &Sink{client: &http.Client{}, url: address, source: source}
 }
 
 // Send sends an announcement as a CDEvent, once. The same announcement has the same
@@ -98,9 +96,8 @@ func (s *Sink) Send(ctx context.Context, n deploy.Announcement) error {
 	if err != nil {
 		return err
 	}
-	result := s.client.Send(cloudevents.ContextWithTarget(ctx, s.url), e)
-	if !cloudevents.IsACK(result) {
-		return fmt.Errorf("send announcement %s: %w", n.ID, result)
+	if err := nudge.Post(ctx, s.client, s.url, e); err != nil {
+		return fmt.Errorf("send announcement %s: %w", n.ID, err)
 	}
 	return nil
 }

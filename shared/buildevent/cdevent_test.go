@@ -82,11 +82,7 @@ func TestSend(t *testing.T) {
 			w.WriteHeader(code)
 		}))
 		t.Cleanup(server.Close)
-		s, err := NewSink(server.URL, "/sluice")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Send(t.Context(), announcement(deploy.Deployed)); (err == nil) != (code == http.StatusAccepted) {
+		if err := NewSink(server.URL, "/sluice").Send(t.Context(), announcement(deploy.Deployed)); (err == nil) != (code == http.StatusAccepted) {
 			t.Errorf("answered %d: %v", code, err)
 		}
 	}

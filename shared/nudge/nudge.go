@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/trace"
 )
@@ -27,6 +29,8 @@ const (
 
 	// maxOpen bounds events on their way. One that finds no room is dropped.
 	maxOpen = 32
+
+	maxAnswer = 1 << 12 // bytes that are read of an answer
 )
 
 // Sender sends nudges to one function.
@@ -73,30 +77,37 @@ func (s *Sender) Tell(ctx context.Context, eventType string, ref app.Ref) {
 	})
 }
 
-// send sends a CloudEvent in HTTP's binary mode.
+// send sends one event.
 func (s *Sender) send(eventType string, ref app.Ref, id string) error {
-	req, err := http.NewRequestWithContext(s.ctx, http.MethodPost, s.url, http.NoBody)
+	e := cloudevents.NewEvent()
+	e.SetID(rand.Text())
+	e.SetSource(s.source)
+	e.SetType(eventType)
+	e.SetSubject(ref.String())
+	if id != "" {
+		e.SetExtension(RequestID, id)
+	}
+	return Post(s.ctx, s.client, s.url, e)
+}
+
+// Post sends a CloudEvent in HTTP's binary mode, once. Anything but a 2xx is an
+// error. (The SDK's own client reads the whole answer to a failure, however long.)
+func Post(ctx context.Context, client *http.Client, url string, e cloudevents.Event) error {
+	req, err := cloudevents.NewHTTPRequestFromEvent(ctx, url, e)
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Ce-Specversion", "1.0")
-	req.Header.Set("Ce-Id", rand.Text())
-	req.Header.Set("Ce-Source", s.source)
-	req.Header.Set("Ce-Type", eventType)
-	req.Header.Set("Ce-Subject", ref.String())
-	if id != "" {
-		req.Header.Set("Ce-Requestid", id)
-	}
-	resp, err := s.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }() // nothing was written through it
-	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)); err != nil {
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // to its end, so that the connection can be used again
+	if err != nil {
 		return err
 	}
-	if resp.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("the receiver answered %d", resp.StatusCode)
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("the receiver answered %d %.200q", resp.StatusCode, answer)
 	}
 	return nil
 }

@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +21,8 @@ const module = "github.com/sluicegate/sluice/"
 // pkg is a package of this module.
 type pkg struct {
 	ImportPath string
+	Dir        string
+	GoFiles    []string // without tests
 	Imports    []string
 }
 
@@ -26,7 +31,7 @@ func (p pkg) path() string { return strings.TrimPrefix(p.ImportPath, module) }
 
 func packages(t *testing.T) []pkg {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", module+"...").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,GoFiles,Imports", module+"...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +95,7 @@ func TestOnlyImporter(t *testing.T) {
 		"github.com/golang-jwt/jwt":      {"shared/identity"},
 		"github.com/prometheus/":         {"functions/", "shared/funcmain"},
 		"github.com/spf13/cobra":         {"scripts/sluice"},
-		"github.com/cloudevents/":        {"shared/funcmain", "shared/buildevent", "functions/"},
+		"github.com/cloudevents/":        {"shared/funcmain", "shared/buildevent", "shared/nudge", "functions/"},
 		"github.com/GoogleCloudPlatform": {"shared/funcmain"},
 	}
 	for _, p := range packages(t) {
@@ -114,6 +119,24 @@ func TestSharedHasNoFiles(t *testing.T) {
 	for _, p := range packages(t) {
 		if p.path() == "shared" || p.path() == "functions" {
 			t.Errorf("%s holds Go files", p.path())
+		}
+	}
+}
+
+// TestEventsAreTheSDKs: what CloudEvents look like on the wire is the SDK's to know;
+// nobody writes their headers by hand.
+func TestEventsAreTheSDKs(t *testing.T) {
+	t.Parallel()
+	header := regexp.MustCompile(`(?i)"ce-[a-z]+"`)
+	for _, p := range packages(t) {
+		for _, name := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := header.Find(text); found != nil {
+				t.Errorf("%s/%s writes the header %s", p.path(), name, found)
+			}
 		}
 	}
 }

@@ -42,9 +42,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 		Guard: identity.NewGuard(ring, st, st), Log: log,
 	}
 	if cfg.Sink != "" {
-		if parts.Sink, err = buildevent.NewSink(cfg.Sink, cfg.EventSource); err != nil {
-			return nil, errors.Join(err, st.Close())
-		}
+		parts.Sink = buildevent.NewSink(cfg.Sink, cfg.EventSource)
 	}
 	service, err := deploys.New(cfg, parts)
 	if err != nil {
