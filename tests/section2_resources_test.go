@@ -118,6 +118,7 @@ func TestBadInput(t *testing.T) {
 		{"unknown method", "PUT", keys, `{}`, 405, "method_not_allowed"},
 		{"page size", "GET", keys + "?page_size=501", "", 400, "invalid_page"},
 		{"page token", "GET", keys + "?page_token=%21", "", 400, "invalid_page"},
+		{"app name that no Service can have", "POST", "/projects/" + s.Project + "/environments/prod/apps", `{"name":"1st","image":"a/b:c"}`, 422, "invalid_name"},
 		{"app name", "POST", "/projects/" + s.Project + "/environments/prod/apps", `{"name":"No!","image":"a/b:c"}`, 422, "invalid_name"},
 		{"image without tag", "POST", "/projects/" + s.Project + "/environments/prod/apps", `{"name":"x","image":"registry.example/a"}`, 422, "invalid_image"},
 		{"host that breaks out", "POST", "/projects/" + s.Project + "/environments/prod/apps", "{\"name\":\"x\",\"image\":\"a/b:c\",\"host\":\"a`) || Host(`b\"}", 422, "invalid_host"},

@@ -118,6 +118,23 @@ func TestBadApps(t *testing.T) {
 	o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1"}`).fails(409, "host_taken")
 }
 
+// TestAppNames: a name that no Service can have is refused before anything is
+// recorded; projects and environments may begin with a digit.
+func TestAppNames(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	for _, name := range []string{"1st", "0", "", "-a", "Hello", "a.b"} {
+		for _, rest := range []string{`,"image":"a:1"`, `,"git_source":{"repository":"https://g.example/x","branch":"main"}`} {
+			o.as("dev").post(o.apps(""), `{"name":"`+name+`"`+rest+`}`).fails(422, "invalid_name")
+		}
+	}
+	o.as("dev").post(o.apps(""), `{"image":"a:1"}`).fails(422, "missing_field")
+	if got := decode[wire.List[wire.App]](o.as("vic").get(o.apps("")).gets(200)); len(got.Items) != 0 {
+		t.Errorf("stored %+v", got.Items)
+	}
+	o.as("ada").post(o.at("/environments"), `{"name":"2nd"}`).gets(201)
+}
+
 func TestListApps(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -49,15 +49,18 @@ func (s *Service) createApp(w http.ResponseWriter, r *http.Request) error {
 
 // newApp is the app that a request describes.
 func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) {
-	name, err := label("app", in.Name)
-	if err != nil {
+	if in.Name == nil {
+		return app.App{}, nameRequired()
+	}
+	if err := app.CheckName(*in.Name); err != nil {
 		return app.App{}, err
 	}
 	now := s.now().UTC()
 	a := app.App{
-		Name: name, Project: e.Project, Environment: e.Name, Namespace: e.Namespace, Port: app.DefaultPort,
+		Name: *in.Name, Project: e.Project, Environment: e.Name, Namespace: e.Namespace, Port: app.DefaultPort,
 		Gate: app.Gate{State: app.Ungated, Since: now}, CreatedAt: now, UpdatedAt: now,
 	}
+	var err error
 	if a.Host, err = s.cfg.host(in.Host, a.Ref()); err != nil {
 		return app.App{}, err
 	}

@@ -104,11 +104,13 @@ func readPage(r *http.Request) (store.Page, error) {
 	return store.Page{Size: p.Size, Token: p.Token}, err
 }
 
-// label is a required field that names something. Problems: missing_field,
-// invalid_name.
+// label is a required field that names a project or an environment. Problems:
+// missing_field, invalid_name.
 func label(what string, value *string) (string, error) {
 	if value == nil {
-		return "", problem.New(problem.MissingField, "name is required.")
+		return "", nameRequired()
 	}
 	return *value, app.CheckLabel(what, *value)
 }
+
+func nameRequired() error { return problem.New(problem.MissingField, "name is required.") }

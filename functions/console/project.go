@@ -34,7 +34,7 @@ func newProject(v *visit, f form) error {
 	})
 }
 
-// labelHint says what names of projects, environments and apps are like.
+// labelHint says what names of projects and environments are like.
 const labelHint = "1 to 40 characters: a–z, 0–9 and hyphens, with a letter or digit at both ends."
 
 // nameFields says which codes are about a name.

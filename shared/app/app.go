@@ -21,7 +21,7 @@ const DefaultPort = 8080
 
 // App is one app in one environment.
 type App struct {
-	Name        string // a DNS label, e.g. "hello"
+	Name        string // as [CheckName] has it, e.g. "hello"
 	Project     string
 	Environment string
 	Namespace   string // "{project}-{environment}"

@@ -10,10 +10,21 @@ const (
 )
 
 // CheckLabel refuses what is not a DNS-1123 label of 1 to 40 characters; what
-// says whose name it is in the message, e.g. "app". Problem: invalid_name.
+// says whose name it is in the message, e.g. "project". Problem: invalid_name.
 func CheckLabel(what, s string) error {
 	if !ValidLabel(s) {
-		return problem.New(problem.InvalidName, "A name of a %s has 1 to %d characters: a-z, 0-9 and hyphens, with a letter or digit at both ends.", what, maxLabel)
+		return problem.New(problem.InvalidName, "The %s's name has 1 to %d characters: a-z, 0-9 and hyphens, with a letter or digit at both ends.", what, maxLabel)
+	}
+	return nil
+}
+
+// CheckName refuses what cannot be a new app's name: a label that begins with a
+// letter, because the app's Service is called the same, and before Kubernetes 1.36
+// no Service's name may begin with a digit. Apps that are there already are
+// addressed by any label. Problem: invalid_name.
+func CheckName(s string) error {
+	if !ValidLabel(s) || s[0] < 'a' || s[0] > 'z' {
+		return problem.New(problem.InvalidName, "The app's name has 1 to %d characters: a-z, 0-9 and hyphens, with a letter first and a letter or digit last.", maxLabel)
 	}
 	return nil
 }

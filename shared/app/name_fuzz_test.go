@@ -16,8 +16,11 @@ func FuzzNames(f *testing.F) {
 			if got, want := ValidLabel(s), len(s) <= 40 && label.MatchString(s); got != want {
 				t.Errorf("ValidLabel(%q) = %t", s, got)
 			}
-			if (CheckLabel("app", s) == nil) != ValidLabel(s) {
+			if (CheckLabel("project", s) == nil) != ValidLabel(s) {
 				t.Errorf("CheckLabel(%q) differs", s)
+			}
+			if got, want := CheckName(s) == nil, ValidLabel(s) && s[0] >= 'a'; got != want {
+				t.Errorf("CheckName(%q) takes it: %t", s, got)
 			}
 		}
 		if !ValidLabel(project) || !ValidLabel(environment) {

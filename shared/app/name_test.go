@@ -44,11 +44,23 @@ func TestValidLabel(t *testing.T) {
 			if got := ValidNamespace(tt.in); got != tt.namespace {
 				t.Errorf("ValidNamespace(%q) = %t", tt.in, got)
 			}
-			err := CheckLabel("app", tt.in)
+			err := CheckLabel("project", tt.in)
 			if tt.label && err != nil || !tt.label && !problem.Is(err, problem.InvalidName) {
 				t.Errorf("CheckLabel(%q) = %v", tt.in, err)
 			}
 		})
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	t.Parallel()
+	for name, ok := range map[string]bool{
+		"a": true, "hello": true, "a1": true, "h-2": true, strings.Repeat("a", 40): true,
+		"": false, "1": false, "1st": false, "0hello": false, "-a": false, "a-": false, "A": false, strings.Repeat("a", 41): false, "a.b": false, "\u00e9": false,
+	} {
+		if err := CheckName(name); ok && err != nil || !ok && !problem.Is(err, problem.InvalidName) {
+			t.Errorf("CheckName(%q) = %v", name, err)
+		}
 	}
 }
 
