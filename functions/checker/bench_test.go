@@ -29,7 +29,7 @@ func (s *sink) WriteHeader(int)             {}
 func loaded(b *testing.B, n int) (*Checker, string) {
 	b.Helper()
 	f := newFakeStore()
-	cfg := Config{Replica: "bench", MaxStaleness: Ceiling, CanaryInterval: time.Second, FlushInterval: time.Second}
+	cfg := Config{Replica: "bench", MaxStaleness: Ceiling, CanaryInterval: time.Second, FlushInterval: time.Second, MaxUnshared: 5 * time.Second}
 	c, err := New(cfg, f, f, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)

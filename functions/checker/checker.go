@@ -29,9 +29,10 @@
 // misconfigured), is the view fresh (else 503), is it a CORS preflight (then 200
 // and nothing else), is the key good for the app (else 401), is there a token in
 // its bucket (else 429 rate_limited), and is there quota left (else 429
-// quota_exhausted). The decision about the key is the pure function gate.Decide;
+// quota_exhausted, or 503 while the replicas' counts cannot be shared and others may
+// have used what is left). The decision about the key is the pure function gate.Decide;
 // the view is immutable; no lock is taken and nothing is logged. Package meter
-// counts, and makes the argument why counts add up.
+// counts, and makes the arguments why counts add up and why quotas hold.
 //
 // # A denial's reason
 //
@@ -128,7 +129,10 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	}
 	c.view = &snapshot{buckets: c.buckets, log: log}
 	c.view.view.Store(&view.View{})
-	c.meter = meter.New(meter.Config{Run: c.run, Interval: cfg.FlushInterval, Writer: s, Find: c.view.find, Now: c.now, Log: log})
+	c.meter = meter.New(meter.Config{
+		Run: c.run, Replica: cfg.Replica, Interval: cfg.FlushInterval, Writer: s,
+		MaxUnshared: cfg.MaxUnshared, Horizon: cfg.MaxStaleness, Find: c.view.find, Now: c.now, Log: log,
+	})
 	c.view.meter = c.meter
 	c.proof = canary.New(cfg.MaxStaleness, c.start)
 	for t := range types {
@@ -177,7 +181,7 @@ func (c *Checker) listeners() [canary.Types]func(context.Context) error {
 			return c.feed.Plans(ctx, planReceiver{c.view, &c.lives[1], c.echo(1)})
 		},
 		func(ctx context.Context) error {
-			return c.feed.Counters(ctx, counterReceiver{c.meter, &c.lives[2], c.echo(2)})
+			return c.feed.Counters(ctx, counterReceiver{c.meter, &c.lives[2], c.echoOfCounters})
 		},
 	}
 }
@@ -234,6 +238,16 @@ func (c *Checker) echo(t int) func([]store.Canary) {
 			c.proven.Store(true)
 			c.log.Info("view proven", "keys", c.view.view.Load().Keys(), "took", c.now().Sub(c.start))
 		}
+	}
+}
+
+// echoOfCounters tells the meter, too, how far counts have been heard and of whom.
+func (c *Checker) echoOfCounters(heard []store.Canary) {
+	const counters = 2
+	c.echo(counters)(heard)
+	now := c.now()
+	if age, ok := c.proof.Age(counters, now); ok {
+		c.meter.Proven(now.Add(-age), heard)
 	}
 }
 

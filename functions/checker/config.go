@@ -34,6 +34,12 @@ type Config struct {
 	// each other's counts. At most 2 s.
 	FlushInterval time.Duration `env:"FLUSH_INTERVAL, default=2s"`
 
+	// MaxUnshared is how long replicas admit by what they have heard of each other's
+	// counts after they last could share them: from then on a request is refused with
+	// 503 when others may have used the rest of its key's quota. At 5 s two flushes may
+	// fail, or the store be slow, without any key noticing.
+	MaxUnshared time.Duration `env:"MAX_UNSHARED, default=5s"`
+
 	// DenialsLogged is how many denials are logged a second, after a burst of 128;
 	// the rest is counted. 5 lines are 130 MB in a day of nothing but attacks.
 	DenialsLogged int `env:"DENIALS_LOGGED_PER_SECOND, default=5"`
@@ -48,6 +54,8 @@ func (c Config) Check() error {
 		return fmt.Errorf("CANARY_INTERVAL is %v, but must be above 0 and at most a third of MAX_STALENESS (%v)", c.CanaryInterval, c.MaxStaleness)
 	case c.FlushInterval <= 0 || c.FlushInterval > 2*time.Second:
 		return fmt.Errorf("FLUSH_INTERVAL is %v, but must be above 0 and at most 2s", c.FlushInterval)
+	case c.MaxUnshared <= c.FlushInterval || c.MaxUnshared > Ceiling:
+		return fmt.Errorf("MAX_UNSHARED is %v, but must be above FLUSH_INTERVAL (%v) and at most %v", c.MaxUnshared, c.FlushInterval, Ceiling)
 	case !validReplica(c.Replica):
 		return errors.New("POD_NAME must be 1 to 253 of a-z, 0-9, '-' and '.'")
 	}

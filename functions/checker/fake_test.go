@@ -66,12 +66,20 @@ func (f *fakeStore) endListeners() {
 }
 
 func (f *fakeStore) WriteCanary(ctx context.Context, t store.CanaryType, c store.Canary) error {
+	if err := f.answers(ctx); err != nil {
+		return err
+	}
+	f.set(func() { f.canaries[t] = c })
+	return nil
+}
+
+// answers waits until the store does.
+func (f *fakeStore) answers(ctx context.Context) error {
 	for {
 		f.mu.Lock()
 		stalled, wake := f.stalled, f.wake
 		f.mu.Unlock()
 		if !stalled {
-			f.set(func() { f.canaries[t] = c })
 			return nil
 		}
 		select {
@@ -85,8 +93,8 @@ func (f *fakeStore) WriteCanary(ctx context.Context, t store.CanaryType, c store
 func (f *fakeStore) DeleteCanary(context.Context, store.CanaryType, string) error { return nil }
 
 // WriteCounter takes any write: what is counted is package meter's to test.
-func (f *fakeStore) WriteCounter(context.Context, usage.Counter, store.CounterVersion) (store.CounterVersion, error) {
-	return store.CounterVersion{}, nil
+func (f *fakeStore) WriteCounter(ctx context.Context, _ usage.Counter, _ store.CounterVersion) (store.CounterVersion, error) {
+	return store.CounterVersion{}, f.answers(ctx)
 }
 
 func (f *fakeStore) CounterVersion(context.Context, usage.Day, usage.Source, int) (store.CounterVersion, error) {
@@ -151,7 +159,7 @@ type replica struct {
 // newReplica starts a checker on f, inside a synctest bubble or out of one.
 func newReplica(t *testing.T, f *fakeStore) *replica {
 	t.Helper()
-	cfg := Config{Project: "test", Replica: "checker-0", TLSDir: "unused", MaxStaleness: Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second}
+	cfg := Config{Project: "test", Replica: "checker-0", TLSDir: "unused", MaxStaleness: Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second, MaxUnshared: 5 * time.Second}
 	c, err := New(cfg, f, f, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/gate"
+	"github.com/sluicegate/sluice/functions/checker/internal/meter"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
@@ -162,8 +163,13 @@ func (c *Checker) check(h http.Header, address string, now time.Time) (outcome, 
 	case !c.buckets.Take(v.Key.Slot(), v.Limits.Bucket, int64(now.Sub(c.start))):
 		c.meter.RateDenied(v.Key.Slot(), v.Prefix, now)
 		return rateLimited, v
-	case !c.meter.Admit(v.Key.Slot(), v.Prefix, v.Limits, now):
+	}
+	switch c.meter.Admit(v.Key.Slot(), v.Prefix, v.Limits, now) {
+	case meter.Exhausted:
 		return quotaExhausted, v
+	case meter.Unshared:
+		return gateUnavailable, v
+	case meter.Admitted:
 	}
 	return allowed, v
 }

@@ -342,9 +342,60 @@ func TestDoubt(t *testing.T) {
 	})
 }
 
+// TestQuotaWhileCountsAreUnshared: from MAX_UNSHARED on a key is refused whose quota
+// others may have used up, and no other key.
+func TestQuotaWhileCountsAreUnshared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		small := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-small" })
+		large := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-large" })
+		free := issue(t, f, nil)
+		for id, quota := range map[plan.ID]int64{"plan-small": 100, "plan-large": 100_000} {
+			f.putPlan(plan.Plan{ID: id, Namespace: "shop-prod", Limits: plan.Limits{Rate: 10, Burst: 10, Quota: quota, Period: plan.Month}})
+		}
+		r := newReplica(t, f)
+		settle()
+		wants := func(key string, status int) {
+			t.Helper()
+			res := r.ask("shop-prod/hello", "X-Api-Key", key)
+			if status != http.StatusServiceUnavailable {
+				if res.StatusCode != status {
+					t.Errorf("%d, want %d", res.StatusCode, status)
+				}
+				return
+			}
+			id := res.Header.Get("X-Request-Id")
+			wantCode(t, res, status, "gate_unavailable")
+			if got := r.reasons(t, id); !slices.Equal(got, []string{"unshared"}) {
+				t.Errorf("it is found as %v", got)
+			}
+		}
+		all := func(ofSmall int) {
+			t.Helper()
+			wants(small, ofSmall)
+			wants(large, http.StatusOK)
+			wants(free, http.StatusOK)
+		}
+		time.Sleep(time.Hour) // with nothing to share
+		all(http.StatusOK)
+		time.Sleep(4 * time.Second)
+		f.stall(true)
+		all(http.StatusOK)
+		time.Sleep(3 * time.Second)
+		all(http.StatusOK)
+		time.Sleep(5 * time.Second)
+		all(http.StatusServiceUnavailable)
+		f.stall(false)
+		time.Sleep(3 * time.Second)
+		all(http.StatusOK)
+		r.stop()
+	})
+}
+
 func TestConfigCheck(t *testing.T) {
 	t.Parallel()
-	good := Config{Replica: "checker-0", MaxStaleness: Ceiling, CanaryInterval: time.Second, FlushInterval: time.Second}
+	good := Config{Replica: "checker-0", MaxStaleness: Ceiling, CanaryInterval: time.Second, FlushInterval: time.Second, MaxUnshared: 5 * time.Second}
 	tests := []struct {
 		name   string
 		change func(*Config)
@@ -355,6 +406,8 @@ func TestConfigCheck(t *testing.T) {
 		{"no staleness", func(c *Config) { c.MaxStaleness = 0 }, false},
 		{"canaries too rare", func(c *Config) { c.CanaryInterval = 31 * time.Second }, false},
 		{"flush too rare", func(c *Config) { c.FlushInterval = 3 * time.Second }, false},
+		{"unshared sooner than flushed", func(c *Config) { c.MaxUnshared = time.Second }, false},
+		{"unshared above the ceiling", func(c *Config) { c.MaxUnshared = Ceiling + 1 }, false},
 		{"replica breaks out of an id", func(c *Config) { c.Replica = "a/b" }, false},
 		{"no replica", func(c *Config) { c.Replica = "" }, false},
 	}

@@ -53,6 +53,7 @@ type stateCollector struct {
 	checker   *Checker
 	staleness *prometheus.Desc
 	fresh     *prometheus.Desc
+	unshared  *prometheus.Desc
 	documents *prometheus.Desc
 	writes    *prometheus.Desc
 }
@@ -64,6 +65,8 @@ func newStateCollector(c *Checker) *stateCollector {
 			"How old what this replica has proven to see of a data type can be; absent before the first proof.", []string{"type"}, nil),
 		fresh: prometheus.NewDesc("sluice_checker_fresh",
 			"1 while the replica may allow, 0 while it denies with gate_unavailable.", nil, nil),
+		unshared: prometheus.NewDesc("sluice_checker_counts_unshared_seconds",
+			"For how long counts have not been shared with the other replicas; above MAX_UNSHARED quotas are not trusted.", nil, nil),
 		documents: prometheus.NewDesc("sluice_checker_documents",
 			"Documents in the snapshot.", []string{"type"}, nil),
 		writes: prometheus.NewDesc("sluice_checker_counter_writes_total",
@@ -75,6 +78,7 @@ func newStateCollector(c *Checker) *stateCollector {
 func (s *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- s.staleness
 	ch <- s.fresh
+	ch <- s.unshared
 	ch <- s.documents
 	ch <- s.writes
 }
@@ -92,6 +96,7 @@ func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 		fresh = 1
 	}
 	ch <- prometheus.MustNewConstMetric(s.fresh, prometheus.GaugeValue, fresh)
+	ch <- prometheus.MustNewConstMetric(s.unshared, prometheus.GaugeValue, s.checker.meter.Unshared(now).Seconds())
 	v := s.checker.view.view.Load()
 	ch <- prometheus.MustNewConstMetric(s.documents, prometheus.GaugeValue, float64(v.Keys()), "keys")
 	ch <- prometheus.MustNewConstMetric(s.documents, prometheus.GaugeValue, float64(v.Plans()), "plans")

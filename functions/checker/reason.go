@@ -20,12 +20,13 @@ const (
 	overQuota   = "quota"        // of the plan
 	notProven   = "not_proven"   // the view may be stale
 	unknownPlan = "unknown_plan" // the key's plan is not in the view (yet)
+	unshared    = "unshared"     // others may have used what is left of the quota
 	badAddress  = "bad_address"  // not how the proxy asks
 )
 
 // reasons lists all there are.
 func reasons() []string {
-	all := []string{noKey, manyKeys, overRate, overQuota, notProven, unknownPlan, badAddress}
+	all := []string{noKey, manyKeys, overRate, overQuota, notProven, unknownPlan, unshared, badAddress}
 	for _, f := range gate.Flaws() {
 		all = append(all, f.String())
 	}
@@ -48,8 +49,11 @@ func reason(o outcome, h http.Header, v gate.Verdict) string {
 	case quotaExhausted:
 		return overQuota
 	case gateUnavailable:
-		if v.Planless {
+		switch {
+		case v.Planless:
 			return unknownPlan
+		case v.Valid:
+			return unshared
 		}
 		return notProven
 	case allowed, preflight, misconfigured, outcomes:

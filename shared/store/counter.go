@@ -24,6 +24,9 @@ type counterDoc struct {
 // zero version is that of a counter not written yet.
 type CounterVersion struct{ at time.Time }
 
+// Time is when the version was committed, by the store's clock, as [Batch.At] is.
+func (v CounterVersion) Time() time.Time { return v.at }
+
 func (s *Store) counters() *firestore.CollectionRef { return s.client.Collection("counters") }
 
 func (s *Store) counterRef(day usage.Day, source usage.Source, shard int) *firestore.DocumentRef {

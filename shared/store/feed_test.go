@@ -126,4 +126,8 @@ func TestCounterVersions(t *testing.T) {
 	if diff := cmp.Diff(c, heard.Changes[0].Value); diff != "" {
 		t.Errorf("counter (-want +got):\n%s", diff)
 	}
+	if heard.At.Before(second.Time()) {
+		t.Errorf("heard a write of %v in a batch that is complete until %v", second.Time(), heard.At)
+	}
+	t.Log("PROBE", heard.At, second.Time())
 }

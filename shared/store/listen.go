@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apiv1 "cloud.google.com/go/firestore/apiv1"
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
@@ -35,6 +36,10 @@ type Batch[T any] struct {
 	Reset    bool
 	Changes  []Change[T] // in the order heard; an id may come more than once
 	Canaries []Canary    // those heard, see [Canary]
+
+	// At is that moment, by the store's clock: all that was committed until then has
+	// been heard.
+	At time.Time
 }
 
 // Receiver takes in what a listener hears.
@@ -163,6 +168,7 @@ func (l *listener[T]) hear(res *pb.ListenResponse) (complete bool, err error) {
 func (l *listener[T]) targetChange(c *pb.TargetChange) (complete bool, err error) {
 	switch c.GetTargetChangeType() {
 	case pb.TargetChange_NO_CHANGE:
+		l.batch.At = c.GetReadTime().AsTime()
 		return l.current && len(c.GetTargetIds()) == 0 && c.GetReadTime() != nil, nil
 	case pb.TargetChange_ADD:
 	case pb.TargetChange_CURRENT:

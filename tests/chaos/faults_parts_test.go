@@ -111,6 +111,7 @@ func (x *trial) losing(replicas ...int) {
 	since := x.began.Add(-flushInterval - writeTime)
 	for _, i := range replicas {
 		*x.lost += uint64(x.traffic.replicas[i].count(since, time.Time{}, allowed))
+		*x.forgot += uint64(x.traffic.metered[i].count(since, time.Time{}, allowed))
 	}
 	*x.lost += uint64(x.traffic.ingress.count(since, time.Time{}, allowed)) // whichever replica it asked
 }

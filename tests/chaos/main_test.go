@@ -31,6 +31,10 @@ import (
 // a store which a busy machine lets wait for some seconds looks like one that is away.
 const ceiling = 10 * time.Second
 
+// maxUnshared is when replicas that cannot share counts stop to trust quotas, lowered
+// for the same reason.
+const maxUnshared = 3 * time.Second
+
 // The stack's ports begin at portBase. What stands between its processes has the
 // ports below.
 const (
@@ -72,7 +76,7 @@ func prepare(dir string, o *stack.Options) error {
 	o.PortBase, o.APIServer, o.BuildFlags = portBase, apiPort, []string{"-overlay", file}
 	o.Untimed = []string{"rollup"} // an event during another's run is taken without one of its own
 	o.Env = map[string]map[string]string{
-		"checker":   {"MAX_STALENESS": ceiling.String(), "CANARY_INTERVAL": "1s"},
+		"checker":   {"MAX_STALENESS": ceiling.String(), "CANARY_INTERVAL": "1s", "MAX_UNSHARED": maxUnshared.String()},
 		"checker-0": {"FIRESTORE_EMULATOR_HOST": checker0Port},
 		"checker-1": {"FIRESTORE_EMULATOR_HOST": checker1Port},
 	}

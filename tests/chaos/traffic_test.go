@@ -99,6 +99,7 @@ func (y *stream) until(t *testing.T, what string, within time.Duration, so func(
 type traffic struct {
 	replicas [2]*stream // with the good key
 	doomed   [2]*stream // with the key that gets revoked
+	metered  [2]*stream // with the key that has a quota
 	ingress  *stream    // with the good key
 	keyless  *stream    // through the ingress to the gated app
 	open     *stream    // through the ingress to an app without a gate
@@ -106,24 +107,24 @@ type traffic struct {
 }
 
 // startTraffic asks about app "hello" and the app without a gate, "open".
-func startTraffic(t *testing.T, s *stacktest.Site, key, doomed stacktest.Key) *traffic {
+func startTraffic(t *testing.T, s *stacktest.Site, key, doomed, metered stacktest.Key) *traffic {
 	t.Helper()
 	f := &traffic{
 		ingress: &stream{name: "ingress", ask: s.Call("hello").Key(key).Try},
 		keyless: &stream{name: "ingress without a key", ask: s.Call("hello").Try},
 		open:    &stream{name: "app without a gate", ask: s.Call("open").Try},
 	}
-	namespace := s.Project + "-" + s.Env
-	for i, r := range stacktest.Replicas(t, world) {
-		f.replicas[i] = &stream{name: r.URL, ask: func(ctx context.Context) (stacktest.Answer, error) {
-			return r.Check(ctx, namespace, "hello", key.Full)
-		}}
+	straight := func(key stacktest.Key, with string) (to [2]*stream) {
+		for i, r := range stacktest.Replicas(t, world) {
+			to[i] = &stream{name: r.URL + with, ask: func(ctx context.Context) (stacktest.Answer, error) {
+				return r.Check(ctx, s.Project+"-"+s.Env, "hello", key.Full)
+			}}
+		}
+		return to
 	}
-	for i, r := range stacktest.Replicas(t, world) {
-		f.doomed[i] = &stream{name: r.URL + " with the revoked key", ask: func(ctx context.Context) (stacktest.Answer, error) {
-			return r.Check(ctx, namespace, "hello", doomed.Full)
-		}}
-	}
+	f.replicas = straight(key, "")
+	f.doomed = straight(doomed, " with the revoked key")
+	f.metered = straight(metered, " with the metered key")
 	ctx, cancel := context.WithCancel(t.Context())
 	var streams sync.WaitGroup
 	for _, y := range f.all() {
@@ -134,7 +135,7 @@ func startTraffic(t *testing.T, s *stacktest.Site, key, doomed stacktest.Key) *t
 }
 
 func (f *traffic) all() []*stream {
-	return append(f.keyed(), f.doomed[0], f.doomed[1], f.keyless, f.open)
+	return append(f.keyed(), f.doomed[0], f.doomed[1], f.metered[0], f.metered[1], f.keyless, f.open)
 }
 
 // keyed are the streams with the good key.

@@ -20,11 +20,12 @@ const (
 	webhook
 	deploys
 	rollup
+	quota
 	surfaces // how many there are
 )
 
 func (s surface) String() string {
-	return [...]string{"gate", "management", "webhook", "deploys", "rollup"}[s]
+	return [...]string{"gate", "management", "webhook", "deploys", "rollup", "quota"}[s]
 }
 
 // cell says what must happen to one surface, and looks: during the fault, and once
@@ -53,12 +54,14 @@ type trial struct {
 	traffic *traffic
 	key     stacktest.Key // good all the time
 	doomed  stacktest.Key // revoked before the fault or during it
+	metered stacktest.Key // with a quota that both replicas' traffic uses up
 
 	began   time.Time // the fault
 	there   time.Time // it has fully come: nothing got past it any more
 	ended   time.Time
 	revoked *time.Time
 	lost    *uint64  // counts that the fault may take with it
+	forgot  *uint64  // and of them those of the metered key
 	notes   []string // figures for the table
 
 	expiring stacktest.Key    // within the step of a clock
@@ -74,11 +77,12 @@ type trial struct {
 func (f fault) run(t *testing.T, s *scene) []row {
 	t.Helper()
 	x := &trial{
-		scene: s.with(t), t: t, fault: f.name, revoked: new(time.Time), lost: new(uint64),
+		scene: s.with(t), t: t, fault: f.name, revoked: new(time.Time), lost: new(uint64), forgot: new(uint64),
 		ahead: new(string), waiting: &sync.WaitGroup{}, answers: make(chan int, queued),
 	}
-	x.key, x.doomed = x.AnyKey(), x.AnyKey()
-	x.traffic = startTraffic(t, x.Site, x.key, x.doomed)
+	x.key, x.doomed, x.metered = x.AnyKey(), x.AnyKey(), x.meteredKey()
+	f.cells[quota] = quotaCell()
+	x.traffic = startTraffic(t, x.Site, x.key, x.doomed, x.metered)
 	defer x.traffic.end()
 	for _, y := range append(x.traffic.keyed(), x.traffic.doomed[:]...) {
 		y.until(t, "allowed before the fault", 30*time.Second, allowed)
@@ -101,6 +105,7 @@ func (f fault) run(t *testing.T, s *scene) []row {
 	})
 	x.traffic.end()
 	x.invariants(&rows[gate])
+	x.withinQuota(&rows[quota])
 	if f.name != emptyStore {
 		x.counted(&rows[rollup])
 	}
@@ -176,6 +181,10 @@ func (x *trial) recovered(s surface) {
 		x.Settled("byhand", x.revisionsOf("byhand", img)[0], "live") // the newest, if a call without an answer made one too
 	case rollup:
 		x.eventually("roll up", x.roll, http.StatusOK)
+	case quota:
+		for _, y := range x.traffic.metered {
+			y.until(x.t, "decided again", time.Minute, either(allowed, overLimit))
+		}
 	case surfaces:
 	}
 }

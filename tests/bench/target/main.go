@@ -57,7 +57,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 
 func gate(feed checker.Feed, st checker.Store, log *slog.Logger) (*funcmain.Function, error) {
 	c, err := checker.New(checker.Config{
-		Replica: "bench", MaxStaleness: checker.Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second,
+		Replica: "bench", MaxStaleness: checker.Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second, MaxUnshared: 5 * time.Second,
 	}, feed, st, log)
 	if err != nil {
 		return nil, err

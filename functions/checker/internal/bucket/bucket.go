@@ -11,6 +11,7 @@ package bucket
 import (
 	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/slots"
 	"github.com/sluicegate/sluice/shared/plan"
@@ -28,6 +29,9 @@ func ShapeOf(l plan.Limits) Shape {
 	token := int64(math.Ceil(1e9 / l.Rate))
 	return Shape{Token: token, Burst: token * l.Burst}
 }
+
+// Most is how many requests a bucket lets through within d, however full it is.
+func (s Shape) Most(d time.Duration) uint64 { return uint64(max(int64(d)+s.Burst, 0)) / uint64(s.Token) } //nolint:gosec // a token takes time
 
 // Buckets holds the bucket of every key, by slot.
 type Buckets struct {

@@ -26,7 +26,7 @@ func TestAgainstTokens(t *testing.T) {
 			Burst: rapid.Int64Range(1, 50).Draw(t, "burst"),
 		}
 		b, shape := newBuckets(), ShapeOf(l)
-		tokens, now := float64(l.Burst), int64(0)
+		tokens, now, taken := float64(l.Burst), int64(0), uint64(0)
 		for range 200 {
 			step := rapid.Int64Range(0, 3*shape.Token).Draw(t, "step")
 			now += step
@@ -41,6 +41,10 @@ func TestAgainstTokens(t *testing.T) {
 			}
 			if want {
 				tokens--
+				taken++
+			}
+			if most := shape.Most(time.Duration(now)); taken > most {
+				t.Fatalf("took %d in %d ns, more than the most, %d", taken, now, most)
 			}
 		}
 	})

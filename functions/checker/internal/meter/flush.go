@@ -71,11 +71,24 @@ func (m *Meter) finish(ctx context.Context) {
 
 // Flush writes every shard that has changed and tells whether all is written.
 func (m *Meter) Flush(ctx context.Context) bool {
+	begun, writes, failures := m.share.since(m.cfg.Now()), m.writes.Load(), m.failures.Load()
 	ok := true
+	var committed time.Time
 	for _, t := range m.open() {
 		ok = m.flushTable(ctx, t) && ok
+		committed = latest(committed, t.committed())
+	}
+	if m.failures.Load() == failures { // not ok: it may be counted on meanwhile
+		m.share.flush(flushed{begun: begun, committed: committed, wrote: m.writes.Load() > writes})
 	}
 	return ok
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // open gives the tables that may have something to write.

@@ -46,6 +46,7 @@ func (m *Meter) Receive(b store.Batch[usage.Counter]) error {
 		}
 		m.hear(s, c.ID, c.Value)
 	}
+	m.share.complete(b.At)
 	return nil
 }
 

@@ -20,6 +20,38 @@
 // by at most a flush interval and the way through the store. A key within a tenth
 // of its quota hurries the flush, so that replicas agree when it matters.
 //
+// # A quota while counts cannot be shared
+//
+// Replicas that do not hear of each other would each admit all that is left. So a
+// process knows two times, by its monotonic clock. Its counts are shared up to b:
+// what it counted before is committed, and the listener has since told of a moment
+// after that commit. And it has heard up to h: what others committed before is in
+// its sums. h is the b of a flush that wrote something, or the beginning of the last
+// canary that came back.
+//
+// While b is at most MaxUnshared ago, requests are admitted by the sums. From then on
+// one is admitted only if the quota would hold although each other replica had used
+// what its bucket lets through, since h and for another Horizon:
+//
+//	own + heard + others × (burst + rate × (now − h + Horizon)) < quota
+//
+// Otherwise the answer is 503, which counts nothing: whether there is quota left is
+// not known. This is why the quota holds. A request that was admitted so, at t, is one
+// of fewer than the quota that all replicas together can have admitted until
+// t + Horizon, whatever they hear of each other: own is exact, what was committed
+// before h is in the sums, and buckets bound the rest. So it is never one too many if
+// its process is heard again by then; or if nobody is, since then every process has
+// stopped by the same rule. What remains are the requests that were admitted by the
+// sums while b grew old: each process's own in MaxUnshared, and as many of which it
+// had not heard, because their process was in its own MaxUnshared when h was.
+// Together, the bound is twice what the replicas admit in MaxUnshared.
+//
+// Three things are not in it. A replica that alone is cut off for longer than Horizon
+// adds what it has admitted meanwhile; Horizon is the ceiling, after which it denies
+// everything. Counts that a killed process had not flushed are admitted again. And
+// others are the replicas whose canaries were heard of late, at least one: of those
+// that have begun since, nothing is known.
+//
 // # No lock on the request path
 //
 // Requests load one pointer and add to one cell. A table for the next day is
@@ -52,11 +84,16 @@ type Writer interface {
 // Config is what a meter needs.
 type Config struct {
 	Run      string // random, unique to this process; its sources are named after it
+	Replica  string // whose canaries are this replica's own
 	Interval time.Duration
 	Writer   Writer
-	Find     func(apikey.Prefix) (slot uint32, ok bool) // in the current view
-	Now      func() time.Time
-	Log      *slog.Logger
+
+	MaxUnshared time.Duration // how long quotas are trusted after counts were last shared
+	Horizon     time.Duration // for how long a quota must hold although nobody is heard
+
+	Find func(apikey.Prefix) (slot uint32, ok bool) // in the current view
+	Now  func() time.Time
+	Log  *slog.Logger
 }
 
 // Meter counts for one process.
@@ -64,6 +101,7 @@ type Meter struct {
 	cfg   Config
 	state atomic.Pointer[state]
 	hurry chan struct{}
+	share *sharing
 
 	mu      sync.Mutex // guards what follows, and replacing state
 	size    uint32     // slots there is room for
@@ -85,35 +123,52 @@ type state struct {
 func New(cfg Config) *Meter {
 	m := &Meter{cfg: cfg, hurry: make(chan struct{}, 1), docs: map[string]document{}}
 	now := cfg.Now()
+	m.share = newSharing(cfg, now)
 	m.state.Store(&state{cur: m.newTable(usage.DayOf(now)), base: newBase(now, 0)})
 	return m
 }
 
+// Admission is what becomes of a request by its key's quota.
+type Admission int
+
+// The admissions.
+const (
+	Admitted  Admission = iota
+	Exhausted           // the quota is used up
+	Unshared            // whether there is quota left is not known: others may have used it
+)
+
 // Admit counts a request of a key, as allowed while its quota lasts, else as
-// quota-denied, and tells which. It takes no lock and allocates nothing.
-func (m *Meter) Admit(slot uint32, prefix string, l view.Limits, now time.Time) bool {
+// quota-denied, and tells which; where neither is known it counts nothing. It takes
+// no lock and allocates nothing.
+func (m *Meter) Admit(slot uint32, prefix string, l view.Limits, now time.Time) Admission {
 	at := now.UnixNano()
 	s := m.state.Load()
 	t := s.table(at)
 	c := t.cell(slot, prefix)
-	defer t.touch(slot)
 	if l.Quota == 0 {
 		c.allowed.Add(1)
-		return true
+		t.touch(slot)
+		return Admitted
 	}
 	quota := uint64(l.Quota)
 	others := s.others(t, slot, l.Period, at)
+	reserve := m.share.reserve(l.Bucket, now)
 	for {
 		own := c.allowed.Load()
-		if others+own >= quota {
+		switch used := others + own; {
+		case used >= quota:
 			c.quotaDenied.Add(1)
-			return false
-		}
-		if c.allowed.CompareAndSwap(own, own+1) {
-			if others+own >= quota-max(quota/10, 1) {
+			t.touch(slot)
+			return Exhausted
+		case used+reserve >= quota:
+			return Unshared
+		case c.allowed.CompareAndSwap(own, own+1):
+			if used >= quota-max(quota/10, 1) {
 				m.wake()
 			}
-			return true
+			t.touch(slot)
+			return Admitted
 		}
 	}
 }
@@ -181,6 +236,10 @@ func (m *Meter) Publish(size uint32, fresh map[apikey.Prefix]uint32, publish fun
 	}
 	publish()
 }
+
+// Unshared is for how long counts have not been shared, up to a flush interval and
+// the way through the store when all is well.
+func (m *Meter) Unshared(now time.Time) time.Duration { return m.share.age(now) }
 
 // Writes is how many documents were written.
 func (m *Meter) Writes() uint64 { return m.writes.Load() }

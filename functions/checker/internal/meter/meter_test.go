@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
@@ -90,7 +91,7 @@ func (c *counters) totals(day usage.Day, prefix apikey.Prefix) usage.Totals {
 
 // batch is all documents, as a listener's full batch.
 func (c *counters) batch() store.Batch[usage.Counter] {
-	b := store.Batch[usage.Counter]{Reset: true}
+	b := store.Batch[usage.Counter]{Reset: true, At: time.Unix(c.written, 0)}
 	for id, d := range c.docs {
 		b.Changes = append(b.Changes, store.Change[usage.Counter]{ID: id, Value: d})
 	}
@@ -108,7 +109,8 @@ type process struct {
 func start(c *counters, run string, now *time.Time, n uint32) process {
 	p := process{now: now}
 	p.Meter = New(Config{
-		Run: run, Interval: time.Second, Writer: c, Log: slog.New(slog.DiscardHandler),
+		Run: run, Replica: run, Interval: time.Second, Writer: c, Log: slog.New(slog.DiscardHandler),
+		MaxUnshared: 5 * time.Second, Horizon: 90 * time.Second,
 		Now: func() time.Time { return *now },
 		Find: func(prefix apikey.Prefix) (slot uint32, ok bool) {
 			_, err := fmt.Sscanf(string(prefix), "%d", &slot)
@@ -119,9 +121,14 @@ func start(c *counters, run string, now *time.Time, n uint32) process {
 	return p
 }
 
-func (p process) request(slot uint32, l view.Limits) bool {
+func (p process) admit(slot uint32, l view.Limits) Admission {
 	return p.Admit(slot, string(prefixAt(slot)), l, *p.now)
 }
+
+func (p process) request(slot uint32, l view.Limits) bool { return p.admit(slot, l) == Admitted }
+
+// anyRate is the bucket of keys whose rate is not what a test is about.
+var anyRate = bucket.ShapeOf(plan.Limits{Rate: 100, Burst: 100})
 
 // TestTotalsEqualTheTruth lets two processes count through days of faults, stops,
 // kills and clock steps, and compares what is stored with what was decided: equal
@@ -154,12 +161,14 @@ func TestTotalsEqualTheTruth(t *testing.T) {
 			i := rapid.IntRange(0, 1).Draw(t, "process")
 			switch rapid.SampledFrom([]string{"request", "request", "request", "flush", "pass", "stop", "kill", "hear", "faults"}).Draw(t, "step") {
 			case "request":
-				slot, add := rapid.Uint32Range(0, keys-1).Draw(t, "key"), usage.Totals{Allowed: 1}
+				slot, add := rapid.Uint32Range(0, keys-1).Draw(t, "key"), usage.Totals{}
 				if rapid.IntRange(0, 3).Draw(t, "rate denied") == 0 {
 					procs[i].RateDenied(slot, string(prefixAt(slot)), now)
 					add = usage.Totals{RateDenied: 1}
-				} else if !procs[i].request(slot, view.Limits{Quota: 5, Period: plan.Day}) {
-					add = usage.Totals{QuotaDenied: 1}
+				} else {
+					add = map[Admission]usage.Totals{
+						Admitted: {Allowed: 1}, Exhausted: {QuotaDenied: 1}, Unshared: {},
+					}[procs[i].admit(slot, view.Limits{Bucket: anyRate, Quota: 5, Period: plan.Day})]
 				}
 				note(truth, slot, add)
 				note(pending[i], slot, add)
@@ -232,7 +241,7 @@ func TestQuota(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			now, end := instant(t, test.at), instant(t, test.end)
-			limits := view.Limits{Quota: 100, Period: test.period}
+			limits := view.Limits{Bucket: anyRate, Quota: 100, Period: test.period}
 			c := newCounters()
 			a, b := start(c, "a", &now, 1), start(c, "b", &now, 1)
 			share := func() {
@@ -320,10 +329,10 @@ func TestHeardBeforeTheKey(t *testing.T) {
 	p.cfg.Find = func(apikey.Prefix) (uint32, bool) { return 0, known }
 	_ = p.Receive(c.batch())
 	p.Publish(1, map[apikey.Prefix]uint32{prefixAt(0): 0}, func() { known = true })
-	if p.request(0, view.Limits{Quota: 10, Period: plan.Day}) {
+	if p.request(0, view.Limits{Bucket: anyRate, Quota: 10, Period: plan.Day}) {
 		t.Error("a used-up quota was forgotten")
 	}
-	if !p.request(0, view.Limits{Quota: 11, Period: plan.Week}) {
+	if !p.request(0, view.Limits{Bucket: anyRate, Quota: 11, Period: plan.Week}) {
 		t.Error("a quota with one left was refused")
 	}
 }
@@ -345,7 +354,7 @@ func TestCompaction(t *testing.T) {
 	day := usage.DayOf(now)
 	c.docs = map[string]usage.Counter{"all": {Day: day, Source: "compacted", Counts: usage.Packed(nil).Pack(prefixAt(0), usage.Totals{Allowed: 10})}}
 	_ = p.Receive(c.batch())
-	if p.request(0, view.Limits{Quota: 10, Period: plan.Month}) || !p.request(0, view.Limits{Quota: 11, Period: plan.Month}) {
+	if p.request(0, view.Limits{Bucket: anyRate, Quota: 10, Period: plan.Month}) || !p.request(0, view.Limits{Bucket: anyRate, Quota: 11, Period: plan.Month}) {
 		t.Error("a compaction changed the sum")
 	}
 }

@@ -3,6 +3,7 @@ package meter
 import (
 	"encoding/binary"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/slots"
 	"github.com/sluicegate/sluice/shared/apikey"
@@ -102,6 +103,15 @@ func (t *dayTable) clean() bool {
 		}
 	}
 	return true
+}
+
+// committed is when the table's last write was, by the store's clock; zero without
+// one. Only the flush may ask.
+func (t *dayTable) committed() (last time.Time) {
+	for i := range t.shards {
+		last = latest(last, t.shards[i].version.Time())
+	}
+	return last
 }
 
 func number(prefix string) uint64 {
