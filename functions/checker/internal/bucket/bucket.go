@@ -31,7 +31,9 @@ func ShapeOf(l plan.Limits) Shape {
 }
 
 // Most is how many requests a bucket lets through within d, however full it is.
-func (s Shape) Most(d time.Duration) uint64 { return uint64(max(int64(d)+s.Burst, 0)) / uint64(s.Token) } //nolint:gosec // a token takes time
+func (s Shape) Most(d time.Duration) uint64 {
+	return uint64(max(int64(d)+s.Burst, 0)) / uint64(s.Token) //nolint:gosec // a token takes some time
+}
 
 // Buckets holds the bucket of every key, by slot.
 type Buckets struct {

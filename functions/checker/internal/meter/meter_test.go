@@ -161,7 +161,8 @@ func TestTotalsEqualTheTruth(t *testing.T) {
 			i := rapid.IntRange(0, 1).Draw(t, "process")
 			switch rapid.SampledFrom([]string{"request", "request", "request", "flush", "pass", "stop", "kill", "hear", "faults"}).Draw(t, "step") {
 			case "request":
-				slot, add := rapid.Uint32Range(0, keys-1).Draw(t, "key"), usage.Totals{}
+				slot := rapid.Uint32Range(0, keys-1).Draw(t, "key")
+				var add usage.Totals
 				if rapid.IntRange(0, 3).Draw(t, "rate denied") == 0 {
 					procs[i].RateDenied(slot, string(prefixAt(slot)), now)
 					add = usage.Totals{RateDenied: 1}
