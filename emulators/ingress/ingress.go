@@ -38,6 +38,10 @@ type Options struct {
 	Port         int // of entry point "web" on 127.0.0.1; 0 is any that is free
 	InternalPort int // of entry point "traefik": /ping and /metrics; 0 is any that is free
 
+	// Secure adds entry point "websecure", on any free port. It has no TLS of its own:
+	// the routes say that they are served over it.
+	Secure bool
+
 	Env      []string  // added to this process's environment
 	Progress io.Writer // of a long build, for a person; nil drops it
 }
@@ -47,6 +51,7 @@ type Server struct {
 	*child.Service // its process
 
 	URL       string // of entry point "web", e.g. "http://127.0.0.1:8080"
+	SecureURL string // of entry point "websecure", e.g. "https://127.0.0.1:7311"
 	AccessLog string // file, one JSON object a line
 }
 
@@ -66,7 +71,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	free, err := ports.Free(ctx, 2)
+	free, err := ports.Free(ctx, 3)
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +80,14 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		URL:       fmt.Sprintf("http://127.0.0.1:%d", o.Port),
 		AccessLog: filepath.Join(o.LogDir, "traefik-access.log"),
 	}
+	args := arguments(o, s.AccessLog)
+	if o.Secure {
+		s.SecureURL = fmt.Sprintf("https://127.0.0.1:%d", free[2])
+		args = append(args, fmt.Sprintf("--entrypoints.websecure.address=127.0.0.1:%d", free[2]), "--entrypoints.websecure.transport.lifecycle.gracetimeout=2s")
+	}
 	command := child.Command{
 		Path:    program,
-		Args:    arguments(o, s.AccessLog),
+		Args:    args,
 		Env:     append(append(os.Environ(), o.Env...), "KUBECONFIG="+o.Kubeconfig),
 		LogFile: filepath.Join(o.LogDir, "traefik.log"),
 	}

@@ -37,6 +37,10 @@ type Config struct {
 	// EntryPoints of Traefik that apps answer on.
 	EntryPoints []string `env:"ENTRY_POINTS, default=web"`
 
+	// RouteTLS is with which certificate apps are served: "default", "resolver:NAME" or
+	// "secret:NAME" (see package cluster); empty leaves it to the entry point.
+	RouteTLS string `env:"ROUTE_TLS"`
+
 	// WiringURL is where the wiring function takes CloudEvents; without one a
 	// switched gate waits for wiring's next tick.
 	WiringURL string `env:"WIRING_URL"`

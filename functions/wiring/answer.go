@@ -15,6 +15,7 @@ type kind int
 
 const (
 	unreachable   kind = iota // there was no ingress to ask
+	untrusted                 // its certificate, or its TLS, is not as it should be
 	late                      // no answer in time: the checker may hang, Traefik waits 30 s for it
 	refused                   // the gate's own 401: it is in place and works
 	unavailable               // the gate's own 503: in place, but it cannot decide
@@ -27,7 +28,8 @@ const (
 // answer is the ingress's answer to a request without a key.
 type answer struct {
 	kind   kind
-	status int // HTTP
+	status int    // HTTP
+	detail string // the message, of untrusted
 }
 
 // classify reads an answer. The gate is known by its body, byte for byte: an app
@@ -40,16 +42,16 @@ func classify(status int, body []byte) answer {
 	}{{refused, problem.InvalidKey}, {unavailable, problem.GateUnavailable}, {misconfigured, problem.Misconfigured}} {
 		p := problem.Of(own.code)
 		if status == p.Status() && bytes.Equal(body, denial(p)) {
-			return answer{own.kind, status}
+			return answer{kind: own.kind, status: status}
 		}
 	}
 	switch {
 	case status == http.StatusInternalServerError && len(body) == 0:
-		return answer{silent, status}
+		return answer{kind: silent, status: status}
 	case status == http.StatusNotFound:
-		return answer{unknownHost, status}
+		return answer{kind: unknownHost, status: status}
 	}
-	return answer{other, status}
+	return answer{kind: other, status: status}
 }
 
 // denial is the body of one of the gate's answers.
@@ -85,6 +87,8 @@ func (a answer) message() string {
 	switch a.kind {
 	case unreachable:
 		return "The ingress cannot be reached."
+	case untrusted:
+		return a.detail
 	case late:
 		return "The ingress does not answer in time; the checker may be stuck."
 	case unavailable:

@@ -108,7 +108,7 @@ func TestEveryAddressIsAsked(t *testing.T) {
 			gate(w, r)
 		}
 	}, port)
-	in, err := newIngress("http://traefik.example:" + port)
+	in, err := newIngress("http://traefik.example:"+port, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,10 +22,19 @@ type Config struct {
 	// replicas of the ingress.
 	IngressURL string `env:"INGRESS_URL, required"`
 
+	// IngressCAFile has the authorities, PEM, that vouch for apps' certificates besides
+	// the system's, e.g. "/var/run/sluice/ingress-ca/ca.crt". Gates are proven as clients
+	// ask, so a certificate is never taken unseen. A missing file adds none.
+	IngressCAFile string `env:"INGRESS_CA_FILE"`
+
 	SystemNamespace string `env:"SYSTEM_NAMESPACE, default=sluice-system"`        // of the two Secrets below and of Sluice's service accounts
 	CheckerSecret   string `env:"CHECKER_TLS_SECRET, default=sluice-checker-tls"` // tls.crt, tls.key, ca.crt; the CA's key is in "{this}-ca"
 
 	EntryPoints []string `env:"ENTRY_POINTS, default=web"` // of Traefik, that apps answer on
+
+	// RouteTLS is with which certificate apps are served: "default", "resolver:NAME" or
+	// "secret:NAME" (see package cluster); empty leaves it to the entry point.
+	RouteTLS string `env:"ROUTE_TLS"`
 
 	// Workers bounds apps that are worked on at the same time. Most of that time is
 	// waiting for the ingress.

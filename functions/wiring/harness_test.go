@@ -105,6 +105,11 @@ func (s *site) replica() *Service {
 // makeApp records an app; nothing of it is in the cluster yet.
 func (s *site) makeApp(name string) app.Ref {
 	s.Helper()
+	return s.makeAppAt(name, name+"."+s.cfg.SystemNamespace+".localhost")
+}
+
+func (s *site) makeAppAt(name, host string) app.Ref {
+	s.Helper()
 	project := s.cfg.SystemNamespace
 	err := s.store.CreateProject(s.Context(), app.Project{Name: project})
 	if err == nil {
@@ -114,7 +119,7 @@ func (s *site) makeApp(name string) app.Ref {
 		s.Fatal(err)
 	}
 	a := app.App{
-		Name: name, Project: project, Environment: "prod", Namespace: project + "-prod", Host: name + "." + project + ".localhost",
+		Name: name, Project: project, Environment: "prod", Namespace: project + "-prod", Host: host,
 		Port: 8080, Image: "registry.example/hello:v1", Revision: 1, Gate: app.Gate{State: app.Ungated, Since: time.Now()},
 	}
 	if err := s.store.CreateApp(s.Context(), a); err != nil {
@@ -135,7 +140,7 @@ func (s *site) serveChecker() {
 		s.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/check/"+s.ref.Namespace+"/hello" && r.Header.Get("X-Api-Key") == "good" {
+		if r.URL.Path == "/check/"+s.ref.Namespace+"/"+s.ref.Name && r.Header.Get("X-Api-Key") == "good" {
 			w.Header().Set("X-Service-Key-Prefix", "ab12cd34")
 			return
 		}

@@ -3,6 +3,7 @@ package wiring
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -25,22 +26,30 @@ const (
 
 // ingress asks the ingress for an app's public URL, as a client without a key.
 type ingress struct {
-	scheme string
-	host   string
-	port   string
-	lookup func(ctx context.Context, host string) ([]string, error)
+	scheme      string
+	host        string
+	port        string
+	authorities string // file of those that vouch for apps' certificates besides the system's; read for each proof, since they are renewed
+	lookup      func(ctx context.Context, host string) ([]string, error)
+	now         func() time.Time
 }
 
-func newIngress(rawURL string) (*ingress, error) {
+func newIngress(rawURL, authorities string) (*ingress, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("INGRESS_URL: %w", err)
+	}
+	if _, err := readRoots(authorities); err != nil {
+		return nil, fmt.Errorf("INGRESS_CA_FILE: %w", err)
 	}
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	return &ingress{scheme: u.Scheme, host: u.Hostname(), port: port, lookup: net.DefaultResolver.LookupHost}, nil
+	return &ingress{
+		scheme: u.Scheme, host: u.Hostname(), port: port, authorities: authorities,
+		lookup: net.DefaultResolver.LookupHost, now: time.Now,
+	}, nil
 }
 
 // ask asks every address of the ingress for an app's host until one gives an
@@ -51,9 +60,13 @@ func (i *ingress) ask(ctx context.Context, host string, sought proof) answer {
 	if err != nil || len(addresses) == 0 {
 		return answer{kind: unreachable}
 	}
+	roots, err := readRoots(i.authorities)
+	if err != nil {
+		return answer{kind: untrusted, detail: "The authorities that vouch for the ingress's certificate cannot be read."}
+	}
 	var last answer
 	for _, address := range addresses {
-		if last = i.askOne(ctx, net.JoinHostPort(address, i.port), host); !last.proves(sought) {
+		if last = i.askOne(ctx, net.JoinHostPort(address, i.port), host, roots); !last.proves(sought) {
 			return last
 		}
 	}
@@ -67,7 +80,7 @@ func (i *ingress) addresses(ctx context.Context) ([]string, error) {
 }
 
 // askOne asks one address over a connection of its own.
-func (i *ingress) askOne(ctx context.Context, address, host string) answer {
+func (i *ingress) askOne(ctx context.Context, address, host string, roots *x509.CertPool) answer {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	transport := &http.Transport{
@@ -76,7 +89,7 @@ func (i *ingress) askOne(ctx context.Context, address, host string) answer {
 			return d.DialContext(ctx, network, address)
 		},
 		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host},
+		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: roots, Time: i.now},
 	}
 	defer transport.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, i.scheme+"://"+host+ProbePath, http.NoBody)
@@ -86,17 +99,20 @@ func (i *ingress) askOne(ctx context.Context, address, host string) answer {
 	req.Header.Set("User-Agent", "sluice-wiring")
 	resp, err := transport.RoundTrip(req) // a redirect is an answer like any other
 	if err != nil {
-		return noAnswer(ctx)
+		return i.noAnswer(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // nothing was written through it
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProbeBody))
 	if err != nil {
-		return noAnswer(ctx)
+		return i.noAnswer(ctx, err)
 	}
 	return classify(resp.StatusCode, body)
 }
 
-func noAnswer(ctx context.Context) answer {
+func (i *ingress) noAnswer(ctx context.Context, err error) answer {
+	if detail := distrust(err, i.now()); detail != "" {
+		return answer{kind: untrusted, detail: detail}
+	}
 	if ctx.Err() != nil {
 		return answer{kind: late}
 	}

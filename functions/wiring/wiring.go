@@ -22,6 +22,10 @@
 // meanwhile. A proof that fails leaves the state as it is with the reason in the
 // gate's message, and the next tick goes on.
 //
+// Over https the app's certificate is verified as its clients do, by the system's
+// authorities and those of INGRESS_CA_FILE: an app that no client would talk to is not
+// called engaged, and what is wrong with its certificate is said.
+//
 // The request that proves a gate is GET [ProbePath]. An app sees it when its gate
 // is not in place yet, or any more.
 //
@@ -147,7 +151,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CHECKER_URL: %w", err)
 	}
-	in, err := newIngress(cfg.IngressURL)
+	in, err := newIngress(cfg.IngressURL, cfg.IngressCAFile)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,14 @@ const (
 type Options struct {
 	Kubeconfig  string   // path of a kubeconfig file; "" is the pod's own service account
 	EntryPoints []string // of Traefik, that apps answer on, e.g. ["web"]
-	CheckerURL  string   // e.g. "https://sluice-checker.sluice-system.svc:8443"; "" where no gate is written
+
+	// RouteTLS says with which certificate the routes are served over TLS: "default" is
+	// Traefik's own choice among those it holds, "resolver:NAME" what its ACME resolver of
+	// that name gets, "secret:NAME" a Secret in each app's namespace. With "" a route
+	// says nothing of TLS: then its entry point does, or others by the route's spec.tls.
+	RouteTLS string
+
+	CheckerURL string // e.g. "https://sluice-checker.sluice-system.svc:8443"; "" where no gate is written
 
 	// SystemNamespace is where Sluice's service accounts are, e.g. "sluice-system". They
 	// are granted their rights in each environment's namespace as it is made; "" where
@@ -83,8 +90,9 @@ type Options struct {
 type Cluster struct {
 	dynamic     dynamic.Interface
 	entryPoints []string
-	checker     string // without a slash at the end
-	system      string // namespace of the service accounts, "" to grant nothing
+	tls         map[string]any // of routes; nil says nothing of it
+	checker     string         // without a slash at the end
+	system      string         // namespace of the service accounts, "" to grant nothing
 }
 
 // Open makes a connection. It makes no call yet.
@@ -104,11 +112,15 @@ func Open(o Options) (*Cluster, error) {
 	if len(o.EntryPoints) == 0 {
 		return nil, errors.New("routes need at least one entry point")
 	}
+	routeTLS, err := parseRouteTLS(o.RouteTLS)
+	if err != nil {
+		return nil, err
+	}
 	dyn, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return &Cluster{dynamic: dyn, entryPoints: o.EntryPoints, checker: o.CheckerURL, system: o.SystemNamespace}, nil
+	return &Cluster{dynamic: dyn, entryPoints: o.EntryPoints, tls: routeTLS, checker: o.CheckerURL, system: o.SystemNamespace}, nil
 }
 
 // checkURL takes only https: keys never cross the pod network in clear.

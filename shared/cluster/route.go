@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,7 +86,11 @@ func (c *Cluster) routeSpec(o Objects, a app.App, gated bool) map[string]any {
 	for i, e := range c.entryPoints {
 		entryPoints[i] = e
 	}
-	return map[string]any{"entryPoints": entryPoints, "routes": []any{rule}}
+	spec := map[string]any{"entryPoints": entryPoints, "routes": []any{rule}}
+	if c.tls != nil {
+		spec["tls"] = maps.Clone(c.tls)
+	}
+	return spec
 }
 
 func (c *Cluster) routeState(o Objects, a app.App) Route {
@@ -93,7 +98,7 @@ func (c *Cluster) routeState(o Objects, a app.App) Route {
 	switch {
 	case u == nil:
 		return RouteAbsent
-	case !hasAll(u.GetLabels(), labels(a.Name)):
+	case !hasAll(u.GetLabels(), labels(a.Name)), !sameTLS(u, c.tls):
 		return RouteDiffers
 	case sameRoute(u, c.routeSpec(o, a, true)):
 		return RouteGated
@@ -103,15 +108,15 @@ func (c *Cluster) routeState(o Objects, a app.App) Route {
 	return RouteDiffers
 }
 
-// sameRoute compares the fields that are Sluice's, exactly: one route more would
-// be a way around the gate.
+// sameRoute compares the fields that are Sluice's, exactly, but for TLS: one route more
+// would be a way around the gate.
 func sameRoute(u *unstructured.Unstructured, shall map[string]any) bool {
 	spec, ok := u.Object["spec"].(map[string]any)
 	if !ok {
 		return false
 	}
 	for field, v := range shall {
-		if !reflect.DeepEqual(spec[field], v) {
+		if field != "tls" && !reflect.DeepEqual(spec[field], v) {
 			return false
 		}
 	}

@@ -27,7 +27,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints, SystemNamespace: cfg.SystemNamespace})
+	runs, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints, RouteTLS: cfg.RouteTLS, SystemNamespace: cfg.SystemNamespace})
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	cl, err := cluster.Open(cluster.Options{
-		Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints, CheckerURL: cfg.CheckerURL, SystemNamespace: cfg.SystemNamespace,
+		Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints, RouteTLS: cfg.RouteTLS, CheckerURL: cfg.CheckerURL, SystemNamespace: cfg.SystemNamespace,
 	})
 	if err != nil {
 		return nil, err

@@ -82,6 +82,16 @@ func Ingress(tb testing.TB) string {
 	return started.ingress.URL
 }
 
+// SecureIngress gives the URL of Traefik's entry point "websecure", for routes that are
+// served over TLS.
+func SecureIngress(tb testing.TB) string {
+	tb.Helper()
+	Ingress(tb)
+	started.mu.Lock()
+	defer started.mu.Unlock()
+	return started.ingress.SecureURL
+}
+
 // Name gives a name that no other test has, such as "test-k3j5h2mzqa".
 func Name() string { return "test-" + strings.ToLower(rand.Text()[:10]) }
 
@@ -124,7 +134,7 @@ func (s *servers) startIngress(ctx context.Context, progress io.Writer) error {
 		return err
 	}
 	s.ingress, err = ingress.Start(ctx, ingress.Options{
-		Root: root, LogDir: s.logs, Kubeconfig: s.kube.Kubeconfig, Progress: progress,
+		Root: root, LogDir: s.logs, Kubeconfig: s.kube.Kubeconfig, Secure: true, Progress: progress,
 	})
 	return err
 }

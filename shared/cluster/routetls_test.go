@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+)
+
+// TestRouteTLS changes the setting under a route: each time the route is seen to differ,
+// and becomes what is asked for, with what others have put into its spec.tls.
+func TestRouteTLS(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.place()
+	b.gate()
+	ask := func(setting string) {
+		c, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), EntryPoints: []string{"web"}, CheckerURL: checkerURL, RouteTLS: setting})
+		b.must(err)
+		b.cluster = c
+	}
+	tls := func() any { return b.objects().route.Object["spec"].(map[string]any)["tls"] }
+	others := map[string]any{"options": map[string]any{"name": "strict"}}
+	steps := []struct {
+		setting string
+		want    any
+	}{
+		{"", nil},
+		{"default", map[string]any{"store": map[string]any{"name": "default"}}},
+		{"secret:apps-tls", map[string]any{"secretName": "apps-tls"}},
+		{"secret:other", map[string]any{"secretName": "other"}},
+		{"resolver:le_1", map[string]any{"certResolver": "le_1"}},
+		{"default", map[string]any{"store": map[string]any{"name": "default"}}},
+		{"resolver:letsEncrypt", map[string]any{"certResolver": "letsEncrypt"}},
+		{"", nil},
+	}
+	for _, step := range steps {
+		before := tls()
+		ask(step.setting)
+		if got, want := b.state().Route == RouteGated, cmp.Equal(before, step.want); got != want {
+			t.Errorf("%q on %v: in order is %v", step.setting, before, got)
+		}
+		b.gate()
+		if diff := cmp.Diff(step.want, tls()); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", step.setting, diff)
+		}
+		if diff := cmp.Diff(gated, b.state()); diff != "" {
+			t.Errorf("%q: state (-want +got):\n%s", step.setting, diff)
+		}
+	}
+
+	b.patchRoute(`[{"op":"add","path":"/spec/tls","value":{"options":{"name":"strict"}}}]`)
+	if diff := cmp.Diff(gated, b.state()); diff != "" {
+		t.Errorf("others' spec.tls is none of ours, but (-want +got):\n%s", diff)
+	}
+	ask("secret:apps-tls")
+	b.gate()
+	others["secretName"] = "apps-tls"
+	if diff := cmp.Diff(any(others), tls()); diff != "" {
+		t.Errorf("with others' fields (-want +got):\n%s", diff)
+	}
+	for _, patch := range []string{
+		`[{"op":"replace","path":"/spec/tls/secretName","value":"evil"}]`,
+		`[{"op":"remove","path":"/spec/tls/secretName"}]`,
+		`[{"op":"remove","path":"/spec/tls"}]`,
+	} {
+		b.patchRoute(patch)
+		if got := b.state().Route; got != RouteDiffers {
+			t.Errorf("after %s: %v", patch, got)
+		}
+		b.gate()
+		if diff := cmp.Diff(gated, b.state()); diff != "" {
+			t.Errorf("after %s and repair (-want +got):\n%s", patch, diff)
+		}
+	}
+}
+
+// patchRoute changes the app's route from outside.
+func (b *bench) patchRoute(patch string) {
+	b.Helper()
+	_, err := b.dynamic.Resource(ingressRoutes()).Namespace(b.app.Namespace).Patch(b.Context(), b.app.Name, types.JSONPatchType,
+		[]byte(patch), metav1.PatchOptions{FieldManager: "kubectl"})
+	b.must(err)
+}
+
+func TestRouteTLSIsChecked(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{"on", "true", "resolver", "resolver:", "resolver:a b", "secret:", "secret:A_b", "secret:../x", "default:x ", "Default", "secret:a:b"} {
+		if _, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), EntryPoints: []string{"web"}, RouteTLS: s}); err == nil {
+			t.Errorf("%q was taken", s)
+		}
+	}
+}
