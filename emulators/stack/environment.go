@@ -63,6 +63,7 @@ func (s *Stack) sessionSettings() map[string]string {
 func (s *Stack) appsSettings() map[string]string {
 	return map[string]string{
 		"APPS_DOMAIN":      "localhost", // *.localhost needs no DNS
+		"APP_HOST":         "{app}.{namespace}.{domain}",
 		"APP_URL":          "http://{host}:" + strconv.Itoa(s.o.port(ingressPort)),
 		"BASE_URL":         s.baseURL(),
 		"WIRING_URL":       s.functionURL("wiring"),

@@ -32,10 +32,11 @@
 // least one owner. Namespaces of the cluster's own and of Sluice's are refused as
 // taken.
 //
-// A host belongs to one app in the whole installation. Without one an app gets
-// "{app}.{namespace}.{APPS_DOMAIN}"; a host below "{other namespace}.{APPS_DOMAIN}"
-// is refused, so that nobody can take a name that another environment's app would
-// get by default.
+// A host belongs to one app in the whole installation. Without one an app gets what
+// APP_HOST says, e.g. "hello-shop-prod.apps.example.com"; a host that another
+// environment's app would get by default, or above or below one, is refused, so that
+// nobody can take it. Where two apps have the same default, as "a" in "b-c-d" and "a-b"
+// in "c-d" with that pattern, the second is told host_taken and asks for another.
 //
 // # Documents first
 //

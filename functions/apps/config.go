@@ -25,6 +25,12 @@ type Config struct {
 	// wildcard, at the ingress.
 	AppsDomain string `env:"APPS_DOMAIN, required"`
 
+	// AppHost is the host that an app gets when it asks for none, with {app}, {namespace}
+	// and {domain}, which is APPS_DOMAIN. By default it is one label below the domain, so
+	// that a wildcard certificate covers it; "{app}.{namespace}.{domain}" keeps apps of
+	// different namespaces from ever getting the same. Apps that are there keep theirs.
+	AppHost string `env:"APP_HOST, default={app}-{namespace}.{domain}"`
+
 	// AppURL says where a host is reached from outside: its scheme and port depend
 	// on the ingress.
 	AppURL string `env:"APP_URL, default=https://{host}"`
@@ -62,6 +68,9 @@ type Config struct {
 func (c Config) check() error {
 	if err := checkHost(c.AppsDomain); err != nil && c.AppsDomain != "localhost" {
 		return fmt.Errorf("APPS_DOMAIN %q: %w", c.AppsDomain, err)
+	}
+	if err := checkAppHost(c.AppHost); err != nil {
+		return fmt.Errorf("APP_HOST %q: %w", c.AppHost, err)
 	}
 	u, err := url.Parse(strings.ReplaceAll(c.AppURL, hostMark, "host"))
 	if err != nil || !strings.Contains(c.AppURL, hostMark) || u.Host == "" {

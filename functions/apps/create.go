@@ -35,6 +35,9 @@ func (s *Service) createApp(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := s.apps.CreateApp(r.Context(), a); err != nil {
+		if in.Host == nil {
+			err = explainTaken(err, a.Host)
+		}
 		return err
 	}
 	// From here on the app exists: a client that hangs up doesn't leave it half made.

@@ -63,12 +63,13 @@ func TestGitSource(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	good := Config{AppsDomain: "localhost", AppURL: "http://{host}:8080", EntryPoints: []string{"web"}}
+	good := Config{AppsDomain: "localhost", AppHost: "{app}-{namespace}.{domain}", AppURL: "http://{host}:8080", EntryPoints: []string{"web"}}
 	if err := good.check(); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Config){
 		"domain":         func(c *Config) { c.AppsDomain = "a b" },
+		"host":           func(c *Config) { c.AppHost = "{app}.{domain}" },
 		"URL":            func(c *Config) { c.AppURL = "http://example.com" },
 		"URL's scheme":   func(c *Config) { c.AppURL = "{host}" },
 		"wiring's URL":   func(c *Config) { c.WiringURL = "wiring" },
@@ -88,7 +89,7 @@ func FuzzHost(f *testing.F) {
 	for _, s := range []string{"a.example.com", "A.example.com", "a", "10.0.0.1", "a..b", "-a.b", "a`b.c", "xn--mnchen-3ya.de", "a.1", "ａ.com"} {
 		f.Add(s)
 	}
-	c := Config{AppsDomain: "localhost"}
+	c := Config{AppsDomain: "localhost", AppHost: "{app}-{namespace}.{domain}"}
 	f.Fuzz(func(t *testing.T, s string) {
 		host, err := c.host(&s, app.Ref{Namespace: "n-s", Name: "a"})
 		if err != nil {

@@ -51,7 +51,7 @@ func newOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	o := &office{T: t, store: storetest.New(t), cluster: cl, keys: keys, project: clustertest.Name(), cfg: Config{
-		AppsDomain: "localhost", AppURL: "http://{host}:8080", EntryPoints: []string{"web"},
+		AppsDomain: "localhost", AppHost: "{app}.{namespace}.{domain}", AppURL: "http://{host}:8080", EntryPoints: []string{"web"},
 		ReservedHosts: []string{"console.example.com", ".sluice.example.com"}, ReservedNamespaces: []string{"sluice-system"},
 	}}
 	o.start(cl)

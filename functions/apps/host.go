@@ -16,11 +16,7 @@ const (
 // app's default. Problem: invalid_host.
 func (c Config) host(given *string, ref app.Ref) (string, error) {
 	if given == nil {
-		host := ref.Name + "." + ref.Namespace + "." + c.AppsDomain
-		if err := checkHost(host); err != nil {
-			return "", problem.New(problem.InvalidHost, "The app's default host is too long; give it a shorter one.")
-		}
-		return host, nil
+		return c.defaultHost(ref)
 	}
 	host := strings.ToLower(*given)
 	if err := checkHost(host); err != nil {
@@ -44,26 +40,6 @@ func (c Config) reservedHost(host string) bool {
 		}
 	}
 	return false
-}
-
-// anothersHost tells whether a host is one that an app of another namespace may
-// get by default, e.g. "hello.shop-prod.apps.example.com".
-func (c Config) anothersHost(host, namespace string) bool {
-	name, found := strings.CutSuffix(host, "."+strings.ToLower(c.AppsDomain))
-	if !found {
-		return false
-	}
-	_, owner, nested := cutLast(name, ".")
-	return nested && owner != namespace
-}
-
-// cutLast cuts s around the last sep.
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
 }
 
 // checkHost takes a DNS name of two labels or more, in lower case and without a
