@@ -51,10 +51,13 @@ func checkAppHost(pattern string) error {
 // defaultHost is the host of an app that asks for none. Problem: invalid_host.
 func (c Config) defaultHost(ref app.Ref) (string, error) {
 	host := strings.NewReplacer(appMark, ref.Name, namespaceMark, ref.Namespace, domainMark, c.AppsDomain).Replace(c.AppHost)
-	if checkHost(host) != nil {
+	switch {
+	case checkHost(host) != nil:
 		return "", problem.New(problem.InvalidHost,
 			"The app's default host, %s, is no DNS name: its parts have at most %d characters each, and all of it %d. Set host to a shorter one.",
 			host, maxHostLabel, maxHost)
+	case c.reservedHost(host):
+		return "", problem.New(problem.InvalidHost, "The app's default host, %s, is reserved. Set host to another one.", host)
 	}
 	return host, nil
 }

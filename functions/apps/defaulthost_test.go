@@ -45,10 +45,13 @@ func TestDefaultHost(t *testing.T) {
 		{twoLabels, app.Ref{Namespace: "shop-prod", Name: "hello"}, "hello.shop-prod.apps.example.com"},
 		{oneLabel, long, long.Name + "-" + long.Namespace + ".apps.example.com"},
 		{oneLabel, app.Ref{Namespace: long.Namespace, Name: long.Name + "a"}, ""},
+		{oneLabel, app.Ref{Namespace: "internal-tools", Name: "admin"}, ""}, // reserved
+		{twoLabels, app.Ref{Namespace: "internal-tools", Name: "admin"}, "admin.internal-tools.apps.example.com"},
 		{twoLabels, app.Ref{Namespace: long.Namespace, Name: long.Name + "a"}, long.Name + "a." + long.Namespace + ".apps.example.com"},
 	}
 	for _, tt := range tests {
-		got, err := Config{AppsDomain: "apps.example.com", AppHost: tt.pattern}.host(nil, tt.ref)
+		c := Config{AppsDomain: "apps.example.com", AppHost: tt.pattern, ReservedHosts: []string{"admin-internal-tools.apps.example.com"}}
+		got, err := c.host(nil, tt.ref)
 		if got != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%s for %s: %q, %v; want %q", tt.pattern, tt.ref, got, err, tt.want)
 		}

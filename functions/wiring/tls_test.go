@@ -96,12 +96,12 @@ func (s *site) says(state app.GateState, parts ...string) {
 	})
 }
 
-// asks is a client of the app who trusts an authority.
-func (s *site) asks(authority *issuer, key string) int {
+// asks is a client who trusts an authority, and names one host to find a certificate and
+// one to find the app.
+func (s *site) asks(authority *issuer, sni, host, key string) int {
 	s.Helper()
-	host := s.app().Host
 	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: pool(s.T, authority.pem()), ServerName: host, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{RootCAs: pool(s.T, authority.pem()), ServerName: sni, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
 	}}
 	req, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.cfg.IngressURL, http.NoBody)
 	if err != nil {
@@ -145,11 +145,20 @@ func TestWildcardCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.settles(app.Engaged, "")
-	if status := s.asks(ours, "bad"); status != http.StatusUnauthorized {
-		t.Errorf("a client without a key gets %d", status)
-	}
-	if status := s.asks(ours, "good"); status != http.StatusOK {
+	host := s.app().Host
+	if status := s.asks(ours, host, host, "good"); status != http.StatusOK {
 		t.Errorf("a client with a key gets %d", status)
+	}
+	// The certificate is good for other hosts too: the gate goes by the host that is asked for.
+	for sni, asked := range map[string][]string{
+		host:                     {host, strings.ToUpper(host), host + ".", host + ":443"},
+		"other.apps.example.com": {host, strings.ToUpper(host), host + "."},
+	} {
+		for _, h := range asked {
+			if status := s.asks(ours, sni, h, "bad"); status != http.StatusUnauthorized {
+				t.Errorf("SNI %s, Host %s: a client without a key gets %d", sni, h, status)
+			}
+		}
 	}
 
 	// One that runs out later does not open the gate, and is said.
@@ -183,7 +192,7 @@ func TestCertificateOfANamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.settles(app.Engaged, "")
-	if status := s.asks(ours, "bad"); status != http.StatusUnauthorized {
+	if status := s.asks(ours, s.app().Host, s.app().Host, "bad"); status != http.StatusUnauthorized {
 		t.Errorf("a client without a key gets %d", status)
 	}
 }

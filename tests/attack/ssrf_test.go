@@ -170,7 +170,7 @@ func TestHostSSRF(t *testing.T) {
 	taken := other.App("hello").Host
 	admin := adminToken(t)
 	path := "/api/v1/projects/" + s.Project + "/environments/prod/apps"
-	hosts := append(inside(), taken, strings.ToUpper(taken), "x."+other.Project+"-prod.localhost", "*.localhost", "*", "localhost:80", "a`) || Host(`b.example", "a.example`", "x.example/y",
+	hosts := append(inside(), taken, strings.ToUpper(taken), "x."+other.Project+"-prod.localhost", "x.hello."+other.Project+"-prod.localhost", other.Project+"-prod.localhost", "*.localhost", "*", "localhost:80", "a`) || Host(`b.example", "a.example`", "x.example/y",
 		"x.example:443", "x.example.", ".x.example", "x..example", "-x.example", "xn--", "é.example", "x.example,y.example", "1.2.3.4", "1.2.3", "x.127", "x_y.example", "{host}", "x.example\r\nX: y", "")
 	refused := 0
 	for i, host := range hosts {
