@@ -227,7 +227,7 @@ func TestTokenIsKeptSecret(t *testing.T) {
 		}
 	}
 	// etcd's own JSON gateway: every key's value, as it is on disk.
-	name := []byte("/registry/secrets/" + s.Project + "-prod/")
+	name := []byte("/registry/secrets/sluice-webhooks/" + s.Project + "-prod.")
 	end := append([]byte(nil), name...)
 	end[len(end)-1]++
 	query, err := json.Marshal(map[string]any{"key": name, "range_end": end})

@@ -53,11 +53,12 @@
 //
 // # Webhooks
 //
-// An app's webhook is enabled as long as there is a token for it, in a Secret of
-// its namespace and nowhere else. The webhook function reads the Secret for every
-// call, so that a new token, or none, counts from the next call on. The token goes
-// with its app. Developers can read it again, since it lets them do nothing that
-// they may not do anyway; viewers see only whether there is one.
+// An app's webhook is enabled as long as there is a token for it, in a Secret of the
+// namespace that holds the tokens and nothing else. The webhook function reads the
+// Secret again before every deployment, so that a new token, or none, counts from the
+// next call on. The token goes with its app; one that a crash has left behind goes
+// before an app of that name is made again. Developers can read it again, since it lets
+// them do nothing that they may not do anyway; viewers see only whether there is one.
 //
 // Tokens are not kept in the store, so their audit records are written before they
 // are changed, and completed afterwards; see package audit.

@@ -21,6 +21,10 @@ type Config struct {
 	// rights in each environment's namespace. Empty grants nothing.
 	SystemNamespace string `env:"SYSTEM_NAMESPACE, default=sluice-system"`
 
+	// WebhookNamespace is where the tokens of webhooks are kept, and nothing else. It is
+	// never an environment's, since functions have rights on every Secret in it.
+	WebhookNamespace string `env:"WEBHOOK_NAMESPACE, default=sluice-webhooks"`
+
 	// AppsDomain is what apps get their default hosts under: its DNS points, with a
 	// wildcard, at the ingress.
 	AppsDomain string `env:"APPS_DOMAIN, required"`
@@ -61,7 +65,7 @@ type Config struct {
 	ReservedHosts []string `env:"RESERVED_HOSTS"`
 
 	// ReservedNamespaces are refused to environments: what runs there is not for
-	// projects to change. Those that begin with "kube-" always are.
+	// projects to change. Those that begin with "kube-" always are, and WEBHOOK_NAMESPACE.
 	ReservedNamespaces []string `env:"RESERVED_NAMESPACES, default=sluice-system,cert-manager,knative-serving,knative-eventing,tekton-pipelines"`
 }
 

@@ -34,6 +34,9 @@ func (s *Service) createApp(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.forgetToken(r.Context(), a.Ref()); err != nil {
+		return err
+	}
 	if err := s.apps.CreateApp(r.Context(), a); err != nil {
 		if in.Host == nil {
 			err = explainTaken(err, a.Host)
@@ -48,6 +51,20 @@ func (s *Service) createApp(w http.ResponseWriter, r *http.Request) error {
 		s.deploys.Tell(r.Context(), app.DeployRequested, a.Ref())
 	}
 	return httpapi.JSON(w, http.StatusCreated, s.wireApp(a))
+}
+
+// forgetToken deletes the webhook's token that an app of that name has left behind, whose
+// deletion ended half way: the new app must not have it. Problems: already_exists,
+// unavailable.
+func (s *Service) forgetToken(ctx context.Context, ref app.Ref) error {
+	_, err := s.apps.App(ctx, ref.Namespace, ref.Name)
+	if err == nil {
+		return problem.New(problem.AlreadyExists, "There already is an app with that name.")
+	}
+	if !problem.Is(err, problem.NotFound) {
+		return err
+	}
+	return s.webhooks.DeleteWebhookToken(ctx, ref)
 }
 
 // newApp is the app that a request describes.

@@ -94,7 +94,7 @@ func (s *Service) environment(r *http.Request, need app.Role) (app.Environment, 
 }
 
 func (c Config) reservedNamespace(ns string) bool {
-	return strings.HasPrefix(ns, "kube-") || slices.Contains(c.ReservedNamespaces, ns)
+	return strings.HasPrefix(ns, "kube-") || ns == c.WebhookNamespace || slices.Contains(c.ReservedNamespaces, ns)
 }
 
 func wireEnvironment(e app.Environment) wire.Environment {

@@ -76,9 +76,6 @@ func (s *Service) enableWebhook(w http.ResponseWriter, r *http.Request) error {
 // meanwhile: an app of that name that comes later must not have it. Problems:
 // not_found when it was; conflict.
 func (s *Service) setToken(ctx context.Context, ref app.Ref, token hook.Token) error {
-	if err := s.cluster.EnsureNamespace(ctx, ref.Namespace); err != nil {
-		return err
-	}
 	if err := s.webhooks.SetWebhookToken(ctx, ref, token); err != nil {
 		return err
 	}

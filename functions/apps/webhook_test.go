@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"crypto/rand"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -155,5 +156,29 @@ func TestWebhookURL(t *testing.T) {
 				t.Errorf("got %s", got)
 			}
 		})
+	}
+}
+
+// TestTokenLeftBehind: an app's token outlives it where its deletion has crashed; the
+// next app of that name does not get it.
+func TestTokenLeftBehind(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	left, err := hook.NewToken(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.cluster.SetWebhookToken(t.Context(), app.Ref{Namespace: o.namespace(), Name: "hello"}, left); err != nil {
+		t.Fatal(err)
+	}
+	o.createApp("hello")
+	if got := o.token("hello"); got != "" {
+		t.Error("the new app has a token that nobody enabled")
+	}
+	o.as("dev").post(o.apps("/hello/webhook"), "").gets(200)
+	kept := o.token("hello")
+	o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1"}`).fails(409, "already_exists")
+	if o.token("hello") != kept {
+		t.Error("an app that was not made has changed the token")
 	}
 }

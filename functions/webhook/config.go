@@ -1,5 +1,7 @@
 package webhook
 
+import "github.com/sluicegate/sluice/shared/trace"
+
 // Config is what the function reads from its environment.
 type Config struct {
 	Project    string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
@@ -10,9 +12,21 @@ type Config struct {
 	DeploysURL string `env:"DEPLOYS_URL"`
 	BuildsURL  string `env:"BUILDS_URL"`
 
-	// AttemptsPerMinute is how often an app's webhook may be called, proven or not:
+	// WebhookNamespace is where the tokens of webhooks are kept, and nothing else.
+	WebhookNamespace string `env:"WEBHOOK_NAMESPACE, default=sluice-webhooks"`
+
+	// CallsPerMinute is how often an app's webhook may be called by who knows its token:
 	// the decisions' 60 are one a second, far beyond any pipeline.
-	AttemptsPerMinute int `env:"ATTEMPTS_PER_MINUTE, default=60"`
+	CallsPerMinute int `env:"CALLS_PER_MINUTE, default=60"`
+
+	// RefusalsPerMinute is how many calls of an address, without proof, are told so;
+	// those beyond are told to wait. It says nothing about calls with proof. Many people
+	// can share an address, and refusals cost next to nothing.
+	RefusalsPerMinute int `env:"REFUSALS_PER_MINUTE, default=300"`
+
+	// TrustProxy says whom to believe about a client's address (see trace.Trust). Behind
+	// a proxy that is not believed all clients share the proxy's address.
+	TrustProxy trace.Trust `env:"TRUST_PROXY, default=false"`
 
 	// RegistryPrivate lets tags be resolved at registries with loopback, link-local
 	// and private addresses. Whoever may deploy chooses the address, so it is off.

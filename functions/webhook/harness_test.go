@@ -41,14 +41,70 @@ const (
 	digest = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 )
 
-// tokens are the webhooks that are enabled.
-type tokens map[app.Ref]hook.Token
+// tokens are the webhooks that are enabled, in the API server and as the watch tells.
+type tokens struct {
+	mu     sync.Mutex
+	now    map[app.Ref]hook.Token
+	told   map[app.Ref]hook.Token
+	asked  int           // questions to the API server
+	down   bool          // it does not answer
+	synced chan struct{} // closed but for a watch that has not begun
+}
 
-func (t tokens) WebhookToken(_ context.Context, ref app.Ref) (hook.Token, error) {
-	if token, ok := t[ref]; ok {
+func newTokens() *tokens {
+	synced := make(chan struct{})
+	close(synced)
+	return &tokens{now: map[app.Ref]hook.Token{}, told: map[app.Ref]hook.Token{}, synced: synced}
+}
+
+func (t *tokens) WebhookToken(_ context.Context, ref app.Ref) (hook.Token, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asked++
+	if t.down {
+		return "", problem.Of(problem.Unavailable)
+	}
+	if token, ok := t.now[ref]; ok {
 		return token, nil
 	}
 	return "", problem.Of(problem.NotFound)
+}
+
+func (t *tokens) Synced() <-chan struct{} { return t.synced }
+
+func (t *tokens) Token(ref app.Ref) (hook.Token, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	token, ok := t.told[ref]
+	return token, ok
+}
+
+// set changes a token, which the watch tells at once or not at all; "" takes it away.
+func (t *tokens) set(ref app.Ref, token hook.Token, told bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, m := range []map[app.Ref]hook.Token{t.now, t.told} {
+		if token == "" {
+			delete(m, ref)
+		} else {
+			m[ref] = token
+		}
+		if !told {
+			return
+		}
+	}
+}
+
+func (t *tokens) get(ref app.Ref) hook.Token {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.now[ref]
+}
+
+func (t *tokens) questions() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.asked
 }
 
 // tags is a registry that knows every image.
@@ -75,8 +131,9 @@ func (t *told) Tell(_ context.Context, eventType string, ref app.Ref) {
 type world struct {
 	testing.TB
 	store   *store.Store
+	service *Service
 	handler http.Handler
-	tokens  tokens
+	tokens  *tokens
 	tags    *tags
 	told    *told
 	clock   atomic.Pointer[time.Time]
@@ -85,17 +142,17 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{TB: t, store: storetest.New(t), tokens: tokens{}, tags: &tags{}, told: &told{seen: map[string]int{}}, log: &lockedBuffer{}}
+	w := &world{TB: t, store: storetest.New(t), tokens: newTokens(), tags: &tags{}, told: &told{seen: map[string]int{}}, log: &lockedBuffer{}}
 	w.setClock(time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC))
-	s, err := New(Config{AttemptsPerMinute: 60}, Parts{
-		Tokens: w.tokens, Apps: w.store, Registry: w.tags, Deploys: w.told, Builds: w.told, Random: rand.Reader,
+	s, err := New(Config{CallsPerMinute: 60, RefusalsPerMinute: 60}, Parts{
+		Tokens: w.tokens, Watched: w.tokens, Apps: w.store, Registry: w.tags, Deploys: w.told, Builds: w.told, Random: rand.Reader,
 		Log: slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.now = func() time.Time { return *w.clock.Load() }
-	w.handler = s.Handler()
+	w.service, w.handler = s, s.Handler()
 	w.must(w.store.CreateProject(t.Context(), app.Project{Name: "shop"}))
 	w.must(w.store.CreateEnvironment(t.Context(), app.Environment{Project: "shop", Name: "prod", Namespace: "shop-prod"}))
 	w.addApp("hello", nil)
@@ -115,7 +172,7 @@ func (w *world) must(err error) {
 
 func (w *world) setClock(t time.Time)          { w.clock.Store(&t) }
 func (w *world) later(d time.Duration)         { w.setClock(w.clock.Load().Add(d)) }
-func (w *world) token(address string) string   { return string(w.tokens[refOf(address)]) }
+func (w *world) token(address string) string   { return string(w.tokens.get(refOf(address))) }
 func (w *world) stored(address string) app.App { return w.app(refOf(address)) }
 
 func refOf(address string) app.Ref {
@@ -139,7 +196,7 @@ func (w *world) enable(address string) {
 	w.Helper()
 	token, err := hook.NewToken(rand.Reader)
 	w.must(err)
-	w.tokens[refOf(address)] = token
+	w.tokens.set(refOf(address), token, true)
 }
 
 func (w *world) app(ref app.Ref) app.App {
@@ -193,6 +250,7 @@ type call struct {
 	address string
 	body    string
 	header  http.Header
+	from    string // address of the sender
 }
 
 // call makes a request as nobody, with a JSON body.
@@ -219,6 +277,7 @@ func sign(key, body string) string {
 func (c *call) with(name, value string) *call    { c.header.Set(name, value); return c }
 func (c *call) without(name string) *call        { c.header.Del(name); return c }
 func (c *call) adding(name, value string) *call  { c.header.Add(name, value); return c }
+func (c *call) sentFrom(address string) *call    { c.from = address; return c }
 func (c *call) is(status int, want any)          { c.world.Helper(); c.send().is(status, want) }
 func (c *call) refused(s int, code problem.Code) { c.world.Helper(); c.send().refused(s, code) }
 
@@ -236,6 +295,9 @@ func (c *call) by(method string) answer {
 	c.world.Helper()
 	r := httptest.NewRequestWithContext(c.world.Context(), method, "/api/v1/webhook/"+c.address, strings.NewReader(c.body))
 	r.Header = c.header.Clone()
+	if c.from != "" {
+		r.RemoteAddr = c.from + ":1234"
+	}
 	rec := httptest.NewRecorder()
 	c.world.handler.ServeHTTP(rec, r)
 	return answer{call: c, status: rec.Code, header: rec.Header(), body: rec.Body.String()}

@@ -5,23 +5,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
 const (
-	// slots is how many apps are told apart. Names are hashed to slots, so that
-	// made-up names cannot fill the memory; apps that share a slot share its limit,
-	// and a random seed keeps a stranger from aiming for it. Filling every slot takes
-	// some 4 000 calls a second: that flood is the ingress' to stop. With 60 attempts
-	// kept it is 2 MiB at most.
+	// slots is how many apps, or addresses, are told apart. Names are hashed to slots, so
+	// that made-up names cannot fill the memory; those that share a slot share its limit,
+	// and a random seed keeps a stranger from aiming for it. With 60 calls kept it is 2 MiB
+	// at most, with 300 it is 10 MiB.
 	slots = 1 << 12
 
 	window = time.Minute
 )
 
-// limit lets through so many attempts per app in any minute, exactly: it keeps the
-// times of the latest ones.
+// limit lets through so many calls of a name in any minute, exactly: it keeps the times
+// of the latest ones.
 type limit struct {
 	most  int
 	seed  maphash.Seed
@@ -31,8 +29,7 @@ type limit struct {
 	rings [slots]ring
 }
 
-// ring is the times of the latest attempts of a slot, oldest at next once it is
-// full.
+// ring is the times of the latest calls of a slot, oldest at next once it is full.
 type ring struct {
 	times []time.Duration
 	next  int
@@ -42,13 +39,13 @@ func newLimit(most int, start time.Time) *limit {
 	return &limit{most: most, seed: maphash.MakeSeed(), start: start}
 }
 
-// take counts an attempt. Problem: rate_limited with the time until the next one is
-// let through, and then nothing is counted.
-func (l *limit) take(ref app.Ref, now time.Time) error {
+// take counts a call. Problem: rate_limited with the time until the next one is let
+// through, and then nothing is counted.
+func (l *limit) take(name string, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := now.Sub(l.start)
-	r := &l.rings[maphash.String(l.seed, ref.String())%slots]
+	r := &l.rings[maphash.String(l.seed, name)%slots]
 	if len(r.times) < l.most {
 		r.times = append(r.times, at)
 		return nil

@@ -5,20 +5,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// TestLimitOfAnyMinute: however the attempts are spread, no minute sees more.
+// TestLimitOfAnyMinute: however the calls are spread, no minute sees more.
 func TestLimitOfAnyMinute(t *testing.T) {
 	t.Parallel()
 	const most = 5
 	start := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	l := newLimit(most, start)
-	ref := app.Ref{Namespace: "shop-prod", Name: "hello"}
 	var taken []time.Time
 	for now := start; now.Before(start.Add(10 * time.Minute)); now = now.Add(700 * time.Millisecond) {
-		err := l.take(ref, now)
+		err := l.take("shop-prod.hello", now)
 		if err == nil {
 			taken = append(taken, now)
 			continue
@@ -30,7 +28,7 @@ func TestLimitOfAnyMinute(t *testing.T) {
 	}
 	for i := most; i < len(taken); i++ {
 		if span := taken[i].Sub(taken[i-most]); span < window {
-			t.Errorf("%d attempts within %s", most+1, span)
+			t.Errorf("%d calls within %s", most+1, span)
 		}
 	}
 	if len(taken) < 45 {
@@ -45,11 +43,11 @@ func TestLimitIsBounded(t *testing.T) {
 	l := newLimit(2, start)
 	refused := 0
 	for i := range 10 * slots {
-		if l.take(app.Ref{Namespace: "made-up", Name: fmt.Sprint(i)}, start) != nil {
+		if l.take(fmt.Sprint("made-up.", i), start) != nil {
 			refused++
 		}
 	}
 	if refused < 8*slots {
-		t.Errorf("%d of %d attempts were refused", refused, 10*slots)
+		t.Errorf("%d of %d calls were refused", refused, 10*slots)
 	}
 }

@@ -18,7 +18,7 @@ const (
 	broken    = "error"     // the store or the cluster did not answer
 )
 
-func newCalls() *prometheus.CounterVec {
+func newOutcomes() *prometheus.CounterVec {
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sluice_webhook_calls_total", Help: "Calls of webhooks, by what came of them.",
 	}, []string{"outcome"})
@@ -60,4 +60,4 @@ func failure(err error) string {
 }
 
 // Collectors are the function's own metrics.
-func (s *Service) Collectors() []prometheus.Collector { return []prometheus.Collector{s.calls} }
+func (s *Service) Collectors() []prometheus.Collector { return []prometheus.Collector{s.outcomes} }

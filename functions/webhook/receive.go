@@ -3,44 +3,37 @@ package webhook
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/hook"
-	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// maxBody bounds a call's body, in bytes (decisions section 1).
-const maxBody = 1 << 20
-
-// receive takes a call. Problems: rate_limited, body_too_large, invalid_token,
+// receive takes a call. Problems: invalid_token, rate_limited, body_too_large,
 // unsupported_media_type; those of the payload; image_required,
 // git_source_attached, invalid_image; conflict for a delivery that came with
 // another body; unavailable.
 func (s *Service) receive(w http.ResponseWriter, r *http.Request) error {
 	answer, fresh, err := s.take(w, r)
 	if err != nil {
-		s.calls.WithLabelValues(failure(err)).Inc()
+		s.outcomes.WithLabelValues(failure(err)).Inc()
 		return err
 	}
-	s.calls.WithLabelValues(taken(answer, fresh)).Inc()
+	s.outcomes.WithLabelValues(taken(answer, fresh)).Inc()
 	return reply(w, answer, fresh)
 }
 
 // take does what a call asks for, and tells what that was.
 func (s *Service) take(w http.ResponseWriter, r *http.Request) (answer hook.Answer, fresh bool, err error) {
 	ref := app.Ref{Namespace: r.PathValue("namespace"), Name: r.PathValue("app")}
-	if err := s.limit.take(ref, s.now()); err != nil {
-		return hook.Answer{}, false, err
-	}
-	body, err := httpapi.ReadBody(w, r, maxBody)
+	body, free, err := s.prove(w, r, ref)
+	defer free()
 	if err != nil {
 		return hook.Answer{}, false, err
 	}
-	if err := s.prove(r, ref, body); err != nil {
-		return hook.Answer{}, false, err
-	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the body is in; only hanging up is still to come
 	trace.Identify(r.Context(), trace.Actor{Kind: trace.Webhook, Name: actor})
 	call, err := readCall(r, body)
 	if err != nil {
@@ -60,31 +53,6 @@ func (s *Service) take(w http.ResponseWriter, r *http.Request) (answer hook.Answ
 	s.log.InfoContext(r.Context(), "webhook called", "app", ref.String(),
 		"event", string(call.Event), "action", string(answer.Action), "revision", answer.Revision, "build", answer.Build, "replayed", !fresh)
 	return answer, fresh, nil
-}
-
-// prove lets only those through who know the app's token. Problems: invalid_token,
-// unavailable.
-func (s *Service) prove(r *http.Request, ref app.Ref, body []byte) error {
-	token, err := s.token(r.Context(), ref)
-	if err != nil {
-		return err
-	}
-	if !hook.Proven(token, r.Header, body) {
-		return problem.Of(problem.InvalidToken)
-	}
-	return nil
-}
-
-// token reads an app's token. Where there is none it is one that nobody knows.
-func (s *Service) token(ctx context.Context, ref app.Ref) (hook.Token, error) {
-	if !app.ValidNamespace(ref.Namespace) || !app.ValidLabel(ref.Name) { // they become part of paths
-		return s.nobodys, nil
-	}
-	token, err := s.tokens.WebhookToken(ctx, ref)
-	if problem.Is(err, problem.NotFound) {
-		return s.nobodys, nil
-	}
-	return token, err
 }
 
 // record does what a proven call asks for, unless its delivery did before.

@@ -166,29 +166,35 @@ func TestLargestBody(t *testing.T) {
 	w.ci(hello, body+strings.Repeat(" ", 1<<20-len(body))).is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
 }
 
-// TestRateLimit: 60 attempts in any minute, proven or not, and for each app.
+// TestRateLimit: 60 proven calls in any minute, for each app.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	ping := func() *call { return w.provider(site, "ping", `{}`) }
+	pong := wire.WebhookPong{Status: "pong"}
 	for range 30 {
-		w.call(quiet, `{}`).refused(http.StatusUnauthorized, "invalid_token")
+		ping().is(http.StatusOK, pong)
 	}
 	w.later(20 * time.Second)
 	for range 30 {
-		w.call(quiet, `{}`).refused(http.StatusUnauthorized, "invalid_token")
+		ping().is(http.StatusOK, pong)
 	}
-	got := w.call(quiet, `{}`).send()
+	asked := w.tokens.questions()
+	got := ping().send()
 	got.refused(http.StatusTooManyRequests, "rate_limited")
 	if after := got.header.Get("Retry-After"); after != "40" {
 		t.Errorf("Retry-After is %q", after)
+	}
+	if n := w.tokens.questions(); n != asked {
+		t.Error("a call beyond the limit costs the API server a question")
 	}
 	w.ci(hello, `{"image":"`+image2+`"}`).is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
 
 	w.later(40 * time.Second) // the first 30 are a minute old
 	for range 30 {
-		w.call(quiet, `{}`).refused(http.StatusUnauthorized, "invalid_token")
+		ping().is(http.StatusOK, pong)
 	}
-	got = w.call(quiet, `{}`).send()
+	got = ping().send()
 	got.refused(http.StatusTooManyRequests, "rate_limited")
 	if after := got.header.Get("Retry-After"); after != "20" {
 		t.Errorf("Retry-After is %q", after)

@@ -6,15 +6,28 @@
 // The management API's apps function enables and disables webhooks and shows their
 // tokens; this one only ever reads a token.
 //
+// # Tokens
+//
+// All tokens are held in memory and kept up to date by a watch. Whatever somebody
+// makes up, names or tokens, is refused from memory and costs the API server nothing:
+// a flood of it holds up nobody else. What memory proves is proven against the API
+// server too, one call each, so a token that was replaced or taken away opens nothing
+// from that moment on. One that was enabled in this moment, which the watch has not told
+// of, is found by a question to the API server, of which there are a few a second for
+// all calls that memory refuses. Until the first list is in, calls wait, ten seconds
+// from the start at most, and are then 503; so is a proven call when the API server
+// does not answer.
+//
 // # Order
 //
-//  1. Rate limit: 60 attempts in any minute per app, whoever makes them, 429 with
-//     Retry-After from then on.
-//  2. The raw body, 1 MiB at most.
-//  3. Proof ([hook.Proven]) against the token in the app's Secret. An app that is
-//     unknown or has no webhook is checked against a token that nobody knows, so
-//     that a missing or wrong token, an unknown app and a disabled webhook take the
-//     same way and get the same 401 invalid_token.
+//  1. Proof ([hook.Claim]) against the app's token as it is in memory: by the token
+//     that the call carries before anything of its body is read, or by a signature of
+//     the body. An app that is unknown or has no webhook is checked against a token that
+//     nobody knows, so that a missing or wrong token, an unknown app and a disabled
+//     webhook take the same way and get the same 401 invalid_token.
+//  2. Rate limit: 60 proven calls in any minute per app, 429 with Retry-After from then
+//     on.
+//  3. Proof once more, against the app's Secret as the API server has it now.
 //  4. Content type (415) and payload (400, 422), see package hook.
 //  5. Where the call will deploy an image: its digest, if the registry tells it
 //     within three seconds.
@@ -35,12 +48,18 @@
 // can be sent again once the reason is gone. A call without an id is always a new
 // one.
 //
-// # Rate limit
+// # Limits
 //
-// It lives in the memory of one process: with several replicas an app gets that
-// many times the limit. Attempts that are refused for it do not count, so a client
-// that keeps trying gets its share. Whoever knows an app's address can use its
-// limit up; the ingress is the place to stop that by address.
+// They live in the memory of one process: with several replicas an app gets that
+// many times the limit. Calls that are refused for it do not count, so a client
+// that keeps trying gets its share. A call without proof counts against the address
+// that it comes from (an IPv6 address by its /64 network) and never against the app;
+// beyond 300 of them a minute the answer is 429, for every name alike.
+//
+// Bodies are read into buffers that grow with what has come, and all buffers together
+// are bounded: those of calls that carry the token, by app, apart from those that only
+// their signature can prove, by address. One that finds no room within three seconds is
+// 429. A body that proves nothing until its end has five seconds for it.
 package webhook
 
 import (
@@ -53,16 +72,26 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Tokens knows the webhooks' tokens; *cluster.Cluster implements it.
+// Tokens asks for webhooks' tokens; *cluster.Cluster implements it.
 type Tokens interface {
 	// WebhookToken reads the token of an app's webhook. Problem: not_found.
 	WebhookToken(ctx context.Context, ref app.Ref) (hook.Token, error)
+}
+
+// Watched holds webhooks' tokens in memory; *cluster.WatchedTokens implements it.
+type Watched interface {
+	// Synced is closed once all of them are known.
+	Synced() <-chan struct{}
+	// Token gives the token of an app's webhook as far as the watch has told.
+	Token(ref app.Ref) (token hook.Token, ok bool)
 }
 
 // Apps keeps apps, their revisions and builds; *store.Store implements it.
@@ -87,6 +116,7 @@ type Nudge interface {
 // Parts are what a Service is put together from.
 type Parts struct {
 	Tokens   Tokens
+	Watched  Watched
 	Apps     Apps
 	Registry Registry
 	Deploys  Nudge // the deploys function
@@ -98,30 +128,46 @@ type Parts struct {
 // Service answers the function's requests.
 type Service struct {
 	tokens   Tokens
+	watched  Watched
 	apps     Apps
 	registry Registry
 	deploys  Nudge
 	builds   Nudge
 	nobodys  hook.Token // stands in where there is no token
-	limit    *limit
-	turns    *turns
-	calls    *prometheus.CounterVec
+	trust    trace.Trust
+
+	calls     *limit // proven ones, by app
+	refusals  *limit // of those without proof, by address
+	looks     *rate.Limiter
+	pipelines *bodies // of calls that carry the token
+	strangers *bodies // of those that only their signature can prove
+	turns     *turns
+
+	outcomes *prometheus.CounterVec
 	log      *slog.Logger
-	now      func() time.Time
+	started  time.Time
+	now      func() time.Time // of what is recorded and counted
+	clock    func() time.Time // of connections, which have no other
 }
 
 // New makes a service. Random is crypto/rand's reader.
 func New(cfg Config, p Parts) (*Service, error) {
-	if cfg.AttemptsPerMinute < 1 {
-		return nil, errors.New("ATTEMPTS_PER_MINUTE must be positive")
+	if cfg.CallsPerMinute < 1 || cfg.RefusalsPerMinute < 1 {
+		return nil, errors.New("CALLS_PER_MINUTE and REFUSALS_PER_MINUTE must be positive")
 	}
 	nobodys, err := hook.NewToken(p.Random)
 	if err != nil {
 		return nil, fmt.Errorf("start webhook: %w", err)
 	}
+	now := time.Now // the clock in production
+	start := now()
 	return &Service{
-		tokens: p.Tokens, apps: p.Apps, registry: p.Registry, deploys: p.Deploys, builds: p.Builds,
-		nobodys: nobodys, limit: newLimit(cfg.AttemptsPerMinute, time.Now()), turns: newTurns(), calls: newCalls(), log: p.Log, now: time.Now,
+		tokens: p.Tokens, watched: p.Watched, apps: p.Apps, registry: p.Registry, deploys: p.Deploys, builds: p.Builds,
+		nobodys: nobodys, trust: cfg.TrustProxy,
+		calls: newLimit(cfg.CallsPerMinute, start), refusals: newLimit(cfg.RefusalsPerMinute, start),
+		looks:     rate.NewLimiter(looksPerSecond, looksAtOnce),
+		pipelines: newBodies(), strangers: newBodies(), turns: newTurns(),
+		outcomes: newOutcomes(), log: p.Log, started: start, now: now, clock: now,
 	}, nil
 }
 

@@ -27,10 +27,11 @@
 // # Rights
 //
 // Each function has a service account of its own (infra/rbac). Cluster-wide it may
-// look at workloads and routes. What it may write, and every Secret but the copies of
-// the checker's CA, which is public, it can reach only in the namespaces of
+// look at workloads and routes. What it may write it can reach only in the namespaces of
 // environments: [Cluster.EnsureNamespace] grants those rights there. A namespace is
-// an environment's if it carries the label app.kubernetes.io/managed-by=sluice.
+// an environment's if it carries the label app.kubernetes.io/managed-by=sluice. No
+// function reads a Secret there but the copies of the checker's CA, which is public;
+// the tokens of webhooks have a namespace that holds nothing else.
 //
 // # Names
 //
@@ -84,6 +85,10 @@ type Options struct {
 	// are granted their rights in each environment's namespace as it is made; "" where
 	// nothing is to be granted.
 	SystemNamespace string
+
+	// WebhookNamespace is where the tokens of webhooks are, e.g. "sluice-webhooks"; ""
+	// where none is read or written.
+	WebhookNamespace string
 }
 
 // Cluster is a connection to the Kubernetes API.
@@ -93,6 +98,7 @@ type Cluster struct {
 	tls         map[string]any // of routes; nil says nothing of it
 	checker     string         // without a slash at the end
 	system      string         // namespace of the service accounts, "" to grant nothing
+	webhooks    string         // namespace of the webhooks' tokens
 }
 
 // Open makes a connection. It makes no call yet.
@@ -120,7 +126,9 @@ func Open(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return &Cluster{dynamic: dyn, entryPoints: o.EntryPoints, tls: routeTLS, checker: o.CheckerURL, system: o.SystemNamespace}, nil
+	return &Cluster{
+		dynamic: dyn, entryPoints: o.EntryPoints, tls: routeTLS, checker: o.CheckerURL, system: o.SystemNamespace, webhooks: o.WebhookNamespace,
+	}, nil
 }
 
 // checkURL takes only https: keys never cross the pod network in clear.

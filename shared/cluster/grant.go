@@ -8,7 +8,6 @@ import (
 	"time"
 
 	authv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,18 +27,18 @@ const (
 // grantees are the service accounts that have rights in environments' namespaces, in
 // the order in which they get them. Whoever grants comes last: if it has its own
 // rights, the others were granted before.
-func grantees() []string { return []string{"builds", "deploys", "webhook", "wiring", "apps"} }
+func grantees() []string { return []string{"builds", "deploys", "wiring", "apps"} }
 
 // grantName is the ClusterRole with a function's rights in an environment's
 // namespace, and the RoleBinding that grants it there, e.g. "sluice-apps-environment".
 func grantName(function string) string { return fieldManager + "-" + function + "-environment" }
 
 // grant gives Sluice's functions their rights in an environment's namespace and waits
-// until this process has its own. Rights to write, and to see Secrets, are granted
-// nowhere else, so a function that is taken over reaches the apps and no more. An
-// admission policy (infra/rbac) keeps this from being a way to any other right or
-// into any other namespace. Problem: unavailable, also when the namespace is not
-// Sluice's, so that the policy refuses.
+// until this process has its own. Rights to write are granted nowhere else, so a
+// function that is taken over reaches the apps and no more. An admission policy
+// (infra/rbac) keeps this from being a way to any other right or into any other
+// namespace. Problem: unavailable, also when the namespace is not Sluice's, so that the
+// policy refuses.
 func (c *Cluster) grant(ctx context.Context, namespace string) error {
 	if c.system == "" || namespace == c.system {
 		return nil
@@ -98,18 +97,6 @@ func (c *Cluster) mayWrite(ctx context.Context, namespace string) (bool, error) 
 	}
 	return review.Status.Allowed, nil
 }
-
-// foreign tells whether the API server has denied a right because the namespace is
-// none of Sluice's environments, or does not exist. There is nothing of Sluice's then.
-func (c *Cluster) foreign(ctx context.Context, namespace string, denied error) bool {
-	if !lacksRight(denied) {
-		return false
-	}
-	n, err := c.namespaces().get(ctx, namespace)
-	return apierrors.IsNotFound(err) || err == nil && !isOurs(n)
-}
-
-func isOurs(n *corev1.Namespace) bool { return hasAll(n.Labels, managed()) }
 
 // lacksRight tells a denial by the API server's authorizer from other things that it
 // forbids, such as exceeding a quota. Both have the reason Forbidden; the authorizer's

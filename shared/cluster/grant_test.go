@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,7 +65,7 @@ func TestGrant(t *testing.T) {
 	b.role(system+"-apps", system, "apps",
 		rule("", "namespaces", "get", "create"), rule("rbac.authorization.k8s.io", "rolebindings", "create"),
 		rule("rbac.authorization.k8s.io", "clusterroles", "bind"))
-	b.role("sluice-apps-environment", "", "", rule("apps", "deployments", "create"), rule("", "secrets", "get", "delete"))
+	b.role("sluice-apps-environment", "", "", rule("apps", "deployments", "create"))
 	apps := b.as(system, "apps")
 
 	// The account's own rights come through a watch, too.
@@ -79,7 +80,7 @@ func TestGrant(t *testing.T) {
 		got[binding.Name] = binding.RoleRef.Name + " to " + binding.Subjects[0].Namespace + "/" + binding.Subjects[0].Name
 	}
 	want := map[string]string{}
-	for _, f := range []string{"apps", "builds", "deploys", "webhook", "wiring"} {
+	for _, f := range []string{"apps", "builds", "deploys", "wiring"} {
 		name := "sluice-" + f + "-environment"
 		want[name] = name + " to " + system + "/" + f
 	}
@@ -89,41 +90,23 @@ func TestGrant(t *testing.T) {
 	b.must(apps.EnsureNamespace(ctx, b.app.Namespace)) // again is nothing new
 }
 
-// TestForeignNamespace: where a function has no rights there is nothing of Sluice's,
-// unless the namespace says so: then it lacks a right, and that is an error.
-func TestForeignNamespace(t *testing.T) {
+// TestUngranted: who may not make or grant leaves that to those who may.
+func TestUngranted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ctx, system := t.Context(), clustertest.Name()
-	b.role(system+"-webhook", system, "webhook", rule("", "namespaces", "get"))
-	webhook := b.as(system, "webhook")
-	token := func() error {
-		_, err := webhook.WebhookToken(ctx, b.app.Ref())
-		return err
-	}
-	b.eventually(func() error { // there is no such namespace
-		if err := token(); !problem.Is(err, problem.NotFound) {
-			return err
+	b.role(system+"-deploys", system, "deploys", rule("", "namespaces", "get"))
+	deploys := b.as(system, "deploys")
+	b.eventually(func() error { // the account's own right comes through a watch
+		if err := deploys.EnsureNamespace(ctx, clustertest.Name()); !problem.Is(err, problem.Unavailable) {
+			return fmt.Errorf("a namespace that it may not make: %w", err)
 		}
 		return nil
 	})
-	b.must(webhook.DeleteWebhookToken(ctx, b.app.Ref()))
-	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.app.Namespace}}
-	n, err := b.kube.CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{})
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.app.Namespace, Labels: managed()}}
+	_, err := b.kube.CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{})
 	b.must(err)
-	if err := token(); !problem.Is(err, problem.NotFound) {
-		t.Errorf("somebody's namespace: %v", err)
-	}
-	n.Labels = map[string]string{"app.kubernetes.io/managed-by": "sluice"}
-	_, err = b.kube.CoreV1().Namespaces().Update(ctx, n, metav1.UpdateOptions{})
-	b.must(err)
-	if err := token(); err == nil || problem.Is(err, problem.NotFound) || !lacksRight(err) {
-		t.Errorf("Sluice's namespace: %v", err)
-	}
-	if err := webhook.EnsureNamespace(ctx, clustertest.Name()); !problem.Is(err, problem.Unavailable) {
-		t.Errorf("a namespace that it may not make: %v", err)
-	}
-	if err := webhook.EnsureNamespace(ctx, b.app.Namespace); !problem.Is(err, problem.Unavailable) {
+	if err := deploys.EnsureNamespace(ctx, b.app.Namespace); !problem.Is(err, problem.Unavailable) {
 		t.Errorf("rights that it may not grant: %v", err)
 	}
 }

@@ -49,12 +49,12 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.Namespace + ".
 // Exists tells whether the Secret came from the cluster.
 func (s Secret) Exists() bool { return s.version != "" }
 
-// Secret reads a Secret. Problem: not_found, also in namespaces that are not Sluice's.
+// Secret reads a Secret. Problem: not_found.
 func (c *Cluster) Secret(ctx context.Context, namespace, name string) (Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	s, err := c.secrets(namespace).get(ctx, name)
-	if apierrors.IsNotFound(err) || c.foreign(ctx, namespace, err) {
+	if apierrors.IsNotFound(err) {
 		return Secret{}, fmt.Errorf("read secret %s.%s: %w", namespace, name, problem.Of(problem.NotFound))
 	}
 	if err != nil {

@@ -3,26 +3,38 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"sync"
 
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// tokenEntry is where a webhook's Secret holds the token. There is no other entry.
+// Tokens of webhooks live in a namespace of their own ([Options].WebhookNamespace) that
+// holds nothing else: a right on Secrets there reaches no Secret of anybody else's, and
+// RBAC, which knows no patterns of names, can tell the two apart.
+//
+// A Secret is called as the app is in the whole installation, e.g. "shop-prod.hello", at
+// most 104 characters. No two apps share a name: neither part can hold a dot. It exists
+// as long as the webhook is enabled, and has one entry. The API server encrypts it at
+// rest (decisions section 6).
 const tokenEntry = "token"
-
-// webhookSecretName is the Secret with the token of an app's webhook, at most 55
-// characters, e.g. "sluice-webhook-hello". It exists as long as the webhook is
-// enabled. The API server encrypts it at rest (decisions section 6).
-func webhookSecretName(ref app.Ref) string { return "sluice-webhook-" + ref.Name }
 
 // WebhookToken reads the token of an app's webhook. Problem: not_found when the
 // webhook is disabled, or its Secret holds nothing that can be a token.
 func (c *Cluster) WebhookToken(ctx context.Context, ref app.Ref) (hook.Token, error) {
-	s, err := c.Secret(ctx, ref.Namespace, webhookSecretName(ref))
+	s, err := c.Secret(ctx, c.webhooks, ref.String())
 	if err != nil {
 		return "", err
 	}
@@ -37,9 +49,9 @@ func (c *Cluster) WebhookToken(ctx context.Context, ref app.Ref) (hook.Token, er
 // before is worth nothing from then on. Problem: conflict when somebody else did
 // the same meanwhile, and whose token it is now is theirs to tell.
 func (c *Cluster) SetWebhookToken(ctx context.Context, ref app.Ref, token hook.Token) error {
-	s, err := c.Secret(ctx, ref.Namespace, webhookSecretName(ref))
+	s, err := c.Secret(ctx, c.webhooks, ref.String())
 	if problem.Is(err, problem.NotFound) {
-		s, err = Secret{Namespace: ref.Namespace, Name: webhookSecretName(ref), Type: OpaqueSecret}, nil
+		s, err = Secret{Namespace: c.webhooks, Name: ref.String(), Type: OpaqueSecret}, nil
 	}
 	if err != nil {
 		return err
@@ -53,12 +65,124 @@ func (c *Cluster) SetWebhookToken(ctx context.Context, ref app.Ref, token hook.T
 func (c *Cluster) DeleteWebhookToken(ctx context.Context, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := c.secrets(ref.Namespace).delete(ctx, webhookSecretName(ref), metav1.DeleteOptions{})
-	if c.foreign(ctx, ref.Namespace, err) {
-		return nil
-	}
-	if err := gone(err); err != nil {
+	if err := gone(c.secrets(c.webhooks).delete(ctx, ref.String(), metav1.DeleteOptions{})); err != nil {
 		return fmt.Errorf("delete the webhook token of %s: %w", ref, err)
 	}
 	return nil
+}
+
+// WatchedTokens are the tokens of all apps' webhooks, held in memory and kept up to date
+// by a watch. A look costs nothing and takes the same time for every name.
+type WatchedTokens struct {
+	secrets dynamic.ResourceInterface
+	log     *slog.Logger
+	synced  chan struct{} // closed once the first list is in
+
+	mu     sync.RWMutex
+	tokens map[string]hook.Token // by [app.Ref.String]
+}
+
+// WatchWebhookTokens makes an empty view of the tokens; [WatchedTokens.Run] fills it.
+func (c *Cluster) WatchWebhookTokens(log *slog.Logger) *WatchedTokens {
+	return &WatchedTokens{secrets: c.secrets(c.webhooks).api, log: log, synced: make(chan struct{}), tokens: map[string]hook.Token{}}
+}
+
+// Run watches until ctx ends. While the API server does not answer, it tries again with
+// pauses that grow to half a minute.
+func (w *WatchedTokens) Run(ctx context.Context) error {
+	list := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			all, err := w.secrets.List(ctx, o)
+			return all, w.failed(ctx, "list", err)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			changes, err := w.secrets.Watch(ctx, o)
+			return changes, w.failed(ctx, "watch", err)
+		},
+	}
+	quiet := logr.Discard() // its own words can hold what it was sent
+	reflector := cache.NewReflectorWithOptions(list, &unstructured.Unstructured{}, w, cache.ReflectorOptions{Name: "webhook tokens", Logger: &quiet})
+	reflector.RunWithContext(klog.NewContext(ctx, quiet))
+	return nil
+}
+
+func (w *WatchedTokens) failed(ctx context.Context, verb string, err error) error {
+	if err != nil && ctx.Err() == nil {
+		w.log.WarnContext(ctx, "follow webhook tokens failed", "verb", verb, "error", err)
+	}
+	return err
+}
+
+// Synced is closed once every token that there was at the start is known.
+func (w *WatchedTokens) Synced() <-chan struct{} { return w.synced }
+
+// Token gives the token of an app's webhook as far as the watch has told; ok is false
+// where there is none.
+func (w *WatchedTokens) Token(ref app.Ref) (token hook.Token, ok bool) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	token, ok = w.tokens[ref.String()]
+	return token, ok
+}
+
+// Replace implements [cache.ReflectorStore].
+func (w *WatchedTokens) Replace(list []any, _ string) error {
+	all := make(map[string]hook.Token, len(list))
+	for _, object := range list {
+		if name, token, ok := tokenOf(object); ok {
+			all[name] = token
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tokens = all
+	select {
+	case <-w.synced:
+	default:
+		close(w.synced)
+	}
+	return nil
+}
+
+// Add implements [cache.ReflectorStore].
+func (w *WatchedTokens) Add(object any) error { return w.Update(object) }
+
+// Update implements [cache.ReflectorStore]. A Secret that holds no token any more has
+// none.
+func (w *WatchedTokens) Update(object any) error {
+	name, token, ok := tokenOf(object)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !ok {
+		delete(w.tokens, name)
+		return nil
+	}
+	w.tokens[name] = token
+	return nil
+}
+
+// Delete implements [cache.ReflectorStore].
+func (w *WatchedTokens) Delete(object any) error {
+	name, _, _ := tokenOf(object)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.tokens, name)
+	return nil
+}
+
+// Resync implements [cache.ReflectorStore].
+func (*WatchedTokens) Resync() error { return nil }
+
+// tokenOf reads a Secret as the watch gives it; ok is false where it holds no token.
+func tokenOf(object any) (name string, token hook.Token, ok bool) {
+	u, isObject := object.(*unstructured.Unstructured)
+	if !isObject {
+		return "", "", false
+	}
+	s, err := fromAPI[corev1.Secret](u, nil)
+	if err != nil {
+		return u.GetName(), "", false
+	}
+	token = hook.Token(s.Data[tokenEntry])
+	return s.Name, token, token.Valid()
 }

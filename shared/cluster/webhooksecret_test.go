@@ -1,7 +1,11 @@
 package cluster
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,8 +23,6 @@ func TestWebhookToken(t *testing.T) {
 	ctx, ref := t.Context(), b.app.Ref()
 	other := app.Ref{Namespace: ref.Namespace, Name: "other"}
 	first, second := hook.Token(strings.Repeat("A", 43)), hook.Token(strings.Repeat("B", 42)+"A")
-	b.must(b.cluster.DeleteWebhookToken(ctx, ref)) // there is not even a namespace
-	b.must(b.cluster.EnsureNamespace(ctx, ref.Namespace))
 	if _, err := b.cluster.WebhookToken(ctx, ref); !problem.Is(err, problem.NotFound) {
 		t.Errorf("disabled: %v", err)
 	}
@@ -33,7 +35,7 @@ func TestWebhookToken(t *testing.T) {
 	if _, err := b.cluster.WebhookToken(ctx, other); !problem.Is(err, problem.NotFound) {
 		t.Errorf("the other app: %v", err)
 	}
-	secret, err := b.kube.CoreV1().Secrets(ref.Namespace).Get(ctx, "sluice-webhook-hello", metav1.GetOptions{})
+	secret, err := b.kube.CoreV1().Secrets(b.cluster.webhooks).Get(ctx, ref.Namespace+".hello", metav1.GetOptions{})
 	b.must(err)
 	want := &corev1.Secret{Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"token": []byte(second)}}
 	if diff := cmp.Diff(want, &corev1.Secret{Type: secret.Type, Data: secret.Data}); diff != "" {
@@ -52,9 +54,8 @@ func TestDamagedWebhookSecret(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ctx, ref := t.Context(), b.app.Ref()
-	b.must(b.cluster.EnsureNamespace(ctx, ref.Namespace))
-	_, err := b.kube.CoreV1().Secrets(ref.Namespace).Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "sluice-webhook-hello"},
+	_, err := b.kube.CoreV1().Secrets(b.cluster.webhooks).Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: ref.Namespace + ".hello"},
 		Data:       map[string][]byte{"token": {}, "more": []byte("x")},
 	}, metav1.CreateOptions{})
 	b.must(err)
@@ -66,4 +67,49 @@ func TestDamagedWebhookSecret(t *testing.T) {
 	if got, err := b.cluster.WebhookToken(ctx, ref); err != nil || got != token {
 		t.Errorf("repaired: %v", err)
 	}
+}
+
+// TestWatchedTokens: what is written, replaced, damaged and deleted is told.
+func TestWatchedTokens(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx, ref := t.Context(), b.app.Ref()
+	before := app.Ref{Namespace: ref.Namespace, Name: "before"}
+	first, second := hook.Token(strings.Repeat("A", 43)), hook.Token(strings.Repeat("B", 42)+"A")
+	b.must(b.cluster.SetWebhookToken(ctx, before, first))
+	watched := b.cluster.WatchWebhookTokens(slog.New(slog.DiscardHandler))
+	var group sync.WaitGroup
+	ctx, stop := context.WithCancel(ctx)
+	t.Cleanup(func() { stop(); group.Wait() })
+	group.Go(func() {
+		if err := watched.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	<-watched.Synced()
+	is := func(ref app.Ref, want hook.Token) {
+		t.Helper()
+		b.eventually(func() error {
+			if got, ok := watched.Token(ref); got != want || ok != (want != "") {
+				return fmt.Errorf("the token of %s is another one", ref)
+			}
+			return nil
+		})
+	}
+	if got, ok := watched.Token(before); got != first || !ok {
+		t.Error("one that was there before is not known at once")
+	}
+	is(ref, "")
+	b.must(b.cluster.SetWebhookToken(ctx, ref, first))
+	is(ref, first)
+	b.must(b.cluster.SetWebhookToken(ctx, ref, second))
+	is(ref, second)
+	damaged, err := b.kube.CoreV1().Secrets(b.cluster.webhooks).Get(ctx, ref.String(), metav1.GetOptions{})
+	b.must(err)
+	damaged.Data["token"] = nil
+	_, err = b.kube.CoreV1().Secrets(b.cluster.webhooks).Update(ctx, damaged, metav1.UpdateOptions{})
+	b.must(err)
+	is(ref, "")
+	b.must(b.cluster.DeleteWebhookToken(ctx, before))
+	is(before, "")
 }

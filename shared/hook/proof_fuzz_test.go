@@ -48,10 +48,10 @@ func FuzzProven(f *testing.F) {
 			sum, err := hex.DecodeString(strings.TrimPrefix(signature, "sha256="))
 			want = want && err == nil && strings.HasPrefix(signature, "sha256=") && hmac.Equal(sum, good(body)) && strings.ToLower(signature) == signature
 		}
-		if got := Proven(token, h, body); got != want {
+		if got := proven(token, h, body); got != want {
 			t.Errorf("token %q, signature %q: %t, want %t", given, signature, got, want)
 		}
-		if Proven("", h, body) || Proven(Token(given), http.Header{}, body) {
+		if proven("", h, body) || proven(Token(given), http.Header{}, body) {
 			t.Error("an empty token, or no proof, opens")
 		}
 	})

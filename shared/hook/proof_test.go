@@ -100,7 +100,7 @@ func TestProven(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			header := http.Header{TokenHeader: tt.tokens, SignatureHeader: tt.signatures}
-			if got := Proven(tt.token, header, []byte(tt.body)); got != tt.want {
+			if got := proven(tt.token, header, []byte(tt.body)); got != tt.want {
 				t.Errorf("proven is %v, want %v", got, tt.want)
 			}
 		})
@@ -129,4 +129,10 @@ func TestTokenIsNeverPrinted(t *testing.T) {
 			t.Errorf("printed %s", printed)
 		}
 	}
+}
+
+// proven is how the webhook puts the parts together.
+func proven(token Token, header http.Header, body []byte) bool {
+	c, ok := ClaimOf(header)
+	return ok && (!c.CarriesToken() || c.Knows(token)) && c.Proves(token, body)
 }

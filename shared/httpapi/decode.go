@@ -52,14 +52,20 @@ func DecodeOptional[T any](w http.ResponseWriter, r *http.Request) (T, error) {
 // ReadBody reads at most limit bytes; more is body_too_large.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return nil, problem.New(problem.BodyTooLarge, "The request body is larger than %d bytes.", limit)
-	}
 	if err != nil {
-		return nil, problem.New(problem.MalformedJSON, "The request body could not be read.").Because(err)
+		return nil, BodyProblem(err)
 	}
 	return body, nil
+}
+
+// BodyProblem says why a body could not be read through an [http.MaxBytesReader].
+// Problems: body_too_large, malformed_json.
+func BodyProblem(err error) error {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return problem.New(problem.BodyTooLarge, "The request body is larger than %d bytes.", tooLarge.Limit)
+	}
+	return problem.New(problem.MalformedJSON, "The request body could not be read.").Because(err)
 }
 
 // Unmarshal is the strict decoder behind [Decode]; v points to a struct.

@@ -74,7 +74,7 @@ func (e event) role() string {
 	if m == nil {
 		return ""
 	}
-	return key(m[1], m[2])
+	return key(m[1], m[2], e.ObjectRef.Namespace)
 }
 
 func (s *seen) add(t *testing.T, e event) {

@@ -33,9 +33,10 @@ const (
 	everywhere    = "everywhere"
 	inEnvironment = "in environments"
 	inSystem      = "in sluice-system"
+	inWebhooks    = "in sluice-webhooks"
 )
 
-// readPolicy reads the rendered roles. A role in sluice-system is told from the cluster's
+// readPolicy reads the rendered roles. A role in a namespace is told from the cluster's
 // by a mark behind its name.
 func readPolicy(t *testing.T) policy {
 	t.Helper()
@@ -52,16 +53,16 @@ func readPolicy(t *testing.T) policy {
 			t.Errorf("%s takes in what others grant", role.Name)
 		}
 		for _, rule := range role.Rules {
-			p.add(t, key(o.GetKind(), role.Name), rule)
+			p.add(t, key(o.GetKind(), role.Name, role.Namespace), rule)
 		}
 	}
 	return p
 }
 
 // key names a role: the Role sluice-wiring is another one than the ClusterRole.
-func key(kind, name string) string {
+func key(kind, name, namespace string) string {
 	if kind == "Role" {
-		return name + " " + inSystem
+		return name + " in " + namespace
 	}
 	return name
 }
@@ -91,8 +92,8 @@ func (p policy) allows(function, where, group, resource, verb, name string) bool
 	switch where {
 	case inEnvironment:
 		roles = append(roles, "sluice-"+function+"-environment")
-	case inSystem:
-		roles = append(roles, "sluice-"+function+" "+inSystem)
+	case inSystem, inWebhooks:
+		roles = append(roles, "sluice-"+function+" "+where)
 	}
 	for _, role := range roles {
 		names, ok := p.granted[right{role, group, resource, verb}]

@@ -21,7 +21,10 @@ import (
 // portBase is the first of the stack's ports.
 const portBase = 14180
 
-const system = "sluice-system"
+const (
+	system   = "sluice-system"
+	webhooks = "sluice-webhooks"
+)
 
 var world *stack.Stack
 

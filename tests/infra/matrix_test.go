@@ -38,7 +38,7 @@ func kinds() []struct {
 		group, resource string
 		names           []string
 	}{
-		{"", "secrets", []string{"", "sluice-checker-ca", "sluice-checker-tls", "sluice-session-keys", "sluice-webhook-hello"}},
+		{"", "secrets", []string{"", "sluice-checker-ca", "sluice-checker-tls", "sluice-session-keys", "database"}},
 		{"", "namespaces", []string{"", system}},
 		{"", "services", []string{""}},
 		{"", "pods", []string{""}},
@@ -71,11 +71,11 @@ func functions() []string {
 	return []string{"apps", "builds", "checker", "console", "deploys", "keys", "rollup", "session", "standin", "usage", "webhook", "wiring"}
 }
 
-// questions is every combination, in the whole cluster, in sluice-system, in an
+// questions is every combination, in the whole cluster, in Sluice's own namespaces, in an
 // environment and in a namespace that is none of Sluice's.
 func questions(environment string) []asked {
 	places := []struct{ where, namespace string }{
-		{everywhere, ""}, {inSystem, system}, {inEnvironment, environment}, {everywhere, "kube-system"},
+		{everywhere, ""}, {inSystem, system}, {inWebhooks, webhooks}, {inEnvironment, environment}, {everywhere, "kube-system"},
 	}
 	var all []asked
 	for _, f := range functions() {

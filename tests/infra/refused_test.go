@@ -46,6 +46,9 @@ func TestTakenOver(t *testing.T) {
 	s := stacktest.New(t, world)
 	s.App("hello")
 	environment := s.Project + "-" + s.Env
+	customers := &core.Secret{ObjectMeta: meta.ObjectMeta{Name: "database"}, StringData: map[string]string{"password": "hunter2"}}
+	_, err := clientOf(t, adminConfig(t)).CoreV1().Secrets(environment).Create(t.Context(), customers, meta.CreateOptions{})
+	must(t, err)
 	bind := func(namespace string, b *rbac.RoleBinding) func(context.Context, kubernetes.Interface) error {
 		return func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.RbacV1().RoleBindings(namespace).Create(ctx, b, meta.CreateOptions{})
@@ -55,6 +58,12 @@ func TestTakenOver(t *testing.T) {
 	secret := func(namespace, name string) func(context.Context, kubernetes.Interface) error {
 		return func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoreV1().Secrets(namespace).Get(ctx, name, meta.GetOptions{})
+			return err
+		}
+	}
+	secrets := func(namespace string) func(context.Context, kubernetes.Interface) error {
+		return func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Secrets(namespace).List(ctx, meta.ListOptions{})
 			return err
 		}
 	}
@@ -86,30 +95,33 @@ func TestTakenOver(t *testing.T) {
 		{"apps makes itself an administrator of an environment", "apps", bind(environment, binding("cluster-admin", "apps")), false},
 		{"apps gives one function another's rights", "apps", bind(environment, binding("sluice-apps-environment", "webhook")), false},
 		{"apps grants a stranger its rights", "apps", bind(environment, stranger), false},
-		{"apps grants a function its own rights", "apps", bind(environment, binding("sluice-webhook-environment", "webhook")), true},
-		{"webhook grants itself its rights", "webhook", bind("kube-system", binding("sluice-webhook-environment", "webhook")), false},
+		{"apps grants a function its own rights", "apps", bind(environment, binding("sluice-builds-environment", "builds")), true},
+		{"apps grants its rights in the tokens' namespace", "apps", bind(webhooks, binding("sluice-apps-environment", "apps")), false},
+		{"webhook grants itself rights", "webhook", bind("kube-system", binding("sluice-apps-environment", "webhook")), false},
 		{"wiring makes a namespace", "wiring", namespace(mine), true},
 		{"wiring makes a namespace that is not labelled", "wiring", namespace(nil), false},
 		{"wiring lowers a namespace's pod security", "wiring", namespace(lowered), false},
 		{"deploys makes a namespace", "deploys", namespace(mine), false},
 		{"apps reads the session keys", "apps", secret(system, "sluice-session-keys"), false},
 		{"wiring reads the session keys", "wiring", secret(system, "sluice-session-keys"), false},
-		{"wiring reads a webhook's token", "wiring", secret(environment, "sluice-webhook-hello"), false},
-		{"deploys reads a webhook's token", "deploys", secret(environment, "sluice-webhook-hello"), false},
+		{"wiring reads a webhook's token", "wiring", secret(webhooks, environment+".hello"), false},
+		{"deploys reads a webhook's token", "deploys", secret(webhooks, environment+".hello"), false},
+		{"apps reads a customer's Secret", "apps", secret(environment, "database"), false},
+		{"webhook reads a customer's Secret", "webhook", secret(environment, "database"), false},
+		{"apps lists customers' Secrets", "apps", secrets(environment), false},
+		{"webhook lists customers' Secrets", "webhook", secrets(environment), false},
+		{"webhook lists all Secrets", "webhook", secrets(""), false},
+		{"webhook lists tokens", "webhook", secrets(webhooks), true},
+		{"webhook makes a token", "webhook", makes(webhooks, environment+".trial", core.SecretTypeOpaque), false},
+		{"apps lists tokens", "apps", secrets(webhooks), false},
 		{"checker reads its own certificate by the API", "checker", secret(system, "sluice-checker-tls"), false},
-		{"webhook lists tokens", "webhook", func(ctx context.Context, c kubernetes.Interface) error {
-			_, err := c.CoreV1().Secrets(environment).List(ctx, meta.ListOptions{})
-			return err
-		}, false},
-		{"wiring lists all Secrets", "wiring", func(ctx context.Context, c kubernetes.Interface) error {
-			_, err := c.CoreV1().Secrets("").List(ctx, meta.ListOptions{})
-			return err
-		}, false},
+		{"wiring lists all Secrets", "wiring", secrets(""), false},
 		{"wiring lists the copies of the CA", "wiring", func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoreV1().Secrets("").List(ctx, meta.ListOptions{FieldSelector: "metadata.name=sluice-checker-ca"})
 			return err
 		}, true},
-		{"apps makes a webhook's token", "apps", makes(environment, "sluice-webhook-trial", core.SecretTypeOpaque), true},
+		{"apps makes a webhook's token", "apps", makes(webhooks, environment+".trial", core.SecretTypeOpaque), true},
+		{"apps has a token written into a Secret that it can read", "apps", makes(webhooks, environment+".trial", core.SecretTypeServiceAccountToken), false},
 		{"apps makes another Secret", "apps", makes(environment, "database", core.SecretTypeOpaque), false},
 		{"wiring makes another Secret beside its own", "wiring", makes(system, "trial", core.SecretTypeOpaque), false},
 		{"wiring has a token written into a Secret that it can read", "wiring", makes(environment, "sluice-checker-ca", core.SecretTypeServiceAccountToken), false},

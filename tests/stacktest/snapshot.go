@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/api/iterator"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -35,12 +37,25 @@ func (s *Site) Snapshot() Snapshot {
 	for _, o := range secrets.Items {
 		all["Secret "+o.Name] = s.text(o.Data)
 	}
+	for _, o := range s.webhookTokens(api) {
+		all["Secret "+o.Name] = s.text(o.Data)
+	}
 	deployments, err := api.AppsV1().Deployments(namespace).List(s.T.Context(), metav1.ListOptions{})
 	s.must(err)
 	for _, o := range deployments.Items {
 		all["Deployment "+o.Name] = s.text(o.Spec)
 	}
 	return all
+}
+
+// webhookTokens are the Secrets with the tokens of the environment's webhooks.
+func (s *Site) webhookTokens(api kubernetes.Interface) []corev1.Secret {
+	s.T.Helper()
+	list, err := api.CoreV1().Secrets("sluice-webhooks").List(s.T.Context(), metav1.ListOptions{})
+	s.must(err)
+	return slices.DeleteFunc(list.Items, func(o corev1.Secret) bool {
+		return !strings.HasPrefix(o.Name, s.Project+"-"+s.Env+".")
+	})
 }
 
 // Documents reads every document of the stack's store, by path.

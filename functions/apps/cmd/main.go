@@ -27,7 +27,9 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints, RouteTLS: cfg.RouteTLS, SystemNamespace: cfg.SystemNamespace})
+	runs, err := cluster.Open(cluster.Options{
+		Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints, RouteTLS: cfg.RouteTLS, SystemNamespace: cfg.SystemNamespace, WebhookNamespace: cfg.WebhookNamespace,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -28,10 +28,13 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err := envconfig.Process(ctx, &cfg); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	tokens, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, EntryPoints: []string{"none"}}) // writes no route
+	tokens, err := cluster.Open(cluster.Options{
+		Kubeconfig: cfg.Kubeconfig, EntryPoints: []string{"none"}, WebhookNamespace: cfg.WebhookNamespace, // writes no route
+	})
 	if err != nil {
 		return nil, err
 	}
+	watched := tokens.WatchWebhookTokens(log)
 	st, err := store.Open(ctx, cfg.Project)
 	if err != nil {
 		return nil, err
@@ -39,14 +42,14 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	tags := registry.New(cfg.RegistryPrivate)
 	deploys, builds := nudge.New(cfg.DeploysURL, source, log), nudge.New(cfg.BuildsURL, source, log)
 	service, err := webhook.New(cfg, webhook.Parts{
-		Tokens: tokens, Apps: st, Registry: tags, Deploys: deploys, Builds: builds, Random: rand.Reader, Log: log,
+		Tokens: tokens, Watched: watched, Apps: st, Registry: tags, Deploys: deploys, Builds: builds, Random: rand.Reader, Log: log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	return &funcmain.Function{
 		Handler: service.Handler(),
-		Store:   st, Collectors: service.Collectors(),
+		Store:   st, Collectors: service.Collectors(), Background: watched.Run,
 		Close: func(ctx context.Context) error {
 			err := errors.Join(deploys.Close(ctx), builds.Close(ctx))
 			tags.Close()

@@ -21,6 +21,9 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -94,6 +97,24 @@ func SecureIngress(tb testing.TB) string {
 
 // Name gives a name that no other test has, such as "test-k3j5h2mzqa".
 func Name() string { return "test-" + strings.ToLower(rand.Text()[:10]) }
+
+// Namespace makes a namespace that no other test has.
+func Namespace(tb testing.TB) string {
+	tb.Helper()
+	client, err := dynamic.NewForConfig(Config(tb))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	made := &unstructured.Unstructured{}
+	made.SetAPIVersion("v1")
+	made.SetKind("Namespace")
+	made.SetName(Name())
+	namespaces := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	if _, err := namespaces.Create(tb.Context(), made, metav1.CreateOptions{}); err != nil {
+		tb.Fatal(err)
+	}
+	return made.GetName()
+}
 
 func (s *servers) startKube(ctx context.Context, progress io.Writer) error {
 	if s.kube != nil {

@@ -1,0 +1,182 @@
+package webhook
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// TestRefusedFromMemory: names and tokens that somebody makes up cost the API server
+// next to nothing, and their answers are the uniform 401, or 429 for an address that goes
+// on and on.
+func TestRefusedFromMemory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const calls = 2000
+	for i := range calls {
+		address := fmt.Sprintf("made-up-%d/hello", i)
+		if i%2 == 0 {
+			address = hello
+		}
+		got := w.call(address, `{}`).with(hook.TokenHeader, strings.Repeat("A", 43)).sentFrom(fmt.Sprintf("203.0.113.%d", i%250)).send()
+		got.refused(http.StatusUnauthorized, "invalid_token")
+	}
+	if n := w.tokens.questions(); n > calls/20 {
+		t.Errorf("%d questions to the API server for %d calls", n, calls)
+	}
+	for i := range calls {
+		w.call(fmt.Sprintf("made-up-%d/hello", i), `{}`).sentFrom("198.51.100.7").send()
+	}
+	for _, address := range []string{hello, quiet, "nowhere-prod/hello"} {
+		w.call(address, `{}`).sentFrom("198.51.100.7").refused(http.StatusTooManyRequests, "rate_limited")
+	}
+	w.call(hello, `{}`).sentFrom("198.51.100.8").refused(http.StatusUnauthorized, "invalid_token")
+	// Neither the app nor who shares the address with the flood is kept out.
+	w.ci(hello, `{"image":"`+image2+`"}`).sentFrom("198.51.100.7").
+		is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
+	w.provider(site, "ping", `{}`).sentFrom("198.51.100.7").is(http.StatusOK, wire.WebhookPong{Status: "pong"})
+}
+
+// TestTokenThatTheWatchHasNotTold: a new one counts at once, an old one no longer.
+func TestTokenThatTheWatchHasNotTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	body := `{"image":"` + image2 + `"}`
+	old := w.ci(hello, body)
+	w.tokens.set(refOf(hello), hook.Token(strings.Repeat("A", 43)), false)
+	old.refused(http.StatusUnauthorized, "invalid_token")
+	w.ci(hello, body).is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
+	signed := w.call(hello, body).with(hook.SignatureHeader, sign(w.token(hello), body))
+	signed.is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 3, Image: image2})
+	w.tokens.set(refOf(hello), "", false)
+	signed.refused(http.StatusUnauthorized, "invalid_token")
+	old.refused(http.StatusUnauthorized, "invalid_token")
+}
+
+// TestAPIServerDown: what memory proves cannot be proven once more, and waits; what it
+// refuses is refused.
+func TestAPIServerDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := w.states()
+	w.tokens.down = true
+	w.ci(hello, `{"image":"`+image2+`"}`).refused(http.StatusServiceUnavailable, "unavailable")
+	w.call(hello, `{}`).with(hook.TokenHeader, strings.Repeat("A", 43)).refused(http.StatusUnauthorized, "invalid_token")
+	w.tokens.synced = make(chan struct{}) // and it was so from the start
+	w.service.started = time.Now().Add(-syncPatience)
+	w.ci(hello, `{"image":"`+image2+`"}`).refused(http.StatusServiceUnavailable, "unavailable")
+	w.call(hello, `{}`).refused(http.StatusUnauthorized, "invalid_token") // no token at all
+	w.untouched(before)
+}
+
+// unread is a body that nobody may read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body is read before the token is proven")
+	return 0, io.EOF
+}
+
+// TestBodyIsReadForTheToken: with a wrong token, or none, it is not.
+func TestBodyIsReadForTheToken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, token := range []string{strings.Repeat("A", 43), w.token(site), "", "none"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/webhook/"+hello, unread{t})
+		if token != "none" {
+			r.Header.Set(hook.TokenHeader, token)
+			r.Header.Set(hook.SignatureHeader, sign(w.token(hello), ""))
+		}
+		rec := httptest.NewRecorder()
+		w.handler.ServeHTTP(rec, r)
+		if rec.Code != http.StatusUnauthorized {
+			t.Errorf("token %q: %d", token, rec.Code)
+		}
+	}
+}
+
+// TestSlowBodies: however many bodies are sent that prove nothing, and however slowly,
+// their memory is bounded, and whoever carries the token is served meanwhile.
+func TestSlowBodies(t *testing.T) {
+	w := newWorld(t) // alone, since it measures the heap
+	w.service.trust = trace.TrustForwarded
+	server := httptest.NewServer(w.handler)
+	t.Cleanup(server.Close)
+	const connections = 300
+	before := heap()
+	var open []net.Conn
+	t.Cleanup(func() {
+		for _, c := range open {
+			_ = c.Close()
+		}
+	})
+	var sent sync.WaitGroup
+	for i := range connections {
+		c, err := net.Dial("tcp", server.Listener.Addr().String())
+		w.must(err)
+		open = append(open, c)
+		sent.Go(func() {
+			head := fmt.Sprintf("POST /api/v1/webhook/%s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nX-Forwarded-For: 203.0.113.%d\r\n", hello, i%250)
+			head += fmt.Sprintf("X-Hub-Signature-256: sha256=%064d\r\nContent-Length: %d\r\n\r\n", 0, maxBody)
+			_ = c.SetWriteDeadline(time.Now().Add(5 * time.Second))
+			_, _ = c.Write(append([]byte(head), bytes.Repeat([]byte(" "), maxBody-1)...)) // one byte short
+		})
+	}
+	sent.Wait()
+	w.service.strangers.mu.Lock()
+	held := w.service.strangers.held
+	w.service.strangers.mu.Unlock()
+	if held > heldBodies {
+		t.Errorf("%d bytes are held", held)
+	}
+	if grown := int(heap()) - int(before); grown > 3*heldBodies {
+		t.Errorf("the heap has grown by %d MiB", grown>>20)
+	}
+	w.ci(hello, `{"image":"`+image2+`"}`).is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
+	t.Logf("%d connections: %d KiB of bodies, heap grown by %d KiB", connections, held>>10, (int(heap())-int(before))>>10)
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestBodiesAreShared: no sender takes all the room, and what is given back is had.
+func TestBodiesAreShared(t *testing.T) {
+	t.Parallel()
+	b := newBodies()
+	if _, ok := b.take("a", heldShare); !ok {
+		t.Fatal("no room at all")
+	}
+	if _, ok := b.take("a", 1); ok {
+		t.Error("one sender takes more than its share")
+	}
+	for _, sender := range []string{"b", "c", "d"} {
+		if _, ok := b.take(sender, heldShare); !ok {
+			t.Errorf("no room for %s", sender)
+		}
+	}
+	freed, ok := b.take("e", 1)
+	if ok {
+		t.Error("more is held than there may be")
+	}
+	b.give("a", heldShare)
+	<-freed
+	if _, ok := b.take("e", 1); !ok || len(b.shares) != 4 {
+		t.Errorf("what was given back is not had: %v", b.shares)
+	}
+}
