@@ -174,6 +174,9 @@ func New(cfg Config, p Parts) (*Service, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	if cfg.besideConsole("app." + cfg.AppsDomain) {
+		p.Log.Warn("apps share the console's registrable domain; another domain for apps is safer", "apps_domain", cfg.AppsDomain, "base_url", cfg.BaseURL)
+	}
 	return &Service{
 		cfg: cfg, projects: p.Projects, users: p.Users, environments: p.Environments, apps: p.Apps,
 		cluster: p.Cluster, webhooks: p.Webhooks, records: p.Records, guard: p.Guard, log: p.Log, now: time.Now,

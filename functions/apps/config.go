@@ -42,6 +42,9 @@ type Config struct {
 	// BaseURL is the API's own address from outside, which pipelines call webhooks
 	// below, e.g. "https://sluice.example.com". Without one it is the address by which
 	// a caller has reached the API, which is wrong behind a proxy that changes Host.
+	// Apps get no host that is this one, below it or above it; one with the same
+	// registrable domain, which can fill the console's browsers with cookies, is told of
+	// in the log.
 	BaseURL string `env:"BASE_URL"`
 
 	// EntryPoints of Traefik that apps answer on.
@@ -75,6 +78,9 @@ func (c Config) check() error {
 	}
 	if err := checkAppHost(c.AppHost); err != nil {
 		return fmt.Errorf("APP_HOST %q: %w", c.AppHost, err)
+	}
+	if c.overlapsConsole("app." + c.AppsDomain) {
+		return fmt.Errorf("APPS_DOMAIN %q is not above BASE_URL's host, nor below it: apps could set cookies for the console", c.AppsDomain)
 	}
 	u, err := url.Parse(strings.ReplaceAll(c.AppURL, hostMark, "host"))
 	if err != nil || !strings.Contains(c.AppURL, hostMark) || u.Host == "" {

@@ -43,6 +43,9 @@ func (s *Service) createApp(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	}
+	if in.Host != nil && s.cfg.besideConsole(a.Host) {
+		s.log.WarnContext(r.Context(), "app shares the console's registrable domain", "app", a.Ref().String(), "host", a.Host)
+	}
 	// From here on the app exists: a client that hangs up doesn't leave it half made.
 	if err := s.place(context.WithoutCancel(r.Context()), a.Ref()); err != nil {
 		return err

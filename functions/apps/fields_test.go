@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
 )
 
 func TestGitSource(t *testing.T) {
@@ -79,6 +80,49 @@ func TestConfig(t *testing.T) {
 		change(&c)
 		if c.check() == nil {
 			t.Errorf("a bad %s was taken", name)
+		}
+	}
+}
+
+// TestHostsNearTheConsole: what could set cookies for the console is refused, or told of.
+func TestHostsNearTheConsole(t *testing.T) {
+	t.Parallel()
+	const refused, told, free = "refused", "told", "free"
+	tests := []struct{ base, host, want string }{
+		{"https://sluice.example.com", "sluice.example.com", refused},
+		{"https://Sluice.example.com:8443/x", "SLUICE.example.com", refused},
+		{"https://sluice.example.com", "shop.sluice.example.com", refused},
+		{"https://sluice.example.com", "a.b.sluice.example.com", refused},
+		{"https://sluice.example.com", "example.com", refused},
+		{"https://sluice.example.com", "shop.example.com", told},
+		{"https://sluice.example.com", "notsluice.example.com", told},
+		{"https://sluice.example.com", "hello.shop-prod.apps.example.com", told},
+		{"https://sluice.example.com", "example.org", free},
+		{"https://sluice.example.co.uk", "shop.co.uk", free},
+		{"https://sluice.example.co.uk", "shop.example.co.uk", told},
+		{"https://sluice.github.io", "shop.github.io", free}, // each has its own cookies
+		{"https://sluice.github.io", "x.sluice.github.io", refused},
+		{"http://localhost:8080", "hello.shop-prod.localhost", free},
+		{"http://sluice.localhost", "hello.shop-prod.localhost", free},
+		{"http://sluice.localhost", "x.sluice.localhost", refused},
+		{"http://192.0.2.1:8080", "shop.example.com", free},
+		{"http://[::1]:8080", "shop.example.com", free},
+		{"", "shop.example.com", free},
+	}
+	for _, tt := range tests {
+		c := Config{AppsDomain: "elsewhere.example", BaseURL: tt.base}
+		host, err := c.host(&tt.host, app.Ref{Namespace: "shop-prod", Name: "hello"})
+		got := free
+		switch {
+		case problem.Is(err, problem.InvalidHost):
+			got = refused
+		case err != nil:
+			t.Fatal(err)
+		case c.besideConsole(host):
+			got = told
+		}
+		if got != tt.want {
+			t.Errorf("%s beside %q is %s, want %s", tt.host, tt.base, got, tt.want)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (n notice) text() string {
 }
 
 const (
-	noticeCookie  = "sluice_notice"
+	noticeCookie  = "__Host-sluice_notice"
 	noticeSeconds = 60 // for the page that follows to be asked for
 )
 
@@ -111,7 +111,7 @@ func takeNotice(w http.ResponseWriter, r *http.Request) string {
 
 func noticeOf(value string, seconds int) *http.Cookie {
 	return &http.Cookie{
-		Name: noticeCookie, Value: value, Path: home, MaxAge: seconds,
+		Name: noticeCookie, Value: value, Path: "/", MaxAge: seconds,
 		HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
 	}
 }

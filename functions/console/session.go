@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/identity"
@@ -16,7 +17,7 @@ const (
 
 	// Before there is a session, the sign-in form is tied to the browser by a value of
 	// its own: somebody else's page must not sign a visitor in as somebody else.
-	signInCookie  = "sluice_sign_in"
+	signInCookie  = "__Host-sluice_sign_in" // see identity.CookieName
 	signInSeconds = 3600 // for the form to be filled in
 )
 
@@ -52,8 +53,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 		s.refuse(w, r, unreadable())
 		return nil //nolint:nilerr // it has been answered
 	}
-	proof, err := r.Cookie(signInCookie)
-	if err != nil || proof.Value == "" || subtle.ConstantTimeCompare([]byte(proof.Value), []byte(r.PostForm.Get("csrf"))) != 1 {
+	if !proven(r) {
 		return s.signInAgain(w, r, refusal{Status: http.StatusForbidden, Message: "This form was out of date. Sign in again."})
 	}
 	username := r.PostForm.Get("username")
@@ -69,6 +69,14 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // own lets only pages of the console through
 	return nil
+}
+
+// proven tells whether a sign-in form is one that this browser was given.
+func proven(r *http.Request) bool {
+	typed := []byte(r.PostForm.Get("csrf"))
+	return len(typed) > 0 && slices.ContainsFunc(r.CookiesNamed(signInCookie), func(c *http.Cookie) bool {
+		return subtle.ConstantTimeCompare([]byte(c.Value), typed) == 1
+	})
 }
 
 // signInAgain shows the form with what was typed, the password apart.
@@ -126,7 +134,7 @@ func (s *Service) toSignIn(w http.ResponseWriter, r *http.Request) {
 
 func signInProof(value string, seconds int) *http.Cookie {
 	return &http.Cookie{
-		Name: signInCookie, Value: value, Path: signInPath, MaxAge: seconds,
+		Name: signInCookie, Value: value, Path: "/", MaxAge: seconds,
 		HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode,
 	}
 }

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -8,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -119,6 +122,37 @@ func TestRefusedSignIn(t *testing.T) {
 	}
 }
 
+// TestSeveralCookies: what is not good is passed over, and two people are nobody.
+func TestSeveralCookies(t *testing.T) {
+	t.Parallel()
+	owners := map[string]string{"a1": "ada", "a2": "ada", "b1": "bob"}
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		owner := owners[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
+		if owner == "" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(wire.Session{User: wire.User{Username: owner}})
+	}))
+	t.Cleanup(api.Close)
+	s, err := New(Config{APIURL: api.URL, Timeout: 5 * time.Second}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cookies, want := range map[string]client.Token{
+		"": "", "a1": "a1", "a1 a2": "a1", "dead a2": "a2", "a1 dead": "a1", "dead gone": "", "a1 b1": "", "b1 a1": "", "dead a1 b1": "",
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/console/projects", nil)
+		for c := range strings.FieldsSeq(cookies) {
+			r.AddCookie(&http.Cookie{Name: identity.CookieName, Value: c})
+		}
+		if got, ok := s.sessionToken(r); got != want || ok != (want != "") {
+			t.Errorf("cookies %q: %q, %t, want %q", cookies, string(got), ok, string(want))
+		}
+	}
+}
+
 // TestWithoutSession: to the sign-in page and, afterwards, back.
 func TestWithoutSession(t *testing.T) {
 	t.Parallel()
@@ -130,7 +164,7 @@ func TestWithoutSession(t *testing.T) {
 	}{
 		{"a page", "/console/projects/shop?page=2", signedOut, "/console/sign-in?next=%2Fconsole%2Fprojects%2Fshop%3Fpage%3D2"},
 		{"the first page", "/console/projects", signedOut, "/console/sign-in"},
-		{"two cookies", "/console/projects/shop", signedIn, "/console/sign-in?next=%2Fconsole%2Fprojects%2Fshop"},
+		{"a cookie without its prefix", "/console/projects", header("Cookie", "sluice_session="+testToken), "/console/sign-in"},
 	}
 	for _, tt := range tests {
 		if got := o.get(tt.path, tt.change).Header().Get("Location"); got != tt.want {
@@ -142,7 +176,7 @@ func TestWithoutSession(t *testing.T) {
 	if got := w.Header().Get("Location"); got != "/console/sign-in?next=%2Fconsole%2Fprojects%2Fshop" {
 		t.Errorf("an ended session: to %q", got)
 	}
-	if got := strings.Join(w.Header().Values("Set-Cookie"), "\n"); !strings.Contains(got, "sluice_session=; Path=/; Max-Age=0") {
+	if got := strings.Join(w.Header().Values("Set-Cookie"), "\n"); !strings.Contains(got, "__Host-sluice_session=; Path=/; Max-Age=0") {
 		t.Errorf("the dead cookie stays: %s", got)
 	}
 	part := o.get("/console/projects/shop/environments/prod/apps/hello/state", header("HX-Request", "true"))

@@ -47,7 +47,7 @@ func (f frame) Can(need string) bool { return app.Role(f.Project.Role).Allows(ap
 // asked for at the same time as what the page shows.
 func (s *Service) visited(do func(v *visit) error) httpapi.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		token, ok := sessionToken(r)
+		token, ok := s.sessionToken(r)
 		if !ok {
 			s.toSignIn(w, r)
 			return nil
@@ -99,14 +99,27 @@ func (v *visit) begin(ctx context.Context) (wait func() error) {
 	return wait
 }
 
-// sessionToken is the session of a request's cookie. Two of them are none: one was
-// put there by somebody else, such as an app on a sibling host.
-func sessionToken(r *http.Request) (client.Token, bool) {
-	cookies := r.CookiesNamed(identity.CookieName)
-	if len(cookies) != 1 || cookies[0].Value == "" {
-		return "", false
+// sessionToken is the session of a request's cookie. Of several it is the first good
+// one, and none if there are good ones of two people, as the API has it (see
+// identity.Guard).
+func (s *Service) sessionToken(r *http.Request) (client.Token, bool) {
+	tokens := identity.Cookies(r)
+	if len(tokens) == 1 {
+		return client.Token(tokens[0]), true
 	}
-	return client.Token(cookies[0].Value), true
+	var found client.Token
+	var owner string
+	for _, t := range tokens {
+		who, err := s.api.WithToken(client.Token(t)).WhoAmI(r.Context())
+		switch {
+		case err != nil: // it is dead, or the page will tell that the API is away
+		case found == "":
+			found, owner = client.Token(t), who.User.Username
+		case owner != who.User.Username:
+			return "", false
+		}
+	}
+	return found, found != ""
 }
 
 // ownForm refuses a form that does not carry the session's CSRF value, or cannot be

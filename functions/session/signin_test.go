@@ -27,7 +27,7 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("the session ends in %s, want 12h", left)
 	}
 	cookie := a.header.Get("Set-Cookie")
-	if !strings.HasPrefix(cookie, "sluice_session="+s.Token+"; ") ||
+	if !strings.HasPrefix(cookie, "__Host-sluice_session="+s.Token+"; ") ||
 		!strings.Contains(cookie, "; HttpOnly; Secure; SameSite=Lax") {
 		t.Errorf("the cookie is %q", cookie)
 	}
@@ -112,7 +112,7 @@ func TestSignOutIsAtOnceAndEverywhere(t *testing.T) {
 	}
 
 	a := d.do(call{method: "DELETE", path: "/api/v1/session", cookie: s.Token, csrf: s.CSRFToken})
-	if a.status != http.StatusNoContent || !strings.HasPrefix(a.header.Get("Set-Cookie"), "sluice_session=; Path=/; Max-Age=0") {
+	if a.status != http.StatusNoContent || !strings.HasPrefix(a.header.Get("Set-Cookie"), "__Host-sluice_session=; Path=/; Max-Age=0") {
 		t.Fatalf("sign out: %d %s, cookie %q", a.status, a.body, a.header.Get("Set-Cookie"))
 	}
 	for name, h := range map[string]http.Handler{"here": d.handler, "on another replica": other} {

@@ -2,16 +2,34 @@ package identity
 
 import (
 	"net/http"
+	"slices"
 	"time"
 )
 
 const (
-	// CookieName is that of the session's cookie.
-	CookieName = "sluice_session"
+	// CookieName is that of the session's cookie. A browser takes a cookie whose name
+	// begins with __Host- from that host alone, so an app on a sibling host, or below
+	// this one, cannot plant it.
+	CookieName = "__Host-sluice_session"
 
 	// CSRFHeader repeats a session's CSRF value.
 	CSRFHeader = "X-CSRF-Token"
+
+	maxCookies = 4 // session cookies that are looked at, of one request
 )
+
+// Cookies are the tokens of a request's session cookies, each once. A browser sends
+// one at most, or none; where there are several, somebody else has planted the others,
+// and whose they are decides, see [Guard.Session].
+func Cookies(r *http.Request) []Token {
+	var tokens []Token
+	for _, c := range r.CookiesNamed(CookieName) {
+		if t := Token(c.Value); t != "" && !slices.Contains(tokens, t) && len(tokens) < maxCookies {
+			tokens = append(tokens, t)
+		}
+	}
+	return tokens
+}
 
 // SetCookie hands a session to a browser: for no script to read, for no plain
 // connection to carry (browsers make an exception for localhost), and for no

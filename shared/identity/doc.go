@@ -8,7 +8,8 @@
 // hold it in a cookie that scripts cannot read, and repeat the token's CSRF value
 // in X-CSRF-Token with everything that changes something; the command line sends
 // it as "Authorization: Bearer …", which no other site can make a browser do, so
-// that needs no CSRF value. When both are sent, the bearer token counts.
+// that needs no CSRF value. When both are sent, the bearer token counts. The cookie's
+// name begins with __Host-, so that browsers take it from the console's own host alone.
 //
 // A signature alone does not open anything: every request also asks the document
 // store whether the session was ended, by signing out or by a change of its

@@ -43,26 +43,57 @@ func NewGuard(keys *Keyring, sessions Sessions, projects Projects) *Guard {
 // Session authenticates a request, and says so to all that works for it (package
 // trace). Problems: unauthenticated; csrf_required for
 // a change by cookie without the CSRF value; unavailable.
+//
+// Of several cookies those that open nothing are passed over, so that a dead or forged
+// one beside one's own does no harm. Good ones of two people are nobody's: the other is
+// somebody who wants this one to work in their name.
 func (g *Guard) Session(r *http.Request) (Session, error) {
-	token, byCookie, err := credentials(r)
+	tokens, byCookie, err := credentials(r)
 	if err != nil {
 		return Session{}, err
 	}
-	s, err := g.keys.Verify(token)
-	if err != nil {
-		return Session{}, err
+	csrf := r.Header.Get(CSRFHeader)
+	var found Session
+	var refused error = problem.Of(problem.Unauthenticated)
+	for _, t := range tokens {
+		s, err := g.open(r.Context(), t)
+		switch {
+		case problem.Is(err, problem.Unauthenticated):
+			refused = err
+			continue
+		case err != nil:
+			return Session{}, err
+		case found.ID != "" && found.Caller.Username != s.Caller.Username:
+			return Session{}, problem.Of(problem.Unauthenticated)
+		}
+		if found.ID == "" || sameSecret(csrf, s.CSRF) {
+			found = s
+		}
 	}
-	if byCookie && changes(r.Method) && !sameSecret(r.Header.Get(CSRFHeader), s.CSRF) {
+	if found.ID == "" {
+		return Session{}, refused
+	}
+	if byCookie && changes(r.Method) && !sameSecret(csrf, found.CSRF) {
 		return Session{}, problem.Of(problem.CSRFRequired)
 	}
-	over, err := g.sessions.SignedOut(r.Context(), s.ID, s.Caller.Username, s.Version)
+	trace.Identify(r.Context(), trace.Actor{Kind: trace.User, Name: found.Caller.Username})
+	return found, nil
+}
+
+// open is the session of a token, if it has not ended. Problems: unauthenticated,
+// unavailable.
+func (g *Guard) open(ctx context.Context, t Token) (Session, error) {
+	s, err := g.keys.Verify(t)
+	if err != nil {
+		return Session{}, err
+	}
+	over, err := g.sessions.SignedOut(ctx, s.ID, s.Caller.Username, s.Version)
 	if err != nil {
 		return Session{}, fmt.Errorf("session of %s: %w", s.Caller.Username, err)
 	}
 	if over {
 		return Session{}, problem.Of(problem.Unauthenticated)
 	}
-	trace.Identify(r.Context(), trace.Actor{Kind: trace.User, Name: s.Caller.Username})
 	return s, nil
 }
 
@@ -103,11 +134,10 @@ func (g *Guard) project(ctx context.Context, name string) (app.Project, error) {
 	return g.projects.Project(ctx, name)
 }
 
-// credentials finds the token of a request and whether the cookie carried it. An
-// Authorization header of another scheme is none of ours: a proxy may want it.
-// Two tokens of one kind are refused: one of them was put there by somebody else,
-// such as an app on a sibling host, which can set cookies for the parent domain.
-func credentials(r *http.Request) (t Token, byCookie bool, err error) {
+// credentials finds the tokens of a request and whether cookies carried them. An
+// Authorization header of another scheme is none of ours: a proxy may want it. Two
+// bearer tokens are refused: whoever sends them knows which one is meant.
+func credentials(r *http.Request) (tokens []Token, byCookie bool, err error) {
 	var bearers []string
 	for _, v := range r.Header.Values("Authorization") {
 		scheme, value, _ := strings.Cut(v, " ")
@@ -115,14 +145,13 @@ func credentials(r *http.Request) (t Token, byCookie bool, err error) {
 			bearers = append(bearers, strings.TrimSpace(value))
 		}
 	}
-	cookies := r.CookiesNamed(CookieName)
-	switch {
-	case len(bearers) == 1:
-		return Token(bearers[0]), false, nil
-	case len(bearers) == 0 && len(cookies) == 1:
-		return Token(cookies[0].Value), true, nil
+	if len(bearers) == 1 {
+		return []Token{Token(bearers[0])}, false, nil
 	}
-	return "", false, problem.Of(problem.Unauthenticated)
+	if tokens = Cookies(r); len(bearers) == 0 && len(tokens) > 0 {
+		return tokens, true, nil
+	}
+	return nil, false, problem.Of(problem.Unauthenticated)
 }
 
 // changes tells whether a method may change something (RFC 9110 section 9.2.1).

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// FuzzCredentials: a request has one token or is refused, and only a token that came
+// FuzzCredentials: a request has tokens of one kind or is refused, and only a token that came
 // by cookie alone is one that needs the CSRF value.
 func FuzzCredentials(f *testing.F) {
 	f.Add("Bearer abc", "")
@@ -26,10 +26,10 @@ func FuzzCredentials(f *testing.F) {
 		if cookie != "" {
 			r.Header["Cookie"] = []string{cookie}
 		}
-		token, byCookie, err := credentials(r)
+		tokens, byCookie, err := credentials(r)
 		if err != nil {
-			if !problem.Is(err, problem.Unauthenticated) || token != "" {
-				t.Fatalf("token %q, %v", string(token), err)
+			if !problem.Is(err, problem.Unauthenticated) || tokens != nil {
+				t.Fatalf("tokens %q, %v", tokens, err)
 			}
 			return
 		}
@@ -40,8 +40,13 @@ func FuzzCredentials(f *testing.F) {
 				t.Errorf("%q beside %q counts as cookie", cookie, authorization)
 			}
 		}
-		if !strings.Contains(from, string(token)) {
-			t.Errorf("token %q is not in %q", string(token), from)
+		for _, token := range tokens {
+			if !strings.Contains(from, string(token)) {
+				t.Errorf("token %q is not in %q", string(token), from)
+			}
+		}
+		if most := map[bool]int{true: maxCookies, false: 1}[byCookie]; len(tokens) > most {
+			t.Errorf("%d tokens", len(tokens))
 		}
 		twice := r.Clone(t.Context())
 		twice.Header["Authorization"] = []string{"Bearer a", "Bearer b"}

@@ -83,6 +83,9 @@ func TestCallerByCredentials(t *testing.T) {
 	d := newDesk(t)
 	s, token := d.open(t, "ada", true)
 	_, other := d.open(t, "vic", false)
+	_, earlier := d.open(t, "ada", true)
+	over, ended := d.open(t, "dev", false)
+	d.over[over.ID] = true
 	bearer, cookie := "Bearer "+string(token), CookieName+"="+string(token)
 	tests := []struct {
 		name    string
@@ -107,7 +110,15 @@ func TestCallerByCredentials(t *testing.T) {
 		{"a bad bearer beside a good cookie", http.MethodGet, []string{"Authorization", "Bearer x", "Cookie", cookie}, problem.Unauthenticated},
 		{"basic auth beside a good cookie", http.MethodGet, []string{"Authorization", "Basic eDp5", "Cookie", cookie}, ""},
 		{"two bearers", http.MethodGet, []string{"Authorization", bearer, "Authorization", bearer}, problem.Unauthenticated},
-		{"two cookies", http.MethodGet, []string{"Cookie", cookie + "; " + CookieName + "=" + string(other)}, problem.Unauthenticated},
+		{"cookies of two people", http.MethodGet, []string{"Cookie", cookie + "; " + CookieName + "=" + string(other)}, problem.Unauthenticated},
+		{"the other first", http.MethodGet, []string{"Cookie", CookieName + "=" + string(other) + "; " + cookie}, problem.Unauthenticated},
+		{"an ended one of another's first", http.MethodGet, []string{"Cookie", CookieName + "=" + string(ended) + "; " + cookie}, ""},
+		{"a forged one first", http.MethodGet, []string{"Cookie", CookieName + "=x.y.z; " + cookie}, ""},
+		{"one's own twice", http.MethodGet, []string{"Cookie", cookie + "; " + cookie}, ""},
+		{"two of one's own, the CSRF value of the second", http.MethodPost, []string{"Cookie", CookieName + "=" + string(earlier) + "; " + cookie, CSRFHeader, s.CSRF}, ""},
+		{"two of one's own, no CSRF value", http.MethodPost, []string{"Cookie", CookieName + "=" + string(earlier) + "; " + cookie}, problem.CSRFRequired},
+		{"more than are looked at", http.MethodGet, []string{"Cookie", CookieName + "=a; " + CookieName + "=b; " + CookieName + "=c; " + CookieName + "=d; " + cookie}, problem.Unauthenticated},
+		{"the cookie without its prefix", http.MethodGet, []string{"Cookie", "sluice_session=" + string(token)}, problem.Unauthenticated},
 		{"an empty bearer", http.MethodGet, []string{"Authorization", "Bearer "}, problem.Unauthenticated},
 		{"a bare scheme", http.MethodGet, []string{"Authorization", "Bearer"}, problem.Unauthenticated},
 		{"an empty cookie", http.MethodGet, []string{"Cookie", CookieName + "="}, problem.Unauthenticated},
@@ -230,8 +241,8 @@ func TestCookie(t *testing.T) {
 	SetCookie(w, "abc", newClock().now())
 	ClearCookie(w)
 	want := []string{
-		"sluice_session=abc; Path=/; Expires=Sun, 01 Mar 2026 12:00:00 GMT; HttpOnly; Secure; SameSite=Lax",
-		"sluice_session=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax",
+		"__Host-sluice_session=abc; Path=/; Expires=Sun, 01 Mar 2026 12:00:00 GMT; HttpOnly; Secure; SameSite=Lax",
+		"__Host-sluice_session=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax",
 	}
 	if diff := cmp.Diff(want, w.Header().Values("Set-Cookie")); diff != "" {
 		t.Errorf("Set-Cookie (-want +got):\n%s", diff)

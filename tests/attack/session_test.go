@@ -93,8 +93,8 @@ func TestCSRF(t *testing.T) {
 // TestFixation: a session that somebody else chose.
 func TestFixation(t *testing.T) {
 	t.Parallel()
-	row := attacks.Test(t, "session fixation: signing in with a cookie planted before; two cookies; cookie and bearer token of two people",
-		"each sign-in makes a new session; two cookies are 401; the bearer token counts alone")
+	row := attacks.Test(t, "session fixation: signing in with a cookie planted before; cookies of two people; dead, forged and unprefixed ones beside one's own; cookie and bearer token of two people",
+		"each sign-in makes a new session, in a `__Host-` cookie that no other host can set; cookies of two people are 401; what is not good beside one's own does no harm; the bearer token counts alone")
 	_, username, password := person(t)
 	planted := bearer(t, world.Info().Admin.Username, world.Info().Admin.Password)
 	body := fmt.Sprintf(`{"username":%q,"password":%q}`, username, password)
@@ -109,9 +109,24 @@ func TestFixation(t *testing.T) {
 	if again := bearer(t, username, password); again == mine.Token {
 		t.Error("two sign-ins give one token")
 	}
-	both := identity.CookieName + "=" + planted + "; " + identity.CookieName + "=" + mine.Token
-	if a := call(t, request{path: "/api/v1/session", header: []string{"Cookie", both}}); a.Status != http.StatusUnauthorized {
-		t.Errorf("two cookies: %d %s", a.Status, a.Body)
+	if cookie := a.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-") {
+		t.Errorf("the cookie %q can be set by other hosts", cookie)
+	}
+	own, others := identity.CookieName+"="+mine.Token, identity.CookieName+"="+planted
+	for _, both := range []string{others + "; " + own, own + "; " + others} {
+		if a := call(t, request{path: "/api/v1/session", header: []string{"Cookie", both}}); a.Status != http.StatusUnauthorized {
+			t.Errorf("cookies of two people: %d %s", a.Status, a.Body)
+		}
+	}
+	dead := bearer(t, username, password)
+	if a := call(t, request{method: http.MethodDelete, path: "/api/v1/session", token: dead}); a.Status != http.StatusNoContent {
+		t.Fatalf("sign out: %d %s", a.Status, a.Body)
+	}
+	for _, beside := range []string{identity.CookieName + "=" + dead, identity.CookieName + "=x.y.z", "sluice_session=" + planted} {
+		a := call(t, request{path: "/api/v1/session", header: []string{"Cookie", beside + "; " + own}})
+		if a.Status != http.StatusOK || !strings.Contains(a.Body, `"`+username+`"`) {
+			t.Errorf("beside %.30s…: %d %s", beside, a.Status, a.Body)
+		}
 	}
 	a = call(t, request{path: "/api/v1/session", token: mine.Token, header: []string{"Cookie", identity.CookieName + "=" + planted}})
 	if !strings.Contains(a.Body, `"`+username+`"`) {
@@ -122,7 +137,7 @@ func TestFixation(t *testing.T) {
 			t.Errorf("token in the address: %d", a.Status)
 		}
 	}
-	row.Measured("7")
+	row.Measured("11")
 }
 
 // TestReplay: tokens whose time is over.

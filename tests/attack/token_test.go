@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/identity"
 )
 
 // signer is the installation's own session key: what a thief of it could do is bound
@@ -195,7 +197,7 @@ func TestForgedTokens(t *testing.T) {
 		if strings.ContainsAny(token, "\x00{ ") {
 			continue
 		}
-		if a := call(t, request{path: "/api/v1/users", header: []string{"Cookie", "sluice_session=" + token}}); a.Status != http.StatusUnauthorized {
+		if a := call(t, request{path: "/api/v1/users", header: []string{"Cookie", identity.CookieName + "=" + token}}); a.Status != http.StatusUnauthorized {
 			t.Errorf("%s as cookie: %d %s", name, a.Status, a.Body)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"github.com/sluicegate/sluice/shared/identity"
 )
 
 func TestSignInAndOut(t *testing.T) {
@@ -46,7 +48,7 @@ func TestSessionCookie(t *testing.T) {
 	v.must(err)
 	found := false
 	for _, c := range r.Cookies {
-		if c.Name != "sluice_session" {
+		if c.Name != identity.CookieName {
 			continue
 		}
 		found = true
