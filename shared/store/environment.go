@@ -98,48 +98,70 @@ func (s *Store) Environments(ctx context.Context, project string, page Page) ([]
 }
 
 // DeleteEnvironment deletes an environment that holds no app, plan or key, revoked
-// keys aside: those open nothing for good. The check and the deletion are one
-// transaction; [Store.CreateApp] and [Store.CreatePlan] read the environment in
-// their own, and [Store.CreateKey] the plan, so that nothing can be left without
-// its environment. Problems: not_found, not_empty.
+// keys aside: those open nothing for good, and go with it, so that an environment of
+// that name which somebody makes later does not show them. The check and the deletion
+// of the last of them are one transaction; [Store.CreateApp] and [Store.CreatePlan] read
+// the environment in their own, and [Store.CreateKey] the plan, so that nothing can be
+// left without its environment. Problems: not_found, not_empty.
 func (s *Store) DeleteEnvironment(ctx context.Context, project, name string) error {
 	namespace, err := environmentID(project, name)
 	if err != nil {
 		return err
 	}
-	ref := s.environments().Doc(namespace)
-	err = s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
-		d, err := txGet[environmentDoc](tx, ref, "environment")
-		if err != nil {
+	for last := false; !last; {
+		err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) (err error) {
+			last, err = s.txDeleteEnvironment(ctx, tx, namespace, project, name)
 			return err
-		}
-		if !d.is(project, name) {
-			return noEnvironment()
-		}
-		for what, q := range map[string]firestore.Query{
-			"apps":  s.apps().Query,
-			"plans": s.plans().Query,
-			"keys":  s.keys().Where("status", "in", usable()),
-		} {
-			holds, err := txExists(tx, q.Where("namespace", "==", namespace))
-			if err != nil {
-				return err
-			}
-			if holds {
-				return problem.New(problem.NotEmpty, "The environment still has %s; delete or revoke those first.", what)
-			}
-		}
-		if err := tx.Delete(ref); err != nil {
-			return err
-		}
-		return s.txRecord(ctx, tx, audit.Change{
-			Action: audit.DeleteEnvironment, Project: project, Resource: environmentPath(project, name), Old: environmentView(d),
 		})
-	})
-	if err != nil {
-		return fmt.Errorf("delete environment %s: %w", namespace, err)
+		if err != nil {
+			return fmt.Errorf("delete environment %s: %w", namespace, err)
+		}
 	}
 	return nil
+}
+
+// txDeleteEnvironment deletes some of an environment's revoked keys, and the environment
+// with the last of them; it tells whether it did.
+func (s *Store) txDeleteEnvironment(ctx context.Context, tx *firestore.Transaction, namespace, project, name string) (bool, error) {
+	ref := s.environments().Doc(namespace)
+	d, err := txGet[environmentDoc](tx, ref, "environment")
+	if err != nil {
+		return false, err
+	}
+	if !d.is(project, name) {
+		return false, noEnvironment()
+	}
+	for what, q := range map[string]firestore.Query{
+		"apps":  s.apps().Query,
+		"plans": s.plans().Query,
+		"keys":  s.keys().Where("status", "in", usable()),
+	} {
+		holds, err := txExists(tx, q.Where("namespace", "==", namespace))
+		if err != nil {
+			return false, err
+		}
+		if holds {
+			return false, problem.New(problem.NotEmpty, "The environment still has %s; delete or revoke those first.", what)
+		}
+	}
+	revoked, err := tx.Documents(s.keys().Where("namespace", "==", namespace).Limit(deletePage)).GetAll()
+	if err != nil {
+		return false, err
+	}
+	for _, k := range revoked {
+		if err := tx.Delete(k.Ref); err != nil {
+			return false, err
+		}
+	}
+	if len(revoked) == deletePage {
+		return false, nil
+	}
+	if err := tx.Delete(ref); err != nil {
+		return false, err
+	}
+	return true, s.txRecord(ctx, tx, audit.Change{
+		Action: audit.DeleteEnvironment, Project: project, Resource: environmentPath(project, name), Old: environmentView(d),
+	})
 }
 
 // environmentID is the document id of an environment; names that cannot make one

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -72,6 +73,44 @@ func TestDeleteWhatIsNotEmpty(t *testing.T) {
 	wantProblem(t, "delete plan", s.DeletePlan(ctx, "shop-prod", "plan-0"), "")
 	wantProblem(t, "an empty environment", s.DeleteEnvironment(ctx, "shop", "prod"), "")
 	wantProblem(t, "an empty project", s.DeleteProject(ctx, "shop"), "")
+}
+
+// TestEnvironmentMadeAgain has nothing of the one before it, and one that cannot be
+// deleted loses nothing.
+func TestEnvironmentMadeAgain(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	ctx := t.Context()
+	storeApps(t, s)
+	storePlan(t, s, "shop-prod", "starter")
+	revoke := func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon()), nil }
+	var keys []apikey.Key
+	for range 3 {
+		keys = append(keys, storeKey(t, s, nil))
+	}
+	for _, k := range keys[1:] {
+		if _, err := s.UpdateKey(ctx, k.ID(), revoke); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func(want int) {
+		t.Helper()
+		got, _, err := s.Keys(ctx, store.KeyFilter{Project: "shop"}, store.Page{Size: 5})
+		if err != nil || len(got) != want {
+			t.Errorf("%d keys are listed, %v; want %d", len(got), err, want)
+		}
+	}
+	wantProblem(t, "with a key that opens something", s.DeleteEnvironment(ctx, "shop", "prod"), problem.NotEmpty)
+	left(3)
+	if _, err := s.UpdateKey(ctx, keys[0].ID(), revoke); err != nil {
+		t.Fatal(err)
+	}
+	wantProblem(t, "delete plan", s.DeletePlan(ctx, "shop-prod", "plan-starter"), "")
+	wantProblem(t, "delete", s.DeleteEnvironment(ctx, "shop", "prod"), "")
+	wantProblem(t, "make again", s.CreateEnvironment(ctx, environment("shop", "prod")), "")
+	left(0)
+	_, err := s.Key(ctx, keys[1].ID())
+	wantProblem(t, "read a key of the one before", err, problem.NotFound)
 }
 
 // TestAppOrEnvironment creates an app and deletes its environment at once: never
