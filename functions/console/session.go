@@ -18,7 +18,10 @@ const (
 	// Before there is a session, the sign-in form is tied to the browser by a value of
 	// its own: somebody else's page must not sign a visitor in as somebody else.
 	signInCookie  = "__Host-sluice_sign_in" // see identity.CookieName
-	signInSeconds = 3600 // for the form to be filled in
+	signInSeconds = 3600                    // for the form to be filled in
+
+	// What the API knows this browser by since the last sign-in, whoever it was.
+	deviceCookie = "__Host-sluice_device"
 )
 
 func (m routes) sessions() {
@@ -57,11 +60,12 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 		return s.signInAgain(w, r, refusal{Status: http.StatusForbidden, Message: "This form was out of date. Sign in again."})
 	}
 	username := r.PostForm.Get("username")
-	session, err := s.signIns.SignIn(r.Context(), username, r.PostForm.Get("password"))
+	session, err := s.signIns.WithDevice(device(r)).SignIn(r.Context(), username, r.PostForm.Get("password"))
 	if err != nil {
 		return s.signInAgain(w, r, s.signInRefusal(r, err))
 	}
 	http.SetCookie(w, signInProof("", -1))
+	http.SetCookie(w, strictCookie(deviceCookie, string(session.Device), int(identity.DeviceTTL.Seconds())))
 	identity.SetCookie(w, identity.Token(session.Token), session.ExpiresAt)
 	next := own(r.PostForm.Get("next"))
 	if next == "" {
@@ -132,9 +136,23 @@ func (s *Service) toSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
 
+// device is what the browser was known by when somebody last signed in; "" if nobody has.
+func device(r *http.Request) client.Token {
+	c, err := r.Cookie(deviceCookie)
+	if err != nil {
+		return ""
+	}
+	return client.Token(c.Value)
+}
+
 func signInProof(value string, seconds int) *http.Cookie {
+	return strictCookie(signInCookie, value, seconds)
+}
+
+// strictCookie is one that only the console's own pages make a browser send.
+func strictCookie(name, value string, seconds int) *http.Cookie {
 	return &http.Cookie{
-		Name: signInCookie, Value: value, Path: "/", MaxAge: seconds,
+		Name: name, Value: value, Path: "/", MaxAge: seconds,
 		HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode,
 	}
 }

@@ -82,20 +82,48 @@ func (d *desk) counted(t *testing.T, outcome string) float64 {
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	b := newBudget(now)
+	b := newBudget(now, recordsAtOnce, recordsEvery)
 	taken := 0
 	for range 10 * recordsAtOnce {
-		if b.take(now) {
+		if _, ok := b.take(now); ok {
 			taken++
 		}
 	}
 	if taken != recordsAtOnce {
 		t.Errorf("%d records at once", taken)
 	}
-	if b.take(now.Add(recordsEvery - 1)) {
+	if _, ok := b.take(now.Add(recordsEvery - 1)); ok {
 		t.Error("one more too early")
 	}
-	if !b.take(now.Add(recordsEvery)) {
-		t.Error("none after the pause")
+	if left, ok := b.take(now.Add(recordsEvery)); !ok || left != 9*recordsAtOnce+1 {
+		t.Errorf("after the pause: %t, %d were left out", ok, left)
+	}
+	b.leave(3)
+	if left, ok := b.take(now.Add(2 * recordsEvery)); !ok || left != 3 {
+		t.Errorf("after a record that was not written: %t, %d were left out", ok, left)
+	}
+}
+
+// TestSignInsDoNotFillTheStore: a pipeline that signs in each minute, and then somebody
+// with its password elsewhere.
+func TestSignInsDoNotFillTheStore(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.addUser("ci", adaPassword)
+	for range 62 {
+		d.signIn("ci", adaPassword)
+		d.advance(time.Minute)
+	}
+	d.do(attempt("ci", adaPassword, "198.51.100.7", "")).wantSession(t)
+	records := d.audited(t, audit.SignIn)
+	if len(records) != 23 {
+		t.Errorf("%d records of 63 sign-ins, want the first, 20 more, the next after an hour, and the one from elsewhere", len(records))
+	}
+	var told []string
+	for _, r := range records[:min(3, len(records))] {
+		told = append(told, fmt.Sprint(r.New["unrecorded"]))
+	}
+	if diff := cmp.Diff([]string{"<nil>", "40", "<nil>"}, told); diff != "" {
+		t.Errorf("how many the last ones tell were left out (-want +got):\n%s", diff)
 	}
 }

@@ -41,18 +41,26 @@ type Config struct {
 	// 4 need 76 MiB and keep four cores busy.
 	HashesAtOnce int `env:"HASHES_AT_ONCE, default=4"`
 
-	// Failed sign-ins that are let through at once, and how long until one more is.
-	// A person mistypes a few times; a guesser gets 8 640 guesses a day per user.
-	UserBurst int           `env:"SIGN_IN_USER_BURST, default=10"`
-	UserEvery time.Duration `env:"SIGN_IN_USER_EVERY, default=10s"`
+	// Failed sign-ins as one user that are let through at once, and how long until one
+	// more is: for each device that is known, and each address. A person mistypes a few
+	// times; a guesser gets 2 890 guesses on the first day, then 2 880.
+	Burst int           `env:"SIGN_IN_BURST, default=10"`
+	Every time.Duration `env:"SIGN_IN_EVERY, default=30s"`
 
-	// The same per address: an office behind one address is many people.
+	// The same for all strangers together who try one user. It takes 300 addresses to use
+	// up at once, and 6 to keep used up; so many get 17 280 guesses a day, and 3 000 more
+	// on the first.
+	UserBurst int           `env:"SIGN_IN_USER_BURST, default=3000"`
+	UserEvery time.Duration `env:"SIGN_IN_USER_EVERY, default=5s"`
+
+	// The same for a stranger's address with any user: an office behind one address is
+	// many people.
 	AddressBurst int           `env:"SIGN_IN_ADDRESS_BURST, default=60"`
 	AddressEvery time.Duration `env:"SIGN_IN_ADDRESS_EVERY, default=2s"`
 }
 
 func (c Config) check() error {
-	if c.UserBurst < 1 || c.AddressBurst < 1 || c.UserEvery <= 0 || c.AddressEvery <= 0 {
+	if min(c.Burst, c.UserBurst, c.AddressBurst) < 1 || min(c.Every, c.UserEvery, c.AddressEvery) <= 0 {
 		return errors.New("the sign-in limits must be positive")
 	}
 	if (c.AdminUsername == "") != (c.AdminPassword == "") {

@@ -37,7 +37,7 @@ type desk struct {
 func testConfig() Config {
 	return Config{
 		Project: "p", Keys: "k", HashesAtOnce: 4,
-		UserBurst: 10, UserEvery: 10 * time.Second, AddressBurst: 60, AddressEvery: 2 * time.Second,
+		Burst: 10, Every: 30 * time.Second, UserBurst: 3000, UserEvery: 5 * time.Second, AddressBurst: 60, AddressEvery: 2 * time.Second,
 	}
 }
 
@@ -148,8 +148,29 @@ func (a answer) want(t *testing.T, status int, code string) {
 	}
 }
 
+// wantSession is want of a session that was opened.
+func (a answer) wantSession(t *testing.T) {
+	t.Helper()
+	if a.status != http.StatusOK {
+		t.Fatalf("answer is %d %s, want a session", a.status, strings.TrimSpace(a.body))
+	}
+}
+
 func credentials(username, password string) string {
-	b, err := json.Marshal(wire.SignIn{Username: &username, Password: &password})
+	return marshal(wire.SignIn{Username: &username, Password: &password})
+}
+
+// attempt is a sign-in from an address, with what a device was given; "" of a stranger.
+func attempt(username, password, address, device string) call {
+	in := wire.SignIn{Username: &username, Password: &password}
+	if device != "" {
+		in.Device = &device
+	}
+	return call{method: "POST", path: "/api/v1/session", body: marshal(in), from: address}
+}
+
+func marshal(v any) string {
+	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
 	}

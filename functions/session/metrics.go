@@ -26,7 +26,7 @@ func newCounts() *counts {
 			Name: "sluice_sign_ins_total", Help: "Attempts to sign in, by outcome.",
 		}, []string{"outcome"}),
 		unrecorded: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "sluice_sign_ins_unrecorded_total", Help: "Failed sign-ins without an audit record: too many of them, or no store.",
+			Name: "sluice_sign_ins_unrecorded_total", Help: "Sign-ins without an audit record of their own: too many of them, or no store.",
 		}),
 	}
 	for _, o := range []string{signedIn, wrong, throttled, broken} {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -35,7 +36,7 @@ func (s *Service) changePassword(w http.ResponseWriter, r *http.Request) error {
 	}
 	version := anyVersion
 	if own {
-		if version, err = s.proveOwn(r, name, in); err != nil {
+		if version, err = s.proveOwn(r, current, in); err != nil {
 			return err
 		}
 	}
@@ -48,14 +49,16 @@ func (s *Service) changePassword(w http.ResponseWriter, r *http.Request) error {
 // anyVersion stands for whatever version a password has.
 const anyVersion int64 = 0
 
-// proveOwn asks for the current password, by the same rules as a sign-in, and
-// gives its version.
-func (s *Service) proveOwn(r *http.Request, name string, in wire.ChangePassword) (int64, error) {
+// proveOwn asks for the current password, by the same rules as a sign-in, and gives its
+// version. Wrong ones count against the session alone: a thief of it may not guess for
+// long, and not keep its owner from signing in either.
+func (s *Service) proveOwn(r *http.Request, current identity.Session, in wire.ChangePassword) (int64, error) {
 	password, err := field("current_password", in.CurrentPassword)
 	if err != nil {
 		return 0, err
 	}
-	u, err := s.authenticate(r, name, password)
+	f := s.from(r, current.Caller.Username, current.ID)
+	u, err := s.authenticate(r.Context(), f, current.Version, password)
 	return u.Version, err
 }
 

@@ -29,7 +29,10 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	u, err := s.authenticate(r, username, password)
+	device := s.device(in.Device, username)
+	f := s.from(r, username, device.ID)
+	familiar := s.throttle.knows(s.now(), f)
+	u, err := s.authenticate(r.Context(), f, device.Version, password)
 	s.counts.signIn(err)
 	if problem.Is(err, problem.InvalidCredentials) {
 		s.recordFailure(r.Context(), u.Name)
@@ -38,7 +41,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	trace.Identify(r.Context(), trace.Actor{Kind: trace.User, Name: u.Name})
-	if _, err := s.records.Record(r.Context(), audit.Change{Action: audit.SignIn, Resource: audit.Path("users", u.Name)}); err != nil {
+	if err := s.recordSuccess(r.Context(), success{u.Name, familiar}); err != nil {
 		return err
 	}
 	opened := identity.NewSession(identity.Caller{Username: u.Name, Admin: u.Admin}, u.Version, s.now())
@@ -46,10 +49,36 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if device.ID == "" {
+		device = identity.NewDevice(u.Name)
+	}
+	device.Version = u.Version
+	known, err := s.keys.SignDevice(device)
+	if err != nil {
+		return err
+	}
 	identity.SetCookie(w, token, opened.ExpiresAt)
 	answer := wireSession(opened)
-	answer.Token = string(token)
+	answer.Token, answer.Device = string(token), string(known)
 	return httpapi.JSON(w, http.StatusOK, answer)
+}
+
+// device is the one that a user has signed in with before, if that is what a sign-in
+// comes with; else it has no id.
+func (s *Service) device(token *string, username string) identity.Device {
+	if token == nil {
+		return identity.Device{}
+	}
+	d, err := s.keys.VerifyDevice(identity.Token(*token))
+	if err != nil || d.Username != username {
+		return identity.Device{}
+	}
+	return d
+}
+
+// from says whom an attempt comes from; proof is that it is somebody known.
+func (s *Service) from(r *http.Request, username, proof string) from {
+	return from{username: username, address: trace.Network(r, s.trust), proof: proof}
 }
 
 // whoAmI tells about the session that the request comes with.
@@ -74,22 +103,30 @@ func (s *Service) signOut(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.NoContent(w)
 }
 
-// authenticate finds the user whose name and password these are. Every attempt is
-// charged before the password is looked at, so that attempts at the same time
-// cannot slip through together, and given back once it proves right. With
-// invalid_credentials it gives the user too, whose name is "" if there is none.
-// Problems: invalid_credentials, rate_limited.
-func (s *Service) authenticate(r *http.Request, username, password string) (user.User, error) {
-	refund, err := s.throttle.charge(s.now(), username, trace.Network(r, s.trust))
+// authenticate finds the user whose name and password these are. version is that of the
+// password which the attempt's proof was given for: since it was changed, the proof is
+// worth nothing. Every attempt is charged before the password is looked at, so that
+// attempts at the same time cannot slip through together, and given back once it proves
+// right. With invalid_credentials it gives the user too, whose name is "" if there is
+// none. Problems: invalid_credentials, rate_limited.
+func (s *Service) authenticate(ctx context.Context, f from, version int64, password string) (user.User, error) {
+	lane, refund, err := s.throttle.charge(s.now(), f)
 	if err != nil {
 		return user.User{}, err
 	}
-	u, err := s.find(r.Context(), username)
+	u, err := s.find(ctx, f.username)
 	if err != nil {
 		refund()
 		return user.User{}, err
 	}
-	right, err := s.hasher.Verify(r.Context(), u.Hash, password)
+	if f.proof != "" && u.Version != version {
+		refund()
+		f.proof = ""
+		if lane, refund, err = s.throttle.charge(s.now(), f); err != nil {
+			return user.User{}, err
+		}
+	}
+	right, err := s.hasher.Verify(ctx, lane, u.Hash, password)
 	if err != nil {
 		refund()
 		return user.User{}, fmt.Errorf("sign in %s: %w", u.Name, err)
@@ -98,13 +135,31 @@ func (s *Service) authenticate(r *http.Request, username, password string) (user
 		return u, problem.Of(problem.InvalidCredentials)
 	}
 	refund()
+	s.throttle.remember(s.now(), f)
 	return u, nil
 }
 
+// recordSuccess records a sign-in, or counts it for the next record.
+func (s *Service) recordSuccess(ctx context.Context, of success) error {
+	b := s.opened.budget(of)
+	left, ok := b.take(s.now())
+	if !ok {
+		s.counts.unrecorded.Inc()
+		return nil
+	}
+	_, err := s.records.Record(ctx, audit.Change{Action: audit.SignIn, Resource: audit.Path("users", of.username), New: unrecorded(left)})
+	if err != nil {
+		b.leave(left) // this one is none: it fails
+	}
+	return err
+}
+
 // recordFailure records a failed sign-in of a user, or of "" when there is none of
-// that name. When it can't be recorded, the answer is the same.
+// that name, or counts it for the next record. When it can't be recorded, the answer is
+// the same.
 func (s *Service) recordFailure(ctx context.Context, name string) {
-	if !s.attempts.take(s.now()) {
+	left, ok := s.failures.take(s.now())
+	if !ok {
 		s.counts.unrecorded.Inc()
 		return
 	}
@@ -113,8 +168,9 @@ func (s *Service) recordFailure(ctx context.Context, name string) {
 		resource = audit.Path("users", name)
 	}
 	ctx = trace.As(ctx, trace.Actor{Kind: trace.Anonymous, Name: name})
-	if _, err := s.records.Record(ctx, audit.Change{Action: audit.SignIn, Outcome: audit.Failed, Resource: resource}); err != nil {
+	if _, err := s.records.Record(ctx, audit.Change{Action: audit.SignIn, Outcome: audit.Failed, Resource: resource, New: unrecorded(left)}); err != nil {
 		s.counts.unrecorded.Inc()
+		s.failures.leave(left + 1)
 		s.log.WarnContext(ctx, "failed sign-in not recorded", "error", err)
 	}
 }

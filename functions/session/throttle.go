@@ -5,63 +5,147 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// slots is the size of each of the throttle's two tables.
-const slots = 1 << 16
+const (
+	slots      = 1 << 16 // of each of the throttle's tables
+	placeSlots = 1 << 14 // places that are remembered
 
-// throttle limits failed sign-ins per username, whether or not there is such a
-// user, and per address. It lives in one process: with several replicas a guesser
-// gets that many times the limit, which still is next to nothing against a
-// password of 12 characters.
+	// placeMemory is how long an address is known after its last sign-in.
+	placeMemory = 30 * 24 * time.Hour
+)
+
+// throttle limits failed attempts, whether or not there is such a user. Whoever is
+// known is counted for themselves, so that nobody else's failures keep them out:
 //
-// A table has a fixed number of slots that names are hashed to, 512 KiB: it
-// cannot be filled, and nobody can push somebody else's failures out of it. Two
-// names that share a slot share its limit; the hash is seeded at random, so a
-// stranger cannot aim for it.
+//   - by a device that has signed in before (see [identity.Device]), or by the session
+//     that changes its own password: strict, and that is all;
+//   - from an address that this user has signed in from before: strict for the two;
+//   - anyone else, a stranger: strict for user and address, and besides generous for
+//     the user from anywhere and for the address with any user.
+//
+// So strangers can use up what strangers have, which takes some hundred addresses, and
+// with it keep out a person who comes from a new place with a new device, no other.
+//
+// It lives in one process: with several replicas a guesser gets that many times the
+// limits, which still is next to nothing against a password of 12 characters; and who
+// has signed in at another one is known here by device alone.
+//
+// A table has a fixed number of slots that names are hashed to: it cannot be filled,
+// and nobody can push somebody else's failures out of it. Two names that share a slot
+// share its limit; the hash is seeded at random, so a stranger cannot aim for it, and
+// those who are known have a table that no stranger writes to.
 //
 // It counts by the process's monotonic clock: a machine whose time is set back must
 // not lock everybody out until that time has come again.
 type throttle struct {
 	seed      maphash.Seed
 	start     time.Time // the zero of its time
-	users     limits
-	addresses limits
+	known     limits    // by device or session
+	pairs     limits    // by user and address
+	users     limits    // of strangers
+	addresses limits    // of strangers
+
+	mu     sync.Mutex
+	places []place // that users have signed in from
+}
+
+// place is a user and an address, by their hash.
+type place struct {
+	hash  uint64
+	until time.Duration
+}
+
+// from says whom an attempt comes from.
+type from struct {
+	username string // that is tried
+	address  string
+	proof    string // of the device or session that it comes with, "" of a stranger
 }
 
 func newThrottle(cfg Config, start time.Time) *throttle {
 	return &throttle{
 		seed:      maphash.MakeSeed(),
 		start:     start,
+		known:     newLimits(cfg.Burst, cfg.Every, slots),
+		pairs:     newLimits(cfg.Burst, cfg.Every, slots),
 		users:     newLimits(cfg.UserBurst, cfg.UserEvery, slots),
 		addresses: newLimits(cfg.AddressBurst, cfg.AddressEvery, slots),
+		places:    make([]place, placeSlots),
 	}
 }
 
-// charge counts an attempt against both limits and gives the way to take it back.
-// Problem: rate_limited, and then nothing is counted.
-func (t *throttle) charge(now time.Time, username, address string) (refund func(), err error) {
-	user, addr, at := t.slot(username), t.slot(address), now.Sub(t.start)
-	if wait := t.addresses.take(addr, at); wait > 0 {
-		return nil, tooMany(wait)
+// charge counts an attempt against its limits, and gives its lane and the way to take
+// it back. Problem: rate_limited, and then nothing is counted.
+func (t *throttle) charge(now time.Time, f from) (lane identity.Lane, refund func(), err error) {
+	at := now.Sub(t.start)
+	pair := bucket{t.pairs, t.slot(f.username, f.address)}
+	switch {
+	case f.proof != "":
+		refund, err = takeAll(at, bucket{t.known, t.slot(f.proof, "")})
+		return identity.Known, refund, err
+	case t.knows(now, f):
+		refund, err = takeAll(at, pair)
+		return identity.Known, refund, err
 	}
-	if wait := t.users.take(user, at); wait > 0 {
-		t.addresses.giveBack(addr)
-		return nil, tooMany(wait)
+	address := bucket{t.addresses, t.slot(f.address, "")}
+	lane = identity.Stranger
+	if !address.untouched(at) {
+		lane = identity.Failing
 	}
-	return func() {
-		t.addresses.giveBack(addr)
-		t.users.giveBack(user)
-	}, nil
+	refund, err = takeAll(at, address, pair, bucket{t.users, t.slot(f.username, "")})
+	return lane, refund, err
 }
 
-func (t *throttle) slot(name string) int {
-	return int(maphash.String(t.seed, name) % slots)
+// remember notes that a user has signed in from an address.
+func (t *throttle) remember(now time.Time, f from) {
+	hash := t.hash(f.username, f.address)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.places[hash%placeSlots] = place{hash, now.Sub(t.start) + placeMemory}
 }
 
-func tooMany(wait time.Duration) error {
-	return problem.New(problem.RateLimited, "Too many failed sign-ins; wait before you try again.").After(wait)
+// knows tells whether a user has signed in from an address.
+func (t *throttle) knows(now time.Time, f from) bool {
+	at, hash := now.Sub(t.start), t.hash(f.username, f.address)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.places[hash%placeSlots]
+	return p.hash == hash && at < p.until
+}
+
+func (t *throttle) hash(a, b string) uint64 {
+	return maphash.Comparable(t.seed, [2]string{a, b})
+}
+
+func (t *throttle) slot(a, b string) int { return int(t.hash(a, b) % slots) }
+
+// bucket is one of a table.
+type bucket struct {
+	limits
+	slot int
+}
+
+func (b bucket) untouched(at time.Duration) bool { return b.limits.untouched(b.slot, at) }
+
+// takeAll takes one from each bucket, or none from any. Problem: rate_limited.
+func takeAll(at time.Duration, buckets ...bucket) (refund func(), err error) {
+	taken := 0
+	refund = func() {
+		for _, b := range buckets[:taken] {
+			b.giveBack(b.slot)
+		}
+	}
+	for _, b := range buckets {
+		if wait := b.take(b.slot, at); wait > 0 {
+			refund()
+			return nil, problem.New(problem.RateLimited, "Too many failed sign-ins; wait before you try again.").After(wait)
+		}
+		taken++
+	}
+	return refund, nil
 }
 
 // limits is a table of token buckets. A bucket is one time: when it will be full
@@ -88,6 +172,13 @@ func (l limits) take(slot int, now time.Duration) (wait time.Duration) {
 	}
 	l.full[slot] = full
 	return 0
+}
+
+// untouched tells whether a bucket is full.
+func (l limits) untouched(slot int, now time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.full[slot] <= now
 }
 
 // giveBack undoes one take.

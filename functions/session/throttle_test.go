@@ -8,39 +8,95 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/chaos/stepped"
 )
 
-func TestThrottlePerUser(t *testing.T) {
+func TestThrottlePerUserAndAddress(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.addUser("ada", adaPassword)
-	for range d.cfg.UserBurst {
+	for range d.cfg.Burst {
 		d.trySignIn("root", "wrong password").want(t, 401, "invalid_credentials")
 	}
 	a := d.trySignIn("root", adminPassword)
 	a.want(t, 429, "rate_limited")
-	if after, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || after < 1 || after > 10 {
-		t.Errorf("Retry-After is %q, want 1 to 10 seconds", a.header.Get("Retry-After"))
+	if after, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || after < 1 || after > 30 {
+		t.Errorf("Retry-After is %q, want 1 to 30 seconds", a.header.Get("Retry-After"))
 	}
 	d.signIn("ada", adaPassword) // somebody else, from the same address
-	do(d.handler, call{
-		method: "POST", path: "/api/v1/session", body: credentials("root", adminPassword), from: "198.51.100.7",
-	}).want(t, 429, "rate_limited") // the user, from anywhere
-
-	d.advance(d.cfg.UserEvery)
+	if a := d.do(attempt("root", adminPassword, "198.51.100.7", "")); a.status != http.StatusOK {
+		t.Errorf("the user from another address: %d %s", a.status, a.body)
+	}
+	d.advance(d.cfg.Every)
 	d.signIn("root", adminPassword)
 	d.signIn("root", adminPassword) // what is right costs nothing
 	d.trySignIn("root", "wrong password").want(t, 401, "invalid_credentials")
 	d.trySignIn("root", "wrong password").want(t, 429, "rate_limited")
 }
 
+// TestNobodyKeepsAnotherOut: what strangers use up, from anywhere and from next to them,
+// is not theirs who have signed in before.
+func TestNobodyKeepsAnotherOut(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.addUser("ada", adaPassword)
+	cfg := d.cfg
+	cfg.UserBurst, cfg.UserEvery, cfg.AddressBurst = 20, time.Hour, 15
+	s := d.replica(cfg)
+	h := s.Handler()
+	const home, abroad = "192.0.2.1", "198.51.100.1"
+	signIn := func(username, password, address, device string) wire.Session {
+		t.Helper()
+		a := do(h, attempt(username, password, address, device))
+		if a.status != http.StatusOK {
+			t.Fatalf("%s from %s: %d %s", username, address, a.status, a.body)
+		}
+		return read[wire.Session](t, a)
+	}
+	root, ada := signIn("root", adminPassword, home, ""), signIn("ada", adaPassword, home, "")
+	for i := range cfg.UserBurst {
+		do(h, attempt("root", "wrong password", fmt.Sprintf("203.0.113.%d", i), "")).want(t, 401, "invalid_credentials")
+	}
+	do(h, attempt("root", adminPassword, abroad, "")).want(t, 429, "rate_limited")
+	do(h, attempt("root", adminPassword, abroad, ada.Device)).want(t, 429, "rate_limited") // another's
+	do(h, attempt("root", adminPassword, abroad, root.Token)).want(t, 429, "rate_limited") // none
+	signIn("root", adminPassword, home, "")
+	again := signIn("root", adminPassword, abroad+"1", root.Device)
+
+	// Somebody at the same address as well.
+	for range cfg.Burst {
+		do(h, attempt("root", "wrong password", home, "")).want(t, 401, "invalid_credentials")
+	}
+	for i := range 2 * cfg.AddressBurst {
+		do(h, attempt(fmt.Sprintf("user%d", i), "wrong password", home, ""))
+	}
+	do(h, attempt("nobody", "wrong password", home, "")).want(t, 429, "rate_limited")
+	do(h, attempt("root", adminPassword, home, "")).want(t, 429, "rate_limited")
+	signIn("root", adminPassword, home, again.Device)
+
+	// A device is no way around the limits: it has one of its own, under whatever token.
+	for range cfg.Burst {
+		do(h, attempt("root", "wrong password", abroad, root.Device)).want(t, 401, "invalid_credentials")
+	}
+	do(h, attempt("root", adminPassword, home, again.Device)).want(t, 429, "rate_limited")
+
+	// And with another password it is a stranger's.
+	d.advance(cfg.Every)
+	if a := do(h, call{method: "PUT", path: "/api/v1/users/root/password", token: root.Token, body: change(adminPassword, newPassword), from: abroad}); a.status != http.StatusNoContent {
+		t.Fatalf("change the password: %d %s", a.status, a.body)
+	}
+	do(h, attempt("root", newPassword, "198.51.100.9", root.Device)).want(t, 429, "rate_limited")
+	signIn("root", newPassword, abroad, "") // where it was changed
+}
+
 func TestThrottleTellsNothingOfUnknownUsers(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	for range d.cfg.UserBurst {
+	for range d.cfg.Burst {
 		d.trySignIn("nobody", "wrong password").want(t, 401, "invalid_credentials")
 	}
 	d.trySignIn("nobody", "wrong password").want(t, 429, "rate_limited")
@@ -52,8 +108,8 @@ func TestThrottlePerAddress(t *testing.T) {
 	cfg := d.cfg
 	cfg.AddressBurst, cfg.TrustProxy = 3, trace.TrustNobody
 	h := d.replica(cfg).Handler()
-	try := func(i int, from string) answer {
-		return do(h, call{method: "POST", path: "/api/v1/session", body: credentials(fmt.Sprintf("user%d", i), "wrong password"), from: from})
+	try := func(i int, address string) answer {
+		return do(h, attempt(fmt.Sprintf("user%d", i), "wrong password", address, ""))
 	}
 	for i := range cfg.AddressBurst {
 		try(i, "198.51.100.7").want(t, 401, "invalid_credentials")
@@ -69,7 +125,7 @@ func TestThrottleHoldsUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	cfg := d.cfg
-	cfg.UserBurst, cfg.UserEvery = 3, time.Hour
+	cfg.Burst, cfg.Every = 3, time.Hour
 	h := d.replica(cfg).Handler()
 	var mu sync.Mutex
 	count := map[int]int{}
@@ -86,6 +142,57 @@ func TestThrottleHoldsUnderConcurrency(t *testing.T) {
 	if count[http.StatusUnauthorized] != 3 || count[http.StatusTooManyRequests] != 17 {
 		t.Errorf("answers by status: %v, want 3 × 401 and 17 × 429", count)
 	}
+}
+
+// TestCrowd: while 200 addresses fail to sign in as fast as they can, somebody who has
+// signed in before does so in normal time, and none of the crowd waits for long. The
+// hashing is the real one.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	begin := time.Now()
+	root := d.signIn("root", adminPassword)
+	alone := time.Since(begin)
+
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	count := map[int]int{}
+	var slowest time.Duration
+	for i := range 200 {
+		wg.Go(func() {
+			for range 5 {
+				begin := time.Now()
+				a := d.do(attempt("root", "wrong password", fmt.Sprintf("203.0.113.%d", i), ""))
+				mu.Lock()
+				count[a.status]++
+				slowest = max(slowest, time.Since(begin))
+				mu.Unlock()
+			}
+		})
+	}
+	over := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(over)
+	}()
+	const most = 3 * time.Second // 5 of them were one's turn
+	times := 0
+	for done := false; !done || times < 3; times++ {
+		begin := time.Now()
+		d.do(attempt("root", adminPassword, "192.0.2.1", root.Device)).wantSession(t)
+		if took := time.Since(begin); took > max(most, 20*alone) {
+			t.Errorf("signing in took %s, alone %s", took, alone)
+		}
+		select {
+		case <-over:
+			done = true
+		default:
+		}
+	}
+	if count[http.StatusUnauthorized]+count[http.StatusTooManyRequests] != 1000 {
+		t.Errorf("answers by status: %v, want only 401 and 429", count)
+	}
+	t.Logf("alone %s; %d times in the crowd, whose answers were %v and whose slowest took %s", alone, times, count, slowest)
 }
 
 func TestLimits(t *testing.T) {
@@ -127,18 +234,49 @@ func TestChargeRefusedByOneLimitCostsNoneOfTheOther(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	cfg := testConfig()
-	cfg.UserBurst, cfg.AddressBurst = 1, 2
+	cfg.Burst, cfg.UserBurst, cfg.AddressBurst = 1, 1, 3
 	th := newThrottle(cfg, now)
-	if _, err := th.charge(now, "ada", "192.0.2.1"); err != nil {
-		t.Fatal(err)
+	charge := func(username, address string, want identity.Lane) {
+		t.Helper()
+		lane, _, err := th.charge(now, from{username: username, address: address})
+		if err != nil || lane != want {
+			t.Errorf("%s from %s: lane %d, %v; want %d", username, address, lane, err, want)
+		}
 	}
-	for range 5 {
-		if _, err := th.charge(now, "ada", "192.0.2.1"); !problem.Is(err, problem.RateLimited) {
+	charge("ada", "192.0.2.1", identity.Stranger)
+	for _, address := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.1"} { // by both, and by the user's
+		if _, _, err := th.charge(now, from{username: "ada", address: address}); !problem.Is(err, problem.RateLimited) {
 			t.Fatalf("error is %v, want rate_limited", err)
 		}
 	}
-	if _, err := th.charge(now, "bob", "192.0.2.1"); err != nil {
-		t.Errorf("refused attempts were charged to the address: %v", err)
+	charge("bob", "192.0.2.1", identity.Failing)
+	charge("vic", "192.0.2.1", identity.Failing)
+	charge("eve", "192.0.2.2", identity.Stranger) // what was refused did not touch it
+}
+
+// TestPlaces: an address is known for the user who signed in there, for a while.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	th := newThrottle(testConfig(), now)
+	th.remember(now, from{username: "ada", address: "192.0.2.1"})
+	for _, tt := range []struct {
+		who  from
+		at   time.Time
+		want identity.Lane
+	}{
+		{from{username: "ada", address: "192.0.2.1"}, now, identity.Known},
+		{from{username: "ada", address: "192.0.2.2"}, now, identity.Stranger},
+		{from{username: "bob", address: "192.0.2.1"}, now, identity.Stranger},
+		{from{username: "ada", address: "192.0.2.1"}, now.Add(placeMemory), identity.Stranger},
+		{from{username: "ada", address: "192.0.2.3", proof: "DEVICE"}, now, identity.Known},
+	} {
+		lane, refund, err := th.charge(tt.at, tt.who)
+		if err != nil || lane != tt.want {
+			t.Errorf("%+v: lane %d, %v; want %d", tt.who, lane, err, tt.want)
+			continue
+		}
+		refund()
 	}
 }
 
@@ -146,14 +284,13 @@ func TestChargeRefusedByOneLimitCostsNoneOfTheOther(t *testing.T) {
 // until that time comes again.
 func TestThrottleWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
-	cfg := testConfig()
 	now := time.Now()
-	th := newThrottle(cfg, now)
-	later := now.Add(time.Second)
-	if _, err := th.charge(later, "ada", "192.0.2.1"); err != nil {
+	th := newThrottle(testConfig(), now)
+	later, ada := now.Add(time.Second), from{username: "ada", address: "192.0.2.1"}
+	if _, _, err := th.charge(later, ada); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := th.charge(setBack(later), "ada", "192.0.2.1"); err != nil {
+	if _, _, err := th.charge(setBack(later), ada); err != nil {
 		t.Errorf("after the clock was set back by an hour: %v", err)
 	}
 }

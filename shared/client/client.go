@@ -44,6 +44,7 @@ func (Token) GoString() string { return "[redacted]" }
 type Client struct {
 	base    string // "{base_url}/api/v1"
 	token   Token
+	device  Token  // for signing in
 	request string // Idempotency-Key of POSTs; "" sends none
 	http    *http.Client
 	timeout time.Duration
@@ -87,6 +88,14 @@ func (c *Client) WithToken(t Token) *Client {
 	signedIn := *c
 	signedIn.token = t
 	return &signedIn
+}
+
+// WithDevice gives a client that signs in as what has signed in before: t is the Device
+// of that session. So wrong passwords that others try do not count against it.
+func (c *Client) WithDevice(t Token) *Client {
+	known := *c
+	known.device = t
+	return &known
 }
 
 // Once gives a client for one call that issues a key and may be made again, e.g.

@@ -13,16 +13,18 @@ type Session struct {
 	Token     Token
 	ExpiresAt time.Time
 	User      wire.User
+	Device    Token // for [Client.WithDevice], the next time
 }
 
 // SignIn opens a session; go on with [Client.WithToken]. Codes:
 // invalid_credentials, rate_limited.
 func (c *Client) SignIn(ctx context.Context, username, password string) (Session, error) {
-	s, err := call[wire.Session](ctx, c.WithToken(""), request{
-		method: http.MethodPost, path: []string{"session"},
-		body: wire.SignIn{Username: &username, Password: &password},
-	})
-	return Session{Token: Token(s.Token), ExpiresAt: s.ExpiresAt, User: s.User}, err
+	in := wire.SignIn{Username: &username, Password: &password}
+	if device := string(c.device); device != "" {
+		in.Device = &device
+	}
+	s, err := call[wire.Session](ctx, c.WithToken(""), request{method: http.MethodPost, path: []string{"session"}, body: in})
+	return Session{Token: Token(s.Token), ExpiresAt: s.ExpiresAt, User: s.User, Device: Token(s.Device)}, err
 }
 
 // WhoAmI tells whom the session belongs to. Code: unauthenticated.

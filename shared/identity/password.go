@@ -6,21 +6,16 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"golang.org/x/crypto/argon2"
-
-	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// maxHashWait bounds the wait for a turn at hashing.
-const maxHashWait = 5 * time.Second
-
-// Hasher hashes and checks passwords with argon2id. One hash takes 19 MiB, so
-// only so many run at once and the rest wait their turn: a crowd signing in takes
-// time, not memory.
+// Hasher hashes and checks passwords with argon2id. One hash takes 19 MiB, so only so
+// many run at once. The rest wait, those who are known before strangers, and only so
+// many of them: a crowd signing in takes neither memory nor the time of those who are
+// known; it gets 429.
 type Hasher struct {
-	turns chan struct{}
+	queue *queue
 	dummy phc // what an unknown user's password is compared with
 }
 
@@ -30,16 +25,16 @@ func NewHasher(concurrent int) (*Hasher, error) {
 		return nil, fmt.Errorf("%d password hashes at once: there must be at least one", concurrent)
 	}
 	return &Hasher{
-		turns: make(chan struct{}, concurrent),
+		queue: newQueue(concurrent),
 		dummy: phc{cost: current, salt: random(saltLength), sum: random(sumLength)},
 	}, nil
 }
 
-// Hash makes the PHC string of a new password. Problem: unavailable, when too
-// many wait.
+// Hash makes the PHC string of a new password, for somebody known. Problems:
+// rate_limited and unavailable, when too many wait.
 func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	p := phc{cost: current, salt: random(saltLength)}
-	sum, err := h.sum(ctx, p, password, sumLength)
+	sum, err := h.sum(ctx, Known, p, password, sumLength)
 	if err != nil {
 		return "", err
 	}
@@ -49,8 +44,8 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 
 // Verify tells whether password is the one that hash was made of. An empty hash,
 // for a user who does not exist, matches nothing and takes as long as any other.
-// Problem: unavailable, when too many wait.
-func (h *Hasher) Verify(ctx context.Context, hash, password string) (bool, error) {
+// Problems: rate_limited and unavailable, when too many wait.
+func (h *Hasher) Verify(ctx context.Context, lane Lane, hash, password string) (bool, error) {
 	want := h.dummy
 	if hash != "" {
 		var err error
@@ -58,22 +53,18 @@ func (h *Hasher) Verify(ctx context.Context, hash, password string) (bool, error
 			return false, err
 		}
 	}
-	got, err := h.sum(ctx, want, password, len(want.sum))
+	got, err := h.sum(ctx, lane, want, password, len(want.sum))
 	if err != nil {
 		return false, err
 	}
 	return subtle.ConstantTimeCompare(got, want.sum) == 1 && hash != "", nil
 }
 
-func (h *Hasher) sum(ctx context.Context, p phc, password string, length int) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxHashWait)
-	defer cancel()
-	select {
-	case h.turns <- struct{}{}:
-	case <-ctx.Done():
-		return nil, problem.Of(problem.Unavailable).Because(fmt.Errorf("wait to hash a password: %w", ctx.Err()))
+func (h *Hasher) sum(ctx context.Context, lane Lane, p phc, password string, length int) ([]byte, error) {
+	if err := h.queue.enter(ctx, lane); err != nil {
+		return nil, fmt.Errorf("wait to hash a password: %w", err)
 	}
-	defer func() { <-h.turns }()
+	defer h.queue.leave()
 	// What a hash took goes back at once: compared with it, that costs little time,
 	// and a function that waits for the next sign-in should not hold it.
 	defer debug.FreeOSMemory()

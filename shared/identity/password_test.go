@@ -54,7 +54,7 @@ func TestHashAndVerify(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := h.Verify(t.Context(), tt.hash, tt.password)
+			got, err := h.Verify(t.Context(), Stranger, tt.hash, tt.password)
 			if err != nil || got != tt.want {
 				t.Errorf("got %v, %v; want %v", got, err, tt.want)
 			}
@@ -85,36 +85,38 @@ func TestVerifyRefusesAStoredHashInDoubt(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if ok, err := newHasher(t).Verify(t.Context(), tt.hash, "password"); ok || err == nil {
+			if ok, err := newHasher(t).Verify(t.Context(), Stranger, tt.hash, "password"); ok || err == nil {
 				t.Errorf("got %v, %v; want an error", ok, err)
 			}
 		})
 	}
 }
 
-func TestHasherWaitsItsTurn(t *testing.T) {
+func TestHasherIsBounded(t *testing.T) {
 	t.Parallel()
 	if _, err := NewHasher(0); err == nil {
 		t.Error("a hasher that never hashes was made")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		h := newHasher(t)
-		h.turns <- struct{}{}
-		h.turns <- struct{}{} // both turns are taken
-		_, err := h.Verify(t.Context(), "", "x")
+		for range 2 {
+			if err := h.queue.enter(t.Context(), Known); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := h.Verify(t.Context(), Known, "", "x")
 		wantCode(t, err, problem.Unavailable)
-
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err = h.Hash(ctx, "x")
 		wantCode(t, err, problem.Unavailable)
 
-		<-h.turns // one is free
+		h.queue.leave()
 		if _, err := h.Hash(t.Context(), "x"); err != nil {
 			t.Fatal(err)
 		}
-		if len(h.turns) != 1 {
-			t.Errorf("%d turns are taken after a hash, want 1", len(h.turns))
+		if h.queue.free != 1 {
+			t.Errorf("%d places are free after a hash, want 1", h.queue.free)
 		}
 	})
 }
@@ -137,7 +139,7 @@ func FuzzParsePHC(f *testing.F) {
 func BenchmarkVerify(b *testing.B) {
 	h := newHasher(b)
 	for b.Loop() {
-		if _, err := h.Verify(b.Context(), "", "correct horse battery"); err != nil {
+		if _, err := h.Verify(b.Context(), Stranger, "", "correct horse battery"); err != nil {
 			b.Fatal(err)
 		}
 	}

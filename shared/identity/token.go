@@ -47,50 +47,72 @@ func (c claims) Validate() error {
 
 // Sign makes the token of a session.
 func (k *Keyring) Sign(s Session) (Token, error) {
-	key, kid, err := k.signer()
-	if err != nil {
-		return "", fmt.Errorf("sign session of %s: %w", s.Caller.Username, err)
-	}
-	t := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims{
+	t, err := k.sign(claims{
 		RegisteredClaims: jwt.RegisteredClaims{
 			Issuer: issuer, Subject: s.Caller.Username, ID: s.ID,
 			IssuedAt: jwt.NewNumericDate(s.IssuedAt), ExpiresAt: jwt.NewNumericDate(s.ExpiresAt),
 		},
 		Admin: s.Caller.Admin, CSRF: s.CSRF, Version: s.Version,
 	})
-	t.Header["kid"] = kid
-	signed, err := t.SignedString(key)
 	if err != nil {
 		return "", fmt.Errorf("sign session of %s: %w", s.Caller.Username, err)
 	}
-	return Token(signed), nil
+	return t, nil
+}
+
+func (k *Keyring) sign(c jwt.Claims) (Token, error) {
+	key, kid, err := k.signer()
+	if err != nil {
+		return "", err
+	}
+	t := jwt.NewWithClaims(jwt.SigningMethodEdDSA, c)
+	t.Header["kid"] = kid
+	signed, err := t.SignedString(key)
+	return Token(signed), err
 }
 
 // Verify reads a token: EdDSA only, signed by a known key, ours, not expired, not
 // from the future. Whether the session was ended meanwhile is [Guard]'s to ask.
 // Problems: unauthenticated; unavailable, while the keys cannot be read.
 func (k *Keyring) Verify(t Token) (Session, error) {
-	if len(t) > maxToken {
-		return Session{}, problem.Of(problem.Unauthenticated)
-	}
-	parser := jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}), jwt.WithIssuer(issuer),
-		jwt.WithExpirationRequired(), jwt.WithStrictDecoding(), jwt.WithTimeFunc(k.now))
 	var c claims
-	_, err := parser.ParseWithClaims(string(t), &c, func(t *jwt.Token) (any, error) {
-		kid, _ := t.Header["kid"].(string)
-		return k.verifier(kid)
-	})
-	if p := (*problem.Error)(nil); errors.As(err, &p) {
-		return Session{}, p
-	}
-	if err == nil && c.IssuedAt.After(k.now().Add(clockSkew)) {
-		err = jwt.ErrTokenUsedBeforeIssued
-	}
-	if err != nil {
-		return Session{}, problem.Of(problem.Unauthenticated).Because(err)
+	if err := k.verify(t, issuer, &c); err != nil {
+		return Session{}, err
 	}
 	return Session{
 		ID: c.ID, Caller: Caller{Username: c.Subject, Admin: c.Admin}, CSRF: c.CSRF, Version: c.Version,
 		IssuedAt: c.IssuedAt.UTC(), ExpiresAt: c.ExpiresAt.UTC(),
 	}, nil
+}
+
+// verify reads a token of an issuer of ours into c.
+func (k *Keyring) verify(t Token, issuer string, c jwt.Claims) error {
+	if len(t) > maxToken {
+		return problem.Of(problem.Unauthenticated)
+	}
+	parser := jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}), jwt.WithIssuer(issuer),
+		jwt.WithExpirationRequired(), jwt.WithStrictDecoding(), jwt.WithTimeFunc(k.now))
+	_, err := parser.ParseWithClaims(string(t), c, func(t *jwt.Token) (any, error) {
+		kid, _ := t.Header["kid"].(string)
+		return k.verifier(kid)
+	})
+	if p := (*problem.Error)(nil); errors.As(err, &p) {
+		return p
+	}
+	if err == nil {
+		err = k.issued(c)
+	}
+	if err != nil {
+		return problem.Of(problem.Unauthenticated).Because(err)
+	}
+	return nil
+}
+
+// issued refuses what was issued in the future.
+func (k *Keyring) issued(c jwt.Claims) error {
+	at, err := c.GetIssuedAt()
+	if err == nil && at != nil && at.After(k.now().Add(clockSkew)) {
+		err = jwt.ErrTokenUsedBeforeIssued
+	}
+	return err
 }

@@ -6,6 +6,7 @@ import "time"
 type SignIn struct {
 	Username *string `json:"username,omitempty"`
 	Password *string `json:"password,omitempty"`
+	Device   *string `json:"device,omitempty"` // what the last sign-in there was answered with
 }
 
 // User is who a session belongs to.
@@ -14,10 +15,11 @@ type User struct {
 	Admin    bool   `json:"admin"`
 }
 
-// Session is the answer to POST and GET /session. Token comes with POST only.
+// Session is the answer to POST and GET /session. Token and Device come with POST only.
 type Session struct {
 	Token     string    `json:"token,omitempty"`
-	CSRFToken string    `json:"csrf_token"` // send as X-CSRF-Token with changes made by cookie
+	Device    string    `json:"device,omitempty"` // to send with the next sign-in: others' wrong passwords do not count against it
+	CSRFToken string    `json:"csrf_token"`       // send as X-CSRF-Token with changes made by cookie
 	ExpiresAt time.Time `json:"expires_at"`
 	User      User      `json:"user"`
 }

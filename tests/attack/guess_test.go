@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -113,6 +114,61 @@ func TestNamespaces(t *testing.T) {
 		n++
 		if a := call(t, request{path: "/api/v1/projects/" + s.Project + "-x" + path, token: admin}); a.Status != http.StatusNotFound {
 			t.Errorf("%s of the second project: %d %s", path, a.Status, a.Body)
+		}
+	}
+	row.Measured(fmt.Sprintf("%d", n))
+}
+
+// TestSecondOwner: a project that is deleted, and made again under its name.
+func TestSecondOwner(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "a project made again under an old name: its owner asks for the keys, usage, plans, apps, history, members and audit of the one before",
+		"nothing of it is there, not even revoked keys; the audit begins with the new one")
+	s := stacktest.New(t, world)
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.App("hello")
+	p := s.Plan(wire.CreatePlan{})
+	k := s.Key(p)
+	s.Revoke(k)
+	must(s.Client.DeleteApp(ctx, s.Project, s.Env, "hello"))
+	must(s.Client.DeletePlan(ctx, s.Project, s.Env, p.ID))
+	must(s.Client.DeleteEnvironment(ctx, s.Project, s.Env))
+	must(s.Client.DeleteProject(ctx, s.Project))
+
+	_, err := s.Client.CreateProject(ctx, s.Project)
+	must(err)
+	_, err = s.Client.CreateEnvironment(ctx, s.Project, s.Env)
+	must(err)
+	username, password := "second-"+s.Project, "a password of "+s.Project
+	_, err = s.Client.CreateUser(ctx, username, password, false)
+	must(err)
+	must(s.Client.SetMembers(ctx, s.Project, []wire.Member{{Username: username, Role: "owner"}}))
+	token := bearer(t, username, password)
+	project := "/api/v1/projects/" + s.Project
+	environment := project + "/environments/" + s.Env
+	n := 0
+	for _, path := range []string{
+		project + "/api-keys", project + "/api-keys?environment=" + s.Env, environment + "/api-keys", environment + "/plans", environment + "/apps",
+		project + "/audit?resource=projects/" + s.Project + "/api-keys", project + "/audit?action=key.revoke", project + "/audit?action=project.delete",
+	} {
+		n++
+		if a := call(t, request{path: path, token: token}); a.Status != http.StatusOK || !strings.Contains(a.Body, `"items":[]`) {
+			t.Errorf("%s: %d %s", path, a.Status, a.Body)
+		}
+	}
+	for _, path := range []string{
+		project + "/api-keys/" + k.ID, project + "/api-keys/" + k.ID + "/usage", environment + "/plans/" + p.ID, environment + "/apps/hello",
+		environment + "/apps/hello/deployments", environment + "/apps/hello/builds", environment + "/apps/hello/webhook",
+	} {
+		n++
+		if a := call(t, request{path: path, token: token}); a.Status != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, a.Status, a.Body)
 		}
 	}
 	row.Measured(fmt.Sprintf("%d", n))

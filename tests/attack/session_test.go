@@ -1,12 +1,19 @@
 package attack
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -212,4 +219,128 @@ func TestSignInGuessing(t *testing.T) {
 		t.Logf("the right password after the limit: %d", a.Status) // a slot came free meanwhile
 	}
 	row.Measured(fmt.Sprintf("429 at attempt %d", n))
+}
+
+// TestKeptOut: wrong passwords, so that the right one is not let in.
+func TestKeptOut(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "keeping a user signed out: wrong passwords from 200 addresses at once, and from next to the user, while the user signs in; the same of one's own session guessing at the current password",
+		"where the user has signed in before, by device or from that address, the right password is let in each time and at once; each address is held to ten failures, and so is the session")
+	_, username, password := person(t)
+	home := client(t, "127.0.0.1")
+	first := signIn(t, home, username, password, "")
+	if first.Status != http.StatusOK {
+		t.Fatalf("%d %s", first.Status, first.Body)
+	}
+	var mine wire.Session
+	if err := json.Unmarshal([]byte(first.Body), &mine); err != nil {
+		t.Fatal(err)
+	}
+	var crowd errgroup.Group
+	for i := range 200 {
+		stranger := client(t, fmt.Sprintf("127.9.0.%d", i+1))
+		crowd.Go(func() error {
+			for n := range 12 {
+				a := signIn(t, stranger, username, fmt.Sprintf("wrong password %d", n), "")
+				if a.Status != http.StatusUnauthorized && a.Status != http.StatusTooManyRequests {
+					return fmt.Errorf("a guess: %d %s", a.Status, a.Body)
+				}
+			}
+			return nil
+		})
+	}
+	over := make(chan error, 1)
+	go func() { over <- crowd.Wait() }()
+	elsewhere := client(t, "127.9.1.1")
+	n := 0
+	var slowest time.Duration
+	good := func(from *http.Client, device string) {
+		t.Helper()
+		begin := time.Now()
+		if a := signIn(t, from, username, password, device); a.Status != http.StatusOK {
+			t.Errorf("the right password: %d %s", a.Status, a.Body)
+		}
+		slowest = max(slowest, time.Since(begin))
+		n++
+	}
+	for attacked := true; attacked || n < 10; {
+		good(elsewhere, mine.Device)
+		good(home, "")
+		select {
+		case err := <-over:
+			if err != nil {
+				t.Error(err)
+			}
+			attacked = false
+		default:
+		}
+	}
+	refused := 0
+	for n := range 20 {
+		if a := signIn(t, home, username, fmt.Sprintf("wrong password %d", n), ""); a.Status == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("20 wrong passwords from the user's own address were let through")
+	}
+	good(home, mine.Device)
+	refused = 0
+	for range 20 {
+		body := `{"current_password":"not the current one","password":"another long password"}`
+		a := call(t, request{method: http.MethodPut, path: "/api/v1/users/" + username + "/password", body: body, token: mine.Token})
+		if a.Status == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("20 wrong current passwords were let through")
+	}
+	good(home, mine.Device)
+	if slowest > 10*time.Second {
+		t.Errorf("signing in took %s", slowest)
+	}
+	t.Logf("signed in %d times, in %s at most", n, slowest)
+	row.Measured("2440 guesses")
+}
+
+// client connects to the ingress from an address of this machine's own.
+func client(t *testing.T, address string) *http.Client {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	ingress := strings.TrimPrefix(world.Info().IngressURL, "http://")
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "tcp", ingress) }}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Timeout: patience, Transport: transport}
+}
+
+// signIn tries a password, with what a device was given, if that is not "".
+func signIn(t *testing.T, from *http.Client, username, password, device string) stacktest.Answer {
+	t.Helper()
+	in := wire.SignIn{Username: &username, Password: &password}
+	if device != "" {
+		in.Device = &device
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		t.Error(err)
+		return stacktest.Answer{}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, world.Info().BaseURL+"/api/v1/session", bytes.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return stacktest.Answer{}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := from.Do(req)
+	if err != nil {
+		t.Error(err)
+		return stacktest.Answer{}
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(text)}
 }

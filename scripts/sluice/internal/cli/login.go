@@ -61,11 +61,11 @@ server's host.`,
 }
 
 func (a *application) signIn(ctx context.Context, dir contexts.Dir, c contexts.Context, username, password string) error {
-	s, err := a.dial(c.URL).SignIn(ctx, username, password)
+	s, err := a.dial(c.URL).WithDevice(c.Device).SignIn(ctx, username, password)
 	if err != nil {
 		return err
 	}
-	c.Username, c.Token, c.ExpiresAt = s.User.Username, s.Token, s.ExpiresAt
+	c.Username, c.Token, c.ExpiresAt, c.Device = s.User.Username, s.Token, s.ExpiresAt, s.Device
 	if err := dir.Put(c); err != nil {
 		return err
 	}

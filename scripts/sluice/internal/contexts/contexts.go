@@ -33,6 +33,10 @@ type Context struct {
 	Username    string // who is signed in; "" when nobody is
 	Token       client.Token
 	ExpiresAt   time.Time // of the session; zero without one
+
+	// Device is what the server knows this machine by since the last sign-in there. It
+	// stays after the session's end.
+	Device client.Token
 }
 
 // file is how a context is kept.
@@ -43,6 +47,7 @@ type file struct {
 	Username    string    `json:"username,omitempty"`
 	Token       string    `json:"token,omitempty"`
 	ExpiresAt   time.Time `json:"expires_at,omitzero"`
+	Device      string    `json:"device,omitempty"`
 }
 
 // ErrNotFound tells that there is no context of that name.
@@ -102,7 +107,7 @@ func (d Dir) Get(name string) (Context, error) {
 	}
 	return Context{
 		Name: name, URL: f.URL, Project: f.Project, Environment: f.Environment,
-		Username: f.Username, Token: client.Token(f.Token), ExpiresAt: f.ExpiresAt,
+		Username: f.Username, Token: client.Token(f.Token), ExpiresAt: f.ExpiresAt, Device: client.Token(f.Device),
 	}, nil
 }
 
@@ -113,7 +118,7 @@ func (d Dir) Put(c Context) error {
 	}
 	b, err := json.MarshalIndent(file{
 		URL: c.URL, Project: c.Project, Environment: c.Environment,
-		Username: c.Username, Token: string(c.Token), ExpiresAt: c.ExpiresAt,
+		Username: c.Username, Token: string(c.Token), ExpiresAt: c.ExpiresAt, Device: string(c.Device),
 	}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("keep context %s: %w", c.Name, err)

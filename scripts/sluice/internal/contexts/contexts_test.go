@@ -14,7 +14,7 @@ import (
 
 var sample = Context{
 	Name: "prod", URL: "https://sluice.example.com", Project: "shop", Environment: "prod",
-	Username: "ada", Token: "t0ken", ExpiresAt: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC),
+	Username: "ada", Token: "t0ken", ExpiresAt: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC), Device: "d3vice",
 }
 
 func TestLife(t *testing.T) {
