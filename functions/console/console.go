@@ -32,7 +32,9 @@
 //
 // The browser holds the API's own session token in the cookie of decisions section
 // 8, which no script can read. Forms carry the session's CSRF value, which the API
-// tells only to who has the token; it is compared before anything else is done. What
+// tells only to who has the token; it is compared before anything else is done. All
+// cookies are __Host-, so that no app on a host nearby can plant them. One more stays
+// after signing out, by which the API knows the browser at the next sign-in. What
 // comes from another origin is refused before that. No page is stored by a browser
 // or a proxy. Pages are sent uncompressed, since a page holds secrets beside what
 // was asked for, and its compressed length would tell about them; assets are not

@@ -16,6 +16,13 @@
 // user's password, so that both take effect at once. When the store does not
 // answer, the request fails.
 //
+// # Devices
+//
+// Whoever signs in also gets a token that opens nothing: a [Device], to send with the
+// next sign-in as the same user. By it the throttle tells those who belong there from
+// strangers who guess. It is signed by the same keys, ends with the password that it was
+// given for, and after [DeviceTTL].
+//
 // # Signing keys
 //
 // Keys are files of a directory, the mount of a Kubernetes Secret: "{kid}.pub"

@@ -25,9 +25,10 @@ func (a *application) login() *cobra.Command {
 
 Without a URL it signs in again to the server of the context, or to SLUICE_URL. The
 session is kept in a file that only you can read, below $XDG_CONFIG_HOME/sluice or
-~/.config/sluice. The password is asked for without being shown; in a script, pass it
-with --password-stdin. --context names the context; by default it is called after the
-server's host.`,
+~/.config/sluice, with what the server knows this machine by, so that nobody else's wrong
+passwords keep you from signing in here again. The password is asked for without being
+shown; in a script, pass it with --password-stdin. --context names the context; by
+default it is called after the server's host.`,
 		Example: `  sluice login https://sluice.example.com --username ada
   pass show sluice | sluice login https://sluice.example.com --username ada --password-stdin`,
 		Args: takesUpTo("URL"),
