@@ -25,7 +25,7 @@ const (
 const (
 	maxWaiting      = 64              // in each lane; who comes after is sent away
 	maxHashWait     = 5 * time.Second // for a place
-	maxStrangerWait = time.Second     // of a stranger, who had better come again than hold on
+	maxStrangerWait = 2 * time.Second // of a stranger, who had better come again than hold on
 )
 
 // queue lets so many in at once, by their lanes. One place of several is kept for those
