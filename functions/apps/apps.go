@@ -81,6 +81,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
@@ -174,7 +175,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if cfg.besideConsole("app." + cfg.AppsDomain) {
+	if cfg.besideConsole("app." + strings.ToLower(cfg.AppsDomain)) {
 		p.Log.Warn("apps share the console's registrable domain; another domain for apps is safer", "apps_domain", cfg.AppsDomain, "base_url", cfg.BaseURL)
 	}
 	return &Service{

@@ -79,8 +79,8 @@ func (c Config) check() error {
 	if err := checkAppHost(c.AppHost); err != nil {
 		return fmt.Errorf("APP_HOST %q: %w", c.AppHost, err)
 	}
-	if c.overlapsConsole("app." + c.AppsDomain) {
-		return fmt.Errorf("APPS_DOMAIN %q is not above BASE_URL's host, nor below it: apps could set cookies for the console", c.AppsDomain)
+	if c.belowConsole("app." + strings.ToLower(c.AppsDomain)) {
+		return fmt.Errorf("apps of APPS_DOMAIN %q are below BASE_URL's host and could set cookies for the console", c.AppsDomain)
 	}
 	u, err := url.Parse(strings.ReplaceAll(c.AppURL, hostMark, "host"))
 	if err != nil || !strings.Contains(c.AppURL, hostMark) || u.Host == "" {

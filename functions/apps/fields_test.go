@@ -75,6 +75,8 @@ func TestConfig(t *testing.T) {
 		"URL's scheme":   func(c *Config) { c.AppURL = "{host}" },
 		"wiring's URL":   func(c *Config) { c.WiringURL = "wiring" },
 		"no entry point": func(c *Config) { c.EntryPoints = nil },
+		"below console":  func(c *Config) { c.AppsDomain, c.BaseURL = "apps.sluice.example.com", "https://sluice.example.com" },
+		"console's own":  func(c *Config) { c.AppsDomain, c.BaseURL = "Sluice.example.com", "https://sluice.example.com" },
 	} {
 		c := good
 		change(&c)

@@ -47,15 +47,18 @@ func (c Config) reservedHost(host string) bool {
 }
 
 // overlapsConsole tells whether a host is the console's, below it or above it: what
-// answers there could pass for the console, and set cookies that browsers send it. What
-// is below a public suffix, e.g. "shop.localhost" below "localhost", cannot do that.
+// answers there could pass for the console, and set cookies that browsers send it.
 func (c Config) overlapsConsole(host string) bool {
 	console := c.consoleHost()
-	if console == "" {
-		return false
-	}
+	return console != "" && (host == console || strings.HasSuffix(console, "."+host) || c.belowConsole(host))
+}
+
+// belowConsole tells whether a host is below the console's, and can set cookies for it:
+// not what is below a public suffix, e.g. "shop.localhost" below "localhost".
+func (c Config) belowConsole(host string) bool {
+	console := c.consoleHost()
 	suffix, _ := publicsuffix.PublicSuffix(console)
-	return host == console || strings.HasSuffix(console, "."+host) || suffix != console && strings.HasSuffix(host, "."+console)
+	return console != suffix && strings.HasSuffix(host, "."+console)
 }
 
 // besideConsole tells whether a host has its registrable domain in common with the

@@ -25,7 +25,7 @@ func TestForeignForms(t *testing.T) {
 		{"from a sibling host", nil, header("Sec-Fetch-Site", "same-site"), 403},
 		{"from another origin", nil, header("Origin", "https://evil.example"), 403},
 		{"signed out", nil, signedOut, 303},
-		{"two sessions", nil, signedIn, 303},
+		{"its own, with the cookie twice", nil, signedIn, 303},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestForeignForms(t *testing.T) {
 			if w.Code != tt.status {
 				t.Errorf("answer is %d", w.Code)
 			}
-			if done := len(o.changes()) == 1; done != (tt.name == "its own") {
+			if done := len(o.changes()) == 1; done != strings.HasPrefix(tt.name, "its own") {
 				t.Errorf("changes: %q", o.changes())
 			}
 		})
