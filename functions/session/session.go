@@ -118,8 +118,8 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	return &Service{
 		users: p.Users, sessions: p.Sessions, records: p.Records, counts: newCounts(), guard: p.Guard, keys: p.Keys,
-		hasher: hasher, throttle: newThrottle(cfg, time.Now()), failures: newBudget(time.Now(), recordsAtOnce, recordsEvery), opened: newSuccesses(time.Now()),
-		trust: cfg.TrustProxy, log: p.Log, now: time.Now,
+		hasher: hasher, trust: cfg.TrustProxy, log: p.Log,
+		throttle: newThrottle(cfg, time.Now()), failures: newBudget(time.Now(), recordsAtOnce, recordsEvery), opened: newSuccesses(time.Now()), now: time.Now,
 	}, nil
 }
 

@@ -228,7 +228,9 @@ func TestKeptOut(t *testing.T) {
 		"where the user has signed in before, by device or from that address, the right password is let in each time and at once; each address is held to ten failures, and so is the session")
 	_, username, password := person(t)
 	home := client(t, "127.0.0.1")
+	begin := time.Now()
 	first := signIn(t, home, username, password, "")
+	alone := time.Since(begin)
 	if first.Status != http.StatusOK {
 		t.Fatalf("%d %s", first.Status, first.Body)
 	}
@@ -297,10 +299,11 @@ func TestKeptOut(t *testing.T) {
 		t.Error("20 wrong current passwords were let through")
 	}
 	good(home, mine.Device)
-	if slowest > 10*time.Second {
-		t.Errorf("signing in took %s", slowest)
+	// The crowd's requests take their part of this machine, which is the clients' too.
+	if slowest > max(5*time.Second, 50*alone) {
+		t.Errorf("signing in took %s, alone %s", slowest, alone)
 	}
-	t.Logf("signed in %d times, in %s at most", n, slowest)
+	t.Logf("signed in %d times, in %s at most; alone in %s", n, slowest, alone)
 	row.Measured("2440 guesses")
 }
 
