@@ -59,7 +59,7 @@ func TestBuilds(t *testing.T) {
 			}
 			b := built(t, s, 1, "succeeded")
 			d := s.Settled("hello", 2, "live")
-			if d.Commit != "abc1234" || d.Trigger != "webhook" || b.Revision != 2 || !strings.HasPrefix(d.Image, strings.SplitN(b.Image, "@", 2)[0]) {
+			if len(d.Commit) != 40 || !strings.HasPrefix(d.Commit, "abc1234") || d.Commit != b.Commit || d.Trigger != "webhook" || b.Revision != 2 || !strings.HasPrefix(d.Image, strings.SplitN(b.Image, "@", 2)[0]) {
 				t.Errorf("build %+v, deployed %+v", b, d)
 			}
 			if len(s.History("hello")) != 2 {
@@ -72,7 +72,7 @@ func TestBuilds(t *testing.T) {
 // TestBuildsThatFail deploy nothing, and say why.
 func TestBuildsThatFail(t *testing.T) {
 	t.Parallel()
-	for _, script := range []string{"fail", "timeout", "noimage"} {
+	for _, script := range []string{"fail", "timeout", "noimage", "misbuilt", "nocommit"} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
 			s := stacktest.New(t, world)
@@ -103,7 +103,7 @@ func TestNewerBuildWins(t *testing.T) {
 		t.Errorf("the older build deployed: %+v", older)
 	}
 	d := s.Settled("hello", newer.Revision, "live")
-	if !d.Current || d.Commit != "bbbbbbb" || len(s.History("hello")) != 2 {
+	if !d.Current || !strings.HasPrefix(d.Commit, "bbbbbbb") || len(s.History("hello")) != 2 {
 		t.Errorf("history: %+v", s.History("hello"))
 	}
 }

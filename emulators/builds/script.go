@@ -1,6 +1,7 @@
 package builds
 
 import (
+	"crypto/sha1" //nolint:gosec // as git names commits
 	"crypto/sha256"
 	"fmt"
 	"math"
@@ -27,6 +28,8 @@ type Script struct {
 	Broken    bool // "broken": its image has the tag that never becomes ready
 	NoImage   bool // "noimage": it succeeds without results
 	NoDigest  bool // "nodigest": its results lack the digest
+	NoCommit  bool // "nocommit": its results lack the commit
+	Misbuilt  bool // "misbuilt": it builds another commit than was asked for
 	Twice     bool // "twice": every event is sent twice
 	Reordered bool // "reordered": the last event is sent first, the others after it in reverse
 	Silent    bool // "silent": no event is sent
@@ -55,6 +58,10 @@ func scriptOf(run *unstructured.Unstructured) Script {
 			s.NoImage = true
 		case "nodigest":
 			s.NoDigest = true
+		case "nocommit":
+			s.NoCommit = true
+		case "misbuilt":
+			s.Misbuilt = true
 		case "twice":
 			s.Twice = true
 		case "reordered":
@@ -130,5 +137,19 @@ func ending(run *unstructured.Unstructured, s Script, cancelled bool) status {
 		digest := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(image+string(run.GetUID()))))
 		end.results = append(end.results, map[string]any{"name": "IMAGE_DIGEST", "value": digest})
 	}
+	if !s.NoCommit {
+		end.results = append(end.results, map[string]any{"name": "COMMIT", "value": commitOf(run, s)})
+	}
 	return end
+}
+
+// commitOf is the whole hash of the commit that a run has built: the one that was asked
+// for, made longer if only its first digits were given, or the branch's head.
+func commitOf(run *unstructured.Unstructured, s Script) string {
+	asked := param(run, "commit")
+	if s.Misbuilt {
+		asked = ""
+	}
+	madeUp := fmt.Sprintf("%x", sha1.Sum([]byte(param(run, "repository")+" "+param(run, "branch")))) //nolint:gosec // as git names commits
+	return asked + madeUp[min(len(asked), len(madeUp)):]
 }

@@ -1,6 +1,7 @@
 package builds
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,9 +55,10 @@ func TestEnding(t *testing.T) {
 		results   int
 		image     string
 	}{
-		{"well", Script{}, false, true, "Succeeded", 2, "registry.example.com:5000/hello:b1"},
-		{"broken", Script{Broken: true}, false, true, "Succeeded", 2, "registry.example.com:5000/hello:broken"},
-		{"without a digest", Script{NoDigest: true}, false, true, "Succeeded", 1, "registry.example.com:5000/hello:b1"},
+		{"well", Script{}, false, true, "Succeeded", 3, "registry.example.com:5000/hello:b1"},
+		{"broken", Script{Broken: true}, false, true, "Succeeded", 3, "registry.example.com:5000/hello:broken"},
+		{"without a digest", Script{NoDigest: true}, false, true, "Succeeded", 2, "registry.example.com:5000/hello:b1"},
+		{"without a commit", Script{NoCommit: true}, false, true, "Succeeded", 2, "registry.example.com:5000/hello:b1"},
 		{"without results", Script{NoImage: true}, false, true, "Succeeded", 0, ""},
 		{"failed", Script{Fail: true}, false, false, "Failed", 0, ""},
 		{"timed out", Script{Timeout: true}, false, false, "PipelineRunTimeout", 0, ""},
@@ -71,6 +73,33 @@ func TestEnding(t *testing.T) {
 			}
 			if tt.results > 0 && end.results[0].(map[string]any)["value"] != tt.image { //nolint:forcetypeassert // ending made it
 				t.Errorf("results %v", end.results)
+			}
+		})
+	}
+}
+
+// TestCommit: a run reports whole hashes.
+func TestCommit(t *testing.T) {
+	t.Parallel()
+	const head = "b858cb282617fb0956d960215c8e84d1ccf909c6"
+	tests := []struct {
+		name, asked string
+		script      Script
+		want        string
+	}{
+		{"the branch's head", "", Script{}, head},
+		{"a commit", strings.Repeat("ab", 20), Script{}, strings.Repeat("ab", 20)},
+		{"a longer one", strings.Repeat("ab", 32), Script{}, strings.Repeat("ab", 32)},
+		{"its first digits", "abc1234", Script{}, "abc1234" + head[7:]},
+		{"another one", "abc1234", Script{Misbuilt: true}, head},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			run := runWith("", "https://git.example.com/hello.git")
+			run.Object["spec"] = map[string]any{"params": []any{map[string]any{"name": "commit", "value": tt.asked}}}
+			if got := commitOf(run, tt.script); got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
 			}
 		})
 	}

@@ -38,6 +38,9 @@
 // BUILDS_TOKEN, compared in constant time and never logged, and a network policy lets
 // only Tekton there. The image comes from the run's results IMAGE_URL and
 // IMAGE_DIGEST, as Tekton Chains names them; without a digest the registry is asked.
+// The commit that is recorded is the run's result COMMIT. A run that was asked for
+// another one, or for one whose hash does not begin with the digits that were given,
+// or that does not say what it has built, is a failed build.
 package builds
 
 import (

@@ -30,6 +30,9 @@ func TestBuild(t *testing.T) {
 		{"a failure out of order", "fail-reordered", deploy.BuildFailed, "Failed: 1"},
 		{"a timeout", "timeout", deploy.BuildFailed, "PipelineRunTimeout"},
 		{"no image", "noimage", deploy.BuildFailed, "names no image"},
+		{"another commit", "misbuilt", deploy.BuildFailed, "Commit 0123abc was asked for, but the run has built "},
+		{"another commit, in the v1 shape", "misbuilt-v1", deploy.BuildFailed, "Commit 0123abc was asked for, but the run has built "},
+		{"no commit", "nocommit", deploy.BuildFailed, "Commit 0123abc was asked for, but the run names none"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -53,7 +56,7 @@ func TestBuild(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := "registry.example.com/built/" + w.ref.Namespace + "/hello:build-1-"
-			if r.Trigger != deploy.Webhook || r.Commit != "0123abc" || !strings.HasPrefix(r.Image, want) || r.Digest != b.Digest {
+			if r.Trigger != deploy.Webhook || len(r.Commit) != 40 || !strings.HasPrefix(r.Commit, "0123abc") || !strings.HasPrefix(r.Image, want) || r.Digest != b.Digest {
 				t.Errorf("revision %+v", r)
 			}
 			if asked := strings.Contains(tt.script, "nodigest"); asked != (r.Note == "Not asked.") {

@@ -127,16 +127,12 @@ func (s *Service) run(ctx context.Context, ref app.Ref, b deploy.Build) ([]byte,
 	if b.RunUID != "" {
 		return s.runs.Run(ctx, ref.Namespace, b.RunName(ref))
 	}
-	revision := b.Commit
-	if revision == "" {
-		revision = b.Source.Branch
-	}
 	return s.runs.StartRun(ctx, cluster.PipelineRun{
 		App: ref, Build: b.Number, Name: b.RunName(ref),
 		Pipeline: s.cfg.Pipeline, PipelineNamespace: s.cfg.PipelineNamespace, ServiceAccount: s.cfg.ServiceAccount,
 		Timeout: s.cfg.Timeout,
 		Params: map[string]string{
-			"repository": b.Source.Repository, "revision": revision, "path": b.Source.Path,
+			"repository": b.Source.Repository, "branch": b.Source.Branch, "commit": b.Commit, "path": b.Source.Path,
 			"image": s.cfg.ImagePrefix + "/" + ref.Namespace + "/" + ref.Name + ":" + b.ID(),
 		},
 	})

@@ -119,7 +119,7 @@ func (p PipelineRun) Run() deploy.Run {
 		case digestResult:
 			run.Digest = text
 		case commitResult:
-			run.Commit = text
+			run.Commit = strings.ToLower(text)
 		}
 	}
 	return run

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
@@ -27,8 +28,8 @@ const maxSeen = 16
 
 // Build is one build of a git app.
 type Build struct {
-	Number  int64 // 1 and up, ascending within the app
-	Commit  string
+	Number  int64  // 1 and up, ascending within the app
+	Commit  string // what was asked for, maybe its first digits, "" for the branch's head; when it is built, the whole hash of what was
 	Source  app.GitSource // what it builds
 	Actor   string        // who asked for it, e.g. "webhook"
 	Status  BuildStatus
@@ -84,7 +85,8 @@ type Run struct {
 // anything has changed. Events may come twice, late and in any order: one that was
 // seen before, one of another run and one that comes after the end change nothing.
 // A successful end does not make the build final here: [Build.Deploys] decides
-// what becomes of its image.
+// what becomes of its image. But a run that has built another commit than was asked
+// for has failed.
 func (b Build) Observe(r Run, now time.Time) (Build, bool) {
 	if b.Final() || b.RunUID != "" && b.RunUID != r.UID {
 		return b, false
@@ -107,13 +109,33 @@ func (b Build) Observe(r Run, now time.Time) (Build, bool) {
 	case r.Image == "":
 		b.Status, b.FinishedAt = BuildFailed, now
 		b.Message = "The run succeeded, but names no image in its results."
+	case b.misbuilt(r.Commit) != "":
+		b.Status, b.Message, b.FinishedAt = BuildFailed, b.misbuilt(r.Commit), now
 	default:
-		b.Image, b.Digest, b.Note = r.Image, r.Digest, r.Note
-		if b.Commit == "" {
-			b.Commit = r.Commit
-		}
+		b.Image, b.Digest, b.Note, b.Commit = r.Image, r.Digest, r.Note, r.Commit
 	}
 	return b, true
+}
+
+// misbuilt says what is wrong with the commit that a run says it has built; "" when it
+// is the one that was asked for, or when none was and the run says nothing.
+func (b Build) misbuilt(commit string) string {
+	switch {
+	case commit == "" && b.Commit == "":
+		return ""
+	case commit == "":
+		return fmt.Sprintf("Commit %s was asked for, but the run names none in its results.", b.Commit)
+	case !wholeCommit(commit):
+		return fmt.Sprintf("The run names no commit in its results, but %.80q.", commit)
+	case !strings.HasPrefix(commit, b.Commit):
+		return fmt.Sprintf("Commit %s was asked for, but the run has built %s.", b.Commit, commit)
+	}
+	return ""
+}
+
+// wholeCommit tells whether s is a commit hash of a SHA-1 or a SHA-256 repository.
+func wholeCommit(s string) bool {
+	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // Deploys decides what becomes of a build's image: it is deployed unless a newer

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func TestObserveBuild(t *testing.T) {
 		{"failed", seen, Run{UID: "a", Event: "failed", Done: true}, BuildFailed, true},
 		{"failed before it had started", asked(), Run{UID: "a", Event: "failed", Done: true}, BuildFailed, true},
 		{"no image", seen, Run{UID: "a", Done: true, OK: true}, BuildFailed, true},
-		{"built", seen, Run{UID: "a", Done: true, OK: true, Image: "hello:b1"}, Running, true},
+		{"built", seen, Run{UID: "a", Done: true, OK: true, Image: "hello:b1", Commit: whole("abc")}, Running, true},
 		{"after the end", final, Run{UID: "a", Event: "running"}, BuildFailed, false},
 		{"success after the end", final, Run{UID: "a", Done: true, OK: true, Image: "hello:b1"}, BuildFailed, false},
 	}
@@ -93,6 +94,53 @@ func TestRunName(t *testing.T) {
 	}
 }
 
+// What a run says that it has built is recorded, and is what was asked for, or the build
+// has failed and names both.
+func TestCommitOfBuild(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, asked, built string
+		says               []string // of the message; none is that it has not failed
+	}{
+		{"the one", whole("abc1"), whole("abc1"), nil},
+		{"the one of a SHA-256 repository", whole("abc1") + strings.Repeat("0", 24), whole("abc1") + strings.Repeat("0", 24), nil},
+		{"that begins so", "abc1", whole("abc1"), nil},
+		{"the branch's head", "", whole("abc1"), nil},
+		{"nobody says", "", "", nil},
+		{"another", whole("abc1"), whole("abc2"), []string{whole("abc1"), whole("abc2")}},
+		{"that begins otherwise", "abc1", whole("abc2"), []string{"abc1", whole("abc2")}},
+		{"none", "abc1", "", []string{"abc1"}},
+		{"its first digits", whole("abc1"), "abc1", []string{`"abc1"`}},
+		{"no hash", "", "main", []string{`"main"`}},
+		{"no hash of that length", "", strings.Repeat("a", 41), []string{strings.Repeat("a", 41)}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := asked()
+			b.Commit = tt.asked
+			b, _ = b.Observe(Run{UID: "a", Done: true, OK: true, Image: "hello:b1", Commit: tt.built}, noon())
+			if tt.says == nil {
+				if b.Final() || b.Commit != tt.built {
+					t.Errorf("%+v, want the commit %s", b, tt.built)
+				}
+				return
+			}
+			if b.Status != BuildFailed || b.Commit != tt.asked || b.Image != "" {
+				t.Errorf("%+v", b)
+			}
+			for _, s := range tt.says {
+				if !strings.Contains(b.Message, s) {
+					t.Errorf("message %q does not name %s", b.Message, s)
+				}
+			}
+		})
+	}
+}
+
+// whole is a commit hash that begins so.
+func whole(begin string) string { return begin + strings.Repeat("0", 40-len(begin)) }
+
 // Whatever order the events of several builds come in, and however often: what is
 // deployed in the end is the newest of the builds that succeeded, each build deploys
 // at most once, and in ascending order.
@@ -111,7 +159,7 @@ func TestNewestBuildWinsInAnyOrder(t *testing.T) {
 			uid := fmt.Sprint(i)
 			end := Run{UID: uid, Event: "failed", Done: true}
 			if succeeds[i] {
-				end = Run{UID: uid, Event: "successful", Done: true, OK: true, Image: "hello:b" + uid}
+				end = Run{UID: uid, Event: "successful", Done: true, OK: true, Image: "hello:b" + uid, Commit: whole("abc")}
 			}
 			events = append(events, Run{UID: uid, Event: "started"}, Run{UID: uid, Event: "running"}, end)
 		}

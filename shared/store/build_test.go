@@ -14,6 +14,9 @@ import (
 	"github.com/sluicegate/sluice/shared/store/storetest"
 )
 
+// built is the commit that was asked for as "0123abc".
+const built = "0123abc000000000000000000000000000000000"
+
 func recordBuild(t *testing.T, s *store.Store) deploy.Build {
 	t.Helper()
 	b, err := s.RecordBuild(t.Context(), hello(), func(a app.App) (deploy.Build, error) {
@@ -44,7 +47,7 @@ func TestBuildIsDeployedOnce(t *testing.T) {
 	if b := observe(t, s, 1, deploy.Run{UID: "a", Event: "started"}); b.Status != deploy.Running {
 		t.Errorf("a started build is %s", b.Status)
 	}
-	done := deploy.Run{UID: "a", Event: "successful", Done: true, OK: true, Image: "hello:b1", Digest: "sha256:1"}
+	done := deploy.Run{UID: "a", Event: "successful", Done: true, OK: true, Image: "hello:b1", Digest: "sha256:1", Commit: built}
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
@@ -59,7 +62,7 @@ func TestBuildIsDeployedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := deploy.Build{
-		Number: 1, Commit: "0123abc", Source: app.GitSource{Repository: "https://git.example.com/hello.git", Branch: "main"},
+		Number: 1, Commit: built, Source: app.GitSource{Repository: "https://git.example.com/hello.git", Branch: "main"},
 		Actor: "webhook", Status: deploy.Succeeded, RunUID: "a", Image: "hello:b1", Digest: "sha256:1", Revision: 1,
 		Seen: []string{"a/started", "a/successful"}, RequestedAt: noon(), FinishedAt: noon().Add(time.Minute),
 	}
@@ -85,7 +88,7 @@ func TestNewerBuildWins(t *testing.T) {
 		t.Errorf("pending: %v, %v", pending, err)
 	}
 	finish := func(n int64, uid, image string) deploy.BuildStatus {
-		return observe(t, s, n, deploy.Run{UID: uid, Done: true, OK: true, Image: image}).Status
+		return observe(t, s, n, deploy.Run{UID: uid, Done: true, OK: true, Image: image, Commit: built}).Status
 	}
 	if got := finish(3, "c", "hello:b3"); got != deploy.Succeeded {
 		t.Errorf("build 3 is %s", got)
