@@ -42,6 +42,8 @@ var errNobody = errors.New("no app is called so")
 //	/stream       answers ?chunks=3 flushed chunks, ?interval=50ms apart
 //	/status/{n}   answers with that status, 200 to 599
 //	all else      answers an Echo
+//
+// Every path takes up an upgrade to HTTP/2 (see upgradable).
 type echo struct {
 	current func(r *http.Request) (Pod, bool) // what serves a request now; false for nothing
 	log     *slog.Logger
@@ -52,7 +54,7 @@ func (e *echo) handler() http.Handler {
 	mux.HandleFunc("/ws", e.socket)
 	mux.HandleFunc("/stream", e.read(e.stream))
 	mux.HandleFunc("/status/{code}", e.read(e.status))
-	return plainPaths(mux, e.read(e.plain))
+	return e.upgradable(plainPaths(mux, e.read(e.plain)))
 }
 
 // plainPaths keeps the mux from redirecting paths that it would rather see
@@ -91,11 +93,7 @@ func (e *echo) see(r *http.Request) (Echo, error) {
 	if !ok {
 		return Echo{}, errNobody
 	}
-	t, ok := tapOf(r)
-	if !ok {
-		return Echo{}, errors.New("the connection is not recorded")
-	}
-	headers, err := t.headers(r)
+	headers, next, err := asSent(r)
 	if err != nil {
 		return Echo{}, err
 	}
@@ -103,11 +101,25 @@ func (e *echo) see(r *http.Request) (Echo, error) {
 	if err != nil {
 		return Echo{}, fmt.Errorf("read the body: %w", err)
 	}
-	t.next()
+	next()
 	return Echo{
 		App: pod.App, Namespace: pod.Namespace, Image: pod.Image, Revision: pod.Revision,
 		Method: r.Method, Path: r.RequestURI, Headers: headers, BodyBytes: n,
 	}, nil
+}
+
+// asSent gives a request's headers as they came, and what to call once its body was
+// read.
+func asSent(r *http.Request) (headers map[string][]string, next func(), err error) {
+	if r.ProtoMajor == 2 {
+		return fields(r), func() {}, nil
+	}
+	t, ok := tapOf(r)
+	if !ok {
+		return nil, nil, errors.New("the connection is not recorded")
+	}
+	headers, err = t.headers(r)
+	return headers, t.next, err
 }
 
 func (e *echo) answer(w http.ResponseWriter, status int, seen Echo) {

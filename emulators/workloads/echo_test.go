@@ -15,6 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/http2"
 
 	"github.com/sluicegate/sluice/emulators/internal/ports"
 )
@@ -237,5 +238,42 @@ func TestBackendSwitchesPods(t *testing.T) {
 	b.pod.Store(&next)
 	if _, e := w.say(t, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); e.Image != next.Image || e.Revision != next.Revision {
 		t.Errorf("image %q, revision %q", e.Image, e.Revision)
+	}
+}
+
+// TestUpgradeToHTTP2: it is taken up by every path and method, and serves many requests.
+func TestUpgradeToHTTP2(t *testing.T) {
+	t.Parallel()
+	_, address := serveTest(t)
+	for _, method := range []string{http.MethodGet, http.MethodOptions} {
+		w := dialTest(t, address)
+		if _, err := io.WriteString(w, method+" /any HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(w.answers, nil)
+		if err != nil || res.StatusCode != http.StatusSwitchingProtocols {
+			t.Fatalf("%v, %v", res, err)
+		}
+		_ = res.Body.Close()
+		c, err := (&http2.Transport{}).NewClientConn(readAhead{w, w.answers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://h/a?b=c", strings.NewReader("12345"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header = http.Header{"X-Service-Key-Name": {"any"}}
+			res, err := c.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var e Echo
+			if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Path != "/a?b=c" || e.BodyBytes != 5 || e.Headers["x-service-key-name"][0] != "any" {
+				t.Errorf("%+v, %v", e, err)
+			}
+			_ = res.Body.Close()
+		}
 	}
 }
