@@ -26,8 +26,8 @@
 // # A decision
 //
 // In this order: is the address one that the proxy may ask with (else 500
-// misconfigured), is the view fresh (else 503), is it a CORS preflight (then 200
-// and nothing else), is the key good for the app (else 401), is there a token in
+// misconfigured), is it a CORS preflight (then 200 and nothing else), is the view
+// fresh (else 503), is the key good for the app (else 401), is there a token in
 // its bucket (else 429 rate_limited), and is there quota left (else 429
 // quota_exhausted, or 503 while the replicas' counts cannot be shared and others may
 // have used what is left). The decision about the key is the pure function gate.Decide;

@@ -10,18 +10,18 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/gate"
 	"github.com/sluicegate/sluice/functions/checker/internal/meter"
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Header names as net/http spells them.
 const (
-	keyHeader       = "X-Api-Key"
-	prefixHeader    = "X-Service-Key-Prefix"
-	nameHeader      = "X-Service-Key-Name"
-	methodHeader    = "X-Forwarded-Method"
-	preflightHeader = "Access-Control-Request-Method"
-	idHeader        = trace.Header
+	keyHeader    = "X-Api-Key"
+	prefixHeader = "X-Service-Key-Prefix"
+	nameHeader   = "X-Service-Key-Name"
+	methodHeader = "X-Forwarded-Method"
+	idHeader     = trace.Header
 )
 
 // connectionLife is how long a connection to a stale replica may have lived.
@@ -144,14 +144,14 @@ func (c *Checker) check(h http.Header, address string, now time.Time) (outcome, 
 	if !ok || !app.ValidNamespace(namespace) || !app.ValidLabel(name) || len(method) != 1 || method[0] == "" {
 		return misconfigured, gate.Verdict{}
 	}
+	if denial.Preflight(h) {
+		return preflight, gate.Verdict{}
+	}
 	if !c.proof.Fresh(now) {
 		return gateUnavailable, gate.Verdict{}
 	}
-	if method[0] == http.MethodOptions && len(h[preflightHeader]) > 0 {
-		return preflight, gate.Verdict{}
-	}
 	key := ""
-	if keys := h[keyHeader]; len(keys) == 1 { // two keys are no key
+	if keys := h[keyHeader]; len(keys) == 1 && method[0] != http.MethodConnect { // two keys are no key, and none opens a tunnel
 		key = keys[0]
 	}
 	v := gate.Decide(c.view.view.Load(), gate.Request{Namespace: namespace, App: name, Key: key}, now)

@@ -106,6 +106,7 @@ func TestRefusalsAreAlike(t *testing.T) {
 			{"wrong_environment", []string{"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Namespace = "shop-test" })}},
 			{"wrong_secret", []string{"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Secret[0] ^= 1 })}},
 			{"repeated", []string{"X-Api-Key", good, "X-Api-Key", good}},
+			{"connect", []string{"X-Api-Key", good, "X-Forwarded-Method", "", "X-Forwarded-Method", "CONNECT"}},
 		}
 		settle()
 		none := r.ask("shop-prod/hello")
@@ -235,6 +236,28 @@ func TestPreflight(t *testing.T) {
 		}
 		wantCode(t, r.ask("shop-prod/hello", options...), http.StatusUnauthorized, "invalid_key")
 		wantCode(t, r.ask("shop-prod/hello", "Access-Control-Request-Method", "GET"), http.StatusUnauthorized, "invalid_key")
+		r.stop()
+	})
+}
+
+// TestPreflightWhileDenying: without it no browser shows the 503 to a page.
+func TestPreflightWhileDenying(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		full := issue(t, f, nil)
+		f.stall(true)
+		r := newReplica(t, f)
+		settle()
+		options := []string{"X-Forwarded-Method", "", "X-Forwarded-Method", "OPTIONS", "X-Api-Key", full}
+		preflight := append(options, "Access-Control-Request-Method", "GET")
+		if res := r.ask("shop-prod/hello", preflight...); res.StatusCode != http.StatusOK || len(res.Header) != 0 {
+			t.Errorf("preflight: %d %v", res.StatusCode, res.Header)
+		}
+		wantCode(t, r.ask("shop-prod/hello", options...), http.StatusServiceUnavailable, "gate_unavailable")
+		wantCode(t, r.ask("Shop/hello", preflight...), http.StatusInternalServerError, "misconfigured")
+		f.stall(false)
+		settle()
 		r.stop()
 	})
 }

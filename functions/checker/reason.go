@@ -16,6 +16,7 @@ import (
 const (
 	noKey       = "missing"      // no X-API-Key
 	manyKeys    = "repeated"     // more than one
+	tunnel      = "connect"      // a CONNECT, with a key
 	overRate    = "rate"         // of the plan
 	overQuota   = "quota"        // of the plan
 	notProven   = "not_proven"   // the view may be stale
@@ -26,7 +27,7 @@ const (
 
 // reasons lists all there are.
 func reasons() []string {
-	all := []string{noKey, manyKeys, overRate, overQuota, notProven, unknownPlan, unshared, badAddress}
+	all := []string{noKey, manyKeys, tunnel, overRate, overQuota, notProven, unknownPlan, unshared, badAddress}
 	for _, f := range gate.Flaws() {
 		all = append(all, f.String())
 	}
@@ -42,6 +43,8 @@ func reason(o outcome, h http.Header, v gate.Verdict) string {
 			return noKey
 		case len(keys) > 1:
 			return manyKeys
+		case h[methodHeader][0] == http.MethodConnect:
+			return tunnel
 		}
 		return v.Flaws.String()
 	case rateLimited:

@@ -1,7 +1,9 @@
 // Package standin answers for the checkers while none of them can be reached, so
 // that clients of gated apps get the gate's own 503 gate_unavailable, with its body
 // and Retry-After (specification section 7), and not the proxy's bare 500. It can
-// only deny: it holds no keys, reads no store, and has no way to allow.
+// only deny: it holds no keys and reads no store. A CORS preflight passes, as it does
+// while the checkers deny: it opens nothing, and without it no browser shows the
+// denial to a page.
 //
 // # How requests come here, and when
 //
@@ -41,6 +43,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -90,8 +93,8 @@ func (s *Standin) Run(ctx context.Context) error {
 // HandlesHealth keeps funcmain from answering /healthz itself.
 func (s *Standin) HandlesHealth() bool { return true }
 
-// ServeHTTP denies whatever it is asked, but for /healthz (200 while the process
-// serves) and /readyz (200 while no checker can be reached, else 503).
+// ServeHTTP denies whatever it is asked, but for preflights, /healthz (200 while the
+// process serves) and /readyz (200 while no checker can be reached, else 503).
 func (s *Standin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/healthz", r.URL.Path == "/readyz" && s.watch.Alone():
@@ -101,6 +104,10 @@ func (s *Standin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		if s.sendsAway() {
 			w.Header().Set("Connection", "close") // over HTTP/2 that is a GOAWAY
+		}
+		if strings.HasPrefix(r.URL.Path, "/check/") && denial.Preflight(r.Header) {
+			w.WriteHeader(http.StatusOK)
+			return
 		}
 		s.answer.Write(w, 0)
 	}

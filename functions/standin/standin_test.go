@@ -114,6 +114,42 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestPreflight passes, and nothing that only looks like one.
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	c := newChecker(t)
+	s := run(t, c.URL)
+	ask := func(path string, header http.Header) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		r.Header = header
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w
+	}
+	asks := []string{"GET"}
+	w := ask("/check/shop-prod/hello", http.Header{"X-Forwarded-Method": {"OPTIONS"}, "Access-Control-Request-Method": asks})
+	want := http.Header{"Connection": {"close"}}
+	if diff := cmp.Diff(want, w.Header()); diff != "" || w.Code != http.StatusOK || w.Body.Len() != 0 {
+		t.Errorf("%d %s, headers (-want +got):\n%s", w.Code, w.Body, diff)
+	}
+	for name, header := range map[string]http.Header{
+		"OPTIONS alone":   {"X-Forwarded-Method": {"OPTIONS"}},
+		"another method":  {"X-Forwarded-Method": {"GET"}, "Access-Control-Request-Method": asks},
+		"two methods":     {"X-Forwarded-Method": {"OPTIONS", "OPTIONS"}, "Access-Control-Request-Method": asks},
+		"in lower case":   {"X-Forwarded-Method": {"options"}, "Access-Control-Request-Method": asks},
+		"no method":       {"Access-Control-Request-Method": asks},
+		"the question's":  {"X-Forwarded-Uri": {"/"}},
+		"a key, no proof": {"X-Forwarded-Method": {"GET"}, "X-Api-Key": {"sluice_00000000_00000000000000000000000000000000000000"}},
+	} {
+		if w := ask("/check/shop-prod/hello", header); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d", name, w.Code)
+		}
+	}
+	if w := ask("/", http.Header{"X-Forwarded-Method": {"OPTIONS"}, "Access-Control-Request-Method": asks}); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("no address: %d", w.Code)
+	}
+}
+
 // TestSendsAway: while nobody else is there, connections are ended once a second.
 func TestSendsAway(t *testing.T) {
 	t.Parallel()

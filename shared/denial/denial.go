@@ -62,6 +62,13 @@ func (d *Denial) Write(w http.ResponseWriter, retryAfter time.Duration) {
 	_, _ = w.Write(d.body) // a proxy that has hung up needs no answer
 }
 
+// Preflight tells whether a proxy asks about a CORS preflight, which is never denied: it
+// carries no key, and without its answer no browser shows a denial to the page.
+func Preflight(h http.Header) bool {
+	method := h["X-Forwarded-Method"]
+	return len(method) == 1 && method[0] == http.MethodOptions && len(h["Access-Control-Request-Method"]) > 0
+}
+
 // Body is the JSON body, which callers do not change.
 func (d *Denial) Body() []byte { return d.body }
 
