@@ -141,10 +141,10 @@ func TestDriftIsRepairedAndProvenAgain(t *testing.T) {
 			name := s.ref.Name
 			if tt.resource == "middlewares" {
 				objects, err := s.dynamic.Resource(middlewareKind()).Namespace(s.ref.Namespace).List(t.Context(), listAll())
-				if err != nil || len(objects.Items) != 1 {
+				if err != nil || len(objects.Items) != 3 {
 					t.Fatalf("middlewares: %v", err)
 				}
-				name = objects.Items[0].GetName()
+				name = objects.Items[1].GetName() // "gate" between "cors" and "ws"
 			}
 			s.patch(tt.resource, name, tt.patch)
 			s.cfg.ProofPatience = 2 * time.Second

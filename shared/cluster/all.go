@@ -31,9 +31,11 @@ type Inventory struct {
 func (v Inventory) Of(ref app.Ref) Objects {
 	o := Objects{
 		deployment: v.deployments[ref], knative: v.knative[ref], service: v.services[ref], route: v.routes[ref],
-		middleware: v.middlewares[app.Ref{Namespace: ref.Namespace, Name: gateName(ref)}],
-		host:       v.middlewares[app.Ref{Namespace: ref.Namespace, Name: hostName(ref)}],
-		ca:         v.cas[ref.Namespace],
+		host: v.middlewares[app.Ref{Namespace: ref.Namespace, Name: hostName(ref)}],
+		ca:   v.cas[ref.Namespace],
+	}
+	for i, name := range gateNames(ref) {
+		o.gate[i] = v.middlewares[app.Ref{Namespace: ref.Namespace, Name: name}]
 	}
 	o.tellPlaceholder()
 	return o

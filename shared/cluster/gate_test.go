@@ -1,11 +1,14 @@
 package cluster
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sluicegate/sluice/shared/app"
@@ -22,23 +25,62 @@ func TestGate(t *testing.T) {
 	if diff := cmp.Diff(gated, b.state()); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
-	want := map[string]any{"forwardAuth": map[string]any{
+	o := b.objects()
+	gate := map[string]any{
 		"address":                  checkerURL + "/check/" + b.app.Namespace + "/hello",
 		"tls":                      map[string]any{"caSecret": "sluice-checker-ca"},
 		"trustForwardHeader":       false,
 		"forwardBody":              false,
 		"maxResponseBodySize":      int64(4096),
-		"authResponseHeadersRegex": `(?i)^x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)$`,
+		"authResponseHeadersRegex": `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)|upgrade|http2-settings)$`,
 		"authRequestHeaders":       []any{"X-API-Key", "Access-Control-Request-Method", "X-Request-Id"},
-	}}
-	if diff := cmp.Diff(want, b.objects().middleware.Object["spec"]); diff != "" {
-		t.Errorf("middleware (-want +got):\n%s", diff)
 	}
+	bodiless := maps.Clone(gate)
+	bodiless["forwardBody"], bodiless["maxBodySize"] = true, int64(0)
+	want := []any{
+		map[string]any{"forwardAuth": gate},
+		map[string]any{"forwardAuth": bodiless},
+		map[string]any{"headers": map[string]any{"customRequestHeaders": map[string]any{"Upgrade": "websocket"}}},
+	}
+	var got []any
+	for _, u := range o.gate {
+		got = append(got, u.Object["spec"])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("middlewares (-want +got):\n%s", diff)
+	}
+	b.rules(o)
 	ctx := t.Context()
 	b.must(b.cluster.ApplyRoute(ctx, b.objects(), b.app, false))
 	b.must(b.cluster.DeleteMiddleware(ctx, b.objects(), b.app.Ref()))
 	if got := b.state(); got.Route != RouteOpen || got.Middleware != Absent {
 		t.Errorf("after release: %+v", got)
+	}
+}
+
+// rules checks that every way to the app begins with a gate.
+func (b *bench) rules(o Objects) {
+	b.Helper()
+	rules, _, err := unstructured.NestedSlice(o.route.Object, "spec", "routes")
+	b.must(err)
+	rule := func(match string, through ...string) map[string]any {
+		var chain []any
+		for _, name := range through {
+			chain = append(chain, map[string]any{"name": name})
+		}
+		return map[string]any{
+			"kind": "Rule", "match": match, "middlewares": chain,
+			"services": []any{map[string]any{"name": "hello", "port": int64(8080), "scheme": "http", "nativeLB": true}},
+		}
+	}
+	ref, host := b.app.Ref(), "Host(`"+b.app.Host+"`)"
+	want := []any{
+		rule(host, gateName(ref)),
+		rule("Method(`OPTIONS`) && HeaderRegexp(`Access-Control-Request-Method`, `.*`) && "+host, preflightName(ref)),
+		rule("HeaderRegexp(`Upgrade`, `(?i)^websocket$`) && Method(`GET`) && "+host, gateName(ref), websocketName(ref)),
+	}
+	if diff := cmp.Diff(want, rules); diff != "" {
+		b.Errorf("rules (-want +got):\n%s", diff)
 	}
 }
 
@@ -68,14 +110,18 @@ func TestLateWriter(t *testing.T) {
 
 func TestDriftIsSeen(t *testing.T) {
 	t.Parallel()
-	routes, gates := "ingressroutes", "middlewares"
+	routes, gates, preflights, sockets := "ingressroutes", "gate", "preflights", "sockets"
 	tests := []struct {
 		name  string
 		kind  string
 		patch string // JSON patch
 		want  func(*State)
 	}{
-		{"middleware taken off the route", routes, `[{"op":"remove","path":"/spec/routes/0/middlewares"}]`, func(s *State) { s.Route = RouteOpen }},
+		{"middleware taken off the route", routes, `[{"op":"remove","path":"/spec/routes/0/middlewares"}]`, func(s *State) { s.Route = RouteDiffers }},
+		{"gate taken off the WebSockets' route", routes, `[{"op":"remove","path":"/spec/routes/2/middlewares/0"}]`, func(s *State) { s.Route = RouteDiffers }},
+		{"every method for WebSockets", routes, `[{"op":"replace","path":"/spec/routes/2/match","value":"HeaderRegexp(+Upgrade+, +.+) && Host(+x+)"}]`, func(s *State) { s.Route = RouteDiffers }},
+		{"preflights around their gate", routes, `[{"op":"remove","path":"/spec/routes/1/middlewares"}]`, func(s *State) { s.Route = RouteDiffers }},
+		{"no route for WebSockets", routes, `[{"op":"remove","path":"/spec/routes/2"}]`, func(s *State) { s.Route = RouteDiffers }},
 		{"a second route", routes, `[{"op":"add","path":"/spec/routes/-","value":{"kind":"Rule","match":"Path("+"/x"+")"}}]`, func(s *State) { s.Route = RouteDiffers }},
 		{"another host", routes, `[{"op":"replace","path":"/spec/routes/0/match","value":"Host(+other+)"}]`, func(s *State) { s.Route = RouteDiffers }},
 		{"another entry point", routes, `[{"op":"add","path":"/spec/entryPoints/-","value":"other"}]`, func(s *State) { s.Route = RouteDiffers }},
@@ -83,6 +129,8 @@ func TestDriftIsSeen(t *testing.T) {
 		{"another address", gates, `[{"op":"replace","path":"/spec/forwardAuth/address","value":"https://evil.example"}]`, func(s *State) { s.Middleware = Differs }},
 		{"forwarded headers trusted", gates, `[{"op":"replace","path":"/spec/forwardAuth/trustForwardHeader","value":true}]`, func(s *State) { s.Middleware = Differs }},
 		{"TLS not verified", gates, `[{"op":"add","path":"/spec/forwardAuth/tls/insecureSkipVerify","value":true}]`, func(s *State) { s.Middleware = Differs }},
+		{"bodies in preflights", preflights, `[{"op":"remove","path":"/spec/forwardAuth/maxBodySize"}]`, func(s *State) { s.Middleware = Differs }},
+		{"another upgrade", sockets, `[{"op":"replace","path":"/spec/headers/customRequestHeaders/Upgrade","value":"h2c"}]`, func(s *State) { s.Middleware = Differs }},
 		{"headers not stripped", gates, `[{"op":"remove","path":"/spec/forwardAuth/authResponseHeadersRegex"}]`, func(s *State) { s.Middleware = Differs }},
 	}
 	for _, tt := range tests {
@@ -92,8 +140,8 @@ func TestDriftIsSeen(t *testing.T) {
 			b.place()
 			b.gate()
 			name, kind := b.app.Name, ingressRoutes()
-			if tt.kind == gates {
-				name, kind = gateName(b.app.Ref()), middlewares()
+			if i := slices.Index([]string{gates, preflights, sockets}, tt.kind); i >= 0 {
+				name, kind = gateNames(b.app.Ref())[i], middlewares()
 			}
 			patch := strings.NewReplacer(`"+"`, "`", "+", "`").Replace(tt.patch)
 			_, err := b.dynamic.Resource(kind).Namespace(b.app.Namespace).Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})

@@ -7,21 +7,23 @@ import (
 	"testing"
 )
 
-// FuzzIdentityHeaders: what the gate strips is, to the letter, what reads like its own
-// headers or the key's to a backend that makes one of all separators.
-func FuzzIdentityHeaders(f *testing.F) {
+// FuzzTakenHeaders: what the gate takes is, to the letter, what reads like its own
+// headers or the key's to a backend that makes one of all separators, and what asks for
+// an upgrade.
+func FuzzTakenHeaders(f *testing.F) {
 	for _, name := range []string{
 		"X-Service-Key-Prefix", "x_service_key_name", "X.API.Key", "X~Service!Key|Name", "X-Api-Keys", "XX-Api-Key", "X--Api-Key", "XApiKey",
 		"X-Service-Key", "X-Service-Key-Prefix-", "\u212a", "X-Api-\u212aey", "X-\u017fervice-Key-Name", "X-Api-Key\n", "",
+		"Upgrade", "UPGRADE", "http2-settings", "HTTP2_Settings", "Upgrade-Insecure-Requests", "Http2-Settings-",
 	} {
 		f.Add(name)
 	}
-	strip := regexp.MustCompile(identityHeaders)
+	strip := regexp.MustCompile(takenHeaders)
 	f.Fuzz(func(t *testing.T, name string) {
 		if !token(name) {
 			return // no proxy takes it for a header's name
 		}
-		want := false
+		want := strings.EqualFold(name, "upgrade") || strings.EqualFold(name, "http2-settings")
 		switch separated(name) {
 		case "x_service_key_prefix", "x_service_key_name", "x_api_key":
 			want = true

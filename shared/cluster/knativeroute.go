@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,31 +93,12 @@ func knativePort(o Objects) int64 {
 func (c *Cluster) WriteHost(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": traefikAPI, "kind": "Middleware", "spec": hostSpec(ref)}}
-	u.SetNamespace(ref.Namespace)
-	u.SetName(hostName(ref))
-	u.SetLabels(labels(ref.Name))
-	there := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace)
-	var err error
-	if o.host == nil {
-		_, err = there.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
-	} else {
-		u.SetResourceVersion(o.host.GetResourceVersion())
-		_, err = there.Update(ctx, u, metav1.UpdateOptions{FieldManager: fieldManager})
-	}
-	if err != nil {
-		return fmt.Errorf("write the host middleware of %s: %w", ref, known(err))
-	}
-	return nil
+	return c.writeMiddleware(ctx, o.host, hostPart(ref), ref)
 }
 
-func hostSpec(ref app.Ref) map[string]any {
+func hostPart(ref app.Ref) part {
 	host := ref.Name + "." + ref.Namespace + "." + clusterDomain
-	return map[string]any{"headers": map[string]any{"customRequestHeaders": map[string]any{"Host": host}}}
-}
-
-func hostRight(u *unstructured.Unstructured, ref app.Ref) bool {
-	return u != nil && hasAll(u.GetLabels(), labels(ref.Name)) && reflect.DeepEqual(u.Object["spec"], hostSpec(ref))
+	return part{hostName(ref), map[string]any{"headers": map[string]any{"customRequestHeaders": map[string]any{"Host": host}}}}
 }
 
 // knativeCondition is the status of a Knative Service's condition, "" without one.

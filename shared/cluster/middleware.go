@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,11 +14,14 @@ import (
 )
 
 const (
-	// identityHeaders matches the two identity headers and the key's header in
-	// every spelling that a backend could take for them. Traefik removes what
-	// matches from the client's request and then adds what matches in the checker's
-	// answer, so aliases are stripped and the key never reaches the app.
-	identityHeaders = `(?i)^x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)$`
+	// takenHeaders matches the two identity headers and the key's header in every
+	// spelling that a backend could take for them, and the headers of an upgrade.
+	// Traefik removes what matches from the client's request and then adds what matches
+	// in the checker's answer, so aliases are stripped, the key never reaches the app,
+	// and no upgrade does: over one, an app that speaks another protocol would serve
+	// requests that nobody was asked about. [websocketSpec] puts back the only one that
+	// passes.
+	takenHeaders = `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)|upgrade|http2-settings)$`
 
 	// maxAnswer bounds the checker's body, in bytes. Traefik allocates as much for
 	// every request, so it is no more than a denial needs.
@@ -30,66 +32,132 @@ func middlewares() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: "middlewares"}
 }
 
-// WriteMiddleware makes an app's forward-auth Middleware, or puts it back as a
+// part is one Middleware of a gate.
+type part struct {
+	name string
+	spec map[string]any
+}
+
+// gateParts are the Middlewares of an app's gate.
+func (c *Cluster) gateParts(ref app.Ref) [gateSize]part {
+	gate := gateNames(ref)
+	return [gateSize]part{{gate[0], c.gateSpec(ref)}, {gate[1], c.preflightSpec(ref)}, {gate[2], websocketSpec()}}
+}
+
+// gateSize is how many Middlewares a gate has.
+const gateSize = 3
+
+// WriteMiddleware makes the Middlewares of an app's gate, or puts them back as a
 // whole. The namespace must hold the checker's CA already.
 func (c *Cluster) WriteMiddleware(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if c.checker == "" {
-		return fmt.Errorf("write middleware of %s: the checker's URL is not set", ref)
+		return fmt.Errorf("write middlewares of %s: the checker's URL is not set", ref)
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": traefikAPI, "kind": "Middleware", "spec": c.gateSpec(ref),
-	}}
-	u.SetNamespace(ref.Namespace)
-	u.SetName(gateName(ref))
-	u.SetLabels(labels(ref.Name))
-	gates := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace)
-	var err error
-	if o.middleware == nil {
-		_, err = gates.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
-	} else {
-		u.SetResourceVersion(o.middleware.GetResourceVersion())
-		_, err = gates.Update(ctx, u, metav1.UpdateOptions{FieldManager: fieldManager})
-	}
-	if err != nil {
-		return fmt.Errorf("write middleware of %s: %w", ref, known(err))
+	for i, p := range c.gateParts(ref) {
+		if p.right(o.gate[i], ref) {
+			continue
+		}
+		if err := c.writeMiddleware(ctx, o.gate[i], p, ref); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// gateSpec is the whole of a gate (decisions section 4). The address is made here,
-// from configuration and the app's name alone, never from a request.
+// writeMiddleware makes a Middleware, or puts it back as a whole. seen is nil for one
+// that is absent.
+func (c *Cluster) writeMiddleware(ctx context.Context, seen *unstructured.Unstructured, p part, ref app.Ref) error {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": traefikAPI, "kind": "Middleware", "spec": p.spec}}
+	u.SetNamespace(ref.Namespace)
+	u.SetName(p.name)
+	u.SetLabels(labels(ref.Name))
+	there := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace)
+	var err error
+	if seen == nil {
+		_, err = there.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
+	} else {
+		u.SetResourceVersion(seen.GetResourceVersion())
+		_, err = there.Update(ctx, u, metav1.UpdateOptions{FieldManager: fieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("write middleware %s of %s: %w", p.name, ref, known(err))
+	}
+	return nil
+}
+
+// gateSpec is the gate itself (decisions section 4).
 func (c *Cluster) gateSpec(ref app.Ref) map[string]any {
-	return map[string]any{"forwardAuth": map[string]any{
+	return map[string]any{"forwardAuth": c.question(ref)}
+}
+
+// question is how the checker is asked about an app's requests. The address is made
+// here, from configuration and the app's name alone, never from a request.
+func (c *Cluster) question(ref app.Ref) map[string]any {
+	return map[string]any{
 		"address":                  c.checker + "/check/" + ref.Namespace + "/" + ref.Name,
 		"tls":                      map[string]any{"caSecret": caSecretName},
 		"trustForwardHeader":       false,
 		"forwardBody":              false,
 		"maxResponseBodySize":      int64(maxAnswer),
-		"authResponseHeadersRegex": identityHeaders,
+		"authResponseHeadersRegex": takenHeaders,
 		// What the checker needs to see; X-Forwarded-* comes besides. The client's
 		// cookies and credentials for the app are none of its business, and a header
 		// too large for it would turn into an answer that is not the gate's.
 		"authRequestHeaders": []any{"X-API-Key", "Access-Control-Request-Method", trace.Header},
-	}}
-}
-
-func (c *Cluster) middlewareStanding(u *unstructured.Unstructured, ref app.Ref) Standing {
-	return standing(u == nil, u != nil && hasAll(u.GetLabels(), labels(ref.Name)) && reflect.DeepEqual(u.Object["spec"], c.gateSpec(ref)))
-}
-
-// DeleteMiddleware deletes an app's Middleware, if it has not changed since. No
-// route may name it any more.
-func (c *Cluster) DeleteMiddleware(ctx context.Context, o Objects, ref app.Ref) error {
-	if o.middleware == nil {
-		return nil
 	}
+}
+
+// preflightSpec is a gate that nothing with a body passes, of however many bytes: Traefik
+// reads the first one to hand it to the checker, and may hand over none. A preflight has
+// none, and needs no key, so with one it would be a way into the app.
+func (c *Cluster) preflightSpec(ref app.Ref) map[string]any {
+	ask := c.question(ref)
+	ask["forwardBody"], ask["maxBodySize"] = true, int64(0)
+	return map[string]any{"forwardAuth": ask}
+}
+
+// websocketSpec puts the Upgrade of a WebSocket back, which the gate has taken, in
+// these words whatever the client's were. Only a route for nothing else names it.
+func websocketSpec() map[string]any {
+	return map[string]any{"headers": map[string]any{"customRequestHeaders": map[string]any{"Upgrade": "websocket"}}}
+}
+
+// right tells whether a Middleware is as it should be.
+func (p part) right(u *unstructured.Unstructured, ref app.Ref) bool {
+	return u != nil && hasAll(u.GetLabels(), labels(ref.Name)) && reflect.DeepEqual(u.Object["spec"], p.spec)
+}
+
+func (c *Cluster) gateStanding(o Objects, ref app.Ref) Standing {
+	absent, right := true, true
+	for i, p := range c.gateParts(ref) {
+		absent = absent && o.gate[i] == nil
+		right = right && p.right(o.gate[i], ref)
+	}
+	return standing(absent, right)
+}
+
+// DeleteMiddleware deletes the Middlewares of an app's gate, if they have not changed
+// since. No route may name them any more.
+func (c *Cluster) DeleteMiddleware(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Delete(ctx, gateName(ref), only(o.middleware))
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete middleware of %s: %w", ref, known(err))
+	for _, u := range o.gate {
+		if u == nil {
+			continue
+		}
+		if err := c.removeMiddleware(ctx, u, ref, only(u)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) removeMiddleware(ctx context.Context, u *unstructured.Unstructured, ref app.Ref, opts metav1.DeleteOptions) error {
+	err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Delete(ctx, u.GetName(), opts)
+	if err := gone(err); err != nil {
+		return fmt.Errorf("delete middleware %s of %s: %w", u.GetName(), ref, err)
 	}
 	return nil
 }

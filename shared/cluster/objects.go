@@ -19,8 +19,8 @@ type Objects struct {
 	knative    *unstructured.Unstructured // in the place of a Deployment and a Service
 	service    *corev1.Service
 	route      *unstructured.Unstructured
-	middleware *unstructured.Unstructured
-	host       *unstructured.Unstructured // the Middleware that leads to a Knative Service
+	gate       [gateSize]*unstructured.Unstructured // its Middlewares, in the order of gateNames
+	host       *unstructured.Unstructured           // the Middleware that leads to a Knative Service
 	ca         *corev1.Secret
 
 	placeholder *corev1.Service // of the app's name, but Knative's
@@ -28,7 +28,7 @@ type Objects struct {
 
 // None tells whether the app has no object of its own at all.
 func (o Objects) None() bool {
-	return o.deployment == nil && o.knative == nil && o.service == nil && o.route == nil && o.middleware == nil && o.host == nil
+	return o.deployment == nil && o.knative == nil && o.service == nil && o.route == nil && o.gate == [gateSize]*unstructured.Unstructured{} && o.host == nil
 }
 
 // Objects looks at an app's objects, one call for each.
@@ -54,19 +54,27 @@ func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (Objects, error) {
 	if err := keep(&o.route, route, err); err != nil {
 		return Objects{}, fmt.Errorf("look at route %s: %w", ref, err)
 	}
-	middleware, err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Get(ctx, gateName(ref), opts)
-	if err := keep(&o.middleware, middleware, err); err != nil {
-		return Objects{}, fmt.Errorf("look at middleware of %s: %w", ref, err)
+	for i, name := range gateNames(ref) {
+		if err := c.lookAtMiddleware(ctx, &o.gate[i], name, ref); err != nil {
+			return Objects{}, err
+		}
 	}
-	host, err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Get(ctx, hostName(ref), opts)
-	if err := keep(&o.host, host, err); err != nil {
-		return Objects{}, fmt.Errorf("look at middleware of %s: %w", ref, err)
+	if err := c.lookAtMiddleware(ctx, &o.host, hostName(ref), ref); err != nil {
+		return Objects{}, err
 	}
 	ca, err := c.secrets(ref.Namespace).get(ctx, caSecretName)
 	if err := keep(&o.ca, ca, err); err != nil {
 		return Objects{}, fmt.Errorf("look at the CA of %s: %w", ref, err)
 	}
 	return o, nil
+}
+
+func (c *Cluster) lookAtMiddleware(ctx context.Context, into **unstructured.Unstructured, name string, ref app.Ref) error {
+	u, err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err := keep(into, u, err); err != nil {
+		return fmt.Errorf("look at middleware %s of %s: %w", name, ref, err)
+	}
+	return nil
 }
 
 // Standing says how an object compares to what it should be.
@@ -95,7 +103,7 @@ type State struct {
 	Deployment Standing // Right also for an app that has no image yet, or that a Knative Service runs
 	Service    Standing
 	CA         Standing // the namespace's copy of the checker's CA
-	Middleware Standing
+	Middleware Standing // of the gate's Middlewares together
 	Route      Route
 
 	// Leftover tells that a Knative Service is ready to take over from the Deployment
@@ -112,13 +120,13 @@ func (c *Cluster) State(o Objects, a app.App, ca []byte) State {
 		Deployment: deploymentStanding(o.deployment, a),
 		Service:    serviceStanding(o.service, a),
 		CA:         caStanding(o.ca, ca),
-		Middleware: c.middlewareStanding(o.middleware, a.Ref()),
+		Middleware: c.gateStanding(o, a.Ref()),
 		Route:      c.routeState(o, a),
 	}
 	if o.knative != nil { // deployments change it, and Knative makes the Service
 		s.Deployment, s.Service, s.Leftover = Right, Right, o.leftover()
 	}
-	s.Misled = o.onKnative() && !hostRight(o.host, a.Ref())
+	s.Misled = o.onKnative() && !hostPart(a.Ref()).right(o.host, a.Ref())
 	return s
 }
 

@@ -30,16 +30,12 @@ func (c *Cluster) Remove(ctx context.Context, o Objects, ref app.Ref) error {
 	if err := c.removeWorkload(ctx, Workload{ref: ref, deployment: o.deployment, knative: o.knative}); err != nil {
 		return err
 	}
-	if o.middleware != nil {
-		err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Delete(ctx, gateName(ref), same(o.middleware))
-		if err := gone(err); err != nil {
-			return fmt.Errorf("delete middleware of %s: %w", ref, err)
+	for _, u := range append(o.gate[:], o.host) {
+		if u == nil {
+			continue
 		}
-	}
-	if o.host != nil {
-		err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Delete(ctx, hostName(ref), same(o.host))
-		if err := gone(err); err != nil {
-			return fmt.Errorf("delete middleware of %s: %w", ref, err)
+		if err := c.removeMiddleware(ctx, u, ref, same(u)); err != nil {
+			return err
 		}
 	}
 	return nil

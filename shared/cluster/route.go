@@ -61,36 +61,62 @@ func route(a app.App, spec map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// routeSpec holds the fields of a route that are Sluice's. The scheme is said
-// because Traefik takes a Service's port 443 for https. The gate comes before anything
-// else that is done to a request.
+// What the rules for preflights and WebSockets of a gated app begin with.
+const (
+	preflights = "Method(`OPTIONS`) && HeaderRegexp(`Access-Control-Request-Method`, `.*`) && "
+	websockets = "HeaderRegexp(`Upgrade`, `(?i)^websocket$`) && Method(`GET`) && "
+)
+
+// routeSpec holds the fields of a route that are Sluice's. The gate comes before
+// anything else that is done to a request.
+//
+// A gated route has two more rules: for CORS preflights, which pass without a key and
+// so may carry no body, and for WebSockets, which get back the Upgrade that the gate
+// takes from everything. Traefik tries longer rules first, so these two begin with what
+// is cheapest to tell.
 func (c *Cluster) routeSpec(o Objects, a app.App, gated bool) map[string]any {
-	port := int64(a.Port)
-	var chain []any
+	host := "Host(`" + a.Host + "`)"
+	rules := []any{routeRule(o, a, host)}
 	if gated {
-		chain = append(chain, map[string]any{"name": gateName(a.Ref())})
-	}
-	if o.onKnative() {
-		port = knativePort(o)
-		chain = append(chain, map[string]any{"name": hostName(a.Ref())})
-	}
-	rule := map[string]any{
-		"kind":     "Rule",
-		"match":    "Host(`" + a.Host + "`)",
-		"services": []any{map[string]any{"name": a.Name, "port": port, "scheme": "http", "nativeLB": true}},
-	}
-	if len(chain) > 0 {
-		rule["middlewares"] = chain
+		ref := a.Ref()
+		rules = []any{
+			routeRule(o, a, host, gateName(ref)),
+			routeRule(o, a, preflights+host, preflightName(ref)),
+			routeRule(o, a, websockets+host, gateName(ref), websocketName(ref)),
+		}
 	}
 	entryPoints := make([]any, len(c.entryPoints))
 	for i, e := range c.entryPoints {
 		entryPoints[i] = e
 	}
-	spec := map[string]any{"entryPoints": entryPoints, "routes": []any{rule}}
+	spec := map[string]any{"entryPoints": entryPoints, "routes": rules}
 	if c.tls != nil {
 		spec["tls"] = maps.Clone(c.tls)
 	}
 	return spec
+}
+
+// routeRule leads what matches through Middlewares to the app. The scheme is said
+// because Traefik takes a Service's port 443 for https.
+func routeRule(o Objects, a app.App, match string, through ...string) map[string]any {
+	port := int64(a.Port)
+	if o.onKnative() {
+		port = knativePort(o)
+		through = append(through, hostName(a.Ref()))
+	}
+	rule := map[string]any{
+		"kind":     "Rule",
+		"match":    match,
+		"services": []any{map[string]any{"name": a.Name, "port": port, "scheme": "http", "nativeLB": true}},
+	}
+	if len(through) > 0 {
+		chain := make([]any, len(through))
+		for i, name := range through {
+			chain[i] = map[string]any{"name": name}
+		}
+		rule["middlewares"] = chain
+	}
+	return rule
 }
 
 func (c *Cluster) routeState(o Objects, a app.App) Route {

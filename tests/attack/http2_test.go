@@ -1,73 +1,12 @@
 package attack
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"strconv"
 	"testing"
-
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
-
-// speak sends one HTTP/2 request of exactly these fields over a fresh connection
-// with prior knowledge, and reads the answer; status 0 is a refusal of the protocol.
-func speak(t *testing.T, conn net.Conn, fields [][2]string, body []byte) stacktest.Answer {
-	t.Helper()
-	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
-		t.Fatal(err)
-	}
-	f := http2.NewFramer(conn, conn)
-	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	var block bytes.Buffer
-	e := hpack.NewEncoder(&block)
-	for _, field := range fields {
-		if err := e.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := f.WriteSettings(); err != nil {
-		return stacktest.Answer{}
-	}
-	if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: body == nil}); err != nil {
-		return stacktest.Answer{}
-	}
-	if body != nil {
-		if err := f.WriteData(1, true, body); err != nil {
-			return stacktest.Answer{}
-		}
-	}
-	var a stacktest.Answer
-	for {
-		frame, err := f.ReadFrame()
-		if err != nil {
-			return a
-		}
-		switch frame := frame.(type) {
-		case *http2.SettingsFrame:
-			if !frame.IsAck() {
-				_ = f.WriteSettingsAck()
-			}
-		case *http2.MetaHeadersFrame:
-			a.Status, _ = strconv.Atoi(frame.PseudoValue("status"))
-			if frame.StreamEnded() {
-				return a
-			}
-		case *http2.DataFrame:
-			a.Body += string(frame.Data())
-			if frame.StreamEnded() {
-				return a
-			}
-		case *http2.RSTStreamFrame, *http2.GoAwayFrame:
-			return a
-		}
-	}
-}
 
 // TestPseudoHeaders: HTTP/2's own ways to name a host, a path and a method.
 func TestPseudoHeaders(t *testing.T) {
@@ -111,7 +50,7 @@ func TestPseudoHeaders(t *testing.T) {
 		"key as preflight":    base([2]string{"access-control-request-method", "GET"}, [2]string{"x-forwarded-method", "OPTIONS"}),
 	}
 	for name, fields := range tests {
-		a := speak(t, dial(t, atIngress()), fields, nil)
+		a := stacktest.SpeakHTTP2(t, dial(t, atIngress()), fields, nil)
 		if reached(a) && s.Echo(a).App != "open" {
 			t.Errorf("%s reached the gated app: %s", name, a.Body)
 		}
@@ -125,7 +64,7 @@ func TestPseudoHeaders(t *testing.T) {
 			t.Errorf("%s: %d %s", name, a.Status, a.Body)
 		}
 	}
-	if a := speak(t, dial(t, atIngress()), base([2]string{"x-api-key", k.Full}, [2]string{"x-service-key-prefix", "spoofed"}), nil); !reached(a) {
+	if a := stacktest.SpeakHTTP2(t, dial(t, atIngress()), base([2]string{"x-api-key", k.Full}, [2]string{"x-service-key-prefix", "spoofed"}), nil); !reached(a) {
 		t.Errorf("an honest HTTP/2 request: %d %s", a.Status, a.Body)
 	} else if got := seen(s.Echo(a)); len(got["X-Service-Key-Prefix"]) != 1 || got["X-Service-Key-Prefix"][0] != k.Prefix {
 		t.Errorf("an honest HTTP/2 request arrived with %v", got)

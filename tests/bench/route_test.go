@@ -28,15 +28,16 @@ func alwaysAllow(t *testing.T, site *stacktest.Site, app, url string) (host stri
 	}
 	namespace := site.Project + "-" + site.Env
 	host = "always." + namespace + ".localhost"
-	gate := duplicate(t, api, "middlewares", namespace, app, func(o map[string]any) {
+	gate := duplicate(t, api, "middlewares", namespace, "sluice-gate-"+app, func(o map[string]any) {
 		set(t, o, url, "spec", "forwardAuth", "address")
 		set(t, o, map[string]any{"insecureSkipVerify": true}, "spec", "forwardAuth", "tls")
 	})
 	duplicate(t, api, "ingressroutes", namespace, app, func(o map[string]any) {
 		routes, _, err := unstructured.NestedSlice(o, "spec", "routes")
-		if err != nil || len(routes) != 1 {
+		if err != nil || len(routes) != 3 {
 			t.Fatalf("the app has %d routes, %v", len(routes), err)
 		}
+		routes = routes[:1] // the others are for preflights and WebSockets
 		route, ok := routes[0].(map[string]any)
 		if !ok {
 			t.Fatalf("a route is a %T", routes[0])

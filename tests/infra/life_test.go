@@ -163,10 +163,10 @@ func (l life) drift(t *testing.T) {
 	middlewares := schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: "middlewares"}
 	gates, err := l.dynamic.Resource(middlewares).Namespace(l.namespace).List(t.Context(), meta.ListOptions{LabelSelector: "sluice.dev/app=hello"})
 	must(t, err)
-	if len(gates.Items) != 1 {
-		t.Fatalf("%d Middlewares, want the gate alone", len(gates.Items))
+	if len(gates.Items) != 3 {
+		t.Fatalf("%d Middlewares, want the gate's three alone", len(gates.Items))
 	}
-	gate := &gates.Items[0]
+	gate := &gates.Items[1] // "gate" between "cors" and "ws"
 	must(t, unstructured.SetNestedField(gate.Object, true, "spec", "forwardAuth", "trustForwardHeader"))
 	_, err = l.dynamic.Resource(middlewares).Namespace(l.namespace).Update(t.Context(), gate, meta.UpdateOptions{})
 	must(t, err)

@@ -3,6 +3,7 @@ package proxies
 import (
 	"bufio"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,6 +52,7 @@ func TestContract(t *testing.T) {
 				t.Run(protocol, func(t *testing.T) { g.contract(t, protocol) })
 			}
 			t.Run("web sockets", g.webSockets)
+			t.Run("upgrades", g.upgrades)
 		})
 	}
 }
@@ -66,7 +68,7 @@ func (g *gated) contract(t *testing.T, protocol string) {
 	t.Run("allowed", func(t *testing.T) { allowed += g.allowed(t, protocol, k) })
 	t.Run("identity headers", func(t *testing.T) { allowed += g.identity(t, protocol, k) })
 	t.Run("the app's own errors", func(t *testing.T) { allowed += g.ownErrors(t, protocol, k) })
-	t.Run("preflight", func(t *testing.T) { g.preflight(t, protocol) })
+	t.Run("preflight", func(t *testing.T) { g.preflights(t, protocol) })
 	t.Run("limits", func(t *testing.T) { g.limits(t, protocol, k) })
 	t.Run("streams", func(t *testing.T) { allowed += g.streams(t, protocol, k) })
 	g.Until("count each request once", func() bool {
@@ -93,6 +95,7 @@ func (g *gated) refused(t *testing.T, protocol string, k keys) {
 		"a false method":     with("X-Forwarded-Method", "OPTIONS", "Access-Control-Request-Method", "GET"),
 		"an old identity":    with("X-Service-Key-Prefix", k.good.Prefix, "X-Service-Key-Name", "Checkout team"),
 		"OPTIONS, no CORS":   {method: http.MethodOptions},
+		"no preflight":       with("Origin", "https://shop.example", "Access-Control-Request-Method", "GET"),
 		"a body":             {method: http.MethodPost, body: make([]byte, 256<<10)},
 		"a path of its own":  {path: "/check/" + g.Project + "-" + g.Env + "/other"},
 		"the check's path":   {path: "/.sluice-check"},
@@ -191,17 +194,26 @@ func (g *gated) anonymous(t *testing.T, e stacktest.Echo, k keys) {
 	}
 }
 
-// spellings are all that a backend could take for a name.
+// separators are all that a header's name can hold beside letters and digits.
+const separators = "-_.!#$%&'*+^`|~"
+
+// spellings are names that a backend could take for a header's: each separator in each
+// place, and in all.
 func spellings(name string) []string {
-	first, rest, more := strings.Cut(name, "-")
-	if !more {
-		return []string{first}
-	}
+	parts := strings.Split(name, "-")
 	var all []string
-	for _, tail := range spellings(rest) {
-		for _, sep := range []string{"-", "_", "."} {
-			all = append(all, first+sep+tail)
+	for _, sep := range strings.Split(separators, "") {
+		all = append(all, strings.Join(parts, sep))
+		for i := 1; i < len(parts) && sep != "-"; i++ {
+			all = append(all, strings.Join(parts[:i], "-")+sep+strings.Join(parts[i:], "-"))
 		}
+	}
+	for _, mixed := range []string{"_.~", "._-", "~!_"} {
+		alias := name
+		for _, sep := range strings.Split(mixed, "") {
+			alias = strings.Replace(alias, "-", sep, 1)
+		}
+		all = append(all, alias)
 	}
 	return all
 }
@@ -210,18 +222,18 @@ func spellings(name string) []string {
 // checker's own or none.
 func (g *gated) identity(t *testing.T, protocol string, k keys) (n uint64) {
 	t.Helper()
+	names := slices.Concat(spellings("X-Service-Key-Prefix"), spellings("X-Service-Key-Name"), spellings("X-API-Key")[1:]) // the first one is the key's own
 	for _, written := range []func(string) string{strings.ToLower, strings.ToUpper, func(name string) string { return name }} {
-		for _, key := range []stacktest.Key{k.good, k.unnamed} {
-			r := keyed(key)
-			for _, name := range append(spellings("X-Service-Key-Prefix"), spellings("X-Service-Key-Name")...) {
-				r.header[written(name)] = []string{"forged"}
+		for some := range slices.Chunk(names, 60) { // HAProxy takes 101 headers
+			for _, key := range []stacktest.Key{k.good, k.unnamed} {
+				r := keyed(key)
+				for _, name := range some {
+					r.header[written(name)] = []string{"forged"}
+				}
+				g.identified(t, g.echo(t, g.send(t, protocol, r)), key)
 			}
-			for _, name := range spellings("X-API-Key")[1:] { // the first one is the key's own
-				r.header[written(name)] = []string{"forged"}
-			}
-			g.identified(t, g.echo(t, g.send(t, protocol, r)), key)
+			n++
 		}
-		n++
 	}
 	return n
 }
@@ -263,12 +275,17 @@ func (g *gated) ownErrors(t *testing.T, protocol string, k keys) (n uint64) {
 	return n
 }
 
-// preflight passes without a key and without an identity; it is not counted.
-func (g *gated) preflight(t *testing.T, protocol string) {
-	t.Helper()
-	r := with("Access-Control-Request-Method", "PUT", "Origin", "https://shop.example", "X-Service-Key-Prefix", "forged")
+// preflight is what a browser asks before a page's request.
+func preflight(pairs ...string) request {
+	r := with(append([]string{"Access-Control-Request-Method", "PUT", "Origin", "https://shop.example"}, pairs...)...)
 	r.method = http.MethodOptions
-	a := g.send(t, protocol, r)
+	return r
+}
+
+// preflights pass without a key and without an identity; they are not counted.
+func (g *gated) preflights(t *testing.T, protocol string) {
+	t.Helper()
+	a := g.send(t, protocol, preflight("X-Service-Key-Prefix", "forged"))
 	if a.Status != http.StatusOK {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
@@ -276,6 +293,30 @@ func (g *gated) preflight(t *testing.T, protocol string) {
 	for name := range e.Headers {
 		if strings.HasPrefix(strings.ToLower(name), "x-service-key") {
 			t.Errorf("the app got %s: %v", name, e.Headers[name])
+		}
+	}
+	g.bodiless(t, protocol)
+}
+
+// bodiless: what needs no key carries nothing to the app, whether its length is said or
+// not.
+func (g *gated) bodiless(t *testing.T, protocol string) {
+	t.Helper()
+	asks := preflight()
+	noMethod := preflight()
+	noMethod.header.Set("Access-Control-Request-Method", "")
+	for name, r := range map[string]request{"preflight": asks, "preflight for no method": noMethod} {
+		for _, size := range []int{1, 2, 256 << 10} {
+			for _, streamed := range []bool{false, true} {
+				r.body, r.streamed = make([]byte, size), streamed
+				a, err := g.try(t, protocol, r)
+				if err != nil || a.Status != http.StatusOK {
+					continue // refused
+				}
+				if e := g.echo(t, a); e.BodyBytes > 0 && (size > 1 || g.proxy.name != "caddy") {
+					t.Errorf("%s: the app got a body of %d bytes, streamed %t", name, e.BodyBytes, streamed)
+				}
+			}
 		}
 	}
 }

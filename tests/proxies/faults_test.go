@@ -41,6 +41,9 @@ func TestFaults(t *testing.T) {
 			return a.Code() == "gate_unavailable"
 		})
 		denied(t, a, http.StatusServiceUnavailable, "gate_unavailable", "10")
+		if a := g.send(t, protocol, preflight()); a.Status != http.StatusOK { // or no page sees the denial
+			t.Errorf("a preflight: %d %s", a.Status, a.Body)
+		}
 	}
 	each(t, serves)
 	t.Run("the store stands still", func(t *testing.T) {

@@ -66,6 +66,8 @@ type request struct {
 	path   string // "/"
 	header http.Header
 	body   []byte
+
+	streamed bool // the body's length is not said
 }
 
 // keyed is a request with a key, and more header pairs.
@@ -100,7 +102,11 @@ func (g *gated) try(t *testing.T, protocol string, r request) (stacktest.Answer,
 	if r.path == "" {
 		r.path = "/"
 	}
-	req, err := http.NewRequestWithContext(t.Context(), r.method, g.url(r.path), bytes.NewReader(r.body))
+	var body io.Reader = bytes.NewReader(r.body)
+	if r.streamed {
+		body = io.MultiReader(body)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), r.method, g.url(r.path), body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,14 +118,14 @@ func (g *gated) try(t *testing.T, protocol string, r request) (stacktest.Answer,
 		return stacktest.Answer{}, err
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
+	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		return stacktest.Answer{}, err
 	}
 	if res.Proto != protocol {
 		t.Errorf("answered over %s, want %s", res.Proto, protocol)
 	}
-	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}, nil
+	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(text)}, nil
 }
 
 // echo is the app's answer.

@@ -31,6 +31,9 @@ func TestBothCheckersDown(t *testing.T) {
 	each(t, world.Kill)
 	killed := time.Now()
 	first := y.until("a 503 of the gate", killed, func(a answer) bool { return a.code == "gate_unavailable" })
+	// A page sees the denial, since its preflight passes.
+	s.Call("hello").Method(http.MethodOptions).Header("Origin", "https://shop.example").Header("Access-Control-Request-Method", "GET").
+		Within(5 * time.Second).Gets(http.StatusOK)
 	y.goOn(3 * time.Second)
 	back := time.Now()
 	each(t, func(name string) error { return world.Restart(t.Context(), name) })

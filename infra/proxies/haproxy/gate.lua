@@ -34,8 +34,8 @@ local function list(values)
 	return all
 end
 
--- question has what the checker needs and no more. Every copy of the key goes along:
--- two keys are no key.
+-- question has what the checker needs and no more: preflights are not asked about. Every
+-- copy of the key goes along: two keys are no key.
 local function question(txn)
 	local client = txn.http:req_get_headers()
 	local headers = {
@@ -43,7 +43,7 @@ local function question(txn)
 		["x-forwarded-method"] = { txn.sf:method() },
 		["x-forwarded-for"] = { txn.sf:src() },
 	}
-	for _, name in ipairs({ "x-api-key", "access-control-request-method", "x-request-id" }) do
+	for _, name in ipairs({ "x-api-key", "x-request-id" }) do
 		local values = list(client[name])
 		if #values > 0 then
 			headers[name] = values
