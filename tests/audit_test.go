@@ -53,7 +53,7 @@ func changes() []change {
 		{"POST " + ofEnvironment + "/apps", `{"name":"{app}","image":"registry.example/echo:v1"}`, "app.create", "environments/{environment}/apps/{app}"},
 		{"PATCH " + ofApp, `{"require_api_key":true}`, "app.update", "environments/{environment}/apps/{app}"},
 		{"POST " + ofApp + "/deployments", `{"image":"registry.example/echo:v2"}`, "deployment.create", "environments/{environment}/apps/{app}/deployments/2"},
-		{"POST " + ofApp + "/rollback", `{}`, "deployment.create", "environments/{environment}/apps/{app}/deployments/3"},
+		{"POST " + ofApp + "/rollback", `{"revision":1}`, "deployment.create", "environments/{environment}/apps/{app}/deployments/3"},
 		{"POST " + ofProject + "/environments", `{"name":"next"}`, "environment.create", "environments/next"},
 		{"POST " + ofProject + "/environments/next/apps", `{"name":"{app}","image":"registry.example/echo:v0"}`, "app.create", "environments/next/apps/{app}"},
 		{"POST " + ofProject + "/environments/next/apps/{app}/promote", `{"from_environment":"{environment}"}`, "deployment.create", "environments/next/apps/{app}/deployments/2"},

@@ -77,6 +77,7 @@ func TestDigest(t *testing.T) {
 	if got := release(); got != first {
 		t.Errorf("digest %s, want %s", got, first)
 	}
+	s.Settled("hello", 2, "live") // what never was is no place to go back to
 	second := publish()
 	if got := release(); got != second || first == second {
 		t.Errorf("digest %s, want %s", got, second)

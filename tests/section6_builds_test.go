@@ -108,6 +108,30 @@ func TestNewerBuildWins(t *testing.T) {
 	}
 }
 
+// TestRollbackIsNotUndone: a build that was asked for before a rollback, and ends after
+// it, deploys nothing; the next one does.
+func TestRollbackIsNotUndone(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	url, token := gitApp(t, s, "slow")
+	s.Settled("hello", 1, "live")
+	pushed(s, url, token, "aaaaaaa")
+	built(t, s, 1, "running")
+	d := rollback(t, s, 1)
+	if b := built(t, s, 1, "superseded"); b.Revision != 0 || b.Message == "" {
+		t.Errorf("the build from before the rollback: %+v", b)
+	}
+	if now := s.Settled("hello", d.Revision, "live"); !now.Current {
+		t.Errorf("current is not the rollback: %+v", s.History("hello"))
+	}
+	setSource(t, s, "once")
+	pushed(s, url, token, "bbbbbbb")
+	after := built(t, s, 2, "succeeded")
+	if now := s.Settled("hello", after.Revision, "live"); !now.Current {
+		t.Errorf("the build from after the rollback: %+v", now)
+	}
+}
+
 // TestDoubleDelivery: the provider's push and the CI's call for one commit are two
 // builds, and the newer one is what runs in the end.
 func TestDoubleDelivery(t *testing.T) {

@@ -28,9 +28,10 @@
 //
 // When a run has built an image, one commit makes the build final and records the
 // image as the app's new revision, unless a build with a higher number was deployed
-// before, or the git source has been detached meanwhile: then the build is superseded
-// and deploys nothing. A rollback or a manual deployment in between does not count as
-// a newer build, and does not bring an older one back into the race either.
+// before, the app was rolled back after the build had been asked for, or the git source
+// has been detached meanwhile: then the build is superseded and deploys nothing. A
+// promotion in between does not count as a newer build, and nothing brings an older one
+// back into the race.
 //
 // # Whom it believes
 //

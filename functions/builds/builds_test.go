@@ -98,6 +98,29 @@ func TestNewerBuildWins(t *testing.T) {
 	w.history("2 build 3", "1 build 2")
 }
 
+// A rollback stands: a build that was asked for before it ends superseded and deploys
+// nothing; one that is asked for afterwards is deployed.
+func TestRollbackMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "silent", nil)
+	before := w.ask("silent")
+	w.becomesByTicks(before, deploy.Succeeded)
+	late := w.ask("silent")
+	w.tick()
+	_, err := w.store.RecordDeployment(t.Context(), w.ref, func(_ app.App, current deploy.Revision) (deploy.Revision, error) {
+		return current.Copy(deploy.Rollback, "ada", time.Now().UTC()), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := w.becomesByTicks(late, deploy.BuildSuperseded); !strings.Contains(b.Message, "rolled back") || b.Revision != 0 {
+		t.Errorf("the build from before the rollback: %+v", b)
+	}
+	w.history("2 ada", "1 build 1")
+	w.becomesByTicks(w.ask("silent"), deploy.Succeeded)
+	w.history("3 build 3", "2 ada", "1 build 1")
+}
+
 // A build whose git source is detached before it has ended deploys nothing.
 func TestDetachedMeanwhile(t *testing.T) {
 	t.Parallel()

@@ -65,7 +65,7 @@ func choosePromotion(v *visit) error {
 // is newest by then.
 func askPromote(v *visit, f form) error {
 	from := v.r.PathValue("from")
-	then, err := v.deployment(from, func(d wire.Deployment) bool { return d.Status != "failed" })
+	then, err := v.deployment(from, func(d wire.Deployment) bool { return d.Status == "rolling_out" || d.Status == "live" })
 	if err != nil {
 		return err
 	}

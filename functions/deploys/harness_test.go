@@ -259,6 +259,14 @@ func (w *world) runs(image string, revision int64) {
 	}
 }
 
+// becomesLive has ticks roll prod's current revision out.
+func (w *world) becomesLive(n int64) {
+	w.Helper()
+	if !until(w, func() bool { return w.ticked() && w.revision(n).Status == deploy.Live }) {
+		w.Fatalf("revision %d: %+v", n, w.revision(n))
+	}
+}
+
 func (w *world) revision(n int64) deploy.Revision {
 	w.Helper()
 	r, err := w.store.Deployment(w.Context(), w.ref("prod"), n)

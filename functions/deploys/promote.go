@@ -45,5 +45,9 @@ func (s *Service) promoted(r *http.Request, from app.App, n *int64) (deploy.Revi
 	if n != nil {
 		return s.revision(r.Context(), from.Ref(), *n)
 	}
-	return s.newestUsable(r.Context(), from.Ref(), from.Revision)
+	rev, err := s.newest(r.Context(), from.Ref(), from.Revision, deploy.Revision.Promotable)
+	if problem.Is(err, problem.NoPreviousRevision) {
+		err = problem.New(problem.NoPreviousRevision, "Nothing is live there, and nothing rolls out.")
+	}
+	return rev, err
 }

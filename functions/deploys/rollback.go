@@ -51,10 +51,10 @@ func (s *Service) rollback(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// rollbackFrom rolls back to the revision before the app's current one. Problem:
-// conflict when that is not the current one any more.
+// rollbackFrom rolls back to the last revision before the app's current one that was
+// once live. Problem: conflict when that is not the current one any more.
 func (s *Service) rollbackFrom(w http.ResponseWriter, r *http.Request, a app.App, actor string) error {
-	source, err := s.newestUsable(r.Context(), a.Ref(), a.Revision-1)
+	source, err := s.newest(r.Context(), a.Ref(), a.Revision-1, deploy.Revision.WasLive)
 	if err != nil {
 		return err
 	}
@@ -74,24 +74,22 @@ func (s *Service) revision(ctx context.Context, ref app.Ref, n int64) (deploy.Re
 	return s.history.Deployment(ctx, ref, n)
 }
 
-// newestUsable finds the newest revision up to a number that did not fail. Problem:
+// newest finds the newest revision up to a number that is as asked for. Problem:
 // no_previous_revision.
-func (s *Service) newestUsable(ctx context.Context, ref app.Ref, upTo int64) (deploy.Revision, error) {
+func (s *Service) newest(ctx context.Context, ref app.Ref, upTo int64, is func(deploy.Revision) bool) (deploy.Revision, error) {
 	page := store.Page{Size: lookBack}
 	for {
 		revisions, next, err := s.history.Deployments(ctx, ref, page)
 		if err != nil {
 			return deploy.Revision{}, err
 		}
-		var before []deploy.Revision
 		for _, rev := range revisions {
-			if rev.Number <= upTo {
-				before = append(before, rev)
+			if rev.Number <= upTo && is(rev) {
+				return rev, nil
 			}
 		}
-		found, err := deploy.Previous(before)
-		if err == nil || next == "" {
-			return found, err
+		if next == "" {
+			return deploy.Revision{}, problem.Of(problem.NoPreviousRevision)
 		}
 		page.Token = next
 	}

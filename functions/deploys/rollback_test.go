@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/problem"
 )
 
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
+	w.becomesLive(1)
 	w.deploy("hello:v2")
 	w.within("prod", "2 hello:v2 live", "1 hello:v1 superseded")
 	if d := w.post("hello/rollback", "").made(); d.Trigger != "rollback" || d.SourceRevision != 1 || d.Actor != "ada" {
@@ -19,6 +21,7 @@ func TestRollback(t *testing.T) {
 	if d := w.post("hello/rollback", `{}`).made(); d.SourceRevision != 2 {
 		t.Errorf("of a rollback: %+v", d)
 	}
+	w.becomesLive(4)
 	if d := w.post("hello/rollback", `{"revision":1}`).made(); d.SourceRevision != 1 {
 		t.Errorf("with a number: %+v", d)
 	}
@@ -55,6 +58,26 @@ func TestRollbackAndFailedRevisions(t *testing.T) {
 	}
 	w.within("prod", "6 hello:broken failed", "5 hello:v2 live", "4 hello:v2 superseded",
 		"3 hello:broken failed", "2 hello:v2 superseded", "1 hello:v1 superseded")
+}
+
+// What was overtaken before it was live has never been seen to work: a rollback
+// without a number passes it over, and says so where there is nothing else.
+func TestRollbackPassesOverWhatNeverWasLive(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.deploy("hello:broken")
+	w.deploy("hello:v3")
+	w.within("prod", "3 hello:v3 live", "2 hello:broken superseded", "1 hello:v1 superseded")
+	if w.revision(1).WasLive() {
+		t.Fatal("revision 1 was live; nobody had it rolled out")
+	}
+	w.post("hello/rollback", "").refused(http.StatusConflict, problem.NoPreviousRevision)
+	w.deploy("hello:broken")
+	w.deploy("hello:v5")
+	w.within("prod", "5 hello:v5 live", "4 hello:broken superseded", "3 hello:v3 superseded", "2 hello:broken superseded", "1 hello:v1 superseded")
+	if d := w.post("hello/rollback", "").made(); d.SourceRevision != 3 {
+		t.Errorf("rolled back to %+v", d)
+	}
 }
 
 // A rollback while another revision rolls out goes to before that one.

@@ -26,8 +26,8 @@ func (c *Client) Deploy(ctx context.Context, project, environment, app, image st
 	})
 }
 
-// Rollback deploys an earlier revision again; revision 0 is the one before the
-// current. Codes: no_previous_revision, not_found.
+// Rollback deploys an earlier revision again; revision 0 is the last one before the
+// current that was once live. Codes: no_previous_revision, not_found.
 func (c *Client) Rollback(ctx context.Context, project, environment, app string, revision int64) (wire.Deployment, error) {
 	var body wire.Rollback
 	if revision != 0 {

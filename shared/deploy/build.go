@@ -139,14 +139,17 @@ func wholeCommit(s string) bool {
 }
 
 // Deploys decides what becomes of a build's image: it is deployed unless a newer
-// build has deployed already or the app is no git app any more (specification
-// section 8; decisions section 7). It gives the finished build, and the revision to
+// build has deployed already, the app was rolled back after the build had been asked
+// for, or the app is no git app any more (specification section 8; decisions section 7). It gives the finished build, and the revision to
 // record when deploy is true.
 func (b Build) Deploys(a app.App, current Revision, now time.Time) (done Build, rev Revision, deploy bool) {
 	b.FinishedAt = now
 	switch {
 	case current.NewestBuild > b.Number:
 		b.Status, b.Message = BuildSuperseded, fmt.Sprintf("Build %d was deployed before this one had finished.", current.NewestBuild)
+		return b, Revision{}, false
+	case b.Number <= current.HeldBuild:
+		b.Status, b.Message = BuildSuperseded, "The app was rolled back after this build had been asked for."
 		return b, Revision{}, false
 	case a.GitSource == nil:
 		b.Status, b.Message = BuildSuperseded, "The git source was detached before this build had finished."

@@ -57,18 +57,22 @@ func TestDeploys(t *testing.T) {
 		name    string
 		a       app.App
 		newest  int64
+		held    int64
 		deploys bool
 		status  BuildStatus
 	}{
-		{"the first", git, 0, true, Succeeded},
-		{"after an older one", git, 3, true, Succeeded},
-		{"after a newer one", git, 5, false, BuildSuperseded},
-		{"detached", app.App{}, 3, false, BuildSuperseded},
+		{"the first", git, 0, 0, true, Succeeded},
+		{"after an older one", git, 3, 0, true, Succeeded},
+		{"after a newer one", git, 5, 0, false, BuildSuperseded},
+		{"asked for after a rollback", git, 3, 3, true, Succeeded},
+		{"asked for before a rollback", git, 3, 4, false, BuildSuperseded},
+		{"long before a rollback", git, 3, 9, false, BuildSuperseded},
+		{"detached", app.App{}, 3, 0, false, BuildSuperseded},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			done, rev, deploys := b.Deploys(tt.a, Revision{NewestBuild: tt.newest}, noon())
+			done, rev, deploys := b.Deploys(tt.a, Revision{NewestBuild: tt.newest, HeldBuild: tt.held}, noon())
 			if deploys != tt.deploys || done.Status != tt.status || !done.FinishedAt.Equal(noon()) {
 				t.Errorf("%v, %+v", deploys, done)
 			}
@@ -177,7 +181,7 @@ func TestNewestBuildWinsInAnyOrder(t *testing.T) {
 				done, rev, deploys := b.Deploys(git, current, noon())
 				b = done
 				if deploys {
-					current = rev.After(current, 0)
+					current = rev.After(current, 0, int64(count))
 					deployed = append(deployed, b.Number)
 				}
 			}
@@ -198,6 +202,42 @@ func TestNewestBuildWinsInAnyOrder(t *testing.T) {
 		for i := 1; i < len(deployed); i++ {
 			if deployed[i] <= deployed[i-1] {
 				t.Fatalf("deployed %v", deployed)
+			}
+		}
+	})
+}
+
+// However builds are asked for, end and are rolled back: one deploys exactly if it was
+// asked for after the last rollback and nothing newer has deployed.
+func TestRollbackHoldsOlderBuilds(t *testing.T) {
+	t.Parallel()
+	git := app.App{GitSource: &app.GitSource{Branch: "main"}}
+	rapid.Check(t, func(t *rapid.T) {
+		var current Revision
+		var open []Build
+		asked, rolledBackAt, newest := int64(0), int64(0), int64(0)
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			switch step := rapid.SampledFrom([]string{"ask", "end", "roll back", "promote"}).Draw(t, "step"); {
+			case step == "ask":
+				asked++
+				b := NewBuild(*git.GitSource, "", "webhook", noon())
+				b.Number, b.Image = asked, "hello:b"
+				open = append(open, b)
+			case step == "end" && len(open) > 0:
+				i := rapid.IntRange(0, len(open)-1).Draw(t, "build")
+				b := open[i]
+				open = append(open[:i:i], open[i+1:]...)
+				done, rev, deploys := b.Deploys(git, current, noon())
+				if want := b.Number > rolledBackAt && b.Number > newest; deploys != want || !done.Final() || (done.Status == Succeeded) != want {
+					t.Fatalf("build %d, rolled back after %d, newest %d: deploys %t, %s", b.Number, rolledBackAt, newest, deploys, done.Status)
+				}
+				if deploys {
+					newest, current = b.Number, rev.After(current, 0, asked)
+				}
+			case step == "roll back":
+				rolledBackAt, current = asked, New("hello:v1", "", Rollback, "ada", noon()).After(current, 0, asked)
+			case step == "promote":
+				current = New("hello:v2", "", Promotion, "ada", noon()).After(current, 0, asked)
 			}
 		}
 	})

@@ -25,9 +25,10 @@
 // A rollback is a new revision with the image, digest and commit of an older one
 // (its source), whatever the tag points to by now.
 //
-//   - Without a number it takes the nearest revision before the current one that
-//     did not fail: a failed one never ran, so there is nothing to go back to. With
-//     none there it is no_previous_revision.
+//   - Without a number it takes the nearest revision before the current one that was
+//     once live ([Revision.WasLive]): one that failed, or was overtaken while it rolled
+//     out, has never been seen to work, so there is nothing to go back to. With none
+//     there it is no_previous_revision.
 //   - With a number it takes exactly that one. A failed one is tried again, the
 //     current one is deployed again (its pods are replaced). One that does not exist
 //     is not_found.
@@ -35,13 +36,17 @@
 //     two rollbacks without a number, one after the other, end where they began.
 //   - While another revision is rolling out: that one is superseded, and "before the
 //     current one" means before it.
-//   - A git app can be rolled back too; it stays a git app.
+//   - A git app can be rolled back too; it stays a git app. Its builds that were asked
+//     for before the rollback don't undo it, whenever they end: they are superseded.
+//     What was asked for before is decided by the order of commits, not by clocks. A
+//     build that is asked for later is deployed. Promotions and deployments by hand do
+//     not hold builds up.
 //
 // # Promotion
 //
 // A promotion is a new revision with the image, digest and commit of the app of the
-// same name in another environment of the project. Without a number it takes the
-// newest revision there that did not fail; with none there it is
+// same name in another environment of the project. Without a number it takes what
+// rolls out there, or else what is live; with nothing there it is
 // no_previous_revision. Image and git apps can be promoted to alike.
 package deploy
 
@@ -50,7 +55,6 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // Trigger is how a deployment came about (specification section 2.7).
@@ -94,6 +98,7 @@ type Revision struct {
 
 	Build       int64 // the build that made it; 0 for none
 	NewestBuild int64 // the highest build number deployed up to here, see [Build.Deploys]
+	HeldBuild   int64 // the highest build number asked for before the last rollback up to here, see [Build.Deploys]
 }
 
 // New makes the revision that runs an image, still without a number.
@@ -133,12 +138,26 @@ func (r Revision) Runs() string {
 func (r Revision) Says() string { return strings.TrimSpace(r.Note + " " + r.Message) }
 
 // After gives the revision its place after current, the zero Revision for the
-// first; highest is the highest number given out so far.
-func (r Revision) After(current Revision, highest int64) Revision {
+// first; highest is the highest number given out so far, and builds the highest one
+// given to a build.
+func (r Revision) After(current Revision, highest, builds int64) Revision {
 	r.Number = max(current.Number, highest) + 1
 	r.NewestBuild = max(current.NewestBuild, r.Build)
+	r.HeldBuild = current.HeldBuild
+	if r.Trigger == Rollback {
+		r.HeldBuild = builds
+	}
 	return r
 }
+
+// WasLive tells whether the revision is live or was once. One that was overtaken
+// while it rolled out has never settled.
+func (r Revision) WasLive() bool {
+	return r.Status == Live || r.Status == Superseded && !r.SettledAt.IsZero()
+}
+
+// Promotable tells whether a promotion without a number may take the revision.
+func (r Revision) Promotable() bool { return r.Status == RollingOut || r.Status == Live }
 
 // Overtaken is what becomes of r when a newer revision is recorded: one that was
 // rolling out is superseded, every other one stays what it is.
@@ -154,15 +173,4 @@ func (r Revision) Overtaken(by int64) (Revision, bool) {
 func (r Revision) Replaced(by int64) Revision {
 	r.Status, r.Message = Superseded, overtakenBy(by)
 	return r
-}
-
-// Previous finds what a rollback without a number goes back to: newest first,
-// history is what lies before the current revision. Problem: no_previous_revision.
-func Previous(history []Revision) (Revision, error) {
-	for _, r := range history {
-		if r.Status != Failed {
-			return r, nil
-		}
-	}
-	return Revision{}, problem.Of(problem.NoPreviousRevision)
 }

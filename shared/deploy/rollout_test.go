@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/problem"
 )
 
 func noon() time.Time { return time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC) }
@@ -125,41 +124,36 @@ func TestCopy(t *testing.T) {
 
 func TestAfter(t *testing.T) {
 	t.Parallel()
-	r := Revision{Build: 2}.After(Revision{Number: 5, NewestBuild: 3}, 8)
-	if r.Number != 9 || r.NewestBuild != 3 {
-		t.Errorf("%+v", r)
+	current := Revision{Number: 5, NewestBuild: 3, HeldBuild: 2}
+	for trigger, held := range map[Trigger]int64{Webhook: 2, Manual: 2, Promotion: 2, Rollback: 7} {
+		r := Revision{Build: 2, Trigger: trigger}.After(current, 8, 7)
+		if r.Number != 9 || r.NewestBuild != 3 || r.HeldBuild != held {
+			t.Errorf("%s: %+v", trigger, r)
+		}
 	}
 }
 
-func TestPrevious(t *testing.T) {
+func TestWhatARevisionIsGoodFor(t *testing.T) {
 	t.Parallel()
-	of := func(statuses ...Status) (history []Revision) {
-		for i, s := range statuses {
-			history = append(history, Revision{Number: int64(len(statuses) - i), Status: s})
-		}
-		return history
-	}
 	tests := []struct {
-		name    string
-		history []Revision
-		want    int64 // 0 for none
+		name                string
+		r                   Revision
+		wasLive, promotable bool
 	}{
-		{"nothing", nil, 0},
-		{"the one before", of(Superseded, Superseded), 2},
-		{"past a failed one", of(Failed, Failed, Live), 1},
-		{"failed ones alone", of(Failed, Failed), 0},
-		{"one that is live still", of(Live), 1},
+		{"rolling out", Revision{Status: RollingOut}, false, true},
+		{"live", Revision{Status: Live, SettledAt: noon()}, true, true},
+		{"replaced", Revision{Status: Live, SettledAt: noon()}.Replaced(2), true, false},
+		{"overtaken", first(Revision{Status: RollingOut}.Overtaken(2)), false, false},
+		{"failed", Revision{Status: Failed, SettledAt: noon()}, false, false},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := Previous(tt.history)
-			if got.Number != tt.want || (tt.want == 0) != problem.Is(err, problem.NoPreviousRevision) {
-				t.Errorf("%d, %v", got.Number, err)
-			}
-		})
+		if tt.r.WasLive() != tt.wasLive || tt.r.Promotable() != tt.promotable {
+			t.Errorf("%s: was live %t, promotable %t", tt.name, tt.r.WasLive(), tt.r.Promotable())
+		}
 	}
 }
+
+func first(r Revision, _ bool) Revision { return r }
 
 func TestAnnounce(t *testing.T) {
 	t.Parallel()

@@ -101,7 +101,7 @@ func Post(ctx context.Context, client *http.Client, url string, e cloudevents.Ev
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // nothing was written through it
+	defer func() { _ = resp.Body.Close() }()                        // nothing was written through it
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // to its end, so that the connection can be used again
 	if err != nil {
 		return err

@@ -156,7 +156,7 @@ var table = [...]Row{
 	{KeyExpired, http.StatusConflict, "The key has expired.", 0},
 	{AlreadyIssued, http.StatusConflict, "This very request has issued a key before; it was shown that once.", 0},
 	{GitSourceAttached, http.StatusConflict, "The app is built from its git source; leave image out or detach the git source.", 0},
-	{NoPreviousRevision, http.StatusConflict, "There is no earlier revision that could be deployed again.", 0},
+	{NoPreviousRevision, http.StatusConflict, "There is no earlier revision that was once live.", 0},
 	{Conflict, http.StatusConflict, "It was changed by someone else meanwhile; read it again.", 0},
 
 	{Internal, http.StatusInternalServerError, "Something went wrong on our side.", 0},

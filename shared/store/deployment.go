@@ -32,6 +32,7 @@ type revisionDoc struct {
 	SettledAt   time.Time `firestore:"settled_at"`
 	Build       int64     `firestore:"build"`
 	NewestBuild int64     `firestore:"newest_build"`
+	HeldBuild   int64     `firestore:"held_build"`
 	Record      string    `firestore:"record,omitempty"` // the attempt that recorded it
 }
 
@@ -40,7 +41,7 @@ func revisionToDoc(r deploy.Revision) revisionDoc {
 		Number: r.Number, Image: r.Image, Digest: r.Digest, Commit: r.Commit,
 		Trigger: string(r.Trigger), Actor: r.Actor, Source: r.Source, Note: r.Note,
 		Status: string(r.Status), Message: r.Message, DeployedAt: r.DeployedAt, AppliedAt: r.AppliedAt, SettledAt: r.SettledAt,
-		Build: r.Build, NewestBuild: r.NewestBuild,
+		Build: r.Build, NewestBuild: r.NewestBuild, HeldBuild: r.HeldBuild,
 	}
 }
 
@@ -49,7 +50,7 @@ func (d revisionDoc) revision() deploy.Revision {
 		Number: d.Number, Image: d.Image, Digest: d.Digest, Commit: d.Commit,
 		Trigger: deploy.Trigger(d.Trigger), Actor: d.Actor, Source: d.Source, Note: d.Note,
 		Status: deploy.Status(d.Status), Message: d.Message, DeployedAt: d.DeployedAt.UTC(), AppliedAt: d.AppliedAt.UTC(), SettledAt: d.SettledAt.UTC(),
-		Build: d.Build, NewestBuild: d.NewestBuild,
+		Build: d.Build, NewestBuild: d.NewestBuild, HeldBuild: d.HeldBuild,
 	}
 }
 
@@ -96,7 +97,7 @@ func (s *Store) RecordDeployment(ctx context.Context, ref app.Ref, rule func(a a
 // record puts a new current revision into an amendment and gives it its number. id
 // names the attempt.
 func (s *Store) record(ctx context.Context, h head, m *amendment, rev deploy.Revision, id string) deploy.Revision {
-	rev = rev.After(h.current, h.doc.Revisions)
+	rev = rev.After(h.current, h.doc.Revisions, h.doc.Builds)
 	if old, changed := h.current.Overtaken(rev.Number); changed {
 		m.set(s.revisionRef(h.ref, old.Number), revisionToDoc(old))
 	}

@@ -25,11 +25,11 @@ type CreateDeployment struct {
 
 // Rollback is the body of POST …/rollback, which may be left out.
 type Rollback struct {
-	Revision *int64 `json:"revision,omitempty"` // absent is the one before the current
+	Revision *int64 `json:"revision,omitempty"` // absent is the last one before the current that was once live
 }
 
 // Promote is the body of POST …/promote. from_environment is required.
 type Promote struct {
 	FromEnvironment *string `json:"from_environment,omitempty"`
-	Revision        *int64  `json:"revision,omitempty"` // absent is the newest there that did not fail
+	Revision        *int64  `json:"revision,omitempty"` // absent is what rolls out there, or else what is live
 }

@@ -35,8 +35,9 @@ func (a *application) appRollback() *cobra.Command {
 	var revision int64
 	cmd := &cobra.Command{
 		Use: "rollback APP", Short: "Deploy an earlier revision again",
-		Long: `Deploy an earlier revision of an app again: the one before the current, or that of
---revision. It becomes a new revision in the history.`,
+		Long: `Deploy an earlier revision of an app again: the last one before the current that was once
+live, or that of --revision. It becomes a new revision in the history. Builds that were
+asked for before do not undo it.`,
 		Example: `  sluice app rollback hello --yes --wait
   sluice app rollback hello --revision 3`,
 		Args: takes("APP"),
@@ -44,7 +45,7 @@ func (a *application) appRollback() *cobra.Command {
 	cmd.Flags().Int64Var(&revision, "revision", 0, "revision to go back to")
 	confirm, waits := a.confirmation(cmd), a.waiting(cmd)
 	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
-		target := "the revision before the current one"
+		target := "the last revision before the current one that was live"
 		if cmd.Flags().Changed("revision") {
 			if revision < 1 {
 				return usage("--revision is a number from 1")
@@ -71,7 +72,7 @@ given revision of it, to this environment.`,
 		Args:    takes("APP"),
 	}
 	cmd.Flags().StringVar(&from, "from", "", "environment to take it from (required)")
-	cmd.Flags().Int64Var(&revision, "revision", 0, "revision there; by default the newest that did not fail")
+	cmd.Flags().Int64Var(&revision, "revision", 0, "revision there; by default what rolls out there, or else what is live")
 	waits := a.waiting(cmd)
 	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
 		if from == "" {
