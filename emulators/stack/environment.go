@@ -69,6 +69,8 @@ func (s *Stack) appsSettings() map[string]string {
 		"WIRING_URL":       s.functionURL("wiring"),
 		"DEPLOYS_URL":      s.functionURL("deploys"),
 		"SYSTEM_NAMESPACE": systemNamespace,
+
+		"REGISTRY_ALLOW_PRIVATE": "true", // those of tests are on this machine
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -48,6 +49,44 @@ func TestCreateApp(t *testing.T) {
 	o.as("vic").get(o.apps("/none")).fails(404, "not_found")
 	o.as("vic").get(o.apps("/..%2f..%2fx")).fails(404, "not_found")
 	o.as("vic").get(o.at("/environments/none/apps")).fails(404, "not_found")
+}
+
+// TestFirstRevision: revision 1 says who made it, and runs the bytes that the tag
+// meant then, or says why nobody knows them.
+func TestFirstRevision(t *testing.T) {
+	t.Parallel()
+	const digest = "sha256:1111111111111111111111111111111111111111111111111111111111111111"
+	o := newOffice(t)
+	o.registry = tags{"registry.example/known:v1": digest}
+	o.start(o.cluster)
+	tests := []struct {
+		name, image, runs string
+		digest, note      string
+	}{
+		{"known", "registry.example/known:v1", "registry.example/known:v1@" + digest, digest, ""},
+		{"unknown", "registry.example/unknown:v1", "registry.example/unknown:v1", "", "Not asked."},
+	}
+	for _, tt := range tests {
+		got := decode[wire.App](o.as("dev").post(o.apps(""), `{"name":"`+tt.name+`","image":"`+tt.image+`"}`).gets(201))
+		a, err := o.store.App(t.Context(), o.namespace(), tt.name)
+		if err != nil || got.Image != tt.runs || a.Image != tt.runs {
+			t.Errorf("%s: the answer says %s, the document %s, %v; want %s", tt.name, got.Image, a.Image, err, tt.runs)
+		}
+		r, err := o.store.Deployment(t.Context(), a.Ref(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := deploy.Revision{
+			Number: 1, Image: tt.image, Digest: tt.digest, Trigger: deploy.Manual, Actor: "dev", Note: tt.note,
+			Status: deploy.RollingOut, DeployedAt: r.DeployedAt,
+		}
+		if diff := cmp.Diff(want, r); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+		if s := o.state(tt.name); s.Deployment != cluster.Right {
+			t.Errorf("%s: in the cluster: %+v", tt.name, s)
+		}
+	}
 }
 
 func TestCreateGitApp(t *testing.T) {

@@ -45,6 +45,9 @@
 // and the app stays recorded: the wiring function makes what is missing. So a
 // second attempt is told already_exists, and that is true.
 //
+// The image that an app is made with is its revision 1, resolved to a digest as
+// any deployment's is (package deploys).
+//
 // Deleting an app goes the other way: first the route, then the rest of the
 // cluster's objects, then the document, then once more whatever wiring may have
 // put back meanwhile. It can be repeated. An environment's Kubernetes namespace is
@@ -116,7 +119,7 @@ type Environments interface {
 
 // Apps keeps apps; *store.Store implements it.
 type Apps interface {
-	CreateApp(ctx context.Context, a app.App) error
+	CreateApp(ctx context.Context, a app.App, first ...store.First) error
 	App(ctx context.Context, namespace, name string) (app.App, error)
 	Apps(ctx context.Context, namespace string, page store.Page) ([]app.App, string, error)
 	UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (app.App, error)
@@ -129,6 +132,12 @@ type Cluster interface {
 	Objects(ctx context.Context, ref app.Ref) (cluster.Objects, error)
 	Place(ctx context.Context, o cluster.Objects, a app.App) error
 	Withdraw(ctx context.Context, ref app.Ref) error
+}
+
+// Registry resolves tags; *registry.Resolver implements it.
+type Registry interface {
+	// Resolve gives the digest, or "" and a note that says why not.
+	Resolve(ctx context.Context, image string) (digest, note string)
 }
 
 // Guard says who asks and whether they may; *identity.Guard implements it.
@@ -146,6 +155,7 @@ type Service struct {
 	apps         Apps
 	cluster      Cluster
 	webhooks     Webhooks
+	registry     Registry
 	records      Records
 	guard        Guard
 	wiring       *nudge.Sender
@@ -162,6 +172,7 @@ type Parts struct {
 	Apps         Apps
 	Cluster      Cluster
 	Webhooks     Webhooks
+	Registry     Registry
 	Records      Records
 	Guard        Guard
 	Log          *slog.Logger
@@ -180,7 +191,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	return &Service{
 		cfg: cfg, projects: p.Projects, users: p.Users, environments: p.Environments, apps: p.Apps,
-		cluster: p.Cluster, webhooks: p.Webhooks, records: p.Records, guard: p.Guard, log: p.Log, now: time.Now,
+		cluster: p.Cluster, webhooks: p.Webhooks, registry: p.Registry, records: p.Records, guard: p.Guard, log: p.Log, now: time.Now,
 		wiring:  nudge.New(cfg.WiringURL, eventSource, p.Log),
 		deploys: nudge.New(cfg.DeploysURL, eventSource, p.Log),
 	}, nil

@@ -62,6 +62,10 @@ type Config struct {
 	// new app's first revision waits for its next tick to be called live.
 	DeploysURL string `env:"DEPLOYS_URL"`
 
+	// AllowPrivateRegistries lets tags be resolved by registries at private addresses
+	// too, as in the deploys function.
+	AllowPrivateRegistries bool `env:"REGISTRY_ALLOW_PRIVATE, default=false"`
+
 	// ReservedHosts are refused as hosts of apps: Sluice's own and others on the
 	// same ingress. "example.com" is that host alone, ".example.com" everything
 	// below it. APPS_DOMAIN itself always is.

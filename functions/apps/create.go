@@ -10,6 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/image"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -22,7 +23,11 @@ const placeAttempts = 4
 // invalid_port, already_exists, host_taken; unavailable when the cluster does not
 // answer, and then the app is recorded.
 func (s *Service) createApp(w http.ResponseWriter, r *http.Request) error {
-	e, err := s.environment(r, app.Developer)
+	caller, err := s.guard.Require(r, r.PathValue("project"), app.Developer)
+	if err != nil {
+		return err
+	}
+	e, err := s.environments.Environment(r.Context(), r.PathValue("project"), r.PathValue("environment"))
 	if err != nil {
 		return err
 	}
@@ -37,7 +42,12 @@ func (s *Service) createApp(w http.ResponseWriter, r *http.Request) error {
 	if err := s.forgetToken(r.Context(), a.Ref()); err != nil {
 		return err
 	}
-	if err := s.apps.CreateApp(r.Context(), a); err != nil {
+	var first store.First
+	if a.Revision > 0 {
+		first.Revision = s.firstRevision(r.Context(), a, caller.Username)
+		a.Image = first.Revision.Runs()
+	}
+	if err := s.apps.CreateApp(r.Context(), a, first); err != nil {
 		if in.Host == nil {
 			err = explainTaken(err, a.Host)
 		}
@@ -104,6 +114,16 @@ func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) 
 		return a, checkGitSource(*a.GitSource)
 	}
 	return app.App{}, problem.New(problem.MissingField, "image or git_source is required.")
+}
+
+// firstRevision is revision 1 of an app that is made with an image, recorded as any
+// other: with the digest that the tag means now, or why there is none, and with who
+// made the app.
+func (s *Service) firstRevision(ctx context.Context, a app.App, actor string) deploy.Revision {
+	rev := deploy.First(a)
+	rev.Actor = actor
+	rev.Digest, rev.Note = s.registry.Resolve(ctx, a.Image)
+	return rev
 }
 
 // place makes an app's objects in the cluster. It looks at them before it reads

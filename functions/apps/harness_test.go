@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -27,13 +28,14 @@ func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 // has no part in it. The project's name is random, because tests share the cluster.
 type office struct {
 	*testing.T
-	cfg     Config
-	store   *store.Store
-	cluster *cluster.Cluster
-	keys    *identity.Keyring
-	service *Service
-	handler http.Handler
-	project string // with an environment "prod"
+	cfg      Config
+	store    *store.Store
+	cluster  *cluster.Cluster
+	registry tags
+	keys     *identity.Keyring
+	service  *Service
+	handler  http.Handler
+	project  string // with an environment "prod"
 }
 
 func newOffice(t *testing.T) *office {
@@ -66,11 +68,21 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
+// tags is a registry that knows the digests of some images.
+type tags map[string]string
+
+func (t tags) Resolve(_ context.Context, image string) (digest, note string) {
+	if d, ok := t[image]; ok {
+		return d, ""
+	}
+	return "", "Not asked."
+}
+
 // start makes the service, e.g. after a change of the configuration.
 func (o *office) start(c Cluster) {
 	o.Helper()
 	s, err := New(o.cfg, Parts{
-		Projects: o.store, Users: o.store, Environments: o.store, Apps: o.store, Cluster: c, Webhooks: o.cluster, Records: o.store,
+		Projects: o.store, Users: o.store, Environments: o.store, Apps: o.store, Cluster: c, Webhooks: o.cluster, Registry: o.registry, Records: o.store,
 		Guard: identity.NewGuard(o.keys, o.store, o.store), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -221,3 +221,23 @@ func TestMissingPage(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// TestRollbackWithoutADigest: the page says what the API knows about the reason, and
+// makes none up.
+func TestRollbackWithoutADigest(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{"No registry was asked.", "The registry answered 404.", ""} {
+		o := newOffice(t)
+		o.hello("ungated", "")
+		then := wire.Deployment{Revision: 1, Image: "registry.example/hello:v1", Status: "superseded", NoDigest: reason}
+		o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello/deployments", 200,
+			wire.List[wire.Deployment]{Items: []wire.Deployment{{Revision: 2, Image: "registry.example/hello:v2", Status: "live", Current: true}, then}})
+		page := o.get(helloPath + "/deploys/1/rollback").Body.String()
+		if !strings.Contains(page, "Roll hello back to revision 1?") || !strings.Contains(page, reason) {
+			t.Errorf("%q is not on the page: %s", reason, page)
+		}
+		if strings.Contains(page, "could not be asked") || strings.Contains(page, "by now is deployed") != (reason != "") {
+			t.Errorf("with the reason %q the page says: %s", reason, page)
+		}
+	}
+}

@@ -46,8 +46,8 @@ func askRollback(v *visit, f form) error {
 	if then.Status == "failed" {
 		c.Points = append(c.Points, fmt.Sprintf("Revision %d failed when it was deployed: %s", n, then.Message))
 	}
-	if then.Digest == "" {
-		c.Points = append(c.Points, "The registry could not be asked for the digest then, so what the tag points to by now is deployed.")
+	if then.NoDigest != "" {
+		c.Points = append(c.Points, then.NoDigest+" So what the tag points to by now is deployed.")
 	}
 	c.Points = append(c.Points, "What serves now keeps serving until the new revision is ready.")
 	return v.confirm(tabApps, c)

@@ -106,7 +106,7 @@ func (s *Service) appIn(r *http.Request, project, environment, name string) (app
 
 func wireDeployment(r deploy.Revision, current int64) wire.Deployment {
 	return wire.Deployment{
-		Revision: r.Number, Image: r.Image, Digest: r.Digest, Commit: r.Commit,
+		Revision: r.Number, Image: r.Image, Digest: r.Digest, NoDigest: r.NoDigest(), Commit: r.Commit,
 		Trigger: string(r.Trigger), Actor: r.Actor, SourceRevision: r.Source,
 		Status: string(r.Status), Message: r.Says(), DeployedAt: r.DeployedAt, Current: r.Number == current,
 	}

@@ -22,6 +22,7 @@ func TestDeployment(t *testing.T) {
 	got := w.deploy("hello:v2")
 	want := wire.Deployment{
 		Revision: 2, Image: "hello:v2", Trigger: "manual", Actor: "ada", Status: "rolling_out",
+		NoDigest:   "The tag was deployed without a digest, because no registry was asked for it.", // the test's does not
 		DeployedAt: got.DeployedAt, Current: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -44,6 +45,7 @@ func TestDigest(t *testing.T) {
 	if d := w.deploy("hello:stable"); d.Digest != first {
 		t.Errorf("the digest is %q", d.Digest)
 	}
+	w.within("prod", "2 hello:stable live", "1 hello:v1 superseded")
 	known["hello:stable"] = second
 	if d := w.deploy("hello:stable"); d.Digest != second {
 		t.Errorf("the digest is %q", d.Digest)

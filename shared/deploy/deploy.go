@@ -83,7 +83,7 @@ const (
 type Revision struct {
 	Number  int64  // 1 and up, ascending within the app
 	Image   string // as asked for, e.g. "registry.example.com/hello:v2"
-	Digest  string // what the tag was when accepted, e.g. "sha256:9f86…"; "" when the registry could not be asked
+	Digest  string // what the tag was when accepted, e.g. "sha256:9f86…"; "" when unknown, see [Revision.NoDigest]
 	Commit  string // git commit, "" when unknown
 	Trigger Trigger
 	Actor   string // who: a username, or "webhook", or "build 7"
@@ -106,7 +106,8 @@ func New(image, digest string, trigger Trigger, actor string, at time.Time) Revi
 	return Revision{Image: image, Digest: digest, Trigger: trigger, Actor: actor, Status: RollingOut, DeployedAt: at}
 }
 
-// First is an app's first revision: the image that it was made with.
+// First is an app's first revision: the image that it was made with. Its actor and its
+// digest are the caller's to add.
 func First(a app.App) Revision {
 	r := New(a.Image, "", Manual, "", a.CreatedAt)
 	r.Number = a.Revision
@@ -136,6 +137,17 @@ func (r Revision) Runs() string {
 // Says is the revision's message for people: the note and why the status is what
 // it is.
 func (r Revision) Says() string { return strings.TrimSpace(r.Note + " " + r.Message) }
+
+// NoDigest says to people why the digest is not known; "" when it is.
+func (r Revision) NoDigest() string {
+	switch {
+	case r.Digest != "":
+		return ""
+	case r.Note != "": // the registry was asked
+		return r.Note
+	}
+	return "The tag was deployed without a digest, because no registry was asked for it."
+}
 
 // After gives the revision its place after current, the zero Revision for the
 // first; highest is the highest number given out so far, and builds the highest one

@@ -103,6 +103,19 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+func TestNoDigest(t *testing.T) {
+	t.Parallel()
+	for want, r := range map[string]Revision{
+		"":             {Digest: "sha256:1", Note: "A note."},
+		"It was slow.": {Note: "It was slow."},
+		"The tag was deployed without a digest, because no registry was asked for it.": {},
+	} {
+		if got := r.NoDigest(); got != want {
+			t.Errorf("%+v: %q, want %q", r, got, want)
+		}
+	}
+}
+
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	source := Revision{

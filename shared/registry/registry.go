@@ -68,7 +68,7 @@ func (r *Resolver) Resolve(ctx context.Context, image string) (digest, note stri
 	}
 	d, err := r.resolve(ctx, image)
 	if err != nil {
-		return "", "The tag was deployed without a digest, because the registry could not be asked: " + why(err) + "."
+		return "", "The tag was deployed without a digest, because " + why(err) + "."
 	}
 	return d, ""
 }
@@ -146,13 +146,13 @@ func why(err error) string {
 	var answer *transport.Error
 	switch {
 	case errors.Is(err, errPrivate):
-		return errPrivate.Error()
+		return "the registry could not be asked: " + errPrivate.Error()
 	case errors.Is(err, context.DeadlineExceeded):
-		return "it did not answer in time"
+		return "the registry did not answer in time"
 	case errors.As(err, &dns):
-		return "its name was not found"
+		return "the registry's name was not found"
 	case errors.As(err, &answer):
-		return fmt.Sprintf("it answered %d", answer.StatusCode)
+		return fmt.Sprintf("the registry answered %d", answer.StatusCode)
 	}
-	return "it did not answer"
+	return "the registry did not answer"
 }

@@ -71,9 +71,9 @@ func TestWhatCannotBeResolved(t *testing.T) {
 		image   string
 		note    string
 	}{
-		{"a private registry", false, host + "/shop/hello:v1", "not a public one"},
-		{"no such tag", true, host + "/shop/hello:v2", "it answered 404"},
-		{"nobody listens", true, strings.TrimPrefix(refused.URL, "http://") + "/hello:v1", "it did not answer"},
+		{"a private registry", false, host + "/shop/hello:v1", "could not be asked: the registry's address is not a public one"},
+		{"no such tag", true, host + "/shop/hello:v2", "because the registry answered 404"},
+		{"nobody listens", true, strings.TrimPrefix(refused.URL, "http://") + "/hello:v1", "because the registry did not answer"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

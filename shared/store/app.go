@@ -103,9 +103,10 @@ func (s *Store) hostRef(host string) *firestore.DocumentRef {
 	return s.client.Collection("hosts").Doc(host)
 }
 
-// CreateApp stores a new app and claims its host, in an environment that exists.
+// CreateApp stores a new app with what it begins with, and claims its host, in an
+// environment that exists.
 // Problems: not_found for the environment; already_exists; host_taken.
-func (s *Store) CreateApp(ctx context.Context, a app.App) error {
+func (s *Store) CreateApp(ctx context.Context, a app.App, first ...First) error {
 	err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
 		e, err := txGet[environmentDoc](tx, s.environments().Doc(a.Namespace), "environment")
 		if err != nil {
@@ -123,7 +124,7 @@ func (s *Store) CreateApp(ctx context.Context, a app.App) error {
 		if err := tx.Create(s.appRef(a.Ref()), appDoc{}.with(a)); err != nil {
 			return err
 		}
-		if err := s.txFirstRevision(tx, a); err != nil {
+		if err := s.txFirst(tx, a, first); err != nil {
 			return err
 		}
 		if err := tx.Create(s.hostRef(a.Host), hostDoc{App: a.Ref().String()}); err != nil {

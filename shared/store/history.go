@@ -10,12 +10,22 @@ import (
 // deletePage is how many documents of a history one transaction deletes.
 const deletePage = 200
 
-// txFirstRevision writes the first revision of an app that is made with an image.
-func (s *Store) txFirstRevision(tx *firestore.Transaction, a app.App) error {
+// First is what a new app begins with.
+type First struct {
+	Revision deploy.Revision // of an app that is made with an image
+}
+
+// txFirst writes what an app begins with. One that is made with an image and no
+// revision has the plain one that [deploy.First] gives.
+func (s *Store) txFirst(tx *firestore.Transaction, a app.App, first []First) error {
 	if a.Revision == 0 {
 		return nil
 	}
-	return tx.Create(s.revisionRef(a.Ref(), a.Revision), revisionToDoc(deploy.First(a)))
+	rev := deploy.First(a)
+	for _, f := range first {
+		rev = f.Revision
+	}
+	return tx.Create(s.revisionRef(a.Ref(), a.Revision), revisionToDoc(rev))
 }
 
 // txDeleteHistory deletes some of an app's revisions and builds, which Firestore would

@@ -7,7 +7,8 @@ import "time"
 type Deployment struct {
 	Revision       int64     `json:"revision"`
 	Image          string    `json:"image"`
-	Digest         string    `json:"digest,omitempty"` // absent where the registry could not be asked
+	Digest         string    `json:"digest,omitempty"`
+	NoDigest       string    `json:"no_digest,omitempty"` // why there is none
 	Commit         string    `json:"commit,omitempty"`
 	Trigger        string    `json:"trigger"` // webhook, manual, promotion, rollback
 	Actor          string    `json:"actor"`

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 		limits := map[string]string{"HEADER_SECONDS": "2", "READ_SECONDS": "3"}
 		o.Env = map[string]map[string]string{"checker": limits, "keys": limits}
 		// Registries are asked as in production: only where the internet is.
-		for _, f := range []string{"deploys", "webhook", "builds"} {
+		for _, f := range []string{"apps", "deploys", "webhook", "builds"} {
 			o.Env[f] = map[string]string{"REGISTRY_ALLOW_PRIVATE": "false"}
 		}
 		maps.Copy(o.Env["webhook"], limits)

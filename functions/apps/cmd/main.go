@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/registry"
 	"github.com/sluicegate/sluice/shared/store"
 )
 
@@ -39,7 +40,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	}
 	service, err := apps.New(cfg, apps.Parts{
 		Projects: st, Users: st, Environments: st, Apps: st, Records: st,
-		Cluster: runs, Webhooks: runs, Guard: identity.NewGuard(keys, st, st), Log: log,
+		Cluster: runs, Webhooks: runs, Registry: registry.New(cfg.AllowPrivateRegistries), Guard: identity.NewGuard(keys, st, st), Log: log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
