@@ -43,11 +43,12 @@ func TestWebhookDeploys(t *testing.T) {
 		t.Errorf("url %s, want %s", url, want)
 	}
 	a := s.Post(url, deployBody("v2"), "X-Service-Token", token)
-	var got wire.WebhookDeployed
-	if err := json.Unmarshal([]byte(a.Body), &got); err != nil || a.Status != http.StatusOK {
+	var got wire.WebhookStatus
+	if err := json.Unmarshal([]byte(a.Body), &got); err != nil || a.Status != http.StatusAccepted {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
-	if diff := cmp.Diff(wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image("v2"), Commit: "abc1234"}, got); diff != "" {
+	want := wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image("v2"), Commit: "abc1234", StatusURL: url + "/deployments/2"}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
 	}
 	s.Runs("hello", image("v2"))
@@ -56,10 +57,53 @@ func TestWebhookDeploys(t *testing.T) {
 		t.Errorf("history: %+v", d)
 	}
 	signed := deployBody("v3")
-	if a := s.Post(url, signed, "X-Hub-Signature-256", sign(token, signed)); a.Status != http.StatusOK {
+	if a := s.Post(url, signed, "X-Hub-Signature-256", sign(token, signed)); a.Status != http.StatusAccepted {
 		t.Errorf("signed: %d %s", a.Status, a.Body)
 	}
 	s.Runs("hello", image("v3"))
+}
+
+// TestWebhookTellsTheOutcome: a pipeline that waits learns whether its rollout works, and
+// one that does not can ask.
+func TestWebhookTellsTheOutcome(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.App("hello")
+	url, token := s.Webhook("hello")
+	status := func(header ...string) wire.WebhookStatus {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/deployments/2", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		var got wire.WebhookStatus
+		if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	a := s.Post(url, []byte(`{"image":"`+image("v2")+`","pipeline":{"id":7}}`), "X-Service-Token", token, "Prefer", "wait=60")
+	if a.Status != http.StatusOK || !strings.HasPrefix(a.Body, `{"status":"deployed","revision":2,`) {
+		t.Errorf("waiting: %d %s", a.Status, a.Body)
+	}
+	if got := status("X-Service-Token", token); got.Status != "live" || got.Image != image("v2") {
+		t.Errorf("asked: %+v", got)
+	}
+	if got := status("X-Service-Token", token+"x"); got.Status != "" {
+		t.Errorf("asked without proof: %+v", got)
+	}
+	a = s.Post(url, deployBody("broken"), "X-Service-Token", token, "Prefer", "wait=300")
+	if a.Status != http.StatusOK || !strings.HasPrefix(a.Body, `{"status":"failed","revision":3,`) || !strings.Contains(a.Body, `"message":"`) {
+		t.Errorf("a rollout that fails: %d %s", a.Status, a.Body)
+	}
 }
 
 // TestWebhookRefusals: whatever is wrong with the proof, the answer is the same
@@ -117,7 +161,7 @@ func TestWebhookRefusals(t *testing.T) {
 	if e := s.Echo(s.Call("hello").Gets(http.StatusOK)); e.Image != image("v1") {
 		t.Errorf("runs %s", e.Image)
 	}
-	if a := s.Post(url, body, "X-Service-Token", token); a.Status != http.StatusOK {
+	if a := s.Post(url, body, "X-Service-Token", token); a.Status != http.StatusAccepted {
 		t.Errorf("the token no longer works: %d %s", a.Status, a.Body)
 	}
 }
@@ -139,7 +183,7 @@ func TestWebhookStates(t *testing.T) {
 	if a := s.Post(url, deployBody("v2"), "X-Service-Token", old); a.Status != http.StatusUnauthorized {
 		t.Errorf("the old token: %d", a.Status)
 	}
-	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token); a.Status != http.StatusOK {
+	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token); a.Status != http.StatusAccepted {
 		t.Errorf("the new token: %d %s", a.Status, a.Body)
 	}
 	if err := s.Client.DisableWebhook(t.Context(), s.Project, s.Env, "hello"); err != nil {
@@ -162,7 +206,8 @@ func TestWebhookBadCalls(t *testing.T) {
 	}{
 		{"no image", `{"commit":"abc1234"}`, "", 422, "image_required"},
 		{"not JSON", `{`, "", 400, "malformed_json"},
-		{"unknown field", `{"image":"a/b:c","iamge":"x"}`, "", 400, "unknown_field"},
+		{"wrong type", `{"image":"a/b:c","commit":7}`, "", 400, "wrong_type"},
+		{"a field twice", `{"image":"a/b:c","x":1,"x":2}`, "", 400, "malformed_json"},
 		{"image without tag", `{"image":"registry.example/echo"}`, "", 422, "invalid_image"},
 		{"another type", `image=x`, "application/x-www-form-urlencoded", 415, "unsupported_media_type"},
 		{"too large", `{"image":"` + strings.Repeat("a", 1<<20) + `"}`, "", 413, "body_too_large"},
@@ -189,7 +234,7 @@ func TestRedelivery(t *testing.T) {
 	url, token := s.Webhook("hello")
 	first := s.Post(url, deployBody("v2"), "X-Service-Token", token, "Idempotency-Key", "one")
 	again := s.Post(url, deployBody("v2"), "X-Service-Token", token, "Idempotency-Key", "one")
-	if first.Status != http.StatusOK || first.Body != again.Body || first.Status != again.Status {
+	if first.Status != http.StatusAccepted || first.Body != again.Body || first.Status != again.Status {
 		t.Errorf("first %d %s, again %d %s", first.Status, first.Body, again.Status, again.Body)
 	}
 	if n := len(s.History("hello")); n != 2 {
@@ -304,7 +349,7 @@ func TestGitApp(t *testing.T) {
 	if err != nil || app.Kind != "image" || app.Image != image("v1") {
 		t.Errorf("detached: %+v, %v", app, err)
 	}
-	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token); a.Status != http.StatusOK {
+	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token); a.Status != http.StatusAccepted {
 		t.Errorf("detached, an image: %d %s", a.Status, a.Body)
 	}
 }

@@ -113,7 +113,7 @@ func TestRequestIDGoesOn(t *testing.T) {
 	path := "/api/v1/projects/" + s.Project + "/environments/prod/apps/hello"
 	url, token := s.Webhook("hello")
 	deploy, gate := "deploy-"+s.Project, "gate-"+s.Project
-	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token, "X-Request-Id", deploy); a.Status != http.StatusOK || a.Header.Get("X-Request-Id") != deploy {
+	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token, "X-Request-Id", deploy); a.Status != http.StatusAccepted || a.Header.Get("X-Request-Id") != deploy {
 		t.Fatalf("webhook: %d %s %v", a.Status, a.Body, a.Header)
 	}
 	inLog(s, "webhook", `"request_id":"`+deploy+`"`, `"msg":"webhook called"`)

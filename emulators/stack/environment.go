@@ -82,6 +82,7 @@ func (s *Stack) deploysSettings() map[string]string {
 func (s *Stack) webhookSettings() map[string]string {
 	return map[string]string{
 		"REGISTRY_ALLOW_PRIVATE": "true",
+		"BASE_URL":               s.baseURL(),
 		"DEPLOYS_URL":            s.functionURL("deploys"),
 		"BUILDS_URL":             s.functionURL("builds"),
 	}

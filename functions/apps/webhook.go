@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
@@ -123,17 +122,9 @@ func (s *Service) existing(r *http.Request, need app.Role) (app.Ref, error) {
 	return ref, err
 }
 
-// webhookURL is where a pipeline calls an app's webhook: below BASE_URL, or below
-// the address by which the caller has reached the API.
+// webhookURL is where a pipeline calls an app's webhook.
 func (s *Service) webhookURL(r *http.Request, ref app.Ref) string {
-	base := strings.TrimRight(s.cfg.BaseURL, "/")
-	if base == "" {
-		base = "http://" + r.Host
-		if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-			base = "https://" + r.Host
-		}
-	}
-	return base + "/api/v1/webhook/" + ref.Namespace + "/" + ref.Name
+	return httpapi.BaseURL(r, s.cfg.BaseURL) + "/api/v1/webhook/" + ref.Namespace + "/" + ref.Name
 }
 
 // plain is a token on its way to who may see it.

@@ -1,6 +1,10 @@
 package webhook
 
-import "github.com/sluicegate/sluice/shared/trace"
+import (
+	"time"
+
+	"github.com/sluicegate/sluice/shared/trace"
+)
 
 // Config is what the function reads from its environment.
 type Config struct {
@@ -23,6 +27,14 @@ type Config struct {
 	// those beyond are told to wait. It says nothing about calls with proof. Many people
 	// can share an address, and refusals cost next to nothing.
 	RefusalsPerMinute int `env:"REFUSALS_PER_MINUTE, default=300"`
+
+	// BaseURL is the API's own address from outside, e.g. "https://sluice.example.com",
+	// for status_url. Without one it is the address by which a caller has reached it.
+	BaseURL string `env:"BASE_URL"`
+
+	// MaxWait is how long a call may wait for its outcome: the decisions' 300 s. What is
+	// in front of the function must let a request take that long.
+	MaxWait time.Duration `env:"MAX_WAIT, default=300s"`
 
 	// TrustProxy says whom to believe about a client's address (see trace.Trust). Behind
 	// a proxy that is not believed all clients share the proxy's address.

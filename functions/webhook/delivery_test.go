@@ -20,8 +20,8 @@ func TestRedelivery(t *testing.T) {
 	w := newWorld(t)
 	body := `{"image":"` + image2 + `"}`
 	first := w.ci(hello, body).with("Idempotency-Key", "run-7").send()
-	first.is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
-	w.ci(hello, body).with("Idempotency-Key", "run-8").is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 3, Image: image2})
+	first.is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
+	w.ci(hello, body).with("Idempotency-Key", "run-8").is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 3, Image: image2})
 	w.later(24*time.Hour - time.Second)
 
 	again := w.ci(hello, body).with("Idempotency-Key", "run-7").send()
@@ -39,7 +39,7 @@ func TestRedelivery(t *testing.T) {
 		t.Errorf("told %d times", n)
 	}
 	w.later(time.Second) // a day is over
-	w.ci(hello, body).with("Idempotency-Key", "run-7").is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 4, Image: image2})
+	w.ci(hello, body).with("Idempotency-Key", "run-7").is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 4, Image: image2})
 }
 
 // TestRedeliveredEvents: a provider's deliveries, of every outcome.
@@ -51,8 +51,8 @@ func TestRedeliveredEvents(t *testing.T) {
 		want                      any
 		status                    int
 	}{
-		{"GitHub's push", "X-GitHub-Delivery", "push", pushOf("refs/heads/main", commit, false), wire.WebhookBuilding{Status: "building", Build: 1, Commit: commit}, 202},
-		{"Gitea's push", "X-Gitea-Delivery", "push", pushOf("refs/heads/main", commit, false), wire.WebhookBuilding{Status: "building", Build: 2, Commit: commit}, 202},
+		{"GitHub's push", "X-GitHub-Delivery", "push", pushOf("refs/heads/main", commit, false), wire.WebhookStatus{Status: "building", Build: 1, Commit: commit}, 202},
+		{"Gitea's push", "X-Gitea-Delivery", "push", pushOf("refs/heads/main", commit, false), wire.WebhookStatus{Status: "building", Build: 2, Commit: commit}, 202},
 		{"another branch", "X-GitHub-Delivery", "push", pushOf("refs/heads/dev", commit, false), wire.WebhookIgnored{Status: "ignored", Reason: "The push is to another branch than the git source's."}, 202},
 		{"a ping", "X-GitHub-Delivery", "ping", `{}`, wire.WebhookPong{Status: "pong"}, 200},
 	}
@@ -72,8 +72,8 @@ func TestRedeliveredEvents(t *testing.T) {
 func TestDeliveryOfAnotherApp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.ci(hello, `{"image":"`+image2+`"}`).with("Idempotency-Key", "1").is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
-	w.ci(site, `{}`).with("Idempotency-Key", "1").is(http.StatusAccepted, wire.WebhookBuilding{Status: "building", Build: 1})
+	w.ci(hello, `{"image":"`+image2+`"}`).with("Idempotency-Key", "1").is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
+	w.ci(site, `{}`).with("Idempotency-Key", "1").is(http.StatusAccepted, wire.WebhookStatus{Status: "building", Build: 1})
 	// Only who knows the token learns what came of a delivery.
 	w.call(hello, `{"image":"`+image2+`"}`).with("Idempotency-Key", "1").refused(http.StatusUnauthorized, "invalid_token")
 }
@@ -89,8 +89,8 @@ func TestRefusedIsNotKept(t *testing.T) {
 		return a, nil
 	})
 	w.must(err)
-	w.ci(site, body).with("Idempotency-Key", "1").is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 1, Image: image2})
-	w.ci(site, body).with("Idempotency-Key", "1").is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 1, Image: image2})
+	w.ci(site, body).with("Idempotency-Key", "1").is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 1, Image: image2})
+	w.ci(site, body).with("Idempotency-Key", "1").is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 1, Image: image2})
 }
 
 // TestDeliveriesAtOnce: one delivery that comes many times at once deploys once,
@@ -111,14 +111,14 @@ func TestDeliveriesAtOnce(t *testing.T) {
 		return answers
 	}
 	for _, a := range atOnce(func(int) string { return "same" }) {
-		a.is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
+		a.is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
 	}
 	if revisions, _ := w.added(hello); len(revisions) != 2 {
 		t.Fatalf("there are %d revisions", len(revisions))
 	}
 	w.later(time.Minute) // the rate limit has nothing to do with this
 	for _, a := range atOnce(func(i int) string { return fmt.Sprint(i) }) {
-		if a.status != http.StatusOK {
+		if a.status != http.StatusAccepted {
 			t.Errorf("got %d %s", a.status, a.body)
 		}
 	}

@@ -45,7 +45,7 @@ func TestRefusedFromMemory(t *testing.T) {
 	w.call(hello, `{}`).sentFrom("198.51.100.8").refused(http.StatusUnauthorized, "invalid_token")
 	// Neither the app nor who shares the address with the flood is kept out.
 	w.ci(hello, `{"image":"`+image2+`"}`).sentFrom("198.51.100.7").
-		is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
+		is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
 	w.provider(site, "ping", `{}`).sentFrom("198.51.100.7").is(http.StatusOK, wire.WebhookPong{Status: "pong"})
 }
 
@@ -57,9 +57,9 @@ func TestTokenThatTheWatchHasNotTold(t *testing.T) {
 	old := w.ci(hello, body)
 	w.tokens.set(refOf(hello), hook.Token(strings.Repeat("A", 43)), false)
 	old.refused(http.StatusUnauthorized, "invalid_token")
-	w.ci(hello, body).is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
+	w.ci(hello, body).is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
 	signed := w.call(hello, body).with(hook.SignatureHeader, sign(w.token(hello), body))
-	signed.is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 3, Image: image2})
+	signed.is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 3, Image: image2})
 	w.tokens.set(refOf(hello), "", false)
 	signed.refused(http.StatusUnauthorized, "invalid_token")
 	old.refused(http.StatusUnauthorized, "invalid_token")
@@ -144,7 +144,7 @@ func TestSlowBodies(t *testing.T) {
 	if grown := int(heap()) - int(before); grown > 3*heldBodies {
 		t.Errorf("the heap has grown by %d MiB", grown>>20)
 	}
-	w.ci(hello, `{"image":"`+image2+`"}`).is(http.StatusOK, wire.WebhookDeployed{Status: "deployed", Revision: 2, Image: image2})
+	w.ci(hello, `{"image":"`+image2+`"}`).is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
 	t.Logf("%d connections: %d KiB of bodies, heap grown by %d KiB", connections, held>>10, (int(heap())-int(before))>>10)
 }
 

@@ -144,13 +144,14 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{TB: t, store: storetest.New(t), tokens: newTokens(), tags: &tags{}, told: &told{seen: map[string]int{}}, log: &lockedBuffer{}}
 	w.setClock(time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC))
-	s, err := New(Config{CallsPerMinute: 60, RefusalsPerMinute: 60}, Parts{
+	s, err := New(Config{CallsPerMinute: 60, RefusalsPerMinute: 60, BaseURL: "https://sluice.example.com/", MaxWait: 300 * time.Second}, Parts{
 		Tokens: w.tokens, Watched: w.tokens, Apps: w.store, Registry: w.tags, Deploys: w.told, Builds: w.told, Random: rand.Reader,
 		Log: slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.poll = 10 * time.Millisecond
 	s.now = func() time.Time { return *w.clock.Load() }
 	w.service, w.handler = s, s.Handler()
 	w.must(w.store.CreateProject(t.Context(), app.Project{Name: "shop"}))
@@ -303,9 +304,17 @@ func (c *call) by(method string) answer {
 	return answer{call: c, status: rec.Code, header: rec.Header(), body: rec.Body.String()}
 }
 
-// is expects a status and a JSON body.
+// is expects a status and a JSON body, with the status_url that goes with it.
 func (a answer) is(status int, want any) {
 	a.call.world.Helper()
+	if st, ok := want.(wire.WebhookStatus); ok && st.StatusURL == "" {
+		what := begun{build: st.Build}
+		if st.Build == 0 {
+			what.revision = st.Revision
+		}
+		st.StatusURL = what.statusURL("https://sluice.example.com", refOf(a.call.address))
+		want = st
+	}
 	b, err := json.Marshal(want)
 	if err != nil {
 		a.call.world.Fatal(err)

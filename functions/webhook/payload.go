@@ -11,7 +11,7 @@ import (
 )
 
 // readCall reads what a proven request says. Problems: unsupported_media_type,
-// malformed_json, unknown_field, wrong_type, missing_field, invalid_commit.
+// malformed_json, wrong_type, missing_field, invalid_commit.
 func readCall(r *http.Request, body []byte) (hook.Call, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
@@ -24,11 +24,11 @@ func readCall(r *http.Request, body []byte) (hook.Call, error) {
 }
 
 // parseCall reads the body of a CI pipeline's call; "" and null stand for a field
-// left out. The image is looked at where it is deployed: for a git app any image,
+// left out, and what it holds besides is ignored. The image is looked at where it is deployed: for a git app any image,
 // good or bad, is git_source_attached.
 func parseCall(body []byte) (hook.Call, error) {
 	var in *wire.WebhookCall
-	if err := httpapi.Unmarshal(body, &in); err != nil {
+	if err := httpapi.UnmarshalKnown(body, &in); err != nil {
 		return hook.Call{}, err
 	}
 	if in == nil {

@@ -36,10 +36,10 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (bo
 		if body, free, err = s.strangers.read(w, r, trace.Network(r, s.trust)); err != nil {
 			return nil, free, err
 		}
-		_, err = s.admit(w, r, ref, claim, func(t hook.Token) bool { return claim.Proves(t, body) })
+		_, err = s.admit(w, r, ref, s.calls, claim, func(t hook.Token) bool { return claim.Proves(t, body) })
 		return body, free, err
 	}
-	token, err := s.admit(w, r, ref, claim, claim.Knows)
+	token, err := s.admit(w, r, ref, s.calls, claim, claim.Knows)
 	if err != nil {
 		return nil, free, err
 	}
@@ -57,7 +57,7 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (bo
 // more against the API server, so that a token that is worth nothing any more opens
 // nothing, however late the watch tells. Problems: invalid_token; rate_limited;
 // unavailable.
-func (s *Service) admit(w http.ResponseWriter, r *http.Request, ref app.Ref, claim hook.Claim, proven func(hook.Token) bool) (hook.Token, error) {
+func (s *Service) admit(w http.ResponseWriter, r *http.Request, ref app.Ref, limit *limit, claim hook.Claim, proven func(hook.Token) bool) (hook.Token, error) {
 	remembered, err := s.remembered(r.Context(), ref)
 	if err != nil {
 		return "", err
@@ -67,7 +67,7 @@ func (s *Service) admit(w http.ResponseWriter, r *http.Request, ref app.Ref, cla
 		return "", s.refuse(w, r)
 	}
 	if known {
-		if err := s.calls.take(ref.String(), s.now()); err != nil {
+		if err := limit.take(ref.String(), s.now()); err != nil {
 			return "", err
 		}
 	}
@@ -79,7 +79,7 @@ func (s *Service) admit(w http.ResponseWriter, r *http.Request, ref app.Ref, cla
 		return "", s.refuse(w, r)
 	}
 	if !known {
-		return token, s.calls.take(ref.String(), s.now())
+		return token, limit.take(ref.String(), s.now())
 	}
 	return token, nil
 }

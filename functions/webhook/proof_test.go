@@ -68,18 +68,18 @@ func TestProven(t *testing.T) {
 	w := newWorld(t)
 	body := `{"image":"` + image2 + `"}`
 	deployed := func(revision int64) any {
-		return wire.WebhookDeployed{Status: "deployed", Revision: revision, Image: image2}
+		return wire.WebhookStatus{Status: "rolling_out", Revision: revision, Image: image2}
 	}
 	good := sign(w.token(hello), body)
-	w.ci(hello, body).is(http.StatusOK, deployed(2))
-	w.call(hello, body).with(hook.SignatureHeader, good).is(http.StatusOK, deployed(3))
-	w.ci(hello, body).with(hook.SignatureHeader, good).is(http.StatusOK, deployed(4))
-	w.ci(hello, body).with("Content-Type", "application/json; charset=utf-8").is(http.StatusOK, deployed(5))
+	w.ci(hello, body).is(http.StatusAccepted, deployed(2))
+	w.call(hello, body).with(hook.SignatureHeader, good).is(http.StatusAccepted, deployed(3))
+	w.ci(hello, body).with(hook.SignatureHeader, good).is(http.StatusAccepted, deployed(4))
+	w.ci(hello, body).with("Content-Type", "application/json; charset=utf-8").is(http.StatusAccepted, deployed(5))
 
 	old := w.ci(hello, body)
 	w.enable(hello) // again: another token
 	old.refused(http.StatusUnauthorized, "invalid_token")
-	w.ci(hello, body).is(http.StatusOK, deployed(6))
+	w.ci(hello, body).is(http.StatusAccepted, deployed(6))
 	last := w.ci(hello, body)
 	w.tokens.set(refOf(hello), "", true)
 	last.refused(http.StatusUnauthorized, "invalid_token")

@@ -16,18 +16,18 @@ import (
 // git_source_attached, invalid_image; conflict for a delivery that came with
 // another body; unavailable.
 func (s *Service) receive(w http.ResponseWriter, r *http.Request) error {
-	answer, fresh, err := s.take(w, r)
+	ref := refOfPath(r)
+	answer, fresh, err := s.take(w, r, ref)
 	if err != nil {
 		s.outcomes.WithLabelValues(failure(err)).Inc()
 		return err
 	}
 	s.outcomes.WithLabelValues(taken(answer, fresh)).Inc()
-	return reply(w, answer, fresh)
+	return s.reply(w, r, ref, answer, fresh)
 }
 
 // take does what a call asks for, and tells what that was.
-func (s *Service) take(w http.ResponseWriter, r *http.Request) (answer hook.Answer, fresh bool, err error) {
-	ref := app.Ref{Namespace: r.PathValue("namespace"), Name: r.PathValue("app")}
+func (s *Service) take(w http.ResponseWriter, r *http.Request, ref app.Ref) (answer hook.Answer, fresh bool, err error) {
 	body, free, err := s.prove(w, r, ref)
 	defer free()
 	if err != nil {

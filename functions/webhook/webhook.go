@@ -1,7 +1,9 @@
 // Package webhook is the function that CI pipelines and git providers call to
 // deploy an app (specification sections 2.6, 4.2, 5, 7 and 8; decisions section 6).
 //
-//	POST /api/v1/webhook/{namespace}/{app}
+//	POST /api/v1/webhook/{namespace}/{app}                          deploys or builds
+//	GET  /api/v1/webhook/{namespace}/{app}/deployments/{revision}   how far that is
+//	GET  /api/v1/webhook/{namespace}/{app}/builds/{build}
 //
 // The management API's apps function enables and disables webhooks and shows their
 // tokens; this one only ever reads a token.
@@ -35,6 +37,15 @@
 //     then ([hook.Decide]), records the revision or the build, and keeps the answer.
 //  7. A nudge to the function that makes the cluster match, which would come by
 //     itself a few seconds later.
+//
+// # Outcome
+//
+// A call is answered 202 as soon as the revision or the build is recorded, with the
+// status_url at which the same token reads how it goes on: building, rolling_out, live,
+// failed with the reason, or superseded. With "Prefer: wait=SECONDS" the answer waits for
+// that, 300 s at most, and is 200 with deployed, failed or superseded; 202 if it is not
+// over by then, when too many wait already, and when the process is told to stop. A wait
+// holds no lock and ends when the client hangs up.
 //
 // # Deliveries
 //
@@ -75,6 +86,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/trace"
@@ -96,8 +108,10 @@ type Watched interface {
 
 // Apps keeps apps, their revisions and builds; *store.Store implements it.
 type Apps interface {
-	// App reads one app. Problem: not_found.
+	// App, Deployment and Build read one. Problem: not_found.
 	App(ctx context.Context, namespace, name string) (app.App, error)
+	Deployment(ctx context.Context, ref app.Ref, revision int64) (deploy.Revision, error)
+	Build(ctx context.Context, ref app.Ref, n int64) (deploy.Build, error)
 	// Receive records what a call asks for, once for each delivery.
 	Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (hook.Outcome, error)) (answer hook.Answer, fresh bool, err error)
 }
@@ -123,6 +137,9 @@ type Parts struct {
 	Builds   Nudge // the builds function
 	Random   io.Reader
 	Log      *slog.Logger
+
+	// Ending is closed when the process is told to stop; who waits is answered then.
+	Ending <-chan struct{}
 }
 
 // Service answers the function's requests.
@@ -137,11 +154,18 @@ type Service struct {
 	trust    trace.Trust
 
 	calls     *limit // proven ones, by app
+	reads     *limit // of outcomes, proven, by app
 	refusals  *limit // of those without proof, by address
 	looks     *rate.Limiter
 	pipelines *bodies // of calls that carry the token
 	strangers *bodies // of those that only their signature can prove
 	turns     *turns
+	waiting   chan struct{} // has room for those who may wait
+
+	baseURL string
+	maxWait time.Duration
+	poll    time.Duration // from one look at what is waited for to the next
+	ending  <-chan struct{}
 
 	outcomes *prometheus.CounterVec
 	log      *slog.Logger
@@ -164,9 +188,10 @@ func New(cfg Config, p Parts) (*Service, error) {
 	return &Service{
 		tokens: p.Tokens, watched: p.Watched, apps: p.Apps, registry: p.Registry, deploys: p.Deploys, builds: p.Builds,
 		nobodys: nobodys, trust: cfg.TrustProxy,
-		calls: newLimit(cfg.CallsPerMinute, start), refusals: newLimit(cfg.RefusalsPerMinute, start),
+		calls: newLimit(cfg.CallsPerMinute, start), reads: newLimit(cfg.CallsPerMinute, start), refusals: newLimit(cfg.RefusalsPerMinute, start),
 		looks:     rate.NewLimiter(looksPerSecond, looksAtOnce),
 		pipelines: newBodies(), strangers: newBodies(), turns: newTurns(),
+		waiting: make(chan struct{}, waiters), baseURL: cfg.BaseURL, maxWait: cfg.MaxWait, poll: time.Second, ending: p.Ending,
 		outcomes: newOutcomes(), log: p.Log, started: start, now: now, clock: now,
 	}, nil
 }
@@ -175,6 +200,8 @@ func New(cfg Config, p Parts) (*Service, error) {
 func (s *Service) Handler() http.Handler {
 	m := httpapi.New(s.log)
 	m.Handle("POST /api/v1/webhook/{namespace}/{app}", s.receive)
+	m.Handle("GET /api/v1/webhook/{namespace}/{app}/deployments/{revision}", s.showStatus)
+	m.Handle("GET /api/v1/webhook/{namespace}/{app}/builds/{build}", s.showStatus)
 	return m
 }
 

@@ -18,11 +18,10 @@
 // # What a call says
 //
 // A call without an event header comes from a CI pipeline. Its body is
-// specification section 4.2's, and unknown fields are refused, as everywhere else
-// in the API: "Image" for "image" or "sha" for "commit" should not go unnoticed.
-// So a provider's payload whose event header was lost on the way is refused too,
-// and does not deploy. Bodies of provider events hold whatever the provider likes;
-// only ref, after and deleted are read.
+// specification section 4.2's, and fields that nobody knows are ignored: pipelines
+// send more than is needed. Wrong types and fields that stand twice are refused, as
+// everywhere else in the API. Of the bodies of provider events only ref, after and
+// deleted are read.
 //
 // A commit is 4 to 64 hexadecimal digits (git abbreviates to no less than 4, and
 // SHA-256 repositories have 64), kept in lower case, because it is shown in the

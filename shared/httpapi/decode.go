@@ -70,6 +70,14 @@ func BodyProblem(err error) error {
 
 // Unmarshal is the strict decoder behind [Decode]; v points to a struct.
 func Unmarshal(body []byte, v any) error {
+	return unmarshal(body, v, (*json.Decoder).DisallowUnknownFields)
+}
+
+// UnmarshalKnown is [Unmarshal] for what senders fill with more than is asked for: it
+// ignores fields that v does not have, and forgives nothing else.
+func UnmarshalKnown(body []byte, v any) error { return unmarshal(body, v, func(*json.Decoder) {}) }
+
+func unmarshal(body []byte, v any, set func(*json.Decoder)) error {
 	if !utf8.Valid(body) {
 		return problem.New(problem.MalformedJSON, "The request body is not valid UTF-8.")
 	}
@@ -80,7 +88,7 @@ func Unmarshal(body []byte, v any) error {
 		return problem.New(problem.WrongType, "The request body must be a JSON object.")
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
+	set(d)
 	if err := d.Decode(v); err != nil {
 		return decodeProblem(err)
 	}
@@ -184,4 +192,16 @@ func folded(name string) string {
 		}
 		return first
 	}, name)
+}
+
+// BaseURL is the API's own address from outside, without a slash at the end: the
+// configured one, or else the one by which the caller has reached it.
+func BaseURL(r *http.Request, configured string) string {
+	switch {
+	case configured != "":
+		return strings.TrimRight(configured, "/")
+	case r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https":
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
 }

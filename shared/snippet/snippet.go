@@ -6,7 +6,8 @@
 // the app runs already, until another is put in. In the pipelines the token is a
 // secret of the CI system and the image is tagged with the commit. The token goes to
 // curl through its standard input, so that it is never in the process list. Pipelines
-// send an Idempotency-Key, which makes curl's retries harmless.
+// send an Idempotency-Key, which makes curl's retries harmless. All of them wait for the
+// outcome and fail with it.
 package snippet
 
 import (
@@ -64,16 +65,19 @@ func (h Hook) For(c CI) string {
 	return ""
 }
 
-// call is the command that calls the webhook. Its variables are set before: the
-// token, and IMAGE or COMMIT. header is one more, or "".
+// call are the commands that call the webhook, wait for what comes of it, and fail when
+// that is nothing good. Their variables are set before: the token, and IMAGE or COMMIT.
+// header is one more, or "". A deployment that a newer one has overtaken did not fail.
 func (h Hook) call(header string) []string {
 	lines := []string{
-		`printf 'X-Service-Token: %s' "$SLUICE_WEBHOOK_TOKEN" |`,
-		`  curl --fail-with-body --silent --show-error --header @- \`,
-		`    --header 'Content-Type: application/json' \`,
+		`call() {`,
+		`  printf 'X-Service-Token: %s' "$SLUICE_WEBHOOK_TOKEN" |`,
+		`    curl --fail-with-body --silent --show-error --header @- --header 'Prefer: wait=300' "$@"`,
+		`}`,
+		`answer=$(call --header 'Content-Type: application/json' \`,
 	}
 	if header != "" {
-		lines = append(lines, `    --header "`+header+`" --retry 5 \`)
+		lines = append(lines, `  --header "`+header+`" --retry 5 \`)
 	}
 	data := `"{\"image\":\"$IMAGE\",\"commit\":\"$COMMIT\"}"`
 	if h.Git {
@@ -81,7 +85,16 @@ func (h Hook) call(header string) []string {
 	} else if header == "" {
 		data = `"{\"image\":\"$IMAGE\"}"`
 	}
-	return append(lines, "    --data "+data+` \`, "    "+quote(h.URL))
+	return append(lines,
+		`  --data `+data+` \`,
+		`  `+quote(h.URL)+`) || true`,
+		`until case $answer in '{"status":"building"'* | '{"status":"rolling_out"'*) false ;; esac; do`,
+		`  sleep 5`,
+		`  answer=$(call --retry 5 "$(printf '%s' "$answer" | sed 's/.*"status_url":"\([^"]*\)".*/\1/')") || true`,
+		`done`,
+		`printf '%s\n' "$answer"`,
+		`case $answer in '{"status":"failed"'*) false ;; '{"status":"'*) ;; *) false ;; esac`,
+	)
 }
 
 func (h Hook) curl() string {

@@ -32,6 +32,8 @@ func webhook(t *testing.T) (*httptest.Server, chan call) {
 		calls <- call{r.Method, r.URL.Path, r.Header.Get("X-Service-Token"), r.Header.Get("Content-Type"), r.Header.Get("Idempotency-Key"), string(body)}
 		if r.Header.Get("X-Service-Token") != token {
 			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write([]byte(`{"code":"invalid_token"}`))
+			return
 		}
 		_, _ = w.Write([]byte(`{"status":"deployed"}`))
 	}))
@@ -54,7 +56,7 @@ func TestCurl(t *testing.T) {
 	s, calls := webhook(t)
 	h := Hook{App: "hello", URL: s.URL + "/api/v1/webhook/shop-prod/hello", Token: token, Image: "registry.example.com/hello:v1"}
 	out, err := shell(t, t.TempDir(), h.For(Curl))
-	if err != nil || out != `{"status":"deployed"}` {
+	if err != nil || out != `{"status":"deployed"}`+"\n" {
 		t.Fatalf("%v: %s", err, out)
 	}
 	want := call{"POST", "/api/v1/webhook/shop-prod/hello", token, "application/json", "", `{"image":"registry.example.com/hello:v1"}`}
@@ -64,6 +66,54 @@ func TestCurl(t *testing.T) {
 	h.Token = "wrong"
 	if out, err := shell(t, t.TempDir(), h.For(Curl)); err == nil {
 		t.Errorf("a refused call succeeds: %s", out)
+	}
+}
+
+// TestOutcome: every snippet waits until it is over, and fails when that is nothing good.
+func TestOutcome(t *testing.T) {
+	t.Parallel()
+	const more = `","commit":"","message":"\"status\":\"failed\" {\"status\":\"live\"","status_url":"`
+	tests := []struct {
+		name    string
+		answers []string // statuses, one after the other
+		red     bool
+	}{
+		{"deployed", []string{"deployed"}, false},
+		{"failed", []string{"failed"}, true},
+		{"failed later", []string{"rolling_out", "failed"}, true},
+		{"live later", []string{"building", "rolling_out", "live"}, false},
+		{"overtaken", []string{"superseded"}, false},
+		{"nothing that is known", []string{""}, true},
+	}
+	for _, tt := range tests {
+		for _, ci := range All() {
+			t.Run(tt.name+"/"+string(ci), func(t *testing.T) {
+				t.Parallel()
+				n := 0
+				var s *httptest.Server
+				s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if (r.URL.Path == "/hook") != (n == 0) || r.Header.Get("Prefer") != "wait=300" || r.Header.Get("X-Service-Token") != token {
+						t.Errorf("call %d: %s %v", n, r.URL, r.Header)
+					}
+					answer := `{"status":"` + tt.answers[n] + more + s.URL + `/status/7"}`
+					if tt.answers[n] == "" {
+						answer = `<html>`
+					}
+					n++
+					_, _ = w.Write([]byte(answer))
+				}))
+				t.Cleanup(s.Close)
+				h := Hook{App: "hello", URL: s.URL + "/hook", Token: token, Branch: "release/1"}
+				script, env := h.For(ci), os.Environ()
+				if ci != Curl {
+					script, env = pipeline(t, ci, script, "0123456")
+				}
+				out, err := shell(t, t.TempDir(), strings.ReplaceAll(script, "sleep 5", "sleep 0"), env...)
+				if (err != nil) != tt.red || n != len(tt.answers) {
+					t.Errorf("%v after %d calls: %s", err, n, out)
+				}
+			})
+		}
 	}
 }
 
@@ -176,7 +226,7 @@ func pipeline(t *testing.T, ci CI, text, sha string) (script string, env []strin
 func TestTokenStaysOffTheProcessList(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	fake := "#!/bin/sh\necho \"$@\"\n"
+	fake := "#!/bin/sh\necho '{\"status\":\"deployed\"}' \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(dir, "curl"), []byte(fake), 0o755); err != nil {
 		t.Fatal(err)
 	}

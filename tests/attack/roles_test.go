@@ -47,6 +47,7 @@ func expectations() map[string]expectation {
 		project = "/api/v1/projects/{project}"
 		env     = project + "/environments/{environment}"
 		app     = env + "/apps/{app}"
+		hook    = "/api/v1/webhook/{namespace}/{app}"
 	)
 	return map[string]expectation{
 		"POST /api/v1/session":                          {need: anyone, body: `{}`, status: 422},
@@ -96,7 +97,9 @@ func expectations() map[string]expectation {
 		"POST " + app + "/promote":                      {need: developer, body: `{}`, status: 422},
 		"GET " + app + "/builds":                        {need: viewer, body: "", status: 200},
 		"GET " + app + "/builds/{build}":                {need: viewer, body: "", status: 404}, // there is none
-		"POST /api/v1/webhook/{namespace}/{app}":        {need: nobody, body: `{}`, status: 0},
+		"POST " + hook:                                  {need: nobody, body: `{}`, status: 0},
+		"GET " + hook + "/deployments/{revision}":       {need: nobody, body: "", status: 0},
+		"GET " + hook + "/builds/{build}":               {need: nobody, body: "", status: 0},
 	}
 }
 
@@ -144,7 +147,7 @@ func newProject(t *testing.T) *project {
 	k := s.AnyKey()
 	p.values = map[string]string{
 		"{project}": s.Project, "{environment}": s.Env, "{namespace}": s.Project + "-" + s.Env, "{app}": "hello",
-		"{plan_id}": k.Plan, "{key_id}": k.ID, "{build}": "1", "{username}": "someone-else", "{members}": string(body),
+		"{plan_id}": k.Plan, "{key_id}": k.ID, "{build}": "1", "{revision}": "1", "{username}": "someone-else", "{members}": string(body),
 	}
 	return p
 }

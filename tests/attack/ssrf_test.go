@@ -75,7 +75,7 @@ func TestImageSSRF(t *testing.T) {
 			continue // the webhook takes 60 calls a minute
 		}
 		n++
-		if a := s.Post(url, []byte(`{"image":"`+image+`"}`), "X-Service-Token", token); a.Status != http.StatusOK && a.Status != http.StatusUnprocessableEntity {
+		if a := s.Post(url, []byte(`{"image":"`+image+`"}`), "X-Service-Token", token); a.Status != http.StatusAccepted && a.Status != http.StatusUnprocessableEntity {
 			t.Errorf("%s by webhook: %d %s", image, a.Status, a.Body)
 		}
 	}

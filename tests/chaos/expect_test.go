@@ -106,7 +106,7 @@ func notTwice(x *trial) {
 func hooks(x *trial) {
 	img := image(x.fault, "hook")
 	r := x.hook(img, img)
-	x.gets("call the webhook", r, http.StatusOK, "")
+	x.gets("call the webhook", r, http.StatusAccepted, "")
 	x.Runs("hooked", img)
 	x.note("%.1f s", r.took.Seconds())
 }
@@ -121,7 +121,7 @@ func cannotHook(x *trial) {
 // before.
 func hooksAgain(x *trial) {
 	img := image(x.fault, "hook")
-	x.eventually("send the delivery again", func() reply { return x.hook(img, img) }, http.StatusOK)
+	x.eventually("send the delivery again", func() reply { return x.hook(img, img) }, http.StatusAccepted)
 	x.Runs("hooked", img)
 	x.once("hooked", img)
 }

@@ -171,7 +171,7 @@ func (x *trial) recovered(s surface) {
 		x.eventually("make a key", func() reply { return x.createKey("after " + x.fault) }, http.StatusCreated)
 	case webhook:
 		img := image(x.fault, "hook-after")
-		x.eventually("call the webhook", func() reply { return x.hook(img, img) }, http.StatusOK)
+		x.eventually("call the webhook", func() reply { return x.hook(img, img) }, http.StatusAccepted)
 		x.Runs("hooked", img)
 		x.once("hooked", img)
 	case deploys:

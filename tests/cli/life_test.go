@@ -150,6 +150,12 @@ func TestWebhook(t *testing.T) {
 	if r := deploy(strings.Replace(snippet, v1, v2, 1)); r.exit != 0 {
 		t.Fatalf("with another image: %s%s", r.out, r.err)
 	}
+	if r := deploy(strings.Replace(snippet, v1, broken, 1)); r.exit == 0 || !strings.Contains(r.out, `"failed"`) {
+		t.Errorf("with an image that does not come up: exit %d, %s", r.exit, r.out)
+	}
+	if r := deploy(strings.Replace(snippet, v1, v2, 1)); r.exit != 0 {
+		t.Fatalf("with another image again: %s%s", r.out, r.err)
+	}
 	var history wire.List[wire.Deployment]
 	p.reads(&history, "app history hello --limit 1")
 	if newest := history.Items[0]; newest.Trigger != "webhook" || newest.Image != v2 {

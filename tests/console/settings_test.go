@@ -45,7 +45,7 @@ func TestWebhook(t *testing.T) {
 			if strings.Contains(v.path(), token) {
 				t.Errorf("the address holds the token: %s", v.path())
 			}
-			s.deploys(url, token, "registry.example/echo:v2", 200)
+			s.deploys(url, token, "registry.example/echo:v2", 202)
 
 			v.opens(s.page("apps", "hello", "settings"))
 			v.seesNo(token)
@@ -55,7 +55,7 @@ func TestWebhook(t *testing.T) {
 			v.sees("The webhook has a new token.")
 			s.deploys(url, token, "registry.example/echo:v3", 401)
 			_, token = s.hook("hello")
-			s.deploys(url, token, "registry.example/echo:v3", 200)
+			s.deploys(url, token, "registry.example/echo:v3", 202)
 
 			v.clicks("Disable the webhook")
 			v.sees("Disable the webhook of hello?")

@@ -42,7 +42,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	tags := registry.New(cfg.RegistryPrivate)
 	deploys, builds := nudge.New(cfg.DeploysURL, source, log), nudge.New(cfg.BuildsURL, source, log)
 	service, err := webhook.New(cfg, webhook.Parts{
-		Tokens: tokens, Watched: watched, Apps: st, Registry: tags, Deploys: deploys, Builds: builds, Random: rand.Reader, Log: log,
+		Tokens: tokens, Watched: watched, Apps: st, Registry: tags, Deploys: deploys, Builds: builds, Random: rand.Reader, Log: log, Ending: ctx.Done(),
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())

@@ -1,0 +1,168 @@
+package webhook
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const (
+	// waiters bounds the calls that wait at a time; those beyond are answered at once.
+	waiters = 64
+
+	// answerPatience is for an answer to be written once a wait is over.
+	answerPatience = 30 * time.Second
+)
+
+// begun is what a call has begun: a build, or a revision.
+type begun struct{ build, revision int64 }
+
+// statusURL is where to read how far it is.
+func (b begun) statusURL(base string, ref app.Ref) string {
+	hook := base + "/api/v1/webhook/" + ref.Namespace + "/" + ref.Name
+	if b.build > 0 {
+		return hook + "/builds/" + strconv.FormatInt(b.build, 10)
+	}
+	return hook + "/deployments/" + strconv.FormatInt(b.revision, 10)
+}
+
+// showStatus answers how far a build or a revision is, to who carries the app's token: a
+// request without a body has nothing to sign. With "Prefer: wait" it waits for the end.
+// Problems: invalid_token, also for what there is none of; rate_limited; unavailable.
+func (s *Service) showStatus(w http.ResponseWriter, r *http.Request) error {
+	ref := refOfPath(r)
+	claim, ok := hook.ClaimOf(r.Header)
+	if !ok || !claim.CarriesToken() {
+		return s.refuse(w, r)
+	}
+	if _, err := s.admit(w, r, ref, s.reads, claim, func(t hook.Token) bool { return claim.Proves(t, nil) }); err != nil {
+		return err
+	}
+	what := begun{build: number(r.PathValue("build")), revision: number(r.PathValue("revision"))}
+	got, err := s.progress(r.Context(), ref, what)
+	if err != nil {
+		return unknown(err)
+	}
+	if wait := s.wait(r.Header); wait > 0 && !ended(got) {
+		got, _ = s.await(w, r, ref, what, wait, got)
+	}
+	got.StatusURL = what.statusURL(httpapi.BaseURL(r, s.baseURL), ref)
+	return httpapi.JSON(w, http.StatusOK, got)
+}
+
+func refOfPath(r *http.Request) app.Ref {
+	return app.Ref{Namespace: r.PathValue("namespace"), Name: r.PathValue("app")}
+}
+
+// number reads a number of a path; what is none is 0, which nothing has.
+func number(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || strconv.FormatInt(n, 10) != s {
+		return 0
+	}
+	return n
+}
+
+// progress reads how far a build or a revision is. Problem: not_found.
+func (s *Service) progress(ctx context.Context, ref app.Ref, what begun) (wire.WebhookStatus, error) {
+	if what.build == 0 {
+		return s.rollout(ctx, ref, what.revision)
+	}
+	b, err := s.apps.Build(ctx, ref, what.build)
+	if err != nil {
+		return wire.WebhookStatus{}, err
+	}
+	got := wire.WebhookStatus{Status: wire.HookBuilding, Build: b.Number, Commit: b.Commit, Message: b.Message}
+	switch b.Status {
+	case deploy.Succeeded:
+		got, err = s.rollout(ctx, ref, b.Revision)
+		got.Build = b.Number
+	case deploy.BuildFailed:
+		got.Status = wire.HookFailed
+	case deploy.BuildSuperseded:
+		got.Status = wire.HookSuperseded
+	case deploy.Queued, deploy.Running:
+	}
+	return got, err
+}
+
+func (s *Service) rollout(ctx context.Context, ref app.Ref, revision int64) (wire.WebhookStatus, error) {
+	rev, err := s.apps.Deployment(ctx, ref, revision)
+	if err != nil {
+		return wire.WebhookStatus{}, err
+	}
+	return wire.WebhookStatus{Status: string(rev.Status), Revision: rev.Number, Image: rev.Image, Commit: rev.Commit, Message: rev.Says()}, nil
+}
+
+// ended tells whether nothing is under way any more.
+func ended(got wire.WebhookStatus) bool {
+	return got.Status != wire.HookBuilding && got.Status != string(deploy.RollingOut)
+}
+
+// wait is how long a call is willing to wait for the outcome: what its first "Prefer:
+// wait=SECONDS" says (RFC 7240), at most MAX_WAIT; 0 where it says nothing of use.
+func (s *Service) wait(h http.Header) time.Duration {
+	for _, line := range h.Values("Prefer") {
+		for preference := range strings.SplitSeq(line, ",") {
+			token, _, _ := strings.Cut(preference, ";") // what follows are parameters
+			name, value, _ := strings.Cut(token, "=")
+			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
+				continue
+			}
+			seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 31)
+			if err != nil {
+				return 0
+			}
+			return min(time.Duration(seconds)*time.Second, s.maxWait)
+		}
+	}
+	return 0
+}
+
+// await waits until what a call has begun has ended, the time is over, the client hangs
+// up or the process is told to stop, and gives the last that is known. A store that does
+// not answer is asked again: what was begun is recorded, whatever becomes of this answer.
+func (s *Service) await(w http.ResponseWriter, r *http.Request, ref app.Ref, what begun, d time.Duration, got wire.WebhookStatus) (last wire.WebhookStatus, over bool) {
+	select {
+	case s.waiting <- struct{}{}:
+		defer func() { <-s.waiting }()
+	default:
+		return got, false
+	}
+	// The server's own deadlines are for calls that do not wait. Without a connection there
+	// are none.
+	connection := http.NewResponseController(w)
+	_ = connection.SetReadDeadline(time.Time{})
+	_ = connection.SetWriteDeadline(s.clock().Add(d + answerPatience))
+	ctx, cancel := context.WithTimeout(r.Context(), d)
+	defer cancel()
+	tick := time.NewTicker(s.poll)
+	defer tick.Stop()
+	for {
+		now, err := s.progress(ctx, ref, what)
+		if problem.Is(err, problem.NotFound) { // the app has been deleted
+			return got, false
+		}
+		if err == nil {
+			if got = now; ended(got) {
+				return got, true
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return got, false
+		case <-s.ending:
+			return got, false
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package webhook
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// comes lets a revision come to a status, as deploys would.
+func (w *world) comes(address string, revision int64, status deploy.Status, message string) {
+	w.Helper()
+	_, err := w.store.UpdateDeployment(w.Context(), refOf(address), revision, false, func(r deploy.Revision) (deploy.Revision, bool) {
+		r.Status, r.Message = status, message
+		return r, true
+	})
+	w.must(err)
+}
+
+// TestStatus: with the token the outcome can be read, without it nothing.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ci(hello, `{"image":"`+image2+`","commit":"9fceb02"}`).is(http.StatusAccepted,
+		wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2, Commit: "9fceb02"})
+	const at = "/deployments/2"
+	url := "https://sluice.example.com/api/v1/webhook/" + hello + at
+	read := func() *call { return w.ci(hello+at, "").with(hook.TokenHeader, w.token(hello)) }
+	is := func(status, message string) {
+		t.Helper()
+		got := read().by(http.MethodGet)
+		got.is(http.StatusOK, wire.WebhookStatus{Status: status, Revision: 2, Image: image2, Commit: "9fceb02", Message: message, StatusURL: url})
+	}
+	is("rolling_out", "")
+	w.comes(hello, 2, deploy.Live, "")
+	is("live", "")
+	w.comes(hello, 2, deploy.Failed, "It made no progress.")
+	is("failed", "It made no progress.")
+
+	first := w.call(hello, "").send()
+	for name, c := range map[string]*call{
+		"no token":            w.call(hello+at, ""),
+		"another app's":       w.call(hello+at, "").with(hook.TokenHeader, w.token(site)),
+		"a signature alone":   w.call(hello+at, "").with(hook.SignatureHeader, sign(w.token(hello), "")),
+		"no such revision":    read().to(hello + "/deployments/9"),
+		"revision 0":          read().to(hello + "/deployments/0"),
+		"no number":           read().to(hello + "/deployments/x"),
+		"another app's build": read().to(hello + "/builds/1"),
+		"an unknown app":      read().to("shop-prod/nobody/deployments/1"),
+	} {
+		got := c.by(http.MethodGet)
+		if got.refused(http.StatusUnauthorized, "invalid_token"); got.body != first.body {
+			t.Errorf("%s: %s", name, got.body)
+		}
+	}
+}
+
+func (c *call) to(address string) *call { c.address = address; return c }
+
+// TestWait: who prefers to wait is told the outcome by the call itself, also by one that
+// comes again.
+func TestWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tests := []struct {
+		name   string
+		status deploy.Status
+		want   string
+	}{
+		{"live", deploy.Live, "deployed"},
+		{"failed", deploy.Failed, "failed"},
+		{"superseded", deploy.Superseded, "superseded"},
+	}
+	for i, tt := range tests {
+		revision := int64(i + 2)
+		send := func() *call {
+			return w.ci(hello, `{"image":"`+image2+`"}`).with("Idempotency-Key", tt.name).with("Prefer", "respond-async, wait=60")
+		}
+		answered := make(chan answer)
+		go func() { answered <- send().send() }()
+		w.until(func() bool { _, err := w.store.Deployment(t.Context(), refOf(hello), revision); return err == nil })
+		select {
+		case got := <-answered:
+			t.Errorf("%s: answered before the end: %d %s", tt.name, got.status, got.body)
+		default:
+		}
+		w.comes(hello, revision, tt.status, "Because.")
+		want := wire.WebhookStatus{Status: tt.want, Revision: revision, Image: image2, Message: "Because."}
+		(<-answered).is(http.StatusOK, want)
+		send().is(http.StatusOK, want)
+	}
+}
+
+// until waits for a condition.
+func (w *world) until(is func() bool) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			w.Fatal("not within 20 s")
+		}
+	}
+}
+
+// TestWaitEnds: with its time, with the client, with the process, and when too many wait.
+func TestWaitEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	waits := func(prefer string) *call {
+		return w.ci(hello, `{"image":"`+image2+`"}`).with("Idempotency-Key", "1").with("Prefer", prefer)
+	}
+	rolling := wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2}
+	waits("wait=1").is(http.StatusAccepted, rolling)
+
+	ctx, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/webhook/"+hello+"/deployments/2", nil)
+	r.Header.Set("Prefer", "wait=300")
+	w.service.await(httptest.NewRecorder(), r, refOf(hello), begun{revision: 2}, time.Hour, rolling)
+
+	for range waiters {
+		w.service.waiting <- struct{}{}
+	}
+	waits("wait=300").is(http.StatusAccepted, rolling)
+	for range waiters {
+		<-w.service.waiting
+	}
+	ending := make(chan struct{})
+	close(ending)
+	w.service.ending = ending
+	waits("wait=300").is(http.StatusAccepted, rolling)
+}
+
+// TestWaitOutlastsTheServersDeadlines: those are for calls that do not wait.
+func TestWaitOutlastsTheServersDeadlines(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ci(hello, `{"image":"`+image2+`"}`).send()
+	server := httptest.NewUnstartedServer(w.handler)
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
+	server.Start()
+	t.Cleanup(server.Close)
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		path, body := "/api/v1/webhook/"+hello, `{"image":"`+image2+`"}`
+		if method == http.MethodGet {
+			path, body = path+"/deployments/2", ""
+		}
+		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
+		w.must(err)
+		r.Header = http.Header{"Content-Type": {"application/json"}, hook.TokenHeader: {w.token(hello)}, "Prefer": {"wait=1"}}
+		start := time.Now()
+		res, err := http.DefaultClient.Do(r)
+		w.must(err)
+		_ = res.Body.Close()
+		if took := time.Since(start); res.StatusCode >= 300 || took < time.Second {
+			t.Errorf("%s: %d after %s", method, res.StatusCode, took)
+		}
+	}
+}
+
+// TestWaitForBuild: a git app's call waits for the build and for its revision.
+func TestWaitForBuild(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"fails", "works"} {
+		w.ci(site, `{}`).with("Idempotency-Key", name).send()
+	}
+	observe := func(n int64, run deploy.Run) {
+		t.Helper()
+		_, err := w.store.ObserveBuild(t.Context(), refOf(site), n, run, *w.clock.Load())
+		w.must(err)
+	}
+	observe(1, deploy.Run{UID: "1", Done: true, Message: "It does not compile."})
+	failed := wire.WebhookStatus{Status: "failed", Build: 1, Message: "It does not compile."}
+	w.ci(site, `{}`).with("Idempotency-Key", "fails").with("Prefer", "wait=60").is(http.StatusOK, failed)
+	observe(2, deploy.Run{UID: "2", Done: true, OK: true, Image: image2, Digest: digest, Commit: commit})
+	w.comes(site, 1, deploy.Live, "")
+	got := w.ci(site, `{}`).with("Idempotency-Key", "works").with("Prefer", "wait=60").send()
+	if got.status != http.StatusOK || !strings.HasPrefix(got.body, `{"status":"deployed","build":2,"revision":1,"image":"`+image2) {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+}
+
+func TestPrefer(t *testing.T) {
+	t.Parallel()
+	s := &Service{maxWait: 300 * time.Second}
+	tests := []struct {
+		lines []string
+		want  time.Duration
+	}{
+		{nil, 0},
+		{[]string{"wait=10"}, 10 * time.Second},
+		{[]string{"WAIT = 10"}, 10 * time.Second},
+		{[]string{`wait="10"; foo=bar`}, 10 * time.Second},
+		{[]string{"respond-async", "return=minimal, wait=7"}, 7 * time.Second},
+		{[]string{"wait=7, wait=9"}, 7 * time.Second},
+		{[]string{"wait=301"}, 300 * time.Second},
+		{[]string{"wait=2147483647"}, 300 * time.Second},
+		{[]string{"wait=99999999999999999999"}, 0},
+		{[]string{"wait=-1"}, 0},
+		{[]string{"wait=1.5"}, 0},
+		{[]string{"wait"}, 0},
+		{[]string{"wait=soon"}, 0},
+		{[]string{"waiting=5"}, 0},
+	}
+	for _, tt := range tests {
+		if got := s.wait(http.Header{"Prefer": tt.lines}); got != tt.want {
+			t.Errorf("%q: %s, want %s", tt.lines, got, tt.want)
+		}
+	}
+}
