@@ -20,8 +20,8 @@
 //
 // Whoever signs in also gets a token that opens nothing: a [Device], to send with the
 // next sign-in as the same user. By it the throttle tells those who belong there from
-// strangers who guess. It is signed by the same keys, ends with the password that it was
-// given for, and after [DeviceTTL].
+// strangers who guess. It is signed by the same keys and ends with them, with the
+// password that it was given for, and after [DeviceTTL].
 //
 // # Signing keys
 //
