@@ -32,6 +32,9 @@ func middlewares() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: "middlewares"}
 }
 
+// gateSize is how many Middlewares a gate has.
+const gateSize = 3
+
 // part is one Middleware of a gate.
 type part struct {
 	name string
@@ -43,9 +46,6 @@ func (c *Cluster) gateParts(ref app.Ref) [gateSize]part {
 	gate := gateNames(ref)
 	return [gateSize]part{{gate[0], c.gateSpec(ref)}, {gate[1], c.preflightSpec(ref)}, {gate[2], websocketSpec()}}
 }
-
-// gateSize is how many Middlewares a gate has.
-const gateSize = 3
 
 // WriteMiddleware makes the Middlewares of an app's gate, or puts them back as a
 // whole. The namespace must hold the checker's CA already.
