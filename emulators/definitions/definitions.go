@@ -34,9 +34,11 @@ func Tekton() Set {
 	}}
 }
 
-// Serving is Knative Services and what Knative makes of them.
+// Serving is Knative Services, and hosts that lead to them.
 func Serving() Set {
-	return Set{"knative.dev/serving", []string{"config/core/300-resources/service.yaml"}}
+	return Set{"knative.dev/serving", []string{
+		"config/core/300-resources/service.yaml", "config/core/300-resources/domain-mapping.yaml",
+	}}
 }
 
 // Eventing is the sources that Sluice is driven by, and the binding of a sink.

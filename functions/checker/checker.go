@@ -72,6 +72,7 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/meter"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/servercert"
 	"github.com/sluicegate/sluice/shared/store"
@@ -115,6 +116,8 @@ type Checker struct {
 	book    *denials.Book
 	proven  atomic.Bool // all three data types have been proven at least once
 	wrote   [canary.Types]firstWrite
+
+	proofKey func() (gateproof.Key, error) // of the certificate; nil without one
 }
 
 // New makes a replica that denies until [Checker.Run] has proven its view.
@@ -156,7 +159,12 @@ func (c *Checker) Private() http.Handler {
 // TLSConfig serves the certificate in TLS_DIR: keys never cross the pod network
 // in clear (decisions section 4). It fails when there is none to begin with.
 func (c *Checker) TLSConfig() (*tls.Config, error) {
-	return servercert.Config(c.cfg.TLSDir, c.now, c.log)
+	cert, err := servercert.Open(c.cfg.TLSDir, c.now, c.log)
+	if err != nil {
+		return nil, err
+	}
+	c.proofKey = cert.ProofKey
+	return cert.Config(), nil
 }
 
 // Run listens and proves until ctx ends, then takes the replica's canaries away.

@@ -101,6 +101,8 @@ func (c *Checker) refuse(w http.ResponseWriter, r *http.Request, o outcome, addr
 		retryAfter = v.Limits.Period.End(now).Sub(now)
 	case gateUnavailable:
 		c.sendAway(r.Context(), w.Header(), now)
+	case invalidKey:
+		c.prove(w.Header(), r.Header, address)
 	}
 	id := trace.IDOf(r.Header)
 	deny(w, id, o, retryAfter)

@@ -81,7 +81,11 @@ func New(cfg Config, log *slog.Logger) (*Standin, error) {
 
 // TLSConfig serves the certificate in TLS_DIR.
 func (s *Standin) TLSConfig() (*tls.Config, error) {
-	return servercert.Config(s.cfg.TLSDir, s.now, s.log)
+	cert, err := servercert.Open(s.cfg.TLSDir, s.now, s.log)
+	if err != nil {
+		return nil, err
+	}
+	return cert.Config(), nil
 }
 
 // Run looks for the checkers until ctx ends.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -23,13 +24,17 @@ const (
 	silent                    // a bare 500: what Traefik says when it cannot reach the checker
 	unknownHost               // a 404
 	other                     // anything else: the app itself
+	copied                    // the gate's own 401, but not from a checker
+	bypassed                  // the gate is in place, but there are ways around it
+	moving                    // the gate is in place; Knative has not closed its own way to the app yet
+	unsearched                // the gate is in place; ways around it could not be looked for
 )
 
 // answer is the ingress's answer to a request without a key.
 type answer struct {
 	kind   kind
 	status int    // HTTP
-	detail string // the message, of untrusted
+	detail string // the message, of untrusted; where the ways are, of bypassed
 }
 
 // classify reads an answer. The gate is known by its body, byte for byte: an app
@@ -65,7 +70,9 @@ func denial(p *problem.Error) []byte {
 
 // passes tells whether a request without a key has got through to the app, or past
 // the gate at least. No answer is no such proof.
-func (a answer) passes() bool { return a.kind == other || a.kind == unknownHost }
+func (a answer) passes() bool {
+	return a.kind == other || a.kind == unknownHost || a.kind == copied || a.kind == bypassed
+}
 
 // proves tells whether an answer is what was sought. A bare 500 does not keep a
 // gate from being released: an app may answer like that, and the route no longer
@@ -101,7 +108,24 @@ func (a answer) message() string {
 		return "The ingress does not know the app's host, or the app answers 404 without a key."
 	case refused:
 		return "The gate still answers."
+	case copied:
+		return "Something answers like the gate, but is not: its answer lacks the checkers' proof."
+	case bypassed:
+		return "The app is reachable without the gate at " + a.detail + "."
+	case moving:
+		return "The gate is on the route; Knative has not said yet that it has taken the app off its public gateway."
+	case unsearched:
+		return "The gate is on the route; the cluster could not be asked for ways around it."
 	case other:
 	}
 	return fmt.Sprintf("The app's public URL still answers %d to a request without a key.", a.status)
+}
+
+// some names the first few of many.
+func some(ways []string) string {
+	const most = 3
+	if more := len(ways) - most; more > 0 {
+		return fmt.Sprintf("%s, and %d more", strings.Join(ways[:most], ", "), more)
+	}
+	return strings.Join(ways, ", ")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -63,6 +64,10 @@ func TestUnproven(t *testing.T) {
 		{"releasing stays", app.Releasing, proveReleased, refused, app.Releasing},
 		{"engaged, the app answers", app.Engaged, proveEngaged, other, app.Pending},
 		{"engaged, the host is gone", app.Engaged, proveEngaged, unknownHost, app.Pending},
+		{"engaged, a copy of the gate", app.Engaged, proveEngaged, copied, app.Pending},
+		{"engaged, a way around it", app.Engaged, proveEngaged, bypassed, app.Pending},
+		{"engaged, Knative is at work", app.Engaged, proveEngaged, moving, app.Engaged},
+		{"engaged, ways around it unknown", app.Engaged, proveEngaged, unsearched, app.Engaged},
 		{"engaged, keys cannot be verified", app.Engaged, proveEngaged, unavailable, app.Engaged},
 		{"engaged, no checker", app.Engaged, proveEngaged, silent, app.Engaged},
 		{"engaged, no ingress", app.Engaged, proveEngaged, unreachable, app.Engaged},
@@ -81,10 +86,12 @@ func TestUnproven(t *testing.T) {
 // TestEveryAddressIsAsked has an ingress of two replicas, of which one is late.
 func TestEveryAddressIsAsked(t *testing.T) {
 	t.Parallel()
+	hello, key := app.App{Name: "hello", Namespace: "shop-prod", Host: "hello.example.com"}, gateproof.Key{}
 	gate := func(w http.ResponseWriter, r *http.Request) {
 		if r.Host != "hello.example.com" || r.URL.Path != ProbePath || r.Header.Get("X-Api-Key") != "" {
 			t.Errorf("asked for %s%s", r.Host, r.URL.Path)
 		}
+		w.Header().Set(gateproof.ProofHeader, key.Prove(r.Header.Get(gateproof.NonceHeader), "shop-prod/hello"))
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = w.Write(denial(problem.Of(problem.InvalidKey)))
 	}
@@ -112,16 +119,20 @@ func TestEveryAddressIsAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	in.witness = &witness{current: key, known: 1}
 	in.lookup = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1", "127.0.0.2"}, nil }
-	if got := in.ask(t.Context(), "hello.example.com", proveEngaged); got.proves(proveEngaged) {
+	if got := in.ask(t.Context(), hello, proveEngaged); got.proves(proveEngaged) {
 		t.Error("one replica of two was proof enough")
 	}
 	late = false
-	if got := in.ask(t.Context(), "hello.example.com", proveEngaged); !got.proves(proveEngaged) {
+	if got := in.ask(t.Context(), hello, proveEngaged); !got.proves(proveEngaged) {
 		t.Errorf("both have it, but got %+v", got)
 	}
+	if got := in.ask(t.Context(), app.App{Name: "other", Namespace: "shop-prod", Host: hello.Host}, proveEngaged); got.kind != copied {
+		t.Errorf("the gate of another app: %+v", got)
+	}
 	in.port = "1"
-	if got := in.ask(t.Context(), "hello.example.com", proveEngaged); got.kind != unreachable {
+	if got := in.ask(t.Context(), hello, proveEngaged); got.kind != unreachable {
 		t.Errorf("nobody there: %+v", got)
 	}
 }
@@ -146,5 +157,16 @@ func TestProofs(t *testing.T) {
 	p.keepOnly(map[app.Ref]bool{})
 	if len(p.next) != 0 {
 		t.Error("an app that is gone is remembered")
+	}
+}
+
+func TestSome(t *testing.T) {
+	t.Parallel()
+	for want, ways := range map[string][]string{
+		"a": {"a"}, "a, b, c": {"a", "b", "c"}, "a, b, c, and 2 more": {"a", "b", "c", "d", "e"},
+	} {
+		if got := some(ways); got != want {
+			t.Errorf("%q is told as %q", ways, got)
+		}
 	}
 }

@@ -62,6 +62,9 @@ func (s *Service) tryCertify(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.witness.learn(served.Data[keyEntry]); err != nil {
+		return nil, err
+	}
 	if served.Exists() && !served.Managed {
 		if len(served.Data[caEntry]) == 0 {
 			return nil, fmt.Errorf("secret %s is not Sluice's and has no %s", s.cfg.CheckerSecret, caEntry)
@@ -87,6 +90,9 @@ func (s *Service) tryCertify(ctx context.Context) ([]byte, error) {
 	}
 	served.Data = map[string][]byte{certEntry: cert, keyEntry: key, caEntry: ca}
 	if _, err := s.secrets.WriteSecret(ctx, served); err != nil {
+		return nil, err
+	}
+	if err := s.witness.learn(key); err != nil {
 		return nil, err
 	}
 	s.gauges.serves(cert)

@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -149,7 +151,8 @@ func TestWhatIsWrongWithTheCertificate(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set(gateproof.ProofHeader, gateproof.Key{}.Prove(r.Header.Get(gateproof.NonceHeader), "shop-prod/hello"))
 				w.WriteHeader(http.StatusUnauthorized)
 				_, _ = w.Write(denial(problem.Of(problem.InvalidKey)))
 			}))
@@ -164,8 +167,8 @@ func TestWhatIsWrongWithTheCertificate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			in.now = func() time.Time { return now }
-			got := in.ask(t.Context(), host, proveEngaged)
+			in.now, in.witness = func() time.Time { return now }, &witness{known: 1}
+			got := in.ask(t.Context(), app.App{Name: "hello", Namespace: "shop-prod", Host: host}, proveEngaged)
 			if tt.want == "" {
 				if !got.proves(proveEngaged) {
 					t.Errorf("not proven: %+v", got)
@@ -203,7 +206,7 @@ func TestAuthoritiesAreReadAnew(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := in.ask(t.Context(), "hello.example.com", proveReleased); got.kind != step.want || got.message() == "" {
+		if got := in.ask(t.Context(), app.App{Host: "hello.example.com"}, proveReleased); got.kind != step.want || got.message() == "" {
 			t.Errorf("with %.20q in the file: %+v", step.text, got)
 		}
 	}

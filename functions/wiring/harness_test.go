@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -47,6 +49,7 @@ type site struct {
 	service *Service
 	ref     app.Ref
 	verdict atomic.Pointer[problem.Error] // to requests without the right key
+	copies  atomic.Bool                   // the app answers wiring's question as the gate would
 	checker string                        // its address; nobody listens there yet
 }
 
@@ -139,7 +142,14 @@ func (s *site) serveChecker() {
 	if err != nil {
 		s.Fatal(err)
 	}
+	key, err := gateproof.KeyOf(secret.Data[keyEntry])
+	if err != nil {
+		s.Fatal(err)
+	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if nonce := r.Header.Get(gateproof.NonceHeader); nonce != "" {
+			w.Header().Set(gateproof.ProofHeader, key.Prove(nonce, strings.TrimPrefix(r.URL.Path, "/check/")))
+		}
 		if r.URL.Path == "/check/"+s.ref.Namespace+"/"+s.ref.Name && r.Header.Get("X-Api-Key") == "good" {
 			w.Header().Set("X-Service-Key-Prefix", "ab12cd34")
 			return
@@ -165,6 +175,10 @@ func (s *site) serveApp() {
 	}
 	l := s.listen(net.JoinHostPort(service.Spec.ClusterIP, "8080"))
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.copies.Load() && r.URL.Path == ProbePath {
+			httpapi.Fail(w, problem.Of(problem.InvalidKey))
+			return
+		}
 		_ = json.NewEncoder(w).Encode(r.Header)
 	}))
 	if err := server.Listener.Close(); err != nil {

@@ -10,6 +10,9 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/gateproof"
 )
 
 // ProbePath is what gates are asked for. Nothing is served there; an app whose gate
@@ -32,6 +35,7 @@ type ingress struct {
 	authorities string // file of those that vouch for apps' certificates besides the system's; read for each proof, since they are renewed
 	lookup      func(ctx context.Context, host string) ([]string, error)
 	now         func() time.Time
+	witness     *witness // of the gate's own answers
 }
 
 func newIngress(rawURL, authorities string) (*ingress, error) {
@@ -48,14 +52,14 @@ func newIngress(rawURL, authorities string) (*ingress, error) {
 	}
 	return &ingress{
 		scheme: u.Scheme, host: u.Hostname(), port: port, authorities: authorities,
-		lookup: net.DefaultResolver.LookupHost, now: time.Now,
+		lookup: net.DefaultResolver.LookupHost, now: time.Now, witness: &witness{},
 	}, nil
 }
 
-// ask asks every address of the ingress for an app's host until one gives an
+// ask asks every address of the ingress for an app until one gives an
 // answer that does not prove what is sought, and gives that one; if all prove it,
 // the last.
-func (i *ingress) ask(ctx context.Context, host string, sought proof) answer {
+func (i *ingress) ask(ctx context.Context, a app.App, sought proof) answer {
 	addresses, err := i.addresses(ctx)
 	if err != nil || len(addresses) == 0 {
 		return answer{kind: unreachable}
@@ -66,7 +70,7 @@ func (i *ingress) ask(ctx context.Context, host string, sought proof) answer {
 	}
 	var last answer
 	for _, address := range addresses {
-		if last = i.askOne(ctx, net.JoinHostPort(address, i.port), host, roots); !last.proves(sought) {
+		if last = i.askOne(ctx, net.JoinHostPort(address, i.port), a, roots); !last.proves(sought) {
 			return last
 		}
 	}
@@ -80,7 +84,7 @@ func (i *ingress) addresses(ctx context.Context) ([]string, error) {
 }
 
 // askOne asks one address over a connection of its own.
-func (i *ingress) askOne(ctx context.Context, address, host string, roots *x509.CertPool) answer {
+func (i *ingress) askOne(ctx context.Context, address string, a app.App, roots *x509.CertPool) answer {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	transport := &http.Transport{
@@ -89,14 +93,16 @@ func (i *ingress) askOne(ctx context.Context, address, host string, roots *x509.
 			return d.DialContext(ctx, network, address)
 		},
 		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: roots, Time: i.now},
+		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.Host, RootCAs: roots, Time: i.now},
 	}
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, i.scheme+"://"+host+ProbePath, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, i.scheme+"://"+a.Host+ProbePath, http.NoBody)
 	if err != nil {
 		return answer{kind: unreachable}
 	}
+	nonce := gateproof.NewNonce()
 	req.Header.Set("User-Agent", "sluice-wiring")
+	req.Header.Set(gateproof.NonceHeader, nonce)
 	resp, err := transport.RoundTrip(req) // a redirect is an answer like any other
 	if err != nil {
 		return i.noAnswer(ctx, err)
@@ -106,7 +112,11 @@ func (i *ingress) askOne(ctx context.Context, address, host string, roots *x509.
 	if err != nil {
 		return i.noAnswer(ctx, err)
 	}
-	return classify(resp.StatusCode, body)
+	got := classify(resp.StatusCode, body)
+	if got.kind == refused && !i.witness.proven(a.Ref(), nonce, resp.Header.Get(gateproof.ProofHeader)) {
+		got.kind = copied
+	}
+	return got
 }
 
 func (i *ingress) noAnswer(ctx context.Context, err error) answer {

@@ -38,6 +38,23 @@ func TestDecideForKnative(t *testing.T) {
 			},
 			want: plan{drifted: true, steps: []step{writeHost, gateRoute}},
 		},
+		{
+			name: "gated, but public at Knative's gateway", on: true, gate: app.Engaged,
+			seen: onKnative(gated, func(s *cluster.State) { s.Public = true }),
+			want: plan{drifted: true, steps: []step{hideKnative}},
+		},
+		{
+			name: "switched on", on: true, gate: app.Pending,
+			seen: onKnative(open, func(s *cluster.State) { s.Public = true }),
+			want: plan{steps: []step{writeCA, writeMiddleware, gateRoute, hideKnative}},
+		},
+		{name: "gated and hidden", on: true, gate: app.Engaged, seen: onKnative(gated, func(s *cluster.State) { s.Hidden = true })},
+		{
+			name: "off the route, still hidden", gate: app.Releasing,
+			seen: onKnative(open, func(s *cluster.State) { s.Middleware, s.Hidden = cluster.Right, true }),
+			want: plan{prove: proveReleased, after: []step{showKnative, deleteMiddleware}},
+		},
+		{name: "public and ungated", gate: app.Ungated, seen: onKnative(open, func(s *cluster.State) { s.Public = true })},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -49,4 +66,9 @@ func TestDecideForKnative(t *testing.T) {
 			}
 		})
 	}
+}
+
+func onKnative(s cluster.State, change func(*cluster.State)) cluster.State {
+	change(&s)
+	return s
 }

@@ -19,6 +19,8 @@ const (
 	gateRoute
 	openRoute
 	deleteMiddleware
+	hideKnative
+	showKnative
 )
 
 // proof is what the ingress is asked for.
@@ -81,9 +83,12 @@ func engage(p *plan, a app.App, s cluster.State, due bool) {
 	if s.Route != cluster.RouteGated {
 		p.steps = append(p.steps, gateRoute)
 	}
+	if s.Public {
+		p.steps = append(p.steps, hideKnative)
+	}
 	engaged := a.Gate.State == app.Engaged
 	// A copy of the CA that differs is a renewal, and is no reason to doubt the gate.
-	p.drifted = engaged && (s.CA == cluster.Absent || s.Middleware != cluster.Right || s.Route != cluster.RouteGated)
+	p.drifted = engaged && (s.CA == cluster.Absent || s.Middleware != cluster.Right || s.Route != cluster.RouteGated || s.Public)
 	if !engaged || due {
 		p.prove = proveEngaged
 	}
@@ -93,10 +98,13 @@ func release(p *plan, a app.App, s cluster.State) {
 	if s.Route != cluster.RouteOpen {
 		p.steps = append(p.steps, openRoute)
 	}
-	if s.Middleware != cluster.Absent {
-		p.after = []step{deleteMiddleware}
+	if s.Hidden {
+		p.after = append(p.after, showKnative)
 	}
-	if a.Gate.State != app.Ungated || s.Middleware != cluster.Absent {
+	if s.Middleware != cluster.Absent {
+		p.after = append(p.after, deleteMiddleware)
+	}
+	if a.Gate.State != app.Ungated || len(p.after) > 0 {
 		p.prove = proveReleased
 	}
 }

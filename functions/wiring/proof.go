@@ -12,6 +12,10 @@ const (
 	// probeInterval is how soon the ingress is asked again.
 	probeInterval = 150 * time.Millisecond
 
+	// bypassInterval is how soon the cluster is asked again for ways around a gate that
+	// is in place, which costs some calls.
+	bypassInterval = time.Second
+
 	// freshFor is how long after a switch its proof is waited for. Later, one
 	// question per tick has to do, so that apps that cannot be proven do not keep
 	// the others waiting.
@@ -27,19 +31,38 @@ func (s *Service) prove(ctx context.Context, a app.App, sought proof) answer {
 	ctx, cancel := context.WithTimeout(ctx, appTimeout)
 	defer cancel()
 	until := s.now().Add(s.patience(a.Gate))
-	tick := time.NewTicker(probeInterval)
-	defer tick.Stop()
 	for {
-		got := s.ingress.ask(ctx, a.Host, sought)
+		got, again := s.ingress.ask(ctx, a, sought), probeInterval
+		if sought == proveEngaged && got.proves(sought) {
+			got, again = s.around(ctx, a.Ref(), got), bypassInterval
+		}
 		if got.proves(sought) || !s.now().Before(until) {
 			return got
 		}
+		timer := time.NewTimer(again)
 		select {
-		case <-tick.C:
+		case <-timer.C:
 		case <-ctx.Done():
+			timer.Stop()
 			return got
 		}
 	}
+}
+
+// around looks for ways around a gate that answers as it should, and gives that answer
+// when there are none.
+func (s *Service) around(ctx context.Context, ref app.Ref, got answer) answer {
+	b, err := s.viewer.Bypass(ctx, ref)
+	switch {
+	case err != nil:
+		s.log.WarnContext(ctx, "look for ways around a gate failed", "app", ref.String(), "error", err)
+		return answer{kind: unsearched}
+	case len(b.Ways) > 0:
+		return answer{kind: bypassed, detail: some(b.Ways)}
+	case b.Moving:
+		return answer{kind: moving}
+	}
+	return got
 }
 
 func (s *Service) patience(g app.Gate) time.Duration {

@@ -120,6 +120,10 @@ func (s *Service) do(ctx context.Context, one step, seen cluster.Objects, a app.
 		return s.workloads.ApplyRoute(ctx, seen, a, false)
 	case deleteMiddleware:
 		return s.gates.DeleteMiddleware(ctx, seen, a.Ref())
+	case hideKnative:
+		return s.workloads.HideKnative(ctx, seen, a.Ref())
+	case showKnative:
+		return s.workloads.ShowKnative(ctx, seen, a.Ref())
 	}
 	return fmt.Errorf("unknown step %d", one)
 }

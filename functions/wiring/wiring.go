@@ -15,8 +15,8 @@
 // Require API key is switched on: the CA and the Middleware are written into the
 // app's namespace, the Middleware is put on the route, and the app's public URL is
 // asked through the ingress, without a key, until every address of the ingress
-// answers with the checker's own 401 (state pending, then engaged). It is switched
-// off: the Middleware is taken off the route, the ingress asked until the gate no
+// answers with the checker's own 401, and nothing else leads to the app from outside
+// (state pending, then engaged). It is switched off: the Middleware is taken off the route, the ingress asked until the gate no
 // longer answers, the Middleware deleted (releasing, then ungated). Each move of
 // the state is one transaction that goes through only if nobody has switched
 // meanwhile. A proof that fails leaves the state as it is with the reason in the
@@ -27,7 +27,24 @@
 // called engaged, and what is wrong with its certificate is said.
 //
 // The request that proves a gate is GET [ProbePath]. An app sees it when its gate
-// is not in place yet, or any more.
+// is not in place yet, or any more. It carries a nonce, for which a checker proves that
+// it was asked about this app (package gateproof): an app that answers with a copy of
+// the gate's 401 is not taken for gated. What remains is an app that can reach the
+// checkers itself, and passes the question on; network policies forbid that.
+//
+// # Ways around a gate
+//
+// A gate that answers is not called engaged while the app can be reached without it; its
+// message says where. What somebody else has made is left alone, and a way that is meant
+// to be there has to lead through the gate's Middleware as well. Looked for are, in the
+// app's namespace: IngressRoutes, also for TCP, and Ingresses that lead to the app's pods
+// by any Service without the gate's Middleware, Services of them with an address outside
+// (NodePort, LoadBalancer, external IPs), and Knative's DomainMappings.
+//
+// An app that Knative runs is on Knative's public gateway besides, where no gate is. So
+// its Knative Service gets Knative's label for services of the cluster alone, which goes
+// again with the gate if it was not there before, and the gate is pending until Knative
+// says that every address of the service is inside and its gateways are in line.
 //
 // # Drift
 //
@@ -37,9 +54,11 @@
 // pending again; if the checker cannot decide, or the ingress cannot be asked, it
 // stays engaged, since either way nothing gets through, and the message says so.
 //
-// What is not found out: a second IngressRoute, of somebody else's making, for the
-// same host and with a higher priority. Who may write IngressRoutes is for the
-// cluster's RBAC to say.
+// Ways around a gate are looked for with each proof, so one that is made later is found
+// within those minutes. Not found out are: routes of other namespaces, where Traefik is
+// told to allow such; a TraefikService or a kind of another ingress between a route and
+// the app; a second Knative Route for the app's revisions; host ports of pods. Who may
+// make these is for the cluster's RBAC to say.
 //
 // # The checker's certificate
 //
@@ -86,6 +105,7 @@ type Viewer interface {
 	Objects(ctx context.Context, ref app.Ref) (cluster.Objects, error)
 	Inventory(ctx context.Context) (cluster.Inventory, error)
 	State(o cluster.Objects, a app.App, ca []byte) cluster.State
+	Bypass(ctx context.Context, ref app.Ref) (cluster.Bypass, error)
 }
 
 // Workloads writes what runs an app; *cluster.Cluster implements it.
@@ -96,6 +116,8 @@ type Workloads interface {
 	ApplyRoute(ctx context.Context, o cluster.Objects, a app.App, gated bool) error
 	RemoveLeftover(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	WriteHost(ctx context.Context, o cluster.Objects, ref app.Ref) error
+	HideKnative(ctx context.Context, o cluster.Objects, ref app.Ref) error
+	ShowKnative(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	Withdraw(ctx context.Context, ref app.Ref) error
 }
 
@@ -123,6 +145,7 @@ type Service struct {
 	gates       Gates
 	secrets     Secrets
 	ingress     *ingress
+	witness     *witness
 	jobs        *jobs
 	proofs      *proofs
 	gauges      *gauges
@@ -158,7 +181,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	return &Service{
 		cfg: cfg, checkerHost: checker.Hostname(),
 		apps: p.Apps, viewer: p.Viewer, workloads: p.Workloads, gates: p.Gates, secrets: p.Secrets,
-		ingress: in, jobs: newJobs(), proofs: newProofs(cfg.ReproveEvery, rand.N[time.Duration]), gauges: newGauges(),
+		ingress: in, witness: in.witness, jobs: newJobs(), proofs: newProofs(cfg.ReproveEvery, rand.N[time.Duration]), gauges: newGauges(),
 		ticking: make(chan struct{}, 1), workers: make(chan struct{}, cfg.Workers),
 		log: p.Log, now: time.Now,
 	}, nil

@@ -33,7 +33,7 @@ func TestGate(t *testing.T) {
 		"forwardBody":              false,
 		"maxResponseBodySize":      int64(4096),
 		"authResponseHeadersRegex": `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)|upgrade|http2-settings)$`,
-		"authRequestHeaders":       []any{"X-API-Key", "Access-Control-Request-Method", "X-Request-Id"},
+		"authRequestHeaders":       []any{"X-API-Key", "Access-Control-Request-Method", "X-Request-Id", "X-Sluice-Probe"},
 	}
 	bodiless := maps.Clone(gate)
 	bodiless["forwardBody"], bodiless["maxBodySize"] = true, int64(0)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -105,7 +106,7 @@ func (c *Cluster) question(ref app.Ref) map[string]any {
 		// What the checker needs to see; X-Forwarded-* comes besides. The client's
 		// cookies and credentials for the app are none of its business, and a header
 		// too large for it would turn into an answer that is not the gate's.
-		"authRequestHeaders": []any{"X-API-Key", "Access-Control-Request-Method", trace.Header},
+		"authRequestHeaders": []any{"X-API-Key", "Access-Control-Request-Method", trace.Header, gateproof.NonceHeader},
 	}
 }
 

@@ -112,6 +112,10 @@ type State struct {
 
 	// Misled tells that the Middleware that leads to a Knative Service is missing or wrong.
 	Misled bool
+
+	// Public tells that a Knative Service is not kept off Knative's public gateway, which
+	// leads to the app without the gate; Hidden, that Sluice keeps it off.
+	Public, Hidden bool
 }
 
 // State compares. ca is the PEM of the checker's CA certificates.
@@ -125,6 +129,7 @@ func (c *Cluster) State(o Objects, a app.App, ca []byte) State {
 	}
 	if o.knative != nil { // deployments change it, and Knative makes the Service
 		s.Deployment, s.Service, s.Leftover = Right, Right, o.leftover()
+		s.Public, s.Hidden = !hidden(o.knative), hiddenBySluice(o.knative)
 	}
 	s.Misled = o.onKnative() && !hostPart(a.Ref()).right(o.host, a.Ref())
 	return s

@@ -4,69 +4,104 @@ package servercert
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/gateproof"
 )
 
 // recheck is how often, at most, a handshake looks whether the certificate's
 // files have changed.
 const recheck = 5 * time.Second
 
-// certificate serves the key pair in a directory and reads it again when its
+// Certificate serves the key pair in a directory and reads it again when its
 // files change, so that a renewal needs no restart.
-type certificate struct {
+type Certificate struct {
 	dir string
 	now func() time.Time
 	log *slog.Logger
 
 	mu      sync.Mutex
 	pair    *tls.Certificate
+	proof   gateproof.Key // of pair's private key
 	looked  time.Time
 	written time.Time // of the file that pair was read from
 }
 
-// Config serves the certificate in dir, tls.crt and tls.key, over HTTP/2 and
-// HTTP/1.1. It fails when there is none to begin with.
-func Config(dir string, now func() time.Time, log *slog.Logger) (*tls.Config, error) {
-	cert := &certificate{dir: dir, now: now, log: log}
-	if _, err := cert.get(); err != nil {
+// Open reads the certificate in dir, tls.crt and tls.key. It fails when there is none to
+// begin with.
+func Open(dir string, now func() time.Time, log *slog.Logger) (*Certificate, error) {
+	c := &Certificate{dir: dir, now: now, log: log}
+	if _, _, err := c.get(); err != nil {
 		return nil, err
 	}
+	return c, nil
+}
+
+// Config serves the certificate over HTTP/2 and HTTP/1.1.
+func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		NextProtos:     []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return cert.get() },
-	}, nil
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			pair, _, err := c.get()
+			return pair, err
+		},
+	}
+}
+
+// ProofKey is what the server proves with that it has the certificate's private key.
+func (c *Certificate) ProofKey() (gateproof.Key, error) {
+	_, key, err := c.get()
+	return key, err
 }
 
 // get gives the current pair. Where a new one can't be read (it may be half
 // written), the old one serves on.
-func (c *certificate) get() (*tls.Certificate, error) {
+func (c *Certificate) get() (*tls.Certificate, gateproof.Key, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
 	if c.pair != nil && now.Sub(c.looked) < recheck {
-		return c.pair, nil
+		return c.pair, c.proof, nil
 	}
 	c.looked = now
+	if err := c.read(); err != nil {
+		if c.pair == nil {
+			return nil, gateproof.Key{}, fmt.Errorf("load the server's certificate: %w", err)
+		}
+		c.log.Error("changed certificate not read; the one before serves on", "error", err)
+	}
+	return c.pair, c.proof, nil
+}
+
+// read takes in the files, if they have changed.
+func (c *Certificate) read() error {
 	file := filepath.Join(c.dir, "tls.crt")
 	info, err := os.Stat(file)
-	if err == nil && c.pair != nil && info.ModTime().Equal(c.written) {
-		return c.pair, nil
+	if err != nil || c.pair != nil && info.ModTime().Equal(c.written) {
+		return err
 	}
-	pair, loadErr := tls.LoadX509KeyPair(file, filepath.Join(c.dir, "tls.key"))
-	if err = errors.Join(err, loadErr); err != nil {
-		if c.pair != nil {
-			c.log.Error("changed certificate not read; the one before serves on", "error", err)
-			return c.pair, nil
-		}
-		return nil, fmt.Errorf("load the server's certificate: %w", err)
+	cert, err := os.ReadFile(file)
+	if err != nil {
+		return err
 	}
-	c.pair, c.written = &pair, info.ModTime()
-	return c.pair, nil
+	private, err := os.ReadFile(filepath.Join(c.dir, "tls.key"))
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(cert, private)
+	if err != nil {
+		return err
+	}
+	proof, err := gateproof.KeyOf(private)
+	if err != nil {
+		return err
+	}
+	c.pair, c.proof, c.written = &pair, proof, info.ModTime()
+	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/gateproof"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -54,20 +56,30 @@ func serial(t *testing.T, c *tls.Config) int64 {
 	return pair.Leaf.SerialNumber.Int64()
 }
 
+func proofKey(t *testing.T, c *Certificate) gateproof.Key {
+	t.Helper()
+	k, err := c.ProofKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
 // TestRenewal: a certificate that changes is served after a moment; one that cannot
 // be read is not, and the one before serves on.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	dir, now := t.TempDir(), start
 	clock := func() time.Time { return now }
-	if _, err := Config(dir, clock, slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := Open(dir, clock, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("no certificate, no error")
 	}
 	write(t, dir, 1, start)
-	c, err := Config(dir, clock, slog.New(slog.DiscardHandler))
+	cert, err := Open(dir, clock, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
+	c, first := cert.Config(), proofKey(t, cert)
 	if got := serial(t, c); got != 1 {
 		t.Errorf("serial %d, want 1", got)
 	}
@@ -78,6 +90,9 @@ func TestRenewal(t *testing.T) {
 	now = now.Add(recheck)
 	if got := serial(t, c); got != 2 {
 		t.Errorf("after the change: serial %d, want 2", got)
+	}
+	if proofKey(t, cert) == first {
+		t.Error("another private key, but the same proofs")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "tls.key"), []byte("half a key"), 0o600); err != nil {
 		t.Fatal(err)

@@ -53,7 +53,9 @@ func kinds() []struct {
 		{"apps", "daemonsets", []string{""}},
 		{"batch", "jobs", []string{""}},
 		{"serving.knative.dev", "services", []string{""}},
+		{"serving.knative.dev", "domainmappings", []string{""}},
 		{"traefik.io", "ingressroutes", []string{""}},
+		{"traefik.io", "ingressroutetcps", []string{""}},
 		{"traefik.io", "middlewares", []string{""}},
 		{"tekton.dev", "pipelineruns", []string{""}},
 		{"tekton.dev", "pipelines", []string{""}},
@@ -62,6 +64,7 @@ func kinds() []struct {
 		{"rbac.authorization.k8s.io", "clusterroles", []string{"", "sluice-apps-environment", "cluster-admin"}},
 		{"rbac.authorization.k8s.io", "clusterrolebindings", []string{""}},
 		{"networking.k8s.io", "networkpolicies", []string{""}},
+		{"networking.k8s.io", "ingresses", []string{""}},
 		{"admissionregistration.k8s.io", "validatingadmissionpolicies", []string{"", "sluice-grants"}},
 		{"apiextensions.k8s.io", "customresourcedefinitions", []string{""}},
 	}

@@ -1,0 +1,57 @@
+package checker
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/gateproof"
+)
+
+// TestProof: a denial of a request that carries a nonce proves that it is the gate's, for
+// that app alone, and is otherwise as any other.
+func TestProof(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		full := issue(t, f, nil)
+		r := newReplica(t, f)
+		settle()
+		key, err := gateproof.KeyOf([]byte("private"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.proofKey = func() (gateproof.Key, error) { return key, nil }
+		plain := r.ask("shop-prod/hello")
+		takeID(t, plain)
+		body, nonce := readAll(t, plain), gateproof.NewNonce()
+		for _, given := range []string{"", full + "x"} {
+			res := r.ask("shop-prod/hello", gateproof.NonceHeader, nonce, "X-Api-Key", given)
+			proof := res.Header.Get(gateproof.ProofHeader)
+			if !key.Proves(proof, nonce, "shop-prod/hello") || key.Proves(proof, nonce, "shop-prod/other") {
+				t.Errorf("key %q: the proof is %q", given, proof)
+			}
+			takeID(t, res)
+			res.Header.Del(gateproof.ProofHeader)
+			if diff := cmp.Diff(plain.Header, res.Header); diff != "" || res.StatusCode != http.StatusUnauthorized || readAll(t, res) != body {
+				t.Errorf("key %q: %d %s", given, res.StatusCode, diff)
+			}
+		}
+		for name, headers := range map[string][]string{
+			"allowed":       {gateproof.NonceHeader, nonce, "X-Api-Key", full},
+			"a preflight":   {gateproof.NonceHeader, nonce, "X-Forwarded-Method", "", "X-Forwarded-Method", "OPTIONS", "Access-Control-Request-Method", "GET"},
+			"two nonces":    {gateproof.NonceHeader, nonce, gateproof.NonceHeader, nonce},
+			"a short nonce": {gateproof.NonceHeader, nonce[1:]},
+			"a long nonce":  {gateproof.NonceHeader, strings.Repeat("A", 1<<16)},
+			"no nonce":      {},
+		} {
+			if proof := r.ask("shop-prod/hello", headers...).Header[gateproof.ProofHeader]; proof != nil {
+				t.Errorf("%s: it is answered with the proof %q", name, proof)
+			}
+		}
+		r.stop()
+	})
+}

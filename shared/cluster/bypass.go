@@ -1,0 +1,308 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sluicegate/sluice/shared/app"
+)
+
+// An app's own route is gated, but others may lead to it from outside: Knative's public
+// gateway, and whatever else somebody has made in the app's namespace. They are looked
+// for by what they say that they lead to.
+
+const (
+	// visibilityLabel keeps a Knative Service off Knative's public gateway.
+	visibilityLabel = "networking.knative.dev/visibility"
+	clusterLocal    = "cluster-local"
+
+	// hiddenAnnotation on a Knative Service says that the label is Sluice's, which takes
+	// it away again with the gate; one that was there before stays.
+	hiddenAnnotation = "sluice.dev/visibility"
+
+	// knativeServiceLabel is on every Service that Knative makes for one of its own: the
+	// placeholder, those of tags and of revisions.
+	knativeServiceLabel = "serving.knative.dev/service"
+)
+
+// Bypass is how an app can be reached from outside without its gate.
+type Bypass struct {
+	Ways []string // e.g. "http://third.shop-prod.knative.example.com", "IngressRoute other (Host(`x.example.com`))"
+
+	// Moving tells that Knative has not said yet that its gateways are as they should be.
+	Moving bool
+}
+
+// hidden tells whether a Knative Service says that it is not for the public gateway.
+func hidden(s *unstructured.Unstructured) bool { return s.GetLabels()[visibilityLabel] == clusterLocal }
+
+func hiddenBySluice(s *unstructured.Unstructured) bool {
+	_, said := s.GetAnnotations()[hiddenAnnotation]
+	return said
+}
+
+// HideKnative takes an app's Knative Service off Knative's public gateway, which knows
+// nothing of the gate. Problem: conflict when it has changed since.
+func (c *Cluster) HideKnative(ctx context.Context, o Objects, ref app.Ref) error {
+	return c.show(ctx, o, ref, func(labels, annotations map[string]string) {
+		labels[visibilityLabel] = clusterLocal
+		annotations[hiddenAnnotation] = clusterLocal
+	})
+}
+
+// ShowKnative takes back what [Cluster.HideKnative] has done.
+func (c *Cluster) ShowKnative(ctx context.Context, o Objects, ref app.Ref) error {
+	return c.show(ctx, o, ref, func(labels, annotations map[string]string) {
+		delete(labels, visibilityLabel)
+		delete(annotations, hiddenAnnotation)
+	})
+}
+
+func (c *Cluster) show(ctx context.Context, o Objects, ref app.Ref, change func(labels, annotations map[string]string)) error {
+	if o.knative == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	shall := o.knative.DeepCopy()
+	labels, annotations := map[string]string{}, map[string]string{}
+	for k, v := range shall.GetLabels() {
+		labels[k] = v
+	}
+	for k, v := range shall.GetAnnotations() {
+		annotations[k] = v
+	}
+	change(labels, annotations)
+	shall.SetLabels(labels)
+	shall.SetAnnotations(annotations)
+	_, err := c.dynamic.Resource(knativeServices()).Namespace(ref.Namespace).Update(ctx, shall, metav1.UpdateOptions{FieldManager: fieldManager})
+	if err != nil {
+		return fmt.Errorf("change the visibility of knative service %s: %w", ref, known(err))
+	}
+	return nil
+}
+
+// Bypass looks for ways to a gated app that do not lead through its gate.
+func (c *Cluster) Bypass(ctx context.Context, ref app.Ref) (Bypass, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	w, err := c.Workload(ctx, ref)
+	if err != nil {
+		return Bypass{}, err
+	}
+	var b Bypass
+	if w.knative != nil {
+		b.Ways = publicAddresses(w.knative)
+		b.Moving = len(b.Ways) == 0 && knativeCondition(w.knative, "RoutesReady") != string(metav1.ConditionTrue)
+	}
+	services, err := everything(ctx, c.services(ref.Namespace).list)
+	if err != nil {
+		return Bypass{}, fmt.Errorf("look for other ways to %s: %w", ref, known(err))
+	}
+	targets := leading(services, w)
+	for _, s := range services {
+		if targets[s.Name] && outside(s) {
+			b.Ways = append(b.Ways, fmt.Sprintf("Service %s (%s)", s.Name, s.Spec.Type))
+		}
+	}
+	for _, r := range referrers() {
+		ways, err := c.referring(ctx, r, ref, targets)
+		if err != nil {
+			return Bypass{}, err
+		}
+		b.Ways = append(b.Ways, ways...)
+	}
+	return b, nil
+}
+
+// publicAddresses are those of a Knative Service, and of its tags, that are not inside of
+// the cluster.
+func publicAddresses(s *unstructured.Unstructured) []string {
+	first, _, _ := unstructured.NestedString(s.Object, "status", "url")
+	all := []string{first}
+	for _, target := range objectsIn(s.Object, "status", "traffic") {
+		tagged, _ := target["url"].(string)
+		all = append(all, tagged)
+	}
+	var public []string
+	for _, address := range all {
+		u, err := url.Parse(address)
+		if address != "" && (err != nil || !strings.HasSuffix(u.Hostname(), "."+clusterDomain)) {
+			public = append(public, address)
+		}
+	}
+	return public
+}
+
+// leading are the names of the Services that lead to an app: the one of its name, those
+// that select its pods, those that Knative has made for it, and other names for all these.
+func leading(services []*corev1.Service, w Workload) map[string]bool {
+	targets := map[string]bool{w.ref.Name: true}
+	for _, s := range services {
+		selector := k8slabels.SelectorFromSet(s.Spec.Selector)
+		if w.deployment != nil && len(s.Spec.Selector) > 0 && selector.Matches(k8slabels.Set(w.deployment.Spec.Template.Labels)) ||
+			w.knative != nil && s.Labels[knativeServiceLabel] == w.ref.Name {
+			targets[s.Name] = true
+		}
+	}
+	for _, s := range services {
+		name, _, ok := strings.Cut(s.Spec.ExternalName, "."+w.ref.Namespace+".svc")
+		if ok && targets[name] {
+			targets[s.Name] = true
+		}
+	}
+	return targets
+}
+
+// outside tells whether a Service has an address of its own outside of the cluster.
+func outside(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeLoadBalancer || s.Spec.Type == corev1.ServiceTypeNodePort || len(s.Spec.ExternalIPs) > 0
+}
+
+// referrer is a kind of object that leads requests from outside to Services.
+type referrer struct {
+	kind schema.GroupVersionResource
+	ways func(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string
+}
+
+func referrers() []referrer {
+	tcp, ingresses := ingressRoutes(), schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
+	tcp.Resource = "ingressroutetcps"
+	return []referrer{
+		{ingressRoutes(), routeWays},
+		{tcp, routeWays},
+		{ingresses, ingressWays},
+		{schema.GroupVersionResource{Group: knativeServices().Group, Version: "v1beta1", Resource: "domainmappings"}, mappingWays},
+	}
+}
+
+// referring finds the ways that objects of one kind lead to an app; a kind that the
+// cluster does not know leads nowhere.
+func (c *Cluster) referring(ctx context.Context, r referrer, ref app.Ref, targets map[string]bool) ([]string, error) {
+	there := c.dynamic.Resource(r.kind).Namespace(ref.Namespace)
+	all, err := everything(ctx, func(ctx context.Context, o metav1.ListOptions) ([]*unstructured.Unstructured, string, error) {
+		list, err := there.List(ctx, o)
+		if err != nil {
+			return nil, "", err
+		}
+		page := make([]*unstructured.Unstructured, len(list.Items))
+		for i := range list.Items {
+			page[i] = &list.Items[i]
+		}
+		return page, list.GetContinue(), nil
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for other ways to %s: %w", ref, known(err))
+	}
+	var ways []string
+	for _, u := range all {
+		ways = append(ways, r.ways(u, ref, targets)...)
+	}
+	return ways, nil
+}
+
+// everything lists all objects of a kind, page by page.
+func everything[T any](ctx context.Context, list func(context.Context, metav1.ListOptions) ([]T, string, error)) ([]T, error) {
+	var all []T
+	opts := metav1.ListOptions{Limit: listPage}
+	for {
+		page, next, err := list(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, page...); next == "" {
+			return all, nil
+		}
+		opts.Continue = next
+	}
+}
+
+// routeWays finds the routes of one of Traefik's own kinds that lead to the app without
+// its gate. The app's own is compared as a whole (see [State]).
+func routeWays(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string {
+	if u.GetKind() == "IngressRoute" && u.GetName() == ref.Name {
+		return nil
+	}
+	var ways []string
+	for _, route := range objectsIn(u.Object, "spec", "routes") {
+		leads := slices.ContainsFunc(objectsIn(route, "services"), func(s map[string]any) bool {
+			name, _ := s["name"].(string)
+			return targets[name] && (s["kind"] == nil || s["kind"] == "Service") && inNamespace(s, ref)
+		})
+		gated := u.GetKind() == "IngressRoute" && slices.ContainsFunc(objectsIn(route, "middlewares"), func(m map[string]any) bool {
+			return m["name"] == gateName(ref) && inNamespace(m, ref)
+		})
+		if leads && !gated {
+			ways = append(ways, fmt.Sprintf("%s %s (%v)", u.GetKind(), u.GetName(), route["match"]))
+		}
+	}
+	return ways
+}
+
+func inNamespace(reference map[string]any, ref app.Ref) bool {
+	namespace, _ := reference["namespace"].(string)
+	return namespace == "" || namespace == ref.Namespace
+}
+
+// ingressWays finds what an Ingress leads to the app. Traefik puts the Middlewares that
+// an annotation names before all of it.
+func ingressWays(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string {
+	chain := strings.Split(u.GetAnnotations()["traefik.ingress.kubernetes.io/router.middlewares"], ",")
+	if slices.ContainsFunc(chain, func(m string) bool {
+		return strings.TrimSpace(m) == ref.Namespace+"-"+gateName(ref)+"@kubernetescrd"
+	}) {
+		return nil
+	}
+	var ways []string
+	add := func(backend map[string]any, host any) {
+		if name, _, _ := unstructured.NestedString(backend, "service", "name"); targets[name] {
+			ways = append(ways, fmt.Sprintf("Ingress %s (%v)", u.GetName(), host))
+		}
+	}
+	if backend, ok, _ := unstructured.NestedMap(u.Object, "spec", "defaultBackend"); ok {
+		add(backend, "every host")
+	}
+	for _, rule := range objectsIn(u.Object, "spec", "rules") {
+		for _, path := range objectsIn(rule, "http", "paths") {
+			if backend, ok := path["backend"].(map[string]any); ok {
+				add(backend, rule["host"])
+			}
+		}
+	}
+	return slices.Compact(ways)
+}
+
+// mappingWays finds whether a DomainMapping, whose name is its host, leads to the app
+// through Knative's public gateway, which it does whatever the Knative Service's label.
+func mappingWays(u *unstructured.Unstructured, _ app.Ref, targets map[string]bool) []string {
+	name, _, _ := unstructured.NestedString(u.Object, "spec", "ref", "name")
+	if !targets[name] {
+		return nil
+	}
+	return []string{"http://" + u.GetName()}
+}
+
+// objectsIn gives the objects of a list in an unstructured object.
+func objectsIn(in map[string]any, fields ...string) []map[string]any {
+	list, _, _ := unstructured.NestedSlice(in, fields...)
+	var all []map[string]any
+	for _, one := range list {
+		if m, ok := one.(map[string]any); ok {
+			all = append(all, m)
+		}
+	}
+	return all
+}

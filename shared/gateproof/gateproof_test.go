@@ -1,0 +1,58 @@
+package gateproof
+
+import (
+	"strings"
+	"testing"
+)
+
+func key(t *testing.T, secret string) Key {
+	t.Helper()
+	k, err := KeyOf([]byte(secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// TestProof: a proof is good for its nonce, its app and its key alone.
+func TestProof(t *testing.T) {
+	t.Parallel()
+	k, nonce := key(t, "a private key"), NewNonce()
+	proof := k.Prove(nonce, "shop-prod/hello")
+	if !k.Proves(proof, nonce, "shop-prod/hello") {
+		t.Error("a proof does not prove")
+	}
+	for name, proves := range map[string]bool{
+		"another nonce": k.Proves(proof, NewNonce(), "shop-prod/hello"),
+		"another app":   k.Proves(proof, nonce, "shop-prod/other"),
+		"another key":   key(t, "another").Proves(proof, nonce, "shop-prod/hello"),
+		"cut":           k.Proves(proof[:len(proof)-1], nonce, "shop-prod/hello"),
+		"none":          k.Proves("", nonce, "shop-prod/hello"),
+	} {
+		if proves {
+			t.Errorf("%s: it proves", name)
+		}
+	}
+}
+
+// TestVector: replicas of different releases agree on what a proof is.
+func TestVector(t *testing.T) {
+	t.Parallel()
+	got := key(t, "a private key").Prove("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "shop-prod/hello")
+	if want := "a39ff440f7edf5e36950fcb2169f354a5fd36e4a6e7af3b33010fb8b19d00f82"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestNonce(t *testing.T) {
+	t.Parallel()
+	if n := NewNonce(); !ValidNonce(n) || n == NewNonce() {
+		t.Errorf("nonce %q", n)
+	}
+	good := strings.Repeat("A", nonceLength)
+	for _, bad := range []string{"", good[1:], good + "A", good[1:] + "a", good[1:] + "1", good[1:] + "\n", good[1:] + "é"} {
+		if ValidNonce(bad) {
+			t.Errorf("%q is a nonce", bad)
+		}
+	}
+}

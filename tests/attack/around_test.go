@@ -1,0 +1,180 @@
+package attack
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestWaysAroundTheGate: an app is reachable by other ways than its own route, through
+// Knative's own gateway before all.
+func TestWaysAroundTheGate(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "ways around an engaged gate: Knative's own public gateway, a Knative domain, another route, an Ingress, a NodePort of the app's namespace",
+		"Knative takes the app off its gateway before the gate is engaged; with another way it is not called engaged, and says where")
+	s := stacktest.New(t, world)
+	c := clusterOf(t, s)
+	s.App("other") // makes the namespace
+	c.make(t, "services.v1.serving.knative.dev", "{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: third}, spec: {template: {spec: {containers: [{image: '"+stacktest.Image+"'}]}}}}")
+	name, image := "third", stacktest.Image
+	if _, err := s.Client.CreateApp(t.Context(), s.Project, s.Env, wire.CreateApp{Name: &name, Image: &image}); err != nil {
+		t.Fatal(err)
+	}
+	s.Runs("third", stacktest.Image)
+	if status := c.atKnative(t, "third"); status != http.StatusOK {
+		t.Errorf("before it is gated, Knative's gateway answers %d", status)
+	}
+	s.Gate("third")
+	if status := c.atKnative(t, "third"); status != http.StatusNotFound {
+		t.Errorf("the gate is engaged, and Knative's gateway answers %d without a key", status)
+	}
+	s.Call("third").Gets(http.StatusUnauthorized, "invalid_key")
+
+	ways := []struct{ kind, text, told string }{
+		{"domainmappings.v1beta1.serving.knative.dev", "{apiVersion: serving.knative.dev/v1beta1, kind: DomainMapping, metadata: {name: around.example}, spec: {ref: {apiVersion: serving.knative.dev/v1, kind: Service, name: third}}}", "http://around.example"},
+		{"ingressroutes.v1alpha1.traefik.io", "{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, metadata: {name: around.example}, spec: {routes: [{kind: Rule, match: 'Host(`around.example`)', services: [{name: other, port: 8080}]}]}}", "IngressRoute around.example"},
+		{"ingresses.v1.networking.k8s.io", "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: around.example}, spec: {rules: [{host: around.example, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: other, port: {number: 8080}}}}]}}]}}", "Ingress around.example"},
+		{"services.v1.", "{apiVersion: v1, kind: Service, metadata: {name: around}, spec: {type: NodePort, selector: {sluice.dev/app: other}, ports: [{port: 80}]}}", "Service around (NodePort)"},
+	}
+	for _, way := range ways {
+		app := "other"
+		if strings.Contains(way.told, "http://") {
+			app = "third"
+		}
+		made := c.make(t, way.kind, way.text)
+		c.regate(t, app)
+		s.Until("tell of "+way.told, func() bool {
+			a, err := s.Client.App(t.Context(), s.Project, s.Env, app)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Gate.State == "engaged" {
+				t.Errorf("the gate is called engaged in spite of %s", way.told)
+				return true
+			}
+			return strings.Contains(a.Gate.Message, "reachable without the gate at "+way.told)
+		})
+		made()
+		s.WaitGate(app, "engaged")
+	}
+	row.Measured(fmt.Sprintf("%d", 1+len(ways)))
+}
+
+// TestProofIsNoOracle: a stranger's nonce gets a proof for that nonce and app, with the
+// denial that everybody gets, and opens nothing.
+func TestProofIsNoOracle(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "nonces of a stranger, well formed, broken, too long, with and without keys; proofs that a client sends",
+		"the 401 that everybody gets, with a proof at most for that nonce; nothing is opened")
+	s, k := gated(t)
+	plain := s.Call("hello").Send()
+	good, n := gateproof.NewNonce(), 0
+	for _, nonce := range []string{good, good[1:], strings.ToLower(good), strings.Repeat("A", 8000), "", "é"} {
+		for _, key := range []string{"", k.Full + "x"} {
+			n++
+			call := s.Call("hello").Header(gateproof.NonceHeader, nonce).Header(gateproof.ProofHeader, strings.Repeat("0", 64))
+			if key != "" {
+				call = call.Header("X-API-Key", key)
+			}
+			a := call.Gets(http.StatusUnauthorized, "invalid_key")
+			if string(a.Body) != string(plain.Body) {
+				t.Errorf("nonce %.40q: %s", nonce, a.Body)
+			}
+			if proof := a.Header.Get(gateproof.ProofHeader); (proof != "") != (nonce == good) {
+				t.Errorf("nonce %.40q is answered with the proof %q", nonce, proof)
+			}
+		}
+	}
+	if a := s.Call("hello").Key(k).Header(gateproof.NonceHeader, good).Gets(http.StatusOK); a.Header.Get(gateproof.ProofHeader) != "" {
+		t.Error("an allowed request is answered with a proof")
+	}
+	row.Measured(fmt.Sprintf("%d", n))
+}
+
+// inCluster makes objects beside an app's own, as somebody may who has rights in its
+// namespace.
+type inCluster struct {
+	*stacktest.Site
+	dynamic   dynamic.Interface
+	namespace string
+}
+
+func clusterOf(t *testing.T, s *stacktest.Site) inCluster {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", s.Stack.Info().Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inCluster{s, d, s.Project + "-" + s.Env}
+}
+
+// make makes an object and gives what deletes it.
+func (c inCluster) make(t *testing.T, kind, text string) (remove func()) {
+	t.Helper()
+	list, err := manifest.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource, _ := schema.ParseResourceArg(kind)
+	there := c.dynamic.Resource(*resource).Namespace(c.namespace)
+	if _, err := there.Create(t.Context(), list[0], meta.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := there.Delete(t.Context(), list[0].GetName(), meta.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// regate switches Require API key off and on again.
+func (c inCluster) regate(t *testing.T, app string) {
+	t.Helper()
+	if _, err := c.Client.RequireAPIKey(t.Context(), c.Project, c.Env, app, false); err != nil {
+		t.Fatal(err)
+	}
+	c.WaitGate(app, "ungated")
+	if _, err := c.Client.RequireAPIKey(t.Context(), c.Project, c.Env, app, true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// atKnative asks Knative's public gateway for an app, by the name that Knative gives it.
+func (c inCluster) atKnative(t *testing.T, app string) int {
+	t.Helper()
+	services := c.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "services"})
+	gateway, err := services.Namespace("knative-serving").Get(t.Context(), "knative-ingress-gateway", meta.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _ := gateway.Object["spec"].(map[string]any)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://%v:8080/", spec["clusterIP"]), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = app + "." + c.namespace + ".knative.example.com"
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode
+}
