@@ -53,7 +53,7 @@ func distrust(err error, now time.Time) string {
 	case errors.As(err, &plain):
 		return "The ingress answers a request for https without TLS."
 	case errors.As(err, &alert) && alert.Op == "remote error":
-		return fmt.Sprintf("The ingress has no certificate for the app's host (%v).", alert.Err)
+		return fmt.Sprintf("The ingress refuses the TLS handshake for the app's host (%v).", alert.Err)
 	}
 	return ""
 }

@@ -145,7 +145,7 @@ func TestWhatIsWrongWithTheCertificate(t *testing.T) {
 			"for nothing", with(known.server(day(-1), day(1))), known.file(),
 			"The ingress's certificate is for no host at all, not for the app's host.",
 		},
-		{"no certificate", nobody, known.file(), "The ingress has no certificate for the app's host (tls: internal error)."},
+		{"no certificate", nobody, known.file(), "The ingress refuses the TLS handshake for the app's host (tls: internal error)."},
 		{"no TLS", nil, known.file(), "The ingress answers a request for https without TLS."},
 	}
 	for _, tt := range tests {

@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -75,8 +76,8 @@ func (s *site) byDefault(secret string) {
 		s.Fatal(err)
 	}
 	s.Cleanup(func() { // there may be one in the whole cluster
-		if err := stores.Delete(s.T.Context(), "default", metav1.DeleteOptions{}); err != nil {
-			s.Log(err)
+		if err := stores.Delete(context.WithoutCancel(s.Context()), "default", metav1.DeleteOptions{}); err != nil {
+			s.Error(err)
 		}
 	})
 }
