@@ -118,8 +118,8 @@ func (s *Service) wait(h http.Header) time.Duration {
 			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
 				continue
 			}
-			seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 31)
-			if err != nil {
+			seconds, err := strconv.ParseInt(strings.Trim(strings.TrimSpace(value), `"`), 10, 32)
+			if err != nil || seconds < 0 {
 				return 0
 			}
 			return min(time.Duration(seconds)*time.Second, s.maxWait)

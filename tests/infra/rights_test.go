@@ -13,7 +13,7 @@ import (
 func kept() map[right]string {
 	const (
 		apps, serving, traefik = "apps", "serving.knative.dev", "traefik.io"
-		listed                 = "lists where the API server cannot send what is there as the beginning of a watch (before Kubernetes 1.34)"
+		listed                 = "lists where the API server cannot send what is there as the beginning of a watch"
 		late                   = "takes back what was written for an app that was deleted in that very moment"
 	)
 	wiring, deploys := "sluice-wiring-environment", "sluice-deploys-environment"
