@@ -31,7 +31,7 @@ func TestDenialIsFound(t *testing.T) {
 		reason string
 		call   *stacktest.Call
 	}{
-		{"revoked", s.Call("hello").Key(k)},
+		{"unknown", s.Call("hello").Key(k)},
 		{"missing", s.Call("hello")},
 		{"malformed", s.Call("hello").Header("X-API-Key", "garbage")},
 	} {
@@ -154,7 +154,7 @@ func TestMetricsOfEveryFunction(t *testing.T) {
 		function, _, _ := strings.Cut(name, "-")
 		wants := []string{`sluice_build_info{function="` + function + `"`, "go_goroutines", "process_open_fds"}
 		if function == "checker" {
-			wants = append(wants, "sluice_checker_fresh", `sluice_checker_denials_total{reason="revoked"}`)
+			wants = append(wants, "sluice_checker_fresh", `sluice_checker_denials_total{reason="unknown"}`)
 		} else {
 			wants = append(wants, "sluice_http_request_duration_seconds_bucket")
 		}

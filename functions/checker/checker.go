@@ -39,7 +39,7 @@
 // Every refusal of one kind is the same to the client, byte for byte, except for its
 // X-Request-Id: the client's own if it sent one that is fit for a log (package
 // trace), else random. It does not depend on the reason, so it tells nothing of it.
-// The reason (unknown, revoked, expired, …) is found by it in the replica's log, up
+// The reason (unknown, disabled, expired, …) is found by it in the replica's log, up
 // to DENIALS_LOGGED_PER_SECOND lines a second, and among the last 4096 denials at
 // GET /denials?request_id= on the private port; package denials says how a flood is
 // kept from filling the disk. Allowed requests get no id and cost nothing more.
@@ -112,6 +112,7 @@ type Checker struct {
 	view    *snapshot
 	proof   *canary.Proof
 	lives   [canary.Types]life
+	strange [canary.Types]unreadable
 	metrics *metrics
 	book    *denials.Book
 	proven  atomic.Bool // all three data types have been proven at least once
@@ -130,7 +131,7 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 		now: time.Now, start: time.Now(), run: rand.Text(),
 		buckets: &bucket.Buckets{}, book: denials.New(cfg.DenialsLogged, log),
 	}
-	c.view = &snapshot{buckets: c.buckets, log: log}
+	c.view = &snapshot{buckets: c.buckets}
 	c.view.view.Store(&view.View{})
 	c.meter = meter.New(meter.Config{
 		Run: c.run, Replica: cfg.Replica, Interval: cfg.FlushInterval, Writer: s,
@@ -141,6 +142,7 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	for t := range types {
 		c.lives[t].now, c.lives[t].zero = c.now, c.start
 		c.wrote[t].done = make(chan struct{})
+		c.strange[t].what, c.strange[t].log = types[t], log
 	}
 	c.metrics = newMetrics(c)
 	return c, nil
@@ -184,12 +186,14 @@ func (c *Checker) Run(ctx context.Context) error {
 // listeners gives the listener of each data type, in the order of types.
 func (c *Checker) listeners() [canary.Types]func(context.Context) error {
 	return [canary.Types]func(context.Context) error{
-		func(ctx context.Context) error { return c.feed.Keys(ctx, keyReceiver{c.view, &c.lives[0], c.echo(0)}) },
 		func(ctx context.Context) error {
-			return c.feed.Plans(ctx, planReceiver{c.view, &c.lives[1], c.echo(1)})
+			return c.feed.Keys(ctx, keyReceiver{c.view, &c.lives[0], &c.strange[0], c.echo(0)})
 		},
 		func(ctx context.Context) error {
-			return c.feed.Counters(ctx, counterReceiver{c.meter, &c.lives[2], c.echoOfCounters})
+			return c.feed.Plans(ctx, planReceiver{c.view, &c.lives[1], &c.strange[1], c.echo(1)})
+		},
+		func(ctx context.Context) error {
+			return c.feed.Counters(ctx, counterReceiver{c.meter, &c.lives[2], &c.strange[2], c.echoOfCounters})
 		},
 	}
 }

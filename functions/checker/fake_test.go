@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -102,7 +103,12 @@ func (f *fakeStore) CounterVersion(context.Context, usage.Day, usage.Source, int
 }
 
 func (f *fakeStore) Keys(ctx context.Context, to store.Receiver[apikey.Key]) error {
-	return fakeListen(ctx, f, store.CanaryKeys, func() map[string]store.Change[apikey.Key] { return f.keys }, to)
+	usable := func() map[string]store.Change[apikey.Key] {
+		some := maps.Clone(f.keys)
+		maps.DeleteFunc(some, func(_ string, c store.Change[apikey.Key]) bool { return c.Value.Status == apikey.Revoked })
+		return some
+	}
+	return fakeListen(ctx, f, store.CanaryKeys, usable, to)
 }
 
 func (f *fakeStore) Plans(ctx context.Context, to store.Receiver[plan.Plan]) error {

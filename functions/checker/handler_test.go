@@ -100,7 +100,7 @@ func TestRefusalsAreAlike(t *testing.T) {
 			{"malformed", []string{"X-Api-Key", good[:len(good)-1] + "-"}},
 			{"unknown", []string{"X-Api-Key", issue(t, newFakeStore(), nil)}},
 			{"disabled", []string{"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Status = apikey.Disabled })}},
-			{"revoked", []string{"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Status = apikey.Revoked })}},
+			{"unknown", []string{"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Status = apikey.Revoked })}},
 			{"expired", []string{"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.ExpiresAt = time.Now() })}},
 			{"wrong_app", []string{"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Apps = []string{"other"} })}},
 			{"wrong_environment", []string{"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Namespace = "shop-test" })}},
@@ -176,7 +176,7 @@ func TestDenialIsNoted(t *testing.T) {
 			t.Errorf("the client's id became %q", got)
 		}
 		want := []denials.Denial{{
-			At: time.Now().UTC(), RequestID: "mine-1", Code: "invalid_key", Reason: "revoked", Namespace: "shop-prod", App: "hello",
+			At: time.Now().UTC(), RequestID: "mine-1", Code: "invalid_key", Reason: "unknown", Namespace: "shop-prod", App: "hello",
 			KeyPrefix: full[7:15], Method: "GET", Address: "203.0.113.9",
 		}}
 		if diff := cmp.Diff(want, r.book.Find("mine-1", 9)); diff != "" {

@@ -55,6 +55,9 @@ type stateCollector struct {
 	fresh     *prometheus.Desc
 	unshared  *prometheus.Desc
 	documents *prometheus.Desc
+	strange   *prometheus.Desc
+	memory    *prometheus.Desc
+	limit     *prometheus.Desc
 	writes    *prometheus.Desc
 }
 
@@ -69,6 +72,12 @@ func newStateCollector(c *Checker) *stateCollector {
 			"For how long counts have not been shared with the other replicas; above MAX_UNSHARED quotas are not trusted.", nil, nil),
 		documents: prometheus.NewDesc("sluice_checker_documents",
 			"Documents in the snapshot.", []string{"type"}, nil),
+		strange: prometheus.NewDesc("sluice_checker_unreadable_documents",
+			"Documents that are damaged or none of Sluice's; they open nothing.", []string{"type"}, nil),
+		memory: prometheus.NewDesc("sluice_checker_memory_bytes",
+			"Memory that the process has of the machine.", nil, nil),
+		limit: prometheus.NewDesc("sluice_checker_memory_limit_bytes",
+			"Memory that the process may have, by its container or GOMEMLIMIT; absent without a limit.", nil, nil),
 		writes: prometheus.NewDesc("sluice_checker_counter_writes_total",
 			"Writes of counter documents, by result; a write that failed is done again.", []string{"result"}, nil),
 	}
@@ -80,6 +89,9 @@ func (s *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- s.fresh
 	ch <- s.unshared
 	ch <- s.documents
+	ch <- s.strange
+	ch <- s.memory
+	ch <- s.limit
 	ch <- s.writes
 }
 
@@ -87,6 +99,7 @@ func (s *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	now := s.checker.now()
 	for t, name := range types {
+		ch <- prometheus.MustNewConstMetric(s.strange, prometheus.GaugeValue, float64(s.checker.strange[t].count.Load()), string(name))
 		if age, ok := s.checker.proof.Age(t, now); ok {
 			ch <- prometheus.MustNewConstMetric(s.staleness, prometheus.GaugeValue, age.Seconds(), string(name))
 		}
@@ -97,6 +110,10 @@ func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(s.fresh, prometheus.GaugeValue, fresh)
 	ch <- prometheus.MustNewConstMetric(s.unshared, prometheus.GaugeValue, s.checker.meter.Unshared(now).Seconds())
+	ch <- prometheus.MustNewConstMetric(s.memory, prometheus.GaugeValue, float64(memoryInUse()))
+	if limit, ok := memoryLimit(limitFiles()); ok {
+		ch <- prometheus.MustNewConstMetric(s.limit, prometheus.GaugeValue, float64(limit))
+	}
 	v := s.checker.view.view.Load()
 	ch <- prometheus.MustNewConstMetric(s.documents, prometheus.GaugeValue, float64(v.Keys()), "keys")
 	ch <- prometheus.MustNewConstMetric(s.documents, prometheus.GaugeValue, float64(v.Plans()), "plans")

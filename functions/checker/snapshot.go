@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -21,7 +20,6 @@ type snapshot struct {
 	mu      sync.Mutex // of the writers only
 	buckets *bucket.Buckets
 	meter   *meter.Meter
-	log     *slog.Logger
 }
 
 // find gives a key's slot in the current view.
@@ -58,23 +56,21 @@ func (s *snapshot) setPlans(reset bool, changes []view.PlanChange) {
 type keyReceiver struct {
 	*snapshot
 	*life
+	*unreadable
+
 	echo func([]store.Canary)
 }
 
 // Receive applies a batch and then counts its canaries: what came with them is in the view.
 func (r keyReceiver) Receive(b store.Batch[apikey.Key]) error {
+	takeIn(r.unreadable, b)
 	if b.Reset || len(b.Changes) > 0 {
 		changes := make([]view.KeyChange, 0, len(b.Changes))
 		for i := range b.Changes {
 			c := &b.Changes[i]
-			r.unreadable("key", c.ID, c.Err)
-			prefix, ok := apikey.ID(c.ID).Prefix()
-			if !ok {
-				continue // no key of ours: it can open nothing
+			if prefix, ok := apikey.ID(c.ID).Prefix(); ok { // else it is no key of ours
+				changes = append(changes, view.KeyChange{Prefix: prefix, Gone: c.Gone, Key: &c.Value})
 			}
-			// A document whose prefix is not its id's is in doubt, and opens nothing.
-			gone := c.Gone || prefix != c.Value.Prefix
-			changes = append(changes, view.KeyChange{Prefix: prefix, Gone: gone, Key: &c.Value})
 		}
 		r.setKeys(b.Reset, changes)
 	}
@@ -90,15 +86,17 @@ func (r keyReceiver) Len() int { return r.view.Load().Keys() }
 type planReceiver struct {
 	*snapshot
 	*life
+	*unreadable
+
 	echo func([]store.Canary)
 }
 
 // Receive applies a batch and then counts its canaries.
 func (r planReceiver) Receive(b store.Batch[plan.Plan]) error {
+	takeIn(r.unreadable, b)
 	if b.Reset || len(b.Changes) > 0 {
 		changes := make([]view.PlanChange, 0, len(b.Changes))
 		for _, c := range b.Changes {
-			r.unreadable("plan", c.ID, c.Err)
 			changes = append(changes, view.PlanChange{Document: c.ID, Gone: c.Gone, Limits: c.Value.Limits})
 		}
 		r.setPlans(b.Reset, changes)
@@ -115,21 +113,18 @@ func (r planReceiver) Len() int { return r.view.Load().Plans() }
 type counterReceiver struct {
 	*meter.Meter
 	*life
+	*unreadable
+
 	echo func([]store.Canary)
 }
 
 // Receive applies a batch and then counts its canaries.
 func (r counterReceiver) Receive(b store.Batch[usage.Counter]) error {
+	takeIn(r.unreadable, b)
 	if err := r.Meter.Receive(b); err != nil {
 		return err
 	}
 	r.synced()
 	r.echo(b.Canaries)
 	return nil
-}
-
-func (s *snapshot) unreadable(what, id string, err error) {
-	if err != nil {
-		s.log.Error("unreadable document opens nothing", "what", what, "id", id, "error", err)
-	}
 }

@@ -19,7 +19,7 @@ const prefixTries = 5
 
 // createKey issues a key and answers its full key, this once. Problems:
 // missing_field, unknown_plan, invalid_name, invalid_scope, invalid_expiry,
-// expiry_in_past, already_issued.
+// expiry_in_past, already_issued, too_many_keys.
 func (s *Service) createKey(w http.ResponseWriter, r *http.Request) error {
 	env, caller, err := s.environment(r, app.Developer)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Service) issue(ctx context.Context, k apikey.Key, request apikey.Reques
 			return apikey.Key{}, "", fmt.Errorf("draw secret: %w", err)
 		}
 		k.Prefix, k.Secret = prefix, apikey.HashOf([]byte(full))
-		err = s.keys.IssueKey(ctx, k, request)
+		err = s.keys.IssueKey(ctx, k, request, s.maxKeys)
 		if !problem.Is(err, problem.AlreadyExists) {
 			return k, full, err
 		}

@@ -41,6 +41,12 @@
 // revoked key is key_revoked. Revoking twice is no error: the key is what was
 // asked for.
 //
+// An environment has at most MAX_KEYS_PER_ENVIRONMENT keys, since each takes memory in
+// every checker: one more is too_many_keys. Revoked keys do not count. They are out of
+// the checkers at once, and stay listed, with their usage, until rollup deletes them
+// when the last day on which they were good leaves the retention of 92 days. Expired
+// keys count and stay, since they can be extended.
+//
 // last_seen is the last kept day on which the key saw any traffic, denied or
 // allowed, as the rollups have it: within a minute of a day's first request. It is
 // null for a key without traffic in the last 92 days.
@@ -77,7 +83,7 @@ type Plans interface {
 
 // Keys keeps API keys; *store.Store implements it.
 type Keys interface {
-	IssueKey(ctx context.Context, k apikey.Key, r apikey.Request) error
+	IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, most int) error
 	Key(ctx context.Context, id apikey.ID) (apikey.Key, error)
 	Keys(ctx context.Context, f store.KeyFilter, page store.Page) ([]apikey.Key, string, error)
 	ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, error)
@@ -108,12 +114,14 @@ type Service struct {
 	usage        Usage
 	guard        Guard
 	log          *slog.Logger
+	maxKeys      int       // of an environment
 	random       io.Reader // of prefixes and secrets
 	now          func() time.Time
 }
 
 // Parts are what a Service is put together from.
 type Parts struct {
+	MaxKeys      int // [Config.MaxKeys]
 	Plans        Plans
 	Keys         Keys
 	Environments Environments
@@ -126,7 +134,7 @@ type Parts struct {
 func New(p Parts) *Service {
 	return &Service{
 		plans: p.Plans, keys: p.Keys, environments: p.Environments, usage: p.Usage, guard: p.Guard,
-		log: p.Log, random: apikey.Random(), now: time.Now,
+		log: p.Log, maxKeys: p.MaxKeys, random: apikey.Random(), now: time.Now,
 	}
 }
 

@@ -30,7 +30,7 @@ func BenchmarkRollup(b *testing.B) {
 		}
 		s := New(Parts{
 			Config: Config{Parallel: 8, Run: 50}, Log: slog.New(slog.DiscardHandler),
-			Counters: d, Rollups: d, Marks: d, Canaries: d, Audit: d,
+			Counters: d, Rollups: d, Marks: d, Canaries: d, Keys: d, Audit: d,
 		})
 		s.now = func() time.Time { return now }
 		b.StartTimer()

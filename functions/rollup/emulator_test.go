@@ -21,7 +21,7 @@ import (
 func service(s *store.Store, now time.Time) *Service {
 	svc := New(Parts{
 		Config: Config{Parallel: 4, Run: 50}, Log: slog.New(slog.DiscardHandler),
-		Counters: s, Rollups: s, Marks: s, Canaries: s, Audit: s,
+		Counters: s, Rollups: s, Marks: s, Canaries: s, Keys: s, Audit: s,
 	})
 	svc.now = func() time.Time { return now }
 	return svc

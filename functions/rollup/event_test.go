@@ -33,7 +33,7 @@ func memory() (*Service, *documents) {
 	now := time.Date(2024, 3, 3, 12, 0, 0, 0, time.UTC)
 	d := newDocuments(func() time.Time { return now })
 	svc := service(nil, now)
-	svc.Counters, svc.Rollups, svc.Marks, svc.Canaries, svc.Audit = d, d, d, d, d
+	svc.Counters, svc.Rollups, svc.Marks, svc.Canaries, svc.Keys, svc.Audit = d, d, d, d, d, d
 	return svc, d
 }
 

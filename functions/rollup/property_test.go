@@ -56,7 +56,7 @@ func newWorld(t *rapid.T) *world {
 func (w *world) restart(i int) {
 	w.rollups[i] = New(Parts{
 		Config: Config{Parallel: 1, Run: 60}, Log: slog.New(slog.DiscardHandler),
-		Counters: w.docs, Rollups: w.docs, Marks: w.docs, Canaries: w.docs, Audit: w.docs,
+		Counters: w.docs, Rollups: w.docs, Marks: w.docs, Canaries: w.docs, Keys: w.docs, Audit: w.docs,
 	})
 	w.rollups[i].now = func() time.Time { return w.now }
 }

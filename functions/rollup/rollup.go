@@ -12,7 +12,8 @@
 //     with all days before it. Nothing of it changes any more.
 //  3. Tidy: counters of settled days that no quota period needs are deleted,
 //     rollups lose the days that are out of retention, canaries of replicas that
-//     are gone are removed, and so are audit records older than a year, where the
+//     are gone are removed, and so are keys that were revoked on a day that is out of
+//     retention, and audit records older than a year, where the
 //     store's TTL policy has not been quicker. This is done when a day was settled, and in a
 //     process's first run.
 //
@@ -81,6 +82,11 @@ type Canaries interface {
 	DeleteStaleCanaries(ctx context.Context, before time.Time) (int, error)
 }
 
+// Keys are the API keys; *store.Store implements it.
+type Keys interface {
+	DeleteRevokedKeys(ctx context.Context, before time.Time, limit int) (int, error)
+}
+
 // Audit keeps audit records; *store.Store implements it.
 type Audit interface {
 	DeleteRecords(ctx context.Context, before time.Time, limit int) (int, error)
@@ -93,6 +99,7 @@ type Parts struct {
 	Rollups  Rollups
 	Marks    Marks
 	Canaries Canaries
+	Keys     Keys
 	Audit    Audit
 	Log      *slog.Logger
 }

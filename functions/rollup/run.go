@@ -22,6 +22,7 @@ type Result struct {
 	Deleted  int // counters
 	Pruned   int // rollups
 	Canaries int // deleted
+	Keys     int // deleted, long after they were revoked
 	Records  int // of the audit, deleted
 }
 

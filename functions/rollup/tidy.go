@@ -20,7 +20,7 @@ func (r *run) tidy(ctx context.Context, settled usage.Day) error {
 	if r.tidied && r.tidyDay == settled {
 		return nil
 	}
-	err := errors.Join(r.deleteCounters(ctx, settled), r.prune(ctx), r.sweep(ctx), r.forget(ctx))
+	err := errors.Join(r.deleteCounters(ctx, settled), r.prune(ctx), r.sweep(ctx), r.deleteKeys(ctx), r.forget(ctx))
 	if err != nil {
 		return fmt.Errorf("tidy up: %w", err)
 	}
@@ -54,6 +54,18 @@ func (r *run) prune(ctx context.Context) error {
 			return err
 		}
 		r.result.Pruned += len(prefixes)
+	}
+}
+
+// deleteKeys deletes keys that were revoked before the first kept day: no report shows
+// a day of theirs any more.
+func (r *run) deleteKeys(ctx context.Context) error {
+	for {
+		n, err := r.Keys.DeleteRevokedKeys(ctx, usage.EarliestKept(r.today).Start(), chunk)
+		r.result.Keys += n
+		if err != nil || n < chunk {
+			return err
+		}
 	}
 }
 

@@ -8,7 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -93,6 +95,37 @@ func TestStaleCanariesGo(t *testing.T) {
 	}
 	if r := rollUp(t, service(s, now.Add(25*time.Hour))); r.Canaries != 1 {
 		t.Error("a stale canary stays")
+	}
+}
+
+// A revoked key goes when the day on which it was revoked is not kept any more; one that
+// has expired stays, since it can be extended.
+func TestRevokedKeysGo(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storetest.Environment(t, s, "shop", "prod")
+	revoked := at(t, "2024-02-01T15:00:00Z")
+	p := plan.Plan{ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 1}}
+	if err := s.CreatePlan(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	for prefix, status := range map[apikey.Prefix]apikey.Status{"aaaaaaaa": apikey.Revoked, "bbbbbbbb": apikey.Active} {
+		k := apikey.Key{
+			Prefix: prefix, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: "plan-a",
+			Status: status, ExpiresAt: revoked, CreatedAt: revoked, UpdatedAt: revoked,
+		}
+		if err := s.CreateKey(t.Context(), k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := rollUp(t, service(s, at(t, "2024-05-02T12:00:00Z"))); r.Keys != 0 { // 91 days later
+		t.Errorf("%d keys went whose usage is still kept", r.Keys)
+	}
+	if r := rollUp(t, service(s, at(t, "2024-05-03T00:00:00Z"))); r.Keys != 1 {
+		t.Errorf("%d keys went, want the revoked one", r.Keys)
+	}
+	if _, err := s.Key(t.Context(), "key-bbbbbbbb"); err != nil {
+		t.Errorf("the expired key: %v", err)
 	}
 }
 

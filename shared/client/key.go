@@ -51,7 +51,8 @@ func (c *Client) KeysPage(ctx context.Context, project string, f KeyFilter, p Pa
 
 // CreateKey makes an API key and gives the full key, this once; see
 // [Client.Once] for a call that may be made again. Codes: unknown_plan,
-// invalid_scope, invalid_name, invalid_expiry, expiry_in_past, already_issued.
+// invalid_scope, invalid_name, invalid_expiry, expiry_in_past, already_issued,
+// too_many_keys.
 func (c *Client) CreateKey(ctx context.Context, project, environment string, key wire.CreateKey) (wire.Key, FullKey, error) {
 	return c.issue(ctx, request{
 		method: http.MethodPost, path: in(project, environment, "api-keys"), body: key,

@@ -75,6 +75,7 @@ const (
 	KeyRevoked         Code = "key_revoked"
 	KeyExpired         Code = "key_expired"
 	AlreadyIssued      Code = "already_issued"
+	TooManyKeys        Code = "too_many_keys"
 	Conflict           Code = "conflict"
 	GitSourceAttached  Code = "git_source_attached"
 	NoPreviousRevision Code = "no_previous_revision"
@@ -155,6 +156,7 @@ var table = [...]Row{
 	{KeyRevoked, http.StatusConflict, "A revoked key stays revoked.", 0},
 	{KeyExpired, http.StatusConflict, "The key has expired.", 0},
 	{AlreadyIssued, http.StatusConflict, "This very request has issued a key before; it was shown that once.", 0},
+	{TooManyKeys, http.StatusConflict, "The environment has as many keys as it may; revoke some that are not needed.", 0},
 	{GitSourceAttached, http.StatusConflict, "The app is built from its git source; leave image out or detach the git source.", 0},
 	{NoPreviousRevision, http.StatusConflict, "There is no earlier revision that was once live.", 0},
 	{Conflict, http.StatusConflict, "It was changed by someone else meanwhile; read it again.", 0},

@@ -30,11 +30,16 @@ const (
 
 const canaryMark = "canary."
 
+// canaryStatus is what canaries among keys have for a status, so that the listener
+// which leaves revoked keys out hears them.
+const canaryStatus = "canary"
+
 func isCanary(id string) bool { return strings.HasPrefix(id, canaryMark) }
 
 type canaryDoc struct {
-	Run string `firestore:"run"`
-	Seq int64  `firestore:"seq"`
+	Run    string `firestore:"run"`
+	Seq    int64  `firestore:"seq"`
+	Status string `firestore:"status,omitempty"` // among keys
 }
 
 func (s *Store) canaryRef(t CanaryType, replica string) *firestore.DocumentRef {
@@ -43,7 +48,11 @@ func (s *Store) canaryRef(t CanaryType, replica string) *firestore.DocumentRef {
 
 // WriteCanary writes c among the documents of type t. The caller sets the deadline.
 func (s *Store) WriteCanary(ctx context.Context, t CanaryType, c Canary) error {
-	if _, err := s.canaryRef(t, c.Replica).Set(ctx, canaryDoc{Run: c.Run, Seq: c.Seq}); err != nil {
+	d := canaryDoc{Run: c.Run, Seq: c.Seq}
+	if t == CanaryKeys {
+		d.Status = canaryStatus
+	}
+	if _, err := s.canaryRef(t, c.Replica).Set(ctx, d); err != nil {
 		return fmt.Errorf("write canary among %s: %w", t, known(err, "canary"))
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -38,7 +40,7 @@ func (d counterDoc) counter() (usage.Counter, error) {
 // particular order. It is one query, and a query's answer is what was stored at
 // one moment: sources and what they are compacted to are never seen together.
 // One that cannot be read, or an error of use, ends it: sums without it would be
-// wrong.
+// wrong. What has no counter's id was written by nobody here and is passed over.
 func (s *Store) EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
@@ -52,6 +54,9 @@ func (s *Store) EachCounter(ctx context.Context, first, last usage.Day, use func
 		if err != nil {
 			return fmt.Errorf("read counters from %s to %s: %w", first, last, known(err, "counter"))
 		}
+		if !isCounter(snap.Ref.ID) {
+			continue
+		}
 		c, err := readCounter(snap)
 		if err != nil {
 			return err
@@ -60,6 +65,15 @@ func (s *Store) EachCounter(ctx context.Context, first, last usage.Day, use func
 			return err
 		}
 	}
+}
+
+// isCounter tells whether an id is one that a counter can have.
+func isCounter(id string) bool {
+	day, rest, _ := strings.Cut(id, ".")
+	_, err := usage.ParseDay(day)
+	_, shard, ok := strings.Cut(rest, ".")
+	_, notNumber := strconv.Atoi(shard)
+	return err == nil && ok && notNumber == nil
 }
 
 func readCounter(snap *firestore.DocumentSnapshot) (usage.Counter, error) {
@@ -80,15 +94,20 @@ func readCounter(snap *firestore.DocumentSnapshot) (usage.Counter, error) {
 func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	snaps, err := s.counters().OrderBy("day", firestore.Asc).Limit(1).Documents(ctx).GetAll()
-	if err != nil {
-		return 0, fmt.Errorf("find the oldest counter: %w", known(err, "counter"))
+	it := s.counters().OrderBy("day", firestore.Asc).Documents(ctx)
+	defer it.Stop()
+	for {
+		snap, err := it.Next()
+		switch {
+		case errors.Is(err, iterator.Done):
+			return 0, problem.New(problem.NotFound, "There is no counter.")
+		case err != nil:
+			return 0, fmt.Errorf("find the oldest counter: %w", known(err, "counter"))
+		case isCounter(snap.Ref.ID):
+			c, err := readCounter(snap)
+			return c.Day, err
+		}
 	}
-	if len(snaps) == 0 {
-		return 0, problem.New(problem.NotFound, "There is no counter.")
-	}
-	c, err := readCounter(snaps[0])
-	return c.Day, err
 }
 
 // CompactCounters replaces counters of some sources, of one shard of a closed

@@ -30,7 +30,11 @@ func (v CounterVersion) Time() time.Time { return v.at }
 func (s *Store) counters() *firestore.CollectionRef { return s.client.Collection("counters") }
 
 func (s *Store) counterRef(day usage.Day, source usage.Source, shard int) *firestore.DocumentRef {
-	return s.counters().Doc(day.String() + "." + string(source) + "." + strconv.Itoa(shard))
+	return s.counters().Doc(counterDocument(day, source, shard))
+}
+
+func counterDocument(day usage.Day, source usage.Source, shard int) string {
+	return day.String() + "." + string(source) + "." + strconv.Itoa(shard)
 }
 
 // WriteCounter writes a source's shard as it now is, on top of the version that
@@ -69,7 +73,7 @@ func (s *Store) CounterVersion(ctx context.Context, day usage.Day, source usage.
 }
 
 // heardCounter reads a counter's document as a listener hears it.
-func heardCounter(f fields) (usage.Counter, error) {
+func heardCounter(id string, f fields) (usage.Counter, error) {
 	r := reader{fields: f}
 	c := usage.Counter{
 		Source: usage.Source(r.text("source")),
@@ -83,6 +87,9 @@ func heardCounter(f fields) (usage.Counter, error) {
 	var err error
 	if c.Day, err = usage.ParseDay(day); err != nil {
 		return usage.Counter{}, err
+	}
+	if id != counterDocument(c.Day, c.Source, c.Shard) {
+		return usage.Counter{}, errOtherID
 	}
 	return c, c.Counts.Check()
 }

@@ -19,6 +19,7 @@ type environmentDoc struct {
 	Name      string    `firestore:"name"`
 	Namespace string    `firestore:"namespace"`
 	CreatedAt time.Time `firestore:"created_at"`
+	FullAt    time.Time `firestore:"full_at,omitempty"` // when a key was last created near the limit of how many there may be
 }
 
 func environmentToDoc(e app.Environment) environmentDoc {

@@ -2,25 +2,27 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// Keys hears every key. It returns when ctx ends or the stream does, always
-// with an error; the next call starts over with a full batch.
+// Keys hears every key that is, or can be made, good: one that is revoked is gone. It
+// returns when ctx ends or the stream does, always with an error; the next call starts
+// over with a full batch.
 func (f *Feed) Keys(ctx context.Context, to Receiver[apikey.Key]) error {
-	return listen(ctx, f, "keys", heardKey, to)
+	return listen(ctx, f, allOfStatus("keys", append(usable(), canaryStatus)), heardKey, to)
 }
 
 // Plans hears every plan, as [Feed.Keys] does keys.
 func (f *Feed) Plans(ctx context.Context, to Receiver[plan.Plan]) error {
-	return listen(ctx, f, "plans", heardPlan, to)
+	return listen(ctx, f, all("plans"), heardPlan, to)
 }
 
 // heardKey reads what the gate needs of a key's document.
-func heardKey(f fields) (apikey.Key, error) {
+func heardKey(id string, f fields) (apikey.Key, error) {
 	r := reader{fields: f}
 	k := apikey.Key{
 		Prefix:        apikey.Prefix(r.text("prefix")),
@@ -43,11 +45,18 @@ func heardKey(f fields) (apikey.Key, error) {
 	if !apikey.ValidPrefix(string(k.Prefix)) {
 		r.fail("prefix")
 	}
+	if r.err == nil && id != string(k.ID()) {
+		r.err = errOtherID
+	}
 	return k, r.err
 }
 
+// errOtherID says that a document has the fields of another one: whoever wrote it, it
+// was not the function whose collection it is in.
+var errOtherID = errors.New("the document's id is not the one that its fields make")
+
 // heardPlan reads what the gate needs of a plan's document.
-func heardPlan(f fields) (plan.Plan, error) {
+func heardPlan(id string, f fields) (plan.Plan, error) {
 	r := reader{fields: f}
 	p := plan.Plan{
 		ID:        plan.ID(r.text("id")),
@@ -62,10 +71,13 @@ func heardPlan(f fields) (plan.Plan, error) {
 	if r.err != nil {
 		return plan.Plan{}, r.err
 	}
+	if id != planDocument(p.Namespace, p.ID) {
+		return plan.Plan{}, errOtherID
+	}
 	return p, p.Limits.Check()
 }
 
 // Counters hears every counter, as [Feed.Keys] does keys.
 func (f *Feed) Counters(ctx context.Context, to Receiver[usage.Counter]) error {
-	return listen(ctx, f, "counters", heardCounter, to)
+	return listen(ctx, f, all("counters"), heardCounter, to)
 }

@@ -247,6 +247,8 @@ func askEverything(t *testing.T, s *store.Store) {
 	check(err)
 	_, err = s.RollupsOlder(ctx, day, 10)
 	check(err)
+	_, err = s.DeleteRevokedKeys(ctx, noon(), 10)
+	check(err)
 	_, err = s.DeleteStaleCanaries(ctx, noon())
 	check(err)
 	everything := audit.Query{Project: "shop", From: noon(), To: noon(), Actor: "ada", Action: "app.create", Resource: "projects/shop"}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
@@ -91,17 +92,24 @@ func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 // and the apps of its scope are read in the same transaction, so that none can
 // be deleted meanwhile. Problems: already_exists, unknown_plan, invalid_scope.
 func (s *Store) CreateKey(ctx context.Context, k apikey.Key) error {
-	return s.IssueKey(ctx, k, apikey.Request{})
+	return s.IssueKey(ctx, k, apikey.Request{}, 0)
 }
 
 // IssueKey is [Store.CreateKey] for a request that may come again: the same
-// transaction keeps that it was issued its key. Problem besides: already_issued.
-func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request) error {
+// transaction keeps that it was issued its key. With it its environment has at most so
+// many keys, revoked ones aside; 0 is any number. Problems besides: already_issued,
+// too_many_keys.
+//
+// The transaction counts, so that no number is kept that could come to be wrong, or that
+// every revocation would have to write. Keys of an environment that are created at once
+// are told apart by its document, which is read by all of them and written by those that
+// come near the limit.
+func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, most int) error {
 	ref, err := s.keyRef(k.ID())
 	if err != nil {
 		return fmt.Errorf("create %s: %w", k.ID(), err)
 	}
-	err = s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
+	err = s.inTurn(ctx, s.environments().Doc(k.Namespace), func(ctx context.Context, tx *firestore.Transaction) error {
 		if err := s.planExists(tx, k.Namespace, k.Plan); err != nil {
 			return err
 		}
@@ -109,6 +117,9 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request) er
 			return err
 		}
 		if err := s.notIssued(tx, r); err != nil {
+			return err
+		}
+		if err := s.roomForKey(ctx, tx, k.Namespace, most); err != nil {
 			return err
 		}
 		if err := tx.Create(ref, keyToDoc(k)); err != nil {
@@ -123,6 +134,57 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request) er
 		return fmt.Errorf("create %s: %w", k.ID(), err)
 	}
 	return nil
+}
+
+// keysAtOnce is more keys than are created in one environment at one time.
+const keysAtOnce = 100
+
+// roomForKey counts an environment's keys inside a transaction, after its last read. A
+// query says nothing about the keys that others are about to create: where those could
+// pass the limit, the environment's document is written, which lets one through at a
+// time. Problem: too_many_keys.
+func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, namespace string, most int) error {
+	if most == 0 {
+		return nil
+	}
+	ref := s.environments().Doc(namespace)
+	if _, err := s.txEnvironment(tx, namespace); err != nil {
+		return err
+	}
+	const name = "keys"
+	counted := s.keys().Where("namespace", "==", namespace).Where("status", "in", usable()).Limit(most)
+	found, err := counted.NewAggregationQuery().WithCount(name).Transaction(tx).Get(ctx)
+	if err != nil {
+		return fmt.Errorf("count keys: %w", known(err, "key"))
+	}
+	n, ok := found[name].(*pb.Value)
+	switch {
+	case !ok:
+		return fmt.Errorf("count keys: got %T", found[name])
+	case n.GetIntegerValue() >= int64(most):
+		return problem.New(problem.TooManyKeys, "The environment has %d keys, as many as it may; revoke some that are not needed.", most)
+	case n.GetIntegerValue() >= int64(most-keysAtOnce):
+		return tx.Update(ref, []firestore.Update{{Path: "full_at", Value: firestore.ServerTimestamp}})
+	}
+	return nil
+}
+
+// DeleteRevokedKeys deletes up to limit keys that were revoked before a time, and tells
+// how many. Nothing changes a revoked key: its last change is its revocation.
+func (s *Store) DeleteRevokedKeys(ctx context.Context, before time.Time, limit int) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
+	defer cancel()
+	snaps, err := s.keys().Where("status", "==", string(apikey.Revoked)).Where("updated_at", "<", before).
+		Select().Limit(limit).Documents(ctx).GetAll()
+	if err != nil {
+		return 0, fmt.Errorf("find revoked keys: %w", known(err, "key"))
+	}
+	for i, snap := range snaps {
+		if _, err := snap.Ref.Delete(ctx); err != nil {
+			return i, fmt.Errorf("delete %s: %w", snap.Ref.ID, known(err, "key"))
+		}
+	}
+	return len(snaps), nil
 }
 
 // Key reads one key. Problem: not_found.

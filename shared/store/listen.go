@@ -31,7 +31,7 @@ type Change[T any] struct {
 // Batch is all that a listener has heard since the batch before, up to one
 // moment at which the store says that it is complete and consistent.
 type Batch[T any] struct {
-	// Reset says that Changes are the whole collection: what is not among them
+	// Reset says that Changes are all that is listened to: what is not among them
 	// does not exist. The first batch of a listener is one.
 	Reset    bool
 	Changes  []Change[T] // in the order heard; an id may come more than once
@@ -69,9 +69,10 @@ func NewFeed(project string) *Feed {
 	return &Feed{database: "projects/" + project + "/databases/(default)"}
 }
 
-// listen hears a whole collection and hands on each batch until ctx ends, the
+// listen hears all that a query finds and hands on each batch until ctx ends, the
 // stream does, or the receiver returns an error. It never returns nil.
-func listen[T any](ctx context.Context, f *Feed, collection string, decode func(fields) (T, error), to Receiver[T]) error {
+func listen[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode func(id string, f fields) (T, error), to Receiver[T]) error {
+	collection := q.GetFrom()[0].GetCollectionId()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	opts, err := clientOptions(&watcher{})
@@ -87,7 +88,7 @@ func listen[T any](ctx context.Context, f *Feed, collection string, decode func(
 	if err != nil {
 		return fmt.Errorf("listen to %s: %w", collection, err)
 	}
-	if err := stream.Send(f.target(collection)); err != nil {
+	if err := stream.Send(f.target(q)); err != nil {
 		return fmt.Errorf("listen to %s: %w", collection, err)
 	}
 	l := listener[T]{decode: decode, reset: true, apart: map[string]bool{}}
@@ -113,8 +114,27 @@ func listen[T any](ctx context.Context, f *Feed, collection string, decode func(
 	}
 }
 
-func (f *Feed) target(collection string) *pb.ListenRequest {
-	query := &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: collection}}}
+// all is the query for a whole collection.
+func all(collection string) *pb.StructuredQuery {
+	return &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: collection}}}
+}
+
+// allOfStatus is the query for the documents of a collection that have one of some statuses.
+func allOfStatus(collection string, statuses []string) *pb.StructuredQuery {
+	list := &pb.ArrayValue{}
+	for _, s := range statuses {
+		list.Values = append(list.Values, &pb.Value{ValueType: &pb.Value_StringValue{StringValue: s}})
+	}
+	q := all(collection)
+	q.Where = &pb.StructuredQuery_Filter{FilterType: &pb.StructuredQuery_Filter_FieldFilter{FieldFilter: &pb.StructuredQuery_FieldFilter{
+		Field: &pb.StructuredQuery_FieldReference{FieldPath: "status"},
+		Op:    pb.StructuredQuery_FieldFilter_IN,
+		Value: &pb.Value{ValueType: &pb.Value_ArrayValue{ArrayValue: list}},
+	}}}
+	return q
+}
+
+func (f *Feed) target(query *pb.StructuredQuery) *pb.ListenRequest {
 	return &pb.ListenRequest{
 		Database: f.database,
 		TargetChange: &pb.ListenRequest_AddTarget{AddTarget: &pb.Target{
@@ -132,7 +152,7 @@ func (f *Feed) target(collection string) *pb.ListenRequest {
 // CURRENT that all from before the listener began has been sent; and a NO_CHANGE
 // for no target in particular marks a consistent moment.
 type listener[T any] struct {
-	decode  func(fields) (T, error)
+	decode  func(id string, f fields) (T, error)
 	batch   Batch[T]
 	reset   bool // the batch under way replaces everything
 	current bool
@@ -193,7 +213,7 @@ func (l *listener[T]) changed(doc *pb.Document) {
 		}
 		return
 	}
-	v, err := l.decode(doc.GetFields())
+	v, err := l.decode(id, doc.GetFields())
 	if err != nil {
 		l.apart[id] = true
 	} else {

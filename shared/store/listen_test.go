@@ -19,11 +19,11 @@ func doc(id string, f map[string]*pb.Value) *pb.ListenResponse {
 	}}}
 }
 
-func planFields(rate float64) map[string]*pb.Value {
+func planFields(id string, rate float64) map[string]*pb.Value {
 	text := func(s string) *pb.Value { return &pb.Value{ValueType: &pb.Value_StringValue{StringValue: s}} }
 	whole := func(n int64) *pb.Value { return &pb.Value{ValueType: &pb.Value_IntegerValue{IntegerValue: n}} }
 	return map[string]*pb.Value{
-		"id": text("plan-a"), "namespace": text("ns"), "burst": whole(1), "quota": whole(0), "quota_period": text(""),
+		"id": text(id), "namespace": text("ns"), "burst": whole(1), "quota": whole(0), "quota_period": text(""),
 		"rate": {ValueType: &pb.Value_DoubleValue{DoubleValue: rate}},
 	}
 }
@@ -75,7 +75,7 @@ func heard(b Batch[plan.Plan]) []string {
 
 func TestListener(t *testing.T) {
 	t.Parallel()
-	bad := planFields(-1)
+	bad := planFields("x", -1)
 	tests := []struct {
 		name   string
 		stream []*pb.ListenResponse
@@ -84,48 +84,52 @@ func TestListener(t *testing.T) {
 		doubt  bool
 	}{
 		{"an empty collection", []*pb.ListenResponse{target(pb.TargetChange_ADD), target(pb.TargetChange_CURRENT), consistent()}, 0, [][]string{{"reset"}}, false},
-		{"nothing before CURRENT", []*pb.ListenResponse{doc("a", planFields(1)), consistent()}, 0, nil, false},
+		{"nothing before CURRENT", []*pb.ListenResponse{doc("ns.a", planFields("a", 1)), consistent()}, 0, nil, false},
 		{
 			"a first batch, then changes",
-			[]*pb.ListenResponse{doc("a", planFields(1)), doc("b", planFields(1)), target(pb.TargetChange_CURRENT), consistent(), doc("a", planFields(2)), deleted("b"), consistent()},
+			[]*pb.ListenResponse{doc("ns.a", planFields("a", 1)), doc("ns.b", planFields("b", 1)), target(pb.TargetChange_CURRENT), consistent(), doc("ns.a", planFields("a", 2)), deleted("ns.b"), consistent()},
 			1,
-			[][]string{{"reset", "+a", "+b"}, {"+a", "-b"}},
+			[][]string{{"reset", "+ns.a", "+ns.b"}, {"+ns.a", "-ns.b"}},
 			false,
 		},
 		{
 			"canaries come with their batch",
-			[]*pb.ListenResponse{target(pb.TargetChange_CURRENT), consistent(), doc("canary.r1", canaryFields(7)), doc("a", planFields(1)), consistent()},
+			[]*pb.ListenResponse{target(pb.TargetChange_CURRENT), consistent(), doc("canary.r1", canaryFields(7)), doc("ns.a", planFields("a", 1)), consistent()},
 			1,
-			[][]string{{"reset"}, {"+a", "canary of r1"}},
+			[][]string{{"reset"}, {"+ns.a", "canary of r1"}},
 			false,
 		},
 		{
 			"a reset forgets what was under way",
-			[]*pb.ListenResponse{doc("a", planFields(1)), target(pb.TargetChange_RESET), doc("b", planFields(1)), target(pb.TargetChange_CURRENT), consistent()},
+			[]*pb.ListenResponse{doc("ns.a", planFields("a", 1)), target(pb.TargetChange_RESET), doc("ns.b", planFields("b", 1)), target(pb.TargetChange_CURRENT), consistent()},
 			1,
-			[][]string{{"reset", "+b"}},
+			[][]string{{"reset", "+ns.b"}},
 			false,
 		},
 		{
 			"a reset later on",
-			[]*pb.ListenResponse{doc("a", planFields(1)), target(pb.TargetChange_CURRENT), consistent(), target(pb.TargetChange_RESET), consistent(), target(pb.TargetChange_CURRENT), consistent()},
+			[]*pb.ListenResponse{doc("ns.a", planFields("a", 1)), target(pb.TargetChange_CURRENT), consistent(), target(pb.TargetChange_RESET), consistent(), target(pb.TargetChange_CURRENT), consistent()},
 			0,
-			[][]string{{"reset", "+a"}, {"reset"}},
+			[][]string{{"reset", "+ns.a"}, {"reset"}},
 			false,
 		},
-		{"an unreadable document is gone", []*pb.ListenResponse{doc("a", bad), target(pb.TargetChange_CURRENT), consistent()}, 0, [][]string{{"reset", "?a"}}, false},
+		{
+			"a copy of a document under another id is none", []*pb.ListenResponse{doc("ns.copy", planFields("a", 1)), target(pb.TargetChange_CURRENT), filter(1), consistent()}, 0,
+			[][]string{{"reset", "?ns.copy"}}, false,
+		},
+		{"an unreadable document is gone", []*pb.ListenResponse{doc("ns.a", bad), target(pb.TargetChange_CURRENT), consistent()}, 0, [][]string{{"reset", "?ns.a"}}, false},
 		{
 			"a filter that agrees",
-			[]*pb.ListenResponse{doc("a", planFields(1)), doc("x", bad), doc("canary.r", canaryFields(1)), target(pb.TargetChange_CURRENT), filter(3), consistent()},
+			[]*pb.ListenResponse{doc("ns.a", planFields("a", 1)), doc("ns.x", bad), doc("canary.r", canaryFields(1)), target(pb.TargetChange_CURRENT), filter(3), consistent()},
 			1,
-			[][]string{{"reset", "+a", "?x", "canary of r"}},
+			[][]string{{"reset", "+ns.a", "?ns.x", "canary of r"}},
 			false,
 		},
 		{
 			"a filter that does not",
-			[]*pb.ListenResponse{doc("a", planFields(1)), target(pb.TargetChange_CURRENT), consistent(), filter(0), consistent()},
+			[]*pb.ListenResponse{doc("ns.a", planFields("a", 1)), target(pb.TargetChange_CURRENT), consistent(), filter(0), consistent()},
 			1,
-			[][]string{{"reset", "+a"}, nil},
+			[][]string{{"reset", "+ns.a"}, nil},
 			true,
 		},
 		{"the target removed", []*pb.ListenResponse{target(pb.TargetChange_REMOVE)}, 0, nil, true},

@@ -44,8 +44,10 @@ func (d planDoc) plan() plan.Plan {
 func (s *Store) plans() *firestore.CollectionRef { return s.client.Collection("plans") }
 
 func (s *Store) planRef(namespace string, id plan.ID) *firestore.DocumentRef {
-	return s.plans().Doc(namespace + "." + string(id))
+	return s.plans().Doc(planDocument(namespace, id))
 }
+
+func planDocument(namespace string, id plan.ID) string { return namespace + "." + string(id) }
 
 // CreatePlan stores a new plan. Its environment is read in the same transaction,
 // so that it cannot be deleted meanwhile. Problems: not_found, already_exists.

@@ -66,5 +66,5 @@ func open(ctx context.Context, log *slog.Logger) (*rollup.Service, *store.Store,
 	if err != nil {
 		return nil, nil, err
 	}
-	return rollup.New(rollup.Parts{Config: cfg, Counters: st, Rollups: st, Marks: st, Canaries: st, Audit: st, Log: log}), st, nil
+	return rollup.New(rollup.Parts{Config: cfg, Counters: st, Rollups: st, Marks: st, Canaries: st, Keys: st, Audit: st, Log: log}), st, nil
 }

@@ -9,9 +9,8 @@ type Flaw uint16
 // The flaws, the one that says most first.
 const (
 	Malformed        Flaw = 1 << iota // not a key's shape, or the checksum is wrong
-	Unknown                           // no key has this prefix
+	Unknown                           // no key has this prefix, or it is revoked
 	WrongSecret                       // the key has another secret, or this one's grace is over
-	Revoked                           // for good
 	Disabled                          // or of a status that nobody knows
 	Expired                           // its expiry has passed
 	WrongEnvironment                  // of another environment than the app's
@@ -35,8 +34,6 @@ func (f Flaw) String() string {
 		return "unknown"
 	case WrongSecret:
 		return "wrong_secret"
-	case Revoked:
-		return "revoked"
 	case Disabled:
 		return "disabled"
 	case Expired:
@@ -51,7 +48,7 @@ func (f Flaw) String() string {
 
 // Flaws lists all there are.
 func Flaws() []Flaw {
-	return []Flaw{Malformed, Unknown, WrongSecret, Revoked, Disabled, Expired, WrongEnvironment, WrongApp}
+	return []Flaw{Malformed, Unknown, WrongSecret, Disabled, Expired, WrongEnvironment, WrongApp}
 }
 
 // unless is the flaw f where a condition does not hold.

@@ -46,7 +46,6 @@ func Decide(v *view.View, r Request, now time.Time) Verdict {
 
 	flaws := Unknown.unless(known)
 	flaws |= WrongSecret.unless(key.Matches(apikey.HashOf(full), at))
-	flaws |= Revoked.unless(!key.Revoked())
 	flaws |= Disabled.unless(key.Active())
 	flaws |= Expired.unless(at < key.ExpiresAt())
 	flaws |= WrongEnvironment.unless(key.In(r.Namespace))

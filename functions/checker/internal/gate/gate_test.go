@@ -51,7 +51,6 @@ func TestPolicy(t *testing.T) {
 	}{
 		{"a usable key opens", nil, "", true},
 		{"a disabled key does not", func(k *apikey.Key) { k.Status = apikey.Disabled }, "", false},
-		{"a revoked key does not", func(k *apikey.Key) { k.Status = apikey.Revoked }, "", false},
 		{"an unknown status does not", func(k *apikey.Key) { k.Status = "ACTIVE" }, "", false},
 		{"an expiry to come", func(k *apikey.Key) { k.ExpiresAt = now.Add(1) }, "", true},
 		{"expires at this instant", func(k *apikey.Key) { k.ExpiresAt = now }, "", false},

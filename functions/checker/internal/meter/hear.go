@@ -37,7 +37,7 @@ func (m *Meter) Receive(b store.Batch[usage.Counter]) error {
 	}
 	for _, c := range b.Changes {
 		if c.Err != nil {
-			m.damaged(c.ID, c.Err)
+			m.damaged(c.ID)
 			continue
 		}
 		if c.Gone {
@@ -65,8 +65,7 @@ func (m *Meter) Len() int {
 
 // damaged takes in that a counter cannot be read: no quota is given back for it.
 // The caller holds mu.
-func (m *Meter) damaged(id string, err error) {
-	m.cfg.Log.Error("unreadable counter", "id", id, "error", err)
+func (m *Meter) damaged(id string) {
 	if d, known := m.docs[id]; known {
 		d.damaged = true
 		m.docs[id] = d

@@ -136,9 +136,6 @@ func (v *View) record(k *apikey.Key, slot uint32) record {
 	if k.Status == apikey.Active && namespaceOf(name) == k.Namespace {
 		r.more = isActive
 	}
-	if k.Status == apikey.Revoked {
-		r.more |= isRevoked
-	}
 	copy(r.prefix[:], k.Prefix)
 	for _, a := range k.Apps {
 		r.scope = append(r.scope, v.symbols.id(a))

@@ -43,8 +43,7 @@ type more uint32
 
 const (
 	isActive  more = 1 << 31
-	isRevoked more = 1 << 30 // tells why a key is not active; opens nothing
-	isRotated more = 1 << 29 // the extra names a place in shard.previous
+	isRotated more = 1 << 30 // the extra names a place in shard.previous
 	extraMask      = isRotated - 1
 )
 
@@ -216,7 +215,7 @@ func pack(records []record) *shard {
 	for i, r := range records {
 		e := r.entry
 		e.scope = s.putScope(r.scope)
-		e.more &= isActive | isRevoked
+		e.more &= isActive
 		if r.name != "" || r.before != nil {
 			e.more |= more(len(extras) + 1)
 			extras = binary.LittleEndian.AppendUint16(extras, uint16(len(r.name)))

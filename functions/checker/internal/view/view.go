@@ -71,9 +71,6 @@ func (k Key) Slot() uint32 { return k.slot }
 // Active tells whether the key's status lets it be used.
 func (k Key) Active() bool { return k.more&isActive != 0 }
 
-// Revoked tells, of a key that is not active, whether it never will be again.
-func (k Key) Revoked() bool { return k.more&isRevoked != 0 }
-
 // ExpiresAt is in nanoseconds since the Unix epoch; the largest number is never.
 func (k Key) ExpiresAt() int64 { return k.expires }
 
