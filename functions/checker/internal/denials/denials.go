@@ -33,7 +33,7 @@ type Denial struct {
 	At        time.Time `json:"at"`
 	RequestID string    `json:"request_id"` // as in the answer's X-Request-Id
 	Code      string    `json:"code"`       // what the client was told
-	Reason    string    `json:"reason"`     // the true one, e.g. "revoked"
+	Reason    string    `json:"reason"`     // the true one, e.g. "expired"
 	Namespace string    `json:"namespace"`  // of the app; "" when the address named none
 	App       string    `json:"app"`
 	KeyPrefix string    `json:"key_prefix"` // "" when no key of a key's shape came
