@@ -16,9 +16,9 @@ func limitFiles() []string {
 }
 
 // memoryLimit is at how many bytes the process is ended, or the runtime gives up keeping
-// below; ok is false without a limit.
-func memoryLimit(files []string) (limit int64, ok bool) {
-	limit = debug.SetMemoryLimit(-1) // GOMEMLIMIT; only asked for
+// below; infinite without a limit.
+func memoryLimit(files []string) float64 {
+	limit := debug.SetMemoryLimit(-1) // GOMEMLIMIT; only asked for
 	for _, name := range files {
 		text, err := os.ReadFile(name) //nolint:gosec // one of limitFiles
 		if err != nil {
@@ -28,7 +28,10 @@ func memoryLimit(files []string) (limit int64, ok bool) {
 			limit = min(limit, n)
 		}
 	}
-	return limit, limit < math.MaxInt64>>1 // version 1 has a number close to it for none
+	if limit > math.MaxInt64>>1 { // version 1 has a number close to it for none
+		return math.Inf(1)
+	}
+	return float64(limit)
 }
 
 // memoryInUse is what the runtime has of the machine's memory, in bytes.

@@ -77,7 +77,7 @@ func newStateCollector(c *Checker) *stateCollector {
 		memory: prometheus.NewDesc("sluice_checker_memory_bytes",
 			"Memory that the process has of the machine.", nil, nil),
 		limit: prometheus.NewDesc("sluice_checker_memory_limit_bytes",
-			"Memory that the process may have, by its container or GOMEMLIMIT; absent without a limit.", nil, nil),
+			"Memory that the process may have, by its container or GOMEMLIMIT; infinite without a limit.", nil, nil),
 		writes: prometheus.NewDesc("sluice_checker_counter_writes_total",
 			"Writes of counter documents, by result; a write that failed is done again.", []string{"result"}, nil),
 	}
@@ -111,9 +111,7 @@ func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(s.fresh, prometheus.GaugeValue, fresh)
 	ch <- prometheus.MustNewConstMetric(s.unshared, prometheus.GaugeValue, s.checker.meter.Unshared(now).Seconds())
 	ch <- prometheus.MustNewConstMetric(s.memory, prometheus.GaugeValue, float64(memoryInUse()))
-	if limit, ok := memoryLimit(limitFiles()); ok {
-		ch <- prometheus.MustNewConstMetric(s.limit, prometheus.GaugeValue, float64(limit))
-	}
+	ch <- prometheus.MustNewConstMetric(s.limit, prometheus.GaugeValue, memoryLimit(limitFiles()))
 	v := s.checker.view.view.Load()
 	ch <- prometheus.MustNewConstMetric(s.documents, prometheus.GaugeValue, float64(v.Keys()), "keys")
 	ch <- prometheus.MustNewConstMetric(s.documents, prometheus.GaugeValue, float64(v.Plans()), "plans")
