@@ -114,8 +114,11 @@ func TestListener(t *testing.T) {
 			false,
 		},
 		{
-			"a copy of a document under another id is none", []*pb.ListenResponse{doc("ns.copy", planFields("a", 1)), target(pb.TargetChange_CURRENT), filter(1), consistent()}, 0,
-			[][]string{{"reset", "?ns.copy"}}, false,
+			"a copy of a document under another id is none",
+			[]*pb.ListenResponse{doc("ns.copy", planFields("a", 1)), target(pb.TargetChange_CURRENT), filter(1), consistent()},
+			0,
+			[][]string{{"reset", "?ns.copy"}},
+			false,
 		},
 		{"an unreadable document is gone", []*pb.ListenResponse{doc("ns.a", bad), target(pb.TargetChange_CURRENT), consistent()}, 0, [][]string{{"reset", "?ns.a"}}, false},
 		{
