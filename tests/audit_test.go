@@ -61,6 +61,7 @@ func changes() []change {
 		{"POST /api/v1/webhook/{namespace}/{app}", `{"image":"registry.example/echo:v4"}`, "deployment.create", "environments/{environment}/apps/{app}/deployments/4"},
 		{"PUT " + ofApp + "/git-source", `{"repository":"https://git.example/once.git","branch":"main"}`, "app.update", "environments/{environment}/apps/{app}"},
 		{"POST /api/v1/webhook/{namespace}/{app}", `{"commit":"abc1234"}`, "build.request", "environments/{environment}/apps/{app}/builds/1"},
+		{"POST " + ofApp + "/builds", `{"commit":"abc1234"}`, "build.request", "environments/{environment}/apps/{app}/builds/2"},
 		{"DELETE " + ofApp + "/git-source", "", "app.update", "environments/{environment}/apps/{app}"},
 		{"DELETE " + ofApp + "/webhook", "", "webhook.disable", "environments/{environment}/apps/{app}/webhook"},
 		{"DELETE " + ofApp, "", "app.delete", "environments/{environment}/apps/{app}"},

@@ -156,6 +156,47 @@ func TestDoubleDelivery(t *testing.T) {
 	}
 }
 
+// TestBuildsOnDemand: a git app is built when it is created, and when an operator asks
+// for it: the branch's head, or a commit, as that of a build that failed.
+func TestBuildsOnDemand(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	name := "hello"
+	source := wire.GitSource{Repository: "https://git.example/emulate-misbuilt/hello.git", Branch: "main"}
+	if _, err := s.Client.CreateApp(t.Context(), s.Project, s.Env, wire.CreateApp{Name: &name, GitSource: &source}); err != nil {
+		t.Fatal(err)
+	}
+	first := built(t, s, 1, "succeeded")
+	if d := s.Settled("hello", 1, "live"); d.Commit != first.Commit || len(d.Commit) != 40 || d.Trigger != "manual" {
+		t.Errorf("the first build: %+v, deployed %+v", first, d)
+	}
+	request := func(commit string) wire.Build {
+		t.Helper()
+		b, err := s.Client.RequestBuild(t.Context(), s.Project, s.Env, "hello", commit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	const commit = "abc1234000000000000000000000000000000000"
+	request(commit)
+	failed := built(t, s, 2, "failed")
+	if !strings.Contains(failed.Message, commit) || !strings.Contains(failed.Message, first.Commit) {
+		t.Errorf("another commit was built: %+v", failed)
+	}
+	setSource(t, s, "once")
+	request(failed.Commit)
+	built(t, s, 3, "succeeded")
+	if d := s.Settled("hello", 2, "live"); d.Commit != commit || d.Actor != "build 3" {
+		t.Errorf("the retry: %+v", d)
+	}
+	s.App("image")
+	_, err := s.Client.RequestBuild(t.Context(), s.Project, s.Env, "image", "")
+	if !client.HasCode(err, "no_git_source") {
+		t.Errorf("an image app: %v", err)
+	}
+}
+
 // TestBuildEventsNeedTheSecretPath: nobody but the build system can tell builds
 // that one is done, and from outside nobody reaches it at all.
 func TestBuildEventsNeedTheSecretPath(t *testing.T) {

@@ -68,6 +68,7 @@ func (s *Stack) appsSettings() map[string]string {
 		"BASE_URL":         s.baseURL(),
 		"WIRING_URL":       s.functionURL("wiring"),
 		"DEPLOYS_URL":      s.functionURL("deploys"),
+		"BUILDS_URL":       s.functionURL("builds"),
 		"SYSTEM_NAMESPACE": systemNamespace,
 
 		"REGISTRY_ALLOW_PRIVATE": "true", // those of tests are on this machine

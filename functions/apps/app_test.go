@@ -16,6 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -102,6 +103,15 @@ func TestCreateGitApp(t *testing.T) {
 		t.Errorf("in the cluster (-want +got):\n%s", diff)
 	}
 	o.as("dev").post(o.apps(""), `{"name":"second","host":"built.example.com","image":"a:1"}`).fails(409, "host_taken")
+
+	pending, _, err := o.store.PendingBuilds(t.Context(), store.Page{Size: 10})
+	if diff := cmp.Diff([]store.PendingBuild{{App: app.Ref{Namespace: o.namespace(), Name: "built"}, Number: 1}}, pending); err != nil || diff != "" {
+		t.Fatalf("builds to start, %v (-want +got):\n%s", err, diff)
+	}
+	b, err := o.store.Build(t.Context(), pending[0].App, 1)
+	if err != nil || b.Status != deploy.Queued || b.Trigger != deploy.Manual || b.Actor != "dev" || b.Commit != "" || b.Source.Path != "web" {
+		t.Errorf("the first build: %+v, %v", b, err)
+	}
 }
 
 func TestBadApps(t *testing.T) {

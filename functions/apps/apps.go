@@ -48,6 +48,9 @@
 // The image that an app is made with is its revision 1, resolved to a digest as
 // any deployment's is (package deploys).
 //
+// A git app's first build is recorded in the same commit, so that it is never lost; the
+// builds function starts it.
+//
 // Deleting an app goes the other way: first the route, then the rest of the
 // cluster's objects, then the document, then once more whatever wiring may have
 // put back meanwhile. It can be repeated. An environment's Kubernetes namespace is
@@ -89,6 +92,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/nudge"
@@ -160,6 +164,7 @@ type Service struct {
 	guard        Guard
 	wiring       *nudge.Sender
 	deploys      *nudge.Sender
+	builds       *nudge.Sender
 	log          *slog.Logger
 	now          func() time.Time
 }
@@ -194,6 +199,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 		cluster: p.Cluster, webhooks: p.Webhooks, registry: p.Registry, records: p.Records, guard: p.Guard, log: p.Log, now: time.Now,
 		wiring:  nudge.New(cfg.WiringURL, eventSource, p.Log),
 		deploys: nudge.New(cfg.DeploysURL, eventSource, p.Log),
+		builds:  nudge.New(cfg.BuildsURL, eventSource, p.Log),
 	}, nil
 }
 
@@ -231,5 +237,5 @@ func (s *Service) Handler() http.Handler {
 
 // Close waits for what is still being told to other functions, until ctx ends.
 func (s *Service) Close(ctx context.Context) error {
-	return errors.Join(s.wiring.Close(ctx), s.deploys.Close(ctx))
+	return errors.Join(s.wiring.Close(ctx), s.deploys.Close(ctx), s.builds.Close(ctx))
 }

@@ -66,6 +66,10 @@ type Config struct {
 	// too, as in the deploys function.
 	AllowPrivateRegistries bool `env:"REGISTRY_ALLOW_PRIVATE, default=false"`
 
+	// BuildsURL is where the builds function takes CloudEvents; without one a new git
+	// app's first build waits for its next tick.
+	BuildsURL string `env:"BUILDS_URL"`
+
 	// ReservedHosts are refused as hosts of apps: Sluice's own and others on the
 	// same ingress. "example.com" is that host alone, ".example.com" everything
 	// below it. APPS_DOMAIN itself always is.
@@ -90,7 +94,7 @@ func (c Config) check() error {
 	if err != nil || !strings.Contains(c.AppURL, hostMark) || u.Host == "" {
 		return fmt.Errorf("APP_URL %q is no URL with %s in it", c.AppURL, hostMark)
 	}
-	for name, s := range map[string]string{"WIRING_URL": c.WiringURL, "DEPLOYS_URL": c.DeploysURL, "BASE_URL": c.BaseURL} {
+	for name, s := range map[string]string{"WIRING_URL": c.WiringURL, "DEPLOYS_URL": c.DeploysURL, "BUILDS_URL": c.BuildsURL, "BASE_URL": c.BaseURL} {
 		if u, err := url.Parse(s); s != "" && (err != nil || u.Host == "") {
 			return fmt.Errorf("%s %q is no URL", name, s)
 		}

@@ -18,7 +18,8 @@ import (
 // changed meanwhile.
 const placeAttempts = 4
 
-// createApp makes an app: its document, then what runs it. Problems:
+// createApp makes an app: its document, then what runs it. A git app's first build, of
+// its branch's head, is recorded with it. Problems:
 // missing_field, invalid_name, invalid_image, invalid_git_source, invalid_host,
 // invalid_port, already_exists, host_taken; unavailable when the cluster does not
 // answer, and then the app is recorded.
@@ -47,6 +48,10 @@ func (s *Service) createApp(w http.ResponseWriter, r *http.Request) error {
 		first.Revision = s.firstRevision(r.Context(), a, caller.Username)
 		a.Image = first.Revision.Runs()
 	}
+	if a.GitSource != nil {
+		b := deploy.NewBuild(*a.GitSource, "", deploy.Manual, caller.Username, a.CreatedAt)
+		first.Build = &b
+	}
 	if err := s.apps.CreateApp(r.Context(), a, first); err != nil {
 		if in.Host == nil {
 			err = explainTaken(err, a.Host)
@@ -62,6 +67,9 @@ func (s *Service) createApp(w http.ResponseWriter, r *http.Request) error {
 	}
 	if a.Revision > 0 {
 		s.deploys.Tell(r.Context(), app.DeployRequested, a.Ref())
+	}
+	if first.Build != nil {
+		s.builds.Tell(r.Context(), app.BuildRequested, a.Ref())
 	}
 	return httpapi.JSON(w, http.StatusCreated, s.wireApp(a))
 }

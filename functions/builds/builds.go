@@ -2,6 +2,7 @@
 // comes out (specification sections 1, 4.2 and 8; decisions section 7).
 //
 //	GET  …/apps/{app}/builds          builds, newest first (viewer)
+//	POST …/apps/{app}/builds          {commit?} builds it, or the branch's head (developer)
 //	GET  …/apps/{app}/builds/{build}  one build (viewer)
 //	POST /events/{token}              Tekton's CloudEvents about PipelineRuns
 //
@@ -75,6 +76,7 @@ type Builds interface {
 	Build(ctx context.Context, ref app.Ref, n int64) (deploy.Build, error)
 	Builds(ctx context.Context, ref app.Ref, page store.Page) ([]deploy.Build, string, error)
 	PendingBuilds(ctx context.Context, page store.Page) ([]store.PendingBuild, string, error)
+	RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.App) (deploy.Build, error)) (deploy.Build, error)
 	ObserveBuild(ctx context.Context, ref app.Ref, n int64, run deploy.Run, now time.Time) (deploy.Build, error)
 	ForgetBuild(ctx context.Context, p store.PendingBuild) error
 }
@@ -147,10 +149,11 @@ func New(cfg Config, p Parts) (*Service, error) {
 // access log, which would write the token down.
 func (s *Service) Handler() http.Handler {
 	own, tekton := funcmain.Events(s.log, s.Receive), funcmain.Events(s.log, s.receiveTekton)
-	const base = "GET /api/v1/projects/{project}/environments/{environment}/apps/{app}/builds"
+	const base = " /api/v1/projects/{project}/environments/{environment}/apps/{app}/builds"
 	api := httpapi.New(s.log)
-	api.Handle(base, s.listBuilds)
-	api.Handle(base+"/{build}", s.getBuild)
+	api.Handle("GET"+base, s.listBuilds)
+	api.Handle("POST"+base, s.requestBuild)
+	api.Handle("GET"+base+"/{build}", s.getBuild)
 	api.Mount("POST /{$}", own)
 	api.Mount("/events/", s.withToken(tekton))
 	return api

@@ -267,3 +267,77 @@ func TestListBuilds(t *testing.T) {
 		t.Errorf("without a session: %d", code)
 	}
 }
+
+// TestRequestBuild: an operator's build is of the commit that was named, or of the
+// branch's head, is on its way when it is answered, and becomes a revision.
+func TestRequestBuild(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "silent", nil)
+	commit := strings.Repeat("ab", 20)
+	tests := []struct {
+		name, user, body string
+		status           int
+		code, commit     string
+	}{
+		{"a viewer", "vera", `{}`, 403, "forbidden", ""},
+		{"nobody", "", `{}`, 401, "unauthenticated", ""},
+		{"no body", "ada", ``, 202, "", ""},
+		{"a commit", "ada", `{"commit":"` + strings.ToUpper(commit) + `"}`, 202, "", commit},
+		{"its first digits", "ada", `{"commit":"abab"}`, 202, "", "abab"},
+		{"no commit", "ada", `{"commit":""}`, 202, "", ""},
+		{"a branch", "ada", `{"commit":"main"}`, 422, "invalid_commit", ""},
+		{"an option", "ada", `{"commit":"--upload-pack=x"}`, 422, "invalid_commit", ""},
+		{"a branch's field", "ada", `{"branch":"other"}`, 400, "unknown_field", ""},
+		{"a number", "ada", `{"commit":1234}`, 400, "wrong_type", ""},
+	}
+	number := int64(0)
+	for _, tt := range tests {
+		code, body := w.requests(tt.user, tt.body)
+		if code != tt.status || !strings.Contains(body, tt.code) {
+			t.Errorf("%s: %d %s", tt.name, code, body)
+		}
+		if code != http.StatusAccepted {
+			continue
+		}
+		number++
+		if b := w.build(number); b.Commit != tt.commit || b.Actor != "ada" || b.Trigger != deploy.Manual || b.Status == deploy.Queued {
+			t.Errorf("%s: %+v", tt.name, b)
+		}
+	}
+	if b := w.becomesByTicks(number, deploy.Succeeded); len(b.Commit) != 40 {
+		t.Errorf("of the branch's head: %+v", b)
+	}
+	r, err := w.store.Deployment(t.Context(), w.ref, w.build(number).Revision)
+	if err != nil || r.Trigger != deploy.Manual {
+		t.Errorf("revision %+v, %v", r, err)
+	}
+	if _, err := w.store.UpdateApp(t.Context(), w.ref, func(a app.App) (app.App, error) { a.GitSource = nil; return a, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if code, body := w.requests("ada", `{}`); code != http.StatusConflict || !strings.Contains(body, "no_git_source") {
+		t.Errorf("an image app: %d %s", code, body)
+	}
+}
+
+// A build that cannot be started at once is recorded, and the next tick starts it.
+func TestRequestBuildWithoutTekton(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "silent", func(_ *Config, p *Parts) { p.Runs = nowhere{} })
+	if code, body := w.requests("ada", ""); code != http.StatusAccepted || !strings.Contains(body, `"queued"`) {
+		t.Errorf("%d %s", code, body)
+	}
+	w.service.runs = w.cluster
+	w.becomesByTicks(1, deploy.Succeeded)
+}
+
+// requests asks for a build as a user.
+func (w *world) requests(user, body string) (int, string) {
+	w.Helper()
+	path := "/api/v1/projects/" + w.project + "/environments/prod/apps/hello/builds"
+	r := httptest.NewRequestWithContext(w.Context(), http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("X-Test-User", user)
+	r.Header.Set("Content-Type", "application/json")
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, r)
+	return rec.Code, rec.Body.String()
+}

@@ -11,6 +11,7 @@ import (
 
 const (
 	buildTimeout = 20 * time.Second // for one piece of work on one build
+	startTimeout = 5 * time.Second  // for a caller's wait until the build that was asked for has its run
 	tickTimeout  = 50 * time.Second // for a tick; what it has not come to is the next one's
 	pendingPage  = 200
 )

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"strings"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/wire"
@@ -9,6 +11,8 @@ import (
 func (m routes) builds() {
 	m.page(inApp+"/builds", listBuilds)
 	m.page(inApp+"/builds/table", showBuildsTable)
+	m.page(inApp+"/new-build", func(v *visit) error { return newBuild(v, filled("commit", v.r.URL.Query().Get("commit"))) })
+	m.change(inApp+"/builds", requestBuild)
 }
 
 // buildsPage is a git app's Builds tab.
@@ -57,4 +61,34 @@ func showBuildsTable(v *visit) error {
 		return err
 	}
 	return v.follow(p.Live, "builds", "builds", p)
+}
+
+// newBuild asks which commit to build. That of a build that has failed is in the
+// address.
+func newBuild(v *visit, f form) error {
+	a, err := v.readApp()
+	if err != nil {
+		return err
+	}
+	if a.GitSource == nil {
+		return v.done(v.inApp("deploys"), noticeNothingChanged)
+	}
+	return v.ask(tabApps, simple{
+		Title: "Build " + a.Name, Button: "Build now", Action: v.inApp("builds"), Back: v.inApp("builds"), Form: f,
+		Lead: "What is built is deployed, unless a newer build is deployed before. What serves now keeps serving until it is ready.",
+		Inputs: []input{f.Text("commit", "Commit", "A commit hash, or the first digits of one on "+a.GitSource.Branch+". Empty builds the head of "+a.GitSource.Branch+".").
+			Like("9fceb02")},
+	})
+}
+
+func requestBuild(v *visit) error {
+	_, err := v.api.RequestBuild(v.ctx, v.project, v.environment, v.app(), strings.TrimSpace(v.typed("commit")))
+	if err != nil {
+		f, ok := v.refused(err, map[string]string{"invalid_commit": "commit"})
+		if !ok {
+			return err
+		}
+		return newBuild(v, f)
+	}
+	return v.done(v.inApp("builds"), noticeBuildRequested)
 }

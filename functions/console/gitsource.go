@@ -39,7 +39,7 @@ func askGitSource(v *visit, f form) error {
 	}
 	return v.ask(tabApps, simple{
 		Title: title, Button: button, Action: v.inApp("settings", "git"), Back: v.inApp("settings"), Form: f,
-		Lead:   "Webhook calls and pushes build the app from here. What runs now keeps running until the first build is deployed.",
+		Lead:   "Builds are made from here, for webhook calls, for pushes and on demand. What runs now keeps running until the first build is deployed.",
 		Based:  []based{{"was", sourceText(a.GitSource)}},
 		Inputs: gitInputs(f),
 	})

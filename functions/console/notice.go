@@ -35,6 +35,7 @@ const (
 	noticeDeployed
 	noticeRolledBack
 	noticePromoted
+	noticeBuildRequested
 	noticePlanCreated
 	noticePlanChanged
 	noticePlanDeleted
@@ -63,7 +64,7 @@ func (n notice) text() string {
 		noticeAppDeleted:         "The app is deleted.",
 		noticeGateOn:             "Require API key is switched on.",
 		noticeGateOff:            "Require API key is switched off.",
-		noticeGitSet:             "The git source is saved. The next webhook call builds from it.",
+		noticeGitSet:             "The git source is saved. The next build is from it.",
 		noticeGitRemoved:         "The git source is removed. The app keeps running its current image.",
 		noticeWebhookEnabled:     "The webhook is enabled. Show its token to set up your pipeline.",
 		noticeWebhookRegenerated: "The webhook has a new token. The old one is worth nothing any more.",
@@ -71,6 +72,7 @@ func (n notice) text() string {
 		noticeDeployed:           "The deployment is recorded and on its way.",
 		noticeRolledBack:         "The rollback is recorded and on its way.",
 		noticePromoted:           "The promotion is recorded and on its way.",
+		noticeBuildRequested:     "The build is recorded and on its way.",
 		noticePlanCreated:        "The plan is created.",
 		noticePlanChanged:        "The plan is saved. Checkers follow within seconds.",
 		noticePlanDeleted:        "The plan is deleted.",

@@ -51,7 +51,7 @@ func (c content) outcome(a app.App, call hook.Call, now time.Time) (hook.Outcome
 		out.Revision = deploy.New(d.Image, c.digest, deploy.Webhook, actor, now)
 		out.Revision.Commit, out.Revision.Note = d.Commit, c.note
 	case hook.Build:
-		out.Build = deploy.NewBuild(*a.GitSource, d.Commit, actor, now)
+		out.Build = deploy.NewBuild(*a.GitSource, d.Commit, deploy.Webhook, actor, now)
 	case hook.Ignore, hook.Pong:
 	}
 	return out, nil

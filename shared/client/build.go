@@ -25,3 +25,15 @@ func (c *Client) Build(ctx context.Context, project, environment, app string, bu
 		method: http.MethodGet, path: in(project, environment, "apps", app, "builds", strconv.FormatInt(build, 10)),
 	})
 }
+
+// RequestBuild asks for a build of a commit, or its first digits, or with "" of the
+// branch's head. Codes: invalid_commit, no_git_source.
+func (c *Client) RequestBuild(ctx context.Context, project, environment, app, commit string) (wire.Build, error) {
+	var body wire.RequestBuild
+	if commit != "" {
+		body.Commit = &commit
+	}
+	return call[wire.Build](ctx, c, request{
+		method: http.MethodPost, path: in(project, environment, "apps", app, "builds"), body: body,
+	})
+}

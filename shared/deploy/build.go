@@ -28,9 +28,10 @@ const maxSeen = 16
 
 // Build is one build of a git app.
 type Build struct {
-	Number  int64  // 1 and up, ascending within the app
-	Commit  string // what was asked for, maybe its first digits, "" for the branch's head; when it is built, the whole hash of what was
+	Number  int64         // 1 and up, ascending within the app
+	Commit  string        // what was asked for, maybe its first digits, "" for the branch's head; when it is built, the whole hash of what was
 	Source  app.GitSource // what it builds
+	Trigger Trigger       // of its revision: Webhook or Manual
 	Actor   string        // who asked for it, e.g. "webhook"
 	Status  BuildStatus
 	Message string // why, for people
@@ -48,8 +49,8 @@ type Build struct {
 }
 
 // NewBuild makes a build of an app's git source that is still without a number.
-func NewBuild(source app.GitSource, commit, actor string, at time.Time) Build {
-	return Build{Source: source, Commit: commit, Actor: actor, Status: Queued, RequestedAt: at}
+func NewBuild(source app.GitSource, commit string, trigger Trigger, actor string, at time.Time) Build {
+	return Build{Source: source, Commit: commit, Trigger: trigger, Actor: actor, Status: Queued, RequestedAt: at}
 }
 
 // RunName is the name of the build's run, e.g. "hello-build-7-1f0c9a2b": always the
@@ -156,7 +157,7 @@ func (b Build) Deploys(a app.App, current Revision, now time.Time) (done Build, 
 		return b, Revision{}, false
 	}
 	b.Status, b.Message = Succeeded, ""
-	rev = New(b.Image, b.Digest, Webhook, fmt.Sprintf("build %d", b.Number), now)
+	rev = New(b.Image, b.Digest, b.Trigger, fmt.Sprintf("build %d", b.Number), now)
 	rev.Commit, rev.Build, rev.Note = b.Commit, b.Number, b.Note
 	return b, rev, true
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 )
 
-func asked() Build { return NewBuild(app.GitSource{Branch: "main"}, "abc", "webhook", noon()) }
+func asked() Build { return NewBuild(app.GitSource{Branch: "main"}, "abc", Webhook, "webhook", noon()) }
 
 func TestObserveBuild(t *testing.T) {
 	t.Parallel()
@@ -53,6 +53,11 @@ func TestDeploys(t *testing.T) {
 	git := app.App{GitSource: &app.GitSource{Branch: "main"}}
 	b := asked()
 	b.Number, b.Image, b.Digest, b.Note = 4, "hello:b4", "sha256:4", "A note."
+	manual := b
+	manual.Trigger = Manual
+	if _, rev, _ := manual.Deploys(git, Revision{}, noon()); rev.Trigger != Manual {
+		t.Errorf("an operator's build is deployed by %s", rev.Trigger)
+	}
 	tests := []struct {
 		name    string
 		a       app.App

@@ -63,7 +63,7 @@ type Trigger string
 // The triggers.
 const (
 	Webhook   Trigger = "webhook" // a CI system's call, or a build that one asked for
-	Manual    Trigger = "manual"
+	Manual    Trigger = "manual"  // an operator's call, or a build that one asked for
 	Promotion Trigger = "promotion"
 	Rollback  Trigger = "rollback"
 )

@@ -78,6 +78,7 @@ const (
 	TooManyKeys        Code = "too_many_keys"
 	Conflict           Code = "conflict"
 	GitSourceAttached  Code = "git_source_attached"
+	NoGitSource        Code = "no_git_source"
 	NoPreviousRevision Code = "no_previous_revision"
 )
 
@@ -158,6 +159,7 @@ var table = [...]Row{
 	{AlreadyIssued, http.StatusConflict, "This very request has issued a key before; it was shown that once.", 0},
 	{TooManyKeys, http.StatusConflict, "The environment has as many keys as it may; revoke some that are not needed.", 0},
 	{GitSourceAttached, http.StatusConflict, "The app is built from its git source; leave image out or detach the git source.", 0},
+	{NoGitSource, http.StatusConflict, "The app has no git source to build from.", 0},
 	{NoPreviousRevision, http.StatusConflict, "There is no earlier revision that was once live.", 0},
 	{Conflict, http.StatusConflict, "It was changed by someone else meanwhile; read it again.", 0},
 

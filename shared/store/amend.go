@@ -50,6 +50,16 @@ func (m *amendment) delete(ref *firestore.DocumentRef) {
 	m.more = append(m.more, func(tx *firestore.Transaction) error { return tx.Delete(ref) })
 }
 
+// write writes all but the app's own document.
+func (m *amendment) write(tx *firestore.Transaction) error {
+	for _, write := range m.more {
+		if err := write(tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // amend changes an app's revisions and builds in one commit. f is given the app with
 // its current revision and says what to write; it runs again when another commit
 // came between. try counts from 1.
@@ -121,12 +131,7 @@ func (s *Store) commit(ctx context.Context, h head, m *amendment) error {
 		if err := tx.Update(s.appRef(h.ref), m.app, firestore.LastUpdateTime(h.version)); err != nil {
 			return err
 		}
-		for _, write := range m.more {
-			if err := write(tx); err != nil {
-				return err
-			}
-		}
-		return nil
+		return m.write(tx)
 	}, firestore.MaxAttempts(1))
 }
 

@@ -95,7 +95,9 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		return a, nil
 	})
 	must(err)
-	b, err := s.RecordBuild(ctx, a.Ref(), func(a app.App) (deploy.Build, error) { return deploy.NewBuild(*a.GitSource, "c1", "ada", noon()), nil })
+	b, err := s.RecordBuild(ctx, a.Ref(), func(a app.App) (deploy.Build, error) {
+		return deploy.NewBuild(*a.GitSource, "c1", deploy.Manual, "ada", noon()), nil
+	})
 	must(err)
 	_, err = s.ObserveBuild(t.Context(), a.Ref(), b.Number, deploy.Run{UID: "u", Done: true, OK: true, Image: "r/h:b1", Commit: "c1" + strings.Repeat("0", 38)}, noon())
 	must(err)
@@ -128,7 +130,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		`ada key.rotate ` + key + ` {"secret":null} > {"secret":"replaced"}`,
 		`ada key.update ` + key + ` {"name":""} > {"name":"n"}`,
 		`ada key.create ` + key + ` null > {"apps":[],"environment":"prod","expires_at":null,"name":"","plan":"plan-a","previous_secret_expires_at":null,"status":"active"}`,
-		`build 1 deployment.create ` + env + `/apps/hello/deployments/3 {"digest":"sha256:2","image":"r/h:2","revision":2,"trigger":"manual"} > {"commit":"c1` + strings.Repeat("0", 38) + `","image":"r/h:b1","revision":3,"trigger":"webhook"}`,
+		`build 1 deployment.create ` + env + `/apps/hello/deployments/3 {"digest":"sha256:2","image":"r/h:2","revision":2,"trigger":"manual"} > {"commit":"c1` + strings.Repeat("0", 38) + `","image":"r/h:b1","revision":3,"trigger":"manual"}`,
 		`ada build.request ` + env + `/apps/hello/builds/1 null > {"build":1,"commit":"c1","git_source":` + source + `}`,
 		`ada app.update ` + env + `/apps/hello {"git_source":null} > {"git_source":` + source + `}`,
 		`ada deployment.create ` + env + `/apps/hello/deployments/2 {"image":"r/h:1","revision":1,"trigger":"manual"} > {"digest":"sha256:2","image":"r/h:2","revision":2,"trigger":"manual"}`,

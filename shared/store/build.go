@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -19,6 +20,7 @@ type buildDoc struct {
 	Number      int64        `firestore:"build"`
 	Commit      string       `firestore:"commit"`
 	Source      gitSourceDoc `firestore:"source"`
+	Trigger     string       `firestore:"trigger"`
 	Actor       string       `firestore:"actor"`
 	Status      string       `firestore:"status"`
 	Message     string       `firestore:"message"`
@@ -35,8 +37,8 @@ type buildDoc struct {
 func buildToDoc(b deploy.Build) buildDoc {
 	return buildDoc{
 		Number: b.Number, Commit: b.Commit,
-		Source: gitSourceDoc{Repository: b.Source.Repository, Branch: b.Source.Branch, Path: b.Source.Path},
-		Actor:  b.Actor, Status: string(b.Status), Message: b.Message, RunUID: b.RunUID,
+		Source:  gitSourceDoc{Repository: b.Source.Repository, Branch: b.Source.Branch, Path: b.Source.Path},
+		Trigger: string(b.Trigger), Actor: b.Actor, Status: string(b.Status), Message: b.Message, RunUID: b.RunUID,
 		Image: b.Image, Digest: b.Digest, Note: b.Note, Revision: b.Revision, Seen: b.Seen,
 		RequestedAt: b.RequestedAt, FinishedAt: b.FinishedAt,
 	}
@@ -45,8 +47,8 @@ func buildToDoc(b deploy.Build) buildDoc {
 func (d buildDoc) build() deploy.Build {
 	return deploy.Build{
 		Number: d.Number, Commit: d.Commit,
-		Source: app.GitSource{Repository: d.Source.Repository, Branch: d.Source.Branch, Path: d.Source.Path},
-		Actor:  d.Actor, Status: deploy.BuildStatus(d.Status), Message: d.Message, RunUID: d.RunUID,
+		Source:  app.GitSource{Repository: d.Source.Repository, Branch: d.Source.Branch, Path: d.Source.Path},
+		Trigger: deploy.Trigger(cmp.Or(d.Trigger, string(deploy.Webhook))), Actor: d.Actor, Status: deploy.BuildStatus(d.Status), Message: d.Message, RunUID: d.RunUID,
 		Image: d.Image, Digest: d.Digest, Note: d.Note, Revision: d.Revision, Seen: d.Seen,
 		RequestedAt: d.RequestedAt.UTC(), FinishedAt: d.FinishedAt.UTC(),
 	}

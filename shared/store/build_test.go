@@ -20,7 +20,7 @@ const built = "0123abc000000000000000000000000000000000"
 func recordBuild(t *testing.T, s *store.Store) deploy.Build {
 	t.Helper()
 	b, err := s.RecordBuild(t.Context(), hello(), func(a app.App) (deploy.Build, error) {
-		return deploy.NewBuild(*a.GitSource, "0123abc", "webhook", noon()), nil
+		return deploy.NewBuild(*a.GitSource, "0123abc", deploy.Webhook, "webhook", noon()), nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestBuildIsDeployedOnce(t *testing.T) {
 	}
 	want := deploy.Build{
 		Number: 1, Commit: built, Source: app.GitSource{Repository: "https://git.example.com/hello.git", Branch: "main"},
-		Actor: "webhook", Status: deploy.Succeeded, RunUID: "a", Image: "hello:b1", Digest: "sha256:1", Revision: 1,
+		Trigger: deploy.Webhook, Actor: "webhook", Status: deploy.Succeeded, RunUID: "a", Image: "hello:b1", Digest: "sha256:1", Revision: 1,
 		Seen: []string{"a/started", "a/successful"}, RequestedAt: noon(), FinishedAt: noon().Add(time.Minute),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -73,6 +73,37 @@ func TestBuildIsDeployedOnce(t *testing.T) {
 	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 5})
 	if err != nil || len(pending) != 0 {
 		t.Errorf("pending: %v, %v", pending, err)
+	}
+}
+
+// A git app's first build comes with the app, and the next one's number after it; where
+// there is no app, there is no build either.
+func TestFirstBuild(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "")
+	a, err := s.App(t.Context(), hello().Namespace, hello().Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := deploy.NewBuild(*a.GitSource, "", deploy.Manual, "ada", noon())
+	expectProblem(t, s.CreateApp(t.Context(), a, store.First{Build: &first}), problem.AlreadyExists)
+	a.Name, a.Host = "second", "second.example.com"
+	if err := s.CreateApp(t.Context(), a, store.First{Build: &first}); err != nil {
+		t.Fatal(err)
+	}
+	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 5})
+	if diff := cmp.Diff([]store.PendingBuild{{App: a.Ref(), Number: 1}}, pending); err != nil || diff != "" {
+		t.Errorf("pending, %v (-want +got):\n%s", err, diff)
+	}
+	first.Number = 1
+	got, err := s.Build(t.Context(), a.Ref(), 1)
+	if diff := cmp.Diff(first, got); err != nil || diff != "" {
+		t.Errorf("the first build, %v (-want +got):\n%s", err, diff)
+	}
+	next, err := s.RecordBuild(t.Context(), a.Ref(), func(a app.App) (deploy.Build, error) { return first, nil })
+	if err != nil || next.Number != 2 {
+		t.Errorf("the next one is %d, %v", next.Number, err)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestReceiveBuild(t *testing.T) {
 		got, _ := receive(t, s, hook.Delivery{}, noon(), func(a app.App) (hook.Outcome, error) {
 			return hook.Outcome{
 				Decision: hook.Decision{Action: hook.Build, Commit: "9fceb02"},
-				Build:    deploy.NewBuild(*a.GitSource, "9fceb02", "webhook", noon()),
+				Build:    deploy.NewBuild(*a.GitSource, "9fceb02", deploy.Webhook, "webhook", noon()),
 			}, nil
 		})
 		if diff := cmp.Diff(hook.Answer{Action: hook.Build, Build: n, Commit: "9fceb02"}, got); diff != "" {

@@ -13,9 +13,10 @@ const deletePage = 200
 // First is what a new app begins with.
 type First struct {
 	Revision deploy.Revision // of an app that is made with an image
+	Build    *deploy.Build   // of a git app, so that it is never lost; nil for none
 }
 
-// txFirst writes what an app begins with. One that is made with an image and no
+// txFirst writes the revision that an app begins with. One that is made with an image and no
 // revision has the plain one that [deploy.First] gives.
 func (s *Store) txFirst(tx *firestore.Transaction, a app.App, first []First) error {
 	if a.Revision == 0 {

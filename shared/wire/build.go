@@ -16,3 +16,8 @@ type Build struct {
 	RequestedAt time.Time  `json:"requested_at"`
 	FinishedAt  *time.Time `json:"finished_at"`
 }
+
+// RequestBuild asks for a build; without a commit of the branch's head.
+type RequestBuild struct {
+	Commit *string `json:"commit"`
+}

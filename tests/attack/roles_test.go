@@ -96,7 +96,8 @@ func expectations() map[string]expectation {
 		"POST " + app + "/rollback":                     {need: developer, body: "", status: 409}, // there is no revision before
 		"POST " + app + "/promote":                      {need: developer, body: `{}`, status: 422},
 		"GET " + app + "/builds":                        {need: viewer, body: "", status: 200},
-		"GET " + app + "/builds/{build}":                {need: viewer, body: "", status: 404}, // there is none
+		"POST " + app + "/builds":                       {need: developer, body: "", status: 409}, // it has no git source
+		"GET " + app + "/builds/{build}":                {need: viewer, body: "", status: 404},    // there is none
 		"POST " + hook:                                  {need: nobody, body: `{}`, status: 0},
 		"GET " + hook + "/deployments/{revision}":       {need: nobody, body: "", status: 0},
 		"GET " + hook + "/builds/{build}":               {need: nobody, body: "", status: 0},

@@ -13,8 +13,8 @@ func (a *application) appCreate() *cobra.Command {
 	var port int
 	cmd := &cobra.Command{
 		Use: "create APP", Short: "Create an app from an image or a git source", SuggestFor: []string{"add", "new"},
-		Long: `Create an app from an image, or from a git source that is built. A workload of that name
-that is there already is adopted.`,
+		Long: `Create an app from an image, or from a git source, whose branch's head is built at once. A
+workload of that name that is there already is adopted.`,
 		Example: `  sluice app create hello --image registry.example.com/hello:v1
   sluice app create site --repository https://git.example.com/shop/site --branch main`,
 		Args: takes("APP"),

@@ -11,7 +11,52 @@ import (
 )
 
 func (a *application) buildGroup() *cobra.Command {
-	return a.group("build", "Builds of a git app", a.buildList(), a.buildShow())
+	var commit string
+	cmd := &cobra.Command{
+		Use: "build APP", Short: "Build a git app; list and show its builds", SuggestFor: []string{"rebuild", "retry"},
+		Long: `Build a git app now: the head of its branch, or with --commit that commit. A build that
+failed is tried again by building its commit again. With --wait it is done when the build has
+ended, and fails with the reason when it deploys nothing.`,
+		Example: `  sluice app build site --wait
+  sluice app build site --commit 9fceb02d0ae598e95dc970b74767f19372d61af8`,
+		Args: takes("APP"),
+	}
+	cmd.Flags().StringVar(&commit, "commit", "", "commit hash, or its first digits; by default the branch's head")
+	waits := a.waiting(cmd)
+	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
+		b, err := w.RequestBuild(ctx, w.project, w.environment, args[0], commit)
+		if err == nil && waits.wait {
+			b, err = a.waitBuilt(ctx, w, args[0], waits, b)
+		}
+		if err != nil {
+			return err
+		}
+		return a.showBuild(b)
+	})
+	cmd.AddCommand(a.buildList(), a.buildShow())
+	return cmd
+}
+
+// waitBuilt waits until a build has ended. One that deploys nothing is a failure with
+// its reason.
+func (a *application) waitBuilt(ctx context.Context, w work, app string, waits *waiting, b wire.Build) (wire.Build, error) {
+	err := waits.until(ctx, "build "+number(b.Build)+" of "+app, func(ctx context.Context, first bool) (string, bool, error) {
+		if !first {
+			now, err := w.Build(ctx, w.project, w.environment, app, b.Build)
+			if err != nil {
+				return "", false, err
+			}
+			b = now
+		}
+		switch b.Status {
+		case "failed":
+			return "", false, failed("build_failed", "Build %d of %s failed: %s", b.Build, app, b.Message)
+		case "superseded":
+			return "", false, failed("superseded", "Build %d of %s deploys nothing: %s", b.Build, app, b.Message)
+		}
+		return b.Status, b.Status == "succeeded", nil
+	})
+	return b, err
 }
 
 func (a *application) buildList() *cobra.Command {
@@ -57,23 +102,27 @@ func (a *application) buildShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(b, func(s render.Screen) error {
-				fields := []render.Field{
-					{Name: "Build", Value: number(b.Build)},
-					{Name: "Status", Value: b.Status, Tone: buildTone(b.Status)},
-					{Name: "Message", Value: b.Message},
-					{Name: "Commit", Value: b.Commit},
-				}
-				fields = append(fields, sourceFields(b.GitSource)...)
-				return s.Fields(append(fields,
-					render.Field{Name: "Image", Value: b.Image},
-					render.Field{Name: "Revision", Value: revisionNumber(b.Revision)},
-					render.Field{Name: "Requested", Value: stamp(b.RequestedAt) + " by " + b.Actor},
-					render.Field{Name: "Finished", Value: stampOf(b.FinishedAt)},
-				)...)
-			})
+			return a.showBuild(b)
 		}),
 	}
+}
+
+func (a *application) showBuild(b wire.Build) error {
+	return a.show(b, func(s render.Screen) error {
+		fields := []render.Field{
+			{Name: "Build", Value: number(b.Build)},
+			{Name: "Status", Value: b.Status, Tone: buildTone(b.Status)},
+			{Name: "Message", Value: b.Message},
+			{Name: "Commit", Value: b.Commit},
+		}
+		fields = append(fields, sourceFields(b.GitSource)...)
+		return s.Fields(append(fields,
+			render.Field{Name: "Image", Value: b.Image},
+			render.Field{Name: "Revision", Value: revisionNumber(b.Revision)},
+			render.Field{Name: "Requested", Value: stamp(b.RequestedAt) + " by " + b.Actor},
+			render.Field{Name: "Finished", Value: stampOf(b.FinishedAt)},
+		)...)
+	})
 }
 
 // revisionNumber shows 0, which is none, as nothing.

@@ -75,6 +75,8 @@ var everyCommand = []struct {
 	{name: "app webhook status", args: "app webhook status hello"},
 	{name: "app webhook status off", args: "app webhook status site"},
 	{name: "app webhook disable", args: "app webhook disable hello --yes"},
+	{name: "app build", args: "app build site"},
+	{name: "app build wait", args: "app build site --commit 0123456789abcdef --wait"},
 	{name: "app build list", args: "app build list site"},
 	{name: "app build show", args: "app build show site 7"},
 	{name: "audit", args: "audit"},

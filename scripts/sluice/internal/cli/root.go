@@ -84,7 +84,7 @@ func unknownCommand(cmd *cobra.Command, typed string) error {
 // flagError explains a flag that cannot be. After an unknown command it is the
 // command that is wrong.
 func flagError(cmd *cobra.Command, err error) error {
-	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
+	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 && !strings.Contains(cmd.Use, " ") {
 		return unknownCommand(cmd, cmd.Flags().Arg(0))
 	}
 	return usage("%w; see \"%s --help\"", err, cmd.CommandPath())

@@ -30,6 +30,7 @@ const (
 	disabledJSON = `{"enabled":false,"url":"https://sluice.example.com/api/v1/webhook/shop-prod/site","token":null}`
 	buildJSON    = `{"build":7,"commit":"0123456789abcdef0123456789abcdef01234567","git_source":{"repository":"https://git.example.com/shop/site","branch":"main"},"actor":"webhook","status":"succeeded","image":"registry.example.com/shop/site:b7","revision":12,"requested_at":"2026-03-14T15:00:00Z","finished_at":"2026-03-14T15:05:00Z"}`
 	runningJSON  = `{"build":8,"git_source":{"repository":"https://git.example.com/shop/site","branch":"main"},"actor":"ada","status":"running","requested_at":"2026-03-14T15:08:00Z","finished_at":null}`
+	builtJSON    = `{"build":8,"commit":"0123456789abcdef0123456789abcdef01234567","git_source":{"repository":"https://git.example.com/shop/site","branch":"main"},"actor":"ada","status":"succeeded","image":"registry.example.com/shop/site:b8","revision":13,"requested_at":"2026-03-14T15:08:00Z","finished_at":"2026-03-14T15:09:00Z"}`
 	usageJSON    = `{"key_id":"key-ab12cd34","from":"2026-03-11","to":"2026-03-14","retention_days":92,"totals":{"allowed":1501,"rate_denied":40,"quota_denied":1},"last_seen":"2026-03-14",` +
 		`"days":[{"date":"2026-03-11","allowed":0,"rate_denied":0,"quota_denied":0},{"date":"2026-03-12","allowed":1000,"rate_denied":0,"quota_denied":0},` +
 		`{"date":"2026-03-13","allowed":1,"rate_denied":0,"quota_denied":0},{"date":"2026-03-14","allowed":500,"rate_denied":40,"quota_denied":1}]}`
@@ -120,6 +121,8 @@ func shop() map[string][]answer {
 		"POST " + env + "/apps/hello/rollback":    ok(rollback5),
 		"POST " + env + "/apps/hello/promote":     ok(revision4),
 		"GET " + env + "/apps/site/builds":        ok(list(runningJSON + "," + buildJSON)),
+		"POST " + env + "/apps/site/builds":       ok(runningJSON),
 		"GET " + env + "/apps/site/builds/7":      ok(buildJSON),
+		"GET " + env + "/apps/site/builds/8":      ok(builtJSON),
 	}
 }
