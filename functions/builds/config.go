@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/sluicegate/sluice/shared/image"
 )
 
@@ -44,7 +46,12 @@ type Config struct {
 
 	Pipeline          string `env:"BUILD_PIPELINE, default=sluice-build"`            // that builds an app
 	PipelineNamespace string `env:"BUILD_PIPELINE_NAMESPACE, default=sluice-system"` // where that is
-	ServiceAccount    string `env:"BUILD_SERVICE_ACCOUNT, default=default"`          // of the app's namespace, for the run's pods
+
+	// ServiceAccount is the account of the app's namespace that a run's pods have: its
+	// Secrets are what private repositories and registries are reached with, see
+	// infra/tekton/credentials.yaml. Every namespace has "default"; another one has to be
+	// made in each.
+	ServiceAccount string `env:"BUILD_SERVICE_ACCOUNT, default=default"`
 
 	// Timeout is after how long Tekton ends a run, and after how long a build that
 	// could not be started is given up.
@@ -80,6 +87,9 @@ func (c Config) check() error {
 	}
 	if c.Timeout <= 0 || c.Workers < 1 {
 		return errors.New("BUILD_TIMEOUT and WORKERS must be positive")
+	}
+	if problems := validation.IsDNS1123Subdomain(c.ServiceAccount); len(problems) > 0 {
+		return fmt.Errorf("BUILD_SERVICE_ACCOUNT %q: %s", c.ServiceAccount, problems[0])
 	}
 	if err := image.Check(c.ImagePrefix + "/namespace/app:build"); err != nil {
 		return fmt.Errorf("IMAGE_PREFIX %q: %w", c.ImagePrefix, err)

@@ -1,0 +1,107 @@
+package builds
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+)
+
+// TestCredentials: the API server takes infra/tekton/credentials.yaml, every Secret in
+// it is one that Tekton uses, and a run has the account that holds them.
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "silent", func(c *Config, _ *Parts) { c.ServiceAccount = "default" })
+	if err := w.cluster.EnsureNamespace(t.Context(), w.ref.Namespace); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join("..", "..", "infra", "tekton", "credentials.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := manifest.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		o.SetNamespace(w.ref.Namespace)
+	}
+	applier, err := manifest.NewApplier(clustertest.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := applier.Apply(t.Context(), objects); err != nil {
+		t.Fatal(err)
+	}
+	account := w.accountOfRun()
+	client, err := kubernetes.NewForConfig(clustertest.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := client.CoreV1().ServiceAccounts(w.ref.Namespace).Get(t.Context(), account, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[core.SecretType]string{core.SecretTypeBasicAuth: "tekton.dev/git-", core.SecretTypeSSHAuth: "tekton.dev/git-", core.SecretTypeDockerConfigJson: "tekton.dev/docker-"}
+	for _, reference := range held.Secrets {
+		s, err := client.CoreV1().Secrets(w.ref.Namespace).Get(t.Context(), reference.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Errorf("a Secret of the account: %v", err)
+			continue
+		}
+		if annotation := kinds[s.Type]; annotation == "" || s.Annotations[annotation+"0"] == "" {
+			t.Errorf("%s is of the type %q and has the annotations %v", s.Name, s.Type, s.Annotations)
+		}
+		delete(kinds, s.Type)
+	}
+	if len(kinds) > 0 || len(held.ImagePullSecrets) != 1 || held.ImagePullSecrets[0].Name != "registry" {
+		t.Errorf("the account holds %v and pulls with %v", held.Secrets, held.ImagePullSecrets)
+	}
+	if s, err := client.CoreV1().Secrets(w.ref.Namespace).Get(t.Context(), "registry", metav1.GetOptions{}); err != nil || s.Type != core.SecretTypeDockerConfigJson {
+		t.Errorf("apps are pulled with %v, %v", s, err)
+	}
+}
+
+// TestServiceAccount: runs have the account that the setting names.
+func TestServiceAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "silent", func(c *Config, _ *Parts) { c.ServiceAccount = "builder" })
+	if got := w.accountOfRun(); got != "builder" {
+		t.Errorf("the run has the account %q", got)
+	}
+	cfg := Config{Token: token, ImagePrefix: "registry.example.com/built", Timeout: time.Minute, Workers: 1}
+	for name, ok := range map[string]bool{"builder": true, "team.builder": true, "": false, "Builder": false, "-b": false, "a b": false, strings.Repeat("a", 254): false} {
+		cfg.ServiceAccount = name
+		if err := cfg.check(); (err == nil) != ok {
+			t.Errorf("BUILD_SERVICE_ACCOUNT=%q: %v", name, err)
+		}
+	}
+}
+
+// accountOfRun builds the app and gives the service account of the run.
+func (w *world) accountOfRun() string {
+	w.Helper()
+	n := w.ask("silent")
+	if code := w.event(app.BuildRequested, w.ref.String()); code >= 300 {
+		w.Fatalf("answered %d", code)
+	}
+	run, err := w.runs().Get(w.Context(), w.build(n).RunName(w.ref), metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	account, _, err := unstructured.NestedString(run.Object, "spec", "taskRunTemplate", "serviceAccountName")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return account
+}
