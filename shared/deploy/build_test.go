@@ -225,7 +225,7 @@ func TestRollbackHoldsOlderBuilds(t *testing.T) {
 			switch step := rapid.SampledFrom([]string{"ask", "end", "roll back", "promote"}).Draw(t, "step"); {
 			case step == "ask":
 				asked++
-				b := NewBuild(*git.GitSource, "", "webhook", noon())
+				b := NewBuild(*git.GitSource, "", Webhook, "webhook", noon())
 				b.Number, b.Image = asked, "hello:b"
 				open = append(open, b)
 			case step == "end" && len(open) > 0:
