@@ -88,7 +88,7 @@ func TestProofIsNoOracle(t *testing.T) {
 				call = call.Header("X-API-Key", key)
 			}
 			a := call.Gets(http.StatusUnauthorized, "invalid_key")
-			if string(a.Body) != string(plain.Body) {
+			if a.Body != plain.Body {
 				t.Errorf("nonce %.40q: %s", nonce, a.Body)
 			}
 			if proof := a.Header.Get(gateproof.ProofHeader); (proof != "") != (nonce == good) {
