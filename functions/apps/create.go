@@ -43,15 +43,7 @@ func (s *Service) createApp(w http.ResponseWriter, r *http.Request) error {
 	if err := s.forgetToken(r.Context(), a.Ref()); err != nil {
 		return err
 	}
-	var first store.First
-	if a.Revision > 0 {
-		first.Revision = s.firstRevision(r.Context(), a, caller.Username)
-		a.Image = first.Revision.Runs()
-	}
-	if a.GitSource != nil {
-		b := deploy.NewBuild(*a.GitSource, "", deploy.Manual, caller.Username, a.CreatedAt)
-		first.Build = &b
-	}
+	a, first := s.first(r.Context(), a, caller.Username)
 	if err := s.apps.CreateApp(r.Context(), a, first); err != nil {
 		if in.Host == nil {
 			err = explainTaken(err, a.Host)
@@ -122,6 +114,18 @@ func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) 
 		return a, checkGitSource(*a.GitSource)
 	}
 	return app.App{}, problem.New(problem.MissingField, "image or git_source is required.")
+}
+
+// first is what a new app begins with, and the app with what it then runs: its image's
+// revision, or the build of its branch's head.
+func (s *Service) first(ctx context.Context, a app.App, actor string) (app.App, store.First) {
+	if a.GitSource != nil {
+		b := deploy.NewBuild(*a.GitSource, "", deploy.Manual, actor, a.CreatedAt)
+		return a, store.First{Build: &b}
+	}
+	rev := s.firstRevision(ctx, a, actor)
+	a.Image = rev.Runs()
+	return a, store.First{Revision: rev}
 }
 
 // firstRevision is revision 1 of an app that is made with an image, recorded as any

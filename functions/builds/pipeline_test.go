@@ -289,9 +289,19 @@ func TestBuildAndPush(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, servers()[0])
 	tests := []struct{ path, want string }{
-		{"", "."}, {"services/api", "services/api"}, {"inside", "services/api"},
-		{"outside", ""}, {"root", ""}, {"/", "."}, {"..", ""}, {"../..", ""}, {"services/../..", ""},
-		{"services/other", ""}, {"who", ""}, {"$(touch pwned)", ""}, {"-", ""},
+		{"", "."},
+		{"/", "."},
+		{"services/api", "services/api"},
+		{"inside", "services/api"},
+		{"outside", ""},
+		{"root", ""},
+		{"..", ""},
+		{"../..", ""},
+		{"services/../..", ""},
+		{"services/other", ""},
+		{"who", ""},
+		{"$(touch pwned)", ""},
+		{"-", ""},
 	}
 	for _, shell := range shells() {
 		for i, tt := range tests {

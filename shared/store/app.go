@@ -121,19 +121,7 @@ func (s *Store) CreateApp(ctx context.Context, a app.App, first ...First) error 
 		if err := txAbsent(tx, s.hostRef(a.Host), problem.Of(problem.HostTaken)); err != nil {
 			return err
 		}
-		d, m := appDoc{}.with(a), &amendment{}
-		for _, f := range first {
-			if f.Build != nil {
-				d.Builds = s.recordBuild(ctx, head{ref: a.Ref(), doc: d}, m, *f.Build).Number
-			}
-		}
-		if err := tx.Create(s.appRef(a.Ref()), d); err != nil {
-			return err
-		}
-		if err := m.write(tx); err != nil {
-			return err
-		}
-		if err := s.txFirst(tx, a, first); err != nil {
+		if err := s.txFirst(ctx, tx, a, first); err != nil {
 			return err
 		}
 		if err := tx.Create(s.hostRef(a.Host), hostDoc{App: a.Ref().String()}); err != nil {

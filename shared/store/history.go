@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+
 	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/app"
@@ -16,17 +18,23 @@ type First struct {
 	Build    *deploy.Build   // of a git app, so that it is never lost; nil for none
 }
 
-// txFirst writes the revision that an app begins with. One that is made with an image and no
-// revision has the plain one that [deploy.First] gives.
-func (s *Store) txFirst(tx *firestore.Transaction, a app.App, first []First) error {
-	if a.Revision == 0 {
-		return nil
-	}
-	rev := deploy.First(a)
+// txFirst writes a new app with what it begins with. One that is made with an image and
+// no revision has the plain one that [deploy.First] gives.
+func (s *Store) txFirst(ctx context.Context, tx *firestore.Transaction, a app.App, first []First) error {
+	d, m, rev := appDoc{}.with(a), &amendment{}, deploy.First(a)
 	for _, f := range first {
 		rev = f.Revision
+		if f.Build != nil {
+			d.Builds = s.recordBuild(ctx, head{ref: a.Ref(), doc: d}, m, *f.Build).Number
+		}
 	}
-	return tx.Create(s.revisionRef(a.Ref(), a.Revision), revisionToDoc(rev))
+	if a.Revision > 0 {
+		m.create(s.revisionRef(a.Ref(), a.Revision), revisionToDoc(rev))
+	}
+	if err := tx.Create(s.appRef(a.Ref()), d); err != nil {
+		return err
+	}
+	return m.write(tx)
 }
 
 // txDeleteHistory deletes some of an app's revisions and builds, which Firestore would
