@@ -37,8 +37,8 @@ func (e *echo) tunnel(w http.ResponseWriter, r *http.Request, next http.Handler)
 	if _, err := io.WriteString(conn, switching); err != nil {
 		return // the client is gone
 	}
-	opts := &http2.ServeConnOpts{Context: r.Context(), Handler: next}
-	(&http2.Server{}).ServeConn(readAhead{conn, buffered}, opts) //nolint:staticcheck // the connection is there already; net/http wants to make its own
+	opts := &http2.ServeConnOpts{Context: r.Context(), Handler: next} //nolint:staticcheck // as below
+	(&http2.Server{}).ServeConn(readAhead{conn, buffered}, opts)      //nolint:staticcheck // the connection is there already; net/http wants to make its own
 }
 
 // readAhead is a connection of which net/http has read something already.
