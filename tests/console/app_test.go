@@ -1,6 +1,7 @@
 package console
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -37,13 +38,14 @@ func TestCreateApp(t *testing.T) {
 			v.sees("without a password.")
 			v.types("Repository", "https://example.com/x.git")
 			v.clicks("Create app")
-			v.sees("Nothing has been deployed yet.")
+			v.sees("The app is created.")
 			v.clicks("Builds")
-			v.sees("No builds yet")
+			v.until("see the first build succeed", func() bool {
+				v.reloads() // without JavaScript nothing else does
+				return strings.Contains(v.text(), "succeeded")
+			})
 			v.clicks("Apps")
-			v.sees("none yet")
-			v.sees("never")      // built was not deployed
-			v.sees("revision 1") // hello was
+			v.sees("-prod/built")
 			v.shot("apps")
 			v.clicks("built")
 			v.clicks("Settings")

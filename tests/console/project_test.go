@@ -18,7 +18,7 @@ func TestProject(t *testing.T) {
 			v.clicks("New project")
 			v.types("Name", "Not A Name")
 			v.clicks("Create project")
-			v.sees("A name of a project has 1 to 40 characters")
+			v.sees("The project's name has 1 to 40 characters")
 			v.types("Name", name)
 			v.clicks("Create project")
 			v.sees("The project is created.")
