@@ -1,14 +1,20 @@
 package attack
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -97,6 +103,146 @@ func sha1Signature(token, body string) string {
 	m := hmac.New(sha1.New, []byte(token))
 	m.Write([]byte(body))
 	return "sha1=" + hex.EncodeToString(m.Sum(nil))
+}
+
+// TestWebhookFlood: 400 calls a second that prove nothing, to names that somebody makes
+// up, and beside them bodies that come slowly and in great number.
+func TestWebhookFlood(t *testing.T) {
+	row := attacks.Test(t, "400 webhook calls a second without proof, to made-up names and to the app itself, beside 160 connections with 1 MiB each that never end",
+		"401 or 429 and never a 5xx; calls with the token deploy meanwhile; `webhook` stays within its memory limit of 192 MiB")
+	s := stacktest.New(t, world)
+	s.App("hello")
+	address, token := s.Webhook("hello")
+	own := strings.TrimPrefix(address, world.Info().BaseURL)
+	ctx, stop := context.WithCancel(t.Context())
+	var senders sync.WaitGroup
+	defer senders.Wait()
+	defer stop()
+	for i := range 160 {
+		senders.Go(func() { hold(ctx, atFunction("webhook"), own, i) })
+	}
+	refused, others := flood(ctx, &senders, atFunction("webhook"), own)
+	const most = 15 * time.Second // a look at the registry takes up to three, and both share two processors with the flood
+	slowest := time.Duration(0)
+	for i := range 20 {
+		body := fmt.Sprintf(`{"image":"registry.example/echo:v2","commit":"%040x"}`, i)
+		start := time.Now()
+		if a := s.Post(address, []byte(body), "X-Service-Token", token); a.Status/100 != 2 {
+			t.Errorf("call %d: %d %s", i, a.Status, a.Body)
+		}
+		slowest = max(slowest, time.Since(start))
+	}
+	if slowest > most {
+		t.Errorf("a call took %s", slowest)
+	}
+	took := taken(t, "webhook")
+	if took > 192<<20 {
+		t.Errorf("webhook has taken %.0f bytes", took)
+	}
+	if others.Load() > 0 || refused.Load() == 0 {
+		t.Errorf("%d were refused as they should, %d got something else", refused.Load(), others.Load())
+	}
+	measured := fmt.Sprintf("20 calls took at most %s; %d MiB", slowest.Round(time.Millisecond), int(took)>>20)
+	row.Measured(measured)
+	t.Log(measured)
+}
+
+// flood sends calls without proof until ctx ends, each from another address, and counts
+// those that are refused and those that get another answer.
+func flood(ctx context.Context, senders *sync.WaitGroup, at, own string) (refused, others *atomic.Int64) {
+	refused, others = &atomic.Int64{}, &atomic.Int64{}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 40}}
+	send := func(i int) {
+		path := own
+		if i%2 == 0 {
+			path = fmt.Sprintf("/api/v1/webhook/made-up-%d/hello", i)
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+at+path, strings.NewReader(`{"image":"a:1"}`))
+		if err != nil {
+			return
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("X-Forwarded-For", fmt.Sprintf("203.0.113.%d", i%200))
+		req.Header.Set("X-Service-Token", strings.Repeat("A", 43))
+		res, err := client.Do(req)
+		if err != nil {
+			return // the test is over
+		}
+		_ = res.Body.Close()
+		if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusTooManyRequests {
+			refused.Add(1)
+		} else {
+			others.Add(1)
+		}
+	}
+	next := make(chan int)
+	for range 40 {
+		senders.Go(func() {
+			for i := range next {
+				send(i)
+			}
+		})
+	}
+	senders.Go(func() {
+		defer close(next)
+		tick := time.NewTicker(time.Second / 400)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-tick.C:
+				next <- i
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return refused, others
+}
+
+// hold sends a signed body but for its last byte, over and over, until ctx ends.
+func hold(ctx context.Context, at, own string, i int) {
+	const size = 1 << 20
+	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\nX-Forwarded-For: 198.51.100.%d\r\n"+
+		"X-Hub-Signature-256: sha256=%064d\r\nContent-Length: %d\r\n\r\n", own, i%200, 0, size)
+	for ctx.Err() == nil {
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", at)
+		if err != nil {
+			continue
+		}
+		release := context.AfterFunc(ctx, func() { _ = c.Close() })
+		_, _ = io.WriteString(c, head+strings.Repeat(" ", size-1))
+		_, _ = io.Copy(io.Discard, c)
+		release()
+		_ = c.Close()
+	}
+}
+
+// taken is how many bytes the runtime of a function of the stack has ever had of the
+// machine at once, as it says itself: these programs are built with the race detector,
+// whose own memory their containers would not have.
+func taken(t *testing.T, function string) float64 {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, world.Info().Metrics[function], http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var n float64
+		if _, err := fmt.Sscanf(line, "go_memstats_sys_bytes %g", &n); err == nil {
+			return n
+		}
+	}
+	t.Fatalf("%s does not say what it takes", function)
+	return 0
 }
 
 // TestEvents: whoever is inside the cluster, and believes itself the build system.
