@@ -54,7 +54,7 @@ func TestGitApp(t *testing.T) {
 		t.Fatalf("there are %d revisions and %d builds", len(revisions), len(builds))
 	}
 	want := deploy.Build{
-		Number: 1, Commit: commit, Source: *w.stored(site).GitSource, Actor: "webhook", Status: deploy.Queued, RequestedAt: *w.clock.Load(),
+		Number: 1, Commit: commit, Source: *w.stored(site).GitSource, Trigger: deploy.Webhook, Actor: "webhook", Status: deploy.Queued, RequestedAt: *w.clock.Load(),
 	}
 	if diff := cmp.Diff(want, builds[2], cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("build 1 (-want +got):\n%s", diff)
