@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/meter"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/denial"
+	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 )
@@ -202,4 +203,20 @@ func (o outcome) String() string {
 	case invalidKey, rateLimited, quotaExhausted, gateUnavailable, misconfigured, outcomes:
 	}
 	return string(o.code())
+}
+
+// prove answers a nonce, as wiring sends one when it asks whether a gate is in place, on a
+// 401 (see package gateproof). Anybody may send one and gets nothing for it but one HMAC;
+// without one, which is everybody else's request, this is a look into the header.
+func (c *Checker) prove(out, in http.Header, address string) {
+	nonces := in[gateproof.NonceHeader]
+	if len(nonces) != 1 || !gateproof.ValidNonce(nonces[0]) || c.proofKey == nil {
+		return
+	}
+	key, err := c.proofKey()
+	if err != nil {
+		c.log.Error("read the key of proofs failed", "error", err)
+		return
+	}
+	out[gateproof.ProofHeader] = []string{key.Prove(nonces[0], address)}
 }
