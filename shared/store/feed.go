@@ -13,7 +13,7 @@ import (
 // returns when ctx ends or the stream does, always with an error; the next call starts
 // over with a full batch.
 func (f *Feed) Keys(ctx context.Context, to Receiver[apikey.Key]) error {
-	return listen(ctx, f, allOfStatus("keys", append(usable(), canaryStatus)), heardKey, to)
+	return listen(ctx, f, allBut("keys", string(apikey.Revoked)), heardKey, to)
 }
 
 // Plans hears every plan, as [Feed.Keys] does keys.

@@ -38,14 +38,14 @@ func TestBench(t *testing.T) {
 	whole = t.Run("over HTTP", func(t *testing.T) { b.overHTTP(t) }) && whole
 	whole = t.Run("on a stack", func(t *testing.T) { b.onStack(t) }) && whole
 	whole = t.Run("cold start", func(t *testing.T) { b.coldStart(t) }) && whole
+	for _, r := range b.rows {
+		t.Logf("%-70s %-40s %s", r.what, r.figure, r.verdict())
+	}
 	if !whole || len(b.plots) != plots { // some were not asked for: -run
 		t.Skip("the results are not written, since not everything was measured")
 	}
 	if err := b.write(filepath.Join(root, "tests", "load")); err != nil {
 		t.Fatal(err)
-	}
-	for _, r := range b.rows {
-		t.Logf("%-70s %-40s %s", r.what, r.figure, r.verdict())
 	}
 }
 
