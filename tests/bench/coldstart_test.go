@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/sluicegate/sluice/emulators/firestore"
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/tests/bench/load"
@@ -118,7 +119,7 @@ func fill(t *testing.T, n int) {
 	}
 }
 
-// hear listens to all keys once, and does nothing with them.
+// hear listens once to the keys that a checker listens to, and does nothing with them.
 func hear(t *testing.T, host string, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -138,7 +139,14 @@ func hear(t *testing.T, host string, n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	query := &pb.StructuredQuery{From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: "keys"}}}
+	query := &pb.StructuredQuery{
+		From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: "keys"}},
+		Where: &pb.StructuredQuery_Filter{FilterType: &pb.StructuredQuery_Filter_FieldFilter{FieldFilter: &pb.StructuredQuery_FieldFilter{
+			Field: &pb.StructuredQuery_FieldReference{FieldPath: "status"},
+			Op:    pb.StructuredQuery_FieldFilter_NOT_EQUAL,
+			Value: &pb.Value{ValueType: &pb.Value_StringValue{StringValue: string(apikey.Revoked)}},
+		}}},
+	}
 	target := &pb.Target_QueryTarget{Parent: database + "/documents", QueryType: &pb.Target_QueryTarget_StructuredQuery{StructuredQuery: query}}
 	err = stream.Send(&pb.ListenRequest{Database: database, TargetChange: &pb.ListenRequest_AddTarget{
 		AddTarget: &pb.Target{TargetId: 1, TargetType: &pb.Target_Query{Query: target}},
