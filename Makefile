@@ -11,10 +11,10 @@ FUZZTIME ?= 5m
 LINT := go tool -modfile=scripts/lint/go.mod golangci-lint
 UNIT_PACKAGES = $$(go list ./... | grep -v '/sluice/tests')
 
-.PHONY: help up down test unit e2e report load fuzz bench docs images lint vuln fmt
+.PHONY: help up down test unit e2e report load fuzz bench docs images measure lint vuln fmt
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: ## start the whole local stack and show its URLs; Ctrl-C stops it
 	@scripts/prerequisites.sh
@@ -56,6 +56,9 @@ docs: ## write the pages of the command line in docs/cli anew
 
 images: ## build an OCI image of each function into .local/images; PUSH=registry/prefix pushes them
 	@go run ./scripts/images $(if $(PUSH),--push $(PUSH),.local/images)
+
+measure: ## print how large the code is: rooms, files, imports, handlers
+	@go run ./scripts/measure
 
 lint: ## check formatting and the rules of .golangci.yml
 	$(LINT) run ./...
