@@ -66,7 +66,7 @@ func (s *Service) updateApp(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if a.Gate.State == app.Pending || a.Gate.State == app.Releasing {
-		s.wiring.Tell(r.Context(), app.GateRequested, ref)
+		s.wiring.Notify(r.Context(), app.GateRequested, ref)
 	}
 	return httpapi.JSON(w, http.StatusOK, s.wireApp(a))
 }

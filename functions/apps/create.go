@@ -58,10 +58,10 @@ func (s *Service) createApp(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if a.Revision > 0 {
-		s.deploys.Tell(r.Context(), app.DeployRequested, a.Ref())
+		s.deploys.Notify(r.Context(), app.DeployRequested, a.Ref())
 	}
 	if first.Build != nil {
-		s.builds.Tell(r.Context(), app.BuildRequested, a.Ref())
+		s.builds.Notify(r.Context(), app.BuildRequested, a.Ref())
 	}
 	return httpapi.JSON(w, http.StatusCreated, s.wireApp(a))
 }

@@ -95,7 +95,7 @@ type Registry interface {
 
 // Nudge hurries another function up; *nudge.Sender implements it.
 type Nudge interface {
-	Tell(ctx context.Context, eventType string, ref app.Ref)
+	Notify(ctx context.Context, eventType string, ref app.Ref)
 }
 
 // Guard says who asks and whether they may; *identity.Guard implements it.

@@ -64,7 +64,7 @@ type told struct {
 	n  int
 }
 
-func (t *told) Tell(context.Context, string, app.Ref) {
+func (t *told) Notify(context.Context, string, app.Ref) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.n++

@@ -70,7 +70,7 @@ func (s *Service) observe(ctx context.Context, ref app.Ref, b deploy.Build, run 
 		s.gauges.ended.WithLabelValues(string(b.Status)).Inc()
 	}
 	if b.Revision != 0 {
-		s.nudge.Tell(ctx, app.DeployRequested, ref)
+		s.nudge.Notify(ctx, app.DeployRequested, ref)
 	}
 	return nil
 }

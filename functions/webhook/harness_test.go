@@ -121,7 +121,7 @@ type told struct {
 	seen map[string]int
 }
 
-func (t *told) Tell(_ context.Context, eventType string, ref app.Ref) {
+func (t *told) Notify(_ context.Context, eventType string, ref app.Ref) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.seen[eventType+" "+ref.String()]++

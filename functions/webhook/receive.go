@@ -87,9 +87,9 @@ func unknown(err error) error {
 func (s *Service) pass(ctx context.Context, ref app.Ref, a hook.Answer) {
 	switch a.Action {
 	case hook.Deploy:
-		s.deploys.Tell(ctx, app.DeployRequested, ref)
+		s.deploys.Notify(ctx, app.DeployRequested, ref)
 	case hook.Build:
-		s.builds.Tell(ctx, app.BuildRequested, ref)
+		s.builds.Notify(ctx, app.BuildRequested, ref)
 	case hook.Ignore, hook.Pong:
 	}
 }

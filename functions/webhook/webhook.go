@@ -124,7 +124,7 @@ type Registry interface {
 
 // Nudge hurries another function up; *nudge.Sender implements it.
 type Nudge interface {
-	Tell(ctx context.Context, eventType string, ref app.Ref)
+	Notify(ctx context.Context, eventType string, ref app.Ref)
 }
 
 // Parts are what a Service is put together from.

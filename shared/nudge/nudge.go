@@ -56,23 +56,23 @@ func New(url, source string, log *slog.Logger) *Sender {
 	}
 }
 
-// Tell sends an event of a type about an app, e.g. [app.DeployRequested], and does
+// Notify sends an event of a type about an app, e.g. [app.DeployRequested], and does
 // not wait. Of ctx it takes the request's id alone: the event outlives the request.
-func (s *Sender) Tell(ctx context.Context, eventType string, ref app.Ref) {
+func (s *Sender) Notify(ctx context.Context, eventType string, ref app.Ref) {
 	if s.url == "" {
 		return
 	}
 	select {
 	case s.room <- struct{}{}:
 	default:
-		s.log.WarnContext(ctx, "not told: too many events on their way", "type", eventType, "app", ref.String())
+		s.log.WarnContext(ctx, "notify failed", "type", eventType, "app", ref.String(), "error", "too many events on their way")
 		return
 	}
 	id := trace.ID(ctx)
 	s.group.Go(func() {
 		defer func() { <-s.room }()
 		if err := s.send(eventType, ref, id); err != nil {
-			s.log.WarnContext(ctx, "not told", "type", eventType, "app", ref.String(), "error", err)
+			s.log.WarnContext(ctx, "notify failed", "type", eventType, "app", ref.String(), "error", err)
 		}
 	})
 }

@@ -22,7 +22,7 @@ func TestTell(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header }))
 	t.Cleanup(server.Close)
 	s := nudge.New(server.URL, "/sluice/test", quiet())
-	s.Tell(trace.Begin(t.Context(), trace.Request{ID: "r1"}), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
+	s.Notify(trace.Begin(t.Context(), trace.Request{ID: "r1"}), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestReceiverThatHangs(t *testing.T) {
 	t.Cleanup(server.Close)
 	s := nudge.New(server.URL, "/sluice/test", quiet())
 	for range 100 {
-		s.Tell(t.Context(), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
+		s.Notify(t.Context(), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -60,7 +60,7 @@ func TestReceiverThatHangs(t *testing.T) {
 func TestNobodyToTell(t *testing.T) {
 	t.Parallel()
 	s := nudge.New("", "/sluice/test", quiet())
-	s.Tell(t.Context(), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
+	s.Notify(t.Context(), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
