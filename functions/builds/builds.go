@@ -83,8 +83,8 @@ type Builds interface {
 
 // Runs keeps PipelineRuns; *cluster.Cluster implements it.
 type Runs interface {
-	StartRun(ctx context.Context, r cluster.PipelineRun) ([]byte, error)
-	Run(ctx context.Context, namespace, name string) ([]byte, error)
+	StartRun(ctx context.Context, r cluster.PipelineRun) (deploy.Run, error)
+	Run(ctx context.Context, namespace, name string) (deploy.Run, error)
 }
 
 // Registry resolves tags; *registry.Resolver implements it.

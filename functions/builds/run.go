@@ -2,7 +2,6 @@ package builds
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -98,7 +97,7 @@ func (s *Service) built(ctx context.Context, run deploy.Run) deploy.Run {
 
 // look starts the run of a build, or looks at it, and moves the build on by it.
 func (s *Service) look(ctx context.Context, ref app.Ref, b deploy.Build) error {
-	raw, err := s.run(ctx, ref, b)
+	run, err := s.run(ctx, ref, b)
 	switch reason, refused := cluster.Refusal(err); {
 	case b.RunUID != "" && problem.Is(err, problem.NotFound):
 		return s.observe(ctx, ref, b, deploy.Run{UID: b.RunUID, Done: true, Message: "Its run was deleted before it had ended."})
@@ -109,11 +108,6 @@ func (s *Service) look(ctx context.Context, ref app.Ref, b deploy.Build) error {
 	case err != nil:
 		return err
 	}
-	var p buildevent.PipelineRun
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return fmt.Errorf("read run %s: %w", b.RunName(ref), err)
-	}
-	run := p.Run()
 	if b.RunUID != "" && run.UID != b.RunUID {
 		return s.observe(ctx, ref, b, deploy.Run{UID: b.RunUID, Done: true, Message: "Its run was replaced by another one."})
 	}
@@ -123,7 +117,7 @@ func (s *Service) look(ctx context.Context, ref app.Ref, b deploy.Build) error {
 	return s.observe(ctx, ref, b, run)
 }
 
-func (s *Service) run(ctx context.Context, ref app.Ref, b deploy.Build) ([]byte, error) {
+func (s *Service) run(ctx context.Context, ref app.Ref, b deploy.Build) (deploy.Run, error) {
 	if b.RunUID != "" {
 		return s.runs.Run(ctx, ref.Namespace, b.RunName(ref))
 	}

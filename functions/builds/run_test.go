@@ -56,10 +56,10 @@ func (w *world) deleteRun(n int64) {
 // nowhere is a cluster without Tekton.
 type nowhere struct{}
 
-func (nowhere) StartRun(context.Context, cluster.PipelineRun) ([]byte, error) {
-	return nil, problem.Of(problem.Unavailable)
+func (nowhere) StartRun(context.Context, cluster.PipelineRun) (deploy.Run, error) {
+	return deploy.Run{}, problem.Of(problem.Unavailable)
 }
 
-func (nowhere) Run(context.Context, string, string) ([]byte, error) {
-	return nil, problem.Of(problem.NotFound)
+func (nowhere) Run(context.Context, string, string) (deploy.Run, error) {
+	return deploy.Run{}, problem.Of(problem.NotFound)
 }

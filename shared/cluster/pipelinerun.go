@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/buildevent"
+	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -48,11 +50,11 @@ func BuildOf(namespace string, labels map[string]string) (app.Ref, int64, bool) 
 	return ref, n, err == nil && n > 0
 }
 
-// StartRun starts the run of a build and gives it as JSON, or the one that was
-// started before.
-func (c *Cluster) StartRun(ctx context.Context, r PipelineRun) ([]byte, error) {
+// StartRun starts the run of a build and gives what it says about itself, or the one
+// that was started before.
+func (c *Cluster) StartRun(ctx context.Context, r PipelineRun) (deploy.Run, error) {
 	if err := c.EnsureNamespace(ctx, r.App.Namespace); err != nil {
-		return nil, err
+		return deploy.Run{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -62,23 +64,35 @@ func (c *Cluster) StartRun(ctx context.Context, r PipelineRun) ([]byte, error) {
 		run, err = runs.Get(ctx, r.Name, metav1.GetOptions{})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("start build %d of %s: %w", r.Build, r.App, known(err))
+		return deploy.Run{}, fmt.Errorf("start build %d of %s: %w", r.Build, r.App, known(err))
 	}
-	return json.Marshal(run)
+	return runOf(run)
 }
 
-// Run reads a PipelineRun as JSON. Problem: not_found.
-func (c *Cluster) Run(ctx context.Context, namespace, name string) ([]byte, error) {
+// Run reads what a PipelineRun says about itself. Problem: not_found.
+func (c *Cluster) Run(ctx context.Context, namespace, name string) (deploy.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	run, err := c.dynamic.Resource(pipelineRuns()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read run %s.%s: %w", namespace, name, problem.Of(problem.NotFound))
+		return deploy.Run{}, fmt.Errorf("read run %s.%s: %w", namespace, name, problem.Of(problem.NotFound))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read run %s.%s: %w", namespace, name, known(err))
+		return deploy.Run{}, fmt.Errorf("read run %s.%s: %w", namespace, name, known(err))
 	}
-	return json.Marshal(run)
+	return runOf(run)
+}
+
+func runOf(u *unstructured.Unstructured) (deploy.Run, error) {
+	raw, err := u.MarshalJSON()
+	if err != nil {
+		return deploy.Run{}, fmt.Errorf("read run %s.%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	var p buildevent.PipelineRun
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return deploy.Run{}, fmt.Errorf("read run %s.%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	return p.Run(), nil
 }
 
 // pipelineRun is the object. The Pipeline is found by Tekton's cluster resolver,
