@@ -282,21 +282,21 @@ type faultyCluster struct {
 	beforePlace     func()
 }
 
-func (c *faultyCluster) Place(ctx context.Context, o cluster.Objects, a app.App) error {
+func (c *faultyCluster) Apply(ctx context.Context, o cluster.Objects, a app.App) error {
 	if c.beforePlace != nil {
 		c.beforePlace()
 	}
 	if c.place != nil {
 		return c.place
 	}
-	return c.Cluster.Place(ctx, o, a)
+	return c.Cluster.Apply(ctx, o, a)
 }
 
-func (c *faultyCluster) Withdraw(ctx context.Context, ref app.Ref) error {
+func (c *faultyCluster) Delete(ctx context.Context, ref app.Ref) error {
 	if c.withdraw != nil {
 		return c.withdraw
 	}
-	return c.Cluster.Withdraw(ctx, ref)
+	return c.Cluster.Delete(ctx, ref)
 }
 
 func TestClusterTrouble(t *testing.T) {

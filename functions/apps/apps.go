@@ -133,8 +133,8 @@ type Apps interface {
 type Cluster interface {
 	EnsureNamespace(ctx context.Context, name string) error
 	Objects(ctx context.Context, ref app.Ref) (cluster.Objects, error)
-	Place(ctx context.Context, o cluster.Objects, a app.App) error
-	Withdraw(ctx context.Context, ref app.Ref) error
+	Apply(ctx context.Context, o cluster.Objects, a app.App) error
+	Delete(ctx context.Context, ref app.Ref) error
 }
 
 // Registry resolves tags; *registry.Resolver implements it.

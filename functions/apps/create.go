@@ -165,7 +165,7 @@ func (s *Service) tryPlace(ctx context.Context, ref app.Ref) error {
 	if err != nil {
 		return err
 	}
-	return s.cluster.Place(ctx, seen, a)
+	return s.cluster.Apply(ctx, seen, a)
 }
 
 // sweep withdraws what an app has in the cluster if its document is gone:
@@ -175,7 +175,7 @@ func (s *Service) sweep(ctx context.Context, ref app.Ref) error {
 	if !problem.Is(gone, problem.NotFound) {
 		return gone
 	}
-	if err := s.cluster.Withdraw(ctx, ref); err != nil {
+	if err := s.cluster.Delete(ctx, ref); err != nil {
 		return err
 	}
 	return gone

@@ -27,7 +27,7 @@ func (s *Service) deleteApp(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Service) remove(ctx context.Context, ref app.Ref) error {
-	if err := s.cluster.Withdraw(ctx, ref); err != nil {
+	if err := s.cluster.Delete(ctx, ref); err != nil {
 		return err
 	}
 	// An app of that name that comes later must not have this one's token.

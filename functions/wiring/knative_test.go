@@ -22,19 +22,19 @@ func TestDecideForKnative(t *testing.T) {
 	}{
 		{
 			name: "ready to take over", gate: app.Ungated,
-			seen: cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, Leftover: true},
-			want: plan{steps: []step{removeLeftover}},
+			seen: cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, Superseded: true},
+			want: plan{steps: []step{removeSuperseded}},
 		},
 		{
 			name: "taken over, the route not yet", gate: app.Ungated,
-			seen: cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteDiffers, Misled: true},
+			seen: cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteDiffers, HostStale: true},
 			want: plan{steps: []step{writeHost, openRoute}},
 		},
 		{
 			name: "gated", on: true, gate: app.Engaged,
 			seen: cluster.State{
 				Deployment: cluster.Right, Service: cluster.Right, CA: cluster.Right, Middleware: cluster.Right,
-				Route: cluster.RouteDiffers, Misled: true,
+				Route: cluster.RouteDiffers, HostStale: true,
 			},
 			want: plan{drifted: true, steps: []step{writeHost, gateRoute}},
 		},

@@ -10,7 +10,7 @@ type step int
 
 const (
 	makeNamespace step = iota
-	removeLeftover
+	removeSuperseded
 	applyService
 	applyDeployment
 	writeHost
@@ -56,10 +56,10 @@ func decide(a app.App, s cluster.State, due bool) plan {
 	if s.Deployment != cluster.Right {
 		p.steps = append(p.steps, applyDeployment)
 	}
-	if s.Leftover {
-		p.steps = append(p.steps, removeLeftover)
+	if s.Superseded {
+		p.steps = append(p.steps, removeSuperseded)
 	}
-	if s.Misled {
+	if s.HostStale {
 		p.steps = append(p.steps, writeHost)
 	}
 	if a.RequireAPIKey {

@@ -103,7 +103,7 @@ func TestDecide(t *testing.T) {
 // after what it needs, and its Middleware goes only once no route names it.
 func TestGateOrder(t *testing.T) {
 	t.Parallel()
-	all := []cluster.Standing{cluster.Absent, cluster.Differs, cluster.Right}
+	all := []cluster.Status{cluster.Absent, cluster.Differs, cluster.Right}
 	for _, on := range []bool{false, true} {
 		for _, ca := range all {
 			for _, middleware := range all {

@@ -62,7 +62,7 @@ func (s *Service) forget(ctx context.Context, ref app.Ref, wrote bool) error {
 	if !wrote {
 		return nil
 	}
-	return s.workloads.Withdraw(ctx, ref)
+	return s.workloads.Delete(ctx, ref)
 }
 
 // settle proves what is in place, then takes away what that makes superfluous.
@@ -106,8 +106,8 @@ func (s *Service) do(ctx context.Context, one step, seen cluster.Objects, a app.
 		return s.workloads.ApplyService(ctx, seen, a)
 	case applyDeployment:
 		return s.workloads.ApplyDeployment(ctx, seen, a)
-	case removeLeftover:
-		return s.workloads.RemoveLeftover(ctx, seen, a.Ref())
+	case removeSuperseded:
+		return s.workloads.RemoveSuperseded(ctx, seen, a.Ref())
 	case writeHost:
 		return s.workloads.WriteHost(ctx, seen, a.Ref())
 	case writeCA:

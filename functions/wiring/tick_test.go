@@ -21,7 +21,7 @@ func TestTickRepairs(t *testing.T) {
 	if diff := cmp.Diff(open, s.state()); diff != "" {
 		t.Errorf("an app that was only recorded (-want +got):\n%s", diff)
 	}
-	if err := s.cluster.Withdraw(t.Context(), s.ref); err != nil {
+	if err := s.cluster.Delete(t.Context(), s.ref); err != nil {
 		t.Fatal(err)
 	}
 	s.tick()

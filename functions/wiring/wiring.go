@@ -114,11 +114,11 @@ type Workloads interface {
 	ApplyService(ctx context.Context, o cluster.Objects, a app.App) error
 	ApplyDeployment(ctx context.Context, o cluster.Objects, a app.App) error
 	ApplyRoute(ctx context.Context, o cluster.Objects, a app.App, gated bool) error
-	RemoveLeftover(ctx context.Context, o cluster.Objects, ref app.Ref) error
+	RemoveSuperseded(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	WriteHost(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	HideKnative(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	ShowKnative(ctx context.Context, o cluster.Objects, ref app.Ref) error
-	Withdraw(ctx context.Context, ref app.Ref) error
+	Delete(ctx context.Context, ref app.Ref) error
 }
 
 // Gates writes what gates an app; *cluster.Cluster implements it.

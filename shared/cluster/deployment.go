@@ -143,11 +143,11 @@ func appContainer(there *appsv1.Deployment, a app.App) *corev1.Container {
 	return &containers[0]
 }
 
-func deploymentStanding(d *appsv1.Deployment, a app.App) Standing {
+func deploymentStatus(d *appsv1.Deployment, a app.App) Status {
 	if a.Image == "" {
 		return Right
 	}
-	return standing(d == nil, d != nil && deploymentRight(d, a))
+	return statusOf(d == nil, d != nil && deploymentRight(d, a))
 }
 
 func deploymentRight(d *appsv1.Deployment, a app.App) bool {

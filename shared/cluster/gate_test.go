@@ -94,7 +94,7 @@ func TestLateWriter(t *testing.T) {
 			b := newBench(t)
 			b.place()
 			if !before {
-				b.must(b.cluster.Withdraw(t.Context(), b.app.Ref()))
+				b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
 			}
 			late := b.objects()
 			b.gate()

@@ -63,7 +63,7 @@ func (b *bench) objects() Objects {
 
 func (b *bench) place() {
 	b.Helper()
-	b.must(b.cluster.Place(b.Context(), b.objects(), b.app))
+	b.must(b.cluster.Apply(b.Context(), b.objects(), b.app))
 }
 
 // gate puts the app's gate on its route.

@@ -34,8 +34,8 @@ const (
 // Service of Sluice's own is in its way.
 func (o Objects) onKnative() bool { return o.knative != nil && !isOwn(o.service) }
 
-// leftover tells whether what Sluice has made is to make room for a Knative Service.
-func (o Objects) leftover() bool {
+// superseded tells whether what Sluice has made is to make room for a Knative Service.
+func (o Objects) superseded() bool {
 	switch {
 	case isOwn(o.service):
 		return knativeCondition(o.knative, "ConfigurationsReady") == string(metav1.ConditionTrue)
@@ -64,9 +64,9 @@ func byKnative(s *corev1.Service) bool {
 	return owner != nil && strings.HasPrefix(owner.APIVersion, knativeServices().Group+"/")
 }
 
-// RemoveLeftover deletes the Service and the Deployment of an app that Knative runs now.
+// RemoveSuperseded deletes the Service and the Deployment of an app that Knative runs now.
 // Problem: conflict when they have changed since.
-func (c *Cluster) RemoveLeftover(ctx context.Context, o Objects, ref app.Ref) error {
+func (c *Cluster) RemoveSuperseded(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if isOwn(o.service) {

@@ -44,7 +44,7 @@ func TestKnativeService(t *testing.T) {
 	b := newBench(t)
 	b.defineKnative()
 	b.makeKnative()
-	b.must(b.cluster.Place(t.Context(), b.objects(), b.app))
+	b.must(b.cluster.Apply(t.Context(), b.objects(), b.app))
 	got, err := b.dynamic.Resource(knativeServices()).Namespace(b.app.Namespace).Get(t.Context(), "hello", metav1.GetOptions{})
 	b.must(err)
 	want := map[string]any{"template": map[string]any{
@@ -83,7 +83,7 @@ func TestKnativeService(t *testing.T) {
 	}
 	b.must(b.cluster.ApplyWorkload(t.Context(), seen, b.app))
 	b.conflict(b.cluster.ApplyWorkload(t.Context(), seen, b.app))
-	b.must(b.cluster.Withdraw(t.Context(), b.app.Ref()))
+	b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
 	if seen, err = b.cluster.Workload(t.Context(), b.app.Ref()); err != nil || !seen.Absent() {
 		t.Errorf("after withdrawal: %+v, %v", seen, err)
 	}
@@ -177,15 +177,15 @@ func TestKnativeOwnService(t *testing.T) {
 	b.must(err)
 	seen["the inventory"] = all.Of(b.app.Ref())
 	for how, o := range seen {
-		if s := b.cluster.State(o, b.app, nil); s.Leftover || !s.Misled || s.Service != Right {
+		if s := b.cluster.State(o, b.app, nil); s.Superseded || !s.HostStale || s.Service != Right {
 			t.Errorf("%s: state %+v", how, s)
 		}
 		if port := knativePort(o); port != 81 {
 			t.Errorf("%s: port %d", how, port)
 		}
 	}
-	b.must(b.cluster.RemoveLeftover(t.Context(), b.objects(), b.app.Ref()))
-	b.must(b.cluster.Withdraw(t.Context(), b.app.Ref()))
+	b.must(b.cluster.RemoveSuperseded(t.Context(), b.objects(), b.app.Ref()))
+	b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
 	if _, err := b.kube.CoreV1().Services(b.app.Namespace).Get(t.Context(), b.app.Name, metav1.GetOptions{}); err != nil {
 		t.Errorf("Knative's Service: %v", err)
 	}

@@ -130,13 +130,13 @@ func (p part) right(u *unstructured.Unstructured, ref app.Ref) bool {
 	return u != nil && hasAll(u.GetLabels(), labels(ref.Name)) && reflect.DeepEqual(u.Object["spec"], p.spec)
 }
 
-func (c *Cluster) gateStanding(o Objects, ref app.Ref) Standing {
+func (c *Cluster) gateStatus(o Objects, ref app.Ref) Status {
 	absent, right := true, true
 	for i, p := range c.gateParts(ref) {
 		absent = absent && o.gate[i] == nil
 		right = right && p.right(o.gate[i], ref)
 	}
-	return standing(absent, right)
+	return statusOf(absent, right)
 }
 
 // DeleteMiddleware deletes the Middlewares of an app's gate, if they have not changed

@@ -77,12 +77,12 @@ func (c *Cluster) lookAtMiddleware(ctx context.Context, into **unstructured.Unst
 	return nil
 }
 
-// Standing says how an object compares to what it should be.
-type Standing int
+// Status says how an object compares to what it should be.
+type Status int
 
-// The standings of an object.
+// The statuses of an object.
 const (
-	Absent Standing = iota
+	Absent Status = iota
 	Differs
 	Right
 )
@@ -100,18 +100,18 @@ const (
 
 // State is how an app's objects compare to its document.
 type State struct {
-	Deployment Standing // Right also for an app that has no image yet, or that a Knative Service runs
-	Service    Standing
-	CA         Standing // the namespace's copy of the checker's CA
-	Middleware Standing // of the gate's Middlewares together
+	Deployment Status // Right also for an app that has no image yet, or that a Knative Service runs
+	Service    Status
+	CA         Status // the namespace's copy of the checker's CA
+	Middleware Status // of the gate's Middlewares together
 	Route      Route
 
-	// Leftover tells that a Knative Service is ready to take over from the Deployment
+	// Superseded tells that a Knative Service is ready to take over from the Deployment
 	// and the Service that Sluice has made.
-	Leftover bool
+	Superseded bool
 
-	// Misled tells that the Middleware that leads to a Knative Service is missing or wrong.
-	Misled bool
+	// HostStale tells that the Middleware that leads to a Knative Service is missing or wrong.
+	HostStale bool
 
 	// Public tells that a Knative Service is not kept off Knative's public gateway, which
 	// leads to the app without the gate; Hidden, that Sluice keeps it off.
@@ -121,21 +121,21 @@ type State struct {
 // State compares. ca is the PEM of the checker's CA certificates.
 func (c *Cluster) State(o Objects, a app.App, ca []byte) State {
 	s := State{
-		Deployment: deploymentStanding(o.deployment, a),
-		Service:    serviceStanding(o.service, a),
-		CA:         caStanding(o.ca, ca),
-		Middleware: c.gateStanding(o, a.Ref()),
+		Deployment: deploymentStatus(o.deployment, a),
+		Service:    serviceStatus(o.service, a),
+		CA:         caStatus(o.ca, ca),
+		Middleware: c.gateStatus(o, a.Ref()),
 		Route:      c.routeState(o, a),
 	}
 	if o.knative != nil { // deployments change it, and Knative makes the Service
-		s.Deployment, s.Service, s.Leftover = Right, Right, o.leftover()
+		s.Deployment, s.Service, s.Superseded = Right, Right, o.superseded()
 		s.Public, s.Hidden = !hidden(o.knative), hiddenBySluice(o.knative)
 	}
-	s.Misled = o.onKnative() && !hostPart(a.Ref()).right(o.host, a.Ref())
+	s.HostStale = o.onKnative() && !hostPart(a.Ref()).right(o.host, a.Ref())
 	return s
 }
 
-func standing(absent, right bool) Standing {
+func statusOf(absent, right bool) Status {
 	switch {
 	case absent:
 		return Absent

@@ -8,12 +8,12 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Place makes everything that runs an app and lets requests in: its namespace,
+// Apply makes everything that runs an app and lets requests in: its namespace,
 // Service, Deployment (once it has an image) and route; a Knative Service of its name
 // stands for the first two. An app whose gate is asked for gets no route here, nor does
 // one that Knative runs: only wiring makes those, with their Middlewares. Problem: conflict when something has changed
 // since o was looked at.
-func (c *Cluster) Place(ctx context.Context, o Objects, a app.App) error {
+func (c *Cluster) Apply(ctx context.Context, o Objects, a app.App) error {
 	if err := c.EnsureNamespace(ctx, a.Namespace); err != nil {
 		return err
 	}
@@ -34,13 +34,13 @@ func (c *Cluster) Place(ctx context.Context, o Objects, a app.App) error {
 	return c.ApplyRoute(ctx, o, a, false)
 }
 
-// attempts is how often [Cluster.Withdraw] looks again when objects change under
+// attempts is how often [Cluster.Delete] looks again when objects change under
 // its hands.
 const attempts = 4
 
-// Withdraw deletes whatever an app has in the cluster, as [Cluster.Remove] does,
+// Delete deletes whatever an app has in the cluster, as [Cluster.Remove] does,
 // and looks again until there is nothing left.
-func (c *Cluster) Withdraw(ctx context.Context, ref app.Ref) error {
+func (c *Cluster) Delete(ctx context.Context, ref app.Ref) error {
 	for range attempts {
 		o, err := c.Objects(ctx, ref)
 		if err != nil || o.None() {
@@ -52,7 +52,7 @@ func (c *Cluster) Withdraw(ctx context.Context, ref app.Ref) error {
 	}
 	o, err := c.Objects(ctx, ref)
 	if err == nil && !o.None() {
-		return fmt.Errorf("withdraw %s: %w", ref, problem.Of(problem.Conflict))
+		return fmt.Errorf("delete %s: %w", ref, problem.Of(problem.Conflict))
 	}
 	return err
 }

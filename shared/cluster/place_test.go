@@ -146,11 +146,11 @@ func TestWithdraw(t *testing.T) {
 	b := newBench(t)
 	b.place()
 	b.gate()
-	b.must(b.cluster.Withdraw(t.Context(), b.app.Ref()))
+	b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
 	if !b.objects().None() {
 		t.Error("objects are left")
 	}
-	b.must(b.cluster.Withdraw(t.Context(), b.app.Ref())) // nothing to do is fine
+	b.must(b.cluster.Delete(t.Context(), b.app.Ref())) // nothing to do is fine
 }
 
 func TestRemoveSparesAReplacement(t *testing.T) {
@@ -158,7 +158,7 @@ func TestRemoveSparesAReplacement(t *testing.T) {
 	b := newBench(t)
 	b.place()
 	old := b.objects()
-	b.must(b.cluster.Withdraw(t.Context(), b.app.Ref()))
+	b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
 	b.place()
 	if err := b.cluster.Remove(t.Context(), old, b.app.Ref()); !problem.Is(err, problem.Conflict) {
 		t.Errorf("removing objects that were replaced: %v, want conflict", err)

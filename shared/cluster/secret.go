@@ -105,6 +105,6 @@ func (c *Cluster) WriteCA(ctx context.Context, o Objects, ref app.Ref, ca []byte
 	return err
 }
 
-func caStanding(s *corev1.Secret, ca []byte) Standing {
-	return standing(s == nil, s != nil && hasAll(s.Labels, managed()) && len(s.Data) == 1 && bytes.Equal(s.Data[caEntry], ca))
+func caStatus(s *corev1.Secret, ca []byte) Status {
+	return statusOf(s == nil, s != nil && hasAll(s.Labels, managed()) && len(s.Data) == 1 && bytes.Equal(s.Data[caEntry], ca))
 }

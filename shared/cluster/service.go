@@ -31,8 +31,8 @@ func (c *Cluster) ApplyService(ctx context.Context, o Objects, a app.App) error 
 	return nil
 }
 
-func serviceStanding(s *corev1.Service, a app.App) Standing {
-	return standing(s == nil, s != nil && serviceRight(s, a))
+func serviceStatus(s *corev1.Service, a app.App) Status {
+	return statusOf(s == nil, s != nil && serviceRight(s, a))
 }
 
 func serviceRight(s *corev1.Service, a app.App) bool {

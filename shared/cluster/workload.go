@@ -72,7 +72,7 @@ func (w Workload) Runs(a app.App) bool {
 	if w.knative != nil {
 		return knativeRight(w.knative, a)
 	}
-	return deploymentStanding(w.deployment, a) == Right
+	return deploymentStatus(w.deployment, a) == Right
 }
 
 // Observation reports how far the workload is.
