@@ -1,6 +1,9 @@
 package plan
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Period is what a quota counts over: a UTC calendar day, week (from Monday) or
 // month (specification section 8).
@@ -13,8 +16,11 @@ const (
 	Month Period = "month"
 )
 
-// Valid tells whether p is one of the three.
-func (p Period) Valid() bool { return p == Day || p == Week || p == Month }
+// Periods lists all periods, the shortest first.
+func Periods() []Period { return []Period{Day, Week, Month} }
+
+// Valid tells whether p is one of them.
+func (p Period) Valid() bool { return slices.Contains(Periods(), p) }
 
 // Start gives the first instant of the period that holds t.
 func (p Period) Start(t time.Time) time.Time {
