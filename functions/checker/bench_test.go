@@ -15,6 +15,7 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/store"
 )
 
 // sink is a ResponseWriter that costs nothing.
@@ -55,9 +56,11 @@ func loaded(b *testing.B, n int) (*Checker, string) {
 			Prefix: prefix, Namespace: "shop-prod", Plan: "plan-a", Apps: []string{"hello"}, Status: apikey.Active, Secret: apikey.HashOf([]byte(full)),
 		}})
 	}
-	c.view.setKeys(true, changes)
-	c.view.setPlans(true, []view.PlanChange{{Document: "shop-prod.plan-a", Limits: plan.Limits{Rate: 1e5, Burst: 1e6, Quota: 1e12, Period: plan.Month}}})
-	for t := range types {
+	c.snapshot.setKeys(true, changes)
+	c.snapshot.receivePlans(store.Batch[plan.Plan]{Reset: true, Changes: []store.Change[plan.Plan]{
+		{ID: "shop-prod.plan-a", Value: plan.Plan{Limits: plan.Limits{Rate: 1e5, Burst: 1e6, Quota: 1e12, Period: plan.Month}}},
+	}})
+	for t := range c.streams {
 		c.proof.Echo(t, c.proof.Begin(t, c.now()))
 	}
 	runtime.GC()

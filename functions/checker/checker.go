@@ -46,17 +46,18 @@
 //
 // # Layout
 //
-// internal/feed keeps listeners going, internal/view is the snapshot,
-// internal/gate decides, internal/bucket limits rates, internal/meter counts and
-// limits quotas, internal/canary proves freshness, internal/denials keeps reasons,
-// internal/slots holds one small value per key.
+// A document's way is on two pages: stream.go listens, and snapshot.go puts what was
+// heard where requests look. A request's is on two others: decision.go decides and holds
+// the table of outcomes, handler.go answers. internal/view is the picture of keys and
+// plans, internal/gate decides about a key, internal/bucket limits rates, internal/meter
+// counts and limits quotas, internal/canary proves freshness, internal/denials keeps
+// reasons, internal/slots holds one small value per key.
 package checker
 
 import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -68,7 +69,6 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
 	"github.com/sluicegate/sluice/functions/checker/internal/canary"
 	"github.com/sluicegate/sluice/functions/checker/internal/denials"
-	"github.com/sluicegate/sluice/functions/checker/internal/feed"
 	"github.com/sluicegate/sluice/functions/checker/internal/meter"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
@@ -93,30 +93,23 @@ type Store interface {
 	meter.Writer
 }
 
-// types are the data types to prove, by their index in package canary.
-//
-//nolint:gochecknoglobals // a constant table
-var types = [canary.Types]store.CanaryType{store.CanaryKeys, store.CanaryPlans, store.CanaryCounters}
-
 // Checker is one replica.
 type Checker struct {
-	cfg     Config
-	feed    Feed
-	store   Store
-	log     *slog.Logger
-	now     func() time.Time
-	start   time.Time // the zero of this process's clock
-	run     string    // names this process's canaries
-	buckets *bucket.Buckets
-	meter   *meter.Meter
-	view    *snapshot
-	proof   *canary.Proof
-	lives   [canary.Types]life
-	strange [canary.Types]unreadable
-	metrics *metrics
-	book    *denials.Book
-	proven  atomic.Bool // all three data types have been proven at least once
-	wrote   [canary.Types]firstWrite
+	cfg      Config
+	feed     Feed
+	store    Store
+	log      *slog.Logger
+	now      func() time.Time
+	start    time.Time // the zero of this process's clock
+	process  string    // names this process's canaries
+	buckets  *bucket.Buckets
+	meter    *meter.Meter
+	snapshot *snapshot
+	proof    *canary.Proof
+	streams  [canary.Types]*stream
+	metrics  *metrics
+	denials  *denials.Log
+	proven   atomic.Bool // all three data types have been proven at least once
 
 	proofKey func() (gateproof.Key, error) // of the certificate; nil without one
 }
@@ -128,22 +121,18 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	}
 	c := &Checker{
 		cfg: cfg, feed: f, store: s, log: log,
-		now: time.Now, start: time.Now(), run: rand.Text(),
-		buckets: &bucket.Buckets{}, book: denials.New(cfg.DenialsLogged, log),
+		now: time.Now, start: time.Now(), process: rand.Text(),
+		buckets: &bucket.Buckets{}, denials: denials.New(cfg.DenialsLogged, log),
 	}
-	c.view = &snapshot{buckets: c.buckets}
-	c.view.view.Store(&view.View{})
+	c.snapshot = &snapshot{buckets: c.buckets}
+	c.snapshot.Store(&view.View{})
 	c.meter = meter.New(meter.Config{
-		Run: c.run, Replica: cfg.Replica, Interval: cfg.FlushInterval, Writer: s,
-		MaxUnshared: cfg.MaxUnshared, Horizon: cfg.MaxStaleness, Find: c.view.find, Now: c.now, Log: log,
+		Run: c.process, Replica: cfg.Replica, Interval: cfg.FlushInterval, Writer: s,
+		MaxUnshared: cfg.MaxUnshared, Horizon: cfg.MaxStaleness, Find: c.snapshot.find, Now: c.now, Log: log,
 	})
-	c.view.meter = c.meter
+	c.snapshot.meter = c.meter
 	c.proof = canary.New(cfg.MaxStaleness, c.start)
-	for t := range types {
-		c.lives[t].now, c.lives[t].zero = c.now, c.start
-		c.wrote[t].done = make(chan struct{})
-		c.strange[t].what, c.strange[t].log = types[t], log
-	}
+	c.streams = c.newStreams()
 	c.metrics = newMetrics(c)
 	return c, nil
 }
@@ -154,7 +143,7 @@ func (c *Checker) Collectors() []prometheus.Collector { return c.metrics.all }
 // Private answers GET /denials, for operators: the last denials with their reasons.
 func (c *Checker) Private() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /denials", c.book)
+	mux.Handle("GET /denials", c.denials)
 	return mux
 }
 
@@ -172,108 +161,14 @@ func (c *Checker) TLSConfig() (*tls.Config, error) {
 // Run listens and proves until ctx ends, then takes the replica's canaries away.
 func (c *Checker) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	for t, listen := range c.listeners() {
-		wg.Go(func() { c.loop(t, listen).Run(ctx) })
+	for _, s := range c.streams {
+		wg.Go(func() { s.run(ctx) })
 	}
 	wg.Go(func() { c.keeper().Run(ctx) })
 	wg.Go(func() { c.meter.Run(ctx) })
 	wg.Go(func() { keepHeap(ctx) })
-	wg.Go(func() { c.book.Run(ctx) })
+	wg.Go(func() { c.denials.Run(ctx) })
 	wg.Wait()
-	return c.leave(context.WithoutCancel(ctx))
-}
-
-// listeners gives the listener of each data type, in the order of types.
-func (c *Checker) listeners() [canary.Types]func(context.Context) error {
-	return [canary.Types]func(context.Context) error{
-		func(ctx context.Context) error {
-			return c.feed.Keys(ctx, keyReceiver{c.view, &c.lives[0], &c.strange[0], c.echo(0)})
-		},
-		func(ctx context.Context) error {
-			return c.feed.Plans(ctx, planReceiver{c.view, &c.lives[1], &c.strange[1], c.echo(1)})
-		},
-		func(ctx context.Context) error {
-			return c.feed.Counters(ctx, counterReceiver{c.meter, &c.lives[2], &c.strange[2], c.echoOfCounters})
-		},
-	}
-}
-
-// loop keeps one listener going.
-func (c *Checker) loop(t int, listen func(context.Context) error) *feed.Loop {
-	return &feed.Loop{
-		Name: string(types[t]),
-		Listen: func(ctx context.Context) error {
-			c.wrote[t].wait(ctx)
-			c.lives[t].begin()
-			return listen(ctx)
-		},
-		Ended: func(err error) {
-			if errors.Is(err, store.ErrDoubt) {
-				c.proof.Doubt(t)
-			}
-		},
-		Silence:  func() time.Duration { return c.lives[t].silence(c.proof.Age(t, c.now())) },
-		Patience: c.cfg.MaxStaleness / 2,
-		Now:      c.now,
-		Log:      c.log,
-	}
-}
-
-// keeper writes the canaries.
-func (c *Checker) keeper() *canary.Keeper {
-	k := &canary.Keeper{
-		Proof:    c.proof,
-		Interval: c.cfg.CanaryInterval,
-		Coming:   func(t int) bool { return c.lives[t].coming() },
-		Timeout:  c.cfg.MaxStaleness / 2,
-		Now:      c.now,
-		Log:      c.log,
-	}
-	for t := range types {
-		k.Writers[t] = func(ctx context.Context, seq int64) error {
-			defer c.wrote[t].over()
-			return c.store.WriteCanary(ctx, types[t], store.Canary{Replica: c.cfg.Replica, Run: c.run, Seq: seq})
-		}
-	}
-	return k
-}
-
-// echo counts the canaries of a batch that are this process's own.
-func (c *Checker) echo(t int) func([]store.Canary) {
-	return func(heard []store.Canary) {
-		for _, y := range heard {
-			if y.Replica == c.cfg.Replica && y.Run == c.run {
-				c.proof.Echo(t, y.Seq)
-			}
-		}
-		if !c.proven.Load() && c.proof.Fresh(c.now()) {
-			c.proven.Store(true)
-			c.log.Info("view proven", "keys", c.view.view.Load().Keys(), "took", c.now().Sub(c.start))
-		}
-	}
-}
-
-// echoOfCounters tells the meter, too, how far counts have been heard and of whom.
-func (c *Checker) echoOfCounters(heard []store.Canary) {
-	const counters = 2
-	c.echo(counters)(heard)
-	now := c.now()
-	if age, ok := c.proof.Age(counters, now); ok {
-		c.meter.Proven(now.Add(-age), heard)
-	}
-}
-
-// leave deletes the replica's canaries, so that those of replicas that are gone
-// do not pile up.
-func (c *Checker) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	var err error
-	for _, t := range types {
-		err = errors.Join(err, c.store.DeleteCanary(ctx, t, c.cfg.Replica))
-	}
-	if err != nil {
-		c.log.Warn("canaries left behind", "error", err)
-	}
+	c.leave(context.WithoutCancel(ctx))
 	return nil
 }

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicegate/sluice/functions/checker/internal/denials"
 	"github.com/sluicegate/sluice/functions/checker/internal/gate"
-	"github.com/sluicegate/sluice/functions/checker/internal/meter"
-	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/denial"
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
@@ -22,26 +21,21 @@ const (
 	prefixHeader = "X-Service-Key-Prefix"
 	nameHeader   = "X-Service-Key-Name"
 	methodHeader = "X-Forwarded-Method"
-	idHeader     = trace.Header
+
+	// bodyHeader holds a denial's body, which is JSON in one line of visible ASCII.
+	bodyHeader = "X-Sluice-Denial"
 )
+
+// inHeader is the query of a check whose proxy can pass on a denial's headers but
+// not its body, such as nginx by auth_request. It is a part of the address in the
+// proxy's own configuration.
+const inHeader = "denial=header"
 
 // connectionLife is how long a connection to a stale replica may have lived.
 const connectionLife = time.Second
 
-// outcome is how a check ended; "allowed" and "preflight" beside the codes of
-// the denials.
-type outcome int
-
-const (
-	allowed outcome = iota
-	preflight
-	invalidKey
-	rateLimited
-	quotaExhausted
-	gateUnavailable
-	misconfigured
-	outcomes // how many there are
-)
+//nolint:gochecknoglobals // a constant; net/http wants a slice
+var closeConnection = []string{"close"}
 
 // ServeHTTP answers GET /check/{namespace}/{app}, /healthz and /readyz. The contract
 // with proxies is in infra/proxies.
@@ -51,28 +45,31 @@ const (
 func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	address, isCheck := strings.CutPrefix(r.URL.Path, "/check/")
 	switch {
+	case isCheck && r.URL.RawQuery == inHeader:
+		c.serveCheck(&headed{ResponseWriter: w}, r, appIn(address))
 	case isCheck:
-		c.serveCheck(answerIn(w, r), r, appIn(address))
-	case r.URL.Path == "/healthz":
+		c.serveCheck(w, r, appIn(address))
+	case r.URL.Path == "/readyz" && !c.proven.Load():
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case r.URL.Path == "/healthz", r.URL.Path == "/readyz":
 		w.WriteHeader(http.StatusOK)
-	case r.URL.Path == "/readyz":
-		c.serveReady(w)
 	default:
-		now := c.now()
-		c.refuse(w, r, misconfigured, "", gate.Verdict{}, now)
-		c.metrics.decided(misconfigured, c.now().Sub(now))
+		c.serveCheck(w, r, "")
 	}
 }
 
 // HandlesHealth keeps funcmain from answering /healthz itself.
 func (c *Checker) HandlesHealth() bool { return true }
 
-func (c *Checker) serveReady(w http.ResponseWriter) {
-	if !c.proven.Load() {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
+// appIn cuts off what follows "{namespace}/{app}" and a "/": Envoy appends the client's
+// path to the address.
+func appIn(address string) string {
+	namespace, rest, _ := strings.Cut(address, "/")
+	name, _, more := strings.Cut(rest, "/")
+	if !more {
+		return address
 	}
-	w.WriteHeader(http.StatusOK)
+	return address[:len(namespace)+1+len(name)]
 }
 
 func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address string) {
@@ -88,26 +85,47 @@ func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address str
 		w.WriteHeader(http.StatusOK)
 	case preflight:
 		w.WriteHeader(http.StatusOK)
-	case invalidKey, rateLimited, quotaExhausted, gateUnavailable, misconfigured, outcomes:
-		c.refuse(w, r, o, address, v, now)
+	default:
+		c.deny(w, r, o, address, v, now)
 	}
 	c.metrics.decided(o, c.now().Sub(now))
 }
 
-// refuse answers a denial and notes why.
-func (c *Checker) refuse(w http.ResponseWriter, r *http.Request, o outcome, address string, v gate.Verdict, now time.Time) {
-	retryAfter := time.Duration(0)
-	switch o { //nolint:exhaustive // the rest have what the table says
-	case quotaExhausted:
+// deny answers a denial and notes why it is one.
+func (c *Checker) deny(w http.ResponseWriter, r *http.Request, o outcome, address string, v gate.Verdict, now time.Time) {
+	retryAfter := time.Duration(0) // what the table of problems says
+	switch outcomes[o].code {      //nolint:exhaustive // nothing more comes with the others
+	case problem.QuotaExhausted:
 		retryAfter = v.Limits.Period.End(now).Sub(now)
-	case gateUnavailable:
+	case problem.GateUnavailable:
 		c.sendAway(r.Context(), w.Header(), now)
-	case invalidKey:
+	case problem.InvalidKey:
 		c.prove(w.Header(), r.Header, address)
 	}
 	id := trace.IDOf(r.Header)
-	deny(w, id, o, retryAfter)
-	c.note(id, o, r.Header, address, v, now)
+	w.Header()[trace.Header] = []string{id}
+	outcomes[o].answer.Write(w, retryAfter)
+	c.note(id, o, r.Header, address, now)
+}
+
+// note keeps why a request was denied. It takes copies of what is the request's, so
+// that a short text does not keep a whole header in memory.
+func (c *Checker) note(id string, o outcome, h http.Header, address string, now time.Time) {
+	d := denials.Denial{
+		At: now.UTC(), RequestID: strings.Clone(id), Code: string(outcomes[o].code), Reason: outcomes[o].reason, Address: trace.Forwarded(h),
+	}
+	if keys := h[keyHeader]; len(keys) == 1 && len(keys[0]) == apikey.Length {
+		prefix, _ := apikey.Parse([]byte(keys[0]))
+		d.KeyPrefix = string(prefix)
+	}
+	if method := h[methodHeader]; len(method) == 1 {
+		d.Method = strings.Clone(method[0][:min(len(method[0]), 16)]) // what any real one has
+	}
+	if o != badAddress { // else the address can be anything
+		namespace, name, _ := strings.Cut(address, "/")
+		d.Namespace, d.App = strings.Clone(namespace), strings.Clone(name)
+	}
+	c.denials.Note(d)
 }
 
 // connection is the key of a connection's beginning in its requests' context.
@@ -129,82 +147,6 @@ func (c *Checker) sendAway(ctx context.Context, h http.Header, now time.Time) {
 	}
 }
 
-// appIn cuts off what follows "{namespace}/{app}" and a "/": Envoy appends the client's
-// path to the address.
-func appIn(address string) string {
-	namespace, rest, _ := strings.Cut(address, "/")
-	name, _, more := strings.Cut(rest, "/")
-	if !more {
-		return address
-	}
-	return address[:len(namespace)+1+len(name)]
-}
-
-// check decides on one request. address is "{namespace}/{app}".
-func (c *Checker) check(h http.Header, address string, now time.Time) (outcome, gate.Verdict) {
-	namespace, name, ok := strings.Cut(address, "/")
-	method := h[methodHeader]
-	if !ok || !app.ValidNamespace(namespace) || !app.ValidLabel(name) || len(method) != 1 || method[0] == "" {
-		return misconfigured, gate.Verdict{}
-	}
-	if denial.Preflight(h) {
-		return preflight, gate.Verdict{}
-	}
-	if !c.proof.Fresh(now) {
-		return gateUnavailable, gate.Verdict{}
-	}
-	key := ""
-	if keys := h[keyHeader]; len(keys) == 1 && method[0] != http.MethodConnect { // two keys are no key, and none opens a tunnel
-		key = keys[0]
-	}
-	v := gate.Decide(c.view.view.Load(), gate.Request{Namespace: namespace, App: name, Key: key}, now)
-	switch {
-	case !v.Valid:
-		return invalidKey, v
-	case v.Planless:
-		return gateUnavailable, v
-	case !c.buckets.Take(v.Key.Slot(), v.Limits.Bucket, int64(now.Sub(c.start))):
-		c.meter.RateDenied(v.Key.Slot(), v.Prefix, now)
-		return rateLimited, v
-	}
-	switch c.meter.Admit(v.Key.Slot(), v.Prefix, v.Limits, now) {
-	case meter.Exhausted:
-		return quotaExhausted, v
-	case meter.Unshared:
-		return gateUnavailable, v
-	case meter.Admitted:
-	}
-	return allowed, v
-}
-
-// code names a denial in the table of problems.
-func (o outcome) code() problem.Code {
-	switch o {
-	case invalidKey:
-		return problem.InvalidKey
-	case rateLimited:
-		return problem.RateLimited
-	case quotaExhausted:
-		return problem.QuotaExhausted
-	case gateUnavailable:
-		return problem.GateUnavailable
-	case allowed, preflight, misconfigured, outcomes:
-	}
-	return problem.Misconfigured
-}
-
-// String names an outcome in metrics.
-func (o outcome) String() string {
-	switch o {
-	case allowed:
-		return "allowed"
-	case preflight:
-		return "preflight"
-	case invalidKey, rateLimited, quotaExhausted, gateUnavailable, misconfigured, outcomes:
-	}
-	return string(o.code())
-}
-
 // prove answers a nonce, as wiring sends one when it asks whether a gate is in place, on a
 // 401 (see package gateproof). Anybody may send one and gets nothing for it but one HMAC;
 // without one, which is everybody else's request, this is a look into the header.
@@ -219,4 +161,31 @@ func (c *Checker) prove(out, in http.Header, address string) {
 		return
 	}
 	out[gateproof.ProofHeader] = []string{key.Prove(nonces[0], address)}
+}
+
+// headed answers with a denial's body in a header too: it holds the status back until
+// the body comes.
+type headed struct {
+	http.ResponseWriter
+
+	status int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (h *headed) WriteHeader(status int) {
+	if status == http.StatusOK {
+		h.ResponseWriter.WriteHeader(status)
+		return
+	}
+	h.status = status
+}
+
+// Write implements [http.ResponseWriter]. A denial's body comes in one piece.
+func (h *headed) Write(body []byte) (int, error) {
+	if h.status != 0 {
+		h.Header()[bodyHeader] = []string{string(body)}
+		h.ResponseWriter.WriteHeader(h.status)
+		h.status = 0
+	}
+	return h.ResponseWriter.Write(body)
 }

@@ -179,7 +179,7 @@ func TestDenialIsNoted(t *testing.T) {
 			At: time.Now().UTC(), RequestID: "mine-1", Code: "invalid_key", Reason: "unknown", Namespace: "shop-prod", App: "hello",
 			KeyPrefix: full[7:15], Method: "GET", Address: "203.0.113.9",
 		}}
-		if diff := cmp.Diff(want, r.book.Find("mine-1", 9)); diff != "" {
+		if diff := cmp.Diff(want, r.denials.Find("mine-1", 9)); diff != "" {
 			t.Errorf("noted (-want +got):\n%s", diff)
 		}
 		for id, tt := range map[string]struct{ reason, address string }{
@@ -187,7 +187,7 @@ func TestDenialIsNoted(t *testing.T) {
 			"bad-2": {"bad_address", "shop-prod/" + strings.Repeat("x", 1<<10)},
 		} {
 			r.ask(tt.address, "X-Request-Id", id)
-			if got := r.book.Find(id, 9); len(got) != 1 || got[0].Reason != tt.reason || got[0].App != "" {
+			if got := r.denials.Find(id, 9); len(got) != 1 || got[0].Reason != tt.reason || got[0].App != "" {
 				t.Errorf("%s: %+v", id, got)
 			}
 		}

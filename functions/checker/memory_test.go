@@ -23,3 +23,12 @@ func TestMemoryLimit(t *testing.T) {
 		t.Errorf("%d bytes in use", n)
 	}
 }
+
+func TestGarbagePercent(t *testing.T) {
+	t.Parallel()
+	for live, want := range map[uint64]int{0: mostPercent, 2 << 20: mostPercent, 32 << 20: 100, 64 << 20: 50, 1 << 30: leastPercent} {
+		if got := garbagePercent(live); got != want {
+			t.Errorf("with %d bytes in use %d %%, want %d", live, got, want)
+		}
+	}
+}

@@ -15,9 +15,14 @@ package denials
 import (
 	"context"
 	"log/slog"
+	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/problem"
 )
 
 const (
@@ -26,6 +31,9 @@ const (
 
 	// queued is how many denials can wait to be logged: a burst that is logged whole.
 	queued = 128
+
+	// Shown bounds one answer to GET /denials.
+	Shown = 500
 )
 
 // Denial is a request that was denied.
@@ -41,56 +49,56 @@ type Denial struct {
 	Address   string    `json:"client_address"`
 }
 
-// Book holds the denials of a process.
-type Book struct {
+// Log holds the denials of a process.
+type Log struct {
 	log   *slog.Logger
 	every time.Duration // from one log line to the next, once the burst is used up
 
 	next    atomic.Uint64 // the ring's
-	ring    [Kept]slot
+	ring    [Kept]entry
 	queue   chan Denial
 	skipped atomic.Uint64 // not logged, and not said so yet
 }
 
-// slot has a lock of its own: two denials meet there only when one of them has come
+// entry has a lock of its own: two denials meet there only when one of them has come
 // around the whole ring.
-type slot struct {
+type entry struct {
 	mu     sync.Mutex
 	n      uint64 // the denial's number, from 1
 	denial Denial
 }
 
-// New makes a book that logs up to perSecond denials a second.
-func New(perSecond int, log *slog.Logger) *Book {
-	return &Book{log: log, every: time.Second / time.Duration(max(perSecond, 1)), queue: make(chan Denial, queued)}
+// New makes a log that writes up to perSecond denials a second.
+func New(perSecond int, log *slog.Logger) *Log {
+	return &Log{log: log, every: time.Second / time.Duration(max(perSecond, 1)), queue: make(chan Denial, queued)}
 }
 
 // Note keeps a denial.
-func (b *Book) Note(d Denial) {
-	n := b.next.Add(1)
-	s := &b.ring[n%Kept]
-	s.mu.Lock()
-	if n > s.n { // one that came a whole round later may have been quicker
-		s.n, s.denial = n, d
+func (l *Log) Note(d Denial) {
+	n := l.next.Add(1)
+	e := &l.ring[n%Kept]
+	e.mu.Lock()
+	if n > e.n { // one that came a whole round later may have been quicker
+		e.n, e.denial = n, d
 	}
-	s.mu.Unlock()
+	e.mu.Unlock()
 	select {
-	case b.queue <- d:
+	case l.queue <- d:
 	default:
-		b.skipped.Add(1)
+		l.skipped.Add(1)
 	}
 }
 
 // Find gives kept denials, the newest first and limit at most: those of a request,
 // or all with "". A client can use one id again, so there may be several.
-func (b *Book) Find(requestID string, limit int) []Denial {
+func (l *Log) Find(requestID string, limit int) []Denial {
 	found := []Denial{}
-	last := b.next.Load()
+	last := l.next.Load()
 	for n := last; n > 0 && last-n < Kept && len(found) < limit; n-- {
-		s := &b.ring[n%Kept]
-		s.mu.Lock()
-		d, there := s.denial, s.n == n
-		s.mu.Unlock()
+		e := &l.ring[n%Kept]
+		e.mu.Lock()
+		d, there := e.denial, e.n == n
+		e.mu.Unlock()
 		if there && (requestID == "" || d.RequestID == requestID) {
 			found = append(found, d)
 		}
@@ -99,15 +107,15 @@ func (b *Book) Find(requestID string, limit int) []Denial {
 }
 
 // Run logs until ctx ends.
-func (b *Book) Run(ctx context.Context) {
-	pause := time.NewTicker(b.every)
+func (l *Log) Run(ctx context.Context) {
+	pause := time.NewTicker(l.every)
 	defer pause.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case d := <-b.queue:
-			b.write(ctx, d)
+		case d := <-l.queue:
+			l.write(ctx, d)
 		}
 		select {
 		case <-ctx.Done():
@@ -117,14 +125,37 @@ func (b *Book) Run(ctx context.Context) {
 	}
 }
 
-func (b *Book) write(ctx context.Context, d Denial) {
+func (l *Log) write(ctx context.Context, d Denial) {
 	attrs := []slog.Attr{
 		slog.String("request_id", d.RequestID), slog.String("code", d.Code), slog.String("reason", d.Reason),
 		slog.String("namespace", d.Namespace), slog.String("app", d.App), slog.String("key_prefix", d.KeyPrefix),
 		slog.String("method", d.Method), slog.String("client_address", d.Address), slog.Time("denied_at", d.At),
 	}
-	if n := b.skipped.Swap(0); n > 0 {
+	if n := l.skipped.Swap(0); n > 0 {
 		attrs = append(attrs, slog.Uint64("not_logged", n))
 	}
-	b.log.LogAttrs(ctx, slog.LevelInfo, "denied", attrs...)
+	l.log.LogAttrs(ctx, slog.LevelInfo, "denied", attrs...)
+}
+
+// list is the answer to GET /denials.
+type list struct {
+	Items []Denial `json:"items"` // newest first
+}
+
+// ServeHTTP answers GET /denials?request_id=&limit=. It is for the private port: it
+// tells what clients must not know.
+func (l *Log) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	limit := Shown
+	if s := q.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > Shown {
+			httpapi.Fail(w, problem.New(problem.InvalidParameter, "limit is 1 to %d.", Shown))
+			return
+		}
+		limit = n
+	}
+	if err := httpapi.JSON(w, http.StatusOK, list{Items: l.Find(q.Get("request_id"), limit)}); err != nil { // strings and times always encode
+		httpapi.Fail(w, problem.Of(problem.Internal))
+	}
 }

@@ -6,7 +6,7 @@
 package gate
 
 import (
-	"math"
+	"math/bits"
 	"time"
 	"unsafe"
 
@@ -21,11 +21,31 @@ type Request struct {
 	Key       string // the X-API-Key header's value; anything that is not a key opens nothing
 }
 
+// Reason is why a key opens nothing, for operators alone: a client learns only that
+// it does not.
+type Reason int
+
+// The reasons, the one that says most first. A valid key has none of them.
+const (
+	Malformed        Reason = iota + 1 // not a key's shape, or the checksum is wrong
+	Unknown                            // no key has this prefix, or it is revoked
+	WrongSecret                        // the key has another secret, or this one's grace is over
+	Disabled                           // or of a status that nobody knows
+	Expired                            // its expiry has passed
+	WrongEnvironment                   // of another environment than the app's
+	WrongApp                           // its scope does not hold the app
+)
+
+// Reasons names all there are, in their order.
+func Reasons() []string {
+	return []string{"malformed", "unknown", "wrong_secret", "disabled", "expired", "wrong_environment", "wrong_app"}
+}
+
 // Verdict says whether the key is good for the app. Unless it is, nothing else
-// of the Verdict but its flaws may be used.
+// of the Verdict but its reason may be used.
 type Verdict struct {
-	Valid bool
-	Flaws Flaw // what is wrong with the key; none of a valid one
+	Valid  bool
+	Reason Reason // the first of those that apply
 
 	Prefix string // the key's public handle: a part of the request's own key
 	Key    view.Key
@@ -42,19 +62,19 @@ type Verdict struct {
 func Decide(v *view.View, r Request, now time.Time) Verdict {
 	full := bytesOf(r.Key)
 	key, known := v.Find(full[prefixAt:][:apikey.PrefixLength])
-	at := clamp(now)
+	at := view.Nanos(now)
 
-	flaws := Unknown.unless(known)
-	flaws |= WrongSecret.unless(key.Matches(apikey.HashOf(full), at))
-	flaws |= Disabled.unless(key.Active())
-	flaws |= Expired.unless(at < key.ExpiresAt())
-	flaws |= WrongEnvironment.unless(key.In(r.Namespace))
-	flaws |= WrongApp.unless(key.Covers(r.Namespace, r.App))
-	if flaws != 0 {
+	wrong := unless(known, Unknown)
+	wrong |= unless(key.Matches(apikey.HashOf(full), at), WrongSecret)
+	wrong |= unless(key.Active(), Disabled)
+	wrong |= unless(at < key.ExpiresAt(), Expired)
+	wrong |= unless(key.In(r.Namespace), WrongEnvironment)
+	wrong |= unless(key.Covers(r.Namespace, r.App), WrongApp)
+	if wrong != 0 {
 		// For operators alone: a key that opens something has its checksum by its hash.
 		_, shaped := apikey.Parse(full)
-		flaws |= Malformed.unless(shaped)
-		return Verdict{Flaws: flaws}
+		wrong |= unless(shaped, Malformed)
+		return Verdict{Reason: Reason(bits.TrailingZeros(wrong))}
 	}
 	limits, defined := key.Limits()
 	return Verdict{
@@ -62,6 +82,14 @@ func Decide(v *view.View, r Request, now time.Time) Verdict {
 		Prefix: r.Key[prefixAt:][:apikey.PrefixLength],
 		Key:    key, Limits: limits,
 	}
+}
+
+// unless is the bit of a reason where a condition does not hold.
+func unless(good bool, r Reason) uint {
+	if good {
+		return 0
+	}
+	return 1 << r
 }
 
 // prefixAt is where a key's prefix begins.
@@ -77,12 +105,4 @@ func bytesOf(key string) []byte {
 		key = noKey
 	}
 	return unsafe.Slice(unsafe.StringData(key), len(key)) //nolint:gosec // a string's bytes, not written to
-}
-
-// clamp gives t in Unix nanoseconds, the largest number after the year 2262.
-func clamp(t time.Time) int64 {
-	if t.Unix() >= math.MaxInt64/int64(time.Second) {
-		return math.MaxInt64
-	}
-	return t.UnixNano()
 }

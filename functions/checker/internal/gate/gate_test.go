@@ -72,7 +72,7 @@ func TestPolicy(t *testing.T) {
 			ns, app, _ := strings.Cut(test.app, "/")
 			k, full := issue(t, test.change)
 			v := Decide(viewOf(k), Request{Namespace: ns, App: app, Key: full}, now)
-			if v.Valid != test.want || v.Valid != (v.Flaws == 0) {
+			if v.Valid != test.want || v.Valid != (v.Reason == 0) {
 				t.Errorf("valid is %v, want %v", v.Valid, test.want)
 			}
 			if v.Valid && (v.Prefix != string(k.Prefix) || v.Planless) {

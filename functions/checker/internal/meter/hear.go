@@ -20,7 +20,7 @@ type document struct {
 
 // Receive takes in a batch of the counters' listener. A batch is consistent: a
 // compaction that replaces many sources by one changes no sum.
-func (m *Meter) Receive(b store.Batch[usage.Counter]) error {
+func (m *Meter) Receive(b store.Batch[usage.Counter]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.state.Load()
@@ -47,7 +47,6 @@ func (m *Meter) Receive(b store.Batch[usage.Counter]) error {
 		m.hear(s, c.ID, c.Value)
 	}
 	m.share.complete(b.At)
-	return nil
 }
 
 // Len is how many readable counters there are.

@@ -183,7 +183,7 @@ func TestTotalsEqualTheTruth(t *testing.T) {
 					p.advance(now)
 				}
 			case "hear":
-				_ = procs[i].Receive(c.batch())
+				procs[i].Receive(c.batch())
 			case "stop":
 				faulty = false
 				for !procs[i].Flush(t.Context()) {
@@ -250,7 +250,8 @@ func TestQuota(t *testing.T) {
 					p.advance(now)
 					p.Flush(t.Context())
 				}
-				_, _ = a.Receive(c.batch()), b.Receive(c.batch())
+				a.Receive(c.batch())
+				b.Receive(c.batch())
 			}
 			admit := func(n int) (admitted int) {
 				for i := range n {
@@ -328,7 +329,7 @@ func TestHeardBeforeTheKey(t *testing.T) {
 	known := false
 	p := start(c, "p", &now, 0)
 	p.cfg.Find = func(apikey.Prefix) (uint32, bool) { return 0, known }
-	_ = p.Receive(c.batch())
+	p.Receive(c.batch())
 	p.Publish(1, map[apikey.Prefix]uint32{prefixAt(0): 0}, func() { known = true })
 	if p.request(0, view.Limits{Bucket: anyRate, Quota: 10, Period: plan.Day}) {
 		t.Error("a used-up quota was forgotten")
@@ -351,10 +352,10 @@ func TestCompaction(t *testing.T) {
 		p.Flush(t.Context())
 	}
 	p := start(c, "p", &now, 1)
-	_ = p.Receive(c.batch())
+	p.Receive(c.batch())
 	day := usage.DayOf(now)
 	c.docs = map[string]usage.Counter{"all": {Day: day, Source: "compacted", Counts: usage.Packed(nil).Pack(prefixAt(0), usage.Totals{Allowed: 10})}}
-	_ = p.Receive(c.batch())
+	p.Receive(c.batch())
 	if p.request(0, view.Limits{Bucket: anyRate, Quota: 10, Period: plan.Month}) || !p.request(0, view.Limits{Bucket: anyRate, Quota: 11, Period: plan.Month}) {
 		t.Error("a compaction changed the sum")
 	}

@@ -137,7 +137,7 @@ func (s *site) hear(r *replica) {
 		r.heard = append(r.heard, delivery{s.now.Add(r.way), s.store.batch()})
 	}
 	for len(r.heard) > 0 && !s.now.Before(r.heard[0].at) {
-		_ = r.Receive(r.heard[0].batch)
+		r.Receive(r.heard[0].batch)
 		r.heard = r.heard[1:]
 	}
 	if s.now.Sub(s.begun)%canary == 0 {

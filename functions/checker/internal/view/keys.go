@@ -125,11 +125,14 @@ func (v *View) record(k *apikey.Key, slot uint32) record {
 	r := record{
 		entry: entry{
 			secret:  k.Secret,
-			expires: nanos(k.ExpiresAt, math.MaxInt64),
+			expires: math.MaxInt64,
 			slot:    slot,
 			plan:    v.plans.place(name),
 		},
 		name: apikey.HeaderName(k.Name),
+	}
+	if !k.ExpiresAt.IsZero() {
+		r.expires = Nanos(k.ExpiresAt)
 	}
 	// The namespace is read off the plan's name: a key whose own holds a "." is in
 	// doubt, and opens nothing.
@@ -141,21 +144,19 @@ func (v *View) record(k *apikey.Key, slot uint32) record {
 		r.scope = append(r.scope, v.symbols.id(a))
 	}
 	if !k.PreviousUntil.IsZero() {
-		r.before = &previous{secret: k.Previous, until: nanos(k.PreviousUntil, math.MinInt64)}
+		r.before = &previous{secret: k.Previous, until: Nanos(k.PreviousUntil)}
 	}
 	return r
 }
 
-// nanos gives t in Unix nanoseconds; zero gives none. Times that int64 cannot
-// hold (after the year 2262) are the largest there is.
-func nanos(t time.Time, none int64) int64 {
-	switch {
-	case t.IsZero():
-		return none
-	case t.After(time.Unix(0, math.MaxInt64)):
-		return math.MaxInt64
-	case t.Before(time.Unix(0, 0)):
+// Nanos gives t in Unix nanoseconds, as near as they can: to 1970 what is before, and the
+// largest number after the year 2262.
+func Nanos(t time.Time) int64 {
+	switch s := t.Unix(); {
+	case s < 0:
 		return 0
+	case s >= math.MaxInt64/int64(time.Second):
+		return math.MaxInt64
 	}
 	return t.UnixNano()
 }

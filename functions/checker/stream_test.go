@@ -14,7 +14,7 @@ import (
 func TestLife(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	l := life{now: func() time.Time { return now }, zero: now}
+	l := liveness{now: func() time.Time { return now }, zero: now}
 	expect := func(what string, proof time.Duration, proven bool, want time.Duration) {
 		t.Helper()
 		if got := l.silence(proof, proven); got != want {
@@ -91,13 +91,4 @@ func TestSendsAway(t *testing.T) {
 		}
 		r.stop()
 	})
-}
-
-func TestGarbagePercent(t *testing.T) {
-	t.Parallel()
-	for live, want := range map[uint64]int{0: mostPercent, 2 << 20: mostPercent, 32 << 20: 100, 64 << 20: 50, 1 << 30: leastPercent} {
-		if got := garbagePercent(live); got != want {
-			t.Errorf("with %d bytes in use %d %%, want %d", live, got, want)
-		}
-	}
 }
