@@ -21,8 +21,10 @@ func newGauges() *gauges {
 			Name: "sluice_builds_ended_total", Help: "Builds that this process has seen end, by status.",
 		}, []string{"status"}),
 	}
-	for _, status := range []deploy.BuildStatus{deploy.Succeeded, deploy.BuildFailed, deploy.BuildSuperseded} {
-		g.ended.WithLabelValues(string(status))
+	for _, status := range deploy.BuildStatuses() {
+		if status.Final() {
+			g.ended.WithLabelValues(string(status))
+		}
 	}
 	return g
 }

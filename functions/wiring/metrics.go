@@ -16,10 +16,6 @@ type gauges struct {
 	expires prometheus.Gauge
 }
 
-func gateStates() []app.GateState {
-	return []app.GateState{app.Ungated, app.Pending, app.Engaged, app.Releasing}
-}
-
 func newGauges() *gauges {
 	g := &gauges{
 		gates: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -35,7 +31,7 @@ func newGauges() *gauges {
 
 // count shows how many gates have which state.
 func (g *gauges) count(gates map[app.GateState]int) {
-	for _, state := range gateStates() {
+	for _, state := range app.GateStates() {
 		g.gates.WithLabelValues(string(state)).Set(float64(gates[state]))
 	}
 }

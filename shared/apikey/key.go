@@ -8,6 +8,8 @@
 package apikey
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +32,13 @@ const (
 	Disabled Status = "disabled" // reversible
 	Revoked  Status = "revoked"  // final
 )
+
+// Statuses lists all statuses of a key.
+func Statuses() []Status { return append(Usable(), Revoked) }
+
+// Usable lists the statuses of keys that are, or can be made, good. They are also those
+// that a key can be switched to.
+func Usable() []Status { return []Status{Active, Disabled} }
 
 // Bounds (decisions sections 1 and 2).
 const (
@@ -103,7 +112,7 @@ func (k Key) Rotate(secret Hash, grace time.Duration, now time.Time) (Key, error
 // WithStatus gives k switched to active or disabled. Problems: invalid_status,
 // key_revoked.
 func (k Key) WithStatus(s Status) (Key, error) {
-	if s != Active && s != Disabled {
+	if !slices.Contains(Usable(), s) {
 		return Key{}, problem.Of(problem.InvalidStatus)
 	}
 	if k.Status == Revoked {
@@ -148,4 +157,47 @@ func Scope(apps []string) ([]string, error) {
 		return nil, problem.New(problem.InvalidScope, "apps names at most %d apps, each once.", MaxApps)
 	}
 	return sorted, nil
+}
+
+// HeaderName gives a key's display name as a header value: visible ASCII and
+// inner spaces as they are, "%" itself and every other byte of its UTF-8
+// percent-encoded, so that any decoder of URLs' paths gives the name back
+// (decisions section 1). "Café 5%" becomes "Caf%C3%A9 5%25".
+func HeaderName(name string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		if c < ' ' || c > '~' || c == '%' {
+			b.WriteByte('%')
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// RequestRemembered is for how long a request that has issued a full key is known
+// again.
+const RequestRemembered = 24 * time.Hour
+
+// Request is a call that issues a full key and that its sender may send again: the
+// answer was lost, or a page was reloaded. A full key is shown exactly once
+// (specification section 2.2), so the second call cannot be answered as the first
+// was, and must not issue another key that nobody asked for: it is refused.
+type Request struct {
+	ID string    // 64 hex digits; "" makes every call a new one
+	At time.Time // when it came
+}
+
+// NewRequest makes the request that a caller knows by name, an Idempotency-Key.
+// The same name of another caller, or in another project, is another request.
+func NewRequest(caller, project, name string, at time.Time) Request {
+	if name == "" {
+		return Request{At: at}
+	}
+	sum := sha256.Sum256([]byte("issue\n" + caller + "\n" + project + "\n" + name)) // no part holds a line break
+	return Request{ID: hex.EncodeToString(sum[:]), At: at}
 }

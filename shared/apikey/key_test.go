@@ -2,9 +2,13 @@ package apikey
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -216,5 +220,83 @@ func expect(t *testing.T, err error, want problem.Code) {
 	}
 	if want != "" && !problem.Is(err, want) {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestHeaderName(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ in, want string }{
+		{"", ""},
+		{"Café 1", "Caf%C3%A9 1"},
+		{"plain ASCII ~!", "plain ASCII ~!"},
+		{"100%", "100%25"},
+		{"%41", "%2541"},
+		{"日本", "%E6%97%A5%E6%9C%AC"},
+		{"a\r\nX-Evil: 1", "a%0D%0AX-Evil: 1"},
+		{"\x00\x7f", "%00%7F"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.in, func(t *testing.T) {
+			t.Parallel()
+			if got := HeaderName(tt.in); got != tt.want {
+				t.Errorf("HeaderName(%q) = %q, want %q", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
+// Whatever a name holds, its header is one line of visible ASCII, and a name that
+// the rules accept comes back by decoding.
+func FuzzHeaderName(f *testing.F) {
+	for _, s := range []string{"Café", "a\nb", "\xff", "100%", "%41"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		h := HeaderName(name)
+		for _, c := range []byte(h) {
+			if c < ' ' || c > '~' {
+				t.Fatalf("HeaderName(%q) holds byte %#x", name, c)
+			}
+		}
+		if CheckName(name) != nil || !utf8.ValidString(name) {
+			return
+		}
+		w := httptest.NewRecorder()
+		w.Header().Set("X-Service-Key-Name", h)
+		w.WriteHeader(http.StatusOK)
+		res := w.Result()
+		defer func() { _ = res.Body.Close() }()
+		if got := res.Header.Get("X-Service-Key-Name"); got != h {
+			t.Fatalf("sent %q, received %q", h, got)
+		}
+		if back, err := url.PathUnescape(h); err != nil || back != name {
+			t.Fatalf("%q came back as %q, %v", name, back, err)
+		}
+	})
+}
+
+func TestNewRequest(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	seen := map[string]string{}
+	for name, r := range map[string]Request{
+		"one":             NewRequest("ada", "shop", "form-1", at),
+		"another name":    NewRequest("ada", "shop", "form-2", at),
+		"another caller":  NewRequest("bob", "shop", "form-1", at),
+		"another project": NewRequest("ada", "bank", "form-1", at),
+	} {
+		if len(r.ID) != 64 || !r.At.Equal(at) {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if other, taken := seen[r.ID]; taken {
+			t.Errorf("%s is the same request as %s", name, other)
+		}
+		seen[r.ID] = name
+	}
+	if r := NewRequest("ada", "shop", "form-1", at.Add(time.Hour)); seen[r.ID] != "one" {
+		t.Error("an hour later it is not known again")
+	}
+	if r := NewRequest("ada", "shop", "", at); r.ID != "" {
+		t.Errorf("without a name it is %s", r.ID)
 	}
 }

@@ -22,6 +22,14 @@ const (
 	BuildSuperseded BuildStatus = "superseded" // it succeeded, but deploys nothing any more
 )
 
+// BuildStatuses lists all statuses of a build, in the order in which they can follow.
+func BuildStatuses() []BuildStatus {
+	return []BuildStatus{Queued, Running, Succeeded, BuildFailed, BuildSuperseded}
+}
+
+// Final tells whether nothing more will come of a build with the status.
+func (s BuildStatus) Final() bool { return s != Queued && s != Running }
+
 // maxSeen bounds the events that a build remembers. A run sends four types; the
 // rest is room for runs that are started again.
 const maxSeen = 16
@@ -66,7 +74,7 @@ func (b Build) ID() string {
 }
 
 // Final tells whether nothing more will come of the build.
-func (b Build) Final() bool { return b.Status != Queued && b.Status != Running }
+func (b Build) Final() bool { return b.Status.Final() }
 
 // Run is what is known about the run of a build, from an event or from the run
 // itself.

@@ -7,6 +7,7 @@ import (
 
 	"cloud.google.com/go/firestore"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -135,7 +136,7 @@ func (s *Store) txDeleteEnvironment(ctx context.Context, tx *firestore.Transacti
 	for what, q := range map[string]firestore.Query{
 		"apps":  s.apps().Query,
 		"plans": s.plans().Query,
-		"keys":  s.keys().Where("status", "in", usable()),
+		"keys":  s.keys().Where("status", "in", apikey.Usable()),
 	} {
 		holds, err := txExists(tx, q.Where("namespace", "==", namespace))
 		if err != nil {

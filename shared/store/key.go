@@ -73,9 +73,6 @@ func (d keyDoc) key() (apikey.Key, error) {
 	return k, nil
 }
 
-// usable are the statuses of keys that are, or can be made, good.
-func usable() []string { return []string{string(apikey.Active), string(apikey.Disabled)} }
-
 func (s *Store) keys() *firestore.CollectionRef { return s.client.Collection("keys") }
 
 // keyRef gives a key's document. An id of another shape names none, least of all
@@ -152,7 +149,7 @@ func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, names
 		return err
 	}
 	const name = "keys"
-	counted := s.keys().Where("namespace", "==", namespace).Where("status", "in", usable()).Limit(most)
+	counted := s.keys().Where("namespace", "==", namespace).Where("status", "in", apikey.Usable()).Limit(most)
 	found, err := counted.NewAggregationQuery().WithCount(name).Transaction(tx).Get(ctx)
 	if err != nil {
 		return fmt.Errorf("count keys: %w", known(err, "key"))

@@ -7,6 +7,7 @@ import (
 
 	"cloud.google.com/go/firestore"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -140,7 +141,7 @@ func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID) er
 			return err
 		}
 		using := s.keys().Where("namespace", "==", namespace).Where("plan", "==", string(id)).
-			Where("status", "in", usable()).Limit(1)
+			Where("status", "in", apikey.Usable()).Limit(1)
 		docs, err := tx.Documents(using).GetAll()
 		if err != nil {
 			return err

@@ -23,6 +23,7 @@ package trace
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 )
@@ -50,6 +51,9 @@ const (
 	System    Kind = "system"    // Sluice itself, such as the first admin at start
 	Anonymous Kind = "anonymous" // a request that has not been authenticated
 )
+
+// Kinds lists all kinds of actors.
+func Kinds() []Kind { return []Kind{User, Webhook, Build, System, Anonymous} }
 
 // Actor is who does something.
 type Actor struct {
@@ -143,3 +147,31 @@ func ValidID(s string) bool {
 	}
 	return true
 }
+
+// Logger gives a logger that adds request_id to each line whose context has one.
+// Applied twice it adds it once.
+func Logger(log *slog.Logger) *slog.Logger {
+	if _, ok := log.Handler().(handler); ok {
+		return log
+	}
+	return slog.New(handler{log.Handler()})
+}
+
+type handler struct{ slog.Handler }
+
+// Handle implements [slog.Handler].
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	if id := ID(ctx); id != "" {
+		r = r.Clone()
+		r.AddAttrs(slog.String("request_id", id))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements [slog.Handler].
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }
