@@ -1,7 +1,6 @@
 package console
 
 import (
-	"net/http"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
@@ -10,32 +9,17 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-const (
-	inApps = "/projects/{project}/environments/{environment}/apps"
-	inApp  = inApps + "/{app}"
-)
+// app is the name of the app that the request is about.
+func (r *request) app() string { return r.PathValue("app") }
 
-func (m routes) apps() {
-	m.page(inApps, listApps)
-	m.page("/projects/{project}/environments/{environment}/new-app", func(v *visit) error { return newApp(v, form{}) })
-	m.change(inApps, createApp)
-	m.page(inApp, showApp)
-	m.page(inApp+"/state", showAppState)
-	m.page(inApp+"/delete", func(v *visit) error { return askDeleteApp(v, form{}) })
-	m.change(inApp+"/delete", deleteApp)
+// inApp is a path of the request's app.
+func (r *request) inApp(rest ...string) string {
+	return r.inEnvironment(append([]string{"apps", r.app()}, rest...)...)
 }
 
-// app is the name of the app that the visit is about.
-func (v *visit) app() string { return v.r.PathValue("app") }
-
-// inApp is a path of the visit's app.
-func (v *visit) inApp(rest ...string) string {
-	return v.inEnvironment(append([]string{"apps", v.app()}, rest...)...)
-}
-
-// readApp reads the visit's app.
-func (v *visit) readApp() (wire.App, error) {
-	return v.api.App(v.ctx, v.project, v.environment, v.app())
+// readApp reads the request's app.
+func (r *request) readApp() (wire.App, error) {
+	return r.api.App(r.Context(), r.project, r.environment, r.app())
 }
 
 type appsPage struct {
@@ -43,12 +27,12 @@ type appsPage struct {
 	Paging paging
 }
 
-func listApps(v *visit) error {
-	list, err := v.api.AppsPage(v.ctx, v.project, v.environment, v.asked())
+func listApps(r *request) error {
+	list, err := r.api.AppsPage(r.Context(), r.project, r.environment, r.asked())
 	if err != nil {
 		return err
 	}
-	return v.show("apps", sheet{Title: "Apps", Tab: tabApps}, appsPage{Apps: list.Items, Paging: v.paging(list.NextPageToken)})
+	return r.show("apps", page{Title: "Apps", Tab: tabApps}, appsPage{Apps: list.Items, Paging: r.paging(list.NextPageToken)})
 }
 
 // newAppPage is the form for an app, of one kind or the other.
@@ -57,9 +41,9 @@ type newAppPage struct {
 	Form form
 }
 
-func newApp(v *visit, f form) error {
-	git := v.r.URL.Query().Get("kind") == "git" || f.Value("kind") == "git"
-	return v.show("newapp", sheet{Status: f.Status(), Title: "New app", Tab: tabApps}, newAppPage{Git: git, Form: f})
+func newApp(r *request, f form) error {
+	git := r.URL.Query().Get("kind") == "git" || f.Value("kind") == "git"
+	return r.show("newapp", page{Status: f.Status(), Title: "New app", Tab: tabApps}, newAppPage{Git: git, Form: f})
 }
 
 // appFields says which codes are about which field.
@@ -70,35 +54,31 @@ func appFields() map[string]string {
 	}
 }
 
-func createApp(v *visit) error {
-	name := v.typed("name")
+func createApp(r *request) error {
+	name := r.PostForm.Get("name")
 	in := wire.CreateApp{Name: &name}
-	if host := v.typed("host"); host != "" {
+	if host := r.PostForm.Get("host"); host != "" {
 		in.Host = &host
 	}
-	if typed := v.typed("port"); typed != "" {
+	if typed := r.PostForm.Get("port"); typed != "" {
 		port, err := strconv.Atoi(typed)
 		if err != nil {
-			return newApp(v, v.sent("port", "A port is a number from 1 to 65535."))
+			return newApp(r, r.invalid("port", "A port is a number from 1 to 65535."))
 		}
 		in.Port = &port
 	}
-	if v.typed("kind") == "git" {
-		source := v.gitSource()
+	if r.PostForm.Get("kind") == "git" {
+		source := r.gitSource()
 		in.GitSource = &source
 	} else {
-		image := v.typed("image")
+		image := r.PostForm.Get("image")
 		in.Image = &image
 	}
-	a, err := v.api.CreateApp(v.ctx, v.project, v.environment, in)
+	a, err := r.api.CreateApp(r.Context(), r.project, r.environment, in)
 	if err != nil {
-		f, ok := v.refused(err, appFields())
-		if !ok {
-			return err
-		}
-		return newApp(v, f)
+		return r.again(err, appFields(), newApp)
 	}
-	return v.done(v.inEnvironment("apps", a.Name), noticeAppCreated)
+	return r.done(r.inEnvironment("apps", a.Name), noticeAppCreated)
 }
 
 // appPage is an app's Overview.
@@ -112,21 +92,18 @@ type appPage struct {
 }
 
 // overview reads what an app's Overview shows.
-func (v *visit) overview() (appPage, error) {
+func (r *request) overview() (appPage, error) {
 	var p appPage
 	var history wire.List[wire.Deployment]
 	var builds wire.List[wire.Build]
-	g, ctx := errgroup.WithContext(v.ctx)
+	g, ctx := errgroup.WithContext(r.Context())
+	g.Go(read(&p.App, r.readApp))
 	g.Go(func() (err error) {
-		p.App, err = v.readApp()
+		history, err = r.api.DeploymentsPage(ctx, r.project, r.environment, r.app(), client.Page{Size: 10})
 		return err
 	})
 	g.Go(func() (err error) {
-		history, err = v.api.DeploymentsPage(ctx, v.project, v.environment, v.app(), client.Page{Size: 10})
-		return err
-	})
-	g.Go(func() (err error) {
-		builds, err = v.api.BuildsPage(ctx, v.project, v.environment, v.app(), client.Page{Size: 1})
+		builds, err = r.api.BuildsPage(ctx, r.project, r.environment, r.app(), client.Page{Size: 1})
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -145,7 +122,7 @@ func (v *visit) overview() (appPage, error) {
 		p.Build = &builds.Items[0]
 	}
 	moving := gateMoves(p.App.Gate) || p.Current != nil && p.Current.Status == "rolling_out" || p.Build != nil && buildMoves(*p.Build)
-	p.Live = following(moving, v.inApp("state"), []any{p.App, p.Current, p.Serving, p.Build})
+	p.Live = following(moving, r.inApp("state"), []any{p.App, p.Current, p.Serving, p.Build})
 	return p, nil
 }
 
@@ -155,28 +132,28 @@ func gateMoves(g wire.Gate) bool { return g.State == "pending" || g.State == "re
 // buildMoves tells whether a build goes on.
 func buildMoves(b wire.Build) bool { return b.Status == "queued" || b.Status == "running" }
 
-func showApp(v *visit) error {
-	p, err := v.overview()
+func showApp(r *request) error {
+	p, err := r.overview()
 	if err != nil {
 		return err
 	}
-	return v.show("app", sheet{Title: p.App.Name, Tab: tabApps}, p)
+	return r.show("app", page{Title: p.App.Name, Tab: tabApps}, p)
 }
 
-func showAppState(v *visit) error {
-	p, err := v.overview()
+func showAppState(r *request) error {
+	p, err := r.overview()
 	if err != nil {
 		return err
 	}
-	return v.follow(p.Live, "app", "state", p)
+	return r.follow(p.Live, "app", "state", p)
 }
 
-func askDeleteApp(v *visit, f form) error {
-	a, err := v.readApp()
+func askDeleteApp(r *request, f form) error {
+	a, err := r.readApp()
 	if err != nil {
 		return err
 	}
-	return v.confirm(tabApps, confirmation{
+	return r.confirm(tabApps, confirmation{
 		Title: "Delete the app " + a.Name + "?",
 		Lead:  "This cannot be undone.",
 		Points: []string{
@@ -185,23 +162,20 @@ func askDeleteApp(v *visit, f form) error {
 			"Keys stay. A key that names this app in its scope opens nothing by that any more.",
 		},
 		Type: a.Name, Danger: true, Form: f,
-		Action: v.inApp("delete"), Button: "Delete the app", Back: v.inApp("settings"),
+		Action: r.inApp("delete"), Button: "Delete the app", Back: r.inApp("settings"),
 	})
 }
 
-func deleteApp(v *visit) error {
-	if !v.retyped(v.app()) {
-		return askDeleteApp(v, v.sent("name", wrongName))
+func deleteApp(r *request) error {
+	if !r.retyped(r.app()) {
+		return askDeleteApp(r, r.invalid("name", wrongName))
 	}
-	if err := v.api.DeleteApp(v.ctx, v.project, v.environment, v.app()); err != nil {
-		f, ok := v.refused(err, nil)
-		if !ok {
-			return err
-		}
-		if f.Refusal.Status == http.StatusNotFound {
-			return err
-		}
-		return askDeleteApp(v, f)
+	err := r.api.DeleteApp(r.Context(), r.project, r.environment, r.app())
+	switch {
+	case gone(err):
+		return err
+	case err != nil:
+		return r.again(err, nil, askDeleteApp)
 	}
-	return v.done(v.inEnvironment("apps"), noticeAppDeleted)
+	return r.done(r.inEnvironment("apps"), noticeAppDeleted)
 }

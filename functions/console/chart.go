@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -203,18 +202,4 @@ func short(v float64) string {
 		}
 	}
 	return fmt.Sprint(v)
-}
-
-// shortDate writes "2026-03-14" as "14 Mar"; what is no date stays as it is.
-func shortDate(date string) string { return reformat(date, "2 Jan") }
-
-// longDate writes "2026-03-14" as "14 March 2026".
-func longDate(date string) string { return reformat(date, "2 January 2006") }
-
-func reformat(date, layout string) string {
-	t, err := time.Parse(time.DateOnly, date)
-	if err != nil {
-		return date
-	}
-	return t.Format(layout)
 }

@@ -34,12 +34,12 @@ func draw(t *testing.T, c chart) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := parsePages(a, time.Now)
+	p, err := parseTemplates(a, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := p.byName["usage"].ExecuteTemplate(&b, "usage_chart", c); err != nil {
+	if err := p["usage"].ExecuteTemplate(&b, "usage_chart", c); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

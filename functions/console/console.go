@@ -5,34 +5,25 @@
 // (package client) with the session of whoever is signed in, so what the API
 // refuses the console cannot do, and it keeps nothing itself: no store, no keys.
 //
-//	/console/sign-in, /console/sign-out, /console/account
-//	/console/users                                  for admins
-//	/console/audit                                  of the installation, for admins
-//	/console/projects, /console/projects/{project}  its environments; …/members, …/audit
-//	/console/projects/{project}/environments/{environment}/apps/{app}        Overview
-//	                                                       …/apps/{app}/settings, /deploys, /builds
-//	                                                       …/plans, …/api-keys
-//	/console/assets/{name}                          style, script; named by content
-//
 // # Pages
 //
 // A page is a GET that changes nothing. A change is a POST of a form, answered with
 // 303 to a page, or with the form again: what was typed, and the API's message
 // beside the field that it is about. What cannot be undone is asked for on a page of
 // its own first (see confirmation), which says what will change and carries what it
-// was based on; if that has changed meanwhile, nothing is done and the page says so.
+// was made of; if that has changed meanwhile, nothing is done and the page says so.
 // Buttons that the role does not allow are left out; the API decides all the same.
 //
 // Without JavaScript all of this works. With it, the parts of a page that are on
 // their way somewhere (a pending gate, a rollout, a build) ask for themselves anew
-// every two seconds until they have arrived (see live.go). The script and htmx are files of
+// every two seconds until they have arrived (see live). The script and htmx are files of
 // this package; the content security policy allows no others, and nothing inline.
 //
 // # The session
 //
-// The browser holds the API's own session token in the cookie of decisions section
-// 8, which no script can read. Forms carry the session's CSRF value, which the API
-// tells only to who has the token; it is compared before anything else is done. All
+// The browser holds the API's own session token in the API's cookie, which no script
+// can read. Forms carry the session's CSRF value, which the API tells only to who has
+// the token; it is compared before anything else is done. All
 // cookies are __Host-, so that no app on a host nearby can plant them. One more stays
 // after signing out, by which the API knows the browser at the next sign-in. What
 // comes from another origin is refused before that. No page is stored by a browser
@@ -42,8 +33,8 @@
 //
 // # A file per noun
 //
-// console.go lists the nouns; each has a file NOUN.go with its routes method, its
-// pages and forms, and templates/NOUN….html.
+// The table in routes.go lists the pages, and who may see them is the API's to say. Each
+// noun has a file NOUN.go with its pages and forms, and templates/NOUN….html.
 package console
 
 import (
@@ -53,7 +44,6 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/client"
-	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -62,12 +52,12 @@ const home = "/console"
 
 // Service answers the function's requests.
 type Service struct {
-	api     *client.Client // of the management API, nobody signed in
-	signIns *client.Client // of its session function
-	pages   pages
-	assets  assets
-	log     *slog.Logger
-	now     func() time.Time
+	api       *client.Client // of the management API, nobody signed in
+	signIns   *client.Client // of its session function
+	templates templates
+	assets    assets
+	log       *slog.Logger
+	now       func() time.Time
 }
 
 // New makes a service.
@@ -79,11 +69,11 @@ func New(cfg Config, log *slog.Logger) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := parsePages(a, time.Now)
+	t, err := parseTemplates(a, time.Now)
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{pages: p, assets: a, log: trace.Logger(log), now: time.Now}
+	s := &Service{templates: t, assets: a, log: trace.Logger(log), now: time.Now}
 	options := []client.Option{client.WithTransport(newTransport()), client.WithTimeout(cfg.Timeout), client.WithTries(tries)}
 	s.api = client.New(cfg.APIURL, options...)
 	s.signIns = s.api
@@ -109,46 +99,4 @@ func newTransport() *http.Transport {
 		IdleConnTimeout:     idleLimit,
 		ForceAttemptHTTP2:   true,
 	}
-}
-
-// routes collects the pages of one service.
-type routes struct {
-	s   *Service
-	mux *httpapi.Mux
-}
-
-// Handler routes the function's requests.
-func (s *Service) Handler() http.Handler {
-	m := routes{s: s, mux: httpapi.New(s.log)}
-	m.mux.Handle("GET "+home+"/assets/{name}", s.assets.serve)
-	m.sessions()
-	m.accounts()
-	m.users()
-	m.projects()
-	m.members()
-	m.environments()
-	m.apps()
-	m.settings()
-	m.deploys()
-	m.builds()
-	m.plans()
-	m.keys()
-	m.audits()
-	m.mux.Handle(home+"/{rest...}", s.lost)
-	return s.guarded(m.mux)
-}
-
-// page registers a page, for who is signed in.
-func (m routes) page(path string, show func(v *visit) error) {
-	m.mux.Handle("GET "+home+path, m.s.visited(show))
-}
-
-// change registers what a form does, for who is signed in and whose form it is.
-func (m routes) change(path string, do func(v *visit) error) {
-	m.mux.Handle("POST "+home+path, m.s.visited(func(v *visit) error {
-		if err := v.ownForm(); err != nil {
-			return err
-		}
-		return do(v)
-	}))
 }

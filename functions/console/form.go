@@ -2,10 +2,14 @@ package console
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // form is what a form's template shows: what was typed and, if it was refused, why.
@@ -32,33 +36,48 @@ func filled(pairs ...string) form {
 	return f
 }
 
-// sent is the visit's form as it was typed, refused for a reason that the console
+// invalid is the request's form as it was typed, refused for a reason that the console
 // itself sees.
-func (v *visit) sent(field, message string) form {
-	return form{Typed: v.r.PostForm, Refusal: &refusal{Status: http.StatusUnprocessableEntity, Message: message, Field: field}}
+func (r *request) invalid(field, message string) form {
+	return form{Typed: r.PostForm, Refusal: &refusal{Status: http.StatusUnprocessableEntity, Message: message, Field: field}}
 }
 
-// refused is the visit's form as it was typed, with the reason why the API did not
+// refused is the request's form as it was typed, with the reason why the API did not
 // take it. fields says which field a code is about; a code that it lacks is about the
 // whole form. Only a session that has ended is no matter of the form: then ok is
 // false.
-func (v *visit) refused(err error, fields map[string]string) (f form, ok bool) {
+func (r *request) refused(err error, fields map[string]string) (f form, ok bool) {
 	if client.HasCode(err, "unauthenticated") {
 		return form{}, false
 	}
-	f.Typed = v.r.PostForm
+	f.Typed = r.PostForm
 	var e *client.Error
 	if errors.As(err, &e) && e.Code != "" {
 		f.Refusal = &refusal{Status: e.Status, Message: e.Message, Code: e.Code, Field: fields[e.Code]}
 		return f, true
 	}
-	v.s.log.ErrorContext(v.ctx, "the management API failed", "error", err)
+	r.s.logAPIError(r.Context(), err)
 	f.Refusal = &refusal{
 		Status:  http.StatusBadGateway,
 		Message: "The management API did not answer, so it is not known whether this was done. Look before you try again.",
 	}
 	return f, true
 }
+
+// ask shows a page with a form.
+type ask func(r *request, f form) error
+
+// again shows a form that the API has refused once more; see refused.
+func (r *request) again(err error, fields map[string]string, page ask) error {
+	f, ok := r.refused(err, fields)
+	if !ok {
+		return err
+	}
+	return page(r, f)
+}
+
+// gone tells that what a form was about is not there any more.
+func gone(err error) bool { return client.HasCode(err, "not_found") }
 
 // Status is that of a page which shows the form.
 func (f form) Status() int {
@@ -69,25 +88,13 @@ func (f form) Status() int {
 }
 
 // General is the message that is about no field.
-func (f form) General() string {
-	if f.Refusal == nil || f.Refusal.Field != "" {
-		return ""
-	}
-	return f.Refusal.Message
-}
+func (f form) General() string { return f.Wrong("") }
 
 // Value is what was typed into a field.
 func (f form) Value(name string) string { return f.Typed.Get(name) }
 
 // Has tells whether a value of a field with several was chosen.
-func (f form) Has(name, value string) bool {
-	for _, v := range f.Typed[name] {
-		if v == value {
-			return true
-		}
-	}
-	return false
-}
+func (f form) Has(name, value string) bool { return slices.Contains(f.Typed[name], value) }
 
 // Wrong is the message about a field.
 func (f form) Wrong(name string) string {
@@ -97,7 +104,7 @@ func (f form) Wrong(name string) string {
 	return f.Refusal.Message
 }
 
-// input is one field of a form, for the templates "input" and "select".
+// input is one field of a form, for the template "field".
 type input struct {
 	Name, Label, Hint, Value, Error string
 
@@ -141,3 +148,152 @@ func (in input) As(kind string) input { in.Type = kind; return in }
 
 // Auto lets the browser fill a field in, e.g. with "username".
 func (in input) Auto(complete string) input { in.Complete = complete; return in }
+
+// formPage is a page that is one form of plain fields.
+type formPage struct {
+	Title    string
+	Lead     string
+	Action   string // path that it is posted to
+	Button   string // says what it does
+	Back     string // path of the way out
+	Original []original
+	Inputs   []input
+	Form     form
+}
+
+// ask answers with a form's page.
+func (r *request) ask(tab string, p formPage) error {
+	return r.show("form", page{Status: p.Form.Status(), Title: p.Title, Tab: tab}, p)
+}
+
+// confirmation asks, on a page of its own, before something is done that cannot be
+// undone, or that takes something away from others.
+type confirmation struct {
+	Title  string   // the question, with names: "Revoke key-ab12cd34?"
+	Lead   string   // what it means, in a sentence or two
+	Points []string // what will happen, one by one
+	Facts  []fact   // what will change: now and then
+
+	Action string // path that the answer is posted to
+	Button string // says what it does: "Revoke the key"
+	Danger bool   // takes something away
+	Back   string // path of the way out
+
+	// Original is what the page was made of: if that has changed meanwhile, the change is
+	// not made.
+	Original []original
+
+	// Type is a name that has to be typed; "" asks for none.
+	Type string
+
+	Form form // with the reason why the answer before was not taken
+}
+
+// fact is one thing that will change.
+type fact struct{ Name, Now, Then string }
+
+// Same tells that it stays as it is.
+func (f fact) Same() bool { return f.Now == f.Then }
+
+// confirm answers with a confirmation.
+func (r *request) confirm(tab string, c confirmation) error {
+	return r.show("confirm", page{Status: c.Form.Status(), Title: c.Title, Tab: tab}, c)
+}
+
+// retyped tells whether the name that a confirmation asks for was typed.
+func (r *request) retyped(name string) bool { return r.PostForm.Get("name") == name }
+
+// wrongName is said when it was not.
+const wrongName = "That is another name. Nothing was done."
+
+// original is a hidden field of a form: what something was when the form was made, to
+// notice that somebody else has changed it meanwhile.
+type original struct{ Name, Value string }
+
+const wasMark = "was_" // begins the name of the hidden field that holds what a field was
+
+// values is a thing as its form shows it: what each field holds.
+type values map[string]string
+
+// form is the form filled in with them, which carries them along as originals.
+func (all values) form() form {
+	f := form{Typed: url.Values{}}
+	for name, value := range all {
+		f.Typed.Set(name, value)
+		f.Typed.Set(wasMark+name, value)
+	}
+	return f
+}
+
+// Original is what the fields held at first. It stays when the form is shown again: who
+// is told that somebody else was faster has to load it anew.
+func (f form) Original() []original {
+	var all []original
+	for _, name := range slices.Sorted(maps.Keys(f.Typed)) {
+		if strings.HasPrefix(name, wasMark) {
+			all = append(all, original{name, f.Typed.Get(name)})
+		}
+	}
+	return all
+}
+
+// typed is what the sent form holds in the fields of a thing.
+func (r *request) typed(of values) values {
+	all := values{}
+	for name := range of {
+		all[name] = r.PostForm.Get(name)
+	}
+	return all
+}
+
+// changes are the fields that a form changes.
+type changes map[string]bool
+
+// notice is n, or that there was nothing to do.
+func (c changes) notice(n notice) notice {
+	if len(c) == 0 {
+		return noticeNothingChanged
+	}
+	return n
+}
+
+// changes finds the fields that the sent form changes, given what they hold now and
+// what was typed: those that were typed otherwise than the form had them at first. If
+// somebody else has changed one of these meanwhile, to something else, conflict is the
+// form with a word on it, and nothing shall be done. What else has changed is left as it
+// is.
+//
+// Between this look and the change there is a moment; in it the last one to save
+// wins, as it would with any two who save one after the other.
+func (r *request) changes(current, typed values) (changed changes, conflict *form) {
+	changed = changes{}
+	for _, name := range slices.Sorted(maps.Keys(current)) {
+		was := r.PostForm.Get(wasMark + name)
+		if typed[name] == was || typed[name] == current[name] {
+			continue
+		}
+		if current[name] != was {
+			f := r.invalid(name, "Somebody else has changed this meanwhile to "+quoted(current[name])+
+				". Nothing was saved; load the page again to go on from there.")
+			f.Refusal.Status = http.StatusConflict
+			return nil, &f
+		}
+		changed[name] = true
+	}
+	return changed, nil
+}
+
+// optional is a field of a change, when the form changes it; nil takes it away.
+func optional[T any](changed bool, value *T) wire.Optional[T] {
+	if !changed {
+		return wire.Optional[T]{}
+	}
+	return wire.Optional[T]{Set: true, Value: value}
+}
+
+func quoted(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return "“" + s + "”"
+}

@@ -5,16 +5,9 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-func (m routes) gitSources() {
-	m.page(inApp+"/settings/git", func(v *visit) error { return askGitSource(v, form{}) })
-	m.change(inApp+"/settings/git", setGitSource)
-	m.page(inApp+"/settings/git/remove", func(v *visit) error { return askRemoveGitSource(v, form{}) })
-	m.change(inApp+"/settings/git/remove", removeGitSource)
-}
-
 // gitSource is the git source that a form holds.
-func (v *visit) gitSource() wire.GitSource {
-	return wire.GitSource{Repository: v.typed("repository"), Branch: v.typed("branch"), Path: v.typed("path")}
+func (r *request) gitSource() wire.GitSource {
+	return wire.GitSource{Repository: r.PostForm.Get("repository"), Branch: r.PostForm.Get("branch"), Path: r.PostForm.Get("path")}
 }
 
 // sourceText is a git source in one line, to tell whether it has changed.
@@ -25,8 +18,8 @@ func sourceText(g *wire.GitSource) string {
 	return g.Repository + " " + g.Branch + " " + g.Path
 }
 
-func askGitSource(v *visit, f form) error {
-	a, err := v.readApp()
+func askGitSource(r *request, f form) error {
+	a, err := r.readApp()
 	if err != nil {
 		return err
 	}
@@ -37,11 +30,11 @@ func askGitSource(v *visit, f form) error {
 	} else if f.Refusal == nil {
 		f = filled("branch", "main")
 	}
-	return v.ask(tabApps, simple{
-		Title: title, Button: button, Action: v.inApp("settings", "git"), Back: v.inApp("settings"), Form: f,
-		Lead:   "Builds are made from here, for webhook calls, for pushes and on demand. What runs now keeps running until the first build is deployed.",
-		Based:  []based{{"was", sourceText(a.GitSource)}},
-		Inputs: gitInputs(f),
+	return r.ask(tabApps, formPage{
+		Title: title, Button: button, Action: r.inApp("settings", "git"), Back: r.inApp("settings"), Form: f,
+		Lead:     "Builds are made from here, for webhook calls, for pushes and on demand. What runs now keeps running until the first build is deployed.",
+		Original: []original{{"was", sourceText(a.GitSource)}},
+		Inputs:   gitInputs(f),
 	})
 }
 
@@ -56,67 +49,59 @@ func gitInputs(f form) []input {
 
 const sourceChanged = "Somebody has changed the git source meanwhile, so nothing was done. This is how it is now."
 
-func setGitSource(v *visit) error {
-	a, err := v.readApp()
+func setGitSource(r *request) error {
+	a, err := r.readApp()
 	if err != nil {
 		return err
 	}
-	if v.typed("was") != sourceText(a.GitSource) {
-		return askGitSource(v, v.sent("", sourceChanged))
+	if r.PostForm.Get("was") != sourceText(a.GitSource) {
+		return askGitSource(r, r.invalid("", sourceChanged))
 	}
-	if _, err := v.api.SetGitSource(v.ctx, v.project, v.environment, v.app(), v.gitSource()); err != nil {
-		f, ok := v.refused(err, map[string]string{"invalid_git_source": "repository"})
-		if !ok {
-			return err
-		}
-		return askGitSource(v, f)
+	if _, err := r.api.SetGitSource(r.Context(), r.project, r.environment, r.app(), r.gitSource()); err != nil {
+		return r.again(err, map[string]string{"invalid_git_source": "repository"}, askGitSource)
 	}
-	return v.done(v.inApp("settings"), noticeGitSet)
+	return r.done(r.inApp("settings"), noticeGitSet)
 }
 
-func askRemoveGitSource(v *visit, f form) error {
-	a, err := v.readApp()
+func askRemoveGitSource(r *request, f form) error {
+	a, err := r.readApp()
 	if err != nil {
 		return err
 	}
 	if a.GitSource == nil {
-		return v.done(v.inApp("settings"), noticeNothingChanged)
+		return r.done(r.inApp("settings"), noticeNothingChanged)
 	}
 	image := "It has no image yet: nothing runs until one is deployed."
 	if a.Image != "" {
 		image = "It keeps running " + a.Image + "."
 	}
-	return v.confirm(tabApps, confirmation{
+	return r.confirm(tabApps, confirmation{
 		Title: "Remove the git source of " + a.Name + "?",
 		Lead:  "The app becomes an image app: it is deployed from image references from then on.",
 		Points: []string{
 			image,
 			"Pushes to " + a.GitSource.Repository + " build nothing any more; webhook calls have to name an image.",
 		},
-		Based:  []based{{"was", sourceText(a.GitSource)}},
-		Danger: true, Form: f,
-		Action: v.inApp("settings", "git", "remove"), Button: "Remove the git source", Back: v.inApp("settings"),
+		Original: []original{{"was", sourceText(a.GitSource)}},
+		Danger:   true, Form: f,
+		Action: r.inApp("settings", "git", "remove"), Button: "Remove the git source", Back: r.inApp("settings"),
 	})
 }
 
-func removeGitSource(v *visit) error {
-	a, err := v.readApp()
+func removeGitSource(r *request) error {
+	a, err := r.readApp()
 	if err != nil {
 		return err
 	}
-	if a.GitSource != nil && v.typed("was") != sourceText(a.GitSource) {
-		return askRemoveGitSource(v, v.sent("", sourceChanged))
+	if a.GitSource != nil && r.PostForm.Get("was") != sourceText(a.GitSource) {
+		return askRemoveGitSource(r, r.invalid("", sourceChanged))
 	}
 	if a.GitSource == nil {
-		return v.done(v.inApp("settings"), noticeNothingChanged)
+		return r.done(r.inApp("settings"), noticeNothingChanged)
 	}
-	err = v.api.RemoveGitSource(v.ctx, v.project, v.environment, v.app())
+	err = r.api.RemoveGitSource(r.Context(), r.project, r.environment, r.app())
 	if err != nil && !client.HasCode(err, "not_found") {
-		f, ok := v.refused(err, nil)
-		if !ok {
-			return err
-		}
-		return askRemoveGitSource(v, f)
+		return r.again(err, nil, askRemoveGitSource)
 	}
-	return v.done(v.inApp("settings"), noticeGitRemoved)
+	return r.done(r.inApp("settings"), noticeGitRemoved)
 }

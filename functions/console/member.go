@@ -6,13 +6,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-func (m routes) members() {
-	m.page("/projects/{project}/members", func(v *visit) error { return listMembers(v, form{}) })
-	m.change("/projects/{project}/members", setMember)
-	m.page("/projects/{project}/members/{username}/remove", func(v *visit) error { return askRemoveMember(v, form{}) })
-	m.change("/projects/{project}/members/{username}/remove", removeMember)
-}
-
 // membersPage lists a project's members; owners change them in place.
 type membersPage struct {
 	Members []wire.Member
@@ -29,21 +22,21 @@ func roles() []option {
 	}
 }
 
-func listMembers(v *visit, f form) error {
-	list, err := v.api.MembersPage(v.ctx, v.project, v.asked())
+func listMembers(r *request, f form) error {
+	list, err := r.api.MembersPage(r.Context(), r.project, r.asked())
 	if err != nil {
 		return err
 	}
-	return v.show("members", sheet{Status: f.Status(), Title: "Members", Tab: tabMembers}, membersPage{
-		Members: list.Items, Paging: v.paging(list.NextPageToken), Roles: roles(), Form: f,
+	return r.show("members", page{Status: f.Status(), Title: "Members", Tab: tabMembers}, membersPage{
+		Members: list.Items, Paging: r.paging(list.NextPageToken), Roles: roles(), Form: f,
 	})
 }
 
 // setMember adds a member or changes a role. The API takes the whole list, so the
 // list is read anew, and the one who is changed must be what the form was based on.
-func setMember(v *visit) error {
-	username, role := v.typed("username"), v.typed("role")
-	members, err := client.Collect(v.api.Members(v.ctx, v.project))
+func setMember(r *request) error {
+	username, role := r.PostForm.Get("username"), r.PostForm.Get("role")
+	members, err := client.Collect(r.api.Members(r.Context(), r.project))
 	if err != nil {
 		return err
 	}
@@ -53,29 +46,26 @@ func setMember(v *visit) error {
 			is, at = m.Role, i
 		}
 	}
-	if was := v.typed("was"); was != is {
-		return listMembers(v, v.sent("", memberChanged(username, is)))
+	if was := r.PostForm.Get("was"); was != is {
+		return listMembers(r, r.invalid("", memberChanged(username, is)))
 	}
 	if at < 0 {
 		members = append(members, wire.Member{Username: username, Role: role})
 	} else {
 		members[at].Role = role
 	}
-	if err := v.api.SetMembers(v.ctx, v.project, members); err != nil {
-		fields := map[string]string{"unknown_user": "username", "invalid_name": "username", "invalid_role": "role"}
-		if at >= 0 {
-			fields = nil // the message belongs above the list
+	if err := r.api.SetMembers(r.Context(), r.project, members); err != nil {
+		if at < 0 {
+			fields := map[string]string{"unknown_user": "username", "invalid_name": "username", "invalid_role": "role"}
+			return r.again(err, fields, listMembers)
 		}
-		f, ok := v.refused(err, fields)
-		if !ok {
-			return err
-		}
-		if at >= 0 {
-			f.Typed = nil // it was not typed into the form for a new one
-		}
-		return listMembers(v, f)
+		// It was not typed into the form for a new member: the message belongs above the list.
+		return r.again(err, nil, func(r *request, f form) error {
+			f.Typed = nil
+			return listMembers(r, f)
+		})
 	}
-	return v.done(v.inProject("members"), noticeMemberSet)
+	return r.done(r.inProject("members"), noticeMemberSet)
 }
 
 // memberChanged says what somebody else has made of a member meanwhile.
@@ -86,27 +76,23 @@ func memberChanged(username, is string) string {
 	return username + " is " + is + " already, so nothing was done. Change the role in the list."
 }
 
-func askRemoveMember(v *visit, f form) error {
-	username := v.r.PathValue("username")
-	return v.confirm(tabMembers, confirmation{
-		Title:  "Remove " + username + " from " + v.project + "?",
+func askRemoveMember(r *request, f form) error {
+	username := r.PathValue("username")
+	return r.confirm(tabMembers, confirmation{
+		Title:  "Remove " + username + " from " + r.project + "?",
 		Lead:   "They see nothing of the project any more. Keys and deployments that they have made stay.",
 		Danger: true, Form: f,
-		Action: v.inProject("members", username, "remove"), Button: "Remove " + username, Back: v.inProject("members"),
+		Action: r.inProject("members", username, "remove"), Button: "Remove " + username, Back: r.inProject("members"),
 	})
 }
 
-func removeMember(v *visit) error {
-	err := v.api.RemoveMember(v.ctx, v.project, v.r.PathValue("username"))
+func removeMember(r *request) error {
+	err := r.api.RemoveMember(r.Context(), r.project, r.PathValue("username"))
 	if client.HasCode(err, "not_found") {
-		return v.done(v.inProject("members"), noticeNothingChanged)
+		return r.done(r.inProject("members"), noticeNothingChanged)
 	}
 	if err != nil {
-		f, ok := v.refused(err, nil)
-		if !ok {
-			return err
-		}
-		return askRemoveMember(v, f)
+		return r.again(err, nil, askRemoveMember)
 	}
-	return v.done(v.inProject("members"), noticeMemberRemoved)
+	return r.done(r.inProject("members"), noticeMemberRemoved)
 }

@@ -214,7 +214,7 @@ func TestConfig(t *testing.T) {
 func TestMissingPage(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	if err := o.service.pages.write(nil, 0, "none", "layout", nil); err == nil {
+	if err := o.service.templates.write(nil, 0, "none", "layout", nil); err == nil {
 		t.Error("no error")
 	}
 	if _, err := o.service.assets.path("none.css"); err == nil {

@@ -4,30 +4,23 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-func (m routes) projects() {
-	m.page("/projects", listProjects)
-	m.page("/new-project", func(v *visit) error { return newProject(v, form{}) })
-	m.change("/projects", createProject)
-	m.page("/projects/{project}", showProject)
-	m.page("/projects/{project}/delete", func(v *visit) error { return askDeleteProject(v, form{}) })
-	m.change("/projects/{project}/delete", deleteProject)
-}
-
 type projectsPage struct {
 	Projects []wire.Project
 	Paging   paging
 }
 
-func listProjects(v *visit) error {
-	list, err := v.api.ProjectsPage(v.ctx, v.asked())
+func showHome(r *request) error { return r.redirect(at("projects")) }
+
+func listProjects(r *request) error {
+	list, err := r.api.ProjectsPage(r.Context(), r.asked())
 	if err != nil {
 		return err
 	}
-	return v.show("projects", sheet{Title: "Projects"}, projectsPage{Projects: list.Items, Paging: v.paging(list.NextPageToken)})
+	return r.show("projects", page{Title: "Projects"}, projectsPage{Projects: list.Items, Paging: r.paging(list.NextPageToken)})
 }
 
-func newProject(v *visit, f form) error {
-	return v.ask("", simple{
+func newProject(r *request, f form) error {
+	return r.ask("", formPage{
 		Title: "New project", Action: at("projects"), Button: "Create project", Back: at("projects"), Form: f,
 		Lead:   "You become its owner, and can add others then.",
 		Inputs: []input{f.Text("name", "Name", labelHint).Need().Like("shop")},
@@ -42,44 +35,70 @@ func nameFields() map[string]string {
 	return map[string]string{"invalid_name": "name", "already_exists": "name", "missing_field": "name", "namespace_taken": "name"}
 }
 
-func createProject(v *visit) error {
-	p, err := v.api.CreateProject(v.ctx, v.typed("name"))
+func createProject(r *request) error {
+	p, err := r.api.CreateProject(r.Context(), r.PostForm.Get("name"))
 	if err != nil {
-		f, ok := v.refused(err, nameFields())
-		if !ok {
-			return err
-		}
-		return newProject(v, f)
+		return r.again(err, nameFields(), newProject)
 	}
-	return v.done(at("projects", p.Name), noticeProjectCreated)
+	return r.done(at("projects", p.Name), noticeProjectCreated)
 }
 
-func showProject(v *visit) error {
-	return v.show("project", sheet{Title: "Environments", Tab: tabEnvironments}, struct{}{})
+func showProject(r *request) error {
+	return r.show("project", page{Title: "Environments", Tab: tabEnvironments}, struct{}{})
 }
 
-func askDeleteProject(v *visit, f form) error {
-	return v.confirm(tabEnvironments, confirmation{
-		Title: "Delete the project " + v.project + "?",
+func askDeleteProject(r *request, f form) error {
+	return r.confirm(tabEnvironments, confirmation{
+		Title: "Delete the project " + r.project + "?",
 		Lead:  "This cannot be undone. A project that still has environments is not deleted.",
-		Type:  v.project, Danger: true, Form: f,
-		Action: v.inProject("delete"), Button: "Delete the project", Back: v.inProject(),
+		Type:  r.project, Danger: true, Form: f,
+		Action: r.inProject("delete"), Button: "Delete the project", Back: r.inProject(),
 	})
 }
 
-func deleteProject(v *visit) error {
-	if !v.retyped(v.project) {
-		return askDeleteProject(v, v.sent("name", wrongName))
+func deleteProject(r *request) error {
+	if !r.retyped(r.project) {
+		return askDeleteProject(r, r.invalid("name", wrongName))
 	}
-	if err := v.api.DeleteProject(v.ctx, v.project); err != nil {
-		f, ok := v.refused(err, nil)
-		if !ok {
-			return err
-		}
-		return askDeleteProject(v, f)
+	if err := r.api.DeleteProject(r.Context(), r.project); err != nil {
+		return r.again(err, nil, askDeleteProject)
 	}
-	return v.done(at("projects"), noticeProjectDeleted)
+	return r.done(at("projects"), noticeProjectDeleted)
 }
 
-// wrongName is said when a confirmation's name was typed wrongly.
-const wrongName = "That is another name. Nothing was done."
+func newEnvironment(r *request, f form) error {
+	return r.ask(tabEnvironments, formPage{
+		Title: "New environment", Action: r.inProject("environments"), Button: "Create environment", Back: r.inProject(), Form: f,
+		Lead:   "Apps, plans and API keys live in an environment; its namespace is the project's and its own name with a hyphen between.",
+		Inputs: []input{f.Text("name", "Name", labelHint).Need().Like("prod")},
+	})
+}
+
+func createEnvironment(r *request) error {
+	e, err := r.api.CreateEnvironment(r.Context(), r.project, r.PostForm.Get("name"))
+	if err != nil {
+		return r.again(err, nameFields(), newEnvironment)
+	}
+	return r.done(at("projects", r.project, "environments", e.Name, "apps"), noticeEnvironmentCreated)
+}
+
+func showEnvironment(r *request) error { return r.redirect(r.inEnvironment("apps")) }
+
+func askDeleteEnvironment(r *request, f form) error {
+	return r.confirm("", confirmation{
+		Title: "Delete the environment " + r.environment + " of " + r.project + "?",
+		Lead:  "This cannot be undone. An environment that still has apps, plans or keys is not deleted.",
+		Type:  r.environment, Danger: true, Form: f,
+		Action: r.inEnvironment("delete"), Button: "Delete the environment", Back: r.inProject(),
+	})
+}
+
+func deleteEnvironment(r *request) error {
+	if !r.retyped(r.environment) {
+		return askDeleteEnvironment(r, r.invalid("name", wrongName))
+	}
+	if err := r.api.DeleteEnvironment(r.Context(), r.project, r.environment); err != nil {
+		return r.again(err, nil, askDeleteEnvironment)
+	}
+	return r.done(r.inProject(), noticeEnvironmentDeleted)
+}

@@ -16,20 +16,13 @@ const (
 	signInPath = home + "/sign-in"
 
 	// Before there is a session, the sign-in form is tied to the browser by a value of
-	// its own: somebody else's page must not sign a visitor in as somebody else.
+	// its own: somebody else's page must not sign a user in as somebody else.
 	signInCookie  = "__Host-sluice_sign_in" // see identity.CookieName
 	signInSeconds = 3600                    // for the form to be filled in
 
 	// What the API knows this browser by since the last sign-in, whoever it was.
 	deviceCookie = "__Host-sluice_device"
 )
-
-func (m routes) sessions() {
-	m.mux.Handle("GET "+home, m.s.visited(func(v *visit) error { return v.goTo(at("projects")) }))
-	m.mux.Handle("GET "+signInPath, m.s.signInForm)
-	m.mux.Handle("POST "+signInPath, m.s.signIn)
-	m.change("/sign-out", signOut)
-}
 
 // signInPage is what the sign-in template shows.
 type signInPage struct {
@@ -45,8 +38,8 @@ func (s *Service) signInForm(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Service) showSignIn(w http.ResponseWriter, r *http.Request, status int, p signInPage) error {
-	return s.pages.write(w, status, "session", "layout", view{
-		sheet: sheet{Title: "Sign in"}, Notice: takeNotice(w, r), Body: p,
+	return s.templates.write(w, status, "session", "layout", view{
+		page: page{Title: "Sign in"}, Notice: takeNotice(w, r), Body: p,
 	})
 }
 
@@ -97,17 +90,17 @@ func (s *Service) signInRefusal(r *http.Request, err error) refusal {
 	if errors.As(err, &e) && e.Code != "" && e.Status < http.StatusInternalServerError {
 		return refusal{Status: e.Status, Message: e.Message, Code: e.Code}
 	}
-	s.log.ErrorContext(r.Context(), "the management API failed", "error", err)
+	s.logAPIError(r.Context(), err)
 	return refusal{Status: http.StatusBadGateway, Message: "The management API does not answer. Try again in a moment."}
 }
 
 // signOut ends the session; its token is dead at once.
-func signOut(v *visit) error {
-	if err := v.api.SignOut(v.ctx); err != nil {
+func signOut(r *request) error {
+	if err := r.api.SignOut(r.Context()); err != nil {
 		return err
 	}
-	identity.ClearCookie(v.w)
-	return v.done(signInPath, noticeSignedOut)
+	identity.ClearCookie(r.w)
+	return r.done(signInPath, noticeSignedOut)
 }
 
 // toSignIn sends somebody without a session to sign in, and afterwards back to where

@@ -7,19 +7,10 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-func (m routes) settings() {
-	m.page(inApp+"/settings", func(v *visit) error { return showSettings(v, settingsForms{}) })
-	m.page(inApp+"/settings/gate/state", showGate)
-	m.page(inApp+"/settings/gate", func(v *visit) error { return askReleaseGate(v, form{}) })
-	m.change(inApp+"/settings/gate", switchGate)
-	m.gitSources()
-	m.webhooks()
-}
-
 // settingsForms are the forms of an app's Settings that were not taken.
 type settingsForms struct {
-	Gate, Git, Webhook form
-	ShowToken          bool // it was asked for
+	Gate, Webhook form
+	ShowToken     bool // it was asked for
 }
 
 // settingsPage is an app's Settings.
@@ -30,28 +21,29 @@ type settingsPage struct {
 	Forms   settingsForms
 }
 
-func (v *visit) readSettings() (settingsPage, error) {
+func (r *request) readSettings() (settingsPage, error) {
 	var p settingsPage
 	var hook client.Webhook
-	g, ctx := errgroup.WithContext(v.ctx)
-	g.Go(func() (err error) {
-		p.App, err = v.readApp()
-		return err
-	})
-	g.Go(func() (err error) {
-		hook, err = v.api.Webhook(ctx, v.project, v.environment, v.app())
-		return err
-	})
+	var g errgroup.Group
+	g.Go(read(&p.App, r.readApp))
+	g.Go(read(&hook, r.readWebhook))
 	if err := g.Wait(); err != nil {
 		return settingsPage{}, err
 	}
-	p.Live = v.followGate(p.App)
+	p.Live = r.followGate(p.App)
 	p.Webhook = cardOf(p.App, hook)
 	return p, nil
 }
 
-func showSettings(v *visit, forms settingsForms) error {
-	p, err := v.readSettings()
+func showSettings(r *request) error { return showSettingsWith(r, settingsForms{}) }
+
+func showToken(r *request) error { return showSettingsWith(r, settingsForms{ShowToken: true}) }
+
+func toSettings(r *request) error { return r.redirect(r.inApp("settings")) }
+
+// showSettingsWith shows an app's Settings, with forms that were not taken.
+func showSettingsWith(r *request, forms settingsForms) error {
+	p, err := r.readSettings()
 	if err != nil {
 		return err
 	}
@@ -59,68 +51,65 @@ func showSettings(v *visit, forms settingsForms) error {
 	if forms.ShowToken {
 		p.Webhook = p.Webhook.open()
 	}
-	status := max(forms.Gate.Status(), forms.Git.Status(), forms.Webhook.Status())
-	return v.show("settings", sheet{Status: status, Title: p.App.Name + " settings", Tab: tabApps}, p)
+	status := max(forms.Gate.Status(), forms.Webhook.Status())
+	return r.show("settings", page{Status: status, Title: p.App.Name + " settings", Tab: tabApps}, p)
 }
 
 // followGate is the part of the page that shows how far the gate is.
-func (v *visit) followGate(a wire.App) live {
-	return following(gateMoves(a.Gate), v.inApp("settings", "gate", "state"), []any{a.RequireAPIKey, a.Gate})
+func (r *request) followGate(a wire.App) live {
+	return following(gateMoves(a.Gate), r.inApp("settings", "gate", "state"), []any{a.RequireAPIKey, a.Gate})
 }
 
-func showGate(v *visit) error {
-	a, err := v.readApp()
+func showGate(r *request) error {
+	a, err := r.readApp()
 	if err != nil {
 		return err
 	}
-	l := v.followGate(a)
-	return v.follow(l, "settings", "gate", settingsPage{App: a, Live: l})
+	l := r.followGate(a)
+	return r.follow(l, "settings", "gate", settingsPage{App: a, Live: l})
 }
 
 // askReleaseGate asks before Require API key is switched off: it lets everybody in.
-func askReleaseGate(v *visit, f form) error {
-	a, err := v.readApp()
+func askReleaseGate(r *request, f form) error {
+	a, err := r.readApp()
 	if err != nil {
 		return err
 	}
 	if !a.RequireAPIKey {
-		return v.done(v.inApp("settings"), noticeNothingChanged)
+		return r.done(r.inApp("settings"), noticeNothingChanged)
 	}
-	return v.confirm(tabApps, confirmation{
+	return r.confirm(tabApps, confirmation{
 		Title: "Switch Require API key off for " + a.Name + "?",
 		Lead:  "Anybody who knows " + a.URL + " can call the app then, without a key.",
 		Points: []string{
 			"No plan's rate or quota holds for it any more, and its requests are not counted.",
 			"Plans and keys stay as they are. Switching it on again puts the gate back.",
 		},
-		Based:  []based{{"require", "off"}},
-		Danger: true, Form: f,
-		Action: v.inApp("settings", "gate"), Button: "Switch it off", Back: v.inApp("settings"),
+		Original: []original{{"require", "off"}},
+		Danger:   true, Form: f,
+		Action: r.inApp("settings", "gate"), Button: "Switch it off", Back: r.inApp("settings"),
 	})
 }
 
 // switchGate sets Require API key to what the form says.
-func switchGate(v *visit) error {
-	on := v.typed("require") == "on"
-	a, err := v.readApp()
+func switchGate(r *request) error {
+	on := r.PostForm.Get("require") == "on"
+	a, err := r.readApp()
 	if err == nil && a.RequireAPIKey == on {
-		return v.done(v.inApp("settings"), noticeNothingChanged)
+		return r.done(r.inApp("settings"), noticeNothingChanged)
 	}
 	if err == nil {
-		_, err = v.api.RequireAPIKey(v.ctx, v.project, v.environment, v.app(), on)
+		_, err = r.api.RequireAPIKey(r.Context(), r.project, r.environment, r.app(), on)
 	}
-	if err != nil {
-		f, ok := v.refused(err, nil)
-		switch {
-		case !ok || client.HasCode(err, "not_found"):
-			return err
-		case on:
-			return showSettings(v, settingsForms{Gate: f})
-		}
-		return askReleaseGate(v, f)
+	switch {
+	case gone(err):
+		return err
+	case err != nil && !on:
+		return r.again(err, nil, askReleaseGate)
+	case err != nil:
+		return r.again(err, nil, func(r *request, f form) error { return showSettingsWith(r, settingsForms{Gate: f}) })
+	case on:
+		return r.done(r.inApp("settings"), noticeGateOn)
 	}
-	if on {
-		return v.done(v.inApp("settings"), noticeGateOn)
-	}
-	return v.done(v.inApp("settings"), noticeGateOff)
+	return r.done(r.inApp("settings"), noticeGateOff)
 }

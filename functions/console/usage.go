@@ -56,28 +56,28 @@ type quick struct {
 
 // showUsage shows a key's usage. A window that the API refuses is refused beside the
 // field that it is about; the rest of the page does not depend on it.
-func showUsage(v *visit) error {
-	q := v.r.URL.Query()
+func showUsage(r *request) error {
+	q := r.URL.Query()
 	from, to := q.Get("from"), q.Get("to")
 	asked := form{Typed: q}
 	var key wire.Key
 	var of planRow
 	var recent, window wire.Usage
 	var refused error
-	g, ctx := errgroup.WithContext(v.ctx)
+	g, ctx := errgroup.WithContext(r.Context())
 	g.Go(func() (err error) {
-		if key, err = v.key(); err == nil {
-			of, err = v.planOf(key)
+		if key, err = r.key(); err == nil {
+			of, err = r.planOf(key)
 		}
 		return err
 	})
 	g.Go(func() (err error) {
-		recent, err = v.api.Usage(ctx, v.project, v.r.PathValue("key"), "", "")
+		recent, err = r.api.Usage(ctx, r.project, r.PathValue("key"), "", "")
 		return err
 	})
 	if from != "" || to != "" {
 		g.Go(func() error {
-			window, refused = v.api.Usage(ctx, v.project, v.r.PathValue("key"), from, to)
+			window, refused = r.api.Usage(ctx, r.project, r.PathValue("key"), from, to)
 			return nil // said on the page
 		})
 	}
@@ -90,13 +90,13 @@ func showUsage(v *visit) error {
 	}
 	if refused != nil {
 		var ok bool
-		if asked, ok = v.refused(refused, usageFields(q.Get("from"))); !ok {
+		if asked, ok = r.refused(refused, usageFields(q.Get("from"))); !ok {
 			return refused
 		}
 		asked.Typed = q
 	}
-	return v.show("usage", sheet{Status: asked.Status(), Title: "Usage of " + v.keyRow(key, nil).Label, Tab: tabKeys},
-		v.usagePage(key, of, recent, window, asked))
+	return r.show("usage", page{Status: asked.Status(), Title: "Usage of " + r.keyRow(key, nil).Label, Tab: tabKeys},
+		r.usagePage(key, of, recent, window, asked))
 }
 
 // usageFields says which field of the window a code is about: a date that cannot be
@@ -109,11 +109,11 @@ func usageFields(from string) map[string]string {
 	return map[string]string{"invalid_date": date, "invalid_parameter": date, "invalid_window": "from", "window_expired": "to"}
 }
 
-func (v *visit) usagePage(key wire.Key, of planRow, recent, window wire.Usage, asked form) usagePage {
-	now := v.s.now().UTC()
-	row := v.keyRow(key, map[string]string{of.ID: of.Name})
+func (r *request) usagePage(key wire.Key, of planRow, recent, window wire.Usage, asked form) usagePage {
+	now := r.s.now().UTC()
+	row := r.keyRow(key, map[string]string{of.ID: of.Name})
 	p := usagePage{
-		Head: v.keyHead(row, "usage"), Plan: of, Quota: quotaOf(of.Plan, recent.Days, now),
+		Head: r.keyHead(row, "usage"), Plan: of, Quota: quotaOf(of.Plan, recent.Days, now),
 		Totals: countsOf(recent.Totals), Seen: "Never", Form: asked,
 		From:  asked.Text("from", "From", "").As("date").Need(),
 		To:    asked.Text("to", "To", "").As("date").Need(),

@@ -7,37 +7,24 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-func (m routes) users() {
-	m.page("/users", listUsers)
-	m.page("/new-user", func(v *visit) error { return newUser(v, form{}) })
-	m.change("/users", createUser)
-	m.page("/users/{username}/password", func(v *visit) error { return askPassword(v, form{}) })
-	m.change("/users/{username}/password", resetPassword)
-}
-
-func (m routes) accounts() {
-	m.page("/account", func(v *visit) error { return account(v, form{}) })
-	m.change("/account", changePassword)
-}
-
 type usersPage struct {
 	Users  []wire.User
 	Paging paging
 }
 
-func listUsers(v *visit) error {
-	list, err := v.api.UsersPage(v.ctx, v.asked())
+func listUsers(r *request) error {
+	list, err := r.api.UsersPage(r.Context(), r.asked())
 	if err != nil {
 		return err
 	}
-	return v.show("users", sheet{Title: "Users"}, usersPage{Users: list.Items, Paging: v.paging(list.NextPageToken)})
+	return r.show("users", page{Title: "Users"}, usersPage{Users: list.Items, Paging: r.paging(list.NextPageToken)})
 }
 
 // passwordHint says what passwords are like.
 const passwordHint = "12 to 256 characters." //nolint:gosec // says what one is like
 
-func newUser(v *visit, f form) error {
-	return v.ask("", simple{
+func newUser(r *request, f form) error {
+	return r.ask("", formPage{
 		Title: "New user", Action: at("users"), Button: "Create user", Back: at("users"), Form: f,
 		Lead: "Users see nothing until an owner of a project makes them a member. Admins are owner everywhere and manage users.",
 		Inputs: []input{
@@ -54,47 +41,39 @@ func passwordFields() map[string]string {
 	}
 }
 
-func createUser(v *visit) error {
-	_, err := v.api.CreateUser(v.ctx, v.typed("username"), v.typed("password"), v.typed("kind") == "admin")
+func createUser(r *request) error {
+	_, err := r.api.CreateUser(r.Context(), r.PostForm.Get("username"), r.PostForm.Get("password"), r.PostForm.Get("kind") == "admin")
 	if err != nil {
-		f, ok := v.refused(err, passwordFields())
-		if !ok {
-			return err
-		}
-		return newUser(v, f)
+		return r.again(err, passwordFields(), newUser)
 	}
-	return v.done(at("users"), noticeUserCreated)
+	return r.done(at("users"), noticeUserCreated)
 }
 
-func askPassword(v *visit, f form) error {
-	username := v.r.PathValue("username")
-	own, err := v.frame()
+func askPassword(r *request, f form) error {
+	username := r.PathValue("username")
+	own, err := r.frame()
 	if err != nil {
 		return err
 	}
 	if own.User.Username == username {
-		return v.goTo(at("account"))
+		return r.redirect(at("account"))
 	}
-	return v.ask("", simple{
+	return r.ask("", formPage{
 		Title: "Set the password of " + username, Action: at("users", username, "password"), Button: "Set the password", Back: at("users"), Form: f,
 		Lead:   "All sessions of " + username + " end at once.",
 		Inputs: []input{f.Text("password", "New password", passwordHint).As("password").Need().Auto("new-password")},
 	})
 }
 
-func resetPassword(v *visit) error {
-	if err := v.api.ResetPassword(v.ctx, v.r.PathValue("username"), v.typed("password")); err != nil {
-		f, ok := v.refused(err, passwordFields())
-		if !ok {
-			return err
-		}
-		return askPassword(v, f)
+func resetPassword(r *request) error {
+	if err := r.api.ResetPassword(r.Context(), r.PathValue("username"), r.PostForm.Get("password")); err != nil {
+		return r.again(err, passwordFields(), askPassword)
 	}
-	return v.done(at("users"), noticePasswordReset)
+	return r.done(at("users"), noticePasswordReset)
 }
 
-func account(v *visit, f form) error {
-	return v.ask("", simple{
+func account(r *request, f form) error {
+	return r.ask("", formPage{
 		Title: "Change your password", Action: at("account"), Button: "Change the password", Back: at("projects"), Form: f,
 		Lead: "All of your sessions end at once, this one too: you sign in again with the new password.",
 		Inputs: []input{
@@ -104,22 +83,20 @@ func account(v *visit, f form) error {
 	})
 }
 
-func changePassword(v *visit) error {
-	f, err := v.frame()
+func changePassword(r *request) error {
+	f, err := r.frame()
 	if err != nil {
 		return err
 	}
-	err = v.api.ChangePassword(v.ctx, f.User.Username, v.typed("current"), v.typed("password"))
+	err = r.api.ChangePassword(r.Context(), f.User.Username, r.PostForm.Get("current"), r.PostForm.Get("password"))
 	if err != nil {
-		again, ok := v.refused(err, passwordFields())
-		if !ok {
-			return err
-		}
-		if again.Refusal.Code == "invalid_credentials" {
-			again.Refusal.Message, again.Refusal.Status = "That is not your current password.", http.StatusUnprocessableEntity
-		}
-		return account(v, again)
+		return r.again(err, passwordFields(), func(r *request, f form) error {
+			if f.Refusal.Code == "invalid_credentials" {
+				f.Refusal.Message, f.Refusal.Status = "That is not your current password.", http.StatusUnprocessableEntity
+			}
+			return account(r, f)
+		})
 	}
-	identity.ClearCookie(v.w)
-	return v.done(signInPath, noticePasswordChanged)
+	identity.ClearCookie(r.w)
+	return r.done(signInPath, noticePasswordChanged)
 }

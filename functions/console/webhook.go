@@ -3,25 +3,11 @@ package console
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"net/http"
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/snippet"
 	"github.com/sluicegate/sluice/shared/wire"
 )
-
-func (m routes) webhooks() {
-	m.change(inApp+"/settings/webhook", enableWebhook)
-	m.change(inApp+"/settings/webhook/token", func(v *visit) error { return showSettings(v, settingsForms{ShowToken: true}) })
-	m.page(inApp+"/settings/webhook/token", toSettings) // who loads the page of the shown token again
-	m.page(inApp+"/settings/webhook", toSettings)
-	m.page(inApp+"/settings/webhook/regenerate", func(v *visit) error { return askRegenerate(v, form{}) })
-	m.change(inApp+"/settings/webhook/regenerate", regenerateWebhook)
-	m.page(inApp+"/settings/webhook/disable", func(v *visit) error { return askDisableWebhook(v, form{}) })
-	m.change(inApp+"/settings/webhook/disable", disableWebhook)
-}
-
-func toSettings(v *visit) error { return v.goTo(v.inApp("settings")) }
 
 // hiddenToken stands in the place of a token that was not asked for.
 const hiddenToken = "••••••••" //nolint:gosec // is none
@@ -77,86 +63,86 @@ func tokenMark(t client.WebhookToken) string {
 	return hex.EncodeToString(sum[:6])
 }
 
+// readWebhook reads the webhook of the request's app.
+func (r *request) readWebhook() (client.Webhook, error) {
+	return r.api.Webhook(r.Context(), r.project, r.environment, r.app())
+}
+
 // enableWebhook gives an app without a webhook one. The API would give one that has
 // it another token, and a pipeline that uses the old one would fail.
-func enableWebhook(v *visit) error {
-	w, err := v.api.Webhook(v.ctx, v.project, v.environment, v.app())
+func enableWebhook(r *request) error {
+	w, err := r.readWebhook()
 	if err != nil {
 		return err
 	}
 	if w.Enabled {
-		f := v.sent("", "The webhook was enabled meanwhile, so nothing was done.")
-		return showSettings(v, settingsForms{Webhook: f})
+		return webhookNotChanged(r, r.invalid("", "The webhook was enabled meanwhile, so nothing was done."))
 	}
-	if _, err := v.api.EnableWebhook(v.ctx, v.project, v.environment, v.app()); err != nil {
-		f, ok := v.refused(err, nil)
-		if !ok {
-			return err
-		}
-		return showSettings(v, settingsForms{Webhook: f})
+	if _, err := r.api.EnableWebhook(r.Context(), r.project, r.environment, r.app()); err != nil {
+		return r.again(err, nil, webhookNotChanged)
 	}
-	return v.done(v.inApp("settings"), noticeWebhookEnabled)
+	return r.done(r.inApp("settings"), noticeWebhookEnabled)
 }
 
-func askRegenerate(v *visit, f form) error {
-	w, err := v.api.Webhook(v.ctx, v.project, v.environment, v.app())
+// webhookNotChanged shows the settings, with the reason.
+func webhookNotChanged(r *request, f form) error {
+	return showSettingsWith(r, settingsForms{Webhook: f})
+}
+
+func askRegenerate(r *request, f form) error {
+	w, err := r.readWebhook()
 	if err != nil {
 		return err
 	}
 	if !w.Enabled {
-		return v.done(v.inApp("settings"), noticeNothingChanged)
+		return r.done(r.inApp("settings"), noticeNothingChanged)
 	}
-	return v.confirm(tabApps, confirmation{
-		Title:  "Make a new webhook token for " + v.app() + "?",
-		Lead:   "The token of now is worth nothing from then on: pipelines that use it fail until they have the new one.",
-		Based:  []based{{"token", tokenMark(w.Token)}},
-		Danger: true, Form: f,
-		Action: v.inApp("settings", "webhook", "regenerate"), Button: "Regenerate the token", Back: v.inApp("settings"),
+	return r.confirm(tabApps, confirmation{
+		Title:    "Make a new webhook token for " + r.app() + "?",
+		Lead:     "The token of now is worth nothing from then on: pipelines that use it fail until they have the new one.",
+		Original: []original{{"token", tokenMark(w.Token)}},
+		Danger:   true, Form: f,
+		Action: r.inApp("settings", "webhook", "regenerate"), Button: "Regenerate the token", Back: r.inApp("settings"),
 	})
 }
 
-func regenerateWebhook(v *visit) error {
-	w, err := v.api.Webhook(v.ctx, v.project, v.environment, v.app())
+func regenerateWebhook(r *request) error {
+	w, err := r.readWebhook()
 	if err != nil {
 		return err
 	}
-	if !w.Enabled || tokenMark(w.Token) != v.typed("token") {
-		f := v.sent("", "Somebody has disabled the webhook or regenerated its token meanwhile, so nothing was done.")
-		return showSettings(v, settingsForms{Webhook: f})
+	if !w.Enabled || tokenMark(w.Token) != r.PostForm.Get("token") {
+		return webhookNotChanged(r, r.invalid("", "Somebody has disabled the webhook or regenerated its token meanwhile, so nothing was done."))
 	}
-	if _, err := v.api.EnableWebhook(v.ctx, v.project, v.environment, v.app()); err != nil {
-		f, ok := v.refused(err, nil)
-		if !ok {
-			return err
-		}
-		return askRegenerate(v, f)
+	if _, err := r.api.EnableWebhook(r.Context(), r.project, r.environment, r.app()); err != nil {
+		return r.again(err, nil, askRegenerate)
 	}
-	return v.done(v.inApp("settings"), noticeWebhookRegenerated)
+	return r.done(r.inApp("settings"), noticeWebhookRegenerated)
 }
 
-func askDisableWebhook(v *visit, f form) error {
-	w, err := v.api.Webhook(v.ctx, v.project, v.environment, v.app())
+func askDisableWebhook(r *request, f form) error {
+	w, err := r.readWebhook()
 	if err != nil {
 		return err
 	}
 	if !w.Enabled {
-		return v.done(v.inApp("settings"), noticeNothingChanged)
+		return r.done(r.inApp("settings"), noticeNothingChanged)
 	}
-	return v.confirm(tabApps, confirmation{
-		Title:  "Disable the webhook of " + v.app() + "?",
+	return r.confirm(tabApps, confirmation{
+		Title:  "Disable the webhook of " + r.app() + "?",
 		Lead:   "Its token is worth nothing from then on: pipelines and pushes deploy nothing. Enabling it again makes another token.",
 		Danger: true, Form: f,
-		Action: v.inApp("settings", "webhook", "disable"), Button: "Disable the webhook", Back: v.inApp("settings"),
+		Action: r.inApp("settings", "webhook", "disable"), Button: "Disable the webhook", Back: r.inApp("settings"),
 	})
 }
 
-func disableWebhook(v *visit) error {
-	if err := v.api.DisableWebhook(v.ctx, v.project, v.environment, v.app()); err != nil {
-		f, ok := v.refused(err, nil)
-		if !ok || f.Refusal.Status == http.StatusNotFound {
-			return err
-		}
-		return askDisableWebhook(v, f)
+func disableWebhook(r *request) error {
+	err := r.api.DisableWebhook(r.Context(), r.project, r.environment, r.app())
+	switch {
+	case gone(err):
+		return err
+	case err != nil:
+		return r.again(err, nil, askDisableWebhook)
 	}
-	return v.done(v.inApp("settings"), noticeWebhookDisabled)
+	return r.done(r.inApp("settings"), noticeWebhookDisabled)
 }

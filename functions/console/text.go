@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -35,3 +36,33 @@ func ago(t, now time.Time) string {
 	}
 	return t.Format("2 Jan 2006")
 }
+
+// shortDate writes "2026-03-14" as "14 Mar"; what is no date stays as it is.
+func shortDate(date string) string { return reformat(date, "2 Jan") }
+
+// longDate writes "2026-03-14" as "14 March 2026".
+func longDate(date string) string { return reformat(date, "2 January 2006") }
+
+func reformat(date, layout string) string {
+	t, err := time.Parse(time.DateOnly, date)
+	if err != nil {
+		return date
+	}
+	return t.Format(layout)
+}
+
+// grouped writes a count with its thousands parted: "1,234,567".
+func grouped[N int64 | uint64](n N) string {
+	digits := fmt.Sprint(n)
+	out := make([]byte, 0, len(digits)+len(digits)/3)
+	for i := range len(digits) {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			out = append(out, ',')
+		}
+		out = append(out, digits[i])
+	}
+	return string(out)
+}
+
+// number writes a rate without an exponent: "0.01", "100000".
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

@@ -7,14 +7,13 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// expiryWarning is for how long before its expiry a key has an amber badge
-// (specification section 8: the last two weeks).
+// expiryWarning is for how long before its expiry a key has an amber badge.
 const expiryWarning = 14 * 24 * time.Hour
 
 // badge is a short, coloured word on a state. Its colour never says more than the
 // word does.
 type badge struct {
-	Tone string // class of the style sheet: good, amber, bad, "" is grey
+	Tone string // class of the style page: good, amber, bad, "" is grey
 	Text string // "Expires in 3 days"; "" is no badge
 }
 
@@ -24,8 +23,8 @@ const (
 	toneBad   = "bad"
 )
 
-// expiryBadge is amber in a key's last two weeks and red once it has expired
-// (specification section 3.1). A revoked key has ended already.
+// expiryBadge is amber in a key's last two weeks and red once it has expired. A revoked
+// key has ended already.
 func expiryBadge(k wire.Key, now time.Time) badge {
 	if k.ExpiresAt == nil || k.Status == "revoked" {
 		return badge{}
@@ -73,8 +72,8 @@ func statusBadge(status string) badge {
 
 // expiryFor gives the API's timestamp for the last day of a key as a date input
 // writes it: the key is valid through the end of that UTC day, which is the first
-// instant of the next (specification section 2.2). What is no date goes to the API
-// as it is, which then says what is wrong with it.
+// instant of the next. What is no date goes to the API as it is, which then says what is
+// wrong with it.
 func expiryFor(date string) string {
 	day, err := time.Parse(time.DateOnly, date)
 	if err != nil {

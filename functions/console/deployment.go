@@ -1,0 +1,283 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// deploysPage is an app's Deploys tab.
+type deploysPage struct {
+	App     wire.App
+	History []wire.Deployment // newest first
+	Paging  paging
+	Live    live
+}
+
+// readDeploys reads the part of the history that the request asks for.
+func (r *request) readDeploys() (deploysPage, error) {
+	var p deploysPage
+	var list wire.List[wire.Deployment]
+	g, ctx := errgroup.WithContext(r.Context())
+	g.Go(read(&p.App, r.readApp))
+	g.Go(func() (err error) {
+		list, err = r.api.DeploymentsPage(ctx, r.project, r.environment, r.app(), r.asked())
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return deploysPage{}, err
+	}
+	p.History, p.Paging = list.Items, r.paging(list.NextPageToken)
+	moving := false
+	for _, d := range list.Items {
+		moving = moving || d.Status == "rolling_out"
+	}
+	p.Live = following(moving, r.inApp("deploys", "table"), list)
+	return p, nil
+}
+
+func listDeploys(r *request) error {
+	p, err := r.readDeploys()
+	if err != nil {
+		return err
+	}
+	return r.show("deploys", page{Title: p.App.Name + " deploys", Tab: tabApps}, p)
+}
+
+func showDeploysTable(r *request) error {
+	p, err := r.readDeploys()
+	if err != nil {
+		return err
+	}
+	return r.follow(p.Live, "deploys", "history", p)
+}
+
+func newDeploy(r *request, f form) error {
+	a, err := r.readApp()
+	if err != nil {
+		return err
+	}
+	if f.Refusal == nil {
+		f = filled("image", a.Image)
+	}
+	return r.ask(tabApps, formPage{
+		Title: "Deploy " + a.Name, Button: "Deploy", Action: r.inApp("deploys"), Back: r.inApp("deploys"), Form: f,
+		Lead:     "The new revision becomes the current one. The one that serves now keeps serving until the new one is ready.",
+		Original: []original{{"current", strconv.FormatInt(a.Revision, 10)}},
+		Inputs: []input{f.Text("image", "Image", "A full image reference with a tag or a digest.").
+			Need().Like("registry.example.com/hello:v2")},
+	})
+}
+
+func deploy(r *request) error {
+	a, err := r.readApp()
+	if err != nil {
+		return err
+	}
+	if stale := r.conflict(a); stale != "" {
+		return newDeploy(r, r.invalid("", stale))
+	}
+	_, err = r.api.Deploy(r.Context(), r.project, r.environment, r.app(), r.PostForm.Get("image"))
+	if err != nil {
+		return r.again(err, map[string]string{"invalid_image": "image", "image_required": "image"}, newDeploy)
+	}
+	return r.done(r.inApp("deploys"), noticeDeployed)
+}
+
+// conflict says so when another revision has become the current one since the form
+// was shown.
+func (r *request) conflict(a wire.App) string {
+	if r.PostForm.Get("current") == strconv.FormatInt(a.Revision, 10) {
+		return ""
+	}
+	return fmt.Sprintf("Revision %d was deployed meanwhile, so nothing was done. Look at it, and send this again if you still want to.", a.Revision)
+}
+
+// deployment finds one revision of an app in an environment.
+func (r *request) deployment(environment string, is func(wire.Deployment) bool) (wire.Deployment, error) {
+	for d, err := range r.api.Deployments(r.Context(), r.project, environment, r.app()) {
+		if err != nil {
+			return wire.Deployment{}, err
+		}
+		if is(d) {
+			return d, nil
+		}
+	}
+	return wire.Deployment{}, httpError{
+		Status: http.StatusNotFound, Title: "There is no such revision",
+		Text: "The deploy history of " + r.app() + " in " + environment + " does not hold it.",
+	}
+}
+
+// fullImage is what a revision runs, with the digest where it is known.
+func fullImage(d wire.Deployment) string {
+	if d.Digest == "" {
+		return d.Image
+	}
+	return d.Image + "@" + d.Digest
+}
+
+// facts say what changes when one deployment takes another's place.
+func facts(now, then wire.Deployment) []fact {
+	return []fact{
+		{Name: "Image", Now: fullImage(now), Then: fullImage(then)},
+		{Name: "Commit", Now: now.Commit, Then: then.Commit},
+	}
+}
+
+// revision is the one that the request's path names.
+func (r *request) revision() (int64, error) {
+	n, err := strconv.ParseInt(r.PathValue("revision"), 10, 64)
+	if err != nil || n < 1 {
+		return 0, notFound()
+	}
+	return n, nil
+}
+
+// askRollback says what a rollback will change.
+func askRollback(r *request, f form) error {
+	n, err := r.revision()
+	if err != nil {
+		return err
+	}
+	then, err := r.deployment(r.environment, func(d wire.Deployment) bool { return d.Revision == n })
+	if err != nil {
+		return err
+	}
+	now, err := r.deployment(r.environment, func(d wire.Deployment) bool { return d.Current })
+	if err != nil {
+		return err
+	}
+	c := confirmation{
+		Title:    fmt.Sprintf("Roll %s back to revision %d?", r.app(), n),
+		Lead:     fmt.Sprintf("Revision %d is current now. A new revision will run what revision %d ran.", now.Revision, n),
+		Facts:    facts(now, then),
+		Original: []original{{"current", strconv.FormatInt(now.Revision, 10)}},
+		Danger:   true, Form: f,
+		Action: r.inApp("deploys", strconv.FormatInt(n, 10), "rollback"), Button: fmt.Sprintf("Roll back to revision %d", n), Back: r.inApp("deploys"),
+	}
+	if then.Status == "failed" {
+		c.Points = append(c.Points, fmt.Sprintf("Revision %d failed when it was deployed: %s", n, then.Message))
+	}
+	if then.NoDigest != "" {
+		c.Points = append(c.Points, then.NoDigest+" So what the tag points to by now is deployed.")
+	}
+	c.Points = append(c.Points, "What serves now keeps serving until the new revision is ready.")
+	return r.confirm(tabApps, c)
+}
+
+func rollBack(r *request) error {
+	n, err := r.revision()
+	if err != nil {
+		return err
+	}
+	a, err := r.readApp()
+	if err != nil {
+		return err
+	}
+	if stale := r.conflict(a); stale != "" {
+		return askRollback(r, r.invalid("", stale))
+	}
+	if _, err := r.api.Rollback(r.Context(), r.project, r.environment, r.app(), n); err != nil {
+		return r.again(err, nil, askRollback)
+	}
+	return r.done(r.inApp("deploys"), noticeRolledBack)
+}
+
+// promotePage lists where an app can be promoted from.
+type promotePage struct {
+	App     wire.App
+	Sources []wire.App // the app of the same name in other environments
+}
+
+// atOnce is how many environments are asked at the same time.
+const atOnce = 8
+
+func choosePromotion(r *request) error {
+	a, err := r.readApp()
+	if err != nil {
+		return err
+	}
+	f, err := r.frame()
+	if err != nil {
+		return err
+	}
+	found := make([]wire.App, len(f.Environments))
+	g, ctx := errgroup.WithContext(r.Context())
+	g.SetLimit(atOnce)
+	for i, e := range f.Environments {
+		if e.Name == r.environment {
+			continue
+		}
+		g.Go(func() (err error) {
+			found[i], err = r.api.App(ctx, r.project, e.Name, r.app())
+			if client.HasCode(err, "not_found") {
+				return nil
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	p := promotePage{App: a}
+	for _, other := range found {
+		if other.Revision > 0 {
+			p.Sources = append(p.Sources, other)
+		}
+	}
+	return r.show("promote", page{Title: "Promote " + a.Name, Tab: tabApps}, p)
+}
+
+// askPromote says what a promotion will change. It promotes what is shown, not what
+// is newest by then.
+func askPromote(r *request, f form) error {
+	from := r.PathValue("from")
+	then, err := r.deployment(from, func(d wire.Deployment) bool { return d.Status == "rolling_out" || d.Status == "live" })
+	if err != nil {
+		return err
+	}
+	a, err := r.readApp()
+	if err != nil {
+		return err
+	}
+	now := wire.Deployment{}
+	if a.Revision > 0 {
+		if now, err = r.deployment(r.environment, func(d wire.Deployment) bool { return d.Current }); err != nil {
+			return err
+		}
+	}
+	revision := strconv.FormatInt(then.Revision, 10)
+	return r.confirm(tabApps, confirmation{
+		Title:    fmt.Sprintf("Promote %s from %s to %s?", a.Name, from, r.environment),
+		Lead:     fmt.Sprintf("A new revision in %s will run what revision %s in %s runs.", r.environment, revision, from),
+		Facts:    facts(now, then),
+		Points:   []string{"What serves now keeps serving until the new revision is ready."},
+		Original: []original{{"current", strconv.FormatInt(a.Revision, 10)}, {"revision", revision}},
+		Form:     f,
+		Action:   r.inApp("promote", from), Button: "Promote to " + r.environment, Back: r.inApp("promote"),
+	})
+}
+
+func promote(r *request) error {
+	revision, err := strconv.ParseInt(r.PostForm.Get("revision"), 10, 64)
+	if err != nil {
+		return notFound()
+	}
+	a, err := r.readApp()
+	if err != nil {
+		return err
+	}
+	if stale := r.conflict(a); stale != "" {
+		return askPromote(r, r.invalid("", stale))
+	}
+	if _, err := r.api.Promote(r.Context(), r.project, r.environment, r.app(), r.PathValue("from"), revision); err != nil {
+		return r.again(err, nil, askPromote)
+	}
+	return r.done(r.inApp("deploys"), noticePromoted)
+}

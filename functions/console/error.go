@@ -1,0 +1,96 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/trace"
+)
+
+// httpError is a page that says what went wrong and what to do next.
+type httpError struct {
+	Status int
+	Title  string
+	Text   string
+	Retry  bool   // the same again may work
+	ID     string // of the request, for who looks into the logs
+}
+
+// Error makes it an error that a page can end with.
+func (e httpError) Error() string { return e.Title }
+
+func notFound() httpError {
+	return httpError{
+		Status: http.StatusNotFound, Title: "There is nothing here",
+		Text: "The page does not exist, or what it showed has been deleted meanwhile.",
+	}
+}
+
+func unreadable() httpError {
+	return httpError{
+		Status: http.StatusBadRequest, Title: "That form could not be read",
+		Text: "It is too large or damaged. Nothing was done.",
+	}
+}
+
+// fail answers a request that ended with an error.
+func (s *Service) fail(r *request, err error) {
+	f, ferr := r.frame()
+	if client.HasCode(err, "unauthenticated") || client.HasCode(ferr, "unauthenticated") {
+		s.toSignIn(r.w, r.Request)
+		return
+	}
+	if ferr != nil { // whose project it is cannot be told; who is signed in may be known
+		f = frame{User: f.User, CSRF: f.CSRF}
+	}
+	s.writeError(r.w, r.Request, f, s.explain(r.Request, err))
+}
+
+// explain is what to tell about an error. What is not the user's to mend is logged.
+func (s *Service) explain(r *http.Request, err error) httpError {
+	var own httpError
+	if errors.As(err, &own) {
+		return own
+	}
+	var e *client.Error
+	if errors.As(err, &e) && e.Status < http.StatusInternalServerError && e.Code != "" {
+		switch e.Status {
+		case http.StatusNotFound, http.StatusBadRequest:
+			return notFound()
+		case http.StatusForbidden:
+			return httpError{
+				Status: http.StatusForbidden, Title: "You may not see this",
+				Text: "Your role in this project does not allow it, or there is no such project. An owner of the project can give you a role.",
+			}
+		}
+		return httpError{Status: e.Status, Title: "That was refused", Text: e.Message, Retry: e.Status == http.StatusTooManyRequests}
+	}
+	s.logAPIError(r.Context(), err)
+	return httpError{
+		Status: http.StatusBadGateway, Title: "The management API does not answer",
+		Text: "Apps and their gates are not affected by this. Try again in a moment.", Retry: true,
+	}
+}
+
+func (s *Service) logAPIError(ctx context.Context, err error) {
+	s.log.ErrorContext(ctx, "call management API failed", "error", err)
+}
+
+// refuse answers with an error's page for nobody in particular.
+func (s *Service) refuse(w http.ResponseWriter, r *http.Request, e httpError) {
+	s.writeError(w, r, frame{}, e)
+}
+
+func (s *Service) writeError(w http.ResponseWriter, r *http.Request, f frame, e httpError) {
+	e.ID = trace.ID(r.Context())
+	path := ""
+	if r.Method == http.MethodGet {
+		path = r.URL.RequestURI()
+	}
+	err := s.templates.write(w, e.Status, "error", "layout", view{frame: f, page: page{Title: e.Title}, Path: path, Body: e})
+	if err != nil {
+		s.log.ErrorContext(r.Context(), "write page failed", "error", err)
+	}
+}

@@ -1,0 +1,257 @@
+package console
+
+import (
+	"crypto/rand"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// keyFields says which field of a key's form a code is about.
+func keyFields() map[string]string {
+	return map[string]string{
+		"invalid_name": "name", "invalid_text": "name", "unknown_plan": "plan", "missing_field": "plan",
+		"invalid_scope": "apps", "invalid_expiry": "expires", "expiry_in_past": "expires",
+	}
+}
+
+// Every app, or some: a key without a scope opens every app, so that taking the last
+// box away must not be the way to say so.
+const (
+	scopeAll  = "all"
+	scopeSome = "some"
+)
+
+// keyForm is the page of a new key, or of one to change.
+type keyForm struct {
+	Title  string
+	Lead   string
+	Action string // path
+	Button string
+	Back   string // path
+	Once   string // names the sending of the form, see issueOnce; "" is none
+	Form   form
+
+	Name, Plan, Expires input
+	Apps                []choice
+	All                 bool   // every app is chosen
+	AppsWrong           string // why the choice was not taken
+	Others              *input // apps by name, where there are more than a page has; nil where not
+	NoPlans             bool   // there is none to choose
+	NewPlan             string // path
+}
+
+// choice is one box to tick.
+type choice struct {
+	Name   string
+	Chosen bool
+	Gone   bool // the app does not exist any more
+}
+
+func newKey(r *request, f form) error {
+	if f.Typed == nil {
+		f = filled("scope", scopeAll, "plan", r.URL.Query().Get("plan"))
+	}
+	o, err := r.offers()
+	if err != nil {
+		return err
+	}
+	return r.askKey(keyForm{
+		Title: "New API key", Lead: "The key itself is shown once, on the next page, and never again.",
+		Action: r.inEnvironment("api-keys"), Button: "Create key", Back: r.inEnvironment("api-keys"), Once: rand.Text(), Form: f,
+	}, o, nil)
+}
+
+func createKey(r *request) error {
+	typed, wrong := r.typedKey()
+	if wrong != nil {
+		return newKey(r, *wrong)
+	}
+	api, err := r.issueOnce()
+	if err != nil {
+		return err
+	}
+	k, full, err := api.CreateKey(r.Context(), r.project, r.environment, typed)
+	switch {
+	case client.HasCode(err, "already_issued"):
+		return httpError{
+			Status: http.StatusConflict, Title: "This form was sent before",
+			Text: "It has issued its key, which was shown that once, so nothing was done now. " +
+				"A key that was not copied cannot be shown again: rotate it, or revoke it and create another one.",
+		}
+	case err != nil:
+		return r.again(err, keyFields(), newKey)
+	}
+	return r.showIssued(k, full, false)
+}
+
+// offered is what a key's form has to choose from.
+type offered struct {
+	plans []wire.Plan
+	apps  wire.List[wire.App]
+}
+
+// offers reads it. What else the page needs is read at the same time by also.
+func (r *request) offers(also ...func() error) (offered, error) {
+	var o offered
+	g, ctx := errgroup.WithContext(r.Context())
+	g.Go(func() (err error) {
+		o.plans, err = r.planList(ctx)
+		return err
+	})
+	g.Go(func() (err error) {
+		o.apps, err = r.api.AppsPage(ctx, r.project, r.environment, client.Page{Size: pageRows})
+		return err
+	})
+	for _, read := range also {
+		g.Go(read)
+	}
+	err := g.Wait()
+	return o, err
+}
+
+// askKey shows a key's form. had are the apps that the key has now, which may be gone.
+func (r *request) askKey(p keyForm, o offered, had []string) error {
+	f := p.Form
+	options := []option{{Value: "", Label: "Choose a plan"}}
+	for _, one := range o.plans {
+		options = append(options, option{Value: one.ID, Label: one.Name + " – " + r.planRow(one).Limits()})
+	}
+	p.Name = f.Text("name", "Name", "Who uses the key. The app is told it with every request, in X-Service-Key-Name.").Like("Checkout team")
+	p.Plan = f.Select("plan", "Plan", "", options).Need()
+	p.Expires = f.Text("expires", "Last day", "The key is valid through the end of this day, UTC. Without one it never expires.").As("date")
+	p.All, p.AppsWrong = f.Value("scope") != scopeSome, f.Wrong("apps")
+	p.NoPlans, p.NewPlan = len(o.plans) == 0, r.inEnvironment("plans", "new")
+	more := o.apps.NextPageToken != ""
+	p.Apps = choices(f, o.apps.Items, had, more)
+	if more {
+		others := f.Text("others", "Other apps, by name", "There are more apps than are listed here. Write the names of others with spaces between.")
+		p.Others = &others
+	}
+	return r.show("keys_form", page{Status: f.Status(), Title: p.Title, Tab: tabKeys}, p)
+}
+
+// choices are the environment's apps, as many as a page has, and those that the key
+// has besides: if there are no more pages, they are gone.
+func choices(f form, apps []wire.App, had []string, more bool) []choice {
+	var all []choice
+	for _, a := range apps {
+		all = append(all, choice{Name: a.Name, Chosen: f.Has("apps", a.Name)})
+	}
+	for _, name := range had {
+		if !slices.ContainsFunc(apps, func(a wire.App) bool { return a.Name == name }) {
+			all = append(all, choice{Name: name, Chosen: f.Has("apps", name), Gone: !more})
+		}
+	}
+	return all
+}
+
+// typedKey reads a key's form.
+func (r *request) typedKey() (k wire.CreateKey, wrong *form) {
+	plan := r.PostForm.Get("plan")
+	k = wire.CreateKey{Name: strings.TrimSpace(r.PostForm.Get("name")), Plan: &plan, Apps: []string{}}
+	refuse := func(field, message string) (wire.CreateKey, *form) {
+		f := r.invalid(field, message)
+		return wire.CreateKey{}, &f
+	}
+	if plan == "" {
+		return refuse("plan", "Choose a plan.")
+	}
+	if r.PostForm.Get("scope") == scopeSome {
+		k.Apps = append(strings.Fields(r.PostForm.Get("others")), r.PostForm["apps"]...)
+		slices.Sort(k.Apps)
+		k.Apps = slices.Compact(k.Apps)
+		if len(k.Apps) == 0 {
+			return refuse("apps", "Choose at least one app, or every app.")
+		}
+	}
+	if date := r.PostForm.Get("expires"); date != "" {
+		at := expiryFor(date)
+		k.ExpiresAt = &at
+	}
+	return k, nil
+}
+
+// keyValues is a key as its form shows it; the apps are compared as one value.
+func keyValues(k wire.Key) values {
+	date, _ := lastDay(k.ExpiresAt)
+	return values{"name": k.Name, "plan": k.Plan, "scope": strings.Join(k.Apps, " "), "expires": date}
+}
+
+func editKey(r *request) error {
+	k, o, err := r.keyAndOffers()
+	if err != nil {
+		return err
+	}
+	if k.Status == "revoked" {
+		return showKeyRefused(r, goneBefore("changed"))
+	}
+	f := keyValues(k).form()
+	f.Typed.Set("scope", scopeAll)
+	if len(k.Apps) > 0 {
+		f.Typed.Set("scope", scopeSome)
+		f.Typed["apps"] = k.Apps
+	}
+	return r.askKeyChange(k, o, f)
+}
+
+// keyAndOffers reads the request's key and what its form has to choose from.
+func (r *request) keyAndOffers() (k wire.Key, o offered, err error) {
+	o, err = r.offers(read(&k, r.key))
+	return k, o, err
+}
+
+func (r *request) askKeyChange(k wire.Key, o offered, f form) error {
+	row := r.keyRow(k, nil)
+	p := keyForm{
+		Title: "Edit " + row.Label, Action: row.Path + "/edit", Button: "Save key", Back: row.Path, Form: f,
+		Lead: "The key itself stays as it is. Changes hold within seconds.",
+	}
+	if _, exact := lastDay(k.ExpiresAt); !exact {
+		p.Lead += " It expires in the middle of a day, " + row.Until + ", unless you choose another last day."
+	}
+	return r.askKey(p, o, k.Apps)
+}
+
+func changeKey(r *request) error {
+	current, o, err := r.keyAndOffers()
+	if err != nil {
+		return err
+	}
+	if current.Status == "revoked" {
+		return showKeyRefused(r, goneBefore("changed"))
+	}
+	again := func(r *request, f form) error { return r.askKeyChange(current, o, f) }
+	k, wrong := r.typedKey()
+	if wrong != nil {
+		return again(r, *wrong)
+	}
+	now := keyValues(current)
+	typed := r.typed(now)
+	typed["scope"] = strings.Join(k.Apps, " ") // as keyValues has it
+	changed, conflict := r.changes(now, typed)
+	if conflict != nil {
+		if conflict.Refusal.Field == "scope" {
+			conflict.Refusal.Field = "apps"
+		}
+		return again(r, *conflict)
+	}
+	if len(changed) > 0 { // the fields that change, and no others
+		_, err = r.api.UpdateKey(r.Context(), r.project, current.ID, wire.UpdateKey{
+			Name: optional(changed["name"], &k.Name), Plan: optional(changed["plan"], k.Plan),
+			Apps: optional(changed["scope"], &k.Apps), ExpiresAt: optional(changed["expires"], k.ExpiresAt),
+		})
+	}
+	switch {
+	case client.HasCode(err, "key_revoked"):
+		return showKeyRefused(r, goneBefore("changed"))
+	case err != nil:
+		return r.again(err, keyFields(), again)
+	}
+	return r.done(r.keyRow(current, nil).Path, changed.notice(noticeKeyChanged))
+}

@@ -1,0 +1,148 @@
+package console
+
+import (
+	"crypto/rand"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// A full key is shown by the answer to the form itself: a redirect would need a place
+// to keep it. Loading that page again sends the form again, so each form carries a
+// name of its own, and the API issues a key once for it (see [client.Client.Once]).
+const onceField = "once"
+
+// onceLength is that of rand.Text.
+const onceLength = 26
+
+// issueOnce is the API, for a call that issues a key for the sent form and for no
+// other sending of it.
+func (r *request) issueOnce() (*client.Client, error) {
+	name := r.PostForm.Get(onceField)
+	if len(name) != onceLength || strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
+		return nil, httpError{Status: http.StatusBadRequest, Title: "That form could not be read", Text: "It is damaged. Nothing was done; load the page again."}
+	}
+	return r.api.Once(name), nil
+}
+
+// issuedPage shows a full key, this once.
+type issuedPage struct {
+	Key      keyRow
+	Full     string
+	Rotated  bool
+	Previous time.Time // until when the secret before is valid; zero when it ended
+	List     string    // path
+}
+
+func (r *request) showIssued(k wire.Key, full client.FullKey, rotated bool) error {
+	p := issuedPage{Key: r.keyRow(k, nil), Full: string(full), Rotated: rotated, List: r.inEnvironment("api-keys")}
+	if rotated && k.PreviousSecretExpiresAt != nil {
+		p.Previous = *k.PreviousSecretExpiresAt
+	}
+	return r.show("keys_issued", page{Title: "Copy the key now", Tab: tabKeys}, p)
+}
+
+// wasPrevious is the hidden field that holds until when the secret before was valid:
+// another rotation meanwhile changes it.
+const wasPrevious = wasMark + "previous"
+
+// rotatePage asks for a rotation, and how long the current secret stays valid.
+type rotatePage struct {
+	Key      keyRow
+	Previous time.Time // the previous secret is valid until then; zero when there is none
+	Original []original
+	Once     string
+	Grace    input
+	Form     form
+}
+
+// graces are what can be chosen; the API takes any duration up to 30 days.
+func graces() []option {
+	return []option{
+		{Value: "0s", Label: "End it at once"},
+		{Value: "1h", Label: "1 hour"},
+		{Value: "24h", Label: "24 hours"},
+		{Value: "168h", Label: "7 days"},
+		{Value: "720h", Label: "30 days"},
+	}
+}
+
+func askRotate(r *request, f form) error {
+	k, err := r.key()
+	if err != nil {
+		return err
+	}
+	if k.Status == "revoked" {
+		return showKeyRefused(r, goneBefore("rotated"))
+	}
+	if f.Typed == nil {
+		f = filled("grace", "24h")
+	}
+	row := r.keyRow(k, nil)
+	p := rotatePage{
+		Key: row, Once: rand.Text(), Form: f,
+		Original: []original{{Name: wasStatus, Value: k.Status}, {Name: wasPrevious, Value: previousOf(k)}},
+		Grace:    f.Select("grace", "The current secret stays valid for", "Time to put the new key in place everywhere.", graces()).Need(),
+	}
+	if k.PreviousSecretExpiresAt != nil {
+		p.Previous = *k.PreviousSecretExpiresAt
+	}
+	return r.show("keys_rotate", page{Status: f.Status(), Title: "Rotate " + row.Label, Tab: tabKeys}, p)
+}
+
+func previousOf(k wire.Key) string {
+	if k.PreviousSecretExpiresAt == nil {
+		return ""
+	}
+	return k.PreviousSecretExpiresAt.Format(time.RFC3339Nano)
+}
+
+func rotateKey(r *request) error {
+	api, err := r.issueOnce()
+	if err != nil {
+		return err
+	}
+	grace, err := time.ParseDuration(r.PostForm.Get("grace"))
+	if err != nil {
+		return askRotate(r, r.invalid("grace", "Choose how long the current secret stays valid."))
+	}
+	k, stale, err := r.asShown("rotated")
+	if err != nil {
+		return err
+	}
+	if stale != nil {
+		return showKeyRefused(r, *stale)
+	}
+	if now := previousOf(k); now != "" && now != r.PostForm.Get(wasPrevious) {
+		return showKeyRefused(r, rotatedSince())
+	}
+	rotated, full, err := api.RotateKey(r.Context(), r.project, k.ID, grace)
+	if err != nil {
+		return r.notRotated(err)
+	}
+	return r.showIssued(rotated, full, true)
+}
+
+// rotatedSince is why a key is not rotated by a form that is out of date: it would
+// end the secret that was issued meanwhile. It may be the form's own, sent before.
+func rotatedSince() refusal {
+	return refusal{
+		Status: http.StatusConflict,
+		Message: "Nothing was done: this key has been rotated since that page was loaded, by somebody else or by that form itself. " +
+			"Its new secret was shown that once; if nobody has it, rotate again.",
+	}
+}
+
+// notRotated answers for a rotation that the API has refused.
+func (r *request) notRotated(err error) error {
+	switch {
+	case client.HasCode(err, "already_issued"):
+		return showKeyRefused(r, rotatedSince())
+	case client.HasCode(err, "key_revoked"):
+		return showKeyRefused(r, goneBefore("rotated"))
+	}
+	return r.again(err, map[string]string{"invalid_grace": "grace"}, askRotate)
+}

@@ -1,0 +1,298 @@
+package console
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const (
+	everything    = 500 // what a select offers: the API's largest page
+	planKeysShown = 10  // keys on a plan's own page, which links to the list of all of them
+)
+
+// planRow is a plan as pages show it.
+type planRow struct {
+	wire.Plan
+	Path string
+}
+
+// RateText is the rate, "10 per second".
+func (p planRow) RateText() string { return number(p.Rate) + " per second" }
+
+// BurstText is the burst, "1,000".
+func (p planRow) BurstText() string { return grouped(p.Burst) }
+
+// QuotaText is the quota, "10,000 per day", or that there is none.
+func (p planRow) QuotaText() string {
+	if p.Quota == nil || p.QuotaPeriod == nil {
+		return "None"
+	}
+	return grouped(*p.Quota) + " per " + *p.QuotaPeriod
+}
+
+// Limits is all of it in a line.
+func (p planRow) Limits() string {
+	limits := p.RateText() + ", burst " + p.BurstText()
+	if p.Quota == nil {
+		return limits
+	}
+	return limits + ", " + p.QuotaText()
+}
+
+func (r *request) planRow(p wire.Plan) planRow {
+	return planRow{Plan: p, Path: r.inEnvironment("plans", p.ID)}
+}
+
+type plansPage struct {
+	Plans  []planRow
+	New    string // path
+	Paging paging
+}
+
+func listPlans(r *request) error {
+	list, err := r.api.PlansPage(r.Context(), r.project, r.environment, r.asked())
+	if err != nil {
+		return err
+	}
+	p := plansPage{New: r.inEnvironment("plans", "new"), Paging: r.paging(list.NextPageToken)}
+	for _, one := range list.Items {
+		p.Plans = append(p.Plans, r.planRow(one))
+	}
+	return r.show("plans", page{Title: "Plans", Tab: tabPlans}, p)
+}
+
+type planPage struct {
+	Plan   planRow
+	Keys   []keyRow // that have it, the first of them
+	All    string   // path of the list of all of them
+	More   bool     // there are more than shown
+	Edit   string   // path
+	Delete string   // path
+}
+
+func showPlan(r *request) error {
+	plan, keys, err := r.planWithKeys(planKeysShown)
+	if err != nil {
+		return err
+	}
+	return r.show("plans_plan", page{Title: plan.Name, Tab: tabPlans}, planPage{
+		Plan: plan, Keys: keys.rows, All: keys.all, More: keys.more, Edit: plan.Path + "/edit", Delete: plan.Path + "/delete",
+	})
+}
+
+// planKeys are the keys that have a plan.
+type planKeys struct {
+	rows []keyRow
+	more bool
+	all  string
+}
+
+// planWithKeys reads the request's plan and the first of the keys that have it.
+func (r *request) planWithKeys(size int) (planRow, planKeys, error) {
+	id := r.PathValue("plan")
+	var plan wire.Plan
+	var list wire.List[wire.Key]
+	g, ctx := errgroup.WithContext(r.Context())
+	g.Go(func() (err error) {
+		plan, err = r.api.Plan(ctx, r.project, r.environment, id)
+		return err
+	})
+	g.Go(func() (err error) {
+		filter := client.KeyFilter{Environment: r.environment, Plan: id}
+		list, err = r.api.KeysPage(ctx, r.project, filter, client.Page{Size: size})
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return planRow{}, planKeys{}, err
+	}
+	keys := planKeys{more: list.NextPageToken != "", all: r.keysPath(client.KeyFilter{Environment: r.environment, Plan: id})}
+	for _, k := range list.Items {
+		keys.rows = append(keys.rows, r.keyRow(k, map[string]string{plan.ID: plan.Name}))
+	}
+	return r.planRow(plan), keys, nil
+}
+
+// planFields says which field of a plan's form a code is about.
+func planFields() map[string]string {
+	return map[string]string{
+		"invalid_name": "name", "already_exists": "name", "invalid_text": "name",
+		"invalid_rate": "rate", "invalid_burst": "burst", "invalid_quota": "quota",
+	}
+}
+
+func planInputs(f form) []input {
+	return []input{
+		f.Text("name", "Name", "1 to 63 characters.").Need().Like("Starter"),
+		f.Text("rate", "Rate", "Requests per second of each key, 0.01 to 100000. It holds per checker replica.").Need().Like("10"),
+		f.Text("burst", "Burst", "Requests that a key may make at once, 1 to 1000000.").Need().Like("20"),
+		f.Text("quota", "Quota", "Requests that a key may make per period, if that shall be limited.").Like("10000"),
+		f.Select("quota_period", "Quota period", "UTC calendar days, weeks from Monday, or months.", []option{
+			{Value: "", Label: "No quota"}, {Value: "day", Label: "Day"}, {Value: "week", Label: "Week"}, {Value: "month", Label: "Month"},
+		}),
+	}
+}
+
+func newPlan(r *request, f form) error {
+	return r.ask(tabPlans, formPage{
+		Title: "New plan", Lead: "A plan limits each of its keys on its own. Its id is made of its name and stays.",
+		Action: r.inEnvironment("plans"), Button: "Create plan", Back: r.inEnvironment("plans"), Inputs: planInputs(f), Form: f,
+	})
+}
+
+func createPlan(r *request) error {
+	typed, wrong := r.typedPlan()
+	if wrong != nil {
+		return newPlan(r, *wrong)
+	}
+	p, err := r.api.CreatePlan(r.Context(), r.project, r.environment, typed)
+	if err != nil {
+		return r.again(err, planFields(), func(r *request, f form) error {
+			if f.Refusal.Code == "already_exists" { // of the id, which two names can make
+				f.Refusal.Message = "There is a plan of this name already, or of one that makes the same id."
+			}
+			return newPlan(r, f)
+		})
+	}
+	return r.done(r.inEnvironment("plans", p.ID), noticePlanCreated)
+}
+
+// typedPlan reads a plan's form. The ranges of its numbers are the API's to check.
+func (r *request) typedPlan() (p wire.CreatePlan, wrong *form) {
+	refuse := func(field, message string) (wire.CreatePlan, *form) {
+		f := r.invalid(field, message)
+		return wire.CreatePlan{}, &f
+	}
+	name := r.PostForm.Get("name")
+	rate, err := strconv.ParseFloat(strings.TrimSpace(r.PostForm.Get("rate")), 64)
+	if err != nil || math.IsInf(rate, 0) || math.IsNaN(rate) {
+		return refuse("rate", "That is no number. Write it like 10 or 0.5.")
+	}
+	burst, err := whole(r.PostForm.Get("burst"))
+	if err != nil {
+		return refuse("burst", "That is no whole number. Write it like 20.")
+	}
+	p = wire.CreatePlan{Name: &name, Rate: &rate, Burst: &burst}
+	if text := strings.TrimSpace(r.PostForm.Get("quota")); text != "" {
+		n, err := whole(text)
+		if err != nil {
+			return refuse("quota", "That is no whole number. Write it like 10000, or leave it empty for no quota.")
+		}
+		p.Quota = &n
+	}
+	if text := r.PostForm.Get("quota_period"); text != "" {
+		p.QuotaPeriod = &text
+	}
+	switch {
+	case p.Quota != nil && p.QuotaPeriod == nil:
+		return refuse("quota_period", "Choose the period that the quota is for.")
+	case p.Quota == nil && p.QuotaPeriod != nil:
+		return refuse("quota", "Write how many requests the period may have, or choose no quota below.")
+	}
+	return p, nil
+}
+
+func whole(text string) (int64, error) { return strconv.ParseInt(strings.TrimSpace(text), 10, 64) }
+
+// planValues is a plan as its form shows it.
+func planValues(p wire.Plan) values {
+	all := values{"name": p.Name, "rate": number(p.Rate), "burst": strconv.FormatInt(p.Burst, 10), "quota": "", "quota_period": ""}
+	if p.Quota != nil && p.QuotaPeriod != nil {
+		all["quota"], all["quota_period"] = strconv.FormatInt(*p.Quota, 10), *p.QuotaPeriod
+	}
+	return all
+}
+
+func editPlan(r *request) error {
+	p, err := r.api.Plan(r.Context(), r.project, r.environment, r.PathValue("plan"))
+	if err != nil {
+		return err
+	}
+	return askPlanChange(r, planValues(p).form())
+}
+
+func askPlanChange(r *request, f form) error {
+	path := r.inEnvironment("plans", r.PathValue("plan"))
+	return r.ask(tabPlans, formPage{
+		Title: "Edit plan", Action: path + "/edit", Button: "Save plan", Back: path, Inputs: planInputs(f), Form: f,
+		Lead: "A change holds for all keys of the plan within seconds. A quota that goes to another period counts what that period holds so far.",
+	})
+}
+
+func changePlan(r *request) error {
+	id := r.PathValue("plan")
+	p, wrong := r.typedPlan()
+	if wrong != nil {
+		return askPlanChange(r, *wrong)
+	}
+	current, err := r.api.Plan(r.Context(), r.project, r.environment, id)
+	if err != nil {
+		return err
+	}
+	now := planValues(current)
+	changed, conflict := r.changes(now, r.typed(now))
+	if conflict != nil {
+		return askPlanChange(r, *conflict)
+	}
+	if len(changed) > 0 {
+		// The fields that change, and no others: what somebody else has changed meanwhile stays.
+		quota := changed["quota"] || changed["quota_period"]
+		_, err = r.api.UpdatePlan(r.Context(), r.project, r.environment, id, wire.UpdatePlan{
+			Name: optional(changed["name"], p.Name), Rate: optional(changed["rate"], p.Rate), Burst: optional(changed["burst"], p.Burst),
+			Quota: optional(quota, p.Quota), QuotaPeriod: optional(quota, p.QuotaPeriod),
+		})
+	}
+	if err != nil {
+		return r.again(err, planFields(), askPlanChange)
+	}
+	return r.done(r.inEnvironment("plans", id), changed.notice(noticePlanChanged))
+}
+
+// planInUse is shown instead of a confirmation when keys still have the plan.
+type planInUse struct {
+	Plan planRow
+	Keys []keyRow
+	All  string // path of the list of all of them
+	Form form
+}
+
+// askDeletePlan asks before a plan is deleted, or says which keys are in the way.
+func askDeletePlan(r *request, f form) error {
+	plan, keys, err := r.planWithKeys(keyRows)
+	if err != nil {
+		return err
+	}
+	title := "Delete the plan " + plan.Name + "?"
+	var using []keyRow
+	for _, k := range keys.rows {
+		if k.Status != "revoked" { // those no longer need it
+			using = append(using, k)
+		}
+	}
+	if len(using) > 0 || f.Status() == http.StatusConflict {
+		return r.show("plans_in_use", page{Status: f.Status(), Title: "This plan is in use", Tab: tabPlans}, planInUse{
+			Plan: plan, Keys: using, All: keys.all, Form: f,
+		})
+	}
+	return r.confirm(tabPlans, confirmation{
+		Title: title, Lead: "No key uses it any more. This cannot be undone; a plan of the same name can be created again.",
+		Action: plan.Path + "/delete", Button: "Delete plan", Danger: true, Back: plan.Path, Form: f,
+	})
+}
+
+func deletePlan(r *request) error {
+	err := r.api.DeletePlan(r.Context(), r.project, r.environment, r.PathValue("plan"))
+	switch {
+	case gone(err):
+		return err
+	case err != nil:
+		return r.again(err, nil, askDeletePlan)
+	}
+	return r.done(r.inEnvironment("plans"), noticePlanDeleted)
+}

@@ -1,0 +1,174 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/sluicegate/sluice/shared/httpapi"
+)
+
+// handler answers a request of somebody who is signed in.
+type handler func(r *request) error
+
+// route is a path with the page that a GET shows and what the POST of a form does;
+// nil is none.
+type route struct {
+	path     string
+	show, do handler
+}
+
+// routes are all pages for who is signed in.
+func routes() []route { //nolint:funlen // a table
+	const (
+		project     = "/projects/{project}"
+		environment = project + "/environments/{environment}"
+		plan        = environment + "/plans/{plan}"
+		key         = environment + "/api-keys/{key}"
+		app         = environment + "/apps/{app}"
+		webhook     = app + "/settings/webhook"
+	)
+	return []route{
+		{"", showHome, nil},
+		{"/sign-out", nil, signOut},
+		{"/account", empty(account), changePassword},
+		{"/users", listUsers, createUser},
+		{"/new-user", empty(newUser), nil},
+		{"/users/{username}/password", empty(askPassword), resetPassword},
+		{"/audit", showInstallationAudit, nil},
+
+		{"/projects", listProjects, createProject},
+		{"/new-project", empty(newProject), nil},
+		{project, showProject, nil},
+		{project + "/delete", empty(askDeleteProject), deleteProject},
+		{project + "/members", empty(listMembers), setMember},
+		{project + "/members/{username}/remove", empty(askRemoveMember), removeMember},
+		{project + "/audit", showProjectAudit, nil},
+		{project + "/api-keys", listKeys, nil},
+		{project + "/new-environment", empty(newEnvironment), nil},
+		{project + "/environments", nil, createEnvironment},
+		{environment, showEnvironment, nil},
+		{environment + "/delete", empty(askDeleteEnvironment), deleteEnvironment},
+
+		{environment + "/plans", listPlans, createPlan},
+		{environment + "/plans/new", empty(newPlan), nil},
+		{plan, showPlan, nil},
+		{plan + "/edit", editPlan, changePlan},
+		{plan + "/delete", empty(askDeletePlan), deletePlan},
+
+		{environment + "/api-keys", listKeys, createKey},
+		{environment + "/api-keys/new", empty(newKey), nil},
+		{key, showKey, nil},
+		{key + "/usage", showUsage, nil},
+		{key + "/edit", editKey, changeKey},
+		{key + "/disable", askDisableKey, disableKey},
+		{key + "/enable", nil, enableKey},
+		{key + "/revoke", askRevokeKey, revokeKey},
+		{key + "/rotate", empty(askRotate), rotateKey},
+
+		{environment + "/apps", listApps, createApp},
+		{environment + "/new-app", empty(newApp), nil},
+		{app, showApp, nil},
+		{app + "/state", showAppState, nil},
+		{app + "/delete", empty(askDeleteApp), deleteApp},
+		{app + "/deploys", listDeploys, deploy},
+		{app + "/deploys/table", showDeploysTable, nil},
+		{app + "/new-deploy", empty(newDeploy), nil},
+		{app + "/deploys/{revision}/rollback", empty(askRollback), rollBack},
+		{app + "/promote", choosePromotion, nil},
+		{app + "/promote/{from}", empty(askPromote), promote},
+		{app + "/builds", listBuilds, requestBuild},
+		{app + "/builds/table", showBuildsTable, nil},
+		{app + "/new-build", empty(newBuild), nil},
+
+		{app + "/settings", showSettings, nil},
+		{app + "/settings/gate/state", showGate, nil},
+		{app + "/settings/gate", empty(askReleaseGate), switchGate},
+		{app + "/settings/git", empty(askGitSource), setGitSource},
+		{app + "/settings/git/remove", empty(askRemoveGitSource), removeGitSource},
+		{webhook, toSettings, enableWebhook},
+		{webhook + "/token", toSettings, showToken},
+		{webhook + "/regenerate", empty(askRegenerate), regenerateWebhook},
+		{webhook + "/disable", empty(askDisableWebhook), disableWebhook},
+	}
+}
+
+// empty shows a form that nothing was typed into yet.
+func empty(page ask) handler { return func(r *request) error { return page(r, form{}) } }
+
+// Handler routes the function's requests.
+func (s *Service) Handler() http.Handler {
+	m := httpapi.New(s.log)
+	m.Handle("GET "+home+"/assets/{name}", s.assets.serve)
+	m.Handle("GET "+signInPath, s.signInForm)
+	m.Handle("POST "+signInPath, s.signIn)
+	for _, one := range routes() {
+		if one.show != nil {
+			m.Handle("GET "+home+one.path, s.signedIn(one.show))
+		}
+		if one.do != nil {
+			m.Handle("POST "+home+one.path, s.signedIn(withCSRF(one.do)))
+		}
+	}
+	m.Handle(home+"/{rest...}", func(w http.ResponseWriter, r *http.Request) error {
+		s.refuse(w, r, notFound())
+		return nil
+	})
+	return &guard{Mux: m, s: s, origin: http.NewCrossOriginProtection()}
+}
+
+// withCSRF lets do take forms of the session alone.
+func withCSRF(do handler) handler {
+	return func(r *request) error {
+		if err := r.checkCSRF(); err != nil {
+			return err
+		}
+		return do(r)
+	}
+}
+
+// policy is the content security policy of every answer: what is ours, and nothing
+// inline.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// maxForm bounds the body of a form, in bytes: the API takes 64 KiB of JSON.
+const maxForm = 64 << 10
+
+// guard puts around all pages what must hold for everything: the headers of every
+// answer, and no change from another origin.
+type guard struct {
+	*httpapi.Mux // the pages, and what is measured of them
+
+	s *Service
+
+	// Browsers say where a request comes from (Sec-Fetch-Site, Origin); forms carry the
+	// CSRF value besides.
+	origin *http.CrossOriginProtection
+}
+
+// ServeHTTP implements [http.Handler].
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	head := w.Header()
+	head.Set("Content-Security-Policy", policy)
+	head.Set("Cache-Control", "no-store")
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Referrer-Policy", "same-origin")
+	head.Set("Cross-Origin-Opener-Policy", "same-origin")
+	head.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if g.origin.Check(r) != nil {
+		g.s.refuse(w, r, httpError{
+			Status: http.StatusForbidden, Title: "That form is not from here",
+			Text: "The request came from another site, so nothing was done.",
+		})
+		return
+	}
+	if r.Body != nil {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	}
+	if clean, ok := strings.CutSuffix(r.URL.Path, "/"); ok && r.Method == http.MethodGet && strings.HasPrefix(clean, home) && own(clean) != "" {
+		http.Redirect(w, r, (&url.URL{Path: clean}).String(), http.StatusPermanentRedirect)
+		return
+	}
+	g.Mux.ServeHTTP(w, r)
+}
