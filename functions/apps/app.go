@@ -1,89 +1,226 @@
 package apps
 
 import (
-	"net/http"
+	"context"
+	"fmt"
 	"strings"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/image"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-func (s *Service) listApps(w http.ResponseWriter, r *http.Request) error {
-	e, err := s.environment(r, app.Viewer)
-	if err != nil {
-		return err
-	}
-	page, err := readPage(r)
-	if err != nil {
-		return err
-	}
-	apps, next, err := s.apps.Apps(r.Context(), e.Namespace, page)
-	if err != nil {
-		return err
-	}
-	list := wire.List[wire.App]{Items: []wire.App{}, NextPageToken: next}
-	for _, a := range apps {
-		list.Items = append(list.Items, s.wireApp(a))
-	}
-	return httpapi.JSON(w, http.StatusOK, list)
+// placeAttempts is how often placing an app starts over because its objects have
+// changed meanwhile.
+const placeAttempts = 4
+
+func (s *Service) listApps(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.App], error) {
+	apps, next, err := s.store.Apps(ctx, in.Environment.Namespace, store.Page(page))
+	return wire.ListOf(apps, next, s.wireApp), err
 }
 
-func (s *Service) getApp(w http.ResponseWriter, r *http.Request) error {
-	ref, err := s.ref(r, app.Viewer)
+func (s *Service) getApp(_ context.Context, in httpapi.Scope, _ api.None) (wire.App, error) {
+	return s.wireApp(in.App), nil
+}
+
+// createApp makes an app: its document, then what runs it. A git app's first build, of
+// its branch's head, is recorded with it. With unavailable, because the cluster does not
+// answer, the app is recorded.
+func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.CreateApp) (wire.App, error) {
+	a, err := s.newApp(in.Environment, body)
+	if err != nil {
+		return wire.App{}, err
+	}
+	if err := s.forgetToken(ctx, a.Ref()); err != nil {
+		return wire.App{}, err
+	}
+	a, first := s.first(ctx, a, in.Caller.Username)
+	if err := s.store.CreateApp(ctx, a, first); err != nil {
+		if body.Host == nil {
+			err = explainTaken(err, a.Host)
+		}
+		return wire.App{}, err
+	}
+	if body.Host != nil && s.cfg.besideConsole(a.Host) {
+		s.log.WarnContext(ctx, "app shares the console's registrable domain", "app", a.Ref().String(), "host", a.Host)
+	}
+	// From here on the app exists: a client that hangs up doesn't leave it half made.
+	ctx = context.WithoutCancel(ctx)
+	if err := s.place(ctx, a.Ref()); err != nil {
+		return wire.App{}, err
+	}
+	if a.Revision > 0 {
+		s.deploys.Notify(ctx, app.DeployRequested, a.Ref())
+	}
+	if first.Build != nil {
+		s.builds.Notify(ctx, app.BuildRequested, a.Ref())
+	}
+	return s.wireApp(a), nil
+}
+
+// forgetToken deletes the webhook's token that an app of that name has left behind, whose
+// deletion ended half way: the new app must not have it. Problems: already_exists,
+// unavailable.
+func (s *Service) forgetToken(ctx context.Context, ref app.Ref) error {
+	_, err := s.store.App(ctx, ref.Namespace, ref.Name)
+	if err == nil {
+		return problem.New(problem.AlreadyExists, "There already is an app with that name.")
+	}
+	if !problem.Is(err, problem.NotFound) {
+		return err
+	}
+	return s.cluster.DeleteWebhookToken(ctx, ref)
+}
+
+// newApp is the app that a request describes.
+func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) {
+	if in.Name == nil {
+		return app.App{}, httpapi.Missing("name")
+	}
+	if err := app.CheckName(*in.Name); err != nil {
+		return app.App{}, err
+	}
+	now := s.now().UTC()
+	a := app.App{
+		Name: *in.Name, Project: e.Project, Environment: e.Name, Namespace: e.Namespace, Port: app.DefaultPort,
+		Gate: app.Gate{State: app.Ungated, Since: now}, CreatedAt: now, UpdatedAt: now,
+	}
+	var err error
+	if a.Host, err = s.cfg.host(in.Host, a.Ref()); err != nil {
+		return app.App{}, err
+	}
+	if in.Port != nil {
+		if a.Port = *in.Port; a.Port < 1 || a.Port > 65535 {
+			return app.App{}, problem.Of(problem.InvalidPort)
+		}
+	}
+	switch {
+	case in.Image != nil && in.GitSource != nil:
+		return app.App{}, problem.New(problem.InvalidSource, "An app has an image or a git_source, not both.")
+	case in.Image != nil:
+		a.Image, a.Revision = *in.Image, 1
+		a.Deployed = app.Deployed{At: now, Status: string(deploy.RollingOut)}
+		return a, image.Check(a.Image)
+	case in.GitSource != nil:
+		a.GitSource = &app.GitSource{Repository: in.GitSource.Repository, Branch: in.GitSource.Branch, Path: in.GitSource.Path}
+		return a, checkGitSource(*a.GitSource)
+	}
+	return app.App{}, httpapi.Missing("image or git_source")
+}
+
+// first is what a new app begins with, and the app with what it then runs: its image's
+// revision, or the build of its branch's head.
+func (s *Service) first(ctx context.Context, a app.App, actor string) (app.App, store.First) {
+	if a.GitSource != nil {
+		b := deploy.NewBuild(*a.GitSource, "", deploy.Manual, actor, a.CreatedAt)
+		return a, store.First{Build: &b}
+	}
+	rev := s.firstRevision(ctx, a, actor)
+	a.Image = rev.Runs()
+	return a, store.First{Revision: rev}
+}
+
+// firstRevision is revision 1 of an app that is made with an image, recorded as any
+// other: with the digest that the tag means now, or why there is none, and with who
+// made the app.
+func (s *Service) firstRevision(ctx context.Context, a app.App, actor string) deploy.Revision {
+	rev := deploy.First(a)
+	rev.Actor = actor
+	rev.Digest, rev.Note = s.registry.Resolve(ctx, a.Image)
+	return rev
+}
+
+// place makes an app's objects in the cluster. It looks at them before it reads
+// the document, so that it cannot write what has been overtaken. Problems:
+// unavailable, not_found when the app has been deleted meanwhile.
+func (s *Service) place(ctx context.Context, ref app.Ref) error {
+	err := s.tryPlace(ctx, ref)
+	for n := 1; n < placeAttempts && problem.Is(err, problem.Conflict); n++ {
+		err = s.tryPlace(ctx, ref)
+	}
+	if problem.Is(err, problem.Unavailable) || problem.Is(err, problem.Conflict) {
+		return problem.New(problem.Unavailable,
+			"The app is recorded, but the cluster does not answer; what runs the app will be made as soon as it does.").Because(err)
+	}
+	if err != nil {
+		return fmt.Errorf("place %s: %w", ref, err)
+	}
+	return s.sweep(ctx, ref)
+}
+
+func (s *Service) tryPlace(ctx context.Context, ref app.Ref) error {
+	seen, err := s.cluster.Objects(ctx, ref)
 	if err != nil {
 		return err
 	}
-	a, err := s.apps.App(r.Context(), ref.Namespace, ref.Name)
+	a, err := s.store.App(ctx, ref.Namespace, ref.Name)
 	if err != nil {
 		return err
 	}
-	return httpapi.JSON(w, http.StatusOK, s.wireApp(a))
+	return s.cluster.Apply(ctx, seen, a)
+}
+
+// sweep withdraws what an app has in the cluster if its document is gone:
+// whoever writes to the cluster looks afterwards. Problem: not_found when it was.
+func (s *Service) sweep(ctx context.Context, ref app.Ref) error {
+	_, gone := s.store.App(ctx, ref.Namespace, ref.Name)
+	if !problem.Is(gone, problem.NotFound) {
+		return gone
+	}
+	if err := s.cluster.Delete(ctx, ref); err != nil {
+		return err
+	}
+	return gone
 }
 
 // updateApp switches Require API key. It answers at once; the app's gate tells
 // how far wiring is.
-func (s *Service) updateApp(w http.ResponseWriter, r *http.Request) error {
-	ref, err := s.ref(r, app.Developer)
-	if err != nil {
-		return err
-	}
-	in, err := httpapi.Decode[wire.UpdateApp](w, r)
-	if err != nil {
-		return err
-	}
-	a, err := s.apps.UpdateApp(r.Context(), ref, func(a app.App) (app.App, error) {
-		if in.RequireAPIKey == nil || *in.RequireAPIKey == a.RequireAPIKey {
+func (s *Service) updateApp(ctx context.Context, in httpapi.Scope, body wire.UpdateApp) (wire.App, error) {
+	a, err := s.store.UpdateApp(ctx, in.App.Ref(), func(a app.App) (app.App, error) {
+		if body.RequireAPIKey == nil || *body.RequireAPIKey == a.RequireAPIKey {
 			return a, nil
 		}
-		a.RequireAPIKey = *in.RequireAPIKey
+		a.RequireAPIKey = *body.RequireAPIKey
 		a.UpdatedAt = s.now().UTC()
 		a.Gate = a.Gate.Switch(a.RequireAPIKey, a.UpdatedAt)
 		return a, nil
 	})
-	if err != nil {
-		return err
+	if err == nil && (a.Gate.State == app.Pending || a.Gate.State == app.Releasing) {
+		s.wiring.Notify(ctx, app.GateRequested, a.Ref())
 	}
-	if a.Gate.State == app.Pending || a.Gate.State == app.Releasing {
-		s.wiring.Notify(r.Context(), app.GateRequested, ref)
-	}
-	return httpapi.JSON(w, http.StatusOK, s.wireApp(a))
+	return s.wireApp(a), err
 }
 
-// ref names the app of a request's path, in an environment that exists, for a
-// caller who has the role that it takes. Whether there is such an app is not
-// known yet.
-func (s *Service) ref(r *http.Request, need app.Role) (app.Ref, error) {
-	e, err := s.environment(r, need)
-	if err != nil {
-		return app.Ref{}, err
+// deleteApp deletes an app: its objects first, the route before all, so that it
+// never answers without its gate, then its document. Whichever part fails, the
+// call can be repeated.
+func (s *Service) deleteApp(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
+	return api.None{}, s.remove(context.WithoutCancel(ctx), in.App.Ref())
+}
+
+func (s *Service) remove(ctx context.Context, ref app.Ref) error {
+	if err := s.cluster.Delete(ctx, ref); err != nil {
+		return err
 	}
-	name := r.PathValue("app")
-	if !app.ValidLabel(name) { // it becomes part of a document's path
-		return app.Ref{}, problem.New(problem.NotFound, "There is no such app.")
+	// An app of that name that comes later must not have this one's token.
+	if err := s.cluster.DeleteWebhookToken(ctx, ref); err != nil {
+		return err
 	}
-	return app.Ref{Namespace: e.Namespace, Name: name}, nil
+	// Somebody else may have been quicker; the outcome is the same.
+	if err := s.store.DeleteApp(ctx, ref); err != nil && !problem.Is(err, problem.NotFound) {
+		return err
+	}
+	// Wiring may have put something back before the document was gone, or somebody
+	// may have enabled the webhook again.
+	if err := s.sweep(ctx, ref); err != nil && !problem.Is(err, problem.NotFound) {
+		return err
+	}
+	return s.cluster.DeleteWebhookToken(ctx, ref)
 }
 
 func (s *Service) wireApp(a app.App) wire.App {

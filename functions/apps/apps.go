@@ -2,28 +2,7 @@
 // environments and the apps in them (specification sections 1, 2.5 and 3.2;
 // decisions sections 1 and 3).
 //
-//	GET    /api/v1/projects                                   those one is a member of; admins, all
-//	POST   /api/v1/projects                                   {name} (admins)
-//	GET    /api/v1/projects/{project}                         viewer
-//	DELETE /api/v1/projects/{project}                         owner; 409 not_empty with environments
-//	GET    …/members                                          viewer
-//	PUT    …/members                                          {members:[{username,role}]}, the whole list (owner)
-//	DELETE …/members/{username}                               owner
-//	GET    …/environments                                     viewer
-//	POST   …/environments                                     {name} (owner)
-//	DELETE …/environments/{environment}                       owner; 409 not_empty with apps, keys or plans
-//	GET    …/environments/{environment}/apps                  viewer
-//	POST   …/environments/{environment}/apps                  {name,host?,port?,image? or git_source?} (developer)
-//	GET    …/apps/{app}                                       viewer
-//	PATCH  …/apps/{app}                                       {require_api_key?} (developer)
-//	DELETE …/apps/{app}                                       developer
-//	PUT    …/apps/{app}/git-source                            {repository,branch,path?} (developer)
-//	DELETE …/apps/{app}/git-source                            developer
-//	GET    …/apps/{app}/webhook                               viewer; the token for developers only
-//	POST   …/apps/{app}/webhook                               enables, or makes another token (developer)
-//	DELETE …/apps/{app}/webhook                               disables (developer)
-//	GET    /api/v1/projects/{project}/audit                   changes, newest first (owner)
-//	GET    /api/v1/audit                                      those that belong to no project (admins)
+// Its routes are those of package api with this name.
 //
 // # Decisions
 //
@@ -90,51 +69,46 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/nudge"
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// Projects keeps projects and their members; *store.Store implements it.
-type Projects interface {
+// Store keeps all documents; *store.Store implements it.
+type Store interface {
+	httpapi.Resources
 	CreateProject(ctx context.Context, p app.Project) error
-	Project(ctx context.Context, name string) (app.Project, error)
 	Projects(ctx context.Context, member string, page store.Page) ([]app.Project, string, error)
 	UpdateMembers(ctx context.Context, name string, change func(map[string]app.Role) (map[string]app.Role, error)) (app.Project, error)
 	DeleteProject(ctx context.Context, name string) error
-}
-
-// Users tells who can be a member; *store.Store implements it.
-type Users interface {
 	UsersExist(ctx context.Context, names []string) (missing []string, err error)
-}
-
-// Environments keeps environments; *store.Store implements it.
-type Environments interface {
 	CreateEnvironment(ctx context.Context, e app.Environment) error
-	Environment(ctx context.Context, project, name string) (app.Environment, error)
 	Environments(ctx context.Context, project string, page store.Page) ([]app.Environment, string, error)
 	DeleteEnvironment(ctx context.Context, project, name string) error
-}
-
-// Apps keeps apps; *store.Store implements it.
-type Apps interface {
 	CreateApp(ctx context.Context, a app.App, first ...store.First) error
-	App(ctx context.Context, namespace, name string) (app.App, error)
 	Apps(ctx context.Context, namespace string, page store.Page) ([]app.App, string, error)
 	UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (app.App, error)
 	DeleteApp(ctx context.Context, ref app.Ref) error
+	Records(ctx context.Context, q audit.Query, page store.Page) ([]audit.Record, string, error)
+	Record(ctx context.Context, c audit.Change) (string, error)
+	CompleteRecord(ctx context.Context, id string, o audit.Outcome) error
 }
 
-// Cluster runs apps; *cluster.Cluster implements it.
+// Cluster runs apps and keeps the tokens of their webhooks; *cluster.Cluster implements
+// it. An app has a token as long as its webhook is enabled.
 type Cluster interface {
 	EnsureNamespace(ctx context.Context, name string) error
 	Objects(ctx context.Context, ref app.Ref) (cluster.Objects, error)
 	Apply(ctx context.Context, o cluster.Objects, a app.App) error
 	Delete(ctx context.Context, ref app.Ref) error
+	WebhookToken(ctx context.Context, ref app.Ref) (hook.Token, error)
+	SetWebhookToken(ctx context.Context, ref app.Ref, token hook.Token) error
+	DeleteWebhookToken(ctx context.Context, ref app.Ref) error
 }
 
 // Registry resolves tags; *registry.Resolver implements it.
@@ -143,43 +117,27 @@ type Registry interface {
 	Resolve(ctx context.Context, image string) (digest, note string)
 }
 
-// Guard says who asks and whether they may; *identity.Guard implements it.
-type Guard interface {
-	Caller(r *http.Request) (identity.Caller, error)
-	Require(r *http.Request, project string, need app.Role) (identity.Caller, error)
-}
-
 // Service answers the function's requests.
 type Service struct {
-	cfg          Config
-	projects     Projects
-	users        Users
-	environments Environments
-	apps         Apps
-	cluster      Cluster
-	webhooks     Webhooks
-	registry     Registry
-	records      Records
-	guard        Guard
-	wiring       *nudge.Sender
-	deploys      *nudge.Sender
-	builds       *nudge.Sender
-	log          *slog.Logger
-	now          func() time.Time
+	cfg      Config
+	store    Store
+	cluster  Cluster
+	registry Registry
+	api      *httpapi.API
+	wiring   *nudge.Sender
+	deploys  *nudge.Sender
+	builds   *nudge.Sender
+	log      *slog.Logger
+	now      func() time.Time
 }
 
 // Parts are what a Service is put together from.
 type Parts struct {
-	Projects     Projects
-	Users        Users
-	Environments Environments
-	Apps         Apps
-	Cluster      Cluster
-	Webhooks     Webhooks
-	Registry     Registry
-	Records      Records
-	Guard        Guard
-	Log          *slog.Logger
+	Store    Store
+	Cluster  Cluster
+	Registry Registry
+	Sessions httpapi.Sessions
+	Log      *slog.Logger
 }
 
 // eventSource is how other functions know who tells them.
@@ -193,46 +151,43 @@ func New(cfg Config, p Parts) (*Service, error) {
 	if cfg.besideConsole("app." + strings.ToLower(cfg.AppsDomain)) {
 		p.Log.Warn("apps share the console's registrable domain; another domain for apps is safer", "apps_domain", cfg.AppsDomain, "base_url", cfg.BaseURL)
 	}
-	return &Service{
-		cfg: cfg, projects: p.Projects, users: p.Users, environments: p.Environments, apps: p.Apps,
-		cluster: p.Cluster, webhooks: p.Webhooks, registry: p.Registry, records: p.Records, guard: p.Guard, log: p.Log, now: time.Now,
+	s := &Service{
+		cfg: cfg, store: p.Store, cluster: p.Cluster, registry: p.Registry, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store), log: p.Log, now: time.Now,
 		wiring:  nudge.New(cfg.WiringURL, eventSource, p.Log),
 		deploys: nudge.New(cfg.DeploysURL, eventSource, p.Log),
 		builds:  nudge.New(cfg.BuildsURL, eventSource, p.Log),
-	}, nil
+	}
+	s.serve()
+	return s, nil
 }
 
-// Handler routes the function's requests.
-func (s *Service) Handler() http.Handler {
-	const (
-		project     = "/api/v1/projects/{project}"
-		environment = project + "/environments/{environment}"
-	)
-	m := httpapi.New(s.log)
-	m.Handle("GET /api/v1/projects", s.listProjects)
-	m.Handle("POST /api/v1/projects", s.createProject)
-	m.Handle("GET "+project, s.getProject)
-	m.Handle("DELETE "+project, s.deleteProject)
-	m.Handle("GET "+project+"/members", s.listMembers)
-	m.Handle("PUT "+project+"/members", s.setMembers)
-	m.Handle("DELETE "+project+"/members/{username}", s.removeMember)
-	m.Handle("GET "+project+"/environments", s.listEnvironments)
-	m.Handle("POST "+project+"/environments", s.createEnvironment)
-	m.Handle("DELETE "+environment, s.deleteEnvironment)
-	m.Handle("GET "+environment+"/apps", s.listApps)
-	m.Handle("POST "+environment+"/apps", s.createApp)
-	m.Handle("GET "+environment+"/apps/{app}", s.getApp)
-	m.Handle("PATCH "+environment+"/apps/{app}", s.updateApp)
-	m.Handle("DELETE "+environment+"/apps/{app}", s.deleteApp)
-	m.Handle("PUT "+environment+"/apps/{app}/git-source", s.setGitSource)
-	m.Handle("DELETE "+environment+"/apps/{app}/git-source", s.removeGitSource)
-	m.Handle("GET "+environment+"/apps/{app}/webhook", s.getWebhook)
-	m.Handle("POST "+environment+"/apps/{app}/webhook", s.enableWebhook)
-	m.Handle("DELETE "+environment+"/apps/{app}/webhook", s.disableWebhook)
-	m.Handle("GET "+project+"/audit", s.projectAudit)
-	m.Handle("GET /api/v1/audit", s.installationAudit)
-	return m
+func (s *Service) serve() {
+	httpapi.Serve(s.api, api.ListProjects, s.listProjects)
+	httpapi.Serve(s.api, api.CreateProject, s.createProject)
+	httpapi.Serve(s.api, api.GetProject, s.getProject)
+	httpapi.Serve(s.api, api.DeleteProject, s.deleteProject)
+	httpapi.Serve(s.api, api.ListMembers, s.listMembers)
+	httpapi.Serve(s.api, api.SetMembers, s.setMembers)
+	httpapi.Serve(s.api, api.RemoveMember, s.removeMember)
+	httpapi.Serve(s.api, api.ListEnvironments, s.listEnvironments)
+	httpapi.Serve(s.api, api.CreateEnvironment, s.createEnvironment)
+	httpapi.Serve(s.api, api.DeleteEnvironment, s.deleteEnvironment)
+	httpapi.Serve(s.api, api.ListApps, s.listApps)
+	httpapi.Serve(s.api, api.CreateApp, s.createApp)
+	httpapi.Serve(s.api, api.GetApp, s.getApp)
+	httpapi.Serve(s.api, api.UpdateApp, s.updateApp)
+	httpapi.Serve(s.api, api.DeleteApp, s.deleteApp)
+	httpapi.Serve(s.api, api.SetGitSource, s.setGitSource)
+	httpapi.Serve(s.api, api.RemoveGitSource, s.removeGitSource)
+	httpapi.Serve(s.api, api.GetWebhook, s.getWebhook)
+	httpapi.Serve(s.api, api.EnableWebhook, s.enableWebhook)
+	httpapi.Serve(s.api, api.DisableWebhook, s.disableWebhook)
+	httpapi.Serve(s.api, api.ListAudit, s.listAudit)
+	httpapi.Serve(s.api, api.ListInstallationAudit, s.listInstallationAudit)
 }
+
+// Handler serves the function's routes.
+func (s *Service) Handler() http.Handler { return s.api }
 
 // Close waits for what is still being told to other functions, until ctx ends.
 func (s *Service) Close(ctx context.Context) error {

@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"time"
 
-	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -16,87 +14,50 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// maxFilter bounds what an actor, an action or a resource to look for can be.
-const maxFilter = 512
-
-// Records keeps audit records; *store.Store implements it.
-type Records interface {
-	Records(ctx context.Context, q audit.Query, page store.Page) ([]audit.Record, string, error)
-	Record(ctx context.Context, c audit.Change) (string, error)
-	CompleteRecord(ctx context.Context, id string, o audit.Outcome) error
+// listAudit lists what was recorded in a project. Owners see what has happened since
+// their project was made, admins also what befell earlier ones of that name.
+func (s *Service) listAudit(ctx context.Context, in httpapi.Scope, asked api.Audit) (wire.List[wire.AuditRecord], error) {
+	q, err := newQuery(asked)
+	if err != nil {
+		return wire.List[wire.AuditRecord]{}, err
+	}
+	q.Project = in.Project.Name
+	if q.From.Before(in.Project.CreatedAt) && !in.Caller.Admin {
+		q.From = in.Project.CreatedAt
+	}
+	return s.listRecords(ctx, q, asked.Page)
 }
 
-// projectAudit lists what was recorded in a project. Owners see what has happened
-// since their project was made, admins also what befell earlier ones of that name.
-// Problems: forbidden, invalid_date, invalid_parameter, invalid_window, invalid_page.
-func (s *Service) projectAudit(w http.ResponseWriter, r *http.Request) error {
-	p, caller, err := s.project(r, app.Owner)
+// listInstallationAudit lists what was recorded of no project.
+func (s *Service) listInstallationAudit(ctx context.Context, _ httpapi.Scope, asked api.Audit) (wire.List[wire.AuditRecord], error) {
+	q, err := newQuery(asked)
 	if err != nil {
-		return err
+		return wire.List[wire.AuditRecord]{}, err
 	}
-	q, err := readQuery(r)
-	if err != nil {
-		return err
-	}
-	q.Project = p.Name
-	if q.From.Before(p.CreatedAt) && !caller.Admin {
-		q.From = p.CreatedAt
-	}
-	return s.listRecords(w, r, q)
+	return s.listRecords(ctx, q, asked.Page)
 }
 
-// installationAudit lists what was recorded of no project, for admins. Problems: as
-// projectAudit.
-func (s *Service) installationAudit(w http.ResponseWriter, r *http.Request) error {
-	caller, err := s.guard.Caller(r)
+func (s *Service) listRecords(ctx context.Context, q audit.Query, page api.Page) (wire.List[wire.AuditRecord], error) {
+	records, next, err := s.store.Records(ctx, q, store.Page(page))
 	if err != nil {
-		return err
-	}
-	if !caller.Admin {
-		return problem.Of(problem.Forbidden)
-	}
-	q, err := readQuery(r)
-	if err != nil {
-		return err
-	}
-	return s.listRecords(w, r, q)
-}
-
-func (s *Service) listRecords(w http.ResponseWriter, r *http.Request, q audit.Query) error {
-	page, err := readPage(r)
-	if err != nil {
-		return err
-	}
-	records, next, err := s.records.Records(r.Context(), q, page)
-	if err != nil {
-		return err
+		return wire.List[wire.AuditRecord]{}, err
 	}
 	list := wire.List[wire.AuditRecord]{Items: make([]wire.AuditRecord, len(records)), NextPageToken: next}
 	for i, rec := range records {
 		if list.Items[i], err = wireRecord(rec); err != nil {
-			return fmt.Errorf("show record %s: %w", rec.ID, err)
+			return wire.List[wire.AuditRecord]{}, fmt.Errorf("show record %s: %w", rec.ID, err)
 		}
 	}
-	return httpapi.JSON(w, http.StatusOK, list)
+	return list, nil
 }
 
-// readQuery reads ?from=, ?to=, ?actor=, ?action= and ?resource=. A query that cannot
-// be read is refused: part of it would be lost, and more be shown than was asked for.
-func readQuery(r *http.Request) (audit.Query, error) {
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return audit.Query{}, problem.Of(problem.InvalidParameter).Because(err)
-	}
-	for _, name := range []string{"from", "to", "actor", "action", "resource"} {
-		if given := values[name]; len(given) > 1 || len(values.Get(name)) > maxFilter {
-			return audit.Query{}, problem.New(problem.InvalidParameter, "%s can be given once, in at most %d characters.", name, maxFilter)
-		}
-	}
-	q := audit.Query{Actor: values.Get("actor"), Action: audit.Action(values.Get("action")), Resource: values.Get("resource")}
-	if q.From, err = readMoment(values.Get("from"), 0); err != nil {
+// newQuery is what was asked for. Problems: invalid_date, invalid_window.
+func newQuery(asked api.Audit) (q audit.Query, err error) {
+	q = audit.Query{Actor: asked.Actor, Action: audit.Action(asked.Action), Resource: asked.Resource}
+	if q.From, err = readMoment(asked.From, 0); err != nil {
 		return audit.Query{}, err
 	}
-	if q.To, err = readMoment(values.Get("to"), 24*time.Hour-time.Microsecond); err != nil {
+	if q.To, err = readMoment(asked.To, 24*time.Hour-time.Microsecond); err != nil {
 		return audit.Query{}, err
 	}
 	if !q.To.IsZero() && q.To.Before(q.From) {
@@ -140,7 +101,7 @@ func wireRecord(r audit.Record) (wire.AuditRecord, error) {
 // it.
 func (s *Service) recorded(ctx context.Context, c audit.Change, change func() error) error {
 	c.Outcome = audit.Requested
-	id, err := s.records.Record(ctx, c)
+	id, err := s.store.Record(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -148,8 +109,8 @@ func (s *Service) recorded(ctx context.Context, c audit.Change, change func() er
 	if err = change(); err != nil {
 		outcome = audit.Failed
 	}
-	if unfinished := s.records.CompleteRecord(ctx, id, outcome); unfinished != nil {
-		s.log.WarnContext(ctx, "audit record not completed", "record", id, "outcome", string(outcome), "error", unfinished)
+	if unfinished := s.store.CompleteRecord(ctx, id, outcome); unfinished != nil {
+		s.log.WarnContext(ctx, "complete audit record failed", "record", id, "outcome", string(outcome), "error", unfinished)
 	}
 	return err
 }

@@ -93,7 +93,7 @@ func TestAuditOfAnEarlierProject(t *testing.T) {
 
 // brokenWebhooks refuses tokens, and tells what the audit says at that moment.
 type brokenWebhooks struct {
-	Webhooks
+	Cluster
 	meanwhile func()
 }
 
@@ -115,7 +115,7 @@ func TestAuditOfTokens(t *testing.T) {
 	if diff := cmp.Diff(want, o.audited("ada", query)); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}
-	o.service.webhooks = brokenWebhooks{o.cluster, func() {
+	o.service.cluster = brokenWebhooks{o.cluster, func() {
 		if got := o.audited("ada", query+"&page_size=1"); !cmp.Equal(got, []string{"dev webhook.enable requested"}) {
 			t.Errorf("meanwhile: %v", got)
 		}
@@ -124,8 +124,8 @@ func TestAuditOfTokens(t *testing.T) {
 	if got := o.audited("ada", query+"&page_size=1"); !cmp.Equal(got, []string{"dev webhook.enable failed"}) {
 		t.Errorf("afterwards: %v", got)
 	}
-	o.service.records = brokenRecords{o.store}
-	o.service.webhooks = brokenWebhooks{o.cluster, func() { t.Error("a token was changed without a record") }}
+	o.service.store = brokenRecords{o.store}
+	o.service.cluster = brokenWebhooks{o.cluster, func() { t.Error("a token was changed without a record") }}
 	o.as("dev").post(o.apps("/hello/webhook"), "").fails(503, "unavailable")
 	records := string(o.as("root").get(o.at("/audit")).gets(200).body)
 	if strings.Contains(records, *token) {

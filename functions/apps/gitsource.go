@@ -1,13 +1,17 @@
 package apps
 
 import (
+	"context"
 	"net/url"
 	"path"
 	"regexp"
 	"strings"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
 )
 
 const (
@@ -18,6 +22,36 @@ const (
 
 // scpRepository is git's short form of ssh, "user@host:path".
 var scpRepository = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9~_/.][A-Za-z0-9~_/.-]*$`)
+
+// setGitSource makes an app a git app, or changes what it is built from. It goes on
+// running what it runs until its next build.
+func (s *Service) setGitSource(ctx context.Context, in httpapi.Scope, body wire.GitSource) (wire.App, error) {
+	source := app.GitSource{Repository: body.Repository, Branch: body.Branch, Path: body.Path}
+	if err := checkGitSource(source); err != nil {
+		return wire.App{}, err
+	}
+	a, err := s.store.UpdateApp(ctx, in.App.Ref(), func(a app.App) (app.App, error) {
+		if a.GitSource == nil || *a.GitSource != source {
+			a.GitSource, a.UpdatedAt = &source, s.now().UTC()
+		}
+		return a, nil
+	})
+	return s.wireApp(a), err
+}
+
+// removeGitSource makes a git app an image app, which keeps running its image. One
+// that has never been built has none, and waits for the first deployment. A build
+// that is under way deploys nothing any more.
+func (s *Service) removeGitSource(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
+	_, err := s.store.UpdateApp(ctx, in.App.Ref(), func(a app.App) (app.App, error) {
+		if a.GitSource == nil {
+			return app.App{}, problem.New(problem.NotFound, "The app has no git source.")
+		}
+		a.GitSource, a.UpdatedAt = nil, s.now().UTC()
+		return a, nil
+	})
+	return api.None{}, err
+}
 
 // checkGitSource takes a clone URL (https, http, ssh, or git's "user@host:path"),
 // a branch and a folder. Everything in it ends up as an argument of git, so what

@@ -82,8 +82,8 @@ func (t tags) Resolve(_ context.Context, image string) (digest, note string) {
 func (o *office) start(c Cluster) {
 	o.Helper()
 	s, err := New(o.cfg, Parts{
-		Projects: o.store, Users: o.store, Environments: o.store, Apps: o.store, Cluster: c, Webhooks: o.cluster, Registry: o.registry, Records: o.store,
-		Guard: identity.NewGuard(o.keys, o.store, o.store), Log: slog.New(slog.DiscardHandler),
+		Store: o.store, Cluster: c, Registry: o.registry,
+		Sessions: identity.NewGuard(o.keys, o.store, o.store), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		o.Fatal(err)

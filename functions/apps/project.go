@@ -1,116 +1,184 @@
 package apps
 
 import (
-	"net/http"
+	"context"
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-func (s *Service) listProjects(w http.ResponseWriter, r *http.Request) error {
-	caller, err := s.guard.Caller(r)
-	if err != nil {
-		return err
-	}
-	page, err := readPage(r)
-	if err != nil {
-		return err
-	}
-	member := caller.Username
-	if caller.Admin {
+func (s *Service) listProjects(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Project], error) {
+	member := in.Caller.Username
+	if in.Caller.Admin {
 		member = "" // all of them
 	}
-	projects, next, err := s.projects.Projects(r.Context(), member, page)
-	if err != nil {
-		return err
-	}
-	list := wire.List[wire.Project]{Items: []wire.Project{}, NextPageToken: next}
-	for _, p := range projects {
-		list.Items = append(list.Items, wireProject(p, caller))
-	}
-	return httpapi.JSON(w, http.StatusOK, list)
+	projects, next, err := s.store.Projects(ctx, member, store.Page(page))
+	return wire.ListOf(projects, next, func(p app.Project) wire.Project { return wireProject(p, in.RoleIn(p)) }), err
 }
 
-// createProject makes a project. Problems: forbidden, missing_field,
-// invalid_name, already_exists.
-func (s *Service) createProject(w http.ResponseWriter, r *http.Request) error {
-	caller, err := s.guard.Caller(r)
+// createProject makes a project, which its maker owns.
+func (s *Service) createProject(ctx context.Context, in httpapi.Scope, body wire.CreateProject) (wire.Project, error) {
+	name, err := label("project", body.Name)
 	if err != nil {
-		return err
+		return wire.Project{}, err
 	}
-	if !caller.Admin {
-		return problem.New(problem.Forbidden, "Only admins make projects.")
-	}
-	in, err := httpapi.Decode[wire.CreateProject](w, r)
-	if err != nil {
-		return err
-	}
-	name, err := label("project", in.Name)
-	if err != nil {
-		return err
-	}
-	p := app.Project{Name: name, Members: map[string]app.Role{caller.Username: app.Owner}, CreatedAt: s.now().UTC()}
-	if err := s.projects.CreateProject(r.Context(), p); err != nil {
-		return err
-	}
-	return httpapi.JSON(w, http.StatusCreated, wireProject(p, caller))
+	p := app.Project{Name: name, Members: map[string]app.Role{in.Caller.Username: app.Owner}, CreatedAt: s.now().UTC()}
+	return wireProject(p, app.Owner), s.store.CreateProject(ctx, p)
 }
 
-func (s *Service) getProject(w http.ResponseWriter, r *http.Request) error {
-	p, caller, err := s.project(r, app.Viewer)
-	if err != nil {
-		return err
-	}
-	return httpapi.JSON(w, http.StatusOK, wireProject(p, caller))
+func (s *Service) getProject(_ context.Context, in httpapi.Scope, _ api.None) (wire.Project, error) {
+	return wireProject(in.Project, in.Role), nil
 }
 
-// deleteProject deletes a project without environments. Problem: not_empty.
-func (s *Service) deleteProject(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("project")
-	if _, err := s.guard.Require(r, name, app.Owner); err != nil {
-		return err
-	}
-	if err := s.projects.DeleteProject(r.Context(), name); err != nil {
-		return err
-	}
-	return httpapi.NoContent(w)
+func (s *Service) deleteProject(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
+	return api.None{}, s.store.DeleteProject(ctx, in.Project.Name)
 }
 
-// project asks for a role in the project of a request's path and reads it.
-func (s *Service) project(r *http.Request, need app.Role) (app.Project, identity.Caller, error) {
-	name := r.PathValue("project")
-	caller, err := s.guard.Require(r, name, need)
-	if err != nil {
-		return app.Project{}, identity.Caller{}, err
-	}
-	p, err := s.projects.Project(r.Context(), name)
-	return p, caller, err
-}
-
-func wireProject(p app.Project, caller identity.Caller) wire.Project {
-	role := p.Members[caller.Username]
-	if caller.Admin {
-		role = app.Owner
-	}
+func wireProject(p app.Project, role app.Role) wire.Project {
 	return wire.Project{Name: p.Name, Role: string(role), CreatedAt: p.CreatedAt}
-}
-
-func readPage(r *http.Request) (store.Page, error) {
-	p, err := httpapi.ReadPage(r)
-	return store.Page{Size: p.Size, Token: p.Token}, err
 }
 
 // label is a required field that names a project or an environment. Problems:
 // missing_field, invalid_name.
 func label(what string, value *string) (string, error) {
 	if value == nil {
-		return "", nameRequired()
+		return "", httpapi.Missing("name")
 	}
 	return *value, app.CheckLabel(what, *value)
 }
 
-func nameRequired() error { return problem.New(problem.MissingField, "name is required.") }
+func (s *Service) listMembers(_ context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Member], error) {
+	return pageOfMembers(in.Project.Members, page)
+}
+
+// setMembers replaces the whole list of members.
+func (s *Service) setMembers(ctx context.Context, in httpapi.Scope, body wire.SetMembers) (wire.List[wire.Member], error) {
+	members, err := parseMembers(body.Members)
+	if err != nil {
+		return wire.List[wire.Member]{}, err
+	}
+	missing, err := s.store.UsersExist(ctx, slices.Sorted(maps.Keys(members)))
+	if err != nil {
+		return wire.List[wire.Member]{}, err
+	}
+	if len(missing) > 0 {
+		return wire.List[wire.Member]{}, problem.New(problem.UnknownUser, "There is no user %.64q.", missing[0])
+	}
+	p, err := s.store.UpdateMembers(ctx, in.Project.Name, func(map[string]app.Role) (map[string]app.Role, error) { return members, nil })
+	if err != nil {
+		return wire.List[wire.Member]{}, err
+	}
+	return pageOfMembers(p.Members, api.Page{Size: max(1, len(p.Members))})
+}
+
+// removeMember takes one user out of a project.
+func (s *Service) removeMember(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
+	username := in.Param("username")
+	_, err := s.store.UpdateMembers(ctx, in.Project.Name, func(members map[string]app.Role) (map[string]app.Role, error) {
+		if _, ok := members[username]; !ok {
+			return nil, problem.New(problem.NotFound, "There is no such member.")
+		}
+		delete(members, username)
+		return members, requireOwner(members)
+	})
+	return api.None{}, err
+}
+
+// parseMembers reads a whole list of members.
+func parseMembers(in []wire.Member) (map[string]app.Role, error) {
+	if in == nil {
+		return nil, problem.New(problem.MissingField, "members is required.")
+	}
+	members := make(map[string]app.Role, len(in))
+	for _, m := range in {
+		role := app.Role(m.Role)
+		if !role.Valid() {
+			return nil, problem.Of(problem.InvalidRole)
+		}
+		if _, twice := members[m.Username]; twice {
+			return nil, problem.New(problem.InvalidName, "%.64q is listed twice.", m.Username)
+		}
+		members[m.Username] = role
+	}
+	return members, requireOwner(members)
+}
+
+func requireOwner(members map[string]app.Role) error {
+	for _, role := range members {
+		if role == app.Owner {
+			return nil
+		}
+	}
+	return problem.Of(problem.LastOwner)
+}
+
+// pageOfMembers is a page of members by name; the token is the last name of the
+// page before.
+func pageOfMembers(members map[string]app.Role, page api.Page) (wire.List[wire.Member], error) {
+	after, err := base64.RawURLEncoding.DecodeString(page.Token)
+	if err != nil {
+		return wire.List[wire.Member]{}, problem.Of(problem.InvalidPage)
+	}
+	list := wire.List[wire.Member]{Items: []wire.Member{}}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if name <= string(after) {
+			continue
+		}
+		if n := len(list.Items); n == page.Size {
+			list.NextPageToken = base64.RawURLEncoding.EncodeToString([]byte(list.Items[n-1].Username))
+			break
+		}
+		list.Items = append(list.Items, wire.Member{Username: name, Role: string(members[name])})
+	}
+	return list, nil
+}
+
+func (s *Service) listEnvironments(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Environment], error) {
+	environments, next, err := s.store.Environments(ctx, in.Project.Name, store.Page(page))
+	return wire.ListOf(environments, next, wireEnvironment), err
+}
+
+// createEnvironment makes an environment, and its namespace if that works now: the
+// first app of the environment needs it, and makes it if it isn't there.
+func (s *Service) createEnvironment(ctx context.Context, in httpapi.Scope, body wire.CreateEnvironment) (wire.Environment, error) {
+	name, err := label("environment", body.Name)
+	if err != nil {
+		return wire.Environment{}, err
+	}
+	namespace, err := app.Namespace(in.Project.Name, name)
+	if err != nil {
+		return wire.Environment{}, err
+	}
+	if s.cfg.reservedNamespace(namespace) {
+		return wire.Environment{}, problem.New(problem.NamespaceTaken, "The namespace %s is reserved.", namespace)
+	}
+	e := app.Environment{Project: in.Project.Name, Name: name, Namespace: namespace, CreatedAt: s.now().UTC()}
+	if err := s.store.CreateEnvironment(ctx, e); err != nil {
+		return wire.Environment{}, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := s.cluster.EnsureNamespace(ctx, namespace); err != nil {
+		s.log.WarnContext(ctx, "create namespace failed", "namespace", namespace, "error", err)
+	}
+	return wireEnvironment(e), nil
+}
+
+func (s *Service) deleteEnvironment(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
+	return api.None{}, s.store.DeleteEnvironment(ctx, in.Project.Name, in.Environment.Name)
+}
+
+func (c Config) reservedNamespace(ns string) bool {
+	return strings.HasPrefix(ns, "kube-") || ns == c.WebhookNamespace || slices.Contains(c.ReservedNamespaces, ns)
+}
+
+func wireEnvironment(e app.Environment) wire.Environment {
+	return wire.Environment{Name: e.Name, Project: e.Project, Namespace: e.Namespace, CreatedAt: e.CreatedAt}
+}

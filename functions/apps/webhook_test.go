@@ -3,8 +3,6 @@ package apps
 import (
 	"crypto/rand"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 
@@ -134,28 +132,6 @@ func TestEnabledAtOnce(t *testing.T) {
 	all.Wait()
 	if !shown[string(o.token("hello"))] {
 		t.Error("the token that counts was shown to nobody")
-	}
-}
-
-func TestWebhookURL(t *testing.T) {
-	t.Parallel()
-	ref := app.Ref{Namespace: "shop-prod", Name: "hello"}
-	tests := []struct{ name, base, proto, want string }{
-		{"as reached", "", "", "http://api.example.com:8080"},
-		{"as reached through a proxy", "", "https", "https://api.example.com:8080"},
-		{"a proxy's other words", "", "javascript", "http://api.example.com:8080"},
-		{"configured", "https://sluice.example.com/", "http", "https://sluice.example.com"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			r := httptest.NewRequest(http.MethodGet, "http://api.example.com:8080/", strings.NewReader(""))
-			r.Header.Set("X-Forwarded-Proto", tt.proto)
-			s := &Service{cfg: Config{BaseURL: tt.base}}
-			if got := s.webhookURL(r, ref); got != tt.want+"/api/v1/webhook/shop-prod/hello" {
-				t.Errorf("got %s", got)
-			}
-		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -86,7 +87,7 @@ func TestContentType(t *testing.T) {
 		"application/json; charset=utf-8":   problem.MissingField,
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, prod+"/plans", strings.NewReader(`{}`))
-		r.Header.Set(userHeader, "ada")
+		r.Header.Set(httpapitest.UserHeader, "ada")
 		r.Header.Set("Content-Type", kind)
 		rec := httptest.NewRecorder()
 		w.handler.ServeHTTP(rec, r)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -31,20 +31,12 @@ const (
 	bank    = "/api/v1/projects/bank"
 )
 
-const userHeader = "X-Test-User"
-
-// staff is a guard that believes the request: roles by user and project.
-type staff map[string]map[string]app.Role
-
-func (s staff) Require(r *http.Request, project string, need app.Role) (identity.Caller, error) {
-	name := r.Header.Get(userHeader)
-	if name == "" {
-		return identity.Caller{}, problem.Of(problem.Unauthenticated)
-	}
-	if !s[name][project].Allows(need) {
-		return identity.Caller{}, problem.Of(problem.Forbidden)
-	}
-	return identity.Caller{Username: name}, nil
+// members of the tests' projects.
+func members(project string) map[string]app.Role {
+	return map[string]map[string]app.Role{
+		"shop": {"ada": app.Developer, "vera": app.Viewer, "olga": app.Owner},
+		"bank": {"bob": app.Developer, "olga": app.Owner},
+	}[project]
 }
 
 // world is the function over a real document store. Project shop has prod, with
@@ -63,16 +55,8 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{TB: t, store: storetest.New(t), log: &lockedBuffer{}}
 	w.setClock(time.Date(2026, 3, 14, 12, 0, 0, 123456789, time.UTC))
-	w.service = New(Parts{
-		Plans: w.store, Keys: w.store, Environments: w.store, Usage: w.store,
-		Guard: staff{
-			"ada":  {"shop": app.Developer},
-			"vera": {"shop": app.Viewer},
-			"bob":  {"bank": app.Developer},
-			"olga": {"shop": app.Owner, "bank": app.Owner, "gone": app.Owner},
-		},
-		Log: slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
+	log := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.service = New(Config{MaxKeys: 10000}, w.store, httpapitest.Sessions{}, log)
 	w.service.now = func() time.Time { return *w.clock.Load() }
 	w.handler = w.service.Handler()
 	w.addEnvironment("shop", "prod", "hello", "other")
@@ -85,7 +69,7 @@ func (w *world) setClock(t time.Time) { w.clock.Store(&t) }
 
 func (w *world) addEnvironment(project, name string, apps ...string) {
 	w.Helper()
-	err := w.store.CreateProject(w.Context(), app.Project{Name: project})
+	err := w.store.CreateProject(w.Context(), app.Project{Name: project, Members: members(project)})
 	if err != nil && !problem.Is(err, problem.AlreadyExists) {
 		w.Fatal(err)
 	}
@@ -117,7 +101,7 @@ func (w *world) as(user, method, path, body string) answer {
 		in = strings.NewReader(body)
 	}
 	r := httptest.NewRequestWithContext(w.Context(), method, path, in)
-	r.Header.Set(userHeader, user)
+	r.Header.Set(httpapitest.UserHeader, user)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}

@@ -1,110 +1,283 @@
 package keys
 
 import (
-	"net/http"
+	"context"
+	"fmt"
+	"strings"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// expired is a status that is shown and never stored.
-const expired = "expired"
+const (
+	// expired is a status that is shown and never stored.
+	expired = "expired"
 
-// listKeysOfEnvironment lists an environment's keys.
-func (s *Service) listKeysOfEnvironment(w http.ResponseWriter, r *http.Request) error {
-	env, _, err := s.environment(r, app.Viewer)
-	if err != nil {
-		return err
-	}
-	return s.listKeys(w, r, env.Project, env.Name)
+	// prefixTries is how many prefixes are drawn before giving up. With a million
+	// keys one draw in 2.8 million is taken, so the second one already is a rarity.
+	prefixTries = 5
+
+	// maxRequestName bounds an Idempotency-Key, in bytes.
+	maxRequestName = 255
+)
+
+func (s *Service) listKeys(ctx context.Context, in httpapi.Scope, q api.KeysOf) (wire.List[wire.Key], error) {
+	return s.list(ctx, store.KeyFilter{Project: in.Project.Name, Environment: in.Environment.Name, Plan: plan.ID(q.Plan)}, q.Page)
 }
 
-// listKeysOfProject lists a project's keys, those of one environment when
-// ?environment= names it. Problems: not_found, invalid_parameter.
-func (s *Service) listKeysOfProject(w http.ResponseWriter, r *http.Request) error {
-	project, _, err := s.project(r, app.Viewer)
-	if err != nil {
-		return err
+func (s *Service) listProjectKeys(ctx context.Context, in httpapi.Scope, q api.KeysIn) (wire.List[wire.Key], error) {
+	if q.Environment != "" {
+		if _, err := s.api.Environment(ctx, in.Project.Name, q.Environment); err != nil {
+			return wire.List[wire.Key]{}, err
+		}
 	}
-	name, err := filter(r, "environment")
-	if err != nil {
-		return err
-	}
-	if name == "" {
-		return s.listKeys(w, r, project, "")
-	}
-	env, err := s.environmentNamed(r, project, name)
-	if err != nil {
-		return err
-	}
-	return s.listKeys(w, r, project, env.Name)
+	return s.list(ctx, store.KeyFilter{Project: in.Project.Name, Environment: q.Environment, Plan: plan.ID(q.Plan)}, q.Page)
 }
 
-// filter reads a parameter that narrows a list; "" does not. Problem:
-// invalid_parameter.
-func filter(r *http.Request, name string) (string, error) {
-	values := r.URL.Query()[name]
-	if len(values) > 1 {
-		return "", problem.New(problem.InvalidParameter, "%s can be given once.", name)
+// list gives a page of keys. A plan that does not exist has none.
+func (s *Service) list(ctx context.Context, f store.KeyFilter, page api.Page) (wire.List[wire.Key], error) {
+	keys, next, err := s.store.Keys(ctx, f, store.Page(page))
+	if err != nil {
+		return wire.List[wire.Key]{}, err
 	}
-	return r.URL.Query().Get(name), nil
+	items, err := s.wireKeys(ctx, keys, s.now())
+	return wire.List[wire.Key]{Items: items, NextPageToken: next}, err
 }
 
-// listKeys answers with the keys of an environment, or of all with "", and only with
-// those of a plan when ?plan= names it; a plan that does not exist has none.
-func (s *Service) listKeys(w http.ResponseWriter, r *http.Request, project, environment string) error {
-	of, err := filter(r, "plan")
+func (s *Service) getKey(ctx context.Context, in httpapi.Scope, _ api.None) (wire.Key, error) {
+	id, err := keyID(in)
 	if err != nil {
-		return err
+		return wire.Key{}, err
 	}
-	page, err := readPage(r)
-	if err != nil {
-		return err
-	}
-	keys, next, err := s.keys.Keys(r.Context(), store.KeyFilter{Project: project, Environment: environment, Plan: plan.ID(of)}, page)
-	if err != nil {
-		return err
-	}
-	items, err := s.wireKeys(r.Context(), keys, s.now())
-	if err != nil {
-		return err
-	}
-	return httpapi.JSON(w, http.StatusOK, wire.List[wire.Key]{Items: items, NextPageToken: next})
-}
-
-// getKey reads one key.
-func (s *Service) getKey(w http.ResponseWriter, r *http.Request) error {
-	project, _, err := s.project(r, app.Viewer)
-	if err != nil {
-		return err
-	}
-	id, err := keyID(r)
-	if err != nil {
-		return err
-	}
-	k, err := s.keys.Key(r.Context(), id)
+	k, err := s.store.Key(ctx, id)
 	if err == nil {
-		err = belongs(k, project)
+		err = belongs(k, in.Project)
 	}
 	if err != nil {
-		return err
+		return wire.Key{}, err
 	}
-	shown, err := s.wireKeys(r.Context(), []apikey.Key{k}, s.now())
+	shown, err := s.wireKeys(ctx, []apikey.Key{k}, s.now())
 	if err != nil {
-		return err
+		return wire.Key{}, err
 	}
-	return httpapi.JSON(w, http.StatusOK, shown[0])
+	return shown[0], nil
 }
 
-// keyID takes the key's id from the address. Problem: not_found.
-func keyID(r *http.Request) (apikey.ID, error) {
-	id := apikey.ID(r.PathValue("key_id"))
+// createKey issues a key and answers its full key, this once.
+func (s *Service) createKey(ctx context.Context, in httpapi.Scope, body wire.CreateKey) (wire.IssuedKey, error) {
+	k, err := s.newKey(body)
+	if err != nil {
+		return wire.IssuedKey{}, err
+	}
+	request, err := s.request(in)
+	if err != nil {
+		return wire.IssuedKey{}, err
+	}
+	e := in.Environment
+	k.Project, k.Environment, k.Namespace, k.CreatedBy = e.Project, e.Name, e.Namespace, in.Caller.Username
+	k, full, err := s.issue(ctx, k, request)
+	return wire.IssuedKey{Key: wireKey(k, k.CreatedAt), FullKey: string(full)}, err
+}
+
+// newKey checks what a key is created from.
+func (s *Service) newKey(in wire.CreateKey) (apikey.Key, error) {
+	if in.Plan == nil {
+		return apikey.Key{}, httpapi.Missing("plan")
+	}
+	if !plan.ValidID(*in.Plan) {
+		return apikey.Key{}, problem.Of(problem.UnknownPlan)
+	}
+	if err := apikey.CheckName(in.Name); err != nil {
+		return apikey.Key{}, err
+	}
+	apps, err := apikey.Scope(in.Apps)
+	if err != nil {
+		return apikey.Key{}, err
+	}
+	now := s.moment()
+	expires, err := parseExpiry(in.ExpiresAt, now)
+	if err != nil {
+		return apikey.Key{}, err
+	}
+	return apikey.Key{
+		Plan: plan.ID(*in.Plan), Name: in.Name, Apps: apps, Status: apikey.Active,
+		ExpiresAt: expires, CreatedAt: now, UpdatedAt: now,
+	}, nil
+}
+
+// issue draws prefix and secret for k and stores it, with another prefix when
+// the first is taken.
+func (s *Service) issue(ctx context.Context, k apikey.Key, request apikey.Request) (apikey.Key, apikey.Full, error) {
+	for range prefixTries {
+		prefix, err := apikey.NewPrefix(s.random)
+		if err != nil {
+			return apikey.Key{}, "", fmt.Errorf("draw prefix: %w", err)
+		}
+		full, err := apikey.NewSecret(s.random, prefix)
+		if err != nil {
+			return apikey.Key{}, "", fmt.Errorf("draw secret: %w", err)
+		}
+		k.Prefix, k.Secret = prefix, apikey.HashOf([]byte(full))
+		err = s.store.IssueKey(ctx, k, request, s.cfg.MaxKeys)
+		if !problem.Is(err, problem.AlreadyExists) {
+			return k, full, err
+		}
+	}
+	return apikey.Key{}, "", fmt.Errorf("none of %d prefixes drawn is free", prefixTries)
+}
+
+// updateKey changes what the body names.
+func (s *Service) updateKey(ctx context.Context, in httpapi.Scope, body wire.UpdateKey) (wire.Key, error) {
+	now := s.moment()
+	return s.change(ctx, in, apikey.Request{}, now, func(k apikey.Key) (apikey.Key, error) { return changeKey(k, body, now) })
+}
+
+// revokeKey revokes a key for good; again is no error.
+func (s *Service) revokeKey(ctx context.Context, in httpapi.Scope, _ api.Empty) (wire.Key, error) {
+	now := s.moment()
+	return s.change(ctx, in, apikey.Request{}, now, func(k apikey.Key) (apikey.Key, error) { return k.Revoke(now), nil })
+}
+
+// rotateKey gives a key a new secret and answers its full key, this once; the old one
+// stays valid for the grace.
+func (s *Service) rotateKey(ctx context.Context, in httpapi.Scope, body wire.RotateKey) (wire.IssuedKey, error) {
+	grace, err := parseGrace(body.Grace)
+	if err != nil {
+		return wire.IssuedKey{}, err
+	}
+	request, err := s.request(in)
+	if err != nil {
+		return wire.IssuedKey{}, err
+	}
+	id, err := keyID(in)
+	if err != nil {
+		return wire.IssuedKey{}, err
+	}
+	prefix, _ := id.Prefix() // checked by keyID
+	full, err := apikey.NewSecret(s.random, prefix)
+	if err != nil {
+		return wire.IssuedKey{}, fmt.Errorf("draw secret: %w", err)
+	}
+	now, hash := s.moment(), apikey.HashOf([]byte(full))
+	k, err := s.change(ctx, in, request, now, func(k apikey.Key) (apikey.Key, error) { return k.Rotate(hash, grace, now) })
+	return wire.IssuedKey{Key: k, FullKey: string(full)}, err
+}
+
+// change changes the path's key in one transaction that also sees whether it is one of
+// the project's, and whether the request came before. Problems: not_found,
+// already_issued and those of f.
+//
+// The change is made and must be answered as such, a new secret above all: when it cannot
+// be read when the key was last seen, the answer goes without.
+func (s *Service) change(
+	ctx context.Context, in httpapi.Scope, request apikey.Request, now time.Time, f func(apikey.Key) (apikey.Key, error),
+) (wire.Key, error) {
+	id, err := keyID(in)
+	if err != nil {
+		return wire.Key{}, err
+	}
+	k, err := s.store.ReissueKey(ctx, id, request, func(k apikey.Key) (apikey.Key, error) {
+		if err := belongs(k, in.Project); err != nil {
+			return apikey.Key{}, err
+		}
+		return f(k)
+	})
+	if err != nil {
+		return wire.Key{}, err
+	}
+	shown, err := s.wireKeys(ctx, []apikey.Key{k}, now)
+	if err != nil {
+		s.log.WarnContext(ctx, "read last seen day failed", "key_id", string(k.ID()), "error", err)
+		return wireKey(k, now), nil
+	}
+	return shown[0], nil
+}
+
+// changeKey gives k with what the body names. A body that names nothing gives k
+// as it is.
+func changeKey(k apikey.Key, in wire.UpdateKey, now time.Time) (apikey.Key, error) {
+	if in == (wire.UpdateKey{}) {
+		return k, nil
+	}
+	if k.Status == apikey.Revoked {
+		return apikey.Key{}, problem.Of(problem.KeyRevoked)
+	}
+	k.UpdatedAt = now
+	for _, step := range []func(*apikey.Key, wire.UpdateKey) error{changeName, changePlanOf, changeScope, changeStatus} {
+		if err := step(&k, in); err != nil {
+			return apikey.Key{}, err
+		}
+	}
+	if !in.ExpiresAt.Set {
+		return k, nil
+	}
+	expires, err := parseExpiry(in.ExpiresAt.Value, now)
+	k.ExpiresAt = expires
+	return k, err
+}
+
+func changeName(k *apikey.Key, in wire.UpdateKey) error {
+	setOrClear(in.Name, &k.Name)
+	return apikey.CheckName(k.Name)
+}
+
+func changePlanOf(k *apikey.Key, in wire.UpdateKey) error {
+	id := string(k.Plan)
+	if err := set("plan", in.Plan, &id); err != nil {
+		return err
+	}
+	if !plan.ValidID(id) {
+		return problem.Of(problem.UnknownPlan)
+	}
+	k.Plan = plan.ID(id)
+	return nil
+}
+
+func changeScope(k *apikey.Key, in wire.UpdateKey) error {
+	setOrClear(in.Apps, &k.Apps)
+	scope, err := apikey.Scope(k.Apps)
+	k.Apps = scope
+	return err
+}
+
+func changeStatus(k *apikey.Key, in wire.UpdateKey) error {
+	status := string(k.Status)
+	if err := set("status", in.Status, &status); err != nil {
+		return err
+	}
+	changed, err := k.WithStatus(apikey.Status(status))
+	if err != nil {
+		return err
+	}
+	*k = changed
+	return nil
+}
+
+// request tells by what name its sender would know a call again. Problem:
+// invalid_parameter.
+func (s *Service) request(in httpapi.Scope) (apikey.Request, error) {
+	names := in.Header(api.IdempotencyKey)
+	if len(names) == 0 {
+		return apikey.Request{}, nil
+	}
+	hidden := func(c rune) bool { return c < ' ' || c > '~' }
+	if len(names) > 1 || names[0] == "" || len(names[0]) > maxRequestName || strings.ContainsFunc(names[0], hidden) {
+		return apikey.Request{}, problem.New(problem.InvalidParameter, "Idempotency-Key has 1 to %d characters of visible ASCII and is sent once.", maxRequestName)
+	}
+	return apikey.NewRequest(in.Caller.Username, in.Project.Name, names[0], s.moment()), nil
+}
+
+// keyID takes the key's id from the path. Problem: not_found.
+func keyID(in httpapi.Scope) (apikey.ID, error) {
+	id := apikey.ID(in.Param("key_id"))
 	if _, ok := id.Prefix(); !ok {
 		return "", noKey()
 	}
@@ -112,14 +285,38 @@ func keyID(r *http.Request) (apikey.ID, error) {
 }
 
 // belongs refuses a key of another project as if it were not there.
-func belongs(k apikey.Key, project string) error {
-	if k.Project != project {
+func belongs(k apikey.Key, p app.Project) error {
+	if k.Project != p.Name {
 		return noKey()
 	}
 	return nil
 }
 
 func noKey() error { return problem.New(problem.NotFound, "There is no such key.") }
+
+// wireKeys gives keys as they are shown, with the last day each was seen, which
+// takes one call for all of them. The rollup knows of a key's first request of a
+// day within a minute.
+func (s *Service) wireKeys(ctx context.Context, keys []apikey.Key, now time.Time) ([]wire.Key, error) {
+	prefixes := make([]apikey.Prefix, len(keys))
+	for i, k := range keys {
+		prefixes[i] = k.Prefix
+	}
+	histories, err := s.store.Rollups(ctx, prefixes)
+	if err != nil {
+		return nil, err
+	}
+	today := usage.DayOf(now)
+	out := make([]wire.Key, len(keys))
+	for i, k := range keys {
+		out[i] = wireKey(k, now)
+		if last, ok := histories[i].LastSeen(today); ok {
+			day := last.String()
+			out[i].LastSeen = &day
+		}
+	}
+	return out, nil
+}
 
 // wireKey gives a key as it is shown, without the day it was last seen.
 func wireKey(k apikey.Key, now time.Time) wire.Key {

@@ -81,7 +81,7 @@ func TestSecretsStayInside(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(w.log.String(), `"msg":"key created"`) {
+	if !strings.Contains(w.log.String(), at) {
 		t.Errorf("the log does not tell of the key: %s", w.log)
 	}
 }

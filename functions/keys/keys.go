@@ -1,18 +1,7 @@
 // Package keys is the function that manages usage plans and API keys
 // (specification sections 2.1, 2.2, 3.1 and 4.4; decisions sections 2 and 3).
 //
-//	GET    /api/v1/projects/{project}/environments/{environment}/plans
-//	POST   /api/v1/projects/{project}/environments/{environment}/plans
-//	GET    /api/v1/projects/{project}/environments/{environment}/plans/{plan_id}
-//	PATCH  /api/v1/projects/{project}/environments/{environment}/plans/{plan_id}
-//	DELETE /api/v1/projects/{project}/environments/{environment}/plans/{plan_id}
-//	GET    /api/v1/projects/{project}/environments/{environment}/api-keys?plan=
-//	POST   /api/v1/projects/{project}/environments/{environment}/api-keys
-//	GET    /api/v1/projects/{project}/api-keys?environment=&plan=
-//	GET    /api/v1/projects/{project}/api-keys/{key_id}
-//	PATCH  /api/v1/projects/{project}/api-keys/{key_id}
-//	POST   /api/v1/projects/{project}/api-keys/{key_id}/revoke
-//	POST   /api/v1/projects/{project}/api-keys/{key_id}/rotate
+// Its routes are those of package api with this name.
 //
 // A call that issues a full key may carry an Idempotency-Key. The same caller's
 // second call with it in the project, within 24 hours, is refused as already_issued:
@@ -63,102 +52,59 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// Plans keeps usage plans; *store.Store implements it.
-type Plans interface {
+// Store keeps plans, keys and what keys were used for; *store.Store implements it.
+type Store interface {
+	httpapi.Resources
 	CreatePlan(ctx context.Context, p plan.Plan) error
 	Plan(ctx context.Context, namespace string, id plan.ID) (plan.Plan, error)
 	Plans(ctx context.Context, namespace string, page store.Page) ([]plan.Plan, string, error)
 	UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (plan.Plan, error)
 	DeletePlan(ctx context.Context, namespace string, id plan.ID) error
-}
-
-// Keys keeps API keys; *store.Store implements it.
-type Keys interface {
 	IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, most int) error
 	Key(ctx context.Context, id apikey.ID) (apikey.Key, error)
 	Keys(ctx context.Context, f store.KeyFilter, page store.Page) ([]apikey.Key, string, error)
 	ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, error)
-}
-
-// Environments tells which environments there are; *store.Store implements it.
-type Environments interface {
-	// Environment reads one environment. Problem: not_found.
-	Environment(ctx context.Context, project, name string) (app.Environment, error)
-}
-
-// Usage tells on which days keys were used; *store.Store implements it.
-type Usage interface {
-	// Rollups reads the histories of keys, in the order of prefixes.
-	Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error)
-}
-
-// Guard says who asks and whether they may; *identity.Guard implements it.
-type Guard interface {
-	Require(r *http.Request, project string, need app.Role) (identity.Caller, error)
+	Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error) // in the order of prefixes
 }
 
 // Service answers the function's requests.
 type Service struct {
-	plans        Plans
-	keys         Keys
-	environments Environments
-	usage        Usage
-	guard        Guard
-	log          *slog.Logger
-	maxKeys      int       // of an environment
-	random       io.Reader // of prefixes and secrets
-	now          func() time.Time
-}
-
-// Parts are what a Service is put together from.
-type Parts struct {
-	MaxKeys      int // [Config.MaxKeys]
-	Plans        Plans
-	Keys         Keys
-	Environments Environments
-	Usage        Usage
-	Guard        Guard
-	Log          *slog.Logger
+	cfg    Config
+	store  Store
+	api    *httpapi.API
+	log    *slog.Logger
+	random io.Reader // of prefixes and secrets
+	now    func() time.Time
 }
 
 // New makes a service.
-func New(p Parts) *Service {
-	return &Service{
-		plans: p.Plans, keys: p.Keys, environments: p.Environments, usage: p.Usage, guard: p.Guard,
-		log: p.Log, maxKeys: p.MaxKeys, random: apikey.Random(), now: time.Now,
-	}
+func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Service {
+	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st), log: log, random: apikey.Random(), now: time.Now}
+	httpapi.Serve(s.api, api.ListPlans, s.listPlans)
+	httpapi.Serve(s.api, api.CreatePlan, s.createPlan)
+	httpapi.Serve(s.api, api.GetPlan, s.getPlan)
+	httpapi.Serve(s.api, api.UpdatePlan, s.updatePlan)
+	httpapi.Serve(s.api, api.DeletePlan, s.deletePlan)
+	httpapi.Serve(s.api, api.ListKeys, s.listKeys)
+	httpapi.Serve(s.api, api.CreateKey, s.createKey)
+	httpapi.Serve(s.api, api.ListProjectKeys, s.listProjectKeys)
+	httpapi.Serve(s.api, api.GetKey, s.getKey)
+	httpapi.Serve(s.api, api.UpdateKey, s.updateKey)
+	httpapi.Serve(s.api, api.RevokeKey, s.revokeKey)
+	httpapi.Serve(s.api, api.RotateKey, s.rotateKey)
+	return s
 }
 
-// Handler routes the function's requests.
-func (s *Service) Handler() http.Handler {
-	const (
-		project     = " /api/v1/projects/{project}"
-		environment = project + "/environments/{environment}"
-	)
-	m := httpapi.New(s.log)
-	m.Handle("GET"+environment+"/plans", s.listPlans)
-	m.Handle("POST"+environment+"/plans", s.createPlan)
-	m.Handle("GET"+environment+"/plans/{plan_id}", s.getPlan)
-	m.Handle("PATCH"+environment+"/plans/{plan_id}", s.updatePlan)
-	m.Handle("DELETE"+environment+"/plans/{plan_id}", s.deletePlan)
-	m.Handle("GET"+environment+"/api-keys", s.listKeysOfEnvironment)
-	m.Handle("POST"+environment+"/api-keys", s.createKey)
-	m.Handle("GET"+project+"/api-keys", s.listKeysOfProject)
-	m.Handle("GET"+project+"/api-keys/{key_id}", s.getKey)
-	m.Handle("PATCH"+project+"/api-keys/{key_id}", s.updateKey)
-	m.Handle("POST"+project+"/api-keys/{key_id}/revoke", s.revokeKey)
-	m.Handle("POST"+project+"/api-keys/{key_id}/rotate", s.rotateKey)
-	return m
-}
+// Handler serves the function's routes.
+func (s *Service) Handler() http.Handler { return s.api }
 
 // moment is the time of a change as the store keeps it, in microseconds, so that
 // the answer to a change and every later answer show the same time.

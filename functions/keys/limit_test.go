@@ -14,7 +14,7 @@ import (
 func TestKeysOfAnEnvironment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.service.maxKeys = 5
+	w.service.cfg.MaxKeys = 5
 	w.makePlan(prod)
 	w.makePlan(staging)
 	const create = `{"plan":"plan-starter"}`

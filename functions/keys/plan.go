@@ -1,126 +1,155 @@
 package keys
 
 import (
-	"net/http"
+	"context"
+	"time"
 
-	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// listPlans lists an environment's plans.
-func (s *Service) listPlans(w http.ResponseWriter, r *http.Request) error {
-	env, _, err := s.environment(r, app.Viewer)
-	if err != nil {
-		return err
-	}
-	page, err := readPage(r)
-	if err != nil {
-		return err
-	}
-	plans, next, err := s.plans.Plans(r.Context(), env.Namespace, page)
-	if err != nil {
-		return err
-	}
-	list := wire.List[wire.Plan]{Items: make([]wire.Plan, len(plans)), NextPageToken: next}
-	for i, p := range plans {
-		list.Items[i] = wirePlan(p)
-	}
-	return httpapi.JSON(w, http.StatusOK, list)
+func (s *Service) listPlans(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Plan], error) {
+	plans, next, err := s.store.Plans(ctx, in.Environment.Namespace, store.Page(page))
+	return wire.ListOf(plans, next, wirePlan), err
 }
 
-// createPlan makes a plan; its id comes from its name. Problems: missing_field,
-// invalid_name, invalid_rate, invalid_burst, invalid_quota, already_exists.
-func (s *Service) createPlan(w http.ResponseWriter, r *http.Request) error {
-	env, caller, err := s.environment(r, app.Developer)
+func (s *Service) createPlan(ctx context.Context, in httpapi.Scope, body wire.CreatePlan) (wire.Plan, error) {
+	name, limits, err := newPlan(body)
 	if err != nil {
-		return err
-	}
-	in, err := httpapi.Decode[wire.CreatePlan](w, r)
-	if err != nil {
-		return err
-	}
-	name, limits, err := newPlan(in)
-	if err != nil {
-		return err
+		return wire.Plan{}, err
 	}
 	now := s.moment()
-	p := plan.Plan{ID: plan.IDFor(name), Namespace: env.Namespace, Name: name, Limits: limits, CreatedAt: now, UpdatedAt: now}
-	if err := s.plans.CreatePlan(r.Context(), p); err != nil {
-		return err
-	}
-	s.log.InfoContext(r.Context(), "plan created", "plan_id", string(p.ID), "namespace", p.Namespace, "actor", caller.Username)
-	return httpapi.JSON(w, http.StatusCreated, wirePlan(p))
+	p := plan.Plan{ID: plan.IDFor(name), Namespace: in.Environment.Namespace, Name: name, Limits: limits, CreatedAt: now, UpdatedAt: now}
+	return wirePlan(p), s.store.CreatePlan(ctx, p)
 }
 
-// getPlan reads one plan.
-func (s *Service) getPlan(w http.ResponseWriter, r *http.Request) error {
-	env, _, err := s.environment(r, app.Viewer)
+func (s *Service) getPlan(ctx context.Context, in httpapi.Scope, _ api.None) (wire.Plan, error) {
+	id, err := planID(in)
 	if err != nil {
-		return err
+		return wire.Plan{}, err
 	}
-	id, err := planID(r)
-	if err != nil {
-		return err
-	}
-	p, err := s.plans.Plan(r.Context(), env.Namespace, id)
-	if err != nil {
-		return err
-	}
-	return httpapi.JSON(w, http.StatusOK, wirePlan(p))
+	p, err := s.store.Plan(ctx, in.Environment.Namespace, id)
+	return wirePlan(p), err
 }
 
-// updatePlan changes what the body names. Problems: as for createPlan, and not_found.
-func (s *Service) updatePlan(w http.ResponseWriter, r *http.Request) error {
-	env, caller, err := s.environment(r, app.Developer)
+func (s *Service) updatePlan(ctx context.Context, in httpapi.Scope, body wire.UpdatePlan) (wire.Plan, error) {
+	id, err := planID(in)
 	if err != nil {
-		return err
-	}
-	id, err := planID(r)
-	if err != nil {
-		return err
-	}
-	in, err := httpapi.Decode[wire.UpdatePlan](w, r)
-	if err != nil {
-		return err
+		return wire.Plan{}, err
 	}
 	now := s.moment()
-	p, err := s.plans.UpdatePlan(r.Context(), env.Namespace, id, func(p plan.Plan) (plan.Plan, error) {
-		return changePlan(p, in, now)
+	p, err := s.store.UpdatePlan(ctx, in.Environment.Namespace, id, func(p plan.Plan) (plan.Plan, error) {
+		return changePlan(p, body, now)
 	})
-	if err != nil {
-		return err
-	}
-	s.log.InfoContext(r.Context(), "plan updated", "plan_id", string(id), "namespace", env.Namespace, "actor", caller.Username)
-	return httpapi.JSON(w, http.StatusOK, wirePlan(p))
+	return wirePlan(p), err
 }
 
-// deletePlan deletes a plan. Problems: not_found, plan_in_use.
-func (s *Service) deletePlan(w http.ResponseWriter, r *http.Request) error {
-	env, caller, err := s.environment(r, app.Developer)
+func (s *Service) deletePlan(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
+	id, err := planID(in)
 	if err != nil {
-		return err
+		return api.None{}, err
 	}
-	id, err := planID(r)
-	if err != nil {
-		return err
-	}
-	if err := s.plans.DeletePlan(r.Context(), env.Namespace, id); err != nil {
-		return err
-	}
-	s.log.InfoContext(r.Context(), "plan deleted", "plan_id", string(id), "namespace", env.Namespace, "actor", caller.Username)
-	return httpapi.NoContent(w)
+	return api.None{}, s.store.DeletePlan(ctx, in.Environment.Namespace, id)
 }
 
-// planID takes the plan's id from the address. Problem: not_found.
-func planID(r *http.Request) (plan.ID, error) {
-	id := r.PathValue("plan_id")
+// planID takes the plan's id from the path. Problem: not_found.
+func planID(in httpapi.Scope) (plan.ID, error) {
+	id := in.Param("plan_id")
 	if !plan.ValidID(id) {
 		return "", problem.New(problem.NotFound, "There is no such plan.")
 	}
 	return plan.ID(id), nil
+}
+
+// newPlan checks what a plan is created from. Problems: missing_field,
+// invalid_name, invalid_rate, invalid_burst, invalid_quota.
+func newPlan(in wire.CreatePlan) (name string, l plan.Limits, err error) {
+	switch {
+	case in.Name == nil:
+		return "", l, httpapi.Missing("name")
+	case in.Rate == nil:
+		return "", l, httpapi.Missing("rate")
+	case in.Burst == nil:
+		return "", l, httpapi.Missing("burst")
+	}
+	if err := plan.CheckName(*in.Name); err != nil {
+		return "", l, err
+	}
+	l = plan.Limits{Rate: *in.Rate, Burst: *in.Burst}
+	l, err = withQuota(l, in.Quota, in.QuotaPeriod)
+	return *in.Name, l, err
+}
+
+// changePlan gives p with what the body names. A body that names nothing gives p
+// as it is. Problems: as for newPlan.
+func changePlan(p plan.Plan, in wire.UpdatePlan, now time.Time) (plan.Plan, error) {
+	if in == (wire.UpdatePlan{}) {
+		return p, nil
+	}
+	err := firstError(
+		set("name", in.Name, &p.Name),
+		set("rate", in.Rate, &p.Limits.Rate),
+		set("burst", in.Burst, &p.Limits.Burst),
+	)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	if err := plan.CheckName(p.Name); err != nil {
+		return plan.Plan{}, err
+	}
+	quota, period := changeQuota(p.Limits, in)
+	if p.Limits, err = withQuota(p.Limits, quota, period); err != nil {
+		return plan.Plan{}, err
+	}
+	p.UpdatedAt = now
+	return p, nil
+}
+
+// changeQuota gives the quota's two fields as they are after the change. null in
+// one takes both away, unless the other one is given as well: then they do not
+// fit together, and withQuota says so.
+func changeQuota(l plan.Limits, in wire.UpdatePlan) (quota *int64, period *string) {
+	removed := in.Quota.Set && in.Quota.Value == nil || in.QuotaPeriod.Set && in.QuotaPeriod.Value == nil
+	if !removed {
+		quota, period = quotaFields(l)
+	}
+	if in.Quota.Set {
+		quota = in.Quota.Value
+	}
+	if in.QuotaPeriod.Set {
+		period = in.QuotaPeriod.Value
+	}
+	return quota, period
+}
+
+// withQuota gives l with a quota, or none when both are nil, and checks the
+// whole. In the domain a quota of 0 and a period of "" mean none; on the wire they
+// are values, and out of range. Problems: invalid_rate, invalid_burst, invalid_quota.
+func withQuota(l plan.Limits, quota *int64, period *string) (plan.Limits, error) {
+	l.Quota, l.Period = 0, ""
+	if quota != nil && *quota == 0 || period != nil && *period == "" {
+		return l, problem.Of(problem.InvalidQuota)
+	}
+	if quota != nil {
+		l.Quota = *quota
+	}
+	if period != nil {
+		l.Period = plan.Period(*period)
+	}
+	return l, l.Check()
+}
+
+// quotaFields gives the wire form of a quota: two nulls for none.
+func quotaFields(l plan.Limits) (quota *int64, period *string) {
+	if l.Quota == 0 {
+		return nil, nil
+	}
+	p := string(l.Period)
+	return &l.Quota, &p
 }
 
 func wirePlan(p plan.Plan) wire.Plan {

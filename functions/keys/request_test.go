@@ -1,6 +1,8 @@
 package keys
 
 import (
+	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,9 +18,9 @@ import (
 func (w *world) once(user, path, body string, names ...string) answer {
 	w.Helper()
 	r := httptest.NewRequestWithContext(w.Context(), http.MethodPost, path, strings.NewReader(body))
-	r.Header.Set(userHeader, user)
+	r.Header.Set(httpapitest.UserHeader, user)
 	r.Header.Set("Content-Type", "application/json")
-	r.Header[idempotencyHeader] = names
+	r.Header[api.IdempotencyKey] = names
 	rec := httptest.NewRecorder()
 	w.handler.ServeHTTP(rec, r)
 	return answer{world: w, call: path + " " + body, status: rec.Code, body: rec.Body.Bytes()}

@@ -65,7 +65,7 @@ func TestLastSeen(t *testing.T) {
 }
 
 // noUsage cannot be read.
-type noUsage struct{}
+type noUsage struct{ Store }
 
 func (noUsage) Rollups(context.Context, []apikey.Prefix) ([]usage.History, error) {
 	return nil, problem.Of(problem.Unavailable).Because(errors.New("injected"))
@@ -78,7 +78,7 @@ func TestChangesWithoutUsage(t *testing.T) {
 	w := newWorld(t)
 	w.makePlan(prod)
 	k := w.makeKey()
-	w.service.usage = noUsage{}
+	w.service.store = noUsage{w.store}
 	at := shop + "/api-keys/" + k.ID
 	w.do(http.MethodGet, at, "").refused(http.StatusServiceUnavailable, problem.Unavailable)
 	w.do(http.MethodGet, shop+"/api-keys", "").refused(http.StatusServiceUnavailable, problem.Unavailable)

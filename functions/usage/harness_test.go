@@ -11,25 +11,13 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"github.com/sluicegate/sluice/shared/plan"
-	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
 )
-
-// role is a guard that lets callers have one role in every project; "" is nobody.
-type role app.Role
-
-func (g role) Require(_ *http.Request, _ string, need app.Role) (identity.Caller, error) {
-	if !app.Role(g).Allows(need) {
-		return identity.Caller{}, problem.Of(problem.Forbidden)
-	}
-	return identity.Caller{Username: "ada"}, nil
-}
 
 // counted counts what is read of the counters.
 type counted struct {
@@ -56,12 +44,10 @@ type harness struct {
 
 const key = "aaaaaaaa"
 
-func start(t *testing.T, guard Guard, recentSeconds int) *harness {
+func start(t *testing.T, recentSeconds int) *harness {
 	t.Helper()
 	h := &harness{t: t, store: &counted{Store: storetest.New(t)}, now: time.Date(2024, 3, 2, 12, 0, 0, 0, time.UTC)}
-	h.service = New(Parts{
-		Config: Config{Recent: recentSeconds}, Keys: h.store, Counts: h.store, Guard: guard, Log: slog.New(slog.DiscardHandler),
-	})
+	h.service = New(Config{Recent: recentSeconds}, h.store, httpapitest.Sessions{}, slog.New(slog.DiscardHandler))
 	h.service.now = func() time.Time { return h.now }
 	storetest.Environment(t, h.store.Store, "shop", "prod")
 	h.must(h.store.CreatePlan(t.Context(), plan.Plan{
@@ -104,12 +90,19 @@ func (h *harness) rollUp(day string, t usage.Totals) {
 	}))
 }
 
-// get asks and gives the answer's status and body.
+// as asks as a user, and gives the answer's status and body.
+func (h *harness) as(user, path string) (int, []byte) {
+	h.t.Helper()
+	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(h.t.Context(), http.MethodGet, path, nil)
+	r.Header.Set(httpapitest.UserHeader, user)
+	h.service.Handler().ServeHTTP(w, r)
+	return w.Code, w.Body.Bytes()
+}
+
+// get is as for vera, who views the project.
 func (h *harness) get(path string) (int, []byte) {
 	h.t.Helper()
-	w := httptest.NewRecorder()
-	h.service.Handler().ServeHTTP(w, httptest.NewRequestWithContext(h.t.Context(), http.MethodGet, path, nil))
-	return w.Code, w.Body.Bytes()
+	return h.as("vera", path)
 }
 
 // usage asks for a report, which must be given.

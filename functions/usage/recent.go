@@ -12,8 +12,8 @@ import (
 // recent reads the counters of the days that are not settled, and keeps their
 // sums for a moment.
 type recent struct {
-	counts Counts
-	life   time.Duration
+	store Store
+	life  time.Duration
 
 	turn  chan struct{} // holds a token while nobody reads; guards what follows
 	at    time.Time     // when the reading of sums began
@@ -24,8 +24,8 @@ type recent struct {
 // days are the sums of some days; once read, they do not change.
 type days map[usage.Day]usage.Sums
 
-func newRecent(counts Counts, life time.Duration) *recent {
-	r := &recent{counts: counts, life: life, turn: make(chan struct{}, 1)}
+func newRecent(st Store, life time.Duration) *recent {
+	r := &recent{store: st, life: life, turn: make(chan struct{}, 1)}
 	r.turn <- struct{}{}
 	return r
 }
@@ -55,7 +55,7 @@ func (r *recent) read(ctx context.Context, now func() time.Time) (days, error) {
 
 func (r *recent) load(ctx context.Context, today usage.Day) (days, error) {
 	first := usage.EarliestKept(today)
-	settled, err := r.counts.SettledDay(ctx)
+	settled, err := r.store.SettledDay(ctx)
 	switch {
 	case problem.Is(err, problem.NotFound): // nothing was ever rolled up
 	case err != nil:
@@ -64,7 +64,7 @@ func (r *recent) load(ctx context.Context, today usage.Day) (days, error) {
 		first = max(first, settled+1)
 	}
 	sums := days{}
-	err = r.counts.EachCounter(ctx, first, today, func(c usage.Counter) error {
+	err = r.store.EachCounter(ctx, first, today, func(c usage.Counter) error {
 		if sums[c.Day] == nil {
 			sums[c.Day] = usage.Sums{}
 		}

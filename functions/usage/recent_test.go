@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 )
@@ -25,7 +24,7 @@ func (h *harness) allowed(day string) uint64 {
 // larger one holds.
 func TestRollupAndCounters(t *testing.T) {
 	t.Parallel()
-	h := start(t, role(app.Viewer), 0)
+	h := start(t, 0)
 	h.flush("2024-03-01", "a-1", usage.Totals{Allowed: 5})
 	h.rollUp("2024-03-01", usage.Totals{Allowed: 3}) // the rollup is behind
 	if got := h.allowed("2024-03-01"); got != 5 {
@@ -45,7 +44,7 @@ func TestRollupAndCounters(t *testing.T) {
 // read.
 func TestUnsettledDays(t *testing.T) {
 	t.Parallel()
-	h := start(t, role(app.Viewer), 0)
+	h := start(t, 0)
 	h.flush("2023-12-01", "a-1", usage.Totals{Allowed: 1}) // before the cutoff
 	h.flush("2023-12-02", "a-1", usage.Totals{Allowed: 2})
 	h.flush("2024-02-28", "a-1", usage.Totals{Allowed: 4})
@@ -66,7 +65,7 @@ func TestUnsettledDays(t *testing.T) {
 // and when the day is another.
 func TestReadingIsShared(t *testing.T) {
 	t.Parallel()
-	h := start(t, role(app.Viewer), 2)
+	h := start(t, 2)
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
@@ -100,7 +99,7 @@ func TestReadingIsShared(t *testing.T) {
 // is not kept.
 func TestReadingFails(t *testing.T) {
 	t.Parallel()
-	h := start(t, role(app.Viewer), 2)
+	h := start(t, 2)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := h.service.recent.read(gone, h.service.now); err == nil {
@@ -121,7 +120,7 @@ func TestReadingFails(t *testing.T) {
 // keys in use on three days, counted by two checkers.
 func TestReads(t *testing.T) {
 	t.Parallel()
-	h := start(t, role(app.Viewer), 2)
+	h := start(t, 2)
 	const keys, inShard = 5000, 1024
 	for d := h.day("2024-02-29"); d <= h.day("2024-03-02"); d++ {
 		for _, source := range []usage.Source{"a-1", "b-1"} {

@@ -1,11 +1,9 @@
 // Package usage is the function that reports a key's usage (specification
 // sections 2.3 and 4.3; decisions section 5).
 //
-//	GET /api/v1/projects/{project}/api-keys/{key_id}/usage?from=&to=
-//
 // Viewers read. A key of another project, and an id that cannot be one, read as
 // not_found; a key that is disabled or revoked has its usage still. A date that is
-// given but empty, or given twice, is refused rather than guessed.
+// given but empty is refused rather than guessed.
 //
 // # Where the numbers come from
 //
@@ -28,25 +26,24 @@ package usage
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// Keys tells which keys there are; *store.Store implements it.
-type Keys interface {
+// Store keeps keys and what was counted; *store.Store implements it.
+type Store interface {
+	httpapi.Resources
 	// Key reads one key. Problem: not_found.
 	Key(ctx context.Context, id apikey.ID) (apikey.Key, error)
-}
-
-// Counts are what was counted; *store.Store implements it.
-type Counts interface {
 	// SettledDay gives the last day that is whole in the rollups, like all before
 	// it. Problem: not_found before the first.
 	SettledDay(ctx context.Context) (usage.Day, error)
@@ -54,41 +51,112 @@ type Counts interface {
 	Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error)
 }
 
-// Guard says who asks and whether they may; *identity.Guard implements it.
-type Guard interface {
-	Require(r *http.Request, project string, need app.Role) (identity.Caller, error)
-}
-
-// Parts are what a Service is put together from.
-type Parts struct {
-	Config Config
-	Keys   Keys
-	Counts Counts
-	Guard  Guard
-	Log    *slog.Logger
-}
-
 // Service answers the function's requests.
 type Service struct {
-	keys   Keys
-	counts Counts
-	guard  Guard
-	log    *slog.Logger
+	store  Store
+	api    *httpapi.API
 	recent *recent
 	now    func() time.Time
 }
 
 // New makes a service.
-func New(p Parts) *Service {
-	return &Service{
-		keys: p.Keys, counts: p.Counts, guard: p.Guard, log: p.Log,
-		recent: newRecent(p.Counts, p.Config.recent()), now: time.Now,
-	}
+func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Service {
+	s := &Service{store: st, api: httpapi.NewAPI(log, sessions, st), recent: newRecent(st, cfg.recent()), now: time.Now}
+	httpapi.Serve(s.api, api.GetUsage, s.getUsage)
+	return s
 }
 
-// Handler routes the function's requests.
-func (s *Service) Handler() http.Handler {
-	m := httpapi.New(s.log)
-	m.Handle("GET /api/v1/projects/{project}/api-keys/{key_id}/usage", s.getUsage)
-	return m
+// Handler serves the function's routes.
+func (s *Service) Handler() http.Handler { return s.api }
+
+// getUsage reports a key's usage in a window.
+func (s *Service) getUsage(ctx context.Context, in httpapi.Scope, asked api.Window) (wire.Usage, error) {
+	k, err := s.key(ctx, in.Project.Name, apikey.ID(in.Param("key_id")))
+	if err != nil {
+		return wire.Usage{}, err
+	}
+	today := usage.DayOf(s.now())
+	window, err := newWindow(asked, today)
+	if err != nil {
+		return wire.Usage{}, err
+	}
+	h, err := s.history(ctx, k.Prefix)
+	if err != nil {
+		return wire.Usage{}, fmt.Errorf("usage of %s: %w", k.ID(), err)
+	}
+	return wireUsage(k.ID(), usage.NewReport(window, h, today)), nil
+}
+
+// key reads a key of a project. Problem: not_found.
+func (s *Service) key(ctx context.Context, project string, id apikey.ID) (apikey.Key, error) {
+	if _, ok := id.Prefix(); !ok {
+		return apikey.Key{}, noKey()
+	}
+	k, err := s.store.Key(ctx, id)
+	if err == nil && k.Project != project {
+		err = noKey()
+	}
+	return k, err
+}
+
+func noKey() error { return problem.New(problem.NotFound, "There is no such key.") }
+
+// newWindow is the window that was asked for. Problems: those of [usage.NewWindow], invalid_date.
+func newWindow(asked api.Window, today usage.Day) (usage.Window, error) {
+	from, err := parseDay(asked.From)
+	if err != nil {
+		return usage.Window{}, err
+	}
+	to, err := parseDay(asked.To)
+	if err != nil {
+		return usage.Window{}, err
+	}
+	return usage.NewWindow(from.day, to.day, today)
+}
+
+// optional is a day that may have been asked for; nil was not.
+type optional struct{ day *usage.Day }
+
+func parseDay(text *string) (optional, error) {
+	if text == nil {
+		return optional{}, nil
+	}
+	day, err := usage.ParseDay(*text)
+	return optional{&day}, err
+}
+
+// history is all that is known of a key: see the package's word on the order.
+func (s *Service) history(ctx context.Context, prefix apikey.Prefix) (usage.History, error) {
+	recent, err := s.recent.read(ctx, s.now)
+	if err != nil {
+		return nil, err
+	}
+	histories, err := s.store.Rollups(ctx, []apikey.Prefix{prefix})
+	if err != nil {
+		return nil, err
+	}
+	h := histories[0]
+	for day, sums := range recent {
+		h = h.Raise(day, sums[prefix])
+	}
+	return h, nil
+}
+
+func wireUsage(id apikey.ID, r usage.Report) wire.Usage {
+	out := wire.Usage{
+		KeyID: string(id), From: r.Window.From.String(), To: r.Window.To.String(),
+		RetentionDays: usage.RetentionDays, Totals: wireTotals(r.Totals), Days: make([]wire.UsageDay, len(r.Days)),
+	}
+	for i, d := range r.Days {
+		out.Days[i] = wire.UsageDay{Date: d.Day.String(), UsageTotals: wireTotals(d.Totals)}
+	}
+	if r.Seen {
+		last := r.LastSeen.String()
+		out.LastSeen = &last
+	}
+	return out
+}
+
+func wireTotals(t usage.Totals) wire.UsageTotals {
+	return wire.UsageTotals{Allowed: t.Allowed, RateDenied: t.RateDenied, QuotaDenied: t.QuotaDenied}
 }

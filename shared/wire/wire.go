@@ -15,3 +15,12 @@ type List[T any] struct {
 	Items         []T    `json:"items"`
 	NextPageToken string `json:"next_page_token"`
 }
+
+// ListOf is a page of what show makes of things.
+func ListOf[T, W any](things []T, next string, show func(T) W) List[W] {
+	list := List[W]{Items: make([]W, len(things)), NextPageToken: next}
+	for i, t := range things {
+		list.Items[i] = show(t)
+	}
+	return list
+}

@@ -66,11 +66,13 @@ func Open(t testing.TB, project string) *store.Store {
 }
 
 // Environment stores a project and an environment of it, as most documents need
-// them, unless they are there.
+// them, unless they are there. Olga owns the project, ada develops and vera views it.
 func Environment(t testing.TB, s *store.Store, project, name string) {
 	t.Helper()
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	err := s.CreateProject(t.Context(), app.Project{Name: project, CreatedAt: now})
+	err := s.CreateProject(t.Context(), app.Project{
+		Name: project, Members: map[string]app.Role{"olga": app.Owner, "ada": app.Developer, "vera": app.Viewer}, CreatedAt: now,
+	})
 	if err != nil && !problem.Is(err, problem.AlreadyExists) {
 		t.Fatal(err)
 	}

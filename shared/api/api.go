@@ -1,0 +1,138 @@
+// Package api is the table of the management API and of the webhook: a route that is
+// not in it does not exist.
+//
+// A row says the method and the path, the function that serves it, who may use it, the
+// types of the request and of the answer, the status of success and the problems that it
+// can answer besides those of every route. From the table come the routes of the
+// functions and the check of roles (package httpapi), the client, the role matrix of the
+// tests, and the OpenAPI description.
+package api
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// Need is what a caller needs to use a route.
+type Need int
+
+// The needs, each of which includes those before it, but for Token.
+const (
+	Nothing   Need = iota
+	SignedIn       // a session
+	Viewer         // a role in the project of the path; admins are owners everywhere
+	Developer      //
+	Owner          //
+	Admin          // admins alone
+	Token          // the token of the app's webhook instead of a session
+)
+
+func (n Need) String() string {
+	return [...]string{"nothing", "a session", "viewer", "developer", "owner", "admin", "the webhook's token"}[n]
+}
+
+// Role is the role that n asks for, or "".
+func (n Need) Role() app.Role {
+	switch n {
+	case Viewer:
+		return app.Viewer
+	case Developer:
+		return app.Developer
+	case Owner:
+		return app.Owner
+	case Nothing, SignedIn, Admin, Token:
+	}
+	return ""
+}
+
+// None is a request or an answer without a body.
+type None struct{}
+
+// Empty is a body that says nothing: {}.
+type Empty struct{}
+
+// IdempotencyKey is the header that names a call which its sender may send again.
+const IdempotencyKey = "Idempotency-Key"
+
+// Row is a route without the types of its handler.
+type Row struct {
+	Function string // that serves it
+	Method   string
+	Path     string // as net/http's patterns write it
+	Need     Need
+	Request  reflect.Type // of the body, or of the query where the method is GET; None has neither
+	Answer   reflect.Type
+	Status   int // of success
+	Summary  string
+	Problems []problem.Code // besides those of [Row.Codes]
+
+	Optional bool     // the body may be left out
+	Headers  []string // that the handler reads
+	Raw      string   // why the handler takes the request itself; "" where it does not
+}
+
+// Pattern is the row as net/http's patterns write it.
+func (r *Row) Pattern() string { return r.Method + " " + r.Path }
+
+// HasBody tells whether the route reads a JSON body.
+func (r *Row) HasBody() bool { return r.Method != "GET" && r.Request != reflect.TypeFor[None]() }
+
+// placeholder is a parameter in a path.
+var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`) //nolint:gochecknoglobals // compiled once
+
+// Parameters are the names of the path's parameters, in order.
+func (r *Row) Parameters() []string {
+	var names []string
+	for _, found := range placeholder.FindAllStringSubmatch(r.Path, -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
+
+// URL is the path with its parameters filled in, in order.
+func (r *Row) URL(escape func(string) string, values ...string) string {
+	return placeholder.ReplaceAllStringFunc(r.Path, func(string) string {
+		value := escape(values[0])
+		values = values[1:]
+		return value
+	})
+}
+
+// Has tells whether the path has a parameter.
+func (r *Row) Has(parameter string) bool { return strings.Contains(r.Path, "{"+parameter+"}") }
+
+// Codes are all problems that the route can answer, sorted.
+func (r *Row) Codes() []problem.Code {
+	codes := append([]problem.Code{problem.Internal, problem.Unavailable}, r.Problems...)
+	if r.Need != Nothing && r.Need != Token {
+		codes = append(codes, problem.Unauthenticated)
+		if r.Method != "GET" {
+			codes = append(codes, problem.CSRFRequired)
+		}
+	}
+	if r.Need == Admin || r.Need.Role() != "" {
+		codes = append(codes, problem.Forbidden)
+	}
+	if r.Need != Token && len(r.Parameters()) > 0 {
+		codes = append(codes, problem.NotFound)
+	}
+	if r.HasBody() && r.Need != Token {
+		codes = append(codes, problem.MalformedJSON, problem.UnknownField, problem.WrongType, problem.BodyTooLarge, problem.UnsupportedMediaType)
+	}
+	if r.Method == "GET" && r.Request != reflect.TypeFor[None]() {
+		codes = append(codes, problem.InvalidParameter)
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
+// Route is a row together with the types of its handler.
+type Route[Req, Res any] struct{ *Row }
+
+// Table gives all rows, in the order of the API's description.
+func Table() []*Row { return slices.Clone(table) }

@@ -1,0 +1,207 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Base is what all paths begin with.
+const Base = "/api/v1"
+
+const (
+	project     = Base + "/projects/{project}"
+	environment = project + "/environments/{environment}"
+	anApp       = environment + "/apps/{app}"
+	aPlan       = environment + "/plans/{plan_id}"
+	aKey        = project + "/api-keys/{key_id}"
+	webhook     = Base + "/webhook/{namespace}/{app}"
+)
+
+// table is filled by route alone, before the program begins.
+var table []*Row //nolint:gochecknoglobals // the rows below, in their order
+
+// route puts a row into the table.
+func route[Req, Res any](function, pattern string, need Need, status int, summary string, problems ...problem.Code) Route[Req, Res] {
+	method, path, _ := strings.Cut(pattern, " ")
+	row := &Row{
+		Function: function, Method: method, Path: path, Need: need, Status: status, Summary: summary, Problems: problems,
+		Request: reflect.TypeFor[Req](), Answer: reflect.TypeFor[Res](),
+	}
+	table = append(table, row)
+	return Route[Req, Res]{row}
+}
+
+// optional says that the body may be left out.
+func (r Route[Req, Res]) optional() Route[Req, Res] {
+	r.Optional = true
+	return r
+}
+
+// reads says which headers the handler reads.
+func (r Route[Req, Res]) reads(headers ...string) Route[Req, Res] {
+	r.Headers = headers
+	return r
+}
+
+// raw says why the handler takes the request itself.
+func (r Route[Req, Res]) raw(why string) Route[Req, Res] {
+	r.Raw = why
+	return r
+}
+
+// The session function: who is there.
+//
+//nolint:gochecknoglobals // a table; Go has no constant composite values
+var (
+	SignIn = route[wire.SignIn, wire.Session]("session", "POST "+Base+"/session", Nothing, http.StatusOK,
+		"Sign in", problem.MissingField, problem.InvalidCredentials, problem.RateLimited).raw("sets the session's cookie")
+	GetSession = route[None, wire.Session]("session", "GET "+Base+"/session", SignedIn, http.StatusOK,
+		"Who is signed in, until when, and the CSRF value")
+	SignOut = route[None, None]("session", "DELETE "+Base+"/session", SignedIn, http.StatusNoContent,
+		"Sign out; the token is dead at once").raw("takes the session's cookie away")
+	ListUsers = route[Page, wire.List[wire.User]]("session", "GET "+Base+"/users", Admin, http.StatusOK,
+		"List users", problem.InvalidPage)
+	CreateUser = route[wire.CreateUser, wire.User]("session", "POST "+Base+"/users", Admin, http.StatusCreated,
+		"Create a user", problem.MissingField, problem.InvalidName, problem.InvalidPass, problem.AlreadyExists, problem.RateLimited)
+	ChangePassword = route[wire.ChangePassword, None]("session", "PUT "+Base+"/users/{username}/password", SignedIn, http.StatusNoContent,
+		"Set a password: one's own with the current one, anyone's as an admin; ends all sessions of that user",
+		problem.MissingField, problem.InvalidPass, problem.InvalidCredentials, problem.RateLimited, problem.Forbidden, problem.Conflict)
+)
+
+// The apps function: projects, members, environments, apps, webhooks, the audit log.
+//
+//nolint:gochecknoglobals // a table; Go has no constant composite values
+var (
+	ListProjects = route[Page, wire.List[wire.Project]]("apps", "GET "+Base+"/projects", SignedIn, http.StatusOK,
+		"List the projects that the caller is a member of; all of them for admins", problem.InvalidPage)
+	CreateProject = route[wire.CreateProject, wire.Project]("apps", "POST "+Base+"/projects", Admin, http.StatusCreated,
+		"Create a project", problem.MissingField, problem.InvalidName, problem.AlreadyExists)
+	GetProject = route[None, wire.Project]("apps", "GET "+project, Viewer, http.StatusOK,
+		"Read a project")
+	DeleteProject = route[None, None]("apps", "DELETE "+project, Owner, http.StatusNoContent,
+		"Delete a project without environments", problem.NotEmpty)
+	ListMembers = route[Page, wire.List[wire.Member]]("apps", "GET "+project+"/members", Viewer, http.StatusOK,
+		"List a project's members", problem.InvalidPage)
+	SetMembers = route[wire.SetMembers, wire.List[wire.Member]]("apps", "PUT "+project+"/members", Owner, http.StatusOK,
+		"Replace the whole list of members",
+		problem.MissingField, problem.InvalidRole, problem.InvalidName, problem.LastOwner, problem.UnknownUser)
+	RemoveMember = route[None, None]("apps", "DELETE "+project+"/members/{username}", Owner, http.StatusNoContent,
+		"Take a user out of a project", problem.LastOwner)
+	ListEnvironments = route[Page, wire.List[wire.Environment]]("apps", "GET "+project+"/environments", Viewer, http.StatusOK,
+		"List a project's environments", problem.InvalidPage)
+	CreateEnvironment = route[wire.CreateEnvironment, wire.Environment]("apps", "POST "+project+"/environments", Owner, http.StatusCreated,
+		"Create an environment and its namespace",
+		problem.MissingField, problem.InvalidName, problem.AlreadyExists, problem.NamespaceTaken)
+	DeleteEnvironment = route[None, None]("apps", "DELETE "+environment, Owner, http.StatusNoContent,
+		"Delete an environment without apps, plans and usable keys", problem.NotEmpty)
+	ListApps = route[Page, wire.List[wire.App]]("apps", "GET "+environment+"/apps", Viewer, http.StatusOK,
+		"List an environment's apps", problem.InvalidPage)
+	CreateApp = route[wire.CreateApp, wire.App]("apps", "POST "+environment+"/apps", Developer, http.StatusCreated,
+		"Create an app from an image, or from a git repository",
+		problem.MissingField, problem.InvalidName, problem.InvalidImage, problem.InvalidSource, problem.InvalidHost, problem.InvalidPort,
+		problem.AlreadyExists, problem.HostTaken)
+	GetApp = route[None, wire.App]("apps", "GET "+anApp, Viewer, http.StatusOK,
+		"Read an app, with the state of its gate")
+	UpdateApp = route[wire.UpdateApp, wire.App]("apps", "PATCH "+anApp, Developer, http.StatusOK,
+		"Switch Require API key; the app's gate tells how far that is")
+	DeleteApp = route[None, None]("apps", "DELETE "+anApp, Developer, http.StatusNoContent,
+		"Delete an app and what runs it")
+	SetGitSource = route[wire.GitSource, wire.App]("apps", "PUT "+anApp+"/git-source", Developer, http.StatusOK,
+		"Build an app from a git repository from now on", problem.MissingField, problem.InvalidSource)
+	RemoveGitSource = route[None, None]("apps", "DELETE "+anApp+"/git-source", Developer, http.StatusNoContent,
+		"Deploy an app from images from now on")
+	GetWebhook = route[None, wire.Webhook]("apps", "GET "+anApp+"/webhook", Viewer, http.StatusOK,
+		"Read an app's webhook; developers see its token")
+	EnableWebhook = route[Empty, wire.Webhook]("apps", "POST "+anApp+"/webhook", Developer, http.StatusOK,
+		"Give an app's webhook a new token", problem.Conflict).optional()
+	DisableWebhook = route[None, None]("apps", "DELETE "+anApp+"/webhook", Developer, http.StatusNoContent,
+		"Take an app's webhook token away")
+	ListAudit = route[Audit, wire.List[wire.AuditRecord]]("apps", "GET "+project+"/audit", Owner, http.StatusOK,
+		"List what was changed in a project", problem.InvalidPage, problem.InvalidDate, problem.InvalidWindow)
+	ListInstallationAudit = route[Audit, wire.List[wire.AuditRecord]]("apps", "GET "+Base+"/audit", Admin, http.StatusOK,
+		"List what was changed outside of projects", problem.InvalidPage, problem.InvalidDate, problem.InvalidWindow)
+)
+
+// The keys function: usage plans and API keys.
+//
+//nolint:gochecknoglobals // a table; Go has no constant composite values
+var (
+	ListPlans = route[Page, wire.List[wire.Plan]]("keys", "GET "+environment+"/plans", Viewer, http.StatusOK,
+		"List an environment's usage plans", problem.InvalidPage)
+	CreatePlan = route[wire.CreatePlan, wire.Plan]("keys", "POST "+environment+"/plans", Developer, http.StatusCreated,
+		"Create a usage plan; its id comes from its name",
+		problem.MissingField, problem.InvalidName, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota, problem.AlreadyExists)
+	GetPlan = route[None, wire.Plan]("keys", "GET "+aPlan, Viewer, http.StatusOK,
+		"Read a usage plan")
+	UpdatePlan = route[wire.UpdatePlan, wire.Plan]("keys", "PATCH "+aPlan, Developer, http.StatusOK,
+		"Change what the body names of a usage plan; null takes the quota away",
+		problem.MissingField, problem.InvalidName, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota)
+	DeletePlan = route[None, None]("keys", "DELETE "+aPlan, Developer, http.StatusNoContent,
+		"Delete a usage plan that no usable key has", problem.PlanInUse)
+	ListKeys = route[KeysOf, wire.List[wire.Key]]("keys", "GET "+environment+"/api-keys", Viewer, http.StatusOK,
+		"List an environment's keys", problem.InvalidPage)
+	CreateKey = route[wire.CreateKey, wire.IssuedKey]("keys", "POST "+environment+"/api-keys", Developer, http.StatusCreated,
+		"Create a key; the full key is in this answer alone",
+		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidExpiry, problem.ExpiryInPast,
+		problem.InvalidParameter, problem.AlreadyIssued, problem.TooManyKeys).reads(IdempotencyKey)
+	ListProjectKeys = route[KeysIn, wire.List[wire.Key]]("keys", "GET "+project+"/api-keys", Viewer, http.StatusOK,
+		"List a project's keys", problem.InvalidPage)
+	GetKey = route[None, wire.Key]("keys", "GET "+aKey, Viewer, http.StatusOK,
+		"Read a key")
+	UpdateKey = route[wire.UpdateKey, wire.Key]("keys", "PATCH "+aKey, Developer, http.StatusOK,
+		"Change what the body names of a key; null takes name, scope and expiry away",
+		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidExpiry, problem.ExpiryInPast,
+		problem.InvalidStatus, problem.KeyRevoked)
+	RevokeKey = route[Empty, wire.Key]("keys", "POST "+aKey+"/revoke", Developer, http.StatusOK,
+		"Revoke a key for good; again is no error").optional()
+	RotateKey = route[wire.RotateKey, wire.IssuedKey]("keys", "POST "+aKey+"/rotate", Developer, http.StatusOK,
+		"Give a key a new secret; the one before stays valid for the grace",
+		problem.InvalidGrace, problem.KeyRevoked, problem.KeyExpired, problem.InvalidParameter, problem.AlreadyIssued).
+		optional().reads(IdempotencyKey)
+	GetUsage = route[Window, wire.Usage]("usage", "GET "+aKey+"/usage", Viewer, http.StatusOK,
+		"Read a key's usage by day", problem.InvalidDate, problem.InvalidWindow, problem.WindowExpired)
+)
+
+// The deploys and builds functions: what runs, and how it came to be.
+//
+//nolint:gochecknoglobals // a table; Go has no constant composite values
+var (
+	ListDeployments = route[Page, wire.List[wire.Deployment]]("deploys", "GET "+anApp+"/deployments", Viewer, http.StatusOK,
+		"List an app's deployments, newest first", problem.InvalidPage)
+	CreateDeployment = route[wire.CreateDeployment, wire.Deployment]("deploys", "POST "+anApp+"/deployments", Developer, http.StatusCreated,
+		"Deploy an image", problem.MissingField, problem.InvalidImage, problem.GitSourceAttached)
+	RollBack = route[wire.Rollback, wire.Deployment]("deploys", "POST "+anApp+"/rollback", Developer, http.StatusCreated,
+		"Deploy an earlier revision again; without a number the last one that was live",
+		problem.NoPreviousRevision, problem.Conflict).optional()
+	Promote = route[wire.Promote, wire.Deployment]("deploys", "POST "+anApp+"/promote", Developer, http.StatusCreated,
+		"Deploy what the app of the same name runs in another environment",
+		problem.MissingField, problem.InvalidParameter, problem.NoPreviousRevision)
+	ListBuilds = route[Page, wire.List[wire.Build]]("builds", "GET "+anApp+"/builds", Viewer, http.StatusOK,
+		"List an app's builds, newest first", problem.InvalidPage)
+	RequestBuild = route[wire.RequestBuild, wire.Build]("builds", "POST "+anApp+"/builds", Developer, http.StatusAccepted,
+		"Build a commit, or the branch's head", problem.InvalidCommit, problem.NoGitSource).optional()
+	GetBuild = route[None, wire.Build]("builds", "GET "+anApp+"/builds/{build}", Viewer, http.StatusOK,
+		"Read a build")
+)
+
+// The webhook function: what CI pipelines and git providers call.
+//
+//nolint:gochecknoglobals // a table; Go has no constant composite values
+var (
+	CallWebhook = route[wire.WebhookCall, wire.WebhookStatus]("webhook", "POST "+webhook, Token, http.StatusAccepted,
+		"Deploy or build an app",
+		problem.InvalidToken, problem.RateLimited, problem.MalformedJSON, problem.WrongType, problem.BodyTooLarge, problem.UnsupportedMediaType,
+		problem.ImageRequired, problem.InvalidImage, problem.InvalidCommit, problem.GitSourceAttached, problem.Conflict).
+		reads("X-Service-Token", "X-Hub-Signature-256", "X-GitHub-Event", "X-GitHub-Delivery", "X-Gitea-Delivery", IdempotencyKey, "Prefer").
+		raw("proves the sender before it reads the body")
+	GetWebhookDeployment = route[None, wire.WebhookStatus]("webhook", "GET "+webhook+"/deployments/{revision}", Token, http.StatusOK,
+		"How far the deployment that a call has begun is", problem.InvalidToken, problem.RateLimited).
+		reads("X-Service-Token", "Prefer").raw("waits for the end when asked to")
+	GetWebhookBuild = route[None, wire.WebhookStatus]("webhook", "GET "+webhook+"/builds/{build}", Token, http.StatusOK,
+		"How far the build that a call has begun is", problem.InvalidToken, problem.RateLimited).
+		reads("X-Service-Token", "Prefer").raw("waits for the end when asked to")
+)

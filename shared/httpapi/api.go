@@ -1,0 +1,72 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"reflect"
+
+	"github.com/sluicegate/sluice/shared/api"
+)
+
+// API serves rows of package api's table.
+type API struct {
+	*Mux
+	sessions  Sessions
+	resources Resources
+}
+
+// NewAPI makes an API without routes. sessions and resources are not asked by rows
+// that need nothing, or a webhook's token.
+func NewAPI(log *slog.Logger, sessions Sessions, resources Resources) *API {
+	return &API{Mux: New(log), sessions: sessions, resources: resources}
+}
+
+// Serve answers a route by a function of who asks, what the path names and what was
+// sent. What it returns is encoded with the row's status; [api.None] has no body.
+func Serve[Req, Res any](a *API, route api.Route[Req, Res], answer func(context.Context, Scope, Req) (Res, error)) {
+	a.Handle(route.Pattern(), func(w http.ResponseWriter, r *http.Request) error {
+		scope, err := a.scope(route.Row, r)
+		if err != nil {
+			return err
+		}
+		in, err := read[Req](route.Row, w, r)
+		if err != nil {
+			return err
+		}
+		out, err := answer(r.Context(), scope, in)
+		if err != nil {
+			return err
+		}
+		if route.Answer == reflect.TypeFor[api.None]() {
+			w.WriteHeader(route.Status)
+			return nil
+		}
+		return JSON(w, route.Status, out)
+	})
+}
+
+// ServeRaw answers a row whose handler takes the request itself.
+func ServeRaw(a *API, row *api.Row, answer func(http.ResponseWriter, *http.Request, Scope) error) {
+	a.Handle(row.Pattern(), func(w http.ResponseWriter, r *http.Request) error {
+		scope, err := a.scope(row, r)
+		if err != nil {
+			return err
+		}
+		return answer(w, r, scope)
+	})
+}
+
+// read takes what a row's request holds: the query of a GET, or else the JSON body.
+func read[Req any](row *api.Row, w http.ResponseWriter, r *http.Request) (Req, error) {
+	var in Req
+	switch {
+	case row.Request == reflect.TypeFor[api.None]():
+		return in, nil
+	case row.Method == http.MethodGet:
+		return in, bindQuery(r.URL.RawQuery, reflect.ValueOf(&in).Elem())
+	case row.Optional:
+		return DecodeOptional[Req](w, r)
+	}
+	return Decode[Req](w, r)
+}

@@ -1,0 +1,80 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"strconv"
+
+	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// maxParameter bounds a parameter of a query, in bytes; page tokens aside, none that
+// means something comes near it.
+const maxParameter = 512
+
+// bindQuery fills a struct of package api from a query, by the tags of its fields. A
+// query that cannot be read, or that gives one parameter twice, is refused: part of it
+// would be lost, and more be shown than was asked for. Unknown parameters are ignored.
+// Problems: invalid_parameter, invalid_page.
+func bindQuery(raw string, to reflect.Value) error {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return problem.Of(problem.InvalidParameter).Because(err)
+	}
+	return bind(values, to)
+}
+
+func bind(values url.Values, to reflect.Value) error {
+	if page, ok := to.Addr().Interface().(*api.Page); ok {
+		return bindPage(values, page)
+	}
+	for i := range to.NumField() {
+		field := to.Field(i)
+		if to.Type().Field(i).Anonymous {
+			if err := bind(values, field); err != nil {
+				return err
+			}
+			continue
+		}
+		name := to.Type().Field(i).Tag.Get("query")
+		text, given, err := one(values, name)
+		if err != nil {
+			return err
+		}
+		switch target := field.Addr().Interface().(type) {
+		case *string:
+			*target = text
+		case **string:
+			if given {
+				*target = &text
+			}
+		default:
+			return fmt.Errorf("query parameter %s is a %T", name, target)
+		}
+	}
+	return nil
+}
+
+func one(values url.Values, name string) (text string, given bool, err error) {
+	all := values[name]
+	if len(all) > 1 || len(values.Get(name)) > maxParameter {
+		return "", false, problem.New(problem.InvalidParameter, "%s can be given once, in at most %d characters.", name, maxParameter)
+	}
+	return values.Get(name), len(all) == 1, nil
+}
+
+func bindPage(values url.Values, page *api.Page) error {
+	*page = api.Page{Size: api.DefaultPageSize, Token: values.Get("page_token")}
+	text := values.Get("page_size")
+	if text == "" {
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > api.MaxPageSize {
+		return problem.Of(problem.InvalidPage)
+	}
+	page.Size = n
+	return nil
+}

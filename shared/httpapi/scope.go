@@ -1,0 +1,132 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
+)
+
+// Sessions says who makes a request; *identity.Guard implements it.
+type Sessions interface {
+	// Session authenticates a request. Problems: unauthenticated, csrf_required, unavailable.
+	Session(r *http.Request) (identity.Session, error)
+}
+
+// Resources are what paths name; *store.Store implements it.
+type Resources interface {
+	// Project, Environment and App read one. Problem: not_found.
+	Project(ctx context.Context, name string) (app.Project, error)
+	Environment(ctx context.Context, project, name string) (app.Environment, error)
+	App(ctx context.Context, namespace, name string) (app.App, error)
+}
+
+// Scope is who asks and what the path names, as far as the route's row has it: the
+// caller has what the row needs, and all of it is there.
+type Scope struct {
+	Session     identity.Session
+	Caller      identity.Caller // the session's
+	Role        app.Role        // of the caller in the project; admins are owners
+	Project     app.Project
+	Environment app.Environment
+	App         app.App
+
+	request *http.Request
+}
+
+// Param is a parameter of the path.
+func (s Scope) Param(name string) string { return s.request.PathValue(name) }
+
+// Header gives all values of a header that the row says is read.
+func (s Scope) Header(name string) []string { return s.request.Header.Values(name) }
+
+// BaseURL is the API's own address from outside, without a slash at the end: the
+// configured one, or else the one by which the caller has reached it.
+func (s Scope) BaseURL(configured string) string { return BaseURL(s.request, configured) }
+
+// Network is where the request comes from, as far as trust says whom to believe about
+// that: an IPv4 address, or an IPv6 network.
+func (s Scope) Network(trust trace.Trust) string { return trace.Network(s.request, trust) }
+
+// RoleIn is the caller's role in a project: admins are owners of all.
+func (s Scope) RoleIn(p app.Project) app.Role {
+	if s.Caller.Admin {
+		return app.Owner
+	}
+	return p.Members[s.Caller.Username]
+}
+
+// scope finds out who asks, whether they may, and what the path names, in this order.
+// Problems: those of [Sessions], forbidden, not_found.
+func (a *API) scope(row *api.Row, r *http.Request) (Scope, error) {
+	s := Scope{request: r}
+	if row.Need == api.Nothing || row.Need == api.Token {
+		return s, nil
+	}
+	var err error
+	if s.Session, err = a.sessions.Session(r); err != nil {
+		return Scope{}, err
+	}
+	s.Caller = s.Session.Caller
+	if row.Need == api.Admin && !s.Caller.Admin {
+		return Scope{}, problem.Of(problem.Forbidden)
+	}
+	if row.Has("project") {
+		err = a.inProject(row.Need.Role(), &s)
+	}
+	if err == nil && row.Has("environment") {
+		s.Environment, err = a.Environment(r.Context(), s.Project.Name, s.Param("environment"))
+	}
+	if err == nil && row.Has("app") {
+		s.App, err = a.App(r.Context(), s.Environment, s.Param("app"))
+	}
+	return s, err
+}
+
+// inProject asks for a role in the project of the path. A project that does not exist is
+// not_found for admins; anyone else who is no member gets forbidden whether or not it
+// exists, so that names cannot be probed.
+func (a *API) inProject(need app.Role, s *Scope) error {
+	name, err := s.Param("project"), noSuch("project")
+	if app.ValidLabel(name) { // it becomes part of a document's path
+		s.Project, err = a.resources.Project(s.request.Context(), name)
+	}
+	if err != nil && !problem.Is(err, problem.NotFound) {
+		return err
+	}
+	s.Role = s.RoleIn(s.Project)
+	if s.Caller.Admin {
+		return err
+	}
+	if err != nil || !s.Role.Allows(need) {
+		return problem.Of(problem.Forbidden)
+	}
+	return nil
+}
+
+// Environment reads an environment of a project. Problem: not_found.
+func (a *API) Environment(ctx context.Context, project, name string) (app.Environment, error) {
+	if !app.ValidLabel(name) {
+		return app.Environment{}, noSuch("environment")
+	}
+	return a.resources.Environment(ctx, project, name)
+}
+
+// App reads an app of an environment. Problem: not_found.
+func (a *API) App(ctx context.Context, of app.Environment, name string) (app.App, error) {
+	if !app.ValidLabel(name) {
+		return app.App{}, noSuch("app")
+	}
+	return a.resources.App(ctx, of.Namespace, name)
+}
+
+// Missing says which required field a request lacks, or sets to null.
+func Missing(field string) error {
+	return problem.New(problem.MissingField, "%s is required.", field)
+}
+
+func noSuch(what string) error { return problem.New(problem.NotFound, "There is no such %s.", what) }
