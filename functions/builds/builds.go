@@ -1,10 +1,8 @@
 // Package builds is the function that builds git apps with Tekton and deploys what
 // comes out (specification sections 1, 4.2 and 8; decisions section 7).
 //
-//	GET  …/apps/{app}/builds          builds, newest first (viewer)
-//	POST …/apps/{app}/builds          {commit?} builds it, or the branch's head (developer)
-//	GET  …/apps/{app}/builds/{build}  one build (viewer)
-//	POST /events/{token}              Tekton's CloudEvents about PipelineRuns
+// Its routes are those of package api with this name; Tekton's CloudEvents about
+// PipelineRuns come to POST /events/{token}.
 //
 // CloudEvents come to "/":
 //
@@ -55,21 +53,18 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 )
 
 // Apps reads the apps' documents; *store.Store implements it.
-type Apps interface {
-	App(ctx context.Context, namespace, name string) (app.App, error)
-	Environment(ctx context.Context, project, name string) (app.Environment, error)
-}
+type Apps interface{ httpapi.Resources }
 
 // Builds keeps builds; *store.Store implements it.
 type Builds interface {
@@ -98,11 +93,6 @@ type Nudge interface {
 	Notify(ctx context.Context, eventType string, ref app.Ref)
 }
 
-// Guard says who asks and whether they may; *identity.Guard implements it.
-type Guard interface {
-	Require(r *http.Request, project string, need app.Role) (identity.Caller, error)
-}
-
 // Service answers the function's requests and works on the builds.
 type Service struct {
 	cfg      Config
@@ -112,7 +102,7 @@ type Service struct {
 	runs     Runs
 	registry Registry
 	nudge    Nudge
-	guard    Guard
+	api      *httpapi.API
 	ticking  chan struct{} // holds the one tick that runs
 	gauges   *gauges
 	log      *slog.Logger
@@ -126,7 +116,7 @@ type Parts struct {
 	Runs     Runs
 	Registry Registry
 	Nudge    Nudge
-	Guard    Guard
+	Sessions httpapi.Sessions
 	Log      *slog.Logger
 }
 
@@ -139,25 +129,21 @@ func New(cfg Config, p Parts) (*Service, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return &Service{
+	s := &Service{
 		cfg: cfg, token: sha256.Sum256([]byte(cfg.Token)), apps: p.Apps, builds: p.Builds, runs: p.Runs,
-		registry: p.Registry, nudge: p.Nudge, guard: p.Guard, ticking: make(chan struct{}, 1), gauges: newGauges(), log: p.Log, now: time.Now,
-	}, nil
+		registry: p.Registry, nudge: p.Nudge, api: httpapi.NewAPI(p.Log, p.Sessions, p.Apps), ticking: make(chan struct{}, 1), gauges: newGauges(), log: p.Log, now: time.Now,
+	}
+	httpapi.Serve(s.api, api.ListBuilds, s.listBuilds)
+	httpapi.Serve(s.api, api.RequestBuild, s.requestBuild)
+	httpapi.Serve(s.api, api.GetBuild, s.getBuild)
+	s.api.Mount("POST /{$}", funcmain.Events(s.log, s.Receive))
+	// What comes to /events/ goes past the access log, which would write the token down.
+	s.api.Mount("/events/", s.withToken(funcmain.Events(s.log, s.receiveTekton)))
+	return s, nil
 }
 
-// Handler routes the function's requests. What comes to /events/ goes past the API's
-// access log, which would write the token down.
-func (s *Service) Handler() http.Handler {
-	own, tekton := funcmain.Events(s.log, s.Receive), funcmain.Events(s.log, s.receiveTekton)
-	const base = " /api/v1/projects/{project}/environments/{environment}/apps/{app}/builds"
-	api := httpapi.New(s.log)
-	api.Handle("GET"+base, s.listBuilds)
-	api.Handle("POST"+base, s.requestBuild)
-	api.Handle("GET"+base+"/{build}", s.getBuild)
-	api.Mount("POST /{$}", own)
-	api.Mount("/events/", s.withToken(tekton))
-	return api
-}
+// Handler serves the function's routes, and takes its events.
+func (s *Service) Handler() http.Handler { return s.api }
 
 // withToken lets only requests through that know the secret path.
 func (s *Service) withToken(next http.Handler) http.Handler {

@@ -23,7 +23,7 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/funcmain"
-	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
@@ -35,23 +35,6 @@ const (
 	token    = "0123456789abcdef0123456789abcdef"
 	patience = 90 * time.Second // for what happens in the background
 )
-
-// anyone is a guard that lets everybody view, and ada build.
-type anyone struct{}
-
-func (anyone) Require(r *http.Request, _ string, need app.Role) (identity.Caller, error) {
-	name, role := r.Header.Get("X-Test-User"), app.Viewer
-	if name == "" {
-		return identity.Caller{}, problem.Of(problem.Unauthenticated)
-	}
-	if name == "ada" {
-		role = app.Developer
-	}
-	if !role.Allows(need) {
-		return identity.Caller{}, problem.Of(problem.Forbidden)
-	}
-	return identity.Caller{Username: name}, nil
-}
 
 // unasked is a registry that cannot be asked.
 type unasked struct{}
@@ -142,7 +125,7 @@ func newWorld(t testing.TB, script string, with func(*Config, *Parts)) *world {
 	w.addApp(script)
 	cfg := Config{Token: token, ImagePrefix: "registry.example.com/built", Pipeline: "sluice-build", ServiceAccount: "default", Timeout: time.Minute, Workers: 4}
 	parts := Parts{
-		Apps: w.store, Builds: w.store, Runs: cl, Registry: unasked{}, Nudge: w.told, Guard: anyone{}, Log: quiet(),
+		Apps: w.store, Builds: w.store, Runs: cl, Registry: unasked{}, Nudge: w.told, Sessions: httpapitest.Sessions{}, Log: quiet(),
 	}
 	if with != nil {
 		with(&cfg, &parts)
@@ -163,7 +146,9 @@ func (w *world) addApp(script string) {
 	w.Helper()
 	ctx, now := w.Context(), time.Now().UTC().Truncate(time.Microsecond)
 	git := source(script)
-	err := w.store.CreateProject(ctx, app.Project{Name: w.project})
+	err := w.store.CreateProject(ctx, app.Project{
+		Name: w.project, Members: map[string]app.Role{"ada": app.Developer, "vera": app.Viewer, "root": app.Viewer},
+	})
 	if err != nil && !problem.Is(err, problem.AlreadyExists) {
 		w.Fatal(err)
 	}

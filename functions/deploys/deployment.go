@@ -1,63 +1,48 @@
 package deploys
 
 import (
-	"net/http"
+	"context"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/image"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
+const (
+	// recordAttempts is how often a rollback without a number starts over because
+	// another deployment came between.
+	recordAttempts = 8
+
+	// lookBack is how many revisions of a history are read at a time.
+	lookBack = 20
+)
+
 // listDeployments lists an app's history, newest first.
-func (s *Service) listDeployments(w http.ResponseWriter, r *http.Request) error {
-	a, _, err := s.app(r, app.Viewer)
-	if err != nil {
-		return err
-	}
-	page, err := httpapi.ReadPage(r)
-	if err != nil {
-		return err
-	}
-	revisions, next, err := s.history.Deployments(r.Context(), a.Ref(), store.Page{Size: page.Size, Token: page.Token})
-	if err != nil {
-		return err
-	}
-	list := wire.List[wire.Deployment]{Items: make([]wire.Deployment, len(revisions)), NextPageToken: next}
-	for i, rev := range revisions {
-		list.Items[i] = wireDeployment(rev, a.Revision)
-	}
-	return httpapi.JSON(w, http.StatusOK, list)
+func (s *Service) listDeployments(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Deployment], error) {
+	revisions, next, err := s.history.Deployments(ctx, in.App.Ref(), store.Page(page))
+	return wire.ListOf(revisions, next, func(r deploy.Revision) wire.Deployment { return wireDeployment(r, in.App.Revision) }), err
 }
 
-// createDeployment deploys an image. Problems: missing_field, invalid_image,
-// git_source_attached, not_found.
-func (s *Service) createDeployment(w http.ResponseWriter, r *http.Request) error {
-	a, caller, err := s.app(r, app.Developer)
-	if err != nil {
-		return err
+// createDeployment deploys an image.
+func (s *Service) createDeployment(ctx context.Context, in httpapi.Scope, body wire.CreateDeployment) (wire.Deployment, error) {
+	if body.Image == nil {
+		return wire.Deployment{}, httpapi.Missing("image")
 	}
-	in, err := httpapi.Decode[wire.CreateDeployment](w, r)
-	if err != nil {
-		return err
+	if err := image.Check(*body.Image); err != nil {
+		return wire.Deployment{}, err
 	}
-	if in.Image == nil {
-		return problem.New(problem.MissingField, "image is required.")
+	if in.App.GitSource != nil { // before a registry is asked in vain; the rule looks again
+		return wire.Deployment{}, problem.Of(problem.GitSourceAttached)
 	}
-	if err := image.Check(*in.Image); err != nil {
-		return err
-	}
-	if a.GitSource != nil { // before a registry is asked in vain; the rule looks again
-		return problem.Of(problem.GitSourceAttached)
-	}
-	digest, note := s.registry.Resolve(r.Context(), *in.Image)
-	rev := deploy.New(*in.Image, digest, deploy.Manual, caller.Username, s.moment())
+	digest, note := s.registry.Resolve(ctx, *body.Image)
+	rev := deploy.New(*body.Image, digest, deploy.Manual, in.Caller.Username, s.moment())
 	rev.Note = note
-	return s.record(w, r, a.Ref(), func(a app.App, _ deploy.Revision) (deploy.Revision, error) {
+	return s.record(ctx, in.App.Ref(), func(a app.App, _ deploy.Revision) (deploy.Revision, error) {
 		if a.GitSource != nil {
 			return deploy.Revision{}, problem.Of(problem.GitSourceAttached)
 		}
@@ -65,43 +50,121 @@ func (s *Service) createDeployment(w http.ResponseWriter, r *http.Request) error
 	})
 }
 
-// record records a deployment, starts its rollout and answers with the revision.
-func (s *Service) record(w http.ResponseWriter, r *http.Request, ref app.Ref, rule func(app.App, deploy.Revision) (deploy.Revision, error)) error {
-	rev, err := s.history.RecordDeployment(r.Context(), ref, rule)
-	if err != nil {
-		return err
+// rollBack deploys an earlier revision again.
+func (s *Service) rollBack(ctx context.Context, in httpapi.Scope, body wire.Rollback) (wire.Deployment, error) {
+	a := in.App
+	if body.Revision != nil {
+		source, err := s.revision(ctx, a.Ref(), *body.Revision)
+		if err != nil {
+			return wire.Deployment{}, err
+		}
+		return s.copyOf(ctx, a.Ref(), source, deploy.Rollback, in.Caller.Username)
 	}
-	s.log.InfoContext(r.Context(), "deployment recorded", "app", ref.String(), "revision", rev.Number,
-		"trigger", string(rev.Trigger), "actor", rev.Actor)
-	s.followers.follow(r.Context(), ref)
-	return httpapi.JSON(w, http.StatusCreated, wireDeployment(rev, rev.Number))
+	for try := 1; ; try++ {
+		d, err := s.rollBackFrom(ctx, a, in.Caller.Username)
+		if !problem.Is(err, problem.Conflict) || try == recordAttempts {
+			return d, err
+		}
+		if a, err = s.apps.App(ctx, a.Namespace, a.Name); err != nil {
+			return wire.Deployment{}, err
+		}
+	}
 }
 
-// app lets only those through who have a role in the request's project, and gives
-// the app that the address names. Problems: those of the guard, not_found.
-func (s *Service) app(r *http.Request, need app.Role) (app.App, identity.Caller, error) {
-	project := r.PathValue("project")
-	caller, err := s.guard.Require(r, project, need)
+// rollBackFrom rolls back to the last revision before the app's current one that was
+// once live. Problem: conflict when that is not the current one any more.
+func (s *Service) rollBackFrom(ctx context.Context, a app.App, actor string) (wire.Deployment, error) {
+	source, err := s.newest(ctx, a.Ref(), a.Revision-1, deploy.Revision.WasLive)
 	if err != nil {
-		return app.App{}, identity.Caller{}, err
+		return wire.Deployment{}, err
 	}
-	a, err := s.appIn(r, project, r.PathValue("environment"), r.PathValue("app"))
-	return a, caller, err
+	return s.record(ctx, a.Ref(), func(_ app.App, current deploy.Revision) (deploy.Revision, error) {
+		if current.Number != a.Revision {
+			return deploy.Revision{}, problem.Of(problem.Conflict)
+		}
+		return source.Copy(deploy.Rollback, actor, s.moment()), nil
+	})
 }
 
-// appIn reads an app of an environment of a project. Problem: not_found.
-func (s *Service) appIn(r *http.Request, project, environment, name string) (app.App, error) {
-	if !app.ValidLabel(environment) { // it becomes part of a document's path
-		return app.App{}, problem.New(problem.NotFound, "There is no such environment.")
+// promote deploys what the app of the same name runs in another environment of the
+// project.
+func (s *Service) promote(ctx context.Context, in httpapi.Scope, body wire.Promote) (wire.Deployment, error) {
+	if body.FromEnvironment == nil {
+		return wire.Deployment{}, httpapi.Missing("from_environment")
 	}
-	if !app.ValidLabel(name) {
-		return app.App{}, problem.New(problem.NotFound, "There is no such app.")
+	if *body.FromEnvironment == in.Environment.Name {
+		return wire.Deployment{}, problem.New(problem.InvalidParameter, "from_environment is the app's own environment; roll back instead.")
 	}
-	env, err := s.apps.Environment(r.Context(), project, environment)
+	environment, err := s.api.Environment(ctx, in.Project.Name, *body.FromEnvironment)
 	if err != nil {
-		return app.App{}, err
+		return wire.Deployment{}, err
 	}
-	return s.apps.App(r.Context(), env.Namespace, name)
+	from, err := s.api.App(ctx, environment, in.App.Name)
+	if err != nil {
+		return wire.Deployment{}, err
+	}
+	source, err := s.promoted(ctx, from, body.Revision)
+	if err != nil {
+		return wire.Deployment{}, err
+	}
+	return s.copyOf(ctx, in.App.Ref(), source, deploy.Promotion, in.Caller.Username)
+}
+
+// promoted finds the revision that is promoted.
+func (s *Service) promoted(ctx context.Context, from app.App, n *int64) (deploy.Revision, error) {
+	if n != nil {
+		return s.revision(ctx, from.Ref(), *n)
+	}
+	rev, err := s.newest(ctx, from.Ref(), from.Revision, deploy.Revision.Promotable)
+	if problem.Is(err, problem.NoPreviousRevision) {
+		err = problem.New(problem.NoPreviousRevision, "Nothing is live there, and nothing rolls out.")
+	}
+	return rev, err
+}
+
+// revision reads a revision by the number that a client gave. Problem: not_found.
+func (s *Service) revision(ctx context.Context, ref app.Ref, n int64) (deploy.Revision, error) {
+	if n < 1 {
+		return deploy.Revision{}, problem.New(problem.NotFound, "There is no such revision.")
+	}
+	return s.history.Deployment(ctx, ref, n)
+}
+
+// newest finds the newest revision up to a number that is as asked for. Problem:
+// no_previous_revision.
+func (s *Service) newest(ctx context.Context, ref app.Ref, upTo int64, is func(deploy.Revision) bool) (deploy.Revision, error) {
+	page := store.Page{Size: lookBack}
+	for {
+		revisions, next, err := s.history.Deployments(ctx, ref, page)
+		if err != nil {
+			return deploy.Revision{}, err
+		}
+		for _, rev := range revisions {
+			if rev.Number <= upTo && is(rev) {
+				return rev, nil
+			}
+		}
+		if next == "" {
+			return deploy.Revision{}, problem.Of(problem.NoPreviousRevision)
+		}
+		page.Token = next
+	}
+}
+
+// copyOf records a deployment of what a revision deployed.
+func (s *Service) copyOf(ctx context.Context, ref app.Ref, source deploy.Revision, why deploy.Trigger, actor string) (wire.Deployment, error) {
+	rev := source.Copy(why, actor, s.moment())
+	return s.record(ctx, ref, func(app.App, deploy.Revision) (deploy.Revision, error) { return rev, nil })
+}
+
+// record records a deployment and starts its rollout.
+func (s *Service) record(ctx context.Context, ref app.Ref, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (wire.Deployment, error) {
+	rev, err := s.history.RecordDeployment(ctx, ref, rule)
+	if err != nil {
+		return wire.Deployment{}, err
+	}
+	s.followers.follow(ctx, ref)
+	return wireDeployment(rev, rev.Number), nil
 }
 
 func wireDeployment(r deploy.Revision, current int64) wire.Deployment {

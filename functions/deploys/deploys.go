@@ -2,13 +2,7 @@
 // makes the cluster run the current revision (specification sections 1, 2.7 and
 // 3.5; decisions section 7).
 //
-//	GET  …/apps/{app}/deployments   history, newest first (viewer)
-//	POST …/apps/{app}/deployments   {image} (developer); 201 with the revision
-//	POST …/apps/{app}/rollback      {revision?} (developer); 201
-//	POST …/apps/{app}/promote       {from_environment,revision?} (developer); 201
-//
-// Below /api/v1/projects/{project}/environments/{environment}. Package deploy says
-// what a rollback and a promotion copy. An image is refused to a git app
+// Its routes are those of package api with this name. Package deploy says what a rollback and a promotion copy. An image is refused to a git app
 // (git_source_attached), as it is on its webhook.
 //
 // CloudEvents come to "/":
@@ -60,20 +54,19 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/store"
 )
 
 // Apps reads the apps' documents; *store.Store implements it.
 type Apps interface {
-	App(ctx context.Context, namespace, name string) (app.App, error)
+	httpapi.Resources
 	AllApps(ctx context.Context) iter.Seq2[app.App, error]
-	Environment(ctx context.Context, project, name string) (app.Environment, error)
 }
 
 // History keeps revisions; *store.Store implements it.
@@ -109,11 +102,6 @@ type Sink interface {
 	Send(ctx context.Context, n deploy.Announcement) error
 }
 
-// Guard says who asks and whether they may; *identity.Guard implements it.
-type Guard interface {
-	Require(r *http.Request, project string, need app.Role) (identity.Caller, error)
-}
-
 // Service answers the function's requests and works on the apps.
 type Service struct {
 	cfg       Config
@@ -121,7 +109,7 @@ type Service struct {
 	history   History
 	cluster   Cluster
 	registry  Registry
-	guard     Guard
+	api       *httpapi.API
 	announcer *announcer
 	followers *followers
 	settled   *settled
@@ -139,7 +127,7 @@ type Parts struct {
 	Cluster  Cluster
 	Registry Registry
 	Sink     Sink // nil announces nothing
-	Guard    Guard
+	Sessions httpapi.Sessions
 	Log      *slog.Logger
 }
 
@@ -149,25 +137,21 @@ func New(cfg Config, p Parts) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, apps: p.Apps, history: p.History, cluster: p.Cluster, registry: p.Registry, guard: p.Guard,
+		cfg: cfg, apps: p.Apps, history: p.History, cluster: p.Cluster, registry: p.Registry, api: httpapi.NewAPI(p.Log, p.Sessions, p.Apps),
 		announcer: newAnnouncer(p.Outbox, p.Sink, p.Log), settled: newSettled(), gauges: newGauges(),
 		ticking: make(chan struct{}, 1), log: p.Log, now: time.Now,
 	}
 	s.followers = newFollowers(s.followOnce, cfg.FollowEvery, cfg.ProgressDeadline+followGrace)
+	httpapi.Serve(s.api, api.ListDeployments, s.listDeployments)
+	httpapi.Serve(s.api, api.CreateDeployment, s.createDeployment)
+	httpapi.Serve(s.api, api.RollBack, s.rollBack)
+	httpapi.Serve(s.api, api.Promote, s.promote)
+	s.api.Mount("POST /{$}", funcmain.Events(s.log, s.Receive))
 	return s, nil
 }
 
-// Handler routes the function's requests.
-func (s *Service) Handler() http.Handler {
-	const base = " /api/v1/projects/{project}/environments/{environment}/apps/{app}"
-	api := httpapi.New(s.log)
-	api.Handle("GET"+base+"/deployments", s.listDeployments)
-	api.Handle("POST"+base+"/deployments", s.createDeployment)
-	api.Handle("POST"+base+"/rollback", s.rollback)
-	api.Handle("POST"+base+"/promote", s.promote)
-	api.Mount("POST /{$}", funcmain.Events(s.log, s.Receive))
-	return api
-}
+// Handler serves the function's routes, and takes its events.
+func (s *Service) Handler() http.Handler { return s.api }
 
 // Receive takes an event. The work goes on when the sender hangs up: it has
 // deadlines of its own.

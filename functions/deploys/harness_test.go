@@ -21,7 +21,7 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/deploy"
-	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
@@ -31,27 +31,12 @@ import (
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
 const (
-	userHeader = "X-Test-User"
-	patience   = 90 * time.Second // for what happens in the background
+	patience = 90 * time.Second // for what happens in the background
 
 	// brokenAfter is for tests of images that never get ready; the others beside them
 	// take a moment, also on a busy machine.
 	brokenAfter = 15 * time.Second
 )
-
-// staff is a guard that believes the request: roles by user.
-type staff map[string]app.Role
-
-func (s staff) Require(r *http.Request, _ string, need app.Role) (identity.Caller, error) {
-	name := r.Header.Get(userHeader)
-	if name == "" {
-		return identity.Caller{}, problem.Of(problem.Unauthenticated)
-	}
-	if !s[name].Allows(need) {
-		return identity.Caller{}, problem.Of(problem.Forbidden)
-	}
-	return identity.Caller{Username: name}, nil
-}
 
 // tags is a registry that knows the digests of some images.
 type tags map[string]string
@@ -115,7 +100,7 @@ func (w *world) start(with func(*Config, *Parts)) {
 	cfg := w.cfg
 	parts := Parts{
 		Apps: w.store, History: w.store, Outbox: w.store, Cluster: w.cluster, Registry: tags{},
-		Guard: staff{"ada": app.Developer, "vera": app.Viewer}, Log: quiet(),
+		Sessions: httpapitest.Sessions{}, Log: quiet(),
 	}
 	if with != nil {
 		with(&cfg, &parts)
@@ -140,7 +125,9 @@ func (w *world) ref(environment string) app.Ref {
 func (w *world) addApp(environment, name, image string) {
 	w.Helper()
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	err := w.store.CreateProject(w.Context(), app.Project{Name: w.project})
+	err := w.store.CreateProject(w.Context(), app.Project{
+		Name: w.project, Members: map[string]app.Role{"ada": app.Developer, "vera": app.Viewer},
+	})
 	if err != nil && !problem.Is(err, problem.AlreadyExists) {
 		w.Fatal(err)
 	}
@@ -180,7 +167,7 @@ func (w *world) as(user, method, environment, path, body string) answer {
 		in = strings.NewReader(body)
 	}
 	r := httptest.NewRequestWithContext(w.Context(), method, address, in)
-	r.Header.Set(userHeader, user)
+	r.Header.Set(httpapitest.UserHeader, user)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
