@@ -1,12 +1,7 @@
 // Package session is the function that signs people in and out and manages who
 // can: the first row of the management API (decisions sections 3 and 8).
 //
-//	POST   /api/v1/session                     {username,password,device?} → token, CSRF value, device and cookie
-//	GET    /api/v1/session                     who am I, until when, and the CSRF value
-//	DELETE /api/v1/session                     sign out: the token is dead at once
-//	GET    /api/v1/users                       every user (admins)
-//	POST   /api/v1/users                       {username,password,admin?} (admins)
-//	PUT    /api/v1/users/{username}/password   {current_password?,password}
+// Its routes are those of package api with this name.
 //
 // The users' rows are this package's own decision, since members of projects need
 // users and nothing else makes them. Users change their own password with the
@@ -44,51 +39,24 @@
 package session
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"time"
 
-	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity"
-	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Users keeps who can sign in; *store.Store implements it.
-type Users interface {
-	CreateUser(ctx context.Context, u user.User) error
-	User(ctx context.Context, name string) (user.User, error)
-	Users(ctx context.Context, page store.Page) ([]user.User, string, error)
-	UpdateUser(ctx context.Context, name string, change func(user.User) (user.User, error)) error
-}
-
-// Sessions remembers which sessions are over; *store.Store implements it.
-type Sessions interface {
-	SignOut(ctx context.Context, tokenID string, expires time.Time) error
-}
-
-// Records keeps audit records; *store.Store implements it.
-type Records interface {
-	Record(ctx context.Context, c audit.Change) (string, error)
-}
-
-// Guard says who asks; *identity.Guard implements it.
-type Guard interface {
-	Session(r *http.Request) (identity.Session, error)
-}
-
 // Service answers the function's requests.
 type Service struct {
-	users    Users
-	sessions Sessions
-	records  Records
+	store    *store.Store
+	api      *httpapi.API
 	failures *budget // of records of failed sign-ins
 	opened   *successes
 	counts   *counts
-	guard    Guard
 	keys     *identity.Keyring
 	hasher   *identity.Hasher
 	throttle *throttle
@@ -99,10 +67,8 @@ type Service struct {
 
 // Parts are what a Service is put together from.
 type Parts struct {
-	Users    Users
-	Sessions Sessions
-	Records  Records
-	Guard    Guard
+	Store    *store.Store
+	Sessions httpapi.Sessions
 	Keys     *identity.Keyring // with a private key
 	Log      *slog.Logger
 }
@@ -116,21 +82,19 @@ func New(cfg Config, p Parts) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{
-		users: p.Users, sessions: p.Sessions, records: p.Records, counts: newCounts(), guard: p.Guard, keys: p.Keys,
+	s := &Service{
+		store: p.Store, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store), counts: newCounts(), keys: p.Keys,
 		hasher: hasher, trust: cfg.TrustProxy, log: p.Log,
 		throttle: newThrottle(cfg, time.Now()), failures: newBudget(time.Now(), recordsAtOnce, recordsEvery), opened: newSuccesses(time.Now()), now: time.Now,
-	}, nil
+	}
+	httpapi.ServeRaw(s.api, api.SignIn.Row, s.signIn)
+	httpapi.Serve(s.api, api.GetSession, s.getSession)
+	httpapi.ServeRaw(s.api, api.SignOut.Row, s.signOut)
+	httpapi.Serve(s.api, api.ListUsers, s.listUsers)
+	httpapi.Serve(s.api, api.CreateUser, s.createUser)
+	httpapi.Serve(s.api, api.ChangePassword, s.changePassword)
+	return s, nil
 }
 
-// Handler routes the function's requests.
-func (s *Service) Handler() http.Handler {
-	m := httpapi.New(s.log)
-	m.Handle("POST /api/v1/session", s.signIn)
-	m.Handle("GET /api/v1/session", s.whoAmI)
-	m.Handle("DELETE /api/v1/session", s.signOut)
-	m.Handle("GET /api/v1/users", s.listUsers)
-	m.Handle("POST /api/v1/users", s.createUser)
-	m.Handle("PUT /api/v1/users/{username}/password", s.changePassword)
-	return m
-}
+// Handler serves the function's routes.
+func (s *Service) Handler() http.Handler { return s.api }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/user"
@@ -14,23 +14,22 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// signIn opens a session. Problems: missing_field, invalid_credentials,
-// rate_limited, and those of a body.
-func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
-	in, err := httpapi.Decode[wire.SignIn](w, r)
+// signIn opens a session.
+func (s *Service) signIn(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
+	body, err := httpapi.Decode[wire.SignIn](w, r)
 	if err != nil {
 		return err
 	}
-	username, err := field("username", in.Username)
+	username, err := field("username", body.Username)
 	if err != nil {
 		return err
 	}
-	password, err := field("password", in.Password)
+	password, err := field("password", body.Password)
 	if err != nil {
 		return err
 	}
-	device := s.device(in.Device, username)
-	f := s.from(r, username, device.ID)
+	device := s.device(body.Device, username)
+	f := s.from(in, username, device.ID)
 	familiar := s.throttle.knows(s.now(), f)
 	u, err := s.authenticate(r.Context(), f, device.Version, password)
 	s.counts.signIn(err)
@@ -77,30 +76,23 @@ func (s *Service) device(token *string, username string) identity.Device {
 }
 
 // from says whom an attempt comes from; proof is that it is somebody known.
-func (s *Service) from(r *http.Request, username, proof string) from {
-	return from{username: username, address: trace.Network(r, s.trust), proof: proof}
+func (s *Service) from(in httpapi.Scope, username, proof string) from {
+	return from{username: username, address: in.Network(s.trust), proof: proof}
 }
 
-// whoAmI tells about the session that the request comes with.
-func (s *Service) whoAmI(w http.ResponseWriter, r *http.Request) error {
-	current, err := s.guard.Session(r)
-	if err != nil {
-		return err
-	}
-	return httpapi.JSON(w, http.StatusOK, wireSession(current))
+// getSession tells about the session that the request comes with.
+func (s *Service) getSession(_ context.Context, in httpapi.Scope, _ api.None) (wire.Session, error) {
+	return wireSession(in.Session), nil
 }
 
 // signOut ends the session that the request comes with.
-func (s *Service) signOut(w http.ResponseWriter, r *http.Request) error {
-	current, err := s.guard.Session(r)
-	if err != nil {
-		return err
-	}
-	if err := s.sessions.SignOut(r.Context(), current.ID, current.ExpiresAt); err != nil {
+func (s *Service) signOut(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
+	if err := s.store.SignOut(r.Context(), in.Session.ID, in.Session.ExpiresAt); err != nil {
 		return err
 	}
 	identity.ClearCookie(w)
-	return httpapi.NoContent(w)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // authenticate finds the user whose name and password these are. version is that of the
@@ -139,49 +131,13 @@ func (s *Service) authenticate(ctx context.Context, f from, version int64, passw
 	return u, nil
 }
 
-// recordSuccess records a sign-in, or counts it for the next record.
-func (s *Service) recordSuccess(ctx context.Context, of success) error {
-	b := s.opened.budget(of)
-	left, ok := b.take(s.now())
-	if !ok {
-		s.counts.unrecorded.Inc()
-		return nil
-	}
-	_, err := s.records.Record(ctx, audit.Change{Action: audit.SignIn, Resource: audit.Path("users", of.username), New: unrecorded(left)})
-	if err != nil {
-		b.leave(left) // this one is none: it fails
-	}
-	return err
-}
-
-// recordFailure records a failed sign-in of a user, or of "" when there is none of
-// that name, or counts it for the next record. When it can't be recorded, the answer is
-// the same.
-func (s *Service) recordFailure(ctx context.Context, name string) {
-	left, ok := s.failures.take(s.now())
-	if !ok {
-		s.counts.unrecorded.Inc()
-		return
-	}
-	resource := "users"
-	if name != "" {
-		resource = audit.Path("users", name)
-	}
-	ctx = trace.As(ctx, trace.Actor{Kind: trace.Anonymous, Name: name})
-	if _, err := s.records.Record(ctx, audit.Change{Action: audit.SignIn, Outcome: audit.Failed, Resource: resource, New: unrecorded(left)}); err != nil {
-		s.counts.unrecorded.Inc()
-		s.failures.leave(left + 1)
-		s.log.WarnContext(ctx, "failed sign-in not recorded", "error", err)
-	}
-}
-
 // find reads a user; one who does not exist comes without a name and a hash,
 // which no password matches.
 func (s *Service) find(ctx context.Context, username string) (user.User, error) {
 	if !user.ValidName(username) {
 		return user.User{}, nil
 	}
-	u, err := s.users.User(ctx, username)
+	u, err := s.store.User(ctx, username)
 	if problem.Is(err, problem.NotFound) {
 		return user.User{}, nil
 	}
@@ -198,7 +154,7 @@ func wireSession(s identity.Session) wire.Session {
 // field is a required one's value. Problem: missing_field.
 func field(name string, value *string) (string, error) {
 	if value == nil {
-		return "", problem.New(problem.MissingField, "%s is required.", name)
+		return "", httpapi.Missing(name)
 	}
 	return *value, nil
 }

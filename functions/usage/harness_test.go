@@ -50,7 +50,7 @@ func start(t *testing.T, recentSeconds int) *harness {
 	h.service = New(Config{Recent: recentSeconds}, h.store, httpapitest.Sessions{}, slog.New(slog.DiscardHandler))
 	h.service.now = func() time.Time { return h.now }
 	storetest.Environment(t, h.store.Store, "shop", "prod")
-	storetest.Environment(t, h.store.Store, "bank", "prod")
+	storetest.Environment(t, h.store.Store, "other", "prod")
 	h.must(h.store.CreatePlan(t.Context(), plan.Plan{
 		ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: h.now, UpdatedAt: h.now,
 	}))

@@ -3,10 +3,12 @@ package webhook
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
@@ -28,18 +30,18 @@ type begun struct{ build, revision int64 }
 
 // statusURL is where to read how far it is.
 func (b begun) statusURL(base string, ref app.Ref) string {
-	hook := base + "/api/v1/webhook/" + ref.Namespace + "/" + ref.Name
+	row, number := api.GetWebhookDeployment.Row, b.revision
 	if b.build > 0 {
-		return hook + "/builds/" + strconv.FormatInt(b.build, 10)
+		row, number = api.GetWebhookBuild.Row, b.build
 	}
-	return hook + "/deployments/" + strconv.FormatInt(b.revision, 10)
+	return base + row.URL(url.PathEscape, ref.Namespace, ref.Name, strconv.FormatInt(number, 10))
 }
 
 // showStatus answers how far a build or a revision is, to who carries the app's token: a
 // request without a body has nothing to sign. With "Prefer: wait" it waits for the end.
 // Problems: invalid_token, also for what there is none of; rate_limited; unavailable.
-func (s *Service) showStatus(w http.ResponseWriter, r *http.Request) error {
-	ref := refOfPath(r)
+func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
+	ref := refOf(in)
 	claim, ok := hook.ClaimOf(r.Header)
 	if !ok || !claim.CarriesToken() {
 		return s.refuse(w, r)
@@ -47,7 +49,7 @@ func (s *Service) showStatus(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.admit(w, r, ref, s.reads, claim, func(t hook.Token) bool { return claim.Proves(t, nil) }); err != nil {
 		return err
 	}
-	what := begun{build: number(r.PathValue("build")), revision: number(r.PathValue("revision"))}
+	what := begun{build: number(in.Param("build")), revision: number(in.Param("revision"))}
 	got, err := s.progress(r.Context(), ref, what)
 	if err != nil {
 		return unknown(err)
@@ -55,12 +57,13 @@ func (s *Service) showStatus(w http.ResponseWriter, r *http.Request) error {
 	if wait := s.wait(r.Header); wait > 0 && !ended(got) {
 		got, _ = s.await(w, r, ref, what, wait, got)
 	}
-	got.StatusURL = what.statusURL(httpapi.BaseURL(r, s.baseURL), ref)
+	got.StatusURL = what.statusURL(in.BaseURL(s.baseURL), ref)
 	return httpapi.JSON(w, http.StatusOK, got)
 }
 
-func refOfPath(r *http.Request) app.Ref {
-	return app.Ref{Namespace: r.PathValue("namespace"), Name: r.PathValue("app")}
+// refOf is the app that the path names, if there is one.
+func refOf(in httpapi.Scope) app.Ref {
+	return app.Ref{Namespace: in.Param("namespace"), Name: in.Param("app")}
 }
 
 // number reads a number of a path; what is none is 0, which nothing has.

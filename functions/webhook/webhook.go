@@ -1,9 +1,7 @@
 // Package webhook is the function that CI pipelines and git providers call to
 // deploy an app (specification sections 2.6, 4.2, 5, 7 and 8; decisions section 6).
 //
-//	POST /api/v1/webhook/{namespace}/{app}                          deploys or builds
-//	GET  /api/v1/webhook/{namespace}/{app}/deployments/{revision}   how far that is
-//	GET  /api/v1/webhook/{namespace}/{app}/builds/{build}
+// Its routes are those of package api with this name.
 //
 // The management API's apps function enables and disables webhooks and shows their
 // tokens; this one only ever reads a token.
@@ -85,6 +83,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
@@ -144,6 +143,7 @@ type Parts struct {
 
 // Service answers the function's requests.
 type Service struct {
+	api      *httpapi.API
 	tokens   Tokens
 	watched  Watched
 	apps     Apps
@@ -157,9 +157,8 @@ type Service struct {
 	reads     *limit // of outcomes, proven, by app
 	refusals  *limit // of those without proof, by address
 	looks     *rate.Limiter
-	pipelines *bodies // of calls that carry the token
-	strangers *bodies // of those that only their signature can prove
-	turns     *turns
+	pipelines *bodies       // of calls that carry the token
+	strangers *bodies       // of those that only their signature can prove
 	waiting   chan struct{} // has room for those who may wait
 
 	baseURL string
@@ -185,25 +184,24 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	now := time.Now // the clock in production
 	start := now()
-	return &Service{
+	s := &Service{
+		api:    httpapi.NewAPI(p.Log, nil, nil),
 		tokens: p.Tokens, watched: p.Watched, apps: p.Apps, registry: p.Registry, deploys: p.Deploys, builds: p.Builds,
 		nobodys: nobodys, trust: cfg.TrustProxy,
 		calls: newLimit(cfg.CallsPerMinute, start), reads: newLimit(cfg.CallsPerMinute, start), refusals: newLimit(cfg.RefusalsPerMinute, start),
 		looks:     rate.NewLimiter(looksPerSecond, looksAtOnce),
-		pipelines: newBodies(), strangers: newBodies(), turns: newTurns(),
+		pipelines: newBodies(), strangers: newBodies(),
 		waiting: make(chan struct{}, waiters), baseURL: cfg.BaseURL, maxWait: cfg.MaxWait, poll: time.Second, ending: p.Ending,
 		outcomes: newOutcomes(), log: p.Log, started: start, now: now, clock: now,
-	}, nil
+	}
+	httpapi.ServeRaw(s.api, api.CallWebhook.Row, s.receive)
+	httpapi.ServeRaw(s.api, api.GetWebhookDeployment.Row, s.showStatus)
+	httpapi.ServeRaw(s.api, api.GetWebhookBuild.Row, s.showStatus)
+	return s, nil
 }
 
-// Handler routes the function's requests.
-func (s *Service) Handler() http.Handler {
-	m := httpapi.New(s.log)
-	m.Handle("POST /api/v1/webhook/{namespace}/{app}", s.receive)
-	m.Handle("GET /api/v1/webhook/{namespace}/{app}/deployments/{revision}", s.showStatus)
-	m.Handle("GET /api/v1/webhook/{namespace}/{app}/builds/{build}", s.showStatus)
-	return m
-}
+// Handler serves the function's routes.
+func (s *Service) Handler() http.Handler { return s.api }
 
 // moment is the time of a change as the store keeps it, in microseconds.
 func (s *Service) moment() time.Time { return s.now().UTC().Truncate(time.Microsecond) }

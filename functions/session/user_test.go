@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -192,7 +193,7 @@ func TestConfig(t *testing.T) {
 			t.Parallel()
 			cfg := testConfig()
 			tt.change(&cfg)
-			if _, err := New(cfg, Parts{}); (err == nil) != tt.ok {
+			if _, err := New(cfg, Parts{Log: slog.New(slog.DiscardHandler)}); (err == nil) != tt.ok {
 				t.Errorf("error is %v, want success %v", err, tt.ok)
 			}
 		})
