@@ -83,7 +83,7 @@ func (o *office) start(c Cluster) {
 	o.Helper()
 	s, err := New(o.cfg, Parts{
 		Store: o.store, Cluster: c, Registry: o.registry,
-		Sessions: identity.NewGuard(o.keys, o.store, o.store), Log: slog.New(slog.DiscardHandler),
+		Sessions: identity.NewGuard(o.keys, o.store), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		o.Fatal(err)

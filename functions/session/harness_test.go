@@ -64,7 +64,7 @@ func newDesk(t *testing.T) *desk {
 func (d *desk) replica(cfg Config) *Service {
 	d.t.Helper()
 	s, err := New(cfg, Parts{
-		Store: d.store, Sessions: identity.NewGuard(d.keys, d.store, nil), Keys: d.keys,
+		Store: d.store, Sessions: identity.NewGuard(d.keys, d.store), Keys: d.keys,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ const replayedHeader = "Idempotent-Replayed"
 
 // receive takes a call.
 func (s *Service) receive(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
-	ref := refOf(in)
+	ref := appOf(in)
 	answer, fresh, err := s.take(w, r, ref)
 	if err != nil {
 		s.outcomes.WithLabelValues(failure(err)).Inc()
@@ -203,14 +203,14 @@ func (s *Service) reply(w http.ResponseWriter, r *http.Request, in httpapi.Scope
 func (s *Service) replyBegun(w http.ResponseWriter, r *http.Request, in httpapi.Scope, what begun, first wire.WebhookStatus) error {
 	got, status := first, http.StatusAccepted
 	if wait := s.wait(r.Header); wait > 0 {
-		if last, over := s.await(w, r, refOf(in), what, wait, first); over {
+		if last, over := s.await(w, r, appOf(in), what, wait, first); over {
 			got, status = last, http.StatusOK
 			if got.Status == string(deploy.Live) {
 				got.Status = wire.HookDeployed
 			}
 		}
 	}
-	got.StatusURL = what.statusURL(in.BaseURL(s.baseURL), refOf(in))
+	got.StatusURL = what.statusURL(in.BaseURL(s.baseURL), appOf(in))
 	return httpapi.JSON(w, status, got)
 }
 

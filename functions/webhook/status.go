@@ -41,7 +41,7 @@ func (b begun) statusURL(base string, ref app.Ref) string {
 // request without a body has nothing to sign. With "Prefer: wait" it waits for the end.
 // Problems: invalid_token, also for what there is none of; rate_limited; unavailable.
 func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
-	ref := refOf(in)
+	ref := appOf(in)
 	claim, ok := hook.ClaimOf(r.Header)
 	if !ok || !claim.CarriesToken() {
 		return s.refuse(w, r)
@@ -61,8 +61,8 @@ func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.
 	return httpapi.JSON(w, http.StatusOK, got)
 }
 
-// refOf is the app that the path names, if there is one.
-func refOf(in httpapi.Scope) app.Ref {
+// appOf is the app that the path names, if there is one.
+func appOf(in httpapi.Scope) app.Ref {
 	return app.Ref{Namespace: in.Param("namespace"), Name: in.Param("app")}
 }
 

@@ -1,10 +1,151 @@
 package httpapi
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/problem"
 )
+
+// office is who asks and what there is: project shop with environment prod and app hello.
+type office struct{ asked []string }
+
+func (o *office) Session(r *http.Request) (identity.Session, error) {
+	name := r.Header.Get("User")
+	if name == "" {
+		return identity.Session{}, problem.Of(problem.Unauthenticated)
+	}
+	return identity.Session{Caller: identity.Caller{Username: name, Admin: name == "admin"}}, nil
+}
+
+func (o *office) look(there bool, what string) error {
+	o.asked = append(o.asked, what)
+	if !there {
+		return problem.Of(problem.NotFound)
+	}
+	return nil
+}
+
+func (o *office) Project(_ context.Context, name string) (app.Project, error) {
+	if err := o.look(name == "shop", name); err != nil {
+		return app.Project{}, err
+	}
+	return app.Project{Name: name, Members: map[string]app.Role{"vic": app.Viewer, "dev": app.Developer, "own": app.Owner}}, nil
+}
+
+func (o *office) Environment(_ context.Context, project, name string) (app.Environment, error) {
+	return app.Environment{Project: project, Name: name, Namespace: project + "-" + name}, o.look(name == "prod", project+"/"+name)
+}
+
+func (o *office) App(_ context.Context, namespace, name string) (app.App, error) {
+	return app.App{Namespace: namespace, Name: name}, o.look(name == "hello", namespace+"/"+name)
+}
+
+// ask resolves a row for somebody; values are those of the path, in order.
+func (o *office) ask(t *testing.T, user string, row *api.Row, values ...string) (Scope, error) {
+	t.Helper()
+	a := NewAPI(slog.New(slog.DiscardHandler), o, o)
+	r := httptest.NewRequestWithContext(t.Context(), row.Method, "/", http.NoBody)
+	r.Header.Set("User", user)
+	for i, name := range row.Parameters() {
+		r.SetPathValue(name, values[i])
+	}
+	return a.scope(row, r)
+}
+
+// TestPolicy reads as the table of roles.
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	rows := map[app.Role]*api.Row{
+		app.Viewer: api.GetProject.Row, app.Developer: {Method: "PATCH", Path: "/x/{project}", Need: api.Developer}, app.Owner: api.DeleteProject.Row,
+		"": {Method: "GET", Path: "/x/{project}", Need: api.SignedIn}, // a project's row that asks for no role is nobody's
+	}
+	allowed := map[string]map[app.Role]bool{
+		"vic":   {app.Viewer: true},
+		"dev":   {app.Viewer: true, app.Developer: true},
+		"own":   {app.Viewer: true, app.Developer: true, app.Owner: true},
+		"out":   {},
+		"admin": {app.Viewer: true, app.Developer: true, app.Owner: true, "": true},
+	}
+	for user, may := range allowed {
+		for role, row := range rows {
+			s, err := new(office).ask(t, user, row, "shop")
+			if may[role] && (err != nil || s.Caller.Username != user || s.Project.Name != "shop" || !s.Role.Allows(role) && role != "") {
+				t.Errorf("%s as %s: %+v, %v", user, role, s, err)
+			}
+			if !may[role] && !problem.Is(err, problem.Forbidden) {
+				t.Errorf("%s as %s: %v, want forbidden", user, role, err)
+			}
+		}
+	}
+	for _, name := range []string{"nowhere", "no/where"} {
+		if _, err := new(office).ask(t, "admin", rows[app.Viewer], name); !problem.Is(err, problem.NotFound) {
+			t.Errorf("an admin in %s: %v", name, err)
+		}
+	}
+	if _, err := new(office).ask(t, "own", api.ListUsers.Row); !problem.Is(err, problem.Forbidden) {
+		t.Errorf("an owner at what is the admins': %v", err)
+	}
+	if _, err := new(office).ask(t, "admin", api.ListUsers.Row); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whether a project exists is not to be read off the answer to a stranger, and nothing
+// is looked up for nobody.
+func TestNoOracle(t *testing.T) {
+	t.Parallel()
+	var o office
+	_, there := o.ask(t, "out", api.GetProject.Row, "shop")
+	for _, name := range []string{"nowhere", "../users/ada"} {
+		if _, err := o.ask(t, "out", api.GetProject.Row, name); err == nil || there == nil || err.Error() != there.Error() {
+			t.Errorf("%s: %v differs from %v", name, err, there)
+		}
+	}
+	for _, row := range []*api.Row{api.GetApp.Row, api.ListUsers.Row} {
+		if _, err := o.ask(t, "", row, "shop", "prod", "hello"); !problem.Is(err, problem.Unauthenticated) {
+			t.Errorf("nobody at %s: %v", row.Path, err)
+		}
+	}
+	_, _ = o.ask(t, "out", api.GetApp.Row, "shop", "prod", "hello")
+	if diff := cmp.Diff([]string{"shop", "nowhere", "shop"}, o.asked); diff != "" {
+		t.Errorf("what was looked up (-want +got):\n%s", diff)
+	}
+}
+
+// TestScope: everything that the path names is there, and what cannot be a name is never
+// asked for.
+func TestScope(t *testing.T) {
+	t.Parallel()
+	s, err := new(office).ask(t, "vic", api.GetApp.Row, "shop", "prod", "hello")
+	if err != nil || s.Role != app.Viewer || s.Environment.Namespace != "shop-prod" || s.App.Name != "hello" || s.Param("app") != "hello" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for _, values := range [][]string{
+		{"shop", "none", "hello"}, {"shop", "prod", "none"}, {"shop", "a/b", "hello"}, {"shop", "prod", "../x"}, {"shop", "", "hello"}, {"shop", "prod", "NO"},
+	} {
+		var o office
+		if _, err := o.ask(t, "vic", api.GetApp.Row, values...); !problem.Is(err, problem.NotFound) {
+			t.Errorf("%v: %v", values, err)
+		}
+		for _, asked := range o.asked {
+			if asked != "shop" && asked != "shop/none" && asked != "shop/prod" && asked != "shop-prod/none" {
+				t.Errorf("%v: %s was looked up", values, asked)
+			}
+		}
+	}
+	if s, err := new(office).ask(t, "", api.CallWebhook.Row, "a", "b"); err != nil || s.Param("namespace") != "a" {
+		t.Errorf("a webhook's call: %v", err)
+	}
+}
 
 func TestBaseURL(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 )
@@ -21,24 +20,14 @@ type Sessions interface {
 	SignedOut(ctx context.Context, tokenID, username string, version int64) (bool, error)
 }
 
-// Projects tells the members of projects; *store.Store implements it.
-type Projects interface {
-	// Project reads a project. Problem: not_found.
-	Project(ctx context.Context, name string) (app.Project, error)
-}
-
-// Guard answers who makes a request and whether they may.
+// Guard answers who makes a request.
 type Guard struct {
 	keys     *Keyring
 	sessions Sessions
-	projects Projects
 }
 
-// NewGuard makes a guard: keys verify session tokens, sessions tells the ended
-// ones, projects gives members.
-func NewGuard(keys *Keyring, sessions Sessions, projects Projects) *Guard {
-	return &Guard{keys: keys, sessions: sessions, projects: projects}
-}
+// NewGuard makes a guard: keys verify session tokens, sessions tells the ended ones.
+func NewGuard(keys *Keyring, sessions Sessions) *Guard { return &Guard{keys: keys, sessions: sessions} }
 
 // Session authenticates a request, and says so to all that works for it (package
 // trace). Problems: unauthenticated; csrf_required for
@@ -95,43 +84,6 @@ func (g *Guard) open(ctx context.Context, t Token) (Session, error) {
 		return Session{}, problem.Of(problem.Unauthenticated)
 	}
 	return s, nil
-}
-
-// Caller is Session for those who only need to know who it is. Problems:
-// unauthenticated, csrf_required, unavailable.
-func (g *Guard) Caller(r *http.Request) (Caller, error) {
-	s, err := g.Session(r)
-	return s.Caller, err
-}
-
-// Require authenticates and asks for a role in a project. Admins are owner
-// everywhere; a project that does not exist is then not_found. Anyone else who
-// is no member gets forbidden whether or not the project exists, so that names
-// cannot be probed. Problems: unauthenticated, csrf_required, forbidden,
-// not_found, unavailable.
-func (g *Guard) Require(r *http.Request, project string, need app.Role) (Caller, error) {
-	c, err := g.Caller(r)
-	if err != nil {
-		return Caller{}, err
-	}
-	p, err := g.project(r.Context(), project)
-	if err != nil && !problem.Is(err, problem.NotFound) {
-		return Caller{}, fmt.Errorf("members of %s: %w", project, err)
-	}
-	if c.Admin {
-		return c, err
-	}
-	if err != nil || !p.Members[c.Username].Allows(need) {
-		return Caller{}, problem.Of(problem.Forbidden)
-	}
-	return c, nil
-}
-
-func (g *Guard) project(ctx context.Context, name string) (app.Project, error) {
-	if !app.ValidLabel(name) { // it becomes part of a document's path
-		return app.Project{}, problem.New(problem.NotFound, "There is no such project.")
-	}
-	return g.projects.Project(ctx, name)
 }
 
 // credentials finds the tokens of a request and whether cookies carried them. An

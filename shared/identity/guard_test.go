@@ -9,39 +9,24 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// office is a guard's world: who was signed out, and the members of projects.
+// office is a guard's world: who was signed out.
 type office struct {
 	over     map[string]bool // by token id
 	versions map[string]int64
-	projects map[string]app.Project
 	err      error
-	asked    []string // projects that were read
 }
 
 func (o *office) SignedOut(_ context.Context, tokenID, username string, version int64) (bool, error) {
 	return o.over[tokenID] || o.versions[username] != version, o.err
 }
 
-func (o *office) Project(_ context.Context, name string) (app.Project, error) {
-	o.asked = append(o.asked, name)
-	p, ok := o.projects[name]
-	if !ok {
-		return app.Project{}, problem.Of(problem.NotFound)
-	}
-	return p, nil
-}
-
 func newOffice() *office {
 	return &office{
 		over:     map[string]bool{},
-		versions: map[string]int64{"ada": 1, "vic": 1, "dev": 1, "own": 1, "out": 1},
-		projects: map[string]app.Project{"shop": {Name: "shop", Members: map[string]app.Role{
-			"vic": app.Viewer, "dev": app.Developer, "own": app.Owner,
-		}}},
+		versions: map[string]int64{"ada": 1, "vic": 1},
 	}
 }
 
@@ -57,7 +42,7 @@ func newDesk(t *testing.T) desk {
 	t.Helper()
 	o, c := newOffice(), newClock()
 	k := testKeyring(t, c, "a")
-	return desk{o, NewGuard(k, o, o), k, c}
+	return desk{o, NewGuard(k, o), k, c}
 }
 
 func (d desk) open(t *testing.T, username string, admin bool) (Session, Token) {
@@ -128,7 +113,7 @@ func TestCallerByCredentials(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := d.guard.Caller(request(tt.method, tt.headers...))
+			got, err := d.guard.Session(request(tt.method, tt.headers...))
 			if tt.want != "" {
 				wantCode(t, err, tt.want)
 				return
@@ -136,7 +121,7 @@ func TestCallerByCredentials(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(s.Caller, got); diff != "" {
+			if diff := cmp.Diff(s.Caller, got.Caller); diff != "" {
 				t.Errorf("caller (-want +got):\n%s", diff)
 			}
 		})
@@ -148,90 +133,20 @@ func TestEndedSessions(t *testing.T) {
 	d := newDesk(t)
 	s, token := d.open(t, "ada", true)
 	r := request(http.MethodGet, "Authorization", "Bearer "+string(token))
-	if _, err := d.guard.Caller(r); err != nil {
+	if _, err := d.guard.Session(r); err != nil {
 		t.Fatal(err)
 	}
 	d.versions["ada"] = 2
-	_, err := d.guard.Caller(r)
+	_, err := d.guard.Session(r)
 	wantCode(t, err, problem.Unauthenticated)
 
 	d.versions["ada"], d.over[s.ID] = 1, true
-	_, err = d.guard.Caller(r)
+	_, err = d.guard.Session(r)
 	wantCode(t, err, problem.Unauthenticated)
 
 	d.over[s.ID], d.err = false, errors.New("no answer")
-	if _, err := d.guard.Caller(r); problem.From(err).Code != problem.Internal {
+	if _, err := d.guard.Session(r); problem.From(err).Code != problem.Internal {
 		t.Errorf("with the store down: %v, want a server's error", err)
-	}
-}
-
-// TestPolicy reads as the table of roles in decisions section 3.
-func TestPolicy(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	ask := func(username string, admin bool, project string, need app.Role) error {
-		_, token := d.open(t, username, admin)
-		_, err := d.guard.Require(request(http.MethodGet, "Authorization", "Bearer "+string(token)), project, need)
-		return err
-	}
-	allow := func(username string, need app.Role) {
-		t.Helper()
-		if err := ask(username, false, "shop", need); err != nil {
-			t.Errorf("%s as %s: %v", username, need, err)
-		}
-	}
-	deny := func(username string, need app.Role) {
-		t.Helper()
-		if err := ask(username, false, "shop", need); !problem.Is(err, problem.Forbidden) {
-			t.Errorf("%s as %s: %v, want forbidden", username, need, err)
-		}
-	}
-	allow("vic", app.Viewer)
-	deny("vic", app.Developer)
-	deny("vic", app.Owner)
-	allow("dev", app.Viewer)
-	allow("dev", app.Developer)
-	deny("dev", app.Owner)
-	allow("own", app.Viewer)
-	allow("own", app.Developer)
-	allow("own", app.Owner)
-	deny("out", app.Viewer)
-	deny("own", "") // a need that is no role is nobody's
-
-	if err := ask("ada", true, "shop", app.Owner); err != nil {
-		t.Errorf("an admin as owner: %v", err)
-	}
-	wantCode(t, ask("ada", true, "nowhere", app.Viewer), problem.NotFound)
-	wantCode(t, ask("ada", true, "no/where", app.Viewer), problem.NotFound)
-}
-
-// Whether a project exists is not to be read off the answer to a stranger.
-func TestNoOracle(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	_, token := d.open(t, "out", false)
-	r := request(http.MethodGet, "Authorization", "Bearer "+string(token))
-	_, there := d.guard.Require(r, "shop", app.Viewer)
-	_, nowhere := d.guard.Require(r, "nowhere", app.Viewer)
-	if there == nil || there.Error() != nowhere.Error() {
-		t.Errorf("%v differs from %v", there, nowhere)
-	}
-	_, odd := d.guard.Require(r, "../users/ada", app.Viewer)
-	if odd == nil || odd.Error() != there.Error() {
-		t.Errorf("%v differs from %v", odd, there)
-	}
-	if diff := cmp.Diff([]string{"shop", "nowhere"}, d.asked); diff != "" {
-		t.Errorf("projects that were looked up (-want +got):\n%s", diff)
-	}
-}
-
-func TestRequireAuthenticatesFirst(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	_, err := d.guard.Require(request(http.MethodGet), "shop", app.Viewer)
-	wantCode(t, err, problem.Unauthenticated)
-	if len(d.asked) != 0 {
-		t.Errorf("projects were looked up for nobody: %v", d.asked)
 	}
 }
 

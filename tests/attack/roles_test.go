@@ -11,34 +11,29 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// need is who may use a route.
-type need int
-
-const (
-	nobody    need = iota // no session opens it
-	anyone                // without a session too
-	signedIn              // any session
-	viewer                // members of the project, and admins
-	developer             //
-	owner                 //
-	admin                 // admins alone
-)
-
-func (n need) String() string {
-	return [...]string{"no session", "nothing", "a session", "viewer", "developer", "owner", "admin"}[n]
+// routes are the management API's and the webhook's, e.g.
+// "GET /api/v1/projects/{project}".
+func routes() []string {
+	var all []string
+	for _, row := range api.Table() {
+		all = append(all, row.Pattern())
+	}
+	slices.Sort(all)
+	return all
 }
 
 // expectation is what a route answers. The request is made so that it can be sent
 // again and again by all who may: it changes nothing, or the same each time.
 type expectation struct {
-	need   need
-	body   string // JSON; "" is none
-	status int    // of those who may
-	app    string // in the path, if not the project's own
+	body   string   // JSON; "" is none
+	status int      // of those who may
+	app    string   // in the path, if not the project's own
+	need   api.Need // where it differs from the table's: of what is asked here
 }
 
 // The names in paths and bodies are those of [project].
@@ -50,57 +45,57 @@ func expectations() map[string]expectation {
 		hook    = "/api/v1/webhook/{namespace}/{app}"
 	)
 	return map[string]expectation{
-		"POST /api/v1/session":                          {need: anyone, body: `{}`, status: 422},
-		"GET /api/v1/session":                           {need: signedIn, body: "", status: 200},
-		"DELETE /api/v1/session":                        {need: signedIn, body: "", status: 204},
-		"GET /api/v1/users":                             {need: admin, body: "", status: 200},
-		"POST /api/v1/users":                            {need: admin, body: `{}`, status: 422},
-		"PUT /api/v1/users/{username}/password":         {need: admin, body: `{}`, status: 422}, // of another user
-		"GET /api/v1/projects":                          {need: signedIn, body: "", status: 200},
-		"POST /api/v1/projects":                         {need: admin, body: `{"name":"{project}"}`, status: 409},
-		"GET /api/v1/audit":                             {need: admin, body: "", status: 200},
-		"GET " + project + "/audit":                     {need: owner, body: "", status: 200},
-		"GET " + project:                                {need: viewer, body: "", status: 200},
-		"DELETE " + project:                             {need: owner, body: "", status: 409}, // it has environments
-		"GET " + project + "/members":                   {need: viewer, body: "", status: 200},
-		"PUT " + project + "/members":                   {need: owner, body: `{members}`, status: 200},
-		"DELETE " + project + "/members/{username}":     {need: owner, body: "", status: 404}, // who is no member
-		"GET " + project + "/environments":              {need: viewer, body: "", status: 200},
-		"POST " + project + "/environments":             {need: owner, body: `{"name":"{environment}"}`, status: 409},
-		"DELETE " + env:                                 {need: owner, body: "", status: 409}, // it has apps
-		"GET " + env + "/apps":                          {need: viewer, body: "", status: 200},
-		"POST " + env + "/apps":                         {need: developer, body: `{}`, status: 422},
-		"GET " + app:                                    {need: viewer, body: "", status: 200},
-		"PATCH " + app:                                  {need: developer, body: `{}`, status: 200},
-		"DELETE " + app:                                 {need: developer, body: "", status: 404, app: "ghost"},
-		"PUT " + app + "/git-source":                    {need: developer, body: `{}`, status: 422},
-		"DELETE " + app + "/git-source":                 {need: developer, body: "", status: 404},
-		"GET " + app + "/webhook":                       {need: viewer, body: "", status: 200},
-		"POST " + app + "/webhook":                      {need: developer, body: "", status: 200},
-		"DELETE " + app + "/webhook":                    {need: developer, body: "", status: 204},
-		"GET " + env + "/plans":                         {need: viewer, body: "", status: 200},
-		"POST " + env + "/plans":                        {need: developer, body: `{}`, status: 422},
-		"GET " + env + "/plans/{plan_id}":               {need: viewer, body: "", status: 200},
-		"PATCH " + env + "/plans/{plan_id}":             {need: developer, body: `{}`, status: 200},
-		"DELETE " + env + "/plans/{plan_id}":            {need: developer, body: "", status: 409}, // a key uses it
-		"GET " + env + "/api-keys":                      {need: viewer, body: "", status: 200},
-		"POST " + env + "/api-keys":                     {need: developer, body: `{}`, status: 422},
-		"GET " + project + "/api-keys":                  {need: viewer, body: "", status: 200},
-		"GET " + project + "/api-keys/{key_id}":         {need: viewer, body: "", status: 200},
-		"PATCH " + project + "/api-keys/{key_id}":       {need: developer, body: `{}`, status: 200},
-		"POST " + project + "/api-keys/{key_id}/revoke": {need: developer, body: "", status: 200},
-		"POST " + project + "/api-keys/{key_id}/rotate": {need: developer, body: "", status: 200},
-		"GET " + project + "/api-keys/{key_id}/usage":   {need: viewer, body: "", status: 200},
-		"GET " + app + "/deployments":                   {need: viewer, body: "", status: 200},
-		"POST " + app + "/deployments":                  {need: developer, body: `{}`, status: 422},
-		"POST " + app + "/rollback":                     {need: developer, body: "", status: 409}, // there is no revision before
-		"POST " + app + "/promote":                      {need: developer, body: `{}`, status: 422},
-		"GET " + app + "/builds":                        {need: viewer, body: "", status: 200},
-		"POST " + app + "/builds":                       {need: developer, body: "", status: 409}, // it has no git source
-		"GET " + app + "/builds/{build}":                {need: viewer, body: "", status: 404},    // there is none
-		"POST " + hook:                                  {need: nobody, body: `{}`, status: 0},
-		"GET " + hook + "/deployments/{revision}":       {need: nobody, body: "", status: 0},
-		"GET " + hook + "/builds/{build}":               {need: nobody, body: "", status: 0},
+		"POST /api/v1/session":                          {body: `{}`, status: 422},
+		"GET /api/v1/session":                           {body: "", status: 200},
+		"DELETE /api/v1/session":                        {body: "", status: 204},
+		"GET /api/v1/users":                             {body: "", status: 200},
+		"POST /api/v1/users":                            {body: `{}`, status: 422},
+		"PUT /api/v1/users/{username}/password":         {need: api.Admin, body: `{}`, status: 422}, // of another user
+		"GET /api/v1/projects":                          {body: "", status: 200},
+		"POST /api/v1/projects":                         {body: `{"name":"{project}"}`, status: 409},
+		"GET /api/v1/audit":                             {body: "", status: 200},
+		"GET " + project + "/audit":                     {body: "", status: 200},
+		"GET " + project:                                {body: "", status: 200},
+		"DELETE " + project:                             {body: "", status: 409}, // it has environments
+		"GET " + project + "/members":                   {body: "", status: 200},
+		"PUT " + project + "/members":                   {body: `{members}`, status: 200},
+		"DELETE " + project + "/members/{username}":     {body: "", status: 404}, // who is no member
+		"GET " + project + "/environments":              {body: "", status: 200},
+		"POST " + project + "/environments":             {body: `{"name":"{environment}"}`, status: 409},
+		"DELETE " + env:                                 {body: "", status: 409}, // it has apps
+		"GET " + env + "/apps":                          {body: "", status: 200},
+		"POST " + env + "/apps":                         {body: `{}`, status: 422},
+		"GET " + app:                                    {body: "", status: 200},
+		"PATCH " + app:                                  {body: `{}`, status: 200},
+		"DELETE " + app:                                 {body: "", status: 404, app: "ghost"},
+		"PUT " + app + "/git-source":                    {body: `{}`, status: 422},
+		"DELETE " + app + "/git-source":                 {body: "", status: 404},
+		"GET " + app + "/webhook":                       {body: "", status: 200},
+		"POST " + app + "/webhook":                      {body: "", status: 200},
+		"DELETE " + app + "/webhook":                    {body: "", status: 204},
+		"GET " + env + "/plans":                         {body: "", status: 200},
+		"POST " + env + "/plans":                        {body: `{}`, status: 422},
+		"GET " + env + "/plans/{plan_id}":               {body: "", status: 200},
+		"PATCH " + env + "/plans/{plan_id}":             {body: `{}`, status: 200},
+		"DELETE " + env + "/plans/{plan_id}":            {body: "", status: 409}, // a key uses it
+		"GET " + env + "/api-keys":                      {body: "", status: 200},
+		"POST " + env + "/api-keys":                     {body: `{}`, status: 422},
+		"GET " + project + "/api-keys":                  {body: "", status: 200},
+		"GET " + project + "/api-keys/{key_id}":         {body: "", status: 200},
+		"PATCH " + project + "/api-keys/{key_id}":       {body: `{}`, status: 200},
+		"POST " + project + "/api-keys/{key_id}/revoke": {body: "", status: 200},
+		"POST " + project + "/api-keys/{key_id}/rotate": {body: "", status: 200},
+		"GET " + project + "/api-keys/{key_id}/usage":   {body: "", status: 200},
+		"GET " + app + "/deployments":                   {body: "", status: 200},
+		"POST " + app + "/deployments":                  {body: `{}`, status: 422},
+		"POST " + app + "/rollback":                     {body: "", status: 409}, // there is no revision before
+		"POST " + app + "/promote":                      {body: `{}`, status: 422},
+		"GET " + app + "/builds":                        {body: "", status: 200},
+		"POST " + app + "/builds":                       {body: "", status: 409}, // it has no git source
+		"GET " + app + "/builds/{build}":                {body: "", status: 404}, // there is none
+		"POST " + hook:                                  {body: `{}`, status: 0},
+		"GET " + hook + "/deployments/{revision}":       {body: "", status: 0},
+		"GET " + hook + "/builds/{build}":               {body: "", status: 0},
 	}
 }
 
@@ -232,11 +227,15 @@ func bearer(t testing.TB, username, password string) string {
 // TestRoles: every route × every role × own and other project.
 func TestRoles(t *testing.T) {
 	t.Parallel()
-	all, want := routes(t), expectations()
+	all, want := routes(), expectations()
 	for route := range want {
 		if !slices.Contains(all, route) {
-			t.Errorf("no function registers %s any more", route)
+			t.Errorf("there is no route %s any more", route)
 		}
+	}
+	needs := map[string]api.Need{}
+	for _, row := range api.Table() {
+		needs[row.Pattern()] = row.Need
 	}
 	own, other := newProject(t), newProject(t)
 	// Sessions of their own for the route that ends them, one for all others.
@@ -246,10 +245,13 @@ func TestRoles(t *testing.T) {
 	for _, route := range revokeLast(all) {
 		e, ok := want[route]
 		if !ok {
-			t.Errorf("%s: nobody says who may use it", route)
+			t.Errorf("%s: nobody says how to ask it", route)
 			continue
 		}
-		cells := []string{"`" + route + "`", e.need.String()}
+		if e.need == api.Nothing {
+			e.need = needs[route]
+		}
+		cells := []string{"`" + route + "`", needed(e.need)}
 		for _, r := range own.roles {
 			got := own.ask(t, route, e, own.tokenFor(t, route, r))
 			if w := e.want(r.name, true); got != w {
@@ -300,22 +302,29 @@ func elsewhere(t *testing.T, route string, e expectation, own, other *project) s
 	return strings.Join(all, " ")
 }
 
+// needed is how the report calls a need.
+func needed(n api.Need) string {
+	if n == api.Token {
+		return "no session"
+	}
+	return n.String()
+}
+
 // want is the status that a role must get. member says whether the project is its
 // own.
 func (e expectation) want(name string, member bool) int {
-	ranks := map[string]need{"viewer": viewer, "developer": developer, "owner": owner, "admin": admin}
-	has := ranks[name] // 0 of anonymous and outsiders
+	has := map[string]api.Need{"viewer": api.Viewer, "developer": api.Developer, "owner": api.Owner, "admin": api.Admin}[name]
 	if !member && name != "admin" {
-		has = nobody
+		has = api.Nothing
 	}
 	switch {
-	case e.need == nobody:
+	case e.need == api.Token:
 		return http.StatusUnauthorized
-	case e.need == anyone:
+	case e.need == api.Nothing:
 		return e.status
 	case name == "anonymous":
 		return http.StatusUnauthorized
-	case e.need == signedIn, has >= e.need:
+	case e.need == api.SignedIn, has >= e.need:
 		return e.status
 	}
 	return http.StatusForbidden

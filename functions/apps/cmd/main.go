@@ -39,7 +39,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 		return nil, err
 	}
 	service, err := apps.New(cfg, apps.Parts{
-		Store: st, Cluster: runs, Registry: registry.New(cfg.AllowPrivateRegistries), Sessions: identity.NewGuard(keys, st, st), Log: log,
+		Store: st, Cluster: runs, Registry: registry.New(cfg.AllowPrivateRegistries), Sessions: identity.NewGuard(keys, st), Log: log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())

@@ -40,7 +40,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	deploys := nudge.New(cfg.DeploysURL, "/sluice/builds", log)
 	service, err := builds.New(cfg, builds.Parts{
 		Apps: st, Builds: st, Runs: cl, Registry: registry.New(cfg.AllowPrivateRegistries), Nudge: deploys,
-		Sessions: identity.NewGuard(ring, st, st), Log: log,
+		Sessions: identity.NewGuard(ring, st), Log: log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())

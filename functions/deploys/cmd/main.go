@@ -39,7 +39,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	}
 	parts := deploys.Parts{
 		Apps: st, History: st, Outbox: st, Cluster: cl, Registry: registry.New(cfg.AllowPrivateRegistries),
-		Sessions: identity.NewGuard(ring, st, st), Log: log,
+		Sessions: identity.NewGuard(ring, st), Log: log,
 	}
 	if cfg.Sink != "" {
 		parts.Sink = buildevent.NewSink(cfg.Sink, cfg.EventSource)

@@ -29,7 +29,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	service := keys.New(cfg, st, identity.NewGuard(ring, st, st), log)
+	service := keys.New(cfg, st, identity.NewGuard(ring, st), log)
 	return &funcmain.Function{
 		Handler: service.Handler(),
 		Store:   st,

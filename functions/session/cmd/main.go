@@ -30,7 +30,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 		return nil, err
 	}
 	service, err := session.New(cfg, session.Parts{
-		Store: st, Sessions: identity.NewGuard(keys, st, st), Keys: keys, Log: log,
+		Store: st, Sessions: identity.NewGuard(keys, st), Keys: keys, Log: log,
 	})
 	if err != nil {
 		return nil, err
