@@ -1,6 +1,6 @@
 // Sluice is the command line of Sluice: everything an operator does with an
 // installation, in a terminal and in a script. "sluice help" is its manual; the
-// pages of docs/cli are made from it.
+// pages of scripts/sluice/docs are made from it.
 package main
 
 import (

@@ -37,7 +37,7 @@ func checkCommand(t *testing.T, page, line string) {
 	words := strings.Fields(line)
 	var manual string
 	for n := len(words); n > 0 && manual == ""; n-- {
-		text, err := os.ReadFile(filepath.Join(checkout, "docs", "cli", "markdown", "sluice_"+strings.Join(words[:n], "_")+".md"))
+		text, err := os.ReadFile(filepath.Join(checkout, "scripts", "sluice", "docs", "markdown", "sluice_"+strings.Join(words[:n], "_")+".md"))
 		if err == nil {
 			manual = string(text)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// Folders of the pages, below docs/cli.
+// Folders of the pages, below scripts/sluice/docs.
 const (
 	Man      = "man"      // sluice-key-create.1
 	Markdown = "markdown" // sluice_key_create.md

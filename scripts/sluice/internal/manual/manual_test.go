@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "write the pages anew; that is what make docs does")
 
 // folder is where the pages are kept.
-const folder = "../../../../docs/cli"
+const folder = "../../docs"
 
 // TestPages: what is kept is what the commands say.
 func TestPages(t *testing.T) {
