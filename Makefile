@@ -16,9 +16,10 @@ UNIT_PACKAGES = $$(go list ./... | grep -v '/sluice/tests')
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-up: ## start the whole local stack and show its URLs; Ctrl-C stops it
+up: ## start the whole local stack, build .local/sluice, show what to try; Ctrl-C stops it
 	@scripts/prerequisites.sh
 	@go build -buildvcs=false -o .local/bin/stack ./emulators/stack/cmd
+	@go build -buildvcs=false -o .local/sluice ./scripts/sluice
 	@exec .local/bin/stack up
 
 down: ## stop a stack that another shell started, and what one that crashed left
@@ -51,7 +52,7 @@ bench: ## measure everything that the README says of speed, into tests/load/RESU
 	@scripts/prerequisites.sh
 	SLUICE_BENCH=1 go test -count=1 -timeout 40m -v -run '^TestBench$$' ./tests/bench
 
-docs: ## write the pages of the command line in docs/cli anew
+docs: ## write the pages of the command line in scripts/sluice/docs anew
 	go test -count=1 ./scripts/sluice/internal/manual -run TestPages -update
 
 images: ## build an OCI image of each function into .local/images; PUSH=registry/prefix pushes them

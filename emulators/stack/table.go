@@ -6,7 +6,8 @@ import (
 	"text/tabwriter"
 )
 
-// Table tells a person where everything is.
+// Table tells a person where everything is, and what to try first. The command line is
+// where make up puts it.
 func (i Info) Table() string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
@@ -28,7 +29,9 @@ func (i Info) Table() string {
 	row("Logs", i.LogsDir)
 	_ = w.Flush() // a strings.Builder takes everything
 	if i.Demo != nil {
-		_, _ = fmt.Fprintf(&out, "\n  curl -i %s\n  curl -i -H 'X-API-Key: %s' %s\n", i.Demo.AppURL, i.Demo.Key, i.Demo.AppURL)
+		_, _ = fmt.Fprintf(&out, "\nTo copy, in another shell: refused, served, and signed in.\n\n  curl -i %s\n  curl -i -H 'X-API-Key: %s' %s\n"+
+			"  echo %s | .local/sluice login %s --username %s --password-stdin\n",
+			i.Demo.AppURL, i.Demo.Key, i.Demo.AppURL, i.Admin.Password, i.BaseURL, i.Admin.Username)
 	}
 	return out.String()
 }

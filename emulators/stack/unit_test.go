@@ -121,6 +121,7 @@ func TestTable(t *testing.T) {
 	for _, want := range []string{
 		"http://localhost:8080/api/v1", "admin / secret", "http://hello.shop-prod.localhost:8080",
 		"curl -i -H 'X-API-Key: sluice_x_y' http://hello.shop-prod.localhost:8080", "/logs",
+		"echo secret | .local/sluice login http://localhost:8080 --username admin --password-stdin",
 	} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
