@@ -48,7 +48,7 @@ load: ## ten minutes of load in which every answer is checked; LOAD_TIME says ho
 fuzz: ## run each fuzz target for FUZZTIME (default 5m)
 	@scripts/fuzz.sh $(FUZZTIME)
 
-bench: ## measure everything that the README says of speed, into tests/load/RESULTS.md
+bench: ## measure all that tests/load says of speed, into tests/load/RESULTS.md
 	@scripts/prerequisites.sh
 	SLUICE_BENCH=1 go test -count=1 -timeout 40m -v -run '^TestBench$$' ./tests/bench
 

@@ -16,7 +16,10 @@ import (
 	"testing"
 )
 
-const module = "github.com/sluicegate/sluice/"
+const (
+	module = "github.com/sluicegate/sluice/"
+	root   = "../.." // of the checkout
+)
 
 // pkg is a package of this module.
 type pkg struct {

@@ -15,7 +15,6 @@ import (
 // could be real or a private key.
 func TestNoSecrets(t *testing.T) {
 	t.Parallel()
-	root := filepath.Join("..", "..")
 	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z").Output()
 	if err != nil {
 		t.Skipf("no git checkout: %v", err)

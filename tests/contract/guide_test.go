@@ -8,26 +8,20 @@ import (
 	"testing"
 )
 
-// TestGuide: the sluice commands in the production guide and the runbook exist, with
-// the flags that they are given, and so do the files that they link to.
+// TestGuide: the sluice commands in the README, the production guide and the runbook
+// exist, with the flags that they are given.
 func TestGuide(t *testing.T) {
 	t.Parallel()
-	commands, links := 0, 0
-	for _, page := range []string{"README.md", "monitoring/runbook.md", "firestore/README.md"} {
-		text := string(mustRead(t, filepath.Join(checkout, "infra", page)))
-		for _, m := range regexp.MustCompile("(?m)(?:^|[`&|] ?|\\) *)sluice ([a-z][^`\n|&#]*)").FindAllStringSubmatch(text, -1) {
+	commands := 0
+	for _, page := range []string{"README.md", "infra/README.md", "infra/monitoring/runbook.md", "infra/firestore/README.md"} {
+		text := string(mustRead(t, filepath.Join(checkout, page)))
+		for _, m := range regexp.MustCompile("(?m)(?:^|[`&|(/] ?|\\) *)sluice ([a-z][^`\n|&#)]*)").FindAllStringSubmatch(text, -1) {
 			checkCommand(t, page, m[1])
 			commands++
 		}
-		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`).FindAllStringSubmatch(text, -1) {
-			if _, err := os.Stat(filepath.Join(checkout, "infra", filepath.Dir(page), m[1])); err != nil {
-				t.Errorf("%s links to what is not there: %v", page, err)
-			}
-			links++
-		}
 	}
-	if commands < 12 || links < 8 {
-		t.Errorf("only %d commands and %d links were found", commands, links)
+	if commands < 24 {
+		t.Errorf("only %d commands were found", commands)
 	}
 }
 
