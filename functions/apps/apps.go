@@ -90,7 +90,7 @@ type Store interface {
 	CreateEnvironment(ctx context.Context, e app.Environment) error
 	Environments(ctx context.Context, project string, page store.Page) ([]app.Environment, string, error)
 	DeleteEnvironment(ctx context.Context, project, name string) error
-	CreateApp(ctx context.Context, a app.App, first ...store.First) error
+	CreateApp(ctx context.Context, a app.App, first store.First) error
 	Apps(ctx context.Context, namespace string, page store.Page) ([]app.App, string, error)
 	UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (app.App, error)
 	DeleteApp(ctx context.Context, ref app.Ref) error

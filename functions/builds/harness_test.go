@@ -159,7 +159,7 @@ func (w *world) addApp(script string) {
 	err = w.store.CreateApp(ctx, app.App{
 		Name: "hello", Project: w.project, Environment: "prod", Namespace: w.ref.Namespace, Host: "hello." + w.ref.Namespace,
 		Port: 8080, GitSource: &git, CreatedAt: now, UpdatedAt: now,
-	})
+	}, store.First{})
 	if err != nil {
 		w.Fatal(err)
 	}

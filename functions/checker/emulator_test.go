@@ -82,7 +82,7 @@ func issue(t *testing.T, s *store.Store, limits plan.Limits) (apikey.Key, string
 	if err := s.CreatePlan(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.CreateKey(t.Context(), k); err != nil {
+	if err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
 		t.Fatal(err)
 	}
 	return k, string(full)
@@ -105,7 +105,7 @@ func TestReplicasOnTheRealStore(t *testing.T) {
 	both(http.StatusOK)
 	set := func(status apikey.Status) {
 		t.Helper()
-		if _, err := s.UpdateKey(t.Context(), k.ID(), func(k apikey.Key) (apikey.Key, error) { k.Status = status; return k, nil }); err != nil {
+		if _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { k.Status = status; return k, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

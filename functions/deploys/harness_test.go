@@ -145,7 +145,7 @@ func (w *world) addApp(environment, name, image string) {
 	} else {
 		a.Revision = 1
 	}
-	if err := w.store.CreateApp(w.Context(), a); err != nil {
+	if err := w.store.CreateApp(w.Context(), a, storetest.First(a)); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -78,7 +78,7 @@ func (w *world) addEnvironment(project, name string, apps ...string) {
 		w.Fatal(err)
 	}
 	for _, a := range apps {
-		err := w.store.CreateApp(w.Context(), app.App{Name: a, Project: project, Environment: name, Namespace: ns, Host: a + "." + ns, Port: 8080})
+		err := w.store.CreateApp(w.Context(), app.App{Name: a, Project: project, Environment: name, Namespace: ns, Host: a + "." + ns, Port: 8080}, store.First{})
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -114,7 +114,7 @@ func TestRevokedKeysGo(t *testing.T) {
 			Prefix: prefix, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: "plan-a",
 			Status: status, ExpiresAt: revoked, CreatedAt: revoked, UpdatedAt: revoked,
 		}
-		if err := s.CreateKey(t.Context(), k); err != nil {
+		if err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

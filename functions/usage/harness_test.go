@@ -54,10 +54,10 @@ func start(t *testing.T, recentSeconds int) *harness {
 	h.must(h.store.CreatePlan(t.Context(), plan.Plan{
 		ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: h.now, UpdatedAt: h.now,
 	}))
-	h.must(h.store.CreateKey(t.Context(), apikey.Key{
+	h.must(h.store.IssueKey(t.Context(), apikey.Key{
 		Prefix: key, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Active,
 		Secret: apikey.HashOf([]byte("x")), CreatedAt: h.now, UpdatedAt: h.now,
-	}))
+	}, apikey.Request{}, 0))
 	return h
 }
 

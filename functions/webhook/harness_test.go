@@ -190,7 +190,7 @@ func (w *world) addApp(name string, source *app.GitSource) {
 	if source == nil {
 		a.Image, a.Revision = "registry.example.com/shop/hello:1", 1
 	}
-	w.must(w.store.CreateApp(w.Context(), a))
+	w.must(w.store.CreateApp(w.Context(), a, storetest.First(a)))
 }
 
 func (w *world) enable(address string) {

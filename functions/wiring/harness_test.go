@@ -125,7 +125,7 @@ func (s *site) makeAppAt(name, host string) app.Ref {
 		Name: name, Project: project, Environment: "prod", Namespace: project + "-prod", Host: host,
 		Port: 8080, Image: "registry.example/hello:v1", Revision: 1, Gate: app.Gate{State: app.Ungated, Since: time.Now()},
 	}
-	if err := s.store.CreateApp(s.Context(), a); err != nil {
+	if err := s.store.CreateApp(s.Context(), a, storetest.First(a)); err != nil {
 		s.Fatal(err)
 	}
 	return a.Ref()

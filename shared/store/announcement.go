@@ -25,40 +25,29 @@ type announcementDoc struct {
 	At          time.Time   `firestore:"at"`
 }
 
-func (d announcementDoc) announcement() deploy.Announcement {
+func (d announcementDoc) value() deploy.Announcement {
 	return deploy.Announcement{
 		ID: d.ID, App: app.Ref{Namespace: d.Namespace, Name: d.App}, Project: d.Project, Environment: d.Environment,
-		Outcome: deploy.Outcome(d.Outcome), Revision: d.Revision.revision(), At: d.At.UTC(),
+		Outcome: deploy.Outcome(d.Outcome), Revision: deploy.Revision(d.Revision), At: d.At,
 	}
 }
 
 func (s *Store) announcements() *firestore.CollectionRef { return s.client.Collection("announcements") }
 
-// announce puts an announcement into an amendment.
-func (s *Store) announce(m *amendment, n deploy.Announcement) {
+func (s *Store) announce(b *batch, n deploy.Announcement) {
 	id := rand.Text()
-	m.create(s.announcements().Doc(id), announcementDoc{
+	b.create(s.announcements().Doc(id), announcementDoc{
 		ID: id, Namespace: n.App.Namespace, App: n.App.Name, Project: n.Project, Environment: n.Environment,
-		Outcome: string(n.Outcome), Revision: revisionToDoc(n.Revision), At: n.At,
+		Outcome: string(n.Outcome), Revision: revisionDoc(n.Revision), At: n.At,
 	})
 }
 
 // Announcements lists up to limit announcements that wait to be sent, the oldest
 // first.
 func (s *Store) Announcements(ctx context.Context, limit int) ([]deploy.Announcement, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	snaps, err := s.announcements().OrderBy("at", firestore.Asc).Limit(limit).Documents(ctx).GetAll()
+	waiting, err := find(ctx, s.announcements().OrderBy("at", firestore.Asc).Limit(limit), decode[announcementDoc])
 	if err != nil {
-		return nil, fmt.Errorf("list announcements: %w", known(err, "announcement"))
-	}
-	waiting := make([]deploy.Announcement, len(snaps))
-	for i, snap := range snaps {
-		var d announcementDoc
-		if err := snap.DataTo(&d); err != nil {
-			return nil, fmt.Errorf("read announcement %s: %w", snap.Ref.ID, err)
-		}
-		waiting[i] = d.announcement()
+		return nil, fmt.Errorf("list announcements: %w", err)
 	}
 	return waiting, nil
 }
@@ -68,7 +57,7 @@ func (s *Store) Announced(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if _, err := s.announcements().Doc(id).Delete(ctx); err != nil {
-		return fmt.Errorf("forget announcement %s: %w", id, known(err, "announcement"))
+		return fmt.Errorf("forget announcement %s: %w", id, problemOf(err, "announcement"))
 	}
 	return nil
 }

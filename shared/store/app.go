@@ -54,9 +54,9 @@ func deployedOf(r deploy.Revision) deployedDoc {
 }
 
 type gateDoc struct {
-	State   string    `firestore:"state"`
-	Since   time.Time `firestore:"since"`
-	Message string    `firestore:"message"`
+	State   app.GateState `firestore:"state"`
+	Since   time.Time     `firestore:"since"`
+	Message string        `firestore:"message"`
 }
 
 // hostDoc is a document of hosts/{host}: the claim of one app on a host, which
@@ -72,25 +72,25 @@ func (d appDoc) with(a app.App) appDoc {
 	d.Host, d.Port, d.Image = a.Host, a.Port, a.Image
 	d.GitSource = nil
 	if g := a.GitSource; g != nil {
-		d.GitSource = &gitSourceDoc{Repository: g.Repository, Branch: g.Branch, Path: g.Path}
+		source := gitSourceDoc(*g)
+		d.GitSource = &source
 	}
 	d.RequireAPIKey = a.RequireAPIKey
-	d.Gate = gateDoc{State: string(a.Gate.State), Since: a.Gate.Since, Message: a.Gate.Message}
+	d.Gate, d.Deployed = gateDoc(a.Gate), deployedDoc(a.Deployed)
 	d.Revision, d.Revisions = a.Revision, max(d.Revisions, a.Revision)
-	d.Deployed = deployedDoc{At: a.Deployed.At, Status: a.Deployed.Status}
 	d.CreatedAt, d.UpdatedAt = a.CreatedAt, a.UpdatedAt
 	return d
 }
 
-func (d appDoc) app() app.App {
+func (d appDoc) value() app.App {
 	a := app.App{
 		Name: d.Name, Project: d.Project, Environment: d.Environment, Namespace: d.Namespace,
 		Host: d.Host, Port: d.Port, Image: d.Image, RequireAPIKey: d.RequireAPIKey,
-		Gate:     app.Gate{State: app.GateState(d.Gate.State), Since: d.Gate.Since.UTC(), Message: d.Gate.Message},
-		Revision: d.Revision, Deployed: app.Deployed{At: d.Deployed.At.UTC(), Status: d.Deployed.Status}, CreatedAt: d.CreatedAt.UTC(), UpdatedAt: d.UpdatedAt.UTC(),
+		Gate: app.Gate(d.Gate), Revision: d.Revision, Deployed: app.Deployed(d.Deployed), CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
 	}
 	if g := d.GitSource; g != nil {
-		a.GitSource = &app.GitSource{Repository: g.Repository, Branch: g.Branch, Path: g.Path}
+		source := app.GitSource(*g)
+		a.GitSource = &source
 	}
 	return a
 }
@@ -103,36 +103,43 @@ func (s *Store) hostRef(host string) *firestore.DocumentRef {
 	return s.client.Collection("hosts").Doc(host)
 }
 
+// First is what a new app begins with.
+type First struct {
+	Revision deploy.Revision // of an app that is made with an image
+	Build    *deploy.Build   // of a git app, so that it is never lost; nil for none
+}
+
 // CreateApp stores a new app with what it begins with, and claims its host, in an
 // environment that exists.
 // Problems: not_found for the environment; already_exists; host_taken.
-func (s *Store) CreateApp(ctx context.Context, a app.App, first ...First) error {
-	err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
-		e, err := txGet[environmentDoc](tx, s.environments().Doc(a.Namespace), "environment")
+func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
+	ref := a.Ref()
+	return s.transact(ctx, "create app "+ref.String(), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		e, err := s.txEnvironment(tx, a.Namespace)
 		if err != nil {
 			return err
 		}
-		if !e.is(a.Project, a.Environment) {
+		if e.Project != a.Project || e.Name != a.Environment {
 			return noEnvironment()
 		}
-		if err := txAbsent(tx, s.appRef(a.Ref()), problem.New(problem.AlreadyExists, "There already is an app with that name.")); err != nil {
+		if err := txAbsent(tx, s.appRef(ref), problem.New(problem.AlreadyExists, "There already is an app with that name.")); err != nil {
 			return err
 		}
 		if err := txAbsent(tx, s.hostRef(a.Host), problem.Of(problem.HostTaken)); err != nil {
 			return err
 		}
-		if err := s.txFirst(ctx, tx, a, first); err != nil {
-			return err
+		d := appDoc{}.with(a)
+		if first.Build != nil {
+			d.Builds = s.addBuild(ctx, current{ref: ref, doc: d}, b, *first.Build).Number
 		}
-		if err := tx.Create(s.hostRef(a.Host), hostDoc{App: a.Ref().String()}); err != nil {
-			return err
+		if a.Revision > 0 {
+			b.create(s.revisionRef(ref, a.Revision), revisionDoc(first.Revision))
 		}
-		return s.txRecord(ctx, tx, audit.Change{Action: audit.CreateApp, Project: a.Project, Resource: appPath(a), New: newAppView(a)})
+		b.create(s.appRef(ref), d)
+		b.create(s.hostRef(a.Host), hostDoc{App: ref.String()})
+		s.record(ctx, b, audit.Change{Action: audit.CreateApp, Project: a.Project, Resource: appPath(a), New: newAppView(a)})
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("create app %s: %w", a.Ref(), err)
-	}
-	return nil
 }
 
 // txAbsent makes sure in a transaction that a document is not there; otherwise
@@ -147,25 +154,20 @@ func txAbsent(tx *firestore.Transaction, ref *firestore.DocumentRef, taken error
 
 // App reads one app. Problem: not_found.
 func (s *Store) App(ctx context.Context, namespace, name string) (app.App, error) {
-	d, err := get[appDoc](ctx, s.appRef(app.Ref{Namespace: namespace, Name: name}), "app")
-	if err != nil {
-		return app.App{}, err
-	}
-	return d.app(), nil
+	return get[appDoc](ctx, s.appRef(app.Ref{Namespace: namespace, Name: name}), "app")
 }
 
 // Apps lists an environment's apps.
 func (s *Store) Apps(ctx context.Context, namespace string, page Page) ([]app.App, string, error) {
-	return s.listApps(ctx, s.apps().Where("namespace", "==", namespace), page)
+	return list(ctx, s.apps(), s.apps().Where("namespace", "==", namespace), page, decode[appDoc])
 }
 
 // AllApps goes through every app of the installation, page by page. An error is
 // the last thing it yields.
 func (s *Store) AllApps(ctx context.Context) iter.Seq2[app.App, error] {
 	return func(yield func(app.App, error) bool) {
-		page := Page{Size: allPage}
-		for {
-			apps, next, err := s.listApps(ctx, s.apps().Query, page)
+		for page := (Page{Size: allPage}); ; {
+			apps, next, err := list(ctx, s.apps(), s.apps().Query, page, decode[appDoc])
 			if err != nil {
 				yield(app.App{}, err)
 				return
@@ -182,83 +184,74 @@ func (s *Store) AllApps(ctx context.Context) iter.Seq2[app.App, error] {
 	}
 }
 
-func (s *Store) listApps(ctx context.Context, q firestore.Query, page Page) ([]app.App, string, error) {
-	docs, next, err := list[appDoc](ctx, s.apps(), q, page)
-	if err != nil {
-		return nil, "", err
-	}
-	apps := make([]app.App, len(docs))
-	for i, d := range docs {
-		apps[i] = d.app()
-	}
-	return apps, next, nil
-}
-
 // UpdateApp changes an app in a transaction: change gets what is stored and gives
 // what shall be. The name and the host stay what they are. Problem: not_found.
-func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (app.App, error) {
-	var changed app.App
-	err := s.inTurn(ctx, s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction) error {
-		d, err := txGet[appDoc](tx, s.appRef(ref), "app")
+func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (changed app.App, err error) {
+	err = s.transactAlone(ctx, "update app "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		d, err := txGetAs(tx, s.appRef(ref), "app", shape[appDoc])
 		if err != nil {
 			return err
 		}
-		before := d.app()
+		before := d.value()
 		if changed, err = change(before); err != nil {
 			return err
 		}
 		if changed.Ref() != ref || changed.Host != before.Host {
 			return fmt.Errorf("%s may not become %s on %s", ref, changed.Ref(), changed.Host)
 		}
-		if err := tx.Set(s.appRef(ref), d.with(changed)); err != nil {
-			return err
-		}
-		return s.txRecordUpdate(ctx, tx, audit.Change{
-			Action: audit.UpdateApp, Project: changed.Project, Resource: appPath(changed), Old: appView(d.app()), New: appView(changed),
+		b.set(s.appRef(ref), d.with(changed))
+		s.recordUpdate(ctx, b, audit.Change{
+			Action: audit.UpdateApp, Project: changed.Project, Resource: appPath(changed), Old: appView(d.value()), New: appView(changed),
 		})
+		return nil
 	})
-	if err != nil {
-		return app.App{}, fmt.Errorf("update app %s: %w", ref, err)
-	}
-	return changed, nil
+	return changed, err
 }
+
+// deletePage is how many documents of a history one transaction deletes.
+const deletePage = 200
 
 // DeleteApp deletes an app with its history and gives up its host. The last of the
 // history goes in one transaction with the app, so that what is deployed meanwhile
 // goes too. Problem: not_found.
 func (s *Store) DeleteApp(ctx context.Context, ref app.Ref) error {
-	for {
-		var last bool
-		err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
-			var err error
-			last, err = s.txDeleteApp(ctx, tx, ref)
-			return err
+	for last := false; !last; {
+		err := s.transact(ctx, "delete app "+ref.String(), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+			a, err := txGet[appDoc](tx, s.appRef(ref), "app")
+			if err != nil {
+				return err
+			}
+			if last, err = s.deleteHistory(tx, b, ref); err != nil || !last {
+				return err
+			}
+			b.delete(s.hostRef(a.Host), s.appRef(ref))
+			s.record(ctx, b, audit.Change{Action: audit.DeleteApp, Project: a.Project, Resource: appPath(a), Old: newAppView(a)})
+			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("delete app %s: %w", ref, err)
-		}
-		if last {
-			return nil
+			return err
 		}
 	}
+	return nil
 }
 
-// txDeleteApp deletes some of an app's history, and the app with the last of it; it
-// tells whether it did.
-func (s *Store) txDeleteApp(ctx context.Context, tx *firestore.Transaction, ref app.Ref) (bool, error) {
-	d, err := txGet[appDoc](tx, s.appRef(ref), "app")
+// deleteHistory deletes some of an app's revisions and builds, which Firestore would
+// keep when the app's document goes: the next app of that name starts with nothing. It
+// tells whether these were the last.
+func (s *Store) deleteHistory(tx *firestore.Transaction, b *batch, ref app.Ref) (last bool, err error) {
+	revisions, err := tx.Documents(s.revisions(ref).Limit(deletePage)).GetAll()
 	if err != nil {
 		return false, err
 	}
-	last, err := s.txDeleteHistory(tx, ref)
-	if err != nil || !last {
+	builds, err := tx.Documents(s.builds(ref).Limit(deletePage)).GetAll()
+	if err != nil {
 		return false, err
 	}
-	if err := tx.Delete(s.hostRef(d.Host)); err != nil {
-		return false, err
+	for _, d := range append(revisions, builds...) {
+		b.delete(d.Ref)
 	}
-	if err := tx.Delete(s.appRef(ref)); err != nil {
-		return false, err
+	for _, d := range builds {
+		b.delete(s.pendingBuilds().Doc(ref.String() + "." + d.Ref.ID))
 	}
-	return true, s.txRecord(ctx, tx, audit.Change{Action: audit.DeleteApp, Project: d.Project, Resource: appPath(d.app()), Old: newAppView(d.app())})
+	return len(revisions) < deletePage && len(builds) < deletePage, nil
 }

@@ -31,20 +31,20 @@ func TestApp(t *testing.T) {
 	s := storetest.New(t)
 	ctx := t.Context()
 	a := newApp("shop", "prod", "hello")
-	wantProblem(t, "without its environment", s.CreateApp(ctx, a), problem.NotFound)
+	wantProblem(t, "without its environment", s.CreateApp(ctx, a, storetest.First(a)), problem.NotFound)
 	makeEnvironment(t, s, "shop", "prod")
-	wantProblem(t, "create", s.CreateApp(ctx, a), "")
-	wantProblem(t, "again", s.CreateApp(ctx, a), problem.AlreadyExists)
+	wantProblem(t, "create", s.CreateApp(ctx, a, storetest.First(a)), "")
+	wantProblem(t, "again", s.CreateApp(ctx, a, storetest.First(a)), problem.AlreadyExists)
 
 	foreign := a
 	foreign.Project, foreign.Environment, foreign.Name = "shop-prod", "x", "other"
-	wantProblem(t, "of a project that does not own the namespace", s.CreateApp(ctx, foreign), problem.NotFound)
+	wantProblem(t, "of a project that does not own the namespace", s.CreateApp(ctx, foreign, storetest.First(foreign)), problem.NotFound)
 
 	git := newApp("shop", "prod", "git")
 	git.Image, git.Revision = "", 0
 	git.GitSource = &app.GitSource{Repository: "https://git.example/x", Branch: "main", Path: "a/b"}
 	git.RequireAPIKey, git.Gate = true, app.Gate{State: app.Pending, Since: a.CreatedAt, Message: "soon"}
-	wantProblem(t, "create a git app", s.CreateApp(ctx, git), "")
+	wantProblem(t, "create a git app", s.CreateApp(ctx, git, storetest.First(git)), "")
 	for _, want := range []app.App{a, git} {
 		got, err := s.App(ctx, "shop-prod", want.Name)
 		wantProblem(t, "read", err, "")
@@ -66,13 +66,13 @@ func TestHostsAreUnique(t *testing.T) {
 	makeEnvironment(t, s, "bank", "prod")
 	one, two := newApp("shop", "prod", "one"), newApp("bank", "prod", "two")
 	two.Host = one.Host
-	wantProblem(t, "create", s.CreateApp(ctx, one), "")
-	wantProblem(t, "the same host in another project", s.CreateApp(ctx, two), problem.HostTaken)
+	wantProblem(t, "create", s.CreateApp(ctx, one, storetest.First(one)), "")
+	wantProblem(t, "the same host in another project", s.CreateApp(ctx, two, storetest.First(two)), problem.HostTaken)
 	_, err := s.App(ctx, "bank-prod", "two")
 	wantProblem(t, "what was refused", err, problem.NotFound)
 	wantProblem(t, "delete", s.DeleteApp(ctx, one.Ref()), "")
 	wantProblem(t, "delete it again", s.DeleteApp(ctx, one.Ref()), problem.NotFound)
-	wantProblem(t, "the host that was given up", s.CreateApp(ctx, two), "")
+	wantProblem(t, "the host that was given up", s.CreateApp(ctx, two, storetest.First(two)), "")
 }
 
 // TestOneHostManyApps lets eight apps ask for one host at once: one gets it.
@@ -86,7 +86,7 @@ func TestOneHostManyApps(t *testing.T) {
 		group.Go(func() {
 			a := newApp("shop", "prod", fmt.Sprintf("a%d", i))
 			a.Host = "www.example.com"
-			err := s.CreateApp(t.Context(), a)
+			err := s.CreateApp(t.Context(), a, storetest.First(a))
 			switch {
 			case err == nil:
 				won.Add(1)
@@ -107,7 +107,7 @@ func TestUpdateApp(t *testing.T) {
 	ctx := t.Context()
 	makeEnvironment(t, s, "shop", "prod")
 	a := newApp("shop", "prod", "hello")
-	wantProblem(t, "create", s.CreateApp(ctx, a), "")
+	wantProblem(t, "create", s.CreateApp(ctx, a, storetest.First(a)), "")
 	want := a
 	want.RequireAPIKey, want.Gate = true, app.Gate{State: app.Pending, Since: a.CreatedAt.Add(time.Hour), Message: "m"}
 	got, err := s.UpdateApp(ctx, a.Ref(), func(is app.App) (app.App, error) {
@@ -145,7 +145,7 @@ func TestListApps(t *testing.T) {
 		for i := range 3 {
 			a := newApp("shop", env, fmt.Sprintf("a%d", i))
 			all = append(all, a.Ref().String())
-			wantProblem(t, "create", s.CreateApp(t.Context(), a), "")
+			wantProblem(t, "create", s.CreateApp(t.Context(), a, storetest.First(a)), "")
 		}
 	}
 	first, next, err := s.Apps(t.Context(), "shop-prod", store.Page{Size: 2})

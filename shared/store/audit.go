@@ -37,13 +37,20 @@ type recordDoc struct {
 	ExpiresAt time.Time `firestore:"expires_at"`
 }
 
-func (d recordDoc) record(id string) (audit.Record, error) {
+func readRecord(snap *firestore.DocumentSnapshot) (audit.Record, error) {
+	d, err := shape[recordDoc](snap)
+	if err != nil {
+		return audit.Record{}, err
+	}
 	r := audit.Record{
-		ID: id, At: d.At.UTC(), Actor: trace.Actor{Kind: trace.Kind(d.ActorKind), Name: d.Actor},
+		ID: snap.Ref.ID, At: d.At, Actor: trace.Actor{Kind: trace.Kind(d.ActorKind), Name: d.Actor},
 		Origin: trace.Request{ID: d.RequestID, Address: d.Address}, Action: audit.Action(d.Action),
 		Outcome: audit.Outcome(d.Outcome), Project: d.Project, Resource: d.Resource,
 	}
-	return r, errors.Join(decodeValues(d.Old, &r.Old), decodeValues(d.New, &r.New))
+	if err := errors.Join(decodeValues(d.Old, &r.Old), decodeValues(d.New, &r.New)); err != nil {
+		return audit.Record{}, fmt.Errorf("read record %s: %w", snap.Ref.ID, err)
+	}
+	return r, nil
 }
 
 func encodeValues(v audit.Values) string {
@@ -85,39 +92,30 @@ func (s *Store) newRecord(ctx context.Context, c audit.Change) (*firestore.Docum
 // timeID is what ids of records of a time begin with.
 func timeID(at time.Time) string { return fmt.Sprintf("%016x", math.MaxInt64-at.UnixMicro()) }
 
-// txRecord writes the record of a change into the transaction that makes it.
-func (s *Store) txRecord(ctx context.Context, tx *firestore.Transaction, c audit.Change) error {
+// record has the record of a change written with it.
+func (s *Store) record(ctx context.Context, b *batch, c audit.Change) {
 	ref, d := s.newRecord(ctx, c)
-	return tx.Create(ref, d)
+	b.create(ref, d)
 }
 
-// txRecordUpdate is txRecord for a change of fields; without any difference there is
+// recordUpdate is record for a change of fields; without any difference there is
 // nothing to record.
-func (s *Store) txRecordUpdate(ctx context.Context, tx *firestore.Transaction, c audit.Change) error {
-	if c.Old, c.New = audit.Diff(c.Old, c.New); len(c.Old)+len(c.New) == 0 {
-		return nil
+func (s *Store) recordUpdate(ctx context.Context, b *batch, c audit.Change) {
+	if c.Old, c.New = audit.Diff(c.Old, c.New); len(c.Old)+len(c.New) > 0 {
+		s.record(ctx, b, c)
 	}
-	return s.txRecord(ctx, tx, c)
 }
 
-// record puts the record of a change into an amendment.
-func (m *amendment) record(ctx context.Context, s *Store, c audit.Change) {
-	ref, d := s.newRecord(ctx, c)
-	m.create(ref, d)
-}
-
-// createRecorded is create with the record of it, in one commit.
+// createRecorded writes a document that must not exist yet, with the record of it.
 func (s *Store) createRecorded(ctx context.Context, ref *firestore.DocumentRef, d any, what string, c audit.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := s.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
-		if err := tx.Create(ref, d); err != nil {
-			return err
-		}
-		return s.txRecord(ctx, tx, c)
-	})
+	b := &batch{}
+	b.create(ref, d)
+	s.record(ctx, b, c)
+	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error { return b.write(tx) })
 	if err != nil {
-		return fmt.Errorf("create %s: %w", ref.ID, known(err, what))
+		return fmt.Errorf("create %s: %w", ref.ID, problemOf(err, what))
 	}
 	return nil
 }
@@ -125,9 +123,11 @@ func (s *Store) createRecorded(ctx context.Context, ref *firestore.DocumentRef, 
 // Record records a change, or the attempt at one, that the store knows nothing else
 // of. It gives the record's id, for [Store.CompleteRecord].
 func (s *Store) Record(ctx context.Context, c audit.Change) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	ref, d := s.newRecord(ctx, c)
-	if err := create(ctx, ref, d, "record"); err != nil {
-		return "", fmt.Errorf("record %s of %s: %w", c.Action, c.Resource, err)
+	if _, err := ref.Create(ctx, d); err != nil {
+		return "", fmt.Errorf("record %s of %s: %w", c.Action, c.Resource, problemOf(err, "record"))
 	}
 	return ref.ID, nil
 }
@@ -137,7 +137,7 @@ func (s *Store) CompleteRecord(ctx context.Context, id string, o audit.Outcome) 
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if _, err := s.records().Doc(id).Update(ctx, []firestore.Update{{Path: "outcome", Value: string(o)}}); err != nil {
-		return fmt.Errorf("complete record %s: %w", id, known(err, "record"))
+		return fmt.Errorf("complete record %s: %w", id, problemOf(err, "record"))
 	}
 	return nil
 }
@@ -162,17 +162,7 @@ func (s *Store) Records(ctx context.Context, q audit.Query, page Page) ([]audit.
 	if q.Resource != "" {
 		query = query.Where("within", "array-contains", q.Resource)
 	}
-	docs, next, err := listed[recordDoc](ctx, coll, query, page)
-	if err != nil {
-		return nil, "", err
-	}
-	records := make([]audit.Record, len(docs))
-	for i, d := range docs {
-		if records[i], err = d.doc.record(d.id); err != nil {
-			return nil, "", fmt.Errorf("read record %s: %w", d.id, err)
-		}
-	}
-	return records, next, nil
+	return list(ctx, coll, query, page, readRecord)
 }
 
 // DeleteRecords deletes up to limit records from before a time and tells how many.
@@ -181,11 +171,11 @@ func (s *Store) DeleteRecords(ctx context.Context, before time.Time, limit int) 
 	defer cancel()
 	snaps, err := s.records().Where(firestore.DocumentID, ">", s.records().Doc(timeID(before)+"~")).Limit(limit).Documents(ctx).GetAll()
 	if err != nil {
-		return 0, fmt.Errorf("find old records: %w", known(err, "record"))
+		return 0, fmt.Errorf("find old records: %w", problemOf(err, "record"))
 	}
 	for i, snap := range snaps {
-		if _, err := snap.Ref.Delete(ctx); err != nil && !problem.Is(known(err, "record"), problem.NotFound) {
-			return i, fmt.Errorf("delete record %s: %w", snap.Ref.ID, known(err, "record"))
+		if _, err := snap.Ref.Delete(ctx); err != nil && !problem.Is(problemOf(err, "record"), problem.NotFound) {
+			return i, fmt.Errorf("delete record %s: %w", snap.Ref.ID, problemOf(err, "record"))
 		}
 	}
 	return len(snaps), nil

@@ -81,7 +81,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		Name: "hello", Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: "h.example.com", Port: 80,
 		Image: "r/h:1", Revision: 1, Gate: app.Gate{State: app.Ungated}, CreatedAt: noon(),
 	}
-	must(s.CreateApp(ctx, a))
+	must(s.CreateApp(ctx, a, storetest.First(a)))
 	_, err = s.UpdateApp(ctx, a.Ref(), func(a app.App) (app.App, error) { a.RequireAPIKey = true; return a, nil })
 	must(err)
 	_, err = s.UpdateApp(ctx, a.Ref(), func(a app.App) (app.App, error) { a.Gate.Message = "a step of wiring's"; return a, nil })
@@ -103,10 +103,10 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	must(err)
 	k := newKey(t)
 	k.Plan = "plan-a"
-	must(s.CreateKey(ctx, k))
+	must(s.IssueKey(ctx, k, apikey.Request{}, 0))
 	change := func(f func(k apikey.Key) apikey.Key) {
 		t.Helper()
-		_, err := s.UpdateKey(ctx, k.ID(), func(k apikey.Key) (apikey.Key, error) { return f(k), nil })
+		_, err := s.ReissueKey(ctx, k.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { return f(k), nil })
 		must(err)
 	}
 	change(func(k apikey.Key) apikey.Key { k.Name = "n"; return k })
@@ -178,7 +178,7 @@ func TestNoRecordWithoutAChange(t *testing.T) {
 		"a project that holds some": s.DeleteProject(ctx, "shop"),
 		"a plan of nowhere":         s.CreatePlan(ctx, plan.Plan{ID: "plan-a", Namespace: "none"}),
 		"a plan that is not there":  s.DeletePlan(ctx, "shop-prod", "plan-a"),
-		"a key without a plan":      s.CreateKey(ctx, newKey(t)),
+		"a key without a plan":      s.IssueKey(ctx, newKey(t), apikey.Request{}, 0),
 	}
 	_, tests["an app's change"] = s.UpdateApp(ctx, hello(), func(app.App) (app.App, error) { return app.App{}, refusal })
 	_, tests["a deployment"] = s.RecordDeployment(ctx, hello(), func(app.App, deploy.Revision) (deploy.Revision, error) { return deploy.Revision{}, refusal })

@@ -36,21 +36,18 @@ type buildDoc struct {
 
 func buildToDoc(b deploy.Build) buildDoc {
 	return buildDoc{
-		Number: b.Number, Commit: b.Commit,
-		Source:  gitSourceDoc{Repository: b.Source.Repository, Branch: b.Source.Branch, Path: b.Source.Path},
-		Trigger: string(b.Trigger), Actor: b.Actor, Status: string(b.Status), Message: b.Message, RunUID: b.RunUID,
-		Image: b.Image, Digest: b.Digest, Note: b.Note, Revision: b.Revision, Seen: b.Seen,
-		RequestedAt: b.RequestedAt, FinishedAt: b.FinishedAt,
+		Number: b.Number, Commit: b.Commit, Source: gitSourceDoc(b.Source), Trigger: string(b.Trigger), Actor: b.Actor,
+		Status: string(b.Status), Message: b.Message, RunUID: b.RunUID, Image: b.Image, Digest: b.Digest, Note: b.Note,
+		Revision: b.Revision, Seen: b.Seen, RequestedAt: b.RequestedAt, FinishedAt: b.FinishedAt,
 	}
 }
 
-func (d buildDoc) build() deploy.Build {
+func (d buildDoc) value() deploy.Build {
 	return deploy.Build{
-		Number: d.Number, Commit: d.Commit,
-		Source:  app.GitSource{Repository: d.Source.Repository, Branch: d.Source.Branch, Path: d.Source.Path},
-		Trigger: deploy.Trigger(cmp.Or(d.Trigger, string(deploy.Webhook))), Actor: d.Actor, Status: deploy.BuildStatus(d.Status), Message: d.Message, RunUID: d.RunUID,
-		Image: d.Image, Digest: d.Digest, Note: d.Note, Revision: d.Revision, Seen: d.Seen,
-		RequestedAt: d.RequestedAt.UTC(), FinishedAt: d.FinishedAt.UTC(),
+		Number: d.Number, Commit: d.Commit, Source: app.GitSource(d.Source),
+		Trigger: deploy.Trigger(cmp.Or(d.Trigger, string(deploy.Webhook))), Actor: d.Actor,
+		Status: deploy.BuildStatus(d.Status), Message: d.Message, RunUID: d.RunUID, Image: d.Image, Digest: d.Digest, Note: d.Note,
+		Revision: d.Revision, Seen: d.Seen, RequestedAt: d.RequestedAt, FinishedAt: d.FinishedAt,
 	}
 }
 
@@ -79,57 +76,56 @@ func (s *Store) pendingRef(ref app.Ref, n int64) *firestore.DocumentRef {
 	return s.pendingBuilds().Doc(ref.String() + "." + strconv.FormatInt(n, 10))
 }
 
+func (d pendingDoc) value() PendingBuild {
+	return PendingBuild{App: app.Ref{Namespace: d.Namespace, Name: d.App}, Number: d.Number}
+}
+
 // RecordBuild adds a build to an app. rule is called with the app and gives the build
 // without its number; it may be called more than once. Problems: not_found,
 // conflict, and those of rule.
-func (s *Store) RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.App) (deploy.Build, error)) (deploy.Build, error) {
-	var recorded deploy.Build
-	err := s.amend(ctx, ref, func(ctx context.Context, h head, m *amendment, _ int) error {
-		b, err := rule(h.doc.app())
+func (s *Store) RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.App) (deploy.Build, error)) (recorded deploy.Build, err error) {
+	err = s.optimistic(ctx, "record build of "+ref.String(), ref, func(ctx context.Context, c current, b *batch, _ int) error {
+		build, err := rule(c.doc.value())
 		if err != nil {
 			return err
 		}
-		recorded = s.recordBuild(ctx, h, m, b)
+		recorded = s.addBuild(ctx, c, b, build)
 		return nil
 	})
-	if err != nil {
-		return deploy.Build{}, fmt.Errorf("record build of %s: %w", ref, err)
-	}
-	return recorded, nil
+	return recorded, err
 }
 
-// recordBuild puts a new build into an amendment and gives it its number.
-func (s *Store) recordBuild(ctx context.Context, h head, m *amendment, b deploy.Build) deploy.Build {
-	b.Number = h.doc.Builds + 1
-	m.app = append(m.app, firestore.Update{Path: "builds", Value: b.Number})
-	s.setBuild(m, h.ref, b)
-	m.record(ctx, s, audit.Change{
-		Action: audit.RequestBuild, Project: h.doc.Project, Resource: audit.Path(appPath(h.doc.app()), "builds", strconv.FormatInt(b.Number, 10)),
-		New: buildView(b),
+// addBuild writes a new build of an app and gives it its number.
+func (s *Store) addBuild(ctx context.Context, c current, b *batch, build deploy.Build) deploy.Build {
+	build.Number = c.doc.Builds + 1
+	b.app = append(b.app, firestore.Update{Path: "builds", Value: build.Number})
+	s.setBuild(b, c.ref, build)
+	s.record(ctx, b, audit.Change{
+		Action: audit.RequestBuild, Project: c.doc.Project, New: buildView(build),
+		Resource: audit.Path(appPath(c.doc.value()), "builds", strconv.FormatInt(build.Number, 10)),
 	})
-	return b
+	return build
+}
+
+// setBuild writes a build, and whether it is pending.
+func (s *Store) setBuild(b *batch, ref app.Ref, build deploy.Build) {
+	pending := s.pendingRef(ref, build.Number)
+	if build.Final() {
+		b.delete(pending)
+	} else {
+		b.set(pending, pendingDoc{Namespace: ref.Namespace, App: ref.Name, Number: build.Number})
+	}
+	b.set(s.buildRef(ref, build.Number), buildToDoc(build))
 }
 
 // Build reads one build of an app. Problem: not_found.
 func (s *Store) Build(ctx context.Context, ref app.Ref, n int64) (deploy.Build, error) {
-	d, err := get[buildDoc](ctx, s.buildRef(ref, n), "build")
-	if err != nil {
-		return deploy.Build{}, err
-	}
-	return d.build(), nil
+	return get[buildDoc](ctx, s.buildRef(ref, n), "build")
 }
 
 // Builds lists an app's builds, newest first.
 func (s *Store) Builds(ctx context.Context, ref app.Ref, page Page) ([]deploy.Build, string, error) {
-	docs, next, err := newest(ctx, s.builds(ref), "build", page, func(d buildDoc) int64 { return d.Number })
-	if err != nil {
-		return nil, "", fmt.Errorf("list builds of %s: %w", ref, err)
-	}
-	builds := make([]deploy.Build, len(docs))
-	for i, d := range docs {
-		builds[i] = d.build()
-	}
-	return builds, next, nil
+	return newest(ctx, s.builds(ref), "build", page, decode[buildDoc])
 }
 
 // PendingBuild names a build that is not final.
@@ -140,15 +136,7 @@ type PendingBuild struct {
 
 // PendingBuilds lists the builds of all apps that are not final.
 func (s *Store) PendingBuilds(ctx context.Context, page Page) ([]PendingBuild, string, error) {
-	docs, next, err := list[pendingDoc](ctx, s.pendingBuilds(), s.pendingBuilds().Query, page)
-	if err != nil {
-		return nil, "", err
-	}
-	pending := make([]PendingBuild, len(docs))
-	for i, d := range docs {
-		pending[i] = PendingBuild{App: app.Ref{Namespace: d.Namespace, Name: d.App}, Number: d.Number}
-	}
-	return pending, next, nil
+	return list(ctx, s.pendingBuilds(), s.pendingBuilds().Query, page, decode[pendingDoc])
 }
 
 // ForgetBuild takes a build off the list of those that are not final, which a
@@ -157,7 +145,7 @@ func (s *Store) ForgetBuild(ctx context.Context, p PendingBuild) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if _, err := s.pendingRef(p.App, p.Number).Delete(ctx); err != nil {
-		return fmt.Errorf("forget build %d of %s: %w", p.Number, p.App, known(err, "build"))
+		return fmt.Errorf("forget build %d of %s: %w", p.Number, p.App, problemOf(err, "build"))
 	}
 	return nil
 }
@@ -166,44 +154,31 @@ func (s *Store) ForgetBuild(ctx context.Context, p PendingBuild) error {
 // built an image, the same commit records the build's revision or that it deploys
 // nothing any more ([deploy.Build.Deploys]), so that an event that comes again finds
 // a build that is final. Problem: not_found.
-func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, n int64, run deploy.Run, now time.Time) (deploy.Build, error) {
-	var b deploy.Build
-	err := s.amend(ctx, ref, func(ctx context.Context, h head, m *amendment, _ int) error {
-		d, err := get[buildDoc](ctx, s.buildRef(ref, n), "build")
+func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, n int64, run deploy.Run, now time.Time) (build deploy.Build, err error) {
+	op := fmt.Sprintf("observe build %d of %s", n, ref)
+	err = s.optimistic(ctx, op, ref, func(ctx context.Context, c current, b *batch, _ int) error {
+		stored, err := s.Build(ctx, ref, n)
 		if err != nil {
 			return err
 		}
 		var changed bool
-		if b, changed = d.build().Observe(run, now); !changed {
+		if build, changed = stored.Observe(run, now); !changed {
 			return nil
 		}
-		if run.Done && !b.Final() {
-			b = s.deployBuild(ctx, h, m, b, now)
+		if run.Done && !build.Final() {
+			build = s.deployBuild(ctx, c, b, build, now)
 		}
-		s.setBuild(m, ref, b)
+		s.setBuild(b, ref, build)
 		return nil
 	})
-	if err != nil {
-		return deploy.Build{}, fmt.Errorf("observe build %d of %s: %w", n, ref, err)
-	}
-	return b, nil
+	return build, err
 }
 
-func (s *Store) deployBuild(ctx context.Context, h head, m *amendment, b deploy.Build, now time.Time) deploy.Build {
-	done, rev, deploys := b.Deploys(h.doc.app(), h.current, now)
+func (s *Store) deployBuild(ctx context.Context, c current, b *batch, build deploy.Build, now time.Time) deploy.Build {
+	done, rev, deploys := build.Deploys(c.doc.value(), c.revision, now)
 	if deploys {
 		by := trace.As(ctx, trace.Actor{Kind: trace.Build, Name: rev.Actor})
-		done.Revision = s.record(by, h, m, rev, "").Number
+		done.Revision = s.addRevision(by, c, b, rev, "").Number
 	}
 	return done
-}
-
-func (s *Store) setBuild(m *amendment, ref app.Ref, b deploy.Build) {
-	pending := s.pendingRef(ref, b.Number)
-	if b.Final() {
-		m.delete(pending)
-	} else {
-		m.set(pending, pendingDoc{Namespace: ref.Namespace, App: ref.Name, Number: b.Number})
-	}
-	m.set(s.buildRef(ref, b.Number), buildToDoc(b))
 }

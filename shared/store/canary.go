@@ -2,10 +2,14 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // Canary is a document that a checker replica writes only to see it come back
@@ -27,6 +31,9 @@ const (
 	CanaryPlans    CanaryType = "plans"
 	CanaryCounters CanaryType = "counters"
 )
+
+// CanaryTypes lists the three.
+func CanaryTypes() []CanaryType { return []CanaryType{CanaryKeys, CanaryPlans, CanaryCounters} }
 
 const canaryMark = "canary."
 
@@ -53,7 +60,7 @@ func (s *Store) WriteCanary(ctx context.Context, t CanaryType, c Canary) error {
 		d.Status = canaryStatus
 	}
 	if _, err := s.canaryRef(t, c.Replica).Set(ctx, d); err != nil {
-		return fmt.Errorf("write canary among %s: %w", t, known(err, "canary"))
+		return fmt.Errorf("write canary among %s: %w", t, problemOf(err, "canary"))
 	}
 	return nil
 }
@@ -61,13 +68,51 @@ func (s *Store) WriteCanary(ctx context.Context, t CanaryType, c Canary) error {
 // DeleteCanary removes a replica's canary. The caller sets the deadline.
 func (s *Store) DeleteCanary(ctx context.Context, t CanaryType, replica string) error {
 	if _, err := s.canaryRef(t, replica).Delete(ctx); err != nil {
-		return fmt.Errorf("delete canary among %s: %w", t, known(err, "canary"))
+		return fmt.Errorf("delete canary among %s: %w", t, problemOf(err, "canary"))
 	}
 	return nil
 }
 
-func decodeCanary(id string, f fields) (Canary, error) {
-	r := reader{fields: f}
-	c := Canary{Replica: strings.TrimPrefix(id, canaryMark), Run: r.text("run"), Seq: r.integer("seq")}
-	return c, r.err
+// DeleteStaleCanaries deletes the canaries that were last written before a time:
+// those of replicas that are gone. It tells how many. One that is written again
+// meanwhile stays.
+func (s *Store) DeleteStaleCanaries(ctx context.Context, before time.Time) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
+	defer cancel()
+	deleted := 0
+	var errs error
+	for _, t := range CanaryTypes() {
+		n, err := deleteStaleCanaries(ctx, s.client.Collection(string(t)), before)
+		deleted += n
+		if err != nil {
+			errs = errors.Join(errs, fmt.Errorf("delete stale canaries among %s: %w", t, problemOf(err, "canary")))
+		}
+	}
+	return deleted, errs
+}
+
+func deleteStaleCanaries(ctx context.Context, coll *firestore.CollectionRef, before time.Time) (int, error) {
+	// Ids from "canary." to before "canary0" are those that begin with "canary.":
+	// only the slash lies between the two, and no id has one.
+	snaps, err := coll.Where(firestore.DocumentID, ">=", coll.Doc(canaryMark)).
+		Where(firestore.DocumentID, "<", coll.Doc("canary0")).Documents(ctx).GetAll()
+	if err != nil {
+		return 0, err
+	}
+	deleted := 0
+	for _, snap := range snaps {
+		if !snap.UpdateTime.Before(before) {
+			continue
+		}
+		_, err := snap.Ref.Delete(ctx, firestore.LastUpdateTime(snap.UpdateTime))
+		switch {
+		case err == nil:
+			deleted++
+		case problem.Is(problemOf(err, "canary"), problem.Conflict), problem.Is(problemOf(err, "canary"), problem.NotFound):
+			// written again, or deleted by another run
+		default:
+			return deleted, err
+		}
+	}
+	return deleted, nil
 }

@@ -3,12 +3,11 @@ package store
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"cloud.google.com/go/firestore"
-	"google.golang.org/api/iterator"
 
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -19,78 +18,91 @@ type Page struct {
 	Token string // of the page before; "" starts
 }
 
-// get reads one document into a D.
-func get[D any](ctx context.Context, ref *firestore.DocumentRef, what string) (D, error) {
+// document is the stored shape of a V.
+type document[V any] interface{ value() V }
+
+// decode reads a document into the V that it is the shape D of.
+func decode[D document[V], V any](snap *firestore.DocumentSnapshot) (v V, err error) {
+	d, err := shape[D](snap)
+	if err != nil {
+		return v, err
+	}
+	return d.value(), nil
+}
+
+// shape reads a document as it is stored.
+func shape[D any](snap *firestore.DocumentSnapshot) (d D, err error) {
+	if err := snap.DataTo(&d); err != nil {
+		return d, fmt.Errorf("read %s: %w", snap.Ref.ID, err)
+	}
+	return d, nil
+}
+
+// reader reads a document's snapshot, as [decode] of a shape does.
+type reader[V any] func(*firestore.DocumentSnapshot) (V, error)
+
+// getAs reads one document in a way of one's own.
+func getAs[V any](ctx context.Context, ref *firestore.DocumentRef, what string, read reader[V]) (v V, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	var d D
 	snap, err := ref.Get(ctx)
 	if err != nil {
-		return d, fmt.Errorf("get %s: %w", ref.ID, known(err, what))
+		return v, fmt.Errorf("get %s: %w", ref.ID, problemOf(err, what))
 	}
-	if err := snap.DataTo(&d); err != nil {
-		return d, fmt.Errorf("read %s: %w", ref.ID, err)
-	}
-	return d, nil
+	return read(snap)
 }
 
-// create writes a document that must not exist yet.
-func create(ctx context.Context, ref *firestore.DocumentRef, d any, what string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if _, err := ref.Create(ctx, d); err != nil {
-		return fmt.Errorf("create %s: %w", ref.ID, known(err, what))
-	}
-	return nil
+// get reads one document, of shape D. Problem: not_found, which says what there is not.
+func get[D document[V], V any](ctx context.Context, ref *firestore.DocumentRef, what string) (V, error) {
+	return getAs(ctx, ref, what, decode[D])
 }
 
-// transact runs f in a read-write transaction; f may run more than once. An
-// error of f that holds a problem comes out as it is.
-func (s *Store) transact(ctx context.Context, f func(ctx context.Context, tx *firestore.Transaction) error) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	err := s.client.RunTransaction(ctx, f)
-	var p *problem.Error
-	if err == nil || errors.As(err, &p) {
-		return err
-	}
-	return known(err, "document")
-}
-
-// txGet reads one document inside a transaction.
-func txGet[D any](tx *firestore.Transaction, ref *firestore.DocumentRef, what string) (D, error) {
-	var d D
+// txGetAs is getAs inside a transaction.
+func txGetAs[V any](tx *firestore.Transaction, ref *firestore.DocumentRef, what string, read reader[V]) (v V, err error) {
 	snap, err := tx.Get(ref)
 	if err != nil {
-		return d, fmt.Errorf("get %s: %w", ref.ID, known(err, what))
+		return v, fmt.Errorf("get %s: %w", ref.ID, problemOf(err, what))
 	}
-	if err := snap.DataTo(&d); err != nil {
-		return d, fmt.Errorf("read %s: %w", ref.ID, err)
-	}
-	return d, nil
+	return read(snap)
 }
 
-// list reads one page of a query, ordered by document id, and gives the token
-// of the next page, or "" when there is none. The query must not be ordered.
-func list[D any](ctx context.Context, coll *firestore.CollectionRef, q firestore.Query, page Page) (items []D, next string, err error) {
-	docs, next, err := listed[D](ctx, coll, q, page)
-	for _, d := range docs {
-		items = append(items, d.doc)
-	}
-	return items, next, err
+// txGet is get inside a transaction.
+func txGet[D document[V], V any](tx *firestore.Transaction, ref *firestore.DocumentRef, what string) (V, error) {
+	return txGetAs(tx, ref, what, decode[D])
 }
 
-// identified is a document with its id.
-type identified[D any] struct {
-	id  string
-	doc D
+// txExists tells whether a query finds any document, inside a transaction.
+func txExists(tx *firestore.Transaction, q firestore.Query) (bool, error) {
+	docs, err := tx.Documents(q.Limit(1)).GetAll()
+	return len(docs) > 0, err
 }
 
-// listed is list for documents that do not hold their id.
-func listed[D any](ctx context.Context, coll *firestore.CollectionRef, q firestore.Query, page Page) (items []identified[D], next string, err error) {
+// find reads all that a query finds.
+func find[V any](ctx context.Context, q firestore.Query, read reader[V]) ([]V, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	q = q.OrderBy(firestore.DocumentID, firestore.Asc).Limit(page.Size + 1)
+	snaps, err := q.Documents(ctx).GetAll()
+	if err != nil {
+		return nil, problemOf(err, "document")
+	}
+	return readAll(snaps, read)
+}
+
+func readAll[V any](snaps []*firestore.DocumentSnapshot, read reader[V]) ([]V, error) {
+	values := make([]V, len(snaps))
+	for i, snap := range snaps {
+		var err error
+		if values[i], err = read(snap); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// list reads one page of a query, ordered by document id, and gives the token of the
+// next page, or "" when there is none. The query must not be ordered.
+func list[V any](ctx context.Context, coll *firestore.CollectionRef, q firestore.Query, page Page, read reader[V]) ([]V, string, error) {
+	q = q.OrderBy(firestore.DocumentID, firestore.Asc)
 	if page.Token != "" {
 		id, err := base64.RawURLEncoding.DecodeString(page.Token)
 		if err != nil || !validID(string(id)) {
@@ -98,26 +110,44 @@ func listed[D any](ctx context.Context, coll *firestore.CollectionRef, q firesto
 		}
 		q = q.StartAfter(coll.Doc(string(id)))
 	}
-	it := q.Documents(ctx)
-	defer it.Stop()
-	for {
-		snap, err := it.Next()
-		if errors.Is(err, iterator.Done) {
-			return items, "", nil
-		}
-		if err != nil {
-			return nil, "", fmt.Errorf("list %s: %w", coll.ID, known(err, "document"))
-		}
-		if len(items) == page.Size {
-			return items, base64.RawURLEncoding.EncodeToString([]byte(items[len(items)-1].id)), nil
-		}
-		d := identified[D]{id: snap.Ref.ID}
-		if err := snap.DataTo(&d.doc); err != nil {
-			return nil, "", fmt.Errorf("read %s: %w", d.id, err)
-		}
-		items = append(items, d)
-	}
+	return onePage(ctx, coll, q, page.Size, read)
 }
+
+// newest is list for a collection whose ids are the numbers in a field, the highest
+// first.
+func newest[V any](ctx context.Context, coll *firestore.CollectionRef, field string, page Page, read reader[V]) ([]V, string, error) {
+	q := coll.OrderBy(field, firestore.Desc)
+	if page.Token != "" {
+		id, err := base64.RawURLEncoding.DecodeString(page.Token)
+		n, notNumber := strconv.ParseInt(string(id), 10, 64)
+		if err != nil || notNumber != nil || n < 1 || tokenOf(strconv.FormatInt(n, 10)) != page.Token {
+			return nil, "", problem.Of(problem.InvalidPage)
+		}
+		q = q.StartAfter(n)
+	}
+	return onePage(ctx, coll, q, page.Size, read)
+}
+
+// onePage reads the first documents that a query finds, and makes the token of the last
+// one if there are more.
+func onePage[V any](ctx context.Context, coll *firestore.CollectionRef, q firestore.Query, size int, read reader[V]) ([]V, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	snaps, err := q.Limit(size + 1).Documents(ctx).GetAll()
+	if err != nil {
+		return nil, "", fmt.Errorf("list %s: %w", coll.ID, problemOf(err, "document"))
+	}
+	next := ""
+	if len(snaps) > size {
+		snaps = snaps[:size]
+		next = tokenOf(snaps[size-1].Ref.ID)
+	}
+	values, err := readAll(snaps, read)
+	return values, next, err
+}
+
+// tokenOf is the token of the page after a document.
+func tokenOf(id string) string { return base64.RawURLEncoding.EncodeToString([]byte(id)) }
 
 // validID tells whether id can be part of a document path without changing it:
 // Firestore keeps "__…__" for itself.

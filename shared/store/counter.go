@@ -2,15 +2,30 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"cloud.google.com/go/firestore"
+	"google.golang.org/api/iterator"
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/usage"
 )
+
+const (
+	// bulkTimeout bounds a call that reads or writes many documents.
+	bulkTimeout = 60 * time.Second
+	// maxWrites bounds the writes of one transaction, below Firestore's 500.
+	maxWrites = 400
+)
+
+// ErrNotClosed says that a day's counters may not be compacted yet by the
+// store's own clock, whatever the caller's says.
+var ErrNotClosed = errors.New("the day is not closed yet")
 
 // counterDoc is a document of counters/{day}.{source}.{shard}.
 type counterDoc struct {
@@ -18,6 +33,10 @@ type counterDoc struct {
 	Source string `firestore:"source"`
 	Shard  int64  `firestore:"shard"`
 	Counts []byte `firestore:"counts"` // usage.Packed; not indexed
+}
+
+func counterToDoc(c usage.Counter) counterDoc {
+	return counterDoc{Day: c.Day.String(), Source: string(c.Source), Shard: int64(c.Shard), Counts: c.Counts}
 }
 
 // CounterVersion is the write of a counter that the next one builds on; the
@@ -48,12 +67,12 @@ func (s *Store) WriteCounter(ctx context.Context, c usage.Counter, base CounterV
 	var res *firestore.WriteResult
 	var err error
 	if base == (CounterVersion{}) {
-		res, err = ref.Create(ctx, counterDoc{Day: c.Day.String(), Source: string(c.Source), Shard: int64(c.Shard), Counts: c.Counts})
+		res, err = ref.Create(ctx, counterToDoc(c))
 	} else {
 		res, err = ref.Update(ctx, []firestore.Update{{Path: "counts", Value: []byte(c.Counts)}}, firestore.LastUpdateTime(base.at))
 	}
 	if err != nil {
-		return CounterVersion{}, fmt.Errorf("write counter %s: %w", ref.ID, known(err, "counter"))
+		return CounterVersion{}, fmt.Errorf("write counter %s: %w", ref.ID, problemOf(err, "counter"))
 	}
 	return CounterVersion{res.UpdateTime}, nil
 }
@@ -63,37 +82,183 @@ func (s *Store) CounterVersion(ctx context.Context, day usage.Day, source usage.
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	snap, err := s.counterRef(day, source, shard).Get(ctx)
-	if problem.Is(known(err, "counter"), problem.NotFound) {
+	if err = problemOf(err, "counter"); problem.Is(err, problem.NotFound) {
 		return CounterVersion{}, nil
 	}
 	if err != nil {
-		return CounterVersion{}, fmt.Errorf("ask for a counter's version: %w", known(err, "counter"))
+		return CounterVersion{}, fmt.Errorf("ask for a counter's version: %w", err)
 	}
 	return CounterVersion{snap.UpdateTime}, nil
-}
-
-// heardCounter reads a counter's document as a listener hears it.
-func heardCounter(id string, f fields) (usage.Counter, error) {
-	r := reader{fields: f}
-	c := usage.Counter{
-		Source: usage.Source(r.text("source")),
-		Shard:  int(r.integer("shard")),
-		Counts: r.bytesOf("counts"),
-	}
-	day := r.text("day")
-	if r.err != nil {
-		return usage.Counter{}, r.err
-	}
-	var err error
-	if c.Day, err = usage.ParseDay(day); err != nil {
-		return usage.Counter{}, err
-	}
-	if id != counterDocument(c.Day, c.Source, c.Shard) {
-		return usage.Counter{}, errOtherID
-	}
-	return c, c.Counts.Check()
 }
 
 // VersionAt is the version of a write at a time: for stores that stand in for
 // this one where faults are injected.
 func VersionAt(t time.Time) CounterVersion { return CounterVersion{t} }
+
+// EachCounter hands every counter of the days first to last to use, in no
+// particular order. It is one query, and a query's answer is what was stored at
+// one moment: sources and what they are compacted to are never seen together.
+// One that cannot be read, or an error of use, ends it: sums without it would be
+// wrong. What has no counter's id was written by nobody here and is passed over.
+func (s *Store) EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error {
+	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
+	defer cancel()
+	it := s.counters().Where("day", ">=", first.String()).Where("day", "<=", last.String()).Documents(ctx)
+	defer it.Stop()
+	for {
+		snap, err := it.Next()
+		if errors.Is(err, iterator.Done) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read counters from %s to %s: %w", first, last, problemOf(err, "counter"))
+		}
+		if !isCounter(snap.Ref.ID) {
+			continue
+		}
+		c, err := readCounter(snap)
+		if err != nil {
+			return err
+		}
+		if err := use(c); err != nil {
+			return err
+		}
+	}
+}
+
+// isCounter tells whether an id is one that a counter can have.
+func isCounter(id string) bool {
+	day, rest, _ := strings.Cut(id, ".")
+	_, err := usage.ParseDay(day)
+	_, shard, ok := strings.Cut(rest, ".")
+	_, notNumber := strconv.Atoi(shard)
+	return err == nil && ok && notNumber == nil
+}
+
+func readCounter(snap *firestore.DocumentSnapshot) (usage.Counter, error) {
+	d, err := shape[counterDoc](snap)
+	if err != nil {
+		return usage.Counter{}, err
+	}
+	c := usage.Counter{Source: usage.Source(d.Source), Shard: int(d.Shard), Counts: d.Counts}
+	if c.Day, err = usage.ParseDay(d.Day); err == nil {
+		err = c.Counts.Check()
+	}
+	if err != nil {
+		return usage.Counter{}, fmt.Errorf("read counter %s: %w", snap.Ref.ID, err)
+	}
+	return c, nil
+}
+
+// OldestCounter gives the first day that has a counter. Problem: not_found when
+// there are no counters.
+func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	it := s.counters().OrderBy("day", firestore.Asc).Documents(ctx)
+	defer it.Stop()
+	for {
+		snap, err := it.Next()
+		switch {
+		case errors.Is(err, iterator.Done):
+			return 0, problem.New(problem.NotFound, "There is no counter.")
+		case err != nil:
+			return 0, fmt.Errorf("find the oldest counter: %w", problemOf(err, "counter"))
+		case isCounter(snap.Ref.ID):
+			c, err := readCounter(snap)
+			return c.Day, err
+		}
+	}
+}
+
+// CompactCounters replaces counters of some sources, of one shard of a closed
+// day, by one that holds their sum, together with what was compacted before, in
+// one transaction: whoever reads or listens sees either the ones or the other,
+// and no sum moves. More sources than fit one transaction take some. Sources that
+// have no such counter, any more or at all, count nothing.
+//
+// Counters are read by their names: a query in a transaction would lock its whole
+// range, and shards could not be compacted at once. Errors: [ErrNotClosed],
+// [usage.ErrDamaged], [usage.ErrTooMany].
+func (s *Store) CompactCounters(ctx context.Context, day usage.Day, shard int, sources []usage.Source) error {
+	for some := range slices.Chunk(sources, maxWrites) {
+		op := fmt.Sprintf("compact shard %d of %s", shard, day)
+		err := s.transact(ctx, op, func(_ context.Context, tx *firestore.Transaction, b *batch) error {
+			return s.compact(tx, b, day, shard, some)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) compact(tx *firestore.Transaction, b *batch, day usage.Day, shard int, sources []usage.Source) error {
+	var refs []*firestore.DocumentRef
+	for _, source := range append(usage.CompactedSources(), sources...) {
+		refs = append(refs, s.counterRef(day, source, shard))
+	}
+	snaps, err := tx.GetAll(refs)
+	if err != nil {
+		return err
+	}
+	var old []usage.Counter
+	left := false
+	for _, snap := range snaps {
+		if !day.Closed(snap.ReadTime) {
+			return ErrNotClosed
+		}
+		if !snap.Exists() {
+			continue
+		}
+		c, err := readCounter(snap)
+		if err != nil {
+			return err
+		}
+		left = left || !c.Source.Compacted()
+		old = append(old, c)
+	}
+	if !left {
+		return nil
+	}
+	sum, err := usage.Compact(day, shard, old)
+	if err != nil {
+		return err
+	}
+	written := map[usage.Source]bool{}
+	for _, c := range sum {
+		written[c.Source] = true
+		b.set(s.counterRef(c.Day, c.Source, c.Shard), counterToDoc(c))
+	}
+	for _, c := range old {
+		if !written[c.Source] {
+			b.delete(s.counterRef(c.Day, c.Source, c.Shard))
+		}
+	}
+	return nil
+}
+
+// DeleteCounters deletes counters of the days before one, as many as fit a
+// transaction, and tells how many; none means that none are left.
+func (s *Store) DeleteCounters(ctx context.Context, before usage.Day) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
+	defer cancel()
+	old := s.counters().Where("day", "<", before.String()).Select().Limit(maxWrites)
+	snaps, err := old.Documents(ctx).GetAll()
+	if err != nil {
+		return 0, fmt.Errorf("find counters before %s: %w", before, problemOf(err, "counter"))
+	}
+	if len(snaps) == 0 {
+		return 0, nil
+	}
+	err = s.transact(ctx, "delete counters before "+before.String(), func(_ context.Context, _ *firestore.Transaction, b *batch) error {
+		for _, snap := range snaps {
+			b.delete(snap.Ref)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(snaps), nil
+}

@@ -1,7 +1,14 @@
 package store_test
 
 import (
+	"errors"
+	"fmt"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -65,5 +72,197 @@ func TestCounterGone(t *testing.T) {
 	}
 	if got := counters(t, s, "2026-03-14", "2026-03-14"); len(got) != 1 {
 		t.Errorf("counters are %v", got)
+	}
+}
+
+func TestEachCounter(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for _, day := range []string{"2026-02-28", "2026-03-01", "2026-03-02", "2026-03-03"} {
+		writeCounter(t, s, usage.Counter{Day: dayOf(t, day), Source: "run-1", Counts: packed("ab12cd34", 1)})
+	}
+	if err := s.WriteCanary(t.Context(), store.CanaryCounters, store.Canary{Replica: "a", Run: "r", Seq: 1}); err != nil {
+		t.Fatal(err)
+	}
+	got := counters(t, s, "2026-03-01", "2026-03-02")
+	want := map[string]usage.Packed{"2026-03-01.run-1.0": packed("ab12cd34", 1), "2026-03-02.run-1.0": packed("ab12cd34", 1)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("counters (-want +got):\n%s", diff)
+	}
+	if oldest, err := s.OldestCounter(t.Context()); err != nil || oldest != dayOf(t, "2026-02-28") {
+		t.Errorf("the oldest is of %s, %v", oldest, err)
+	}
+	stop := errors.New("stop")
+	if err := s.EachCounter(t.Context(), 0, 1<<20, func(usage.Counter) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestOldestCounterOfNone(t *testing.T) {
+	t.Parallel()
+	if _, err := storetest.New(t).OldestCounter(t.Context()); !problem.Is(err, problem.NotFound) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// Sums without a counter that cannot be read would be wrong for good.
+func TestDamagedCounter(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s, raw := storetest.Open(t, project), rawClient(t, project)
+	day := dayOf(t, "2026-03-14")
+	_, err := raw.Doc("counters/2026-03-14.run-1.0").Set(t.Context(), map[string]any{
+		"day": "2026-03-14", "source": "run-1", "shard": 0, "counts": []byte("no counts"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EachCounter(t.Context(), day, day, func(usage.Counter) error { return nil }); !errors.Is(err, usage.ErrDamaged) {
+		t.Errorf("read: %v", err)
+	}
+	if err := s.CompactCounters(t.Context(), day, 0, []usage.Source{"run-1"}); !errors.Is(err, usage.ErrDamaged) {
+		t.Errorf("compacted: %v", err)
+	}
+}
+
+func TestCompactCounters(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	day := dayOf(t, "2026-03-14")
+	write := func(source usage.Source, shard int, prefix apikey.Prefix, allowed uint64) {
+		writeCounter(t, s, usage.Counter{Day: day, Source: source, Shard: shard, Counts: packed(prefix, allowed)})
+	}
+	write("run-1", 0, "aaaaaaaa", 1)
+	write("run-2", 0, "aaaaaaaa", 2)
+	write("run-3", 0, "bbbbbbbb", 4)
+	write("run-1", 1, "aaaaaaaa", 8)
+	writeCounter(t, s, usage.Counter{Day: day + 1, Source: "run-1", Counts: packed("aaaaaaaa", 16)})
+	rest := map[string]usage.Packed{"2026-03-14.run-1.1": packed("aaaaaaaa", 8), "2026-03-15.run-1.0": packed("aaaaaaaa", 16)}
+	for _, step := range []struct {
+		name  string
+		write func()
+		want  usage.Packed
+	}{
+		{"sources", func() {}, append(packed("aaaaaaaa", 3), packed("bbbbbbbb", 4)...)},
+		{"again", func() {}, append(packed("aaaaaaaa", 3), packed("bbbbbbbb", 4)...)},
+		{"a source that came later", func() { write("run-4", 0, "bbbbbbbb", 1) }, append(packed("aaaaaaaa", 3), packed("bbbbbbbb", 5)...)},
+	} {
+		step.write()
+		if err := s.CompactCounters(t.Context(), day, 0, []usage.Source{"run-1", "run-2", "run-3", "run-4"}); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		rest["2026-03-14.compacted.0"] = step.want
+		if diff := cmp.Diff(rest, counters(t, s, "2026-03-14", "2026-03-15")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+	}
+}
+
+// maxWrites is the store's own bound of a transaction.
+const maxWrites = 400
+
+// More sources than one transaction takes are compacted in some.
+func TestCompactManySources(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	day := dayOf(t, "2026-03-14")
+	var sources []usage.Source
+	var g errgroup.Group
+	g.SetLimit(8)
+	for i := range maxWrites + 48 {
+		source := usage.Source(fmt.Sprintf("run-%d", i))
+		sources = append(sources, source)
+		g.Go(func() error {
+			c := usage.Counter{Day: day, Source: source, Counts: packed("aaaaaaaa", 1)}
+			_, err := s.WriteCounter(t.Context(), c, store.CounterVersion{})
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CompactCounters(t.Context(), day, 0, sources); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]usage.Packed{"2026-03-14.compacted.0": packed("aaaaaaaa", maxWrites+48)}
+	if diff := cmp.Diff(want, counters(t, s, "2026-03-14", "2026-03-14")); diff != "" {
+		t.Errorf("counters (-want +got):\n%s", diff)
+	}
+}
+
+// The store's clock has the last word: a caller whose clock is wrong cannot
+// compact what checkers still write.
+func TestCompactOpenDay(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	today := usage.DayOf(time.Now())
+	for day := today - 1; day <= today; day++ {
+		writeCounter(t, s, usage.Counter{Day: day, Source: "run-1", Counts: packed("aaaaaaaa", 1)})
+		if err := s.CompactCounters(t.Context(), day, 0, []usage.Source{"run-1"}); !errors.Is(err, store.ErrNotClosed) {
+			t.Errorf("%s compacted: %v", day, err)
+		}
+		if err := s.SettleDay(t.Context(), day); !errors.Is(err, store.ErrNotClosed) {
+			t.Errorf("%s settled: %v", day, err)
+		}
+	}
+}
+
+// Whoever reads while sources are compacted sees the same sums all the time.
+func TestReadDuringCompaction(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	day := dayOf(t, "2026-03-14")
+	const shards = 8
+	names := []usage.Source{"run-1", "run-2", "run-3", "run-4", "run-5"}
+	for shard := range shards {
+		for _, source := range names {
+			writeCounter(t, s, usage.Counter{Day: day, Source: source, Shard: shard, Counts: packed("aaaaaaaa", 1)})
+		}
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for reads := 0; ; reads++ {
+				select {
+				case <-done:
+					if reads == 0 {
+						t.Error("nothing was read meanwhile")
+					}
+					return
+				default:
+				}
+				sums := usage.Sums{}
+				if err := s.EachCounter(t.Context(), day, day, func(c usage.Counter) error { sums.Add(c.Counts); return nil }); err != nil {
+					t.Error(err)
+				}
+				if got := sums["aaaaaaaa"].Allowed; got != shards*5 {
+					t.Errorf("sum is %d", got)
+				}
+			}
+		})
+	}
+	for shard := range shards {
+		if err := s.CompactCounters(t.Context(), day, shard, names); err != nil {
+			t.Error(err)
+		}
+	}
+	close(done)
+	wg.Wait()
+}
+
+func TestDeleteCounters(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for day := dayOf(t, "2026-02-26"); day <= dayOf(t, "2026-03-02"); day++ {
+		writeCounter(t, s, usage.Counter{Day: day, Source: "run-1", Counts: packed("aaaaaaaa", 1)})
+	}
+	for _, want := range []int{3, 0} {
+		if n, err := s.DeleteCounters(t.Context(), dayOf(t, "2026-03-01")); err != nil || n != want {
+			t.Errorf("deleted %d, not %d; error %v", n, want, err)
+		}
+	}
+	if got := counters(t, s, "2026-02-01", "2026-03-31"); len(got) != 2 {
+		t.Errorf("left are %v", got)
 	}
 }

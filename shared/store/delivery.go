@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -54,8 +53,8 @@ func (s *Store) deliveryRef(id string) *firestore.DocumentRef {
 // call and not of the delivery's first. Problems: not_found; conflict when the
 // delivery came with another body before; those of rule.
 func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (hook.Outcome, error)) (answer hook.Answer, fresh bool, err error) {
-	err = s.amend(ctx, ref, func(ctx context.Context, h head, m *amendment, _ int) error {
-		before, found, err := s.delivery(ctx, d, h.doc.app(), now)
+	err = s.optimistic(ctx, "receive a call for "+ref.String(), ref, func(ctx context.Context, c current, b *batch, _ int) error {
+		before, found, err := s.delivery(ctx, d, c.doc.value(), now)
 		if err != nil {
 			return err
 		}
@@ -63,20 +62,17 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 			answer, fresh = before, false
 			return nil
 		}
-		out, err := rule(h.doc.app())
+		out, err := rule(c.doc.value())
 		if err != nil {
 			return err
 		}
-		answer, fresh = out.Answer(s.add(ctx, h, m, out)), true
+		answer, fresh = out.Answer(s.add(ctx, c, b, out)), true
 		if d.ID != "" {
-			m.set(s.deliveryRef(d.ID), deliveryToDoc(h.doc.app(), d, answer, now.Add(hook.Remembered)))
+			b.set(s.deliveryRef(d.ID), deliveryToDoc(c.doc.value(), d, answer, now.Add(hook.Remembered)))
 		}
 		return nil
 	})
-	if err != nil {
-		return hook.Answer{}, false, fmt.Errorf("receive a call for %s: %w", ref, err)
-	}
-	return answer, fresh, nil
+	return answer, fresh, err
 }
 
 // delivery looks for what came of a delivery to an app before.
@@ -84,7 +80,7 @@ func (s *Store) delivery(ctx context.Context, d hook.Delivery, to app.App, now t
 	if d.ID == "" {
 		return hook.Answer{}, false, nil
 	}
-	doc, err := get[deliveryDoc](ctx, s.deliveryRef(d.ID), "delivery")
+	doc, err := getAs(ctx, s.deliveryRef(d.ID), "delivery", shape[deliveryDoc])
 	switch {
 	case problem.Is(err, problem.NotFound):
 		return hook.Answer{}, false, nil
@@ -98,14 +94,13 @@ func (s *Store) delivery(ctx context.Context, d hook.Delivery, to app.App, now t
 	return doc.answer(), true, nil
 }
 
-// add puts what a call asks for into an amendment of its app and gives the number of
-// it.
-func (s *Store) add(ctx context.Context, h head, m *amendment, out hook.Outcome) int64 {
+// add writes what a call asks for and gives the number of it.
+func (s *Store) add(ctx context.Context, c current, b *batch, out hook.Outcome) int64 {
 	switch out.Action {
 	case hook.Deploy:
-		return s.record(ctx, h, m, out.Revision, "").Number
+		return s.addRevision(ctx, c, b, out.Revision, "").Number
 	case hook.Build:
-		return s.recordBuild(ctx, h, m, out.Build).Number
+		return s.addBuild(ctx, c, b, out.Build).Number
 	case hook.Ignore, hook.Pong:
 	}
 	return 0

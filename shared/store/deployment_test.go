@@ -39,7 +39,7 @@ func storeApp(t *testing.T, s *store.Store, image string) app.App {
 	if err != nil && !problem.Is(err, problem.AlreadyExists) {
 		t.Fatal(err)
 	}
-	if err := s.CreateApp(t.Context(), a); err != nil {
+	if err := s.CreateApp(t.Context(), a, storetest.First(a)); err != nil {
 		t.Fatal(err)
 	}
 	return a

@@ -65,7 +65,7 @@ func TestDeleteWhatIsNotEmpty(t *testing.T) {
 	makeEnvironment(t, s, "shop", "prod")
 	wantProblem(t, "a project with an environment", s.DeleteProject(ctx, "shop"), problem.NotEmpty)
 	a := newApp("shop", "prod", "hello")
-	wantProblem(t, "create app", s.CreateApp(ctx, a), "")
+	wantProblem(t, "create app", s.CreateApp(ctx, a, storetest.First(a)), "")
 	wantProblem(t, "an environment with an app", s.DeleteEnvironment(ctx, "shop", "prod"), problem.NotEmpty)
 	wantProblem(t, "delete app", s.DeleteApp(ctx, a.Ref()), "")
 	storePlan(t, s, "shop-prod", "0")
@@ -89,7 +89,7 @@ func TestEnvironmentMadeAgain(t *testing.T) {
 		keys = append(keys, storeKey(t, s, nil))
 	}
 	for _, k := range keys[1:] {
-		if _, err := s.UpdateKey(ctx, k.ID(), revoke); err != nil {
+		if _, err := s.ReissueKey(ctx, k.ID(), apikey.Request{}, revoke); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestEnvironmentMadeAgain(t *testing.T) {
 	}
 	wantProblem(t, "with a key that opens something", s.DeleteEnvironment(ctx, "shop", "prod"), problem.NotEmpty)
 	left(3)
-	if _, err := s.UpdateKey(ctx, keys[0].ID(), revoke); err != nil {
+	if _, err := s.ReissueKey(ctx, keys[0].ID(), apikey.Request{}, revoke); err != nil {
 		t.Fatal(err)
 	}
 	wantProblem(t, "delete plan", s.DeletePlan(ctx, "shop-prod", "plan-starter"), "")
@@ -126,7 +126,7 @@ func TestAppOrEnvironment(t *testing.T) {
 			a := newApp("shop-"+env, "prod", "hello")
 			var created, deleted error
 			var group sync.WaitGroup
-			group.Go(func() { created = s.CreateApp(t.Context(), a) })
+			group.Go(func() { created = s.CreateApp(t.Context(), a, storetest.First(a)) })
 			group.Go(func() { deleted = s.DeleteEnvironment(t.Context(), "shop-"+env, "prod") })
 			group.Wait()
 			if created == nil && deleted == nil {

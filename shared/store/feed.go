@@ -3,6 +3,11 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
@@ -21,9 +26,14 @@ func (f *Feed) Plans(ctx context.Context, to Receiver[plan.Plan]) error {
 	return listen(ctx, f, all("plans"), heardPlan, to)
 }
 
+// Counters hears every counter, as [Feed.Keys] does keys.
+func (f *Feed) Counters(ctx context.Context, to Receiver[usage.Counter]) error {
+	return listen(ctx, f, all("counters"), heardCounter, to)
+}
+
 // heardKey reads what the gate needs of a key's document.
 func heardKey(id string, f fields) (apikey.Key, error) {
-	r := reader{fields: f}
+	r := fieldReader{fields: f}
 	k := apikey.Key{
 		Prefix:        apikey.Prefix(r.text("prefix")),
 		Namespace:     r.text("namespace"),
@@ -57,7 +67,7 @@ var errOtherID = errors.New("the document's id is not the one that its fields ma
 
 // heardPlan reads what the gate needs of a plan's document.
 func heardPlan(id string, f fields) (plan.Plan, error) {
-	r := reader{fields: f}
+	r := fieldReader{fields: f}
 	p := plan.Plan{
 		ID:        plan.ID(r.text("id")),
 		Namespace: r.text("namespace"),
@@ -77,7 +87,131 @@ func heardPlan(id string, f fields) (plan.Plan, error) {
 	return p, p.Limits.Check()
 }
 
-// Counters hears every counter, as [Feed.Keys] does keys.
-func (f *Feed) Counters(ctx context.Context, to Receiver[usage.Counter]) error {
-	return listen(ctx, f, all("counters"), heardCounter, to)
+// heardCounter reads a counter's document as a listener hears it.
+func heardCounter(id string, f fields) (usage.Counter, error) {
+	r := fieldReader{fields: f}
+	c := usage.Counter{
+		Source: usage.Source(r.text("source")),
+		Shard:  int(r.integer("shard")),
+		Counts: r.bytesOf("counts"),
+	}
+	day := r.text("day")
+	if r.err != nil {
+		return usage.Counter{}, r.err
+	}
+	var err error
+	if c.Day, err = usage.ParseDay(day); err != nil {
+		return usage.Counter{}, err
+	}
+	if id != counterDocument(c.Day, c.Source, c.Shard) {
+		return usage.Counter{}, errOtherID
+	}
+	return c, c.Counts.Check()
+}
+
+// heardCanary reads a canary among the documents that a listener hears.
+func heardCanary(id string, f fields) (Canary, error) {
+	r := fieldReader{fields: f}
+	c := Canary{Replica: strings.TrimPrefix(id, canaryMark), Run: r.text("run"), Seq: r.integer("seq")}
+	return c, r.err
+}
+
+// fields are a listened document's, read one by one without reflection. A field
+// that is missing or of another type is an error: a document in doubt opens
+// nothing.
+type fields map[string]*pb.Value
+
+// fieldReader reads fields and keeps the first error.
+type fieldReader struct {
+	fields fields
+	err    error
+}
+
+func (r *fieldReader) fail(name string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("field %s is missing or of another type", name)
+	}
+}
+
+func (r *fieldReader) text(name string) string {
+	v, ok := r.fields[name].GetValueType().(*pb.Value_StringValue)
+	if !ok {
+		r.fail(name)
+		return ""
+	}
+	return v.StringValue
+}
+
+func (r *fieldReader) integer(name string) int64 {
+	v, ok := r.fields[name].GetValueType().(*pb.Value_IntegerValue)
+	if !ok {
+		r.fail(name)
+		return 0
+	}
+	return v.IntegerValue
+}
+
+// number takes a whole number too: Firestore stores 10.0 as it was written.
+func (r *fieldReader) number(name string) float64 {
+	switch v := r.fields[name].GetValueType().(type) {
+	case *pb.Value_DoubleValue:
+		return v.DoubleValue
+	case *pb.Value_IntegerValue:
+		return float64(v.IntegerValue)
+	}
+	r.fail(name)
+	return 0
+}
+
+func (r *fieldReader) bytesOf(name string) []byte {
+	v, ok := r.fields[name].GetValueType().(*pb.Value_BytesValue)
+	if !ok {
+		r.fail(name)
+		return nil
+	}
+	return v.BytesValue
+}
+
+// instant is a time; absent or null is the zero time.
+func (r *fieldReader) instant(name string) time.Time {
+	if r.absent(name) {
+		return time.Time{}
+	}
+	v, ok := r.fields[name].GetValueType().(*pb.Value_TimestampValue)
+	if !ok || v.TimestampValue.CheckValid() != nil {
+		r.fail(name)
+		return time.Time{}
+	}
+	return v.TimestampValue.AsTime()
+}
+
+// texts is a list of strings; absent or null is nil.
+func (r *fieldReader) texts(name string) []string {
+	if r.absent(name) {
+		return nil
+	}
+	v, ok := r.fields[name].GetValueType().(*pb.Value_ArrayValue)
+	if !ok {
+		r.fail(name)
+		return nil
+	}
+	var list []string
+	for _, e := range v.ArrayValue.GetValues() {
+		s, ok := e.GetValueType().(*pb.Value_StringValue)
+		if !ok {
+			r.fail(name)
+			return nil
+		}
+		list = append(list, s.StringValue)
+	}
+	return list
+}
+
+func (r *fieldReader) absent(name string) bool {
+	v, ok := r.fields[name]
+	if !ok {
+		return true
+	}
+	_, null := v.GetValueType().(*pb.Value_NullValue)
+	return null
 }

@@ -71,7 +71,7 @@ func TestHeardAsStored(t *testing.T) {
 		Status: apikey.Active, Secret: apikey.HashOf([]byte("new")), Previous: apikey.HashOf([]byte("old")), PreviousUntil: now.Add(time.Hour),
 		ExpiresAt: now.Add(time.Minute), CreatedAt: now, UpdatedAt: now,
 	}
-	if err := s.CreateKey(t.Context(), k); err != nil {
+	if err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 3}); err != nil {

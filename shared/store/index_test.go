@@ -201,7 +201,7 @@ func askEverything(t *testing.T, s *store.Store) {
 		}
 	}
 	ref := app.Ref{Namespace: "shop-prod", Name: "hello"}
-	check(s.CreateApp(ctx, app.App{Project: "shop", Environment: "prod", Namespace: "shop-prod", Name: "hello", Host: "hello.example.com", CreatedAt: noon(), Image: "registry.example/a:v1"}))
+	check(s.CreateApp(ctx, app.App{Project: "shop", Environment: "prod", Namespace: "shop-prod", Name: "hello", Host: "hello.example.com", CreatedAt: noon(), Image: "registry.example/a:v1"}, store.First{}))
 	revision, err := s.RecordDeployment(ctx, ref, func(app.App, deploy.Revision) (deploy.Revision, error) {
 		return deploy.New("registry.example/a:v1", "", deploy.Manual, "ada", noon()), nil
 	})

@@ -52,14 +52,18 @@ func keyToDoc(k apikey.Key) keyDoc {
 	return d
 }
 
-// key refuses a document whose hashes are not whole: an array's rest of zeros
+// readKey refuses a document whose hashes are not whole: an array's rest of zeros
 // would be a hash of its own.
-func (d keyDoc) key() (apikey.Key, error) {
+func readKey(snap *firestore.DocumentSnapshot) (apikey.Key, error) {
+	d, err := shape[keyDoc](snap)
+	if err != nil {
+		return apikey.Key{}, err
+	}
 	k := apikey.Key{
 		Prefix: apikey.Prefix(d.Prefix), Project: d.Project, Environment: d.Environment, Namespace: d.Namespace,
 		Plan: plan.ID(d.Plan), Name: d.Name, Apps: d.Apps, Status: apikey.Status(d.Status),
 		ExpiresAt: zeroOrTime(d.ExpiresAt), PreviousUntil: zeroOrTime(d.PreviousUntil),
-		CreatedAt: d.CreatedAt.UTC(), CreatedBy: d.CreatedBy, UpdatedAt: d.UpdatedAt.UTC(),
+		CreatedAt: d.CreatedAt, CreatedBy: d.CreatedBy, UpdatedAt: d.UpdatedAt,
 	}
 	if copy(k.Secret[:], d.Secret) != len(k.Secret) || len(d.Secret) != len(k.Secret) {
 		return apikey.Key{}, fmt.Errorf("read %s: its secret's hash has %d bytes", k.ID(), len(d.Secret))
@@ -84,29 +88,27 @@ func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 	return s.keys().Doc(string(id)), nil
 }
 
-// CreateKey stores a new key. The prefix is unique in the whole installation:
+// IssueKey stores a new key. The prefix is unique in the whole installation:
 // already_exists means that it is taken and another one should be drawn. Its plan
 // and the apps of its scope are read in the same transaction, so that none can
-// be deleted meanwhile. Problems: already_exists, unknown_plan, invalid_scope.
-func (s *Store) CreateKey(ctx context.Context, k apikey.Key) error {
-	return s.IssueKey(ctx, k, apikey.Request{}, 0)
-}
-
-// IssueKey is [Store.CreateKey] for a request that may come again: the same
-// transaction keeps that it was issued its key. With it its environment has at most so
-// many keys, revoked ones aside; 0 is any number. Problems besides: already_issued,
-// too_many_keys.
+// be deleted meanwhile. Problems: already_exists, unknown_plan, invalid_scope,
+// already_issued, too_many_keys.
+//
+// r is a request that may come again: the same transaction keeps that it was issued its
+// key. With the key its environment has at most so many, revoked ones aside; 0 is any
+// number.
 //
 // The transaction counts, so that no number is kept that could come to be wrong, or that
 // every revocation would have to write. Keys of an environment that are created at once
 // are told apart by its document, which is read by all of them and written by those that
 // come near the limit.
 func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, most int) error {
+	op := "create " + string(k.ID())
 	ref, err := s.keyRef(k.ID())
 	if err != nil {
-		return fmt.Errorf("create %s: %w", k.ID(), err)
+		return fmt.Errorf("%s: %w", op, err)
 	}
-	err = s.inTurn(ctx, s.environments().Doc(k.Namespace), func(ctx context.Context, tx *firestore.Transaction) error {
+	return s.transactAlone(ctx, op, s.environments().Doc(k.Namespace), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		if err := s.planExists(tx, k.Namespace, k.Plan); err != nil {
 			return err
 		}
@@ -116,35 +118,27 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, mo
 		if err := s.notIssued(tx, r); err != nil {
 			return err
 		}
-		if err := s.roomForKey(ctx, tx, k.Namespace, most); err != nil {
+		if err := s.roomForKey(ctx, tx, b, k.Namespace, most); err != nil {
 			return err
 		}
-		if err := tx.Create(ref, keyToDoc(k)); err != nil {
-			return err
-		}
-		if err := s.noteIssued(tx, r, k.ID()); err != nil {
-			return err
-		}
-		return s.txRecord(ctx, tx, audit.Change{Action: audit.CreateKey, Project: k.Project, Resource: keyPath(k), New: keyView(k)})
+		b.create(ref, keyToDoc(k))
+		s.noteIssued(b, r, k.ID())
+		s.record(ctx, b, audit.Change{Action: audit.CreateKey, Project: k.Project, Resource: keyPath(k), New: keyView(k)})
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("create %s: %w", k.ID(), err)
-	}
-	return nil
 }
 
 // keysAtOnce is more keys than are created in one environment at one time.
 const keysAtOnce = 100
 
-// roomForKey counts an environment's keys inside a transaction, after its last read. A
+// roomForKey counts an environment's keys inside a transaction. A
 // query says nothing about the keys that others are about to create: where those could
 // pass the limit, the environment's document is written, which lets one through at a
 // time. Problem: too_many_keys.
-func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, namespace string, most int) error {
+func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, b *batch, namespace string, most int) error {
 	if most == 0 {
 		return nil
 	}
-	ref := s.environments().Doc(namespace)
 	if _, err := s.txEnvironment(tx, namespace); err != nil {
 		return err
 	}
@@ -152,7 +146,7 @@ func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, names
 	counted := s.keys().Where("namespace", "==", namespace).Where("status", "in", apikey.Usable()).Limit(most)
 	found, err := counted.NewAggregationQuery().WithCount(name).Transaction(tx).Get(ctx)
 	if err != nil {
-		return fmt.Errorf("count keys: %w", known(err, "key"))
+		return fmt.Errorf("count keys: %w", problemOf(err, "key"))
 	}
 	n, ok := found[name].(*pb.Value)
 	switch {
@@ -161,7 +155,7 @@ func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, names
 	case n.GetIntegerValue() >= int64(most):
 		return problem.New(problem.TooManyKeys, "The environment has %d keys, as many as it may; revoke some that are not needed.", most)
 	case n.GetIntegerValue() >= int64(most-keysAtOnce):
-		return tx.Update(ref, []firestore.Update{{Path: "full_at", Value: firestore.ServerTimestamp}})
+		b.update(s.environments().Doc(namespace), firestore.Update{Path: "full_at", Value: firestore.ServerTimestamp})
 	}
 	return nil
 }
@@ -174,11 +168,11 @@ func (s *Store) DeleteRevokedKeys(ctx context.Context, before time.Time, limit i
 	snaps, err := s.keys().Where("status", "==", string(apikey.Revoked)).Where("updated_at", "<", before).
 		Select().Limit(limit).Documents(ctx).GetAll()
 	if err != nil {
-		return 0, fmt.Errorf("find revoked keys: %w", known(err, "key"))
+		return 0, fmt.Errorf("find revoked keys: %w", problemOf(err, "key"))
 	}
 	for i, snap := range snaps {
 		if _, err := snap.Ref.Delete(ctx); err != nil {
-			return i, fmt.Errorf("delete %s: %w", snap.Ref.ID, known(err, "key"))
+			return i, fmt.Errorf("delete %s: %w", snap.Ref.ID, problemOf(err, "key"))
 		}
 	}
 	return len(snaps), nil
@@ -190,11 +184,7 @@ func (s *Store) Key(ctx context.Context, id apikey.ID) (apikey.Key, error) {
 	if err != nil {
 		return apikey.Key{}, err
 	}
-	d, err := get[keyDoc](ctx, ref, "key")
-	if err != nil {
-		return apikey.Key{}, err
-	}
-	return d.key()
+	return getAs(ctx, ref, "key", readKey)
 }
 
 // KeyFilter tells which keys a list has: those of a project, and, where they are not
@@ -212,44 +202,25 @@ func (s *Store) Keys(ctx context.Context, f KeyFilter, page Page) ([]apikey.Key,
 		q = q.Where("environment", "==", f.Environment)
 	}
 	if f.Plan != "" {
-		q = q.Where("plan", "==", string(f.Plan))
+		q = q.Where("plan", "==", f.Plan)
 	}
-	docs, next, err := list[keyDoc](ctx, s.keys(), q, page)
-	if err != nil {
-		return nil, "", err
-	}
-	keys := make([]apikey.Key, len(docs))
-	for i, d := range docs {
-		if keys[i], err = d.key(); err != nil {
-			return nil, "", err
-		}
-	}
-	return keys, next, nil
+	return list(ctx, s.keys(), q, page, readKey)
 }
 
-// UpdateKey changes a key in a transaction: change gets what is stored and gives
+// ReissueKey changes a key in a transaction: change gets what is stored and gives
 // what shall be; it may run more than once. A plan or a scope that changes is
-// looked up as in [Store.CreateKey]; one that stays is not, so that a key whose
-// app is gone can still be disabled. Giving back what was stored writes nothing.
-// Problems: not_found, unknown_plan, invalid_scope and those of change.
-func (s *Store) UpdateKey(ctx context.Context, id apikey.ID, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, error) {
-	return s.ReissueKey(ctx, id, apikey.Request{}, change)
-}
-
-// ReissueKey is [Store.UpdateKey] for a request that may come again: the same
-// transaction keeps that it was issued its key. Problem besides: already_issued.
-func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, error) {
-	var changed apikey.Key
+// looked up as in [Store.IssueKey]; one that stays is not, so that a key whose
+// app is gone can still be disabled. Giving back what was stored writes nothing. r is as
+// in [Store.IssueKey]. Problems: not_found, unknown_plan, invalid_scope, already_issued
+// and those of change.
+func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (changed apikey.Key, err error) {
+	op := "update " + string(id)
 	ref, err := s.keyRef(id)
 	if err != nil {
-		return apikey.Key{}, fmt.Errorf("update %s: %w", id, err)
+		return apikey.Key{}, fmt.Errorf("%s: %w", op, err)
 	}
-	err = s.inTurn(ctx, ref, func(ctx context.Context, tx *firestore.Transaction) error {
-		d, err := txGet[keyDoc](tx, ref, "key")
-		if err != nil {
-			return err
-		}
-		stored, err := d.key()
+	err = s.transactAlone(ctx, op, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		stored, err := txGetAs(tx, ref, "key", readKey)
 		if err != nil {
 			return err
 		}
@@ -265,18 +236,12 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 		if err := s.notIssued(tx, r); err != nil {
 			return err
 		}
-		if err := tx.Set(ref, keyToDoc(changed)); err != nil {
-			return err
-		}
-		if err := s.noteIssued(tx, r, id); err != nil {
-			return err
-		}
-		return s.txRecordUpdate(ctx, tx, keyChange(stored, changed))
+		b.set(ref, keyToDoc(changed))
+		s.noteIssued(b, r, id)
+		s.recordUpdate(ctx, b, keyChange(stored, changed))
+		return nil
 	})
-	if err != nil {
-		return apikey.Key{}, fmt.Errorf("update %s: %w", id, err)
-	}
-	return changed, nil
+	return changed, err
 }
 
 // checkMoved looks up what a key newly refers to.
@@ -319,7 +284,7 @@ func (s *Store) appsExist(tx *firestore.Transaction, namespace string, apps []st
 	}
 	snaps, err := tx.GetAll(refs)
 	if err != nil {
-		return fmt.Errorf("look up apps: %w", known(err, "app"))
+		return fmt.Errorf("look up apps: %w", problemOf(err, "app"))
 	}
 	for i, snap := range snaps {
 		if !snap.Exists() {
@@ -345,5 +310,37 @@ func zeroOrTime(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
-	return t.UTC()
+	return *t
+}
+
+// keyRequestDoc is a document of deliveries/{id}, beside those of webhooks: which
+// key a request was issued a full key of.
+type keyRequestDoc struct {
+	Key       string    `firestore:"key"`
+	ExpiresAt time.Time `firestore:"expires_at"` // the collection's TTL field
+}
+
+// notIssued refuses a request that was issued a full key before. Problem:
+// already_issued.
+func (s *Store) notIssued(tx *firestore.Transaction, r apikey.Request) error {
+	if r.ID == "" {
+		return nil
+	}
+	d, err := txGetAs(tx, s.deliveryRef(r.ID), "request", shape[keyRequestDoc])
+	switch {
+	case problem.Is(err, problem.NotFound):
+		return nil
+	case err != nil:
+		return err
+	case r.At.Before(d.ExpiresAt):
+		return problem.New(problem.AlreadyIssued, "This very request has issued the full key of %s before; it was shown that once.", d.Key)
+	}
+	return nil
+}
+
+// noteIssued keeps that a request was issued a full key.
+func (s *Store) noteIssued(b *batch, r apikey.Request, id apikey.ID) {
+	if r.ID != "" {
+		b.set(s.deliveryRef(r.ID), keyRequestDoc{Key: string(id), ExpiresAt: r.At.Add(apikey.RequestRemembered)})
+	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
@@ -101,7 +103,7 @@ func TestCreateKeyRefused(t *testing.T) {
 			t.Parallel()
 			k := newKey(t)
 			tt.with(&k)
-			expectProblem(t, s.CreateKey(t.Context(), k), tt.want)
+			expectProblem(t, s.IssueKey(t.Context(), k, apikey.Request{}, 0), tt.want)
 			if k.Prefix == taken.Prefix {
 				return
 			}
@@ -123,7 +125,7 @@ func TestCreateKeyRace(t *testing.T) {
 		all.Go(func() {
 			mine := k
 			mine.Name = fmt.Sprint(i)
-			errs[i] = s.CreateKey(t.Context(), mine)
+			errs[i] = s.IssueKey(t.Context(), mine, apikey.Request{}, 0)
 		})
 	}
 	all.Wait()
@@ -211,7 +213,7 @@ func TestKeyIDsThatAreNone(t *testing.T) {
 	for _, id := range []apikey.ID{"", "canary.checker-0", "key-", "key-a/b/cccc", "..", "key-zzzzzzzz"} {
 		_, err := s.Key(t.Context(), id)
 		expectProblem(t, err, problem.NotFound)
-		_, err = s.UpdateKey(t.Context(), id, func(k apikey.Key) (apikey.Key, error) { return k, nil })
+		_, err = s.ReissueKey(t.Context(), id, apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { return k, nil })
 		expectProblem(t, err, problem.NotFound)
 	}
 }
@@ -235,5 +237,85 @@ func TestDamagedKey(t *testing.T) {
 		if got, err := s.Key(t.Context(), k.ID()); err == nil {
 			t.Errorf("with %v the key reads as %v", damage, got)
 		}
+	}
+}
+
+func newKey(t testing.TB) apikey.Key {
+	t.Helper()
+	prefix, err := apikey.NewPrefix(apikey.Random())
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := apikey.NewSecret(apikey.Random(), prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return apikey.Key{
+		Prefix: prefix, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: "plan-starter",
+		Status: apikey.Active, Secret: apikey.HashOf([]byte(full)), CreatedAt: noon(), CreatedBy: "ada", UpdatedAt: noon(),
+	}
+}
+
+// storeKey stores a key of plan-starter in shop-prod, changed by with.
+func storeKey(t testing.TB, s *store.Store, with func(*apikey.Key)) apikey.Key {
+	t.Helper()
+	k := newKey(t)
+	if with != nil {
+		with(&k)
+	}
+	if err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// storeApps stores apps in shop-prod, and first the project and the environment.
+func storeApps(t testing.TB, s *store.Store, names ...string) {
+	t.Helper()
+	storetest.Environment(t, s, "shop", "prod")
+	for _, name := range names {
+		a := app.App{
+			Name: name, Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: name + ".example.com",
+			Port: 8080, Gate: app.Gate{State: app.Ungated, Since: noon()}, CreatedAt: noon(), UpdatedAt: noon(),
+		}
+		if err := s.CreateApp(t.Context(), a, storetest.First(a)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func toPlan(id plan.ID) func(apikey.Key) (apikey.Key, error) {
+	return func(k apikey.Key) (apikey.Key, error) {
+		k.Plan = id
+		return k, nil
+	}
+}
+
+// What is kept of a request names the key and nothing of the request itself, and
+// has the field of the collection's TTL policy.
+func TestKeyRequestDocument(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s := storetest.Open(t, project)
+	storePlan(t, s, "shop-prod", "starter")
+	k := storeKey(t, s, nil)
+	r := apikey.NewRequest("ada", "shop", "form-1", noon())
+	rename := func(k apikey.Key) (apikey.Key, error) { k.Name += "x"; return k, nil }
+	if _, err := s.ReissueKey(t.Context(), k.ID(), r, rename); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := rawClient(t, project).Collection("deliveries").Doc(r.ID).Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"key": string(k.ID()), "expires_at": noon().Add(24 * time.Hour)}
+	if diff := cmp.Diff(want, snap.Data()); diff != "" {
+		t.Errorf("document (-want +got):\n%s", diff)
+	}
+	if _, err := s.ReissueKey(t.Context(), k.ID(), r, rename); !problem.Is(err, problem.AlreadyIssued) {
+		t.Errorf("again: %v", err)
+	}
+	if got, err := s.Key(t.Context(), k.ID()); err != nil || got.Name != k.Name+"x" {
+		t.Errorf("the key is called %q, %v", got.Name, err)
 	}
 }

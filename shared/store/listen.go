@@ -205,7 +205,7 @@ func (l *listener[T]) changed(doc *pb.Document) {
 	id := lastPart(doc.GetName())
 	if isCanary(id) {
 		l.apart[id] = true
-		if c, err := decodeCanary(id, doc.GetFields()); err == nil {
+		if c, err := heardCanary(id, doc.GetFields()); err == nil {
 			l.batch.Canaries = append(l.batch.Canaries, c)
 		}
 		return

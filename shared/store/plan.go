@@ -2,12 +2,12 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -34,11 +34,11 @@ func planToDoc(p plan.Plan) planDoc {
 	}
 }
 
-func (d planDoc) plan() plan.Plan {
+func (d planDoc) value() plan.Plan {
 	return plan.Plan{
 		ID: plan.ID(d.ID), Namespace: d.Namespace, Name: d.Name,
 		Limits:    plan.Limits{Rate: d.Rate, Burst: d.Burst, Quota: d.Quota, Period: plan.Period(d.Period)},
-		CreatedAt: d.CreatedAt.UTC(), UpdatedAt: d.UpdatedAt.UTC(),
+		CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
 	}
 }
 
@@ -53,109 +53,77 @@ func planDocument(namespace string, id plan.ID) string { return namespace + "." 
 // CreatePlan stores a new plan. Its environment is read in the same transaction,
 // so that it cannot be deleted meanwhile. Problems: not_found, already_exists.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) error {
-	err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
+	return s.transact(ctx, "create plan "+string(p.ID), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		e, err := s.txEnvironment(tx, p.Namespace)
 		if err != nil {
 			return err
 		}
-		if err := tx.Create(s.planRef(p.Namespace, p.ID), planToDoc(p)); err != nil {
-			return err
-		}
-		return s.txRecord(ctx, tx, audit.Change{Action: audit.CreatePlan, Project: e.Project, Resource: planPath(e, p.ID), New: planView(p)})
+		b.create(s.planRef(p.Namespace, p.ID), planToDoc(p))
+		s.record(ctx, b, audit.Change{Action: audit.CreatePlan, Project: e.Project, Resource: planPath(e, p.ID), New: planView(p)})
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("create plan %s: %w", p.ID, err)
-	}
-	return nil
-}
-
-// txEnvironment reads the environment of a namespace inside a transaction. Problem:
-// not_found.
-func (s *Store) txEnvironment(tx *firestore.Transaction, namespace string) (environmentDoc, error) {
-	return txGet[environmentDoc](tx, s.environments().Doc(namespace), "environment")
 }
 
 // Plan reads one plan. Problem: not_found.
 func (s *Store) Plan(ctx context.Context, namespace string, id plan.ID) (plan.Plan, error) {
-	d, err := get[planDoc](ctx, s.planRef(namespace, id), "plan")
-	if err != nil {
-		return plan.Plan{}, err
-	}
-	return d.plan(), nil
+	return get[planDoc](ctx, s.planRef(namespace, id), "plan")
 }
 
 // Plans lists an environment's plans.
 func (s *Store) Plans(ctx context.Context, namespace string, page Page) ([]plan.Plan, string, error) {
-	docs, next, err := list[planDoc](ctx, s.plans(), s.plans().Where("namespace", "==", namespace), page)
-	if err != nil {
-		return nil, "", err
-	}
-	plans := make([]plan.Plan, len(docs))
-	for i, d := range docs {
-		plans[i] = d.plan()
-	}
-	return plans, next, nil
+	return list(ctx, s.plans(), s.plans().Where("namespace", "==", namespace), page, decode[planDoc])
 }
 
 // UpdatePlan changes a plan in a transaction: change gets what is stored and
 // gives what shall be. Problem: not_found.
-func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (plan.Plan, error) {
-	var changed plan.Plan
-	err := s.inTurn(ctx, s.planRef(namespace, id), func(ctx context.Context, tx *firestore.Transaction) error {
-		d, err := txGet[planDoc](tx, s.planRef(namespace, id), "plan")
+func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (changed plan.Plan, err error) {
+	ref := s.planRef(namespace, id)
+	err = s.transactAlone(ctx, "update plan "+string(id), ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		stored, e, err := s.txPlan(tx, namespace, id)
 		if err != nil {
 			return err
 		}
-		e, err := s.txEnvironment(tx, namespace)
-		if err != nil {
+		if changed, err = change(stored); err != nil {
 			return err
 		}
-		if changed, err = change(d.plan()); err != nil {
-			return err
-		}
-		if err := tx.Set(s.planRef(namespace, id), planToDoc(changed)); err != nil {
-			return err
-		}
-		return s.txRecordUpdate(ctx, tx, audit.Change{
-			Action: audit.UpdatePlan, Project: e.Project, Resource: planPath(e, id), Old: planView(d.plan()), New: planView(changed),
+		b.set(ref, planToDoc(changed))
+		s.recordUpdate(ctx, b, audit.Change{
+			Action: audit.UpdatePlan, Project: e.Project, Resource: planPath(e, id), Old: planView(stored), New: planView(changed),
 		})
+		return nil
 	})
-	if err != nil {
-		return plan.Plan{}, fmt.Errorf("update plan %s: %w", id, err)
-	}
-	return changed, nil
+	return changed, err
 }
 
 // DeletePlan deletes a plan that no key uses, revoked ones aside: those open
 // nothing for good. The check and the deletion are one transaction, and
-// [Store.CreateKey] reads the plan in its own, so that no usable key can be left
+// [Store.IssueKey] reads the plan in its own, so that no usable key can be left
 // without its plan. Problems: not_found, plan_in_use.
 func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID) error {
-	err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
-		d, err := txGet[planDoc](tx, s.planRef(namespace, id), "plan")
+	return s.transact(ctx, "delete plan "+string(id), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		p, e, err := s.txPlan(tx, namespace, id)
 		if err != nil {
 			return err
 		}
-		e, err := s.txEnvironment(tx, namespace)
+		used, err := txExists(tx, s.keys().Where("namespace", "==", namespace).Where("plan", "==", id).Where("status", "in", apikey.Usable()))
 		if err != nil {
 			return err
 		}
-		using := s.keys().Where("namespace", "==", namespace).Where("plan", "==", string(id)).
-			Where("status", "in", apikey.Usable()).Limit(1)
-		docs, err := tx.Documents(using).GetAll()
-		if err != nil {
-			return err
-		}
-		if len(docs) > 0 {
+		if used {
 			return problem.Of(problem.PlanInUse)
 		}
-		if err := tx.Delete(s.planRef(namespace, id)); err != nil {
-			return err
-		}
-		return s.txRecord(ctx, tx, audit.Change{Action: audit.DeletePlan, Project: e.Project, Resource: planPath(e, id), Old: planView(d.plan())})
+		b.delete(s.planRef(namespace, id))
+		s.record(ctx, b, audit.Change{Action: audit.DeletePlan, Project: e.Project, Resource: planPath(e, id), Old: planView(p)})
+		return nil
 	})
+}
+
+// txPlan reads a plan and its environment inside a transaction. Problem: not_found.
+func (s *Store) txPlan(tx *firestore.Transaction, namespace string, id plan.ID) (plan.Plan, app.Environment, error) {
+	p, err := txGet[planDoc](tx, s.planRef(namespace, id), "plan")
 	if err != nil {
-		return fmt.Errorf("delete plan %s: %w", id, err)
+		return plan.Plan{}, app.Environment{}, err
 	}
-	return nil
+	e, err := s.txEnvironment(tx, namespace)
+	return p, e, err
 }

@@ -108,7 +108,7 @@ func TestDeletePlan(t *testing.T) {
 		t.Errorf("the other environment's plan: %v", err)
 	}
 	storePlan(t, s, "shop-prod", "other")
-	if _, err := s.UpdateKey(t.Context(), k.ID(), toPlan("plan-other")); err != nil {
+	if _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, toPlan("plan-other")); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.DeletePlan(t.Context(), "shop-prod", "plan-starter"); err != nil {
@@ -128,7 +128,7 @@ func TestDeletePlanWhileKeysAreMade(t *testing.T) {
 		k := newKey(t)
 		var made, deleted error
 		var both sync.WaitGroup
-		both.Go(func() { made = s.CreateKey(t.Context(), k) })
+		both.Go(func() { made = s.IssueKey(t.Context(), k, apikey.Request{}, 0) })
 		both.Go(func() { deleted = s.DeletePlan(t.Context(), "shop-prod", "plan-starter") })
 		both.Wait()
 		switch {
@@ -152,7 +152,7 @@ func TestDeletePlanWhileKeysAreMade(t *testing.T) {
 func freePlan(t *testing.T, s *store.Store, k apikey.Key) {
 	t.Helper()
 	own := storePlan(t, s, "shop-prod", string(k.Prefix))
-	if _, err := s.UpdateKey(t.Context(), k.ID(), toPlan(own.ID)); err != nil {
+	if _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, toPlan(own.ID)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.DeletePlan(t.Context(), "shop-prod", "plan-starter"); err != nil {

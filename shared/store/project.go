@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -33,8 +32,8 @@ func projectToDoc(p app.Project) projectDoc {
 	return d
 }
 
-func (d projectDoc) project() app.Project {
-	p := app.Project{Name: d.Name, Members: make(map[string]app.Role, len(d.Members)), CreatedAt: d.CreatedAt.UTC()}
+func (d projectDoc) value() app.Project {
+	p := app.Project{Name: d.Name, Members: make(map[string]app.Role, len(d.Members)), CreatedAt: d.CreatedAt}
 	for name, role := range d.Members {
 		p.Members[name] = app.Role(role)
 	}
@@ -51,11 +50,7 @@ func (s *Store) CreateProject(ctx context.Context, p app.Project) error {
 
 // Project reads one project. Problem: not_found.
 func (s *Store) Project(ctx context.Context, name string) (app.Project, error) {
-	d, err := get[projectDoc](ctx, s.projects().Doc(name), "project")
-	if err != nil {
-		return app.Project{}, err
-	}
-	return d.project(), nil
+	return get[projectDoc](ctx, s.projects().Doc(name), "project")
 }
 
 // Projects lists the projects that a user is a member of, or all of them when
@@ -65,44 +60,29 @@ func (s *Store) Projects(ctx context.Context, member string, page Page) ([]app.P
 	if member != "" {
 		q = q.Where("usernames", "array-contains", member)
 	}
-	docs, next, err := list[projectDoc](ctx, s.projects(), q, page)
-	if err != nil {
-		return nil, "", err
-	}
-	projects := make([]app.Project, len(docs))
-	for i, d := range docs {
-		projects[i] = d.project()
-	}
-	return projects, next, nil
+	return list(ctx, s.projects(), q, page, decode[projectDoc])
 }
 
 // UpdateMembers changes a project's members in a transaction: change gets what is
 // stored and gives what shall be. Problem: not_found.
-func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[string]app.Role) (map[string]app.Role, error)) (app.Project, error) {
-	var changed app.Project
+func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[string]app.Role) (map[string]app.Role, error)) (changed app.Project, err error) {
 	ref := s.projects().Doc(name)
-	err := s.inTurn(ctx, ref, func(ctx context.Context, tx *firestore.Transaction) error {
-		d, err := txGet[projectDoc](tx, ref, "project")
-		if err != nil {
+	err = s.transactAlone(ctx, "update members of "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		if changed, err = txGet[projectDoc](tx, ref, "project"); err != nil {
 			return err
 		}
-		changed = d.project()
 		before := membersView(changed.Members)
 		if changed.Members, err = change(changed.Members); err != nil {
 			return err
 		}
-		if err := tx.Set(ref, projectToDoc(changed)); err != nil {
-			return err
-		}
-		return s.txRecordUpdate(ctx, tx, audit.Change{
+		b.set(ref, projectToDoc(changed))
+		s.recordUpdate(ctx, b, audit.Change{
 			Action: audit.SetMembers, Project: name, Resource: audit.Path(projectPath(name), "members"),
 			Old: before, New: membersView(changed.Members),
 		})
+		return nil
 	})
-	if err != nil {
-		return app.Project{}, fmt.Errorf("update members of %s: %w", name, err)
-	}
-	return changed, nil
+	return changed, err
 }
 
 // DeleteProject deletes a project that holds no environment. The check and the
@@ -111,8 +91,8 @@ func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[
 // not_found, not_empty.
 func (s *Store) DeleteProject(ctx context.Context, name string) error {
 	ref := s.projects().Doc(name)
-	err := s.transact(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
-		d, err := txGet[projectDoc](tx, ref, "project")
+	return s.transact(ctx, "delete project "+name, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		p, err := txGet[projectDoc](tx, ref, "project")
 		if err != nil {
 			return err
 		}
@@ -123,21 +103,8 @@ func (s *Store) DeleteProject(ctx context.Context, name string) error {
 		if holds {
 			return problem.New(problem.NotEmpty, "The project still has environments; delete those first.")
 		}
-		if err := tx.Delete(ref); err != nil {
-			return err
-		}
-		return s.txRecord(ctx, tx, audit.Change{
-			Action: audit.DeleteProject, Resource: projectPath(name), Old: membersView(d.project().Members),
-		})
+		b.delete(ref)
+		s.record(ctx, b, audit.Change{Action: audit.DeleteProject, Resource: projectPath(name), Old: membersView(p.Members)})
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("delete project %s: %w", name, err)
-	}
-	return nil
-}
-
-// txExists tells whether a query finds any document, inside a transaction.
-func txExists(tx *firestore.Transaction, q firestore.Query) (bool, error) {
-	docs, err := tx.Documents(q.Limit(1)).GetAll()
-	return len(docs) > 0, err
 }

@@ -31,23 +31,20 @@ func (s *Store) rollupRefs(prefixes []apikey.Prefix) []*firestore.DocumentRef {
 	return refs
 }
 
-// readRollups reads what a GetAll gave; a key without a document has no history.
-func readRollups(snaps []*firestore.DocumentSnapshot) ([]usage.History, error) {
-	histories := make([]usage.History, len(snaps))
-	for i, snap := range snaps {
-		if !snap.Exists() {
-			continue
-		}
-		var d rollupDoc
-		err := snap.DataTo(&d)
-		if err == nil {
-			histories[i], err = usage.UnpackHistory(d.Days)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read rollup %s: %w", snap.Ref.ID, err)
-		}
+// readRollup reads what a GetAll gave; a key without a document has no history.
+func readRollup(snap *firestore.DocumentSnapshot) (usage.History, error) {
+	if !snap.Exists() {
+		return nil, nil
 	}
-	return histories, nil
+	d, err := shape[rollupDoc](snap)
+	if err != nil {
+		return nil, err
+	}
+	h, err := usage.UnpackHistory(d.Days)
+	if err != nil {
+		return nil, fmt.Errorf("read rollup %s: %w", snap.Ref.ID, err)
+	}
+	return h, nil
 }
 
 // Rollups reads the histories of keys, in the order of prefixes, with one call
@@ -60,9 +57,9 @@ func (s *Store) Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.
 	defer cancel()
 	snaps, err := s.client.GetAll(ctx, s.rollupRefs(prefixes))
 	if err != nil {
-		return nil, fmt.Errorf("get rollups: %w", known(err, "rollup"))
+		return nil, fmt.Errorf("get rollups: %w", problemOf(err, "rollup"))
 	}
-	return readRollups(snaps)
+	return readAll(snaps, readRollup)
 }
 
 // UpdateRollups changes the rollups of some keys in one transaction: change gets
@@ -73,36 +70,27 @@ func (s *Store) UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, cha
 		return nil
 	}
 	refs := s.rollupRefs(prefixes)
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	op := fmt.Sprintf("update %d rollups", len(prefixes))
+	return s.transact(ctx, op, func(_ context.Context, tx *firestore.Transaction, b *batch) error {
 		snaps, err := tx.GetAll(refs)
 		if err != nil {
 			return err
 		}
-		stored, err := readRollups(snaps)
+		stored, err := readAll(snaps, readRollup)
 		if err != nil {
 			return err
 		}
 		for i, p := range prefixes {
-			if err := setRollup(tx, refs[i], stored[i], change(p, stored[i])); err != nil {
-				return err
+			switch changed := change(p, stored[i]); {
+			case changed.Equal(stored[i]):
+			case len(changed) == 0:
+				b.delete(refs[i])
+			default:
+				b.set(refs[i], rollupToDoc(changed))
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("update %d rollups: %w", len(prefixes), err)
-	}
-	return nil
-}
-
-func setRollup(tx *firestore.Transaction, ref *firestore.DocumentRef, stored, changed usage.History) error {
-	switch {
-	case changed.Equal(stored):
-		return nil
-	case len(changed) == 0:
-		return tx.Delete(ref)
-	}
-	return tx.Set(ref, rollupToDoc(changed))
 }
 
 // RollupsOlder finds keys whose rollups hold days before one, at most limit.
@@ -111,7 +99,7 @@ func (s *Store) RollupsOlder(ctx context.Context, before usage.Day, limit int) (
 	defer cancel()
 	snaps, err := s.rollups().Where("oldest", "<", before.String()).Select().Limit(limit).Documents(ctx).GetAll()
 	if err != nil {
-		return nil, fmt.Errorf("find rollups from before %s: %w", before, known(err, "rollup"))
+		return nil, fmt.Errorf("find rollups from before %s: %w", before, problemOf(err, "rollup"))
 	}
 	prefixes := make([]apikey.Prefix, len(snaps))
 	for i, snap := range snaps {
@@ -134,7 +122,7 @@ func (s *Store) settledRef() *firestore.DocumentRef { return s.client.Collection
 // are compacted, the rollups hold all of them, and neither will change again.
 // Problem: not_found before the first one.
 func (s *Store) SettledDay(ctx context.Context) (usage.Day, error) {
-	d, err := get[settledDoc](ctx, s.settledRef(), "settled day")
+	d, err := getAs(ctx, s.settledRef(), "settled day", shape[settledDoc])
 	if err != nil {
 		return 0, err
 	}
@@ -143,7 +131,7 @@ func (s *Store) SettledDay(ctx context.Context) (usage.Day, error) {
 
 // SettleDay notes that a day is settled; it never goes back. Error: [ErrNotClosed].
 func (s *Store) SettleDay(ctx context.Context, day usage.Day) error {
-	err := s.transact(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+	return s.transact(ctx, "settle "+day.String(), func(_ context.Context, tx *firestore.Transaction, b *batch) error {
 		snaps, err := tx.GetAll([]*firestore.DocumentRef{s.settledRef()})
 		if err != nil {
 			return err
@@ -157,13 +145,9 @@ func (s *Store) SettleDay(ctx context.Context, day usage.Day) error {
 				return err
 			}
 		}
-		if day.String() <= d.Settled {
-			return nil
+		if day.String() > d.Settled {
+			b.set(s.settledRef(), settledDoc{Settled: day.String()})
 		}
-		return tx.Set(s.settledRef(), settledDoc{Settled: day.String()})
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("settle %s: %w", day, err)
-	}
-	return nil
 }

@@ -5,7 +5,8 @@
 // problem: not_found for what is not there, already_exists for what must not be,
 // conflict for a change that lost its race, unavailable when Firestore does not
 // answer in time. The stored shapes are unexported structs beside their
-// converters, so that a document's fields can change without the domain's.
+// converters, so that a document's fields can change without the domain's; where the
+// fields are the same ones, the compiler converts.
 package store
 
 import (
@@ -30,7 +31,7 @@ const callTimeout = 10 * time.Second
 type Store struct {
 	client  *firestore.Client
 	watcher *watcher
-	turns   turns
+	locks   keyedMutex
 	now     func() time.Time // stamps audit records
 }
 
@@ -52,9 +53,9 @@ func Open(ctx context.Context, project string) (*Store, error) {
 // Close ends the connection.
 func (s *Store) Close() error { return s.client.Close() }
 
-// known gives Firestore's status in the words of package problem; what is the
+// problemOf gives Firestore's status in the words of package problem; what is the
 // thing's name in a message, e.g. "plan".
-func known(err error, what string) error {
+func problemOf(err error, what string) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return problem.Of(problem.Unavailable).Because(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/identity/user"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // userDoc is a document of users/{username}.
@@ -20,66 +21,43 @@ type userDoc struct {
 	CreatedAt time.Time `firestore:"created_at"`
 }
 
-func userToDoc(u user.User) userDoc {
-	return userDoc{Name: u.Name, Hash: u.Hash, Version: u.Version, Admin: u.Admin, CreatedAt: u.CreatedAt}
-}
-
-func (d userDoc) user() user.User {
-	return user.User{Name: d.Name, Hash: d.Hash, Version: d.Version, Admin: d.Admin, CreatedAt: d.CreatedAt.UTC()}
-}
+func (d userDoc) value() user.User { return user.User(d) }
 
 func (s *Store) users() *firestore.CollectionRef { return s.client.Collection("users") }
 
 // CreateUser stores a new user. Problem: already_exists.
 func (s *Store) CreateUser(ctx context.Context, u user.User) error {
-	return s.createRecorded(ctx, s.users().Doc(u.Name), userToDoc(u), "user",
+	return s.createRecorded(ctx, s.users().Doc(u.Name), userDoc(u), "user",
 		audit.Change{Action: audit.CreateUser, Resource: userPath(u.Name), New: userView(u)})
 }
 
 // User reads one user. Problem: not_found.
 func (s *Store) User(ctx context.Context, name string) (user.User, error) {
-	d, err := get[userDoc](ctx, s.users().Doc(name), "user")
-	if err != nil {
-		return user.User{}, err
-	}
-	return d.user(), nil
+	return get[userDoc](ctx, s.users().Doc(name), "user")
 }
 
 // Users lists all users by name.
 func (s *Store) Users(ctx context.Context, page Page) ([]user.User, string, error) {
-	docs, next, err := list[userDoc](ctx, s.users(), s.users().Query, page)
-	if err != nil {
-		return nil, "", err
-	}
-	users := make([]user.User, len(docs))
-	for i, d := range docs {
-		users[i] = d.user()
-	}
-	return users, next, nil
+	return list(ctx, s.users(), s.users().Query, page, decode[userDoc])
 }
 
 // UpdateUser changes a user in a transaction: change gets what is stored and
 // gives what shall be. Problem: not_found.
 func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.User) (user.User, error)) error {
 	ref := s.users().Doc(name)
-	err := s.inTurn(ctx, ref, func(ctx context.Context, tx *firestore.Transaction) error {
-		d, err := txGet[userDoc](tx, ref, "user")
+	return s.transactAlone(ctx, "update user "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		stored, err := txGet[userDoc](tx, ref, "user")
 		if err != nil {
 			return err
 		}
-		changed, err := change(d.user())
+		changed, err := change(stored)
 		if err != nil {
 			return err
 		}
-		if err := tx.Set(ref, userToDoc(changed)); err != nil {
-			return err
-		}
-		return s.txRecordUpdate(ctx, tx, userChange(d.user(), changed))
+		b.set(ref, userDoc(changed))
+		s.recordUpdate(ctx, b, userChange(stored, changed))
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("update user %s: %w", name, err)
-	}
-	return nil
 }
 
 // UsersExist gives those of names that are no user's, in their order; none means
@@ -95,7 +73,7 @@ func (s *Store) UsersExist(ctx context.Context, names []string) (missing []strin
 	}
 	snaps, err := s.client.GetAll(ctx, refs)
 	if err != nil {
-		return nil, fmt.Errorf("look up users: %w", known(err, "user"))
+		return nil, fmt.Errorf("look up users: %w", problemOf(err, "user"))
 	}
 	there := map[string]bool{}
 	for _, snap := range snaps {
@@ -107,4 +85,43 @@ func (s *Store) UsersExist(ctx context.Context, names []string) (missing []strin
 		}
 	}
 	return missing, nil
+}
+
+// sessionDoc is a document of sessions/{token id}: a session that was signed out.
+// It is remembered until the token would have expired; the collection's TTL
+// policy on expires_at deletes it some time after that.
+type sessionDoc struct {
+	ExpiresAt time.Time `firestore:"expires_at"`
+}
+
+func (s *Store) sessionRef(tokenID string) *firestore.DocumentRef {
+	return s.client.Collection("sessions").Doc(tokenID)
+}
+
+// SignOut ends a session whose token expires at expires. Doing it twice is
+// harmless.
+func (s *Store) SignOut(ctx context.Context, tokenID string, expires time.Time) error {
+	return s.transact(ctx, "sign out", func(ctx context.Context, _ *firestore.Transaction, b *batch) error {
+		b.set(s.sessionRef(tokenID), sessionDoc{ExpiresAt: expires})
+		s.record(ctx, b, audit.Change{Action: audit.SignOut, Resource: userPath(trace.Who(ctx).Name)})
+		return nil
+	})
+}
+
+// SignedOut tells whether a session is over before its token expires: it was
+// signed out, its user is gone, or the user's password is not of the given
+// version any more. It is one read of both documents at one moment.
+func (s *Store) SignedOut(ctx context.Context, tokenID, username string, version int64) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	snaps, err := s.client.GetAll(ctx, []*firestore.DocumentRef{s.sessionRef(tokenID), s.users().Doc(username)})
+	if err != nil {
+		return false, fmt.Errorf("look up session: %w", problemOf(err, "session"))
+	}
+	ended, owner := snaps[0], snaps[1]
+	if ended.Exists() || !owner.Exists() {
+		return true, nil
+	}
+	u, err := decode[userDoc](owner)
+	return u.Version != version, err
 }

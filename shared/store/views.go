@@ -24,7 +24,7 @@ func appPath(a app.App) string {
 	return audit.Path(environmentPath(a.Project, a.Environment), "apps", a.Name)
 }
 
-func planPath(e environmentDoc, id plan.ID) string {
+func planPath(e app.Environment, id plan.ID) string {
 	return audit.Path(environmentPath(e.Project, e.Name), "plans", string(id))
 }
 
@@ -42,7 +42,7 @@ func membersView(members map[string]app.Role) audit.Values {
 	return v
 }
 
-func environmentView(e environmentDoc) audit.Values {
+func environmentView(e app.Environment) audit.Values {
 	return audit.Values{"namespace": e.Namespace}
 }
 

@@ -77,7 +77,7 @@ func fill(t *testing.T, n int) {
 	if err := errors.Join(
 		st.CreateProject(t.Context(), app.Project{Name: "shop"}),
 		st.CreateEnvironment(t.Context(), app.Environment{Project: "shop", Name: "prod", Namespace: load.Namespace}),
-		st.CreateApp(t.Context(), app.App{Namespace: load.Namespace, Name: load.App, Project: "shop", Environment: "prod", Host: "hello.example", Image: stacktest.Image}),
+		st.CreateApp(t.Context(), app.App{Namespace: load.Namespace, Name: load.App, Project: "shop", Environment: "prod", Host: "hello.example", Image: stacktest.Image}, store.First{}),
 		st.CreatePlan(t.Context(), load.Plan()),
 	); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func fill(t *testing.T, n int) {
 	var jobs []*cloudfirestore.BulkWriterJob
 	for k := range load.Keys(n) {
 		if model == nil {
-			if err := st.CreateKey(t.Context(), k.Stored); err != nil {
+			if err := st.IssueKey(t.Context(), k.Stored, apikey.Request{}, 0); err != nil {
 				t.Fatal(err)
 			}
 			first, err := keys.Doc(string(k.Stored.ID())).Get(t.Context())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/firestore"
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 )
@@ -85,3 +86,7 @@ func Environment(t testing.TB, s *store.Store, project, name string) {
 		t.Fatal(err)
 	}
 }
+
+// First is what an app begins with when nobody says more: the plain revision of its image,
+// if it has one.
+func First(a app.App) store.First { return store.First{Revision: deploy.First(a)} }
