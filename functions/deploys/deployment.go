@@ -163,7 +163,7 @@ func (s *Service) record(ctx context.Context, ref app.Ref, rule func(app.App, de
 	if err != nil {
 		return wire.Deployment{}, err
 	}
-	s.followers.follow(ctx, ref)
+	s.queue.Add(ctx, ref)
 	return wireDeployment(rev, rev.Number), nil
 }
 

@@ -50,6 +50,7 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
@@ -60,6 +61,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/reconcile"
 	"github.com/sluicegate/sluice/shared/store"
 )
 
@@ -111,10 +113,9 @@ type Service struct {
 	registry  Registry
 	api       *httpapi.API
 	announcer *announcer
-	followers *followers
-	settled   *settled
+	queue     *reconcile.Queue[app.Ref]
+	live      sync.Map // the revision that is known to be live, by app.Ref; it only saves reads
 	gauges    *gauges
-	ticking   chan struct{} // holds the one tick that runs
 	log       *slog.Logger
 	now       func() time.Time
 }
@@ -138,10 +139,10 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	s := &Service{
 		cfg: cfg, apps: p.Apps, history: p.History, cluster: p.Cluster, registry: p.Registry, api: httpapi.NewAPI(p.Log, p.Sessions, p.Apps),
-		announcer: newAnnouncer(p.Outbox, p.Sink, p.Log), settled: newSettled(), gauges: newGauges(),
-		ticking: make(chan struct{}, 1), log: p.Log, now: time.Now,
+		announcer: newAnnouncer(p.Outbox, p.Sink, p.Log), gauges: newGauges(),
+		log: p.Log, now: time.Now,
 	}
-	s.followers = newFollowers(s.followOnce, cfg.FollowEvery, cfg.ProgressDeadline+followGrace)
+	s.queue = s.newQueue()
 	httpapi.Serve(s.api, api.ListDeployments, s.listDeployments)
 	httpapi.Serve(s.api, api.CreateDeployment, s.createDeployment)
 	httpapi.Serve(s.api, api.RollBack, s.rollBack)
@@ -158,10 +159,10 @@ func (s *Service) Handler() http.Handler { return s.api }
 func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	switch e.Type() {
 	case funcmain.PingType:
-		return s.tick(context.WithoutCancel(ctx))
+		return s.pass(context.WithoutCancel(ctx))
 	case app.DeployRequested:
 		if ref, ok := app.ParseRef(e.Subject()); ok {
-			s.followers.follow(ctx, ref)
+			s.queue.Add(ctx, ref)
 			return nil
 		}
 		s.log.WarnContext(ctx, "event names no app", "type", e.Type(), "id", e.ID())
@@ -177,9 +178,9 @@ func (s *Service) Background(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the rollouts that are being followed; the next tick goes on with them.
+// Close ends the rollouts that are being followed; the next pass goes on with them.
 func (s *Service) Close(context.Context) error {
-	s.followers.close()
+	s.queue.Close()
 	return nil
 }
 

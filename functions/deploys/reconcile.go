@@ -6,29 +6,88 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reconcile"
 )
 
 const (
-	// appTimeout bounds one piece of work on one app.
-	appTimeout = 20 * time.Second
-
 	// maxRounds is how often one piece of work looks at an app again because it has
 	// written, or has lost a race.
 	maxRounds = 6
 
+	// followGrace is how much longer than the progress deadline a rollout is
+	// followed, so that its failure is seen too.
+	followGrace = 10 * time.Second
+
+	// maxFollowed bounds rollouts that are looked at at the same time besides those of a
+	// pass, so that apps whose cluster is slow to answer do not keep others waiting.
+	maxFollowed = 64
+
+	// slowest is how many times longer than at first the pauses between looks become
+	// in a rollout that takes long.
+	slowest = 10
+
 	notAnswering = "The cluster does not answer; it is tried again."
 )
 
-// reconcile looks at one app, has the cluster run its current revision and records
-// how far that is. It gives the revision, the zero one for an app that has none or
-// is gone.
-func (s *Service) reconcile(ctx context.Context, ref app.Ref) (deploy.Revision, error) {
-	ctx, cancel := context.WithTimeout(ctx, appTimeout)
-	defer cancel()
+func (s *Service) newQueue() *reconcile.Queue[app.Ref] {
+	options := reconcile.Options{
+		Workers: s.cfg.Workers + maxFollowed, PassWorkers: s.cfg.Workers,
+		FirstPause: s.cfg.FollowEvery, LongestPause: slowest * s.cfg.FollowEvery, RetryFor: s.cfg.ProgressDeadline + followGrace,
+	}
+	return reconcile.New(options, s.reconcile, func(ctx context.Context, ref app.Ref, err error) {
+		s.log.WarnContext(ctx, "reconcile app failed", "app", ref.String(), "error", err)
+	})
+}
+
+// pass has the cluster run what every app's document says. The workloads are listed
+// before the apps are read, so that an app is skipped only if its workload runs what is
+// recorded now, and that is live, or if its rollout is being followed anyway: its end is
+// logged under the id of the request that had it followed.
+func (s *Service) pass(ctx context.Context) error {
+	return s.queue.Pass(ctx, func(ctx context.Context, work func(app.Ref) bool) error {
+		s.announcer.kick()
+		seen, err := s.cluster.Workloads(ctx)
+		if err != nil {
+			return err
+		}
+		unsettled := 0
+		for a, err := range s.apps.AllApps(ctx) {
+			if err != nil {
+				return err
+			}
+			live, _ := s.live.Load(a.Ref())
+			if a.Revision == 0 || live == a.Revision && seen.Of(a.Ref()).Runs(a) {
+				continue
+			}
+			unsettled++
+			if !s.queue.Has(a.Ref()) && !work(a.Ref()) {
+				return ctx.Err()
+			}
+		}
+		s.gauges.unsettled.Set(float64(unsettled))
+		return nil
+	})
+}
+
+// reconcile has the cluster run an app's current revision, which is followed until it is
+// live or has failed.
+func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
+	rev, err := s.rollOut(ctx, ref)
+	if err == nil && rev.Number != 0 && !rev.Finished() {
+		err = reconcile.ErrUnfinished
+	}
+	return err
+}
+
+// rollOut looks at one app, has the cluster run its current revision and records how
+// far that is. It gives the revision, the zero one for an app that has none or is gone.
+func (s *Service) rollOut(ctx context.Context, ref app.Ref) (deploy.Revision, error) {
 	wrote := false
 	var last error
 	for range maxRounds {
@@ -63,7 +122,7 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) (deploy.Revision, 
 // forget cleans up after work on an app that was deleted meanwhile: what was
 // written may have come after the deletion.
 func (s *Service) forget(ctx context.Context, ref app.Ref, wrote bool) error {
-	s.settled.forget(ref)
+	s.live.Delete(ref)
 	if !wrote {
 		return nil
 	}
@@ -87,7 +146,7 @@ func (s *Service) stuck(ctx context.Context, a app.App, cause error) (deploy.Rev
 		}
 		return r.Delayed(notAnswering)
 	})
-	if problem.Is(err, problem.Conflict) { // there is a newer one, which has its own follower or tick
+	if problem.Is(err, problem.Conflict) { // there is a newer one, which has its own follower or pass
 		err = nil
 	}
 	return rev, errors.Join(cause, err)
@@ -105,7 +164,7 @@ func (s *Service) update(ctx context.Context, a app.App, change func(deploy.Revi
 		return deploy.Revision{}, err
 	}
 	if rev.Status == deploy.Live {
-		s.settled.note(a.Ref(), rev.Number)
+		s.live.Store(a.Ref(), rev.Number)
 	}
 	if rev.Status != before {
 		s.log.InfoContext(ctx, "deployment finished", "app", a.Ref().String(), "revision", rev.Number,
@@ -114,4 +173,30 @@ func (s *Service) update(ctx context.Context, a app.App, change func(deploy.Revi
 		s.gauges.ended.WithLabelValues(string(rev.Status)).Inc()
 	}
 	return rev, nil
+}
+
+// gauges are the function's own metrics.
+type gauges struct {
+	unsettled prometheus.Gauge
+	ended     *prometheus.CounterVec
+}
+
+func newGauges() *gauges {
+	g := &gauges{
+		unsettled: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "sluice_deploys_unsettled", Help: "Apps whose current revision was not known to be live when the last tick began.",
+		}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_deploys_ended_total", Help: "Rollouts that this process has seen end, by the revision's status.",
+		}, []string{"status"}),
+	}
+	for _, status := range []deploy.Status{deploy.Live, deploy.Failed} {
+		g.ended.WithLabelValues(string(status))
+	}
+	return g
+}
+
+// Collectors are the function's own metrics.
+func (s *Service) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.gauges.unsettled, s.gauges.ended}
 }

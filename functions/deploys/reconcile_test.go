@@ -116,7 +116,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 				})
 				w.post("hello/deployments", `{"image":"hello:v2"}`)
 				// On a slow machine the rollout may be over at its first look, in fewer steps.
-				until(t, func() bool { return killed.steps.Load() >= at || following(w.service.followers) == 0 })
+				until(t, func() bool { return killed.steps.Load() >= at || !w.service.queue.Has(w.ref("prod")) })
 				if err := w.service.Close(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -141,16 +141,29 @@ func TestKilledAtEveryStep(t *testing.T) {
 	}
 }
 
+// held is a cluster that keeps whoever looks at a workload waiting.
+type held struct {
+	Cluster
+	open chan struct{}
+}
+
+func (c held) Workload(ctx context.Context, ref app.Ref) (cluster.Workload, error) {
+	<-c.open
+	return c.Cluster.Workload(ctx, ref)
+}
+
 // A tick leaves an app alone whose rollout is followed: its end is logged under the id
 // of the request that had it followed.
 func TestTickLeavesFollowedApps(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	f, ref := w.service.followers, w.ref("prod")
-	f.mu.Lock()
-	f.running[ref] = &followed{}
-	f.mu.Unlock()
-	w.tick()
+	open := make(chan struct{})
+	w := newWorld(t, func(_ *Config, p *Parts) { p.Cluster = held{p.Cluster, open} })
+	if err := w.store.DeleteApp(t.Context(), w.ref("staging")); err != nil {
+		t.Fatal(err)
+	}
+	ref := w.ref("prod")
+	w.event(app.DeployRequested, ref.String())
+	w.tick() // would not end if it waited for the app
 	seen, err := w.cluster.Workload(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
@@ -159,9 +172,7 @@ func TestTickLeavesFollowedApps(t *testing.T) {
 	if err != nil || seen.Runs(a) {
 		t.Errorf("the tick has worked on it, %v", err)
 	}
-	f.mu.Lock()
-	delete(f.running, ref)
-	f.mu.Unlock()
+	close(open)
 	if !until(t, func() bool { return w.ticked() && w.revision(1).Status == deploy.Live }) {
 		t.Errorf("%+v", w.revision(1))
 	}
