@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -23,11 +24,11 @@ func TestClassify(t *testing.T) {
 		engaged  bool // proves that the gate is in place
 		released bool // proves that it is not any more
 	}{
-		{"the gate's 401", 401, string(denial(problem.Of(problem.InvalidKey))) + "\n", refused, true, false},
-		{"the gate's 503", 503, string(denial(problem.Of(problem.GateUnavailable))), unavailable, false, false},
-		{"the gate's 500", 500, string(denial(problem.Of(problem.Misconfigured))), misconfigured, false, false},
+		{"the gate's 401", 401, string(denial.New(problem.InvalidKey).Body()) + "\n", refused, true, false},
+		{"the gate's 503", 503, string(denial.New(problem.GateUnavailable).Body()), unavailable, false, false},
+		{"the gate's 500", 500, string(denial.New(problem.Misconfigured).Body()), misconfigured, false, false},
 		{"a 401 of the app's", 401, `{"code":"invalid_key","message":"no"}`, other, false, true},
-		{"the gate's body under another status", 200, string(denial(problem.Of(problem.InvalidKey))), other, false, true},
+		{"the gate's body under another status", 200, string(denial.New(problem.InvalidKey).Body()), other, false, true},
 		{"a bare 500", 500, "", silent, false, true},
 		{"a 500 of the app's", 500, "oops", other, false, true},
 		{"a bare 401", 401, "", other, false, true},
@@ -93,7 +94,7 @@ func TestEveryAddressIsAsked(t *testing.T) {
 		}
 		w.Header().Set(gateproof.ProofHeader, key.Prove(r.Header.Get(gateproof.NonceHeader), "shop-prod/hello"))
 		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = w.Write(denial(problem.Of(problem.InvalidKey)))
+		_, _ = w.Write(denial.New(problem.InvalidKey).Body())
 	}
 	on := func(address string, h http.HandlerFunc, port string) string {
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(address, port))

@@ -35,7 +35,7 @@ func (s *Service) Background(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
 		}
-		s.log.WarnContext(ctx, "the checker's certificate is not there yet", "error", err)
+		s.log.WarnContext(ctx, "issue checker certificate failed", "error", err)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -54,6 +54,7 @@ func (s *Service) certify(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the checker's certificate: %w", err)
 	}
+	s.ca.Store(&ca)
 	return ca, nil
 }
 
@@ -62,7 +63,7 @@ func (s *Service) tryCertify(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.witness.learn(served.Data[keyEntry]); err != nil {
+	if err := s.ingress.witness.learn(served.Data[keyEntry]); err != nil {
 		return nil, err
 	}
 	if served.Exists() && !served.Managed {
@@ -89,10 +90,10 @@ func (s *Service) tryCertify(ctx context.Context) ([]byte, error) {
 		}
 	}
 	served.Data = map[string][]byte{certEntry: cert, keyEntry: key, caEntry: ca}
-	if _, err := s.secrets.WriteSecret(ctx, served); err != nil {
+	if _, err := s.cluster.WriteSecret(ctx, served); err != nil {
 		return nil, err
 	}
-	if err := s.witness.learn(key); err != nil {
+	if err := s.ingress.witness.learn(key); err != nil {
 		return nil, err
 	}
 	s.gauges.serves(cert)
@@ -122,7 +123,7 @@ func (s *Service) authorities(ctx context.Context) (authority.Bundle, []byte, er
 		return trusted, ca, err
 	}
 	kept.Data = map[string][]byte{caEntry: ca, caKeysEntry: keys}
-	if _, err := s.secrets.WriteSecret(ctx, kept); err != nil {
+	if _, err := s.cluster.WriteSecret(ctx, kept); err != nil {
 		return nil, nil, err
 	}
 	s.log.InfoContext(ctx, "checker CA written", "secret", kept.Name, "authorities", len(trusted))
@@ -131,11 +132,11 @@ func (s *Service) authorities(ctx context.Context) (authority.Bundle, []byte, er
 
 // secret reads a Secret of the system namespace, or starts one.
 func (s *Service) secret(ctx context.Context, name string, kind cluster.SecretType) (cluster.Secret, error) {
-	found, err := s.secrets.Secret(ctx, s.cfg.SystemNamespace, name)
+	found, err := s.cluster.Secret(ctx, s.cfg.SystemNamespace, name)
 	if !problem.Is(err, problem.NotFound) {
 		return found, err
 	}
-	if err := s.secrets.EnsureNamespace(ctx, s.cfg.SystemNamespace); err != nil {
+	if err := s.cluster.EnsureNamespace(ctx, s.cfg.SystemNamespace); err != nil {
 		return cluster.Secret{}, err
 	}
 	return cluster.Secret{Namespace: s.cfg.SystemNamespace, Name: name, Type: kind}, nil

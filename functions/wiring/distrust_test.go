@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -154,7 +155,7 @@ func TestWhatIsWrongWithTheCertificate(t *testing.T) {
 			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set(gateproof.ProofHeader, gateproof.Key{}.Prove(r.Header.Get(gateproof.NonceHeader), "shop-prod/hello"))
 				w.WriteHeader(http.StatusUnauthorized)
-				_, _ = w.Write(denial(problem.Of(problem.InvalidKey)))
+				_, _ = w.Write(denial.New(problem.InvalidKey).Body())
 			}))
 			s.Config.ErrorLog = log.New(io.Discard, "", 0)
 			if tt.server != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reconcile"
 )
 
 var (
@@ -213,7 +214,7 @@ func TestSwitchingWhileItIsProven(t *testing.T) {
 	s.requested()
 	group.Wait()
 	s.wantGate(app.Ungated, "")
-	if took := time.Since(start); took > appTimeout/2 {
+	if took := time.Since(start); took > reconcile.Timeout/2 {
 		t.Errorf("switching off waited for the proof of switching on: %v", took)
 	}
 }
@@ -268,7 +269,7 @@ func TestEngagedByAnother(t *testing.T) {
 	s.turn(true)
 	var engaged time.Time
 	late := s.replica()
-	late.viewer = &overtaken{Cluster: s.cluster, other: func() {
+	late.cluster = &overtaken{Cluster: s.cluster, other: func() {
 		s.requested()
 		s.settles(app.Engaged, "")
 		engaged = s.app().Gate.Since

@@ -95,13 +95,11 @@ func (s *site) listen(address string) net.Listener {
 // replica is another process of the function.
 func (s *site) replica() *Service {
 	s.Helper()
-	service, err := New(s.cfg, Parts{
-		Apps: s.store, Viewer: s.cluster, Workloads: s.cluster, Gates: s.cluster, Secrets: s.cluster,
-		Log: slog.New(slog.DiscardHandler),
-	})
+	service, err := New(s.cfg, s.store, s.cluster, slog.New(slog.DiscardHandler))
 	if err != nil {
 		s.Fatal(err)
 	}
+	s.Cleanup(service.Close)
 	return service
 }
 

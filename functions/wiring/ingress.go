@@ -1,18 +1,25 @@
 package wiring
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // ProbePath is what gates are asked for. Nothing is served there; an app whose gate
@@ -127,4 +134,203 @@ func (i *ingress) noAnswer(ctx context.Context, err error) answer {
 		return answer{kind: late}
 	}
 	return answer{kind: unreachable}
+}
+
+// kind is what an answer to a request without a key says about the gate.
+type kind int
+
+const (
+	unreachable   kind = iota // there was no ingress to ask
+	untrusted                 // its certificate, or its TLS, is not as it should be
+	late                      // no answer in time: the checker may hang, Traefik waits 30 s for it
+	refused                   // the gate's own 401: it is in place and works
+	unavailable               // the gate's own 503: in place, but it cannot decide
+	misconfigured             // the gate's own 500
+	silent                    // a bare 500: what Traefik says when it cannot reach the checker
+	unknownHost               // a 404
+	other                     // anything else: the app itself
+	copied                    // the gate's own 401, but not from a checker
+	bypassed                  // the gate is in place, but there are ways around it
+	moving                    // the gate is in place; Knative has not closed its own way to the app yet
+	unsearched                // the gate is in place; ways around it could not be looked for
+)
+
+// answer is the ingress's answer to a request without a key.
+type answer struct {
+	kind   kind
+	status int    // HTTP
+	detail string // the message, of untrusted; where the ways are, of bypassed
+}
+
+// classify reads an answer. The gate is known by its body, byte for byte: an app
+// may well have 401s of its own.
+func classify(status int, body []byte) answer {
+	body = bytes.TrimSpace(body)
+	for _, own := range []struct {
+		kind kind
+		code problem.Code
+	}{{refused, problem.InvalidKey}, {unavailable, problem.GateUnavailable}, {misconfigured, problem.Misconfigured}} {
+		if status == problem.Of(own.code).Status() && bytes.Equal(body, denial.New(own.code).Body()) {
+			return answer{kind: own.kind, status: status}
+		}
+	}
+	switch {
+	case status == http.StatusInternalServerError && len(body) == 0:
+		return answer{kind: silent, status: status}
+	case status == http.StatusNotFound:
+		return answer{kind: unknownHost, status: status}
+	}
+	return answer{kind: other, status: status}
+}
+
+// passes tells whether a request without a key has got through to the app, or past
+// the gate at least. No answer is no such proof.
+func (a answer) passes() bool {
+	return a.kind == other || a.kind == unknownHost || a.kind == copied || a.kind == bypassed
+}
+
+// proves tells whether an answer is what was sought. A bare 500 does not keep a
+// gate from being released: an app may answer like that, and the route no longer
+// names the gate.
+func (a answer) proves(sought proof) bool {
+	switch sought {
+	case proveNothing:
+		return true
+	case proveEngaged:
+		return a.kind == refused
+	case proveReleased:
+		return a.kind == other || a.kind == unknownHost || a.kind == silent
+	}
+	return false
+}
+
+// message tells an operator what is in the way.
+func (a answer) message() string {
+	switch a.kind {
+	case unreachable:
+		return "The ingress cannot be reached."
+	case untrusted:
+		return a.detail
+	case late:
+		return "The ingress does not answer in time; the checker may be stuck."
+	case unavailable:
+		return "The gate is on the route, but cannot verify keys right now."
+	case misconfigured:
+		return "The gate is on the route, but misconfigured."
+	case silent:
+		return "The ingress cannot reach the checker."
+	case unknownHost:
+		return "The ingress does not know the app's host, or the app answers 404 without a key."
+	case refused:
+		return "The gate still answers."
+	case copied:
+		return "Something answers like the gate, but is not: its answer lacks the checkers' proof."
+	case bypassed:
+		return "The app is reachable without the gate at " + a.detail + "."
+	case moving:
+		return "The gate is on the route; Knative has not said yet that it has taken the app off its public gateway."
+	case unsearched:
+		return "The gate is on the route; the cluster could not be asked for ways around it."
+	case other:
+	}
+	return fmt.Sprintf("The app's public URL still answers %d to a request without a key.", a.status)
+}
+
+// some names the first few of many.
+func some(ways []string) string {
+	const most = 3
+	if more := len(ways) - most; more > 0 {
+		return fmt.Sprintf("%s, and %d more", strings.Join(ways[:most], ", "), more)
+	}
+	return strings.Join(ways, ", ")
+}
+
+// maxNames is how many of a certificate's names a message lists.
+const maxNames = 3
+
+// readRoots gives who may vouch for an app's certificate: the system's authorities, and
+// those of a PEM file besides. The file may be missing, so that it can be mounted from
+// what is made later; then, and without a name, it adds none.
+func readRoots(file string) (*x509.CertPool, error) {
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if file == "" {
+		return roots, nil
+	}
+	text, err := os.ReadFile(file) //nolint:gosec // the setting's own
+	if errors.Is(err, fs.ErrNotExist) {
+		return roots, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read authorities: %w", err)
+	}
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("read authorities: no certificate in %s", file)
+	}
+	return roots, nil
+}
+
+// distrust tells an operator what is wrong with an https ingress whose certificate or
+// whose TLS has failed with err, "" when something else has.
+func distrust(err error, now time.Time) string {
+	var (
+		certificate *tls.CertificateVerificationError
+		plain       tls.RecordHeaderError
+		alert       *net.OpError
+	)
+	switch {
+	case errors.As(err, &certificate) && len(certificate.UnverifiedCertificates) > 0:
+		return fault(certificate, now)
+	case errors.As(err, &plain):
+		return "The ingress answers a request for https without TLS."
+	case errors.As(err, &alert) && alert.Op == "remote error":
+		return fmt.Sprintf("The ingress refuses the TLS handshake for the app's host (%v).", alert.Err)
+	}
+	return ""
+}
+
+// fault tells what is wrong with a certificate. What it says of itself is quoted.
+func fault(failed *tls.CertificateVerificationError, now time.Time) string {
+	var (
+		other   x509.HostnameError
+		unknown x509.UnknownAuthorityError
+		invalid x509.CertificateInvalidError
+	)
+	leaf := failed.UnverifiedCertificates[0]
+	switch {
+	case errors.As(failed, &other):
+		return "The ingress's certificate is for " + names(leaf) + ", not for the app's host."
+	case errors.As(failed, &unknown):
+		return fmt.Sprintf("The ingress's certificate is signed by %.100q, an authority that is not known here.", leaf.Issuer.String())
+	case errors.As(failed, &invalid) && invalid.Reason == x509.Expired:
+		whose := "The ingress's certificate"
+		if !invalid.Cert.Equal(leaf) {
+			whose = fmt.Sprintf("The certificate of %.100q, which has signed the ingress's,", invalid.Cert.Subject.String())
+		}
+		if now.Before(invalid.Cert.NotBefore) {
+			return whose + " is not valid before " + invalid.Cert.NotBefore.UTC().Format(time.RFC3339) + "."
+		}
+		return whose + " has expired at " + invalid.Cert.NotAfter.UTC().Format(time.RFC3339) + "."
+	}
+	return fmt.Sprintf("The ingress's certificate cannot be verified: %.200q.", failed.Err.Error())
+}
+
+// names lists what a certificate is for, the first few of many.
+func names(c *x509.Certificate) string {
+	var all []string
+	for _, name := range c.DNSNames {
+		all = append(all, fmt.Sprintf("%.100q", name))
+	}
+	for _, ip := range c.IPAddresses {
+		all = append(all, ip.String())
+	}
+	switch more := len(all) - maxNames; {
+	case len(all) == 0:
+		return "no host at all"
+	case more > 0:
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:maxNames], ", "), more)
+	}
+	return strings.Join(all, ", ")
 }

@@ -2,10 +2,12 @@ package wiring
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/gateproof"
 )
 
 const (
@@ -28,8 +30,6 @@ const (
 // prove asks the ingress until it answers as sought or patience ends, and gives
 // the last answer.
 func (s *Service) prove(ctx context.Context, a app.App, sought proof) answer {
-	ctx, cancel := context.WithTimeout(ctx, appTimeout)
-	defer cancel()
 	until := s.now().Add(s.patience(a.Gate))
 	for {
 		got, again := s.ingress.ask(ctx, a, sought), probeInterval
@@ -52,7 +52,7 @@ func (s *Service) prove(ctx context.Context, a app.App, sought proof) answer {
 // around looks for ways around a gate that answers as it should, and gives that answer
 // when there are none.
 func (s *Service) around(ctx context.Context, ref app.Ref, got answer) answer {
-	b, err := s.viewer.Bypass(ctx, ref)
+	b, err := s.cluster.Bypass(ctx, ref)
 	switch {
 	case err != nil:
 		s.log.WarnContext(ctx, "look for ways around a gate failed", "app", ref.String(), "error", err)
@@ -123,4 +123,47 @@ func (p *proofs) keepOnly(there map[app.Ref]bool) {
 			delete(p.next, ref)
 		}
 	}
+}
+
+// witness knows the keys by which checkers prove that a denial is theirs: that of the
+// certificate that they are to serve, and that of the one before, which they serve until
+// the new one has reached them. A process that starts in that minute knows the new one
+// only, and may call gates in place unproven until the minute is over.
+type witness struct {
+	mu                sync.Mutex
+	current, previous gateproof.Key
+	known             int // how many of the two
+}
+
+// learn takes in the private key that checkers are to serve with, unless there is none:
+// anybody could derive something from that.
+func (w *witness) learn(privateKey []byte) error {
+	if len(privateKey) == 0 {
+		return nil
+	}
+	key, err := gateproof.KeyOf(privateKey)
+	if err != nil {
+		return fmt.Errorf("the checkers' proofs: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.known > 0 && key == w.current {
+		return nil
+	}
+	w.previous, w.current = w.current, key
+	w.known = min(w.known+1, 2)
+	return nil
+}
+
+// proven tells whether a checker has proven that it was asked about an app.
+func (w *witness) proven(ref app.Ref, nonce, proof string) bool {
+	w.mu.Lock()
+	keys, known := [2]gateproof.Key{w.current, w.previous}, w.known
+	w.mu.Unlock()
+	for _, key := range keys[:known] {
+		if key.Proves(proof, nonce, ref.Namespace+"/"+ref.Name) {
+			return true
+		}
+	}
+	return false
 }

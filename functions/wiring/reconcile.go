@@ -4,11 +4,163 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/problem"
 )
+
+// step is one write on the cluster.
+type step int
+
+const (
+	makeNamespace step = iota
+	removeSuperseded
+	applyService
+	applyDeployment
+	writeHost
+	writeCA
+	writeMiddleware
+	gateRoute
+	openRoute
+	deleteMiddleware
+	hideKnative
+	showKnative
+)
+
+// proof is what the ingress is asked for.
+type proof int
+
+const (
+	proveNothing  proof = iota
+	proveEngaged        // it answers with the gate's own 401
+	proveReleased       // the gate does not answer any more
+)
+
+// plan is what to do for one app.
+type plan struct {
+	drifted bool   // the gate was in place, and somebody has changed it
+	steps   []step // in this order, and look again afterwards
+	prove   proof  // once there are no steps
+	after   []step // once that is proven
+}
+
+func (p plan) idle() bool { return len(p.steps) == 0 && p.prove == proveNothing && len(p.after) == 0 }
+
+// decide compares an app's document with what is in the cluster. due tells that a
+// gate in place should be proven again. A gate's parts are in place before the
+// route names them, and stay until no route does.
+func decide(a app.App, s cluster.State, due bool) plan {
+	var p plan
+	if s.Service == cluster.Absent {
+		p.steps = append(p.steps, makeNamespace)
+	}
+	if s.Service != cluster.Right {
+		p.steps = append(p.steps, applyService)
+	}
+	if s.Deployment != cluster.Right {
+		p.steps = append(p.steps, applyDeployment)
+	}
+	if s.Superseded {
+		p.steps = append(p.steps, removeSuperseded)
+	}
+	if s.HostStale {
+		p.steps = append(p.steps, writeHost)
+	}
+	if a.RequireAPIKey {
+		engage(&p, a, s, due)
+	} else {
+		release(&p, a, s)
+	}
+	if len(p.steps) > 0 { // first things first
+		p.prove, p.after = proveNothing, nil
+	}
+	return p
+}
+
+func engage(p *plan, a app.App, s cluster.State, due bool) {
+	if s.CA != cluster.Right {
+		p.steps = append(p.steps, writeCA)
+	}
+	if s.Middleware != cluster.Right {
+		p.steps = append(p.steps, writeMiddleware)
+	}
+	if s.Route != cluster.RouteGated {
+		p.steps = append(p.steps, gateRoute)
+	}
+	if s.Public {
+		p.steps = append(p.steps, hideKnative)
+	}
+	engaged := a.Gate.State == app.Engaged
+	// A copy of the CA that differs is a renewal, and is no reason to doubt the gate.
+	p.drifted = engaged && (s.CA == cluster.Absent || s.Middleware != cluster.Right || s.Route != cluster.RouteGated || s.Public)
+	if !engaged || due {
+		p.prove = proveEngaged
+	}
+}
+
+func release(p *plan, a app.App, s cluster.State) {
+	if s.Route != cluster.RouteOpen {
+		p.steps = append(p.steps, openRoute)
+	}
+	if s.Hidden {
+		p.after = append(p.after, showKnative)
+	}
+	if s.Middleware != cluster.Absent {
+		p.after = append(p.after, deleteMiddleware)
+	}
+	if a.Gate.State != app.Ungated || len(p.after) > 0 {
+		p.prove = proveReleased
+	}
+}
+
+// pass looks at every app and works on those that need it.
+func (s *Service) pass(ctx context.Context) error {
+	return s.queue.Pass(ctx, func(ctx context.Context, work func(app.Ref) bool) error {
+		ca, err := s.certify(ctx)
+		if err != nil {
+			return err
+		}
+		todo, err := s.todo(ctx, ca)
+		if err != nil {
+			return err
+		}
+		// In another order each time: if a pass ends early, it is not always the same
+		// apps that go without.
+		rand.Shuffle(len(todo), func(i, k int) { todo[i], todo[k] = todo[k], todo[i] }) //nolint:gosec // an order is no secret
+		for _, ref := range todo {
+			if !work(ref) {
+				break
+			}
+		}
+		return nil
+	})
+}
+
+// todo lists the apps whose objects or gate need work. The lists are a first
+// impression; the work itself looks again at each app.
+func (s *Service) todo(ctx context.Context, ca []byte) ([]app.Ref, error) {
+	inventory, err := s.cluster.Inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var todo []app.Ref
+	there, gates := map[app.Ref]bool{}, map[app.GateState]int{}
+	for a, err := range s.store.AllApps(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		there[a.Ref()] = true
+		gates[a.Gate.State]++
+		if p := decide(a, s.cluster.State(inventory.Of(a.Ref()), a, ca), s.proofs.due(a.Ref(), s.now())); !p.idle() {
+			todo = append(todo, a.Ref())
+		}
+	}
+	s.proofs.keepOnly(there)
+	s.gauges.count(gates)
+	return todo, nil
+}
 
 // maxRounds is how often one piece of work looks at an app: once before each set
 // of steps, once more to see that they hold, and again for writes that lost a race and
@@ -17,22 +169,22 @@ const maxRounds = 7
 
 // reconcile looks at one app and does what there is to do, until there is nothing
 // left or it cannot go on for now.
-func (s *Service) reconcile(ctx context.Context, ref app.Ref, ca []byte) error {
-	wrote, doubted := false, false
+func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
+	ca, wrote, doubted := *s.ca.Load(), false, false
 	var last error
 	for range maxRounds {
-		seen, err := s.viewer.Objects(ctx, ref) // before the document: see package cluster
+		seen, err := s.cluster.Objects(ctx, ref) // before the document: see package cluster
 		if err != nil {
 			return err
 		}
-		a, err := s.apps.App(ctx, ref.Namespace, ref.Name)
+		a, err := s.store.App(ctx, ref.Namespace, ref.Name)
 		if problem.Is(err, problem.NotFound) {
 			return s.forget(ctx, ref, wrote)
 		}
 		if err != nil {
 			return err
 		}
-		p := decide(a, s.viewer.State(seen, a, ca), s.proofs.due(ref, s.now()))
+		p := decide(a, s.cluster.State(seen, a, ca), s.proofs.due(ref, s.now()))
 		if p.drifted && !doubted {
 			doubted = true // another replica may have engaged the gate between the two looks
 			continue
@@ -62,7 +214,7 @@ func (s *Service) forget(ctx context.Context, ref app.Ref, wrote bool) error {
 	if !wrote {
 		return nil
 	}
-	return s.workloads.Delete(ctx, ref)
+	return s.cluster.Delete(ctx, ref)
 }
 
 // settle proves what is in place, then takes away what that makes superfluous.
@@ -101,29 +253,29 @@ func (s *Service) run(ctx context.Context, seen cluster.Objects, a app.App, ca [
 func (s *Service) do(ctx context.Context, one step, seen cluster.Objects, a app.App, ca []byte) error {
 	switch one {
 	case makeNamespace:
-		return s.workloads.EnsureNamespace(ctx, a.Namespace)
+		return s.cluster.EnsureNamespace(ctx, a.Namespace)
 	case applyService:
-		return s.workloads.ApplyService(ctx, seen, a)
+		return s.cluster.ApplyService(ctx, seen, a)
 	case applyDeployment:
-		return s.workloads.ApplyDeployment(ctx, seen, a)
+		return s.cluster.ApplyDeployment(ctx, seen, a)
 	case removeSuperseded:
-		return s.workloads.RemoveSuperseded(ctx, seen, a.Ref())
+		return s.cluster.RemoveSuperseded(ctx, seen, a.Ref())
 	case writeHost:
-		return s.workloads.WriteHost(ctx, seen, a.Ref())
+		return s.cluster.WriteHost(ctx, seen, a.Ref())
 	case writeCA:
-		return s.gates.WriteCA(ctx, seen, a.Ref(), ca)
+		return s.cluster.WriteCA(ctx, seen, a.Ref(), ca)
 	case writeMiddleware:
-		return s.gates.WriteMiddleware(ctx, seen, a.Ref())
+		return s.cluster.WriteMiddleware(ctx, seen, a.Ref())
 	case gateRoute:
-		return s.workloads.ApplyRoute(ctx, seen, a, true)
+		return s.cluster.ApplyRoute(ctx, seen, a, true)
 	case openRoute:
-		return s.workloads.ApplyRoute(ctx, seen, a, false)
+		return s.cluster.ApplyRoute(ctx, seen, a, false)
 	case deleteMiddleware:
-		return s.gates.DeleteMiddleware(ctx, seen, a.Ref())
+		return s.cluster.DeleteMiddleware(ctx, seen, a.Ref())
 	case hideKnative:
-		return s.workloads.HideKnative(ctx, seen, a.Ref())
+		return s.cluster.HideKnative(ctx, seen, a.Ref())
 	case showKnative:
-		return s.workloads.ShowKnative(ctx, seen, a.Ref())
+		return s.cluster.ShowKnative(ctx, seen, a.Ref())
 	}
 	return fmt.Errorf("unknown step %d", one)
 }
@@ -135,4 +287,60 @@ func (s *Service) stuck(ctx context.Context, a app.App, err error) error {
 		err = errors.Join(err, s.record(ctx, a, a.Gate.State, stuckMessage))
 	}
 	return err
+}
+
+// What a gate's message says besides the answers of the ingress.
+const (
+	driftMessage = "The gate was changed from outside; it is being put back."
+	stuckMessage = "The cluster does not take the change yet; trying again."
+)
+
+var (
+	errSame      = errors.New("the gate already says so")
+	errOvertaken = errors.New("the gate was switched meanwhile")
+)
+
+// record moves an app's gate on from the state that a was read in, in one
+// transaction. If the gate has been switched or moved since, nothing is written:
+// what was found out is about the past.
+func (s *Service) record(ctx context.Context, a app.App, state app.GateState, message string) error {
+	_, err := s.store.UpdateApp(ctx, a.Ref(), func(is app.App) (app.App, error) {
+		next, err := advance(is, a, app.Gate{State: state, Since: s.now().UTC(), Message: message})
+		if err != nil {
+			return app.App{}, err
+		}
+		is.Gate = next
+		return is, nil
+	})
+	if errors.Is(err, errSame) || errors.Is(err, errOvertaken) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("record gate of %s: %w", a.Ref(), err)
+	}
+	s.log.InfoContext(ctx, "gate", "app", a.Ref().String(), "state", string(state), "message", message)
+	return nil
+}
+
+// advance is the gate that an app shall have when is what is stored and was what
+// was looked at. A message that changes does not start the state anew.
+func advance(is, was app.App, next app.Gate) (app.Gate, error) {
+	if is.RequireAPIKey != was.RequireAPIKey || is.Gate.State != was.Gate.State || !is.Gate.Since.Equal(was.Gate.Since) {
+		return app.Gate{}, errOvertaken
+	}
+	if next.State == is.Gate.State {
+		if next.Message == is.Gate.Message {
+			return app.Gate{}, errSame
+		}
+		next.Since = is.Gate.Since
+	}
+	return next, nil
+}
+
+// unproven is what becomes of a gate whose proof has failed.
+func unproven(state app.GateState, sought proof, got answer) (app.GateState, string) {
+	if sought == proveEngaged && state == app.Engaged && got.passes() {
+		return app.Pending, got.message()
+	}
+	return state, got.message()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reconcile"
 )
 
 // TestTickRepairs takes each of an app's objects away in turn.
@@ -65,7 +66,7 @@ func TestManyApps(t *testing.T) {
 	start := time.Now()
 	s.tick()
 	t.Logf("a tick over 12 apps that cannot be proven and one new: %v", time.Since(start))
-	if got := time.Since(start); got > 2*appTimeout { // if each of the 12 were waited for, 4 workers would take 3 times one's time
+	if got := time.Since(start); got > 2*reconcile.Timeout { // if each of the 12 were waited for, 4 workers would take 3 times one's time
 		t.Errorf("the tick took %v", got)
 	}
 	want := open
@@ -109,7 +110,7 @@ func (d *deleting) ApplyRoute(ctx context.Context, o cluster.Objects, a app.App,
 func TestDeletedWhileItIsWorkedOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.service.workloads = &deleting{s.cluster, func() {
+	s.service.cluster = &deleting{s.cluster, func() {
 		if err := s.store.DeleteApp(t.Context(), s.ref); err != nil && !problem.Is(err, problem.NotFound) {
 			t.Error(err)
 		}
@@ -133,7 +134,7 @@ func TestClusterInTheWay(t *testing.T) {
 	s := newSite(t)
 	s.tick()
 	s.turn(true)
-	s.service.workloads = failing{s.cluster}
+	s.service.cluster = failing{s.cluster}
 	s.tick()
 	s.wantGate(app.Pending, stuckMessage)
 }

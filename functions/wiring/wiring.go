@@ -71,10 +71,10 @@ package wiring
 import (
 	"context"
 	"fmt"
-	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
@@ -82,34 +82,17 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/reconcile"
+	"github.com/sluicegate/sluice/shared/store"
 )
 
-const (
-	// appTimeout bounds the work on one app.
-	appTimeout = 20 * time.Second
-
-	// tickTimeout bounds a tick. What it has not come to is the next one's, which
-	// starts somewhere else.
-	tickTimeout = 50 * time.Second
-)
-
-// Apps keeps the apps' documents; *store.Store implements it.
-type Apps interface {
-	App(ctx context.Context, namespace, name string) (app.App, error)
-	AllApps(ctx context.Context) iter.Seq2[app.App, error]
-	UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (app.App, error)
-}
-
-// Viewer looks at what is in the cluster; *cluster.Cluster implements it.
-type Viewer interface {
+// Cluster runs the apps.
+type Cluster interface {
 	Objects(ctx context.Context, ref app.Ref) (cluster.Objects, error)
 	Inventory(ctx context.Context) (cluster.Inventory, error)
 	State(o cluster.Objects, a app.App, ca []byte) cluster.State
 	Bypass(ctx context.Context, ref app.Ref) (cluster.Bypass, error)
-}
 
-// Workloads writes what runs an app; *cluster.Cluster implements it.
-type Workloads interface {
 	EnsureNamespace(ctx context.Context, name string) error
 	ApplyService(ctx context.Context, o cluster.Objects, a app.App) error
 	ApplyDeployment(ctx context.Context, o cluster.Objects, a app.App) error
@@ -119,18 +102,11 @@ type Workloads interface {
 	HideKnative(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	ShowKnative(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	Delete(ctx context.Context, ref app.Ref) error
-}
 
-// Gates writes what gates an app; *cluster.Cluster implements it.
-type Gates interface {
 	WriteCA(ctx context.Context, o cluster.Objects, ref app.Ref, ca []byte) error
 	WriteMiddleware(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	DeleteMiddleware(ctx context.Context, o cluster.Objects, ref app.Ref) error
-}
 
-// Secrets keeps the checker's certificate; *cluster.Cluster implements it.
-type Secrets interface {
-	EnsureNamespace(ctx context.Context, name string) error
 	Secret(ctx context.Context, namespace, name string) (cluster.Secret, error)
 	WriteSecret(ctx context.Context, s cluster.Secret) (cluster.Secret, error)
 }
@@ -139,34 +115,19 @@ type Secrets interface {
 type Service struct {
 	cfg         Config
 	checkerHost string
-	apps        Apps
-	viewer      Viewer
-	workloads   Workloads
-	gates       Gates
-	secrets     Secrets
+	store       *store.Store
+	cluster     Cluster
 	ingress     *ingress
-	witness     *witness
-	jobs        *jobs
+	ca          atomic.Pointer[[]byte] // what the apps' namespaces shall trust, as it was last made sure of
+	queue       *reconcile.Queue[app.Ref]
 	proofs      *proofs
 	gauges      *gauges
-	ticking     chan struct{} // holds the one tick that runs
-	workers     chan struct{}
 	log         *slog.Logger
 	now         func() time.Time
 }
 
-// Parts are what a Service is put together from.
-type Parts struct {
-	Apps      Apps
-	Viewer    Viewer
-	Workloads Workloads
-	Gates     Gates
-	Secrets   Secrets
-	Log       *slog.Logger
-}
-
 // New makes a service.
-func New(cfg Config, p Parts) (*Service, error) {
+func New(cfg Config, st *store.Store, cl Cluster, log *slog.Logger) (*Service, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
@@ -178,13 +139,16 @@ func New(cfg Config, p Parts) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{
-		cfg: cfg, checkerHost: checker.Hostname(),
-		apps: p.Apps, viewer: p.Viewer, workloads: p.Workloads, gates: p.Gates, secrets: p.Secrets,
-		ingress: in, witness: in.witness, jobs: newJobs(), proofs: newProofs(cfg.ReproveEvery, rand.N[time.Duration]), gauges: newGauges(),
-		ticking: make(chan struct{}, 1), workers: make(chan struct{}, cfg.Workers),
-		log: p.Log, now: time.Now,
-	}, nil
+	s := &Service{
+		cfg: cfg, checkerHost: checker.Hostname(), store: st, cluster: cl,
+		ingress: in, proofs: newProofs(cfg.ReproveEvery, rand.N[time.Duration]), gauges: newGauges(),
+		log: log, now: time.Now,
+	}
+	// The proof that a gate was switched on is interrupted when it is switched off.
+	s.queue = reconcile.New(reconcile.Options{Workers: cfg.Workers, Interrupt: true}, s.reconcile, func(ctx context.Context, ref app.Ref, err error) {
+		log.WarnContext(ctx, "reconcile app failed", "app", ref.String(), "error", err)
+	})
+	return s, nil
 }
 
 // Receive takes an event. The work goes on when the sender hangs up: it has
@@ -193,41 +157,22 @@ func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	ctx = context.WithoutCancel(ctx)
 	switch e.Type() {
 	case funcmain.PingType:
-		return s.tick(ctx)
+		return s.pass(ctx)
 	case app.GateRequested:
 		ref, ok := app.ParseRef(e.Subject())
 		if !ok {
 			s.log.WarnContext(ctx, "event names no app", "type", e.Type(), "id", e.ID())
 			return nil // it won't when it comes again
 		}
-		return s.requested(ctx, ref)
+		if _, err := s.certify(ctx); err != nil {
+			return err
+		}
+		s.queue.Do(ctx, ref)
+		return nil
 	}
 	s.log.WarnContext(ctx, "event of an unknown type", "type", e.Type(), "id", e.ID())
 	return nil
 }
 
-// requested works on one app at once. Trouble is not the sender's to repeat: the
-// next tick does.
-func (s *Service) requested(ctx context.Context, ref app.Ref) error {
-	ca, err := s.certify(ctx)
-	if err != nil {
-		return err
-	}
-	s.jobs.run(ctx, ref, true, func(ctx context.Context) { s.work(ctx, ref, ca) })
-	return nil
-}
-
-// work brings one app on and logs what is in the way.
-func (s *Service) work(ctx context.Context, ref app.Ref, ca []byte) {
-	select {
-	case s.workers <- struct{}{}:
-		defer func() { <-s.workers }()
-	case <-ctx.Done():
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, appTimeout)
-	defer cancel()
-	if err := s.reconcile(ctx, ref, ca); err != nil && context.Cause(ctx) != errInterrupted { //nolint:errorlint // the cause itself
-		s.log.WarnContext(ctx, "app not in order yet", "app", ref.String(), "error", err)
-	}
-}
+// Close ends the work on the apps; the next pass goes on with it.
+func (s *Service) Close() { s.queue.Close() }

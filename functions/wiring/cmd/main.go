@@ -32,7 +32,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	service, err := wiring.New(cfg, wiring.Parts{Apps: st, Viewer: cl, Workloads: cl, Gates: cl, Secrets: cl, Log: log})
+	service, err := wiring.New(cfg, st, cl, log)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
@@ -41,6 +41,6 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 		Background: service.Background,
 		Store:      st,
 		Collectors: service.Collectors(),
-		Close:      func(context.Context) error { return st.Close() },
+		Close:      func(context.Context) error { service.Close(); return st.Close() },
 	}, nil
 }
