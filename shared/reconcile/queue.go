@@ -99,7 +99,7 @@ type item struct {
 // Its workers run until [Queue.Close].
 func New[K comparable](o Options, reconcile func(context.Context, K) error, failed func(context.Context, K, error)) *Queue[K] {
 	o = o.withDefaults()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	q := &Queue[K]{
 		options: o, reconcile: reconcile, failed: failed,
 		queue: workqueue.NewTypedRateLimitingQueue[K](pauses[K]{
