@@ -60,6 +60,7 @@ import (
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reconcile"
 	"github.com/sluicegate/sluice/shared/store"
 )
 
@@ -103,7 +104,7 @@ type Service struct {
 	registry Registry
 	nudge    Nudge
 	api      *httpapi.API
-	ticking  chan struct{} // holds the one tick that runs
+	queue    *reconcile.Queue[store.PendingBuild]
 	gauges   *gauges
 	log      *slog.Logger
 	now      func() time.Time
@@ -131,8 +132,9 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	s := &Service{
 		cfg: cfg, token: sha256.Sum256([]byte(cfg.Token)), apps: p.Apps, builds: p.Builds, runs: p.Runs,
-		registry: p.Registry, nudge: p.Nudge, api: httpapi.NewAPI(p.Log, p.Sessions, p.Apps), ticking: make(chan struct{}, 1), gauges: newGauges(), log: p.Log, now: time.Now,
+		registry: p.Registry, nudge: p.Nudge, api: httpapi.NewAPI(p.Log, p.Sessions, p.Apps), gauges: newGauges(), log: p.Log, now: time.Now,
 	}
+	s.queue = s.newQueue()
 	httpapi.Serve(s.api, api.ListBuilds, s.listBuilds)
 	httpapi.Serve(s.api, api.RequestBuild, s.requestBuild)
 	httpapi.Serve(s.api, api.GetBuild, s.getBuild)
@@ -165,10 +167,10 @@ func (s *Service) withToken(next http.Handler) http.Handler {
 func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	switch e.Type() {
 	case funcmain.PingType:
-		return s.tick(context.WithoutCancel(ctx))
+		return s.pass(context.WithoutCancel(ctx))
 	case app.BuildRequested:
 		if ref, ok := app.ParseRef(e.Subject()); ok {
-			return s.workOn(context.WithoutCancel(ctx), func(p store.PendingBuild) bool { return p.App == ref })
+			return s.requested(context.WithoutCancel(ctx), ref)
 		}
 		s.log.WarnContext(ctx, "event names no app", "type", e.Type(), "id", e.ID())
 		return nil // it won't when it comes again
@@ -176,6 +178,9 @@ func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	s.log.WarnContext(ctx, "event of an unknown type", "type", e.Type(), "id", e.ID())
 	return nil
 }
+
+// Close ends the work on the builds; the next pass goes on with it.
+func (s *Service) Close() { s.queue.Close() }
 
 // moment is the time of a change as the store keeps it, in microseconds.
 func (s *Service) moment() time.Time { return s.now().UTC().Truncate(time.Microsecond) }

@@ -133,6 +133,7 @@ func newWorld(t testing.TB, script string, with func(*Config, *Parts)) *world {
 	if w.service, err = New(cfg, parts); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(w.service.Close)
 	w.handler = w.service.Handler()
 	sinks.Store(w.ref.Namespace, w.handler)
 	return w

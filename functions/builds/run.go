@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/buildevent"
@@ -13,7 +15,80 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/image"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reconcile"
+	"github.com/sluicegate/sluice/shared/store"
 )
+
+// startTimeout bounds a caller's wait until the build that was asked for has its run.
+const startTimeout = 5 * time.Second
+
+// pendingPage is how many builds that are not final are read at a time.
+const pendingPage = 200
+
+// newQueue makes the queue of the builds that are not final. A pass leaves as many workers
+// as it takes to those that were just asked for.
+func (s *Service) newQueue() *reconcile.Queue[store.PendingBuild] {
+	options := reconcile.Options{Workers: 2 * s.cfg.Workers, PassWorkers: s.cfg.Workers}
+	return reconcile.New(options, s.reconcile, func(ctx context.Context, p store.PendingBuild, err error) {
+		s.log.WarnContext(ctx, "reconcile build failed", "app", p.App.String(), "build", p.Number, "error", err)
+	})
+}
+
+// pass works on every build that is not final.
+func (s *Service) pass(ctx context.Context) error {
+	return s.queue.Pass(ctx, func(ctx context.Context, work func(store.PendingBuild) bool) error {
+		running := 0
+		err := s.eachPending(ctx, func(p store.PendingBuild) bool { running++; return work(p) })
+		s.gauges.running.Set(float64(running))
+		return err
+	})
+}
+
+// requested works on an app's builds that are not final at once.
+func (s *Service) requested(ctx context.Context, ref app.Ref) error {
+	var pending []store.PendingBuild
+	err := s.eachPending(ctx, func(p store.PendingBuild) bool {
+		if p.App == ref {
+			pending = append(pending, p)
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	s.queue.Do(ctx, pending...)
+	return nil
+}
+
+// eachPending calls f with every build that is not final, until that is false.
+func (s *Service) eachPending(ctx context.Context, f func(store.PendingBuild) bool) error {
+	for page := (store.Page{Size: pendingPage}); ; {
+		pending, next, err := s.builds.PendingBuilds(ctx, page)
+		if err != nil {
+			return err
+		}
+		for _, p := range pending {
+			if !f(p) {
+				return ctx.Err()
+			}
+		}
+		if page.Token = next; next == "" {
+			return nil
+		}
+	}
+}
+
+// reconcile starts the run of a build, or looks at it, and moves the build on by it.
+func (s *Service) reconcile(ctx context.Context, p store.PendingBuild) error {
+	b, err := s.builds.Build(ctx, p.App, p.Number)
+	if problem.Is(err, problem.NotFound) || err == nil && b.Final() {
+		return s.builds.ForgetBuild(ctx, p)
+	}
+	if err != nil {
+		return err
+	}
+	return s.look(ctx, p.App, b)
+}
 
 // receiveTekton takes an event about a PipelineRun. One that no repetition helps with
 // is taken and logged.
@@ -31,7 +106,7 @@ func (s *Service) receiveTekton(ctx context.Context, e cloudevents.Event) error 
 	if !ok { // a run of somebody else's
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reconcile.Timeout)
 	defer cancel()
 	b, err := s.builds.Build(ctx, ref, n)
 	if problem.Is(err, problem.NotFound) || err == nil && b.RunName(ref) != p.Metadata.Name {
@@ -130,4 +205,32 @@ func (s *Service) run(ctx context.Context, ref app.Ref, b deploy.Build) (deploy.
 			"image": s.cfg.ImagePrefix + "/" + ref.Namespace + "/" + ref.Name + ":" + b.ID(),
 		},
 	})
+}
+
+// gauges are the function's own metrics.
+type gauges struct {
+	running prometheus.Gauge
+	ended   *prometheus.CounterVec
+}
+
+func newGauges() *gauges {
+	g := &gauges{
+		running: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "sluice_builds_running", Help: "Builds that had not ended when the last tick looked.",
+		}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_builds_ended_total", Help: "Builds that this process has seen end, by status.",
+		}, []string{"status"}),
+	}
+	for _, status := range deploy.BuildStatuses() {
+		if status.Final() {
+			g.ended.WithLabelValues(string(status))
+		}
+	}
+	return g
+}
+
+// Collectors are the function's own metrics.
+func (s *Service) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.gauges.running, s.gauges.ended}
 }

@@ -133,6 +133,7 @@ func TestPauses(t *testing.T) {
 			time.Sleep(22 * time.Second)
 			b.Add(b.Context(), ref) // news: at once, and from the shortest pause on
 			time.Sleep(5 * time.Second)
+			b.Close()
 			want := []time.Duration{0, 4 * time.Second, 9 * time.Second, 15 * time.Second, 21 * time.Second, 22 * time.Second, 26 * time.Second}
 			if diff := cmp.Diff(want, at); diff != "" {
 				b.Errorf("looks (-want +got):\n%s", diff)

@@ -48,6 +48,6 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	return &funcmain.Function{
 		Handler: service.Handler(),
 		Store:   st, Collectors: service.Collectors(),
-		Close: func(ctx context.Context) error { return errors.Join(deploys.Close(ctx), st.Close()) },
+		Close: func(ctx context.Context) error { service.Close(); return errors.Join(deploys.Close(ctx), st.Close()) },
 	}, nil
 }
