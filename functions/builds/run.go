@@ -96,7 +96,7 @@ func (s *Service) receiveTekton(ctx context.Context, e cloudevents.Event) error 
 	ctx = context.WithoutCancel(ctx)
 	p, run, err := buildevent.Tekton(e)
 	if errors.Is(err, buildevent.ErrOther) {
-		s.log.InfoContext(ctx, "event passed over", "type", e.Type(), "id", e.ID(), "error", err)
+		s.log.InfoContext(ctx, "event ignored", "type", e.Type(), "id", e.ID(), "error", err)
 		return nil
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Service) observe(ctx context.Context, ref app.Ref, b deploy.Build, run 
 		return err
 	}
 	if b.Status != before {
-		s.log.InfoContext(ctx, "build moved on", "app", ref.String(), "build", b.Number, "status", string(b.Status),
+		s.log.InfoContext(ctx, "build status changed", "app", ref.String(), "build", b.Number, "status", string(b.Status),
 			"revision", b.Revision, "message", b.Message)
 	}
 	if b.Final() && b.Status != before {

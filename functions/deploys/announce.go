@@ -59,7 +59,7 @@ func (n *announcer) drain(ctx context.Context) {
 	waiting, err := n.outbox.Announcements(ctx, announceLimit)
 	if err != nil {
 		if ctx.Err() == nil {
-			n.log.WarnContext(ctx, "outbox not read", "error", err)
+			n.log.WarnContext(ctx, "read outbox failed", "error", err)
 		}
 		return
 	}
@@ -72,13 +72,13 @@ func (n *announcer) drain(ctx context.Context) {
 		if err := n.send(ctx, func(ctx context.Context) error { return n.sink.Send(ctx, a) }); err != nil {
 			if n.now().Sub(a.At) < announceFor {
 				held[a.App] = true
-				n.log.WarnContext(ctx, "announcement not sent yet", "app", a.App.String(), "revision", a.Revision.Number, "error", err)
+				n.log.WarnContext(ctx, "send announcement failed", "app", a.App.String(), "revision", a.Revision.Number, "error", err)
 				continue
 			}
-			n.log.ErrorContext(ctx, "announcement given up", "app", a.App.String(), "revision", a.Revision.Number, "error", err)
+			n.log.ErrorContext(ctx, "announcement dropped", "app", a.App.String(), "revision", a.Revision.Number, "error", err)
 		}
 		if err := n.outbox.Announced(ctx, a.ID); err != nil {
-			n.log.WarnContext(ctx, "announcement will be sent again", "app", a.App.String(), "error", err)
+			n.log.WarnContext(ctx, "delete announcement failed", "app", a.App.String(), "error", err)
 			return
 		}
 		done++

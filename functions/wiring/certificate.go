@@ -111,7 +111,7 @@ func (s *Service) authorities(ctx context.Context) (authority.Bundle, []byte, er
 	}
 	old, err := authority.Parse(kept.Data[caEntry], kept.Data[caKeysEntry])
 	if err != nil {
-		s.log.ErrorContext(ctx, "the CA cannot be read and is made anew", "secret", kept.Name, "error", err)
+		s.log.ErrorContext(ctx, "read CA failed, making a new one", "secret", kept.Name, "error", err)
 		old = nil
 	}
 	trusted, changed, err := old.Renew(s.now())

@@ -127,7 +127,7 @@ func (i *ingress) askOne(ctx context.Context, address string, a app.App, roots *
 }
 
 func (i *ingress) noAnswer(ctx context.Context, err error) answer {
-	if detail := distrust(err, i.now()); detail != "" {
+	if detail := tlsMessage(err, i.now()); detail != "" {
 		return answer{kind: untrusted, detail: detail}
 	}
 	if ctx.Err() != nil {
@@ -272,9 +272,9 @@ func readRoots(file string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// distrust tells an operator what is wrong with an https ingress whose certificate or
+// tlsMessage tells an operator what is wrong with an https ingress whose certificate or
 // whose TLS has failed with err, "" when something else has.
-func distrust(err error, now time.Time) string {
+func tlsMessage(err error, now time.Time) string {
 	var (
 		certificate *tls.CertificateVerificationError
 		plain       tls.RecordHeaderError
@@ -282,7 +282,7 @@ func distrust(err error, now time.Time) string {
 	)
 	switch {
 	case errors.As(err, &certificate) && len(certificate.UnverifiedCertificates) > 0:
-		return fault(certificate, now)
+		return certificateMessage(certificate, now)
 	case errors.As(err, &plain):
 		return "The ingress answers a request for https without TLS."
 	case errors.As(err, &alert) && alert.Op == "remote error":
@@ -291,8 +291,8 @@ func distrust(err error, now time.Time) string {
 	return ""
 }
 
-// fault tells what is wrong with a certificate. What it says of itself is quoted.
-func fault(failed *tls.CertificateVerificationError, now time.Time) string {
+// certificateMessage tells what is wrong with a certificate. What it says of itself is quoted.
+func certificateMessage(failed *tls.CertificateVerificationError, now time.Time) string {
 	var (
 		other   x509.HostnameError
 		unknown x509.UnknownAuthorityError

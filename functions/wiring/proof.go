@@ -34,7 +34,7 @@ func (s *Service) prove(ctx context.Context, a app.App, sought proof) answer {
 	for {
 		got, again := s.ingress.ask(ctx, a, sought), probeInterval
 		if sought == proveEngaged && got.proves(sought) {
-			got, again = s.around(ctx, a.Ref(), got), bypassInterval
+			got, again = s.checkBypass(ctx, a.Ref(), got), bypassInterval
 		}
 		if got.proves(sought) || !s.now().Before(until) {
 			return got
@@ -49,13 +49,13 @@ func (s *Service) prove(ctx context.Context, a app.App, sought proof) answer {
 	}
 }
 
-// around looks for ways around a gate that answers as it should, and gives that answer
+// checkBypass looks for ways around a gate that answers as it should, and gives that answer
 // when there are none.
-func (s *Service) around(ctx context.Context, ref app.Ref, got answer) answer {
+func (s *Service) checkBypass(ctx context.Context, ref app.Ref, got answer) answer {
 	b, err := s.cluster.Bypass(ctx, ref)
 	switch {
 	case err != nil:
-		s.log.WarnContext(ctx, "look for ways around a gate failed", "app", ref.String(), "error", err)
+		s.log.WarnContext(ctx, "check bypass failed", "app", ref.String(), "error", err)
 		return answer{kind: unsearched}
 	case len(b.Ways) > 0:
 		return answer{kind: bypassed, detail: some(b.Ways)}

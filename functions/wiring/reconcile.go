@@ -196,7 +196,7 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 			s.log.WarnContext(ctx, "gate was changed from outside", "app", ref.String())
 		}
 		if len(p.steps) == 0 {
-			return s.settle(ctx, seen, a, p)
+			return s.verify(ctx, seen, a, p)
 		}
 		wrote = true
 		last = s.run(ctx, seen, a, ca, p.steps)
@@ -217,8 +217,8 @@ func (s *Service) forget(ctx context.Context, ref app.Ref, wrote bool) error {
 	return s.cluster.Delete(ctx, ref)
 }
 
-// settle proves what is in place, then takes away what that makes superfluous.
-func (s *Service) settle(ctx context.Context, seen cluster.Objects, a app.App, p plan) error {
+// verify proves what is in place, then takes away what that makes superfluous.
+func (s *Service) verify(ctx context.Context, seen cluster.Objects, a app.App, p plan) error {
 	if p.prove == proveNothing {
 		return nil
 	}
@@ -318,7 +318,7 @@ func (s *Service) record(ctx context.Context, a app.App, state app.GateState, me
 	if err != nil {
 		return fmt.Errorf("record gate of %s: %w", a.Ref(), err)
 	}
-	s.log.InfoContext(ctx, "gate", "app", a.Ref().String(), "state", string(state), "message", message)
+	s.log.InfoContext(ctx, "gate state changed", "app", a.Ref().String(), "state", string(state), "message", message)
 	return nil
 }
 

@@ -2,10 +2,19 @@ package wiring
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"math/big"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +28,203 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+	"github.com/sluicegate/sluice/shared/denial"
+	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/problem"
 )
+
+// issuer signs certificates, as one who vouches for an ingress's.
+type issuer struct {
+	t    *testing.T
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// newIssuer is an authority with a name, which is valid until a time.
+func newIssuer(t *testing.T, name string, until time.Time) *issuer {
+	t.Helper()
+	i := &issuer{t: t}
+	i.cert, i.key = i.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, NotBefore: until.AddDate(-1, 0, 0), NotAfter: until,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	})
+	return i
+}
+
+// sign makes a certificate; the issuer's own as long as it has none.
+func (i *issuer) sign(c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	i.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	c.SerialNumber = big.NewInt(1)
+	by, byKey := i.cert, i.key
+	if by == nil {
+		by, byKey = c, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, by, key.Public(), byKey)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	signed, err := x509.ParseCertificate(der)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return signed, key
+}
+
+// server is a certificate for names, valid in a time, and its key.
+func (i *issuer) server(from, until time.Time, names ...string) tls.Certificate {
+	i.t.Helper()
+	cert, key := i.sign(&x509.Certificate{
+		DNSNames: names, NotBefore: from, NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+}
+
+// file is the issuer's certificate as INGRESS_CA_FILE takes it.
+func (i *issuer) file() string {
+	i.t.Helper()
+	file := filepath.Join(i.t.TempDir(), "ca.crt")
+	if err := os.WriteFile(file, i.pem(), 0o600); err != nil {
+		i.t.Fatal(err)
+	}
+	return file
+}
+
+func (i *issuer) pem() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.cert.Raw})
+}
+
+// TestWhatIsWrongWithTheCertificate: it is named to the operator, and never looked past.
+func TestWhatIsWrongWithTheCertificate(t *testing.T) {
+	t.Parallel()
+	const host = "hello-shop-prod.apps.example.com"
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	day := func(n int) time.Time { return now.AddDate(0, 0, n) }
+	known := newIssuer(t, "Our CA", day(100))
+	gone := newIssuer(t, "Former CA", day(-1))
+	with := func(c tls.Certificate) *tls.Config { return &tls.Config{Certificates: []tls.Certificate{c}} }
+	nobody := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return nil, errors.New("none")
+	}}
+	tests := []struct {
+		name    string
+		server  *tls.Config // nil: none at all
+		trusted string      // INGRESS_CA_FILE
+		want    string      // the message; "" where the gate is proven
+	}{
+		{"a wildcard of ours", with(known.server(day(-1), day(1), "*.apps.example.com")), known.file(), ""},
+		{
+			"an authority that nobody knows", with(known.server(day(-1), day(1), host)), gone.file(),
+			`The ingress's certificate is signed by "CN=Our CA", an authority that is not known here.`,
+		},
+		{
+			"the system's authorities alone", with(known.server(day(-1), day(1), host)), "",
+			`The ingress's certificate is signed by "CN=Our CA", an authority that is not known here.`,
+		},
+		{
+			"a file that is not there yet", with(known.server(day(-1), day(1), host)), filepath.Join(t.TempDir(), "none"),
+			`The ingress's certificate is signed by "CN=Our CA", an authority that is not known here.`,
+		},
+		{
+			"expired", with(known.server(day(-2), day(-1), host)), known.file(),
+			"The ingress's certificate has expired at 2026-01-01T03:04:05Z.",
+		},
+		{
+			"not valid yet", with(known.server(day(1), day(2), host)), known.file(),
+			"The ingress's certificate is not valid before 2026-01-03T03:04:05Z.",
+		},
+		{
+			"signed by one that has expired", with(gone.server(day(-1), day(1), host)), gone.file(),
+			`The certificate of "CN=Former CA", which has signed the ingress's, has expired at 2026-01-01T03:04:05Z.`,
+		},
+		{
+			"a wildcard does not reach two labels down", with(known.server(day(-1), day(1), "*.example.com")), known.file(),
+			`The ingress's certificate is for "*.example.com", not for the app's host.`,
+		},
+		{
+			"many names, one of them odd", with(known.server(day(-1), day(1), "a.example.com", "b\x1b[31m", "c", "d", "e")), known.file(),
+			`The ingress's certificate is for "a.example.com", "b\x1b[31m", "c" and 2 more, not for the app's host.`,
+		},
+		{
+			"for nothing", with(known.server(day(-1), day(1))), known.file(),
+			"The ingress's certificate is for no host at all, not for the app's host.",
+		},
+		{"no certificate", nobody, known.file(), "The ingress refuses the TLS handshake for the app's host (tls: internal error)."},
+		{"no TLS", nil, known.file(), "The ingress answers a request for https without TLS."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set(gateproof.ProofHeader, gateproof.Key{}.Prove(r.Header.Get(gateproof.NonceHeader), "shop-prod/hello"))
+				w.WriteHeader(http.StatusUnauthorized)
+				_, _ = w.Write(denial.New(problem.InvalidKey).Body())
+			}))
+			s.Config.ErrorLog = log.New(io.Discard, "", 0)
+			if tt.server != nil {
+				s.Listener = tls.NewListener(s.Listener, tt.server)
+			}
+			s.Start()
+			t.Cleanup(s.Close)
+			_, address, _ := strings.Cut(s.URL, "//")
+			in, err := newIngress("https://"+address, tt.trusted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.now, in.witness = func() time.Time { return now }, &witness{known: 1}
+			got := in.ask(t.Context(), app.App{Name: "hello", Namespace: "shop-prod", Host: host}, proveEngaged)
+			if tt.want == "" {
+				if !got.proves(proveEngaged) {
+					t.Errorf("not proven: %+v", got)
+				}
+				return
+			}
+			if got.kind != untrusted || got.message() != tt.want || got.proves(proveEngaged) || got.proves(proveReleased) || got.passes() {
+				t.Errorf("got  %+v\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestAuthoritiesAreReadAnew: they are renewed while the function runs.
+func TestAuthoritiesAreReadAnew(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	later := newIssuer(t, "Our CA", time.Now().AddDate(0, 0, 1))
+	certificate := later.server(time.Now().AddDate(0, 0, -1), time.Now().AddDate(0, 0, 1), "hello.example.com")
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	in, err := newIngress(s.URL, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		text []byte
+		want kind
+	}{{nil, untrusted}, {later.pem(), other}, {[]byte("none"), untrusted}, {later.pem(), other}} {
+		if step.text != nil {
+			if err := os.WriteFile(file, step.text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := in.ask(t.Context(), app.App{Host: "hello.example.com"}, proveReleased); got.kind != step.want || got.message() == "" {
+			t.Errorf("with %.20q in the file: %+v", step.text, got)
+		}
+	}
+	if err := os.WriteFile(file, []byte("none"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newIngress(s.URL, file); err == nil {
+		t.Error("started with a file without a certificate")
+	}
+}
 
 // overTLS has the site's routes on Traefik's entry point for https, which has no TLS of
 // its own, and its one app at a host.
