@@ -1,0 +1,149 @@
+package wiring
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/denial"
+	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		status   int
+		body     string
+		kind     kind
+		engaged  bool // proves that the gate is in place
+		released bool // proves that it is not any more
+	}{
+		{"the gate's 401", 401, string(denial.New(problem.InvalidKey).Body()) + "\n", refused, true, false},
+		{"the gate's 503", 503, string(denial.New(problem.GateUnavailable).Body()), unavailable, false, false},
+		{"the gate's 500", 500, string(denial.New(problem.Misconfigured).Body()), misconfigured, false, false},
+		{"a 401 of the app's", 401, `{"code":"invalid_key","message":"no"}`, other, false, true},
+		{"the gate's body under another status", 200, string(denial.New(problem.InvalidKey).Body()), other, false, true},
+		{"a bare 500", 500, "", silent, false, true},
+		{"a 500 of the app's", 500, "oops", other, false, true},
+		{"a bare 401", 401, "", other, false, true},
+		{"the app", 200, "hello", other, false, true},
+		{"not found", 404, "404 page not found\n", unknownHost, false, true},
+		{"no backend", 502, "Bad Gateway", other, false, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := classify(tt.status, []byte(tt.body))
+			if got.kind != tt.kind || got.proves(proveEngaged) != tt.engaged || got.proves(proveReleased) != tt.released || got.message() == "" {
+				t.Errorf("got %+v, proves engaged %v, released %v", got, got.proves(proveEngaged), got.proves(proveReleased))
+			}
+		})
+	}
+	for _, none := range []kind{unreachable, late} {
+		if got := (answer{kind: none}); got.proves(proveEngaged) || got.proves(proveReleased) || got.message() == "" {
+			t.Error("no answer proves something")
+		}
+	}
+}
+
+func TestUnproven(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		state  app.GateState
+		sought proof
+		got    kind
+		want   app.GateState
+	}{
+		{"pending stays", app.Pending, proveEngaged, other, app.Pending},
+		{"releasing stays", app.Releasing, proveReleased, refused, app.Releasing},
+		{"engaged, the app answers", app.Engaged, proveEngaged, other, app.Pending},
+		{"engaged, the host is gone", app.Engaged, proveEngaged, unknownHost, app.Pending},
+		{"engaged, a copy of the gate", app.Engaged, proveEngaged, copied, app.Pending},
+		{"engaged, a way around it", app.Engaged, proveEngaged, bypassed, app.Pending},
+		{"engaged, Knative is at work", app.Engaged, proveEngaged, moving, app.Engaged},
+		{"engaged, ways around it unknown", app.Engaged, proveEngaged, unsearched, app.Engaged},
+		{"engaged, keys cannot be verified", app.Engaged, proveEngaged, unavailable, app.Engaged},
+		{"engaged, no checker", app.Engaged, proveEngaged, silent, app.Engaged},
+		{"engaged, no ingress", app.Engaged, proveEngaged, unreachable, app.Engaged},
+		{"engaged, checker hangs", app.Engaged, proveEngaged, late, app.Engaged},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got, message := unproven(tt.state, tt.sought, answer{kind: tt.got}); got != tt.want || message == "" {
+				t.Errorf("%s becomes %s %q, want %s", tt.state, got, message, tt.want)
+			}
+		})
+	}
+}
+
+// TestEveryAddressIsAsked has an ingress of two replicas, of which one is late.
+func TestEveryAddressIsAsked(t *testing.T) {
+	t.Parallel()
+	hello, key := app.App{Name: "hello", Namespace: "shop-prod", Host: "hello.example.com"}, gateproof.Key{}
+	gate := func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != "hello.example.com" || r.URL.Path != ProbePath || r.Header.Get("X-Api-Key") != "" {
+			t.Errorf("asked for %s%s", r.Host, r.URL.Path)
+		}
+		w.Header().Set(gateproof.ProofHeader, key.Prove(r.Header.Get(gateproof.NonceHeader), "shop-prod/hello"))
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write(denial.New(problem.InvalidKey).Body())
+	}
+	on := func(address string, h http.HandlerFunc, port string) string {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(address, port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := httptest.NewUnstartedServer(h)
+		_ = s.Listener.Close()
+		s.Listener = l
+		s.Start()
+		t.Cleanup(s.Close)
+		_, port, _ = net.SplitHostPort(l.Addr().String())
+		return port
+	}
+	late := true
+	port := on("127.0.0.1", gate, "0")
+	on("127.0.0.2", func(w http.ResponseWriter, r *http.Request) {
+		if !late {
+			gate(w, r)
+		}
+	}, port)
+	in, err := newIngress("http://traefik.example:"+port, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.witness = &witness{current: key, known: 1}
+	in.lookup = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1", "127.0.0.2"}, nil }
+	if got := in.ask(t.Context(), hello, proveEngaged); got.proves(proveEngaged) {
+		t.Error("one replica of two was proof enough")
+	}
+	late = false
+	if got := in.ask(t.Context(), hello, proveEngaged); !got.proves(proveEngaged) {
+		t.Errorf("both have it, but got %+v", got)
+	}
+	if got := in.ask(t.Context(), app.App{Name: "other", Namespace: "shop-prod", Host: hello.Host}, proveEngaged); got.kind != copied {
+		t.Errorf("the gate of another app: %+v", got)
+	}
+	in.port = "1"
+	if got := in.ask(t.Context(), hello, proveEngaged); got.kind != unreachable {
+		t.Errorf("nobody there: %+v", got)
+	}
+}
+
+func TestSome(t *testing.T) {
+	t.Parallel()
+	for want, ways := range map[string][]string{
+		"a": {"a"}, "a, b, c": {"a", "b", "c"}, "a, b, c, and 2 more": {"a", "b", "c", "d", "e"},
+	} {
+		if got := some(ways); got != want {
+			t.Errorf("%q is told as %q", ways, got)
+		}
+	}
+}

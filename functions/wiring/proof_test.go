@@ -1,0 +1,69 @@
+package wiring
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/gateproof"
+)
+
+func TestProofs(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	ref := app.Ref{Namespace: "n-s", Name: "a"}
+	p := newProofs(time.Hour, func(below time.Duration) time.Duration { return below / 2 })
+	for _, at := range []struct {
+		after time.Duration
+		due   bool
+	}{{0, false}, {29 * time.Minute, false}, {31 * time.Minute, true}, {40 * time.Minute, true}} {
+		if got := p.due(ref, now.Add(at.after)); got != at.due {
+			t.Errorf("due after %v: %v", at.after, got)
+		}
+	}
+	p.proven(ref, now)
+	if p.due(ref, now.Add(59*time.Minute)) || !p.due(ref, now.Add(61*time.Minute)) {
+		t.Error("not due an hour after the proof")
+	}
+	p.keepOnly(map[app.Ref]bool{})
+	if len(p.next) != 0 {
+		t.Error("an app that is gone is remembered")
+	}
+}
+
+// TestWitness: a proof holds under the key that checkers are to serve with, and under the
+// one before, and under no other.
+func TestWitness(t *testing.T) {
+	t.Parallel()
+	ref, nonce := app.Ref{Namespace: "shop-prod", Name: "hello"}, gateproof.NewNonce()
+	proof := func(private string) string {
+		key, err := gateproof.KeyOf([]byte(private))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key.Prove(nonce, "shop-prod/hello")
+	}
+	var w witness
+	if err := w.learn(nil); err != nil {
+		t.Fatal(err)
+	}
+	if w.proven(ref, nonce, proof("first")) || w.proven(ref, nonce, (gateproof.Key{}).Prove(nonce, "shop-prod/hello")) {
+		t.Error("something is proven before any key is known")
+	}
+	for _, step := range []struct {
+		learn               string
+		first, second, last bool
+	}{{"first", true, false, false}, {"first", true, false, false}, {"second", true, true, false}, {"third", false, true, true}} {
+		if err := w.learn([]byte(step.learn)); err != nil {
+			t.Fatal(err)
+		}
+		for private, want := range map[string]bool{"first": step.first, "second": step.second, "third": step.last} {
+			if got := w.proven(ref, nonce, proof(private)); got != want {
+				t.Errorf("after %s: proven by %s: %v", step.learn, private, got)
+			}
+		}
+		if w.proven(app.Ref{Namespace: "shop-prod", Name: "other"}, nonce, proof(step.learn)) || w.proven(ref, gateproof.NewNonce(), proof(step.learn)) {
+			t.Errorf("after %s: another app's, or an older, proof holds", step.learn)
+		}
+	}
+}

@@ -1,0 +1,332 @@
+package wiring
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/reconcile"
+)
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	const right, absent, differs = cluster.Right, cluster.Absent, cluster.Differs
+	with := func(s cluster.State, change func(*cluster.State)) cluster.State { change(&s); return s }
+	tests := []struct {
+		name string
+		on   bool // Require API key
+		gate app.GateState
+		seen cluster.State
+		due  bool
+		want plan
+	}{
+		{name: "ungated and in place", gate: app.Ungated, seen: open},
+		{name: "ungated is never proven again", gate: app.Ungated, seen: open, due: true},
+		{
+			name: "nothing there", gate: app.Ungated, seen: cluster.State{},
+			want: plan{steps: []step{makeNamespace, applyService, applyDeployment, openRoute}},
+		},
+		{
+			name: "service changed", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Service = differs }),
+			want: plan{steps: []step{applyService}},
+		},
+		{
+			name: "image changed", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Deployment = differs }),
+			want: plan{steps: []step{applyDeployment}},
+		},
+		{name: "gate put on an ungated app's route", gate: app.Ungated, seen: gated, want: plan{steps: []step{openRoute}}},
+		{
+			name: "middleware left behind", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Middleware = right }),
+			want: plan{prove: proveReleased, after: []step{deleteMiddleware}},
+		},
+
+		{name: "switched on", on: true, gate: app.Pending, seen: open, want: plan{steps: []step{writeCA, writeMiddleware, gateRoute}}},
+		{
+			name: "switched on, nothing there", on: true, gate: app.Pending, seen: cluster.State{},
+			want: plan{steps: []step{makeNamespace, applyService, applyDeployment, writeCA, writeMiddleware, gateRoute}},
+		},
+		{
+			name: "half done", on: true, gate: app.Pending, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteOpen }),
+			want: plan{steps: []step{gateRoute}},
+		},
+		{name: "wired, not proven", on: true, gate: app.Pending, seen: gated, want: plan{prove: proveEngaged}},
+		{name: "engaged", on: true, gate: app.Engaged, seen: gated},
+		{name: "engaged, to be proven again", on: true, gate: app.Engaged, seen: gated, due: true, want: plan{prove: proveEngaged}},
+		{
+			name: "engaged, gate off the route", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteOpen }),
+			want: plan{drifted: true, steps: []step{gateRoute}},
+		},
+		{
+			name: "engaged, route gone", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteAbsent }),
+			want: plan{drifted: true, steps: []step{gateRoute}},
+		},
+		{
+			name: "engaged, middleware changed", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Middleware = differs }), due: true,
+			want: plan{drifted: true, steps: []step{writeMiddleware}},
+		},
+		{
+			name: "engaged, CA gone", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.CA = absent }),
+			want: plan{drifted: true, steps: []step{writeCA}},
+		},
+		{
+			name: "engaged, CA renewed", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.CA = differs }),
+			want: plan{steps: []step{writeCA}},
+		},
+		{
+			name: "engaged, new image", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Deployment = differs }),
+			want: plan{steps: []step{applyDeployment}},
+		},
+
+		{name: "switched off", gate: app.Releasing, seen: gated, want: plan{steps: []step{openRoute}}},
+		{
+			name: "off the route", gate: app.Releasing, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteOpen }),
+			want: plan{prove: proveReleased, after: []step{deleteMiddleware}},
+		},
+		{name: "released but for the record", gate: app.Releasing, seen: open, want: plan{prove: proveReleased}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := decide(app.App{RequireAPIKey: tt.on, Gate: app.Gate{State: tt.gate}}, tt.seen, tt.due)
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(plan{})); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			if idle := len(tt.want.steps) == 0 && tt.want.prove == proveNothing; got.idle() != idle {
+				t.Errorf("idle is %v", got.idle())
+			}
+		})
+	}
+}
+
+// TestGateOrder goes through every state there can be: a gate is on the route only
+// after what it needs, and its Middleware goes only once no route names it.
+func TestGateOrder(t *testing.T) {
+	t.Parallel()
+	all := []cluster.Status{cluster.Absent, cluster.Differs, cluster.Right}
+	for _, on := range []bool{false, true} {
+		for _, ca := range all {
+			for _, middleware := range all {
+				for route := cluster.RouteAbsent; route <= cluster.RouteGated; route++ {
+					for _, state := range []app.GateState{app.Ungated, app.Pending, app.Engaged, app.Releasing} {
+						seen := cluster.State{Deployment: cluster.Right, Service: cluster.Right, CA: ca, Middleware: middleware, Route: route}
+						checkOrder(t, on, state, seen)
+					}
+				}
+			}
+		}
+	}
+}
+
+func checkOrder(t *testing.T, on bool, state app.GateState, seen cluster.State) {
+	t.Helper()
+	p := decide(app.App{RequireAPIKey: on, Gate: app.Gate{State: state}}, seen, true)
+	at := map[step]int{}
+	for i, s := range p.steps {
+		at[s] = i + 1
+	}
+	switch {
+	case on && at[openRoute]+at[deleteMiddleware] > 0, !on && at[gateRoute]+at[writeMiddleware]+at[writeCA] > 0, at[deleteMiddleware] > 0:
+		t.Errorf("on=%v %v: steps %v", on, seen, p.steps)
+	case on && at[gateRoute] > 0 && (at[gateRoute] < at[writeCA] || at[gateRoute] < at[writeMiddleware]):
+		t.Errorf("%v: the route names the gate too early: %v", seen, p.steps)
+	case len(p.after) > 0 && (on || seen.Route != cluster.RouteOpen || p.prove != proveReleased):
+		t.Errorf("%v: the middleware goes too early: %+v", seen, p)
+	case on && len(p.steps) == 0 && seen != gated:
+		t.Errorf("%v: nothing is done", seen)
+	}
+}
+
+// TestDecideForKnative: an app that Knative takes over makes room first, and no route
+// leads to Knative before its Middleware does.
+func TestDecideForKnative(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		on   bool
+		gate app.GateState
+		seen cluster.State
+		want plan
+	}{
+		{
+			name: "ready to take over", gate: app.Ungated,
+			seen: cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, Superseded: true},
+			want: plan{steps: []step{removeSuperseded}},
+		},
+		{
+			name: "taken over, the route not yet", gate: app.Ungated,
+			seen: cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteDiffers, HostStale: true},
+			want: plan{steps: []step{writeHost, openRoute}},
+		},
+		{
+			name: "gated", on: true, gate: app.Engaged,
+			seen: cluster.State{
+				Deployment: cluster.Right, Service: cluster.Right, CA: cluster.Right, Middleware: cluster.Right,
+				Route: cluster.RouteDiffers, HostStale: true,
+			},
+			want: plan{drifted: true, steps: []step{writeHost, gateRoute}},
+		},
+		{
+			name: "gated, but public at Knative's gateway", on: true, gate: app.Engaged,
+			seen: onKnative(gated, func(s *cluster.State) { s.Public = true }),
+			want: plan{drifted: true, steps: []step{hideKnative}},
+		},
+		{
+			name: "switched on", on: true, gate: app.Pending,
+			seen: onKnative(open, func(s *cluster.State) { s.Public = true }),
+			want: plan{steps: []step{writeCA, writeMiddleware, gateRoute, hideKnative}},
+		},
+		{name: "gated and hidden", on: true, gate: app.Engaged, seen: onKnative(gated, func(s *cluster.State) { s.Hidden = true })},
+		{
+			name: "off the route, still hidden", gate: app.Releasing,
+			seen: onKnative(open, func(s *cluster.State) { s.Middleware, s.Hidden = cluster.Right, true }),
+			want: plan{prove: proveReleased, after: []step{showKnative, deleteMiddleware}},
+		},
+		{name: "public and ungated", gate: app.Ungated, seen: onKnative(open, func(s *cluster.State) { s.Public = true })},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			a := app.App{RequireAPIKey: tt.on, Gate: app.Gate{State: tt.gate}}
+			got := decide(a, tt.seen, false)
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(plan{})); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func onKnative(s cluster.State, change func(*cluster.State)) cluster.State {
+	change(&s)
+	return s
+}
+
+// TestTickRepairs takes each of an app's objects away in turn.
+func TestTickRepairs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.tick()
+	if diff := cmp.Diff(open, s.state()); diff != "" {
+		t.Errorf("an app that was only recorded (-want +got):\n%s", diff)
+	}
+	if err := s.cluster.Delete(t.Context(), s.ref); err != nil {
+		t.Fatal(err)
+	}
+	s.tick()
+	if diff := cmp.Diff(open, s.state()); diff != "" {
+		t.Errorf("an app whose objects were deleted (-want +got):\n%s", diff)
+	}
+	_, err := s.store.UpdateApp(t.Context(), s.ref, func(a app.App) (app.App, error) {
+		a.Image, a.Revision = "registry.example/hello:v2", 2
+		return a, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tick()
+	if diff := cmp.Diff(open, s.state()); diff != "" {
+		t.Errorf("an app with a new image (-want +got):\n%s", diff)
+	}
+	got, err := s.cluster.Rollout(t.Context(), s.ref)
+	if err != nil || got.Image != "registry.example/hello:v2" || got.Revision != 2 {
+		t.Errorf("rollout %+v, %v", got, err)
+	}
+}
+
+// TestManyApps has more apps than workers, most of which cannot be proven: the
+// one that can is not kept waiting for them.
+func TestManyApps(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.cfg.ProofPatience = time.Minute // long after it was switched, none of it is left
+	s.service = s.replica()
+	for i := range 12 {
+		ref := s.makeApp(fmt.Sprintf("stuck-%d", i))
+		if _, err := s.store.UpdateApp(t.Context(), ref, func(a app.App) (app.App, error) {
+			// Switched on an hour ago, and never proven.
+			a.RequireAPIKey, a.Gate = true, app.Gate{State: app.Pending, Since: time.Now().Add(-time.Hour)}
+			return a, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := time.Now()
+	s.tick()
+	t.Logf("a tick over 12 apps that cannot be proven and one new: %v", time.Since(start))
+	if got := time.Since(start); got > 2*reconcile.Timeout { // if each of the 12 were waited for, 4 workers would take 3 times one's time
+		t.Errorf("the tick took %v", got)
+	}
+	want := open
+	want.CA = cluster.Right // the others' too
+	if diff := cmp.Diff(want, s.state()); diff != "" {
+		t.Errorf("the app that waits for nothing (-want +got):\n%s", diff)
+	}
+	for a, err := range s.store.AllApps(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.RequireAPIKey && (a.Gate.State != app.Pending || a.Gate.Message == "") {
+			t.Errorf("gate of %s: %+v", a.Ref(), a.Gate)
+		}
+	}
+}
+
+func TestEventsThatSayNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for _, e := range []struct{ kind, subject string }{
+		{"some.other.type", s.ref.String()}, {app.GateRequested, ""}, {app.GateRequested, "../../x"}, {app.GateRequested, "none.none"},
+	} {
+		if err := s.service.Receive(t.Context(), event(e.kind, e.subject)); err != nil {
+			t.Errorf("%v: %v, want it taken, since a retry can't help", e, err)
+		}
+	}
+}
+
+// deleting deletes the app's document just before the route is written.
+type deleting struct {
+	*cluster.Cluster
+	delete func()
+}
+
+func (d *deleting) ApplyRoute(ctx context.Context, o cluster.Objects, a app.App, gated bool) error {
+	d.delete()
+	return d.Cluster.ApplyRoute(ctx, o, a, gated)
+}
+
+func TestDeletedWhileItIsWorkedOn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.service.cluster = &deleting{s.cluster, func() {
+		if err := s.store.DeleteApp(t.Context(), s.ref); err != nil && !problem.Is(err, problem.NotFound) {
+			t.Error(err)
+		}
+	}}
+	s.tick()
+	seen, err := s.cluster.Objects(t.Context(), s.ref)
+	if err != nil || !seen.None() {
+		t.Errorf("objects of an app that is gone: %v", err)
+	}
+}
+
+// failing cannot write routes.
+type failing struct{ *cluster.Cluster }
+
+func (failing) ApplyRoute(context.Context, cluster.Objects, app.App, bool) error {
+	return problem.Of(problem.Unavailable)
+}
+
+func TestClusterInTheWay(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.tick()
+	s.turn(true)
+	s.service.cluster = failing{s.cluster}
+	s.tick()
+	s.wantGate(app.Pending, stuckMessage)
+}
