@@ -6,16 +6,14 @@ package definitions
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/sluicegate/sluice/emulators/internal/tool"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
@@ -63,7 +61,7 @@ func Define(ctx context.Context, root string, client dynamic.Interface, sets ...
 }
 
 func (s Set) read(ctx context.Context, root string) ([]*unstructured.Unstructured, error) {
-	dir, err := s.dir(ctx, root)
+	dir, err := tool.ModuleDir(ctx, filepath.Join(root, filepath.FromSlash(pins)), s.module)
 	if err != nil {
 		return nil, err
 	}
@@ -80,20 +78,4 @@ func (s Set) read(ctx context.Context, root string) ([]*unstructured.Unstructure
 		all = append(all, list...)
 	}
 	return all, nil
-}
-
-// dir is where the pinned module is, which is downloaded when it is not there.
-func (s Set) dir(ctx context.Context, root string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", s.module)
-	cmd.Dir = filepath.Join(root, filepath.FromSlash(pins))
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
-	out, err := cmd.Output()
-	var got struct{ Dir, Error string }
-	if decoded := json.Unmarshal(out, &got); decoded != nil {
-		return "", errors.Join(err, decoded)
-	}
-	if got.Error != "" {
-		err = errors.Join(err, errors.New(got.Error))
-	}
-	return got.Dir, err
 }

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/sluicegate/sluice/emulators/internal/tool"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
@@ -31,14 +30,11 @@ func Define(ctx context.Context, root string, client dynamic.Interface) error {
 
 // definitions reads Traefik's resource definitions from the pinned module.
 func definitions(ctx context.Context, root string) ([]*unstructured.Unstructured, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", traefik)
-	cmd.Dir = filepath.Join(root, toolModule)
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	out, err := cmd.Output()
+	dir, err := tool.ModuleDir(ctx, filepath.Join(root, toolModule), traefik)
 	if err != nil {
-		return nil, fmt.Errorf("find Traefik's module: %w", err)
+		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), definitionsFile))
+	text, err := os.ReadFile(filepath.Join(dir, definitionsFile))
 	if err != nil {
 		return nil, fmt.Errorf("read Traefik's resource definitions: %w", err)
 	}

@@ -7,6 +7,11 @@
 // trusted, and the access log holds no headers but X-Request-Id, so that no key
 // and no token is ever written. There is no limit on the time in which a request's body
 // arrives: Traefik's default of 60 s would cut long uploads and streams.
+//
+// Two parts of Traefik are left out of it, a third of what would have to be compiled: the
+// providers of DNS records by which its ACME client can be given a certificate, and the
+// provider of routes that finds them in Amazon's ECS. What stands for them is in
+// tools/stubs and fails when it is configured. All else is as Traefik's module has it.
 package ingress
 
 import (
@@ -60,6 +65,10 @@ type Server struct {
 func Build(ctx context.Context, root string, progress io.Writer) (string, error) {
 	return tool.Program{
 		Root: root, Module: toolModule, Package: traefik + "/cmd/traefik", Name: "traefik", Progress: progress,
+		Stubs: []tool.Stub{
+			{Module: "github.com/go-acme/lego/v4", Package: "providers/dns"},
+			{Module: traefik, Package: "pkg/provider/ecs"},
+		},
 	}.Path(ctx)
 }
 

@@ -2,18 +2,23 @@
 // go.mod of their own, once per machine and pin.
 //
 // A program is kept in .local/tools under a name that holds a digest of go.mod,
-// go.sum and the Go version, so one that is there is right, and looking costs
-// nothing. Two processes that need the same program at once build it once.
+// go.sum, the stubs and the Go version, so one that is there is right, and looking
+// costs nothing. Two processes that need the same program at once build it once.
+//
+// A package that a program has but nobody needs here can be left out by a [Stub].
 package tool
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -32,9 +37,21 @@ type Program struct {
 	Module  string // folder of the pinning go.mod, relative to Root, e.g. "emulators/kube/tools"
 	Package string // e.g. "k8s.io/kubernetes/cmd/kube-apiserver"
 	Name    string // of the program, e.g. "kube-apiserver"
+	Stubs   []Stub
 
 	// Progress takes lines about a build for a person to read; nil drops them.
 	Progress io.Writer
+}
+
+// Stub stands for a package and all below it, and so for what these import. Its source
+// is in the folder stubs beside the pinning go.mod, under the last part of Package.
+type Stub struct {
+	Module  string // e.g. "github.com/traefik/traefik/v3"
+	Package string // below it, e.g. "pkg/provider/ecs"
+}
+
+func (p Program) source(s Stub) string {
+	return filepath.Join(p.Root, p.Module, "stubs", path.Base(s.Package))
 }
 
 // Path gives the program's file, which it builds when it is not there.
@@ -68,8 +85,17 @@ func (p Program) Path(ctx context.Context) (string, error) {
 // digest names this pin of the program.
 func (p Program) digest() (string, error) {
 	h := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum"} {
-		b, err := os.ReadFile(filepath.Join(p.Root, p.Module, name))
+	files := []string{filepath.Join(p.Root, p.Module, "go.mod"), filepath.Join(p.Root, p.Module, "go.sum")}
+	for _, s := range p.Stubs {
+		found, err := filepath.Glob(filepath.Join(p.source(s), "*.go"))
+		if err != nil || len(found) == 0 {
+			return "", errors.Join(fmt.Errorf("no source of the stub of %s/%s", s.Module, s.Package), err)
+		}
+		files = append(files, found...)
+		h.Write([]byte(s.Module + s.Package))
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
 		if err != nil {
 			return "", fmt.Errorf("read the pins of %s: %w", p.Name, err)
 		}
@@ -83,10 +109,19 @@ func (p Program) digest() (string, error) {
 // build that breaks off leaves nothing that looks finished.
 func (p Program) build(ctx context.Context, file string) error {
 	part := file + ".part"
+	args := []string{"build", "-mod=readonly", "-buildvcs=false", "-ldflags=-s -w", "-o", part}
+	if len(p.Stubs) > 0 {
+		modfile, err := p.leaveOut(ctx, filepath.Join(filepath.Dir(file), p.Name+".src"))
+		if err != nil {
+			return fmt.Errorf("leave packages out of %s: %w", p.Name, err)
+		}
+		defer func() { _ = os.RemoveAll(filepath.Dir(modfile)) }() // what stays takes room until the next build
+		args = append(args, "-modfile="+modfile)
+	}
 	run, err := child.Start(child.Command{
 		Name: "go build " + p.Package,
 		Path: "go",
-		Args: []string{"build", "-mod=readonly", "-buildvcs=false", "-ldflags=-s -w", "-o", part, p.Package},
+		Args: append(args, p.Package),
 		Env:  append(os.Environ(), "GOWORK=off"),
 		Dir:  filepath.Join(p.Root, p.Module),
 		Tree: true,
@@ -102,6 +137,63 @@ func (p Program) build(ctx context.Context, file string) error {
 	}
 	p.removeOlder(file)
 	return nil
+}
+
+// leaveOut copies the modules of the stubs to dir, puts the stubs in their places, and
+// writes a go.mod there that leads to the copies: Go takes no other file for one of its
+// module cache. go.sum still holds for all other modules, and held for what was copied.
+func (p Program) leaveOut(ctx context.Context, dir string) (modfile string, err error) {
+	if err := os.RemoveAll(dir); err != nil { // what a build left that was killed
+		return "", err
+	}
+	pins := filepath.Join(p.Root, p.Module)
+	if err := os.CopyFS(dir, os.DirFS(pins)); err != nil {
+		return "", err
+	}
+	modfile = filepath.Join(dir, "go.mod")
+	text, err := os.ReadFile(modfile)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range p.Stubs {
+		from, err := ModuleDir(ctx, pins, s.Module)
+		if err != nil {
+			return "", err
+		}
+		to := filepath.Join(dir, filepath.FromSlash(s.Module))
+		place := filepath.Join(to, filepath.FromSlash(s.Package))
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+			return "", err
+		}
+		if err := os.RemoveAll(place); err != nil {
+			return "", err
+		}
+		if err := os.CopyFS(place, os.DirFS(p.source(s))); err != nil {
+			return "", err
+		}
+		text = fmt.Appendf(text, "\nreplace %s => %s\n", s.Module, to)
+	}
+	return modfile, os.WriteFile(modfile, text, 0o600)
+}
+
+// ModuleDir is where a module is that the go.mod in dir pins. It is downloaded when it
+// is not there, and held against go.sum.
+func ModuleDir(ctx context.Context, dir, module string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+	out, err := cmd.Output()
+	var got struct{ Dir, Error string }
+	if decoded := json.Unmarshal(out, &got); decoded != nil {
+		return "", fmt.Errorf("find module %s: %w", module, errors.Join(err, decoded))
+	}
+	if got.Error != "" {
+		err = errors.New(got.Error)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find module %s: %w", module, err)
+	}
+	return got.Dir, nil
 }
 
 // wait waits for the build's end and tells a person how long it takes.

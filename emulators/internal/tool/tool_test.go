@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"archive/zip"
 	"bytes"
 	"os"
 	"os/exec"
@@ -15,18 +16,9 @@ func module(t *testing.T, source string) Program {
 	t.Helper()
 	root := t.TempDir()
 	dir := filepath.Join(root, "tools")
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{
-		"go.mod":  "module example.test/tools\n\ngo 1.26\n",
-		"go.sum":  "",
-		"main.go": source,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write(t, dir, "go.mod", "module example.test/tools\n\ngo 1.26\n")
+	write(t, dir, "go.sum", "")
+	write(t, dir, "main.go", source)
 	return Program{Root: root, Module: "tools", Package: "example.test/tools", Name: "hello"}
 }
 
@@ -112,6 +104,110 @@ func TestFailedBuildLeavesNothing(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(p.Root, ".local", "tools", "hello-*")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// published puts a module with a package "big" into a proxy of the test's own, and a
+// program that uses it into the repository.
+func published(t *testing.T) Program {
+	t.Helper()
+	proxy := t.TempDir()
+	versions := filepath.Join(proxy, "example.test", "dep", "@v")
+	if err := os.MkdirAll(versions, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	archive := zip.NewWriter(&packed)
+	for name, text := range map[string]string{
+		"go.mod":        "module example.test/dep\n",
+		"dep.go":        "package dep\n\nimport \"example.test/dep/big\"\n\nfunc Says() string { return \"dep and \" + big.Says() }\n",
+		"big/big.go":    "package big\n\nimport \"example.test/dep/big/api\"\n\nfunc Says() string { return api.Says() }\n",
+		"big/api/it.go": "package api\n\nfunc Says() string { return \"all of it\" }\n",
+	} {
+		w, err := archive.Create("example.test/dep@v1.0.0/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, versions, "v1.0.0.info", `{"Version":"v1.0.0"}`)
+	write(t, versions, "v1.0.0.mod", "module example.test/dep\n")
+	write(t, versions, "v1.0.0.zip", packed.String())
+	t.Setenv("GOPROXY", "file://"+proxy)
+	t.Setenv("GONOSUMDB", "*")
+	t.Setenv("GOFLAGS", "-modcacherw") // so that the test's folder can be removed
+	t.Setenv("GOMODCACHE", t.TempDir())
+	p := module(t, "package main\n\nimport \"example.test/dep\"\n\nfunc main() { print(dep.Says()) }\n")
+	dir := filepath.Join(p.Root, p.Module)
+	write(t, dir, "go.mod", "module example.test/tools\n\ngo 1.26\n\nrequire example.test/dep v1.0.0\n")
+	tidy := exec.CommandContext(t.Context(), "go", "mod", "tidy")
+	tidy.Dir = dir
+	if out, err := tidy.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return p
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStub(t *testing.T) {
+	p := published(t)
+	dir := filepath.Join(p.Root, p.Module)
+	said := func() string {
+		t.Helper()
+		file, err := p.Path(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), file).CombinedOutput()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	if got := said(); got != "dep and all of it" {
+		t.Errorf("without a stub it says %q", got)
+	}
+
+	p.Stubs = []Stub{{Module: "example.test/dep", Package: "big"}}
+	if file, err := p.Path(t.Context()); err == nil {
+		t.Errorf("built %s without the stub's source", file)
+	}
+	write(t, filepath.Join(dir, "stubs", "big"), "big.go", "package big\n\nfunc Says() string { return \"a stub\" }\n")
+	// What a build leaves that is killed.
+	write(t, filepath.Join(p.Root, ".local", "tools", "hello.src", "example.test", "dep"), "half.go", "package")
+	if got := said(); got != "dep and a stub" {
+		t.Errorf("with a stub it says %q", got)
+	}
+	if left, _ := filepath.Glob(filepath.Join(p.Root, ".local", "tools", "*.src")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+
+	// A stub that changes makes another program, and go.sum holds as before.
+	write(t, filepath.Join(dir, "stubs", "big"), "big.go", "package big\n\nfunc Says() string { return \"another stub\" }\n")
+	if got := said(); got != "dep and another stub" {
+		t.Errorf("with another stub it says %q", got)
+	}
+	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "go.sum", strings.Replace(string(sums), "v1.0.0 h1:", "v1.0.0 h1:A", 1))
+	if file, err := p.Path(t.Context()); err == nil {
+		t.Errorf("built %s from a module that is not the one of go.sum", file)
 	}
 }
 
