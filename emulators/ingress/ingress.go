@@ -8,7 +8,7 @@
 // and no token is ever written. There is no limit on the time in which a request's body
 // arrives: Traefik's default of 60 s would cut long uploads and streams.
 //
-// Two parts of Traefik are left out of it, a third of what would have to be compiled: the
+// Two parts of Traefik are left out of it, more than a third of its packages: the
 // providers of DNS records by which its ACME client can be given a certificate, and the
 // provider of routes that finds them in Amazon's ECS. What stands for them is in
 // tools/stubs and fails when it is configured. All else is as Traefik's module has it.
