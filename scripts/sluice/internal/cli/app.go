@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -18,75 +19,231 @@ func (a *application) appGroup() *cobra.Command {
 }
 
 func (a *application) appList() *cobra.Command {
-	return &cobra.Command{
+	return a.command(inEnvironment, &cobra.Command{
 		Use: "list", Short: "List an environment's apps", SuggestFor: []string{"ls"},
 		Example: `  sluice app list --project shop --environment prod`,
-		Args:    takes(),
-		RunE: a.inEnvironment(func(ctx context.Context, w work, _ []string) error {
-			return showList(a, "apps", w.Apps(ctx, w.project, w.environment), []render.Column{
-				{Name: "APP", Whole: true},
-				{Name: "KIND", Extra: true},
-				{Name: "REVISION", Right: true, Extra: true},
-				{Name: "IMAGE", Tail: true},
-				{Name: "GATE"},
-				{Name: "URL", Extra: true},
-			}, func(p wire.App) []render.Cell {
-				cells := render.Plainly(p.Name, p.Kind, number(p.Revision), p.Image, p.Gate.State, p.URL)
-				cells[4].Tone = gateTone(p.Gate.State)
-				return cells
-			})
-		}),
-	}
+	}, func(ctx context.Context, w work) error {
+		return showList(a, "apps", w.Apps(ctx, w.project, w.environment), []render.Column{
+			{Name: "APP", Whole: true},
+			{Name: "KIND", Extra: true},
+			{Name: "REVISION", Right: true, Extra: true},
+			{Name: "IMAGE", Tail: true},
+			{Name: "GATE"},
+			{Name: "URL", Extra: true},
+		}, func(p wire.App) []render.Cell {
+			cells := render.Plainly(p.Name, p.Kind, number(p.Revision), p.Image, p.Gate.State, p.URL)
+			cells[4].Tone = gateTone(p.Gate.State)
+			return cells
+		})
+	})
+}
+
+// readApp reads the app that a command names.
+func readApp(ctx context.Context, w work) (wire.App, error) {
+	return w.App(ctx, w.project, w.environment, w.args[0])
 }
 
 func (a *application) appShow() *cobra.Command {
-	return &cobra.Command{
+	return a.command(inEnvironment, &cobra.Command{
 		Use: "show APP", Short: "Show an app", SuggestFor: []string{"get", "describe", "status"},
 		Example: `  sluice app show hello`,
-		Args:    takes("APP"),
-		RunE: a.inEnvironment(func(ctx context.Context, w work, args []string) error {
-			p, err := w.App(ctx, w.project, w.environment, args[0])
-			if err != nil {
-				return err
-			}
-			return a.showApp(p)
-		}),
-	}
+	}, then(a.showApp, readApp))
 }
 
 func (a *application) showApp(p wire.App) error {
-	return a.show(p, func(s render.Screen) error {
-		fields := []render.Field{
-			{Name: "App", Value: p.Name},
-			{Name: "Environment", Value: p.Project + "/" + p.Environment},
-			{Name: "URL", Value: p.URL},
-			{Name: "Kind", Value: p.Kind},
-			{Name: "Image", Value: p.Image},
-			{Name: "Revision", Value: number(p.Revision)},
-			{Name: "Port", Value: number(int64(p.Port))},
+	fields := []render.Field{
+		{Name: "App", Value: p.Name},
+		{Name: "Environment", Value: p.Project + "/" + p.Environment},
+		{Name: "URL", Value: p.URL},
+		{Name: "Kind", Value: p.Kind},
+		{Name: "Image", Value: p.Image},
+		{Name: "Revision", Value: number(p.Revision)},
+		{Name: "Port", Value: number(int64(p.Port))},
+	}
+	if p.GitSource != nil {
+		fields = append(fields, sourceFields(*p.GitSource)...)
+	}
+	return a.showFields(p, append(fields, gateFields(p)...))
+}
+
+func (a *application) appCreate() *cobra.Command {
+	var image, host string
+	var port int
+	cmd := &cobra.Command{
+		Use: "create APP", Short: "Create an app from an image or a git source", SuggestFor: []string{"add", "new"},
+		Long: `Create an app from an image, or from a git source, whose branch's head is built at once. A
+workload of that name that is there already is adopted.`,
+		Example: `  sluice app create hello --image registry.example.com/hello:v1
+  sluice app create site --repository https://git.example.com/shop/site --branch main`,
+	}
+	f := cmd.Flags()
+	f.StringVar(&image, "image", "", "full image reference, with a tag or a digest")
+	f.StringVar(&host, "host", "", "host of the app's URL; by default made from its name")
+	f.IntVar(&port, "port", 0, "port that the app listens on")
+	source := sourceFlags(cmd)
+	cmd.MarkFlagsMutuallyExclusive("image", "repository")
+	return a.command(inEnvironment, cmd, then(a.showApp, func(ctx context.Context, w work) (wire.App, error) {
+		create := wire.CreateApp{Name: &w.args[0]}
+		switch {
+		case f.Changed("image"):
+			create.Image = &image
+		case f.Changed("repository"):
+			create.GitSource = source
+		default:
+			return wire.App{}, usage("an app needs --image or --repository")
 		}
-		if p.GitSource != nil {
-			fields = append(fields, sourceFields(*p.GitSource)...)
+		if f.Changed("host") {
+			create.Host = &host
 		}
-		return s.Fields(append(fields, gateFields(p)...)...)
-	})
+		if f.Changed("port") {
+			create.Port = &port
+		}
+		return w.CreateApp(ctx, w.project, w.environment, create)
+	}))
 }
 
 func (a *application) appDelete() *cobra.Command {
-	cmd := &cobra.Command{
+	return a.removal(inEnvironment, &cobra.Command{
 		Use: "delete APP", Short: "Delete an app with its workload and route", SuggestFor: []string{"remove", "rm"},
 		Example: `  sluice app delete hello`,
-		Args:    takes("APP"),
-	}
-	confirm := a.confirmation(cmd)
-	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
-		if err := confirm.ask(ctx, "Delete app "+args[0]+" of "+w.project+"/"+w.environment+", its workload and its history?"); err != nil {
-			return err
+	}, func(w work) removal {
+		return removal{
+			question: "Delete app " + w.args[0] + " of " + w.place() + ", its workload and its history?",
+			do:       func(ctx context.Context) error { return w.DeleteApp(ctx, w.project, w.environment, w.args[0]) },
+			done:     "App " + w.args[0] + " is deleted.",
 		}
-		if err := w.DeleteApp(ctx, w.project, w.environment, args[0]); err != nil {
-			return err
-		}
-		return a.done("App %s is deleted.", args[0])
 	})
-	return cmd
+}
+
+func (a *application) gitGroup() *cobra.Command {
+	return a.group("git", "The git source that an app is built from", a.gitSet(), a.gitRemove())
+}
+
+// sourceFlags are those of a git source.
+func sourceFlags(cmd *cobra.Command) *wire.GitSource {
+	var s wire.GitSource
+	cmd.Flags().StringVar(&s.Repository, "repository", "", "URL of the git repository")
+	cmd.Flags().StringVar(&s.Branch, "branch", "main", "branch whose pushes are built")
+	cmd.Flags().StringVar(&s.Path, "path", "", "folder of the repository to build; by default its root")
+	return &s
+}
+
+func sourceFields(s wire.GitSource) []render.Field {
+	return []render.Field{
+		{Name: "Repository", Value: s.Repository},
+		{Name: "Branch", Value: s.Branch},
+		{Name: "Path", Value: s.Path},
+	}
+}
+
+func (a *application) gitSet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "set APP", Short: "Build an app from a git source", SuggestFor: []string{"add", "attach"},
+		Long: `Make an app a git app, or change what it is built from. It keeps running its current
+image until a build has deployed another.`,
+		Example: `  sluice app git set site --repository https://git.example.com/shop/site --branch main`,
+	}
+	source := sourceFlags(cmd)
+	return a.command(inEnvironment, cmd, then(a.showApp, func(ctx context.Context, w work) (wire.App, error) {
+		if source.Repository == "" {
+			return wire.App{}, usage("a git source needs --repository")
+		}
+		return w.SetGitSource(ctx, w.project, w.environment, w.args[0], *source)
+	}))
+}
+
+func (a *application) gitRemove() *cobra.Command {
+	return a.removal(inEnvironment, &cobra.Command{
+		Use: "remove APP", Short: "Detach an app's git source; it keeps its current image", SuggestFor: []string{"delete", "detach", "rm"},
+		Long: `Detach an app's git source. The app keeps running its current image and becomes an image
+app: its webhook takes an image from then on.`,
+		Example: `  sluice app git remove site --project shop --environment prod`,
+	}, func(w work) removal {
+		return removal{
+			question: "Detach the git source of " + w.args[0] + "?",
+			do:       func(ctx context.Context) error { return w.RemoveGitSource(ctx, w.project, w.environment, w.args[0]) },
+			done:     "The git source of " + w.args[0] + " is detached; it keeps its current image.",
+		}
+	})
+}
+
+func (a *application) gateGroup() *cobra.Command {
+	return a.group("gate", "The gate in front of an app: Require API key",
+		a.gateSwitch("on", true, "engaged", "Require an API key for an app", `Require an API key for an app. The gate is in place once its state is engaged, usually
+within a minute; --wait waits for that and fails with the reason if it does not come.`),
+		a.gateSwitch("off", false, "ungated", "Let requests to an app in without a key", `Let requests to an app in without a key. The gate is gone once its state is ungated;
+--wait waits for that.`),
+		a.gateStatus())
+}
+
+func (a *application) gateSwitch(word string, on bool, target, short, long string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: word + " APP", Short: short, Long: long,
+		Example: `  sluice app gate ` + word + ` hello --wait`,
+	}
+	waits := a.waiting(cmd)
+	return a.command(inEnvironment, cmd, then(a.showGate, func(ctx context.Context, w work) (wire.App, error) {
+		p, err := w.RequireAPIKey(ctx, w.project, w.environment, w.args[0], on)
+		if err != nil || !waits.wait {
+			return p, err
+		}
+		return a.waitGate(ctx, w, waits, p, target)
+	}))
+}
+
+// waitGate waits until the gate is in a state.
+func (a *application) waitGate(ctx context.Context, w work, waits *waiting, p wire.App, target string) (wire.App, error) {
+	err := waits.until(ctx, "the gate of "+p.Name, func(ctx context.Context, first bool) (string, bool, error) {
+		if !first {
+			now, err := w.App(ctx, w.project, w.environment, p.Name)
+			if err != nil {
+				return "", false, err
+			}
+			p = now
+			if p.RequireAPIKey != (target == "engaged") {
+				return "", false, failed("superseded", "The gate of %s was switched by someone else meanwhile.", p.Name)
+			}
+		}
+		return gateText(p.Gate), p.Gate.State == target, nil
+	})
+	return p, err
+}
+
+func (a *application) gateStatus() *cobra.Command {
+	return a.command(inEnvironment, &cobra.Command{
+		Use: "status APP", Short: "Show the state of an app's gate", SuggestFor: []string{"show", "get"},
+		Example: `  sluice app gate status hello`,
+	}, then(a.showGate, readApp))
+}
+
+func (a *application) showGate(p wire.App) error {
+	return a.showFields(p, append([]render.Field{{Name: "App", Value: p.Name}}, gateFields(p)...))
+}
+
+func gateFields(p wire.App) []render.Field {
+	fields := []render.Field{
+		{Name: "Require API key", Value: yesNo(p.RequireAPIKey)},
+		{Name: "Gate", Value: gateText(p.Gate), Tone: gateTone(p.Gate.State)},
+	}
+	if !p.Gate.Since.IsZero() {
+		fields = append(fields, render.Field{Name: "Since", Value: stamp(p.Gate.Since)})
+	}
+	return fields
+}
+
+func gateText(g wire.Gate) string {
+	if g.Message == "" {
+		return g.State
+	}
+	return fmt.Sprintf("%s: %s", g.State, g.Message)
+}
+
+func gateTone(state string) render.Tone {
+	switch state {
+	case "engaged":
+		return render.Good
+	case "pending", "releasing":
+		return render.Watch
+	}
+	return render.Plain
 }

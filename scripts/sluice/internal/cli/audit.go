@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +40,6 @@ and deleted; for that you have to be an admin.`,
   sluice audit --action key.revoke --output json
   sluice audit --resource projects/shop/environments/prod/apps/hello
   sluice audit --installation --since 2026-03-01 --until 2026-03-14`,
-		Args: takes(),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.since, "since", "", "from so long ago (90m, 12h, 7d), from a UTC day or an RFC 3339 time on")
@@ -54,13 +55,13 @@ and deleted; for that you have to be an admin.`,
 			return err
 		}
 		if f.installation {
-			return a.signedIn(func(ctx context.Context, c *client.Client, _ []string) error {
-				return a.showAudit(first(f.limit, c.InstallationAudit(ctx, q)))
-			})(cmd, args)
+			return a.run(cmd.Context(), onServer, args, func(ctx context.Context, w work) error {
+				return a.showAudit(f.limit, w.InstallationAudit(ctx, q))
+			})
 		}
-		return a.inProject(func(ctx context.Context, w work, _ []string) error {
-			return a.showAudit(first(f.limit, w.Audit(ctx, w.project, q)))
-		})(cmd, args)
+		return a.run(cmd.Context(), inProject, args, func(ctx context.Context, w work) error {
+			return a.showAudit(f.limit, w.Audit(ctx, w.project, q))
+		})
 	}
 	return cmd
 }
@@ -99,8 +100,8 @@ func moment(flag, text string, now time.Time, intoDay time.Duration) (time.Time,
 	return time.Time{}, usage("%s is so long ago (90m, 12h, 7d), a day (2026-03-14) or a time (2026-03-14T15:09:26Z), not %q", flag, text)
 }
 
-func (a *application) showAudit(records func(func(wire.AuditRecord, error) bool)) error {
-	return showList(a, "audit records", records, []render.Column{
+func (a *application) showAudit(limit int, records iter.Seq2[wire.AuditRecord, error]) error {
+	return showFirst(a, limit, "audit records", records, []render.Column{
 		{Name: "WHEN (UTC)", Whole: true},
 		{Name: "WHO", Whole: true},
 		{Name: "ACTION", Whole: true},
@@ -136,13 +137,11 @@ func changes(r wire.AuditRecord) string {
 	if json.Unmarshal(r.Old, &before) != nil || json.Unmarshal(r.New, &after) != nil {
 		return ""
 	}
-	names := map[string]bool{}
-	for name := range before {
-		names[name] = true
+	names := maps.Clone(before)
+	if names == nil {
+		names = map[string]any{}
 	}
-	for name := range after {
-		names[name] = true
-	}
+	maps.Copy(names, after)
 	var all []string
 	for name := range names {
 		switch {

@@ -11,7 +11,6 @@ import (
 )
 
 func (a *application) buildGroup() *cobra.Command {
-	var commit string
 	cmd := &cobra.Command{
 		Use: "build APP", Short: "Build a git app; list and show its builds", SuggestFor: []string{"rebuild", "retry"},
 		Long: `Build a git app now: the head of its branch, or with --commit that commit. A build that
@@ -19,22 +18,17 @@ failed is tried again by building its commit again. With --wait it is done when 
 ended, and fails with the reason when it deploys nothing.`,
 		Example: `  sluice app build site --wait
   sluice app build site --commit 9fceb02d0ae598e95dc970b74767f19372d61af8`,
-		Args: takes("APP"),
 	}
-	cmd.Flags().StringVar(&commit, "commit", "", "commit hash, or its first digits; by default the branch's head")
+	commit := cmd.Flags().String("commit", "", "commit hash, or its first digits; by default the branch's head")
 	waits := a.waiting(cmd)
-	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
-		b, err := w.RequestBuild(ctx, w.project, w.environment, args[0], commit)
-		if err == nil && waits.wait {
-			b, err = a.waitBuilt(ctx, w, args[0], waits, b)
-		}
-		if err != nil {
-			return err
-		}
-		return a.showBuild(b)
-	})
 	cmd.AddCommand(a.buildList(), a.buildShow())
-	return cmd
+	return a.command(inEnvironment, cmd, then(a.showBuild, func(ctx context.Context, w work) (wire.Build, error) {
+		b, err := w.RequestBuild(ctx, w.project, w.environment, w.args[0], *commit)
+		if err != nil || !waits.wait {
+			return b, err
+		}
+		return a.waitBuilt(ctx, w, w.args[0], waits, b)
+	}))
 }
 
 // waitBuilt waits until a build has ended. One that deploys nothing is a failure with
@@ -60,18 +54,13 @@ func (a *application) waitBuilt(ctx context.Context, w work, app string, waits *
 }
 
 func (a *application) buildList() *cobra.Command {
-	var limit int
 	cmd := &cobra.Command{
 		Use: "list APP", Short: "List a git app's builds, newest first", SuggestFor: []string{"ls"},
 		Example: `  sluice app build list site`,
-		Args:    takes("APP"),
 	}
-	cmd.Flags().IntVar(&limit, "limit", 0, "show only so many; 0 shows all")
-	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
-		if limit < 0 {
-			return usage("--limit must not be negative")
-		}
-		return showList(a, "builds", first(limit, w.Builds(ctx, w.project, w.environment, args[0])), []render.Column{
+	limit := limited(cmd, 0)
+	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
+		return showFirst(a, *limit, "builds", w.Builds(ctx, w.project, w.environment, w.args[0]), []render.Column{
 			{Name: "BUILD", Whole: true},
 			{Name: "COMMIT"},
 			{Name: "STATUS"},
@@ -85,44 +74,34 @@ func (a *application) buildList() *cobra.Command {
 			return cells
 		})
 	})
-	return cmd
 }
 
 func (a *application) buildShow() *cobra.Command {
-	return &cobra.Command{
+	return a.command(inEnvironment, &cobra.Command{
 		Use: "show APP BUILD", Short: "Show one build", SuggestFor: []string{"get", "describe", "status"},
 		Example: `  sluice app build show site 7`,
-		Args:    takes("APP", "BUILD"),
-		RunE: a.inEnvironment(func(ctx context.Context, w work, args []string) error {
-			n, err := strconv.ParseInt(args[1], 10, 64)
-			if err != nil || n < 1 {
-				return usage("%q is no build's number", args[1])
-			}
-			b, err := w.Build(ctx, w.project, w.environment, args[0], n)
-			if err != nil {
-				return err
-			}
-			return a.showBuild(b)
-		}),
-	}
+	}, then(a.showBuild, func(ctx context.Context, w work) (wire.Build, error) {
+		n, err := strconv.ParseInt(w.args[1], 10, 64)
+		if err != nil || n < 1 {
+			return wire.Build{}, usage("%q is no build's number", w.args[1])
+		}
+		return w.Build(ctx, w.project, w.environment, w.args[0], n)
+	}))
 }
 
 func (a *application) showBuild(b wire.Build) error {
-	return a.show(b, func(s render.Screen) error {
-		fields := []render.Field{
-			{Name: "Build", Value: number(b.Build)},
-			{Name: "Status", Value: b.Status, Tone: buildTone(b.Status)},
-			{Name: "Message", Value: b.Message},
-			{Name: "Commit", Value: b.Commit},
-		}
-		fields = append(fields, sourceFields(b.GitSource)...)
-		return s.Fields(append(fields,
-			render.Field{Name: "Image", Value: b.Image},
-			render.Field{Name: "Revision", Value: revisionNumber(b.Revision)},
-			render.Field{Name: "Requested", Value: stamp(b.RequestedAt) + " by " + b.Actor},
-			render.Field{Name: "Finished", Value: stampOf(b.FinishedAt)},
-		)...)
-	})
+	fields := []render.Field{
+		{Name: "Build", Value: number(b.Build)},
+		{Name: "Status", Value: b.Status, Tone: buildTone(b.Status)},
+		{Name: "Message", Value: b.Message},
+		{Name: "Commit", Value: b.Commit},
+	}
+	return a.showFields(b, append(append(fields, sourceFields(b.GitSource)...),
+		render.Field{Name: "Image", Value: b.Image},
+		render.Field{Name: "Revision", Value: revisionNumber(b.Revision)},
+		render.Field{Name: "Requested", Value: stamp(b.RequestedAt) + " by " + b.Actor},
+		render.Field{Name: "Finished", Value: stampOf(b.FinishedAt)},
+	))
 }
 
 // revisionNumber shows 0, which is none, as nothing.

@@ -35,7 +35,6 @@ func (a *application) contextList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the saved contexts", SuggestFor: []string{"ls"},
 		Example: `  sluice context list`,
-		Args:    takes(),
 		RunE: func(*cobra.Command, []string) error {
 			dir, err := a.contexts()
 			if err != nil {
@@ -91,7 +90,6 @@ func (a *application) contextShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show", Short: "Show the context in use",
 		Example: `  sluice context show`,
-		Args:    takes(),
 		RunE: func(*cobra.Command, []string) error {
 			c, current, err := a.inUse()
 			if err != nil {
@@ -138,7 +136,6 @@ func (a *application) contextUse() *cobra.Command {
 	return &cobra.Command{
 		Use: "use NAME", Short: "Make a context the current one", SuggestFor: []string{"switch", "select"},
 		Example: `  sluice context use sluice.example.com`,
-		Args:    takes("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, err := a.contexts()
 			if err != nil {
@@ -158,7 +155,6 @@ func (a *application) contextSet() *cobra.Command {
 		Long: `Choose the project and the environment that commands work in when they name none.
 Pass --project or --environment, or both; an empty one takes the choice back.`,
 		Example: `  sluice context set --project shop --environment prod`,
-		Args:    takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, current, err := a.inUse()
 			if err != nil {
@@ -192,7 +188,6 @@ func (a *application) contextDelete() *cobra.Command {
 		Long: `Forget a context and its session here. The session itself lives on at the server until
 it expires; "sluice logout" ends it.`,
 		Example: `  sluice context delete sluice.example.com`,
-		Args:    takes("NAME"),
 	}
 	confirm := a.confirmation(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

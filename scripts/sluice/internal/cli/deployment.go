@@ -11,28 +11,22 @@ import (
 )
 
 func (a *application) appUpdate() *cobra.Command {
-	var image string
 	cmd := &cobra.Command{
 		Use: "update APP", Short: "Deploy a new image", SuggestFor: []string{"deploy"},
 		Long: `Deploy a new image of an app. With --wait it is done when the revision is live, and fails
 with the reason when it does not get there; the revision before then keeps serving.`,
 		Example: `  sluice app update hello --image registry.example.com/hello:v2 --wait`,
-		Args:    takes("APP"),
 	}
-	cmd.Flags().StringVar(&image, "image", "", "full image reference, with a tag or a digest (required)")
-	waits := a.waiting(cmd)
-	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
-		if image == "" {
-			return usage("pass --image")
+	image := cmd.Flags().String("image", "", "full image reference, with a tag or a digest (required)")
+	return a.deploying(cmd, func(ctx context.Context, w work) (wire.Deployment, error) {
+		if *image == "" {
+			return wire.Deployment{}, usage("pass --image")
 		}
-		d, err := w.Deploy(ctx, w.project, w.environment, args[0], image)
-		return a.follow(ctx, w, args[0], waits, d, err)
+		return w.Deploy(ctx, w.project, w.environment, w.args[0], *image)
 	})
-	return cmd
 }
 
 func (a *application) appRollback() *cobra.Command {
-	var revision int64
 	cmd := &cobra.Command{
 		Use: "rollback APP", Short: "Deploy an earlier revision again",
 		Long: `Deploy an earlier revision of an app again: the last one before the current that was once
@@ -40,63 +34,57 @@ live, or that of --revision. It becomes a new revision in the history. Builds th
 asked for before do not undo it.`,
 		Example: `  sluice app rollback hello --yes --wait
   sluice app rollback hello --revision 3`,
-		Args: takes("APP"),
 	}
-	cmd.Flags().Int64Var(&revision, "revision", 0, "revision to go back to")
-	confirm, waits := a.confirmation(cmd), a.waiting(cmd)
-	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
+	revision := cmd.Flags().Int64("revision", 0, "revision to go back to")
+	confirm := a.confirmation(cmd)
+	return a.deploying(cmd, func(ctx context.Context, w work) (wire.Deployment, error) {
 		target := "the last revision before the current one that was live"
 		if cmd.Flags().Changed("revision") {
-			if revision < 1 {
-				return usage("--revision is a number from 1")
+			if *revision < 1 {
+				return wire.Deployment{}, usage("--revision is a number from 1")
 			}
-			target = "revision " + number(revision)
+			target = "revision " + number(*revision)
 		}
-		if err := confirm.ask(ctx, "Roll "+args[0]+" of "+w.project+"/"+w.environment+" back to "+target+"?"); err != nil {
-			return err
+		if err := confirm.ask(ctx, "Roll "+w.args[0]+" of "+w.place()+" back to "+target+"?"); err != nil {
+			return wire.Deployment{}, err
 		}
-		d, err := w.Rollback(ctx, w.project, w.environment, args[0], revision)
-		return a.follow(ctx, w, args[0], waits, d, err)
+		return w.Rollback(ctx, w.project, w.environment, w.args[0], *revision)
 	})
-	return cmd
 }
 
 func (a *application) appPromote() *cobra.Command {
-	var from string
-	var revision int64
 	cmd := &cobra.Command{
 		Use: "promote APP", Short: "Deploy what the app runs in another environment",
 		Long: `Deploy what the app of the same name runs in another environment of the project, or the
 given revision of it, to this environment.`,
 		Example: `  sluice app promote hello --from staging --environment prod --wait`,
-		Args:    takes("APP"),
 	}
-	cmd.Flags().StringVar(&from, "from", "", "environment to take it from (required)")
-	cmd.Flags().Int64Var(&revision, "revision", 0, "revision there; by default what rolls out there, or else what is live")
-	waits := a.waiting(cmd)
-	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
-		if from == "" {
-			return usage("pass --from ENVIRONMENT")
+	from := cmd.Flags().String("from", "", "environment to take it from (required)")
+	revision := cmd.Flags().Int64("revision", 0, "revision there; by default what rolls out there, or else what is live")
+	return a.deploying(cmd, func(ctx context.Context, w work) (wire.Deployment, error) {
+		if *from == "" {
+			return wire.Deployment{}, usage("pass --from ENVIRONMENT")
 		}
-		if cmd.Flags().Changed("revision") && revision < 1 {
-			return usage("--revision is a number from 1")
+		if cmd.Flags().Changed("revision") && *revision < 1 {
+			return wire.Deployment{}, usage("--revision is a number from 1")
 		}
-		d, err := w.Promote(ctx, w.project, w.environment, args[0], from, revision)
-		return a.follow(ctx, w, args[0], waits, d, err)
+		return w.Promote(ctx, w.project, w.environment, w.args[0], *from, *revision)
 	})
-	return cmd
 }
 
-// follow shows a deployment that was asked for, once it is live where the person
-// wants to wait.
-func (a *application) follow(ctx context.Context, w work, app string, waits *waiting, d wire.Deployment, err error) error {
-	if err == nil && waits.wait {
-		d, err = a.waitLive(ctx, w, app, waits, d)
-	}
-	if err != nil {
-		return err
-	}
-	return a.show(d, func(s render.Screen) error {
+// deploying completes a command that asks for a deployment. It shows it, with --wait
+// once it is live.
+func (a *application) deploying(cmd *cobra.Command, deploy func(ctx context.Context, w work) (wire.Deployment, error)) *cobra.Command {
+	waits := a.waiting(cmd)
+	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
+		app := w.args[0]
+		d, err := deploy(ctx, w)
+		if err == nil && waits.wait {
+			d, err = a.waitLive(ctx, w, app, waits, d)
+		}
+		if err != nil {
+			return err
+		}
 		fields := []render.Field{
 			{Name: "App", Value: app},
 			{Name: "Revision", Value: number(d.Revision)},
@@ -111,7 +99,7 @@ func (a *application) follow(ctx context.Context, w work, app string, waits *wai
 		if d.Message != "" {
 			fields = append(fields, render.Field{Name: "Message", Value: d.Message})
 		}
-		return s.Fields(fields...)
+		return a.showFields(d, fields)
 	})
 }
 
@@ -162,3 +150,39 @@ func deployTone(d wire.Deployment) render.Tone {
 	}
 	return render.Faint
 }
+
+func (a *application) appHistory() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "history APP", Short: "List an app's deploy history, newest first", SuggestFor: []string{"deployments", "revisions", "log"},
+		Example: `  sluice app history hello --limit 10`,
+	}
+	limit := limited(cmd, 0)
+	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
+		return showFirst(a, *limit, "deployments", w.Deployments(ctx, w.project, w.environment, w.args[0]), []render.Column{
+			{Name: "REVISION", Whole: true},
+			{Name: "IMAGE", Tail: true},
+			{Name: "COMMIT"},
+			{Name: "TRIGGER"},
+			{Name: "WHEN (UTC)", Whole: true},
+			{Name: "STATUS", Extra: true},
+			{Name: "BY", Extra: true},
+			{Name: "MESSAGE", Extra: true},
+		}, historyRow)
+	})
+}
+
+func historyRow(d wire.Deployment) []render.Cell {
+	revision, trigger := number(d.Revision), d.Trigger
+	if d.Current {
+		revision += " (current)"
+	}
+	if d.SourceRevision != 0 {
+		trigger += " of " + number(d.SourceRevision)
+	}
+	cells := render.Plainly(revision, d.Image, short(d.Commit), trigger, minute(d.DeployedAt), d.Status, d.Actor, d.Message)
+	cells[5].Tone = deployTone(d)
+	return cells
+}
+
+// short abbreviates a commit as git does.
+func short(commit string) string { return commit[:min(len(commit), 12)] }

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -19,58 +21,48 @@ func (a *application) keyGroup() *cobra.Command {
 }
 
 func (a *application) keyList() *cobra.Command {
-	var all bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List API keys", SuggestFor: []string{"ls"},
 		Long: `List the API keys of an environment, or with --all-environments those of the whole
 project.`,
 		Example: `  sluice key list --project shop --environment prod`,
-		Args:    takes(),
 	}
-	cmd.Flags().BoolVar(&all, "all-environments", false, "of every environment of the project")
-	list := func(ctx context.Context, w work, _ []string) error {
-		return showList(a, "keys", w.Keys(ctx, w.project, w.environment), []render.Column{
-			{Name: "KEY", Whole: true},
-			{Name: "NAME"},
-			{Name: "STATUS"},
-			{Name: "PLAN"},
-			{Name: "APPS"},
-			{Name: "LAST SEEN", Extra: true},
-			{Name: "EXPIRES", Extra: true},
-			{Name: "ENVIRONMENT", Extra: true},
-		}, func(k wire.Key) []render.Cell {
-			cells := render.Plainly(k.ID, k.Name, k.Status, k.Plan, scope(k), dayOf(k.LastSeen), stampOf(k.ExpiresAt), k.Environment)
-			cells[2].Tone, cells[6].Tone = statusTone(k.Status), a.expiryTone(k)
-			return cells
-		})
-	}
+	all := cmd.Flags().Bool("all-environments", false, "of every environment of the project")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if all {
-			return a.inProject(list)(cmd, args)
+		in := inEnvironment
+		if *all {
+			in = inProject
 		}
-		return a.inEnvironment(list)(cmd, args)
+		return a.run(cmd.Context(), in, args, a.listKeys)
 	}
 	return cmd
 }
 
-func (a *application) keyShow() *cobra.Command {
-	return &cobra.Command{
-		Use: "show KEY", Short: "Show an API key, without its secret", SuggestFor: []string{"get", "describe"},
-		Example: `  sluice key show key-ab12cd34 --project shop`,
-		Args:    takes("KEY"),
-		RunE: a.inProject(func(ctx context.Context, w work, args []string) error {
-			k, err := w.Key(ctx, w.project, args[0])
-			if err != nil {
-				return err
-			}
-			return a.showKey(k)
-		}),
-	}
+func (a *application) listKeys(ctx context.Context, w work) error {
+	return showList(a, "keys", w.Keys(ctx, w.project, w.environment), []render.Column{
+		{Name: "KEY", Whole: true},
+		{Name: "NAME"},
+		{Name: "STATUS"},
+		{Name: "PLAN"},
+		{Name: "APPS"},
+		{Name: "LAST SEEN", Extra: true},
+		{Name: "EXPIRES", Extra: true},
+		{Name: "ENVIRONMENT", Extra: true},
+	}, func(k wire.Key) []render.Cell {
+		cells := render.Plainly(k.ID, k.Name, k.Status, k.Plan, scopeText(k), dayOf(k.LastSeen), stampOf(k.ExpiresAt), k.Environment)
+		cells[2].Tone, cells[6].Tone = statusTone(k.Status), a.expiryTone(k)
+		return cells
+	})
 }
 
-func (a *application) showKey(k wire.Key) error {
-	return a.show(k, func(s render.Screen) error { return s.Fields(a.keyFields(k)...) })
+func (a *application) keyShow() *cobra.Command {
+	return a.command(inProject, &cobra.Command{
+		Use: "show KEY", Short: "Show an API key, without its secret", SuggestFor: []string{"get", "describe"},
+		Example: `  sluice key show key-ab12cd34 --project shop`,
+	}, then(a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.Key(ctx, w.project, w.args[0]) }))
 }
+
+func (a *application) showKey(k wire.Key) error { return a.showFields(k, a.keyFields(k)) }
 
 func (a *application) keyFields(k wire.Key) []render.Field {
 	expires := render.Field{Name: "Expires", Value: stampOf(k.ExpiresAt), Tone: a.expiryTone(k)}
@@ -83,7 +75,7 @@ func (a *application) keyFields(k wire.Key) []render.Field {
 		{Name: "Status", Value: k.Status, Tone: statusTone(k.Status)},
 		{Name: "Plan", Value: k.Plan},
 		{Name: "Environment", Value: k.Project + "/" + k.Environment},
-		{Name: "Apps", Value: scope(k)},
+		{Name: "Apps", Value: scopeText(k)},
 		expires,
 		{Name: "Last seen", Value: dayOf(k.LastSeen)},
 		{Name: "Created", Value: stamp(k.CreatedAt) + " by " + k.CreatedBy},
@@ -94,8 +86,8 @@ func (a *application) keyFields(k wire.Key) []render.Field {
 	return fields
 }
 
-// scope shows the apps that a key opens.
-func scope(k wire.Key) string {
+// scopeText shows the apps that a key opens.
+func scopeText(k wire.Key) string {
 	if len(k.Apps) == 0 {
 		return "all"
 	}
@@ -120,8 +112,7 @@ func statusTone(status string) render.Tone {
 	return render.Bad
 }
 
-// expiryWarning is the time before a key's expiry in which it stands out
-// (specification section 8).
+// expiryWarning is the time before a key's expiry in which it stands out.
 const expiryWarning = 14 * 24 * time.Hour
 
 func (a *application) expiryTone(k wire.Key) render.Tone {
@@ -135,3 +126,203 @@ func (a *application) expiryTone(k wire.Key) render.Tone {
 	}
 	return render.Plain
 }
+
+func (a *application) keyCreate() *cobra.Command {
+	var plan, name, expires string
+	var apps []string
+	cmd := &cobra.Command{
+		Use: "create", Short: "Create an API key and show it, this once", SuggestFor: []string{"add", "new"},
+		Long: `Create an API key. The full key is shown once and kept nowhere: a lost key can only be
+replaced. With --quiet it is all that is printed.
+
+Without --app the key opens every app of its environment. --expires takes a day, through
+whose end in UTC the key stays valid, or an RFC 3339 timestamp.`,
+		Example: `  sluice key create --plan plan-starter --name "Checkout team" --app hello --expires 2027-01-31
+  KEY=$(sluice key create --plan plan-starter --quiet)`,
+	}
+	cmd.Flags().StringVar(&plan, "plan", "", "usage plan of the key, e.g. plan-starter (required)")
+	cmd.Flags().StringVar(&name, "name", "", "display name, which the apps get to see")
+	cmd.Flags().StringArrayVar(&apps, "app", nil, "app that the key opens; can be given more than once")
+	cmd.Flags().StringVar(&expires, "expires", "", "last day (2027-01-31) or RFC 3339 timestamp")
+	return a.issuing(inEnvironment, cmd, func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
+		if plan == "" {
+			return wire.Key{}, "", usage("a key needs --plan")
+		}
+		ends, err := expiry(cmd, expires)
+		if err != nil {
+			return wire.Key{}, "", err
+		}
+		return w.CreateKey(ctx, w.project, w.environment, wire.CreateKey{Plan: &plan, Name: name, Apps: apps, ExpiresAt: ends})
+	})
+}
+
+// expiry takes a day as the instant at which it ends, and leaves anything else to the
+// server; nil is no expiry. An empty one is a variable that a script forgot to set: it
+// must not make a key that never expires.
+func expiry(cmd *cobra.Command, text string) (*string, error) {
+	if !cmd.Flags().Changed("expires") {
+		return nil, nil //nolint:nilnil // no expiry is a value of the API's
+	}
+	if text == "" {
+		return nil, usage("--expires is empty")
+	}
+	if day, err := time.Parse(time.DateOnly, text); err == nil {
+		text = day.AddDate(0, 0, 1).Format(time.RFC3339)
+	}
+	return &text, nil
+}
+
+func (a *application) keyRotate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "rotate KEY", Short: "Give an API key a new secret, shown this once",
+		Long: `Give an API key a new secret. Id, prefix, plan and usage go on; the old secret stays
+valid for --grace, 0s to 720h.`,
+		Example: `  sluice key rotate key-ab12cd34 --grace 48h`,
+	}
+	grace := cmd.Flags().Duration("grace", 24*time.Hour, "how long the old secret stays valid")
+	return a.issuing(inProject, cmd, func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
+		return w.RotateKey(ctx, w.project, w.args[0], *grace)
+	})
+}
+
+// issuing completes a command that shows a full key, with a warning beside it.
+func (a *application) issuing(s scope, cmd *cobra.Command, issue func(ctx context.Context, w work) (wire.Key, client.FullKey, error)) *cobra.Command {
+	quiet := cmd.Flags().BoolP("quiet", "q", false, "print the key alone")
+	return a.command(s, cmd, func(ctx context.Context, w work) error {
+		k, full, err := issue(ctx, w)
+		if err != nil {
+			return err
+		}
+		if *quiet {
+			return a.screen().Line("%s", string(full))
+		}
+		a.note("Keep this key now: it is shown this once and cannot be recovered.")
+		return a.showFields(wire.IssuedKey{Key: k, FullKey: string(full)},
+			append([]render.Field{{Name: "API key", Value: string(full)}}, a.keyFields(k)...))
+	})
+}
+
+func (a *application) keyUpdate() *cobra.Command {
+	var name, plan, expires string
+	var apps []string
+	var allApps, never bool
+	cmd := &cobra.Command{
+		Use: "update KEY", Short: "Change an API key's name, plan, apps or expiry", SuggestFor: []string{"edit", "set"},
+		Example: `  sluice key update key-ab12cd34 --plan plan-gold --expires 2027-06-30
+  sluice key update key-ab12cd34 --all-apps --never-expires`,
+	}
+	f := cmd.Flags()
+	f.StringVar(&name, "name", "", "display name; empty takes it away")
+	f.StringVar(&plan, "plan", "", "usage plan")
+	f.StringArrayVar(&apps, "app", nil, "app that the key opens, in place of all before; can be given more than once")
+	f.BoolVar(&allApps, "all-apps", false, "open every app of the environment")
+	f.StringVar(&expires, "expires", "", "last day (2027-01-31) or RFC 3339 timestamp")
+	f.BoolVar(&never, "never-expires", false, "take the expiry away")
+	cmd.MarkFlagsMutuallyExclusive("app", "all-apps")
+	cmd.MarkFlagsMutuallyExclusive("expires", "never-expires")
+	return a.command(inProject, cmd, then(a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
+		var u wire.UpdateKey
+		given(f.Changed("name"), &u.Name, name)
+		given(f.Changed("plan"), &u.Plan, plan)
+		given(f.Changed("app"), &u.Apps, apps)
+		given(allApps, &u.Apps, []string{})
+		ends, err := expiry(cmd, expires)
+		if err != nil {
+			return wire.Key{}, err
+		}
+		u.ExpiresAt = wire.Optional[string]{Set: ends != nil || never, Value: ends}
+		if u == (wire.UpdateKey{}) {
+			return wire.Key{}, usage("nothing to change: pass --name, --plan, --app, --all-apps, --expires or --never-expires")
+		}
+		return w.UpdateKey(ctx, w.project, w.args[0], u)
+	}))
+}
+
+func (a *application) keyDisable() *cobra.Command {
+	return a.command(inProject, &cobra.Command{
+		Use: "disable KEY", Short: "Switch an API key off, for now",
+		Long:    `Switch an API key off. It is refused within seconds; "sluice key enable" switches it on again.`,
+		Example: `  sluice key disable key-ab12cd34`,
+	}, then(a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.DisableKey(ctx, w.project, w.args[0]) }))
+}
+
+func (a *application) keyEnable() *cobra.Command {
+	return a.command(inProject, &cobra.Command{
+		Use: "enable KEY", Short: "Switch a disabled API key on",
+		Example: `  sluice key enable key-ab12cd34`,
+	}, then(a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.EnableKey(ctx, w.project, w.args[0]) }))
+}
+
+func (a *application) keyRevoke() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "revoke KEY", Short: "End an API key for good", SuggestFor: []string{"delete", "remove", "rm"},
+		Long: `End an API key for good. It is refused everywhere within seconds, and never later than
+90 seconds. It cannot be taken back.`,
+		Example: `  sluice key revoke key-ab12cd34 --yes`,
+	}
+	confirm := a.confirmation(cmd)
+	return a.command(inProject, cmd, then(a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
+		if err := confirm.ask(ctx, "Revoke "+w.args[0]+" for good?"); err != nil {
+			return wire.Key{}, err
+		}
+		return w.RevokeKey(ctx, w.project, w.args[0])
+	}))
+}
+
+func (a *application) keyUsage() *cobra.Command {
+	var from, to string
+	cmd := &cobra.Command{
+		Use: "usage KEY", Short: "Show an API key's usage, day by day",
+		Long: `Show an API key's usage: a bar for each UTC day, and the totals. Without --from and --to
+these are the last 90 days; 92 are kept. In a bar, █ is allowed, ▒ denied by the rate and
+░ denied by the quota.`,
+		Example: `  sluice key usage key-ab12cd34 --from 2026-03-01 --to 2026-03-14`,
+	}
+	cmd.Flags().StringVar(&from, "from", "", "first UTC day, e.g. 2026-03-01")
+	cmd.Flags().StringVar(&to, "to", "", "last UTC day")
+	return a.command(inProject, cmd, then(func(u wire.Usage) error {
+		return a.show(u, func(s render.Screen) error { return drawUsage(s, u) })
+	}, func(ctx context.Context, w work) (wire.Usage, error) {
+		return w.Usage(ctx, w.project, w.args[0], from, to)
+	}))
+}
+
+// drawUsage draws a table whose last column is a bar, in what room there is.
+func drawUsage(s render.Screen, u wire.Usage) error {
+	if err := s.Line("%s, %s to %s (UTC), last seen %s", u.KeyID, u.From, u.To, dayOf(u.LastSeen)); err != nil {
+		return err
+	}
+	columns := []render.Column{
+		{Name: "DAY", Whole: true},
+		{Name: "ALLOWED", Right: true, Whole: true},
+		{Name: "RATE", Right: true, Whole: true},
+		{Name: "QUOTA", Right: true, Whole: true},
+	}
+	var most uint64
+	for _, d := range u.Days {
+		most = max(most, sum(d.UsageTotals))
+	}
+	rows := make([][]render.Cell, 0, len(u.Days)+1)
+	for _, d := range u.Days {
+		rows = append(rows, usageRow(d.Date, d.UsageTotals))
+	}
+	rows = append(rows, usageRow("total", u.Totals))
+	return s.Bars(columns, rows, func(row, width int) string {
+		if row == len(u.Days) {
+			return ""
+		}
+		d := u.Days[row]
+		return s.Bar(width, most,
+			render.Part{Value: d.Allowed, Mark: '█', Tone: render.Good},
+			render.Part{Value: d.RateDenied, Mark: '▒', Tone: render.Bad},
+			render.Part{Value: d.QuotaDenied, Mark: '░', Tone: render.Watch})
+	})
+}
+
+func usageRow(name string, t wire.UsageTotals) []render.Cell {
+	return render.Plainly(name, count(t.Allowed), count(t.RateDenied), count(t.QuotaDenied))
+}
+
+func sum(t wire.UsageTotals) uint64 { return t.Allowed + t.RateDenied + t.QuotaDenied }
+
+func count(n uint64) string { return strconv.FormatUint(n, 10) }

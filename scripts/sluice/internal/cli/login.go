@@ -18,7 +18,6 @@ import (
 
 func (a *application) login() *cobra.Command {
 	var username string
-	var fromStdin bool
 	cmd := &cobra.Command{
 		Use: "login [URL]", Short: "Sign in to a server and save it as a context",
 		Long: `Sign in to a server, save it as a context and make that the current one.
@@ -31,33 +30,32 @@ shown; in a script, pass it with --password-stdin. --context names the context; 
 default it is called after the server's host.`,
 		Example: `  sluice login https://sluice.example.com --username ada
   pass show sluice | sluice login https://sluice.example.com --username ada --password-stdin`,
-		Args: takesUpTo("URL"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, err := a.contexts()
-			if err != nil {
-				return err
-			}
-			c, err := a.target(dir, args)
-			if err != nil {
-				return err
-			}
-			if exposed(c.URL) {
-				a.note("warning: %s is not https; the password and the session can be read on their way", c.URL)
-			}
-			if username == "" {
-				if username, err = a.askUsername(cmd.Context(), c.Username); err != nil {
-					return err
-				}
-			}
-			password, err := a.readPassword(cmd.Context(), "Password of "+username+": ", fromStdin)
-			if err != nil {
-				return err
-			}
-			return a.signIn(cmd.Context(), dir, c, username, password)
-		},
 	}
+	fromStdin := passwordStdin(cmd)
 	cmd.Flags().StringVarP(&username, "username", "u", "", "who to sign in as")
-	passwordStdin(cmd, &fromStdin)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		dir, err := a.contexts()
+		if err != nil {
+			return err
+		}
+		c, err := a.target(dir, args)
+		if err != nil {
+			return err
+		}
+		if exposed(c.URL) {
+			a.note("warning: %s is not https; the password and the session can be read on their way", c.URL)
+		}
+		if username == "" {
+			if username, err = a.askUsername(cmd.Context(), c.Username); err != nil {
+				return err
+			}
+		}
+		password, err := a.readPassword(cmd.Context(), "Password of "+username+": ", *fromStdin)
+		if err != nil {
+			return err
+		}
+		return a.signIn(cmd.Context(), dir, c, username, password)
+	}
 	return cmd
 }
 
@@ -152,29 +150,23 @@ func freeName(base string, taken []string) (string, error) {
 }
 
 func (a *application) logout() *cobra.Command {
-	return &cobra.Command{
+	return a.command(onServer, &cobra.Command{
 		Use: "logout", Short: "Sign out: the session ends at once",
 		Example: `  sluice logout`,
-		Args:    takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.client()
-			if err != nil {
-				return err
-			}
-			out := c.SignOut(cmd.Context())
-			if client.HasCode(out, "unauthenticated") {
-				out = nil // it had ended already
-			}
-			if err := a.forget(); err != nil {
-				return errors.Join(out, err)
-			}
-			if out != nil {
-				a.note("The session was forgotten here, but the server could not be told: it lives on there until it expires.")
-				return out
-			}
-			return a.done("Signed out.")
-		},
-	}
+	}, func(ctx context.Context, w work) error {
+		out := w.SignOut(ctx)
+		if client.HasCode(out, "unauthenticated") {
+			out = nil // it had ended already
+		}
+		if err := a.forget(); err != nil {
+			return errors.Join(out, err)
+		}
+		if out != nil {
+			a.note("The session was forgotten here, but the server could not be told: it lives on there until it expires.")
+			return out
+		}
+		return a.done("Signed out.")
+	})
 }
 
 // forget drops the saved session, if that is the one in use.
@@ -193,32 +185,20 @@ func (a *application) forget() error {
 }
 
 func (a *application) whoami() *cobra.Command {
-	return &cobra.Command{
+	return a.command(onServer, &cobra.Command{
 		Use: "whoami", Short: "Show who is signed in, and where",
 		Example: `  sluice whoami`,
-		Args:    takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.client()
-			if err != nil {
-				return err
-			}
-			who, err := c.WhoAmI(cmd.Context())
-			if err != nil {
-				return err
-			}
-			at, err := a.server()
-			if err != nil {
-				return err
-			}
-			return a.show(who, func(s render.Screen) error {
-				return s.Fields(
-					render.Field{Name: "User", Value: who.User.Username},
-					render.Field{Name: "Admin", Value: yesNo(who.User.Admin)},
-					render.Field{Name: "Server", Value: at.url},
-					render.Field{Name: "Context", Value: at.context.Name},
-					render.Field{Name: "Session ends", Value: stamp(who.ExpiresAt)},
-				)
-			})
-		},
-	}
+	}, then(func(who wire.Session) error {
+		at, err := a.server()
+		if err != nil {
+			return err
+		}
+		return a.showFields(who, []render.Field{
+			{Name: "User", Value: who.User.Username},
+			{Name: "Admin", Value: yesNo(who.User.Admin)},
+			{Name: "Server", Value: at.url},
+			{Name: "Context", Value: at.context.Name},
+			{Name: "Session ends", Value: stamp(who.ExpiresAt)},
+		})
+	}, func(ctx context.Context, w work) (wire.Session, error) { return w.WhoAmI(ctx) }))
 }

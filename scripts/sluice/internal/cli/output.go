@@ -25,6 +25,11 @@ func (a *application) show(value any, table func(render.Screen) error) error {
 	return table(a.screen())
 }
 
+// showFields writes a value, to people as a list of fields.
+func (a *application) showFields(value any, fields []render.Field) error {
+	return a.show(value, func(s render.Screen) error { return s.Fields(fields...) })
+}
+
 // done confirms a change that the API answers without a body. JSON has nothing to say.
 func (a *application) done(format string, args ...any) error {
 	if a.format() != render.Table {
@@ -60,6 +65,14 @@ func showList[T any](a *application, noun string, list iter.Seq2[T, error], colu
 	})
 }
 
+// showFirst writes the beginning of a list.
+func showFirst[T any](a *application, limit int, noun string, list iter.Seq2[T, error], columns []render.Column, row func(T) []render.Cell) error {
+	if limit < 0 {
+		return usage("--limit must not be negative")
+	}
+	return showList(a, noun, first(limit, list), columns, row)
+}
+
 // stamp shows a time: UTC, to the second.
 func stamp(t time.Time) string {
 	if t.IsZero() {
@@ -92,6 +105,22 @@ func each[T any](items []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, item := range items {
 			if !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+// first is the beginning of a list; 0 is all of it.
+func first[T any](limit int, list iter.Seq2[T, error]) iter.Seq2[T, error] {
+	if limit == 0 {
+		return list
+	}
+	return func(yield func(T, error) bool) {
+		n := 0
+		for item, err := range list {
+			n++
+			if !yield(item, err) || n == limit {
 				return
 			}
 		}

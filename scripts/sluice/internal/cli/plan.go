@@ -15,48 +15,38 @@ func (a *application) planGroup() *cobra.Command {
 }
 
 func (a *application) planList() *cobra.Command {
-	return &cobra.Command{
+	return a.command(inEnvironment, &cobra.Command{
 		Use: "list", Short: "List an environment's usage plans", SuggestFor: []string{"ls"},
 		Example: `  sluice plan list --project shop --environment prod`,
-		Args:    takes(),
-		RunE: a.inEnvironment(func(ctx context.Context, w work, _ []string) error {
-			return showList(a, "plans", w.Plans(ctx, w.project, w.environment), []render.Column{
-				{Name: "PLAN", Whole: true},
-				{Name: "NAME"},
-				{Name: "RATE", Right: true, Whole: true},
-				{Name: "BURST", Right: true, Whole: true},
-				{Name: "QUOTA"},
-			}, func(p wire.Plan) []render.Cell {
-				return render.Plainly(p.ID, p.Name, rate(p.Rate), number(p.Burst), quota(p))
-			})
-		}),
-	}
+	}, func(ctx context.Context, w work) error {
+		return showList(a, "plans", w.Plans(ctx, w.project, w.environment), []render.Column{
+			{Name: "PLAN", Whole: true},
+			{Name: "NAME"},
+			{Name: "RATE", Right: true, Whole: true},
+			{Name: "BURST", Right: true, Whole: true},
+			{Name: "QUOTA"},
+		}, func(p wire.Plan) []render.Cell {
+			return render.Plainly(p.ID, p.Name, rate(p.Rate), number(p.Burst), quota(p))
+		})
+	})
 }
 
 func (a *application) planShow() *cobra.Command {
-	return &cobra.Command{
+	return a.command(inEnvironment, &cobra.Command{
 		Use: "show PLAN", Short: "Show a usage plan", SuggestFor: []string{"get", "describe"},
 		Example: `  sluice plan show plan-starter`,
-		Args:    takes("PLAN"),
-		RunE: a.inEnvironment(func(ctx context.Context, w work, args []string) error {
-			p, err := w.Plan(ctx, w.project, w.environment, args[0])
-			if err != nil {
-				return err
-			}
-			return a.showPlan(p)
-		}),
-	}
+	}, then(a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
+		return w.Plan(ctx, w.project, w.environment, w.args[0])
+	}))
 }
 
 func (a *application) showPlan(p wire.Plan) error {
-	return a.show(p, func(s render.Screen) error {
-		return s.Fields(
-			render.Field{Name: "Plan", Value: p.ID},
-			render.Field{Name: "Name", Value: p.Name},
-			render.Field{Name: "Rate", Value: rate(p.Rate) + " requests per second"},
-			render.Field{Name: "Burst", Value: number(p.Burst) + " requests"},
-			render.Field{Name: "Quota", Value: quota(p)},
-		)
+	return a.showFields(p, []render.Field{
+		{Name: "Plan", Value: p.ID},
+		{Name: "Name", Value: p.Name},
+		{Name: "Rate", Value: rate(p.Rate) + " requests per second"},
+		{Name: "Burst", Value: number(p.Burst) + " requests"},
+		{Name: "Quota", Value: quota(p)},
 	})
 }
 
@@ -70,21 +60,88 @@ func quota(p wire.Plan) string {
 	return number(*p.Quota) + " per " + *p.QuotaPeriod
 }
 
-func (a *application) planDelete() *cobra.Command {
+// limits are the flags of a plan.
+type limits struct {
+	rate   float64
+	burst  int64
+	quota  int64
+	period string
+}
+
+func (a *application) limits(cmd *cobra.Command) *limits {
+	l := &limits{}
+	cmd.Flags().Float64Var(&l.rate, "rate", 0, "requests per second, 0.01 to 100000")
+	cmd.Flags().Int64Var(&l.burst, "burst", 0, "requests at once, 1 to 1000000")
+	cmd.Flags().Int64Var(&l.quota, "quota", 0, "requests per period, 1 to 10^12")
+	cmd.Flags().StringVar(&l.period, "quota-period", "", "period of the quota: day, week or month, in UTC")
+	a.fixed(cmd, "quota-period", "day", "week", "month")
+	return l
+}
+
+func (a *application) planCreate() *cobra.Command {
 	cmd := &cobra.Command{
+		Use: "create NAME", Short: "Create a usage plan", SuggestFor: []string{"add", "new"},
+		Long: `Create a usage plan. Its id is made from its name: "Starter" is plan-starter. A quota
+comes with a period; without both there is no quota.`,
+		Example: `  sluice plan create Starter --rate 10 --burst 20 --quota 10000 --quota-period day`,
+	}
+	l, changed := a.limits(cmd), cmd.Flags().Changed
+	return a.command(inEnvironment, cmd, then(a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
+		if !changed("rate") || !changed("burst") {
+			return wire.Plan{}, usage("a plan needs --rate and --burst")
+		}
+		p := wire.CreatePlan{Name: &w.args[0], Rate: &l.rate, Burst: &l.burst}
+		if changed("quota") {
+			p.Quota = &l.quota
+		}
+		if changed("quota-period") {
+			p.QuotaPeriod = &l.period
+		}
+		return w.CreatePlan(ctx, w.project, w.environment, p)
+	}))
+}
+
+func (a *application) planUpdate() *cobra.Command {
+	var name string
+	var noQuota bool
+	cmd := &cobra.Command{
+		Use: "update PLAN", Short: "Change a usage plan", SuggestFor: []string{"edit", "set"},
+		Long: `Change the given fields of a usage plan; the checkers follow within seconds. The id
+stays when the name changes.`,
+		Example: `  sluice plan update plan-starter --rate 20 --burst 40
+  sluice plan update plan-starter --no-quota`,
+	}
+	l, changed := a.limits(cmd), cmd.Flags().Changed
+	cmd.Flags().StringVar(&name, "name", "", "new display name")
+	cmd.Flags().BoolVar(&noQuota, "no-quota", false, "take the quota away")
+	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota")
+	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota-period")
+	return a.command(inEnvironment, cmd, then(a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
+		var u wire.UpdatePlan
+		given(changed("name"), &u.Name, name)
+		given(changed("rate"), &u.Rate, l.rate)
+		given(changed("burst"), &u.Burst, l.burst)
+		given(changed("quota"), &u.Quota, l.quota)
+		given(changed("quota-period"), &u.QuotaPeriod, l.period)
+		if noQuota {
+			u.Quota, u.QuotaPeriod = wire.Null[int64](), wire.Null[string]()
+		}
+		if u == (wire.UpdatePlan{}) {
+			return wire.Plan{}, usage("nothing to change: pass --name, --rate, --burst, --quota, --quota-period or --no-quota")
+		}
+		return w.UpdatePlan(ctx, w.project, w.environment, w.args[0], u)
+	}))
+}
+
+func (a *application) planDelete() *cobra.Command {
+	return a.removal(inEnvironment, &cobra.Command{
 		Use: "delete PLAN", Short: "Delete a usage plan that no key uses", SuggestFor: []string{"remove", "rm"},
 		Example: `  sluice plan delete plan-starter`,
-		Args:    takes("PLAN"),
-	}
-	confirm := a.confirmation(cmd)
-	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
-		if err := confirm.ask(ctx, "Delete "+args[0]+" of "+w.project+"/"+w.environment+"?"); err != nil {
-			return err
+	}, func(w work) removal {
+		return removal{
+			question: "Delete " + w.args[0] + " of " + w.place() + "?",
+			do:       func(ctx context.Context) error { return w.DeletePlan(ctx, w.project, w.environment, w.args[0]) },
+			done:     "Plan " + w.args[0] + " is deleted.",
 		}
-		if err := w.DeletePlan(ctx, w.project, w.environment, args[0]); err != nil {
-			return err
-		}
-		return a.done("Plan %s is deleted.", args[0])
 	})
-	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -15,71 +16,160 @@ func (a *application) projectGroup() *cobra.Command {
 }
 
 func (a *application) projectList() *cobra.Command {
-	return &cobra.Command{
+	return a.command(onServer, &cobra.Command{
 		Use: "list", Short: "List the projects that you have a role in", SuggestFor: []string{"ls"},
 		Example: `  sluice project list`,
-		Args:    takes(),
-		RunE: a.signedIn(func(ctx context.Context, c *client.Client, _ []string) error {
-			return showList(a, "projects", c.Projects(ctx), []render.Column{
-				{Name: "PROJECT", Whole: true}, {Name: "ROLE"}, {Name: "CREATED", Extra: true},
-			}, func(p wire.Project) []render.Cell {
-				return render.Plainly(p.Name, p.Role, stamp(p.CreatedAt))
-			})
-		}),
-	}
+	}, func(ctx context.Context, w work) error {
+		return showList(a, "projects", w.Projects(ctx), []render.Column{
+			{Name: "PROJECT", Whole: true}, {Name: "ROLE"}, {Name: "CREATED", Extra: true},
+		}, func(p wire.Project) []render.Cell {
+			return render.Plainly(p.Name, p.Role, stamp(p.CreatedAt))
+		})
+	})
 }
 
 func (a *application) projectCreate() *cobra.Command {
-	return &cobra.Command{
+	return a.command(onServer, &cobra.Command{
 		Use: "create NAME", Short: "Create a project", SuggestFor: []string{"add", "new"},
 		Example: `  sluice project create shop`,
-		Args:    takes("NAME"),
-		RunE: a.signedIn(func(ctx context.Context, c *client.Client, args []string) error {
-			p, err := c.CreateProject(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.show(p, func(s render.Screen) error { return s.Line("Project %s is created; you are its %s.", p.Name, p.Role) })
-		}),
-	}
+	}, then(func(p wire.Project) error {
+		return a.show(p, func(s render.Screen) error { return s.Line("Project %s is created; you are its %s.", p.Name, p.Role) })
+	}, func(ctx context.Context, w work) (wire.Project, error) {
+		return w.CreateProject(ctx, w.args[0])
+	}))
 }
 
 func (a *application) projectShow() *cobra.Command {
-	return &cobra.Command{
+	return a.command(onServer, &cobra.Command{
 		Use: "show NAME", Short: "Show a project", SuggestFor: []string{"get", "describe"},
 		Example: `  sluice project show shop`,
-		Args:    takes("NAME"),
-		RunE: a.signedIn(func(ctx context.Context, c *client.Client, args []string) error {
-			p, err := c.Project(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.show(p, func(s render.Screen) error {
-				return s.Fields(
-					render.Field{Name: "Project", Value: p.Name},
-					render.Field{Name: "Your role", Value: p.Role},
-					render.Field{Name: "Created", Value: stamp(p.CreatedAt)},
-				)
-			})
-		}),
-	}
+	}, then(func(p wire.Project) error {
+		return a.showFields(p, []render.Field{
+			{Name: "Project", Value: p.Name},
+			{Name: "Your role", Value: p.Role},
+			{Name: "Created", Value: stamp(p.CreatedAt)},
+		})
+	}, func(ctx context.Context, w work) (wire.Project, error) {
+		return w.Project(ctx, w.args[0])
+	}))
 }
 
 func (a *application) projectDelete() *cobra.Command {
-	cmd := &cobra.Command{
+	return a.removal(onServer, &cobra.Command{
 		Use: "delete NAME", Short: "Delete an empty project", SuggestFor: []string{"remove", "rm"},
 		Example: `  sluice project delete shop`,
-		Args:    takes("NAME"),
-	}
-	confirm := a.confirmation(cmd)
-	cmd.RunE = a.signedIn(func(ctx context.Context, c *client.Client, args []string) error {
-		if err := confirm.ask(ctx, "Delete project "+args[0]+"?"); err != nil {
-			return err
+	}, func(w work) removal {
+		return removal{
+			question: "Delete project " + w.args[0] + "?",
+			do:       func(ctx context.Context) error { return w.DeleteProject(ctx, w.args[0]) },
+			done:     "Project " + w.args[0] + " is deleted.",
 		}
-		if err := c.DeleteProject(ctx, args[0]); err != nil {
-			return err
-		}
-		return a.done("Project %s is deleted.", args[0])
 	})
-	return cmd
+}
+
+func (a *application) environmentGroup() *cobra.Command {
+	g := a.group("environment", "Environments of a project", a.environmentList(), a.environmentCreate(), a.environmentDelete())
+	g.Aliases = []string{"env"}
+	return g
+}
+
+func (a *application) environmentList() *cobra.Command {
+	return a.command(inProject, &cobra.Command{
+		Use: "list", Short: "List a project's environments", SuggestFor: []string{"ls"},
+		Example: `  sluice environment list --project shop`,
+	}, func(ctx context.Context, w work) error {
+		return showList(a, "environments", w.Environments(ctx, w.project), []render.Column{
+			{Name: "ENVIRONMENT", Whole: true}, {Name: "NAMESPACE"}, {Name: "CREATED", Extra: true},
+		}, func(e wire.Environment) []render.Cell {
+			return render.Plainly(e.Name, e.Namespace, stamp(e.CreatedAt))
+		})
+	})
+}
+
+func (a *application) environmentCreate() *cobra.Command {
+	return a.command(inProject, &cobra.Command{
+		Use: "create NAME", Short: "Create an environment", SuggestFor: []string{"add", "new"},
+		Example: `  sluice environment create prod --project shop`,
+	}, then(func(e wire.Environment) error {
+		return a.show(e, func(s render.Screen) error {
+			return s.Line("Environment %s of %s is created, in namespace %s.", e.Name, e.Project, e.Namespace)
+		})
+	}, func(ctx context.Context, w work) (wire.Environment, error) {
+		return w.CreateEnvironment(ctx, w.project, w.args[0])
+	}))
+}
+
+func (a *application) environmentDelete() *cobra.Command {
+	return a.removal(inProject, &cobra.Command{
+		Use: "delete NAME", Short: "Delete an empty environment", SuggestFor: []string{"remove", "rm"},
+		Example: `  sluice environment delete staging --project shop`,
+	}, func(w work) removal {
+		return removal{
+			question: "Delete environment " + w.args[0] + " of " + w.project + "?",
+			do:       func(ctx context.Context) error { return w.DeleteEnvironment(ctx, w.project, w.args[0]) },
+			done:     "Environment " + w.args[0] + " of " + w.project + " is deleted.",
+		}
+	})
+}
+
+func (a *application) memberGroup() *cobra.Command {
+	return a.group("member", "Who may do what in a project", a.memberList(), a.memberSet(), a.memberRemove())
+}
+
+func (a *application) memberList() *cobra.Command {
+	return a.command(inProject, &cobra.Command{
+		Use: "list", Short: "List a project's members", SuggestFor: []string{"ls"},
+		Example: `  sluice member list --project shop`,
+	}, func(ctx context.Context, w work) error {
+		return showList(a, "members", w.Members(ctx, w.project), []render.Column{
+			{Name: "USER", Whole: true}, {Name: "ROLE"},
+		}, func(m wire.Member) []render.Cell { return render.Plainly(m.Username, m.Role) })
+	})
+}
+
+func (a *application) memberSet() *cobra.Command {
+	return a.command(inProject, &cobra.Command{
+		Use: "set USERNAME ROLE", Short: "Make a user a member, or change a member's role", SuggestFor: []string{"add", "create"},
+		Long: `Make a user a member of a project, or change a member's role.
+
+A viewer reads. A developer also deploys and manages apps, keys and plans. An owner
+also manages members and environments. The API takes the list of members as a whole,
+so of two changes at once the later one counts.`,
+		Example:   `  sluice member set ada developer --project shop`,
+		ValidArgs: []string{string(app.Viewer), string(app.Developer), string(app.Owner)},
+	}, func(ctx context.Context, w work) error {
+		members, err := client.Collect(w.Members(ctx, w.project))
+		if err != nil {
+			return err
+		}
+		given := wire.Member{Username: w.args[0], Role: w.args[1]}
+		found := false
+		for i, m := range members {
+			if m.Username == given.Username {
+				members[i], found = given, true
+			}
+		}
+		if !found {
+			members = append(members, given)
+		}
+		if err := w.SetMembers(ctx, w.project, members); err != nil {
+			return err
+		}
+		return a.show(given, func(s render.Screen) error {
+			return s.Line("%s is %s of %s.", given.Username, given.Role, w.project)
+		})
+	})
+}
+
+func (a *application) memberRemove() *cobra.Command {
+	return a.removal(inProject, &cobra.Command{
+		Use: "remove USERNAME", Short: "Take a user out of a project", SuggestFor: []string{"delete", "rm"},
+		Example: `  sluice member remove ada --project shop`,
+	}, func(w work) removal {
+		return removal{
+			question: "Take " + w.args[0] + " out of " + w.project + "?",
+			do:       func(ctx context.Context) error { return w.RemoveMember(ctx, w.project, w.args[0]) },
+			done:     w.args[0] + " is no member of " + w.project + " any more.",
+		}
+	})
 }

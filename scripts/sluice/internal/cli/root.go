@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,79 +49,8 @@ func (a *application) root() *cobra.Command {
 	f.StringVarP(&a.flags.output, "output", "o", string(render.Table), "form of output: table, json or yaml")
 	f.DurationVar(&a.flags.timeout, "timeout", client.DefaultTimeout, "how long one request to the server may take")
 	a.fixed(root, "output", render.Formats()...)
-	a.watchStart(root)
+	a.complete(root)
 	return root
-}
-
-// group is a command that only holds others. Without one it shows its help; with one
-// that it does not know it says what may have been meant.
-func (a *application) group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	g := &cobra.Command{
-		Use: use, Short: short, SuggestionsMinimumDistance: 2,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args[0])
-			}
-			return cmd.Help()
-		},
-	}
-	g.AddCommand(commands...)
-	return g
-}
-
-func unknownCommand(cmd *cobra.Command, typed string) error {
-	message := fmt.Sprintf("%q is no command of %q", typed, cmd.CommandPath())
-	if near := cmd.SuggestionsFor(typed); len(near) > 0 {
-		slices.Sort(near)
-		message += `; did you mean "` + strings.Join(slices.Compact(near), `" or "`) + `"?`
-	}
-	return usage("%s", message)
-}
-
-// flagError explains a flag that cannot be. After an unknown command it is the
-// command that is wrong.
-func flagError(cmd *cobra.Command, err error) error {
-	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 && !strings.Contains(cmd.Use, " ") {
-		return unknownCommand(cmd, cmd.Flags().Arg(0))
-	}
-	return usage("%w; see \"%s --help\"", err, cmd.CommandPath())
-}
-
-// takes wants exactly the arguments of these names.
-func takes(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
-			return usage("%s is missing; usage: %s", names[len(args)], cmd.UseLine())
-		case len(args) > len(names):
-			return usage("%q is one argument too many; usage: %s", args[len(names)], cmd.UseLine())
-		}
-		return nil
-	}
-}
-
-// takesUpTo wants at most the arguments of these names.
-func takesUpTo(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		return takes(names[:min(len(args), len(names))]...)(cmd, args)
-	}
-}
-
-// watchStart notes when any command begins.
-func (a *application) watchStart(cmd *cobra.Command) {
-	if run := cmd.RunE; run != nil {
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			a.running = true
-			if err := a.checkFlags(); err != nil {
-				return err
-			}
-			return run(cmd, args)
-		}
-	}
-	for _, c := range cmd.Commands() {
-		a.watchStart(c)
-	}
 }
 
 // checkFlags refuses values that the common flags cannot have.
@@ -135,12 +62,6 @@ func (a *application) checkFlags() error {
 		return usage("--timeout must be positive")
 	}
 	return nil
-}
-
-// fixed lets the shell complete a flag with one of a few values.
-func (a *application) fixed(cmd *cobra.Command, flag string, values ...string) {
-	// It fails only for a flag that is not there, which a test of the tree would show.
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // help is "sluice help", which refuses topics that it does not know.
@@ -158,6 +79,49 @@ func (a *application) help() *cobra.Command {
 			}
 			about.InitDefaultHelpFlag()
 			return about.Help()
+		},
+	}
+}
+
+func (a *application) version() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Show which sluice this is",
+		Example: `  sluice version`,
+		RunE: func(*cobra.Command, []string) error {
+			b := a.env.Build
+			return a.show(b, func(s render.Screen) error {
+				return s.Fields(
+					render.Field{Name: "Version", Value: b.Version},
+					render.Field{Name: "Commit", Value: b.Commit},
+					render.Field{Name: "Go", Value: b.Go},
+				)
+			})
+		},
+	}
+}
+
+func (a *application) completion() *cobra.Command {
+	return &cobra.Command{
+		Use: "completion SHELL", Short: "Print a completion script for bash, zsh, fish or powershell",
+		Long: `Print a script that lets a shell complete commands and flags. SHELL is bash, zsh, fish or
+powershell. Load it in the shell's start-up file.`,
+		Example: `  source <(sluice completion bash)
+  sluice completion zsh > "${fpath[1]}/_sluice"
+  sluice completion fish > ~/.config/fish/completions/sluice.fish`,
+		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, out := cmd.Root(), a.term.Out
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(out, true)
+			case "zsh":
+				return root.GenZshCompletion(out)
+			case "fish":
+				return root.GenFishCompletion(out, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(out)
+			}
+			return usage("SHELL is bash, zsh, fish or powershell, not %q", args[0])
 		},
 	}
 }

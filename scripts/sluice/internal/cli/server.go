@@ -127,13 +127,9 @@ func (a *application) project() (string, error) {
 	return a.choose("project", a.flags.project, "SLUICE_PROJECT", func(c contexts.Context) string { return c.Project })
 }
 
-// place is the project and the environment to work in.
-func (a *application) place() (project, environment string, err error) {
-	if project, err = a.project(); err != nil {
-		return "", "", err
-	}
-	environment, err = a.choose("environment", a.flags.environment, "SLUICE_ENVIRONMENT", func(c contexts.Context) string { return c.Environment })
-	return project, environment, err
+// environment is the one to work in.
+func (a *application) environment() (string, error) {
+	return a.choose("environment", a.flags.environment, "SLUICE_ENVIRONMENT", func(c contexts.Context) string { return c.Environment })
 }
 
 func (a *application) choose(noun, flag, variable string, saved func(contexts.Context) string) (string, error) {

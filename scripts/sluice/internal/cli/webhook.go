@@ -24,21 +24,20 @@ func (a *application) webhookEnable() *cobra.Command {
 CI: GitHub Actions, GitLab CI and plain curl, or the one of --ci. Run again, it makes a
 new token, and the one before is worth nothing any more.`,
 		Example: `  sluice app webhook enable hello --project shop --environment prod --ci github`,
-		Args:    takes("APP"),
 	}
 	cmd.Flags().StringVar(&ci, "ci", "all", "snippet to print: github, gitlab, curl, all or none")
 	a.fixed(cmd, "ci", "github", "gitlab", "curl", "all", "none")
-	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
+	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
 		systems, err := chosen(ci)
 		if err != nil {
 			return err
 		}
 		// The app first: a token made for a snippet that cannot be written would be lost.
-		app, err := w.App(ctx, w.project, w.environment, args[0])
+		app, err := readApp(ctx, w)
 		if err != nil {
 			return err
 		}
-		hook, err := w.EnableWebhook(ctx, w.project, w.environment, args[0])
+		hook, err := w.EnableWebhook(ctx, w.project, w.environment, w.args[0])
 		if err != nil {
 			return err
 		}
@@ -49,7 +48,6 @@ new token, and the one before is worth nothing any more.`,
 			return printSnippets(s, snippetHook(app, hook), systems)
 		})
 	})
-	return cmd
 }
 
 // chosen is the systems that --ci asks for.
@@ -83,38 +81,28 @@ func printSnippets(s render.Screen, h snippet.Hook, systems []snippet.CI) error 
 }
 
 func (a *application) webhookStatus() *cobra.Command {
-	return &cobra.Command{
+	return a.command(inEnvironment, &cobra.Command{
 		Use: "status APP", Short: "Show an app's webhook and its token", SuggestFor: []string{"show", "get"},
 		Example: `  sluice app webhook status hello`,
-		Args:    takes("APP"),
-		RunE: a.inEnvironment(func(ctx context.Context, w work, args []string) error {
-			hook, err := w.Webhook(ctx, w.project, w.environment, args[0])
-			if err != nil {
-				return err
-			}
-			return a.show(wireHook(hook), func(s render.Screen) error { return s.Fields(hookFields(hook)...) })
-		}),
-	}
+	}, then(func(h client.Webhook) error {
+		return a.showFields(wireHook(h), hookFields(h))
+	}, func(ctx context.Context, w work) (client.Webhook, error) {
+		return w.Webhook(ctx, w.project, w.environment, w.args[0])
+	}))
 }
 
 func (a *application) webhookDisable() *cobra.Command {
-	cmd := &cobra.Command{
+	return a.removal(inEnvironment, &cobra.Command{
 		Use: "disable APP", Short: "Disable an app's webhook", SuggestFor: []string{"delete", "remove"},
 		Long:    `Disable an app's webhook. Its token is worth nothing from then on; enabling makes another.`,
 		Example: `  sluice app webhook disable hello --yes`,
-		Args:    takes("APP"),
-	}
-	confirm := a.confirmation(cmd)
-	cmd.RunE = a.inEnvironment(func(ctx context.Context, w work, args []string) error {
-		if err := confirm.ask(ctx, "Disable the webhook of "+args[0]+"? Its token will be worth nothing."); err != nil {
-			return err
+	}, func(w work) removal {
+		return removal{
+			question: "Disable the webhook of " + w.args[0] + "? Its token will be worth nothing.",
+			do:       func(ctx context.Context) error { return w.DisableWebhook(ctx, w.project, w.environment, w.args[0]) },
+			done:     "The webhook of " + w.args[0] + " is disabled.",
 		}
-		if err := w.DisableWebhook(ctx, w.project, w.environment, args[0]); err != nil {
-			return err
-		}
-		return a.done("The webhook of %s is disabled.", args[0])
 	})
-	return cmd
 }
 
 // wireHook is the webhook in the API's shape.

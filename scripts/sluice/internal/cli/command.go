@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/terminal"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// scope is what a command works in, signed in.
+type scope int
+
+const (
+	onServer scope = iota
+	inProject
+	inEnvironment
+)
+
+// work is what a command works on.
+type work struct {
+	*client.Client
+
+	args        []string
+	project     string // "" in a command of the server
+	environment string // "" in a command of the server or of the whole project
+}
+
+// place is the environment as people read it, "shop/prod".
+func (w work) place() string { return w.project + "/" + w.environment }
+
+// run is what a command does.
+type run func(ctx context.Context, w work) error
+
+// command completes a command that runs in a scope.
+func (a *application) command(s scope, cmd *cobra.Command, run run) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), s, args, run) }
+	return cmd
+}
+
+func (a *application) run(ctx context.Context, s scope, args []string, run run) (err error) {
+	w := work{args: args}
+	if s >= inProject {
+		if w.project, err = a.project(); err != nil {
+			return err
+		}
+	}
+	if s >= inEnvironment {
+		if w.environment, err = a.environment(); err != nil {
+			return err
+		}
+	}
+	if w.Client, err = a.client(); err != nil {
+		return err
+	}
+	return run(ctx, w)
+}
+
+// then is a command that shows what a call is answered with.
+func then[T any](show func(T) error, call func(ctx context.Context, w work) (T, error)) run {
+	return func(ctx context.Context, w work) error {
+		v, err := call(ctx, w)
+		if err != nil {
+			return err
+		}
+		return show(v)
+	}
+}
+
+// removal is a change that takes something away.
+type removal struct {
+	question string // asked before
+	do       func(ctx context.Context) error
+	done     string // said afterwards
+}
+
+// removal completes a command that asks first.
+func (a *application) removal(s scope, cmd *cobra.Command, of func(w work) removal) *cobra.Command {
+	confirm := a.confirmation(cmd)
+	return a.command(s, cmd, func(ctx context.Context, w work) error {
+		r := of(w)
+		if err := confirm.ask(ctx, r.question); err != nil {
+			return err
+		}
+		if err := r.do(ctx); err != nil {
+			return err
+		}
+		return a.done("%s", r.done)
+	})
+}
+
+// confirmation is the --yes of a command that asks.
+type confirmation struct {
+	a   *application
+	yes bool
+}
+
+func (a *application) confirmation(cmd *cobra.Command) *confirmation {
+	c := &confirmation{a: a}
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "go ahead without asking")
+	return c
+}
+
+// ask lets the person say no. Where nobody can be asked, nothing is done.
+func (c *confirmation) ask(ctx context.Context, question string) error {
+	if c.yes {
+		return nil
+	}
+	answer, err := c.a.term.Ask(ctx, oneLine(question)+" [y/N] ")
+	if errors.Is(err, terminal.ErrNobody) {
+		return failure{"confirmation_required", exitUsage, "Not on a terminal: pass --yes to go ahead without being asked."}
+	}
+	if err != nil && !errors.Is(err, io.EOF) { // Ctrl-D is a no
+		return err
+	}
+	switch strings.ToLower(answer) {
+	case "y", "yes":
+		return nil
+	}
+	return failed("aborted", "Nothing was changed.")
+}
+
+// group is a command that only holds others. Without one it shows its help; with one
+// that it does not know it says what may have been meant.
+func (a *application) group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{
+		Use: use, Short: short, SuggestionsMinimumDistance: 2,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	g.AddCommand(commands...)
+	return g
+}
+
+func unknownCommand(cmd *cobra.Command, typed string) error {
+	message := fmt.Sprintf("%q is no command of %q", typed, cmd.CommandPath())
+	if near := cmd.SuggestionsFor(typed); len(near) > 0 {
+		slices.Sort(near)
+		message += `; did you mean "` + strings.Join(slices.Compact(near), `" or "`) + `"?`
+	}
+	return usage("%s", message)
+}
+
+// flagError explains a flag that cannot be. After an unknown command it is the
+// command that is wrong.
+func flagError(cmd *cobra.Command, err error) error {
+	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 && !strings.Contains(cmd.Use, " ") {
+		return unknownCommand(cmd, cmd.Flags().Arg(0))
+	}
+	return usage("%w; see \"%s --help\"", err, cmd.CommandPath())
+}
+
+// takes wants the arguments that a command's use names, and no others; one in brackets
+// can be left out.
+func takes(cmd *cobra.Command, args []string) error {
+	names := strings.Fields(cmd.Use)[1:]
+	switch {
+	case len(args) < len(names) && !strings.HasPrefix(names[len(args)], "["):
+		return usage("%s is missing; usage: %s", names[len(args)], cmd.UseLine())
+	case len(args) > len(names):
+		return usage("%q is one argument too many; usage: %s", args[len(names)], cmd.UseLine())
+	}
+	return nil
+}
+
+// complete gives a command and all below it what every command has: it takes the
+// arguments that its use names, and notes that it has begun.
+func (a *application) complete(cmd *cobra.Command) {
+	if cmd.Args == nil {
+		cmd.Args = takes
+	}
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a.running = true
+		if err := a.checkFlags(); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	for _, c := range cmd.Commands() {
+		a.complete(c)
+	}
+}
+
+// fixed lets the shell complete a flag with one of a few values.
+func (a *application) fixed(cmd *cobra.Command, flag string, values ...string) {
+	// It fails only for a flag that is not there, which a test of the tree would show.
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// limited is the --limit of a command that lists.
+func limited(cmd *cobra.Command, otherwise int) *int {
+	return cmd.Flags().Int("limit", otherwise, "show only so many; 0 shows all")
+}
+
+// given fills a field of a change in, when its flag was passed.
+func given[T any](changed bool, field *wire.Optional[T], value T) {
+	if changed {
+		*field = wire.Some(value)
+	}
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/scripts/sluice/internal/terminal"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func (a *application) adminGroup() *cobra.Command {
+	return a.group("admin", "Users of the installation, for admins", a.createUser(), a.listUsers(), a.resetPassword())
+}
+
+func (a *application) createUser() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "create-user USERNAME", Short: "Create someone who can sign in", SuggestFor: []string{"adduser", "add-user"},
+		Long: `Create someone who can sign in; you have to be an admin. The first admin of an
+installation is made by the session function from its environment at its first start.
+The password is asked for without being shown; in a script, pass it with
+--password-stdin.`,
+		Example: `  sluice admin create-user ada
+  openssl rand -base64 18 | tee ada.txt | sluice admin create-user ada --admin --password-stdin`,
+	}
+	admin := cmd.Flags().Bool("admin", false, "make the user an admin: owner of every project")
+	fromStdin := passwordStdin(cmd)
+	return a.command(onServer, cmd, then(func(u wire.User) error {
+		return a.show(u, func(s render.Screen) error { return s.Line("User %s is created.", u.Username) })
+	}, func(ctx context.Context, w work) (wire.User, error) {
+		password, err := a.newPassword(ctx, w.args[0], *fromStdin)
+		if err != nil {
+			return wire.User{}, err
+		}
+		return w.CreateUser(ctx, w.args[0], password, *admin)
+	}))
+}
+
+func (a *application) listUsers() *cobra.Command {
+	return a.command(onServer, &cobra.Command{
+		Use: "list-users", Short: "List everyone who can sign in", SuggestFor: []string{"users", "list"},
+		Example: `  sluice admin list-users`,
+	}, func(ctx context.Context, w work) error {
+		return showList(a, "users", w.Users(ctx), []render.Column{{Name: "USER", Whole: true}, {Name: "ADMIN"}},
+			func(u wire.User) []render.Cell { return render.Plainly(u.Username, yesNo(u.Admin)) })
+	})
+}
+
+func (a *application) resetPassword() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "reset-password USERNAME", Short: "Set somebody else's password",
+		Long:    `Set somebody else's password, which ends all of their sessions; you have to be an admin.`,
+		Example: `  sluice admin reset-password ada`,
+	}
+	fromStdin := passwordStdin(cmd)
+	return a.command(onServer, cmd, func(ctx context.Context, w work) error {
+		password, err := a.newPassword(ctx, w.args[0], *fromStdin)
+		if err != nil {
+			return err
+		}
+		if err := w.ResetPassword(ctx, w.args[0], password); err != nil {
+			return err
+		}
+		return a.done("The password of %s is set; their sessions are ended.", w.args[0])
+	})
+}
+
+func (a *application) password() *cobra.Command {
+	return a.command(onServer, &cobra.Command{
+		Use: "password", Short: "Change your own password",
+		Long: `Change your own password, which ends all of your sessions: sign in again after it.
+It asks for the current and the new one; an admin can set a password in a script with
+"sluice admin reset-password".`,
+		Example: `  sluice password`,
+	}, func(ctx context.Context, w work) error {
+		if !a.term.Interactive {
+			return usage("not on a terminal: the passwords have to be asked for")
+		}
+		who, err := w.WhoAmI(ctx)
+		if err != nil {
+			return err
+		}
+		current, err := a.readPassword(ctx, "Current password:", false)
+		if err != nil {
+			return err
+		}
+		next, err := a.newPassword(ctx, who.User.Username, false)
+		if err != nil {
+			return err
+		}
+		if err := w.ChangePassword(ctx, who.User.Username, current, next); err != nil {
+			return err
+		}
+		return a.done(`The password is changed and all sessions are ended. Run "sluice login".`)
+	})
+}
+
+// passwordStdin is the --password-stdin of a command that needs one.
+func passwordStdin(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("password-stdin", false, "read the password from standard input")
+}
+
+// readPassword takes a password from standard input or from the person.
+func (a *application) readPassword(ctx context.Context, question string, fromStdin bool) (string, error) {
+	if fromStdin {
+		p, err := a.term.ReadSecret()
+		if err == nil && p == "" {
+			err = usage("standard input holds no password")
+		}
+		return p, err
+	}
+	p, err := a.term.AskPassword(ctx, oneLine(question)+" ")
+	if errors.Is(err, terminal.ErrNobody) {
+		return "", usage("not on a terminal: pass the password with --password-stdin")
+	}
+	if errors.Is(err, io.EOF) {
+		return "", failed("aborted", "No password was given; nothing was changed.")
+	}
+	return p, err
+}
+
+// newPassword asks twice where it cannot be seen what is typed.
+func (a *application) newPassword(ctx context.Context, username string, fromStdin bool) (string, error) {
+	p, err := a.readPassword(ctx, "New password of "+username+":", fromStdin)
+	if err != nil || fromStdin {
+		return p, err
+	}
+	again, err := a.readPassword(ctx, "Once more:", false)
+	if err != nil {
+		return "", err
+	}
+	if p != again {
+		return "", failed("aborted", "The two passwords differ; nothing was changed.")
+	}
+	return p, nil
+}
+
+// askUsername asks who to sign in as, with the one who did last as the default.
+func (a *application) askUsername(ctx context.Context, last string) (string, error) {
+	question := "Username: "
+	if last != "" {
+		question = "Username [" + oneLine(last) + "]: "
+	}
+	name, err := a.term.Ask(ctx, question)
+	switch {
+	case errors.Is(err, terminal.ErrNobody) && last != "":
+		return last, nil
+	case errors.Is(err, terminal.ErrNobody):
+		return "", usage("not on a terminal: pass --username")
+	case err != nil && !errors.Is(err, io.EOF):
+		return "", err
+	case name == "" && last == "":
+		return "", usage("pass --username")
+	case name == "":
+		return last, nil
+	}
+	return name, nil
+}
