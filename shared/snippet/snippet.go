@@ -1,6 +1,6 @@
 // Package snippet writes what a CI pipeline needs to deploy an app through its
-// webhook (specification section 4.2), ready to paste: a GitHub Actions workflow, a
-// GitLab CI job, and a plain call of curl.
+// webhook, ready to paste: a GitHub Actions workflow, a GitLab CI job, and a plain call
+// of curl.
 //
 // The plain call works as it is printed, token included: it deploys the image that
 // the app runs already, until another is put in. In the pipelines the token is a
@@ -105,6 +105,51 @@ func (h Hook) curl() string {
 		lines = append(lines, "IMAGE="+quote(h.image()))
 	}
 	return strings.Join(append(lines, h.call("")...), "\n") + "\n"
+}
+
+func (h Hook) github() string {
+	lines := []string{
+		"name: deploy",
+		"on:",
+		"  push:",
+		"    branches: [" + scalar(h.branch()) + "]",
+		"jobs:",
+		"  deploy:",
+		"    runs-on: ubuntu-latest",
+		"    steps:",
+		"      - name: " + scalar("Deploy "+h.App),
+		"        env:",
+		"          SLUICE_WEBHOOK_TOKEN: ${{ secrets.SLUICE_WEBHOOK_TOKEN }}",
+		"          COMMIT: ${{ github.sha }}",
+	}
+	if !h.Git {
+		lines = append(lines, "          IMAGE: "+scalar(h.repository()+":${{ github.sha }}"))
+	}
+	lines = append(lines, "        run: |")
+	for _, l := range h.call("Idempotency-Key: github-$GITHUB_RUN_ID-$GITHUB_RUN_ATTEMPT") {
+		lines = append(lines, "          "+l)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func (h Hook) gitlab() string {
+	lines := []string{
+		"deploy:",
+		"  stage: deploy",
+		"  image: curlimages/curl:latest",
+		"  rules:",
+		"    - if: " + scalar(`$CI_COMMIT_BRANCH == "`+h.branch()+`"`),
+		"  variables:",
+		"    COMMIT: $CI_COMMIT_SHA",
+	}
+	if !h.Git {
+		lines = append(lines, "    IMAGE: "+scalar(h.repository()+":$CI_COMMIT_SHA"))
+	}
+	lines = append(lines, "  script:", "    - |")
+	for _, l := range h.call("Idempotency-Key: gitlab-$CI_JOB_ID") {
+		lines = append(lines, "      "+l)
+	}
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // image is one that the webhook takes.

@@ -1,7 +1,10 @@
 // Package cli is the command line: one file per noun, over the typed client of the
-// management API alone (specification section 4.5). It has no way to the document
-// store or the cluster; the first admin of an installation comes from the session
-// function's environment, and "admin create-user" makes everyone after.
+// management API alone. It has no way to the document store or the cluster; the first
+// admin of an installation comes from the session function's environment, and "admin
+// create-user" makes everyone after.
+//
+// A command is its description for cobra, the scope that it works in, and one call of
+// the client: see command.go.
 //
 // What holds for every command:
 //

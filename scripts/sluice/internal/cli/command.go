@@ -194,6 +194,20 @@ func (a *application) complete(cmd *cobra.Command) {
 	}
 }
 
+// oneOf lists the values of a closed vocabulary for people: "day, week or month".
+func oneOf[T ~string](values []T) string {
+	last := len(values) - 1
+	return strings.Join(words(values[:last]), ", ") + " or " + string(values[last])
+}
+
+func words[T ~string](values []T) []string {
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = string(v)
+	}
+	return all
+}
+
 // fixed lets the shell complete a flag with one of a few values.
 func (a *application) fixed(cmd *cobra.Command, flag string, values ...string) {
 	// It fails only for a flag that is not there, which a test of the tree would show.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -73,8 +74,8 @@ func (a *application) limits(cmd *cobra.Command) *limits {
 	cmd.Flags().Float64Var(&l.rate, "rate", 0, "requests per second, 0.01 to 100000")
 	cmd.Flags().Int64Var(&l.burst, "burst", 0, "requests at once, 1 to 1000000")
 	cmd.Flags().Int64Var(&l.quota, "quota", 0, "requests per period, 1 to 10^12")
-	cmd.Flags().StringVar(&l.period, "quota-period", "", "period of the quota: day, week or month, in UTC")
-	a.fixed(cmd, "quota-period", "day", "week", "month")
+	cmd.Flags().StringVar(&l.period, "quota-period", "", "period of the quota: "+oneOf(plan.Periods())+", in UTC")
+	a.fixed(cmd, "quota-period", words(plan.Periods())...)
 	return l
 }
 

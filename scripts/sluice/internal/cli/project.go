@@ -136,7 +136,7 @@ A viewer reads. A developer also deploys and manages apps, keys and plans. An ow
 also manages members and environments. The API takes the list of members as a whole,
 so of two changes at once the later one counts.`,
 		Example:   `  sluice member set ada developer --project shop`,
-		ValidArgs: []string{string(app.Viewer), string(app.Developer), string(app.Owner)},
+		ValidArgs: words(app.Roles()),
 	}, func(ctx context.Context, w work) error {
 		members, err := client.Collect(w.Members(ctx, w.project))
 		if err != nil {

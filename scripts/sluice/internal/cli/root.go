@@ -46,7 +46,7 @@ func (a *application) root() *cobra.Command {
 	f.StringVar(&a.flags.context, "context", "", "use this saved context, whatever SLUICE_URL and SLUICE_TOKEN say")
 	f.StringVarP(&a.flags.project, "project", "p", "", "project to work in (SLUICE_PROJECT)")
 	f.StringVarP(&a.flags.environment, "environment", "e", "", "environment to work in (SLUICE_ENVIRONMENT)")
-	f.StringVarP(&a.flags.output, "output", "o", string(render.Table), "form of output: table, json or yaml")
+	f.StringVarP(&a.flags.output, "output", "o", string(render.Table), "form of output: "+oneOf(render.Formats()))
 	f.DurationVar(&a.flags.timeout, "timeout", client.DefaultTimeout, "how long one request to the server may take")
 	a.fixed(root, "output", render.Formats()...)
 	a.complete(root)
@@ -56,7 +56,7 @@ func (a *application) root() *cobra.Command {
 // checkFlags refuses values that the common flags cannot have.
 func (a *application) checkFlags() error {
 	if !slices.Contains(render.Formats(), a.flags.output) {
-		return usage("--output is table, json or yaml, not %q", a.flags.output)
+		return usage("--output is %s, not %q", oneOf(render.Formats()), a.flags.output)
 	}
 	if a.flags.timeout <= 0 {
 		return usage("--timeout must be positive")

@@ -25,8 +25,8 @@ CI: GitHub Actions, GitLab CI and plain curl, or the one of --ci. Run again, it 
 new token, and the one before is worth nothing any more.`,
 		Example: `  sluice app webhook enable hello --project shop --environment prod --ci github`,
 	}
-	cmd.Flags().StringVar(&ci, "ci", "all", "snippet to print: github, gitlab, curl, all or none")
-	a.fixed(cmd, "ci", "github", "gitlab", "curl", "all", "none")
+	cmd.Flags().StringVar(&ci, "ci", "all", "snippet to print: "+oneOf(snippetChoices()))
+	a.fixed(cmd, "ci", words(snippetChoices())...)
 	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
 		systems, err := chosen(ci)
 		if err != nil {
@@ -50,6 +50,9 @@ new token, and the one before is worth nothing any more.`,
 	})
 }
 
+// snippetChoices are the values of --ci.
+func snippetChoices() []snippet.CI { return append(snippet.All(), "all", "none") }
+
 // chosen is the systems that --ci asks for.
 func chosen(ci string) ([]snippet.CI, error) {
 	switch {
@@ -60,7 +63,7 @@ func chosen(ci string) ([]snippet.CI, error) {
 	case slices.Contains(snippet.All(), snippet.CI(ci)):
 		return []snippet.CI{snippet.CI(ci)}, nil
 	}
-	return nil, usage("--ci is github, gitlab, curl, all or none, not %q", ci)
+	return nil, usage("--ci is %s, not %q", oneOf(snippetChoices()), ci)
 }
 
 func snippetHook(app wire.App, hook client.Webhook) snippet.Hook {

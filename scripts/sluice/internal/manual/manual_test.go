@@ -1,19 +1,24 @@
+// Package manual_test makes the command line's pages, a man page and a Markdown page for
+// each command, from the commands' own help texts, and holds the kept ones to them.
 package manual_test
 
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/cli"
-	"github.com/sluicegate/sluice/scripts/sluice/internal/manual"
 )
 
 var update = flag.Bool("update", false, "write the pages anew; that is what make docs does")
@@ -24,8 +29,8 @@ const folder = "../../docs"
 // TestPages: what is kept is what the commands say.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	pages, err := manual.Pages(cli.Root())
-	if err != nil {
+	pages := map[string][]byte{}
+	if err := add(pages, cli.Root()); err != nil {
 		t.Fatal(err)
 	}
 	if *update {
@@ -41,7 +46,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s is stale; run: make docs (-want +got)\n%s", path, diff)
 		}
 	}
-	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -69,6 +74,43 @@ func write(t *testing.T, pages map[string][]byte) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Folders of the pages, below scripts/sluice/docs.
+const (
+	man      = "man"      // sluice-key-create.1
+	markdown = "markdown" // sluice_key_create.md
+)
+
+// add makes the pages of a command and all below it, by path.
+func add(pages map[string][]byte, cmd *cobra.Command) error {
+	if cmd.HasParent() && !cmd.IsAvailableCommand() {
+		return nil
+	}
+	for _, c := range cmd.Commands() {
+		if err := add(pages, c); err != nil {
+			return err
+		}
+	}
+	cmd.DisableAutoGenTag = true // the day of its making would make every page stale
+	var page bytes.Buffer
+	if err := doc.GenMarkdown(cmd, &page); err != nil {
+		return fmt.Errorf("write the page of %s: %w", cmd.CommandPath(), err)
+	}
+	pages[path.Join(markdown, strings.ReplaceAll(cmd.CommandPath(), " ", "_")+".md")] = bytes.Clone(page.Bytes())
+	page.Reset()
+	if err := doc.GenMan(cmd, header(), &page); err != nil {
+		return fmt.Errorf("write the man page of %s: %w", cmd.CommandPath(), err)
+	}
+	pages[path.Join(man, strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1")] = bytes.Clone(page.Bytes())
+	return nil
+}
+
+// header is that of all man pages. It has one date for good: the pages change with
+// the commands, not with the day.
+func header() *doc.GenManHeader {
+	date := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+	return &doc.GenManHeader{Section: "1", Date: &date, Source: "Sluice", Manual: "Sluice"}
 }
 
 // TestHelp: every command explains itself, with an example that begins with the
