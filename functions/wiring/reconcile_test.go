@@ -232,9 +232,9 @@ func TestTickRepairs(t *testing.T) {
 	if diff := cmp.Diff(open, s.state()); diff != "" {
 		t.Errorf("an app with a new image (-want +got):\n%s", diff)
 	}
-	got, err := s.cluster.Rollout(t.Context(), s.ref)
-	if err != nil || got.Image != "registry.example/hello:v2" || got.Revision != 2 {
-		t.Errorf("rollout %+v, %v", got, err)
+	w, err := s.cluster.Workload(t.Context(), s.ref)
+	if err != nil || !w.Runs(app.App{Name: s.ref.Name, Image: "registry.example/hello:v2", Revision: 2, Port: 8080}) {
+		t.Errorf("it runs %+v, %v", w.Observation(), err)
 	}
 }
 

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -76,18 +77,13 @@ func (c *Cluster) show(ctx context.Context, o Objects, ref app.Ref, change func(
 	defer cancel()
 	shall := o.knative.DeepCopy()
 	labels, annotations := map[string]string{}, map[string]string{}
-	for k, v := range shall.GetLabels() {
-		labels[k] = v
-	}
-	for k, v := range shall.GetAnnotations() {
-		annotations[k] = v
-	}
+	maps.Copy(labels, shall.GetLabels())
+	maps.Copy(annotations, shall.GetAnnotations())
 	change(labels, annotations)
 	shall.SetLabels(labels)
 	shall.SetAnnotations(annotations)
-	_, err := c.dynamic.Resource(knativeServices()).Namespace(ref.Namespace).Update(ctx, shall, metav1.UpdateOptions{FieldManager: fieldManager})
-	if err != nil {
-		return fmt.Errorf("change the visibility of knative service %s: %w", ref, known(err))
+	if _, err := c.kind(knativeServices(), ref.Namespace).update(ctx, shall); err != nil {
+		return fmt.Errorf("change the visibility of knative service %s: %w", ref, problemOf(err))
 	}
 	return nil
 }
@@ -103,11 +99,11 @@ func (c *Cluster) Bypass(ctx context.Context, ref app.Ref) (Bypass, error) {
 	var b Bypass
 	if w.knative != nil {
 		b.Ways = publicAddresses(w.knative)
-		b.Moving = len(b.Ways) == 0 && knativeCondition(w.knative, "RoutesReady") != string(metav1.ConditionTrue)
+		b.Moving = len(b.Ways) == 0 && !knativeIs(w.knative, "RoutesReady")
 	}
-	services, err := everything(ctx, c.services(ref.Namespace).list)
+	services, err := everything(ctx, metav1.ListOptions{}, c.services(ref.Namespace).list)
 	if err != nil {
-		return Bypass{}, fmt.Errorf("look for other ways to %s: %w", ref, known(err))
+		return Bypass{}, fmt.Errorf("look for other ways to %s: %w", ref, problemOf(err))
 	}
 	targets := leading(services, w)
 	for _, s := range services {
@@ -189,45 +185,18 @@ func referrers() []referrer {
 // referring finds the ways that objects of one kind lead to an app; a kind that the
 // cluster does not know leads nowhere.
 func (c *Cluster) referring(ctx context.Context, r referrer, ref app.Ref, targets map[string]bool) ([]string, error) {
-	there := c.dynamic.Resource(r.kind).Namespace(ref.Namespace)
-	all, err := everything(ctx, func(ctx context.Context, o metav1.ListOptions) ([]*unstructured.Unstructured, string, error) {
-		list, err := there.List(ctx, o)
-		if err != nil {
-			return nil, "", err
-		}
-		page := make([]*unstructured.Unstructured, len(list.Items))
-		for i := range list.Items {
-			page[i] = &list.Items[i]
-		}
-		return page, list.GetContinue(), nil
-	})
+	all, err := everything(ctx, metav1.ListOptions{}, c.kind(r.kind, ref.Namespace).list)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for other ways to %s: %w", ref, known(err))
+		return nil, fmt.Errorf("look for other ways to %s: %w", ref, problemOf(err))
 	}
 	var ways []string
 	for _, u := range all {
 		ways = append(ways, r.ways(u, ref, targets)...)
 	}
 	return ways, nil
-}
-
-// everything lists all objects of a kind, page by page.
-func everything[T any](ctx context.Context, list func(context.Context, metav1.ListOptions) ([]T, string, error)) ([]T, error) {
-	var all []T
-	opts := metav1.ListOptions{Limit: listPage}
-	for {
-		page, next, err := list(ctx, opts)
-		if err != nil {
-			return nil, err
-		}
-		if all = append(all, page...); next == "" {
-			return all, nil
-		}
-		opts.Continue = next
-	}
 }
 
 // routeWays finds the routes of one of Traefik's own kinds that lead to the app without

@@ -143,10 +143,10 @@ func checkURL(s string) error {
 	return nil
 }
 
-// known gives the API server's answer in the words of package problem: conflict
+// problemOf gives the API server's answer in the words of package problem: conflict
 // for a write that lost its race, unavailable when it did not answer. The rest is
 // nobody's fault but ours and stays as it is.
-func known(err error) error {
+func problemOf(err error) error {
 	var answer apierrors.APIStatus
 	switch {
 	case err == nil:
@@ -160,14 +160,10 @@ func known(err error) error {
 	return err
 }
 
-// keep puts what a read gave into *to; what is not there leaves nil there.
-func keep[T any](to **T, v *T, err error) error {
-	if err == nil {
-		*to = v
-		return nil
-	}
+// found takes an object that is not there for nil.
+func found[T any](v *T, err error) (*T, error) {
 	if apierrors.IsNotFound(err) {
-		return nil
+		return nil, nil //nolint:nilnil // callers look for nil
 	}
-	return known(err)
+	return v, problemOf(err)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/deploy"
 )
 
 const (
@@ -35,7 +36,7 @@ func (c *Cluster) ApplyDeployment(ctx context.Context, o Objects, a app.App) err
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := c.deployments(a.Namespace).apply(ctx, deployment(o.deployment, a)); err != nil {
-		return fmt.Errorf("apply deployment %s: %w", a.Ref(), known(err))
+		return fmt.Errorf("apply deployment %s: %w", a.Ref(), problemOf(err))
 	}
 	return nil
 }
@@ -172,4 +173,93 @@ func listens(c *corev1.Container, port int) bool {
 		open = open || int(p.ContainerPort) == port
 	}
 	return told && open
+}
+
+// deploymentObservation reads a Deployment's status by the rules of "kubectl rollout
+// status".
+func deploymentObservation(d *appsv1.Deployment) deploy.Observation {
+	o := deploy.Observation{Revision: revisionIn(d.Spec.Template.Annotations[revisionAnnotation])}
+	if d.Status.ObservedGeneration < d.Generation { // the conditions are about what was before
+		o.Message = "Kubernetes has not taken up the change yet."
+		return o
+	}
+	o.Ready, o.Message = rolledOut(d)
+	for _, c := range d.Status.Conditions {
+		switch {
+		case c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionTrue:
+			o.ProgressAt = c.LastUpdateTime.UTC()
+		case c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue && !o.Ready:
+			o.Message = c.Message
+		}
+	}
+	return o
+}
+
+// rolledOut tells whether every pod is of a Deployment's newest revision and available,
+// or why not.
+func rolledOut(d *appsv1.Deployment) (ready bool, message string) {
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse {
+			return false, c.Message
+		}
+	}
+	wanted := int32(1)
+	if d.Spec.Replicas != nil {
+		wanted = *d.Spec.Replicas
+	}
+	switch s := d.Status; {
+	case s.UpdatedReplicas < wanted:
+		return false, fmt.Sprintf("%d of %d pods are new.", s.UpdatedReplicas, wanted)
+	case s.Replicas > s.UpdatedReplicas:
+		return false, fmt.Sprintf("%d old pods are still there.", s.Replicas-s.UpdatedReplicas)
+	case s.AvailableReplicas < s.UpdatedReplicas:
+		return false, fmt.Sprintf("%d of %d new pods are ready.", s.AvailableReplicas, s.UpdatedReplicas)
+	}
+	return true, ""
+}
+
+// revisionIn reads a revision annotation; 0 when it does not say.
+func revisionIn(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// ApplyService makes the Service that gives an app its address inside the
+// cluster: the app's port, on its pods.
+func (c *Cluster) ApplyService(ctx context.Context, o Objects, a app.App) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	port := int64(a.Port)
+	s := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"selector": map[string]any{appLabel: a.Name},
+		"ports":    []any{map[string]any{"name": "http", "protocol": string(corev1.ProtocolTCP), "port": port, "targetPort": port}},
+	}}}
+	s.SetName(a.Name)
+	s.SetLabels(labels(a.Name))
+	if o.service != nil {
+		s.SetResourceVersion(o.service.ResourceVersion)
+	}
+	if err := c.services(a.Namespace).apply(ctx, s); err != nil {
+		return fmt.Errorf("apply service %s: %w", a.Ref(), problemOf(err))
+	}
+	return nil
+}
+
+func serviceStatus(s *corev1.Service, a app.App) Status {
+	return statusOf(s == nil, s != nil && serviceRight(s, a))
+}
+
+func serviceRight(s *corev1.Service, a app.App) bool {
+	if !hasAll(s.Labels, labels(a.Name)) || s.Spec.Selector[appLabel] != a.Name {
+		return false
+	}
+	for _, p := range s.Spec.Ports {
+		if int(p.Port) == a.Port && p.Protocol == corev1.ProtocolTCP && p.TargetPort.IntValue() == a.Port {
+			return true
+		}
+	}
+	return false
 }

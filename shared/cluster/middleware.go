@@ -74,16 +74,14 @@ func (c *Cluster) writeMiddleware(ctx context.Context, seen *unstructured.Unstru
 	u.SetNamespace(ref.Namespace)
 	u.SetName(p.name)
 	u.SetLabels(labels(ref.Name))
-	there := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace)
-	var err error
-	if seen == nil {
-		_, err = there.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
-	} else {
+	write := c.kind(middlewares(), ref.Namespace).create
+	if seen != nil {
 		u.SetResourceVersion(seen.GetResourceVersion())
-		_, err = there.Update(ctx, u, metav1.UpdateOptions{FieldManager: fieldManager})
+		write = c.kind(middlewares(), ref.Namespace).update
 	}
+	_, err := write(ctx, u)
 	if err != nil {
-		return fmt.Errorf("write middleware %s of %s: %w", p.name, ref, known(err))
+		return fmt.Errorf("write middleware %s of %s: %w", p.name, ref, problemOf(err))
 	}
 	return nil
 }
@@ -156,8 +154,7 @@ func (c *Cluster) DeleteMiddleware(ctx context.Context, o Objects, ref app.Ref) 
 }
 
 func (c *Cluster) removeMiddleware(ctx context.Context, u *unstructured.Unstructured, ref app.Ref, opts metav1.DeleteOptions) error {
-	err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Delete(ctx, u.GetName(), opts)
-	if err := gone(err); err != nil {
+	if err := c.kind(middlewares(), ref.Namespace).delete(ctx, u.GetName(), opts); err != nil {
 		return fmt.Errorf("delete middleware %s of %s: %w", u.GetName(), ref, err)
 	}
 	return nil

@@ -4,77 +4,106 @@ import (
 	"context"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // Objects are what the cluster holds for one app, as they were when looked at.
 // Writes made with them fail when the object has changed since.
 type Objects struct {
-	deployment *appsv1.Deployment
-	knative    *unstructured.Unstructured // in the place of a Deployment and a Service
-	service    *corev1.Service
-	route      *unstructured.Unstructured
-	gate       [gateSize]*unstructured.Unstructured // its Middlewares, in the order of gateNames
-	host       *unstructured.Unstructured           // the Middleware that leads to a Knative Service
-	ca         *corev1.Secret
+	Workload
+
+	service *corev1.Service
+	route   *unstructured.Unstructured
+	gate    [gateSize]*unstructured.Unstructured // its Middlewares, in the order of gateNames
+	host    *unstructured.Unstructured           // the Middleware that leads to a Knative Service
+	ca      *corev1.Secret
 
 	placeholder *corev1.Service // of the app's name, but Knative's
 }
 
 // None tells whether the app has no object of its own at all.
 func (o Objects) None() bool {
-	return o.deployment == nil && o.knative == nil && o.service == nil && o.route == nil && o.gate == [gateSize]*unstructured.Unstructured{} && o.host == nil
+	return o.Absent() && o.service == nil && o.route == nil && o.gate == [gateSize]*unstructured.Unstructured{} && o.host == nil
 }
 
 // Objects looks at an app's objects, one call for each.
-func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (Objects, error) {
+func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (o Objects, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	var o Objects
-	opts := metav1.GetOptions{}
-	deployment, err := c.deployments(ref.Namespace).get(ctx, ref.Name)
-	if err := keep(&o.deployment, deployment, err); err != nil {
-		return Objects{}, fmt.Errorf("look at deployment %s: %w", ref, err)
+	if o.Workload, err = c.Workload(ctx, ref); err != nil {
+		return Objects{}, err
 	}
-	knative, err := c.dynamic.Resource(knativeServices()).Namespace(ref.Namespace).Get(ctx, ref.Name, opts)
-	if err := keep(&o.knative, knative, err); err != nil {
-		return Objects{}, fmt.Errorf("look at knative service %s: %w", ref, err)
-	}
-	service, err := c.services(ref.Namespace).get(ctx, ref.Name)
-	if err := keep(&o.service, service, err); err != nil {
+	if o.service, err = found(c.services(ref.Namespace).get(ctx, ref.Name)); err != nil {
 		return Objects{}, fmt.Errorf("look at service %s: %w", ref, err)
 	}
 	o.tellPlaceholder()
-	route, err := c.dynamic.Resource(ingressRoutes()).Namespace(ref.Namespace).Get(ctx, ref.Name, opts)
-	if err := keep(&o.route, route, err); err != nil {
+	if o.route, err = found(c.kind(ingressRoutes(), ref.Namespace).get(ctx, ref.Name)); err != nil {
 		return Objects{}, fmt.Errorf("look at route %s: %w", ref, err)
 	}
 	for i, name := range gateNames(ref) {
-		if err := c.lookAtMiddleware(ctx, &o.gate[i], name, ref); err != nil {
-			return Objects{}, err
+		if o.gate[i], err = found(c.kind(middlewares(), ref.Namespace).get(ctx, name)); err != nil {
+			return Objects{}, fmt.Errorf("look at middleware %s of %s: %w", name, ref, err)
 		}
 	}
-	if err := c.lookAtMiddleware(ctx, &o.host, hostName(ref), ref); err != nil {
-		return Objects{}, err
+	if o.host, err = found(c.kind(middlewares(), ref.Namespace).get(ctx, hostName(ref))); err != nil {
+		return Objects{}, fmt.Errorf("look at middleware %s of %s: %w", hostName(ref), ref, err)
 	}
-	ca, err := c.secrets(ref.Namespace).get(ctx, caSecretName)
-	if err := keep(&o.ca, ca, err); err != nil {
+	if o.ca, err = found(c.secrets(ref.Namespace).get(ctx, caSecretName)); err != nil {
 		return Objects{}, fmt.Errorf("look at the CA of %s: %w", ref, err)
 	}
 	return o, nil
 }
 
-func (c *Cluster) lookAtMiddleware(ctx context.Context, into **unstructured.Unstructured, name string, ref app.Ref) error {
-	u, err := c.dynamic.Resource(middlewares()).Namespace(ref.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if err := keep(into, u, err); err != nil {
-		return fmt.Errorf("look at middleware %s of %s: %w", name, ref, err)
+// Inventory is every labelled object of every app, as it was when listed.
+type Inventory struct {
+	Workloads
+
+	services    map[app.Ref]*corev1.Service
+	routes      map[app.Ref]*unstructured.Unstructured
+	middlewares map[app.Ref]*unstructured.Unstructured // by namespace and the Middleware's own name
+	cas         map[app.Ref]*corev1.Secret
+}
+
+// Of gives the objects of one app. One that lacks Sluice's label shows as absent;
+// [Cluster.Objects] would tell.
+func (v Inventory) Of(ref app.Ref) Objects {
+	named := func(name string) app.Ref { return app.Ref{Namespace: ref.Namespace, Name: name} }
+	o := Objects{
+		Workload: v.Workloads.Of(ref), service: v.services[ref], route: v.routes[ref],
+		host: v.middlewares[named(hostName(ref))], ca: v.cas[named(caSecretName)],
 	}
-	return nil
+	for i, name := range gateNames(ref) {
+		o.gate[i] = v.middlewares[named(name)]
+	}
+	o.tellPlaceholder()
+	return o
+}
+
+// Inventory lists every app's objects: a handful of calls, however many apps.
+func (c *Cluster) Inventory(ctx context.Context) (v Inventory, err error) {
+	if v.Workloads, err = c.Workloads(ctx); err != nil {
+		return Inventory{}, err
+	}
+	if v.services, err = allByRef(ctx, "services", c.services("").list); err != nil {
+		return Inventory{}, err
+	}
+	v.cas, err = allByRef(ctx, "the copies of the CA", func(ctx context.Context, o metav1.ListOptions) ([]*corev1.Secret, string, error) {
+		o.FieldSelector = "metadata.name=" + caSecretName // no other Secret leaves the API server
+		return c.secrets("").list(ctx, o)
+	})
+	if err != nil {
+		return Inventory{}, err
+	}
+	if v.routes, err = allByRef(ctx, "routes", c.kind(ingressRoutes(), "").list); err != nil {
+		return Inventory{}, err
+	}
+	v.middlewares, err = allByRef(ctx, "middlewares", c.kind(middlewares(), "").list)
+	return v, err
 }
 
 // Status says how an object compares to what it should be.
@@ -143,4 +172,96 @@ func statusOf(absent, right bool) Status {
 		return Right
 	}
 	return Differs
+}
+
+// Apply makes everything that runs an app and lets requests in: its namespace,
+// Service, Deployment (once it has an image) and route; a Knative Service of its name
+// stands for the first two. An app whose gate is asked for gets no route here, nor does
+// one that Knative runs: only wiring makes those, with their Middlewares. Problem:
+// conflict when something has changed since o was looked at.
+func (c *Cluster) Apply(ctx context.Context, o Objects, a app.App) error {
+	if err := c.EnsureNamespace(ctx, a.Namespace); err != nil {
+		return err
+	}
+	if o.knative == nil {
+		if err := c.ApplyService(ctx, o, a); err != nil {
+			return err
+		}
+	}
+	if a.Image != "" {
+		if err := c.ApplyWorkload(ctx, o.Workload, a); err != nil {
+			return err
+		}
+	}
+	if o.onKnative() || a.RequireAPIKey || a.Gate.State != app.Ungated {
+		return nil
+	}
+	return c.ApplyRoute(ctx, o, a, false)
+}
+
+// attempts is how often [Cluster.Delete] looks again when objects change under
+// its hands.
+const attempts = 4
+
+// Delete deletes whatever an app has in the cluster, and looks again until there is
+// nothing left.
+func (c *Cluster) Delete(ctx context.Context, ref app.Ref) error {
+	for range attempts {
+		o, err := c.Objects(ctx, ref)
+		if err != nil || o.None() {
+			return err
+		}
+		if err := c.remove(ctx, o, ref); err != nil && !problem.Is(err, problem.Conflict) {
+			return err
+		}
+	}
+	o, err := c.Objects(ctx, ref)
+	if err == nil && !o.None() {
+		return fmt.Errorf("delete %s: %w", ref, problem.Of(problem.Conflict))
+	}
+	return err
+}
+
+// remove deletes the objects of an app that were looked at, the route first, so
+// that the app never answers without its gate. What has gone meanwhile is fine;
+// what has been replaced by another object of that name is a conflict.
+func (c *Cluster) remove(ctx context.Context, o Objects, ref app.Ref) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	defer cancel()
+	if o.route != nil {
+		if err := c.kind(ingressRoutes(), ref.Namespace).delete(ctx, ref.Name, same(o.route)); err != nil {
+			return fmt.Errorf("delete route %s: %w", ref, err)
+		}
+	}
+	if o.service != nil {
+		if err := c.services(ref.Namespace).delete(ctx, ref.Name, same(o.service)); err != nil {
+			return fmt.Errorf("delete service %s: %w", ref, err)
+		}
+	}
+	if err := c.removeWorkload(ctx, o.Workload); err != nil {
+		return err
+	}
+	for _, u := range append(o.gate[:], o.host) {
+		if u == nil {
+			continue
+		}
+		if err := c.removeMiddleware(ctx, u, ref, same(u)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// same allows a deletion of this very object, changed or not.
+func same(o metav1.Object) metav1.DeleteOptions {
+	uid := o.GetUID()
+	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+}
+
+// only allows a deletion of this very object as long as nobody has changed it.
+func only(o metav1.Object) metav1.DeleteOptions {
+	opts := same(o)
+	version := o.GetResourceVersion()
+	opts.Preconditions.ResourceVersion = &version
+	return opts
 }

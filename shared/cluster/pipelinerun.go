@@ -10,7 +10,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -58,13 +57,13 @@ func (c *Cluster) StartRun(ctx context.Context, r PipelineRun) (deploy.Run, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	runs := c.dynamic.Resource(pipelineRuns()).Namespace(r.App.Namespace)
-	run, err := runs.Create(ctx, pipelineRun(r), metav1.CreateOptions{FieldManager: fieldManager})
+	runs := c.kind(pipelineRuns(), r.App.Namespace)
+	run, err := runs.create(ctx, pipelineRun(r))
 	if apierrors.IsAlreadyExists(err) {
-		run, err = runs.Get(ctx, r.Name, metav1.GetOptions{})
+		run, err = runs.get(ctx, r.Name)
 	}
 	if err != nil {
-		return deploy.Run{}, fmt.Errorf("start build %d of %s: %w", r.Build, r.App, known(err))
+		return deploy.Run{}, fmt.Errorf("start build %d of %s: %w", r.Build, r.App, problemOf(err))
 	}
 	return runOf(run)
 }
@@ -73,12 +72,12 @@ func (c *Cluster) StartRun(ctx context.Context, r PipelineRun) (deploy.Run, erro
 func (c *Cluster) Run(ctx context.Context, namespace, name string) (deploy.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	run, err := c.dynamic.Resource(pipelineRuns()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	run, err := c.kind(pipelineRuns(), namespace).get(ctx, name)
 	if apierrors.IsNotFound(err) {
 		return deploy.Run{}, fmt.Errorf("read run %s.%s: %w", namespace, name, problem.Of(problem.NotFound))
 	}
 	if err != nil {
-		return deploy.Run{}, fmt.Errorf("read run %s.%s: %w", namespace, name, known(err))
+		return deploy.Run{}, fmt.Errorf("read run %s.%s: %w", namespace, name, problemOf(err))
 	}
 	return runOf(run)
 }
@@ -102,10 +101,8 @@ func pipelineRun(r PipelineRun) *unstructured.Unstructured {
 	for _, name := range slices.Sorted(maps.Keys(r.Params)) {
 		params = append(params, map[string]any{"name": name, "value": r.Params[name]})
 	}
-	all := map[string]any{buildLabel: strconv.FormatInt(r.Build, 10)}
-	for k, v := range labels(r.App.Name) {
-		all[k] = v
-	}
+	all := texts(labels(r.App.Name))
+	all[buildLabel] = strconv.FormatInt(r.Build, 10)
 	resolver := []any{
 		map[string]any{"name": "kind", "value": "pipeline"},
 		map[string]any{"name": "name", "value": r.Pipeline},

@@ -2,9 +2,12 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,19 +37,19 @@ func (c *Cluster) ApplyRoute(ctx context.Context, o Objects, a app.App, gated bo
 	if invalid := validation.IsDNS1123Subdomain(a.Host); len(invalid) > 0 { // nothing else may get into the rule
 		return fmt.Errorf("apply route %s: host %q: %s", a.Ref(), a.Host, invalid[0])
 	}
-	routes := c.dynamic.Resource(ingressRoutes()).Namespace(a.Namespace)
+	routes := c.kind(ingressRoutes(), a.Namespace)
 	seen := o.route
 	if seen == nil {
-		shell, err := routes.Create(ctx, route(a, map[string]any{"routes": []any{}}), metav1.CreateOptions{FieldManager: fieldManager})
+		shell, err := routes.create(ctx, route(a, map[string]any{"routes": []any{}}))
 		if err != nil {
-			return fmt.Errorf("create route %s: %w", a.Ref(), known(err))
+			return fmt.Errorf("create route %s: %w", a.Ref(), problemOf(err))
 		}
 		seen = shell
 	}
 	shall := route(a, c.routeSpec(o, a, gated))
 	shall.SetResourceVersion(seen.GetResourceVersion())
-	if _, err := routes.Apply(ctx, a.Name, shall, applied()); err != nil {
-		return fmt.Errorf("apply route %s: %w", a.Ref(), known(err))
+	if err := routes.apply(ctx, shall); err != nil {
+		return fmt.Errorf("apply route %s: %w", a.Ref(), problemOf(err))
 	}
 	return nil
 }
@@ -147,4 +150,61 @@ func sameRoute(u *unstructured.Unstructured, shall map[string]any) bool {
 		}
 	}
 	return true
+}
+
+// resolverName is what Traefik's configuration may call a certResolver.
+var resolverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+
+// parseRouteTLS reads [Options.RouteTLS] into what becomes spec.tls of a route, nil
+// where that is not Sluice's to write.
+func parseRouteTLS(s string) (map[string]any, error) {
+	kind, name, _ := strings.Cut(s, ":")
+	switch {
+	case s == "":
+		return nil, nil //nolint:nilnil // no spec.tls is what was asked for
+	case s == "default": // an empty spec.tls says the same, but cannot be applied where there was a field in it
+		return map[string]any{"store": map[string]any{"name": "default"}}, nil
+	case kind == "resolver" && resolverName.MatchString(name):
+		return map[string]any{"certResolver": name}, nil
+	case kind == "secret" && len(validation.IsDNS1123Subdomain(name)) == 0:
+		return map[string]any{"secretName": name}, nil
+	}
+	return nil, fmt.Errorf("the routes' TLS %q is not empty, default, resolver:NAME or secret:NAME", s)
+}
+
+// sameTLS tells whether the fields of a route's spec.tls that Sluice has written are
+// those that it shall. The others, e.g. tls.options, are for others to set; what
+// Sluice has once written and shall not any more is known by its field manager.
+func sameTLS(u *unstructured.Unstructured, shall map[string]any) bool {
+	own := ownTLS(u.GetManagedFields())
+	is, _, err := unstructured.NestedMap(u.Object, "spec", "tls")
+	if err != nil || len(own) != len(shall) {
+		return false
+	}
+	for field, v := range shall {
+		if _, ours := own["f:"+field]; !ours || !reflect.DeepEqual(is[field], v) {
+			return false
+		}
+	}
+	return true
+}
+
+// ownTLS gives the fields of spec.tls that Sluice has applied, as "f:secretName".
+func ownTLS(managed []metav1.ManagedFieldsEntry) map[string]json.RawMessage {
+	for _, m := range managed {
+		if m.Manager != fieldManager || m.Operation != metav1.ManagedFieldsOperationApply || m.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Spec struct {
+				TLS map[string]json.RawMessage `json:"f:tls"`
+			} `json:"f:spec"`
+		}
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			return nil // the API server's own format
+		}
+		delete(fields.Spec.TLS, ".") // the object itself, where others have a field in it
+		return fields.Spec.TLS
+	}
+	return nil
 }

@@ -58,7 +58,7 @@ func (c *Cluster) Secret(ctx context.Context, namespace, name string) (Secret, e
 		return Secret{}, fmt.Errorf("read secret %s.%s: %w", namespace, name, problem.Of(problem.NotFound))
 	}
 	if err != nil {
-		return Secret{}, fmt.Errorf("read secret %s.%s: %w", namespace, name, known(err))
+		return Secret{}, fmt.Errorf("read secret %s.%s: %w", namespace, name, problemOf(err))
 	}
 	return secretOf(s), nil
 }
@@ -82,7 +82,7 @@ func (c *Cluster) WriteSecret(ctx context.Context, s Secret) (Secret, error) {
 		is, err = secrets.create(ctx, shall)
 	}
 	if err != nil {
-		return Secret{}, fmt.Errorf("write secret %s.%s: %w", s.Namespace, s.Name, known(err))
+		return Secret{}, fmt.Errorf("write secret %s.%s: %w", s.Namespace, s.Name, problemOf(err))
 	}
 	return secretOf(is), nil
 }

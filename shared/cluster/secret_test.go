@@ -6,12 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -82,67 +79,5 @@ func TestSecret(t *testing.T) {
 	b.must(err)
 	if theirs, err := b.cluster.Secret(ctx, ns, "theirs"); err != nil || theirs.Managed {
 		t.Errorf("somebody else's secret: managed %v, %v", theirs.Managed, err)
-	}
-}
-
-func TestRollout(t *testing.T) {
-	t.Parallel()
-	two := int32(2)
-	tests := []struct {
-		name   string
-		status appsv1.DeploymentStatus
-		want   Rollout
-	}{
-		{
-			"not seen yet",
-			appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2},
-			Rollout{Message: "Kubernetes has not taken up the change yet."},
-		},
-		{
-			"pods missing",
-			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, AvailableReplicas: 2},
-			Rollout{Message: "1 of 2 pods are new."},
-		},
-		{
-			"old pods left",
-			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 2, AvailableReplicas: 3},
-			Rollout{Message: "1 old pods are still there."},
-		},
-		{
-			"new pods not ready",
-			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 1},
-			Rollout{Message: "1 of 2 new pods are ready."},
-		},
-		{"ready", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}, Rollout{Ready: true}},
-		{"given up", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "too slow"},
-		}}, Rollout{Failed: true, Message: "too slow"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "hello", Generation: 2}, Status: tt.status}
-			d.Spec.Replicas = &two
-			d.Spec.Template.Annotations = map[string]string{revisionAnnotation: "7"}
-			d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "hello", Image: "i:1"}}
-			tt.want.Revision, tt.want.Image = 7, "i:1"
-			if diff := cmp.Diff(tt.want, rolloutOf(d, app.Ref{Namespace: "n", Name: "hello"})); diff != "" {
-				t.Errorf("rollout (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestRolloutOfARealDeployment(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	if _, err := b.cluster.Rollout(t.Context(), b.app.Ref()); !problem.Is(err, problem.NotFound) {
-		t.Fatalf("no deployment: %v, want not_found", err)
-	}
-	b.place()
-	got, err := b.cluster.Rollout(t.Context(), b.app.Ref())
-	b.must(err)
-	if got.Ready || got.Revision != 1 || got.Image != b.app.Image || got.Message == "" {
-		t.Errorf("rollout of a deployment that nobody runs: %+v", got)
 	}
 }

@@ -65,7 +65,7 @@ func (c *Cluster) SetWebhookToken(ctx context.Context, ref app.Ref, token hook.T
 func (c *Cluster) DeleteWebhookToken(ctx context.Context, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := gone(c.secrets(c.webhooks).delete(ctx, ref.String(), metav1.DeleteOptions{})); err != nil {
+	if err := c.secrets(c.webhooks).delete(ctx, ref.String(), metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete the webhook token of %s: %w", ref, err)
 	}
 	return nil

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,12 +28,11 @@ func (c *Cluster) Workload(ctx context.Context, ref app.Ref) (Workload, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	w := Workload{ref: ref}
-	knative, err := c.dynamic.Resource(knativeServices()).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-	if err := keep(&w.knative, knative, err); err != nil {
+	var err error
+	if w.knative, err = found(c.kind(knativeServices(), ref.Namespace).get(ctx, ref.Name)); err != nil {
 		return Workload{}, fmt.Errorf("look at knative service %s: %w", ref, err)
 	}
-	deployment, err := c.deployments(ref.Namespace).get(ctx, ref.Name)
-	if err := keep(&w.deployment, deployment, err); err != nil {
+	if w.deployment, err = found(c.deployments(ref.Namespace).get(ctx, ref.Name)); err != nil {
 		return Workload{}, fmt.Errorf("look at deployment %s: %w", ref, err)
 	}
 	return w, nil
@@ -54,13 +51,14 @@ func (v Workloads) Of(ref app.Ref) Workload {
 }
 
 // Workloads lists every app's workload: a handful of calls, however many apps.
-func (c *Cluster) Workloads(ctx context.Context) (Workloads, error) {
-	var v Workloads
-	var err error
-	if v.deployments, err = allTyped(ctx, c.deployments(""), "deployments"); err != nil {
+func (c *Cluster) Workloads(ctx context.Context) (v Workloads, err error) {
+	if v.deployments, err = allByRef(ctx, "deployments", c.deployments("").list); err != nil {
 		return Workloads{}, err
 	}
-	v.knative, err = c.allKnative(ctx)
+	v.knative, err = allByRef(ctx, "knative services", c.kind(knativeServices(), "").list)
+	if apierrors.IsNotFound(err) { // a cluster without Knative has none
+		err = nil
+	}
 	return v, err
 }
 
@@ -81,7 +79,7 @@ func (w Workload) Observation() deploy.Observation {
 	case w.knative != nil:
 		return knativeObservation(w.knative)
 	case w.deployment != nil:
-		return deploymentObservation(w.deployment, w.ref)
+		return deploymentObservation(w.deployment)
 	}
 	return deploy.Observation{}
 }
@@ -98,7 +96,37 @@ func (c *Cluster) ApplyWorkload(ctx context.Context, w Workload, a app.App) erro
 			return err
 		}
 	}
-	return c.ApplyDeployment(ctx, Objects{deployment: w.deployment}, a)
+	return c.ApplyDeployment(ctx, Objects{Workload: w}, a)
+}
+
+// RemoveWorkload deletes what runs an app, if there is anything: for one that was
+// started when the app had been deleted already. Problem: conflict when it has been
+// replaced by another object of that name.
+func (c *Cluster) RemoveWorkload(ctx context.Context, ref app.Ref) error {
+	w, err := c.Workload(ctx, ref)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return c.removeWorkload(ctx, w)
+}
+
+func (c *Cluster) removeWorkload(ctx context.Context, w Workload) error {
+	if w.deployment != nil {
+		opts := same(w.deployment)
+		background := metav1.DeletePropagationBackground
+		opts.PropagationPolicy = &background
+		if err := c.deployments(w.ref.Namespace).delete(ctx, w.ref.Name, opts); err != nil {
+			return fmt.Errorf("delete deployment %s: %w", w.ref, err)
+		}
+	}
+	if w.knative != nil {
+		if err := c.kind(knativeServices(), w.ref.Namespace).delete(ctx, w.ref.Name, same(w.knative)); err != nil {
+			return fmt.Errorf("delete knative service %s: %w", w.ref, err)
+		}
+	}
+	return nil
 }
 
 // Refusal tells whether the API server has refused a write for what is in it or
@@ -112,31 +140,4 @@ func Refusal(err error) (reason string, refused bool) {
 	}
 	s := answer.Status()
 	return s.Message, s.Code >= http.StatusBadRequest && s.Code < http.StatusInternalServerError
-}
-
-// deploymentObservation reads a Deployment's status.
-func deploymentObservation(d *appsv1.Deployment, ref app.Ref) deploy.Observation {
-	r := rolloutOf(d, ref)
-	o := deploy.Observation{Revision: r.Revision, Ready: r.Ready, Message: r.Message}
-	if d.Status.ObservedGeneration < d.Generation {
-		return o // the conditions are about what was before
-	}
-	for _, cond := range d.Status.Conditions {
-		switch {
-		case cond.Type == appsv1.DeploymentProgressing && cond.Status == corev1.ConditionTrue:
-			o.ProgressAt = cond.LastUpdateTime.UTC()
-		case cond.Type == appsv1.DeploymentReplicaFailure && cond.Status == corev1.ConditionTrue && !o.Ready:
-			o.Message = cond.Message
-		}
-	}
-	return o
-}
-
-// instant reads a time of an unstructured object; zero when there is none.
-func instant(s string) time.Time {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return time.Time{}
-	}
-	return t.UTC()
 }

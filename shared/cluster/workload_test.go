@@ -6,10 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -94,5 +96,66 @@ func TestDeploymentObservation(t *testing.T) {
 	}
 	if o := (Workload{}).Observation(); o.Ready || o.Revision != 0 {
 		t.Errorf("without a workload: %+v", o)
+	}
+}
+
+func TestRollout(t *testing.T) {
+	t.Parallel()
+	two := int32(2)
+	tests := []struct {
+		name   string
+		status appsv1.DeploymentStatus
+		want   deploy.Observation
+	}{
+		{
+			"not seen yet",
+			appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2},
+			deploy.Observation{Message: "Kubernetes has not taken up the change yet."},
+		},
+		{
+			"pods missing",
+			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, AvailableReplicas: 2},
+			deploy.Observation{Message: "1 of 2 pods are new."},
+		},
+		{
+			"old pods left",
+			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 2, AvailableReplicas: 3},
+			deploy.Observation{Message: "1 old pods are still there."},
+		},
+		{
+			"new pods not ready",
+			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 1},
+			deploy.Observation{Message: "1 of 2 new pods are ready."},
+		},
+		{"ready", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}, deploy.Observation{Ready: true}},
+		{"given up", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "too slow"},
+		}}, deploy.Observation{Message: "too slow"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "hello", Generation: 2}, Status: tt.status}
+			d.Spec.Replicas = &two
+			d.Spec.Template.Annotations = map[string]string{revisionAnnotation: "7"}
+			tt.want.Revision = 7
+			if diff := cmp.Diff(tt.want, (Workload{deployment: d}).Observation()); diff != "" {
+				t.Errorf("rollout (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRolloutOfARealDeployment(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	if !b.objects().Absent() {
+		t.Fatal("there is a workload before there is a deployment")
+	}
+	b.place()
+	w, err := b.cluster.Workload(t.Context(), b.app.Ref())
+	b.must(err)
+	if got := w.Observation(); got.Ready || got.Revision != 1 || !w.Runs(b.app) || got.Message == "" {
+		t.Errorf("rollout of a deployment that nobody runs: %+v", got)
 	}
 }

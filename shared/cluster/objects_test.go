@@ -141,7 +141,7 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-func TestWithdraw(t *testing.T) {
+func TestDelete(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.place()
@@ -160,7 +160,7 @@ func TestRemoveSparesAReplacement(t *testing.T) {
 	old := b.objects()
 	b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
 	b.place()
-	if err := b.cluster.Remove(t.Context(), old, b.app.Ref()); !problem.Is(err, problem.Conflict) {
+	if err := b.cluster.remove(t.Context(), old, b.app.Ref()); !problem.Is(err, problem.Conflict) {
 		t.Errorf("removing objects that were replaced: %v, want conflict", err)
 	}
 	if got := b.state(); got.Route != RouteOpen {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
+	"strings"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,20 +25,10 @@ import (
 // else. Its list of containers is one field to server-side apply, so it is read,
 // changed and written back, bound to the version that was read. Knative itself keeps the
 // last ready revision serving while the next one starts. How requests get there is told
-// in knativeroute.go.
+// below.
 
 func knativeServices() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "serving.knative.dev", Version: "v1", Resource: "services"}
-}
-
-// allKnative lists the Knative Services that carry Sluice's label; in a cluster
-// without Knative there are none.
-func (c *Cluster) allKnative(ctx context.Context) (map[app.Ref]*unstructured.Unstructured, error) {
-	all, err := c.allOf(ctx, knativeServices())
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // a nil map is an empty one
-	}
-	return all, err
 }
 
 // updateKnative writes the app's image and revision into its Knative Service.
@@ -49,10 +42,8 @@ func (c *Cluster) updateKnative(ctx context.Context, there *unstructured.Unstruc
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err = c.dynamic.Resource(knativeServices()).Namespace(a.Namespace).
-		Update(ctx, shall, metav1.UpdateOptions{FieldManager: fieldManager})
-	if err != nil {
-		return fmt.Errorf("update knative service %s: %w", a.Ref(), known(err))
+	if _, err := c.kind(knativeServices(), a.Namespace).update(ctx, shall); err != nil {
+		return fmt.Errorf("update knative service %s: %w", a.Ref(), problemOf(err))
 	}
 	return nil
 }
@@ -83,9 +74,7 @@ func knativeRunning(there *unstructured.Unstructured, a app.App) (*unstructured.
 	if all == nil {
 		all = map[string]string{}
 	}
-	for k, v := range labels(a.Name) {
-		all[k] = v
-	}
+	maps.Copy(all, labels(a.Name))
 	shall.SetLabels(all)
 	return shall, nil
 }
@@ -147,15 +136,22 @@ func knativeRight(s *unstructured.Unstructured, a app.App) bool {
 // knativeRevision is the app's revision that a Knative Service shall run; 0 when it
 // does not say.
 func knativeRevision(s *unstructured.Unstructured) int64 {
-	text, _, err := unstructured.NestedString(s.Object, "spec", "template", "metadata", "annotations", revisionAnnotation)
-	if err != nil {
-		return 0
+	text, _, _ := unstructured.NestedString(s.Object, "spec", "template", "metadata", "annotations", revisionAnnotation)
+	return revisionIn(text)
+}
+
+// knativeCondition is a condition of a Knative Service; one that is absent has no fields.
+func knativeCondition(s *unstructured.Unstructured, kind string) map[string]any {
+	for _, c := range objectsIn(s.Object, "status", "conditions") {
+		if c["type"] == kind {
+			return c
+		}
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
+	return nil
+}
+
+func knativeIs(s *unstructured.Unstructured, kind string) bool {
+	return knativeCondition(s, kind)["status"] == string(metav1.ConditionTrue)
 }
 
 // knativeObservation reads a Knative Service's status: it is ready when its latest
@@ -167,25 +163,106 @@ func knativeObservation(s *unstructured.Unstructured) deploy.Observation {
 		o.Message = "Knative has not taken up the change yet."
 		return o
 	}
-	conditions, _, _ := unstructured.NestedSlice(s.Object, "status", "conditions")
-	for _, one := range conditions {
-		c, ok := one.(map[string]any)
-		if !ok || c["type"] != "Ready" {
-			continue
-		}
-		o.Ready = c["status"] == "True"
-		o.Message, _ = c["message"].(string)
-		if at, ok := c["lastTransitionTime"].(string); ok {
-			o.ProgressAt = instant(at)
-		}
-	}
 	created, _, _ := unstructured.NestedString(s.Object, "status", "latestCreatedRevisionName")
 	ready, _, _ := unstructured.NestedString(s.Object, "status", "latestReadyRevisionName")
-	if created == "" || created != ready {
-		o.Ready = false
+	o.Ready = knativeIs(s, "Ready") && created != "" && created == ready
+	condition := knativeCondition(s, "Ready")
+	if !o.Ready {
+		o.Message, _ = condition["message"].(string)
 	}
-	if o.Ready {
-		o.Message = ""
+	if text, ok := condition["lastTransitionTime"].(string); ok {
+		if at, err := time.Parse(time.RFC3339, text); err == nil {
+			o.ProgressAt = at.UTC()
+		}
 	}
 	return o
+}
+
+// For each of its services Knative makes a Kubernetes Service of the same name, the
+// placeholder, which leads to its gateway inside the cluster; the gateway finds the
+// service by its host in the cluster's domain. The placeholder carries the labels of the
+// Knative Service, Sluice's among them: what tells it from a Service of Sluice's is who
+// controls it, the Route of the Knative Service. So the route of an app that Knative runs
+// leads to that Service too, through one more Middleware, which sets that host after the
+// gate has let a request in. Traefik follows such Services only where it is told to
+// (allowExternalNameServices).
+//
+// An app that had a Deployment before keeps it, and the Service that Sluice has made,
+// until the first revision of its Knative Service is ready. Then both are removed: only
+// so can Knative make a Service of that name. For a second or so nothing answers.
+
+const (
+	knativeDefaultPort = 80
+	clusterDomain      = "svc.cluster.local"
+)
+
+// onKnative tells whether requests are led to a Knative Service: there is one, and no
+// Service of Sluice's own is in its way.
+func (o Objects) onKnative() bool { return o.knative != nil && !isOwn(o.service) }
+
+// superseded tells whether what Sluice has made is to make room for a Knative Service.
+func (o Objects) superseded() bool {
+	switch {
+	case isOwn(o.service):
+		return knativeIs(o.knative, "ConfigurationsReady")
+	case o.deployment != nil:
+		return hasAll(o.deployment.Labels, managed())
+	}
+	return false
+}
+
+// isOwn tells a Service that Sluice has made or adopted from somebody else's.
+func isOwn(s *corev1.Service) bool { return s != nil && hasAll(s.Labels, managed()) }
+
+// tellPlaceholder sorts the Service of the app's name: Knative's is not the app's.
+func (o *Objects) tellPlaceholder() {
+	if byKnative(o.service) {
+		o.placeholder, o.service = o.service, nil
+	}
+}
+
+// byKnative tells whether a Service is controlled by Knative.
+func byKnative(s *corev1.Service) bool {
+	if s == nil {
+		return false
+	}
+	owner := metav1.GetControllerOf(s)
+	return owner != nil && strings.HasPrefix(owner.APIVersion, knativeServices().Group+"/")
+}
+
+// RemoveSuperseded deletes the Service and the Deployment of an app that Knative runs now.
+// Problem: conflict when they have changed since.
+func (c *Cluster) RemoveSuperseded(ctx context.Context, o Objects, ref app.Ref) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if isOwn(o.service) {
+		if err := c.services(ref.Namespace).delete(ctx, ref.Name, only(o.service)); err != nil {
+			return fmt.Errorf("make room for knative service %s: %w", ref, err)
+		}
+	}
+	if o.deployment != nil && hasAll(o.deployment.Labels, managed()) {
+		return c.removeWorkload(ctx, Workload{ref: ref, deployment: o.deployment})
+	}
+	return nil
+}
+
+// knativePort is the port of the placeholder.
+func knativePort(o Objects) int64 {
+	if o.placeholder != nil && len(o.placeholder.Spec.Ports) > 0 {
+		return int64(o.placeholder.Spec.Ports[0].Port)
+	}
+	return knativeDefaultPort
+}
+
+// WriteHost makes the Middleware that leads an app's requests to its Knative Service,
+// or puts it back as a whole.
+func (c *Cluster) WriteHost(ctx context.Context, o Objects, ref app.Ref) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return c.writeMiddleware(ctx, o.host, hostPart(ref), ref)
+}
+
+func hostPart(ref app.Ref) part {
+	host := ref.Name + "." + ref.Namespace + "." + clusterDomain
+	return part{hostName(ref), map[string]any{"headers": map[string]any{"customRequestHeaders": map[string]any{"Host": host}}}}
 }
