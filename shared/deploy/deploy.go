@@ -100,7 +100,7 @@ type Revision struct {
 
 	DeployedAt time.Time // when it was recorded
 	AppliedAt  time.Time // when the cluster first took it; zero before
-	SettledAt  time.Time // when it last became live or failed; zero before
+	FinishedAt time.Time // when it last became live or failed; zero before
 
 	Build       int64 // the build that made it; 0 for none
 	NewestBuild int64 // the highest build number deployed up to here, see [Build.Deploys]
@@ -169,9 +169,9 @@ func (r Revision) After(current Revision, highest, builds int64) Revision {
 }
 
 // WasLive tells whether the revision is live or was once. One that was overtaken
-// while it rolled out has never settled.
+// while it rolled out has never finished.
 func (r Revision) WasLive() bool {
-	return r.Status == Live || r.Status == Superseded && !r.SettledAt.IsZero()
+	return r.Status == Live || r.Status == Superseded && !r.FinishedAt.IsZero()
 }
 
 // Promotable tells whether a promotion without a number may take the revision.
@@ -218,7 +218,7 @@ type Announcement struct {
 // Announce makes the announcement of a revision that is finished; first says that
 // no other one was live before it.
 func Announce(a app.App, r Revision, first bool) Announcement {
-	n := Announcement{App: a.Ref(), Project: a.Project, Environment: a.Environment, Revision: r, Outcome: Upgraded, At: r.SettledAt}
+	n := Announcement{App: a.Ref(), Project: a.Project, Environment: a.Environment, Revision: r, Outcome: Upgraded, At: r.FinishedAt}
 	switch {
 	case r.Status == Failed:
 		n.Outcome = Broke

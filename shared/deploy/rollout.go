@@ -26,7 +26,7 @@ func (r Revision) Observe(o Observation, deadline time.Duration, now time.Time) 
 		r.AppliedAt = now
 	}
 	if o.Ready {
-		r.Status, r.Message, r.SettledAt = Live, "", now
+		r.Status, r.Message, r.FinishedAt = Live, "", now
 		return r, true
 	}
 	since := r.AppliedAt
@@ -35,7 +35,7 @@ func (r Revision) Observe(o Observation, deadline time.Duration, now time.Time) 
 	}
 	switch {
 	case r.Status == RollingOut && now.Sub(since) >= deadline:
-		r.Status, r.SettledAt = Failed, now
+		r.Status, r.FinishedAt = Failed, now
 		r.Message = fmt.Sprintf("It made no progress for %s: %s", deadline, reason(o.Message))
 	case r.Status == RollingOut:
 		r.Message = o.Message
@@ -49,7 +49,7 @@ func (r Revision) Refused(reason string, now time.Time) (Revision, bool) {
 	before := r
 	switch r.Status {
 	case RollingOut:
-		r.Status, r.SettledAt = Failed, now
+		r.Status, r.FinishedAt = Failed, now
 		r.Message = refusal + reason
 	case Failed:
 		r.Message = refusal + reason

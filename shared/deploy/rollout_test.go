@@ -17,7 +17,7 @@ func TestObserve(t *testing.T) {
 	at := func(d time.Duration) time.Time { return noon().Add(d) }
 	applied := Revision{Number: 3, Status: RollingOut, AppliedAt: noon()}
 	live := Revision{Number: 3, Status: Live, AppliedAt: noon()}
-	failed := Revision{Number: 3, Status: Failed, AppliedAt: noon(), SettledAt: at(deadline), Message: "Why."}
+	failed := Revision{Number: 3, Status: Failed, AppliedAt: noon(), FinishedAt: at(deadline), Message: "Why."}
 	tests := []struct {
 		name    string
 		r       Revision
@@ -47,8 +47,8 @@ func TestObserve(t *testing.T) {
 			if got.Status != tt.status || got.Message != tt.message || changed != tt.changed {
 				t.Errorf("%s, %q, changed %v", got.Status, got.Message, changed)
 			}
-			if turned := got.Status != tt.r.Status; turned && !got.SettledAt.Equal(tt.now) {
-				t.Errorf("settled at %v", got.SettledAt)
+			if turned := got.Status != tt.r.Status; turned && !got.FinishedAt.Equal(tt.now) {
+				t.Errorf("settled at %v", got.FinishedAt)
 			}
 		})
 	}
@@ -72,7 +72,7 @@ func TestRefusedAndDelayed(t *testing.T) {
 	if r, changed := rolling.Refused("bad field", noon()); !changed || r.Status != Failed || r.Message != "The cluster refused it: bad field" {
 		t.Errorf("rolling out: %+v", r)
 	}
-	if r, changed := failed.Refused("bad field", noon()); !changed || !r.SettledAt.IsZero() {
+	if r, changed := failed.Refused("bad field", noon()); !changed || !r.FinishedAt.IsZero() {
 		t.Errorf("failed: %+v", r)
 	}
 	if _, changed := live.Refused("bad field", noon()); changed {
@@ -154,10 +154,10 @@ func TestWhatARevisionIsGoodFor(t *testing.T) {
 		wasLive, promotable bool
 	}{
 		{"rolling out", Revision{Status: RollingOut}, false, true},
-		{"live", Revision{Status: Live, SettledAt: noon()}, true, true},
-		{"replaced", Revision{Status: Live, SettledAt: noon()}.Replaced(2), true, false},
+		{"live", Revision{Status: Live, FinishedAt: noon()}, true, true},
+		{"replaced", Revision{Status: Live, FinishedAt: noon()}.Replaced(2), true, false},
 		{"overtaken", first(Revision{Status: RollingOut}.Overtaken(2)), false, false},
-		{"failed", Revision{Status: Failed, SettledAt: noon()}, false, false},
+		{"failed", Revision{Status: Failed, FinishedAt: noon()}, false, false},
 	}
 	for _, tt := range tests {
 		if tt.r.WasLive() != tt.wasLive || tt.r.Promotable() != tt.promotable {

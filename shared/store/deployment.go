@@ -30,7 +30,7 @@ type revisionDoc struct {
 
 	DeployedAt time.Time `firestore:"deployed_at"`
 	AppliedAt  time.Time `firestore:"applied_at"`
-	SettledAt  time.Time `firestore:"settled_at"`
+	FinishedAt time.Time `firestore:"settled_at"`
 
 	Build       int64 `firestore:"build"`
 	NewestBuild int64 `firestore:"newest_build"`

@@ -61,7 +61,7 @@ func deployImage(t *testing.T, s *store.Store, image string) deploy.Revision {
 func setStatus(t *testing.T, s *store.Store, n int64, status deploy.Status) {
 	t.Helper()
 	_, err := s.UpdateDeployment(t.Context(), hello(), n, true, func(r deploy.Revision) (deploy.Revision, bool) {
-		r.Status, r.SettledAt = status, noon().Add(time.Duration(n)*time.Minute)
+		r.Status, r.FinishedAt = status, noon().Add(time.Duration(n)*time.Minute)
 		return r, true
 	})
 	if err != nil {

@@ -207,7 +207,7 @@ func askEverything(t *testing.T, s *store.Store) {
 	})
 	check(err)
 	_, err = s.UpdateDeployment(ctx, ref, revision.Number, true, func(r deploy.Revision) (deploy.Revision, bool) {
-		r.Status, r.SettledAt = deploy.Live, noon()
+		r.Status, r.FinishedAt = deploy.Live, noon()
 		return r, true
 	})
 	check(err)

@@ -95,8 +95,8 @@ func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 // already_issued, too_many_keys.
 //
 // r is a request that may come again: the same transaction keeps that it was issued its
-// key. With the key its environment has at most so many, revoked ones aside; 0 is any
-// number.
+// key. most is how many keys its environment may have with this one, revoked ones aside; 0
+// is any number.
 //
 // The transaction counts, so that no number is kept that could come to be wrong, or that
 // every revocation would have to write. Keys of an environment that are created at once

@@ -127,7 +127,7 @@ func (s *Store) optimistic(ctx context.Context, op string, ref app.Ref, f func(c
 	pause := firstPause
 	for try := 1; ; try++ {
 		conflict, err := s.tryOptimistic(ctx, ref, try, f)
-		if err != nil && conflict && wait(ctx, rand.N(pause)) { //nolint:gosec // spreads tries, protects nothing
+		if conflict && wait(ctx, rand.N(pause)) { //nolint:gosec // spreads tries, protects nothing
 			pause = min(2*pause, maxPause)
 			continue
 		}
