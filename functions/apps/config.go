@@ -1,10 +1,18 @@
 package apps
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
+
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/registry"
+	"github.com/sluicegate/sluice/shared/store"
 )
 
 // hostMark stands for an app's host in APP_URL.
@@ -103,4 +111,42 @@ func (c Config) check() error {
 		return errors.New("ENTRY_POINTS is empty")
 	}
 	return nil
+}
+
+// The functions framework finds a function by what its package registers.
+//
+//nolint:gochecknoinits // the framework's way
+func init() { funcmain.HTTP("apps", newFunction) }
+
+// newFunction puts the function together.
+func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
+	cfg, err := funcmain.Read[Config](ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := identity.OpenKeyring(cfg.Keys)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := cluster.Open(cluster.Options{
+		Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints, RouteTLS: cfg.RouteTLS, SystemNamespace: cfg.SystemNamespace, WebhookNamespace: cfg.WebhookNamespace,
+	})
+	if err != nil {
+		return nil, err
+	}
+	st, err := store.Open(ctx, cfg.Project)
+	if err != nil {
+		return nil, err
+	}
+	service, err := New(cfg, Parts{
+		Store: st, Cluster: runs, Registry: registry.New(cfg.AllowPrivateRegistries), Sessions: identity.NewGuard(keys, st), Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &funcmain.Function{
+		Handler: service.Handler(),
+		Store:   st,
+		Close:   service.Close,
+	}, nil
 }

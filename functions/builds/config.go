@@ -1,15 +1,23 @@
 package builds
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/image"
+	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/registry"
+	"github.com/sluicegate/sluice/shared/store"
 )
 
 // minToken is the least length of BUILDS_TOKEN, in bytes: 16 random ones in hex.
@@ -95,4 +103,42 @@ func (c Config) check() error {
 		return fmt.Errorf("IMAGE_PREFIX %q: %w", c.ImagePrefix, err)
 	}
 	return nil
+}
+
+// The functions framework finds a function by what its package registers.
+//
+//nolint:gochecknoinits // the framework's way
+func init() { funcmain.HTTP("builds", newFunction) }
+
+// newFunction puts the function together.
+func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
+	cfg, err := funcmain.Read[Config](ctx)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := identity.OpenKeyring(cfg.Keys)
+	if err != nil {
+		return nil, err
+	}
+	cl, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints})
+	if err != nil {
+		return nil, err
+	}
+	st, err := store.Open(ctx, cfg.Project)
+	if err != nil {
+		return nil, err
+	}
+	deploys := nudge.New(cfg.DeploysURL, "/sluice/builds", log)
+	service, err := New(cfg, Parts{
+		Apps: st, Builds: st, Runs: cl, Registry: registry.New(cfg.AllowPrivateRegistries), Nudge: deploys,
+		Sessions: identity.NewGuard(ring, st), Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &funcmain.Function{
+		Handler: service.Handler(),
+		Store:   st, Collectors: service.Collectors(),
+		Close: func(ctx context.Context) error { service.Close(); return deploys.Close(ctx) },
+	}, nil
 }

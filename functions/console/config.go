@@ -1,11 +1,15 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/funcmain"
 )
 
 // Config is what the function reads from its environment.
@@ -56,4 +60,22 @@ func checkURL(s string) error {
 		return errors.New("comes without /api/v1")
 	}
 	return nil
+}
+
+// The functions framework finds a function by what its package registers.
+//
+//nolint:gochecknoinits // the framework's way
+func init() { funcmain.HTTP("console", newFunction) }
+
+// newFunction puts the function together.
+func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
+	cfg, err := funcmain.Read[Config](ctx)
+	if err != nil {
+		return nil, err
+	}
+	service, err := New(cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	return &funcmain.Function{Handler: service.Handler()}, nil
 }

@@ -1,10 +1,19 @@
 package deploys
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/buildevent"
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/registry"
+	"github.com/sluicegate/sluice/shared/store"
 )
 
 // Config is what the function reads from its environment.
@@ -51,4 +60,47 @@ func (c Config) check() error {
 		return fmt.Errorf("K_SINK %q is no URL", c.Sink)
 	}
 	return nil
+}
+
+// The functions framework finds a function by what its package registers.
+//
+//nolint:gochecknoinits // the framework's way
+func init() { funcmain.HTTP("deploys", newFunction) }
+
+// newFunction puts the function together.
+func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
+	cfg, err := funcmain.Read[Config](ctx)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := identity.OpenKeyring(cfg.Keys)
+	if err != nil {
+		return nil, err
+	}
+	cl, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints})
+	if err != nil {
+		return nil, err
+	}
+	st, err := store.Open(ctx, cfg.Project)
+	if err != nil {
+		return nil, err
+	}
+	parts := Parts{
+		Apps: st, History: st, Outbox: st, Cluster: cl, Registry: registry.New(cfg.AllowPrivateRegistries),
+		Sessions: identity.NewGuard(ring, st), Log: log,
+	}
+	if cfg.Sink != "" {
+		parts.Sink = buildevent.NewSink(cfg.Sink, cfg.EventSource)
+	}
+	service, err := New(cfg, parts)
+	if err != nil {
+		return nil, err
+	}
+	return &funcmain.Function{
+		Handler:    service.Handler(),
+		Background: service.Background,
+		Store:      st,
+		Collectors: service.Collectors(),
+		Close:      service.Close,
+	}, nil
 }

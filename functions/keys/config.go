@@ -1,5 +1,14 @@
 package keys
 
+import (
+	"context"
+	"log/slog"
+
+	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/store"
+)
+
 // Config is what the function reads from its environment.
 type Config struct {
 	Project     string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
@@ -8,4 +17,30 @@ type Config struct {
 	// MaxKeys bounds the keys of one environment, revoked ones aside: each takes memory
 	// in every checker, so that one team without a bound could fill it for all.
 	MaxKeys int `env:"MAX_KEYS_PER_ENVIRONMENT, default=10000"`
+}
+
+// The functions framework finds a function by what its package registers.
+//
+//nolint:gochecknoinits // the framework's way
+func init() { funcmain.HTTP("keys", newFunction) }
+
+// newFunction puts the function together.
+func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
+	cfg, err := funcmain.Read[Config](ctx)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := identity.OpenKeyring(cfg.SessionKeys)
+	if err != nil {
+		return nil, err
+	}
+	st, err := store.Open(ctx, cfg.Project)
+	if err != nil {
+		return nil, err
+	}
+	service := New(cfg, st, identity.NewGuard(ring, st), log)
+	return &funcmain.Function{
+		Handler: service.Handler(),
+		Store:   st,
+	}, nil
 }

@@ -1,6 +1,13 @@
 package rollup
 
-import "time"
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/store"
+)
 
 // Config is what the function reads from its environment.
 type Config struct {
@@ -15,3 +22,40 @@ type Config struct {
 }
 
 func (c Config) run() time.Duration { return time.Duration(c.Run) * time.Second }
+
+// The functions framework finds a function by what its package registers.
+//
+//nolint:gochecknoinits // the framework's way
+func init() { funcmain.CloudEvent("rollup", newFunction) }
+
+// newFunction puts the function together.
+func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
+	service, st, err := openService(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	return &funcmain.Function{Receive: service.Receive, Collectors: service.Collectors(), Store: st}, nil
+}
+
+func openService(ctx context.Context, log *slog.Logger) (*Service, *store.Store, error) {
+	cfg, err := funcmain.Read[Config](ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	st, err := store.Open(ctx, cfg.Project)
+	if err != nil {
+		return nil, nil, err
+	}
+	return New(Parts{Config: cfg, Counters: st, Rollups: st, Marks: st, Canaries: st, Keys: st, Audit: st, Log: log}), st, nil
+}
+
+// Once does one run, without a server around it. The error has been logged.
+func Once(ctx context.Context, log *slog.Logger) error {
+	service, st, err := openService(ctx, log)
+	if err != nil {
+		log.ErrorContext(ctx, "open rollup failed", "error", err)
+		return err
+	}
+	defer func() { _ = st.Close() }() // the process ends
+	return service.Once(ctx)
+}

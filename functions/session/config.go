@@ -1,12 +1,16 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/user"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -76,4 +80,40 @@ func (c Config) check() error {
 		return fmt.Errorf("ADMIN_PASSWORD: %w", err)
 	}
 	return nil
+}
+
+// The functions framework finds a function by what its package registers.
+//
+//nolint:gochecknoinits // the framework's way
+func init() { funcmain.HTTP("session", newFunction) }
+
+// newFunction puts the function together.
+func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
+	cfg, err := funcmain.Read[Config](ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := identity.OpenKeyring(cfg.Keys)
+	if err != nil {
+		return nil, err
+	}
+	st, err := store.Open(ctx, cfg.Project)
+	if err != nil {
+		return nil, err
+	}
+	service, err := New(cfg, Parts{
+		Store: st, Sessions: identity.NewGuard(keys, st), Keys: keys, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if cfg.AdminUsername != "" {
+		if err := service.EnsureAdmin(ctx, cfg.AdminUsername, string(cfg.AdminPassword)); err != nil {
+			return nil, fmt.Errorf("first admin: %w", err)
+		}
+	}
+	return &funcmain.Function{
+		Handler: service.Handler(),
+		Store:   st, Collectors: service.Collectors(),
+	}, nil
 }

@@ -1,6 +1,14 @@
 package usage
 
-import "time"
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/store"
+)
 
 // Config is what the function reads from its environment.
 type Config struct {
@@ -14,3 +22,29 @@ type Config struct {
 }
 
 func (c Config) recent() time.Duration { return time.Duration(c.Recent) * time.Second }
+
+// The functions framework finds a function by what its package registers.
+//
+//nolint:gochecknoinits // the framework's way
+func init() { funcmain.HTTP("usage", newFunction) }
+
+// newFunction puts the function together.
+func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
+	cfg, err := funcmain.Read[Config](ctx)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := identity.OpenKeyring(cfg.SessionKeys)
+	if err != nil {
+		return nil, err
+	}
+	st, err := store.Open(ctx, cfg.Project)
+	if err != nil {
+		return nil, err
+	}
+	service := New(cfg, st, identity.NewGuard(ring, st), log)
+	return &funcmain.Function{
+		Handler: service.Handler(),
+		Store:   st,
+	}, nil
+}

@@ -1,8 +1,17 @@
 package webhook
 
 import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/registry"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -43,4 +52,48 @@ type Config struct {
 	// RegistryPrivate lets tags be resolved at registries with loopback, link-local
 	// and private addresses. Whoever may deploy chooses the address, so it is off.
 	RegistryPrivate bool `env:"REGISTRY_ALLOW_PRIVATE, default=false"`
+}
+
+// source is who the notifications are from.
+const source = "/sluice/webhook"
+
+// The functions framework finds a function by what its package registers.
+//
+//nolint:gochecknoinits // the framework's way
+func init() { funcmain.HTTP("webhook", newFunction) }
+
+// newFunction puts the function together.
+func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
+	cfg, err := funcmain.Read[Config](ctx)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := cluster.Open(cluster.Options{
+		Kubeconfig: cfg.Kubeconfig, EntryPoints: []string{"none"}, WebhookNamespace: cfg.WebhookNamespace, // writes no route
+	})
+	if err != nil {
+		return nil, err
+	}
+	watched := tokens.WatchWebhookTokens(log)
+	st, err := store.Open(ctx, cfg.Project)
+	if err != nil {
+		return nil, err
+	}
+	tags := registry.New(cfg.RegistryPrivate)
+	deploys, builds := nudge.New(cfg.DeploysURL, source, log), nudge.New(cfg.BuildsURL, source, log)
+	service, err := New(cfg, Parts{
+		Tokens: tokens, Watched: watched, Apps: st, Registry: tags, Deploys: deploys, Builds: builds, Random: rand.Reader, Log: log, Ending: ctx.Done(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &funcmain.Function{
+		Handler: service.Handler(),
+		Store:   st, Collectors: service.Collectors(), Background: watched.Run,
+		Close: func(ctx context.Context) error {
+			err := errors.Join(deploys.Close(ctx), builds.Close(ctx))
+			tags.Close()
+			return err
+		},
+	}, nil
 }

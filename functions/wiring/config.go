@@ -1,10 +1,16 @@
 package wiring
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/store"
 )
 
 // Config is what the function reads from its environment.
@@ -62,4 +68,38 @@ func (c Config) check() error {
 		return fmt.Errorf("CHECKER_URL %q is no URL", c.CheckerURL)
 	}
 	return nil
+}
+
+// The functions framework finds a function by what its package registers.
+//
+//nolint:gochecknoinits // the framework's way
+func init() { funcmain.CloudEvent("wiring", newFunction) }
+
+// newFunction puts the function together.
+func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
+	cfg, err := funcmain.Read[Config](ctx)
+	if err != nil {
+		return nil, err
+	}
+	cl, err := cluster.Open(cluster.Options{
+		Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints, RouteTLS: cfg.RouteTLS, CheckerURL: cfg.CheckerURL, SystemNamespace: cfg.SystemNamespace,
+	})
+	if err != nil {
+		return nil, err
+	}
+	st, err := store.Open(ctx, cfg.Project)
+	if err != nil {
+		return nil, err
+	}
+	service, err := New(cfg, st, cl, log)
+	if err != nil {
+		return nil, err
+	}
+	return &funcmain.Function{
+		Receive:    service.Receive,
+		Background: service.Background,
+		Store:      st,
+		Collectors: service.Collectors(),
+		Close:      func(context.Context) error { service.Close(); return nil },
+	}, nil
 }

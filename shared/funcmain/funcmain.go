@@ -2,10 +2,13 @@
 // the functions-framework contract, a server with timeouts, and a drain on
 // SIGTERM.
 //
-// Every functions/NAME/cmd/main.go is one call of [Main]. The framework's own
-// server has no timeouts and no shutdown, so the function is registered with the
-// framework (which can host it unchanged) and served here: $PORT, the function
-// at "/", $FUNCTION_TARGET checked, CloudEvents in binary and structured mode.
+// A function's package registers it with the functions framework by [HTTP] or
+// [CloudEvent], so that the framework's own server, a buildpack or "gcloud functions
+// deploy" host it as it is. That server has no time-outs and no shutdown, so the program
+// in functions/NAME/cmd serves the same handler here, with $PORT, the function at "/" and
+// $FUNCTION_TARGET checked. The checker and the stand-in, which live as long as their
+// process, are no functions in that sense ([Serve]).
+//
 // GET /healthz answers 200 while the process serves, and so do /_/health and
 // /_/ready, which OpenFaaS asks, unless the function has routes of its own there.
 //
@@ -38,7 +41,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sethvargo/go-envconfig"
 
@@ -47,14 +49,15 @@ import (
 
 // Function is what a program serves.
 type Function struct {
-	Handler http.Handler // answers everything under "/"
+	Handler http.Handler // answers everything under "/"; of an event function [Events] of Receive
+	Receive Receive      // takes events; of an event function alone
 	TLS     *tls.Config  // optional; serves HTTP/2 and HTTP/1.1 over TLS
 
 	// Collectors are the function's own metrics. Optional.
 	Collectors []prometheus.Collector
 
-	// Store has its calls counted. Optional.
-	Store Observed
+	// Store has its calls counted, and is closed after Close. Optional.
+	Store Store
 
 	// Private answers on $METRICS_PORT what is not /metrics, for operators. Optional.
 	Private http.Handler
@@ -77,75 +80,106 @@ type Function struct {
 	Close func(ctx context.Context) error
 }
 
-// Observed is a store that tells of its calls; *store.Store implements it. lasting
+// Store is a store that tells of its calls; *store.Store implements it. lasting
 // says that a call is a listener, which lasts as long as it is wanted.
-type Observed interface {
+type Store interface {
 	Observe(called func(op, outcome string, took time.Duration, lasting bool))
+	Close() error
 }
 
 // Build makes a function from its environment. ctx ends with the process.
 type Build func(ctx context.Context, log *slog.Logger) (*Function, error)
 
-// Main runs the function called target until SIGTERM or SIGINT and exits 1 when
-// that fails.
-func Main(target string, build Build) {
+// Main runs the function that a package has registered by [HTTP] or [CloudEvent] until
+// SIGTERM or SIGINT, and exits 1 when that fails.
+func Main(target string) {
+	h := registered[target]
+	if h == nil {
+		exitOn(target, errors.New("no package of this program registers it"))
+	}
+	h.main()
+}
+
+// Serve runs what is no function that a framework could host, since it lives as long as
+// its process does and has work of its own: as [Main].
+func Serve(target string, build Build) { (&hosted{name: target, build: build}).main() }
+
+func (h *hosted) main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	err := run(ctx, target, build)
+	err := h.run(ctx)
 	stop()
+	exitOn(h.name, err)
+}
+
+func exitOn(target string, err error) {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", target, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, target string, build Build) error {
-	var cfg Config
+func (h *hosted) run(ctx context.Context) error {
+	cfg, log, err := environment(ctx, h.name)
+	if err != nil {
+		return err
+	}
+	if err := h.open(ctx, cfg, log); err != nil {
+		return err
+	}
+	h.opened.Do(func() {}) // it is
+	return errors.Join(serve(ctx, cfg, log, h), h.function.close(context.WithoutCancel(ctx), cfg))
+}
+
+// Read reads a function's own settings from its environment.
+func Read[C any](ctx context.Context) (C, error) {
+	var cfg C
 	if err := envconfig.Process(ctx, &cfg); err != nil {
-		return fmt.Errorf("configuration: %w", err)
+		return cfg, fmt.Errorf("configuration: %w", err)
+	}
+	return cfg, nil
+}
+
+// environment is what every function reads, and its log.
+func environment(ctx context.Context, target string) (Config, *slog.Logger, error) {
+	cfg, err := Read[Config](ctx)
+	if err != nil {
+		return Config{}, nil, err
 	}
 	if cfg.Target != "" && cfg.Target != target {
-		return fmt.Errorf("FUNCTION_TARGET is %q, but this program holds %q", cfg.Target, target)
+		return Config{}, nil, fmt.Errorf("FUNCTION_TARGET is %q, but this program holds %q", cfg.Target, target)
 	}
 	cfg.Target = target
 	level, err := cfg.level()
 	if err != nil {
-		return err
+		return Config{}, nil, err
 	}
-	log := trace.Logger(slog.New(slog.NewJSONHandler(printable{os.Stderr}, &slog.HandlerOptions{Level: level})).With("function", target))
-	f, err := build(ctx, log)
-	if err != nil {
-		return err
-	}
-	functions.HTTP(target, f.Handler.ServeHTTP)
-	return errors.Join(serve(ctx, cfg, log, f), f.close(context.WithoutCancel(ctx), cfg))
+	return cfg, trace.Logger(slog.New(slog.NewJSONHandler(printable{os.Stderr}, &slog.HandlerOptions{Level: level})).With("function", target)), nil
 }
 
-func (f *Function) close(ctx context.Context, cfg Config) error {
-	if f.Close == nil {
-		return nil
+func (f *Function) close(ctx context.Context, cfg Config) (err error) {
+	if f.Close != nil {
+		ctx, cancel := context.WithTimeout(ctx, seconds(cfg.Drain))
+		defer cancel()
+		err = f.Close(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, seconds(cfg.Drain))
-	defer cancel()
-	return f.Close(ctx)
+	if f.Store != nil {
+		err = errors.Join(err, f.Store.Close())
+	}
+	return err
 }
 
 // serve answers requests until ctx ends, then lets the open ones finish.
-func serve(ctx context.Context, cfg Config, log *slog.Logger, f *Function) error {
+func serve(ctx context.Context, cfg Config, log *slog.Logger, h *hosted) error {
+	f := h.function
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	main, side, err := listenBoth(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	m := newMetrics(cfg.Target, f)
-	handler := withHealth(f.Handler)
-	if !f.Lean {
-		now := time.Now // the clock in production
-		handler = withHealth(&observer{next: f.Handler, metrics: m, trust: cfg.TrustProxy, log: log, now: now})
-	}
-	servers := []*http.Server{start(main, cfg, log, handler, f, stop)}
+	servers := []*http.Server{start(main, cfg, log, withHealth(h), f, stop)}
 	if side != nil {
-		servers = append(servers, start(side, cfg, log, private(m.handler(), f.Private), &Function{}, stop))
+		servers = append(servers, start(side, cfg, log, private(h.metrics.handler(), f.Private), &Function{}, stop))
 	}
 	log.Info("serving", "address", main.Addr().String(), "tls", f.TLS != nil)
 

@@ -58,7 +58,12 @@ func serveWith(t *testing.T, f *Function, change func(*Config)) *running {
 	}
 	cfg := Config{Host: "127.0.0.1", Port: port, MetricsPort: metrics, Drain: 5, Read: 5, Write: 5, Idle: 5, Header: 1, Target: "test"}
 	change(&cfg)
-	go func() { r.done <- serve(ctx, cfg, slog.New(slog.DiscardHandler), f) }()
+	log, h := slog.New(slog.DiscardHandler), &hosted{name: "test", build: func(context.Context, *slog.Logger) (*Function, error) { return f, nil }}
+	if err := h.open(ctx, cfg, log); err != nil {
+		t.Fatal(err)
+	}
+	h.opened.Do(func() {})
+	go func() { r.done <- serve(ctx, cfg, log, h) }()
 	t.Cleanup(stop)
 	for begin := time.Now(); ; {
 		res, err := get(t, r.url+"/healthz")
@@ -262,7 +267,8 @@ func TestEvents(t *testing.T) {
 
 func TestTarget(t *testing.T) {
 	t.Setenv("FUNCTION_TARGET", "other")
-	err := run(t.Context(), "this", func(context.Context, *slog.Logger) (*Function, error) { return nil, errors.New("built") })
+	h := &hosted{name: "this", build: func(context.Context, *slog.Logger) (*Function, error) { return nil, errors.New("built") }}
+	err := h.run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), `"other"`) {
 		t.Errorf("error %v", err)
 	}

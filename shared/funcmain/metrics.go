@@ -119,7 +119,7 @@ func (m *metrics) answered(pattern, method string, code int, took time.Duration)
 	m.latency.WithLabelValues(route).Observe(took.Seconds())
 }
 
-// called counts a call of the store; see [Observed].
+// called counts a call of the store; see [Store].
 func (m *metrics) called(op, outcome string, took time.Duration, lasting bool) {
 	m.calls.WithLabelValues(op, outcome).Inc()
 	if !lasting {

@@ -28,6 +28,8 @@ func (f *fakeStore) Observe(called func(op, outcome string, took time.Duration, 
 	f.called = called
 }
 
+func (*fakeStore) Close() error { return nil }
+
 func scrape(t *testing.T, r *running) string {
 	t.Helper()
 	res, err := get(t, r.metrics)

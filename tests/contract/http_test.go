@@ -1,10 +1,12 @@
 package contract
 
 import (
+	"context"
 	"encoding/json"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -114,6 +116,26 @@ func TestAnswers(t *testing.T) {
 					t.Errorf("a line of the log is not JSON: %s", line)
 				}
 			}
+		})
+	}
+}
+
+// TestFramework: the functions framework's own server hosts every function as it is, and
+// what strangers and timers ask is answered as by the program of ours. The checker and the
+// stand-in live as long as their process, and are no functions in that sense.
+func TestFramework(t *testing.T) {
+	t.Parallel()
+	for _, function := range functions() {
+		if function == "checker" || function == "standin" {
+			continue
+		}
+		t.Run(function, func(t *testing.T) {
+			t.Parallel()
+			s := shipped[function].outside(settings(t, function))
+			s["PORT"], s["FUNCTION_TARGET"] = freePort(t), function
+			cmd := exec.CommandContext(context.WithoutCancel(t.Context()), programs.hosted)
+			cmd.Env = variables(s)
+			follow(t, cmd).ready(t).asks(t, function)
 		})
 	}
 }

@@ -38,6 +38,7 @@ var programs struct {
 	dir    string
 	images string // scripts/images
 	bare   string // testdata/bare
+	hosted string // ./framework
 }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -64,8 +65,10 @@ func prepare(ctx context.Context, dir, prefix string) error {
 		return err
 	}
 	programs.dir = dir
-	programs.images, programs.bare = filepath.Join(dir, "images"), filepath.Join(dir, "bare")
-	for out, pkg := range map[string]string{programs.images: "./scripts/images", programs.bare: "./tests/contract/testdata/bare"} {
+	programs.images, programs.bare, programs.hosted = filepath.Join(dir, "images"), filepath.Join(dir, "bare"), filepath.Join(dir, "hosted")
+	for out, pkg := range map[string]string{
+		programs.images: "./scripts/images", programs.bare: "./tests/contract/testdata/bare", programs.hosted: "./tests/contract/framework",
+	} {
 		if err := command(ctx, checkout, nil, "go", "build", "-buildvcs=false", "-o", out, pkg); err != nil {
 			return err
 		}

@@ -59,20 +59,34 @@ func launch(t *testing.T, function string, settings map[string]string) *process 
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
 	} else {
 		cmd.Path = filepath.Join(img.root, program)
-		for key, value := range env {
-			if strings.HasPrefix(value, "/") && key != "PATH" {
-				env[key] = filepath.Join(img.root, value)
-			}
-		}
+		env = img.outside(env)
 	}
-	for _, key := range slices.Sorted(maps.Keys(env)) {
-		if env[key] != "" {
-			cmd.Env = append(cmd.Env, key+"="+env[key])
-		}
-	}
+	cmd.Env = variables(env)
 	p := follow(t, cmd)
 	p.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool(t), MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
 	return p
+}
+
+// outside gives settings as they are for a process that does not live in the image.
+func (i *image) outside(env map[string]string) map[string]string {
+	out := maps.Clone(env)
+	for key, value := range env {
+		if strings.HasPrefix(value, "/") && key != "PATH" {
+			out[key] = filepath.Join(i.root, value)
+		}
+	}
+	return out
+}
+
+// variables gives the settings that are not empty.
+func variables(env map[string]string) []string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(env)) {
+		if env[key] != "" {
+			all = append(all, key+"="+env[key])
+		}
+	}
+	return all
 }
 
 // follow starts a command and reads its log until it ends; it ends with the test.

@@ -3,22 +3,19 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-
-	"github.com/sethvargo/go-envconfig"
 
 	"github.com/sluicegate/sluice/functions/checker"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-func main() { funcmain.Main("checker", build) }
+func main() { funcmain.Serve("checker", build) }
 
 func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	var cfg checker.Config
-	if err := envconfig.Process(ctx, &cfg); err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+	cfg, err := funcmain.Read[checker.Config](ctx)
+	if err != nil {
+		return nil, err
 	}
 	st, err := store.Open(ctx, cfg.Project)
 	if err != nil {
@@ -42,6 +39,5 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 		TLS:        secure,
 		MaxHeader:  checker.MaxHeader,
 		Background: c.Run,
-		Close:      func(context.Context) error { return st.Close() },
 	}, nil
 }

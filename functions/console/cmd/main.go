@@ -2,26 +2,8 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"log/slog"
-
-	"github.com/sethvargo/go-envconfig"
-
-	"github.com/sluicegate/sluice/functions/console"
+	_ "github.com/sluicegate/sluice/functions/console" // registers it
 	"github.com/sluicegate/sluice/shared/funcmain"
 )
 
-func main() { funcmain.Main("console", build) }
-
-func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	var cfg console.Config
-	if err := envconfig.Process(ctx, &cfg); err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
-	}
-	service, err := console.New(cfg, log)
-	if err != nil {
-		return nil, err
-	}
-	return &funcmain.Function{Handler: service.Handler()}, nil
-}
+func main() { funcmain.Main("console") }

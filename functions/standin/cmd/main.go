@@ -3,21 +3,18 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-
-	"github.com/sethvargo/go-envconfig"
 
 	"github.com/sluicegate/sluice/functions/standin"
 	"github.com/sluicegate/sluice/shared/funcmain"
 )
 
-func main() { funcmain.Main("standin", build) }
+func main() { funcmain.Serve("standin", build) }
 
 func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	var cfg standin.Config
-	if err := envconfig.Process(ctx, &cfg); err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+	cfg, err := funcmain.Read[standin.Config](ctx)
+	if err != nil {
+		return nil, err
 	}
 	s, err := standin.New(cfg, log)
 	if err != nil {

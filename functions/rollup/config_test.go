@@ -1,6 +1,7 @@
-package main
+package rollup
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/sluicegate/sluice/shared/store/storetest"
@@ -8,8 +9,8 @@ import (
 
 func TestOnce(t *testing.T) {
 	t.Setenv("GOOGLE_CLOUD_PROJECT", storetest.Project(t))
-	if status := runOnce(); status != 0 {
-		t.Errorf("status %d", status)
+	if err := Once(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -23,8 +24,8 @@ func TestOnceFails(t *testing.T) {
 			t.Setenv("GOOGLE_CLOUD_PROJECT", tt.project)
 			t.Setenv("FIRESTORE_EMULATOR_HOST", tt.host)
 			t.Setenv("ROLLUP_RUN_SECONDS", tt.seconds)
-			if status := runOnce(); status == 0 {
-				t.Error("status 0")
+			if err := Once(t.Context(), slog.New(slog.DiscardHandler)); err == nil {
+				t.Error("it succeeds")
 			}
 		})
 	}

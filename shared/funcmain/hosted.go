@@ -1,0 +1,97 @@
+package funcmain
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+)
+
+// Receive takes an event; see [Events].
+type Receive func(ctx context.Context, e cloudevents.Event) error
+
+// registered are this program's functions, by name.
+//
+//nolint:gochecknoglobals // filled before the program begins, as the framework's own registry
+var registered = map[string]*hosted{}
+
+// HTTP registers a function that takes HTTP requests with the functions framework. It is
+// for the init of the function's package, by which the framework finds it.
+func HTTP(name string, build Build) {
+	h := &hosted{name: name, build: build}
+	registered[name] = h
+	functions.HTTP(name, h.ServeHTTP)
+}
+
+// CloudEvent registers a function that takes events, as [HTTP] does; what it builds has a
+// Receive and no Handler.
+func CloudEvent(name string, build Build) {
+	h := &hosted{name: name, build: build}
+	registered[name] = h
+	functions.CloudEvent(name, h.receive)
+}
+
+// hosted is a function that is opened when it is first needed: by the program around it,
+// or by the first request that a framework passes to it.
+type hosted struct {
+	name  string
+	build Build
+
+	function *Function
+	metrics  *metrics
+	handler  http.Handler
+	opened   sync.Once // by the framework's process; the program's own opens it before
+}
+
+// open builds the function.
+func (h *hosted) open(ctx context.Context, cfg Config, log *slog.Logger) error {
+	f, err := h.build(ctx, log)
+	if err != nil {
+		return err
+	}
+	if f.Receive != nil {
+		f.Handler = Events(log, f.Receive)
+	}
+	h.function, h.metrics, h.handler = f, newMetrics(h.name, f), f.Handler
+	if !f.Lean {
+		now := time.Now // the clock in production
+		h.handler = &observer{next: f.Handler, metrics: h.metrics, trust: cfg.TrustProxy, log: log, now: now}
+	}
+	return nil
+}
+
+// inFramework opens the function in a process that is not ours, with its work in the
+// background, which lasts as long as the process. One that cannot be opened, or whose
+// work fails, ends the process: the platform starts another.
+func (h *hosted) inFramework() {
+	h.opened.Do(func() {
+		ctx := context.Background()
+		cfg, log, err := environment(ctx, h.name)
+		if err == nil {
+			err = h.open(ctx, cfg, log)
+		}
+		exitOn(h.name, err)
+		go func() { exitOn(h.name, h.function.background(ctx)) }()
+	})
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *hosted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.inFramework()
+	h.handler.ServeHTTP(w, r)
+}
+
+func (h *hosted) receive(ctx context.Context, e cloudevents.Event) error {
+	h.inFramework()
+	return h.function.Receive(inRequest(ctx, e), e)
+}
+
+// HandlesHealth tells whether the function answers /healthz itself.
+func (h *hosted) HandlesHealth() bool {
+	own, ok := h.handler.(interface{ HandlesHealth() bool })
+	return ok && own.HandlesHealth()
+}
