@@ -2,36 +2,181 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"iter"
-	"net/http"
+	"log/slog"
+	"strconv"
+	"time"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // Apps lists an environment's apps.
 func (c *Client) Apps(ctx context.Context, project, environment string) iter.Seq2[wire.App, error] {
-	return all[wire.App](ctx, c, nil, in(project, environment, "apps")...)
+	return all(ctx, c, api.ListApps, whole, project, environment)
 }
 
 // AppsPage reads one page of them.
 func (c *Client) AppsPage(ctx context.Context, project, environment string, p Page) (wire.List[wire.App], error) {
-	return page[wire.App](ctx, c, p, nil, in(project, environment, "apps")...)
+	return call(ctx, c, api.ListApps, p, project, environment)
 }
 
-// CreateApp makes an app, or adopts the workload of that name. Codes: invalid_name,
-// invalid_image, invalid_host, invalid_port, already_exists, host_taken.
+// CreateApp makes an app, or adopts the workload of that name.
 func (c *Client) CreateApp(ctx context.Context, project, environment string, app wire.CreateApp) (wire.App, error) {
-	return call[wire.App](ctx, c, request{
-		method: http.MethodPost, path: in(project, environment, "apps"), body: app,
-	})
+	return call(ctx, c, api.CreateApp, app, project, environment)
 }
 
 // App reads an app with the state of its gate.
 func (c *Client) App(ctx context.Context, project, environment, app string) (wire.App, error) {
-	return call[wire.App](ctx, c, request{method: http.MethodGet, path: in(project, environment, "apps", app)})
+	return call(ctx, c, api.GetApp, api.None{}, project, environment, app)
 }
 
 // DeleteApp deletes an app with its workload and route.
 func (c *Client) DeleteApp(ctx context.Context, project, environment, app string) error {
-	return c.delete(ctx, in(project, environment, "apps", app)...)
+	return do(ctx, c, api.DeleteApp, api.None{}, project, environment, app)
+}
+
+// SetGitSource makes an app a git app, or changes what it is built from.
+func (c *Client) SetGitSource(ctx context.Context, project, environment, app string, source wire.GitSource) (wire.App, error) {
+	return call(ctx, c, api.SetGitSource, source, project, environment, app)
+}
+
+// RemoveGitSource makes a git app an image app, which keeps running its image. Code:
+// not_found when it is one already.
+func (c *Client) RemoveGitSource(ctx context.Context, project, environment, app string) error {
+	return do(ctx, c, api.RemoveGitSource, api.None{}, project, environment, app)
+}
+
+// gatePoll is how often WaitGate looks.
+const gatePoll = 250 * time.Millisecond
+
+// RequireAPIKey switches an app's gate on or off. The gate is in place only once
+// its state says engaged; see [Client.WaitGate].
+func (c *Client) RequireAPIKey(ctx context.Context, project, environment, app string, on bool) (wire.App, error) {
+	return call(ctx, c, api.UpdateApp, wire.UpdateApp{RequireAPIKey: &on}, project, environment, app)
+}
+
+// WaitGate waits until an app's gate is in a state, e.g. "engaged", or ctx ends;
+// the error then says how far the gate has come and why not further.
+func (c *Client) WaitGate(ctx context.Context, project, environment, app, state string) (wire.App, error) {
+	tick := time.NewTicker(gatePoll)
+	defer tick.Stop()
+	var last wire.Gate
+	for {
+		a, err := c.App(ctx, project, environment, app)
+		if err == nil && a.Gate.State == state {
+			return a, nil
+		}
+		if ctx.Err() != nil {
+			return a, fmt.Errorf("the gate of %s is %q (%s), not %q: %w", app, last.State, last.Message, state, ctx.Err())
+		}
+		if err != nil {
+			return a, err
+		}
+		last = a.Gate
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Deployments lists an app's deploy history, newest first.
+func (c *Client) Deployments(ctx context.Context, project, environment, app string) iter.Seq2[wire.Deployment, error] {
+	return all(ctx, c, api.ListDeployments, whole, project, environment, app)
+}
+
+// DeploymentsPage reads one page of it.
+func (c *Client) DeploymentsPage(ctx context.Context, project, environment, app string, p Page) (wire.List[wire.Deployment], error) {
+	return call(ctx, c, api.ListDeployments, p, project, environment, app)
+}
+
+// Deploy deploys an image.
+func (c *Client) Deploy(ctx context.Context, project, environment, app, image string) (wire.Deployment, error) {
+	return call(ctx, c, api.CreateDeployment, wire.CreateDeployment{Image: &image}, project, environment, app)
+}
+
+// Rollback deploys an earlier revision again; revision 0 is the last one before the
+// current that was once live.
+func (c *Client) Rollback(ctx context.Context, project, environment, app string, revision int64) (wire.Deployment, error) {
+	return call(ctx, c, api.RollBack, wire.Rollback{Revision: unless(revision, 0)}, project, environment, app)
+}
+
+// Promote deploys what the app of the same name runs in another environment, or a
+// given revision of it unless that is 0.
+func (c *Client) Promote(ctx context.Context, project, environment, app, from string, revision int64) (wire.Deployment, error) {
+	return call(ctx, c, api.Promote, wire.Promote{FromEnvironment: &from, Revision: unless(revision, 0)}, project, environment, app)
+}
+
+// Builds lists a git app's builds, newest first.
+func (c *Client) Builds(ctx context.Context, project, environment, app string) iter.Seq2[wire.Build, error] {
+	return all(ctx, c, api.ListBuilds, whole, project, environment, app)
+}
+
+// BuildsPage reads one page of them.
+func (c *Client) BuildsPage(ctx context.Context, project, environment, app string, p Page) (wire.List[wire.Build], error) {
+	return call(ctx, c, api.ListBuilds, p, project, environment, app)
+}
+
+// Build reads one build, e.g. the one that a webhook call has started.
+func (c *Client) Build(ctx context.Context, project, environment, app string, build int64) (wire.Build, error) {
+	return call(ctx, c, api.GetBuild, api.None{}, project, environment, app, strconv.FormatInt(build, 10))
+}
+
+// RequestBuild asks for a build of a commit, or its first digits, or with "" of the
+// branch's head.
+func (c *Client) RequestBuild(ctx context.Context, project, environment, app, commit string) (wire.Build, error) {
+	return call(ctx, c, api.RequestBuild, wire.RequestBuild{Commit: unless(commit, "")}, project, environment, app)
+}
+
+// unless gives a value, or nil where it stands for none.
+func unless[T comparable](value, none T) *T {
+	if value == none {
+		return nil
+	}
+	return &value
+}
+
+// WebhookToken is the secret token of an app's webhook. It prints as "[redacted]".
+type WebhookToken string
+
+// LogValue keeps the token out of logs.
+func (WebhookToken) LogValue() slog.Value { return slog.StringValue("[redacted]") }
+
+// String keeps the token out of anything printed. Use string(t) to show or send it.
+func (WebhookToken) String() string { return "[redacted]" }
+
+// GoString keeps the token out of %#v.
+func (WebhookToken) GoString() string { return "[redacted]" }
+
+// Webhook is an app's deploy webhook.
+type Webhook struct {
+	Enabled bool
+	URL     string
+	Token   WebhookToken // "" while disabled, and for who may not deploy
+}
+
+// Webhook reads an app's webhook.
+func (c *Client) Webhook(ctx context.Context, project, environment, app string) (Webhook, error) {
+	return webhook(call(ctx, c, api.GetWebhook, api.None{}, project, environment, app))
+}
+
+// EnableWebhook enables an app's webhook. Done again it makes another token, and
+// the one before is worth nothing any more.
+func (c *Client) EnableWebhook(ctx context.Context, project, environment, app string) (Webhook, error) {
+	return webhook(call(ctx, c, api.EnableWebhook, api.Empty{}, project, environment, app))
+}
+
+// DisableWebhook disables an app's webhook; its token is worth nothing any more.
+func (c *Client) DisableWebhook(ctx context.Context, project, environment, app string) error {
+	return do(ctx, c, api.DisableWebhook, api.None{}, project, environment, app)
+}
+
+func webhook(w wire.Webhook, err error) (Webhook, error) {
+	out := Webhook{Enabled: w.Enabled, URL: w.URL}
+	if w.Token != nil {
+		out.Token = WebhookToken(*w.Token)
+	}
+	return out, err
 }

@@ -7,57 +7,131 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"reflect"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // maxAnswer bounds an answer's body, in bytes: a page of 500 has far less.
 const maxAnswer = 16 << 20
 
-// request is one call, before it is sent.
-type request struct {
-	method string
-	path   []string // segments after /api/v1, not escaped yet
-	query  url.Values
-	body   any // nil sends none
+// call makes a call of the table of routes; path are the values of its path, in order.
+func call[Req, Res any](ctx context.Context, c *Client, route api.Route[Req, Res], in Req, path ...string) (Res, error) {
+	var out Res
+	var body any
+	query := ""
+	switch {
+	case route.Method == http.MethodGet:
+		query = values(reflect.ValueOf(in), url.Values{}).Encode()
+	case route.HasBody() && route.Request != reflect.TypeFor[api.Empty]():
+		body = in
+	}
+	name := strings.TrimPrefix(route.URL(func(s string) string { return s }, path...), api.Base)
+	answer, err := c.send(ctx, route.Row, path, query, body)
+	if err != nil {
+		return out, fmt.Errorf("%s %s: %w", route.Method, name, err)
+	}
+	if route.Answer == reflect.TypeFor[api.None]() {
+		return out, nil
+	}
+	if err := json.Unmarshal(answer, &out); err != nil {
+		return out, fmt.Errorf("%s %s: read the answer: %w", route.Method, name, err)
+	}
+	return out, nil
 }
 
-// call sends a request and reads its answer into a T.
-func call[T any](ctx context.Context, c *Client, q request) (T, error) {
-	var v T
-	body, err := c.send(ctx, q)
-	if err != nil {
-		return v, err
+// do is call for what answers nothing that the caller wants.
+func do[Req, Res any](ctx context.Context, c *Client, route api.Route[Req, Res], in Req, path ...string) error {
+	_, err := call(ctx, c, route, in, path...)
+	return err
+}
+
+// values are the parameters of a query that package api describes; empty ones are left out.
+func values(from reflect.Value, to url.Values) url.Values {
+	for i := range from.NumField() {
+		field := from.Field(i)
+		name := from.Type().Field(i).Tag.Get("query")
+		if name == "" {
+			values(field, to)
+		} else if text := fmt.Sprint(reflect.Indirect(field)); !field.IsZero() {
+			to.Set(name, text)
+		}
 	}
-	if err := json.Unmarshal(body, &v); err != nil {
-		return v, fmt.Errorf("%s %s: read the answer: %w", q.method, q.name(), err)
+	return to
+}
+
+// all goes through a whole list, reading its pages as they are needed. An error is the
+// last thing it gives.
+func all[Req, T any](ctx context.Context, c *Client, route api.Route[Req, wire.List[T]], part func(Page) Req, path ...string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var p Page
+		for {
+			list, err := call(ctx, c, route, part(p), path...)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, item := range list.Items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if list.NextPageToken == "" {
+				return
+			}
+			p.Token = list.NextPageToken
+		}
 	}
-	return v, nil
+}
+
+// whole is the part of a list that is asked for by its page alone.
+func whole(p Page) Page { return p }
+
+// Collect gathers a list, up to its first error.
+func Collect[T any](list iter.Seq2[T, error]) ([]T, error) {
+	var items []T
+	for item, err := range list {
+		if err != nil {
+			return items, err
+		}
+		items = append(items, item)
+	}
+	return items, nil
 }
 
 // send sends a request, again where that is harmless, and gives the body of a
 // successful answer.
-func (c *Client) send(ctx context.Context, q request) ([]byte, error) {
-	address, err := c.address(q)
-	if err != nil {
-		return nil, err
+func (c *Client) send(ctx context.Context, row *api.Row, path []string, query string, in any) ([]byte, error) {
+	for _, s := range path {
+		if s == "" || s == "." || s == ".." { // a proxy would make another path of it
+			return nil, fmt.Errorf("%q is no name", s)
+		}
+	}
+	address := c.base + row.URL(url.PathEscape, path...)
+	if query != "" {
+		address += "?" + query
 	}
 	var body []byte
-	if q.body != nil {
-		if body, err = json.Marshal(q.body); err != nil {
-			return nil, fmt.Errorf("%s %s: write the body: %w", q.method, q.name(), err)
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return nil, fmt.Errorf("write the body: %w", err)
 		}
 	}
 	for try := 1; ; try++ {
-		answer, err := c.once(ctx, q.method, address, body)
-		if err == nil {
-			return answer, nil
-		}
-		if q.method != http.MethodGet || try >= c.tries || !c.pause(ctx, try, err) {
-			return nil, fmt.Errorf("%s %s: %w", q.method, q.name(), err)
+		answer, err := c.once(ctx, row.Method, address, body)
+		if err == nil || row.Method != http.MethodGet || try >= c.tries || !c.pause(ctx, try, err) {
+			return answer, err
 		}
 	}
 }
@@ -75,7 +149,7 @@ func (c *Client) once(ctx context.Context, method, address string, body []byte) 
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if c.request != "" && method == http.MethodPost {
-		req.Header.Set("Idempotency-Key", c.request)
+		req.Header.Set(api.IdempotencyKey, c.request)
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+string(c.token))
@@ -114,21 +188,81 @@ func withoutURL(err error) error {
 	return err
 }
 
-// address is where a request goes. A segment that would change the path's shape
-// is refused here, before a proxy can make another path of it.
-func (c *Client) address(q request) (string, error) {
-	var b strings.Builder
-	b.WriteString(c.base)
-	for _, s := range q.path {
-		if s == "" || s == "." || s == ".." {
-			return "", fmt.Errorf("%s %s: %q is no name", q.method, q.name(), s)
-		}
-		b.WriteString("/" + url.PathEscape(s))
-	}
-	if len(q.query) > 0 {
-		b.WriteString("?" + q.query.Encode())
-	}
-	return b.String(), nil
+// Error is an answer that is no success.
+type Error struct {
+	Status     int           // HTTP status, e.g. 404
+	Code       string        // stable, e.g. "not_found"; "" when it was not Sluice that answered
+	Message    string        // for people
+	RetryAfter time.Duration // zero when the answer had none
+	RequestID  string        // finds the request in the server's log; may be ""
 }
 
-func (q request) name() string { return "/" + strings.Join(q.path, "/") }
+// Error says what a person needs to know, the code included.
+func (e *Error) Error() string {
+	if e.Code == "" {
+		return fmt.Sprintf("HTTP status %d: %s", e.Status, e.Message)
+	}
+	return fmt.Sprintf("%s (%s)", e.Message, e.Code)
+}
+
+// HasCode tells whether err is an [*Error] with a code, e.g. "not_found".
+func HasCode(err error, code string) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == code
+}
+
+func readError(res *http.Response, body []byte) *Error {
+	e := &Error{
+		Status: res.StatusCode, Message: http.StatusText(res.StatusCode),
+		RequestID: res.Header.Get("X-Request-Id"),
+	}
+	if s, err := strconv.ParseInt(res.Header.Get("Retry-After"), 10, 32); err == nil && s > 0 {
+		e.RetryAfter = time.Duration(s) * time.Second
+	}
+	var told wire.Error
+	if err := json.Unmarshal(body, &told); err == nil && told.Code != "" {
+		e.Code, e.Message = told.Code, told.Message
+	}
+	return e
+}
+
+const (
+	firstPause = 100 * time.Millisecond // doubles with every try
+	maxPause   = 10 * time.Second       // a server that asks for more is not waited for
+)
+
+// pause waits before another try of a read, or tells that there should be none.
+func (c *Client) pause(ctx context.Context, try int, err error) bool {
+	wait, ok := backoff(try, err)
+	if !ok || ctx.Err() != nil {
+		return false
+	}
+	if deadline, has := ctx.Deadline(); has && time.Until(deadline) < wait {
+		return false // the reason is worth more to the caller than a timeout
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// backoff tells how long to wait after an error, and whether another try can
+// help at all: after a failed connection, 429 and 5xx. Half of the pause is
+// random, so that clients that failed together do not come back together.
+func backoff(try int, err error) (time.Duration, bool) {
+	wait := min(firstPause<<min(try-1, 10), maxPause)
+	wait = wait/2 + rand.N(wait/2+1) //nolint:gosec // a pause needs no secrecy
+	var e *Error
+	if !errors.As(err, &e) {
+		return wait, true
+	}
+	if e.Status != http.StatusTooManyRequests && e.Status < http.StatusInternalServerError {
+		return 0, false
+	}
+	wait = max(wait, e.RetryAfter)
+	return wait, wait <= maxPause
+}

@@ -1,6 +1,6 @@
 // Package client is the typed client of the management API (decisions sections 3
-// and 8), for the command line, the console and tests: one file per noun, one
-// method per call, and the shapes of package wire.
+// and 8), for the command line, the console and tests: one method per route of package
+// api, in the shapes of package wire.
 //
 //	anonymous := client.New("http://localhost:8080")
 //	session, err := anonymous.SignIn(ctx, "admin", password)
@@ -19,6 +19,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/api"
 )
 
 // Defaults of [New].
@@ -42,7 +44,7 @@ func (Token) GoString() string { return "[redacted]" }
 // Client calls one installation's management API. It does not change and can be
 // used by many goroutines.
 type Client struct {
-	base    string // "{base_url}/api/v1"
+	base    string // e.g. "https://sluice.example.com"
 	token   Token
 	device  Token  // for signing in
 	request string // Idempotency-Key of POSTs; "" sends none
@@ -50,6 +52,10 @@ type Client struct {
 	timeout time.Duration
 	tries   int
 }
+
+// Page asks for a part of a list: 1 to 500 items, 0 leaves the size to the server, and
+// the token of the page before.
+type Page = api.Page
 
 // Option changes what [New] makes.
 type Option func(*Client)
@@ -72,7 +78,7 @@ func WithToken(t Token) Option { return func(c *Client) { c.token = t } }
 // "https://sluice.example.com". A URL that is none shows with the first call.
 func New(baseURL string, opts ...Option) *Client {
 	c := &Client{
-		base:    strings.TrimRight(baseURL, "/") + "/api/v1",
+		base:    strings.TrimRight(baseURL, "/"),
 		http:    &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		timeout: DefaultTimeout,
 		tries:   DefaultTries,
@@ -108,7 +114,7 @@ func (c *Client) Once(id string) *Client {
 }
 
 // String names the installation, and keeps the token out of anything printed.
-func (c *Client) String() string { return "client of " + c.base }
+func (c *Client) String() string { return "client of " + c.base + api.Base }
 
 // GoString keeps the token out of %#v.
 func (c *Client) GoString() string { return c.String() }

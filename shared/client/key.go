@@ -4,12 +4,41 @@ import (
 	"context"
 	"iter"
 	"log/slog"
-	"net/http"
-	"net/url"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/wire"
 )
+
+// Plans lists an environment's usage plans.
+func (c *Client) Plans(ctx context.Context, project, environment string) iter.Seq2[wire.Plan, error] {
+	return all(ctx, c, api.ListPlans, whole, project, environment)
+}
+
+// PlansPage reads one page of them.
+func (c *Client) PlansPage(ctx context.Context, project, environment string, p Page) (wire.List[wire.Plan], error) {
+	return call(ctx, c, api.ListPlans, p, project, environment)
+}
+
+// CreatePlan makes a usage plan.
+func (c *Client) CreatePlan(ctx context.Context, project, environment string, plan wire.CreatePlan) (wire.Plan, error) {
+	return call(ctx, c, api.CreatePlan, plan, project, environment)
+}
+
+// Plan reads a usage plan, e.g. "plan-gold".
+func (c *Client) Plan(ctx context.Context, project, environment, planID string) (wire.Plan, error) {
+	return call(ctx, c, api.GetPlan, api.None{}, project, environment, planID)
+}
+
+// UpdatePlan changes the given fields of a usage plan.
+func (c *Client) UpdatePlan(ctx context.Context, project, environment, planID string, change wire.UpdatePlan) (wire.Plan, error) {
+	return call(ctx, c, api.UpdatePlan, change, project, environment, planID)
+}
+
+// DeletePlan deletes a usage plan that no key uses.
+func (c *Client) DeletePlan(ctx context.Context, project, environment, planID string) error {
+	return do(ctx, c, api.DeletePlan, api.None{}, project, environment, planID)
+}
 
 // FullKey is a whole API key, shown once. It prints as "[redacted]".
 type FullKey string
@@ -29,44 +58,34 @@ type KeyFilter struct {
 	Plan        string // a plan's id
 }
 
-func (f KeyFilter) query() url.Values {
-	q := url.Values{}
-	for name, value := range map[string]string{"environment": f.Environment, "plan": f.Plan} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	return q
+func (f KeyFilter) part(p Page) api.KeysIn {
+	return api.KeysIn{KeysOf: api.KeysOf{Page: p, Plan: f.Plan}, Environment: f.Environment}
 }
 
 // Keys lists a project's API keys, of one environment or, with "", of all.
 func (c *Client) Keys(ctx context.Context, project, environment string) iter.Seq2[wire.Key, error] {
-	return all[wire.Key](ctx, c, KeyFilter{Environment: environment}.query(), "projects", project, "api-keys")
+	return all(ctx, c, api.ListProjectKeys, KeyFilter{Environment: environment}.part, project)
 }
 
 // KeysPage reads one page of those that a filter leaves.
 func (c *Client) KeysPage(ctx context.Context, project string, f KeyFilter, p Page) (wire.List[wire.Key], error) {
-	return page[wire.Key](ctx, c, p, f.query(), "projects", project, "api-keys")
+	return call(ctx, c, api.ListProjectKeys, f.part(p), project)
 }
 
 // CreateKey makes an API key and gives the full key, this once; see
-// [Client.Once] for a call that may be made again. Codes: unknown_plan,
-// invalid_scope, invalid_name, invalid_expiry, expiry_in_past, already_issued,
-// too_many_keys.
+// [Client.Once] for a call that may be made again.
 func (c *Client) CreateKey(ctx context.Context, project, environment string, key wire.CreateKey) (wire.Key, FullKey, error) {
-	return c.issue(ctx, request{
-		method: http.MethodPost, path: in(project, environment, "api-keys"), body: key,
-	})
+	return issued(call(ctx, c, api.CreateKey, key, project, environment))
 }
 
-// Key reads an API key, e.g. "key-ab12cd34".
+// Key reads an API key.
 func (c *Client) Key(ctx context.Context, project, keyID string) (wire.Key, error) {
-	return call[wire.Key](ctx, c, request{method: http.MethodGet, path: keyPath(project, keyID)})
+	return call(ctx, c, api.GetKey, api.None{}, project, keyID)
 }
 
-// UpdateKey changes the given fields of an API key. Code: key_revoked.
+// UpdateKey changes the given fields of an API key.
 func (c *Client) UpdateKey(ctx context.Context, project, keyID string, change wire.UpdateKey) (wire.Key, error) {
-	return call[wire.Key](ctx, c, request{method: http.MethodPatch, path: keyPath(project, keyID), body: change})
+	return call(ctx, c, api.UpdateKey, change, project, keyID)
 }
 
 // DisableKey switches an API key off; [Client.EnableKey] switches it on again.
@@ -81,25 +100,24 @@ func (c *Client) EnableKey(ctx context.Context, project, keyID string) (wire.Key
 
 // RevokeKey ends an API key for good.
 func (c *Client) RevokeKey(ctx context.Context, project, keyID string) (wire.Key, error) {
-	return call[wire.Key](ctx, c, request{method: http.MethodPost, path: keyPath(project, keyID, "revoke")})
+	return call(ctx, c, api.RevokeKey, api.Empty{}, project, keyID)
 }
 
 // RotateKey gives an API key a new secret, shown this once; the old one stays
-// valid for grace, 0 to 30 days. Codes: invalid_grace, key_revoked, key_expired,
-// already_issued.
+// valid for grace, 0 to 30 days.
 func (c *Client) RotateKey(ctx context.Context, project, keyID string, grace time.Duration) (wire.Key, FullKey, error) {
 	g := grace.String()
-	return c.issue(ctx, request{
-		method: http.MethodPost, path: keyPath(project, keyID, "rotate"), body: wire.RotateKey{Grace: &g},
-	})
+	return issued(call(ctx, c, api.RotateKey, wire.RotateKey{Grace: &g}, project, keyID))
 }
 
-// issue sends a call whose answer holds a full key, and parts the two.
-func (c *Client) issue(ctx context.Context, q request) (wire.Key, FullKey, error) {
-	issued, err := call[wire.IssuedKey](ctx, c, q)
-	return issued.Key, FullKey(issued.FullKey), err
+// issued parts a key and the full key.
+func issued(k wire.IssuedKey, err error) (wire.Key, FullKey, error) {
+	return k.Key, FullKey(k.FullKey), err
 }
 
-func keyPath(project, keyID string, rest ...string) []string {
-	return append([]string{"projects", project, "api-keys", keyID}, rest...)
+// Usage reads an API key's usage. from and to are UTC dates, YYYY-MM-DD, both
+// within the window; "" leaves one to the server, which then takes the last 90
+// days.
+func (c *Client) Usage(ctx context.Context, project, keyID, from, to string) (wire.Usage, error) {
+	return call(ctx, c, api.GetUsage, api.Window{From: unless(from, ""), To: unless(to, "")}, project, keyID)
 }

@@ -3,34 +3,112 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
+	"time"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // Projects lists the projects that the caller has a role in; admins, all.
 func (c *Client) Projects(ctx context.Context) iter.Seq2[wire.Project, error] {
-	return all[wire.Project](ctx, c, nil, "projects")
+	return all(ctx, c, api.ListProjects, whole)
 }
 
 // ProjectsPage reads one page of them.
 func (c *Client) ProjectsPage(ctx context.Context, p Page) (wire.List[wire.Project], error) {
-	return page[wire.Project](ctx, c, p, nil, "projects")
+	return call(ctx, c, api.ListProjects, p)
 }
 
-// CreateProject makes a project. Codes: invalid_name, already_exists.
+// CreateProject makes a project.
 func (c *Client) CreateProject(ctx context.Context, name string) (wire.Project, error) {
-	return call[wire.Project](ctx, c, request{
-		method: http.MethodPost, path: []string{"projects"}, body: wire.CreateProject{Name: &name},
-	})
+	return call(ctx, c, api.CreateProject, wire.CreateProject{Name: &name})
 }
 
 // Project reads a project.
 func (c *Client) Project(ctx context.Context, project string) (wire.Project, error) {
-	return call[wire.Project](ctx, c, request{method: http.MethodGet, path: []string{"projects", project}})
+	return call(ctx, c, api.GetProject, api.None{}, project)
 }
 
-// DeleteProject deletes an empty project. Code: not_empty.
+// DeleteProject deletes an empty project.
 func (c *Client) DeleteProject(ctx context.Context, project string) error {
-	return c.delete(ctx, "projects", project)
+	return do(ctx, c, api.DeleteProject, api.None{}, project)
+}
+
+// Members lists a project's members and their roles.
+func (c *Client) Members(ctx context.Context, project string) iter.Seq2[wire.Member, error] {
+	return all(ctx, c, api.ListMembers, whole, project)
+}
+
+// MembersPage reads one page of them.
+func (c *Client) MembersPage(ctx context.Context, project string, p Page) (wire.List[wire.Member], error) {
+	return call(ctx, c, api.ListMembers, p, project)
+}
+
+// SetMembers replaces a project's whole list of members.
+func (c *Client) SetMembers(ctx context.Context, project string, members []wire.Member) error {
+	return do(ctx, c, api.SetMembers, wire.SetMembers{Members: members}, project)
+}
+
+// RemoveMember takes a user out of a project.
+func (c *Client) RemoveMember(ctx context.Context, project, username string) error {
+	return do(ctx, c, api.RemoveMember, api.None{}, project, username)
+}
+
+// Environments lists a project's environments.
+func (c *Client) Environments(ctx context.Context, project string) iter.Seq2[wire.Environment, error] {
+	return all(ctx, c, api.ListEnvironments, whole, project)
+}
+
+// EnvironmentsPage reads one page of them.
+func (c *Client) EnvironmentsPage(ctx context.Context, project string, p Page) (wire.List[wire.Environment], error) {
+	return call(ctx, c, api.ListEnvironments, p, project)
+}
+
+// CreateEnvironment makes an environment.
+func (c *Client) CreateEnvironment(ctx context.Context, project, name string) (wire.Environment, error) {
+	return call(ctx, c, api.CreateEnvironment, wire.CreateEnvironment{Name: &name}, project)
+}
+
+// DeleteEnvironment deletes an empty environment.
+func (c *Client) DeleteEnvironment(ctx context.Context, project, environment string) error {
+	return do(ctx, c, api.DeleteEnvironment, api.None{}, project, environment)
+}
+
+// AuditQuery says which audit records are wanted. Zero fields do not matter.
+type AuditQuery struct {
+	From, To time.Time
+	Actor    string // e.g. "ada", "webhook" or "build 7"
+	Action   string // e.g. "key.revoke"
+	Resource string // and all below it, e.g. "projects/shop/environments/prod/apps/hello"
+}
+
+// Audit lists a project's audit records, newest first.
+func (c *Client) Audit(ctx context.Context, project string, q AuditQuery) iter.Seq2[wire.AuditRecord, error] {
+	return all(ctx, c, api.ListAudit, q.part, project)
+}
+
+// AuditPage reads one page of [Client.Audit].
+func (c *Client) AuditPage(ctx context.Context, project string, q AuditQuery, p Page) (wire.List[wire.AuditRecord], error) {
+	return call(ctx, c, api.ListAudit, q.part(p), project)
+}
+
+// InstallationAudit lists the audit records that belong to no project: users,
+// sign-ins, projects made and deleted. For admins.
+func (c *Client) InstallationAudit(ctx context.Context, q AuditQuery) iter.Seq2[wire.AuditRecord, error] {
+	return all(ctx, c, api.ListInstallationAudit, q.part)
+}
+
+// InstallationAuditPage reads one page of [Client.InstallationAudit].
+func (c *Client) InstallationAuditPage(ctx context.Context, q AuditQuery, p Page) (wire.List[wire.AuditRecord], error) {
+	return call(ctx, c, api.ListInstallationAudit, q.part(p))
+}
+
+func (q AuditQuery) part(p Page) api.Audit {
+	text := func(at time.Time) string {
+		if at.IsZero() {
+			return ""
+		}
+		return at.UTC().Format(time.RFC3339Nano)
+	}
+	return api.Audit{Page: p, From: text(q.From), To: text(q.To), Actor: q.Actor, Action: q.Action, Resource: q.Resource}
 }

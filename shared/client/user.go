@@ -3,43 +3,58 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
+	"time"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
+// Session is a session that was just opened.
+type Session struct {
+	Token     Token
+	ExpiresAt time.Time
+	User      wire.User
+	Device    Token // for [Client.WithDevice], the next time
+}
+
+// SignIn opens a session; go on with [Client.WithToken]. Codes:
+// invalid_credentials, rate_limited.
+func (c *Client) SignIn(ctx context.Context, username, password string) (Session, error) {
+	in := wire.SignIn{Username: &username, Password: &password, Device: unless(string(c.device), "")}
+	s, err := call(ctx, c.WithToken(""), api.SignIn, in)
+	return Session{Token: Token(s.Token), ExpiresAt: s.ExpiresAt, User: s.User, Device: Token(s.Device)}, err
+}
+
+// WhoAmI tells whom the session belongs to. Code: unauthenticated.
+func (c *Client) WhoAmI(ctx context.Context) (wire.Session, error) {
+	return call(ctx, c, api.GetSession, api.None{})
+}
+
+// SignOut ends the session at once.
+func (c *Client) SignOut(ctx context.Context) error { return do(ctx, c, api.SignOut, api.None{}) }
+
 // Users lists everyone who can sign in; for admins.
 func (c *Client) Users(ctx context.Context) iter.Seq2[wire.User, error] {
-	return all[wire.User](ctx, c, nil, "users")
+	return all(ctx, c, api.ListUsers, whole)
 }
 
 // UsersPage reads one page of them.
 func (c *Client) UsersPage(ctx context.Context, p Page) (wire.List[wire.User], error) {
-	return page[wire.User](ctx, c, p, nil, "users")
+	return call(ctx, c, api.ListUsers, p)
 }
 
-// CreateUser makes a user; for admins. Codes: invalid_name, invalid_password,
-// already_exists.
+// CreateUser makes a user; for admins.
 func (c *Client) CreateUser(ctx context.Context, username, password string, admin bool) (wire.User, error) {
-	return call[wire.User](ctx, c, request{
-		method: http.MethodPost, path: []string{"users"},
-		body: wire.CreateUser{Username: &username, Password: &password, Admin: admin},
-	})
+	return call(ctx, c, api.CreateUser, wire.CreateUser{Username: &username, Password: &password, Admin: admin})
 }
 
 // ChangePassword sets the caller's own password, which ends all of their sessions.
-// Codes: invalid_credentials, invalid_password.
 func (c *Client) ChangePassword(ctx context.Context, username, current, password string) error {
-	return c.setPassword(ctx, username, wire.ChangePassword{CurrentPassword: &current, Password: &password})
+	return do(ctx, c, api.ChangePassword, wire.ChangePassword{CurrentPassword: &current, Password: &password}, username)
 }
 
 // ResetPassword sets somebody else's password, which ends all of their sessions;
 // for admins.
 func (c *Client) ResetPassword(ctx context.Context, username, password string) error {
-	return c.setPassword(ctx, username, wire.ChangePassword{Password: &password})
-}
-
-func (c *Client) setPassword(ctx context.Context, username string, body wire.ChangePassword) error {
-	_, err := c.send(ctx, request{method: http.MethodPut, path: []string{"users", username, "password"}, body: body})
-	return err
+	return do(ctx, c, api.ChangePassword, wire.ChangePassword{Password: &password}, username)
 }
