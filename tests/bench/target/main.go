@@ -34,7 +34,7 @@ type config struct {
 	TLS   bool   `env:"TLS, default=false"` // with a certificate that nobody has signed
 }
 
-func main() { funcmain.Main("target", build) }
+func main() { funcmain.Serve("target", build) }
 
 func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	var cfg config
