@@ -1,6 +1,8 @@
 package console
 
 import (
+	"context"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
@@ -22,17 +24,60 @@ func (r *request) readApp() (wire.App, error) {
 	return r.api.App(r.Context(), r.project, r.environment, r.app())
 }
 
-type appsPage struct {
-	Apps   []wire.App
-	Paging paging
+func listApps(r *request) error {
+	return showList(r, "apps", page{Title: "Apps", Tab: tabApps}, func(ctx context.Context, p client.Page) (wire.List[wire.App], error) {
+		return r.api.AppsPage(ctx, r.project, r.environment, p)
+	})
 }
 
-func listApps(r *request) error {
-	list, err := r.api.AppsPage(r.Context(), r.project, r.environment, r.asked())
+// appTab is a tab of an app that lists what is on its way somewhere.
+type appTab[T any] struct {
+	name  string // of its template and path, and in its title: "builds"
+	part  string // template of its table, which asks for itself anew
+	read  func(ctx context.Context, project, environment, app string, p client.Page) (wire.List[T], error)
+	moves func(T) bool // one is on its way
+}
+
+// appList is what such a tab shows.
+type appList[T any] struct {
+	list[T]
+
+	App  wire.App
+	Live live
+}
+
+// list reads the part of the list that the request asks for.
+func (t appTab[T]) list(r *request) (appList[T], error) {
+	var p appList[T]
+	var found wire.List[T]
+	g, ctx := errgroup.WithContext(r.Context())
+	g.Go(read(&p.App, r.readApp))
+	g.Go(func() (err error) {
+		found, err = t.read(ctx, r.project, r.environment, r.app(), r.asked())
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return appList[T]{}, err
+	}
+	p.Items, p.Paging = found.Items, r.paging(found.NextPageToken)
+	p.Live = following(slices.ContainsFunc(found.Items, t.moves), r.inApp(t.name, "table"), found)
+	return p, nil
+}
+
+func (t appTab[T]) show(r *request) error {
+	p, err := t.list(r)
 	if err != nil {
 		return err
 	}
-	return r.show("apps", page{Title: "Apps", Tab: tabApps}, appsPage{Apps: list.Items, Paging: r.paging(list.NextPageToken)})
+	return r.show(t.name, page{Title: p.App.Name + " " + t.name, Tab: tabApps}, p)
+}
+
+func (t appTab[T]) follow(r *request) error {
+	p, err := t.list(r)
+	if err != nil {
+		return err
+	}
+	return r.follow(p.Live, t.name, t.part, p)
 }
 
 // newAppPage is the form for an app, of one kind or the other.

@@ -3,55 +3,16 @@ package console
 import (
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// buildsPage is a git app's Builds tab.
-type buildsPage struct {
-	App    wire.App
-	Builds []wire.Build // newest first
-	Paging paging
-	Live   live
+func buildsTab(r *request) appTab[wire.Build] {
+	return appTab[wire.Build]{"builds", "builds", r.api.BuildsPage, buildMoves}
 }
 
-func (r *request) readBuilds() (buildsPage, error) {
-	var p buildsPage
-	var list wire.List[wire.Build]
-	g, ctx := errgroup.WithContext(r.Context())
-	g.Go(read(&p.App, r.readApp))
-	g.Go(func() (err error) {
-		list, err = r.api.BuildsPage(ctx, r.project, r.environment, r.app(), r.asked())
-		return err
-	})
-	if err := g.Wait(); err != nil {
-		return buildsPage{}, err
-	}
-	p.Builds, p.Paging = list.Items, r.paging(list.NextPageToken)
-	moving := false
-	for _, b := range list.Items {
-		moving = moving || buildMoves(b)
-	}
-	p.Live = following(moving, r.inApp("builds", "table"), list)
-	return p, nil
-}
+func listBuilds(r *request) error { return buildsTab(r).show(r) }
 
-func listBuilds(r *request) error {
-	p, err := r.readBuilds()
-	if err != nil {
-		return err
-	}
-	return r.show("builds", page{Title: p.App.Name + " builds", Tab: tabApps}, p)
-}
-
-func showBuildsTable(r *request) error {
-	p, err := r.readBuilds()
-	if err != nil {
-		return err
-	}
-	return r.follow(p.Live, "builds", "builds", p)
-}
+func showBuildsTable(r *request) error { return buildsTab(r).follow(r) }
 
 // newBuild asks which commit to build. That of a build that has failed is in the
 // address.

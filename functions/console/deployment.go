@@ -11,51 +11,13 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// deploysPage is an app's Deploys tab.
-type deploysPage struct {
-	App     wire.App
-	History []wire.Deployment // newest first
-	Paging  paging
-	Live    live
+func deploysTab(r *request) appTab[wire.Deployment] {
+	return appTab[wire.Deployment]{"deploys", "history", r.api.DeploymentsPage, func(d wire.Deployment) bool { return d.Status == "rolling_out" }}
 }
 
-// readDeploys reads the part of the history that the request asks for.
-func (r *request) readDeploys() (deploysPage, error) {
-	var p deploysPage
-	var list wire.List[wire.Deployment]
-	g, ctx := errgroup.WithContext(r.Context())
-	g.Go(read(&p.App, r.readApp))
-	g.Go(func() (err error) {
-		list, err = r.api.DeploymentsPage(ctx, r.project, r.environment, r.app(), r.asked())
-		return err
-	})
-	if err := g.Wait(); err != nil {
-		return deploysPage{}, err
-	}
-	p.History, p.Paging = list.Items, r.paging(list.NextPageToken)
-	moving := false
-	for _, d := range list.Items {
-		moving = moving || d.Status == "rolling_out"
-	}
-	p.Live = following(moving, r.inApp("deploys", "table"), list)
-	return p, nil
-}
+func listDeploys(r *request) error { return deploysTab(r).show(r) }
 
-func listDeploys(r *request) error {
-	p, err := r.readDeploys()
-	if err != nil {
-		return err
-	}
-	return r.show("deploys", page{Title: p.App.Name + " deploys", Tab: tabApps}, p)
-}
-
-func showDeploysTable(r *request) error {
-	p, err := r.readDeploys()
-	if err != nil {
-		return err
-	}
-	return r.follow(p.Live, "deploys", "history", p)
-}
+func showDeploysTable(r *request) error { return deploysTab(r).follow(r) }
 
 func newDeploy(r *request, f form) error {
 	a, err := r.readApp()

@@ -153,23 +153,10 @@ func (r *request) key() (wire.Key, error) {
 	return k, err
 }
 
-// keyHead is what every page of a key begins with: see the template key_head.
-type keyHead struct {
-	Key  keyRow
-	List string // path of the list of keys
-	Part string // overview, usage
-}
-
-func (r *request) keyHead(k keyRow, part string) keyHead {
-	return keyHead{Key: k, List: r.keysPath(client.KeyFilter{Environment: r.environment}), Part: part}
-}
-
 type keyPage struct {
-	Head     keyHead
-	Plan     planRow   // of the key; its Path is "" when it is gone
-	Previous time.Time // until when the secret before the current one is valid; zero when there is none
-	Refused  string    // why the change was not made that led here
-	Status   string    // what Enable is based on
+	Key     keyRow
+	Plan    planRow // of the key; its Path is "" when it is gone
+	Refused string  // why the change was not made that led here
 }
 
 func showKey(r *request) error { return showKeyRefused(r, refusal{}) }
@@ -185,11 +172,7 @@ func showKeyRefused(r *request, why refusal) error {
 		return err
 	}
 	row := r.keyRow(k, map[string]string{plan.ID: plan.Name})
-	p := keyPage{Head: r.keyHead(row, "overview"), Plan: plan, Refused: why.Message, Status: k.Status}
-	if k.PreviousSecretExpiresAt != nil {
-		p.Previous = *k.PreviousSecretExpiresAt
-	}
-	return r.show("keys_key", page{Status: why.Status, Title: "API key " + row.Label, Tab: tabKeys}, p)
+	return r.show("keys_key", page{Status: why.Status, Title: "API key " + row.Label, Tab: tabKeys}, keyPage{row, plan, why.Message})
 }
 
 // planOf reads a key's plan. A revoked key does not keep its plan from being deleted:

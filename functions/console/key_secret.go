@@ -30,19 +30,16 @@ func (r *request) issueOnce() (*client.Client, error) {
 
 // issuedPage shows a full key, this once.
 type issuedPage struct {
-	Key      keyRow
-	Full     string
-	Rotated  bool
-	Previous time.Time // until when the secret before is valid; zero when it ended
-	List     string    // path
+	Key     keyRow
+	Full    string
+	Rotated bool
+	List    string // path
 }
 
 func (r *request) showIssued(k wire.Key, full client.FullKey, rotated bool) error {
-	p := issuedPage{Key: r.keyRow(k, nil), Full: string(full), Rotated: rotated, List: r.inEnvironment("api-keys")}
-	if rotated && k.PreviousSecretExpiresAt != nil {
-		p.Previous = *k.PreviousSecretExpiresAt
-	}
-	return r.show("keys_issued", page{Title: "Copy the key now", Tab: tabKeys}, p)
+	return r.show("keys_issued", page{Title: "Copy the key now", Tab: tabKeys}, issuedPage{
+		Key: r.keyRow(k, nil), Full: string(full), Rotated: rotated, List: r.inEnvironment("api-keys"),
+	})
 }
 
 // wasPrevious is the hidden field that holds until when the secret before was valid:
@@ -52,7 +49,6 @@ const wasPrevious = wasMark + "previous"
 // rotatePage asks for a rotation, and how long the current secret stays valid.
 type rotatePage struct {
 	Key      keyRow
-	Previous time.Time // the previous secret is valid until then; zero when there is none
 	Original []original
 	Once     string
 	Grace    input
@@ -82,15 +78,11 @@ func askRotate(r *request, f form) error {
 		f = filled("grace", "24h")
 	}
 	row := r.keyRow(k, nil)
-	p := rotatePage{
+	return r.show("keys_rotate", page{Status: f.Status(), Title: "Rotate " + row.Label, Tab: tabKeys}, rotatePage{
 		Key: row, Once: rand.Text(), Form: f,
 		Original: []original{{Name: wasStatus, Value: k.Status}, {Name: wasPrevious, Value: previousOf(k)}},
 		Grace:    f.Select("grace", "The current secret stays valid for", "Time to put the new key in place everywhere.", graces()).Need(),
-	}
-	if k.PreviousSecretExpiresAt != nil {
-		p.Previous = *k.PreviousSecretExpiresAt
-	}
-	return r.show("keys_rotate", page{Status: f.Status(), Title: "Rotate " + row.Label, Tab: tabKeys}, p)
+	})
 }
 
 func previousOf(k wire.Key) string {

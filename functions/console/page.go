@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
 )
 
 //go:embed templates
@@ -68,10 +70,12 @@ func (all templates) write(w http.ResponseWriter, status int, page, name string,
 // functions are what templates can call.
 func functions(a assets, now func() time.Time) template.FuncMap {
 	return template.FuncMap{
-		"asset":  a.path,
-		"at":     at,
-		"moment": func(t time.Time) moment { return momentOf(t, now()) },
-		"pair":   func(a, b any) [2]any { return [2]any{a, b} },
+		"asset":    a.path,
+		"at":       at,
+		"grouped":  grouped[uint64],
+		"longDate": longDate,
+		"moment":   func(t time.Time) moment { return momentOf(t, now()) },
+		"pair":     func(a, b any) [2]any { return [2]any{a, b} },
 	}
 }
 
@@ -114,6 +118,21 @@ func (r *request) address(q url.Values, token string) string {
 		return r.URL.EscapedPath()
 	}
 	return r.URL.EscapedPath() + "?" + q.Encode()
+}
+
+// list is what a page that lists something shows.
+type list[T any] struct {
+	Items  []T
+	Paging paging
+}
+
+// showList answers with the part of a list that the request asks for.
+func showList[T any](r *request, name string, p page, read func(context.Context, client.Page) (wire.List[T], error)) error {
+	l, err := read(r.Context(), r.asked())
+	if err != nil {
+		return err
+	}
+	return r.show(name, p, list[T]{l.Items, r.paging(l.NextPageToken)})
 }
 
 // live is a part of a page that is on its way somewhere. With scripts it asks for

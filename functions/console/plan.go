@@ -3,12 +3,14 @@ package console
 import (
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -52,7 +54,6 @@ func (r *request) planRow(p wire.Plan) planRow {
 
 type plansPage struct {
 	Plans  []planRow
-	New    string // path
 	Paging paging
 }
 
@@ -61,62 +62,53 @@ func listPlans(r *request) error {
 	if err != nil {
 		return err
 	}
-	p := plansPage{New: r.inEnvironment("plans", "new"), Paging: r.paging(list.NextPageToken)}
+	p := plansPage{Paging: r.paging(list.NextPageToken)}
 	for _, one := range list.Items {
 		p.Plans = append(p.Plans, r.planRow(one))
 	}
 	return r.show("plans", page{Title: "Plans", Tab: tabPlans}, p)
 }
 
+// planPage is a plan, or why it cannot be deleted while keys have it.
 type planPage struct {
-	Plan   planRow
-	Keys   []keyRow // that have it, the first of them
-	All    string   // path of the list of all of them
-	More   bool     // there are more than shown
-	Edit   string   // path
-	Delete string   // path
+	Plan planRow
+	Keys []keyRow // that have it, the first of them
+	More bool     // there are more than shown
+	All  string   // path of the list of all of them
+	Form form
 }
 
 func showPlan(r *request) error {
-	plan, keys, err := r.planWithKeys(planKeysShown)
+	p, err := r.readPlan(planKeysShown)
 	if err != nil {
 		return err
 	}
-	return r.show("plans_plan", page{Title: plan.Name, Tab: tabPlans}, planPage{
-		Plan: plan, Keys: keys.rows, All: keys.all, More: keys.more, Edit: plan.Path + "/edit", Delete: plan.Path + "/delete",
-	})
+	return r.show("plans_plan", page{Title: p.Plan.Name, Tab: tabPlans}, p)
 }
 
-// planKeys are the keys that have a plan.
-type planKeys struct {
-	rows []keyRow
-	more bool
-	all  string
-}
-
-// planWithKeys reads the request's plan and the first of the keys that have it.
-func (r *request) planWithKeys(size int) (planRow, planKeys, error) {
+// readPlan reads the request's plan and the first of the keys that have it.
+func (r *request) readPlan(size int) (planPage, error) {
 	id := r.PathValue("plan")
-	var plan wire.Plan
+	filter := client.KeyFilter{Environment: r.environment, Plan: id}
+	var one wire.Plan
 	var list wire.List[wire.Key]
 	g, ctx := errgroup.WithContext(r.Context())
 	g.Go(func() (err error) {
-		plan, err = r.api.Plan(ctx, r.project, r.environment, id)
+		one, err = r.api.Plan(ctx, r.project, r.environment, id)
 		return err
 	})
 	g.Go(func() (err error) {
-		filter := client.KeyFilter{Environment: r.environment, Plan: id}
 		list, err = r.api.KeysPage(ctx, r.project, filter, client.Page{Size: size})
 		return err
 	})
 	if err := g.Wait(); err != nil {
-		return planRow{}, planKeys{}, err
+		return planPage{}, err
 	}
-	keys := planKeys{more: list.NextPageToken != "", all: r.keysPath(client.KeyFilter{Environment: r.environment, Plan: id})}
+	p := planPage{Plan: r.planRow(one), More: list.NextPageToken != "", All: r.keysPath(filter)}
 	for _, k := range list.Items {
-		keys.rows = append(keys.rows, r.keyRow(k, map[string]string{plan.ID: plan.Name}))
+		p.Keys = append(p.Keys, r.keyRow(k, map[string]string{one.ID: one.Name}))
 	}
-	return r.planRow(plan), keys, nil
+	return p, nil
 }
 
 // planFields says which field of a plan's form a code is about.
@@ -128,14 +120,16 @@ func planFields() map[string]string {
 }
 
 func planInputs(f form) []input {
+	periods := []option{{Value: "", Label: "No quota"}}
+	for _, p := range plan.Periods() {
+		periods = append(periods, option{Value: string(p), Label: strings.ToUpper(string(p[:1])) + string(p[1:])})
+	}
 	return []input{
 		f.Text("name", "Name", "1 to 63 characters.").Need().Like("Starter"),
 		f.Text("rate", "Rate", "Requests per second of each key, 0.01 to 100000. It holds per checker replica.").Need().Like("10"),
 		f.Text("burst", "Burst", "Requests that a key may make at once, 1 to 1000000.").Need().Like("20"),
 		f.Text("quota", "Quota", "Requests that a key may make per period, if that shall be limited.").Like("10000"),
-		f.Select("quota_period", "Quota period", "UTC calendar days, weeks from Monday, or months.", []option{
-			{Value: "", Label: "No quota"}, {Value: "day", Label: "Day"}, {Value: "week", Label: "Week"}, {Value: "month", Label: "Month"},
-		}),
+		f.Select("quota_period", "Quota period", "UTC calendar days, weeks from Monday, or months.", periods),
 	}
 }
 
@@ -254,35 +248,21 @@ func changePlan(r *request) error {
 	return r.done(r.inEnvironment("plans", id), changed.notice(noticePlanChanged))
 }
 
-// planInUse is shown instead of a confirmation when keys still have the plan.
-type planInUse struct {
-	Plan planRow
-	Keys []keyRow
-	All  string // path of the list of all of them
-	Form form
-}
-
 // askDeletePlan asks before a plan is deleted, or says which keys are in the way.
 func askDeletePlan(r *request, f form) error {
-	plan, keys, err := r.planWithKeys(keyRows)
+	p, err := r.readPlan(keyRows)
 	if err != nil {
 		return err
 	}
-	title := "Delete the plan " + plan.Name + "?"
-	var using []keyRow
-	for _, k := range keys.rows {
-		if k.Status != "revoked" { // those no longer need it
-			using = append(using, k)
-		}
-	}
-	if len(using) > 0 || f.Status() == http.StatusConflict {
-		return r.show("plans_in_use", page{Status: f.Status(), Title: "This plan is in use", Tab: tabPlans}, planInUse{
-			Plan: plan, Keys: using, All: keys.all, Form: f,
-		})
+	p.Form = f
+	p.Keys = slices.DeleteFunc(p.Keys, func(k keyRow) bool { return !k.Live() }) // those no longer need it
+	if len(p.Keys) > 0 || f.Status() == http.StatusConflict {
+		return r.show("plans_in_use", page{Status: f.Status(), Title: "This plan is in use", Tab: tabPlans}, p)
 	}
 	return r.confirm(tabPlans, confirmation{
-		Title: title, Lead: "No key uses it any more. This cannot be undone; a plan of the same name can be created again.",
-		Action: plan.Path + "/delete", Button: "Delete plan", Danger: true, Back: plan.Path, Form: f,
+		Title: "Delete the plan " + p.Plan.Name + "?", Danger: true, Form: f,
+		Lead:   "No key uses it any more. This cannot be undone; a plan of the same name can be created again.",
+		Action: p.Plan.Path + "/delete", Button: "Delete plan", Back: p.Plan.Path,
 	})
 }
 

@@ -1,22 +1,9 @@
 package console
 
-import (
-	"github.com/sluicegate/sluice/shared/wire"
-)
-
-type projectsPage struct {
-	Projects []wire.Project
-	Paging   paging
-}
-
 func showHome(r *request) error { return r.redirect(at("projects")) }
 
 func listProjects(r *request) error {
-	list, err := r.api.ProjectsPage(r.Context(), r.asked())
-	if err != nil {
-		return err
-	}
-	return r.show("projects", page{Title: "Projects"}, projectsPage{Projects: list.Items, Paging: r.paging(list.NextPageToken)})
+	return showList(r, "projects", page{Title: "Projects"}, r.api.ProjectsPage)
 }
 
 func newProject(r *request, f form) error {

@@ -21,20 +21,6 @@ type settingsPage struct {
 	Forms   settingsForms
 }
 
-func (r *request) readSettings() (settingsPage, error) {
-	var p settingsPage
-	var hook client.Webhook
-	var g errgroup.Group
-	g.Go(read(&p.App, r.readApp))
-	g.Go(read(&hook, r.readWebhook))
-	if err := g.Wait(); err != nil {
-		return settingsPage{}, err
-	}
-	p.Live = r.followGate(p.App)
-	p.Webhook = cardOf(p.App, hook)
-	return p, nil
-}
-
 func showSettings(r *request) error { return showSettingsWith(r, settingsForms{}) }
 
 func showToken(r *request) error { return showSettingsWith(r, settingsForms{ShowToken: true}) }
@@ -43,14 +29,15 @@ func toSettings(r *request) error { return r.redirect(r.inApp("settings")) }
 
 // showSettingsWith shows an app's Settings, with forms that were not taken.
 func showSettingsWith(r *request, forms settingsForms) error {
-	p, err := r.readSettings()
-	if err != nil {
+	p := settingsPage{Forms: forms}
+	var hook client.Webhook
+	var g errgroup.Group
+	g.Go(read(&p.App, r.readApp))
+	g.Go(read(&hook, r.readWebhook))
+	if err := g.Wait(); err != nil {
 		return err
 	}
-	p.Forms = forms
-	if forms.ShowToken {
-		p.Webhook = p.Webhook.open()
-	}
+	p.Live, p.Webhook = r.followGate(p.App), cardOf(p.App, hook, forms.ShowToken)
 	status := max(forms.Gate.Status(), forms.Webhook.Status())
 	return r.show("settings", page{Status: status, Title: p.App.Name + " settings", Tab: tabApps}, p)
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -13,10 +14,10 @@ import (
 // usagePage is a key's usage: what it has used of its quota, the totals of the last
 // 90 days, and a chart of the days asked for.
 type usagePage struct {
-	Head   keyHead
+	Key    keyRow
 	Plan   planRow
 	Quota  *quotaUse // nil without a quota
-	Totals counts
+	Totals wire.UsageTotals
 	Seen   string
 
 	Form     form // of the window
@@ -31,21 +32,8 @@ type shown struct {
 	From, To string // "14 March 2026"
 	Moved    bool   // from was moved forward to the first day that is kept
 	Chart    chart
-	Totals   counts
-	Days     []usageRow // the newest first
-}
-
-// usageRow is a day of the table.
-type usageRow struct {
-	Date string
-	counts
-}
-
-// counts are totals, as people read them.
-type counts struct{ Allowed, RateDenied, QuotaDenied string }
-
-func countsOf(t wire.UsageTotals) counts {
-	return counts{grouped(t.Allowed), grouped(t.RateDenied), grouped(t.QuotaDenied)}
+	Totals   wire.UsageTotals
+	Days     []wire.UsageDay // the newest first
 }
 
 // quick is a link to a window.
@@ -113,8 +101,8 @@ func (r *request) usagePage(key wire.Key, of planRow, recent, window wire.Usage,
 	now := r.s.now().UTC()
 	row := r.keyRow(key, map[string]string{of.ID: of.Name})
 	p := usagePage{
-		Head: r.keyHead(row, "usage"), Plan: of, Quota: quotaOf(of.Plan, recent.Days, now),
-		Totals: countsOf(recent.Totals), Seen: "Never", Form: asked,
+		Key: row, Plan: of, Quota: quotaOf(of.Plan, recent.Days, now),
+		Totals: recent.Totals, Seen: "Never", Form: asked,
 		From:  asked.Text("from", "From", "").As("date").Need(),
 		To:    asked.Text("to", "To", "").As("date").Need(),
 		Quick: quicks(row.Path+"/usage", window, now),
@@ -130,15 +118,12 @@ func (r *request) usagePage(key wire.Key, of planRow, recent, window wire.Usage,
 }
 
 func shownOf(w wire.Usage, asked string) *shown {
-	s := &shown{
+	newestFirst := slices.Clone(w.Days)
+	slices.Reverse(newestFirst)
+	return &shown{
 		From: longDate(w.From), To: longDate(w.To), Moved: asked != "" && asked < w.From,
-		Chart: newChart(w.Days), Totals: countsOf(w.Totals),
+		Chart: newChart(w.Days), Totals: w.Totals, Days: newestFirst,
 	}
-	for i := len(w.Days) - 1; i >= 0; i-- {
-		d := w.Days[i]
-		s.Days = append(s.Days, usageRow{longDate(d.Date), countsOf(d.UsageTotals)})
-	}
-	return s
 }
 
 // quicks are the windows that are asked for most.
@@ -188,14 +173,10 @@ func quotaOf(p wire.Plan, days []wire.UsageDay, now time.Time) *quotaUse {
 }
 
 func periodText(p plan.Period) string {
-	switch p {
-	case plan.Week:
-		return "this week"
-	case plan.Month:
-		return "this month"
-	case plan.Day:
+	if p == plan.Day {
+		return "today"
 	}
-	return "today"
+	return "this " + string(p)
 }
 
 // percent rounds down, so that 100 means all of it, and shows that there is something.

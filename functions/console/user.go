@@ -4,20 +4,10 @@ import (
 	"net/http"
 
 	"github.com/sluicegate/sluice/shared/identity"
-	"github.com/sluicegate/sluice/shared/wire"
 )
 
-type usersPage struct {
-	Users  []wire.User
-	Paging paging
-}
-
 func listUsers(r *request) error {
-	list, err := r.api.UsersPage(r.Context(), r.asked())
-	if err != nil {
-		return err
-	}
-	return r.show("users", page{Title: "Users"}, usersPage{Users: list.Items, Paging: r.paging(list.NextPageToken)})
+	return showList(r, "users", page{Title: "Users"}, r.api.UsersPage)
 }
 
 // passwordHint says what passwords are like.

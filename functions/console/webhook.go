@@ -18,40 +18,24 @@ type webhookCard struct {
 	URL      string
 	Token    string // only when it was asked for
 	Snippets []webhookSnippet
-
-	hook snippet.Hook
-	all  client.WebhookToken
 }
 
 // webhookSnippet is what one CI system has to send.
 type webhookSnippet struct{ ID, Title, Text string }
 
-// cardOf is the card with its token hidden.
-func cardOf(a wire.App, w client.Webhook) webhookCard {
-	c := webhookCard{
-		Enabled: w.Enabled, URL: w.URL, all: w.Token,
-		hook: snippet.Hook{App: a.Name, URL: w.URL, Token: hiddenToken, Git: a.GitSource != nil, Image: a.Image},
-	}
+// cardOf is the card, with its token for who asked for it and may see it.
+func cardOf(a wire.App, w client.Webhook, asked bool) webhookCard {
+	c := webhookCard{Enabled: w.Enabled, URL: w.URL}
+	hook := snippet.Hook{App: a.Name, URL: w.URL, Token: hiddenToken, Git: a.GitSource != nil, Image: a.Image}
 	if a.GitSource != nil {
-		c.hook.Branch = a.GitSource.Branch
+		hook.Branch = a.GitSource.Branch
 	}
-	return c.written()
-}
-
-// open is the card with its token, for who may see it.
-func (c webhookCard) open() webhookCard {
-	if c.all == "" {
-		return c
+	if asked && w.Token != "" {
+		c.Token, hook.Token = string(w.Token), string(w.Token)
 	}
-	c.Token, c.hook.Token = string(c.all), string(c.all)
-	return c.written()
-}
-
-func (c webhookCard) written() webhookCard {
-	c.Snippets = nil
-	if c.Enabled {
+	if w.Enabled {
 		for _, ci := range snippet.All() {
-			c.Snippets = append(c.Snippets, webhookSnippet{ID: "snippet-" + string(ci), Title: ci.Title(), Text: c.hook.For(ci)})
+			c.Snippets = append(c.Snippets, webhookSnippet{ID: "snippet-" + string(ci), Title: ci.Title(), Text: hook.For(ci)})
 		}
 	}
 	return c
