@@ -88,12 +88,12 @@ func (c *Cluster) writeMiddleware(ctx context.Context, seen *unstructured.Unstru
 
 // gateSpec is the gate itself (decisions section 4).
 func (c *Cluster) gateSpec(ref app.Ref) map[string]any {
-	return map[string]any{"forwardAuth": c.question(ref)}
+	return map[string]any{"forwardAuth": c.forwardAuth(ref)}
 }
 
-// question is how the checker is asked about an app's requests. The address is made
+// forwardAuth is how the checker is asked about an app's requests. The address is made
 // here, from configuration and the app's name alone, never from a request.
-func (c *Cluster) question(ref app.Ref) map[string]any {
+func (c *Cluster) forwardAuth(ref app.Ref) map[string]any {
 	return map[string]any{
 		"address":                  c.checker + "/check/" + ref.Namespace + "/" + ref.Name,
 		"tls":                      map[string]any{"caSecret": caSecretName},
@@ -112,7 +112,7 @@ func (c *Cluster) question(ref app.Ref) map[string]any {
 // reads the first one to hand it to the checker, and may hand over none. A preflight has
 // none, and needs no key, so with one it would be a way into the app.
 func (c *Cluster) preflightSpec(ref app.Ref) map[string]any {
-	ask := c.question(ref)
+	ask := c.forwardAuth(ref)
 	ask["forwardBody"], ask["maxBodySize"] = true, int64(0)
 	return map[string]any{"forwardAuth": ask}
 }

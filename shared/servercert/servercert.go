@@ -74,7 +74,7 @@ func (c *Certificate) get() (*tls.Certificate, gateproof.Key, error) {
 		if c.pair == nil {
 			return nil, gateproof.Key{}, fmt.Errorf("load the server's certificate: %w", err)
 		}
-		c.log.Error("changed certificate not read; the one before serves on", "error", err)
+		c.log.Error("reload certificate failed", "error", err)
 	}
 	return c.pair, c.proof, nil
 }

@@ -74,19 +74,19 @@ func (emulatorOwner) GetRequestMetadata(context.Context, ...string) (map[string]
 
 func (emulatorOwner) RequireTransportSecurity() bool { return false }
 
-// called is told of each call of the store that has ended.
-type called func(op, outcome string, took time.Duration, lasting bool)
+// observer is notified of each call of the store that has ended.
+type observer func(op, outcome string, took time.Duration, lasting bool)
 
 // watcher sees every call on the connection; it implements [stats.Handler].
-type watcher struct{ tell atomic.Pointer[called] }
+type watcher struct{ observer atomic.Pointer[observer] }
 
-// Observe has each call of the store told to f, once it has ended: the operation,
+// Observe notifies f of each call of the store, once it has ended: the operation,
 // such as "commit", its gRPC status, such as "OK", and how long it took. lasting
 // says that the call is a listener, which lasts as long as it is wanted. f must not
 // block.
 func (s *Store) Observe(f func(op, outcome string, took time.Duration, lasting bool)) {
-	told := called(f)
-	s.watcher.tell.Store(&told)
+	o := observer(f)
+	s.watcher.observer.Store(&o)
 }
 
 type opKey struct{}
@@ -99,13 +99,13 @@ func (w *watcher) TagRPC(ctx context.Context, i *stats.RPCTagInfo) context.Conte
 // HandleRPC implements [stats.Handler].
 func (w *watcher) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	end, ok := s.(*stats.End)
-	tell := w.tell.Load()
-	if !ok || tell == nil {
+	notify := w.observer.Load()
+	if !ok || notify == nil {
 		return
 	}
 	method, _ := ctx.Value(opKey{}).(string)
 	op := opName(method)
-	(*tell)(op, status.Code(end.Error).String(), end.EndTime.Sub(end.BeginTime), op == "listen")
+	(*notify)(op, status.Code(end.Error).String(), end.EndTime.Sub(end.BeginTime), op == "listen")
 }
 
 // TagConn implements [stats.Handler].
