@@ -124,7 +124,7 @@ func stateChangingRoutes(t *testing.T) []string {
 	series := regexp.MustCompile(`sluice_http_request_duration_seconds_count\{route="((?:POST|PUT|PATCH|DELETE) /api/v1/[^"]*)"\}`)
 	var routes []string
 	for _, url := range world.Info().Metrics {
-		for _, found := range series.FindAllStringSubmatch(string(fetch(t, url)), -1) {
+		for _, found := range series.FindAllStringSubmatch(stacktest.Get(t, url).Body, -1) {
 			routes = append(routes, found[1])
 		}
 	}

@@ -2,7 +2,6 @@ package tests
 
 import (
 	"bytes"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -37,7 +36,7 @@ func TestKeyIsKeptSecret(t *testing.T) {
 		}
 	}
 	for _, url := range world.Info().CheckerMetrics {
-		texts[url] = fetch(t, url)
+		texts[url] = []byte(stacktest.Get(t, url).Body)
 		for _, metric := range []string{
 			`sluice_checker_decisions_total{code="allowed"}`, `sluice_checker_decisions_total{code="invalid_key"}`,
 			`sluice_checker_staleness_seconds{type="keys"}`, `sluice_checker_staleness_seconds{type="plans"}`, `sluice_checker_staleness_seconds{type="counters"}`,
@@ -59,22 +58,4 @@ func TestKeyIsKeptSecret(t *testing.T) {
 			}
 		}
 	}
-}
-
-func fetch(t *testing.T, url string) []byte {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return body
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -72,20 +71,8 @@ func TestWebhookTellsTheOutcome(t *testing.T) {
 	url, token := s.Webhook("hello")
 	status := func(header ...string) wire.WebhookStatus {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/deployments/2", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := 0; i < len(header); i += 2 {
-			req.Header.Set(header[i], header[i+1])
-		}
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = res.Body.Close() }()
 		var got wire.WebhookStatus
-		if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
+		if err := json.Unmarshal([]byte(stacktest.Get(t, url+"/deployments/2", header...).Body), &got); err != nil {
 			t.Fatal(err)
 		}
 		return got
@@ -279,23 +266,11 @@ func TestTokenIsKeptSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, world.Info().EtcdURL+"/v3/kv/range", bytes.NewReader(query))
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	read, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := s.Post(world.Info().EtcdURL+"/v3/kv/range", query).Body
 	var found struct {
 		KVs []struct{ Key, Value []byte } `json:"kvs"`
 	}
-	if err := json.Unmarshal(read, &found); err != nil || len(found.KVs) == 0 {
+	if err := json.Unmarshal([]byte(read), &found); err != nil || len(found.KVs) == 0 {
 		t.Fatalf("no Secret in etcd: %v %.300s", err, read)
 	}
 	for _, kv := range found.KVs {

@@ -56,7 +56,7 @@ func reasonsOf(t *testing.T, id string) []string {
 	t.Helper()
 	var reasons []string
 	for _, metrics := range world.Info().CheckerMetrics {
-		body := fetch(t, strings.TrimSuffix(metrics, "/metrics")+"/denials?request_id="+url.QueryEscape(id))
+		body := []byte(stacktest.Get(t, strings.TrimSuffix(metrics, "/metrics")+"/denials?request_id="+url.QueryEscape(id)).Body)
 		var list struct {
 			Items []struct {
 				Reason string `json:"reason"`
@@ -150,7 +150,7 @@ func TestMetricsOfEveryFunction(t *testing.T) {
 		t.Fatalf("metrics of %d processes", n)
 	}
 	for name, url := range world.Info().Metrics {
-		text := string(fetch(t, url))
+		text := stacktest.Get(t, url).Body
 		function, _, _ := strings.Cut(name, "-")
 		wants := []string{`sluice_build_info{function="` + function + `"`, "go_goroutines", "process_open_fds"}
 		if function == "checker" {
@@ -165,7 +165,7 @@ func TestMetricsOfEveryFunction(t *testing.T) {
 			}
 		}
 	}
-	before := strings.Count(string(fetch(t, world.Info().Metrics["apps"])), "\n")
+	before := strings.Count(stacktest.Get(t, world.Info().Metrics["apps"]).Body, "\n")
 	for i := range 200 {
 		req, err := http.NewRequestWithContext(t.Context(), fmt.Sprintf("M%d", i), fmt.Sprintf("%s/api/v1/projects/x%d/y%d", world.Info().BaseURL, i, i), nil)
 		if err != nil {
@@ -177,7 +177,7 @@ func TestMetricsOfEveryFunction(t *testing.T) {
 		}
 		_ = res.Body.Close()
 	}
-	text := string(fetch(t, world.Info().Metrics["apps"]))
+	text := stacktest.Get(t, world.Info().Metrics["apps"]).Body
 	if after := strings.Count(text, "\n"); after > before+100 { // other tests make some routes' first calls meanwhile
 		t.Errorf("%d lines of metrics became %d", before, after)
 	}

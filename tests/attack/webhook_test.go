@@ -222,20 +222,7 @@ func hold(ctx context.Context, at, own string, i int) {
 // whose own memory their containers would not have.
 func taken(t *testing.T, function string) float64 {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, world.Info().Metrics[function], http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(stacktest.Get(t, world.Info().Metrics[function]).Body) {
 		var n float64
 		if _, err := fmt.Sscanf(line, "go_memstats_sys_bytes %g", &n); err == nil {
 			return n

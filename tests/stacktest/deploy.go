@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"testing"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/client"
@@ -21,19 +22,37 @@ func (s *Site) Webhook(app string) (url, token string) {
 // Post sends a webhook call, with header pairs, as curl would.
 func (s *Site) Post(url string, body []byte, header ...string) Answer {
 	s.T.Helper()
-	req, err := http.NewRequestWithContext(s.T.Context(), http.MethodPost, url, bytes.NewReader(body))
-	s.must(err)
+	return ask(s.T, http.MethodPost, url, body, header...)
+}
+
+// Get reads an address of the stack itself, such as a function's metrics, with header
+// pairs.
+func Get(t testing.TB, url string, header ...string) Answer {
+	t.Helper()
+	return ask(t, http.MethodGet, url, nil, header...)
+}
+
+func ask(t testing.TB, method, url string, body []byte, header ...string) Answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Add(header[i], header[i+1])
 	}
-	if req.Header.Get("Content-Type") == "" {
+	if method == http.MethodPost && req.Header.Get("Content-Type") == "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	res, err := http.DefaultClient.Do(req)
-	s.must(err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer func() { _ = res.Body.Close() }()
 	read, err := io.ReadAll(res.Body)
-	s.must(err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return Answer{Status: res.StatusCode, Header: res.Header, Body: string(read)}
 }
 
