@@ -42,34 +42,14 @@ func scriptOf(run *unstructured.Unstructured) Script {
 		words = wordsOf(param(run, "repository"))
 	}
 	var s Script
-	for _, w := range strings.Split(words, "-") {
-		switch w {
-		case "slow":
-			s.Slow = true
-		case "held":
-			s.Held = true
-		case "fail":
-			s.Fail = true
-		case "timeout":
-			s.Timeout = true
-		case "broken":
-			s.Broken = true
-		case "noimage":
-			s.NoImage = true
-		case "nodigest":
-			s.NoDigest = true
-		case "nocommit":
-			s.NoCommit = true
-		case "misbuilt":
-			s.Misbuilt = true
-		case "twice":
-			s.Twice = true
-		case "reordered":
-			s.Reordered = true
-		case "silent":
-			s.Silent = true
-		case "v1":
-			s.V1 = true
+	known := map[string]*bool{
+		"slow": &s.Slow, "held": &s.Held, "fail": &s.Fail, "timeout": &s.Timeout, "broken": &s.Broken, "noimage": &s.NoImage,
+		"nodigest": &s.NoDigest, "nocommit": &s.NoCommit, "misbuilt": &s.Misbuilt, "twice": &s.Twice,
+		"reordered": &s.Reordered, "silent": &s.Silent, "v1": &s.V1,
+	}
+	for w := range strings.SplitSeq(words, "-") {
+		if is := known[w]; is != nil {
+			*is = true
 		}
 	}
 	return s

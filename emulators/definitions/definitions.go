@@ -1,7 +1,8 @@
 // Package definitions gives the API server of the local stack and of tests the
-// resource definitions of Knative and Tekton: the projects' own, as they come with
-// the modules that modules/go.mod pins. Their controllers do not run here; their
-// webhooks neither, so only the versions that are stored can be used.
+// resource definitions of Knative, Tekton and Traefik: the projects' own, as they come
+// with the modules that modules/go.mod and Traefik's own go.mod pin. The controllers of
+// Knative and Tekton do not run here; their webhooks neither, so only the versions that
+// are stored can be used.
 package definitions
 
 import (
@@ -17,33 +18,45 @@ import (
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
-const pins = "emulators/definitions/modules"
+const (
+	pins        = "emulators/definitions/modules"
+	traefikPins = "emulators/ingress/tools"
+)
 
 // Set is a part of a project's definitions.
 type Set struct {
+	pins   string // folder of the go.mod
 	module string
 	files  []string // below the module
+	least  int      // definitions; fewer mean that the files are not what they were
 }
 
 // Tekton is what builds need: Pipelines, Tasks and their runs.
 func Tekton() Set {
-	return Set{"github.com/tektoncd/pipeline", []string{
+	return Set{pins, "github.com/tektoncd/pipeline", []string{
 		"config/300-crds/300-pipeline.yaml", "config/300-crds/300-pipelinerun.yaml", "config/300-crds/300-task.yaml",
-	}}
+	}, 3}
 }
 
 // Serving is Knative Services, and hosts that lead to them.
 func Serving() Set {
-	return Set{"knative.dev/serving", []string{
+	return Set{pins, "knative.dev/serving", []string{
 		"config/core/300-resources/service.yaml", "config/core/300-resources/domain-mapping.yaml",
-	}}
+	}, 2}
 }
 
 // Eventing is the sources that Sluice is driven by, and the binding of a sink.
 func Eventing() Set {
-	return Set{"knative.dev/eventing", []string{
+	return Set{pins, "knative.dev/eventing", []string{
 		"config/core/resources/pingsource.yaml", "config/core/resources/sinkbindings.yaml",
-	}}
+	}, 2}
+}
+
+// Traefik is its routes and middlewares.
+func Traefik() Set {
+	return Set{traefikPins, "github.com/traefik/traefik/v3", []string{
+		"docs/content/reference/dynamic-configuration/kubernetes-crd-definition-v1.yml",
+	}, 10}
 }
 
 // Define applies sets of definitions and waits until the API server serves them.
@@ -61,7 +74,7 @@ func Define(ctx context.Context, root string, client dynamic.Interface, sets ...
 }
 
 func (s Set) read(ctx context.Context, root string) ([]*unstructured.Unstructured, error) {
-	dir, err := tool.ModuleDir(ctx, filepath.Join(root, filepath.FromSlash(pins)), s.module)
+	dir, err := tool.ModuleDir(ctx, filepath.Join(root, filepath.FromSlash(s.pins)), s.module)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +89,9 @@ func (s Set) read(ctx context.Context, root string) ([]*unstructured.Unstructure
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		all = append(all, list...)
+	}
+	if len(all) < s.least {
+		return nil, fmt.Errorf("only %d in %v", len(all), s.files)
 	}
 	return all, nil
 }

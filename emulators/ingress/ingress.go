@@ -73,7 +73,7 @@ func Build(ctx context.Context, root string, progress io.Writer) (string, error)
 }
 
 // Start starts Traefik and waits until it answers. Its resource definitions must
-// be there ([Define]), else it logs errors until they are. It ends with Close,
+// be there (definitions.Traefik), else it logs errors until they are. It ends with Close,
 // and with this process at the latest.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	program, err := Build(ctx, o.Root, o.Progress)

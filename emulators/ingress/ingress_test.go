@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/internal/ports"
 	"github.com/sluicegate/sluice/emulators/kube"
@@ -68,7 +69,7 @@ func start(t *testing.T) (*ingress.Server, *rest.Config, kube.Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ingress.Define(t.Context(), root, client); err != nil {
+	if err := definitions.Define(t.Context(), root, client, definitions.Traefik()); err != nil {
 		t.Fatal(err)
 	}
 	s, err := ingress.Start(t.Context(), ingress.Options{

@@ -9,13 +9,8 @@ import (
 
 	auth "k8s.io/api/authentication/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/yaml"
-
-	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
 const (
@@ -24,60 +19,10 @@ const (
 	tokenCall     = 10 * time.Second // for the API server to make one
 )
 
-// rights are the manifests by which functions get their rights, the same as in any
-// cluster.
-func rights() []string { return []string{"infra/system", "infra/rbac"} }
-
-// authorize makes the namespace, the functions' service accounts and their rights,
-// from the manifests.
-func (s *Stack) authorize(ctx context.Context, config *rest.Config) error {
-	applier, err := manifest.NewApplier(config)
-	if err != nil {
-		return err
-	}
-	for _, dir := range rights() {
-		list, err := manifests(filepath.Join(s.o.Root, filepath.FromSlash(dir)))
-		if err != nil {
-			return fmt.Errorf("read %s: %w", dir, err)
-		}
-		if err := applier.Apply(ctx, list); err != nil {
-			return fmt.Errorf("apply %s: %w", dir, err)
-		}
-	}
-	return nil
-}
-
-// manifests reads the files that a kustomization without overlays lists.
-func manifests(dir string) ([]*unstructured.Unstructured, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	var k struct {
-		Resources []string `json:"resources"`
-	}
-	if err := yaml.Unmarshal(text, &k); err != nil {
-		return nil, err
-	}
-	var all []*unstructured.Unstructured
-	for _, name := range k.Resources {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return nil, err
-		}
-		list, err := manifest.Decode(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		all = append(all, list...)
-	}
-	return all, nil
-}
-
 // startAccounts gives every function that uses the Kubernetes API a kubeconfig with a
 // token of its own service account, and renews the tokens until life ends.
-func (s *Stack) startAccounts(ctx, life context.Context, list []function) error {
-	for _, f := range list {
+func (s *Stack) startAccounts(ctx, life context.Context) error {
+	for _, f := range functions() {
 		if !f.cluster {
 			continue
 		}
@@ -88,11 +33,11 @@ func (s *Stack) startAccounts(ctx, life context.Context, list []function) error 
 			return err
 		}
 	}
-	s.tasks.Go(func() { s.renewTokens(life, list) })
+	s.tasks.Go(func() { s.renewTokens(life) })
 	return nil
 }
 
-func (s *Stack) renewTokens(life context.Context, list []function) {
+func (s *Stack) renewTokens(life context.Context) {
 	tick := time.NewTicker(tokenRenewal)
 	defer tick.Stop()
 	for {
@@ -101,7 +46,7 @@ func (s *Stack) renewTokens(life context.Context, list []function) {
 			return
 		case <-tick.C:
 		}
-		for _, f := range list {
+		for _, f := range functions() {
 			if !f.cluster {
 				continue
 			}

@@ -3,9 +3,9 @@ package stack
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +15,8 @@ import (
 
 const (
 	functionLimit    = 60 * time.Second // for a function to answer; usually one second
+	functionTries    = 3                // to start a function
+	functionPause    = time.Second      // between them
 	workloadsProgram = "workloads-emulator"
 	buildsProgram    = "builds-emulator"
 
@@ -36,9 +38,8 @@ type function struct {
 	settings func(s *Stack) map[string]string
 }
 
-// allFunctions lists what the stack knows how to run. One that a checkout has no
-// program of is left out.
-func allFunctions() []function {
+// functions lists what the stack runs.
+func functions() []function {
 	none := func(*Stack) map[string]string { return nil }
 	return []function{
 		{name: "session", settings: (*Stack).sessionSettings},
@@ -67,36 +68,13 @@ func (f function) service() string {
 	return f.name
 }
 
-// functions gives those that the checkout has a program of.
-func (s *Stack) functions() ([]function, error) {
-	exist := slices.DeleteFunc(allFunctions(), func(f function) bool {
-		_, err := os.Stat(filepath.Join(s.o.Root, "functions", f.name, "cmd", "main.go"))
-		return err != nil
-	})
-	if len(exist) == 0 {
-		return nil, fmt.Errorf("there are no functions in %s", s.o.Root)
-	}
-	return exist, nil
-}
-
-func has(list []function, names ...string) bool {
-	for _, name := range names {
-		if !slices.ContainsFunc(list, func(f function) bool { return f.name == name }) {
-			return false
-		}
-	}
-	return true
-}
-
-// build makes the programs of the functions and of the workloads emulator.
-func (s *Stack) build(ctx context.Context, list []function) error {
+// build makes the programs of the functions and of the emulators.
+func (s *Stack) build(ctx context.Context) error {
 	return s.progress.step("programs", func() error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.Go(func() error { return s.buildOne(ctx, workloadsProgram, "./emulators/workloads/cmd") })
-		if has(list, "builds") {
-			g.Go(func() error { return s.buildOne(ctx, buildsProgram, "./emulators/builds/cmd") })
-		}
-		for _, f := range list {
+		g.Go(func() error { return s.buildOne(ctx, buildsProgram, "./emulators/builds/cmd") })
+		for _, f := range functions() {
 			g.Go(func() error { return s.buildOne(ctx, f.name, "./functions/"+f.name+"/cmd", s.o.BuildFlags...) })
 		}
 		return g.Wait()
@@ -123,5 +101,55 @@ func (s *Stack) buildOne(ctx context.Context, name, pkg string, flags ...string)
 			return err
 		}
 		return fmt.Errorf("build %s: %w", pkg, context.Cause(ctx))
+	}
+}
+
+// startFunctions starts the functions side by side; the checkers once wiring has
+// made their certificate.
+func (s *Stack) startFunctions(ctx, life context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, f := range functions() {
+		if f.name != checkerFunction && f.name != standinFunction {
+			g.Go(func() error { return s.startFunction(ctx, f) })
+		}
+	}
+	g.Go(func() error { return s.startGate(ctx, life) })
+	return g.Wait()
+}
+
+func (s *Stack) startFunction(ctx context.Context, f function) error {
+	command := child.Command{
+		Path:    s.path("bin/" + f.name),
+		Env:     s.functionEnvironment(f, s.addresses[f.service()], functionPort, nil),
+		LogFile: filepath.Join(s.logs(), f.name+".log"),
+	}
+	url := s.functionURL(f.service()) + "/healthz"
+	service, err := s.tryFunction(ctx, f.name, func() (child.Command, child.Check) {
+		return command, func(ctx context.Context) error { return child.Get(ctx, http.DefaultClient, url) }
+	})
+	if err != nil {
+		return err
+	}
+	s.manage(f.name, service, true)
+	return nil
+}
+
+// tryFunction starts a function, and again when it ends instead of answering, as a
+// kubelet does: what it needs may be slow on a busy machine. One that fails each
+// time fails the start.
+func (s *Stack) tryFunction(ctx context.Context, name string, prepare func() (child.Command, child.Check)) (*child.Service, error) {
+	again := time.NewTicker(functionPause)
+	defer again.Stop()
+	for try := 1; ; try++ {
+		service, err := child.Run(ctx, name, functionLimit, prepare)
+		if err == nil || try == functionTries || ctx.Err() != nil {
+			return service, err
+		}
+		s.log.Warn("function did not start", "function", name, "try", try, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-again.C:
+		}
 	}
 }

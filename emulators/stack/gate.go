@@ -6,10 +6,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,9 +25,14 @@ import (
 
 const (
 	standinHost  = "127.0.0.3"           // where the stand-in listens
-	listedEvery  = 20 * time.Millisecond // from one look at the endpoints to the next
+	gateEvery    = 20 * time.Millisecond // from one look at the endpoints, or for the certificate, to the next
 	checkerGrace = 50 * time.Second      // from SIGTERM to SIGKILL: the drain and the last flush
 )
+
+// preStop is from the moment when a checker's Service no longer leads to it to its
+// SIGTERM, as the preStop hook of infra/checker has it, but shorter: here endpoints
+// change at once.
+const preStop = time.Second
 
 // replica is one checker of some generation: a rolling update replaces it by one of
 // the next, which has another pod's name and listens on another address.
@@ -56,7 +63,7 @@ func processOf(pod string) string {
 func (r replica) host() string { return "127.0.0." + strconv.Itoa(1+r.generation%2) }
 
 // startGate starts both checkers and their stand-in, and what leads to them.
-func (s *Stack) startGate(ctx, life context.Context, standin bool) error {
+func (s *Stack) startGate(ctx, life context.Context) error {
 	if err := s.waitCertificate(ctx); err != nil {
 		return err
 	}
@@ -74,9 +81,7 @@ func (s *Stack) startGate(ctx, life context.Context, standin bool) error {
 			return err
 		})
 	}
-	if standin {
-		g.Go(func() error { return s.startStandin(gctx, life) })
-	}
+	g.Go(func() error { return s.startStandin(gctx, life) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
@@ -92,9 +97,6 @@ func (s *Stack) startGate(ctx, life context.Context, standin bool) error {
 func (s *Stack) balance(life context.Context) error {
 	services := map[string]*balancer.Balancer{}
 	for _, name := range []string{checkerService, replicasService} {
-		if s.addresses[name] == "" {
-			continue
-		}
 		b, err := balancer.Listen(life, net.JoinHostPort(s.addresses[name], strconv.Itoa(checkerTarget)), nil, s.log)
 		if err != nil {
 			return err
@@ -112,9 +114,7 @@ func (s *Stack) balance(life context.Context) error {
 			}
 		}
 		services[checkerService].Set(all)
-		if b := services[replicasService]; b != nil {
-			b.Set(replicas)
-		}
+		services[replicasService].Set(replicas)
 	})
 	return nil
 }
@@ -178,12 +178,8 @@ func (s *Stack) startStandin(ctx, life context.Context) error {
 
 // function gives one by its name.
 func (s *Stack) function(name string) function {
-	for _, f := range allFunctions() {
-		if f.name == name {
-			return f
-		}
-	}
-	return function{name: name, settings: func(*Stack) map[string]string { return nil }}
+	list := functions()
+	return list[slices.IndexFunc(list, func(f function) bool { return f.name == name })]
 }
 
 // waitListed waits until the checkers' Service leads to a pod, and to the stand-in no
@@ -191,16 +187,12 @@ func (s *Stack) function(name string) function {
 func (s *Stack) waitListed(ctx context.Context, pod string) error {
 	ctx, cancel := context.WithTimeout(ctx, functionLimit)
 	defer cancel()
-	tick := time.NewTicker(listedEvery)
-	defer tick.Stop()
-	for !s.pods.Ready(pod) || (pod != standinFunction && s.pods.Ready(standinFunction)) {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait until the Service leads to %s: %w", pod, context.Cause(ctx))
-		case <-tick.C:
+	return poll(ctx, gateEvery, func() error {
+		if !s.pods.Ready(pod) || (pod != standinFunction && s.pods.Ready(standinFunction)) {
+			return fmt.Errorf("wait until the Service leads to %s: it does not yet", pod)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // askGate asks a checker or the stand-in for a sign of life.
@@ -227,4 +219,80 @@ func (s *Stack) toGate() (*http.Transport, error) {
 		TLSClientConfig:   &tls.Config{RootCAs: pool, ServerName: s.addresses[checkerService], MinVersion: tls.VersionTLS12},
 		DisableKeepAlives: true,
 	}, nil
+}
+
+func (s *Stack) checkerCA() string { return s.path("secrets/" + checkerSecret + "/ca.crt") }
+
+// waitCertificate waits until the checkers' Secret is mounted.
+func (s *Stack) waitCertificate(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, functionLimit)
+	defer cancel()
+	return poll(ctx, gateEvery, func() error {
+		if _, err := os.Stat(s.checkerCA()); err != nil {
+			return fmt.Errorf("wait for the Secret %s, which wiring makes: %w", checkerSecret, err)
+		}
+		return nil
+	})
+}
+
+// Roll replaces the checkers as a Deployment with one more than wanted (maxSurge 1)
+// and none less (maxUnavailable 0) does: a new one starts, and once the Service leads
+// to it, an old one is taken out of the Service and then told to end, which lets open
+// requests finish and writes what is counted. Info tells where the new ones listen.
+func (s *Stack) Roll(ctx context.Context) error {
+	for i := range checkers {
+		if err := s.replace(ctx, i); err != nil {
+			return fmt.Errorf("replace checker %d: %w", i, err)
+		}
+	}
+	return s.writeInfo()
+}
+
+func (s *Stack) replace(ctx context.Context, i int) error {
+	s.mu.Lock()
+	old := s.replicas[i]
+	s.mu.Unlock()
+	fresh := replica{index: i, generation: old.generation + 1}
+	service, err := s.startChecker(ctx, s.life, fresh)
+	if err != nil {
+		return err
+	}
+	leaving := s.swap(old, fresh, service)
+	if err := s.waitListed(ctx, fresh.pod()); err != nil {
+		return err
+	}
+	s.pods.Remove(old.pod())
+	pause := time.NewTimer(preStop)
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("wait before SIGTERM: %w", context.Cause(ctx))
+	case <-pause.C:
+	}
+	if err := leaving.Close(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	delete(s.services, old.pod()+" (replaced)")
+	s.mu.Unlock()
+	return nil
+}
+
+// swap makes the fresh replica the one of its name. The old one stays among the
+// stack's processes until it has ended.
+func (s *Stack) swap(old, fresh replica, service *child.Service) (leaving *managed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	leaving = s.services[old.process()]
+	leaving.meant = true
+	s.services[old.pod()+" (replaced)"] = leaving
+	s.services[fresh.process()] = &managed{Service: service, function: true, pod: fresh.pod()}
+	s.replicas[fresh.index] = fresh
+	s.info.Checkers = slices.Clone(s.info.Checkers) // Info has given the old one away
+	s.info.CheckerMetrics = slices.Clone(s.info.CheckerMetrics)
+	s.info.Metrics = maps.Clone(s.info.Metrics)
+	s.info.Checkers[fresh.index] = "https://" + s.o.at(fresh.host(), checkerPort+fresh.index)
+	s.info.CheckerMetrics[fresh.index] = "http://" + s.o.at(fresh.host(), metricsPort+fresh.index) + "/metrics"
+	s.info.Metrics[fresh.process()] = s.info.CheckerMetrics[fresh.index]
+	return leaving
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"text/tabwriter"
 )
 
 const infoFile = "stack.json"
@@ -14,7 +16,7 @@ const infoFile = "stack.json"
 type Info struct {
 	BaseURL    string `json:"base_url"`    // {base_url} of the specification, e.g. "http://localhost:8080"
 	IngressURL string `json:"ingress_url"` // where to dial for apps' hosts, e.g. "http://127.0.0.1:8080"
-	ConsoleURL string `json:"console_url"` // "" without a console
+	ConsoleURL string `json:"console_url"` // e.g. "http://localhost:8080/console"
 
 	Admin Admin `json:"admin"`
 
@@ -74,6 +76,7 @@ func (s *Stack) Info() Info {
 func (s *Stack) describe() {
 	info := Info{
 		BaseURL:               s.baseURL(),
+		ConsoleURL:            s.baseURL() + "/console",
 		IngressURL:            "http://" + s.o.local(ingressPort),
 		Admin:                 Admin{Username: adminUsername, Password: s.password},
 		CheckerName:           s.addresses[checkerService],
@@ -100,12 +103,7 @@ func (s *Stack) describe() {
 		info.CheckerMetrics = append(info.CheckerMetrics, metrics)
 		info.Metrics[r.process()] = metrics
 	}
-	if s.addresses[replicasService] != "" {
-		info.Metrics[standinFunction] = "http://" + s.o.at(standinHost, metricsPort) + "/metrics"
-	}
-	if s.addresses["console"] != "" {
-		info.ConsoleURL = info.BaseURL + "/console"
-	}
+	info.Metrics[standinFunction] = "http://" + s.o.at(standinHost, metricsPort) + "/metrics"
 	s.mu.Lock()
 	s.info = info
 	s.mu.Unlock()
@@ -144,4 +142,34 @@ func ReadInfo(dir string) (Info, error) {
 		return info, fmt.Errorf("read %s: %w", infoFile, err)
 	}
 	return info, nil
+}
+
+// Table tells a person where everything is, and what to try first. The command line is
+// where make up puts it.
+func (i Info) Table() string {
+	var out strings.Builder
+	w := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
+	row := func(name, value string) {
+		if value != "" {
+			_, _ = fmt.Fprintf(w, "  %s\t%s\n", name, value)
+		}
+	}
+	row("Management API", i.BaseURL+"/api/v1")
+	row("Console", i.ConsoleURL)
+	row("Admin sign-in", i.Admin.Username+" / "+i.Admin.Password)
+	if i.Demo != nil {
+		row("Demo app", i.Demo.AppURL)
+		row("Demo key", i.Demo.Key)
+	}
+	row("Checkers", strings.Join(i.Checkers, "  "))
+	row("Kubernetes", "KUBECONFIG="+i.Kubeconfig)
+	row("Firestore", "FIRESTORE_EMULATOR_HOST="+i.FirestoreEmulatorHost)
+	row("Logs", i.LogsDir)
+	_ = w.Flush() // a strings.Builder takes everything
+	if i.Demo != nil {
+		_, _ = fmt.Fprintf(&out, "\nTo copy, in another shell: refused, served, and signed in.\n\n  curl -i %s\n  curl -i -H 'X-API-Key: %s' %s\n"+
+			"  echo %s | .local/sluice login %s --username %s --password-stdin\n",
+			i.Demo.AppURL, i.Demo.Key, i.Demo.AppURL, i.Admin.Password, i.BaseURL, i.Admin.Username)
+	}
+	return out.String()
 }

@@ -29,19 +29,12 @@ const (
 
 // seed waits until the management API answers through the ingress and, if that is
 // asked for, makes the demo with it, as any client would.
-func (s *Stack) seed(ctx context.Context, list []function) error {
-	if !has(list, "session") {
-		return nil
-	}
+func (s *Stack) seed(ctx context.Context) error {
 	api := client.New(s.Info().BaseURL, client.WithTransport(s.toIngress()))
 	if err := s.progress.step("routes", func() error { return waitRoutes(ctx, api) }); err != nil {
 		return err
 	}
 	if !s.o.Seed {
-		return nil
-	}
-	if !has(list, "keys", "apps", "wiring", checkerFunction) {
-		s.progress.say("no demo: it takes the functions session, keys, apps, wiring and checker")
 		return nil
 	}
 	return s.progress.step("demo", func() error {
@@ -74,7 +67,7 @@ func (s *Stack) toIngress() *http.Transport {
 func waitRoutes(ctx context.Context, api *client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, routeLimit)
 	defer cancel()
-	return poll(ctx, func() error {
+	return poll(ctx, lookEvery, func() error {
 		_, err := api.WhoAmI(ctx)
 		if client.HasCode(err, "unauthenticated") {
 			return nil
@@ -138,7 +131,7 @@ func (s *Stack) waitServed(ctx context.Context, demo Demo) error {
 // ingress tells a checker; for the app it means nothing.
 func waitOpen(ctx context.Context, way *http.Transport, url, key string) error {
 	visitor := &http.Client{Transport: way}
-	return poll(ctx, func() error {
+	return poll(ctx, lookEvery, func() error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return fmt.Errorf("ask with the demo's key: %w", err)
@@ -159,8 +152,8 @@ func waitOpen(ctx context.Context, way *http.Transport, url, key string) error {
 
 // poll runs check until it gives nil. When ctx ends before that, the error has
 // what check said last.
-func poll(ctx context.Context, check func() error) error {
-	tick := time.NewTicker(lookEvery)
+func poll(ctx context.Context, every time.Duration, check func() error) error {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		err := check()

@@ -30,6 +30,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -44,7 +45,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/child"
 	"github.com/sluicegate/sluice/emulators/internal/tool"
 	"github.com/sluicegate/sluice/emulators/stack/internal/endpoints"
-	"github.com/sluicegate/sluice/emulators/stack/internal/leftover"
+	"github.com/sluicegate/sluice/emulators/stack/internal/orphans"
 )
 
 // project is the Google Cloud project that the functions believe to be in.
@@ -177,7 +178,7 @@ func (s *Stack) claim(ctx context.Context) error {
 			return fmt.Errorf("place the stack: %w", err)
 		}
 	}
-	unlock, err := leftover.Lock(s.o.Dir)
+	unlock, err := orphans.Lock(s.o.Dir)
 	if err != nil {
 		return fmt.Errorf("%w: stop it with make down", err)
 	}
@@ -199,7 +200,7 @@ func (s *Stack) claim(ctx context.Context) error {
 
 // sweep removes what a former stack left: processes, its stack.json and logs.
 func sweep(ctx context.Context, dir string) error {
-	if _, err := leftover.End(ctx, dir); err != nil {
+	if _, err := orphans.End(ctx, dir); err != nil {
 		return err
 	}
 	logs, err := filepath.Glob(filepath.Join(dir, "logs", "*.log"))
@@ -218,11 +219,42 @@ func (s *Stack) path(name string) string { return filepath.Join(s.o.Dir, name) }
 func (s *Stack) logs() string            { return s.path("logs") }
 
 // mark tells the processes of this stack from all others.
-func (s *Stack) mark() []string { return []string{leftover.Variable + "=" + s.o.Dir} }
+func (s *Stack) mark() []string { return []string{orphans.Variable + "=" + s.o.Dir} }
 
 // opened keeps what Close must close.
 func (s *Stack) opened(closer func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closers = append(s.closers, closer)
+}
+
+// Down stops the stack that lives in a directory, whoever started it, and ends
+// what one that was killed may have left. It says what it did.
+func Down(ctx context.Context, dir string) (string, error) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return "no stack is running", nil
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("find the stack: %w", err)
+	}
+	stopped, err := orphans.Stop(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	left, err := orphans.End(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	if err := os.RemoveAll(filepath.Join(dir, infoFile)); err != nil {
+		return "", fmt.Errorf("remove %s: %w", infoFile, err)
+	}
+	switch {
+	case len(left) > 0:
+		return fmt.Sprintf("the stack is down; ended %d processes that were left", len(left)), nil
+	case stopped:
+		return "the stack is down", nil
+	default:
+		return "no stack is running", nil
+	}
 }

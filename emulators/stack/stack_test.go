@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/emulators/stack"
-	"github.com/sluicegate/sluice/emulators/stack/internal/leftover"
+	"github.com/sluicegate/sluice/emulators/stack/internal/orphans"
 )
 
 const (
@@ -77,7 +77,7 @@ func eventually(t *testing.T, what string, limit time.Duration, check func() err
 func gone(t *testing.T, dir string, base int) {
 	t.Helper()
 	eventually(t, "leave nothing behind", 10*time.Second, func() error {
-		left, err := leftover.Find(dir)
+		left, err := orphans.Find(dir)
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func TestStack(t *testing.T) {
 	t.Run("a killed process stays down until it is restarted", func(t *testing.T) { checkKill(t, s) })
 	t.Run("the directory is taken", func(t *testing.T) {
 		_, err := stack.Start(t.Context(), stack.Options{Root: root, Dir: dir, PortBase: freeBase(t)})
-		if !errors.Is(err, leftover.ErrRunning) {
+		if !errors.Is(err, orphans.ErrRunning) {
 			t.Errorf("a second stack: %v, want ErrRunning", err)
 		}
 	})

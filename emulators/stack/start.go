@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/dynamic"
@@ -30,16 +33,10 @@ func (s *Stack) start(ctx, life context.Context) error {
 	if err := s.buildTools(ctx); err != nil {
 		return err
 	}
-	exist, err := s.functions()
-	if err != nil {
-		return err
-	}
 	first, firstCtx := errgroup.WithContext(ctx)
-	first.Go(func() error { return s.build(firstCtx, exist) })
+	first.Go(func() error { return s.build(firstCtx) })
 	first.Go(func() error { return s.progress.step("firestore", func() error { return s.startFirestore(firstCtx) }) })
-	first.Go(func() error {
-		return s.progress.step("kube-apiserver", func() error { return s.startKube(firstCtx, exist) })
-	})
+	first.Go(func() error { return s.progress.step("kube-apiserver", func() error { return s.startKube(firstCtx) }) })
 	if err := first.Wait(); err != nil {
 		return err
 	}
@@ -47,25 +44,21 @@ func (s *Stack) start(ctx, life context.Context) error {
 	if err := s.mountSecrets(life); err != nil {
 		return err
 	}
-	if err := s.startAccounts(ctx, life, exist); err != nil {
+	if err := s.startAccounts(ctx, life); err != nil {
 		return err
 	}
 	second, secondCtx := errgroup.WithContext(ctx)
-	second.Go(func() error {
-		return s.progress.step("traefik", func() error { return s.startIngress(secondCtx, exist) })
-	})
+	second.Go(func() error { return s.progress.step("traefik", func() error { return s.startIngress(secondCtx) }) })
 	second.Go(func() error { return s.progress.step("workloads", func() error { return s.startWorkloads(secondCtx) }) })
-	if has(exist, "builds") {
-		second.Go(func() error { return s.progress.step("builds", func() error { return s.startBuilds(secondCtx) }) })
-	}
+	second.Go(func() error { return s.progress.step("builds", func() error { return s.startBuilds(secondCtx) }) })
 	second.Go(func() error {
-		return s.progress.step("functions", func() error { return s.startFunctions(secondCtx, life, exist) })
+		return s.progress.step("functions", func() error { return s.startFunctions(secondCtx, life) })
 	})
 	if err := second.Wait(); err != nil {
 		return err
 	}
-	s.startTimers(life, exist)
-	if err := s.seed(ctx, exist); err != nil {
+	s.startTimers(life)
+	if err := s.seed(ctx); err != nil {
 		return err
 	}
 	return s.writeInfo()
@@ -104,7 +97,7 @@ func (s *Stack) startFirestore(ctx context.Context) error {
 }
 
 // startKube starts the API server and makes what the functions find there.
-func (s *Stack) startKube(ctx context.Context, exist []function) error {
+func (s *Stack) startKube(ctx context.Context) error {
 	server, err := kube.Start(ctx, kube.Options{
 		Root: s.o.Root, Dir: s.path("kube"), LogDir: s.logs(),
 		Port: s.o.port(apiPort), EtcdPort: s.o.port(etcdPort), EtcdPeerPort: s.o.port(etcdPeerPort),
@@ -127,20 +120,17 @@ func (s *Stack) startKube(ctx context.Context, exist []function) error {
 	if s.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
-	if err := definitions.Define(ctx, s.o.Root, s.dynamic, definitions.Tekton(), definitions.Serving()); err != nil {
+	if err := definitions.Define(ctx, s.o.Root, s.dynamic, definitions.Tekton(), definitions.Serving(), definitions.Traefik()); err != nil {
 		return err
 	}
 	if err := s.authorize(ctx, config); err != nil {
 		return err
 	}
-	return s.furnish(ctx, exist)
+	return s.provision(ctx)
 }
 
-func (s *Stack) startIngress(ctx context.Context, exist []function) error {
-	if err := ingress.Define(ctx, s.o.Root, s.dynamic); err != nil {
-		return err
-	}
-	if err := s.route(ctx, exist); err != nil {
+func (s *Stack) startIngress(ctx context.Context) error {
+	if err := s.route(ctx); err != nil {
 		return err
 	}
 	server, err := ingress.Start(ctx, ingress.Options{
@@ -220,4 +210,42 @@ func (s *Stack) Close() error {
 	}
 	err := s.closeProcesses()
 	return errors.Join(err, s.closeOpened(), os.RemoveAll(s.path(infoFile)))
+}
+
+// progress shows a person what the start is at. Its methods can be called by
+// several goroutines.
+type progress struct {
+	now func() time.Time
+
+	mu  sync.Mutex
+	out io.Writer
+}
+
+func newProgress(out io.Writer, now func() time.Time) *progress {
+	if out == nil {
+		out = io.Discard
+	}
+	return &progress{now: now, out: out}
+}
+
+// Write passes whole lines on.
+func (p *progress) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.Write(b)
+}
+
+func (p *progress) say(format string, args ...any) {
+	// A line that can't be shown must not stop the start.
+	_, _ = fmt.Fprintf(p, format+"\n", args...)
+}
+
+// step runs one part of the start and tells when it is done.
+func (p *progress) step(name string, run func() error) error {
+	began := p.now()
+	if err := run(); err != nil {
+		return err
+	}
+	p.say("%-16s ready after %.1f s", name, p.now().Sub(began).Seconds())
+	return nil
 }

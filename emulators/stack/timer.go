@@ -21,11 +21,11 @@ const (
 )
 
 // startTimers sends functions the event of Knative's PingSource now and then.
-func (s *Stack) startTimers(life context.Context, list []function) {
+func (s *Stack) startTimers(life context.Context) {
 	for name, every := range map[string]time.Duration{
 		"wiring": reconcileEvery, "deploys": reconcileEvery, "builds": reconcileEvery, "rollup": rollupEvery,
 	} {
-		if has(list, name) && !slices.Contains(s.o.Untimed, name) {
+		if !slices.Contains(s.o.Untimed, name) {
 			s.tasks.Go(func() { s.timer(life, name, every) })
 		}
 	}

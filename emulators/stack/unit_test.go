@@ -79,7 +79,7 @@ func TestEnvironment(t *testing.T) {
 }
 
 func find(name string) (function, bool) {
-	for _, f := range allFunctions() {
+	for _, f := range functions() {
 		if f.name == name {
 			return f, true
 		}

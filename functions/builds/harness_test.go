@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	emulator "github.com/sluicegate/sluice/emulators/builds"
+	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/cluster/clustertest"
@@ -84,7 +85,7 @@ func runBuilds(t testing.TB) {
 			t.Error(err)
 			return
 		}
-		if err := emulator.Define(t.Context(), filepath.Join("..", ".."), client); err != nil {
+		if err := definitions.Define(t.Context(), filepath.Join("..", ".."), client, definitions.Tekton()); err != nil {
 			t.Error(err)
 			return
 		}

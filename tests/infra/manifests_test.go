@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sluicegate/sluice/emulators/definitions"
-	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/kube"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
@@ -69,10 +68,8 @@ func blank(t *testing.T) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ingress.Define(t.Context(), root(t), client); err != nil {
-		t.Fatal(err)
-	}
-	if err := definitions.Define(t.Context(), root(t), client, definitions.Serving(), definitions.Eventing(), definitions.Tekton()); err != nil {
+	sets := []definitions.Set{definitions.Traefik(), definitions.Serving(), definitions.Eventing(), definitions.Tekton()}
+	if err := definitions.Define(t.Context(), root(t), client, sets...); err != nil {
 		t.Fatal(err)
 	}
 	return config

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/kube"
 )
@@ -137,7 +138,7 @@ func (s *servers) startKube(ctx context.Context, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return ingress.Define(ctx, root, client)
+	return definitions.Define(ctx, root, client, definitions.Traefik())
 }
 
 func (s *servers) startIngress(ctx context.Context, progress io.Writer) error {

@@ -1,11 +1,11 @@
-// Package leftover finds and ends the processes of a stack that is gone, and
+// Package orphans finds and ends the processes of a stack that is gone, and
 // tells whether one is there.
 //
 // A stack holds a lock on a file for as long as it lives; the kernel lets go of
 // it when the process ends, however it ends. All of its processes carry the
 // stack's directory in their environment, so what they are can be told for
 // certain, which a process id alone could not: ids are used again.
-package leftover
+package orphans
 
 import (
 	"bytes"

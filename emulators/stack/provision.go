@@ -7,10 +7,18 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
 const (
@@ -22,10 +30,10 @@ const (
 	checkerSecret = "sluice-checker-tls"  //nolint:gosec // the name of one
 )
 
-// furnish makes what the functions find in their namespace: a Service for each, and
+// provision makes what the functions find in their namespace: a Service for each, and
 // the session keys.
-func (s *Stack) furnish(ctx context.Context, list []function) error {
-	for _, f := range list {
+func (s *Stack) provision(ctx context.Context) error {
+	for _, f := range functions() {
 		ip, err := s.makeService(ctx, f)
 		if err != nil {
 			return err
@@ -82,4 +90,79 @@ func sessionKeys(now time.Time) (map[string][]byte, error) {
 		kid + privateSuffix: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: privateDER}),
 		kid + publicSuffix:  pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: publicDER}),
 	}, nil
+}
+
+// rights are the manifests by which functions get their rights, the same as in any
+// cluster.
+func rights() []string { return []string{"infra/system", "infra/rbac"} }
+
+// authorize makes the namespace, the functions' service accounts and their rights,
+// from the manifests.
+func (s *Stack) authorize(ctx context.Context, config *rest.Config) error {
+	applier, err := manifest.NewApplier(config)
+	if err != nil {
+		return err
+	}
+	for _, dir := range rights() {
+		list, err := manifests(filepath.Join(s.o.Root, filepath.FromSlash(dir)))
+		if err != nil {
+			return fmt.Errorf("read %s: %w", dir, err)
+		}
+		if err := applier.Apply(ctx, list); err != nil {
+			return fmt.Errorf("apply %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// manifests reads the files that a kustomization without overlays lists.
+func manifests(dir string) ([]*unstructured.Unstructured, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var k struct {
+		Resources []string `json:"resources"`
+	}
+	if err := yaml.Unmarshal(text, &k); err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	for _, name := range k.Resources {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		list, err := manifest.Decode(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+const (
+	routesFile = "infra/traefik/routes.yaml"
+
+	// hostRule is what routes.yaml leaves open: the hosts of {base_url}.
+	hostVariable = "${SLUICE_HOST_RULE}"
+	hostRule     = "Host(`localhost`) || Host(`127.0.0.1`)"
+)
+
+// route applies the routes of the management API, as in a cluster.
+func (s *Stack) route(ctx context.Context) error {
+	text, err := os.ReadFile(filepath.Join(s.o.Root, routesFile))
+	if err != nil {
+		return fmt.Errorf("read the routes: %w", err)
+	}
+	objects, err := manifest.Decode([]byte(strings.ReplaceAll(string(text), hostVariable, hostRule)))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", routesFile, err)
+	}
+	applier, err := manifest.NewApplier(s.config)
+	if err != nil {
+		return err
+	}
+	return applier.Apply(ctx, objects)
 }

@@ -1,4 +1,4 @@
-package leftover_test
+package orphans_test
 
 import (
 	"context"
@@ -10,23 +10,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicegate/sluice/emulators/stack/internal/leftover"
+	"github.com/sluicegate/sluice/emulators/stack/internal/orphans"
 )
 
 func TestLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	unlock, err := leftover.Lock(dir)
+	unlock, err := orphans.Lock(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := leftover.Lock(dir); !errors.Is(err, leftover.ErrRunning) {
+	if _, err := orphans.Lock(dir); !errors.Is(err, orphans.ErrRunning) {
 		t.Errorf("second lock: %v, want ErrRunning", err)
 	}
 	if err := unlock(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := leftover.Lock(dir)
+	again, err := orphans.Lock(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestLock(t *testing.T) {
 
 func TestStopWithoutStack(t *testing.T) {
 	t.Parallel()
-	stopped, err := leftover.Stop(t.Context(), t.TempDir())
+	stopped, err := orphans.Stop(t.Context(), t.TempDir())
 	if stopped || err != nil {
 		t.Errorf("Stop = %v, %v", stopped, err)
 	}
@@ -47,7 +47,7 @@ func TestStopWithoutStack(t *testing.T) {
 func stray(t *testing.T, dir, script string) (pid int, ended <-chan error) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sh", "-c", script)
-	cmd.Env = append(os.Environ(), leftover.Variable+"="+dir)
+	cmd.Env = append(os.Environ(), orphans.Variable+"="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestEnd(t *testing.T) {
 			pid, ended := stray(t, dir, tt.script)
 			other, otherEnded := stray(t, dir+"-other", "exec sleep 600")
 			waitFound(t, dir, pid)
-			pids, err := leftover.End(t.Context(), dir)
+			pids, err := orphans.End(t.Context(), dir)
 			if err != nil || !slices.Contains(pids, pid) || slices.Contains(pids, other) {
 				t.Errorf("End = %v, %v; want %d and not %d", pids, err, pid, other)
 			}
@@ -93,7 +93,7 @@ func TestEndOfAStoppedProcess(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := leftover.End(t.Context(), dir); err != nil {
+	if _, err := orphans.End(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	<-ended
@@ -104,7 +104,7 @@ func waitFound(t *testing.T, dir string, pid int) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		found, err := leftover.Find(dir)
+		found, err := orphans.Find(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

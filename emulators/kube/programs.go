@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,7 +12,59 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/internal/child"
+	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
+
+// Programs are the files of the programs that a server needs.
+type Programs struct{ Etcd, APIServer string }
+
+// Build gives the programs, which it builds when the pins of tools/go.mod are new
+// to this machine: some four minutes on two cores. progress, for a person to
+// read, may be nil.
+func Build(ctx context.Context, root string, progress io.Writer) (Programs, error) {
+	var p Programs
+	for _, want := range []struct {
+		file      *string
+		name, pkg string
+	}{
+		{&p.Etcd, "etcd", "go.etcd.io/etcd/server/v3"},
+		{&p.APIServer, "kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
+	} {
+		file, err := tool.Program{
+			Root: root, Module: "emulators/kube/tools", Package: want.pkg, Name: want.name, Progress: progress,
+		}.Path(ctx)
+		if err != nil {
+			return Programs{}, err
+		}
+		*want.file = file
+	}
+	return p, nil
+}
+
+func startEtcd(ctx context.Context, o Options, program string) (*child.Service, error) {
+	data := filepath.Join(o.Dir, "etcd")
+	// What a former server left is encrypted with a key that is gone.
+	if err := os.RemoveAll(data); err != nil {
+		return nil, fmt.Errorf("empty etcd: %w", err)
+	}
+	client := fmt.Sprintf("http://127.0.0.1:%d", o.EtcdPort)
+	peer := fmt.Sprintf("http://127.0.0.1:%d", o.EtcdPeerPort)
+	command := child.Command{
+		Path: program,
+		Args: []string{
+			"--name=local", "--data-dir=" + data, "--unsafe-no-fsync",
+			"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
+			"--initial-cluster=local=" + peer,
+			"--log-level=warn",
+		},
+		Env:     append(os.Environ(), o.Env...),
+		LogFile: filepath.Join(o.LogDir, "etcd.log"),
+	}
+	return child.Run(ctx, "etcd", startLimit, func() (child.Command, child.Check) {
+		return command, func(ctx context.Context) error { return child.Get(ctx, http.DefaultClient, client+"/health") }
+	})
+}
 
 func startAPI(ctx context.Context, o Options, program string, f files) (*child.Service, error) {
 	client, err := adminClient(filepath.Join(o.Dir, "kubeconfig"))

@@ -1,0 +1,76 @@
+// Package program is the process around an emulator that watches the API server:
+// $KUBECONFIG says which, and GET /healthz at $HOST and $PORT answers 200 once the
+// emulator knows what is there.
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Controller is an emulator.
+type Controller interface {
+	Run(ctx context.Context) error // until ctx ends
+	Ready() bool
+}
+
+// Main runs an emulator until it is told to end, and exits with 1 when that fails.
+func Main(name string, open func(*rest.Config, *slog.Logger) (Controller, error)) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	err := run(ctx, open)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, open func(*rest.Config, *slog.Logger) (Controller, error)) error {
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	c, err := open(config, slog.New(slog.NewJSONHandler(os.Stderr, nil)))
+	if err != nil {
+		return err
+	}
+	server := health(c)
+	failed := make(chan error, 1)
+	go func() { failed <- server.ListenAndServe() }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	select {
+	case err = <-failed:
+		cancel()
+		return errors.Join(fmt.Errorf("serve health: %w", err), <-ended)
+	case err = <-ended:
+		return errors.Join(err, server.Close())
+	}
+}
+
+func health(c Controller) *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if !c.Ready() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	return &http.Server{
+		Addr:              net.JoinHostPort(os.Getenv("HOST"), os.Getenv("PORT")),
+		Handler:           mux,
+		ReadHeaderTimeout: 5 * time.Second,
+	}
+}
