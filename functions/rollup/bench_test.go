@@ -10,7 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// BenchmarkRollup measures taking in, compacting and settling a day on which two
+// BenchmarkRollup measures merging, compacting and settling a day on which two
 // replicas have counted 100 000 keys each, apart from the store's time.
 func BenchmarkRollup(b *testing.B) {
 	const keys = 100_000
@@ -28,10 +28,7 @@ func BenchmarkRollup(b *testing.B) {
 				d.counters[counterID(c)] = c
 			}
 		}
-		s := New(Parts{
-			Config: Config{Parallel: 8, Run: 50}, Log: slog.New(slog.DiscardHandler),
-			Counters: d, Rollups: d, Marks: d, Canaries: d, Keys: d, Audit: d,
-		})
+		s := New(Config{Parallel: 8, Run: 50}, d, slog.New(slog.DiscardHandler))
 		s.now = func() time.Time { return now }
 		b.StartTimer()
 		if _, err := s.Run(b.Context()); err != nil {

@@ -46,7 +46,7 @@ func openService(ctx context.Context, log *slog.Logger) (*Service, *store.Store,
 	if err != nil {
 		return nil, nil, err
 	}
-	return New(Parts{Config: cfg, Counters: st, Rollups: st, Marks: st, Canaries: st, Keys: st, Audit: st, Log: log}), st, nil
+	return New(cfg, st, log), st, nil
 }
 
 // Once does one run, without a server around it. The error has been logged.

@@ -19,10 +19,7 @@ import (
 // around a leap day.
 
 func service(s *store.Store, now time.Time) *Service {
-	svc := New(Parts{
-		Config: Config{Parallel: 4, Run: 50}, Log: slog.New(slog.DiscardHandler),
-		Counters: s, Rollups: s, Marks: s, Canaries: s, Keys: s, Audit: s,
-	})
+	svc := New(Config{Parallel: 4, Run: 50}, s, slog.New(slog.DiscardHandler))
 	svc.now = func() time.Time { return now }
 	return svc
 }

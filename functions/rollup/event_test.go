@@ -33,7 +33,7 @@ func memory() (*Service, *documents) {
 	now := time.Date(2024, 3, 3, 12, 0, 0, 0, time.UTC)
 	d := newDocuments(func() time.Time { return now })
 	svc := service(nil, now)
-	svc.Counters, svc.Rollups, svc.Marks, svc.Canaries, svc.Keys, svc.Audit = d, d, d, d, d, d
+	svc.store = d
 	return svc, d
 }
 
@@ -85,7 +85,7 @@ func TestPingDuringARun(t *testing.T) {
 func TestRunIsBounded(t *testing.T) {
 	t.Parallel()
 	svc, d := memory()
-	svc.Config.Run = 0
+	svc.cfg.Run = 0
 	d.counters["x"] = usage.Counter{Day: day(t, "2024-03-03"), Source: "a-1", Counts: usage.Packed(nil).Pack("aaaaaaaa", one("aaaaaaaa").Totals)}
 	if _, err := svc.Run(t.Context()); err == nil {
 		t.Error("a run without time ends well")

@@ -54,10 +54,7 @@ func newWorld(t *rapid.T) *world {
 
 // restart makes a rollup process that remembers nothing.
 func (w *world) restart(i int) {
-	w.rollups[i] = New(Parts{
-		Config: Config{Parallel: 1, Run: 60}, Log: slog.New(slog.DiscardHandler),
-		Counters: w.docs, Rollups: w.docs, Marks: w.docs, Canaries: w.docs, Keys: w.docs, Audit: w.docs,
-	})
+	w.rollups[i] = New(Config{Parallel: 1, Run: 60}, w.docs, slog.New(slog.DiscardHandler))
 	w.rollups[i].now = func() time.Time { return w.now }
 }
 

@@ -5,12 +5,12 @@
 //
 // # One run
 //
-//  1. Take in: of each day that is not settled yet, all counters are read at one
-//     moment, summed over sources, and put into the rollups.
+//  1. Merge: of each day that is not settled yet, all counters are read at one
+//     time, summed over sources, and merged into the rollups.
 //  2. Settle: a day that is closed ([usage.Closing] after its end) has its
-//     counters compacted, is taken in once more, and is then marked as settled,
+//     counters compacted, is merged once more, and is then marked as settled,
 //     with all days before it. Nothing of it changes any more.
-//  3. Tidy: counters of settled days that no quota period needs are deleted,
+//  3. Prune: counters of settled days that no quota period needs are deleted,
 //     rollups lose the days that are out of retention, canaries of replicas that
 //     are gone are removed, and so are keys that were revoked on a day that is out of
 //     retention, and audit records older than a year, where the
@@ -52,72 +52,87 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// Counters are what the checkers have counted; *store.Store implements it.
-type Counters interface {
+// Store is what a run reads and writes.
+type Store interface {
 	OldestCounter(ctx context.Context) (usage.Day, error)
 	EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error
 	CompactCounters(ctx context.Context, day usage.Day, shard int, sources []usage.Source) error
 	DeleteCounters(ctx context.Context, before usage.Day) (int, error)
-}
 
-// Rollups are what is kept of each key; *store.Store implements it.
-type Rollups interface {
 	UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, change func(apikey.Prefix, usage.History) usage.History) error
 	RollupsOlder(ctx context.Context, before usage.Day, limit int) ([]apikey.Prefix, error)
-}
 
-// Marks tell how far days are settled; *store.Store implements it.
-type Marks interface {
 	// SettledDay gives the last settled day. Problem: not_found before the first.
 	SettledDay(ctx context.Context) (usage.Day, error)
 	SettleDay(ctx context.Context, day usage.Day) error
-}
 
-// Canaries are what checkers leave behind; *store.Store implements it.
-type Canaries interface {
 	DeleteStaleCanaries(ctx context.Context, before time.Time) (int, error)
-}
-
-// Keys are the API keys; *store.Store implements it.
-type Keys interface {
 	DeleteRevokedKeys(ctx context.Context, before time.Time, limit int) (int, error)
-}
-
-// Audit keeps audit records; *store.Store implements it.
-type Audit interface {
-	DeleteRecords(ctx context.Context, before time.Time, limit int) (int, error)
-}
-
-// Parts are what a Service is put together from.
-type Parts struct {
-	Config   Config
-	Counters Counters
-	Rollups  Rollups
-	Marks    Marks
-	Canaries Canaries
-	Keys     Keys
-	Audit    Audit
-	Log      *slog.Logger
+	DeleteRecords(ctx context.Context, before time.Time, limit int) (int, error) // of the audit
 }
 
 // Service rolls up.
 type Service struct {
-	Parts
-
+	cfg    Config
+	store  Store
+	log    *slog.Logger
 	now    func() time.Time
 	gauges *gauges
 
-	running sync.Mutex // held by the one run; guards what follows
-	known   map[usage.Day]usage.Sums
-	tidied  bool      // in this process
-	tidyDay usage.Day // the settled day when it last was
+	running   sync.Mutex               // held by the one run; guards what follows
+	stored    map[usage.Day]usage.Sums // what this process knows to be in the rollups, of days that are not settled
+	pruned    bool                     // in this process
+	prunedDay usage.Day                // the settled day when it last was
 }
 
 // New makes a service.
-func New(p Parts) *Service {
-	return &Service{Parts: p, now: time.Now, gauges: newGauges(), known: map[usage.Day]usage.Sums{}}
+func New(cfg Config, s Store, log *slog.Logger) *Service {
+	return &Service{cfg: cfg, store: s, log: log, now: time.Now, gauges: newGauges(), stored: map[usage.Day]usage.Sums{}}
+}
+
+// gauges are the function's own metrics. How far behind it is can be read off them:
+// time() less either timestamp.
+type gauges struct {
+	runs    *prometheus.CounterVec
+	success prometheus.Gauge
+	settled prometheus.Gauge
+}
+
+func newGauges() *gauges {
+	g := &gauges{
+		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_rollup_runs_total", Help: "Runs that ended, by outcome.",
+		}, []string{"outcome"}),
+		success: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "sluice_rollup_last_success_timestamp_seconds", Help: "When the last run without an error ended; 0 before the first.",
+		}),
+		settled: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "sluice_rollup_settled_day_timestamp_seconds", Help: "The end of the last settled UTC day; 0 before the first run.",
+		}),
+	}
+	g.runs.WithLabelValues("done")
+	g.runs.WithLabelValues("failed")
+	return g
+}
+
+func (g *gauges) ran(err error, now time.Time) {
+	if err != nil {
+		g.runs.WithLabelValues("failed").Inc()
+		return
+	}
+	g.runs.WithLabelValues("done").Inc()
+	g.success.Set(float64(now.Unix()))
+}
+
+func (g *gauges) settledUpTo(day usage.Day) { g.settled.Set(float64((day + 1).Start().Unix())) }
+
+// Collectors are the function's own metrics.
+func (s *Service) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.gauges.runs, s.gauges.success, s.gauges.settled}
 }

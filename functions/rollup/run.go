@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+
+	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/usage"
 )
@@ -15,7 +19,7 @@ var ErrBusy = errors.New("a run is under way")
 
 // Result tells what a run did.
 type Result struct {
-	Days     int // taken in or settled
+	Days     int // merged or settled
 	Settled  int // of them
 	Counters int // documents read
 	Rollups  int // documents compared, and written where they differed
@@ -26,15 +30,50 @@ type Result struct {
 	Records  int // of the audit, deleted
 }
 
-// Run does one run. A day that fails does not keep later days from being taken
-// in, but no later day is settled before it; errors come together at the end. A
+// Receive does a run for each ping. Other events are none of ours and are taken
+// without a word to the sender, who would only send them again; so is a ping
+// during a run. The error of a run makes the sender try again.
+func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
+	if e.Type() != funcmain.PingType {
+		s.log.WarnContext(ctx, "event ignored", "type", e.Type(), "source", e.Source())
+		return nil
+	}
+	err := s.Once(ctx)
+	if errors.Is(err, ErrBusy) {
+		return nil
+	}
+	return err
+}
+
+// Once does one run and logs what it did.
+func (s *Service) Once(ctx context.Context) error {
+	began := s.now()
+	r, err := s.Run(ctx)
+	log := s.log.With("days", r.Days, "settled", r.Settled, "counters", r.Counters, "rollups", r.Rollups,
+		"deleted", r.Deleted, "pruned", r.Pruned, "canaries", r.Canaries, "audit_records", r.Records, "took_ms", s.now().Sub(began)/time.Millisecond)
+	if !errors.Is(err, ErrBusy) {
+		s.gauges.ran(err, s.now())
+	}
+	switch {
+	case errors.Is(err, ErrBusy):
+		s.log.WarnContext(ctx, "run skipped: the one before is under way")
+	case err != nil:
+		log.ErrorContext(ctx, "run failed", "error", err)
+	default:
+		log.InfoContext(ctx, "run done")
+	}
+	return err
+}
+
+// Run does one run. A day that fails does not keep later days from being
+// merged, but no later day is settled before it; errors come together at the end. A
 // run during another of the same process is [ErrBusy].
 func (s *Service) Run(ctx context.Context) (Result, error) {
 	if !s.running.TryLock() {
 		return Result{}, ErrBusy
 	}
 	defer s.running.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, s.Config.run())
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.run())
 	defer cancel()
 	r := &run{Service: s, began: s.now().UTC()}
 	r.today = usage.DayOf(r.began)
@@ -59,7 +98,7 @@ func (r *run) do(ctx context.Context) error {
 	// Open days first: last_seen should not wait for a long backlog.
 	var errs error
 	for day := r.firstOpen(settled); day <= r.today+1; day++ { // a checker's clock may be ahead
-		errs = errors.Join(errs, r.takeIn(ctx, day))
+		errs = errors.Join(errs, r.merge(ctx, day))
 	}
 	for day := settled + 1; day.Closed(r.began); day++ {
 		if err := r.settle(ctx, day); err != nil {
@@ -68,18 +107,14 @@ func (r *run) do(ctx context.Context) error {
 		settled = day
 	}
 	r.gauges.settledUpTo(settled)
-	for day := range r.known {
-		if day <= settled {
-			delete(r.known, day)
-		}
-	}
-	return errors.Join(errs, r.tidy(ctx, settled))
+	maps.DeleteFunc(r.stored, func(day usage.Day, _ usage.Sums) bool { return day <= settled })
+	return errors.Join(errs, r.prune(ctx, settled))
 }
 
 // settledDay gives the last settled day; of a store without one, the day before
 // its first counter, or before the first day that is not closed.
 func (r *run) settledDay(ctx context.Context) (usage.Day, error) {
-	settled, err := r.Marks.SettledDay(ctx)
+	settled, err := r.store.SettledDay(ctx)
 	if err == nil || !problem.Is(err, problem.NotFound) {
 		return settled, err
 	}
@@ -87,7 +122,7 @@ func (r *run) settledDay(ctx context.Context) (usage.Day, error) {
 	for first > 0 && !(first - 1).Closed(r.began) {
 		first--
 	}
-	oldest, err := r.Counters.OldestCounter(ctx)
+	oldest, err := r.store.OldestCounter(ctx)
 	if err != nil && !problem.Is(err, problem.NotFound) {
 		return 0, err
 	}

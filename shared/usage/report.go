@@ -1,5 +1,56 @@
 package usage
 
+import "github.com/sluicegate/sluice/shared/problem"
+
+const (
+	// RetentionDays is for how many days usage is kept, today among them
+	// (specification section 8).
+	RetentionDays = 92
+	// ShownDays is how many days a report covers when it is not asked for others.
+	ShownDays = 90
+)
+
+// EarliestKept is the retention cutoff: the first day of which usage is kept.
+func EarliestKept(today Day) Day { return today - (RetentionDays - 1) }
+
+// Window is a range of kept days, both ends in it.
+type Window struct{ From, To Day }
+
+// NewWindow makes the window of a report from what was asked for; nil is not
+// asked for (decisions section 5).
+//
+// to is moved back to today, and from forward to the earliest kept day. Left
+// out, to is today, and from begins the last [ShownDays] days through today; a to
+// before those takes in all that is kept up to it. A from in the future stands
+// after the last day there can be, and is no window.
+//
+// Problems: invalid_window when from is after to; window_expired when the whole
+// window is before the earliest kept day.
+func NewWindow(from, to *Day, today Day) (Window, error) {
+	earliest := EarliestKept(today)
+	w := Window{From: today - (ShownDays - 1), To: today}
+	if from != nil && to != nil && *from > *to {
+		return Window{}, problem.Of(problem.InvalidWindow)
+	}
+	if to != nil {
+		w.To = min(*to, today)
+	}
+	switch {
+	case from != nil:
+		w.From = *from
+	case w.From > w.To:
+		w.From = earliest
+	}
+	if w.To < earliest {
+		return Window{}, problem.Of(problem.WindowExpired)
+	}
+	if w.From > w.To {
+		return Window{}, problem.Of(problem.InvalidWindow)
+	}
+	w.From = max(w.From, earliest)
+	return w, nil
+}
+
 // Report is a key's usage in a window (specification section 2.3).
 type Report struct {
 	Window Window
@@ -23,15 +74,4 @@ func NewReport(w Window, h History, today Day) Report {
 	}
 	r.LastSeen, r.Seen = h.LastSeen(today)
 	return r
-}
-
-// LastSeen is the last day with any traffic among those kept today.
-func (h History) LastSeen(today Day) (Day, bool) {
-	last, seen := Day(0), false
-	for d := range h.Counted() {
-		if d.Day >= EarliestKept(today) && d.Day <= today {
-			last, seen = d.Day, true
-		}
-	}
-	return last, seen
 }

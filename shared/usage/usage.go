@@ -10,7 +10,6 @@ package usage
 import (
 	"time"
 
-	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -28,6 +27,14 @@ func (t Totals) Plus(o Totals) Totals {
 
 // Zero tells whether nothing was counted.
 func (t Totals) Zero() bool { return t == Totals{} }
+
+// Max gives the larger of each total.
+func (t Totals) Max(o Totals) Totals {
+	return Totals{max(t.Allowed, o.Allowed), max(t.RateDenied, o.RateDenied), max(t.QuotaDenied, o.QuotaDenied)}
+}
+
+// Covers tells whether none of o's totals is larger.
+func (t Totals) Covers(o Totals) bool { return t.Max(o) == t }
 
 // Day is a UTC calendar day, counted from 1970-01-01 as 0.
 type Day int32
@@ -59,24 +66,23 @@ func ParseDay(s string) (Day, error) {
 	return DayOf(t), nil
 }
 
-// Source names one checker process: random, fresh at each start.
-type Source string
+// End is the day's end: the first instant of the next.
+func (d Day) End() time.Time { return (d + 1).Start() }
 
-// Shards is how many documents a source's day is spread over: the most that one
-// flush writes, however many keys and requests there were.
-const Shards = 64
+// Closed tells whether the day's counters may be compacted at a time.
+func (d Day) Closed(now time.Time) bool { return !now.Before(d.End().Add(Closing)) }
 
-// Counter is one document of counters: what one source has counted of one shard
-// of the keys in one day, as absolute totals that only ever grow.
-type Counter struct {
-	Day    Day
-	Source Source
-	Shard  int // 0 to [Shards]-1; which keys share a shard is the source's own affair
-	Counts Packed
-}
-
-// Count is one key's totals within a Counter.
-type Count struct {
-	Prefix apikey.Prefix
-	Totals Totals
-}
+// The life of a day's counters. The order of these is what makes compaction
+// safe: a checker creates no counter of a day later than Late after its end, so
+// by Closing every source of the day is there, and one that is missing will not
+// come. Replacing the sources by their sum then counts nothing twice. Between
+// the two lies a whole day for clocks that differ.
+const (
+	// Late is how long after its end a day's counter may still be created.
+	Late = 24 * time.Hour
+	// Closing is how long after its end a day's counters may be compacted.
+	Closing = 2 * Late
+	// CounterDays is for how many days, today among them, counters are kept: the
+	// longest quota period has 31, and the rest is for late starters.
+	CounterDays = 35
+)

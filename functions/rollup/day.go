@@ -1,0 +1,168 @@
+package rollup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// chunk is how many rollups one transaction changes; Firestore takes 500.
+const chunk = 200
+
+// merge brings the rollups up to what is counted of a day.
+func (r *run) merge(ctx context.Context, day usage.Day) error {
+	sums := usage.Sums{}
+	err := r.store.EachCounter(ctx, day, day, func(c usage.Counter) error {
+		r.result.Counters++
+		sums.Add(c.Counts)
+		return nil
+	})
+	if err == nil {
+		err = r.raise(ctx, day, sums)
+	}
+	if err != nil {
+		return fmt.Errorf("merge %s: %w", day, err)
+	}
+	r.result.Days++
+	return nil
+}
+
+// raise brings the rollups up to a day's sums.
+func (r *run) raise(ctx context.Context, day usage.Day, sums usage.Sums) error {
+	if day < usage.EarliestKept(r.today) {
+		return nil // what was counted before the retention cutoff is kept nowhere
+	}
+	m := merging{day: day, over: !r.began.Before(day.End()), earliest: usage.EarliestKept(r.today), sums: sums}
+	stored := r.stored[day]
+	if stored == nil {
+		stored = usage.Sums{}
+		r.stored[day] = stored
+	}
+	var due []apikey.Prefix
+	for _, c := range sums.Counts() {
+		if !m.enough(stored[c.Prefix], c.Totals) {
+			due = append(due, c.Prefix)
+		}
+	}
+	r.result.Rollups += len(due)
+	var mu sync.Mutex // guards stored
+	return parallel(ctx, r.cfg.Parallel, slices.Collect(slices.Chunk(due, chunk)), func(ctx context.Context, prefixes []apikey.Prefix) error {
+		now := usage.Sums{}
+		err := r.store.UpdateRollups(ctx, prefixes, func(p apikey.Prefix, h usage.History) usage.History {
+			h = m.change(p, h)
+			now[p] = h.On(day)
+			return h
+		})
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		maps.Copy(stored, now)
+		return nil
+	})
+}
+
+// merging is a day that is being merged.
+type merging struct {
+	day      usage.Day
+	over     bool // the day has ended
+	earliest usage.Day
+	sums     usage.Sums
+}
+
+// enough tells whether what is stored of a key needs no change: while the day
+// lasts, that the key was seen; afterwards, all of it.
+func (m merging) enough(stored, sum usage.Totals) bool {
+	if m.over {
+		return stored.Covers(sum)
+	}
+	return !stored.Zero() || sum.Zero()
+}
+
+func (m merging) change(p apikey.Prefix, stored usage.History) usage.History {
+	if m.enough(stored.On(m.day), m.sums[p]) {
+		return stored
+	}
+	return stored.Raise(m.day, m.sums[p]).Since(m.earliest)
+}
+
+// errReopened says that a source has written to a day after it was compacted.
+// Only a checker whose clock is wrong by more than a day can do that; the next
+// run compacts once more.
+var errReopened = errors.New("a counter appeared after the day was compacted")
+
+// settle compacts a closed day, merges it for the last time and marks it. The
+// order matters: a source may still grow until it is compacted.
+func (r *run) settle(ctx context.Context, day usage.Day) error {
+	left, err := r.sourcesLeft(ctx, day)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		if err := r.compact(ctx, day, left); err != nil {
+			return err
+		}
+		if left, err = r.sourcesLeft(ctx, day); err != nil {
+			return err
+		}
+		if len(left) > 0 {
+			return errReopened
+		}
+	}
+	delete(r.stored, day) // the last word is the store's, not this process's memory
+	if err := r.merge(ctx, day); err != nil {
+		return err
+	}
+	if err := r.store.SettleDay(ctx, day); err != nil {
+		return err
+	}
+	r.result.Settled++
+	return nil
+}
+
+// compact compacts shards, some at once.
+func (r *run) compact(ctx context.Context, day usage.Day, left map[int][]usage.Source) error {
+	shards := slices.Sorted(maps.Keys(left))
+	return parallel(ctx, r.cfg.Parallel, shards, func(ctx context.Context, shard int) error {
+		return r.store.CompactCounters(ctx, day, shard, left[shard])
+	})
+}
+
+// sourcesLeft gives, for each shard of a day that has any, the sources of the
+// counters that are not compacted.
+func (r *run) sourcesLeft(ctx context.Context, day usage.Day) (map[int][]usage.Source, error) {
+	left := map[int][]usage.Source{}
+	err := r.store.EachCounter(ctx, day, day, func(c usage.Counter) error {
+		r.result.Counters++
+		if !c.Source.Compacted() {
+			left[c.Shard] = append(left[c.Shard], c.Source)
+		}
+		return nil
+	})
+	return left, err
+}
+
+// parallel calls do for each item, at most limit at once, and waits for all of
+// them. After an error it begins no more, and gives that error.
+func parallel[T any](ctx context.Context, limit int, items []T, do func(context.Context, T) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(limit, 1))
+	for _, item := range items {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return do(ctx, item)
+		})
+	}
+	return g.Wait()
+}
