@@ -26,6 +26,9 @@ const (
 	bodyHeader = "X-Sluice-Denial"
 )
 
+// checkPath is before the address of the app that a check is about.
+const checkPath = "/check/"
+
 // inHeader is the query of a check whose proxy can pass on a denial's headers but
 // not its body, such as nginx by auth_request. It is a part of the address in the
 // proxy's own configuration.
@@ -43,10 +46,8 @@ var closeConnection = []string{"close"}
 // /readyz is 200 once the first full snapshot has been proven, and stays so: a
 // replica that denies later must stay reachable, so that clients get its 503.
 func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	address, isCheck := strings.CutPrefix(r.URL.Path, "/check/")
+	address, isCheck := strings.CutPrefix(r.URL.Path, checkPath)
 	switch {
-	case isCheck && r.URL.RawQuery == inHeader:
-		c.serveCheck(&headed{ResponseWriter: w}, r, appIn(address))
 	case isCheck:
 		c.serveCheck(w, r, appIn(address))
 	case r.URL.Path == "/readyz" && !c.proven.Load():
@@ -102,9 +103,12 @@ func (c *Checker) deny(w http.ResponseWriter, r *http.Request, o outcome, addres
 	case problem.InvalidKey:
 		c.prove(w.Header(), r.Header, address)
 	}
-	id := trace.IDOf(r.Header)
+	answer, id := outcomes[o].answer, trace.IDOf(r.Header)
 	w.Header()[trace.Header] = []string{id}
-	outcomes[o].answer.Write(w, retryAfter)
+	if r.URL.RawQuery == inHeader && strings.HasPrefix(r.URL.Path, checkPath) {
+		w.Header()[bodyHeader] = []string{string(answer.Body())}
+	}
+	answer.Write(w, retryAfter)
 	c.note(id, o, r.Header, address, now)
 }
 
@@ -161,31 +165,4 @@ func (c *Checker) prove(out, in http.Header, address string) {
 		return
 	}
 	out[gateproof.ProofHeader] = []string{key.Prove(nonces[0], address)}
-}
-
-// headed answers with a denial's body in a header too: it holds the status back until
-// the body comes.
-type headed struct {
-	http.ResponseWriter
-
-	status int
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (h *headed) WriteHeader(status int) {
-	if status == http.StatusOK {
-		h.ResponseWriter.WriteHeader(status)
-		return
-	}
-	h.status = status
-}
-
-// Write implements [http.ResponseWriter]. A denial's body comes in one piece.
-func (h *headed) Write(body []byte) (int, error) {
-	if h.status != 0 {
-		h.Header()[bodyHeader] = []string{string(body)}
-		h.ResponseWriter.WriteHeader(h.status)
-		h.status = 0
-	}
-	return h.ResponseWriter.Write(body)
 }

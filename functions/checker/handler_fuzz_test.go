@@ -25,7 +25,7 @@ func FuzzCheck(f *testing.F) {
 			store := newFakeStore()
 			full := issue(t, store, nil)
 			r := newReplica(t, store)
-			settle()
+			synctest.Wait()
 			key := strings.ReplaceAll(key, "$", full)
 			q := httptest.NewRequest(http.MethodGet, "/", nil)
 			q.URL = &url.URL{Path: "/check/" + address}

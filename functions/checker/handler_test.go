@@ -36,9 +36,6 @@ func (r *replica) ask(address string, headers ...string) *http.Response {
 	return w.Result()
 }
 
-// settle lets the replica take in all that was changed.
-func settle() { synctest.Wait() }
-
 func wantCode(t *testing.T, res *http.Response, status int, code string) {
 	t.Helper()
 	var body wire.Error
@@ -65,7 +62,7 @@ func TestAllows(t *testing.T) {
 		f := newFakeStore()
 		full := issue(t, f, func(k *apikey.Key) { k.Name = "Café 1" })
 		r := newReplica(t, f)
-		settle()
+		synctest.Wait()
 		res := r.ask("shop-prod/hello", "X-Api-Key", full)
 		want := http.Header{"X-Service-Key-Prefix": {full[7:15]}, "X-Service-Key-Name": {"Caf%C3%A9 1"}}
 		if res.StatusCode != http.StatusOK {
@@ -75,7 +72,7 @@ func TestAllows(t *testing.T) {
 			t.Errorf("headers (-want +got):\n%s", diff)
 		}
 		nameless := issue(t, f, nil)
-		settle()
+		synctest.Wait()
 		if h := r.ask("shop-prod/hello", "X-Api-Key", nameless).Header; len(h) != 1 {
 			t.Errorf("a key without a name gave %v", h)
 		}
@@ -108,7 +105,7 @@ func TestRefusalsAreAlike(t *testing.T) {
 			{"repeated", []string{"X-Api-Key", good, "X-Api-Key", good}},
 			{"connect", []string{"X-Api-Key", good, "X-Forwarded-Method", "", "X-Forwarded-Method", "CONNECT"}},
 		}
-		settle()
+		synctest.Wait()
 		none := r.ask("shop-prod/hello")
 		seen := map[string]bool{takeID(t, none): true}
 		body := readAll(t, none)
@@ -170,7 +167,7 @@ func TestDenialIsNoted(t *testing.T) {
 		f := newFakeStore()
 		full := issue(t, f, func(k *apikey.Key) { k.Status = apikey.Revoked })
 		r := newReplica(t, f)
-		settle()
+		synctest.Wait()
 		res := r.ask("shop-prod/hello", "X-Api-Key", full, "X-Request-Id", "mine-1", "X-Forwarded-For", "203.0.113.9")
 		if got := res.Header.Get("X-Request-Id"); got != "mine-1" {
 			t.Errorf("the client's id became %q", got)
@@ -210,7 +207,7 @@ func TestMisconfigured(t *testing.T) {
 		f := newFakeStore()
 		full := issue(t, f, nil)
 		r := newReplica(t, f)
-		settle()
+		synctest.Wait()
 		for _, address := range []string{"", "shop-prod", "shop-prod/", "/hello", "shop-prod/hello*", "Shop/hello", "shop_prod/hello", "a.b/c"} {
 			wantCode(t, r.ask(address, "X-Api-Key", full), http.StatusInternalServerError, "misconfigured")
 		}
@@ -228,7 +225,7 @@ func TestPreflight(t *testing.T) {
 		f := newFakeStore()
 		full := issue(t, f, nil)
 		r := newReplica(t, f)
-		settle()
+		synctest.Wait()
 		options := []string{"X-Forwarded-Method", "", "X-Forwarded-Method", "OPTIONS"}
 		res := r.ask("shop-prod/hello", append(options, "Access-Control-Request-Method", "GET", "X-Api-Key", full)...)
 		if res.StatusCode != http.StatusOK || len(res.Header) != 0 {
@@ -248,7 +245,7 @@ func TestPreflightWhileDenying(t *testing.T) {
 		full := issue(t, f, nil)
 		f.stall(true)
 		r := newReplica(t, f)
-		settle()
+		synctest.Wait()
 		options := []string{"X-Forwarded-Method", "", "X-Forwarded-Method", "OPTIONS", "X-Api-Key", full}
 		preflight := append(options, "Access-Control-Request-Method", "GET")
 		if res := r.ask("shop-prod/hello", preflight...); res.StatusCode != http.StatusOK || len(res.Header) != 0 {
@@ -257,7 +254,7 @@ func TestPreflightWhileDenying(t *testing.T) {
 		wantCode(t, r.ask("shop-prod/hello", options...), http.StatusServiceUnavailable, "gate_unavailable")
 		wantCode(t, r.ask("Shop/hello", preflight...), http.StatusInternalServerError, "misconfigured")
 		f.stall(false)
-		settle()
+		synctest.Wait()
 		r.stop()
 	})
 }
@@ -268,7 +265,7 @@ func TestRate(t *testing.T) {
 		f := newFakeStore()
 		full := issue(t, f, nil) // 1 a second, burst 3
 		r := newReplica(t, f)
-		settle()
+		synctest.Wait()
 		for i := range 3 {
 			if res := r.ask("shop-prod/hello", "X-Api-Key", full); res.StatusCode != http.StatusOK {
 				t.Errorf("request %d of the burst: %d", i, res.StatusCode)
@@ -284,7 +281,7 @@ func TestRate(t *testing.T) {
 			t.Errorf("a second later: %d", res.StatusCode)
 		}
 		f.putPlan(plan.Plan{ID: "plan-a", Namespace: "shop-prod", Limits: plan.Limits{Rate: 1000, Burst: 10}})
-		settle()
+		synctest.Wait()
 		// The bucket is as empty as it can be under the new plan: the first
 		// request finds that out, and then it fills at the new rate.
 		wantCode(t, r.ask("shop-prod/hello", "X-Api-Key", full), http.StatusTooManyRequests, "rate_limited")
@@ -304,7 +301,7 @@ func TestFreshness(t *testing.T) {
 		full := issue(t, f, nil)
 		f.stall(true)
 		r := newReplica(t, f)
-		settle()
+		synctest.Wait()
 		get := func() *http.Response { return r.ask("shop-prod/hello", "X-Api-Key", full) }
 		ready := func() int {
 			w := httptest.NewRecorder()
@@ -317,12 +314,12 @@ func TestFreshness(t *testing.T) {
 			t.Errorf("before the first proof: Retry-After %q, ready %d", res.Header.Get("Retry-After"), ready())
 		}
 		f.stall(false)
-		settle()
+		synctest.Wait()
 		if get().StatusCode != http.StatusOK || ready() != http.StatusOK {
 			t.Error("does not serve once all three are proven")
 		}
 		f.endListeners()
-		settle()
+		synctest.Wait()
 		if get().StatusCode == http.StatusServiceUnavailable {
 			t.Error("a stream that ended is no reason to deny within the ceiling")
 		}
@@ -352,9 +349,9 @@ func TestDoubt(t *testing.T) {
 		f := newFakeStore()
 		full := issue(t, f, nil)
 		r := newReplica(t, f)
-		settle()
+		synctest.Wait()
 		f.set(func() { f.filter = 1 })
-		settle()
+		synctest.Wait()
 		wantCode(t, r.ask("shop-prod/hello", "X-Api-Key", full), http.StatusServiceUnavailable, "gate_unavailable")
 		f.set(func() { f.filter = 0 })
 		time.Sleep(20 * time.Second)
@@ -378,7 +375,7 @@ func TestQuotaWhileCountsAreUnshared(t *testing.T) {
 			f.putPlan(plan.Plan{ID: id, Namespace: "shop-prod", Limits: plan.Limits{Rate: 10, Burst: 10, Quota: quota, Period: plan.Month}})
 		}
 		r := newReplica(t, f)
-		settle()
+		synctest.Wait()
 		wants := func(key string, status int) {
 			t.Helper()
 			res := r.ask("shop-prod/hello", "X-Api-Key", key)

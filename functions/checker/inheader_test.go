@@ -26,7 +26,7 @@ func TestDenialInHeader(t *testing.T) {
 		f := newFakeStore()
 		full := issue(t, f, nil)
 		r := newReplica(t, f)
-		settle()
+		synctest.Wait()
 		const address = "/check/shop-prod/hello"
 		plain := r.askAt(address, "nonsense")
 		if got := plain.Header.Get(bodyHeader); got != "" {
@@ -58,7 +58,7 @@ func TestPathAfterAddress(t *testing.T) {
 		f := newFakeStore()
 		full := issue(t, f, nil)
 		r := newReplica(t, f)
-		settle()
+		synctest.Wait()
 		for _, path := range []string{"/", "/x", "//", "/../other", "/../../other-prod/app", "/%2e%2e/%2fother", "/check/other-prod/app", "/?denial=header"} {
 			time.Sleep(time.Second) // for the key's rate
 			if res := r.askAt("/check/shop-prod/hello"+path, full); res.StatusCode != http.StatusOK {

@@ -19,7 +19,7 @@ func TestProof(t *testing.T) {
 		f := newFakeStore()
 		full := issue(t, f, nil)
 		r := newReplica(t, f)
-		settle()
+		synctest.Wait()
 		key, err := gateproof.KeyOf([]byte("private"))
 		if err != nil {
 			t.Fatal(err)

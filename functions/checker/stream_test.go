@@ -60,7 +60,7 @@ func TestSendsAway(t *testing.T) {
 		full := issue(t, f, nil)
 		f.stall(true)
 		r := newReplica(t, f)
-		settle()
+		synctest.Wait()
 		connect := func() context.Context { return r.Connected(t.Context(), nil) }
 		ask := func(connection context.Context) *http.Response {
 			w := httptest.NewRecorder()
@@ -85,7 +85,7 @@ func TestSendsAway(t *testing.T) {
 			t.Error("a second later it is ended too")
 		}
 		f.stall(false)
-		settle()
+		synctest.Wait()
 		if res := ask(old); res.StatusCode != http.StatusOK || res.Header.Get("Connection") != "" {
 			t.Errorf("fresh: %d %v", res.StatusCode, res.Header)
 		}

@@ -91,7 +91,7 @@ func (p *Proof) Echo(t int, seq int64) {
 		}
 	}
 	k.proven, k.heard = max(k.proven, w), max(k.heard, seq)
-	p.settle()
+	p.update()
 }
 
 // Answered tells whether canary seq of type t, or a later one, has come back, and
@@ -117,7 +117,7 @@ func (p *Proof) Doubt(t int) {
 	case k.doubt <- struct{}{}:
 	default:
 	}
-	p.settle()
+	p.update()
 }
 
 // Age gives how old the proof of type t is at now; ok is false where there is none.
@@ -128,8 +128,8 @@ func (p *Proof) Age(t int, now time.Time) (age time.Duration, ok bool) {
 	return time.Duration(p.since(now) - w), w != never
 }
 
-// settle works out until when the replica may allow. The caller holds mu.
-func (p *Proof) settle() {
+// update works out until when the replica may allow. The caller holds mu.
+func (p *Proof) update() {
 	oldest := int64(math.MaxInt64)
 	for _, k := range p.tasks {
 		oldest = min(oldest, k.proven)

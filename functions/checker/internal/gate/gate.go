@@ -61,10 +61,10 @@ type Verdict struct {
 // from a disabled one as little as its body does. It allocates nothing.
 func Decide(v *view.View, r Request, now time.Time) Verdict {
 	full := bytesOf(r.Key)
-	key, known := v.Find(full[prefixAt:][:apikey.PrefixLength])
+	key, found := v.Find(full[prefixAt:][:apikey.PrefixLength])
 	at := view.Nanos(now)
 
-	wrong := unless(known, Unknown)
+	wrong := unless(found, Unknown)
 	wrong |= unless(key.Matches(apikey.HashOf(full), at), WrongSecret)
 	wrong |= unless(key.Active(), Disabled)
 	wrong |= unless(at < key.ExpiresAt(), Expired)

@@ -16,7 +16,7 @@ type base struct {
 	now     time.Time // whose day, week and month it is about
 	periods [3]span   // in the order of periods
 	sums    slots.Table[[3]atomic.Uint64]
-	unknown map[apikey.Prefix][3]uint64 // of keys that have no slot yet; guarded by Meter.mu
+	early   map[apikey.Prefix][3]uint64 // of keys that have no slot yet; guarded by Meter.mu
 }
 
 // span is a period's days and end.
@@ -38,7 +38,7 @@ func place(p plan.Period) int {
 }
 
 func newBase(now time.Time, size uint32) *base {
-	b := &base{now: now, unknown: map[apikey.Prefix][3]uint64{}}
+	b := &base{now: now, early: map[apikey.Prefix][3]uint64{}}
 	for _, p := range [...]plan.Period{plan.Day, plan.Week, plan.Month} {
 		b.periods[place(p)] = span{first: usage.DayOf(p.Start(now)), end: p.End(now).UnixNano()}
 	}
@@ -61,19 +61,19 @@ func (b *base) oldest() usage.Day { return min(b.periods[1].first, b.periods[2].
 
 // add adds what a source allowed a key on a day; slot is the key's, unless it
 // has none yet. delta may be negative, as two's complement: sums are exact all the same.
-func (b *base) add(day usage.Day, prefix apikey.Prefix, slot uint32, known bool, delta uint64) {
+func (b *base) add(day usage.Day, prefix apikey.Prefix, slot uint32, hasSlot bool, delta uint64) {
 	var deltas [3]uint64
 	for i, p := range b.periods {
 		if day >= p.first && day.Start().UnixNano() < p.end {
 			deltas[i] = delta
 		}
 	}
-	if !known {
-		sums := b.unknown[prefix]
+	if !hasSlot {
+		sums := b.early[prefix]
 		for i := range sums {
 			sums[i] += deltas[i]
 		}
-		b.unknown[prefix] = sums
+		b.early[prefix] = sums
 		return
 	}
 	for i := range deltas {
@@ -85,11 +85,11 @@ func (b *base) add(day usage.Day, prefix apikey.Prefix, slot uint32, known bool,
 
 // adopt gives a key that has just got its slot what was heard of it before.
 func (b *base) adopt(prefix apikey.Prefix, slot uint32) {
-	sums, ok := b.unknown[prefix]
+	sums, ok := b.early[prefix]
 	if !ok {
 		return
 	}
-	delete(b.unknown, prefix)
+	delete(b.early, prefix)
 	for i := range sums {
 		b.sums.At(slot)[i].Add(sums[i])
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,7 +97,7 @@ func (m *Meter) open() []*dayTable {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.state.Load()
-	tables := append([]*dayTable(nil), m.closing...)
+	tables := slices.Clone(m.closing)
 	for _, t := range [...]*dayTable{s.prev, s.cur, s.next} {
 		if t != nil {
 			tables = append(tables, t)
@@ -175,7 +176,7 @@ func (m *Meter) advance(now time.Time) {
 	if old.prev != nil && next.prev != old.prev && !old.prev.clean() {
 		m.closing = append(m.closing, old.prev)
 	}
-	m.closing = dropClean(m.closing)
+	m.closing = slices.DeleteFunc(m.closing, (*dayTable).clean)
 	today := next.base.periods[0]
 	if next.prev != old.prev || next.cur != old.cur || now.UnixNano() >= today.end || now.Before(today.first.Start()) {
 		next.base = m.rebuild(&next, now)
@@ -200,14 +201,4 @@ func (m *Meter) turn(s *state, now time.Time) {
 	if s.next == nil && at >= s.cur.end-int64(prepare) {
 		s.next = m.newTable(s.cur.day + 1)
 	}
-}
-
-func dropClean(tables []*dayTable) []*dayTable {
-	var kept []*dayTable
-	for _, t := range tables {
-		if !t.clean() {
-			kept = append(kept, t)
-		}
-	}
-	return kept
 }

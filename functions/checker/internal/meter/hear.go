@@ -65,7 +65,7 @@ func (m *Meter) Len() int {
 // damaged takes in that a counter cannot be read: no quota is given back for it.
 // The caller holds mu.
 func (m *Meter) damaged(id string) {
-	if d, known := m.docs[id]; known {
+	if d, ok := m.docs[id]; ok {
 		d.damaged = true
 		m.docs[id] = d
 	}
@@ -73,13 +73,13 @@ func (m *Meter) damaged(id string) {
 
 // hear takes in a counter as it now is. The caller holds mu.
 func (m *Meter) hear(s *state, id string, c usage.Counter) {
-	old, known := m.docs[id]
+	old, ok := m.docs[id]
 	d := document{day: c.Day, source: c.Source}
 	if c.Day >= s.base.oldest() {
 		d.counts = c.Counts
 	}
 	m.docs[id] = d
-	if known && old.counts.Equal(d.counts) {
+	if ok && old.counts.Equal(d.counts) {
 		return
 	}
 	m.add(s, old, d)
@@ -114,8 +114,8 @@ func (m *Meter) addOne(b *base, day usage.Day, prefix apikey.Prefix, delta uint6
 	if delta == 0 {
 		return
 	}
-	slot, known := m.cfg.Find(prefix)
-	b.add(day, prefix, slot, known, delta)
+	slot, ok := m.cfg.Find(prefix)
+	b.add(day, prefix, slot, ok, delta)
 }
 
 // own tells whether a source is one of the tables that requests read directly.

@@ -188,7 +188,7 @@ func (m *Meter) wake() {
 	}
 }
 
-// table gives the table of the day that holds now; of a moment that no table
+// table gives the table of the day that holds now; of a time that no table
 // covers (the clock was set), the one at hand.
 func (s *state) table(now int64) *dayTable {
 	switch {

@@ -77,7 +77,7 @@ func (s *sharing) reserve(b bucket.Shape, now time.Time) uint64 {
 func (s *sharing) flush(f flushed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.settle(f) {
+	if s.heardCommit(f) {
 		return
 	}
 	if s.oldest == (flushed{}) {
@@ -86,7 +86,7 @@ func (s *sharing) flush(f flushed) {
 	s.newest = f
 }
 
-// complete notes that all that was committed until a moment of the store's is in the
+// complete notes that all that was committed until then, by the store's clock, is in the
 // sums.
 func (s *sharing) complete(until time.Time) {
 	s.mu.Lock()
@@ -94,18 +94,18 @@ func (s *sharing) complete(until time.Time) {
 	if until.After(s.until) {
 		s.until = until
 	}
-	if s.oldest == (flushed{}) || !s.settle(s.oldest) {
+	if s.oldest == (flushed{}) || !s.heardCommit(s.oldest) {
 		return
 	}
 	s.oldest = flushed{}
-	if !s.settle(s.newest) {
+	if !s.heardCommit(s.newest) {
 		s.oldest = s.newest
 	}
 }
 
-// settle tells whether a flush's commit has been heard, and what was counted before it
+// heardCommit tells whether a flush's commit has been heard, and what was counted before it
 // is shared. The caller holds mu.
-func (s *sharing) settle(f flushed) bool {
+func (s *sharing) heardCommit(f flushed) bool {
 	if f.committed.After(s.until) {
 		return false
 	}
@@ -127,7 +127,7 @@ func (s *sharing) proven(begun time.Time, canaries []store.Canary, now time.Time
 	defer s.mu.Unlock()
 	s.heard.Store(max(s.heard.Load(), s.since(begun)))
 	for _, c := range canaries {
-		if known, ok := s.canaries[c.Replica]; c.Replica != s.replica && (!ok || known.Canary != c) {
+		if last, ok := s.canaries[c.Replica]; c.Replica != s.replica && (!ok || last.Canary != c) {
 			s.canaries[c.Replica] = heardCanary{c, s.since(now)}
 		}
 	}

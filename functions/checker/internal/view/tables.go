@@ -43,24 +43,24 @@ func (t *symbolTable) id(text string) uint32 {
 	return id
 }
 
-// planSlot is a plan's place: given out when a key or the plan itself first
+// planRow is a plan's place: given out when a key or the plan itself first
 // names it, whichever the listeners hear first.
-type planSlot struct {
+type planRow struct {
 	namespace string
 	limits    Limits
 	defined   bool
 }
 
 //nolint:gochecknoglobals // a constant: what a place that nobody was given holds
-var noPlan planSlot
+var noPlan planRow
 
 // planTable holds plans by place. A place stays its plan's for good.
 type planTable struct {
-	slots   []planSlot
+	rows    []planRow
 	places  map[string]uint32 // by planName
 	defined int
 
-	ownSlots, ownPlaces bool // cloned by this edit; until then they are another view's too
+	ownRows, ownPlaces bool // cloned by this edit; until then they are another view's too
 }
 
 func planName(namespace string, id plan.ID) string { return namespace + "." + string(id) }
@@ -72,22 +72,22 @@ func namespaceOf(name string) string {
 }
 
 // at gives what is known of a place; it is not to be changed.
-func (t *planTable) at(place uint32) *planSlot {
-	if int(place) >= len(t.slots) {
+func (t *planTable) at(place uint32) *planRow {
+	if int(place) >= len(t.rows) {
 		return &noPlan
 	}
-	return &t.slots[place]
+	return &t.rows[place]
 }
 
 func (t planTable) edit() planTable {
-	t.ownSlots, t.ownPlaces = false, false
+	t.ownRows, t.ownPlaces = false, false
 	return t
 }
 
-// own lets this edit change the slots.
+// own lets this edit change the rows.
 func (t *planTable) own() {
-	if !t.ownSlots {
-		t.slots, t.ownSlots = slices.Clone(t.slots), true
+	if !t.ownRows {
+		t.rows, t.ownRows = slices.Clone(t.rows), true
 	}
 }
 
@@ -99,15 +99,15 @@ func (t *planTable) place(name string) uint32 {
 	if !t.ownPlaces {
 		t.places, t.ownPlaces = cloned(t.places), true
 	}
-	at := uint32(len(t.slots))
-	t.slots = append(t.slots, planSlot{namespace: namespaceOf(name)})
+	at := uint32(len(t.rows))
+	t.rows = append(t.rows, planRow{namespace: namespaceOf(name)})
 	t.places[name] = at
 	return at
 }
 
 // define says what a plan's limits are.
 func (t *planTable) define(name string, l Limits) {
-	s := t.slot(name)
+	s := t.row(name)
 	if !s.defined {
 		t.defined++
 	}
@@ -116,17 +116,17 @@ func (t *planTable) define(name string, l Limits) {
 
 // forget says that there is no such plan.
 func (t *planTable) forget(name string) {
-	s := t.slot(name)
+	s := t.row(name)
 	if s.defined {
 		t.defined--
 	}
 	s.limits, s.defined = Limits{}, false
 }
 
-func (t *planTable) slot(name string) *planSlot {
+func (t *planTable) row(name string) *planRow {
 	at := t.place(name)
 	t.own()
-	return &t.slots[at]
+	return &t.rows[at]
 }
 
 // PlanChange is a plan as it now is, or that it is gone.
