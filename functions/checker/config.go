@@ -10,11 +10,6 @@ import (
 // (specification section 8). It can be set lower, never higher.
 const Ceiling = 90 * time.Second
 
-// MaxHeader bounds the header of a question, in bytes: more than an ingress takes
-// from a client (net/http's 1 MiB), so that a key or an address too long to be good
-// is refused as any other and not as a failed question.
-const MaxHeader = 1<<20 + 64<<10
-
 // Config is the checker's environment.
 type Config struct {
 	Project string `env:"GOOGLE_CLOUD_PROJECT, required"` // whose Firestore database is listened to

@@ -6,10 +6,6 @@ import (
 	"time"
 )
 
-// MaxHeader bounds the header of a question, in bytes, as the checkers do: whatever
-// they would answer is answered here.
-const MaxHeader = 1<<20 + 64<<10
-
 // Config is the stand-in's environment.
 type Config struct {
 	// CheckersURL is the Service that has the checkers alone as endpoints, e.g.

@@ -47,7 +47,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluicegate/sluice/functions/standin/internal/watch"
 	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/servercert"
@@ -58,7 +57,7 @@ type Standin struct {
 	cfg    Config
 	log    *slog.Logger
 	now    func() time.Time
-	watch  *watch.Watch
+	watch  *watch
 	answer *denial.Denial
 
 	start    time.Time
@@ -72,9 +71,7 @@ func New(cfg Config, log *slog.Logger) (*Standin, error) {
 	}
 	return &Standin{
 		cfg: cfg, log: log, now: time.Now, start: time.Now(),
-		watch: watch.New(watch.Config{
-			URL: cfg.CheckersURL + "/readyz", Every: cfg.Interval, Limit: cfg.Limit, Log: log,
-		}),
+		watch:  &watch{url: cfg.CheckersURL + "/readyz", every: cfg.Interval, limit: cfg.Limit, log: log, kept: client(false)},
 		answer: denial.New(problem.GateUnavailable),
 	}, nil
 }
@@ -90,7 +87,7 @@ func (s *Standin) TLSConfig() (*tls.Config, error) {
 
 // Run looks for the checkers until ctx ends.
 func (s *Standin) Run(ctx context.Context) error {
-	s.watch.Run(ctx)
+	s.watch.run(ctx)
 	return nil
 }
 
@@ -101,7 +98,7 @@ func (s *Standin) HandlesHealth() bool { return true }
 // process serves) and /readyz (200 while no checker can be reached, else 503).
 func (s *Standin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case r.URL.Path == "/healthz", r.URL.Path == "/readyz" && s.watch.Alone():
+	case r.URL.Path == "/healthz", r.URL.Path == "/readyz" && s.watch.alone.Load():
 		w.WriteHeader(http.StatusOK)
 	case r.URL.Path == "/readyz":
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -119,7 +116,7 @@ func (s *Standin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // sendsAway tells whether this answer ends its connection.
 func (s *Standin) sendsAway() bool {
-	if !s.watch.Alone() {
+	if !s.watch.alone.Load() {
 		return true
 	}
 	at, last := int64(s.now().Sub(s.start)), s.sentAway.Load()

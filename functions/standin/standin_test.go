@@ -156,7 +156,7 @@ func TestSendsAway(t *testing.T) {
 	c := newChecker(t)
 	c.ready.Store(false)
 	s := run(t, c.URL)
-	eventually(t, "become ready", s.watch.Alone)
+	eventually(t, "become ready", s.watch.alone.Load)
 	now := time.Now()
 	var closed []bool
 	for _, after := range []time.Duration{0, 10 * time.Millisecond, 999 * time.Millisecond, time.Second, 1500 * time.Millisecond, 2 * time.Second} {

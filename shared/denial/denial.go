@@ -13,6 +13,11 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
+// MaxHeader bounds the header of a question, in bytes: more than an ingress takes
+// from a client (net/http's 1 MiB), so that a key or an address too long to be good
+// is refused as any other and not as a failed question.
+const MaxHeader = 1<<20 + 64<<10
+
 // Denial is an answer made ready.
 type Denial struct {
 	status     int

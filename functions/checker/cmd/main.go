@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/sluicegate/sluice/functions/checker"
+	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/store"
 )
@@ -37,7 +38,7 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 		Store:      st,
 		Lean:       true,
 		TLS:        secure,
-		MaxHeader:  checker.MaxHeader,
+		MaxHeader:  denial.MaxHeader,
 		Background: c.Run,
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/sluicegate/sluice/functions/standin"
+	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/funcmain"
 )
 
@@ -24,5 +25,5 @@ func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &funcmain.Function{Handler: s, TLS: secure, MaxHeader: standin.MaxHeader, Background: s.Run}, nil
+	return &funcmain.Function{Handler: s, TLS: secure, MaxHeader: denial.MaxHeader, Background: s.Run}, nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/sethvargo/go-envconfig"
 
 	"github.com/sluicegate/sluice/functions/checker"
+	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/tests/bench/load"
@@ -62,13 +63,13 @@ func gate(feed checker.Feed, st checker.Store, log *slog.Logger) (*funcmain.Func
 	if err != nil {
 		return nil, err
 	}
-	return &funcmain.Function{Handler: c, MaxHeader: checker.MaxHeader, Background: c.Run}, nil
+	return &funcmain.Function{Handler: c, MaxHeader: denial.MaxHeader, Background: c.Run}, nil
 }
 
 func bare(cfg config) (*funcmain.Function, error) {
 	f := &funcmain.Function{
 		Handler:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }),
-		MaxHeader: checker.MaxHeader,
+		MaxHeader: denial.MaxHeader,
 	}
 	if !cfg.TLS {
 		return f, nil
