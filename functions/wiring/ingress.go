@@ -136,23 +136,30 @@ func (i *ingress) noAnswer(ctx context.Context, err error) answer {
 	return answer{kind: unreachable}
 }
 
-// kind is what an answer to a request without a key says about the gate.
-type kind int
+// kind is what an answer to a request without a key says about the gate, in words for
+// an operator.
+type kind string
 
 const (
-	unreachable   kind = iota // there was no ingress to ask
-	untrusted                 // its certificate, or its TLS, is not as it should be
-	late                      // no answer in time: the checker may hang, Traefik waits 30 s for it
-	refused                   // the gate's own 401: it is in place and works
-	unavailable               // the gate's own 503: in place, but it cannot decide
-	misconfigured             // the gate's own 500
-	silent                    // a bare 500: what Traefik says when it cannot reach the checker
-	unknownHost               // a 404
-	other                     // anything else: the app itself
-	copied                    // the gate's own 401, but not from a checker
-	bypassed                  // the gate is in place, but there are ways around it
-	moving                    // the gate is in place; Knative has not closed its own way to the app yet
-	unsearched                // the gate is in place; ways around it could not be looked for
+	unreachable kind = "The ingress cannot be reached."
+	untrusted   kind = "untrusted" // its certificate, or its TLS, is not as it should be; the detail says how
+	// The checker may hang; Traefik waits 30 s for it.
+	late kind = "The ingress does not answer in time; the checker may be stuck."
+
+	// The gate's own 401, 503 and 500, by their bodies. The first proves it.
+	refused       kind = "The gate still answers."
+	unavailable   kind = "The gate is on the route, but cannot verify keys right now."
+	misconfigured kind = "The gate is on the route, but misconfigured."
+
+	silent      kind = "The ingress cannot reach the checker." // a bare 500 is what Traefik says then
+	unknownHost kind = "The ingress does not know the app's host, or the app answers 404 without a key."
+	other       kind = "The app's public URL still answers %d to a request without a key."
+	copied      kind = "Something answers like the gate, but is not: its answer lacks the checkers' proof."
+
+	// The gate is in place, but the detail says how it can be walked around.
+	bypassed   kind = "The app is reachable without the gate at %s."
+	moving     kind = "The gate is on the route; Knative has not said yet that it has taken the app off its public gateway."
+	unsearched kind = "The gate is on the route; the cluster could not be asked for ways around it."
 )
 
 // answer is the ingress's answer to a request without a key.
@@ -207,33 +214,15 @@ func (a answer) proves(sought proof) bool {
 // message tells an operator what is in the way.
 func (a answer) message() string {
 	switch a.kind {
-	case unreachable:
-		return "The ingress cannot be reached."
 	case untrusted:
 		return a.detail
-	case late:
-		return "The ingress does not answer in time; the checker may be stuck."
-	case unavailable:
-		return "The gate is on the route, but cannot verify keys right now."
-	case misconfigured:
-		return "The gate is on the route, but misconfigured."
-	case silent:
-		return "The ingress cannot reach the checker."
-	case unknownHost:
-		return "The ingress does not know the app's host, or the app answers 404 without a key."
-	case refused:
-		return "The gate still answers."
-	case copied:
-		return "Something answers like the gate, but is not: its answer lacks the checkers' proof."
 	case bypassed:
-		return "The app is reachable without the gate at " + a.detail + "."
-	case moving:
-		return "The gate is on the route; Knative has not said yet that it has taken the app off its public gateway."
-	case unsearched:
-		return "The gate is on the route; the cluster could not be asked for ways around it."
+		return fmt.Sprintf(string(bypassed), a.detail)
 	case other:
+		return fmt.Sprintf(string(other), a.status)
+	default:
+		return string(a.kind)
 	}
-	return fmt.Sprintf("The app's public URL still answers %d to a request without a key.", a.status)
 }
 
 // some names the first few of many.

@@ -108,12 +108,6 @@ func (p *proofs) proven(ref app.Ref, now time.Time) {
 	p.next[ref] = now.Add(p.every*3/4 + p.draw(p.every/2+1))
 }
 
-func (p *proofs) forget(ref app.Ref) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.next, ref)
-}
-
 // keepOnly forgets the apps that are not among those that there are.
 func (p *proofs) keepOnly(there map[app.Ref]bool) {
 	p.mu.Lock()

@@ -178,8 +178,11 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 			return err
 		}
 		a, err := s.store.App(ctx, ref.Namespace, ref.Name)
+		if problem.Is(err, problem.NotFound) && wrote { // what was written may have come after the deletion
+			return s.cluster.Delete(ctx, ref)
+		}
 		if problem.Is(err, problem.NotFound) {
-			return s.forget(ctx, ref, wrote)
+			return nil
 		}
 		if err != nil {
 			return err
@@ -205,16 +208,6 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 		}
 	}
 	return errors.Join(fmt.Errorf("%s keeps changing", ref), last)
-}
-
-// forget cleans up after work on an app that was deleted meanwhile: what was
-// written may have come after the deletion.
-func (s *Service) forget(ctx context.Context, ref app.Ref, wrote bool) error {
-	s.proofs.forget(ref)
-	if !wrote {
-		return nil
-	}
-	return s.cluster.Delete(ctx, ref)
 }
 
 // verify proves what is in place, then takes away what that makes superfluous.

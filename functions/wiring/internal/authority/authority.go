@@ -23,7 +23,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net/netip"
 	"time"
 )
@@ -92,20 +91,14 @@ func parse(certDER, keyDER []byte) (Authority, error) {
 // PEM gives the certificates, which everyone may see, and the keys.
 func (b Bundle) PEM() (certs, keys []byte, err error) {
 	for _, a := range b {
-		der, err := x509.MarshalPKCS8PrivateKey(a.key)
+		cert, key, err := encode(a.cert, a.key)
 		if err != nil {
-			return nil, nil, fmt.Errorf("encode the authority's key: %w", err)
+			return nil, nil, err
 		}
-		certs = append(certs, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: a.cert.Raw})...)
-		keys = append(keys, pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der})...)
+		certs, keys = append(certs, cert...), append(keys, key...)
 	}
 	return certs, keys, nil
 }
-
-const (
-	certificateBlock = "CERTIFICATE"
-	keyBlock         = "PRIVATE KEY"
-)
 
 // Renew drops what has expired and adds an authority when there is none or the
 // newest is past two thirds of its life. changed tells whether it did either.
@@ -151,27 +144,14 @@ func newAuthority(now time.Time) (Authority, error) {
 	if err != nil {
 		return Authority{}, fmt.Errorf("make the authority's key: %w", err)
 	}
-	serial, err := newSerial()
-	if err != nil {
-		return Authority{}, err
-	}
 	t := &x509.Certificate{
-		SerialNumber: serial,
 		// Two authorities must differ by name: verifiers find the issuer by it.
-		Subject:   pkix.Name{CommonName: "Sluice checker CA " + serial.Text(36)},
+		Subject:   pkix.Name{CommonName: "Sluice checker CA " + rand.Text()},
 		NotBefore: now.Add(-skew).UTC(), NotAfter: now.Add(Life).UTC(),
 		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
 	}
 	cert, err := sign(t, t, key, key)
 	return Authority{cert: cert, key: key}, err
-}
-
-func newSerial() (*big.Int, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, fmt.Errorf("make a serial number: %w", err)
-	}
-	return serial, nil
 }
 
 func sign(t, parent *x509.Certificate, subject, issuer *ecdsa.PrivateKey) (*x509.Certificate, error) {
@@ -201,14 +181,9 @@ func (b Bundle) Issue(host string, now time.Time) (cert, key []byte, err error) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the certificate's key: %w", err)
 	}
-	serial, err := newSerial()
-	if err != nil {
-		return nil, nil, err
-	}
 	t := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: "sluice-checker"},
-		NotBefore:    now.Add(-skew).UTC(), NotAfter: earlier(now.Add(CertificateLife), by.cert.NotAfter).UTC(),
+		Subject:   pkix.Name{CommonName: "sluice-checker"},
+		NotBefore: now.Add(-skew).UTC(), NotAfter: earlier(now.Add(CertificateLife), by.cert.NotAfter).UTC(),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 		DNSNames:              []string{Name},
@@ -222,12 +197,17 @@ func (b Bundle) Issue(host string, now time.Time) (cert, key []byte, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
+	return encode(signed, private)
+}
+
+// encode gives a certificate and its key as PEM.
+func encode(c *x509.Certificate, private *ecdsa.PrivateKey) (cert, key []byte, err error) {
 	der, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
-		return nil, nil, fmt.Errorf("encode the certificate's key: %w", err)
+		return nil, nil, fmt.Errorf("encode a certificate's key: %w", err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: signed.Raw}),
-		pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), nil
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
 // Good tells whether a certificate can stay in use: it is for the host and Name, its key is
