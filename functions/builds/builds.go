@@ -165,18 +165,7 @@ func (s *Service) withToken(next http.Handler) http.Handler {
 // Receive takes the periodic event and the one that a build was asked for. The work
 // goes on when the sender hangs up: it has deadlines of its own.
 func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
-	switch e.Type() {
-	case funcmain.PingType:
-		return s.pass(context.WithoutCancel(ctx))
-	case app.BuildRequested:
-		if ref, ok := app.ParseRef(e.Subject()); ok {
-			return s.requested(context.WithoutCancel(ctx), ref)
-		}
-		s.log.WarnContext(ctx, "event names no app", "type", e.Type(), "id", e.ID())
-		return nil // it won't when it comes again
-	}
-	s.log.WarnContext(ctx, "event of an unknown type", "type", e.Type(), "id", e.ID())
-	return nil
+	return reconcile.Receive(ctx, s.log, e, app.BuildRequested, s.pass, s.requested)
 }
 
 // Close ends the work on the builds; the next pass goes on with it.

@@ -157,19 +157,10 @@ func (s *Service) Handler() http.Handler { return s.api }
 // Receive takes an event. The work goes on when the sender hangs up: it has
 // deadlines of its own.
 func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
-	switch e.Type() {
-	case funcmain.PingType:
-		return s.pass(context.WithoutCancel(ctx))
-	case app.DeployRequested:
-		if ref, ok := app.ParseRef(e.Subject()); ok {
-			s.queue.Add(ctx, ref)
-			return nil
-		}
-		s.log.WarnContext(ctx, "event names no app", "type", e.Type(), "id", e.ID())
-		return nil // it won't when it comes again
-	}
-	s.log.WarnContext(ctx, "event of an unknown type", "type", e.Type(), "id", e.ID())
-	return nil
+	return reconcile.Receive(ctx, s.log, e, app.DeployRequested, s.pass, func(ctx context.Context, ref app.Ref) error {
+		s.queue.Add(ctx, ref)
+		return nil
+	})
 }
 
 // Background sends announcements until ctx ends.

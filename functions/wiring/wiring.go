@@ -81,7 +81,6 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
-	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/reconcile"
 	"github.com/sluicegate/sluice/shared/store"
 )
@@ -154,23 +153,15 @@ func New(cfg Config, st *store.Store, cl Cluster, log *slog.Logger) (*Service, e
 // Receive takes an event. The work goes on when the sender hangs up: it has
 // deadlines of its own.
 func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
-	ctx = context.WithoutCancel(ctx)
-	switch e.Type() {
-	case funcmain.PingType:
-		return s.pass(ctx)
-	case app.GateRequested:
-		ref, ok := app.ParseRef(e.Subject())
-		if !ok {
-			s.log.WarnContext(ctx, "event names no app", "type", e.Type(), "id", e.ID())
-			return nil // it won't when it comes again
-		}
-		if _, err := s.certify(ctx); err != nil {
-			return err
-		}
-		s.queue.Do(ctx, ref)
-		return nil
+	return reconcile.Receive(ctx, s.log, e, app.GateRequested, s.pass, s.requested)
+}
+
+// requested works on an app at once.
+func (s *Service) requested(ctx context.Context, ref app.Ref) error {
+	if _, err := s.certify(ctx); err != nil {
+		return err
 	}
-	s.log.WarnContext(ctx, "event of an unknown type", "type", e.Type(), "id", e.ID())
+	s.queue.Do(ctx, ref)
 	return nil
 }
 

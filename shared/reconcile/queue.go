@@ -21,14 +21,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"runtime/debug"
 	"sync"
 	"time"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -44,6 +48,28 @@ const (
 // ErrUnfinished is what reconcile returns when nothing has failed, but the key has to be
 // looked at again.
 var ErrUnfinished = errors.New("not finished yet")
+
+// Receive takes a function's event: the periodic one has a pass made, one of eventType has
+// the app worked on that is its subject. An error has the sender try again, so what no
+// repetition helps with is none.
+func Receive(
+	ctx context.Context, log *slog.Logger, e cloudevents.Event, eventType string,
+	pass func(context.Context) error, requested func(context.Context, app.Ref) error,
+) error {
+	ctx = context.WithoutCancel(ctx)
+	switch e.Type() {
+	case funcmain.PingType:
+		return pass(ctx)
+	case eventType:
+		if ref, ok := app.ParseRef(e.Subject()); ok {
+			return requested(ctx, ref)
+		}
+		log.WarnContext(ctx, "event names no app", "type", e.Type(), "id", e.ID())
+	default:
+		log.WarnContext(ctx, "event of an unknown type", "type", e.Type(), "id", e.ID())
+	}
+	return nil
+}
 
 // Options say how the keys of a queue are worked on.
 type Options struct {

@@ -99,7 +99,7 @@ func TestOnlyImporter(t *testing.T) {
 		"github.com/golang-jwt/jwt":       {"shared/identity"},
 		"github.com/prometheus/":          {"functions/", "shared/funcmain"},
 		"github.com/spf13/cobra":          {"scripts/sluice"},
-		"github.com/cloudevents/":         {"shared/funcmain", "shared/buildevent", "shared/nudge", "functions/"},
+		"github.com/cloudevents/":         {"shared/funcmain", "shared/buildevent", "shared/nudge", "shared/reconcile", "functions/"},
 		"github.com/GoogleCloudPlatform":  {"shared/funcmain"},
 	}
 	for _, p := range packages(t) {
