@@ -157,7 +157,7 @@ const (
 	copied      kind = "Something answers like the gate, but is not: its answer lacks the checkers' proof."
 
 	// The gate is in place, but the detail says how it can be walked around.
-	bypassed   kind = "The app is reachable without the gate at %s."
+	bypassed   kind = "The app is reachable without the gate at %s." //nolint:gosec // "pass" is no password here
 	moving     kind = "The gate is on the route; Knative has not said yet that it has taken the app off its public gateway."
 	unsearched kind = "The gate is on the route; the cluster could not be asked for ways around it."
 )

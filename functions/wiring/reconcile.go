@@ -178,11 +178,8 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 			return err
 		}
 		a, err := s.store.App(ctx, ref.Namespace, ref.Name)
-		if problem.Is(err, problem.NotFound) && wrote { // what was written may have come after the deletion
-			return s.cluster.Delete(ctx, ref)
-		}
 		if problem.Is(err, problem.NotFound) {
-			return nil
+			return s.cleanUp(ctx, ref, wrote)
 		}
 		if err != nil {
 			return err
@@ -208,6 +205,15 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 		}
 	}
 	return errors.Join(fmt.Errorf("%s keeps changing", ref), last)
+}
+
+// cleanUp comes after work on an app that was deleted meanwhile: what was written may
+// have come after the deletion.
+func (s *Service) cleanUp(ctx context.Context, ref app.Ref, wrote bool) error {
+	if !wrote {
+		return nil
+	}
+	return s.cluster.Delete(ctx, ref)
 }
 
 // verify proves what is in place, then takes away what that makes superfluous.
