@@ -16,7 +16,7 @@ import (
 
 // listBuilds lists an app's builds, newest first.
 func (s *Service) listBuilds(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Build], error) {
-	builds, next, err := s.builds.Builds(ctx, in.App.Ref(), store.Page(page))
+	builds, next, err := s.store.Builds(ctx, in.App.Ref(), store.Page(page))
 	return wire.ListOf(builds, next, wireBuild), err
 }
 
@@ -31,7 +31,7 @@ func (s *Service) requestBuild(ctx context.Context, in httpapi.Scope, body wire.
 		}
 	}
 	ref := in.App.Ref()
-	b, err := s.builds.RecordBuild(ctx, ref, func(a app.App) (deploy.Build, error) {
+	b, err := s.store.RecordBuild(ctx, ref, func(a app.App) (deploy.Build, error) {
 		if a.GitSource == nil {
 			return deploy.Build{}, problem.Of(problem.NoGitSource)
 		}
@@ -55,7 +55,7 @@ func (s *Service) getBuild(ctx context.Context, in httpapi.Scope, _ api.None) (w
 	if err != nil || n < 1 || strconv.FormatInt(n, 10) != text {
 		return wire.Build{}, problem.New(problem.NotFound, "There is no such build.")
 	}
-	b, err := s.builds.Build(ctx, in.App.Ref(), n)
+	b, err := s.store.Build(ctx, in.App.Ref(), n)
 	return wireBuild(b), err
 }
 

@@ -64,32 +64,19 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// Apps reads the apps' documents; *store.Store implements it.
-type Apps interface{ httpapi.Resources }
-
-// Builds keeps builds; *store.Store implements it.
-type Builds interface {
-	Build(ctx context.Context, ref app.Ref, n int64) (deploy.Build, error)
-	Builds(ctx context.Context, ref app.Ref, page store.Page) ([]deploy.Build, string, error)
-	PendingBuilds(ctx context.Context, page store.Page) ([]store.PendingBuild, string, error)
-	RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.App) (deploy.Build, error)) (deploy.Build, error)
-	ObserveBuild(ctx context.Context, ref app.Ref, n int64, run deploy.Run, now time.Time) (deploy.Build, error)
-	ForgetBuild(ctx context.Context, p store.PendingBuild) error
-}
-
-// Runs keeps PipelineRuns; *cluster.Cluster implements it.
-type Runs interface {
+// Cluster runs the builds.
+type Cluster interface {
 	StartRun(ctx context.Context, r cluster.PipelineRun) (deploy.Run, error)
 	Run(ctx context.Context, namespace, name string) (deploy.Run, error)
 }
 
-// Registry resolves tags; *registry.Resolver implements it.
+// Registry resolves tags.
 type Registry interface {
 	// Resolve gives the digest, or "" and a note that says why not.
 	Resolve(ctx context.Context, image string) (digest, note string)
 }
 
-// Nudge hurries another function up; *nudge.Sender implements it.
+// Nudge hurries another function up.
 type Nudge interface {
 	Notify(ctx context.Context, eventType string, ref app.Ref)
 }
@@ -98,9 +85,8 @@ type Nudge interface {
 type Service struct {
 	cfg      Config
 	token    [sha256.Size]byte
-	apps     Apps
-	builds   Builds
-	runs     Runs
+	store    *store.Store
+	cluster  Cluster
 	registry Registry
 	nudge    Nudge
 	api      *httpapi.API
@@ -112,9 +98,8 @@ type Service struct {
 
 // Parts are what a Service is put together from.
 type Parts struct {
-	Apps     Apps
-	Builds   Builds
-	Runs     Runs
+	Store    *store.Store
+	Cluster  Cluster
 	Registry Registry
 	Nudge    Nudge
 	Sessions httpapi.Sessions
@@ -131,8 +116,8 @@ func New(cfg Config, p Parts) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, token: sha256.Sum256([]byte(cfg.Token)), apps: p.Apps, builds: p.Builds, runs: p.Runs,
-		registry: p.Registry, nudge: p.Nudge, api: httpapi.NewAPI(p.Log, p.Sessions, p.Apps), gauges: newGauges(), log: p.Log, now: time.Now,
+		cfg: cfg, token: sha256.Sum256([]byte(cfg.Token)), store: p.Store, cluster: p.Cluster,
+		registry: p.Registry, nudge: p.Nudge, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store), gauges: newGauges(), log: p.Log, now: time.Now,
 	}
 	s.queue = s.newQueue()
 	httpapi.Serve(s.api, api.ListBuilds, s.listBuilds)

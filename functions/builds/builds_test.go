@@ -221,7 +221,7 @@ func TestEventsOfOthers(t *testing.T) {
 // Without Tekton a build is given up after a while.
 func TestWithoutTekton(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "", func(_ *Config, p *Parts) { p.Runs = nowhere{} })
+	w := newWorld(t, "", func(_ *Config, p *Parts) { p.Cluster = nowhere{} })
 	n := w.ask("")
 	w.tick()
 	if b := w.build(n); b.Status != deploy.Queued {
@@ -322,11 +322,11 @@ func TestRequestBuild(t *testing.T) {
 // A build that cannot be started at once is recorded, and the next tick starts it.
 func TestRequestBuildWithoutTekton(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "silent", func(_ *Config, p *Parts) { p.Runs = nowhere{} })
+	w := newWorld(t, "silent", func(_ *Config, p *Parts) { p.Cluster = nowhere{} })
 	if code, body := w.requests("ada", ""); code != http.StatusAccepted || !strings.Contains(body, `"queued"`) {
 		t.Errorf("%d %s", code, body)
 	}
-	w.service.runs = w.cluster
+	w.service.cluster = w.cluster
 	w.becomesByTicks(1, deploy.Succeeded)
 }
 

@@ -130,7 +130,7 @@ func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, err
 	}
 	deploys := nudge.New(cfg.DeploysURL, "/sluice/builds", log)
 	service, err := New(cfg, Parts{
-		Apps: st, Builds: st, Runs: cl, Registry: registry.New(cfg.AllowPrivateRegistries), Nudge: deploys,
+		Store: st, Cluster: cl, Registry: registry.New(cfg.AllowPrivateRegistries), Nudge: deploys,
 		Sessions: identity.NewGuard(ring, st), Log: log,
 	})
 	if err != nil {

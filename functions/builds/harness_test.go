@@ -126,7 +126,7 @@ func newWorld(t testing.TB, script string, with func(*Config, *Parts)) *world {
 	w.addApp(script)
 	cfg := Config{Token: token, ImagePrefix: "registry.example.com/built", Pipeline: "sluice-build", ServiceAccount: "default", Timeout: time.Minute, Workers: 4}
 	parts := Parts{
-		Apps: w.store, Builds: w.store, Runs: cl, Registry: unasked{}, Nudge: w.told, Sessions: httpapitest.Sessions{}, Log: quiet(),
+		Store: w.store, Cluster: cl, Registry: unasked{}, Nudge: w.told, Sessions: httpapitest.Sessions{}, Log: quiet(),
 	}
 	if with != nil {
 		with(&cfg, &parts)

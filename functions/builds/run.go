@@ -63,7 +63,7 @@ func (s *Service) requested(ctx context.Context, ref app.Ref) error {
 // eachPending calls f with every build that is not final, until that is false.
 func (s *Service) eachPending(ctx context.Context, f func(store.PendingBuild) bool) error {
 	for page := (store.Page{Size: pendingPage}); ; {
-		pending, next, err := s.builds.PendingBuilds(ctx, page)
+		pending, next, err := s.store.PendingBuilds(ctx, page)
 		if err != nil {
 			return err
 		}
@@ -80,9 +80,9 @@ func (s *Service) eachPending(ctx context.Context, f func(store.PendingBuild) bo
 
 // reconcile starts the run of a build, or looks at it, and moves the build on by it.
 func (s *Service) reconcile(ctx context.Context, p store.PendingBuild) error {
-	b, err := s.builds.Build(ctx, p.App, p.Number)
+	b, err := s.store.Build(ctx, p.App, p.Number)
 	if problem.Is(err, problem.NotFound) || err == nil && b.Final() {
-		return s.builds.ForgetBuild(ctx, p)
+		return s.store.ForgetBuild(ctx, p)
 	}
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (s *Service) receiveTekton(ctx context.Context, e cloudevents.Event) error 
 	}
 	ctx, cancel := context.WithTimeout(ctx, reconcile.Timeout)
 	defer cancel()
-	b, err := s.builds.Build(ctx, ref, n)
+	b, err := s.store.Build(ctx, ref, n)
 	if problem.Is(err, problem.NotFound) || err == nil && b.RunName(ref) != p.Metadata.Name {
 		s.log.InfoContext(ctx, "event about an unknown run", "app", ref.String(), "build", n, "run", p.Metadata.Name)
 		return nil
@@ -129,7 +129,7 @@ func (s *Service) observe(ctx context.Context, ref app.Ref, b deploy.Build, run 
 		run = s.built(ctx, run)
 	}
 	before := b.Status
-	b, err := s.builds.ObserveBuild(ctx, ref, b.Number, run, s.moment())
+	b, err := s.store.ObserveBuild(ctx, ref, b.Number, run, s.moment())
 	if problem.Is(err, problem.NotFound) { // deleted meanwhile
 		return nil
 	}
@@ -194,9 +194,9 @@ func (s *Service) look(ctx context.Context, ref app.Ref, b deploy.Build) error {
 
 func (s *Service) run(ctx context.Context, ref app.Ref, b deploy.Build) (deploy.Run, error) {
 	if b.RunUID != "" {
-		return s.runs.Run(ctx, ref.Namespace, b.RunName(ref))
+		return s.cluster.Run(ctx, ref.Namespace, b.RunName(ref))
 	}
-	return s.runs.StartRun(ctx, cluster.PipelineRun{
+	return s.cluster.StartRun(ctx, cluster.PipelineRun{
 		App: ref, Build: b.Number, Name: b.RunName(ref),
 		Pipeline: s.cfg.Pipeline, PipelineNamespace: s.cfg.PipelineNamespace, ServiceAccount: s.cfg.ServiceAccount,
 		Timeout: s.cfg.Timeout,

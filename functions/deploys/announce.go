@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/deploy"
 )
 
 const (
@@ -17,15 +18,15 @@ const (
 // announcer sends what is in the outbox, in a goroutine of its own, so that a sink
 // that is slow or gone holds up nothing.
 type announcer struct {
-	outbox Outbox
-	sink   Sink // nil: nothing is put into the outbox
-	kicks  chan struct{}
-	log    *slog.Logger
-	now    func() time.Time
+	store Store
+	sink  Sink // nil: nothing is put into the outbox
+	kicks chan struct{}
+	log   *slog.Logger
+	now   func() time.Time
 }
 
-func newAnnouncer(outbox Outbox, sink Sink, log *slog.Logger) *announcer {
-	return &announcer{outbox: outbox, sink: sink, kicks: make(chan struct{}, 1), log: log, now: time.Now}
+func newAnnouncer(st Store, sink Sink, log *slog.Logger) *announcer {
+	return &announcer{store: st, sink: sink, kicks: make(chan struct{}, 1), log: log, now: time.Now}
 }
 
 // on tells whether there is anyone to tell.
@@ -56,7 +57,7 @@ func (n *announcer) run(ctx context.Context) {
 // drain tries everything that waits once, the oldest first. What an app's later
 // announcements tell is not told before an earlier one.
 func (n *announcer) drain(ctx context.Context) {
-	waiting, err := n.outbox.Announcements(ctx, announceLimit)
+	waiting, err := n.store.Announcements(ctx, announceLimit)
 	if err != nil {
 		if ctx.Err() == nil {
 			n.log.WarnContext(ctx, "read outbox failed", "error", err)
@@ -69,7 +70,7 @@ func (n *announcer) drain(ctx context.Context) {
 		if held[a.App] {
 			continue
 		}
-		if err := n.send(ctx, func(ctx context.Context) error { return n.sink.Send(ctx, a) }); err != nil {
+		if err := n.send(ctx, a); err != nil {
 			if n.now().Sub(a.At) < announceFor {
 				held[a.App] = true
 				n.log.WarnContext(ctx, "send announcement failed", "app", a.App.String(), "revision", a.Revision.Number, "error", err)
@@ -77,7 +78,7 @@ func (n *announcer) drain(ctx context.Context) {
 			}
 			n.log.ErrorContext(ctx, "announcement dropped", "app", a.App.String(), "revision", a.Revision.Number, "error", err)
 		}
-		if err := n.outbox.Announced(ctx, a.ID); err != nil {
+		if err := n.store.Announced(ctx, a.ID); err != nil {
 			n.log.WarnContext(ctx, "delete announcement failed", "app", a.App.String(), "error", err)
 			return
 		}
@@ -88,8 +89,8 @@ func (n *announcer) drain(ctx context.Context) {
 	}
 }
 
-func (n *announcer) send(ctx context.Context, send func(context.Context) error) error {
+func (n *announcer) send(ctx context.Context, a deploy.Announcement) error {
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
-	return send(ctx)
+	return n.sink.Send(ctx, a)
 }

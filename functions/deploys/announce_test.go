@@ -108,6 +108,7 @@ func TestAnnouncements(t *testing.T) {
 
 // box is an outbox in memory.
 type box struct {
+	Store
 	waiting []deploy.Announcement
 	deaf    bool // forgets nothing
 }

@@ -86,7 +86,7 @@ func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, err
 		return nil, err
 	}
 	parts := Parts{
-		Apps: st, History: st, Outbox: st, Cluster: cl, Registry: registry.New(cfg.AllowPrivateRegistries),
+		Store: st, Cluster: cl, Registry: registry.New(cfg.AllowPrivateRegistries),
 		Sessions: identity.NewGuard(ring, st), Log: log,
 	}
 	if cfg.Sink != "" {

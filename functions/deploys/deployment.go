@@ -24,7 +24,7 @@ const (
 
 // listDeployments lists an app's history, newest first.
 func (s *Service) listDeployments(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Deployment], error) {
-	revisions, next, err := s.history.Deployments(ctx, in.App.Ref(), store.Page(page))
+	revisions, next, err := s.store.Deployments(ctx, in.App.Ref(), store.Page(page))
 	return wire.ListOf(revisions, next, func(r deploy.Revision) wire.Deployment { return wireDeployment(r, in.App.Revision) }), err
 }
 
@@ -65,7 +65,7 @@ func (s *Service) rollBack(ctx context.Context, in httpapi.Scope, body wire.Roll
 		if !problem.Is(err, problem.Conflict) || try == recordAttempts {
 			return d, err
 		}
-		if a, err = s.apps.App(ctx, a.Namespace, a.Name); err != nil {
+		if a, err = s.store.App(ctx, a.Namespace, a.Name); err != nil {
 			return wire.Deployment{}, err
 		}
 	}
@@ -127,7 +127,7 @@ func (s *Service) revision(ctx context.Context, ref app.Ref, n int64) (deploy.Re
 	if n < 1 {
 		return deploy.Revision{}, problem.New(problem.NotFound, "There is no such revision.")
 	}
-	return s.history.Deployment(ctx, ref, n)
+	return s.store.Deployment(ctx, ref, n)
 }
 
 // newest finds the newest revision up to a number that is as asked for. Problem:
@@ -135,7 +135,7 @@ func (s *Service) revision(ctx context.Context, ref app.Ref, n int64) (deploy.Re
 func (s *Service) newest(ctx context.Context, ref app.Ref, upTo int64, is func(deploy.Revision) bool) (deploy.Revision, error) {
 	page := store.Page{Size: lookBack}
 	for {
-		revisions, next, err := s.history.Deployments(ctx, ref, page)
+		revisions, next, err := s.store.Deployments(ctx, ref, page)
 		if err != nil {
 			return deploy.Revision{}, err
 		}
@@ -159,7 +159,7 @@ func (s *Service) copyOf(ctx context.Context, ref app.Ref, source deploy.Revisio
 
 // record records a deployment and starts its rollout.
 func (s *Service) record(ctx context.Context, ref app.Ref, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (wire.Deployment, error) {
-	rev, err := s.history.RecordDeployment(ctx, ref, rule)
+	rev, err := s.store.RecordDeployment(ctx, ref, rule)
 	if err != nil {
 		return wire.Deployment{}, err
 	}

@@ -65,27 +65,22 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
-// Apps reads the apps' documents; *store.Store implements it.
-type Apps interface {
+// Store keeps the apps' documents, their revisions, and the announcements that are still
+// to be sent.
+type Store interface {
 	httpapi.Resources
 	AllApps(ctx context.Context) iter.Seq2[app.App, error]
-}
 
-// History keeps revisions; *store.Store implements it.
-type History interface {
 	RecordDeployment(ctx context.Context, ref app.Ref, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (deploy.Revision, error)
 	Deployment(ctx context.Context, ref app.Ref, revision int64) (deploy.Revision, error)
 	Deployments(ctx context.Context, ref app.Ref, page store.Page) ([]deploy.Revision, string, error)
 	UpdateDeployment(ctx context.Context, ref app.Ref, revision int64, announce bool, change func(deploy.Revision) (deploy.Revision, bool)) (deploy.Revision, error)
-}
 
-// Outbox keeps announcements until they are sent; *store.Store implements it.
-type Outbox interface {
 	Announcements(ctx context.Context, limit int) ([]deploy.Announcement, error)
 	Announced(ctx context.Context, id string) error
 }
 
-// Cluster runs the apps; *cluster.Cluster implements it.
+// Cluster runs the apps.
 type Cluster interface {
 	Workload(ctx context.Context, ref app.Ref) (cluster.Workload, error)
 	Workloads(ctx context.Context) (cluster.Workloads, error)
@@ -93,13 +88,13 @@ type Cluster interface {
 	RemoveWorkload(ctx context.Context, ref app.Ref) error
 }
 
-// Registry resolves tags; *registry.Resolver implements it.
+// Registry resolves tags.
 type Registry interface {
 	// Resolve gives the digest, or "" and a note that says why not.
 	Resolve(ctx context.Context, image string) (digest, note string)
 }
 
-// Sink takes announcements; *buildevent.Sink implements it.
+// Sink takes announcements.
 type Sink interface {
 	Send(ctx context.Context, n deploy.Announcement) error
 }
@@ -107,8 +102,7 @@ type Sink interface {
 // Service answers the function's requests and works on the apps.
 type Service struct {
 	cfg       Config
-	apps      Apps
-	history   History
+	store     Store
 	cluster   Cluster
 	registry  Registry
 	api       *httpapi.API
@@ -122,9 +116,7 @@ type Service struct {
 
 // Parts are what a Service is put together from.
 type Parts struct {
-	Apps     Apps
-	History  History
-	Outbox   Outbox
+	Store    Store
 	Cluster  Cluster
 	Registry Registry
 	Sink     Sink // nil announces nothing
@@ -138,8 +130,8 @@ func New(cfg Config, p Parts) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, apps: p.Apps, history: p.History, cluster: p.Cluster, registry: p.Registry, api: httpapi.NewAPI(p.Log, p.Sessions, p.Apps),
-		announcer: newAnnouncer(p.Outbox, p.Sink, p.Log), gauges: newGauges(),
+		cfg: cfg, store: p.Store, cluster: p.Cluster, registry: p.Registry, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store),
+		announcer: newAnnouncer(p.Store, p.Sink, p.Log), gauges: newGauges(),
 		log: p.Log, now: time.Now,
 	}
 	s.queue = s.newQueue()

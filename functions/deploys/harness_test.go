@@ -99,7 +99,7 @@ func (w *world) start(with func(*Config, *Parts)) {
 	w.Helper()
 	cfg := w.cfg
 	parts := Parts{
-		Apps: w.store, History: w.store, Outbox: w.store, Cluster: w.cluster, Registry: tags{},
+		Store: w.store, Cluster: w.cluster, Registry: tags{},
 		Sessions: httpapitest.Sessions{}, Log: quiet(),
 	}
 	if with != nil {

@@ -57,7 +57,7 @@ func (s *Service) pass(ctx context.Context) error {
 			return err
 		}
 		unsettled := 0
-		for a, err := range s.apps.AllApps(ctx) {
+		for a, err := range s.store.AllApps(ctx) {
 			if err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ func (s *Service) rollOut(ctx context.Context, ref app.Ref) (deploy.Revision, er
 		if err != nil {
 			return deploy.Revision{}, err
 		}
-		a, err := s.apps.App(ctx, ref.Namespace, ref.Name)
+		a, err := s.store.App(ctx, ref.Namespace, ref.Name)
 		if problem.Is(err, problem.NotFound) {
 			return deploy.Revision{}, s.forget(ctx, ref, wrote)
 		}
@@ -156,7 +156,7 @@ func (s *Service) stuck(ctx context.Context, a app.App, cause error) (deploy.Rev
 // any more.
 func (s *Service) update(ctx context.Context, a app.App, change func(deploy.Revision) (deploy.Revision, bool)) (deploy.Revision, error) {
 	var before deploy.Status
-	rev, err := s.history.UpdateDeployment(ctx, a.Ref(), a.Revision, s.announcer.on(), func(r deploy.Revision) (deploy.Revision, bool) {
+	rev, err := s.store.UpdateDeployment(ctx, a.Ref(), a.Revision, s.announcer.on(), func(r deploy.Revision) (deploy.Revision, bool) {
 		before = r.Status
 		return change(r)
 	})

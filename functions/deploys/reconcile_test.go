@@ -84,18 +84,18 @@ func (c faultyCluster) ApplyWorkload(ctx context.Context, w cluster.Workload, a 
 	return c.step(func() error { return c.Cluster.ApplyWorkload(ctx, w, a) })
 }
 
-type faultyHistory struct {
-	History
+type faultyStore struct {
+	Store
 	*fault
 }
 
-func (h faultyHistory) RecordDeployment(ctx context.Context, ref app.Ref, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (r deploy.Revision, err error) {
-	err = h.step(func() (err error) { r, err = h.History.RecordDeployment(ctx, ref, rule); return err })
+func (s faultyStore) RecordDeployment(ctx context.Context, ref app.Ref, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (r deploy.Revision, err error) {
+	err = s.step(func() (err error) { r, err = s.Store.RecordDeployment(ctx, ref, rule); return err })
 	return r, err
 }
 
-func (h faultyHistory) UpdateDeployment(ctx context.Context, ref app.Ref, n int64, announce bool, change func(deploy.Revision) (deploy.Revision, bool)) (r deploy.Revision, err error) {
-	err = h.step(func() (err error) { r, err = h.History.UpdateDeployment(ctx, ref, n, announce, change); return err })
+func (s faultyStore) UpdateDeployment(ctx context.Context, ref app.Ref, n int64, announce bool, change func(deploy.Revision) (deploy.Revision, bool)) (r deploy.Revision, err error) {
+	err = s.step(func() (err error) { r, err = s.Store.UpdateDeployment(ctx, ref, n, announce, change); return err })
 	return r, err
 }
 
@@ -112,7 +112,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 				w.runsWithin("hello:v1", 1)
 				killed := &fault{at: at, after: after}
 				w.start(func(c *Config, p *Parts) {
-					p.History, p.Cluster = faultyHistory{w.store, killed}, faultyCluster{w.cluster, killed}
+					p.Store, p.Cluster = faultyStore{w.store, killed}, faultyCluster{w.cluster, killed}
 				})
 				w.post("hello/deployments", `{"image":"hello:v2"}`)
 				// On a slow machine the rollout may be over at its first look, in fewer steps.
