@@ -65,7 +65,7 @@ type Config struct {
 	// could not be started is given up.
 	Timeout time.Duration `env:"BUILD_TIMEOUT, default=30m"`
 
-	// Workers bounds builds that are looked at at the same time.
+	// Workers bounds builds that a pass looks at at the same time.
 	Workers int `env:"WORKERS, default=8"`
 
 	// AllowPrivateRegistries lets tags be resolved by registries at private addresses

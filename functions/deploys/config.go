@@ -34,7 +34,7 @@ type Config struct {
 	// it is live soon after it is ready and not only with the next tick.
 	FollowEvery time.Duration `env:"FOLLOW_EVERY, default=500ms"`
 
-	// Workers bounds apps that are worked on at the same time.
+	// Workers bounds apps that a pass works on at the same time.
 	Workers int `env:"WORKERS, default=8"`
 
 	// AllowPrivateRegistries lets tags be resolved by registries at private addresses
