@@ -185,7 +185,7 @@ func (r *request) planOf(k wire.Key) (planRow, error) {
 	return r.planRow(plan), err
 }
 
-// wasStatus is the hidden field that holds the status that a form was based on.
+// wasStatus is the hidden field that holds the status that a form was made of.
 const wasStatus = wasMark + "status"
 
 // goneBefore is why nothing is done to a key that is revoked.

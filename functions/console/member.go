@@ -33,7 +33,7 @@ func listMembers(r *request, f form) error {
 }
 
 // setMember adds a member or changes a role. The API takes the whole list, so the
-// list is read anew, and the one who is changed must be what the form was based on.
+// list is read anew, and the one who is changed must be what the form was made of.
 func setMember(r *request) error {
 	username, role := r.PostForm.Get("username"), r.PostForm.Get("role")
 	members, err := client.Collect(r.api.Members(r.Context(), r.project))

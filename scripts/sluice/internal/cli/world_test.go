@@ -77,7 +77,7 @@ func shop() map[string][]answer {
 		"GET /projects/shop":                ok(projectJSON),
 		"DELETE /projects/shop":             none(),
 		"GET /projects/shop/members":        ok(list(`{"username":"ada","role":"owner"},{"username":"bob","role":"viewer"}`)),
-		"PUT /projects/shop/members":        none(),
+		"PUT /projects/shop/members":        ok(list(`{"username":"ada","role":"owner"},{"username":"bob","role":"developer"}`)),
 		"DELETE /projects/shop/members/bob": none(),
 		"GET /projects/shop/environments":   ok(list(environmentJSON)),
 		"POST /projects/shop/environments":  ok(environmentJSON),
