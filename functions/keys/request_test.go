@@ -1,8 +1,6 @@
 package keys
 
 import (
-	"github.com/sluicegate/sluice/shared/api"
-	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 

@@ -9,6 +9,7 @@
 package api
 
 import (
+	"net/http"
 	"reflect"
 	"regexp"
 	"slices"
@@ -80,10 +81,12 @@ type Row struct {
 func (r *Row) Pattern() string { return r.Method + " " + r.Path }
 
 // HasBody tells whether the route reads a JSON body.
-func (r *Row) HasBody() bool { return r.Method != "GET" && r.Request != reflect.TypeFor[None]() }
+func (r *Row) HasBody() bool {
+	return r.Method != http.MethodGet && r.Request != reflect.TypeFor[None]()
+}
 
 // placeholder is a parameter in a path.
-var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`) //nolint:gochecknoglobals // compiled once
+var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 
 // Parameters are the names of the path's parameters, in order.
 func (r *Row) Parameters() []string {
@@ -111,7 +114,7 @@ func (r *Row) Codes() []problem.Code {
 	codes := append([]problem.Code{problem.Internal, problem.Unavailable}, r.Problems...)
 	if r.Need != Nothing && r.Need != Token {
 		codes = append(codes, problem.Unauthenticated)
-		if r.Method != "GET" {
+		if r.Method != http.MethodGet {
 			codes = append(codes, problem.CSRFRequired)
 		}
 	}
@@ -124,7 +127,7 @@ func (r *Row) Codes() []problem.Code {
 	if r.HasBody() && r.Need != Token {
 		codes = append(codes, problem.MalformedJSON, problem.UnknownField, problem.WrongType, problem.BodyTooLarge, problem.UnsupportedMediaType)
 	}
-	if r.Method == "GET" && r.Request != reflect.TypeFor[None]() {
+	if r.Method == http.MethodGet && r.Request != reflect.TypeFor[None]() {
 		codes = append(codes, problem.InvalidParameter)
 	}
 	slices.Sort(codes)

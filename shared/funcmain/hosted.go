@@ -81,12 +81,12 @@ func (h *hosted) inFramework() {
 
 // ServeHTTP implements [http.Handler].
 func (h *hosted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.inFramework()
+	h.inFramework() //nolint:contextcheck // what is opened outlives the request
 	h.handler.ServeHTTP(w, r)
 }
 
 func (h *hosted) receive(ctx context.Context, e cloudevents.Event) error {
-	h.inFramework()
+	h.inFramework() //nolint:contextcheck // what is opened outlives the event
 	return h.function.Receive(inRequest(ctx, e), e)
 }
 

@@ -71,10 +71,10 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, outer *http.Request) {
 	start := m.now()
 	r := begin(outer)
 	rec := &recorder{ResponseWriter: w}
-	rec.Header().Set(trace.Header, trace.ID(r.Context()))
+	rec.Header().Set(trace.Header, trace.ID(r.Context())) //nolint:contextcheck // begin makes it of the request's own
 	rec.Header().Set("Cache-Control", "no-store")
 	rec.Header().Set("X-Content-Type-Options", "nosniff")
-	defer func() {
+	defer func() { //nolint:contextcheck // the same
 		if v := recover(); v != nil {
 			m.recovered(rec, r, v)
 		}

@@ -76,7 +76,7 @@ func (a *API) scope(row *api.Row, r *http.Request) (Scope, error) {
 		return Scope{}, problem.Of(problem.Forbidden)
 	}
 	if row.Has("project") {
-		err = a.inProject(row.Need.Role(), &s)
+		err = a.inProject(r.Context(), row.Need.Role(), &s)
 	}
 	if err == nil && row.Has("environment") {
 		s.Environment, err = a.Environment(r.Context(), s.Project.Name, s.Param("environment"))
@@ -90,10 +90,10 @@ func (a *API) scope(row *api.Row, r *http.Request) (Scope, error) {
 // inProject asks for a role in the project of the path. A project that does not exist is
 // not_found for admins; anyone else who is no member gets forbidden whether or not it
 // exists, so that names cannot be probed.
-func (a *API) inProject(need app.Role, s *Scope) error {
+func (a *API) inProject(ctx context.Context, need app.Role, s *Scope) error {
 	name, err := s.Param("project"), noSuch("project")
 	if app.ValidLabel(name) { // it becomes part of a document's path
-		s.Project, err = a.resources.Project(s.request.Context(), name)
+		s.Project, err = a.resources.Project(ctx, name)
 	}
 	if err != nil && !problem.Is(err, problem.NotFound) {
 		return err
