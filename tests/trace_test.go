@@ -138,7 +138,7 @@ func TestRequestIDGoesOn(t *testing.T) {
 		t.Fatalf("%d, %+v, %v", res.StatusCode, a, err)
 	}
 	inLog(s, "apps", `"request_id":"`+gate+`"`, `"msg":"request"`)
-	inLog(s, "wiring", `"request_id":"`+gate+`"`, `"msg":"gate"`)
+	inLog(s, "wiring", `"request_id":"`+gate+`"`, `"msg":"gate state changed"`)
 }
 
 // TestMetricsOfEveryFunction scrapes all of them, and sees that hostile paths and
