@@ -1,31 +1,30 @@
 package httpapi
 
 import (
-	"net/http"
-	"net/http/httptest"
-	"net/url"
+	"reflect"
 	"testing"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // FuzzReadPage: whatever the query, the page's size is one that a list can have, and
-// nothing but invalid_page is answered.
+// nothing but invalid_page, or invalid_parameter for one
+// that cannot be read, is answered.
 func FuzzReadPage(f *testing.F) {
 	for _, q := range []string{"", "page_size=7&page_token=abc", "page_size=0", "page_size=501", "page_size=+5", "page_size=1&page_size=2", "%zz", "page_size=1;x", "page_size=٣"} {
 		f.Add(q)
 	}
 	f.Fuzz(func(t *testing.T, query string) {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		r.URL = &url.URL{Path: "/", RawQuery: query}
-		p, err := ReadPage(r)
+		var p api.Page
+		err := bindQuery(query, reflect.ValueOf(&p).Elem())
 		if err != nil {
-			if !problem.Is(err, problem.InvalidPage) {
+			if !problem.Is(err, problem.InvalidPage) && !problem.Is(err, problem.InvalidParameter) {
 				t.Errorf("%q: %v", query, err)
 			}
 			return
 		}
-		if p.Size < 1 || p.Size > MaxPageSize {
+		if p.Size < 1 || p.Size > api.MaxPageSize {
 			t.Errorf("%q: size %d", query, p.Size)
 		}
 	})

@@ -16,7 +16,7 @@ const maxParameter = 512
 
 // bindQuery fills a struct of package api from a query, by the tags of its fields. A
 // query that cannot be read, or that gives one parameter twice, is refused: part of it
-// would be lost, and more be shown than was asked for. Unknown parameters are ignored.
+// would be lost, and more be shown than was asked for; of a page's own the first counts. Unknown parameters are ignored.
 // Problems: invalid_parameter, invalid_page.
 func bindQuery(raw string, to reflect.Value) error {
 	values, err := url.ParseQuery(raw)
@@ -66,15 +66,14 @@ func one(values url.Values, name string) (text string, given bool, err error) {
 }
 
 func bindPage(values url.Values, page *api.Page) error {
-	*page = api.Page{Size: api.DefaultPageSize, Token: values.Get("page_token")}
-	text := values.Get("page_size")
-	if text == "" {
-		return nil
+	size := api.DefaultPageSize
+	if text := values.Get("page_size"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > api.MaxPageSize {
+			return problem.Of(problem.InvalidPage)
+		}
+		size = n
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > api.MaxPageSize {
-		return problem.Of(problem.InvalidPage)
-	}
-	page.Size = n
+	*page = api.Page{Size: size, Token: values.Get("page_token")}
 	return nil
 }
