@@ -8,10 +8,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // auditPolicy has the API server write down what service accounts do: who, what and
@@ -25,55 +26,49 @@ rules:
   - level: None
 `
 
-// files are the ones that the API server reads.
-type files struct {
-	clientCA, certificate, key, serviceAccountKey, encryption, audit string
-}
+// The files that the API server reads, in a directory of their own.
+const (
+	certificateFile    = "server.crt"
+	keyFile            = "server.key"
+	serviceAccountFile = "service-account.key"
+	tokenFile          = "tokens.csv"
+	encryptionFile     = "encryption.yaml"
+	auditFile          = "audit.yaml"
+)
 
-// writeFiles makes the directories, certificates and configuration of one start.
-func (o Options) writeFiles(url string) (files, error) {
-	for _, dir := range []string{filepath.Join(o.Dir, "pki"), o.LogDir} {
+func (o Options) pki(file string) string { return filepath.Join(o.Dir, "pki", file) }
+
+// writeFiles makes the directories, keys and configuration of one start. The API server
+// signs for itself, and its administrator has a token.
+func (o Options) writeFiles(url string) error {
+	for _, dir := range []string{o.pki(""), o.LogDir} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
-			return files{}, fmt.Errorf("make a place for the API server: %w", err)
+			return fmt.Errorf("make a place for the API server: %w", err)
 		}
 	}
-	ca, err := newAuthority(time.Now()) //nolint:forbidigo // the start of this process's server
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{ServiceRange(o.Port).Addr().Next().AsSlice()},
+		[]string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"})
 	if err != nil {
-		return files{}, err
+		return fmt.Errorf("make the API server's certificate: %w", err)
 	}
-	serving, err := ca.server(net.IPv4(127, 0, 0, 1), o.ServiceRange.Addr().Next().AsSlice())
+	serviceAccountKey, err := keyutil.MakeEllipticPrivateKeyPEM()
 	if err != nil {
-		return files{}, err
+		return fmt.Errorf("make the key of service accounts: %w", err)
 	}
-	admin, err := ca.client("admin", "system:masters")
-	if err != nil {
-		return files{}, err
-	}
-	_, serviceAccountKey, err := newKey()
-	if err != nil {
-		return files{}, err
-	}
-	f := files{
-		clientCA:          filepath.Join(o.Dir, "pki", "ca.crt"),
-		certificate:       filepath.Join(o.Dir, "pki", "server.crt"),
-		key:               filepath.Join(o.Dir, "pki", "server.key"),
-		serviceAccountKey: filepath.Join(o.Dir, "pki", "service-account.key"),
-		encryption:        filepath.Join(o.Dir, "pki", "encryption.yaml"),
-		audit:             filepath.Join(o.Dir, "pki", "audit.yaml"),
-	}
+	token := rand.Text()
 	for name, text := range map[string]string{
-		f.clientCA:          string(ca.certificate),
-		f.certificate:       string(serving.certificate),
-		f.key:               string(serving.key),
-		f.serviceAccountKey: string(serviceAccountKey),
-		f.encryption:        cmp.Or(string(o.Encryption), encryption()),
-		f.audit:             auditPolicy,
+		certificateFile:    string(certificate),
+		keyFile:            string(key),
+		serviceAccountFile: string(serviceAccountKey),
+		tokenFile:          token + `,admin,admin,"system:masters"`,
+		encryptionFile:     cmp.Or(string(o.Encryption), encryption()),
+		auditFile:          auditPolicy,
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			return files{}, fmt.Errorf("write %s: %w", filepath.Base(name), err)
+		if err := os.WriteFile(o.pki(name), []byte(text), 0o600); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
 		}
 	}
-	return f, writeKubeconfig(filepath.Join(o.Dir, "kubeconfig"), url, ca.certificate, admin)
+	return writeKubeconfig(filepath.Join(o.Dir, "kubeconfig"), url, certificate, token)
 }
 
 // encryption tells the API server to encrypt Secrets with a new random key. The
@@ -94,11 +89,11 @@ resources:
 `, base64.StdEncoding.EncodeToString(key))
 }
 
-func writeKubeconfig(file, url string, ca []byte, user pair) error {
+func writeKubeconfig(file, url string, ca []byte, token string) error {
 	const name = "sluice-local"
 	config := api.NewConfig()
 	config.Clusters[name] = &api.Cluster{Server: url, CertificateAuthorityData: ca}
-	config.AuthInfos[name] = &api.AuthInfo{ClientCertificateData: user.certificate, ClientKeyData: user.key}
+	config.AuthInfos[name] = &api.AuthInfo{Token: token}
 	config.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name}
 	config.CurrentContext = name
 	if err := clientcmd.WriteToFile(*config, file); err != nil {

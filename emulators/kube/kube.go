@@ -41,8 +41,6 @@ type Options struct {
 
 	Port, EtcdPort, EtcdPeerPort int // on 127.0.0.1; 0 takes a free one
 
-	ServiceRange netip.Prefix // of cluster IPs; none takes ServiceRange(Port)
-
 	// Encryption is an EncryptionConfiguration; nil is one with a new key for Secrets.
 	Encryption []byte
 
@@ -92,14 +90,13 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	files, err := o.writeFiles(s.URL)
-	if err != nil {
+	if err := o.writeFiles(s.URL); err != nil {
 		return err
 	}
 	if s.Etcd, err = startEtcd(ctx, o, programs.Etcd); err != nil {
 		return err
 	}
-	s.API, err = startAPI(ctx, o, programs.APIServer, files)
+	s.API, err = startAPI(ctx, o, programs.APIServer)
 	return err
 }
 
@@ -133,9 +130,6 @@ func (o Options) complete(ctx context.Context) (full Options, remove string, err
 		if *p == 0 {
 			*p = free[i]
 		}
-	}
-	if !o.ServiceRange.IsValid() {
-		o.ServiceRange = ServiceRange(o.Port)
 	}
 	local := filepath.Join(o.Root, ".local")
 	if o.Dir == "" {

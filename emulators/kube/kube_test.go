@@ -15,6 +15,7 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/kube"
@@ -110,8 +111,7 @@ func strangers(t *testing.T, s *kube.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.CertData, config.KeyData = nil, nil
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(rest.AnonymousClientConfig(config))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,14 +66,14 @@ func startEtcd(ctx context.Context, o Options, program string) (*child.Service, 
 	})
 }
 
-func startAPI(ctx context.Context, o Options, program string, f files) (*child.Service, error) {
+func startAPI(ctx context.Context, o Options, program string) (*child.Service, error) {
 	client, err := adminClient(filepath.Join(o.Dir, "kubeconfig"))
 	if err != nil {
 		return nil, err
 	}
 	command := child.Command{
 		Path:    program,
-		Args:    apiArguments(o, f),
+		Args:    apiArguments(o),
 		Env:     append(os.Environ(), o.Env...),
 		LogFile: filepath.Join(o.LogDir, "kube-apiserver.log"),
 	}
@@ -83,27 +83,26 @@ func startAPI(ctx context.Context, o Options, program string, f files) (*child.S
 	})
 }
 
-func apiArguments(o Options, f files) []string {
+func apiArguments(o Options) []string {
 	arguments := []string{
 		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", o.EtcdPort),
 		fmt.Sprintf("--secure-port=%d", o.Port),
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
-		"--cert-dir=" + filepath.Join(o.Dir, "pki"),
-		"--tls-cert-file=" + f.certificate, "--tls-private-key-file=" + f.key,
-		"--client-ca-file=" + f.clientCA, "--anonymous-auth=false",
+		"--tls-cert-file=" + o.pki(certificateFile), "--tls-private-key-file=" + o.pki(keyFile),
+		"--token-auth-file=" + o.pki(tokenFile), "--anonymous-auth=false",
 		"--authorization-mode=RBAC",
-		"--service-cluster-ip-range=" + o.ServiceRange.String(),
+		"--service-cluster-ip-range=" + ServiceRange(o.Port).String(),
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + f.serviceAccountKey,
-		"--service-account-signing-key-file=" + f.serviceAccountKey,
-		"--encryption-provider-config=" + f.encryption,
+		"--service-account-key-file=" + o.pki(serviceAccountFile),
+		"--service-account-signing-key-file=" + o.pki(serviceAccountFile),
+		"--encryption-provider-config=" + o.pki(encryptionFile),
 		// Endpoints can't be loopback addresses, and no controller makes service accounts.
 		"--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
 		// The longest it may take to end, counted from SIGTERM.
 		"--shutdown-delay-duration=0s",
 	}
 	if o.AuditLog != "" {
-		arguments = append(arguments, "--audit-policy-file="+f.audit, "--audit-log-path="+o.AuditLog, "--audit-log-mode=blocking")
+		arguments = append(arguments, "--audit-policy-file="+o.pki(auditFile), "--audit-log-path="+o.AuditLog, "--audit-log-mode=blocking")
 	}
 	return arguments
 }
