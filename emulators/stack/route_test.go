@@ -1,14 +1,17 @@
 package stack
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/shared/api"
 )
 
 // rule is one route of routes.yaml.
@@ -70,6 +73,8 @@ func taker(t *testing.T, rules []rule, path string) string {
 	return best.function
 }
 
+// TestRoutes: each route of the table goes to its function, and so does whatever else
+// begins as one; what no function has goes to apps.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	rules := readRules(t)
@@ -78,10 +83,10 @@ func TestRoutes(t *testing.T) {
 		"/api/v1/session":                                    "session",
 		"/api/v1/users":                                      "session",
 		"/api/v1/users/ann/password":                         "session",
-		"/api/v1/sessions":                                   "",
+		"/api/v1/sessions":                                   "apps",
 		"/api/v1/projects":                                   "apps",
 		"/api/v1/audit":                                      "apps",
-		"/api/v1/audits":                                     "",
+		"/api/v1/audits":                                     "apps",
 		"/api/v1/projects/shop/audit":                        "apps",
 		"/api/v1/projects/shop":                              "apps",
 		"/api/v1/projects/shop/members/ann":                  "apps",
@@ -103,13 +108,25 @@ func TestRoutes(t *testing.T) {
 		"/api/v1/projects/shop/api-keys/key-ab12cd34/rotate": "keys",
 		"/api/v1/projects/shop/api-keys/key-ab12cd34/usage":  "usage",
 		"/api/v1/webhook/shop-prod/hello":                    "webhook",
+		"/api":                                               "apps",
+		"/api/":                                              "apps",
+		"/api/v2/projects":                                   "apps",
+		"/API/v1/session":                                    "apps",
+		"/api%2Fv1/session":                                  "apps",
+		"/apis":                                              "",
 		"/console":                                           "console",
 		"/console/keys":                                      "console",
 		"/consoles":                                          "",
-		"/":                                                  "",
+		"/":                                                  "console",
 	} {
 		if got := taker(t, rules, path); got != want {
 			t.Errorf("%s goes to %q, want %q", path, got, want)
+		}
+	}
+	for _, row := range api.Table() {
+		path := row.URL(url.PathEscape, slices.Repeat([]string{"a"}, len(row.Parameters()))...)
+		if got := taker(t, rules, path); got != row.Function {
+			t.Errorf("%s goes to %q, want %q", row.Pattern(), got, row.Function)
 		}
 	}
 	for _, r := range rules {

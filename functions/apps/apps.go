@@ -2,7 +2,8 @@
 // environments and the apps in them (specification sections 1, 2.5 and 3.2;
 // decisions sections 1 and 3).
 //
-// Its routes are those of package api with this name.
+// Its routes are those of package api with this name. What no other function has below
+// /api comes here too, and is told that it is not there.
 //
 // # Decisions
 //

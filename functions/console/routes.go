@@ -99,6 +99,10 @@ func empty(page ask) handler { return func(r *request) error { return page(r, fo
 // Handler routes the function's requests.
 func (s *Service) Handler() http.Handler {
 	m := httpapi.New(s.log)
+	m.Handle("GET /{$}", func(w http.ResponseWriter, r *http.Request) error {
+		http.Redirect(w, r, home, http.StatusSeeOther)
+		return nil
+	})
 	m.Handle("GET "+home+"/assets/{name}", s.assets.serve)
 	m.Handle("GET "+signInPath, s.signInForm)
 	m.Handle("POST "+signInPath, s.signIn)

@@ -93,6 +93,23 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
+// TestRoot: the address of the installation leads to the console, and to nothing else.
+func TestRoot(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	for _, target := range []string{"/", "/?next=//evil.example"} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			w := o.send(httptest.NewRequest(method, target, nil))
+			if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/console" {
+				t.Errorf("%s %s: %d to %q", method, target, w.Code, w.Header().Get("Location"))
+			}
+		}
+	}
+	if w := o.send(httptest.NewRequest(http.MethodPost, "/", nil)); w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
+		t.Errorf("POST /: %d, Allow %q", w.Code, w.Header().Get("Allow"))
+	}
+}
+
 // TestNothingInline: no page has what the policy forbids, whatever template it is of.
 func TestNothingInline(t *testing.T) {
 	t.Parallel()

@@ -141,9 +141,17 @@ func TestRouting(t *testing.T) {
 		{"dots", "GET", "/api/v1/things/../things/a", 404, problem.NotFound},
 		{"dots at the end", "GET", "/api/v1/things/a/..", 404, problem.NotFound},
 		{"another case", "GET", "/API/v1/things/a", 404, problem.NotFound},
+		{"another case below", "GET", "/api/v1/Things/a", 404, problem.NotFound},
+		{"NUL", "GET", "/api/v1/nothing\x00", 404, problem.NotFound},
+		{"a long one", "GET", "/api/v1/" + strings.Repeat("a", 32<<10), 404, problem.NotFound},
 		{"no path", "GET", "", 404, problem.NotFound},
+		{"no path to connect to", "CONNECT", "", 404, problem.NotFound},
 		{"another method", "POST", "/api/v1/things/a", 405, problem.MethodNotAllowed},
 		{"an odd method", "PURGE", "/api/v1/things/a", 405, problem.MethodNotAllowed},
+		{"a method in lower case", "get", "/api/v1/things/a", 405, problem.MethodNotAllowed},
+		{"CONNECT", "CONNECT", "/api/v1/things/a", 405, problem.MethodNotAllowed},
+		{"TRACE", "TRACE", "/api/v1/things/a", 405, problem.MethodNotAllowed},
+		{"an odd method elsewhere", "PURGE", "/api/v1/nothing", 404, problem.NotFound},
 		{"another method deeper", "DELETE", "/api/v1/things/a/parts", 405, problem.MethodNotAllowed},
 	}
 	for _, tt := range tests {
@@ -157,6 +165,9 @@ func TestRouting(t *testing.T) {
 			}
 			if got := w.Header().Get("Location"); got != "" {
 				t.Errorf("it redirects to %q", got)
+			}
+			if w.Header().Get(trace.Header) == "" || w.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("headers are %v", w.Header())
 			}
 			if allow := w.Header().Get("Allow"); (allow != "") != (tt.status == 405) {
 				t.Errorf("Allow is %q", allow)

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -113,7 +115,7 @@ func TestHosts(t *testing.T) {
 func TestOtherPorts(t *testing.T) {
 	t.Parallel()
 	row := attacks.Test(t, "the app's host on every other port of the installation; internal paths (`/check/…`, `/events/…`, CloudEvents to `/`, `/metrics`) through the ingress",
-		"no port but the ingress serves the app; internal paths are 404")
+		"no port but the ingress serves the app; internal paths are 404, and `/` only leads to the console")
 	s, _ := gated(t)
 	n := 0
 	for port := portBase + 1; port < portBase+12; port++ {
@@ -123,12 +125,16 @@ func TestOtherPorts(t *testing.T) {
 			t.Errorf("port %d serves the app", port)
 		}
 	}
-	for _, path := range []string{"/", "/healthz", "/readyz", "/metrics", "/check/a/b", "/events/x", "/ping", "/api", "/api/v1", "/debug/pprof/", "/api/v1/projects/../../check/a/b", "/api/v1/projects/%2e%2e/%2e%2e/healthz"} {
+	for _, path := range []string{"/", "/healthz", "/_/health", "/readyz", "/metrics", "/check/a/b", "/events/x", "/ping", "/api", "/api/v1", "/debug/pprof/", "/api/v1/projects/../../check/a/b", "/api/v1/projects/%2e%2e/%2e%2e/healthz"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			n++
 			got := raw(t, atIngress(), method+" "+path+" HTTP/1.1\r\nHost: "+hostOf(t, world.Info().BaseURL)+"\r\nConnection: close\r\nContent-Length: 2\r\nContent-Type: application/json\r\n"+
 				"Ce-Id: 1\r\nCe-Type: dev.knative.sources.ping\r\nCe-Source: x\r\nCe-Specversion: 1.0\r\n\r\n{}")
 			for _, a := range answers(t, got) {
+				if path == "/" {
+					leadsToConsole(t, method, a)
+					continue
+				}
 				if a.Status != http.StatusNotFound && a.Status != http.StatusUnauthorized && a.Status != http.StatusBadRequest {
 					t.Errorf("%s %s: %d %.100s", method, path, a.Status, a.Body)
 				}
@@ -136,6 +142,98 @@ func TestOtherPorts(t *testing.T) {
 		}
 	}
 	row.Measured(fmt.Sprintf("%d", n))
+}
+
+// leadsToConsole: the root of the API's host is an address to begin at, and takes nothing.
+func leadsToConsole(t *testing.T, method string, a stacktest.Answer) {
+	t.Helper()
+	if method == http.MethodGet && (a.Status != http.StatusSeeOther || a.Header.Get("Location") != "/console") {
+		t.Errorf("GET /: %d to %q", a.Status, a.Header.Get("Location"))
+	}
+	if method != http.MethodGet && a.Status != http.StatusMethodNotAllowed {
+		t.Errorf("%s /: %d", method, a.Status)
+	}
+}
+
+// oddMethods are what some route takes, what none does, and what no one has ever heard of.
+func oddMethods() []string {
+	return []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "FOO-BAR"}
+}
+
+// asked is what one request to the API's host gets.
+func asked(t *testing.T, method, target string) stacktest.Answer {
+	t.Helper()
+	got := raw(t, atIngress(), method+" "+target+" HTTP/1.1\r\nHost: "+hostOf(t, world.Info().BaseURL)+"\r\nConnection: close\r\n\r\n")
+	if all := answers(t, got); len(all) == 1 {
+		return all[0]
+	}
+	t.Errorf("%s %.80s: %.200q", method, target, got)
+	return stacktest.Answer{}
+}
+
+// TestUnknownAddresses: below /api/ everything is answered by the API.
+func TestUnknownAddresses(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "addresses of the API that no route has, with every method: other versions and letter cases, slashes missing, doubled and encoded, dots, NUL, backslashes, line breaks, 60 000 characters; and every route with every other method",
+		"404 `not_found` or 405 with `Allow`, in the API's form and with `X-Request-Id` (400 or 431 where it is no request); never a redirect, another page or a 5xx")
+	n := 0
+	for _, target := range []string{
+		"/api", "/api/", "/api?x=1", "/api/v1", "/api/v1/", "/api/v2/projects", "/API/v1/projects", "/Api/", "/api/V1/projects", "/api/v1/Projects", "/api/v1/sessions",
+		"/api/v1/session/", "/api/v1/projects/", "/api/v1/projects/a/", "/api/v1/projects/a/nothing", "/api/v1/projects/a/environments/b/nothing/c",
+		"/api/v1/webhook", "/api/v1/webhook/", "/api/v1/webhook/a", "/api//v1/nothing", "//api/v1/nothing", "/api/v1//nothing", "/api%2fv1%2fprojects", "/api%2Fv1/session",
+		"/api/v1%2fprojects", "/%61pi/nothing", "/api/./nothing", "/api/v1/../nothing", "/api/v1/%2e%2e/nothing", "/api/v1/..%2f..%2fhealthz", "/api/..;/healthz", "/api/;/x",
+		"/api/%00", "/api/v1/session%00", "/api/v1/projects%00/a", "/api/%0d%0aX-Evil:%20y", "/api/%5c..%5c", "/api/\\x", "/api/%ff", "/api/%20", "/api/%252e%252e/x",
+		"/api/%zz", "/api/$(x)", "/api/`x`", "/api/<script>", "/api/v1/openapi", "/api/v1/docs/", "/api/console", "/api/healthz", "/api/events/x",
+		"/api/" + strings.Repeat("a", 8000), "/api/" + strings.Repeat("a", 60000), "/api/v1/projects/" + strings.Repeat("a/", 4000),
+	} {
+		for _, method := range oddMethods() {
+			n++
+			a := asked(t, method, target)
+			if a.Status == http.StatusBadRequest || a.Status == http.StatusRequestHeaderFieldsTooLarge {
+				continue
+			}
+			refusedByAPI(t, method, target, a, http.StatusNotFound, "not_found")
+		}
+	}
+	methods := map[string][]string{} // by path
+	for _, r := range api.Table() {
+		path := r.URL(url.PathEscape, slices.Repeat([]string{"a"}, len(r.Parameters()))...)
+		methods[path] = append(methods[path], r.Method)
+		if r.Method == http.MethodGet {
+			methods[path] = append(methods[path], http.MethodHead)
+		}
+	}
+	for path, known := range methods {
+		slices.Sort(known)
+		for _, method := range oddMethods() {
+			if slices.Contains(known, method) {
+				continue
+			}
+			n++
+			a := asked(t, method, path)
+			refusedByAPI(t, method, path, a, http.StatusMethodNotAllowed, "method_not_allowed")
+			if got := a.Header.Get("Allow"); got != strings.Join(known, ", ") {
+				t.Errorf("%s %s: Allow is %q, want %q", method, path, got, known)
+			}
+		}
+	}
+	row.Measured(fmt.Sprintf("%d requests", n))
+}
+
+// refusedByAPI: an answer is the API's own error, with what all its answers have.
+func refusedByAPI(t *testing.T, method, target string, a stacktest.Answer, status int, code string) {
+	t.Helper()
+	if a.Status != status || method != http.MethodHead && a.Code() != code {
+		t.Errorf("%s %.80s: %d %.200s, want %d %s", method, target, a.Status, a.Body, status, code)
+	}
+	for name, want := range map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Location": ""} {
+		if got := a.Header.Get(name); got != want {
+			t.Errorf("%s %.80s: %s is %q", method, target, name, got)
+		}
+	}
+	if a.Header.Get("X-Request-Id") == "" {
+		t.Errorf("%s %.80s has no X-Request-Id", method, target)
+	}
 }
 
 // plainGet asks an address for a host.
