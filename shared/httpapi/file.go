@@ -1,0 +1,73 @@
+package httpapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// File is an answer that is the same for everybody: made once, and sent compressed to who
+// takes that. It holds no secret, whose length compression would tell about.
+type File struct {
+	Tag string // of the content, e.g. "9f86d081884c"
+
+	kind, cache    string
+	plain, gzipped []byte
+}
+
+// NewFile makes a file; kind is its Content-Type and cache its Cache-Control.
+func NewFile(kind, cache string, content []byte) (File, error) {
+	sum := sha256.Sum256(content)
+	f := File{Tag: hex.EncodeToString(sum[:6]), kind: kind, cache: cache, plain: content}
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return File{}, fmt.Errorf("compress a file of %s: %w", kind, err)
+	}
+	f.gzipped = b.Bytes()
+	return f, nil
+}
+
+// Serve answers with the file, or with 304 to who has it already.
+func (f File) Serve(w http.ResponseWriter, r *http.Request) error {
+	head, body, tag := w.Header(), f.plain, `"`+f.Tag+`"`
+	packed := strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
+	if packed {
+		body, tag = f.gzipped, `"`+f.Tag+`-gzip"`
+	}
+	head.Set("Cache-Control", f.cache)
+	head.Set("ETag", tag)
+	head.Set("Vary", "Accept-Encoding")
+	if has(r, tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	head.Set("Content-Type", f.kind)
+	if packed {
+		head.Set("Content-Encoding", "gzip")
+	}
+	head.Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // a client that has hung up is not told anything more
+	return nil
+}
+
+// has tells whether the request says that its sender has what the tag is of.
+func has(r *http.Request, tag string) bool {
+	tags := strings.Split(strings.Join(r.Header.Values("If-None-Match"), ","), ",")
+	return slices.ContainsFunc(tags, func(t string) bool {
+		t = strings.TrimSpace(t)
+		return t == "*" || strings.TrimPrefix(t, "W/") == tag
+	})
+}

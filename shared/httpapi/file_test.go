@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestFile: plain or compressed, each with a tag of its own, by which it is not sent twice.
+func TestFile(t *testing.T) {
+	t.Parallel()
+	content := strings.Repeat("all the same ", 100)
+	f, err := NewFile("text/plain", "no-cache", []byte(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := testMux()
+	m.Handle("GET /x", f.Serve)
+	plain, packed := `"`+f.Tag+`"`, `"`+f.Tag+`-gzip"`
+	tests := []struct {
+		name   string
+		method string
+		header []string
+		status int
+		tag    string
+	}{
+		{"plain", "GET", nil, 200, plain},
+		{"its head", "HEAD", nil, 200, plain},
+		{"compressed", "GET", []string{"Accept-Encoding", "br, gzip"}, 200, packed},
+		{"had before", "GET", []string{"If-None-Match", plain}, 304, plain},
+		{"had before, compressed", "GET", []string{"If-None-Match", packed, "Accept-Encoding", "gzip"}, 304, packed},
+		{"had before, by a weak tag among others", "GET", []string{"If-None-Match", `"a" , W/` + plain}, 304, plain},
+		{"anything had before", "GET", []string{"If-None-Match", "*"}, 304, plain},
+		{"had compressed", "GET", []string{"If-None-Match", packed}, 200, plain},
+		{"had another", "GET", []string{"If-None-Match", `"` + f.Tag}, 200, plain},
+		{"a part of it", "GET", []string{"Range", "bytes=5-"}, 200, plain},
+		{"beyond it", "GET", []string{"Range", "bytes=99999-"}, 200, plain},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := ask(m, tt.method, "/x", tt.header...)
+			head := w.Header()
+			if w.Code != tt.status || head.Get("ETag") != tt.tag || head.Get("Cache-Control") != "no-cache" || head.Get("Vary") != "Accept-Encoding" {
+				t.Errorf("answer is %d %v", w.Code, head)
+			}
+			if tt.status == http.StatusNotModified {
+				if w.Body.Len() != 0 || head.Get("Content-Type") != "" {
+					t.Errorf("nothing new is %q, %v", w.Body, head)
+				}
+				return
+			}
+			var body io.Reader = w.Body
+			if tt.tag == packed {
+				unpacked, err := gzip.NewReader(body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body = unpacked
+			}
+			if got, err := io.ReadAll(body); err != nil || string(got) != content || head.Get("Content-Type") != "text/plain" {
+				t.Errorf("it is %q %v, %v", got, err, head)
+			}
+		})
+	}
+}
