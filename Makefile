@@ -52,7 +52,8 @@ bench: ## measure all that tests/load says of speed, into tests/load/RESULTS.md
 	@scripts/prerequisites.sh
 	SLUICE_BENCH=1 go test -count=1 -timeout 40m -v -run '^TestBench$$' ./tests/bench
 
-docs: ## write the pages of the command line in scripts/sluice/docs anew
+docs: ## write the command line's pages and the API's description anew
+	go run ./scripts/openapi
 	go test -count=1 ./scripts/sluice/internal/manual -run TestPages -update
 
 images: ## build an OCI image of each function into .local/images; PUSH=registry/prefix pushes them

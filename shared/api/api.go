@@ -9,6 +9,7 @@
 package api
 
 import (
+	_ "embed"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -18,6 +19,11 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 )
+
+// OpenAPI is the description of the table, which scripts/openapi writes.
+//
+//go:embed openapi.json
+var OpenAPI []byte
 
 // Need is what a caller needs to use a route.
 type Need int
@@ -72,9 +78,17 @@ type Row struct {
 	Summary  string
 	Problems []problem.Code // besides those of [Row.Codes]
 
+	Others   []Answer // successful answers besides that one
 	Optional bool     // the body may be left out
 	Headers  []string // that the handler reads
 	Raw      string   // why the handler takes the request itself; "" where it does not
+}
+
+// Answer is one more successful answer of a row.
+type Answer struct {
+	Status int
+	When   string // that is the answer, for people
+	Type   reflect.Type
 }
 
 // Pattern is the row as net/http's patterns write it.

@@ -35,6 +35,12 @@ func route[Req, Res any](function, pattern string, need Need, status int, summar
 	return Route[Req, Res]{row}
 }
 
+// or says what the handler may answer instead, and when.
+func (r Route[Req, Res]) or(status int, when string, answer reflect.Type) Route[Req, Res] {
+	r.Others = append(r.Others, Answer{status, when, answer})
+	return r
+}
+
 // optional says that the body may be left out.
 func (r Route[Req, Res]) optional() Route[Req, Res] {
 	r.Optional = true
@@ -162,11 +168,17 @@ var (
 		"Give a key a new secret; the one before stays valid for the grace",
 		problem.InvalidGrace, problem.KeyRevoked, problem.KeyExpired, problem.InvalidParameter, problem.AlreadyIssued).
 		optional().reads(IdempotencyKey)
+)
+
+// The usage function: what was counted of a key.
+//
+//nolint:gochecknoglobals // a table; Go has no constant composite values
+var (
 	GetUsage = route[Window, wire.Usage]("usage", "GET "+aKey+"/usage", Viewer, http.StatusOK,
 		"Read a key's usage by day", problem.InvalidDate, problem.InvalidWindow, problem.WindowExpired)
 )
 
-// The deploys and builds functions: what runs, and how it came to be.
+// The deploys function: what runs, and what ran before.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var (
@@ -180,6 +192,12 @@ var (
 	Promote = route[wire.Promote, wire.Deployment]("deploys", "POST "+anApp+"/promote", Developer, http.StatusCreated,
 		"Deploy what the app of the same name runs in another environment",
 		problem.MissingField, problem.InvalidParameter, problem.NoPreviousRevision)
+)
+
+// The builds function: how images come to be from git.
+//
+//nolint:gochecknoglobals // a table; Go has no constant composite values
+var (
 	ListBuilds = route[Page, wire.List[wire.Build]]("builds", "GET "+anApp+"/builds", Viewer, http.StatusOK,
 		"List an app's builds, newest first", problem.InvalidPage)
 	RequestBuild = route[wire.RequestBuild, wire.Build]("builds", "POST "+anApp+"/builds", Developer, http.StatusAccepted,
@@ -197,6 +215,9 @@ var (
 		problem.InvalidToken, problem.RateLimited, problem.MalformedJSON, problem.WrongType, problem.BodyTooLarge, problem.UnsupportedMediaType,
 		problem.ImageRequired, problem.InvalidImage, problem.InvalidCommit, problem.GitSourceAttached, problem.Conflict).
 		reads("X-Service-Token", "X-Hub-Signature-256", "X-GitHub-Event", "X-GitHub-Delivery", "X-Gitea-Delivery", IdempotencyKey, "Prefer").
+		or(http.StatusAccepted, "An event that changes nothing", reflect.TypeFor[wire.WebhookIgnored]()).
+		or(http.StatusOK, "The outcome, of a call that waited for it", reflect.TypeFor[wire.WebhookStatus]()).
+		or(http.StatusOK, "A provider's ping", reflect.TypeFor[wire.WebhookPong]()).
 		raw("proves the sender before it reads the body")
 	GetWebhookDeployment = route[None, wire.WebhookStatus]("webhook", "GET "+webhook+"/deployments/{revision}", Token, http.StatusOK,
 		"How far the deployment that a call has begun is", problem.InvalidToken, problem.RateLimited).

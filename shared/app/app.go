@@ -19,6 +19,9 @@ const (
 	GitApp   Kind = "git"   // built from its git source
 )
 
+// Kinds lists the kinds of app.
+func Kinds() []Kind { return []Kind{ImageApp, GitApp} }
+
 // DefaultPort is what an app listens on unless told otherwise.
 const DefaultPort = 8080
 

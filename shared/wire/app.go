@@ -4,71 +4,71 @@ import "time"
 
 // App is an app with what its gate is doing.
 type App struct {
-	Name          string     `json:"name"`
-	Project       string     `json:"project"`
-	Environment   string     `json:"environment"`
-	Host          string     `json:"host"`
-	URL           string     `json:"url"`
-	Port          int        `json:"port"`
-	Kind          string     `json:"kind"` // image or git
-	Image         string     `json:"image"`
-	GitSource     *GitSource `json:"git_source"`
-	RequireAPIKey bool       `json:"require_api_key"`
-	Gate          Gate       `json:"gate"`
-	Revision      int64      `json:"revision"`
-	Deployed      *Deployed  `json:"deployed"` // null before the first deployment
+	Name          string     `json:"name" kind:"app"`
+	Project       string     `json:"project" kind:"project"`
+	Environment   string     `json:"environment" kind:"environment"`
+	Host          string     `json:"host" kind:"host"`       // that the ingress serves the app on
+	URL           string     `json:"url" kind:"url"`         // of the app from outside
+	Port          int        `json:"port" kind:"port"`       // that the app's container listens on
+	Kind          string     `json:"kind" kind:"app_kind"`   // image apps are deployed from an image, git apps are built
+	Image         string     `json:"image"`                  // of the current revision; "" before the first
+	GitSource     *GitSource `json:"git_source"`             // null is an image app
+	RequireAPIKey bool       `json:"require_api_key"`        // what is asked for; gate tells how far that is
+	Gate          Gate       `json:"gate"`                   // what is observed
+	Revision      int64      `json:"revision" kind:"number"` // the current one; 0 before the first deployment
+	Deployed      *Deployed  `json:"deployed"`               // null before the first deployment
 }
 
 // Deployed is what a list of apps tells about each one's current deployment.
 type Deployed struct {
 	At     time.Time `json:"at"`
-	Status string    `json:"status"` // rolling_out, live, failed, superseded
+	Status string    `json:"status" kind:"deploy_status"`
 }
 
 // Gate is the observed state of an app's gate.
 type Gate struct {
-	State   string    `json:"state"` // ungated, pending, engaged, releasing
+	State   string    `json:"state" kind:"gate_state"` // engaged is proven: a request without a key got the gate's own 401
 	Since   time.Time `json:"since"`
-	Message string    `json:"message"`
+	Message string    `json:"message"` // why it is not further; "" when all is well
 }
 
 // GitSource is where a git app is built from.
 type GitSource struct {
-	Repository string `json:"repository"`
-	Branch     string `json:"branch"`
-	Path       string `json:"path,omitempty"`
+	Repository string `json:"repository" kind:"repository"` // clone URL over https, http or ssh, without a password
+	Branch     string `json:"branch" kind:"branch"`         // the branch that is built
+	Path       string `json:"path,omitempty" kind:"folder"` // folder inside the repository; "" is its root
 }
 
 // CreateApp is the body of POST …/apps. name is required, and image or git_source.
 type CreateApp struct {
-	Name      *string    `json:"name,omitempty"`
-	Host      *string    `json:"host,omitempty"`
-	Port      *int       `json:"port,omitempty"`
-	Image     *string    `json:"image,omitempty"`
+	Name      *string    `json:"name,omitempty" required:"true" kind:"app_name"`
+	Host      *string    `json:"host,omitempty" kind:"host"` // left out, the app gets one below the installation's domain
+	Port      *int       `json:"port,omitempty" kind:"port"` // 8080 if left out
+	Image     *string    `json:"image,omitempty" kind:"image"`
 	GitSource *GitSource `json:"git_source,omitempty"`
 }
 
 // UpdateApp is the body of PATCH …/apps/{app}.
 type UpdateApp struct {
-	RequireAPIKey *bool `json:"require_api_key,omitempty"`
+	RequireAPIKey *bool `json:"require_api_key,omitempty"` // true: only requests with a valid key get through
 }
 
 // Project is a project and the caller's role in it.
 type Project struct {
-	Name      string    `json:"name"`
-	Role      string    `json:"role"`
+	Name      string    `json:"name" kind:"project"`
+	Role      string    `json:"role" kind:"role"` // the caller's; admins are owners everywhere
 	CreatedAt time.Time `json:"created_at"`
 }
 
 // CreateProject is the body of POST /projects.
 type CreateProject struct {
-	Name *string `json:"name,omitempty"`
+	Name *string `json:"name,omitempty" required:"true" kind:"project"`
 }
 
 // Member is a user's role in a project.
 type Member struct {
-	Username string `json:"username"`
-	Role     string `json:"role"`
+	Username string `json:"username" kind:"username"`
+	Role     string `json:"role" kind:"role"`
 }
 
 // SetMembers is the body of PUT …/members: the whole list.
@@ -78,13 +78,13 @@ type SetMembers struct {
 
 // Environment is an environment of a project.
 type Environment struct {
-	Name      string    `json:"name"`
-	Project   string    `json:"project"`
-	Namespace string    `json:"namespace"`
+	Name      string    `json:"name" kind:"environment"`
+	Project   string    `json:"project" kind:"project"`
+	Namespace string    `json:"namespace" kind:"namespace"` // of Kubernetes: the project's and the environment's names
 	CreatedAt time.Time `json:"created_at"`
 }
 
 // CreateEnvironment is the body of POST …/environments.
 type CreateEnvironment struct {
-	Name *string `json:"name,omitempty"`
+	Name *string `json:"name,omitempty" required:"true" kind:"environment"`
 }

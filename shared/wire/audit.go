@@ -12,16 +12,16 @@ type AuditRecord struct {
 	Actor         AuditActor      `json:"actor"`
 	ClientAddress string          `json:"client_address"` // "" when the change came from inside
 	RequestID     string          `json:"request_id"`
-	Action        string          `json:"action"`  // e.g. "key.revoke"
-	Outcome       string          `json:"outcome"` // succeeded, failed, or requested when the end is not known
-	Project       string          `json:"project"` // "" is the installation
+	Action        string          `json:"action" kind:"action"`   // what was done to which noun
+	Outcome       string          `json:"outcome" kind:"outcome"` // requested when the end is not known
+	Project       string          `json:"project"`                // "" is the installation
 	Resource      string          `json:"resource"`
-	Old           json.RawMessage `json:"old"` // an object of the fields that differ; null when there was nothing
-	New           json.RawMessage `json:"new"` // the same afterwards
+	Old           json.RawMessage `json:"old" kind:"object"` // an object of the fields that differ; null when there was nothing
+	New           json.RawMessage `json:"new" kind:"object"` // the same afterwards
 }
 
 // AuditActor is who made a change.
 type AuditActor struct {
-	Kind string `json:"kind"` // user, webhook, build, system, anonymous
+	Kind string `json:"kind" kind:"actor_kind"`
 	Name string `json:"name"`
 }

@@ -4,46 +4,46 @@ import "time"
 
 // Key is an API key; never its hash, never its secret (decisions section 3).
 type Key struct {
-	ID                      string     `json:"id"` // "key-ab12cd34"
-	Prefix                  string     `json:"prefix"`
-	Project                 string     `json:"project"`
-	Environment             string     `json:"environment"`
-	Plan                    string     `json:"plan"`   // a plan's id
-	Name                    string     `json:"name"`   // "" is none
-	Apps                    []string   `json:"apps"`   // [] is every app of the environment
-	Status                  string     `json:"status"` // active, disabled, revoked; expired once expires_at has passed
-	ExpiresAt               *time.Time `json:"expires_at"`
+	ID                      string     `json:"id" kind:"key_id"`
+	Prefix                  string     `json:"prefix" kind:"prefix"` // public, and stable: the name of the consumer towards the app
+	Project                 string     `json:"project" kind:"project"`
+	Environment             string     `json:"environment" kind:"environment"`
+	Plan                    string     `json:"plan" kind:"plan_id"`
+	Name                    string     `json:"name" kind:"key_name"`     // "" is none
+	Apps                    []string   `json:"apps" kind:"scope"`        // [] is every app of the environment
+	Status                  string     `json:"status" kind:"key_status"` // expired once expires_at has passed
+	ExpiresAt               *time.Time `json:"expires_at"`               // null never expires
 	CreatedAt               time.Time  `json:"created_at"`
 	CreatedBy               string     `json:"created_by"`
-	PreviousSecretExpiresAt *time.Time `json:"previous_secret_expires_at"`
-	LastSeen                *string    `json:"last_seen"` // the last kept day with any traffic, "2026-03-14"
+	PreviousSecretExpiresAt *time.Time `json:"previous_secret_expires_at"` // until when the secret before the last rotation is good
+	LastSeen                *string    `json:"last_seen" kind:"day"`       // the last kept day with any traffic
 }
 
 // IssuedKey is a key together with its full key: the answer to creation and to
 // rotation, this once.
 type IssuedKey struct {
 	Key
-	FullKey string `json:"key"`
+	FullKey string `json:"key" kind:"full_key"` // the full key, which nobody can show again
 }
 
 // CreateKey is the body of POST …/api-keys. plan is required.
 type CreateKey struct {
-	Plan      *string  `json:"plan,omitempty"`
-	Name      string   `json:"name,omitempty"`
-	Apps      []string `json:"apps,omitempty"`
-	ExpiresAt *string  `json:"expires_at,omitempty"` // RFC 3339
+	Plan      *string  `json:"plan,omitempty" required:"true" kind:"plan_id"`
+	Name      string   `json:"name,omitempty" kind:"key_name"` // forwarded to the app
+	Apps      []string `json:"apps,omitempty" kind:"scope"`    // that the key opens; every app of the environment if left out or empty
+	ExpiresAt *string  `json:"expires_at,omitempty" kind:"time"`
 }
 
 // UpdateKey is the body of PATCH …/api-keys/{key_id}.
 type UpdateKey struct {
-	Name      Optional[string]   `json:"name,omitzero"`
-	Apps      Optional[[]string] `json:"apps,omitzero"`
-	Plan      Optional[string]   `json:"plan,omitzero"`
-	ExpiresAt Optional[string]   `json:"expires_at,omitzero"` // null never expires
-	Status    Optional[string]   `json:"status,omitzero"`     // active or disabled
+	Name      Optional[string]   `json:"name,omitzero" kind:"key_name"` // null takes it away
+	Apps      Optional[[]string] `json:"apps,omitzero" kind:"scope"`    // null or [] is every app of the environment
+	Plan      Optional[string]   `json:"plan,omitzero" nullable:"false" kind:"plan_id"`
+	ExpiresAt Optional[string]   `json:"expires_at,omitzero" kind:"time"` // null never expires
+	Status    Optional[string]   `json:"status,omitzero" nullable:"false" kind:"usable_status"`
 }
 
 // RotateKey is the body of POST …/rotate, which may be left out.
 type RotateKey struct {
-	Grace *string `json:"grace,omitempty"` // a duration such as "24h" or "90s"; default 24h
+	Grace *string `json:"grace,omitempty" kind:"grace"` // how long the secret before stays good
 }

@@ -6,14 +6,14 @@ package wire
 
 // Error is every error answer (specification section 2.4).
 type Error struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
+	Code    string `json:"code"`    // stable, for programs
+	Message string `json:"message"` // for people; may change
 }
 
 // List is one page of a list; NextPageToken is "" on the last.
 type List[T any] struct {
 	Items         []T    `json:"items"`
-	NextPageToken string `json:"next_page_token"`
+	NextPageToken string `json:"next_page_token"` // page_token of the next page; "" on the last
 }
 
 // ListOf is a page of what show makes of things.
