@@ -11,8 +11,8 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/management"
 	"github.com/sluicegate/sluice/shared/registry"
-	"github.com/sluicegate/sluice/shared/store"
 )
 
 // hostMark stands for an app's host in APP_URL.
@@ -20,18 +20,12 @@ const hostMark = "{host}"
 
 // Config is what the function reads from its environment.
 type Config struct {
-	Project string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
-	Keys    string `env:"SESSION_KEYS_DIR, required"`     // directory of the session keys; the public ones do
-
-	Kubeconfig string `env:"KUBECONFIG"` // of the cluster that runs the apps; empty is the one this runs in
-
-	// SystemNamespace is where Sluice's service accounts are: they are granted their
-	// rights in each environment's namespace. Empty grants nothing.
-	SystemNamespace string `env:"SYSTEM_NAMESPACE, default=sluice-system"`
-
-	// WebhookNamespace is where the tokens of webhooks are kept, and nothing else. It is
-	// never an environment's, since functions have rights on every Secret in it.
-	WebhookNamespace string `env:"WEBHOOK_NAMESPACE, default=sluice-webhooks"`
+	management.Config
+	cluster.Connection
+	cluster.Routes
+	cluster.Accounts
+	cluster.Webhooks
+	registry.Access
 
 	// AppsDomain is what apps get their default hosts under: its DNS points, with a
 	// wildcard, at the ingress.
@@ -55,13 +49,6 @@ type Config struct {
 	// in the log.
 	BaseURL string `env:"BASE_URL"`
 
-	// EntryPoints of Traefik that apps answer on.
-	EntryPoints []string `env:"ENTRY_POINTS, default=web"`
-
-	// RouteTLS is with which certificate apps are served: "default", "resolver:NAME" or
-	// "secret:NAME" (see package cluster); empty leaves it to the entry point.
-	RouteTLS string `env:"ROUTE_TLS"`
-
 	// WiringURL is where the wiring function takes CloudEvents; without one a
 	// switched gate waits for wiring's next tick.
 	WiringURL string `env:"WIRING_URL"`
@@ -69,10 +56,6 @@ type Config struct {
 	// DeploysURL is where the deploys function takes CloudEvents; without one a
 	// new app's first revision waits for its next tick to be called live.
 	DeploysURL string `env:"DEPLOYS_URL"`
-
-	// AllowPrivateRegistries lets tags be resolved by registries at private addresses
-	// too, as in the deploys function.
-	AllowPrivateRegistries bool `env:"REGISTRY_ALLOW_PRIVATE, default=false"`
 
 	// BuildsURL is where the builds function takes CloudEvents; without one a new git
 	// app's first build waits for its next tick.
@@ -119,34 +102,22 @@ func (c Config) check() error {
 func init() { funcmain.HTTP("apps", newFunction) }
 
 // newFunction puts the function together.
-func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	cfg, err := funcmain.Read[Config](ctx)
+func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
+	st, keys, err := cfg.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := identity.OpenKeyring(cfg.Keys)
-	if err != nil {
-		return nil, err
-	}
-	runs, err := cluster.Open(cluster.Options{
-		Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints, RouteTLS: cfg.RouteTLS, SystemNamespace: cfg.SystemNamespace, WebhookNamespace: cfg.WebhookNamespace,
+	cl, err := cluster.Open(cluster.Options{
+		Kubeconfig: cfg.Kubeconfig, Routes: &cfg.Routes, SystemNamespace: cfg.SystemNamespace, WebhookNamespace: cfg.WebhookNamespace,
 	})
-	if err != nil {
-		return nil, err
-	}
-	st, err := store.Open(ctx, cfg.Project)
 	if err != nil {
 		return nil, err
 	}
 	service, err := New(cfg, Parts{
-		Store: st, Cluster: runs, Registry: registry.New(cfg.AllowPrivateRegistries), Sessions: identity.NewGuard(keys, st), Log: log,
+		Store: st, Cluster: cl, Registry: registry.New(cfg.AllowPrivate), Sessions: identity.NewGuard(keys, st), Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &funcmain.Function{
-		Handler: service.Handler(),
-		Store:   st,
-		Close:   service.Close,
-	}, nil
+	return &funcmain.Function{Handler: service.Handler(), Store: st, Close: service.Close}, nil
 }

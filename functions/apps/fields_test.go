@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -64,7 +65,7 @@ func TestGitSource(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	good := Config{AppsDomain: "localhost", AppHost: "{app}-{namespace}.{domain}", AppURL: "http://{host}:8080", EntryPoints: []string{"web"}}
+	good := Config{AppsDomain: "localhost", AppHost: "{app}-{namespace}.{domain}", AppURL: "http://{host}:8080", Routes: cluster.Routes{EntryPoints: []string{"web"}}}
 	if err := good.check(); err != nil {
 		t.Fatal(err)
 	}

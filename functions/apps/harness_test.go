@@ -48,12 +48,12 @@ func newOffice(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t), EntryPoints: []string{"web"}, WebhookNamespace: clustertest.Namespace(t)})
+	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &cluster.Routes{EntryPoints: []string{"web"}}, WebhookNamespace: clustertest.Namespace(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := &office{T: t, store: storetest.New(t), cluster: cl, keys: keys, project: clustertest.Name(), cfg: Config{
-		AppsDomain: "localhost", AppHost: "{app}.{namespace}.{domain}", AppURL: "http://{host}:8080", EntryPoints: []string{"web"},
+		AppsDomain: "localhost", AppHost: "{app}.{namespace}.{domain}", AppURL: "http://{host}:8080", Routes: cluster.Routes{EntryPoints: []string{"web"}},
 		ReservedHosts: []string{"console.example.com", ".sluice.example.com"}, ReservedNamespaces: []string{"sluice-system"},
 	}}
 	o.start(cl)

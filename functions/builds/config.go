@@ -15,9 +15,9 @@ import (
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/image"
+	"github.com/sluicegate/sluice/shared/management"
 	"github.com/sluicegate/sluice/shared/nudge"
 	"github.com/sluicegate/sluice/shared/registry"
-	"github.com/sluicegate/sluice/shared/store"
 )
 
 // minToken is the least length of BUILDS_TOKEN, in bytes: 16 random ones in hex.
@@ -31,13 +31,9 @@ func (Token) String() string { return "[redacted]" }
 
 // Config is what the function reads from its environment.
 type Config struct {
-	Project string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
-	Keys    string `env:"SESSION_KEYS_DIR, required"`     // directory of the session keys; the public ones do
-
-	Kubeconfig string `env:"KUBECONFIG"` // of the cluster that runs the builds; empty is the one this runs in
-
-	// EntryPoints of Traefik that apps answer on; builds don't change routes.
-	EntryPoints []string `env:"ENTRY_POINTS, default=web"`
+	management.Config
+	cluster.Connection
+	registry.Access // for pipelines that do not tell a digest
 
 	// Token is what Tekton's events must have in their path, /events/{token}: they
 	// carry no signature. TokenFile is a file that holds it, with or without a line's
@@ -67,10 +63,6 @@ type Config struct {
 
 	// Workers bounds builds that a pass looks at at the same time.
 	Workers int `env:"WORKERS, default=8"`
-
-	// AllowPrivateRegistries lets tags be resolved by registries at private addresses
-	// too, for pipelines that do not tell a digest.
-	AllowPrivateRegistries bool `env:"REGISTRY_ALLOW_PRIVATE, default=false"`
 }
 
 // withToken reads the token's file, if there is one.
@@ -111,27 +103,19 @@ func (c Config) check() error {
 func init() { funcmain.HTTP("builds", newFunction) }
 
 // newFunction puts the function together.
-func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	cfg, err := funcmain.Read[Config](ctx)
+func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
+	st, keys, err := cfg.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ring, err := identity.OpenKeyring(cfg.Keys)
-	if err != nil {
-		return nil, err
-	}
-	cl, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints})
-	if err != nil {
-		return nil, err
-	}
-	st, err := store.Open(ctx, cfg.Project)
+	cl, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig})
 	if err != nil {
 		return nil, err
 	}
 	deploys := nudge.New(cfg.DeploysURL, "/sluice/builds", log)
 	service, err := New(cfg, Parts{
-		Store: st, Cluster: cl, Registry: registry.New(cfg.AllowPrivateRegistries), Nudge: deploys,
-		Sessions: identity.NewGuard(ring, st), Log: log,
+		Store: st, Cluster: cl, Registry: registry.New(cfg.AllowPrivate), Nudge: deploys,
+		Sessions: identity.NewGuard(keys, st), Log: log,
 	})
 	if err != nil {
 		return nil, err

@@ -117,7 +117,7 @@ type world struct {
 func newWorld(t testing.TB, script string, with func(*Config, *Parts)) *world {
 	t.Helper()
 	runBuilds(t)
-	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t), EntryPoints: []string{"web"}})
+	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/store"
 )
 
 // Ceiling is how old a replica's view may be at most while it allows
@@ -12,9 +14,10 @@ const Ceiling = 90 * time.Second
 
 // Config is the checker's environment.
 type Config struct {
-	Project string `env:"GOOGLE_CLOUD_PROJECT, required"` // whose Firestore database is listened to
-	Replica string `env:"POD_NAME, required"`             // unique among the replicas running at one time
-	TLSDir  string `env:"TLS_DIR, required"`              // holds tls.crt and tls.key; read again when they change
+	store.Database
+
+	Replica string `env:"POD_NAME, required"` // unique among the replicas running at one time
+	TLSDir  string `env:"TLS_DIR, required"`  // holds tls.crt and tls.key; read again when they change
 
 	// MaxStaleness is the ceiling of this replica: at most 90 s, lowered in tests.
 	MaxStaleness time.Duration `env:"MAX_STALENESS, default=90s"`

@@ -20,7 +20,7 @@ import (
 // start runs a replica on the real store until the test ends.
 func start(t *testing.T, project, replica string) (c *checker.Checker, stop func()) {
 	t.Helper()
-	cfg := checker.Config{Project: project, Replica: replica, TLSDir: "unused", MaxStaleness: 5 * time.Second, CanaryInterval: time.Second, FlushInterval: 100 * time.Millisecond, MaxUnshared: 3 * time.Second}
+	cfg := checker.Config{Replica: replica, TLSDir: "unused", MaxStaleness: 5 * time.Second, CanaryInterval: time.Second, FlushInterval: 100 * time.Millisecond, MaxUnshared: 3 * time.Second}
 	c, err := checker.New(cfg, store.NewFeed(project), storetest.Open(t, project), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -165,7 +165,7 @@ type replica struct {
 // newReplica starts a checker on f, inside a synctest bubble or out of one.
 func newReplica(t *testing.T, f *fakeStore) *replica {
 	t.Helper()
-	cfg := Config{Project: "test", Replica: "checker-0", TLSDir: "unused", MaxStaleness: Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second, MaxUnshared: 5 * time.Second}
+	cfg := Config{Replica: "checker-0", TLSDir: "unused", MaxStaleness: Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second, MaxUnshared: 5 * time.Second}
 	c, err := New(cfg, f, f, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -68,11 +68,7 @@ func checkURL(s string) error {
 func init() { funcmain.HTTP("console", newFunction) }
 
 // newFunction puts the function together.
-func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	cfg, err := funcmain.Read[Config](ctx)
-	if err != nil {
-		return nil, err
-	}
+func newFunction(_ context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
 	service, err := New(cfg, log)
 	if err != nil {
 		return nil, err

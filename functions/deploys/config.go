@@ -12,19 +12,15 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/management"
 	"github.com/sluicegate/sluice/shared/registry"
-	"github.com/sluicegate/sluice/shared/store"
 )
 
 // Config is what the function reads from its environment.
 type Config struct {
-	Project string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
-	Keys    string `env:"SESSION_KEYS_DIR, required"`     // directory of the session keys; the public ones do
-
-	Kubeconfig string `env:"KUBECONFIG"` // of the cluster that runs the apps; empty is the one this runs in
-
-	// EntryPoints of Traefik that apps answer on; deployments don't change routes.
-	EntryPoints []string `env:"ENTRY_POINTS, default=web"`
+	management.Config
+	cluster.Connection
+	registry.Access
 
 	// ProgressDeadline is how long a rollout may make no progress until its revision
 	// is failed (decisions section 7).
@@ -36,10 +32,6 @@ type Config struct {
 
 	// Workers bounds apps that a pass works on at the same time.
 	Workers int `env:"WORKERS, default=8"`
-
-	// AllowPrivateRegistries lets tags be resolved by registries at private addresses
-	// too. Whoever may deploy can then make this process send requests there.
-	AllowPrivateRegistries bool `env:"REGISTRY_ALLOW_PRIVATE, default=false"`
 
 	// Sink takes CDEvents about finished deployments; Knative's SinkBinding sets it.
 	// Without one none are kept.
@@ -68,27 +60,16 @@ func (c Config) check() error {
 func init() { funcmain.HTTP("deploys", newFunction) }
 
 // newFunction puts the function together.
-func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	cfg, err := funcmain.Read[Config](ctx)
+func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
+	st, keys, err := cfg.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ring, err := identity.OpenKeyring(cfg.Keys)
+	cl, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig})
 	if err != nil {
 		return nil, err
 	}
-	cl, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints})
-	if err != nil {
-		return nil, err
-	}
-	st, err := store.Open(ctx, cfg.Project)
-	if err != nil {
-		return nil, err
-	}
-	parts := Parts{
-		Store: st, Cluster: cl, Registry: registry.New(cfg.AllowPrivateRegistries),
-		Sessions: identity.NewGuard(ring, st), Log: log,
-	}
+	parts := Parts{Store: st, Cluster: cl, Registry: registry.New(cfg.AllowPrivate), Sessions: identity.NewGuard(keys, st), Log: log}
 	if cfg.Sink != "" {
 		parts.Sink = buildevent.NewSink(cfg.Sink, cfg.EventSource)
 	}

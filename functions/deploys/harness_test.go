@@ -82,7 +82,7 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 func newWorld(t testing.TB, with func(*Config, *Parts)) *world {
 	t.Helper()
 	runPods(t)
-	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t), EntryPoints: []string{"web"}})
+	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

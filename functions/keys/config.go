@@ -6,13 +6,12 @@ import (
 
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
-	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/management"
 )
 
 // Config is what the function reads from its environment.
 type Config struct {
-	Project     string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
-	SessionKeys string `env:"SESSION_KEYS_DIR, required"`     // directory of the session keys; public ones suffice
+	management.Config
 
 	// MaxKeys bounds the keys of one environment, revoked ones aside: each takes memory
 	// in every checker, so that one team without a bound could fill it for all.
@@ -25,22 +24,11 @@ type Config struct {
 func init() { funcmain.HTTP("keys", newFunction) }
 
 // newFunction puts the function together.
-func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	cfg, err := funcmain.Read[Config](ctx)
+func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
+	st, keys, err := cfg.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ring, err := identity.OpenKeyring(cfg.SessionKeys)
-	if err != nil {
-		return nil, err
-	}
-	st, err := store.Open(ctx, cfg.Project)
-	if err != nil {
-		return nil, err
-	}
-	service := New(cfg, st, identity.NewGuard(ring, st), log)
-	return &funcmain.Function{
-		Handler: service.Handler(),
-		Store:   st,
-	}, nil
+	service := New(cfg, st, identity.NewGuard(keys, st), log)
+	return &funcmain.Function{Handler: service.Handler(), Store: st}, nil
 }

@@ -11,7 +11,7 @@ import (
 
 // Config is what the function reads from its environment.
 type Config struct {
-	Project string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
+	store.Database
 
 	// Parallel bounds the transactions under way at once: enough to hide the
 	// store's latency, too few to crowd out the checkers' writes.
@@ -29,33 +29,26 @@ func (c Config) run() time.Duration { return time.Duration(c.Run) * time.Second 
 func init() { funcmain.CloudEvent("rollup", newFunction) }
 
 // newFunction puts the function together.
-func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	service, st, err := openService(ctx, log)
+func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
+	st, err := store.Open(ctx, cfg.Project)
 	if err != nil {
 		return nil, err
 	}
+	service := New(cfg, st, log)
 	return &funcmain.Function{Receive: service.Receive, Collectors: service.Collectors(), Store: st}, nil
-}
-
-func openService(ctx context.Context, log *slog.Logger) (*Service, *store.Store, error) {
-	cfg, err := funcmain.Read[Config](ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	st, err := store.Open(ctx, cfg.Project)
-	if err != nil {
-		return nil, nil, err
-	}
-	return New(cfg, st, log), st, nil
 }
 
 // Once does one run, without a server around it. The error has been logged.
 func Once(ctx context.Context, log *slog.Logger) error {
-	service, st, err := openService(ctx, log)
+	cfg, err := funcmain.Read[Config](ctx)
+	var st *store.Store
+	if err == nil {
+		st, err = store.Open(ctx, cfg.Project)
+	}
 	if err != nil {
 		log.ErrorContext(ctx, "open rollup failed", "error", err)
 		return err
 	}
 	defer func() { _ = st.Close() }() // the process ends
-	return service.Once(ctx)
+	return New(cfg, st, log).Once(ctx)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/user"
-	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/management"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -28,8 +28,7 @@ func (Password) GoString() string { return "[redacted]" }
 
 // Config is what the function reads from its environment.
 type Config struct {
-	Project string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
-	Keys    string `env:"SESSION_KEYS_DIR, required"`     // directory of the session keys, the private one included
+	management.Config // its keys include the private one
 
 	// The first admin, made at start when there is no such user. Both or neither.
 	AdminUsername string   `env:"ADMIN_USERNAME"`
@@ -88,22 +87,12 @@ func (c Config) check() error {
 func init() { funcmain.HTTP("session", newFunction) }
 
 // newFunction puts the function together.
-func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	cfg, err := funcmain.Read[Config](ctx)
+func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
+	st, keys, err := cfg.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := identity.OpenKeyring(cfg.Keys)
-	if err != nil {
-		return nil, err
-	}
-	st, err := store.Open(ctx, cfg.Project)
-	if err != nil {
-		return nil, err
-	}
-	service, err := New(cfg, Parts{
-		Store: st, Sessions: identity.NewGuard(keys, st), Keys: keys, Log: log,
-	})
+	service, err := New(cfg, Parts{Store: st, Sessions: identity.NewGuard(keys, st), Keys: keys, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +101,5 @@ func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, err
 			return nil, fmt.Errorf("first admin: %w", err)
 		}
 	}
-	return &funcmain.Function{
-		Handler: service.Handler(),
-		Store:   st, Collectors: service.Collectors(),
-	}, nil
+	return &funcmain.Function{Handler: service.Handler(), Store: st, Collectors: service.Collectors()}, nil
 }

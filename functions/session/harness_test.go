@@ -36,8 +36,8 @@ type desk struct {
 
 func testConfig() Config {
 	return Config{
-		Project: "p", Keys: "k", HashesAtOnce: 4,
-		Burst: 10, Every: 30 * time.Second, UserBurst: 3000, UserEvery: 5 * time.Second, AddressBurst: 60, AddressEvery: 2 * time.Second,
+		HashesAtOnce: 4,
+		Burst:        10, Every: 30 * time.Second, UserBurst: 3000, UserEvery: 5 * time.Second, AddressBurst: 60, AddressEvery: 2 * time.Second,
 	}
 }
 

@@ -7,13 +7,12 @@ import (
 
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
-	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/management"
 )
 
 // Config is what the function reads from its environment.
 type Config struct {
-	Project     string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
-	SessionKeys string `env:"SESSION_KEYS_DIR, required"`     // directory of the session keys; public ones suffice
+	management.Config
 
 	// Recent is for how long counters that were read serve other requests, in
 	// seconds. It adds to a report's age; the checkers' flush interval is 2 s by
@@ -29,22 +28,11 @@ func (c Config) recent() time.Duration { return time.Duration(c.Recent) * time.S
 func init() { funcmain.HTTP("usage", newFunction) }
 
 // newFunction puts the function together.
-func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	cfg, err := funcmain.Read[Config](ctx)
+func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
+	st, keys, err := cfg.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ring, err := identity.OpenKeyring(cfg.SessionKeys)
-	if err != nil {
-		return nil, err
-	}
-	st, err := store.Open(ctx, cfg.Project)
-	if err != nil {
-		return nil, err
-	}
-	service := New(cfg, st, identity.NewGuard(ring, st), log)
-	return &funcmain.Function{
-		Handler: service.Handler(),
-		Store:   st,
-	}, nil
+	service := New(cfg, st, identity.NewGuard(keys, st), log)
+	return &funcmain.Function{Handler: service.Handler(), Store: st}, nil
 }

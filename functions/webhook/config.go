@@ -17,16 +17,15 @@ import (
 
 // Config is what the function reads from its environment.
 type Config struct {
-	Project    string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
-	Kubeconfig string `env:"KUBECONFIG"`                     // of the cluster with the tokens; empty is the one this runs in
+	store.Database
+	cluster.Connection
+	cluster.Webhooks
+	registry.Access
 
 	// DeploysURL and BuildsURL are where those functions take CloudEvents; without
 	// one a deployment or a build waits for that function's next tick.
 	DeploysURL string `env:"DEPLOYS_URL"`
 	BuildsURL  string `env:"BUILDS_URL"`
-
-	// WebhookNamespace is where the tokens of webhooks are kept, and nothing else.
-	WebhookNamespace string `env:"WEBHOOK_NAMESPACE, default=sluice-webhooks"`
 
 	// CallsPerMinute is how often an app's webhook may be called by who knows its token:
 	// the decisions' 60 are one a second, far beyond any pipeline.
@@ -48,10 +47,6 @@ type Config struct {
 	// TrustProxy says whom to believe about a client's address (see trace.Trust). Behind
 	// a proxy that is not believed all clients share the proxy's address.
 	TrustProxy trace.Trust `env:"TRUST_PROXY, default=false"`
-
-	// RegistryPrivate lets tags be resolved at registries with loopback, link-local
-	// and private addresses. Whoever may deploy chooses the address, so it is off.
-	RegistryPrivate bool `env:"REGISTRY_ALLOW_PRIVATE, default=false"`
 }
 
 // source is who the notifications are from.
@@ -63,14 +58,8 @@ const source = "/sluice/webhook"
 func init() { funcmain.HTTP("webhook", newFunction) }
 
 // newFunction puts the function together.
-func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	cfg, err := funcmain.Read[Config](ctx)
-	if err != nil {
-		return nil, err
-	}
-	tokens, err := cluster.Open(cluster.Options{
-		Kubeconfig: cfg.Kubeconfig, EntryPoints: []string{"none"}, WebhookNamespace: cfg.WebhookNamespace, // writes no route
-	})
+func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
+	tokens, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, WebhookNamespace: cfg.WebhookNamespace})
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +68,7 @@ func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, err
 	if err != nil {
 		return nil, err
 	}
-	tags := registry.New(cfg.RegistryPrivate)
+	tags := registry.New(cfg.AllowPrivate)
 	deploys, builds := nudge.New(cfg.DeploysURL, source, log), nudge.New(cfg.BuildsURL, source, log)
 	service, err := New(cfg, Parts{
 		Tokens: tokens, Watched: watched, Apps: st, Registry: tags, Deploys: deploys, Builds: builds, Random: rand.Reader, Log: log, Ending: ctx.Done(),

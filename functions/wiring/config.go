@@ -15,8 +15,10 @@ import (
 
 // Config is what the function reads from its environment.
 type Config struct {
-	Project    string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
-	Kubeconfig string `env:"KUBECONFIG"`                     // of the cluster that runs the apps; empty is the one this runs in
+	store.Database
+	cluster.Connection
+	cluster.Routes
+	cluster.Accounts
 
 	// CheckerURL is where the ingress asks for decisions, e.g.
 	// "https://sluice-checker.sluice-system.svc:8443". Its host is what the checker's
@@ -33,14 +35,9 @@ type Config struct {
 	// ask, so a certificate is never taken unseen. A missing file adds none.
 	IngressCAFile string `env:"INGRESS_CA_FILE"`
 
-	SystemNamespace string `env:"SYSTEM_NAMESPACE, default=sluice-system"`        // of the two Secrets below and of Sluice's service accounts
-	CheckerSecret   string `env:"CHECKER_TLS_SECRET, default=sluice-checker-tls"` // tls.crt, tls.key, ca.crt; the CA's key is in "{this}-ca"
-
-	EntryPoints []string `env:"ENTRY_POINTS, default=web"` // of Traefik, that apps answer on
-
-	// RouteTLS is with which certificate apps are served: "default", "resolver:NAME" or
-	// "secret:NAME" (see package cluster); empty leaves it to the entry point.
-	RouteTLS string `env:"ROUTE_TLS"`
+	// CheckerSecret, in SYSTEM_NAMESPACE, has tls.crt, tls.key and ca.crt; the CA's key is
+	// in "{this}-ca".
+	CheckerSecret string `env:"CHECKER_TLS_SECRET, default=sluice-checker-tls"`
 
 	// Workers bounds apps that are worked on at the same time. Most of that time is
 	// waiting for the ingress.
@@ -76,13 +73,9 @@ func (c Config) check() error {
 func init() { funcmain.CloudEvent("wiring", newFunction) }
 
 // newFunction puts the function together.
-func newFunction(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	cfg, err := funcmain.Read[Config](ctx)
-	if err != nil {
-		return nil, err
-	}
+func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
 	cl, err := cluster.Open(cluster.Options{
-		Kubeconfig: cfg.Kubeconfig, EntryPoints: cfg.EntryPoints, RouteTLS: cfg.RouteTLS, CheckerURL: cfg.CheckerURL, SystemNamespace: cfg.SystemNamespace,
+		Kubeconfig: cfg.Kubeconfig, Routes: &cfg.Routes, CheckerURL: cfg.CheckerURL, SystemNamespace: cfg.SystemNamespace,
 	})
 	if err != nil {
 		return nil, err

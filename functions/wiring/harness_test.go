@@ -71,10 +71,10 @@ func newSite(t *testing.T) *site {
 	}
 	s.cfg = Config{
 		CheckerURL: "https://" + s.checker, IngressURL: clustertest.Ingress(t),
-		SystemNamespace: clustertest.Name(), CheckerSecret: "sluice-checker-tls", EntryPoints: []string{"web"},
+		Accounts: cluster.Accounts{SystemNamespace: clustertest.Name()}, CheckerSecret: "sluice-checker-tls", Routes: cluster.Routes{EntryPoints: []string{"web"}},
 		Workers: 4, ProofPatience: 10 * time.Second, ReproveEvery: time.Hour,
 	}
-	s.cluster, err = cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t), EntryPoints: s.cfg.EntryPoints, CheckerURL: s.cfg.CheckerURL})
+	s.cluster, err = cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &s.cfg.Routes, CheckerURL: s.cfg.CheckerURL})
 	if err != nil {
 		t.Fatal(err)
 	}

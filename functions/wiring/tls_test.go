@@ -234,9 +234,7 @@ func (s *site) overTLS(host, routeTLS string) {
 	s.cfg.IngressURL, s.cfg.EntryPoints, s.cfg.RouteTLS = clustertest.SecureIngress(s.T), []string{"websecure"}, routeTLS
 	s.cfg.IngressCAFile = filepath.Join(s.TempDir(), "ca.crt")
 	s.cfg.ProofPatience = time.Second
-	s.cluster, err = cluster.Open(cluster.Options{
-		Kubeconfig: clustertest.Kubeconfig(s.T), EntryPoints: s.cfg.EntryPoints, RouteTLS: s.cfg.RouteTLS, CheckerURL: s.cfg.CheckerURL,
-	})
+	s.cluster, err = cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(s.T), Routes: &s.cfg.Routes, CheckerURL: s.cfg.CheckerURL})
 	if err != nil {
 		s.Fatal(err)
 	}

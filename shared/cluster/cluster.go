@@ -68,33 +68,54 @@ const (
 	callBurst = 200
 )
 
-// Options say where the cluster is and how its routes are made.
+// What functions read of the cluster from their environment: a function's Config embeds
+// those of them that it uses.
+type (
+	// Connection is where the cluster is.
+	Connection struct {
+		Kubeconfig string `env:"KUBECONFIG"` // path of a kubeconfig file; empty is the pod's own service account
+	}
+
+	// Routes is how the routes of apps are made.
+	Routes struct {
+		EntryPoints []string `env:"ENTRY_POINTS, default=web"` // of Traefik, that apps answer on
+
+		// RouteTLS says with which certificate the routes are served over TLS: "default" is
+		// Traefik's own choice among those it holds, "resolver:NAME" what its ACME resolver of
+		// that name gets, "secret:NAME" a Secret in each app's namespace. With "" a route
+		// says nothing of TLS: then its entry point does, or others by the route's spec.tls.
+		RouteTLS string `env:"ROUTE_TLS"`
+	}
+
+	// Accounts are Sluice's own.
+	Accounts struct {
+		// SystemNamespace is where Sluice's service accounts are, and the Secrets of the
+		// checker's certificate. The accounts are granted their rights in each environment's
+		// namespace as it is made; empty grants nothing.
+		SystemNamespace string `env:"SYSTEM_NAMESPACE, default=sluice-system"`
+	}
+
+	// Webhooks are those of apps.
+	Webhooks struct {
+		// WebhookNamespace is where the tokens of webhooks are kept, and nothing else. It is
+		// never an environment's, since functions have rights on every Secret in it.
+		WebhookNamespace string `env:"WEBHOOK_NAMESPACE, default=sluice-webhooks"`
+	}
+)
+
+// Options are what a connection is used for; what is left out it cannot do.
 type Options struct {
-	Kubeconfig  string   // path of a kubeconfig file; "" is the pod's own service account
-	EntryPoints []string // of Traefik, that apps answer on, e.g. ["web"]
-
-	// RouteTLS says with which certificate the routes are served over TLS: "default" is
-	// Traefik's own choice among those it holds, "resolver:NAME" what its ACME resolver of
-	// that name gets, "secret:NAME" a Secret in each app's namespace. With "" a route
-	// says nothing of TLS: then its entry point does, or others by the route's spec.tls.
-	RouteTLS string
-
-	CheckerURL string // e.g. "https://sluice-checker.sluice-system.svc:8443"; "" where no gate is written
-
-	// SystemNamespace is where Sluice's service accounts are, e.g. "sluice-system". They
-	// are granted their rights in each environment's namespace as it is made; "" where
-	// nothing is to be granted.
-	SystemNamespace string
-
-	// WebhookNamespace is where the tokens of webhooks are, e.g. "sluice-webhooks"; ""
-	// where none is read or written.
-	WebhookNamespace string
+	Kubeconfig       string  // see [Connection]
+	Routes           *Routes // nil where no route is looked at or written
+	CheckerURL       string  // e.g. "https://sluice-checker.sluice-system.svc:8443"; "" where no gate is written
+	SystemNamespace  string  // see [Accounts]; "" where nothing is to be granted
+	WebhookNamespace string  // see [Webhooks]; "" where no token is read or written
 }
 
 // Cluster is a connection to the Kubernetes API.
 type Cluster struct {
 	dynamic     dynamic.Interface
-	entryPoints []string
+	entryPoints []string       // of routes; empty where none is written
 	tls         map[string]any // of routes; nil says nothing of it
 	checker     string         // without a slash at the end
 	system      string         // namespace of the service accounts, "" to grant nothing
@@ -115,20 +136,19 @@ func Open(o Options) (*Cluster, error) {
 			return nil, err
 		}
 	}
-	if len(o.EntryPoints) == 0 {
-		return nil, errors.New("routes need at least one entry point")
+	c := &Cluster{checker: o.CheckerURL, system: o.SystemNamespace, webhooks: o.WebhookNamespace}
+	if o.Routes != nil {
+		if c.entryPoints = o.Routes.EntryPoints; len(c.entryPoints) == 0 {
+			return nil, errors.New("routes need at least one entry point")
+		}
+		if c.tls, err = parseRouteTLS(o.Routes.RouteTLS); err != nil {
+			return nil, err
+		}
 	}
-	routeTLS, err := parseRouteTLS(o.RouteTLS)
-	if err != nil {
-		return nil, err
-	}
-	dyn, err := dynamic.NewForConfig(cfg)
-	if err != nil {
+	if c.dynamic, err = dynamic.NewForConfig(cfg); err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return &Cluster{
-		dynamic: dyn, entryPoints: o.EntryPoints, tls: routeTLS, checker: o.CheckerURL, system: o.SystemNamespace, webhooks: o.WebhookNamespace,
-	}, nil
+	return c, nil
 }
 
 // checkURL takes only https: keys never cross the pod network in clear.

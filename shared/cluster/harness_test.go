@@ -27,7 +27,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	c, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), EntryPoints: []string{"web"}, CheckerURL: checkerURL, WebhookNamespace: clustertest.Namespace(t)})
+	c, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &Routes{EntryPoints: []string{"web"}}, CheckerURL: checkerURL, WebhookNamespace: clustertest.Namespace(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,7 @@ func TestEnsureNamespace(t *testing.T) {
 func TestUnreachableCluster(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	c, err := Open(Options{Kubeconfig: unreachable(t), EntryPoints: []string{"web"}})
+	c, err := Open(Options{Kubeconfig: unreachable(t), Routes: &Routes{EntryPoints: []string{"web"}}})
 	b.must(err)
 	if _, err := c.Objects(t.Context(), b.app.Ref()); !problem.Is(err, problem.Unavailable) {
 		t.Errorf("objects: %v, want unavailable", err)

@@ -34,6 +34,9 @@ func ingressRoutes() schema.GroupVersionResource {
 func (c *Cluster) ApplyRoute(ctx context.Context, o Objects, a app.App, gated bool) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if len(c.entryPoints) == 0 { // Traefik would take all of its own
+		return fmt.Errorf("apply route %s: the entry points are not set", a.Ref())
+	}
 	if invalid := validation.IsDNS1123Subdomain(a.Host); len(invalid) > 0 { // nothing else may get into the rule
 		return fmt.Errorf("apply route %s: host %q: %s", a.Ref(), a.Host, invalid[0])
 	}
@@ -155,7 +158,7 @@ func sameRoute(u *unstructured.Unstructured, shall map[string]any) bool {
 // resolverName is what Traefik's configuration may call a certResolver.
 var resolverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-// parseRouteTLS reads [Options.RouteTLS] into what becomes spec.tls of a route, nil
+// parseRouteTLS reads [Routes.RouteTLS] into what becomes spec.tls of a route, nil
 // where that is not Sluice's to write.
 func parseRouteTLS(s string) (map[string]any, error) {
 	kind, name, _ := strings.Cut(s, ":")

@@ -18,7 +18,7 @@ func TestRouteTLS(t *testing.T) {
 	b.place()
 	b.gate()
 	ask := func(setting string) {
-		c, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), EntryPoints: []string{"web"}, CheckerURL: checkerURL, RouteTLS: setting})
+		c, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &Routes{EntryPoints: []string{"web"}, RouteTLS: setting}, CheckerURL: checkerURL})
 		b.must(err)
 		b.cluster = c
 	}
@@ -89,7 +89,7 @@ func (b *bench) patchRoute(patch string) {
 func TestRouteTLSIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"on", "true", "resolver", "resolver:", "resolver:a b", "secret:", "secret:A_b", "secret:../x", "default:x ", "Default", "secret:a:b"} {
-		if _, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), EntryPoints: []string{"web"}, RouteTLS: s}); err == nil {
+		if _, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &Routes{EntryPoints: []string{"web"}, RouteTLS: s}}); err == nil {
 			t.Errorf("%q was taken", s)
 		}
 	}

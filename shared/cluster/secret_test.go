@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -27,12 +28,12 @@ func unreachable(t *testing.T) string {
 
 func TestOpenRefusesABadConfiguration(t *testing.T) {
 	t.Parallel()
-	good := Options{Kubeconfig: unreachable(t), EntryPoints: []string{"web"}, CheckerURL: checkerURL}
+	good := Options{Kubeconfig: unreachable(t), Routes: &Routes{EntryPoints: []string{"web"}}, CheckerURL: checkerURL}
 	if _, err := Open(good); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Options){
-		"no entry points":        func(o *Options) { o.EntryPoints = nil },
+		"no entry points":        func(o *Options) { o.Routes = &Routes{} },
 		"a checker without TLS":  func(o *Options) { o.CheckerURL = "http://checker:8443" },
 		"a checker with a path":  func(o *Options) { o.CheckerURL = "https://checker/x" },
 		"a checker with a query": func(o *Options) { o.CheckerURL = "https://checker?x=1" },
@@ -43,6 +44,15 @@ func TestOpenRefusesABadConfiguration(t *testing.T) {
 		if _, err := Open(o); err == nil {
 			t.Errorf("%s was taken", name)
 		}
+	}
+
+	c, err := Open(Options{Kubeconfig: good.Kubeconfig})
+	if err != nil {
+		t.Fatalf("who writes no route needs no entry points: %v", err)
+	}
+	err = c.ApplyRoute(t.Context(), Objects{}, app.App{Namespace: "shop-prod", Name: "hello", Host: "hello.example.com"}, true)
+	if err == nil || !strings.Contains(err.Error(), "entry points") {
+		t.Errorf("a route was written without entry points: %v", err)
 	}
 }
 

@@ -87,8 +87,9 @@ type Store interface {
 	Close() error
 }
 
-// Build makes a function from its environment. ctx ends with the process.
-type Build func(ctx context.Context, log *slog.Logger) (*Function, error)
+// Build makes a function from its settings, which its environment holds. ctx ends with
+// the process, which does not outlive a function that could not be made.
+type Build[C any] func(ctx context.Context, cfg C, log *slog.Logger) (*Function, error)
 
 // Main runs the function that a package has registered by [HTTP] or [CloudEvent] until
 // SIGTERM or SIGINT, and exits 1 when that fails.
@@ -102,7 +103,7 @@ func Main(target string) {
 
 // Serve runs what is no function that a framework could host, since it lives as long as
 // its process does and has work of its own: as [Main].
-func Serve(target string, build Build) { (&hosted{name: target, build: build}).main() }
+func Serve[C any](target string, build Build[C]) { host(target, build).main() }
 
 func (h *hosted) main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)

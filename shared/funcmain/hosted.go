@@ -21,30 +21,39 @@ var registered = map[string]*hosted{}
 
 // HTTP registers a function that takes HTTP requests with the functions framework. It is
 // for the init of the function's package, by which the framework finds it.
-func HTTP(name string, build Build) {
-	h := &hosted{name: name, build: build}
-	registered[name] = h
-	functions.HTTP(name, h.ServeHTTP)
+func HTTP[C any](name string, build Build[C]) {
+	registered[name] = host(name, build)
+	functions.HTTP(name, registered[name].ServeHTTP)
 }
 
 // CloudEvent registers a function that takes events, as [HTTP] does; what it builds has a
 // Receive and no Handler.
-func CloudEvent(name string, build Build) {
-	h := &hosted{name: name, build: build}
-	registered[name] = h
-	functions.CloudEvent(name, h.receive)
+func CloudEvent[C any](name string, build Build[C]) {
+	registered[name] = host(name, build)
+	functions.CloudEvent(name, registered[name].receive)
 }
 
 // hosted is a function that is opened when it is first needed: by the program around it,
 // or by the first request that a framework passes to it.
 type hosted struct {
 	name  string
-	build Build
+	build func(ctx context.Context, log *slog.Logger) (*Function, error)
 
 	function *Function
 	metrics  *metrics
 	handler  http.Handler
 	opened   sync.Once // by the framework's process; the program's own opens it before
+}
+
+// host makes what reads a function's settings and builds it with them.
+func host[C any](name string, build Build[C]) *hosted {
+	return &hosted{name: name, build: func(ctx context.Context, log *slog.Logger) (*Function, error) {
+		cfg, err := Read[C](ctx)
+		if err != nil {
+			return nil, err
+		}
+		return build(ctx, cfg, log)
+	}}
 }
 
 // open builds the function.

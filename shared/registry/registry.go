@@ -42,6 +42,13 @@ type Resolver struct {
 	closing  func()
 }
 
+// Access is what whoever resolves tags reads from its environment.
+type Access struct {
+	// AllowPrivate lets tags be resolved by registries at loopback, link-local and private
+	// addresses too. Whoever may deploy can then make this process send requests there.
+	AllowPrivate bool `env:"REGISTRY_ALLOW_PRIVATE, default=false"`
+}
+
 // New makes a resolver. allowPrivate lets it ask registries at loopback,
 // link-local and private addresses too, and over plain HTTP there.
 func New(allowPrivate bool) *Resolver {

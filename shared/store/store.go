@@ -35,6 +35,11 @@ type Store struct {
 	now     func() time.Time // stamps audit records
 }
 
+// Database is what whoever opens a store reads from its environment.
+type Database struct {
+	Project string `env:"GOOGLE_CLOUD_PROJECT, required"` // Google Cloud project of the Firestore database
+}
+
 // Open connects to the Firestore database of a Google Cloud project, or to the
 // emulator at $FIRESTORE_EMULATOR_HOST. It makes no call yet.
 func Open(ctx context.Context, project string) (*Store, error) {

@@ -210,7 +210,7 @@ func ownChecker(t *testing.T) *checker.Checker {
 		t.Fatal(err)
 	}
 	cfg := checker.Config{
-		Project: info.Project, Replica: "timing", TLSDir: t.TempDir(),
+		Replica: "timing", TLSDir: t.TempDir(),
 		MaxStaleness: checker.Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second, MaxUnshared: 5 * time.Second,
 	}
 	c, err := checker.New(cfg, store.NewFeed(info.Project), st, slog.New(slog.DiscardHandler))

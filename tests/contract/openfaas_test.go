@@ -4,12 +4,27 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/sluicegate/sluice/functions/apps"
+	"github.com/sluicegate/sluice/functions/builds"
+	"github.com/sluicegate/sluice/functions/checker"
+	"github.com/sluicegate/sluice/functions/console"
+	"github.com/sluicegate/sluice/functions/deploys"
+	"github.com/sluicegate/sluice/functions/keys"
+	"github.com/sluicegate/sluice/functions/rollup"
+	"github.com/sluicegate/sluice/functions/session"
+	"github.com/sluicegate/sluice/functions/standin"
+	"github.com/sluicegate/sluice/functions/usage"
+	"github.com/sluicegate/sluice/functions/webhook"
+	"github.com/sluicegate/sluice/functions/wiring"
+	"github.com/sluicegate/sluice/shared/funcmain"
 )
 
 // stack is what is looked at of infra/openfaas/stack.yaml.
@@ -53,18 +68,24 @@ func stackFile(t *testing.T) stack {
 	return s.stack
 }
 
-// settingsOf are the names of the settings that a function reads, from the tags in its
-// source and in that of the process around it, and whether each must be set.
+// settingsOf are the names of the settings that a function reads, from the tags of its
+// configuration and of that of the process around it, and whether each must be set.
 func settingsOf(t *testing.T, function string) map[string]bool {
 	t.Helper()
+	config, ok := map[string]any{
+		"apps": apps.Config{}, "builds": builds.Config{}, "checker": checker.Config{}, "console": console.Config{}, "deploys": deploys.Config{},
+		"keys": keys.Config{}, "rollup": rollup.Config{}, "session": session.Config{}, "standin": standin.Config{}, "usage": usage.Config{},
+		"webhook": webhook.Config{}, "wiring": wiring.Config{},
+	}[function]
+	if !ok {
+		t.Fatalf("nobody knows what %s reads", function)
+	}
 	names := map[string]bool{"FIRESTORE_EMULATOR_HOST": false, "GOOGLE_APPLICATION_CREDENTIALS": false}
-	for _, dir := range []string{filepath.Join("functions", function), filepath.Join("shared", "funcmain")} {
-		files, err := filepath.Glob(filepath.Join(checkout, dir, "config.go"))
-		if err != nil || len(files) != 1 {
-			t.Fatalf("%s has no config.go: %v", dir, err)
-		}
-		for _, m := range regexp.MustCompile("`env:\"([A-Z_]+)([^\"]*)\"`").FindAllStringSubmatch(string(mustRead(t, files[0])), -1) {
-			names[m[1]] = strings.Contains(m[2], "required")
+	for _, of := range []any{config, funcmain.Config{}} {
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(of)) {
+			if name, options, _ := strings.Cut(field.Tag.Get("env"), ","); name != "" {
+				names[name] = strings.Contains(options, "required")
+			}
 		}
 	}
 	return names

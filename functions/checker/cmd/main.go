@@ -13,11 +13,7 @@ import (
 
 func main() { funcmain.Serve("checker", build) }
 
-func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	cfg, err := funcmain.Read[checker.Config](ctx)
-	if err != nil {
-		return nil, err
-	}
+func build(ctx context.Context, cfg checker.Config, log *slog.Logger) (*funcmain.Function, error) {
 	st, err := store.Open(ctx, cfg.Project)
 	if err != nil {
 		return nil, err

@@ -12,11 +12,7 @@ import (
 
 func main() { funcmain.Serve("standin", build) }
 
-func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	cfg, err := funcmain.Read[standin.Config](ctx)
-	if err != nil {
-		return nil, err
-	}
+func build(_ context.Context, cfg standin.Config, log *slog.Logger) (*funcmain.Function, error) {
 	s, err := standin.New(cfg, log)
 	if err != nil {
 		return nil, err

@@ -19,8 +19,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sethvargo/go-envconfig"
-
 	"github.com/sluicegate/sluice/functions/checker"
 	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/funcmain"
@@ -37,11 +35,7 @@ type config struct {
 
 func main() { funcmain.Serve("target", build) }
 
-func build(ctx context.Context, log *slog.Logger) (*funcmain.Function, error) {
-	var cfg config
-	if err := envconfig.Process(ctx, &cfg); err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
-	}
+func build(ctx context.Context, cfg config, log *slog.Logger) (*funcmain.Function, error) {
 	if cfg.Role == "bare" {
 		return bare(cfg)
 	}
