@@ -73,8 +73,6 @@ func (c *Cluster) show(ctx context.Context, o Objects, ref app.Ref, change func(
 	if o.knative == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	shall := o.knative.DeepCopy()
 	labels, annotations := map[string]string{}, map[string]string{}
 	maps.Copy(labels, shall.GetLabels())
@@ -82,10 +80,8 @@ func (c *Cluster) show(ctx context.Context, o Objects, ref app.Ref, change func(
 	change(labels, annotations)
 	shall.SetLabels(labels)
 	shall.SetAnnotations(annotations)
-	if _, err := c.kind(knativeServices(), ref.Namespace).update(ctx, shall); err != nil {
-		return fmt.Errorf("change the visibility of knative service %s: %w", ref, problemOf(err))
-	}
-	return nil
+	_, err := c.knativeServices(ref.Namespace).write(ctx, shall)
+	return err
 }
 
 // Bypass looks for ways to a gated app that do not lead through its gate.
@@ -101,9 +97,9 @@ func (c *Cluster) Bypass(ctx context.Context, ref app.Ref) (Bypass, error) {
 		b.Ways = publicAddresses(w.knative)
 		b.Moving = len(b.Ways) == 0 && !knativeIs(w.knative, "RoutesReady")
 	}
-	services, err := everything(ctx, metav1.ListOptions{}, c.services(ref.Namespace).list)
+	services, err := c.services(ref.Namespace).list(ctx, metav1.ListOptions{})
 	if err != nil {
-		return Bypass{}, fmt.Errorf("look for other ways to %s: %w", ref, problemOf(err))
+		return Bypass{}, err
 	}
 	targets := leading(services, w)
 	for _, s := range services {
@@ -111,12 +107,14 @@ func (c *Cluster) Bypass(ctx context.Context, ref app.Ref) (Bypass, error) {
 			b.Ways = append(b.Ways, fmt.Sprintf("Service %s (%s)", s.Name, s.Spec.Type))
 		}
 	}
-	for _, r := range referrers() {
-		ways, err := c.referring(ctx, r, ref, targets)
-		if err != nil {
+	for _, r := range c.referrers(ref.Namespace) {
+		all, err := r.objects.list(ctx, metav1.ListOptions{})
+		if err != nil && !apierrors.IsNotFound(err) { // a kind that the cluster does not know leads nowhere
 			return Bypass{}, err
 		}
-		b.Ways = append(b.Ways, ways...)
+		for _, u := range all {
+			b.Ways = append(b.Ways, r.ways(u, ref, targets)...)
+		}
 	}
 	return b, nil
 }
@@ -167,36 +165,19 @@ func outside(s *corev1.Service) bool {
 
 // referrer is a kind of object that leads requests from outside to Services.
 type referrer struct {
-	kind schema.GroupVersionResource
-	ways func(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string
+	objects anyKind
+	ways    func(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string
 }
 
-func referrers() []referrer {
-	tcp, ingresses := ingressRoutes(), schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
-	tcp.Resource = "ingressroutetcps"
+func (c *Cluster) referrers(namespace string) []referrer {
+	ingresses := schema.GroupVersion{Group: "networking.k8s.io", Version: "v1"}
+	mappings := schema.GroupVersion{Group: knativeGroup, Version: "v1beta1"}
 	return []referrer{
-		{ingressRoutes(), routeWays},
-		{tcp, routeWays},
-		{ingresses, ingressWays},
-		{schema.GroupVersionResource{Group: knativeServices().Group, Version: "v1beta1", Resource: "domainmappings"}, mappingWays},
+		{c.ingressRoutes(namespace), routeWays},
+		{c.traefik("IngressRouteTCP", namespace), routeWays},
+		{typedOf[unstructured.Unstructured](c, ingresses, "Ingress", namespace), ingressWays},
+		{typedOf[unstructured.Unstructured](c, mappings, "DomainMapping", namespace), mappingWays},
 	}
-}
-
-// referring finds the ways that objects of one kind lead to an app; a kind that the
-// cluster does not know leads nowhere.
-func (c *Cluster) referring(ctx context.Context, r referrer, ref app.Ref, targets map[string]bool) ([]string, error) {
-	all, err := everything(ctx, metav1.ListOptions{}, c.kind(r.kind, ref.Namespace).list)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look for other ways to %s: %w", ref, problemOf(err))
-	}
-	var ways []string
-	for _, u := range all {
-		ways = append(ways, r.ways(u, ref, targets)...)
-	}
-	return ways, nil
 }
 
 // routeWays finds the routes of one of Traefik's own kinds that lead to the app without

@@ -88,7 +88,7 @@ func TestKnativeVisibility(t *testing.T) {
 	ctx, ref := t.Context(), b.app.Ref()
 	says := func(address, tag, routes string) {
 		t.Helper()
-		there := b.dynamic.Resource(knativeServices()).Namespace(ref.Namespace)
+		there := b.cluster.knativeServices(ref.Namespace).api
 		s, err := there.Get(ctx, ref.Name, metav1.GetOptions{})
 		b.must(err)
 		status := map[string]any{

@@ -179,11 +179,3 @@ func problemOf(err error) error {
 	}
 	return err
 }
-
-// found takes an object that is not there for nil.
-func found[T any](v *T, err error) (*T, error) {
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // callers look for nil
-	}
-	return v, problemOf(err)
-}

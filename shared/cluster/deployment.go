@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -33,12 +34,7 @@ func (c *Cluster) ApplyDeployment(ctx context.Context, o Objects, a app.App) err
 	if a.Image == "" {
 		return fmt.Errorf("apply deployment %s: %w", a.Ref(), errors.New("there is no image yet"))
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if err := c.deployments(a.Namespace).apply(ctx, deployment(o.deployment, a)); err != nil {
-		return fmt.Errorf("apply deployment %s: %w", a.Ref(), problemOf(err))
-	}
-	return nil
+	return c.deployments(a.Namespace).apply(ctx, deployment(o.deployment, a))
 }
 
 // deployment is what an app's Deployment shall be; there is the one that exists,
@@ -65,13 +61,7 @@ func deployment(there *appsv1.Deployment, a app.App) *unstructured.Unstructured 
 	if s := strategy(there); s != nil {
 		spec["strategy"] = s
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	u.SetName(a.Name)
-	u.SetLabels(labels(a.Name))
-	if there != nil {
-		u.SetResourceVersion(there.ResourceVersion)
-	}
-	return u
+	return owned(a.Ref(), a.Name, spec, there)
 }
 
 // podSpec keeps the token of a service account out of the app's pods: whoever takes an app
@@ -80,19 +70,18 @@ func deployment(there *appsv1.Deployment, a app.App) *unstructured.Unstructured 
 // this with its next deployment: it would not be worth a restart of every app at once.
 func podSpec(there *appsv1.Deployment, container map[string]any) map[string]any {
 	spec := map[string]any{"containers": []any{container}}
-	if there == nil || tokenless(there.Spec.Template.Spec.ServiceAccountName, there.Spec.Template.Spec.AutomountServiceAccountToken) {
+	if there == nil || tokenless(there.Spec.Template.Spec) {
 		spec["automountServiceAccountToken"] = false
 	}
 	return spec
 }
 
-// tokenless tells whether pods that name an account, or ask for its token, or not, are to
-// have none.
-func tokenless(account string, asks *bool) bool {
-	if asks != nil {
+// tokenless tells whether pods are to have no token: they name no account and ask for none.
+func tokenless(pod corev1.PodSpec) bool {
+	if asks := pod.AutomountServiceAccountToken; asks != nil {
 		return !*asks
 	}
-	return account == "" || account == "default"
+	return pod.ServiceAccountName == "" || pod.ServiceAccountName == "default"
 }
 
 // strategy keeps every old pod until a new one is ready, so that a revision that
@@ -122,26 +111,24 @@ func podLabels(there *appsv1.Deployment, a app.App) (selector, pod map[string]st
 	return selector, pod
 }
 
-// containerName finds the container that is the app: the one called like it, or
-// else the first, so that adoption changes a container instead of adding one.
+// containerName names the container that is the app, so that adoption changes a
+// container instead of adding one.
 func containerName(there *appsv1.Deployment, a app.App) string {
-	if c := appContainer(there, a); c != nil {
-		return c.Name
+	if there != nil {
+		if i := appContainer(there.Spec.Template.Spec, a.Name); i >= 0 {
+			return there.Spec.Template.Spec.Containers[i].Name
+		}
 	}
 	return a.Name
 }
 
-func appContainer(there *appsv1.Deployment, a app.App) *corev1.Container {
-	if there == nil || len(there.Spec.Template.Spec.Containers) == 0 {
-		return nil
+// appContainer finds the container that is the app: the one called like it, or else the
+// first; -1 without any.
+func appContainer(pod corev1.PodSpec, name string) int {
+	if len(pod.Containers) == 0 {
+		return -1
 	}
-	containers := there.Spec.Template.Spec.Containers
-	for i := range containers {
-		if containers[i].Name == a.Name {
-			return &containers[i]
-		}
-	}
-	return &containers[0]
+	return max(0, slices.IndexFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == name }))
 }
 
 func deploymentStatus(d *appsv1.Deployment, a app.App) Status {
@@ -152,27 +139,20 @@ func deploymentStatus(d *appsv1.Deployment, a app.App) Status {
 }
 
 func deploymentRight(d *appsv1.Deployment, a app.App) bool {
-	c := appContainer(d, a)
-	if c == nil || c.Image != a.Image {
+	template := d.Spec.Template
+	i := appContainer(template.Spec, a.Name)
+	if i < 0 || template.Spec.Containers[i].Image != a.Image {
 		return false
 	}
 	_, pod := podLabels(d, a)
-	template := d.Spec.Template
 	return hasAll(d.Labels, labels(a.Name)) && hasAll(template.Labels, pod) &&
 		template.Annotations[revisionAnnotation] == strconv.FormatInt(a.Revision, 10) &&
-		listens(c, a.Port)
+		listens(template.Spec.Containers[i], a.Port)
 }
 
-func listens(c *corev1.Container, port int) bool {
-	told := false
-	for _, e := range c.Env {
-		told = told || e.Name == portVariable && e.Value == strconv.Itoa(port)
-	}
-	open := false
-	for _, p := range c.Ports {
-		open = open || int(p.ContainerPort) == port
-	}
-	return told && open
+func listens(c corev1.Container, port int) bool {
+	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == portVariable && e.Value == strconv.Itoa(port) }) &&
+		slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return int(p.ContainerPort) == port })
 }
 
 // deploymentObservation reads a Deployment's status by the rules of "kubectl rollout
@@ -230,22 +210,11 @@ func revisionIn(text string) int64 {
 // ApplyService makes the Service that gives an app its address inside the
 // cluster: the app's port, on its pods.
 func (c *Cluster) ApplyService(ctx context.Context, o Objects, a app.App) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	port := int64(a.Port)
-	s := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+	return c.services(a.Namespace).apply(ctx, owned(a.Ref(), a.Name, map[string]any{
 		"selector": map[string]any{appLabel: a.Name},
 		"ports":    []any{map[string]any{"name": "http", "protocol": string(corev1.ProtocolTCP), "port": port, "targetPort": port}},
-	}}}
-	s.SetName(a.Name)
-	s.SetLabels(labels(a.Name))
-	if o.service != nil {
-		s.SetResourceVersion(o.service.ResourceVersion)
-	}
-	if err := c.services(a.Namespace).apply(ctx, s); err != nil {
-		return fmt.Errorf("apply service %s: %w", a.Ref(), problemOf(err))
-	}
-	return nil
+	}, o.service))
 }
 
 func serviceStatus(s *corev1.Service, a app.App) Status {

@@ -139,12 +139,12 @@ func TestDriftIsSeen(t *testing.T) {
 			b := newBench(t)
 			b.place()
 			b.gate()
-			name, kind := b.app.Name, ingressRoutes()
+			name, objects := b.app.Name, b.cluster.ingressRoutes(b.app.Namespace)
 			if i := slices.Index([]string{gates, preflights, sockets}, tt.kind); i >= 0 {
-				name, kind = gateNames(b.app.Ref())[i], middlewares()
+				name, objects = gateNames(b.app.Ref())[i], b.cluster.middlewares(b.app.Namespace)
 			}
 			patch := strings.NewReplacer(`"+"`, "`", "+", "`").Replace(tt.patch)
-			_, err := b.dynamic.Resource(kind).Namespace(b.app.Namespace).Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+			_, err := objects.api.Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
 			b.must(err)
 			want := gated
 			tt.want(&want)
@@ -205,7 +205,7 @@ func TestInventory(t *testing.T) {
 	if !v.Of(app.Ref{Namespace: b.app.Namespace, Name: "other"}).None() {
 		t.Error("an app that is not there has objects")
 	}
-	_, err = b.dynamic.Resource(ingressRoutes()).Namespace(b.app.Namespace).Patch(t.Context(), "hello", types.JSONPatchType,
+	_, err = b.cluster.ingressRoutes(b.app.Namespace).api.Patch(t.Context(), "hello", types.JSONPatchType,
 		[]byte(`[{"op":"remove","path":"/metadata/labels"}]`), metav1.PatchOptions{})
 	b.must(err)
 	v, err = b.cluster.Inventory(t.Context())

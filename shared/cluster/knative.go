@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
@@ -27,9 +27,7 @@ import (
 // last ready revision serving while the next one starts. How requests get there is told
 // below.
 
-func knativeServices() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "serving.knative.dev", Version: "v1", Resource: "services"}
-}
+const knativeGroup = "serving.knative.dev"
 
 // updateKnative writes the app's image and revision into its Knative Service.
 func (c *Cluster) updateKnative(ctx context.Context, there *unstructured.Unstructured, a app.App) error {
@@ -40,32 +38,33 @@ func (c *Cluster) updateKnative(ctx context.Context, there *unstructured.Unstruc
 	if err != nil {
 		return fmt.Errorf("update knative service %s: %w", a.Ref(), err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if _, err := c.kind(knativeServices(), a.Namespace).update(ctx, shall); err != nil {
-		return fmt.Errorf("update knative service %s: %w", a.Ref(), problemOf(err))
-	}
-	return nil
+	_, err = c.knativeServices(a.Namespace).write(ctx, shall)
+	return err
 }
 
 // knativeRunning is what a Knative Service shall be to run the app.
 func knativeRunning(there *unstructured.Unstructured, a app.App) (*unstructured.Unstructured, error) {
 	shall := there.DeepCopy()
-	containers, i, err := knativeContainer(shall, a.Name)
+	pod, i, err := knativePod(shall, a.Name)
 	if err != nil {
 		return nil, err
 	}
-	container, _ := containers[i].(map[string]any) // knativeContainer has looked
-	container["image"] = a.Image
-	if err := unstructured.SetNestedSlice(shall.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+	spec, _, _ := unstructured.NestedMap(shall.Object, "spec", "template", "spec") // knativePod has looked, here and below
+	containers, _, _ := unstructured.NestedSlice(spec, "containers")
+	container, ok := containers[i].(map[string]any)
+	if !ok {
+		return nil, errors.New("a container is no object")
+	}
+	container["image"], spec["containers"] = a.Image, containers
+	if tokenless(pod) {
+		spec["automountServiceAccountToken"] = false
+	}
+	if err := unstructured.SetNestedMap(shall.Object, spec, "spec", "template", "spec"); err != nil {
 		return nil, err
 	}
 	err = unstructured.SetNestedField(shall.Object, strconv.FormatInt(a.Revision, 10),
 		"spec", "template", "metadata", "annotations", revisionAnnotation)
 	if err != nil {
-		return nil, err
-	}
-	if err := withoutToken(shall); err != nil {
 		return nil, err
 	}
 	// A name given by hand is good for one revision only; Knative makes one up.
@@ -79,58 +78,28 @@ func knativeRunning(there *unstructured.Unstructured, a app.App) (*unstructured.
 	return shall, nil
 }
 
-// withoutToken does for a Knative Service what [podSpec] does for a Deployment.
-func withoutToken(s *unstructured.Unstructured) error {
-	account, _, err := unstructured.NestedString(s.Object, "spec", "template", "spec", "serviceAccountName")
+// knativePod reads what the pods of a Knative Service are, and which of their containers
+// is the app. What Knative alone knows of is left out.
+func knativePod(s *unstructured.Unstructured, name string) (pod corev1.PodSpec, i int, err error) {
+	spec, _, err := unstructured.NestedMap(s.Object, "spec", "template", "spec")
 	if err != nil {
-		return err
+		return pod, 0, err
 	}
-	asked, asks, err := unstructured.NestedBool(s.Object, "spec", "template", "spec", "automountServiceAccountToken")
-	if err != nil {
-		return err
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod); err != nil {
+		return pod, 0, err
 	}
-	var wish *bool
-	if asks {
-		wish = &asked
+	if i = appContainer(pod, name); i < 0 {
+		err = errors.New("there is no container")
 	}
-	if !tokenless(account, wish) {
-		return nil
-	}
-	return unstructured.SetNestedField(s.Object, false, "spec", "template", "spec", "automountServiceAccountToken")
-}
-
-// knativeContainer finds the container that is the app, as [appContainer] does.
-func knativeContainer(s *unstructured.Unstructured, name string) (containers []any, i int, err error) {
-	containers, _, err = unstructured.NestedSlice(s.Object, "spec", "template", "spec", "containers")
-	if err != nil {
-		return nil, 0, err
-	}
-	found := -1
-	for i, one := range containers {
-		container, ok := one.(map[string]any)
-		if !ok {
-			return nil, 0, errors.New("a container is no object")
-		}
-		if found < 0 || container["name"] == name {
-			found = i
-		}
-	}
-	if found < 0 {
-		return nil, 0, errors.New("there is no container")
-	}
-	return containers, found, nil
+	return pod, i, err
 }
 
 func knativeRight(s *unstructured.Unstructured, a app.App) bool {
 	if a.Image == "" {
 		return true
 	}
-	containers, i, err := knativeContainer(s, a.Name)
-	if err != nil {
-		return false
-	}
-	container, _ := containers[i].(map[string]any) // knativeContainer has looked
-	return container["image"] == a.Image && knativeRevision(s) == a.Revision && hasAll(s.GetLabels(), labels(a.Name))
+	pod, i, err := knativePod(s, a.Name)
+	return err == nil && pod.Containers[i].Image == a.Image && knativeRevision(s) == a.Revision && hasAll(s.GetLabels(), labels(a.Name))
 }
 
 // knativeRevision is the app's revision that a Knative Service shall run; 0 when it
@@ -227,7 +196,7 @@ func byKnative(s *corev1.Service) bool {
 		return false
 	}
 	owner := metav1.GetControllerOf(s)
-	return owner != nil && strings.HasPrefix(owner.APIVersion, knativeServices().Group+"/")
+	return owner != nil && strings.HasPrefix(owner.APIVersion, knativeGroup+"/")
 }
 
 // RemoveSuperseded deletes the Service and the Deployment of an app that Knative runs now.
@@ -236,8 +205,8 @@ func (c *Cluster) RemoveSuperseded(ctx context.Context, o Objects, ref app.Ref) 
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if isOwn(o.service) {
-		if err := c.services(ref.Namespace).delete(ctx, ref.Name, only(o.service)); err != nil {
-			return fmt.Errorf("make room for knative service %s: %w", ref, err)
+		if err := deleteSeen(ctx, c.services(ref.Namespace), o.service, only); err != nil {
+			return err
 		}
 	}
 	if o.deployment != nil && hasAll(o.deployment.Labels, managed()) {
@@ -257,8 +226,6 @@ func knativePort(o Objects) int64 {
 // WriteHost makes the Middleware that leads an app's requests to its Knative Service,
 // or puts it back as a whole.
 func (c *Cluster) WriteHost(ctx context.Context, o Objects, ref app.Ref) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	return c.writeMiddleware(ctx, o.host, hostPart(ref), ref)
 }
 

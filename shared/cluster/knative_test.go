@@ -35,7 +35,7 @@ func (b *bench) makeKnative() {
 			}},
 		}},
 	}}
-	_, err := b.dynamic.Resource(knativeServices()).Namespace(b.app.Namespace).Create(b.Context(), service, metav1.CreateOptions{})
+	_, err := b.cluster.knativeServices(b.app.Namespace).api.Create(b.Context(), service, metav1.CreateOptions{})
 	b.must(err)
 }
 
@@ -45,7 +45,7 @@ func TestKnativeService(t *testing.T) {
 	b.defineKnative()
 	b.makeKnative()
 	b.must(b.cluster.Apply(t.Context(), b.objects(), b.app))
-	got, err := b.dynamic.Resource(knativeServices()).Namespace(b.app.Namespace).Get(t.Context(), "hello", metav1.GetOptions{})
+	got, err := b.cluster.knativeServices(b.app.Namespace).api.Get(t.Context(), "hello", metav1.GetOptions{})
 	b.must(err)
 	want := map[string]any{"template": map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{"autoscaling.knative.dev/min-scale": "1", "sluice.dev/revision": "1"}},
@@ -143,7 +143,7 @@ func TestKnativeObservation(t *testing.T) {
 // name, with the labels of the Knative Service, Sluice's among them.
 func (b *bench) takeOver() {
 	b.Helper()
-	there := b.dynamic.Resource(knativeServices()).Namespace(b.app.Namespace)
+	there := b.cluster.knativeServices(b.app.Namespace).api
 	s, err := there.Get(b.Context(), b.app.Name, metav1.GetOptions{})
 	b.must(err)
 	controller := true

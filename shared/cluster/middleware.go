@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/gateproof"
@@ -28,10 +26,6 @@ const (
 	// every request, so it is no more than a denial needs.
 	maxAnswer = 4096
 )
-
-func middlewares() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: "middlewares"}
-}
 
 // gateSize is how many Middlewares a gate has.
 const gateSize = 3
@@ -70,20 +64,8 @@ func (c *Cluster) WriteMiddleware(ctx context.Context, o Objects, ref app.Ref) e
 // writeMiddleware makes a Middleware, or puts it back as a whole. seen is nil for one
 // that is absent.
 func (c *Cluster) writeMiddleware(ctx context.Context, seen *unstructured.Unstructured, p part, ref app.Ref) error {
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": traefikAPI, "kind": "Middleware", "spec": p.spec}}
-	u.SetNamespace(ref.Namespace)
-	u.SetName(p.name)
-	u.SetLabels(labels(ref.Name))
-	write := c.kind(middlewares(), ref.Namespace).create
-	if seen != nil {
-		u.SetResourceVersion(seen.GetResourceVersion())
-		write = c.kind(middlewares(), ref.Namespace).update
-	}
-	_, err := write(ctx, u)
-	if err != nil {
-		return fmt.Errorf("write middleware %s of %s: %w", p.name, ref, problemOf(err))
-	}
-	return nil
+	_, err := c.middlewares(ref.Namespace).write(ctx, owned(ref, p.name, p.spec, seen))
+	return err
 }
 
 // gateSpec is the gate itself (decisions section 4).
@@ -143,19 +125,9 @@ func (c *Cluster) DeleteMiddleware(ctx context.Context, o Objects, ref app.Ref) 
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for _, u := range o.gate {
-		if u == nil {
-			continue
-		}
-		if err := c.removeMiddleware(ctx, u, ref, only(u)); err != nil {
+		if err := deleteSeen(ctx, c.middlewares(ref.Namespace), u, only); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (c *Cluster) removeMiddleware(ctx context.Context, u *unstructured.Unstructured, ref app.Ref, opts metav1.DeleteOptions) error {
-	if err := c.kind(middlewares(), ref.Namespace).delete(ctx, u.GetName(), opts); err != nil {
-		return fmt.Errorf("delete middleware %s of %s: %w", u.GetName(), ref, err)
 	}
 	return nil
 }

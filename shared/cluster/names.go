@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/sluicegate/sluice/shared/app"
 )
 
@@ -34,6 +36,19 @@ func hasAll(have, want map[string]string) bool {
 		}
 	}
 	return true
+}
+
+// owned is what Sluice writes of an object of an app. seen is the object as it was when
+// looked at, of whose version it must still be; nil where there was none.
+func owned[T any, P object[T]](ref app.Ref, name string, spec map[string]any, seen P) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetNamespace(ref.Namespace)
+	u.SetName(name)
+	u.SetLabels(labels(ref.Name))
+	if seen != nil {
+		u.SetResourceVersion(seen.GetResourceVersion())
+	}
+	return u
 }
 
 // texts gives a map of strings in the form that an unstructured object holds it.

@@ -27,20 +27,20 @@ import (
 func (c *Cluster) EnsureNamespace(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	there, err := found(c.namespaces().get(ctx, name))
+	there, err := c.namespaces().look(ctx, name)
 	if err != nil {
-		return fmt.Errorf("look for namespace %s: %w", name, err)
+		return err
 	}
 	if there != nil && there.Status.Phase == corev1.NamespaceTerminating {
 		return fmt.Errorf("namespace %s is being deleted: %w", name, problem.Of(problem.Unavailable))
 	}
 	if there == nil {
-		_, err = c.namespaces().create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: managed()}})
+		_, err = c.namespaces().write(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: managed()}})
 		if lacksRight(err) {
-			return fmt.Errorf("make namespace %s: %w", name, problem.Of(problem.Unavailable).Because(err))
+			return problem.Of(problem.Unavailable).Because(err)
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("make namespace %s: %w", name, problemOf(err))
+			return err
 		}
 	}
 	return c.grant(ctx, name)
@@ -79,12 +79,12 @@ func (c *Cluster) grant(ctx context.Context, namespace string) error {
 		return err
 	}
 	for _, function := range grantees() {
-		_, err := c.roleBindings(namespace).create(ctx, c.binding(function))
+		_, err := c.roleBindings(namespace).write(ctx, c.binding(function))
 		switch {
 		case apierrors.IsForbidden(err):
-			return fmt.Errorf("grant %s its rights in namespace %s: %w", function, namespace, problem.Of(problem.Unavailable).Because(err))
+			return problem.Of(problem.Unavailable).Because(err)
 		case err != nil && !apierrors.IsAlreadyExists(err):
-			return fmt.Errorf("grant %s its rights in namespace %s: %w", function, namespace, problemOf(err))
+			return err
 		}
 	}
 	return c.waitGranted(ctx, namespace)
@@ -118,13 +118,13 @@ func (c *Cluster) waitGranted(ctx context.Context, namespace string) error {
 
 // mayWrite tells whether this process has its rights in a namespace.
 func (c *Cluster) mayWrite(ctx context.Context, namespace string) (bool, error) {
-	review, err := c.accessReviews().create(ctx, &authv1.SelfSubjectAccessReview{
+	review, err := c.accessReviews().write(ctx, &authv1.SelfSubjectAccessReview{
 		Spec: authv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authv1.ResourceAttributes{
 			Namespace: namespace, Verb: "create", Group: "apps", Resource: "deployments",
 		}},
 	})
 	if err != nil {
-		return false, fmt.Errorf("review rights in namespace %s: %w", namespace, problemOf(err))
+		return false, err
 	}
 	return review.Status.Allowed, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/shared/app"
@@ -38,25 +37,23 @@ func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (o Objects, err erro
 	if o.Workload, err = c.Workload(ctx, ref); err != nil {
 		return Objects{}, err
 	}
-	if o.service, err = found(c.services(ref.Namespace).get(ctx, ref.Name)); err != nil {
-		return Objects{}, fmt.Errorf("look at service %s: %w", ref, err)
+	if o.service, err = c.services(ref.Namespace).look(ctx, ref.Name); err != nil {
+		return Objects{}, err
 	}
 	o.tellPlaceholder()
-	if o.route, err = found(c.kind(ingressRoutes(), ref.Namespace).get(ctx, ref.Name)); err != nil {
-		return Objects{}, fmt.Errorf("look at route %s: %w", ref, err)
+	if o.route, err = c.ingressRoutes(ref.Namespace).look(ctx, ref.Name); err != nil {
+		return Objects{}, err
 	}
 	for i, name := range gateNames(ref) {
-		if o.gate[i], err = found(c.kind(middlewares(), ref.Namespace).get(ctx, name)); err != nil {
-			return Objects{}, fmt.Errorf("look at middleware %s of %s: %w", name, ref, err)
+		if o.gate[i], err = c.middlewares(ref.Namespace).look(ctx, name); err != nil {
+			return Objects{}, err
 		}
 	}
-	if o.host, err = found(c.kind(middlewares(), ref.Namespace).get(ctx, hostName(ref))); err != nil {
-		return Objects{}, fmt.Errorf("look at middleware %s of %s: %w", hostName(ref), ref, err)
+	if o.host, err = c.middlewares(ref.Namespace).look(ctx, hostName(ref)); err != nil {
+		return Objects{}, err
 	}
-	if o.ca, err = found(c.secrets(ref.Namespace).get(ctx, caSecretName)); err != nil {
-		return Objects{}, fmt.Errorf("look at the CA of %s: %w", ref, err)
-	}
-	return o, nil
+	o.ca, err = c.secrets(ref.Namespace).look(ctx, caSecretName)
+	return o, err
 }
 
 // Inventory is every labelled object of every app, as it was when listed.
@@ -89,20 +86,16 @@ func (c *Cluster) Inventory(ctx context.Context) (v Inventory, err error) {
 	if v.Workloads, err = c.Workloads(ctx); err != nil {
 		return Inventory{}, err
 	}
-	if v.services, err = allByRef(ctx, "services", c.services("").list); err != nil {
+	if v.services, err = allByRef(ctx, c.services(""), ""); err != nil {
 		return Inventory{}, err
 	}
-	v.cas, err = allByRef(ctx, "the copies of the CA", func(ctx context.Context, o metav1.ListOptions) ([]*corev1.Secret, string, error) {
-		o.FieldSelector = "metadata.name=" + caSecretName // no other Secret leaves the API server
-		return c.secrets("").list(ctx, o)
-	})
-	if err != nil {
+	if v.cas, err = allByRef(ctx, c.secrets(""), "metadata.name="+caSecretName); err != nil { // no other Secret leaves the API server
 		return Inventory{}, err
 	}
-	if v.routes, err = allByRef(ctx, "routes", c.kind(ingressRoutes(), "").list); err != nil {
+	if v.routes, err = allByRef(ctx, c.ingressRoutes(""), ""); err != nil {
 		return Inventory{}, err
 	}
-	v.middlewares, err = allByRef(ctx, "middlewares", c.kind(middlewares(), "").list)
+	v.middlewares, err = allByRef(ctx, c.middlewares(""), "")
 	return v, err
 }
 
@@ -228,40 +221,19 @@ func (c *Cluster) Delete(ctx context.Context, ref app.Ref) error {
 func (c *Cluster) remove(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
-	if o.route != nil {
-		if err := c.kind(ingressRoutes(), ref.Namespace).delete(ctx, ref.Name, same(o.route)); err != nil {
-			return fmt.Errorf("delete route %s: %w", ref, err)
-		}
+	if err := deleteSeen(ctx, c.ingressRoutes(ref.Namespace), o.route, same); err != nil {
+		return err
 	}
-	if o.service != nil {
-		if err := c.services(ref.Namespace).delete(ctx, ref.Name, same(o.service)); err != nil {
-			return fmt.Errorf("delete service %s: %w", ref, err)
-		}
+	if err := deleteSeen(ctx, c.services(ref.Namespace), o.service, same); err != nil {
+		return err
 	}
 	if err := c.removeWorkload(ctx, o.Workload); err != nil {
 		return err
 	}
 	for _, u := range append(o.gate[:], o.host) {
-		if u == nil {
-			continue
-		}
-		if err := c.removeMiddleware(ctx, u, ref, same(u)); err != nil {
+		if err := deleteSeen(ctx, c.middlewares(ref.Namespace), u, same); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// same allows a deletion of this very object, changed or not.
-func same(o metav1.Object) metav1.DeleteOptions {
-	uid := o.GetUID()
-	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
-}
-
-// only allows a deletion of this very object as long as nobody has changed it.
-func only(o metav1.Object) metav1.DeleteOptions {
-	opts := same(o)
-	version := o.GetResourceVersion()
-	opts.Preconditions.ResourceVersion = &version
-	return opts
 }

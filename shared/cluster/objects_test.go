@@ -108,10 +108,13 @@ func TestAdoption(t *testing.T) {
 		},
 	}, metav1.CreateOptions{FieldManager: "kubectl"})
 	b.must(err)
-	_, err = b.dynamic.Resource(ingressRoutes()).Namespace(b.app.Namespace).Create(ctx, route(b.app, map[string]any{
+	routes := b.cluster.ingressRoutes(b.app.Namespace)
+	route := owned(b.app.Ref(), b.app.Name, map[string]any{
 		"entryPoints": []any{"other"}, "routes": []any{map[string]any{"match": "PathPrefix(`/`)", "kind": "Rule"}},
 		"tls": map[string]any{"secretName": "theirs"},
-	}), metav1.CreateOptions{FieldManager: "kubectl"})
+	}, b.objects().route)
+	route.SetGroupVersionKind(routes.kind)
+	_, err = routes.api.Create(ctx, route, metav1.CreateOptions{FieldManager: "kubectl"})
 	b.must(err)
 
 	b.place()

@@ -11,12 +11,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/buildevent"
 	"github.com/sluicegate/sluice/shared/deploy"
-	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // buildLabel says which build of its app a PipelineRun is, e.g. "7".
@@ -33,10 +31,6 @@ type PipelineRun struct {
 	ServiceAccount    string // that the run's pods use
 	Timeout           time.Duration
 	Params            map[string]string
-}
-
-func pipelineRuns() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "tekton.dev", Version: "v1", Resource: "pipelineruns"}
 }
 
 // BuildOf reads from a PipelineRun's place and labels which build it says it is.
@@ -57,32 +51,23 @@ func (c *Cluster) StartRun(ctx context.Context, r PipelineRun) (deploy.Run, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	runs := c.kind(pipelineRuns(), r.App.Namespace)
-	run, err := runs.create(ctx, pipelineRun(r))
+	runs := c.pipelineRuns(r.App.Namespace)
+	run, err := runs.write(ctx, pipelineRun(r))
 	if apierrors.IsAlreadyExists(err) {
 		run, err = runs.get(ctx, r.Name)
 	}
-	if err != nil {
-		return deploy.Run{}, fmt.Errorf("start build %d of %s: %w", r.Build, r.App, problemOf(err))
-	}
-	return runOf(run)
+	return runOf(run, err)
 }
 
 // Run reads what a PipelineRun says about itself. Problem: not_found.
 func (c *Cluster) Run(ctx context.Context, namespace, name string) (deploy.Run, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	run, err := c.kind(pipelineRuns(), namespace).get(ctx, name)
-	if apierrors.IsNotFound(err) {
-		return deploy.Run{}, fmt.Errorf("read run %s.%s: %w", namespace, name, problem.Of(problem.NotFound))
-	}
-	if err != nil {
-		return deploy.Run{}, fmt.Errorf("read run %s.%s: %w", namespace, name, problemOf(err))
-	}
-	return runOf(run)
+	return runOf(c.pipelineRuns(namespace).get(ctx, name))
 }
 
-func runOf(u *unstructured.Unstructured) (deploy.Run, error) {
+func runOf(u *unstructured.Unstructured, err error) (deploy.Run, error) {
+	if err != nil {
+		return deploy.Run{}, err
+	}
 	raw, err := u.MarshalJSON()
 	if err != nil {
 		return deploy.Run{}, fmt.Errorf("read run %s.%s: %w", u.GetNamespace(), u.GetName(), err)
@@ -101,24 +86,21 @@ func pipelineRun(r PipelineRun) *unstructured.Unstructured {
 	for _, name := range slices.Sorted(maps.Keys(r.Params)) {
 		params = append(params, map[string]any{"name": name, "value": r.Params[name]})
 	}
-	all := texts(labels(r.App.Name))
-	all[buildLabel] = strconv.FormatInt(r.Build, 10)
 	resolver := []any{
 		map[string]any{"name": "kind", "value": "pipeline"},
 		map[string]any{"name": "name", "value": r.Pipeline},
 		map[string]any{"name": "namespace", "value": r.PipelineNamespace},
 	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "tekton.dev/v1",
-		"kind":       "PipelineRun",
-		"metadata": map[string]any{
-			"name": r.Name, "namespace": r.App.Namespace, "labels": all,
-		},
-		"spec": map[string]any{
-			"pipelineRef":     map[string]any{"resolver": "cluster", "params": resolver},
-			"params":          params,
-			"timeouts":        map[string]any{"pipeline": r.Timeout.String()},
-			"taskRunTemplate": map[string]any{"serviceAccountName": r.ServiceAccount},
-		},
-	}}
+	all := labels(r.App.Name)
+	all[buildLabel] = strconv.FormatInt(r.Build, 10)
+	run := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"pipelineRef":     map[string]any{"resolver": "cluster", "params": resolver},
+		"params":          params,
+		"timeouts":        map[string]any{"pipeline": r.Timeout.String()},
+		"taskRunTemplate": map[string]any{"serviceAccountName": r.ServiceAccount},
+	}}}
+	run.SetNamespace(r.App.Namespace)
+	run.SetName(r.Name)
+	run.SetLabels(all)
+	return run
 }

@@ -11,18 +11,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/sluicegate/sluice/shared/app"
 )
-
-// traefikAPI is the group and version of Traefik's own kinds.
-const traefikAPI = "traefik.io/v1alpha1"
-
-func ingressRoutes() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: "ingressroutes"}
-}
 
 // ApplyRoute makes the app's IngressRoute send its host to its Service, through
 // the gate when gated is set: then the Middleware must be there already, because
@@ -40,31 +32,15 @@ func (c *Cluster) ApplyRoute(ctx context.Context, o Objects, a app.App, gated bo
 	if invalid := validation.IsDNS1123Subdomain(a.Host); len(invalid) > 0 { // nothing else may get into the rule
 		return fmt.Errorf("apply route %s: host %q: %s", a.Ref(), a.Host, invalid[0])
 	}
-	routes := c.kind(ingressRoutes(), a.Namespace)
+	routes := c.ingressRoutes(a.Namespace)
 	seen := o.route
 	if seen == nil {
-		shell, err := routes.create(ctx, route(a, map[string]any{"routes": []any{}}))
-		if err != nil {
-			return fmt.Errorf("create route %s: %w", a.Ref(), problemOf(err))
+		var err error
+		if seen, err = routes.write(ctx, owned(a.Ref(), a.Name, map[string]any{"routes": []any{}}, seen)); err != nil {
+			return err
 		}
-		seen = shell
 	}
-	shall := route(a, c.routeSpec(o, a, gated))
-	shall.SetResourceVersion(seen.GetResourceVersion())
-	if err := routes.apply(ctx, shall); err != nil {
-		return fmt.Errorf("apply route %s: %w", a.Ref(), problemOf(err))
-	}
-	return nil
-}
-
-func route(a app.App, spec map[string]any) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": traefikAPI, "kind": "IngressRoute", "spec": spec,
-	}}
-	u.SetNamespace(a.Namespace)
-	u.SetName(a.Name)
-	u.SetLabels(labels(a.Name))
-	return u
+	return routes.apply(ctx, owned(a.Ref(), a.Name, c.routeSpec(o, a, gated), seen))
 }
 
 // What the rules for preflights and WebSockets of a gated app begin with.

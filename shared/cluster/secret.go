@@ -3,15 +3,12 @@ package cluster
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/problem"
 )
 
 const (
@@ -51,47 +48,27 @@ func (s Secret) Exists() bool { return s.version != "" }
 
 // Secret reads a Secret. Problem: not_found.
 func (c *Cluster) Secret(ctx context.Context, namespace, name string) (Secret, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	s, err := c.secrets(namespace).get(ctx, name)
-	if apierrors.IsNotFound(err) {
-		return Secret{}, fmt.Errorf("read secret %s.%s: %w", namespace, name, problem.Of(problem.NotFound))
-	}
-	if err != nil {
-		return Secret{}, fmt.Errorf("read secret %s.%s: %w", namespace, name, problemOf(err))
-	}
-	return secretOf(s), nil
+	return secretOf(c.secrets(namespace).get(ctx, name))
 }
 
 // WriteSecret creates a Secret, or replaces the one that it was read from.
 // Problem: conflict when it has changed since, or is there already.
 func (c *Cluster) WriteSecret(ctx context.Context, s Secret) (Secret, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	shall := &corev1.Secret{
+	return secretOf(c.secrets(s.Namespace).write(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, Labels: managed(), ResourceVersion: s.version},
 		Type:       corev1.SecretType(s.Type),
 		Data:       s.Data,
-	}
-	secrets := c.secrets(s.Namespace)
-	var is *corev1.Secret
-	var err error
-	if s.Exists() {
-		is, err = secrets.update(ctx, shall)
-	} else {
-		is, err = secrets.create(ctx, shall)
-	}
-	if err != nil {
-		return Secret{}, fmt.Errorf("write secret %s.%s: %w", s.Namespace, s.Name, problemOf(err))
-	}
-	return secretOf(is), nil
+	}))
 }
 
-func secretOf(s *corev1.Secret) Secret {
+func secretOf(s *corev1.Secret, err error) (Secret, error) {
+	if err != nil {
+		return Secret{}, err
+	}
 	return Secret{
 		Namespace: s.Namespace, Name: s.Name, Type: SecretType(s.Type), Data: s.Data,
 		Managed: hasAll(s.Labels, managed()), version: s.ResourceVersion,
-	}
+	}, nil
 }
 
 // WriteCA puts the checker's CA into an app's namespace, where the app's

@@ -3,12 +3,14 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"path"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,116 +18,226 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // typed reads and writes the objects of one kind in one namespace as values of their
-// Go type. It does this over the dynamic client, because client-go's own typed clients
+// Go type. Each call has a deadline, and its error says what was called and is in the
+// words of package problem.
+//
+// It does this over the dynamic client, because client-go's own typed clients
 // bring every kind of Kubernetes with them: twice the program, and 12 MB of memory for
 // each function.
 type typed[T any] struct {
 	api  dynamic.ResourceInterface
 	kind schema.GroupVersionKind
+	at   string // in errors, e.g. "services/shop-prod"
 }
 
-func typedOf[T any](c *Cluster, version schema.GroupVersion, resource, kind, namespace string) typed[T] {
-	return typed[T]{c.dynamic.Resource(version.WithResource(resource)).Namespace(namespace), version.WithKind(kind)}
-}
+// anyKind is for kinds without a Go type of their own.
+type anyKind = typed[unstructured.Unstructured]
 
-// The namespace "" stands for all, to list them.
+// typedOf gives the objects of a kind. The namespace "" stands for all, to list them.
+func typedOf[T any](c *Cluster, version schema.GroupVersion, kind, namespace string) typed[T] {
+	resource, _ := meta.UnsafeGuessKindToResource(version.WithKind(kind)) // right for every kind that is used here
+	return typed[T]{c.dynamic.Resource(resource).Namespace(namespace), version.WithKind(kind), path.Join(resource.Resource, namespace)}
+}
 
 func (c *Cluster) deployments(namespace string) typed[appsv1.Deployment] {
-	return typedOf[appsv1.Deployment](c, appsv1.SchemeGroupVersion, "deployments", "Deployment", namespace)
+	return typedOf[appsv1.Deployment](c, appsv1.SchemeGroupVersion, "Deployment", namespace)
 }
 
 func (c *Cluster) services(namespace string) typed[corev1.Service] {
-	return typedOf[corev1.Service](c, corev1.SchemeGroupVersion, "services", "Service", namespace)
+	return typedOf[corev1.Service](c, corev1.SchemeGroupVersion, "Service", namespace)
 }
 
 func (c *Cluster) secrets(namespace string) typed[corev1.Secret] {
-	return typedOf[corev1.Secret](c, corev1.SchemeGroupVersion, "secrets", "Secret", namespace)
+	return typedOf[corev1.Secret](c, corev1.SchemeGroupVersion, "Secret", namespace)
 }
 
 func (c *Cluster) namespaces() typed[corev1.Namespace] {
-	return typedOf[corev1.Namespace](c, corev1.SchemeGroupVersion, "namespaces", "Namespace", "")
+	return typedOf[corev1.Namespace](c, corev1.SchemeGroupVersion, "Namespace", "")
 }
 
 func (c *Cluster) roleBindings(namespace string) typed[rbacv1.RoleBinding] {
-	return typedOf[rbacv1.RoleBinding](c, rbacv1.SchemeGroupVersion, "rolebindings", "RoleBinding", namespace)
+	return typedOf[rbacv1.RoleBinding](c, rbacv1.SchemeGroupVersion, "RoleBinding", namespace)
 }
 
 func (c *Cluster) accessReviews() typed[authv1.SelfSubjectAccessReview] {
-	return typedOf[authv1.SelfSubjectAccessReview](c, authv1.SchemeGroupVersion, "selfsubjectaccessreviews", "SelfSubjectAccessReview", "")
+	return typedOf[authv1.SelfSubjectAccessReview](c, authv1.SchemeGroupVersion, "SelfSubjectAccessReview", "")
 }
 
-// kind is for kinds without a Go type of their own.
-func (c *Cluster) kind(kind schema.GroupVersionResource, namespace string) typed[unstructured.Unstructured] {
-	return typed[unstructured.Unstructured]{api: c.dynamic.Resource(kind).Namespace(namespace)}
+func (c *Cluster) ingressRoutes(namespace string) anyKind { return c.traefik("IngressRoute", namespace) }
+
+func (c *Cluster) middlewares(namespace string) anyKind { return c.traefik("Middleware", namespace) }
+
+func (c *Cluster) traefik(kind, namespace string) anyKind {
+	return typedOf[unstructured.Unstructured](c, schema.GroupVersion{Group: "traefik.io", Version: "v1alpha1"}, kind, namespace)
 }
 
+func (c *Cluster) knativeServices(namespace string) anyKind {
+	return typedOf[unstructured.Unstructured](c, schema.GroupVersion{Group: knativeGroup, Version: "v1"}, "Service", namespace)
+}
+
+func (c *Cluster) pipelineRuns(namespace string) anyKind {
+	return typedOf[unstructured.Unstructured](c, schema.GroupVersion{Group: "tekton.dev", Version: "v1"}, "PipelineRun", namespace)
+}
+
+// get reads an object. Problem: not_found.
 func (k typed[T]) get(ctx context.Context, name string) (*T, error) {
-	return fromAPI[T](k.api.Get(ctx, name, metav1.GetOptions{}))
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	u, err := k.api.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		err = problem.Of(problem.NotFound).Because(err)
+	}
+	return k.result("get", name, u, err)
 }
 
-func (k typed[T]) create(ctx context.Context, object *T) (*T, error) {
-	u, err := k.toAPI(object)
-	if err != nil {
-		return nil, err
+// look is get of what need not be there: then it gives nil.
+func (k typed[T]) look(ctx context.Context, name string) (*T, error) {
+	object, err := k.get(ctx, name)
+	if problem.Is(err, problem.NotFound) {
+		return nil, nil //nolint:nilnil // callers look for nil
 	}
-	return fromAPI[T](k.api.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager}))
+	return object, err
 }
 
-func (k typed[T]) update(ctx context.Context, object *T) (*T, error) {
+// write creates an object or, if it is of a version that was seen, replaces that.
+// Problem: conflict.
+func (k typed[T]) write(ctx context.Context, object *T) (*T, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	u, err := k.toAPI(object)
 	if err != nil {
-		return nil, err
+		return nil, k.failed("write", "", err)
 	}
-	return fromAPI[T](k.api.Update(ctx, u, metav1.UpdateOptions{FieldManager: fieldManager}))
+	var is *unstructured.Unstructured
+	verb := "update"
+	if u.GetResourceVersion() != "" {
+		is, err = k.api.Update(ctx, u, metav1.UpdateOptions{FieldManager: fieldManager})
+	} else {
+		verb = "create"
+		is, err = k.api.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
+	}
+	return k.result(verb, u.GetName(), is, err)
 }
 
 // apply writes the fields that are given, and no others, by server-side apply. An
-// object with a resource version must still be of that version.
+// object with a resource version must still be of that version. Problem: conflict.
 func (k typed[T]) apply(ctx context.Context, fields *unstructured.Unstructured) error {
-	if fields.GetKind() == "" {
-		fields.SetGroupVersionKind(k.kind)
-	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	fields.SetGroupVersionKind(k.kind)
 	_, err := k.api.Apply(ctx, fields.GetName(), fields, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
-	return err
+	return k.failed("apply", fields.GetName(), err)
 }
 
 // delete takes what is gone already for deleted.
 func (k typed[T]) delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	if err := k.api.Delete(ctx, name, o); !apierrors.IsNotFound(err) {
-		return problemOf(err)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := k.api.Delete(ctx, name, o)
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
-	return nil
+	return k.failed("delete", name, err)
 }
 
-// list gives one page, and where the next one starts: "" after the last.
-func (k typed[T]) list(ctx context.Context, o metav1.ListOptions) ([]*T, string, error) {
-	page, err := k.api.List(ctx, o)
-	if err != nil {
-		return nil, "", err
+// object is a *T that Kubernetes keeps.
+type object[T any] interface {
+	*T
+	metav1.Object
+}
+
+// deleteSeen deletes an object that was looked at, if there was one.
+func deleteSeen[T any, P object[T]](ctx context.Context, k typed[T], seen P, allowed func(metav1.Object) metav1.DeleteOptions) error {
+	if seen == nil {
+		return nil
 	}
-	all := make([]*T, 0, len(page.Items))
-	for i := range page.Items {
-		object, err := fromAPI[T](&page.Items[i], nil)
+	return k.delete(ctx, seen.GetName(), allowed(seen))
+}
+
+// same allows a deletion of this very object, changed or not.
+func same(o metav1.Object) metav1.DeleteOptions {
+	uid := o.GetUID()
+	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+}
+
+// only allows a deletion of this very object as long as nobody has changed it.
+func only(o metav1.Object) metav1.DeleteOptions {
+	opts := same(o)
+	version := o.GetResourceVersion()
+	opts.Preconditions.ResourceVersion = &version
+	return opts
+}
+
+// listPage is how many objects the API server is asked for at a time.
+const listPage = 500
+
+// list lists all objects, page by page, each page with a deadline of its own.
+func (k typed[T]) list(ctx context.Context, o metav1.ListOptions) ([]*T, error) {
+	var all []*T
+	o.Limit = listPage
+	for {
+		page, err := k.page(ctx, o)
 		if err != nil {
-			return nil, "", err
+			return nil, k.failed("list", "", err)
 		}
-		all = append(all, object)
+		for i := range page.Items {
+			object, err := fromAPI[T](&page.Items[i], nil)
+			if err != nil {
+				return nil, k.failed("list", page.Items[i].GetName(), err)
+			}
+			all = append(all, object)
+		}
+		if o.Continue = page.GetContinue(); o.Continue == "" {
+			return all, nil
+		}
 	}
-	return all, page.GetContinue(), nil
 }
 
-func (k typed[T]) toAPI(object *T) (*unstructured.Unstructured, error) {
-	if u, ok := any(object).(*unstructured.Unstructured); ok {
-		return u, nil
-	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+func (k typed[T]) page(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return k.api.List(ctx, o)
+}
+
+// allByRef lists all objects of a kind that carry Sluice's label, by where they are.
+// selector chooses among them by their fields; "" takes all.
+func allByRef[T any, P object[T]](ctx context.Context, k typed[T], selector string) (map[app.Ref]P, error) {
+	objects, err := k.list(ctx, metav1.ListOptions{LabelSelector: managedSelector, FieldSelector: selector})
 	if err != nil {
 		return nil, err
 	}
-	u := &unstructured.Unstructured{Object: fields}
+	all := make(map[app.Ref]P, len(objects))
+	for _, o := range objects {
+		all[app.Ref{Namespace: P(o).GetNamespace(), Name: P(o).GetName()}] = o
+	}
+	return all, nil
+}
+
+func (k typed[T]) failed(verb, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", verb, path.Join(k.at, name), problemOf(err))
+}
+
+func (k typed[T]) result(verb, name string, u *unstructured.Unstructured, err error) (*T, error) {
+	object, err := fromAPI[T](u, err)
+	return object, k.failed(verb, name, err)
+}
+
+func (k typed[T]) toAPI(object *T) (*unstructured.Unstructured, error) {
+	u, ok := any(object).(*unstructured.Unstructured)
+	if !ok {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return nil, err
+		}
+		u = &unstructured.Unstructured{Object: fields}
+	}
 	u.SetGroupVersionKind(k.kind)
 	return u, nil
 }
@@ -142,43 +254,4 @@ func fromAPI[T any](u *unstructured.Unstructured, err error) (*T, error) {
 		return nil, err
 	}
 	return object, nil
-}
-
-// listPage is how many objects the API server is asked for at a time.
-const listPage = 500
-
-// everything lists all objects of a kind, page by page, each page with a deadline of its
-// own.
-func everything[T any](ctx context.Context, o metav1.ListOptions, list func(context.Context, metav1.ListOptions) ([]T, string, error)) ([]T, error) {
-	var all []T
-	o.Limit = listPage
-	for {
-		page, next, err := onePage(ctx, o, list)
-		if err != nil {
-			return nil, err
-		}
-		if all = append(all, page...); next == "" {
-			return all, nil
-		}
-		o.Continue = next
-	}
-}
-
-func onePage[T any](ctx context.Context, o metav1.ListOptions, list func(context.Context, metav1.ListOptions) ([]T, string, error)) ([]T, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return list(ctx, o)
-}
-
-// allByRef lists all objects of a kind that carry Sluice's label, by where they are.
-func allByRef[T metav1.Object](ctx context.Context, what string, list func(context.Context, metav1.ListOptions) ([]T, string, error)) (map[app.Ref]T, error) {
-	objects, err := everything(ctx, metav1.ListOptions{LabelSelector: managedSelector}, list)
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", what, problemOf(err))
-	}
-	all := make(map[app.Ref]T, len(objects))
-	for _, o := range objects {
-		all[app.Ref{Namespace: o.GetNamespace(), Name: o.GetName()}] = o
-	}
-	return all, nil
 }

@@ -63,12 +63,7 @@ func (c *Cluster) SetWebhookToken(ctx context.Context, ref app.Ref, token hook.T
 
 // DeleteWebhookToken disables an app's webhook; again is no error.
 func (c *Cluster) DeleteWebhookToken(ctx context.Context, ref app.Ref) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if err := c.secrets(c.webhooks).delete(ctx, ref.String(), metav1.DeleteOptions{}); err != nil {
-		return fmt.Errorf("delete the webhook token of %s: %w", ref, err)
-	}
-	return nil
+	return c.secrets(c.webhooks).delete(ctx, ref.String(), metav1.DeleteOptions{})
 }
 
 // WatchedTokens are the tokens of all apps' webhooks, held in memory and kept up to date

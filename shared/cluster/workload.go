@@ -3,12 +3,10 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/shared/app"
@@ -27,15 +25,12 @@ type Workload struct {
 func (c *Cluster) Workload(ctx context.Context, ref app.Ref) (Workload, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	w := Workload{ref: ref}
-	var err error
-	if w.knative, err = found(c.kind(knativeServices(), ref.Namespace).get(ctx, ref.Name)); err != nil {
-		return Workload{}, fmt.Errorf("look at knative service %s: %w", ref, err)
+	knative, err := c.knativeServices(ref.Namespace).look(ctx, ref.Name)
+	if err != nil {
+		return Workload{}, err
 	}
-	if w.deployment, err = found(c.deployments(ref.Namespace).get(ctx, ref.Name)); err != nil {
-		return Workload{}, fmt.Errorf("look at deployment %s: %w", ref, err)
-	}
-	return w, nil
+	deployment, err := c.deployments(ref.Namespace).look(ctx, ref.Name)
+	return Workload{ref: ref, deployment: deployment, knative: knative}, err
 }
 
 // Workloads are those of every app, as they were when listed.
@@ -52,10 +47,10 @@ func (v Workloads) Of(ref app.Ref) Workload {
 
 // Workloads lists every app's workload: a handful of calls, however many apps.
 func (c *Cluster) Workloads(ctx context.Context) (v Workloads, err error) {
-	if v.deployments, err = allByRef(ctx, "deployments", c.deployments("").list); err != nil {
+	if v.deployments, err = allByRef(ctx, c.deployments(""), ""); err != nil {
 		return Workloads{}, err
 	}
-	v.knative, err = allByRef(ctx, "knative services", c.kind(knativeServices(), "").list)
+	v.knative, err = allByRef(ctx, c.knativeServices(""), "")
 	if apierrors.IsNotFound(err) { // a cluster without Knative has none
 		err = nil
 	}
@@ -113,20 +108,10 @@ func (c *Cluster) RemoveWorkload(ctx context.Context, ref app.Ref) error {
 }
 
 func (c *Cluster) removeWorkload(ctx context.Context, w Workload) error {
-	if w.deployment != nil {
-		opts := same(w.deployment)
-		background := metav1.DeletePropagationBackground
-		opts.PropagationPolicy = &background
-		if err := c.deployments(w.ref.Namespace).delete(ctx, w.ref.Name, opts); err != nil {
-			return fmt.Errorf("delete deployment %s: %w", w.ref, err)
-		}
+	if err := deleteSeen(ctx, c.deployments(w.ref.Namespace), w.deployment, same); err != nil {
+		return err
 	}
-	if w.knative != nil {
-		if err := c.kind(knativeServices(), w.ref.Namespace).delete(ctx, w.ref.Name, same(w.knative)); err != nil {
-			return fmt.Errorf("delete knative service %s: %w", w.ref, err)
-		}
-	}
-	return nil
+	return deleteSeen(ctx, c.knativeServices(w.ref.Namespace), w.knative, same)
 }
 
 // Refusal tells whether the API server has refused a write for what is in it or
