@@ -293,6 +293,64 @@ func TestRate(t *testing.T) {
 	})
 }
 
+// TestLimitsOfAKey: rate and quota are the key's, whichever of its secrets comes, and no
+// other key's of its plan; what is denied costs no quota, and a preflight costs nothing.
+func TestLimitsOfAKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		quota := func(n int64) {
+			f.putPlan(plan.Plan{ID: "plan-quota", Namespace: "shop-prod", Limits: plan.Limits{Rate: 1, Burst: 3, Quota: n, Period: plan.Month}})
+		}
+		quota(5)
+		var rotated apikey.Key
+		old := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-quota"; rotated = *k })
+		full, err := apikey.NewSecret(apikey.Random(), rotated.Prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rotated.Previous, rotated.PreviousUntil = rotated.Secret, time.Now().Add(time.Hour)
+		rotated.Secret = apikey.HashOf([]byte(string(full)))
+		f.putKey(rotated)
+		other := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-quota" })
+		r := newReplica(t, f)
+		synctest.Wait()
+
+		ask := func(key, want string) {
+			t.Helper()
+			res := r.ask("shop-prod/hello", "X-Api-Key", key)
+			if want == "" && res.StatusCode == http.StatusOK {
+				return
+			}
+			wantCode(t, res, http.StatusTooManyRequests, want)
+		}
+		for range 10 {
+			r.ask("shop-prod/hello", "X-Forwarded-Method", "", "X-Forwarded-Method", "OPTIONS", "Access-Control-Request-Method", "GET", "X-Api-Key", old)
+		}
+		for _, key := range []string{old, string(full), old, other, other, other} {
+			ask(key, "")
+		}
+		for _, key := range []string{old, string(full), other} {
+			ask(key, "rate_limited")
+		}
+		for _, key := range []string{string(full), old} { // the fourth and the fifth
+			time.Sleep(time.Second)
+			ask(key, "")
+		}
+		for _, key := range []string{string(full), old, old} {
+			time.Sleep(time.Second)
+			ask(key, "quota_exhausted")
+		}
+		quota(6)
+		time.Sleep(time.Second)
+		ask(string(full), "")
+		time.Sleep(time.Second)
+		ask(old, "quota_exhausted")
+		ask(other, "")
+		r.stop()
+	})
+}
+
 // TestFreshness walks through specification section 3.3.
 func TestFreshness(t *testing.T) {
 	t.Parallel()

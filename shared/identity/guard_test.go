@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -108,6 +109,8 @@ func TestCallerByCredentials(t *testing.T) {
 		{"a bare scheme", http.MethodGet, []string{"Authorization", "Bearer"}, problem.Unauthenticated},
 		{"an empty cookie", http.MethodGet, []string{"Cookie", CookieName + "="}, problem.Unauthenticated},
 		{"the token under another name", http.MethodGet, []string{"X-Session", string(token)}, problem.Unauthenticated},
+		{"an API key", http.MethodGet, []string{"X-API-Key", "sluice_ab12cd34_" + strings.Repeat("0", 38)}, problem.Unauthenticated},
+		{"an API key as bearer", http.MethodGet, []string{"Authorization", "Bearer sluice_ab12cd34_" + strings.Repeat("0", 38)}, problem.Unauthenticated},
 		{"nothing", http.MethodGet, nil, problem.Unauthenticated},
 	}
 	for _, tt := range tests {

@@ -13,6 +13,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -53,6 +54,22 @@ func TestCheckerPod(t *testing.T) {
 		}
 		if limit := 20 * time.Second; live.FailureThreshold < 2 || time.Duration(hangs)*time.Second > limit {
 			t.Errorf("%s: a checker that hangs is killed after %d s", name, hangs)
+		}
+	}
+}
+
+// TestCheckerReplicas: there are two checkers; a rollout takes none away before its
+// successor is ready, and a drained node one at most.
+func TestCheckerReplicas(t *testing.T) {
+	t.Parallel()
+	for name := range renderings {
+		d := find[apps.Deployment](t, name, "Deployment", "sluice-checker").Spec
+		if r := d.Strategy.RollingUpdate; *d.Replicas != 2 || r.MaxUnavailable.IntValue() != 0 || r.MaxSurge.IntValue() != 1 {
+			t.Errorf("%s: %d replicas, replaced by %+v", name, *d.Replicas, r)
+		}
+		budget := find[policy.PodDisruptionBudget](t, name, "PodDisruptionBudget", "sluice-checker").Spec
+		if budget.MinAvailable.IntValue() != 1 || !maps.Equal(budget.Selector.MatchLabels, d.Selector.MatchLabels) {
+			t.Errorf("%s: a disruption leaves %v of %v", name, budget.MinAvailable, budget.Selector)
 		}
 	}
 }
