@@ -1,6 +1,6 @@
-// Package tests looks at a running stack from outside, through its ingress and
-// its management API: files are named after sections of the specification. The stack is
-// the real one of emulators/stack; every test works in a project of its own.
+// Package tests looks at a running stack from outside, through its ingress and its
+// management API, in files by theme, and holds it to the promises of README.md. The
+// stack is the real one of emulators/stack; every test works in a project of its own.
 package tests
 
 import (

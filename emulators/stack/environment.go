@@ -142,7 +142,7 @@ func (s *Stack) metricsURL(service string) string {
 	return "http://" + net.JoinHostPort(s.addresses[service], strconv.Itoa(metricsTarget)) + "/metrics"
 }
 
-// baseURL is {base_url} of the specification.
+// baseURL is where the API and the console are.
 func (s *Stack) baseURL() string { return "http://localhost:" + strconv.Itoa(s.o.port(ingressPort)) }
 
 // DefaultPortBase is the ingress port of a stack that is not told another.

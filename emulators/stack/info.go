@@ -14,7 +14,7 @@ const infoFile = "stack.json"
 // Info is what stack.json says. The file can be read by its owner alone: it
 // holds the admin's password and a key.
 type Info struct {
-	BaseURL    string `json:"base_url"`    // {base_url} of the specification, e.g. "http://localhost:8080"
+	BaseURL    string `json:"base_url"`    // where the API and the console are, e.g. "http://localhost:8080"
 	IngressURL string `json:"ingress_url"` // where to dial for apps' hosts, e.g. "http://127.0.0.1:8080"
 	ConsoleURL string `json:"console_url"` // e.g. "http://localhost:8080/console"
 

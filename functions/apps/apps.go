@@ -1,6 +1,5 @@
 // Package apps is the function that manages projects, their members, their
-// environments and the apps in them (specification sections 1, 2.5 and 3.2;
-// decisions sections 1 and 3).
+// environments and the apps in them (promises A6, A7, A8).
 //
 // Its routes are those of package api with this name. What no other function has below
 // /api comes here too, and is told that it is not there.

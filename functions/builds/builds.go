@@ -1,5 +1,5 @@
 // Package builds is the function that builds git apps with Tekton and deploys what
-// comes out (specification sections 1, 4.2 and 8; decisions section 7).
+// comes out (promises D8 to D11).
 //
 // Its routes are those of package api with this name; Tekton's CloudEvents about
 // PipelineRuns come to POST /events/{token}.

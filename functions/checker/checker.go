@@ -1,6 +1,5 @@
-// Package checker is the gate's authorization checker: the ingress proxy asks
-// it about every request to a gated app, and it answers from memory
-// (specification sections 1, 3.3, 4.1, 7 and 8; decisions section 4).
+// Package checker is the gate's authorization checker: the ingress proxy asks it about
+// every request to a gated app, and it answers from memory (promises G1, F1 to F5).
 //
 // # The 90-second argument
 //
@@ -148,7 +147,7 @@ func (c *Checker) Private() http.Handler {
 }
 
 // TLSConfig serves the certificate in TLS_DIR: keys never cross the pod network
-// in clear (decisions section 4). It fails when there is none to begin with.
+// in clear (promise G14). It fails when there is none to begin with.
 func (c *Checker) TLSConfig() (*tls.Config, error) {
 	cert, err := servercert.Open(c.cfg.TLSDir, c.now, c.log)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // Ceiling is how old a replica's view may be at most while it allows
-// (specification section 8). It can be set lower, never higher.
+// (promise F1). It can be set lower, never higher.
 const Ceiling = 90 * time.Second
 
 // Config is the checker's environment.
@@ -43,7 +43,7 @@ type Config struct {
 	DenialsLogged int `env:"DENIALS_LOGGED_PER_SECOND, default=5"`
 }
 
-// Check refuses what would break a promise of the specification.
+// Check refuses what would break a promise (promises F1, U2).
 func (c Config) Check() error {
 	switch {
 	case c.MaxStaleness <= 0 || c.MaxStaleness > Ceiling:

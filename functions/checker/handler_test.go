@@ -351,7 +351,7 @@ func TestLimitsOfAKey(t *testing.T) {
 	})
 }
 
-// TestFreshness walks through specification section 3.3.
+// TestFreshness walks a replica from its first proof to its last, and back (promise F1).
 func TestFreshness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,7 +23,7 @@ type Config struct {
 	registry.Access
 
 	// ProgressDeadline is how long a rollout may make no progress until its revision
-	// is failed (decisions section 7).
+	// is failed (promise D3).
 	ProgressDeadline time.Duration `env:"PROGRESS_DEADLINE, default=120s"`
 
 	// FollowEvery is how often a rollout that was just asked for is looked at, so that

@@ -1,5 +1,5 @@
 // Package keys is the function that manages usage plans and API keys
-// (specification sections 2.1, 2.2, 3.1 and 4.4; decisions sections 2 and 3).
+// (promises K1 to K9, P1 to P3).
 //
 // Its routes are those of package api with this name.
 //

@@ -1,7 +1,6 @@
-// Package rollup is the function that turns counters into each key's durable
-// daily usage (specification sections 2.3 and 8; architecture section 4). A
-// CloudEvent of type dev.knative.sources.ping, every minute, starts one run;
-// `rollup --once` does one run and ends.
+// Package rollup is the function that turns counters into each key's durable daily
+// usage (promises U1, U3). A CloudEvent of type dev.knative.sources.ping, every minute,
+// starts one run; `rollup --once` does one run and ends.
 //
 // # One run
 //

@@ -1,5 +1,5 @@
 // Package session is the function that signs people in and out and manages who
-// can: the first row of the management API (decisions sections 3 and 8).
+// can (promises S3 to S8).
 //
 // Its routes are those of package api with this name.
 //

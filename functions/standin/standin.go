@@ -1,6 +1,6 @@
 // Package standin answers for the checkers while none of them can be reached, so
 // that clients of gated apps get the gate's own 503 gate_unavailable, with its body
-// and Retry-After (specification section 7), and not the proxy's bare 500. It can
+// and Retry-After (promise G13), and not the proxy's bare 500. It can
 // only deny: it holds no keys and reads no store. A CORS preflight passes, as it does
 // while the checkers deny: it opens nothing, and without it no browser shows the
 // denial to a page.

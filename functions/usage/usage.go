@@ -1,5 +1,4 @@
-// Package usage is the function that reports a key's usage (specification
-// sections 2.3 and 4.3; decisions section 5).
+// Package usage is the function that reports a key's usage (promises U4, U5).
 //
 // Viewers read. A key of another project, and an id that cannot be one, read as
 // not_found; a key that is disabled or revoked has its usage still. A date that is

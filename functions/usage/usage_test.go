@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// The answer of decisions section 5, to the letter.
+// The answer, to the letter (promise U4).
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	h := start(t, 0)

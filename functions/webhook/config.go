@@ -28,7 +28,7 @@ type Config struct {
 	BuildsURL  string `env:"BUILDS_URL"`
 
 	// CallsPerMinute is how often an app's webhook may be called by who knows its token:
-	// the decisions' 60 are one a second, far beyond any pipeline.
+	// 60 are one a second (promise W11), far beyond any pipeline.
 	CallsPerMinute int `env:"CALLS_PER_MINUTE, default=60"`
 
 	// RefusalsPerMinute is how many calls of an address, without proof, are told so;
@@ -40,7 +40,7 @@ type Config struct {
 	// for status_url. Without one it is the address by which a caller has reached it.
 	BaseURL string `env:"BASE_URL"`
 
-	// MaxWait is how long a call may wait for its outcome: the decisions' 300 s. What is
+	// MaxWait is how long a call may wait for its outcome (promise W8). What is
 	// in front of the function must let a request take that long.
 	MaxWait time.Duration `env:"MAX_WAIT, default=300s"`
 

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxBody bounds a call's body, in bytes (decisions section 1).
+	// maxBody bounds a call's body, in bytes (promise W6).
 	maxBody = 1 << 20
 
 	// firstBuffer is what a body gets before its first byte is there; from then on its

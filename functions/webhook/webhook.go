@@ -1,5 +1,5 @@
 // Package webhook is the function that CI pipelines and git providers call to
-// deploy an app (specification sections 2.6, 4.2, 5, 7 and 8; decisions section 6).
+// deploy an app (promises W1 to W11).
 //
 // Its routes are those of package api with this name.
 //

@@ -1,6 +1,5 @@
-// Package wiring is the function that makes the cluster what the apps' documents
-// say, and above all engages and releases gates (specification sections 1, 2.5
-// and 3.2; decisions section 4). It takes CloudEvents:
+// Package wiring is the function that makes the cluster what the apps' documents say,
+// and above all engages and releases gates (promises G2 to G5). It takes CloudEvents:
 //
 //	dev.knative.sources.ping               every app (PingSource sends it, each minute or faster)
 //	dev.sluicegate.app.gate_requested.v1   the one app that is the event's subject

@@ -1,5 +1,5 @@
 // Package apikey holds API keys: their format, what is stored of them, and the
-// rules of their life (specification sections 2.2 and 3.1; decisions section 2).
+// rules of their life (promises K1 to K9).
 //
 // A full key is "sluice_<prefix>_<secret>". The prefix is public and stays for
 // the key's whole life; the secret is shown once and only the SHA-256 of the full
@@ -26,7 +26,7 @@ type ID string
 // Status is what is stored of a key's state; "expired" follows from ExpiresAt.
 type Status string
 
-// The statuses of decisions section 2.
+// The statuses.
 const (
 	Active   Status = "active"
 	Disabled Status = "disabled" // reversible
@@ -40,7 +40,7 @@ func Statuses() []Status { return append(Usable(), Revoked) }
 // that a key can be switched to.
 func Usable() []Status { return []Status{Active, Disabled} }
 
-// Bounds (decisions sections 1 and 2).
+// Bounds (promises K1, K2, K5).
 const (
 	MaxName      = 100 // characters
 	MaxApps      = 100 // apps in a scope
@@ -162,7 +162,7 @@ func Scope(apps []string) ([]string, error) {
 // HeaderName gives a key's display name as a header value: visible ASCII and
 // inner spaces as they are, "%" itself and every other byte of its UTF-8
 // percent-encoded, so that any decoder of URLs' paths gives the name back
-// (decisions section 1). "Café 5%" becomes "Caf%C3%A9 5%25".
+// (promise G6). "Café 5%" becomes "Caf%C3%A9 5%25".
 func HeaderName(name string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
@@ -184,9 +184,9 @@ func HeaderName(name string) string {
 const RequestRemembered = 24 * time.Hour
 
 // Request is a call that issues a full key and that its sender may send again: the
-// answer was lost, or a page was reloaded. A full key is shown exactly once
-// (specification section 2.2), so the second call cannot be answered as the first
-// was, and must not issue another key that nobody asked for: it is refused.
+// answer was lost, or a page was reloaded. A full key is shown exactly once (promise
+// K3), so the second call cannot be answered as the first was, and must not issue
+// another key that nobody asked for: it is refused.
 type Request struct {
 	ID string    // 64 hex digits; "" makes every call a new one
 	At time.Time // when it came

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The shape of a key (decisions section 2).
+// The shape of a key (promise K4).
 const (
 	marker       = "sluice_"
 	PrefixLength = 8

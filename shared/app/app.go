@@ -1,5 +1,4 @@
-// Package app holds apps and what they live in: projects and environments
-// (specification sections 1 and 2.5; decisions sections 1 and 3).
+// Package app holds apps and what they live in: projects and environments.
 //
 // An app is a workload on Kubernetes with a public host. Whether requests need
 // an API key is its one gate setting; what the gate's state is, is observed.
@@ -10,7 +9,7 @@ import (
 	"time"
 )
 
-// Kind is how an app gets its image (specification section 1, item 9).
+// Kind is how an app gets its image (promises D7, D8).
 type Kind string
 
 // The kinds of app.
@@ -68,7 +67,7 @@ func (a App) Kind() Kind {
 	return ImageApp
 }
 
-// GateState says how far the gate of an app is (decisions section 3).
+// GateState says how far the gate of an app is (promises G2, G4).
 type GateState string
 
 // The gate's states: what Require API key asks for, against what is wired.

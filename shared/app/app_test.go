@@ -18,8 +18,8 @@ func TestKind(t *testing.T) {
 	}
 }
 
-// TestSwitch reads as specification section 3.2: what each state becomes when
-// Require API key is set on or off.
+// TestSwitch: what each state becomes when Require API key is set on or off (promises
+// G2, G4).
 func TestSwitch(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
@@ -53,8 +53,8 @@ func TestSwitch(t *testing.T) {
 	}
 }
 
-// TestRoles reads as the members row of decisions section 3: each role may do
-// what the ones before it may, and a stranger nothing.
+// TestRoles: each role may do what the ones before it may, and a stranger nothing
+// (promise S1).
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	ranks := []Role{Viewer, Developer, Owner}

@@ -22,7 +22,7 @@ type Environment struct {
 	CreatedAt time.Time
 }
 
-// Role is what a member may do in a project (decisions section 3).
+// Role is what a member may do in a project (promise S1).
 type Role string
 
 // The roles, from least to most.
@@ -75,7 +75,7 @@ func ValidLabel(s string) bool { return len(s) <= maxLabel && dnsLabel(s) }
 func ValidNamespace(s string) bool { return len(s) <= maxNamespace && dnsLabel(s) }
 
 // Namespace is where an environment's apps, keys and plans live:
-// "{project}-{environment}" (specification section 4.2). Problem: invalid_name
+// "{project}-{environment}" (promise A6). Problem: invalid_name
 // when the two together pass 63 characters.
 func Namespace(project, environment string) (string, error) {
 	ns := project + "-" + environment

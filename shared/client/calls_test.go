@@ -16,7 +16,7 @@ func drain[T any](items []T, err error) error {
 	return err
 }
 
-// TestCalls holds every call against its row in decisions section 3.
+// TestCalls holds every call against its method, path and body (promise A1).
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	ptr := func(s string) *string { return &s }

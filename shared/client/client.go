@@ -1,6 +1,6 @@
-// Package client is the typed client of the management API (decisions sections 3
-// and 8), for the command line, the console and tests: one method per route of package
-// api, in the shapes of package wire.
+// Package client is the typed client of the management API, for the command line, the
+// console and tests: one method per route of package api, in the shapes of package
+// wire.
 //
 //	anonymous := client.New("http://localhost:8080")
 //	session, err := anonymous.SignIn(ctx, "admin", password)

@@ -1,6 +1,6 @@
 // Package cluster writes what Sluice keeps in Kubernetes, and is the only one to
 // know client-go: an app's Deployment, Service and IngressRoute, the Middleware
-// that gates it, and the Secrets that these need (decisions section 4).
+// that gates it, and the Secrets that these need.
 //
 // # Whose fields
 //

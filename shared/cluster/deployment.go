@@ -20,7 +20,7 @@ const (
 	portVariable = "PORT"
 
 	// progressDeadline is how long a rollout may make no progress, in seconds,
-	// until Kubernetes calls it failed (decisions section 7).
+	// until Kubernetes calls it failed (promise D3).
 	progressDeadline = 120
 
 	// surge is how many pods more than wanted a rollout may run; rounded up, so at

@@ -68,7 +68,7 @@ func (c *Cluster) writeMiddleware(ctx context.Context, seen *unstructured.Unstru
 	return err
 }
 
-// gateSpec is the gate itself (decisions section 4).
+// gateSpec is the gate itself (promises G6, G7, G11).
 func (c *Cluster) gateSpec(ref app.Ref) map[string]any {
 	return map[string]any{"forwardAuth": c.forwardAuth(ref)}
 }

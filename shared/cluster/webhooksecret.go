@@ -28,7 +28,7 @@ import (
 // A Secret is called as the app is in the whole installation, e.g. "shop-prod.hello", at
 // most 104 characters. No two apps share a name: neither part can hold a dot. It exists
 // as long as the webhook is enabled, and has one entry. The API server encrypts it at
-// rest (decisions section 6).
+// rest (promise W3).
 const tokenEntry = "token"
 
 // WebhookToken reads the token of an app's webhook. Problem: not_found when the

@@ -1,6 +1,5 @@
-// Package denial writes the gate's denials (specification sections 2.4, 4.1 and 7),
-// which the checkers and their stand-in give: every denial of one kind is the same,
-// byte for byte, whoever gives it.
+// Package denial writes the gate's denials (promise G9), which the checkers and their
+// stand-in give: every denial of one kind is the same, byte for byte, whoever gives it.
 package denial
 
 import (
@@ -27,7 +26,7 @@ type Denial struct {
 }
 
 // Header values that all denials share: a browser's script may read the denial
-// and its Retry-After, whatever its origin (specification section 4.1).
+// and its Retry-After, whatever its origin (promise G9).
 //
 //nolint:gochecknoglobals // constants; net/http wants slices
 var (

@@ -147,10 +147,10 @@ func wholeCommit(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// Deploys decides what becomes of a build's image: it is deployed unless a newer
-// build has deployed already, the app was rolled back after the build had been asked
-// for, or the app is no git app any more (specification section 8; decisions section 7). It gives the finished build, and the revision to
-// record when deploy is true.
+// Deploys decides what becomes of a build's image: it is deployed unless a newer build
+// has deployed already, the app was rolled back after the build had been asked for, or
+// the app is no git app any more (promises D9, D10, D7). It gives the finished build,
+// and the revision to record when deploy is true.
 func (b Build) Deploys(a app.App, current Revision, now time.Time) (done Build, rev Revision, deploy bool) {
 	b.FinishedAt = now
 	switch {

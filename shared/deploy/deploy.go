@@ -1,6 +1,6 @@
 // Package deploy holds the rules of deployments and builds: what a revision is,
 // how it moves on, what a rollback or a promotion copies, and which of two builds
-// wins (specification sections 2.7, 3.5 and 8; decisions section 7).
+// wins (promises D1, D3, D4, D6, D9, D10).
 //
 // # Revisions
 //
@@ -57,7 +57,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 )
 
-// Trigger is how a deployment came about (specification section 2.7).
+// Trigger is how a deployment came about (promise D1).
 type Trigger string
 
 // The triggers.

@@ -15,7 +15,7 @@ type Observation struct {
 
 // Observe moves a revision on by what the cluster reports about its workload, and
 // tells whether anything has changed. deadline is how long a rollout may make no
-// progress (decisions section 7, 120 s by default); it is this rule's own and not
+// progress (120 s by default, promise D3); it is this rule's own and not
 // Kubernetes' verdict, so that it means the same for every kind of workload.
 func (r Revision) Observe(o Observation, deadline time.Duration, now time.Time) (Revision, bool) {
 	before := r

@@ -1,7 +1,6 @@
-// Package hook holds the rules of the deploy webhook (specification sections
-// 2.6, 4.2 and 5; decisions section 6): its token, how a call proves that it
-// knows the token, what git providers say in a push, and what a proven call makes
-// of an app. All of it is pure.
+// Package hook holds the rules of the deploy webhook (promises W2, W4, W7, W9): its
+// token, how a call proves that it knows the token, what git providers say in a push,
+// and what a proven call makes of an app. All of it is pure.
 //
 // # Proof
 //
@@ -17,11 +16,10 @@
 //
 // # What a call says
 //
-// A call without an event header comes from a CI pipeline. Its body is
-// specification section 4.2's, and fields that nobody knows are ignored: pipelines
-// send more than is needed. Wrong types and fields that stand twice are refused, as
-// everywhere else in the API. Of the bodies of provider events only ref, after and
-// deleted are read.
+// A call without an event header comes from a CI pipeline. Its body holds image and
+// commit, and fields that nobody knows are ignored: pipelines send more than is needed.
+// Wrong types and fields that stand twice are refused, as everywhere else in the API. Of
+// the bodies of provider events only ref, after and deleted are read.
 //
 // A commit is 4 to 64 hexadecimal digits (git abbreviates to no less than 4, and
 // SHA-256 repositories have 64), kept in lower case, because it is shown in the

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// MaxBody bounds a request body of the management API, in bytes (decisions section 1).
+// MaxBody bounds a request body of the management API, in bytes (promise A3).
 const MaxBody = 64 << 10
 
 // Decode reads the request's JSON body into a T, strictly: one object, no

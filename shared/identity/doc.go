@@ -1,6 +1,5 @@
 // Package identity says who makes a request and whether they may: console
-// sessions, passwords and roles (specification section 5; decisions sections 3
-// and 8).
+// sessions, passwords and roles (promises S1 to S7).
 //
 // # Sessions
 //

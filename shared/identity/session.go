@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// SessionTTL is how long a session lasts (decisions section 8).
+// SessionTTL is how long a session lasts (promise S3).
 const SessionTTL = 12 * time.Hour
 
 // Caller is who makes a request.

@@ -1,5 +1,5 @@
 // Package image checks references to container images: the one rule for every
-// way in which an app gets its image (decisions section 1).
+// way in which an app gets its image (promise D5).
 package image
 
 import (

@@ -1,5 +1,5 @@
 // Package plan holds usage plans: the limits that the keys of a plan share the
-// rules of (specification section 2.1; ranges from decisions section 1).
+// rules of (promises P1 to P6).
 //
 // A plan limits each of its keys on its own: rate and burst shape the key's
 // traffic (a token bucket), and the optional quota caps how many requests it may
@@ -20,7 +20,7 @@ import (
 // ID names a plan within its environment, e.g. "plan-starter".
 type ID string
 
-// Ranges of the limits (decisions section 1).
+// Ranges of the limits (promise P1).
 const (
 	MinRate  = 0.01    // requests per second
 	MaxRate  = 100_000 // requests per second
@@ -109,10 +109,10 @@ func ValidID(s string) bool {
 }
 
 // Period is what a quota counts over: a UTC calendar day, week (from Monday) or
-// month (specification section 8).
+// month (promise P6).
 type Period string
 
-// The periods of specification section 2.1.
+// The periods.
 const (
 	Day   Period = "day"
 	Week  Period = "week"

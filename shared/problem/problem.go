@@ -1,11 +1,10 @@
 // Package problem is the one table of what can go wrong and how a client is told.
 //
-// Every error answer of Sluice, on the gate, the management API and the webhook,
-// is the JSON object {"code","message"} with a stable code (specification
-// sections 2.4 and 7; decisions section 3). A code stands in [Table] once, with
-// its status and its default message; code that fails names the code, and the
-// table says the rest. The cause of an error travels beside it for the log and
-// never reaches the client.
+// Every error answer of Sluice, on the gate, the management API and the webhook, is the
+// JSON object {"code","message"} with a stable code (promises G9, A2). A code stands in
+// [Table] once, with its status and its default message; code that fails names the
+// code, and the table says the rest. The cause of an error travels beside it for the
+// log and never reaches the client.
 package problem
 
 import (

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestGateRows holds the gate's rows against the table of specification section 7.
+// TestGateRows holds the gate's rows against promise G9.
 func TestGateRows(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -40,7 +40,7 @@ func TestGateRows(t *testing.T) {
 	}
 }
 
-// TestNamedRows holds the codes that the decisions name against their statuses.
+// TestNamedRows holds the codes that promises name against their statuses.
 func TestNamedRows(t *testing.T) {
 	t.Parallel()
 	want := map[Code]int{

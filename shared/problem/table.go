@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The gate's denials (specification section 7).
+// The gate's denials (promise G9).
 const (
 	InvalidKey      Code = "invalid_key"
 	RateLimited     Code = "rate_limited"
@@ -14,7 +14,7 @@ const (
 	Misconfigured   Code = "misconfigured"
 )
 
-// What cannot be parsed, or not be taken in (decisions sections 1, 3 and 5).
+// What cannot be parsed, or not be taken in (promises A2, A3).
 const (
 	MalformedJSON        Code = "malformed_json"
 	UnknownField         Code = "unknown_field"
@@ -27,7 +27,7 @@ const (
 	MethodNotAllowed     Code = "method_not_allowed"
 )
 
-// Who may do what (decisions sections 3 and 8).
+// Who may do what (promises S1, S3).
 const (
 	Unauthenticated    Code = "unauthenticated"
 	InvalidCredentials Code = "invalid_credentials"

@@ -1,6 +1,6 @@
-// Package registry asks container registries what an image's tag is right now, so
-// that a rollback brings back the same bytes even if the tag has moved since
-// (decisions section 7). It is the only one to talk to registries.
+// Package registry asks container registries what an image's tag is right now, so that
+// a rollback brings back the same bytes even if the tag has moved since (promise D5).
+// It is the only one to talk to registries.
 //
 // A registry is asked without credentials, or with those of the process's own
 // container configuration. Whoever may deploy chooses the registry's name, so a

@@ -1,5 +1,5 @@
 // Package servercert serves TLS with a certificate that is read from mounted files,
-// and read again when they change (decisions section 4).
+// and read again when they change (promise G14).
 package servercert
 
 import (

@@ -13,7 +13,7 @@ import (
 )
 
 // Canary is a document that a checker replica writes only to see it come back
-// through a listener (specification section 3.3). It lives in the very
+// through a listener (promise F2). It lives in the very
 // collection that the listener hears, as "canary.{replica}", and belongs to no
 // namespace, so it never shows in a list.
 type Canary struct {
@@ -25,7 +25,7 @@ type Canary struct {
 // CanaryType is one of the three data types that a replica proves to see.
 type CanaryType string
 
-// The data types of specification section 3.3, by their collections.
+// The data types, by their collections.
 const (
 	CanaryKeys     CanaryType = "keys"
 	CanaryPlans    CanaryType = "plans"

@@ -1,5 +1,5 @@
 // Package store keeps Sluice's documents in Firestore: one file per collection,
-// and nothing else in the code knows Firestore (architecture section 3).
+// and nothing else in the code knows Firestore.
 //
 // Functions here speak the domain's types and return problems of package
 // problem: not_found for what is not there, already_exists for what must not be,

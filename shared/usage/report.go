@@ -3,8 +3,7 @@ package usage
 import "github.com/sluicegate/sluice/shared/problem"
 
 const (
-	// RetentionDays is for how many days usage is kept, today among them
-	// (specification section 8).
+	// RetentionDays is for how many days usage is kept, today among them (promise U3).
 	RetentionDays = 92
 	// ShownDays is how many days a report covers when it is not asked for others.
 	ShownDays = 90
@@ -17,7 +16,7 @@ func EarliestKept(today Day) Day { return today - (RetentionDays - 1) }
 type Window struct{ From, To Day }
 
 // NewWindow makes the window of a report from what was asked for; nil is not
-// asked for (decisions section 5).
+// asked for (promises U4, U5).
 //
 // to is moved back to today, and from forward to the earliest kept day. Left
 // out, to is today, and from begins the last [ShownDays] days through today; a to
@@ -51,7 +50,7 @@ func NewWindow(from, to *Day, today Day) (Window, error) {
 	return w, nil
 }
 
-// Report is a key's usage in a window (specification section 2.3).
+// Report is a key's usage in a window (promise U4).
 type Report struct {
 	Window Window
 	Totals Totals

@@ -1,10 +1,9 @@
 // Package usage holds what is counted of each key, and how it is reported
-// (specification section 2.3; decisions section 5).
+// (promises U1 to U5).
 //
 // A key's requests are counted per UTC calendar day in three totals. Each
 // checker process, a source, counts for itself and writes absolute totals, so
-// that writing twice changes nothing; the truth is the sum over sources
-// (architecture section 4, "Counting").
+// that writing twice changes nothing; the truth is the sum over sources.
 package usage
 
 import (

@@ -18,7 +18,7 @@ func day(t *testing.T, s string) Day {
 	return d
 }
 
-// The table of decisions section 5. Today is a day after a leap day, unless the
+// The table of promises U4 and U5. Today is a day after a leap day, unless the
 // row says otherwise.
 func TestNewWindow(t *testing.T) {
 	t.Parallel()

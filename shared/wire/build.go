@@ -2,7 +2,7 @@ package wire
 
 import "time"
 
-// Build is one build of a git app (decisions section 7).
+// Build is one build of a git app (promise D8).
 type Build struct {
 	Build       int64      `json:"build" kind:"ordinal"` // 1 and up within the app
 	Commit      string     `json:"commit,omitempty"`     // what is built; left out until it is known

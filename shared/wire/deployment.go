@@ -2,8 +2,7 @@ package wire
 
 import "time"
 
-// Deployment is one revision of an app (specification section 2.7; decisions
-// section 7).
+// Deployment is one revision of an app (promise D1).
 type Deployment struct {
 	Revision       int64     `json:"revision" kind:"ordinal"` // 1 and up within the app
 	Image          string    `json:"image"`                   // as it was asked for, with its tag

@@ -2,7 +2,7 @@ package wire
 
 import "time"
 
-// Key is an API key; never its hash, never its secret (decisions section 3).
+// Key is an API key; never its hash, never its secret (promise K3).
 type Key struct {
 	ID                      string     `json:"id" kind:"key_id"`
 	Prefix                  string     `json:"prefix" kind:"prefix"` // public, and stable: the name of the consumer towards the app

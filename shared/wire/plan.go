@@ -1,6 +1,6 @@
 package wire
 
-// Plan is a usage plan (specification section 2.1).
+// Plan is a usage plan (promise P1).
 type Plan struct {
 	ID          string  `json:"id" kind:"plan_id"`
 	Name        string  `json:"name" kind:"plan_name"`

@@ -1,7 +1,7 @@
 package wire
 
-// Usage is a key's usage in a window (specification section 2.3; decisions
-// section 5). Dates are UTC calendar days, YYYY-MM-DD.
+// Usage is a key's usage in a window (promise U4). Dates are UTC calendar days,
+// YYYY-MM-DD.
 type Usage struct {
 	KeyID         string      `json:"key_id" kind:"key_id"`
 	From          string      `json:"from" kind:"day"` // the effective one: not before the first kept day

@@ -1,10 +1,10 @@
 // Package wire holds the JSON shapes of the management API: what goes over the
-// wire and nothing else (decisions section 3). Times are RFC 3339 in UTC, absent
+// wire and nothing else (promise A1). Times are RFC 3339 in UTC, absent
 // ones null. Request fields that may be left out are pointers, or Optional where
 // leaving a field out and setting it to null differ.
 package wire
 
-// Error is every error answer (specification section 2.4).
+// Error is every error answer (promise A2).
 type Error struct {
 	Code    string `json:"code"`    // stable, for programs
 	Message string `json:"message"` // for people; may change

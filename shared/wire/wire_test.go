@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The shapes of decisions sections 3 and 8, to the letter.
+// The shapes of what is sent and answered, to the letter (promise A1).
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)

@@ -17,10 +17,11 @@ var (
 	place   = regexp.MustCompile("`((?:functions|shared|infra|emulators|scripts|tests)/[^` ]*)`")
 )
 
-// pages gives every Markdown file that is kept, by its path, without what stands in fences.
-func pages(t *testing.T) map[string]string {
+// kept gives the text of every file that is kept, or of those with such names, by path.
+func kept(t *testing.T, names ...string) map[string]string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z", "*.md").Output()
+	args := append([]string{"-C", root, "ls-files", "-z", "--"}, names...)
+	out, err := exec.CommandContext(t.Context(), "git", args...).Output()
 	if err != nil {
 		t.Skipf("no git checkout: %v", err)
 	}
@@ -30,7 +31,17 @@ func pages(t *testing.T) map[string]string {
 		if err != nil {
 			continue // deleted in the working tree
 		}
-		all[name] = fence.ReplaceAllString(string(text), "")
+		all[name] = string(text)
+	}
+	return all
+}
+
+// pages gives every Markdown file that is kept, by its path, without what stands in fences.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	all := kept(t, "*.md")
+	for name, text := range all {
+		all[name] = fence.ReplaceAllString(text, "")
 	}
 	if all["README.md"] == "" {
 		t.Fatal("there is no README.md")
@@ -52,7 +63,7 @@ func TestLinks(t *testing.T) {
 			if target != "" {
 				file = filepath.Join(filepath.Dir(name), target)
 			}
-			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+			if _, err := os.Stat(filepath.Join(root, file)); err != nil || !filepath.IsLocal(file) {
 				t.Errorf("%s links to %s, which is not there", name, m[1])
 			}
 			if anchor != "" && !hasHeading(all[file], anchor) {

@@ -1,7 +1,7 @@
-// Package chaos takes a stack's parts away, in every way in which a network, a
-// machine and an operator can, and looks at what clients see of the gate, the
-// management API, webhooks, deploys and the rollup (specification sections 1, 3.3, 7
-// and 8). It has a stack to itself.
+// Package chaos takes a stack's parts away, in every way in which a network, a machine
+// and an operator can, and looks at what clients see of the gate, the management API,
+// webhooks, deploys and the rollup (promises G1, F1, F5, P8, U1, A9). It has a stack to
+// itself.
 //
 // [TestFaults] is the table: for each fault and each of the five it says what must
 // happen, and looks. All of a fault's cells share one outage, and each fault leaves

@@ -1,5 +1,5 @@
 // Package cli uses the command line as a person does, over a whole stack of its own:
-// the commands of specification section 4.5 and a key's life, by commands alone.
+// deploys, webhooks, people and a key's life, by commands alone (promise C8).
 package cli
 
 import (

@@ -92,7 +92,7 @@ func usage(t *testing.T, p *person, id string) {
 	}
 }
 
-// TestDeploys: specification section 4.5, command by command.
+// TestDeploys: update, history, rollback and git remove, command by command (promise C8).
 func TestDeploys(t *testing.T) {
 	t.Parallel()
 	p := site(t, "deploys")

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// fullKey is what a full key looks like (decisions section 2).
+// fullKey is what a full key looks like (promise K4).
 var fullKey = regexp.MustCompile(`sluice_[0-9a-z]{8}_[0-9A-Za-z]{38}`)
 
 // everyWindow is how people look at the console: at a desk and on a phone, and with
@@ -266,7 +266,7 @@ func TestKeyEdit(t *testing.T) {
 	}
 }
 
-// Amber in the last two weeks, red once expired (specification section 3.1).
+// Amber in the last two weeks, red once expired (promise C2).
 func TestExpiryBadges(t *testing.T) {
 	s := newSite(t)
 	plan := s.starter()

@@ -1,8 +1,8 @@
-// Package load sends a stack as many requests as the machine holds, over ten
-// thousand keys, while keys and plans change, checkers are restarted and apps are
-// deployed, and holds every answer against a model of what it may be at that moment
-// (specification sections 2.3, 3, 7 and 8). At the end the usage of every key must be
-// what the client saw, and no process may have grown.
+// Package load sends a stack as many requests as the machine holds, over ten thousand
+// keys, while keys and plans change, checkers are restarted and apps are deployed, and
+// holds every answer against a model of what it may be at that moment (promises P7, F3,
+// U1). At the end the usage of every key must be what the client saw, and no process
+// may have grown.
 //
 // LOAD_TIME is how long it lasts, 30s by default; "make load" runs it for ten
 // minutes.

@@ -63,7 +63,7 @@ func (r Replica) Check(ctx context.Context, namespace, app, key string, header .
 }
 
 // propagation is how long a change may take to reach every replica of a busy machine;
-// the specification's ceiling is 90 s, and what is promised is seconds.
+// the ceiling is 90 s, and what is promised is seconds (promise F3).
 const propagation = 30 * time.Second
 
 // Opens waits until every replica allows a key's requests to an app. Each learns of a

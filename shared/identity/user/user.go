@@ -1,4 +1,4 @@
-// Package user holds the people who sign in to Sluice (decisions section 8).
+// Package user holds the people who sign in to Sluice.
 package user
 
 import (

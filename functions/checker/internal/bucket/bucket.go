@@ -1,5 +1,5 @@
-// Package bucket limits each key's rate with a token bucket (specification
-// section 8: per checker replica, a best-effort ceiling; memory only).
+// Package bucket limits each key's rate with a token bucket, in each checker replica
+// for itself and in memory only: a best-effort ceiling (promise P5).
 //
 // A bucket is one integer: the instant at which it will be full again. A request
 // moves it forward by the time that one token takes to come back, and is denied

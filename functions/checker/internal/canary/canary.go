@@ -1,5 +1,4 @@
-// Package canary proves that changes still reach this replica (specification
-// section 3.3).
+// Package canary proves that changes still reach this replica (promise F2).
 //
 // The argument: a listener delivers a collection's changes in commit order. So
 // when a canary comes back through the listener whose writing began at w,

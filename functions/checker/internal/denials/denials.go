@@ -1,6 +1,6 @@
 // Package denials remembers why requests were denied, so that an operator who is
 // given the X-Request-Id of a denial finds the true reason, which the client must
-// not learn (decisions section 2).
+// not learn (promise O1).
 //
 // The last [Kept] denials of the process stay in memory, for GET /denials on the
 // private port, and denials are logged, but no more than so many lines a second: a

@@ -1,5 +1,5 @@
 // Package gate decides whether a key opens an app: a pure function of the view,
-// the request and the time (specification sections 3.1 and 5).
+// the request and the time (promises K1, K2, K5, K6, K7).
 //
 // Rate and quota come after it, in the checker's handler, because they change
 // what they look at.

@@ -40,7 +40,7 @@ func viewOf(keys ...apikey.Key) *view.View {
 		WithPlans(true, []view.PlanChange{{Document: "shop-prod.plan-a", Limits: plan.Limits{Rate: 10, Burst: 20}}})
 }
 
-// TestPolicy reads as specification sections 3.1 and 5 do.
+// TestPolicy: whom a key lets in, and whom none does (promises K1, K2, K6, K7).
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

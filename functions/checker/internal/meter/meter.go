@@ -1,5 +1,5 @@
 // Package meter counts each key's requests, shares the counts with the other
-// replicas, and enforces quotas (specification sections 2.3 and 8).
+// replicas, and enforces quotas (promises P6, P7, P8, U1, U2).
 //
 // # Counting
 //

@@ -1,5 +1,5 @@
 // Package authority is the small certificate authority behind the checker's TLS
-// certificate (decisions section 4): what to make, when to renew it and who signs.
+// certificate (promise G14): what to make, when to renew it and who signs.
 // It does no I/O.
 //
 // # Rotation

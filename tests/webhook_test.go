@@ -153,7 +153,7 @@ func TestWebhookRefusals(t *testing.T) {
 	}
 }
 
-// TestWebhookStates walks through specification section 3.4.
+// TestWebhookStates enables, enables again and disables (promise W2).
 func TestWebhookStates(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestKeyStates walks a key through specification section 3.1.
+// TestKeyStates walks a key through its states (promise K6).
 func TestKeyStates(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -84,7 +84,7 @@ func TestRotation(t *testing.T) {
 	s.Call("hello").Key(rotated).Gets(http.StatusUnauthorized, "invalid_key")
 }
 
-// TestGateStates walks an app through specification section 3.2, both ways.
+// TestGateStates walks an app through the states of its gate, both ways (promises G2, G4).
 func TestGateStates(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)

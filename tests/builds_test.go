@@ -89,7 +89,7 @@ func TestBuildsThatFail(t *testing.T) {
 }
 
 // TestNewerBuildWins: a build that ends after a newer one has deployed deploys
-// nothing (specification section 8).
+// nothing (promise D9).
 func TestNewerBuildWins(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)

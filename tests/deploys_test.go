@@ -29,7 +29,7 @@ func rollback(t *testing.T, s *stacktest.Site, revision int64) wire.Deployment {
 	return d
 }
 
-// TestRollbacks walks through specification section 3.5.
+// TestRollbacks goes back, by number and without, and tries where nothing is (promise D4).
 func TestRollbacks(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
