@@ -69,6 +69,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicegate/sluice/functions/apps/internal/reference"
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
@@ -184,6 +185,7 @@ func (s *Service) serve() {
 	httpapi.Serve(s.api, api.DisableWebhook, s.disableWebhook)
 	httpapi.Serve(s.api, api.ListAudit, s.listAudit)
 	httpapi.Serve(s.api, api.ListInstallationAudit, s.listInstallationAudit)
+	reference.Serve(s.api)
 }
 
 // Handler serves the function's routes.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -229,6 +230,7 @@ var requestHeaders = map[string]string{
 	"X-GitHub-Event":    "The event, of a git provider's call: push builds, ping answers pong, others are ignored.",
 	"X-GitHub-Delivery": "A git provider's Idempotency-Key.",
 	"X-Gitea-Delivery":  "A git provider's Idempotency-Key.",
+	"If-None-Match":     "The ETag of what the sender has; unchanged, it is not sent again.",
 }
 
 // answers are the successful ones and, by their status, the problems.
@@ -255,7 +257,7 @@ func (d *document) answers(row *api.Row) (map[string]openapi.ResponseOrReference
 				schemas = append(schemas, schema)
 			}
 		}
-		answers[status] = response(strings.Join(when, "; or: ")+".", schemas...)
+		answers[status] = response(cmp.Or(row.Media, "application/json"), strings.Join(when, "; or: ")+".", schemas...)
 	}
 	for status, codes := range d.byStatus(row) {
 		answers[strconv.Itoa(status)] = d.problems(status, codes)
@@ -266,7 +268,7 @@ func (d *document) answers(row *api.Row) (map[string]openapi.ResponseOrReference
 // problems is the answer of a status: that of one code stands in the document once.
 func (d *document) problems(status int, codes []problem.Code) openapi.ResponseOrReference {
 	names := all(codes)
-	made := response(http.StatusText(status)+".", map[string]any{"allOf": []any{
+	made := response("application/json", http.StatusText(status)+".", map[string]any{"allOf": []any{
 		map[string]any{"$ref": prefix + "Error"},
 		map[string]any{"type": "object", "properties": map[string]any{"code": map[string]any{"type": "string", "enum": names}}},
 	}})
@@ -280,14 +282,14 @@ func (d *document) problems(status int, codes []problem.Code) openapi.ResponseOr
 	return openapi.ResponseOrReference{Reference: &openapi.Reference{Ref: "#/components/responses/" + string(codes[0])}}
 }
 
-func response(about string, schemas ...map[string]any) openapi.ResponseOrReference {
+func response(media, about string, schemas ...map[string]any) openapi.ResponseOrReference {
 	r := (&openapi.Response{Description: about}).WithHeadersItem("X-Request-Id", header("X-Request-Id"))
 	switch len(schemas) {
 	case 0:
 	case 1:
-		r.WithContentItem("application/json", content(schemas[0]))
+		r.WithContentItem(media, content(schemas[0]))
 	default:
-		r.WithContentItem("application/json", content(map[string]any{"oneOf": schemas}))
+		r.WithContentItem(media, content(map[string]any{"oneOf": schemas}))
 	}
 	return openapi.ResponseOrReference{Response: r}
 }

@@ -78,6 +78,7 @@ type Row struct {
 	Summary  string
 	Problems []problem.Code // besides those of [Row.Codes]
 
+	Media    string   // type of the answer's body, where it is not JSON
 	Others   []Answer // successful answers besides that one
 	Optional bool     // the body may be left out
 	Headers  []string // that the handler reads

@@ -41,6 +41,17 @@ func (r Route[Req, Res]) or(status int, when string, answer reflect.Type) Route[
 	return r
 }
 
+// media says what the answer's body is, where it is not JSON.
+func (r Route[Req, Res]) media(kind string) Route[Req, Res] {
+	r.Media = kind
+	return r
+}
+
+// file says that the answer is the same for everybody, and not sent to who has it.
+func (r Route[Req, Res]) file() Route[Req, Res] {
+	return r.reads("If-None-Match").or(http.StatusNotModified, "The sender has it as it is", reflect.TypeFor[None]()).raw("sends a file")
+}
+
 // optional says that the body may be left out.
 func (r Route[Req, Res]) optional() Route[Req, Res] {
 	r.Optional = true
@@ -130,6 +141,10 @@ var (
 		"List what was changed in a project", problem.InvalidPage, problem.InvalidDate, problem.InvalidWindow)
 	ListInstallationAudit = route[Audit, wire.List[wire.AuditRecord]]("apps", "GET "+Base+"/audit", Admin, http.StatusOK,
 		"List what was changed outside of projects", problem.InvalidPage, problem.InvalidDate, problem.InvalidWindow)
+	GetDescription = route[None, map[string]any]("apps", "GET "+Base+"/openapi.json", Nothing, http.StatusOK,
+		"Read the API's description").file()
+	GetReference = route[None, string]("apps", "GET "+Base+"/docs", Nothing, http.StatusOK,
+		"Read the API's description as a page for people").media("text/html").file()
 )
 
 // The keys function: usage plans and API keys.

@@ -54,6 +54,8 @@ func expectations() map[string]expectation {
 		"GET /api/v1/projects":                          {body: "", status: 200},
 		"POST /api/v1/projects":                         {body: `{"name":"{project}"}`, status: 409},
 		"GET /api/v1/audit":                             {body: "", status: 200},
+		"GET /api/v1/docs":                              {body: "", status: 200},
+		"GET /api/v1/openapi.json":                      {body: "", status: 200},
 		"GET " + project + "/audit":                     {body: "", status: 200},
 		"GET " + project:                                {body: "", status: 200},
 		"DELETE " + project:                             {body: "", status: 409}, // it has environments

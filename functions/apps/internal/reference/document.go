@@ -1,0 +1,153 @@
+package reference
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// document is an OpenAPI 3.1 description, as far as the page shows it.
+type document struct {
+	Info struct {
+		Title       string
+		Version     string
+		Description string
+	}
+	Tags []struct {
+		Name        string
+		Description string
+	}
+	Paths      map[string]map[string]operation // by path and method
+	Components struct {
+		Schemas         map[string]schema
+		Responses       map[string]response
+		SecuritySchemes map[string]securityScheme
+	}
+	Problems []problem `json:"x-problems"`
+}
+
+type problem struct {
+	Status  int
+	Code    string
+	Message string
+}
+
+type operation struct {
+	ID          string `json:"operationId"`
+	Tags        []string
+	Summary     string
+	Description string
+	Parameters  []struct {
+		In          string
+		Name        string
+		Description string
+		Required    bool
+		Schema      schema
+	}
+	RequestBody *struct {
+		Required bool
+		Content  map[string]media
+	}
+	Responses map[string]response   // by status
+	Security  []map[string][]string // any one of these; of one all
+}
+
+// Proofs are the ways to say who is asking, each with all of its parts.
+func (o operation) Proofs() [][]string {
+	var all [][]string
+	for _, one := range o.Security {
+		if len(one) > 0 {
+			all = append(all, slices.Sorted(maps.Keys(one)))
+		}
+	}
+	return all
+}
+
+type response struct {
+	Ref         string `json:"$ref"`
+	Description string
+	Content     map[string]media // by media type
+}
+
+type media struct{ Schema schema }
+
+type securityScheme struct {
+	Type        string
+	Scheme      string
+	In          string
+	Name        string
+	Description string
+}
+
+// Where is what carries the proof.
+func (s securityScheme) Where() string {
+	if s.Type == "http" {
+		return "header Authorization: Bearer …"
+	}
+	return s.In + " " + s.Name
+}
+
+// header is the proof in a call by curl.
+func (s securityScheme) header() string {
+	switch {
+	case s.Type == "http":
+		return `"Authorization: Bearer $SLUICE_TOKEN"`
+	case s.In == "cookie":
+		return `"Cookie: ` + s.Name + `=$SLUICE_TOKEN"`
+	}
+	return `"` + s.Name + `: $TOKEN"`
+}
+
+// schema is a JSON schema, as far as the page shows it.
+type schema struct {
+	Ref         string `json:"$ref"`
+	Type        types
+	Format      string
+	Description string
+
+	Properties map[string]schema
+	Required   []string
+	Items      *schema
+	AllOf      []schema
+	AnyOf      []schema
+	OneOf      []schema
+
+	Enum             []json.RawMessage
+	Default          json.RawMessage
+	Examples         []json.RawMessage
+	Minimum, Maximum json.Number
+	MinLength        int
+	MaxLength        int
+	MaxItems         int
+	UniqueItems      bool
+	Pattern          string
+}
+
+// types are one type or several.
+type types []string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *types) UnmarshalJSON(text []byte) error {
+	if strings.HasPrefix(string(text), "[") {
+		return json.Unmarshal(text, (*[]string)(t))
+	}
+	*t = types{""}
+	return json.Unmarshal(text, &(*t)[0])
+}
+
+// resolve follows a reference to a named schema.
+func (d *document) resolve(s schema) (object schema, name string) {
+	name, named := strings.CutPrefix(s.Ref, "#/components/schemas/")
+	if !named {
+		return s, ""
+	}
+	return d.Components.Schemas[name], name
+}
+
+func (d *document) response(r response) response {
+	if name, ok := strings.CutPrefix(r.Ref, "#/components/responses/"); ok {
+		return d.Components.Responses[name]
+	}
+	return r
+}
