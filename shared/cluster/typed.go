@@ -67,7 +67,9 @@ func (c *Cluster) accessReviews() typed[authv1.SelfSubjectAccessReview] {
 	return typedOf[authv1.SelfSubjectAccessReview](c, authv1.SchemeGroupVersion, "SelfSubjectAccessReview", "")
 }
 
-func (c *Cluster) ingressRoutes(namespace string) anyKind { return c.traefik("IngressRoute", namespace) }
+func (c *Cluster) ingressRoutes(namespace string) anyKind {
+	return c.traefik("IngressRoute", namespace)
+}
 
 func (c *Cluster) middlewares(namespace string) anyKind { return c.traefik("Middleware", namespace) }
 

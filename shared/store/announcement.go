@@ -54,10 +54,5 @@ func (s *Store) Announcements(ctx context.Context, limit int) ([]deploy.Announce
 
 // Announced forgets an announcement that was sent. Doing it twice is harmless.
 func (s *Store) Announced(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if _, err := s.announcements().Doc(id).Delete(ctx); err != nil {
-		return fmt.Errorf("forget announcement %s: %w", id, problemOf(err, "announcement"))
-	}
-	return nil
+	return forget(ctx, s.announcements().Doc(id))
 }

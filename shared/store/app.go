@@ -154,7 +154,7 @@ func txAbsent(tx *firestore.Transaction, ref *firestore.DocumentRef, taken error
 
 // App reads one app. Problem: not_found.
 func (s *Store) App(ctx context.Context, namespace, name string) (app.App, error) {
-	return get[appDoc](ctx, s.appRef(app.Ref{Namespace: namespace, Name: name}), "app")
+	return get(ctx, s.appRef(app.Ref{Namespace: namespace, Name: name}), "app", decode[appDoc])
 }
 
 // Apps lists an environment's apps.
@@ -188,7 +188,7 @@ func (s *Store) AllApps(ctx context.Context) iter.Seq2[app.App, error] {
 // what shall be. The name and the host stay what they are. Problem: not_found.
 func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (changed app.App, err error) {
 	err = s.transactAlone(ctx, "update app "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
-		d, err := txGetAs(tx, s.appRef(ref), "app", shape[appDoc])
+		d, err := txGet(tx, s.appRef(ref), "app", shape[appDoc])
 		if err != nil {
 			return err
 		}
@@ -217,7 +217,7 @@ const deletePage = 200
 func (s *Store) DeleteApp(ctx context.Context, ref app.Ref) error {
 	for last := false; !last; {
 		err := s.transact(ctx, "delete app "+ref.String(), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
-			a, err := txGet[appDoc](tx, s.appRef(ref), "app")
+			a, err := txGet(tx, s.appRef(ref), "app", decode[appDoc])
 			if err != nil {
 				return err
 			}

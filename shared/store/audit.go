@@ -13,7 +13,6 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/audit"
-	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -108,16 +107,12 @@ func (s *Store) recordUpdate(ctx context.Context, b *batch, c audit.Change) {
 
 // createRecorded writes a document that must not exist yet, with the record of it.
 func (s *Store) createRecorded(ctx context.Context, ref *firestore.DocumentRef, d any, what string, c audit.Change) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	b := &batch{}
-	b.create(ref, d)
-	s.record(ctx, b, c)
-	err := s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error { return b.write(tx) })
-	if err != nil {
-		return fmt.Errorf("create %s: %w", ref.ID, problemOf(err, what))
-	}
-	return nil
+	return s.transact(ctx, "create "+ref.ID, func(ctx context.Context, _ *firestore.Transaction, b *batch) error {
+		b.what = what
+		b.create(ref, d)
+		s.record(ctx, b, c)
+		return nil
+	})
 }
 
 // Record records a change, or the attempt at one, that the store knows nothing else
@@ -167,16 +162,5 @@ func (s *Store) Records(ctx context.Context, q audit.Query, page Page) ([]audit.
 
 // DeleteRecords deletes up to limit records from before a time and tells how many.
 func (s *Store) DeleteRecords(ctx context.Context, before time.Time, limit int) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
-	defer cancel()
-	snaps, err := s.records().Where(firestore.DocumentID, ">", s.records().Doc(timeID(before)+"~")).Limit(limit).Documents(ctx).GetAll()
-	if err != nil {
-		return 0, fmt.Errorf("find old records: %w", problemOf(err, "record"))
-	}
-	for i, snap := range snaps {
-		if _, err := snap.Ref.Delete(ctx); err != nil && !problem.Is(problemOf(err, "record"), problem.NotFound) {
-			return i, fmt.Errorf("delete record %s: %w", snap.Ref.ID, problemOf(err, "record"))
-		}
-	}
-	return len(snaps), nil
+	return s.prune(ctx, "records", s.records().Where(firestore.DocumentID, ">", s.records().Doc(timeID(before)+"~")), limit)
 }

@@ -120,7 +120,7 @@ func (s *Store) setBuild(b *batch, ref app.Ref, build deploy.Build) {
 
 // Build reads one build of an app. Problem: not_found.
 func (s *Store) Build(ctx context.Context, ref app.Ref, n int64) (deploy.Build, error) {
-	return get[buildDoc](ctx, s.buildRef(ref, n), "build")
+	return get(ctx, s.buildRef(ref, n), "build", decode[buildDoc])
 }
 
 // Builds lists an app's builds, newest first.
@@ -142,12 +142,7 @@ func (s *Store) PendingBuilds(ctx context.Context, page Page) ([]PendingBuild, s
 // ForgetBuild takes a build off the list of those that are not final, which a
 // build does by itself when it ends: this is for one whose app is gone.
 func (s *Store) ForgetBuild(ctx context.Context, p PendingBuild) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if _, err := s.pendingRef(p.App, p.Number).Delete(ctx); err != nil {
-		return fmt.Errorf("forget build %d of %s: %w", p.Number, p.App, problemOf(err, "build"))
-	}
-	return nil
+	return forget(ctx, s.pendingRef(p.App, p.Number))
 }
 
 // ObserveBuild moves a build on by what is known about its run. When the run has

@@ -41,8 +41,8 @@ func shape[D any](snap *firestore.DocumentSnapshot) (d D, err error) {
 // reader reads a document's snapshot, as [decode] of a shape does.
 type reader[V any] func(*firestore.DocumentSnapshot) (V, error)
 
-// getAs reads one document in a way of one's own.
-func getAs[V any](ctx context.Context, ref *firestore.DocumentRef, what string, read reader[V]) (v V, err error) {
+// get reads one document. Problem: not_found, which says what there is not.
+func get[V any](ctx context.Context, ref *firestore.DocumentRef, what string, read reader[V]) (v V, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	snap, err := ref.Get(ctx)
@@ -52,13 +52,8 @@ func getAs[V any](ctx context.Context, ref *firestore.DocumentRef, what string, 
 	return read(snap)
 }
 
-// get reads one document, of shape D. Problem: not_found, which says what there is not.
-func get[D document[V], V any](ctx context.Context, ref *firestore.DocumentRef, what string) (V, error) {
-	return getAs(ctx, ref, what, decode[D])
-}
-
-// txGetAs is getAs inside a transaction.
-func txGetAs[V any](tx *firestore.Transaction, ref *firestore.DocumentRef, what string, read reader[V]) (v V, err error) {
+// txGet is get inside a transaction.
+func txGet[V any](tx *firestore.Transaction, ref *firestore.DocumentRef, what string, read reader[V]) (v V, err error) {
 	snap, err := tx.Get(ref)
 	if err != nil {
 		return v, fmt.Errorf("get %s: %w", ref.ID, problemOf(err, what))
@@ -66,9 +61,38 @@ func txGetAs[V any](tx *firestore.Transaction, ref *firestore.DocumentRef, what 
 	return read(snap)
 }
 
-// txGet is get inside a transaction.
-func txGet[D document[V], V any](tx *firestore.Transaction, ref *firestore.DocumentRef, what string) (V, error) {
-	return txGetAs(tx, ref, what, decode[D])
+// forget deletes a document, if it is there.
+func forget(ctx context.Context, ref *firestore.DocumentRef) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if _, err := ref.Delete(ctx); err != nil {
+		return fmt.Errorf("forget %s: %w", ref.ID, problemOf(err, "document"))
+	}
+	return nil
+}
+
+// prune deletes up to limit documents that a query finds, at most [maxWrites], in one
+// commit, and tells how many.
+func (s *Store) prune(ctx context.Context, what string, q firestore.Query, limit int) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
+	defer cancel()
+	snaps, err := q.Select().Limit(limit).Documents(ctx).GetAll()
+	if err != nil {
+		return 0, fmt.Errorf("find old %s: %w", what, problemOf(err, "document"))
+	}
+	if len(snaps) == 0 {
+		return 0, nil
+	}
+	err = s.transact(ctx, "delete old "+what, func(_ context.Context, _ *firestore.Transaction, b *batch) error {
+		for _, snap := range snaps {
+			b.delete(snap.Ref)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(snaps), nil
 }
 
 // txExists tells whether a query finds any document, inside a transaction.
@@ -79,13 +103,18 @@ func txExists(tx *firestore.Transaction, q firestore.Query) (bool, error) {
 
 // find reads all that a query finds.
 func find[V any](ctx context.Context, q firestore.Query, read reader[V]) ([]V, error) {
+	snaps, err := snapshots(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(snaps, read)
+}
+
+func snapshots(ctx context.Context, q firestore.Query) ([]*firestore.DocumentSnapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	snaps, err := q.Documents(ctx).GetAll()
-	if err != nil {
-		return nil, problemOf(err, "document")
-	}
-	return readAll(snaps, read)
+	return snaps, problemOf(err, "document")
 }
 
 func readAll[V any](snaps []*firestore.DocumentSnapshot, read reader[V]) ([]V, error) {
@@ -131,11 +160,9 @@ func newest[V any](ctx context.Context, coll *firestore.CollectionRef, field str
 // onePage reads the first documents that a query finds, and makes the token of the last
 // one if there are more.
 func onePage[V any](ctx context.Context, coll *firestore.CollectionRef, q firestore.Query, size int, read reader[V]) ([]V, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	snaps, err := q.Limit(size + 1).Documents(ctx).GetAll()
+	snaps, err := snapshots(ctx, q.Limit(size+1))
 	if err != nil {
-		return nil, "", fmt.Errorf("list %s: %w", coll.ID, problemOf(err, "document"))
+		return nil, "", fmt.Errorf("list %s: %w", coll.ID, err)
 	}
 	next := ""
 	if len(snaps) > size {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,25 +104,35 @@ func VersionAt(t time.Time) CounterVersion { return CounterVersion{t} }
 func (s *Store) EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
-	it := s.counters().Where("day", ">=", first.String()).Where("day", "<=", last.String()).Documents(ctx)
-	defer it.Stop()
-	for {
-		snap, err := it.Next()
-		if errors.Is(err, iterator.Done) {
-			return nil
-		}
+	for c, err := range eachCounter(ctx, s.counters().Where("day", ">=", first.String()).Where("day", "<=", last.String())) {
 		if err != nil {
-			return fmt.Errorf("read counters from %s to %s: %w", first, last, problemOf(err, "counter"))
-		}
-		if !isCounter(snap.Ref.ID) {
-			continue
-		}
-		c, err := readCounter(snap)
-		if err != nil {
-			return err
+			return fmt.Errorf("read counters from %s to %s: %w", first, last, err)
 		}
 		if err := use(c); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// eachCounter goes through the counters that a query finds, until the first error.
+func eachCounter(ctx context.Context, q firestore.Query) iter.Seq2[usage.Counter, error] {
+	return func(yield func(usage.Counter, error) bool) {
+		it := q.Documents(ctx)
+		defer it.Stop()
+		for {
+			snap, err := it.Next()
+			switch {
+			case errors.Is(err, iterator.Done):
+				return
+			case err != nil:
+				yield(usage.Counter{}, problemOf(err, "counter"))
+				return
+			case isCounter(snap.Ref.ID):
+				if c, err := readCounter(snap); !yield(c, err) {
+					return
+				}
+			}
 		}
 	}
 }
@@ -155,20 +166,13 @@ func readCounter(snap *firestore.DocumentSnapshot) (usage.Counter, error) {
 func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	it := s.counters().OrderBy("day", firestore.Asc).Documents(ctx)
-	defer it.Stop()
-	for {
-		snap, err := it.Next()
-		switch {
-		case errors.Is(err, iterator.Done):
-			return 0, problem.New(problem.NotFound, "There is no counter.")
-		case err != nil:
-			return 0, fmt.Errorf("find the oldest counter: %w", problemOf(err, "counter"))
-		case isCounter(snap.Ref.ID):
-			c, err := readCounter(snap)
-			return c.Day, err
+	for c, err := range eachCounter(ctx, s.counters().OrderBy("day", firestore.Asc)) {
+		if err != nil {
+			return 0, fmt.Errorf("find the oldest counter: %w", err)
 		}
+		return c.Day, nil
 	}
+	return 0, problem.New(problem.NotFound, "There is no counter.")
 }
 
 // CompactCounters replaces counters of some sources, of one shard of a closed
@@ -241,24 +245,5 @@ func (s *Store) compact(tx *firestore.Transaction, b *batch, day usage.Day, shar
 // DeleteCounters deletes counters of the days before one, as many as fit a
 // transaction, and tells how many; none means that none are left.
 func (s *Store) DeleteCounters(ctx context.Context, before usage.Day) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
-	defer cancel()
-	old := s.counters().Where("day", "<", before.String()).Select().Limit(maxWrites)
-	snaps, err := old.Documents(ctx).GetAll()
-	if err != nil {
-		return 0, fmt.Errorf("find counters before %s: %w", before, problemOf(err, "counter"))
-	}
-	if len(snaps) == 0 {
-		return 0, nil
-	}
-	err = s.transact(ctx, "delete counters before "+before.String(), func(_ context.Context, _ *firestore.Transaction, b *batch) error {
-		for _, snap := range snaps {
-			b.delete(snap.Ref)
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	return len(snaps), nil
+	return s.prune(ctx, "counters", s.counters().Where("day", "<", before.String()), maxWrites)
 }

@@ -80,7 +80,7 @@ func (s *Store) delivery(ctx context.Context, d hook.Delivery, to app.App, now t
 	if d.ID == "" {
 		return hook.Answer{}, false, nil
 	}
-	doc, err := getAs(ctx, s.deliveryRef(d.ID), "delivery", shape[deliveryDoc])
+	doc, err := get(ctx, s.deliveryRef(d.ID), "delivery", shape[deliveryDoc])
 	switch {
 	case problem.Is(err, problem.NotFound):
 		return hook.Answer{}, false, nil

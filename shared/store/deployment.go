@@ -106,7 +106,7 @@ func (s *Store) addRevision(ctx context.Context, c current, b *batch, rev deploy
 
 // Deployment reads one revision of an app. Problem: not_found.
 func (s *Store) Deployment(ctx context.Context, ref app.Ref, revision int64) (deploy.Revision, error) {
-	return get[revisionDoc](ctx, s.revisionRef(ref, revision), "revision")
+	return get(ctx, s.revisionRef(ref, revision), "revision", decode[revisionDoc])
 }
 
 // Deployments lists an app's revisions, newest first.

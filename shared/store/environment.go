@@ -29,7 +29,7 @@ func (s *Store) environments() *firestore.CollectionRef { return s.client.Collec
 // txEnvironment reads the environment of a namespace inside a transaction. Problem:
 // not_found.
 func (s *Store) txEnvironment(tx *firestore.Transaction, namespace string) (app.Environment, error) {
-	return txGet[environmentDoc](tx, s.environments().Doc(namespace), "environment")
+	return txGet(tx, s.environments().Doc(namespace), "environment", decode[environmentDoc])
 }
 
 // CreateEnvironment stores a new environment of a project that exists. Problems:
@@ -37,7 +37,7 @@ func (s *Store) txEnvironment(tx *firestore.Transaction, namespace string) (app.
 // project and environment make the same namespace.
 func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error {
 	return s.transact(ctx, "create environment "+e.Namespace, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
-		if _, err := txGet[projectDoc](tx, s.projects().Doc(e.Project), "project"); err != nil {
+		if _, err := txGet(tx, s.projects().Doc(e.Project), "project", decode[projectDoc]); err != nil {
 			return err
 		}
 		there, err := s.txEnvironment(tx, e.Namespace)
@@ -63,7 +63,7 @@ func (s *Store) Environment(ctx context.Context, project, name string) (app.Envi
 	if err != nil {
 		return app.Environment{}, err
 	}
-	e, err := get[environmentDoc](ctx, s.environments().Doc(namespace), "environment")
+	e, err := get(ctx, s.environments().Doc(namespace), "environment", decode[environmentDoc])
 	if err == nil && (e.Project != project || e.Name != name) {
 		err = noEnvironment()
 	}

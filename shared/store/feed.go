@@ -41,16 +41,12 @@ func heardKey(id string, f fields) (apikey.Key, error) {
 		Name:          r.text("name"),
 		Apps:          r.texts("apps"),
 		Status:        apikey.Status(r.text("status")),
+		Secret:        r.hash("secret"),
 		ExpiresAt:     r.instant("expires_at"),
 		PreviousUntil: r.instant("previous_until"),
 	}
-	if secret := r.bytesOf("secret"); copy(k.Secret[:], secret) != len(k.Secret) || len(secret) != len(k.Secret) {
-		r.fail("secret")
-	}
 	if !k.PreviousUntil.IsZero() {
-		if previous := r.bytesOf("previous"); copy(k.Previous[:], previous) != len(k.Previous) || len(previous) != len(k.Previous) {
-			r.fail("previous")
-		}
+		k.Previous = r.hash("previous")
 	}
 	if !apikey.ValidPrefix(string(k.Prefix)) {
 		r.fail("prefix")
@@ -133,43 +129,42 @@ func (r *fieldReader) fail(name string) {
 	}
 }
 
-func (r *fieldReader) text(name string) string {
-	v, ok := r.fields[name].GetValueType().(*pb.Value_StringValue)
-	if !ok {
+// field gives a field that must be there, and of the type W.
+func field[W any](r *fieldReader, name string) *pb.Value {
+	v := r.fields[name]
+	if _, ok := v.GetValueType().(W); !ok {
 		r.fail(name)
-		return ""
 	}
-	return v.StringValue
+	return v
+}
+
+func (r *fieldReader) text(name string) string {
+	return field[*pb.Value_StringValue](r, name).GetStringValue()
 }
 
 func (r *fieldReader) integer(name string) int64 {
-	v, ok := r.fields[name].GetValueType().(*pb.Value_IntegerValue)
-	if !ok {
-		r.fail(name)
-		return 0
-	}
-	return v.IntegerValue
+	return field[*pb.Value_IntegerValue](r, name).GetIntegerValue()
 }
 
 // number takes a whole number too: Firestore stores 10.0 as it was written.
 func (r *fieldReader) number(name string) float64 {
-	switch v := r.fields[name].GetValueType().(type) {
-	case *pb.Value_DoubleValue:
-		return v.DoubleValue
-	case *pb.Value_IntegerValue:
+	if v, ok := r.fields[name].GetValueType().(*pb.Value_IntegerValue); ok {
 		return float64(v.IntegerValue)
 	}
-	r.fail(name)
-	return 0
+	return field[*pb.Value_DoubleValue](r, name).GetDoubleValue()
 }
 
 func (r *fieldReader) bytesOf(name string) []byte {
-	v, ok := r.fields[name].GetValueType().(*pb.Value_BytesValue)
+	return field[*pb.Value_BytesValue](r, name).GetBytesValue()
+}
+
+// hash is the hash of a secret, which must be whole.
+func (r *fieldReader) hash(name string) apikey.Hash {
+	h, ok := hashOf(r.bytesOf(name))
 	if !ok {
 		r.fail(name)
-		return nil
 	}
-	return v.BytesValue
+	return h
 }
 
 // instant is a time; absent or null is the zero time.
@@ -177,12 +172,12 @@ func (r *fieldReader) instant(name string) time.Time {
 	if r.absent(name) {
 		return time.Time{}
 	}
-	v, ok := r.fields[name].GetValueType().(*pb.Value_TimestampValue)
-	if !ok || v.TimestampValue.CheckValid() != nil {
+	at := field[*pb.Value_TimestampValue](r, name).GetTimestampValue()
+	if at.CheckValid() != nil {
 		r.fail(name)
 		return time.Time{}
 	}
-	return v.TimestampValue.AsTime()
+	return at.AsTime()
 }
 
 // texts is a list of strings; absent or null is nil.
@@ -190,13 +185,8 @@ func (r *fieldReader) texts(name string) []string {
 	if r.absent(name) {
 		return nil
 	}
-	v, ok := r.fields[name].GetValueType().(*pb.Value_ArrayValue)
-	if !ok {
-		r.fail(name)
-		return nil
-	}
 	var list []string
-	for _, e := range v.ArrayValue.GetValues() {
+	for _, e := range field[*pb.Value_ArrayValue](r, name).GetArrayValue().GetValues() {
 		s, ok := e.GetValueType().(*pb.Value_StringValue)
 		if !ok {
 			r.fail(name)

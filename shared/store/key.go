@@ -65,16 +65,25 @@ func readKey(snap *firestore.DocumentSnapshot) (apikey.Key, error) {
 		ExpiresAt: zeroOrTime(d.ExpiresAt), PreviousUntil: zeroOrTime(d.PreviousUntil),
 		CreatedAt: d.CreatedAt, CreatedBy: d.CreatedBy, UpdatedAt: d.UpdatedAt,
 	}
-	if copy(k.Secret[:], d.Secret) != len(k.Secret) || len(d.Secret) != len(k.Secret) {
+	var ok bool
+	if k.Secret, ok = hashOf(d.Secret); !ok {
 		return apikey.Key{}, fmt.Errorf("read %s: its secret's hash has %d bytes", k.ID(), len(d.Secret))
 	}
 	if d.PreviousUntil == nil {
 		return k, nil
 	}
-	if copy(k.Previous[:], d.Previous) != len(k.Previous) || len(d.Previous) != len(k.Previous) {
+	if k.Previous, ok = hashOf(d.Previous); !ok {
 		return apikey.Key{}, fmt.Errorf("read %s: its previous secret's hash has %d bytes", k.ID(), len(d.Previous))
 	}
 	return k, nil
+}
+
+// hashOf reads a hash; ok is false where it is not whole.
+func hashOf(b []byte) (h apikey.Hash, ok bool) {
+	if len(b) != len(h) {
+		return h, false
+	}
+	return apikey.Hash(b), true
 }
 
 func (s *Store) keys() *firestore.CollectionRef { return s.client.Collection("keys") }
@@ -163,19 +172,7 @@ func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, b *ba
 // DeleteRevokedKeys deletes up to limit keys that were revoked before a time, and tells
 // how many. Nothing changes a revoked key: its last change is its revocation.
 func (s *Store) DeleteRevokedKeys(ctx context.Context, before time.Time, limit int) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
-	defer cancel()
-	snaps, err := s.keys().Where("status", "==", string(apikey.Revoked)).Where("updated_at", "<", before).
-		Select().Limit(limit).Documents(ctx).GetAll()
-	if err != nil {
-		return 0, fmt.Errorf("find revoked keys: %w", problemOf(err, "key"))
-	}
-	for i, snap := range snaps {
-		if _, err := snap.Ref.Delete(ctx); err != nil {
-			return i, fmt.Errorf("delete %s: %w", snap.Ref.ID, problemOf(err, "key"))
-		}
-	}
-	return len(snaps), nil
+	return s.prune(ctx, "keys", s.keys().Where("status", "==", string(apikey.Revoked)).Where("updated_at", "<", before), limit)
 }
 
 // Key reads one key. Problem: not_found.
@@ -184,7 +181,7 @@ func (s *Store) Key(ctx context.Context, id apikey.ID) (apikey.Key, error) {
 	if err != nil {
 		return apikey.Key{}, err
 	}
-	return getAs(ctx, ref, "key", readKey)
+	return get(ctx, ref, "key", readKey)
 }
 
 // KeyFilter tells which keys a list has: those of a project, and, where they are not
@@ -220,7 +217,7 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 		return apikey.Key{}, fmt.Errorf("%s: %w", op, err)
 	}
 	err = s.transactAlone(ctx, op, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
-		stored, err := txGetAs(tx, ref, "key", readKey)
+		stored, err := txGet(tx, ref, "key", readKey)
 		if err != nil {
 			return err
 		}
@@ -262,7 +259,7 @@ func (s *Store) planExists(tx *firestore.Transaction, namespace string, id plan.
 	if !plan.ValidID(string(id)) { // it would become a part of the path
 		return problem.Of(problem.UnknownPlan)
 	}
-	_, err := txGet[planDoc](tx, s.planRef(namespace, id), "plan")
+	_, err := txGet(tx, s.planRef(namespace, id), "plan", decode[planDoc])
 	if problem.Is(err, problem.NotFound) {
 		return problem.Of(problem.UnknownPlan)
 	}
@@ -326,7 +323,7 @@ func (s *Store) notIssued(tx *firestore.Transaction, r apikey.Request) error {
 	if r.ID == "" {
 		return nil
 	}
-	d, err := txGetAs(tx, s.deliveryRef(r.ID), "request", shape[keyRequestDoc])
+	d, err := txGet(tx, s.deliveryRef(r.ID), "request", shape[keyRequestDoc])
 	switch {
 	case problem.Is(err, problem.NotFound):
 		return nil

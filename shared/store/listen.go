@@ -72,7 +72,10 @@ func NewFeed(project string) *Feed {
 // listen hears all that a query finds and hands on each batch until ctx ends, the
 // stream does, or the receiver returns an error. It never returns nil.
 func listen[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode func(id string, f fields) (T, error), to Receiver[T]) error {
-	collection := q.GetFrom()[0].GetCollectionId()
+	return fmt.Errorf("listen to %s: %w", q.GetFrom()[0].GetCollectionId(), hearAll(ctx, f, q, decode, to))
+}
+
+func hearAll[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode func(id string, f fields) (T, error), to Receiver[T]) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	opts, err := clientOptions(&watcher{})
@@ -81,35 +84,35 @@ func listen[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode f
 	}
 	client, err := apiv1.NewClient(ctx, opts...)
 	if err != nil {
-		return fmt.Errorf("listen to %s: %w", collection, err)
+		return err
 	}
 	defer func() { _ = client.Close() }() // the stream's own error says more
 	stream, err := client.Listen(metadata.AppendToOutgoingContext(ctx, "google-cloud-resource-prefix", f.database))
 	if err != nil {
-		return fmt.Errorf("listen to %s: %w", collection, err)
+		return err
 	}
 	if err := stream.Send(f.target(q)); err != nil {
-		return fmt.Errorf("listen to %s: %w", collection, err)
+		return err
 	}
 	l := listener[T]{decode: decode, reset: true, apart: map[string]bool{}}
 	for {
 		res, err := stream.Recv()
 		if err != nil {
-			return fmt.Errorf("listen to %s: %w", collection, err)
+			return err
 		}
 		to.Heard()
 		complete, err := l.hear(res)
 		if err != nil {
-			return fmt.Errorf("listen to %s: %w", collection, err)
+			return err
 		}
 		if !complete {
 			continue
 		}
 		if err := to.Receive(l.take()); err != nil {
-			return fmt.Errorf("receive from %s: %w", collection, err)
+			return fmt.Errorf("receive: %w", err)
 		}
 		if err := l.verify(to.Len()); err != nil {
-			return fmt.Errorf("listen to %s: %w", collection, err)
+			return err
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) error {
 
 // Plan reads one plan. Problem: not_found.
 func (s *Store) Plan(ctx context.Context, namespace string, id plan.ID) (plan.Plan, error) {
-	return get[planDoc](ctx, s.planRef(namespace, id), "plan")
+	return get(ctx, s.planRef(namespace, id), "plan", decode[planDoc])
 }
 
 // Plans lists an environment's plans.
@@ -120,7 +120,7 @@ func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID) er
 
 // txPlan reads a plan and its environment inside a transaction. Problem: not_found.
 func (s *Store) txPlan(tx *firestore.Transaction, namespace string, id plan.ID) (plan.Plan, app.Environment, error) {
-	p, err := txGet[planDoc](tx, s.planRef(namespace, id), "plan")
+	p, err := txGet(tx, s.planRef(namespace, id), "plan", decode[planDoc])
 	if err != nil {
 		return plan.Plan{}, app.Environment{}, err
 	}

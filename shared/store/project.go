@@ -15,29 +15,18 @@ import (
 
 // projectDoc is a document of projects/{project}.
 type projectDoc struct {
-	Name      string            `firestore:"name"`
-	Members   map[string]string `firestore:"members"`   // role by username
-	Usernames []string          `firestore:"usernames"` // the members' names again, which a query can look for
-	CreatedAt time.Time         `firestore:"created_at"`
+	Name      string              `firestore:"name"`
+	Members   map[string]app.Role `firestore:"members"`   // by username
+	Usernames []string            `firestore:"usernames"` // the members' names again, which a query can look for
+	CreatedAt time.Time           `firestore:"created_at"`
 }
 
 func projectToDoc(p app.Project) projectDoc {
-	d := projectDoc{
-		Name: p.Name, Members: make(map[string]string, len(p.Members)),
-		Usernames: slices.Sorted(maps.Keys(p.Members)), CreatedAt: p.CreatedAt,
-	}
-	for name, role := range p.Members {
-		d.Members[name] = string(role)
-	}
-	return d
+	return projectDoc{Name: p.Name, Members: p.Members, Usernames: slices.Sorted(maps.Keys(p.Members)), CreatedAt: p.CreatedAt}
 }
 
 func (d projectDoc) value() app.Project {
-	p := app.Project{Name: d.Name, Members: make(map[string]app.Role, len(d.Members)), CreatedAt: d.CreatedAt}
-	for name, role := range d.Members {
-		p.Members[name] = app.Role(role)
-	}
-	return p
+	return app.Project{Name: d.Name, Members: d.Members, CreatedAt: d.CreatedAt}
 }
 
 func (s *Store) projects() *firestore.CollectionRef { return s.client.Collection("projects") }
@@ -50,7 +39,7 @@ func (s *Store) CreateProject(ctx context.Context, p app.Project) error {
 
 // Project reads one project. Problem: not_found.
 func (s *Store) Project(ctx context.Context, name string) (app.Project, error) {
-	return get[projectDoc](ctx, s.projects().Doc(name), "project")
+	return get(ctx, s.projects().Doc(name), "project", decode[projectDoc])
 }
 
 // Projects lists the projects that a user is a member of, or all of them when
@@ -68,7 +57,7 @@ func (s *Store) Projects(ctx context.Context, member string, page Page) ([]app.P
 func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[string]app.Role) (map[string]app.Role, error)) (changed app.Project, err error) {
 	ref := s.projects().Doc(name)
 	err = s.transactAlone(ctx, "update members of "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
-		if changed, err = txGet[projectDoc](tx, ref, "project"); err != nil {
+		if changed, err = txGet(tx, ref, "project", decode[projectDoc]); err != nil {
 			return err
 		}
 		before := membersView(changed.Members)
@@ -92,7 +81,7 @@ func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[
 func (s *Store) DeleteProject(ctx context.Context, name string) error {
 	ref := s.projects().Doc(name)
 	return s.transact(ctx, "delete project "+name, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
-		p, err := txGet[projectDoc](tx, ref, "project")
+		p, err := txGet(tx, ref, "project", decode[projectDoc])
 		if err != nil {
 			return err
 		}

@@ -95,18 +95,16 @@ func (s *Store) UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, cha
 
 // RollupsOlder finds keys whose rollups hold days before one, at most limit.
 func (s *Store) RollupsOlder(ctx context.Context, before usage.Day, limit int) ([]apikey.Prefix, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	snaps, err := s.rollups().Where("oldest", "<", before.String()).Select().Limit(limit).Documents(ctx).GetAll()
-	if err != nil {
-		return nil, fmt.Errorf("find rollups from before %s: %w", before, problemOf(err, "rollup"))
-	}
-	prefixes := make([]apikey.Prefix, len(snaps))
-	for i, snap := range snaps {
-		var ok bool
-		if prefixes[i], ok = apikey.ID(snap.Ref.ID).Prefix(); !ok {
-			return nil, fmt.Errorf("rollup %s is of no key", snap.Ref.ID)
+	q := s.rollups().Where("oldest", "<", before.String()).Select().Limit(limit)
+	prefixes, err := find(ctx, q, func(snap *firestore.DocumentSnapshot) (apikey.Prefix, error) {
+		prefix, ok := apikey.ID(snap.Ref.ID).Prefix()
+		if !ok {
+			return "", fmt.Errorf("rollup %s is of no key", snap.Ref.ID)
 		}
+		return prefix, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find rollups from before %s: %w", before, err)
 	}
 	return prefixes, nil
 }
@@ -122,7 +120,7 @@ func (s *Store) settledRef() *firestore.DocumentRef { return s.client.Collection
 // are compacted, the rollups hold all of them, and neither will change again.
 // Problem: not_found before the first one.
 func (s *Store) SettledDay(ctx context.Context) (usage.Day, error) {
-	d, err := getAs(ctx, s.settledRef(), "settled day", shape[settledDoc])
+	d, err := get(ctx, s.settledRef(), "settled day", shape[settledDoc])
 	if err != nil {
 		return 0, err
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ const (
 // batch is what a change writes, in one commit. A change says what to write while it
 // reads, and nothing is written before it has read everything, as Firestore demands.
 type batch struct {
+	what   string             // is created, in a message; "" is a document
 	app    []firestore.Update // of the app's own document, in an optimistic update
 	writes []func(*firestore.Transaction) error
 }
@@ -69,16 +71,17 @@ type change func(ctx context.Context, tx *firestore.Transaction, b *batch) error
 func (s *Store) transact(ctx context.Context, op string, f change) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	var b batch
 	err := s.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
-		b := &batch{}
-		if err := f(ctx, tx, b); err != nil {
+		b = batch{}
+		if err := f(ctx, tx, &b); err != nil {
 			return err
 		}
 		return b.write(tx)
 	})
 	var p *problem.Error
 	if err != nil && !errors.As(err, &p) {
-		err = problemOf(err, "document")
+		err = problemOf(err, cmp.Or(b.what, "document"))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", op, err)
@@ -166,7 +169,7 @@ func (s *Store) tryOptimistic(ctx context.Context, ref app.Ref, try int, f func(
 
 // current reads an app with its current revision. Problem: not_found.
 func (s *Store) current(ctx context.Context, ref app.Ref) (current, error) {
-	c, err := getAs(ctx, s.appRef(ref), "app", func(snap *firestore.DocumentSnapshot) (current, error) {
+	c, err := get(ctx, s.appRef(ref), "app", func(snap *firestore.DocumentSnapshot) (current, error) {
 		d, err := shape[appDoc](snap)
 		return current{ref: ref, doc: d, version: snap.UpdateTime}, err
 	})

@@ -33,7 +33,7 @@ func (s *Store) CreateUser(ctx context.Context, u user.User) error {
 
 // User reads one user. Problem: not_found.
 func (s *Store) User(ctx context.Context, name string) (user.User, error) {
-	return get[userDoc](ctx, s.users().Doc(name), "user")
+	return get(ctx, s.users().Doc(name), "user", decode[userDoc])
 }
 
 // Users lists all users by name.
@@ -46,7 +46,7 @@ func (s *Store) Users(ctx context.Context, page Page) ([]user.User, string, erro
 func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.User) (user.User, error)) error {
 	ref := s.users().Doc(name)
 	return s.transactAlone(ctx, "update user "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
-		stored, err := txGet[userDoc](tx, ref, "user")
+		stored, err := txGet(tx, ref, "user", decode[userDoc])
 		if err != nil {
 			return err
 		}
