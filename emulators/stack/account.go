@@ -71,13 +71,7 @@ func (s *Stack) renewToken(ctx context.Context, f function) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("write the token of %s: %w", f.name, err)
 	}
-	if err := os.WriteFile(file+".part", []byte(got.Status.Token), 0o600); err != nil {
-		return fmt.Errorf("write the token of %s: %w", f.name, err)
-	}
-	if err := os.Rename(file+".part", file); err != nil {
-		return fmt.Errorf("write the token of %s: %w", f.name, err)
-	}
-	return nil
+	return replaceFile(file, []byte(got.Status.Token))
 }
 
 // writeAccount writes the kubeconfig of a function's service account.

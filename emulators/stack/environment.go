@@ -46,7 +46,7 @@ func (s *Stack) functionEnvironment(f function, host string, port int, own map[s
 	if f.cluster {
 		all["KUBECONFIG"] = s.accountFile(f)
 	}
-	maps.Copy(all, f.settings(s))
+	maps.Copy(all, s.settings()[f.name])
 	maps.Copy(all, own)
 	maps.Copy(all, s.o.Env[f.name])
 	maps.Copy(all, s.o.Env[processOf(own["POD_NAME"])]) // a replica's own
@@ -57,72 +57,53 @@ func (s *Stack) functionEnvironment(f function, host string, port int, own map[s
 	return env
 }
 
-func (s *Stack) sessionSettings() map[string]string {
-	return map[string]string{
-		"SESSION_KEYS_DIR": s.path("secrets/" + allKeys),
-		"ADMIN_USERNAME":   adminUsername,
-		"ADMIN_PASSWORD":   s.password,
-	}
-}
-
-func (s *Stack) appsSettings() map[string]string {
-	return map[string]string{
-		"APPS_DOMAIN":      "localhost", // *.localhost needs no DNS
-		"APP_HOST":         "{app}.{namespace}.{domain}",
-		"APP_URL":          "http://{host}:" + strconv.Itoa(s.o.port(ingressPort)),
-		"BASE_URL":         s.baseURL(),
-		"WIRING_URL":       s.functionURL("wiring"),
-		"DEPLOYS_URL":      s.functionURL("deploys"),
-		"BUILDS_URL":       s.functionURL("builds"),
-		"SYSTEM_NAMESPACE": systemNamespace,
-
-		"REGISTRY_ALLOW_PRIVATE": "true", // those of tests are on this machine
-	}
-}
-
-// Registries of tests are on this machine.
-func (s *Stack) deploysSettings() map[string]string {
-	return map[string]string{"REGISTRY_ALLOW_PRIVATE": "true"}
-}
-
-func (s *Stack) webhookSettings() map[string]string {
-	return map[string]string{
-		"REGISTRY_ALLOW_PRIVATE": "true",
-		"BASE_URL":               s.baseURL(),
-		"DEPLOYS_URL":            s.functionURL("deploys"),
-		"BUILDS_URL":             s.functionURL("builds"),
-	}
-}
-
-func (s *Stack) buildsSettings() map[string]string {
-	return map[string]string{
-		"REGISTRY_ALLOW_PRIVATE": "true",
-		"DEPLOYS_URL":            s.functionURL("deploys"),
-		"BUILDS_TOKEN":           s.eventsToken,
-		"IMAGE_PREFIX":           "registry.example",
-	}
-}
-
-func (s *Stack) standinSettings() map[string]string {
-	return map[string]string{"CHECKERS_URL": s.gateURL(replicasService)}
-}
-
-func (s *Stack) wiringSettings() map[string]string {
-	return map[string]string{
-		"CHECKER_URL":        s.gateURL(checkerService),
-		"INGRESS_URL":        "http://" + s.o.local(ingressPort),
-		"CHECKER_TLS_SECRET": checkerSecret,
-		"SYSTEM_NAMESPACE":   systemNamespace,
-	}
-}
-
-// The console calls the management API as any client does, but signs people in at
-// the function itself, which learns their addresses from it.
-func (s *Stack) consoleSettings() map[string]string {
-	return map[string]string{
-		"API_URL":     "http://" + s.o.local(ingressPort),
-		"SESSION_URL": s.functionURL("session"),
-		"TRUST_PROXY": "true",
+// settings adds to the environment that all functions have, by function.
+func (s *Stack) settings() map[string]map[string]string {
+	const private = "true" // registries of tests are on this machine
+	return map[string]map[string]string{
+		"session": {
+			"SESSION_KEYS_DIR": s.path("secrets/" + allKeys),
+			"ADMIN_USERNAME":   adminUsername,
+			"ADMIN_PASSWORD":   s.password,
+		},
+		"apps": {
+			"APPS_DOMAIN":            "localhost", // *.localhost needs no DNS
+			"APP_HOST":               "{app}.{namespace}.{domain}",
+			"APP_URL":                "http://{host}:" + strconv.Itoa(s.o.port(ingressPort)),
+			"BASE_URL":               s.baseURL(),
+			"WIRING_URL":             s.functionURL("wiring"),
+			"DEPLOYS_URL":            s.functionURL("deploys"),
+			"BUILDS_URL":             s.functionURL("builds"),
+			"SYSTEM_NAMESPACE":       systemNamespace,
+			"REGISTRY_ALLOW_PRIVATE": private,
+		},
+		"webhook": {
+			"REGISTRY_ALLOW_PRIVATE": private,
+			"BASE_URL":               s.baseURL(),
+			"DEPLOYS_URL":            s.functionURL("deploys"),
+			"BUILDS_URL":             s.functionURL("builds"),
+		},
+		"deploys": {"REGISTRY_ALLOW_PRIVATE": private},
+		"builds": {
+			"REGISTRY_ALLOW_PRIVATE": private,
+			"DEPLOYS_URL":            s.functionURL("deploys"),
+			"BUILDS_TOKEN":           s.eventsToken,
+			"IMAGE_PREFIX":           "registry.example",
+		},
+		"wiring": {
+			"CHECKER_URL":        s.gateURL(checkerService),
+			"INGRESS_URL":        "http://" + s.o.local(ingressPort),
+			"CHECKER_TLS_SECRET": checkerSecret,
+			"SYSTEM_NAMESPACE":   systemNamespace,
+		},
+		// The console calls the management API as any client does, but signs people in at
+		// the function itself, which learns their addresses from it.
+		"console": {
+			"API_URL":     "http://" + s.o.local(ingressPort),
+			"SESSION_URL": s.functionURL("session"),
+		},
+		checkerFunction: {"TLS_DIR": s.path("secrets/" + checkerSecret)},
+		standinFunction: {"TLS_DIR": s.path("secrets/" + checkerSecret), "CHECKERS_URL": s.gateURL(replicasService)},
 	}
 }
 

@@ -33,27 +33,13 @@ const (
 type function struct {
 	name    string
 	cluster bool // uses the Kubernetes API
-
-	// settings adds to the environment that all functions have.
-	settings func(s *Stack) map[string]string
 }
 
 // functions lists what the stack runs.
 func functions() []function {
-	none := func(*Stack) map[string]string { return nil }
 	return []function{
-		{name: "session", settings: (*Stack).sessionSettings},
-		{name: "keys", settings: none},
-		{name: "usage", settings: none},
-		{name: "rollup", settings: none},
-		{name: "apps", cluster: true, settings: (*Stack).appsSettings},
-		{name: "wiring", cluster: true, settings: (*Stack).wiringSettings},
-		{name: "webhook", cluster: true, settings: (*Stack).webhookSettings},
-		{name: "deploys", cluster: true, settings: (*Stack).deploysSettings},
-		{name: "builds", cluster: true, settings: (*Stack).buildsSettings},
-		{name: "console", settings: (*Stack).consoleSettings},
-		{name: checkerFunction, settings: none},
-		{name: standinFunction, settings: (*Stack).standinSettings},
+		{name: "session"}, {name: "keys"}, {name: "usage"}, {name: "rollup"}, {name: "console"}, {name: checkerFunction}, {name: standinFunction},
+		{"apps", true}, {"wiring", true}, {"webhook", true}, {"deploys", true}, {"builds", true},
 	}
 }
 
@@ -70,15 +56,13 @@ func (f function) service() string {
 
 // build makes the programs of the functions and of the emulators.
 func (s *Stack) build(ctx context.Context) error {
-	return s.progress.step("programs", func() error {
-		g, ctx := errgroup.WithContext(ctx)
-		g.Go(func() error { return s.buildOne(ctx, workloadsProgram, "./emulators/workloads/cmd") })
-		g.Go(func() error { return s.buildOne(ctx, buildsProgram, "./emulators/builds/cmd") })
-		for _, f := range functions() {
-			g.Go(func() error { return s.buildOne(ctx, f.name, "./functions/"+f.name+"/cmd", s.o.BuildFlags...) })
-		}
-		return g.Wait()
-	})
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.buildOne(ctx, workloadsProgram, "./emulators/workloads/cmd") })
+	g.Go(func() error { return s.buildOne(ctx, buildsProgram, "./emulators/builds/cmd") })
+	for _, f := range functions() {
+		g.Go(func() error { return s.buildOne(ctx, f.name, "./functions/"+f.name+"/cmd", s.o.BuildFlags...) })
+	}
+	return g.Wait()
 }
 
 func (s *Stack) buildOne(ctx context.Context, name, pkg string, flags ...string) error {
@@ -118,34 +102,48 @@ func (s *Stack) startFunctions(ctx, life context.Context) error {
 }
 
 func (s *Stack) startFunction(ctx context.Context, f function) error {
-	command := child.Command{
-		Path:    s.path("bin/" + f.name),
-		Env:     s.functionEnvironment(f, s.addresses[f.service()], functionPort, nil),
-		LogFile: filepath.Join(s.logs(), f.name+".log"),
-	}
 	url := s.functionURL(f.service()) + "/healthz"
-	service, err := s.tryFunction(ctx, f.name, func() (child.Command, child.Check) {
-		return command, func(ctx context.Context) error { return child.Get(ctx, http.DefaultClient, url) }
+	service, err := s.run(ctx, instance{
+		function: f, name: f.name, host: s.addresses[f.service()], port: functionPort,
+		check: func(ctx context.Context) error { return child.Get(ctx, http.DefaultClient, url) },
 	})
 	if err != nil {
 		return err
 	}
-	s.manage(f.name, service, true)
+	s.manage(f.name, &managed{Service: service, function: true})
 	return nil
 }
 
-// tryFunction starts a function, and again when it ends instead of answering, as a
+// instance is a process of a function.
+type instance struct {
+	function
+
+	name  string // in the stack, and of its log
+	host  string // where it listens
+	port  int
+	own   map[string]string // settings of this process alone
+	check child.Check
+	grace time.Duration // from SIGTERM to SIGKILL; 0 is the usual one
+}
+
+// run starts a function, and again when it ends instead of answering, as a
 // kubelet does: what it needs may be slow on a busy machine. One that fails each
 // time fails the start.
-func (s *Stack) tryFunction(ctx context.Context, name string, prepare func() (child.Command, child.Check)) (*child.Service, error) {
+func (s *Stack) run(ctx context.Context, i instance) (*child.Service, error) {
+	command := child.Command{
+		Path:    s.path("bin/" + i.function.name),
+		Env:     s.functionEnvironment(i.function, i.host, i.port, i.own),
+		LogFile: filepath.Join(s.logs(), i.name+".log"),
+		Grace:   i.grace,
+	}
 	again := time.NewTicker(functionPause)
 	defer again.Stop()
 	for try := 1; ; try++ {
-		service, err := child.Run(ctx, name, functionLimit, prepare)
+		service, err := child.Run(ctx, i.name, functionLimit, func() (child.Command, child.Check) { return command, i.check })
 		if err == nil || try == functionTries || ctx.Err() != nil {
 			return service, err
 		}
-		s.log.Warn("function did not start", "function", name, "try", try, "error", err)
+		s.log.Warn("function did not start", "function", i.name, "try", try, "error", err)
 		select {
 		case <-ctx.Done():
 			return nil, err

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,7 +75,7 @@ func (s *Stack) startGate(ctx, life context.Context) error {
 		g.Go(func() error {
 			service, err := s.startChecker(gctx, life, s.replicas[i])
 			if err == nil {
-				s.manageAs(s.replicas[i].process(), s.replicas[i].pod(), service)
+				s.manage(s.replicas[i].process(), &managed{Service: service, function: true, pod: s.replicas[i].pod()})
 			}
 			return err
 		})
@@ -138,48 +137,29 @@ func (s *Stack) addPod(life context.Context, pod, address string) {
 // startChecker starts a replica and waits until it is ready.
 func (s *Stack) startChecker(ctx, life context.Context, r replica) (*child.Service, error) {
 	address := s.o.at(r.host(), checkerPort+r.index)
-	command := child.Command{
-		Path: s.path("bin/" + checkerFunction),
-		Env: s.functionEnvironment(s.function(checkerFunction), r.host(), s.o.port(checkerPort+r.index), map[string]string{
-			"POD_NAME":     r.pod(),
-			"TLS_DIR":      s.path("secrets/" + checkerSecret),
-			"METRICS_PORT": strconv.Itoa(s.o.port(metricsPort + r.index)),
-		}),
-		LogFile: filepath.Join(s.logs(), r.process()+".log"),
-		Grace:   checkerGrace,
-	}
 	s.addPod(life, r.pod(), address)
-	return s.tryFunction(ctx, r.process(), func() (child.Command, child.Check) {
-		return command, func(ctx context.Context) error { return s.askGate(ctx, address, "/readyz") }
+	return s.run(ctx, instance{
+		function: function{name: checkerFunction}, name: r.process(), host: r.host(), port: s.o.port(checkerPort + r.index),
+		own:   map[string]string{"POD_NAME": r.pod(), "METRICS_PORT": strconv.Itoa(s.o.port(metricsPort + r.index))},
+		check: func(ctx context.Context) error { return s.askGate(ctx, address, "/readyz") },
+		grace: checkerGrace,
 	})
 }
 
 // startStandin starts the checkers' stand-in. It is not ready while they are.
 func (s *Stack) startStandin(ctx, life context.Context) error {
 	address := s.o.at(standinHost, checkerPort)
-	command := child.Command{
-		Path: s.path("bin/" + standinFunction),
-		Env: s.functionEnvironment(s.function(standinFunction), standinHost, s.o.port(checkerPort), map[string]string{
-			"TLS_DIR":      s.path("secrets/" + checkerSecret),
-			"METRICS_PORT": strconv.Itoa(s.o.port(metricsPort)),
-		}),
-		LogFile: filepath.Join(s.logs(), standinFunction+".log"),
-	}
 	s.addPod(life, standinFunction, address)
-	service, err := s.tryFunction(ctx, standinFunction, func() (child.Command, child.Check) {
-		return command, func(ctx context.Context) error { return s.askGate(ctx, address, "/healthz") }
+	service, err := s.run(ctx, instance{
+		function: function{name: standinFunction}, name: standinFunction, host: standinHost, port: s.o.port(checkerPort),
+		own:   map[string]string{"METRICS_PORT": strconv.Itoa(s.o.port(metricsPort))},
+		check: func(ctx context.Context) error { return s.askGate(ctx, address, "/healthz") },
 	})
 	if err != nil {
 		return err
 	}
-	s.manage(standinFunction, service, true)
+	s.manage(standinFunction, &managed{Service: service, function: true})
 	return nil
-}
-
-// function gives one by its name.
-func (s *Stack) function(name string) function {
-	list := functions()
-	return list[slices.IndexFunc(list, func(f function) bool { return f.name == name })]
 }
 
 // waitListed waits until the checkers' Service leads to a pod, and to the stand-in no
@@ -201,7 +181,7 @@ func (s *Stack) askGate(ctx context.Context, address, path string) error {
 	if err != nil {
 		return err
 	}
-	return child.Get(ctx, &http.Client{Transport: transport}, "https://"+address+"/"+strings.TrimPrefix(path, "/"))
+	return child.Get(ctx, &http.Client{Transport: transport}, "https://"+address+path)
 }
 
 // toGate reaches each checker and the stand-in at their own addresses. Their certificate

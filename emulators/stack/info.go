@@ -2,6 +2,7 @@ package stack
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -115,33 +116,23 @@ func (s *Stack) writeInfo() error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", infoFile, err)
 	}
-	part, err := os.CreateTemp(s.o.Dir, infoFile+"-*") // made for its owner alone
-	if err != nil {
-		return fmt.Errorf("write %s: %w", infoFile, err)
-	}
-	if _, err := part.Write(append(text, '\n')); err != nil {
-		return fmt.Errorf("write %s: %w", infoFile, err)
-	}
-	if err := part.Close(); err != nil {
-		return fmt.Errorf("write %s: %w", infoFile, err)
-	}
-	if err := os.Rename(part.Name(), s.path(infoFile)); err != nil {
-		return fmt.Errorf("write %s: %w", infoFile, err)
-	}
-	return nil
+	return replaceFile(s.path(infoFile), append(text, '\n'))
 }
 
-// ReadInfo reads the stack.json of a stack that runs in dir.
-func ReadInfo(dir string) (Info, error) {
-	var info Info
-	text, err := os.ReadFile(filepath.Join(dir, infoFile))
+// replaceFile writes a file for its owner alone, in one step.
+func replaceFile(file string, text []byte) error {
+	part, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+"-*")
 	if err != nil {
-		return info, fmt.Errorf("read %s (is the stack up? make up): %w", infoFile, err)
+		return fmt.Errorf("write %s: %w", file, err)
 	}
-	if err := json.Unmarshal(text, &info); err != nil {
-		return info, fmt.Errorf("read %s: %w", infoFile, err)
+	_, err = part.Write(text)
+	if err = errors.Join(err, part.Close()); err == nil {
+		err = os.Rename(part.Name(), file)
 	}
-	return info, nil
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
 }
 
 // Table tells a person where everything is, and what to try first. The command line is

@@ -2,6 +2,7 @@ package stack_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -135,7 +136,7 @@ func TestStack(t *testing.T) {
 		t.Errorf("open after Close: %v", open(t.Context(), base))
 	}
 	gone(t, dir, base)
-	if _, err := stack.ReadInfo(dir); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, "stack.json")); err == nil {
 		t.Error("stack.json is left")
 	}
 	checkLogs(t, dir, info)
@@ -143,8 +144,12 @@ func TestStack(t *testing.T) {
 
 func checkInfo(t *testing.T, dir string, s *stack.Stack) {
 	t.Helper()
-	read, err := stack.ReadInfo(dir)
+	text, err := os.ReadFile(filepath.Join(dir, "stack.json"))
 	if err != nil {
+		t.Fatal(err)
+	}
+	var read stack.Info
+	if err := json.Unmarshal(text, &read); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(s.Info(), read); diff != "" {

@@ -33,11 +33,8 @@ func (s *Stack) start(ctx, life context.Context) error {
 	if err := s.buildTools(ctx); err != nil {
 		return err
 	}
-	first, firstCtx := errgroup.WithContext(ctx)
-	first.Go(func() error { return s.build(firstCtx) })
-	first.Go(func() error { return s.progress.step("firestore", func() error { return s.startFirestore(firstCtx) }) })
-	first.Go(func() error { return s.progress.step("kube-apiserver", func() error { return s.startKube(firstCtx) }) })
-	if err := first.Wait(); err != nil {
+	type parts = map[string]func(context.Context) error
+	if err := s.progress.sideBySide(ctx, parts{"programs": s.build, "firestore": s.startFirestore, "kube-apiserver": s.startKube}); err != nil {
 		return err
 	}
 	s.describe()
@@ -47,14 +44,18 @@ func (s *Stack) start(ctx, life context.Context) error {
 	if err := s.startAccounts(ctx, life); err != nil {
 		return err
 	}
-	second, secondCtx := errgroup.WithContext(ctx)
-	second.Go(func() error { return s.progress.step("traefik", func() error { return s.startIngress(secondCtx) }) })
-	second.Go(func() error { return s.progress.step("workloads", func() error { return s.startWorkloads(secondCtx) }) })
-	second.Go(func() error { return s.progress.step("builds", func() error { return s.startBuilds(secondCtx) }) })
-	second.Go(func() error {
-		return s.progress.step("functions", func() error { return s.startFunctions(secondCtx, life) })
+	err := s.progress.sideBySide(ctx, parts{
+		"traefik": s.startIngress,
+		"workloads": func(ctx context.Context) error {
+			return s.startEmulator(ctx, "workloads", workloadsProgram, workloadsPort)
+		},
+		"builds": func(ctx context.Context) error { // plays the build system; its events go to builds
+			sink := "BUILDS_SINK=" + s.functionURL("builds") + "/events/" + s.eventsToken
+			return s.startEmulator(ctx, "build-system", buildsProgram, buildsPort, sink)
+		},
+		"functions": func(ctx context.Context) error { return s.startFunctions(ctx, life) },
 	})
-	if err := second.Wait(); err != nil {
+	if err != nil {
 		return err
 	}
 	s.startTimers(life)
@@ -92,7 +93,7 @@ func (s *Stack) startFirestore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.manage("firestore", server.Service, false)
+	s.manage("firestore", &managed{Service: server.Service})
 	return nil
 }
 
@@ -106,8 +107,8 @@ func (s *Stack) startKube(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.manage("etcd", server.Etcd, false)
-	s.manage("kube-apiserver", server.API, false)
+	s.manage("etcd", &managed{Service: server.Etcd})
+	s.manage("kube-apiserver", &managed{Service: server.API})
 	config, err := clientcmd.BuildConfigFromFlags("", server.Kubeconfig)
 	if err != nil {
 		return fmt.Errorf("read the kubeconfig: %w", err)
@@ -140,7 +141,7 @@ func (s *Stack) startIngress(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.manage("traefik", server.Service, false)
+	s.manage("traefik", &managed{Service: server.Service})
 	s.alsoOnIPv6(ctx)
 	return nil
 }
@@ -155,15 +156,6 @@ func (s *Stack) alsoOnIPv6(ctx context.Context) {
 		return
 	}
 	s.opened(b.Close)
-}
-
-func (s *Stack) startWorkloads(ctx context.Context) error {
-	return s.startEmulator(ctx, "workloads", workloadsProgram, workloadsPort)
-}
-
-// startBuilds starts what plays the build system; its events go to builds.
-func (s *Stack) startBuilds(ctx context.Context) error {
-	return s.startEmulator(ctx, "build-system", buildsProgram, buildsPort, "BUILDS_SINK="+s.functionURL("builds")+"/events/"+s.eventsToken)
 }
 
 // startEmulator starts a program that watches the API server.
@@ -182,22 +174,15 @@ func (s *Stack) startEmulator(ctx context.Context, name, program string, port in
 	if err != nil {
 		return err
 	}
-	s.manage(name, service, false)
+	s.manage(name, &managed{Service: service})
 	return nil
 }
 
 // manage makes a started process one of the stack's.
-func (s *Stack) manage(name string, service *child.Service, isFunction bool) {
+func (s *Stack) manage(name string, m *managed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.services[name] = &managed{Service: service, function: isFunction}
-}
-
-// manageAs is manage for a function that is a pod of the checkers' Service.
-func (s *Stack) manageAs(name, pod string, service *child.Service) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.services[name] = &managed{Service: service, function: true, pod: pod}
+	s.services[name] = m
 }
 
 // Close ends everything: first what takes requests, then what it needs. Closing
@@ -248,4 +233,13 @@ func (p *progress) step(name string, run func() error) error {
 	}
 	p.say("%-16s ready after %.1f s", name, p.now().Sub(began).Seconds())
 	return nil
+}
+
+// sideBySide runs parts of the start at the same time, each as a step.
+func (p *progress) sideBySide(ctx context.Context, parts map[string]func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for name, part := range parts {
+		g.Go(func() error { return p.step(name, func() error { return part(ctx) }) })
+	}
+	return g.Wait()
 }
