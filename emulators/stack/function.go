@@ -38,8 +38,18 @@ type function struct {
 // functions lists what the stack runs.
 func functions() []function {
 	return []function{
-		{name: "session"}, {name: "keys"}, {name: "usage"}, {name: "rollup"}, {name: "console"}, {name: checkerFunction}, {name: standinFunction},
-		{"apps", true}, {"wiring", true}, {"webhook", true}, {"deploys", true}, {"builds", true},
+		{name: "session"},
+		{name: "keys"},
+		{name: "usage"},
+		{name: "rollup"},
+		{name: "console"},
+		{name: checkerFunction},
+		{name: standinFunction},
+		{"apps", true},
+		{"wiring", true},
+		{"webhook", true},
+		{"deploys", true},
+		{"builds", true},
 	}
 }
 
