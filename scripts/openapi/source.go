@@ -85,7 +85,7 @@ func text(c *ast.CommentGroup) string {
 }
 
 // citation is where a comment says which promise it keeps.
-var citation = regexp.MustCompile(` \((promises?|specification|decisions)[^)]*\)`)
+var citation = regexp.MustCompile(` \(promises?[^)]*\)`)
 
 // sentence begins a text with a capital, unless that is the name of a field or a value,
 // and ends it with a full stop.
