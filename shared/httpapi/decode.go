@@ -28,7 +28,7 @@ func Decode[T any](w http.ResponseWriter, r *http.Request) (T, error) {
 	if err := requireJSON(r); err != nil {
 		return v, err
 	}
-	body, err := ReadBody(w, r, MaxBody)
+	body, err := readBody(w, r)
 	if err != nil {
 		return v, err
 	}
@@ -39,7 +39,7 @@ func Decode[T any](w http.ResponseWriter, r *http.Request) (T, error) {
 // gives the zero T.
 func DecodeOptional[T any](w http.ResponseWriter, r *http.Request) (T, error) {
 	var v T
-	body, err := ReadBody(w, r, MaxBody)
+	body, err := readBody(w, r)
 	if err != nil || len(body) == 0 {
 		return v, err
 	}
@@ -49,9 +49,8 @@ func DecodeOptional[T any](w http.ResponseWriter, r *http.Request) (T, error) {
 	return v, Unmarshal(body, &v)
 }
 
-// ReadBody reads at most limit bytes; more is body_too_large.
-func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if err != nil {
 		return nil, BodyProblem(err)
 	}
@@ -69,15 +68,13 @@ func BodyProblem(err error) error {
 }
 
 // Unmarshal is the strict decoder behind [Decode]; v points to a struct.
-func Unmarshal(body []byte, v any) error {
-	return unmarshal(body, v, (*json.Decoder).DisallowUnknownFields)
-}
+func Unmarshal(body []byte, v any) error { return unmarshal(body, v, true) }
 
 // UnmarshalKnown is [Unmarshal] for what senders fill with more than is asked for: it
 // ignores fields that v does not have, and forgives nothing else.
-func UnmarshalKnown(body []byte, v any) error { return unmarshal(body, v, func(*json.Decoder) {}) }
+func UnmarshalKnown(body []byte, v any) error { return unmarshal(body, v, false) }
 
-func unmarshal(body []byte, v any, set func(*json.Decoder)) error {
+func unmarshal(body []byte, v any, knownOnly bool) error {
 	if !utf8.Valid(body) {
 		return problem.New(problem.MalformedJSON, "The request body is not valid UTF-8.")
 	}
@@ -88,7 +85,9 @@ func unmarshal(body []byte, v any, set func(*json.Decoder)) error {
 		return problem.New(problem.WrongType, "The request body must be a JSON object.")
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
-	set(d)
+	if knownOnly {
+		d.DisallowUnknownFields()
+	}
 	if err := d.Decode(v); err != nil {
 		return decodeProblem(err)
 	}
@@ -192,16 +191,4 @@ func folded(name string) string {
 		}
 		return first
 	}, name)
-}
-
-// BaseURL is the API's own address from outside, without a slash at the end: the
-// configured one, or else the one by which the caller has reached it.
-func BaseURL(r *http.Request, configured string) string {
-	switch {
-	case configured != "":
-		return strings.TrimRight(configured, "/")
-	case r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https":
-		return "https://" + r.Host
-	}
-	return "http://" + r.Host
 }

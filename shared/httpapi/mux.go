@@ -82,11 +82,17 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, outer *http.Request) {
 			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("actor", trace.Who(r.Context()).Name),
 			slog.Int("status", rec.status()), slog.Int64("bytes", rec.bytes), slog.Duration("took", m.now().Sub(start)))
 	}()
-	_, outer.Pattern = m.mux.Handler(r)
-	if !clean {
-		outer.Pattern = ""
+	if clean {
+		_, outer.Pattern = m.mux.Handler(r)
 	}
-	m.route(rec, r, outer.Pattern)
+	switch {
+	case outer.Pattern != "":
+		m.mux.ServeHTTP(rec, r)
+	case clean && m.otherMethods(rec.Header(), r):
+		m.fail(rec, r, problem.Of(problem.MethodNotAllowed))
+	default:
+		m.fail(rec, r, problem.Of(problem.NotFound))
+	}
 }
 
 // begin gives a request the context of one, unless the process has done so.
@@ -97,24 +103,17 @@ func begin(r *http.Request) *http.Request {
 	return r.WithContext(trace.Begin(r.Context(), trace.Request{ID: trace.IDOf(r.Header), Address: trace.Address(r, trace.TrustNobody)}))
 }
 
-// route dispatches, but answers in JSON where ServeMux would answer in plain
-// text (no such path, wrong method) or redirect (unclean paths).
-func (m *Mux) route(w http.ResponseWriter, r *http.Request, pattern string) {
-	if pattern != "" {
-		m.mux.ServeHTTP(w, r)
-		return
+// otherMethods tells whether a path that no handler takes has handlers of other methods,
+// and says in head which: ServeMux knows that only in an answer of its own.
+func (m *Mux) otherMethods(head http.Header, r *http.Request) bool {
+	h, _ := m.mux.Handler(r)
+	probe := &recorder{ResponseWriter: nowhere{}}
+	h.ServeHTTP(probe, r)
+	if probe.status() != http.StatusMethodNotAllowed {
+		return false
 	}
-	if path.Clean(r.URL.Path) == r.URL.Path {
-		h, _ := m.mux.Handler(r)
-		probe := &recorder{ResponseWriter: discard{header: http.Header{}}}
-		h.ServeHTTP(probe, r)
-		if probe.status() == http.StatusMethodNotAllowed {
-			w.Header().Set("Allow", probe.Header().Get("Allow"))
-			m.fail(w, r, problem.Of(problem.MethodNotAllowed))
-			return
-		}
-	}
-	m.fail(w, r, problem.Of(problem.NotFound))
+	head.Set("Allow", probe.Header().Get("Allow"))
+	return true
 }
 
 // recovered answers a panic. ErrAbortHandler goes on, as net/http means it.
@@ -137,3 +136,43 @@ func (m *Mux) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	Fail(w, p)
 }
+
+// recorder remembers the status and the size of an answer for the access log.
+type recorder struct {
+	http.ResponseWriter
+	code  int
+	bytes int64
+}
+
+func (r *recorder) WriteHeader(code int) {
+	if r.code == 0 {
+		r.code = code
+	}
+	r.ResponseWriter.WriteHeader(code)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.code == 0 {
+		r.code = http.StatusOK
+	}
+	n, err := r.ResponseWriter.Write(b)
+	r.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (r *recorder) status() int {
+	if r.code == 0 {
+		return http.StatusOK
+	}
+	return r.code
+}
+
+// nowhere is a ResponseWriter that keeps only its headers.
+type nowhere http.Header
+
+func (n nowhere) Header() http.Header       { return http.Header(n) }
+func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (nowhere) WriteHeader(int)             {}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
@@ -46,7 +47,15 @@ func (s Scope) Header(name string) []string { return s.request.Header.Values(nam
 
 // BaseURL is the API's own address from outside, without a slash at the end: the
 // configured one, or else the one by which the caller has reached it.
-func (s Scope) BaseURL(configured string) string { return BaseURL(s.request, configured) }
+func (s Scope) BaseURL(configured string) string {
+	switch {
+	case configured != "":
+		return strings.TrimRight(configured, "/")
+	case s.request.TLS != nil || s.request.Header.Get("X-Forwarded-Proto") == "https":
+		return "https://" + s.request.Host
+	}
+	return "http://" + s.request.Host
+}
 
 // Network is where the request comes from, as far as trust says whom to believe about
 // that: an IPv4 address, or an IPv6 network.
