@@ -32,11 +32,11 @@ func TestWaysAroundTheGate(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Runs("third", stacktest.Image)
-	if status := c.atKnative(t, "third"); status != http.StatusOK {
+	if status := s.AtKnative("third"); status != http.StatusOK {
 		t.Errorf("before it is gated, Knative's gateway answers %d", status)
 	}
 	s.Gate("third")
-	if status := c.atKnative(t, "third"); status != http.StatusNotFound {
+	if status := s.AtKnative("third"); status != http.StatusNotFound {
 		t.Errorf("the gate is engaged, and Knative's gateway answers %d without a key", status)
 	}
 	s.Call("third").Gets(http.StatusUnauthorized, "invalid_key")
@@ -153,28 +153,4 @@ func (c inCluster) regate(t *testing.T, app string) {
 	if _, err := c.Client.RequireAPIKey(t.Context(), c.Project, c.Env, app, true); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// atKnative asks Knative's public gateway for an app, by the name that Knative gives it.
-func (c inCluster) atKnative(t *testing.T, app string) int {
-	t.Helper()
-	services := c.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "services"})
-	gateway, err := services.Namespace("knative-serving").Get(t.Context(), "knative-ingress-gateway", meta.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec, _ := gateway.Object["spec"].(map[string]any)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://%v:8080/", spec["clusterIP"]), http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Host = app + "." + c.namespace + ".knative.example.com"
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := res.Body.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode
 }

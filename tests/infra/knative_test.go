@@ -1,7 +1,6 @@
 package infra
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -63,12 +62,12 @@ func (l life) scaled(t *testing.T) {
 	must(t, err)
 	l.s.Settled(app, back.Revision, "live")
 	l.s.Runs(app, image("v1"))
-	if status := l.atKnative(t, app); status != http.StatusOK {
+	if status := l.s.AtKnative(app); status != http.StatusOK {
 		t.Errorf("before it is gated, Knative's own gateway answers %d", status)
 	}
 	l.s.Gate(app)
 	l.s.Call(app).Gets(http.StatusUnauthorized, "invalid_key")
-	if status := l.atKnative(t, app); status != http.StatusNotFound {
+	if status := l.s.AtKnative(app); status != http.StatusNotFound {
 		t.Errorf("its gate is engaged, and Knative's own gateway answers %d without a key", status)
 	}
 	key := l.s.AnyKey()
@@ -80,21 +79,6 @@ func (l life) scaled(t *testing.T) {
 	if _, err := l.client.AppsV1().Deployments(l.namespace).Get(ctx, app, meta.GetOptions{}); !kerrors.IsNotFound(err) {
 		t.Errorf("there is a Deployment beside the Knative Service: %v", err)
 	}
-}
-
-// atKnative asks Knative's public gateway for an app, by the name that Knative gives it.
-func (l life) atKnative(t *testing.T, app string) int {
-	t.Helper()
-	gateway, err := l.client.CoreV1().Services("knative-serving").Get(t.Context(), "knative-ingress-gateway", meta.GetOptions{})
-	must(t, err)
-	url := fmt.Sprintf("http://%s:%d/", gateway.Spec.ClusterIP, gateway.Spec.Ports[0].Port)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	must(t, err)
-	req.Host = app + "." + l.namespace + ".knative.example.com"
-	res, err := http.DefaultClient.Do(req)
-	must(t, err)
-	must(t, res.Body.Close())
-	return res.StatusCode
 }
 
 // moved is an app with a Deployment whose owner makes a Knative Service for it later.

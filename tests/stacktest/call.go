@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -90,6 +93,22 @@ func (c *Call) Try(ctx context.Context) (Answer, error) {
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
 	return Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}, err
+}
+
+// AtKnative asks Knative's public gateway for an app, by the name that Knative gives it,
+// and tells the status of the answer.
+func (s *Site) AtKnative(app string) int {
+	s.T.Helper()
+	gateway, err := s.kubernetes().CoreV1().Services("knative-serving").Get(s.T.Context(), "knative-ingress-gateway", metav1.GetOptions{})
+	s.must(err)
+	url := fmt.Sprintf("http://%s:%d/", gateway.Spec.ClusterIP, gateway.Spec.Ports[0].Port)
+	req, err := http.NewRequestWithContext(s.T.Context(), http.MethodGet, url, http.NoBody)
+	s.must(err)
+	req.Host = app + "." + s.Project + "-" + s.Env + ".knative.example.com"
+	res, err := http.DefaultClient.Do(req)
+	s.must(err)
+	s.must(res.Body.Close())
+	return res.StatusCode
 }
 
 // Gets sends the request and wants a status and, for a denial, its code.

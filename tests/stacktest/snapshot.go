@@ -36,10 +36,7 @@ func (s *Site) Snapshot() Snapshot {
 			delete(all, name)
 		}
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", s.Stack.Info().Kubeconfig)
-	s.must(err)
-	api, err := kubernetes.NewForConfig(config)
-	s.must(err)
+	api := s.kubernetes()
 	secrets, err := api.CoreV1().Secrets(namespace).List(s.T.Context(), metav1.ListOptions{})
 	s.must(err)
 	for _, o := range secrets.Items {
@@ -54,6 +51,15 @@ func (s *Site) Snapshot() Snapshot {
 		all["Deployment "+o.Name] = s.text(o.Spec)
 	}
 	return all
+}
+
+func (s *Site) kubernetes() kubernetes.Interface {
+	s.T.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", s.Stack.Info().Kubeconfig)
+	s.must(err)
+	api, err := kubernetes.NewForConfig(config)
+	s.must(err)
+	return api
 }
 
 // webhookTokens are the Secrets with the tokens of the environment's webhooks.
