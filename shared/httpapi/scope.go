@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/sluicegate/sluice/shared/api"
@@ -36,14 +37,20 @@ type Scope struct {
 	Environment app.Environment
 	App         app.App
 
+	row     *api.Row
 	request *http.Request
 }
 
 // Param is a parameter of the path.
 func (s Scope) Param(name string) string { return s.request.PathValue(name) }
 
-// Header gives all values of a header that the row says is read.
-func (s Scope) Header(name string) []string { return s.request.Header.Values(name) }
+// Header gives all values of a header. The row must say that it is read.
+func (s Scope) Header(name string) []string {
+	if !slices.Contains(s.row.Headers, name) {
+		panic(s.row.Pattern() + " does not say that it reads " + name)
+	}
+	return s.request.Header.Values(name)
+}
 
 // BaseURL is the API's own address from outside, without a slash at the end: the
 // configured one, or else the one by which the caller has reached it.
@@ -72,7 +79,7 @@ func (s Scope) RoleIn(p app.Project) app.Role {
 // scope finds out who asks, whether they may, and what the path names, in this order.
 // Problems: those of [Sessions], forbidden, not_found.
 func (a *API) scope(row *api.Row, r *http.Request) (Scope, error) {
-	s := Scope{request: r}
+	s := Scope{row: row, request: r}
 	if row.Need == api.Nothing || row.Need == api.Token {
 		return s, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -145,6 +146,25 @@ func TestScope(t *testing.T) {
 	if s, err := new(office).ask(t, "", api.CallWebhook.Row, "a", "b"); err != nil || s.Param("namespace") != "a" {
 		t.Errorf("a webhook's call: %v", err)
 	}
+}
+
+// TestHeader: a header is read only where the route's row, and so its description, says so.
+func TestHeader(t *testing.T) {
+	t.Parallel()
+	s, err := new(office).ask(t, "dev", api.CreateKey.Row, "shop", "prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.request.Header.Set(api.IdempotencyKey, "k")
+	if got := s.Header(api.IdempotencyKey); !slices.Equal(got, []string{"k"}) {
+		t.Errorf("got %v", got)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a header was read that the row does not name")
+		}
+	}()
+	s.Header("X-Forwarded-For")
 }
 
 func TestBaseURL(t *testing.T) {
