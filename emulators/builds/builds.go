@@ -10,6 +10,7 @@
 package builds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +26,9 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-)
 
-const callLimit = 10 * time.Second // for one call of the API server or the sink
+	"github.com/sluicegate/sluice/emulators/internal/program"
+)
 
 // Options say how builds go.
 type Options struct {
@@ -68,11 +69,8 @@ func New(config *rest.Config, o Options, log *slog.Logger) (*Controller, error) 
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
-	if o.Took == 0 {
-		o.Took = 500 * time.Millisecond
-	}
 	return &Controller{
-		dynamic: client, opts: o, client: &http.Client{Timeout: callLimit}, log: log, now: time.Now,
+		dynamic: client, opts: o, client: &http.Client{Timeout: program.CallLimit}, log: log, now: time.Now,
 		runs: map[string]*run{},
 	}, nil
 }
@@ -171,7 +169,7 @@ func (c *Controller) build(ctx, runCtx context.Context, object *unstructured.Uns
 		c.send(ctx, e, script)
 	}
 	move := func(s status) bool {
-		err := c.write(ctx, object, s.fields(began, c.now()))
+		err := c.write(ctx, object, s, began)
 		if err != nil && !errors.Is(err, context.Canceled) {
 			c.log.Warn("status of a run not written", "run", object.GetName(), "error", err)
 		}
@@ -185,7 +183,7 @@ func (c *Controller) build(ctx, runCtx context.Context, object *unstructured.Uns
 		return
 	}
 	tell("running")
-	pause(runCtx, script.takes(c.opts.Took))
+	pause(runCtx, script.takes(cmp.Or(c.opts.Took, 500*time.Millisecond)))
 	if ctx.Err() != nil || runCtx.Err() != nil && !r.cancelled.Load() {
 		return
 	}
@@ -197,14 +195,6 @@ func (c *Controller) build(ctx, runCtx context.Context, object *unstructured.Uns
 	for _, e := range late {
 		c.send(ctx, e, script)
 	}
-}
-
-// kind is the type of the event that tells of a run's end.
-func (s status) kind() string {
-	if s.ok {
-		return "successful"
-	}
-	return "failed"
 }
 
 // pause waits unless ctx ends before.

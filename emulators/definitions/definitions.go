@@ -60,8 +60,12 @@ func Traefik() Set {
 }
 
 // Define applies sets of definitions and waits until the API server serves them.
-// root is the repository's.
-func Define(ctx context.Context, root string, client dynamic.Interface, sets ...Set) error {
+// in is a folder inside the repository.
+func Define(ctx context.Context, in string, client dynamic.Interface, sets ...Set) error {
+	root, err := tool.Root(in)
+	if err != nil {
+		return err
+	}
 	var all []*unstructured.Unstructured
 	for _, s := range sets {
 		list, err := s.read(ctx, root)

@@ -37,7 +37,7 @@ const (
 
 // Options say where things go.
 type Options struct {
-	Root         string // of the repository
+	Root         string // of the repository; empty looks upwards from the working directory
 	LogDir       string // for traefik.log and traefik-access.log
 	Kubeconfig   string
 	Port         int // of entry point "web" on 127.0.0.1; 0 is any that is free
@@ -76,7 +76,11 @@ func Build(ctx context.Context, root string, progress io.Writer) (string, error)
 // be there (definitions.Traefik), else it logs errors until they are. It ends with Close,
 // and with this process at the latest.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	program, err := Build(ctx, o.Root, o.Progress)
+	root, err := tool.Root(o.Root)
+	if err != nil {
+		return nil, err
+	}
+	program, err := Build(ctx, root, o.Progress)
 	if err != nil {
 		return nil, err
 	}

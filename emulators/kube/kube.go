@@ -117,10 +117,8 @@ func (s *Server) Close() error {
 // complete fills in what is not said. remove is the directory that was made for
 // this server alone, if any.
 func (o Options) complete(ctx context.Context) (full Options, remove string, err error) {
-	if o.Root == "" {
-		if o.Root, err = tool.Root("."); err != nil {
-			return o, "", err
-		}
+	if o.Root, err = tool.Root(o.Root); err != nil {
+		return o, "", err
 	}
 	free, err := ports.Free(ctx, 3)
 	if err != nil {

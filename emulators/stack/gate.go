@@ -167,7 +167,7 @@ func (s *Stack) startStandin(ctx, life context.Context) error {
 func (s *Stack) waitListed(ctx context.Context, pod string) error {
 	ctx, cancel := context.WithTimeout(ctx, functionLimit)
 	defer cancel()
-	return poll(ctx, gateEvery, func() error {
+	return child.Until(ctx, gateEvery, func() error {
 		if !s.pods.Ready(pod) || (pod != standinFunction && s.pods.Ready(standinFunction)) {
 			return fmt.Errorf("wait until the Service leads to %s: it does not yet", pod)
 		}
@@ -207,7 +207,7 @@ func (s *Stack) checkerCA() string { return s.path("secrets/" + checkerSecret + 
 func (s *Stack) waitCertificate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, functionLimit)
 	defer cancel()
-	return poll(ctx, gateEvery, func() error {
+	return child.Until(ctx, gateEvery, func() error {
 		if _, err := os.Stat(s.checkerCA()); err != nil {
 			return fmt.Errorf("wait for the Secret %s, which wiring makes: %w", checkerSecret, err)
 		}

@@ -2,12 +2,12 @@ package stack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"time"
 
+	"github.com/sluicegate/sluice/emulators/internal/child"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -67,7 +67,7 @@ func (s *Stack) toIngress() *http.Transport {
 func waitRoutes(ctx context.Context, api *client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, routeLimit)
 	defer cancel()
-	return poll(ctx, lookEvery, func() error {
+	return child.Until(ctx, lookEvery, func() error {
 		_, err := api.WhoAmI(ctx)
 		if client.HasCode(err, "unauthenticated") {
 			return nil
@@ -131,7 +131,7 @@ func (s *Stack) waitServed(ctx context.Context, demo Demo) error {
 // ingress tells a checker; for the app it means nothing.
 func waitOpen(ctx context.Context, way *http.Transport, url, key string) error {
 	visitor := &http.Client{Transport: way}
-	return poll(ctx, lookEvery, func() error {
+	return child.Until(ctx, lookEvery, func() error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return fmt.Errorf("ask with the demo's key: %w", err)
@@ -148,22 +148,4 @@ func waitOpen(ctx context.Context, way *http.Transport, url, key string) error {
 		}
 		return nil
 	})
-}
-
-// poll runs check until it gives nil. When ctx ends before that, the error has
-// what check said last.
-func poll(ctx context.Context, every time.Duration, check func() error) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
-		case <-tick.C:
-		}
-	}
 }

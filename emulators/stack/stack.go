@@ -152,9 +152,6 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 // complete fills in what is not said.
 func (o Options) complete() (Options, error) {
 	var err error
-	if o.Root == "" {
-		o.Root = "."
-	}
 	if o.Root, err = tool.Root(o.Root); err != nil {
 		return o, err
 	}

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	core "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,9 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/sluicegate/sluice/emulators/internal/program"
 )
 
 // Knative as seen from outside: a Service of type ExternalName for each Knative Service,
@@ -59,16 +60,14 @@ type knative struct {
 type gateway struct {
 	address string // cluster IP
 	server  *backend
-
-	mu    sync.Mutex
-	hosts map[string]Pod // what serves, by host
+	hosts   atomic.Pointer[map[string]Pod] // what serves, by host
 }
 
 // startKnative starts the gateways and watches Knative Services; nil where the API
 // server does not serve them.
 func (c *Controller) startKnative(ctx context.Context) (*knative, cache.GenericLister, error) {
-	_, err := c.discovery.ServerResourcesForGroupVersion(knativeKind().GroupVersion().String())
-	if kerrors.IsNotFound(err) || discovery.IsGroupDiscoveryFailedError(err) {
+	_, err := c.dynamic.Resource(knativeKind()).List(ctx, meta.ListOptions{Limit: 1}) // discovery may be late
+	if kerrors.IsNotFound(err) {
 		return nil, nil, nil
 	}
 	if err != nil {
@@ -95,7 +94,8 @@ func (c *Controller) startGateway(ctx context.Context, name string) (*gateway, e
 	if err != nil {
 		return nil, err
 	}
-	g := &gateway{address: address, server: &backend{ended: make(chan struct{})}, hosts: map[string]Pod{}}
+	g := &gateway{address: address, server: &backend{ended: make(chan struct{})}}
+	g.hosts.Store(&map[string]Pod{})
 	if err := g.server.start(ctx, net.JoinHostPort(address, strconv.Itoa(gatewayPort)), g.find, c.log); err != nil {
 		return nil, fmt.Errorf("start Knative's gateway %s: %w", name, err)
 	}
@@ -104,7 +104,7 @@ func (c *Controller) startGateway(ctx context.Context, name string) (*gateway, e
 
 // makeGateway makes a gateway's Service and gives its cluster IP.
 func (c *Controller) makeGateway(ctx context.Context, name string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	ctx, cancel := context.WithTimeout(ctx, program.CallLimit)
 	defer cancel()
 	namespace := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: knativeNamespace}}
 	if _, err := c.api.CoreV1().Namespaces().Create(ctx, namespace, meta.CreateOptions{}); err != nil && !kerrors.IsAlreadyExists(err) {
@@ -130,16 +130,8 @@ func (g *gateway) find(r *http.Request) (Pod, bool) {
 	if err != nil {
 		host = r.Host
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	pod, ok := g.hosts[host]
+	pod, ok := (*g.hosts.Load())[host]
 	return pod, ok
-}
-
-func (g *gateway) lead(hosts map[string]Pod) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.hosts = hosts
 }
 
 func (k *knative) close() {
@@ -164,7 +156,7 @@ func hostOf(s *unstructured.Unstructured) string {
 // makePlaceholder makes the Kubernetes Service of a Knative Service, or gives it the labels
 // and annotations that it should have, and tells whether there is one that is its own.
 func (c *Controller) makePlaceholder(ctx context.Context, s *unstructured.Unstructured, services []*core.Service) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	ctx, cancel := context.WithTimeout(ctx, program.CallLimit)
 	defer cancel()
 	shall, there := c.placeholder(s), c.api.CoreV1().Services(s.GetNamespace())
 	for _, is := range services {
@@ -219,7 +211,7 @@ func (c *Controller) collect(ctx context.Context, services []*core.Service, ther
 		if owner == nil || !strings.HasPrefix(owner.APIVersion, knativeKind().Group+"/") || there[string(owner.UID)] {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, callLimit)
+		ctx, cancel := context.WithTimeout(ctx, program.CallLimit)
 		err := c.api.CoreV1().Services(s.Namespace).Delete(ctx, s.Name, meta.DeleteOptions{})
 		cancel()
 		if err != nil && !kerrors.IsNotFound(err) {

@@ -2,19 +2,20 @@ package workloads
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/sluicegate/sluice/emulators/internal/program"
 )
 
 // rollKnative moves every Knative Service on, writes the statuses that changed and
@@ -41,8 +42,8 @@ func (c *Controller) rollKnative(ctx context.Context, lister cache.GenericLister
 		}
 	}
 	c.knative.rollouts = rollouts
-	c.knative.local.lead(local)
-	c.knative.public.lead(public)
+	c.knative.local.hosts.Store(&local)
+	c.knative.public.hosts.Store(&public)
 	for _, s := range all { // what a status says holds already
 		r, known := rollouts[s.GetNamespace()+"/"+s.GetName()]
 		if !known {
@@ -83,31 +84,14 @@ func (c *Controller) reportKnative(ctx context.Context, s *unstructured.Unstruct
 	if err != nil {
 		return fmt.Errorf("read the status of Knative Service %s: %w", s.GetName(), err)
 	}
-	if same(is, status) {
+	if equality.Semantic.DeepEqual(is, status) {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"status": status})
-	if err != nil {
-		return fmt.Errorf("encode the status of Knative Service %s: %w", s.GetName(), err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	_, err = c.dynamic.Resource(knativeKind()).Namespace(s.GetNamespace()).
-		Patch(ctx, s.GetName(), types.MergePatchType, patch, meta.PatchOptions{}, "status")
-	if err != nil && !kerrors.IsNotFound(err) {
-		return fmt.Errorf("write the status of Knative Service %s: %w", s.GetName(), err)
+	services := c.dynamic.Resource(knativeKind()).Namespace(s.GetNamespace())
+	if _, err := program.WriteStatus(ctx, services, s.GetName(), status); !kerrors.IsNotFound(err) {
+		return err
 	}
 	return nil
-}
-
-// same tells whether a status says what it should, as the API server keeps it.
-func same(is, shall map[string]any) bool {
-	a, err := json.Marshal(is)
-	if err != nil {
-		return false
-	}
-	b, err := json.Marshal(shall)
-	return err == nil && string(a) == string(b)
 }
 
 // knativeStatus tells a rollout the way Knative does.

@@ -2,7 +2,6 @@ package workloads
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -13,12 +12,12 @@ import (
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/sluicegate/sluice/emulators/internal/program"
 )
 
 // sources are what the API server holds, as last seen.
@@ -89,16 +88,9 @@ func (c *Controller) report(ctx context.Context, d *apps.Deployment, s apps.Depl
 	if equality.Semantic.DeepEqual(d.Status, s) || d.DeletionTimestamp != nil {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"status": statusFields(s)})
-	if err != nil {
-		return fmt.Errorf("encode the status of %s: %w", d.Name, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	_, err = c.api.AppsV1().Deployments(d.Namespace).
-		Patch(ctx, d.Name, types.MergePatchType, patch, meta.PatchOptions{}, "status")
-	if err != nil && !kerrors.IsNotFound(err) {
-		return fmt.Errorf("write the status of %s in %s: %w", d.Name, d.Namespace, err)
+	deployments := c.dynamic.Resource(apps.SchemeGroupVersion.WithResource("deployments")).Namespace(d.Namespace)
+	if _, err := program.WriteStatus(ctx, deployments, d.Name, statusFields(s)); !kerrors.IsNotFound(err) {
+		return err
 	}
 	return nil
 }

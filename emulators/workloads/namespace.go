@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	core "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	corelisters "k8s.io/client-go/listers/core/v1"
+
+	"github.com/sluicegate/sluice/emulators/internal/program"
 )
 
 // endNamespaces empties and ends the namespaces that were deleted.
@@ -33,13 +34,13 @@ func (c *Controller) endNamespaces(ctx context.Context, namespaces corelisters.N
 }
 
 func (c *Controller) endNamespace(ctx context.Context, n *core.Namespace) error {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	ctx, cancel := context.WithTimeout(ctx, program.CallLimit)
 	defer cancel()
 	kinds, err := c.collections()
 	if err != nil {
 		return err
 	}
-	for _, kind := range kinds {
+	for kind := range kinds {
 		err := c.dynamic.Resource(kind).Namespace(n.Name).
 			DeleteCollection(ctx, meta.DeleteOptions{}, meta.ListOptions{})
 		if err != nil && !kerrors.IsNotFound(err) && !kerrors.IsMethodNotSupported(err) {
@@ -54,22 +55,10 @@ func (c *Controller) endNamespace(ctx context.Context, n *core.Namespace) error 
 }
 
 // collections lists the kinds of things that a namespace can hold.
-func (c *Controller) collections() ([]schema.GroupVersionResource, error) {
+func (c *Controller) collections() (map[schema.GroupVersionResource]struct{}, error) {
 	lists, err := c.discovery.ServerPreferredNamespacedResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, fmt.Errorf("list kinds: %w", err)
 	}
-	var kinds []schema.GroupVersionResource
-	for _, list := range lists {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			return nil, fmt.Errorf("list kinds: %w", err)
-		}
-		for _, r := range list.APIResources {
-			if slices.Contains(r.Verbs, "deletecollection") {
-				kinds = append(kinds, version.WithResource(r.Name))
-			}
-		}
-	}
-	return kinds, nil
+	return discovery.GroupVersionResources(discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"deletecollection"}}, lists))
 }

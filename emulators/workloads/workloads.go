@@ -33,7 +33,6 @@ import (
 const (
 	readyAfter = 200 * time.Millisecond // from a new pod template to ready pods
 	retryAfter = time.Second            // when a look had errors
-	callLimit  = 10 * time.Second       // for one call of the API server
 )
 
 // Controller runs the workloads of one API server.

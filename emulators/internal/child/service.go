@@ -102,3 +102,21 @@ func Get(ctx context.Context, client *http.Client, url string) error {
 	}
 	return nil
 }
+
+// Until runs check until it gives nil. When ctx ends before that, the error has
+// what check said last.
+func Until(ctx context.Context, every time.Duration, check func() error) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
+}

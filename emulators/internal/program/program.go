@@ -1,10 +1,11 @@
 // Package program is the process around an emulator that watches the API server:
 // $KUBECONFIG says which, and GET /healthz at $HOST and $PORT answers 200 once the
-// emulator knows what is there.
+// emulator knows what is there. It also writes what emulators report.
 package program
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,9 +16,16 @@ import (
 	"syscall"
 	"time"
 
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
+
+// CallLimit bounds one call of the API server, or of whom an emulator tells.
+const CallLimit = 10 * time.Second
 
 // Controller is an emulator.
 type Controller interface {
@@ -73,4 +81,19 @@ func health(c Controller) *http.Server {
 		Handler:           mux,
 		ReadHeaderTimeout: 5 * time.Second,
 	}
+}
+
+// WriteStatus merges fields into an object's status and gives the object as it then is.
+func WriteStatus(ctx context.Context, objects dynamic.ResourceInterface, name string, fields map[string]any) (*unstructured.Unstructured, error) {
+	patch, err := json.Marshal(map[string]any{"status": fields})
+	if err != nil {
+		return nil, fmt.Errorf("encode the status of %s: %w", name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, CallLimit)
+	defer cancel()
+	object, err := objects.Patch(ctx, name, types.MergePatchType, patch, meta.PatchOptions{}, "status")
+	if err != nil {
+		return nil, fmt.Errorf("write the status of %s: %w", name, err)
+	}
+	return object, nil
 }

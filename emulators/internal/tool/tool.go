@@ -255,8 +255,8 @@ func lock(file string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil // closing unlocks
 }
 
-// Root finds the repository's root from a folder inside it: the one whose go.mod
-// is that of the product.
+// Root finds the repository's root from a folder inside it, "" being the working directory:
+// the one whose go.mod is that of the product.
 func Root(from string) (string, error) {
 	dir, err := filepath.Abs(from)
 	if err != nil {

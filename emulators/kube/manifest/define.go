@@ -8,108 +8,74 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/sluicegate/sluice/emulators/internal/child"
 )
 
 const (
-	establishEvery = 50 * time.Millisecond
-	establishLimit = 60 * time.Second // of all at once, on a busy machine; usually a second
+	serveEvery = 50 * time.Millisecond
+	serveLimit = 60 * time.Second // of all at once, on a busy machine; usually a second
 )
 
 // Define applies resource definitions and waits until the API server serves every
 // one of them.
 func Define(ctx context.Context, client dynamic.Interface, list []*unstructured.Unstructured) error {
-	ctx, cancel := context.WithTimeout(ctx, establishLimit)
+	ctx, cancel := context.WithTimeout(ctx, serveLimit)
 	defer cancel()
-	definitions := client.Resource(schema.GroupVersionResource{
-		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-	})
 	group, ctx := errgroup.WithContext(ctx)
 	for _, d := range list {
 		group.Go(func() error {
-			if err := define(ctx, definitions, d); err != nil {
+			if err := define(ctx, client, d); err != nil {
 				return fmt.Errorf("define %s: %w", d.GetName(), err)
 			}
-			return served(ctx, client, d)
+			return nil
 		})
 	}
 	return group.Wait()
 }
 
-func define(ctx context.Context, definitions dynamic.ResourceInterface, d *unstructured.Unstructured) error {
-	got, err := definitions.Apply(ctx, d.GetName(), d, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
-	for err == nil && !established(got) {
-		if err := pause(ctx); err != nil {
-			return fmt.Errorf("not established: %w", err)
-		}
-		got, err = definitions.Get(ctx, d.GetName(), metav1.GetOptions{})
+// define applies a definition and waits until a list of what it defines is answered.
+func define(ctx context.Context, client dynamic.Interface, d *unstructured.Unstructured) error {
+	definitions := client.Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	})
+	if _, err := definitions.Apply(ctx, d.GetName(), d, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
+		return err
 	}
-	return err
-}
-
-// established tells whether the API server has taken up a definition.
-func established(d *unstructured.Unstructured) bool {
-	conditions, _, err := unstructured.NestedSlice(d.Object, "status", "conditions")
-	if err != nil {
-		return false
-	}
-	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == "Established" {
-			return c["status"] == string(metav1.ConditionTrue)
-		}
-	}
-	return false
-}
-
-// served waits until a list of the resource is answered: what is established is
-// not yet served everywhere.
-func served(ctx context.Context, client dynamic.Interface, d *unstructured.Unstructured) error {
 	resource, err := storedResource(d)
 	if err != nil {
-		return fmt.Errorf("define %s: %w", d.GetName(), err)
+		return err
 	}
-	for {
+	return child.Until(ctx, serveEvery, func() error {
 		_, err := client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
-		if err == nil {
-			return nil
-		}
-		if pause(ctx) != nil {
-			return fmt.Errorf("define %s: not served: %w", d.GetName(), err)
-		}
-	}
+		return err
+	})
 }
 
 // storedResource is what a definition defines, in the version that is stored, which
 // no webhook has to convert.
-func storedResource(d *unstructured.Unstructured) (schema.GroupVersionResource, error) {
-	r := schema.GroupVersionResource{}
-	var err error
-	if r.Group, _, err = unstructured.NestedString(d.Object, "spec", "group"); err != nil {
-		return r, err
+func storedResource(d *unstructured.Unstructured) (r schema.GroupVersionResource, err error) {
+	var definition struct {
+		Spec struct {
+			Group string `json:"group"`
+			Names struct {
+				Plural string `json:"plural"`
+			} `json:"names"`
+			Versions []struct {
+				Name    string `json:"name"`
+				Storage bool   `json:"storage"`
+			} `json:"versions"`
+		} `json:"spec"`
 	}
-	if r.Resource, _, err = unstructured.NestedString(d.Object, "spec", "names", "plural"); err != nil {
-		return r, err
-	}
-	versions, _, err := unstructured.NestedSlice(d.Object, "spec", "versions")
-	if err != nil {
-		return r, err
-	}
-	for _, v := range versions {
-		if v, ok := v.(map[string]any); ok && v["storage"] == true {
-			r.Version, _ = v["name"].(string)
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object, &definition)
+	r.Group, r.Resource = definition.Spec.Group, definition.Spec.Names.Plural
+	for _, v := range definition.Spec.Versions {
+		if v.Storage {
+			r.Version = v.Name
 		}
 	}
-	return r, nil
-}
-
-func pause(ctx context.Context) error {
-	timer := time.NewTimer(establishEvery)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return r, err
 }

@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+
+	"github.com/sluicegate/sluice/emulators/internal/child"
 )
 
 const (
@@ -115,22 +117,17 @@ func (a *Applier) one(ctx context.Context, object *unstructured.Unstructured, o 
 // served is resource, which waits a moment for a kind that was only just defined: the API
 // server lists kinds some time after it has begun to serve their objects.
 func (a *Applier) served(ctx context.Context, object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
-	late := time.After(kindLimit)
-	tick := time.NewTicker(kindLimit / 10)
-	defer tick.Stop()
-	for {
-		resource, err := a.resource(object)
-		if !meta.IsNoMatchError(err) {
-			return resource, err
+	ctx, cancel := context.WithTimeout(ctx, kindLimit)
+	defer cancel()
+	var resource dynamic.ResourceInterface
+	var failed error
+	err := child.Until(ctx, kindLimit/10, func() error {
+		if resource, failed = a.resource(object); meta.IsNoMatchError(failed) {
+			return failed
 		}
-		select {
-		case <-tick.C:
-		case <-late:
-			return nil, err
-		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), err)
-		}
-	}
+		return nil
+	})
+	return resource, errors.Join(err, failed)
 }
 
 // resource finds where objects of a kind are kept.

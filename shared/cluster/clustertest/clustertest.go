@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -126,10 +125,6 @@ func (s *servers) startKube(ctx context.Context, progress io.Writer) error {
 		return err
 	}
 	s.kube = server
-	root, err := root()
-	if err != nil {
-		return err
-	}
 	cfg, err := restConfig(server.Kubeconfig)
 	if err != nil {
 		return err
@@ -138,7 +133,7 @@ func (s *servers) startKube(ctx context.Context, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return definitions.Define(ctx, root, client, definitions.Traefik())
+	return definitions.Define(ctx, ".", client, definitions.Traefik())
 }
 
 func (s *servers) startIngress(ctx context.Context, progress io.Writer) error {
@@ -148,15 +143,12 @@ func (s *servers) startIngress(ctx context.Context, progress io.Writer) error {
 	if err := s.startKube(ctx, progress); err != nil {
 		return err
 	}
-	root, err := root()
-	if err != nil {
-		return err
-	}
+	var err error
 	if s.logs, err = os.MkdirTemp("", "sluice-traefik-"); err != nil {
 		return err
 	}
 	s.ingress, err = ingress.Start(ctx, ingress.Options{
-		Root: root, LogDir: s.logs, Kubeconfig: s.kube.Kubeconfig, Secure: true, Progress: progress,
+		LogDir: s.logs, Kubeconfig: s.kube.Kubeconfig, Secure: true, Progress: progress,
 	})
 	return err
 }
@@ -184,23 +176,4 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 	}
 	cfg.QPS, cfg.Burst = 100, 200
 	return cfg, nil
-}
-
-// root finds the repository: the next directory upwards with this module's go.mod
-// and the emulators.
-func root() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "emulators", "kube")); err == nil {
-			return dir, nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("the tests do not run inside the repository")
-		}
-		dir = up
-	}
 }

@@ -9,8 +9,65 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/sluicegate/sluice/emulators/internal/program"
 	"github.com/sluicegate/sluice/shared/nudge"
 )
+
+// status is where a run is.
+type status struct {
+	done, ok        bool
+	reason, message string
+	results         []any
+}
+
+// fields are what Tekton's status has of it.
+func (s status) fields(began, now time.Time) map[string]any {
+	truth := "Unknown"
+	switch {
+	case s.done && s.ok:
+		truth = "True"
+	case s.done:
+		truth = "False"
+	}
+	fields := map[string]any{
+		"startTime": began.UTC().Format(time.RFC3339),
+		"conditions": []any{map[string]any{
+			"type": "Succeeded", "status": truth, "reason": s.reason, "message": s.message,
+			"lastTransitionTime": now.UTC().Format(time.RFC3339),
+		}},
+	}
+	if s.done {
+		fields["completionTime"] = now.UTC().Format(time.RFC3339)
+	}
+	if len(s.results) > 0 {
+		fields["results"] = s.results
+	}
+	return fields
+}
+
+// over tells whether a run has ended already.
+func over(run *unstructured.Unstructured) bool {
+	at, _, err := unstructured.NestedString(run.Object, "status", "completionTime")
+	return err == nil && at != ""
+}
+
+// write writes a run's status, into object too.
+func (c *Controller) write(ctx context.Context, object *unstructured.Unstructured, s status, began time.Time) error {
+	runs := c.dynamic.Resource(pipelineRuns()).Namespace(object.GetNamespace())
+	got, err := program.WriteStatus(ctx, runs, object.GetName(), s.fields(began, c.now()))
+	if err == nil {
+		object.Object = got.Object
+	}
+	return err
+}
+
+// kind is the type of the event that tells of a run's end.
+func (s status) kind() string {
+	if s.ok {
+		return "successful"
+	}
+	return "failed"
+}
 
 const (
 	sendTries = 5                      // of one event
