@@ -208,7 +208,7 @@ func TestBuildEventsNeedTheSecretPath(t *testing.T) {
 		inside + "/events/guess":                    http.StatusUnauthorized,
 		inside + "/events/":                         http.StatusNotFound,
 		world.Info().BaseURL + "/events/guess":      http.StatusNotFound,
-		world.Info().BaseURL + "/":                  http.StatusNotFound,
+		world.Info().BaseURL + "/":                  http.StatusMethodNotAllowed, // it leads people to the console
 		world.Info().BaseURL + "/api/v1/events/any": http.StatusNotFound,
 	} {
 		if a := s.Post(address, []byte(`{}`), event...); a.Status != want {

@@ -314,7 +314,7 @@ func client(t *testing.T, address string) *http.Client {
 	ingress := strings.TrimPrefix(world.Info().IngressURL, "http://")
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "tcp", ingress) }}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Timeout: patience, Transport: transport}
+	return &http.Client{Timeout: patience, Transport: stacktest.Described(transport)}
 }
 
 // signIn tries a password, with what a device was given, if that is not "".

@@ -100,7 +100,7 @@ func do(t testing.TB, req *http.Request) (stacktest.Answer, error) {
 	t.Helper()
 	client := &http.Client{
 		Timeout:       patience,
-		Transport:     &http.Transport{DisableKeepAlives: true},
+		Transport:     stacktest.Described(&http.Transport{DisableKeepAlives: true}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	res, err := client.Do(req)

@@ -90,7 +90,7 @@ func makeKeys(t *testing.T, s *stacktest.Site, p plans, n int, end time.Time) *k
 	c := stacktest.Store(t, world)
 	free := s.Key(p.free)
 	k.limited = copies(t, c, s.Key(p.slow), n/10, allowed|rateDenied, nil)
-	k.quotas = copies(t, c, s.Key(p.used), 40, allowed|quotaDenied, nil)
+	k.quotas = copies(t, c, s.Key(p.used), n/500, allowed|quotaDenied, nil) // few, so that a slow machine uses them up too
 	k.shared = copies(t, c, s.Key(p.changing), n/20, allowed, nil)
 	k.changed = copies(t, c, free, n/10, allowed, nil)
 	k.expiring = copies(t, c, free, 200, allowed, func(i int) time.Time {

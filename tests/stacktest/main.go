@@ -2,7 +2,9 @@ package stacktest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"testing"
 
@@ -43,8 +45,15 @@ func run(m *testing.M, with func(dir string, o *stack.Options) error, ready func
 	if err != nil {
 		return 1, fmt.Errorf("start the stack: %w", err)
 	}
+	if described, err = describe(s.Info().BaseURL); err != nil {
+		return 1, errors.Join(err, s.Close())
+	}
+	http.DefaultTransport = Described(http.DefaultTransport)
 	ready(s)
 	code := m.Run()
+	if !described.tell() {
+		code = max(code, 1)
+	}
 	if err := s.Close(); err != nil {
 		return code, fmt.Errorf("stop the stack: %w", err)
 	}

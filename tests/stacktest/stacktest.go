@@ -75,10 +75,10 @@ func Ingress(s *stack.Stack) *http.Client {
 	var d net.Dialer
 	return &http.Client{
 		Timeout: 60 * time.Second,
-		Transport: &http.Transport{
+		Transport: Described(&http.Transport{
 			DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "tcp", address) },
 			MaxIdleConnsPerHost: 64,
-		},
+		}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -1,0 +1,204 @@
+package stacktest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/pb33f/libopenapi"
+	validator "github.com/pb33f/libopenapi-validator"
+	"github.com/pb33f/libopenapi-validator/config"
+	"github.com/pb33f/libopenapi-validator/errors"
+	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
+
+	"github.com/sluicegate/sluice/shared/api"
+)
+
+// described is that of the package's stack: a process has one, as it has one
+// http.DefaultTransport.
+var described *description
+
+// Described is a transport that holds what goes over it to the API against its
+// description.
+func Described(t http.RoundTripper) http.RoundTripper { return describedTransport{described, t} }
+
+// description holds what tests see of the API against its OpenAPI description: each
+// answer, and each request that succeeded. What differs fails the package in the end.
+type description struct {
+	base      *url.URL
+	rows      *http.ServeMux // of the table, as the functions have them
+	paths     map[string]*v3.PathItem
+	validator validator.Validator
+
+	mu   sync.Mutex
+	seen int
+	lies map[string]string // an example, by what is wrong
+}
+
+// maxLies bounds what is told.
+const maxLies = 50
+
+// describe reads the description of the API at base.
+func describe(base string) (*description, error) {
+	document, err := exact(api.OpenAPI)
+	if err != nil {
+		return nil, err
+	}
+	model, err := document.BuildV3Model()
+	if err != nil {
+		return nil, fmt.Errorf("read the description: %w", err)
+	}
+	made, errs := validator.NewValidator(document, config.WithoutSecurityValidation(), config.WithFormatAssertions())
+	if len(errs) != 0 {
+		return nil, fmt.Errorf("read the description: %v", errs)
+	}
+	d := &description{rows: http.NewServeMux(), paths: map[string]*v3.PathItem{}, validator: made, lies: map[string]string{}}
+	if d.base, err = url.Parse(base); err != nil {
+		return nil, err
+	}
+	for _, row := range api.Table() {
+		d.rows.HandleFunc(row.Pattern(), func(http.ResponseWriter, *http.Request) {})
+		d.paths[row.Path] = model.Model.Paths.PathItems.GetOrZero(row.Path)
+	}
+	return d, nil
+}
+
+// exact is a description of which answers have the fields that are told and no others.
+// Clients are told less, so that fields can come.
+func exact(description []byte) (libopenapi.Document, error) {
+	var d map[string]any
+	if err := json.Unmarshal(description, &d); err != nil {
+		return nil, err
+	}
+	schemas := d["components"].(map[string]any)["schemas"].(map[string]any) //nolint:forcetypeassert // it is generated
+	for name, schema := range schemas {
+		if name != "Error" && name != "WebhookCall" { // the one is completed where it stands, the other ignores what it does not know
+			schema.(map[string]any)["additionalProperties"] = false //nolint:forcetypeassert // it is generated
+		}
+	}
+	b, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	return libopenapi.NewDocument(b)
+}
+
+type describedTransport struct {
+	*description
+	next http.RoundTripper
+}
+
+// RoundTrip sends a request.
+func (t describedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !t.concerns(r) {
+		return t.next.RoundTrip(r)
+	}
+	r = r.Clone(r.Context())
+	sent, err := readAll(&r.Body)
+	if err != nil {
+		return nil, err
+	}
+	res, err := t.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	got, err := readAll(&res.Body)
+	if err != nil {
+		return res, nil //nolint:nilerr // whoever reads it is told
+	}
+	t.hold(r, sent, res, got)
+	return res, nil
+}
+
+// concerns tells whether a request is one to the API. It may reach it by its address.
+func (d *description) concerns(r *http.Request) bool {
+	host := r.Host
+	if host == "" {
+		host = r.URL.Host
+	}
+	return strings.EqualFold(strings.Split(host, ":")[0], d.base.Hostname()) && strings.HasPrefix(r.URL.Path, api.Base+"/")
+}
+
+// readAll reads a body and puts it back.
+func readAll(body *io.ReadCloser) ([]byte, error) {
+	if *body == nil || *body == http.NoBody {
+		return nil, nil
+	}
+	all, err := io.ReadAll(*body)
+	_ = (*body).Close()
+	after := io.Reader(bytes.NewReader(all))
+	if err != nil {
+		after = io.MultiReader(after, failing{err})
+	}
+	*body = io.NopCloser(after)
+	return all, err
+}
+
+// failing fails to be read.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// hold holds an answer, and the request if it succeeded, against the description.
+func (d *description) hold(r *http.Request, sent []byte, res *http.Response, got []byte) {
+	request := r.Clone(r.Context())
+	request.Body = io.NopCloser(bytes.NewReader(sent))
+	answer := *res
+	answer.Body = io.NopCloser(bytes.NewReader(got))
+	if res.StatusCode >= http.StatusInternalServerError && res.Header.Get("X-Request-Id") == "" {
+		return // the proxy's own: no function was there to answer
+	}
+	if res.Header.Get("X-Request-Id") == "" {
+		d.lie(r, res, got, "no X-Request-Id")
+	}
+	_, pattern := d.rows.Handler(r)
+	_, path, _ := strings.Cut(pattern, " ")
+	item := d.paths[path]
+	if item == nil { // no route
+		if res.StatusCode != http.StatusNotFound && res.StatusCode != http.StatusMethodNotAllowed {
+			d.lie(r, res, got, "no such route, but no such answer either")
+		}
+		return
+	}
+	var wrong []*errors.ValidationError
+	if res.StatusCode < http.StatusMultipleChoices {
+		_, more := d.validator.ValidateHttpRequestSyncWithPathItem(request, item, path)
+		wrong = append(wrong, more...)
+	}
+	_, more := d.validator.GetResponseBodyValidator().ValidateResponseBodyWithPathItem(request, &answer, item, path)
+	for _, w := range append(wrong, more...) {
+		detail := w.Message + ": " + w.Reason
+		for _, s := range w.SchemaValidationErrors {
+			detail += "; " + s.FieldPath + " " + s.Reason
+		}
+		d.lie(r, res, append(append(sent, " -> "...), got...), pattern+" "+res.Status+": "+detail)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen++
+}
+
+func (d *description) lie(r *http.Request, res *http.Response, example []byte, what string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.lies) < maxLies {
+		d.lies[what] = fmt.Sprintf("%s %s %s %.600s", r.Method, r.URL, res.Status, example)
+	}
+}
+
+// tell says what was wrong, and how much was seen.
+func (d *description) tell() (ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fmt.Fprintf(os.Stderr, "%d requests and their answers are as the API's description says, %d kinds are not\n", d.seen, len(d.lies))
+	for what, example := range d.lies {
+		fmt.Fprintf(os.Stderr, "not as described: %s\n\te.g. %s\n", what, example)
+	}
+	return len(d.lies) == 0
+}

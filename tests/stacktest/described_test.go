@@ -1,0 +1,76 @@
+package stacktest
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// What is not as the description says is noticed, and nothing else.
+func TestDescribed(t *testing.T) {
+	t.Parallel()
+	const (
+		plans   = "/api/v1/projects/shop/environments/prod/plans"
+		starter = `{"id":"plan-starter","name":"Starter","rate":1,"burst":1,"quota":null,"quota_period":null`
+		create  = `{"name":"Starter","rate":1,"burst":1}`
+	)
+	tests := map[string]struct {
+		method, path, sent string
+		status             int
+		got                string
+		lies               bool
+	}{
+		"as described":               {"POST", plans, create, 201, starter + `}`, false},
+		"a field more":               {"POST", plans, create, 201, starter + `,"owner":"ada"}`, true},
+		"a field less":               {"POST", plans, create, 201, `{"id":"plan-starter"}`, true},
+		"another type":               {"POST", plans, create, 201, strings.Replace(starter, `"rate":1`, `"rate":"1"`, 1) + `}`, true},
+		"none of the values":         {"POST", plans, create, 201, strings.Replace(starter, `"quota_period":null`, `"quota_period":"hour"`, 1) + `}`, true},
+		"out of range":               {"POST", plans, create, 201, strings.Replace(starter, `"burst":1`, `"burst":0`, 1) + `}`, true},
+		"a list as described":        {"GET", plans + "?page_size=2", "", 200, `{"items":[` + starter + `}],"next_page_token":""}`, false},
+		"a list of something else":   {"GET", plans, "", 200, `{"items":[{}],"next_page_token":""}`, true},
+		"another status":             {"POST", plans, create, 200, starter + `}`, true},
+		"a problem":                  {"POST", plans, `{}`, 422, `{"code":"missing_field","message":"m"}`, false},
+		"a problem of other routes":  {"POST", plans, `{}`, 422, `{"code":"invalid_grace","message":"m"}`, true},
+		"a problem without message":  {"POST", plans, `{}`, 422, `{"code":"missing_field"}`, true},
+		"not JSON":                   {"GET", plans, "", 404, `404 page not found`, true},
+		"taken, but not described":   {"POST", plans, `{"name":"Starter","rate":1,"burst":1,"limit":2}`, 201, starter + `}`, true},
+		"refused, and not described": {"POST", plans, `{"limit":2}`, 400, `{"code":"unknown_field","message":"m"}`, false},
+		"no such route":              {"GET", "/api/v1/plans", "", 404, `{"code":"not_found","message":"m"}`, false},
+		"a route that is not told":   {"GET", "/api/v1/plans", "", 200, `{}`, true},
+	}
+	var answer func(http.ResponseWriter)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
+	t.Cleanup(server.Close)
+	d, err := describe(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range tests {
+		answer = func(w http.ResponseWriter) {
+			w.Header().Set("X-Request-Id", "1")
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(tt.status)
+			_, _ = io.WriteString(w, tt.got)
+		}
+		clear(d.lies)
+		req, err := http.NewRequestWithContext(t.Context(), tt.method, server.URL+tt.path, strings.NewReader(tt.sent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		res, err := describedTransport{d, http.DefaultTransport}.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || string(got) != tt.got {
+			t.Errorf("%s: the answer came as %q, %v", name, got, err)
+		}
+		if (len(d.lies) > 0) != tt.lies {
+			t.Errorf("%s: %v", name, d.lies)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package tests
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	table "github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// The API's description passes a linter of OpenAPI, and a client that a generator makes
+// of it compiles, strictly, and does the README's tour.
+func TestTypeScriptClient(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("npm"); err != nil {
+		t.Skip("needs npm, which is on no path here")
+	}
+	s := stacktest.New(t, world)
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("typescript")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "openapi.json"), table.OpenAPI, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	info := world.Info()
+	environment := append(os.Environ(), "BASE_URL="+info.BaseURL, "INGRESS="+info.IngressURL,
+		"USERNAME="+info.Admin.Username, "PASSWORD="+info.Admin.Password, "PROJECT="+s.Project)
+	for _, step := range []string{"ci --no-audit --no-fund", "run -s lint", "run -s generate", "run -s compile", "run -s tour"} {
+		npm := exec.CommandContext(t.Context(), "npm", strings.Fields(step)...)
+		npm.Dir, npm.Env = dir, environment
+		if out, err := npm.CombinedOutput(); err != nil {
+			t.Fatalf("npm %s: %v\n%s", step, err, out)
+		}
+	}
+}
