@@ -124,3 +124,16 @@ func TestAnswersAreAccessible(t *testing.T) {
 		t.Errorf("a page that is not there shows: %s", v.text())
 	}
 }
+
+// The API's reference is a page as good as the console's, and comes without signing in.
+func TestReferenceIsAccessible(t *testing.T) {
+	for _, w := range []window{desk, phone} {
+		t.Run(w.name, func(t *testing.T) {
+			v := browse(t, w)
+			v.opens("/api/v1/docs")
+			v.sees("Before you begin")
+			v.accessible()
+			v.shot("reference")
+		})
+	}
+}

@@ -17,6 +17,8 @@ func TestSignInAndOut(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			v := browse(t, w)
+			v.opens("/")
+			v.sees("Sign in")
 			v.opens(s.page("apps"))
 			v.sees("Sign in")
 			v.shot("sign-in")

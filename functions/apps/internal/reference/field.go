@@ -22,20 +22,24 @@ type field struct {
 	Example  string
 }
 
-// fields are those of an object and of the objects in it: first those that are always
-// there, in their order.
-func (d *document) fields(object schema, prefix string, depth int) []field {
-	if depth == deepest {
-		return nil
-	}
-	names := slices.Clone(object.Required)
-	for _, name := range slices.Sorted(maps.Keys(object.Properties)) {
+// names are those of an object's fields: first what is always there, in its order.
+func (s schema) names() []string {
+	names := slices.Clone(s.Required)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
+	return names
+}
+
+// fields are those of an object and of the objects in it.
+func (d *document) fields(object schema, prefix string, depth int) []field {
+	if depth == deepest {
+		return nil
+	}
 	var all []field
-	for _, name := range names {
+	for _, name := range object.names() {
 		s := object.Properties[name]
 		all = append(all, d.field(prefix+name, s, slices.Contains(object.Required, name), ""))
 		inner, lists := d.inner(s)
@@ -66,20 +70,16 @@ func (d *document) field(name string, s schema, required bool, about string) fie
 	if f.About == "" {
 		f.About = s.Description
 	}
-	if f.About == "" && len(object.Properties) == 0 {
-		f.About = object.Description
-	}
+	examples := object.Examples
 	if object.Items != nil {
 		item, _ := d.resolve(*object.Items)
 		for _, limit := range limits(item) {
 			f.Limits = append(f.Limits, "each "+limit)
 		}
-		if f.Example == "" && len(item.Examples) > 0 {
-			f.Example = plain(item.Examples[0])
-		}
+		examples = append(examples, item.Examples...)
 	}
-	if len(object.Examples) > 0 {
-		f.Example = plain(object.Examples[0])
+	if len(examples) > 0 {
+		f.Example = plain(examples[0])
 	}
 	return f
 }
@@ -102,17 +102,9 @@ func (d *document) kind(s schema) string {
 		}
 		all = append(all, t)
 	}
-	slices.SortStableFunc(all, func(a, b string) int { // null comes last
-		switch {
-		case a == b:
-			return 0
-		case a == "null":
-			return 1
-		case b == "null":
-			return -1
-		}
-		return 0
-	})
+	if i := slices.Index(all, "null"); i >= 0 { // comes last
+		all = append(slices.Delete(all, i, i+1), "null")
+	}
 	if len(all) == 0 {
 		return "any"
 	}
@@ -197,11 +189,11 @@ func (d *document) example(s schema) string {
 		return "[" + d.example(*object.Items) + "]"
 	case slices.Contains(object.Type, "object"):
 		var all []string
-		for _, f := range d.fields(object, "", deepest-1) {
-			property := object.Properties[f.Name]
+		for _, name := range object.names() {
+			property := object.Properties[name]
 			inner, _ := d.inner(property)
-			if f.Required || len(inner.Properties) == 0 && d.example(property) != unknown {
-				all = append(all, fmt.Sprintf("%q:%s", f.Name, d.example(property)))
+			if slices.Contains(object.Required, name) || len(inner.Properties) == 0 && d.example(property) != unknown {
+				all = append(all, fmt.Sprintf("%q:%s", name, d.example(property)))
 			}
 		}
 		return "{" + strings.Join(all, ",") + "}"
