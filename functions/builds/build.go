@@ -2,7 +2,6 @@ package builds
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
@@ -50,9 +49,8 @@ func (s *Service) requestBuild(ctx context.Context, in httpapi.Scope, body wire.
 
 // getBuild reads one build.
 func (s *Service) getBuild(ctx context.Context, in httpapi.Scope, _ api.None) (wire.Build, error) {
-	text := in.Param("build")
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 || strconv.FormatInt(n, 10) != text {
+	n := in.Number("build")
+	if n < 1 {
 		return wire.Build{}, problem.New(problem.NotFound, "There is no such build.")
 	}
 	b, err := s.store.Build(ctx, in.App.Ref(), n)

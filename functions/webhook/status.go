@@ -49,7 +49,7 @@ func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.
 	if _, err := s.admit(w, r, ref, s.reads, claim, func(t hook.Token) bool { return claim.Proves(t, nil) }); err != nil {
 		return err
 	}
-	what := begun{build: number(in.Param("build")), revision: number(in.Param("revision"))}
+	what := begun{build: in.Number("build"), revision: in.Number("revision")}
 	got, err := s.progress(r.Context(), ref, what)
 	if err != nil {
 		return unknown(err)
@@ -64,15 +64,6 @@ func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.
 // appOf is the app that the path names, if there is one.
 func appOf(in httpapi.Scope) app.Ref {
 	return app.Ref{Namespace: in.Param("namespace"), Name: in.Param("app")}
-}
-
-// number reads a number of a path; what is none is 0, which nothing has.
-func number(s string) int64 {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || strconv.FormatInt(n, 10) != s {
-		return 0
-	}
-	return n
 }
 
 // progress reads how far a build or a revision is. Problem: not_found.

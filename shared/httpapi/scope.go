@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sluicegate/sluice/shared/api"
@@ -43,6 +44,16 @@ type Scope struct {
 
 // Param is a parameter of the path.
 func (s Scope) Param(name string) string { return s.request.PathValue(name) }
+
+// Number is a parameter of the path that is a number, written in one way alone; what is
+// none is 0, which nothing has.
+func (s Scope) Number(name string) int64 {
+	n, err := strconv.ParseInt(s.Param(name), 10, 64)
+	if err != nil || strconv.FormatInt(n, 10) != s.Param(name) {
+		return 0
+	}
+	return n
+}
 
 // Header gives all values of a header. The row must say that it is read.
 func (s Scope) Header(name string) []string {

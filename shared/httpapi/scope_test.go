@@ -167,6 +167,17 @@ func TestHeader(t *testing.T) {
 	s.Header("X-Forwarded-For")
 }
 
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{"7": 7, "0": 0, "-7": -7, "07": 0, "+7": 0, "7x": 0, "": 0, "9223372036854775808": 0} {
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		r.SetPathValue("build", text)
+		if got := (Scope{request: r}).Number("build"); got != want {
+			t.Errorf("%q is %d, not %d", text, got, want)
+		}
+	}
+}
+
 func TestBaseURL(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, configured, proto, want string }{
