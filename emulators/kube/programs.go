@@ -22,23 +22,15 @@ type Programs struct{ Etcd, APIServer string }
 // to this machine: some four minutes on two cores. progress, for a person to
 // read, may be nil.
 func Build(ctx context.Context, root string, progress io.Writer) (Programs, error) {
-	var p Programs
-	for _, want := range []struct {
-		file      *string
-		name, pkg string
-	}{
-		{&p.Etcd, "etcd", "go.etcd.io/etcd/server/v3"},
-		{&p.APIServer, "kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
-	} {
-		file, err := tool.Program{
-			Root: root, Module: "emulators/kube/tools", Package: want.pkg, Name: want.name, Progress: progress,
-		}.Path(ctx)
-		if err != nil {
-			return Programs{}, err
-		}
-		*want.file = file
+	build := func(name, pkg string) (string, error) {
+		return tool.Program{Root: root, Module: "emulators/kube/tools", Package: pkg, Name: name, Progress: progress}.Path(ctx)
 	}
-	return p, nil
+	etcd, err := build("etcd", "go.etcd.io/etcd/server/v3")
+	if err != nil {
+		return Programs{}, err
+	}
+	api, err := build("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver")
+	return Programs{Etcd: etcd, APIServer: api}, err
 }
 
 func startEtcd(ctx context.Context, o Options, program string) (*child.Service, error) {

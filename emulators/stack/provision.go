@@ -15,7 +15,6 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
@@ -92,27 +91,27 @@ func sessionKeys(now time.Time) (map[string][]byte, error) {
 	}, nil
 }
 
-// rights are the manifests by which functions get their rights, the same as in any
-// cluster.
-func rights() []string { return []string{"infra/system", "infra/rbac"} }
-
 // authorize makes the namespace, the functions' service accounts and their rights,
-// from the manifests.
-func (s *Stack) authorize(ctx context.Context, config *rest.Config) error {
-	applier, err := manifest.NewApplier(config)
-	if err != nil {
-		return err
-	}
-	for _, dir := range rights() {
+// from the manifests, the same as in any cluster.
+func (s *Stack) authorize(ctx context.Context) error {
+	for _, dir := range []string{"infra/system", "infra/rbac"} {
 		list, err := manifests(filepath.Join(s.o.Root, filepath.FromSlash(dir)))
 		if err != nil {
 			return fmt.Errorf("read %s: %w", dir, err)
 		}
-		if err := applier.Apply(ctx, list); err != nil {
+		if err := s.apply(ctx, list); err != nil {
 			return fmt.Errorf("apply %s: %w", dir, err)
 		}
 	}
 	return nil
+}
+
+func (s *Stack) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
+	applier, err := manifest.NewApplier(s.config)
+	if err != nil {
+		return err
+	}
+	return applier.Apply(ctx, objects)
 }
 
 // manifests reads the files that a kustomization without overlays lists.
@@ -160,9 +159,5 @@ func (s *Stack) route(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", routesFile, err)
 	}
-	applier, err := manifest.NewApplier(s.config)
-	if err != nil {
-		return err
-	}
-	return applier.Apply(ctx, objects)
+	return s.apply(ctx, objects)
 }

@@ -124,7 +124,7 @@ func (s *Stack) startKube(ctx context.Context) error {
 	if err := definitions.Define(ctx, s.o.Root, s.dynamic, definitions.Tekton(), definitions.Serving(), definitions.Traefik()); err != nil {
 		return err
 	}
-	if err := s.authorize(ctx, config); err != nil {
+	if err := s.authorize(ctx); err != nil {
 		return err
 	}
 	return s.provision(ctx)
