@@ -69,6 +69,8 @@ package wiring
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -77,6 +79,7 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
@@ -166,3 +169,49 @@ func (s *Service) requested(ctx context.Context, ref app.Ref) error {
 
 // Close ends the work on the apps; the next pass goes on with it.
 func (s *Service) Close() { s.queue.Close() }
+
+// gauges are the function's own metrics.
+type gauges struct {
+	gates   *prometheus.GaugeVec
+	expires prometheus.Gauge
+}
+
+func newGauges() *gauges {
+	g := &gauges{
+		gates: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sluice_wiring_gates", Help: "Apps by the state of their gate, as the last tick has found them.",
+		}, []string{"state"}),
+		expires: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "sluice_wiring_certificate_expires_timestamp_seconds", Help: "When the checker's certificate expires; 0 when that is not known.",
+		}),
+	}
+	g.count(nil)
+	return g
+}
+
+// count shows how many gates have which state.
+func (g *gauges) count(gates map[app.GateState]int) {
+	for _, state := range app.GateStates() {
+		g.gates.WithLabelValues(string(state)).Set(float64(gates[state]))
+	}
+}
+
+// serves shows when the certificate in a PEM file expires.
+func (g *gauges) serves(cert []byte) {
+	expires := time.Time{}
+	if block, _ := pem.Decode(cert); block != nil {
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+			expires = c.NotAfter
+		}
+	}
+	if expires.IsZero() {
+		g.expires.Set(0)
+		return
+	}
+	g.expires.Set(float64(expires.Unix()))
+}
+
+// Collectors are the function's own metrics.
+func (s *Service) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.gauges.gates, s.gauges.expires}
+}
