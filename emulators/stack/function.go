@@ -64,6 +64,16 @@ func (f function) service() string {
 	return f.name
 }
 
+// programs is where the programs of functions and of emulators are. Linking takes longest
+// of a start, and with the race detector longer still: the stacks of a repository that
+// are built alike share them, so that what has not changed is not linked again.
+func (s *Stack) programs() string {
+	if s.o.Race && s.o.BuildFlags == nil {
+		return filepath.Join(s.o.Root, ".local", "race")
+	}
+	return s.path("bin")
+}
+
 // build makes the programs of the functions and of the emulators.
 func (s *Stack) build(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
@@ -76,7 +86,7 @@ func (s *Stack) build(ctx context.Context) error {
 }
 
 func (s *Stack) buildOne(ctx context.Context, name, pkg string, flags ...string) error {
-	args := append([]string{"build", "-buildvcs=false", "-o", s.path("bin/" + name)}, flags...)
+	args := append([]string{"build", "-buildvcs=false", "-o", filepath.Join(s.programs(), name)}, flags...)
 	if s.o.Race {
 		args = append(args, "-race")
 	}
@@ -141,7 +151,7 @@ type instance struct {
 // time fails the start.
 func (s *Stack) run(ctx context.Context, i instance) (*child.Service, error) {
 	command := child.Command{
-		Path:    s.path("bin/" + i.function.name),
+		Path:    filepath.Join(s.programs(), i.function.name),
 		Env:     s.functionEnvironment(i.function, i.host, i.port, i.own),
 		LogFile: filepath.Join(s.logs(), i.name+".log"),
 		Grace:   i.grace,

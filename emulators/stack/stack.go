@@ -170,7 +170,7 @@ func (o Options) complete() (Options, error) {
 // claim makes the directory this stack's, ends what a former one left in it, and
 // makes sure of the ports.
 func (s *Stack) claim(ctx context.Context) error {
-	for _, dir := range []string{s.logs(), s.path("bin"), s.path("secrets")} {
+	for _, dir := range []string{s.logs(), s.programs(), s.path("secrets")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("place the stack: %w", err)
 		}

@@ -161,7 +161,7 @@ func (s *Stack) alsoOnIPv6(ctx context.Context) {
 // startEmulator starts a program that watches the API server.
 func (s *Stack) startEmulator(ctx context.Context, name, program string, port int, env ...string) error {
 	command := child.Command{
-		Path: s.path("bin/" + program),
+		Path: filepath.Join(s.programs(), program),
 		Env: append(append(s.environment(), env...),
 			"KUBECONFIG="+s.path("kube/kubeconfig"),
 			"HOST=127.0.0.1", "PORT="+strconv.Itoa(s.o.port(port))),
