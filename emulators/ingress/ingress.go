@@ -11,7 +11,10 @@
 // Two parts of Traefik are left out of it, more than a third of its packages: the
 // providers of DNS records by which its ACME client can be given a certificate, and the
 // provider of routes that finds them in Amazon's ECS. What stands for them is in
-// tools/stubs and fails when it is configured. All else is as Traefik's module has it.
+// tools/stubs and fails when it is configured. What Traefik shares with Sluice and with the
+// API server, Kubernetes' modules before all, is pinned at the versions of go.mod at the
+// top, newer than Traefik's own: so it is compiled once for all of them. All else is as
+// Traefik's module has it.
 package ingress
 
 import (
