@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	startLimit = 60 * time.Second // a machine under load; usually one second
-	attempts   = 5                // to get a free port that stays free until the emulator has it
+	startLimit = 3 * time.Minute // a machine that links programs beside it; usually one second
+	attempts   = 5               // to get a free port that stays free until the emulator has it
 	mainClass  = "com.google.cloud.datastore.emulator.firestore.CloudFirestore"
 )
 

@@ -33,7 +33,7 @@ import (
 )
 
 const (
-	startLimit = 60 * time.Second // a machine under load; usually one second
+	startLimit = 3 * time.Minute // a machine that links programs beside it; usually one second
 	toolModule = "emulators/ingress/tools"
 	traefik    = "github.com/traefik/traefik/v3"
 )

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	functionLimit    = 60 * time.Second // for a function to answer; usually one second
-	functionTries    = 3                // to start a function
-	functionPause    = time.Second      // between them
+	functionLimit    = 3 * time.Minute // for a function to answer; usually one second
+	functionTries    = 3               // to start a function
+	functionPause    = time.Second     // between them
 	workloadsProgram = "workloads-emulator"
 	buildsProgram    = "builds-emulator"
 

@@ -17,7 +17,7 @@ import (
 
 const (
 	serveEvery = 50 * time.Millisecond
-	serveLimit = 60 * time.Second // of all at once, on a busy machine; usually a second
+	serveLimit = 3 * time.Minute // of all at once, on a busy machine; usually a second
 )
 
 // Define applies resource definitions and waits until the API server serves every
