@@ -100,21 +100,29 @@ func (t describedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.next.RoundTrip(r)
 	}
 	r = r.Clone(r.Context())
-	sent, err := readAll(&r.Body)
-	if err != nil {
-		return nil, err
+	var sent []byte
+	whole := r.ContentLength >= 0 && r.ContentLength <= maxHeld
+	if whole {
+		var err error
+		if sent, _, err = read(&r.Body); err != nil {
+			return nil, err
+		}
 	}
 	res, err := t.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	got, err := readAll(&res.Body)
-	if err != nil {
+	got, complete, err := read(&res.Body)
+	if err != nil || !complete || !whole && res.StatusCode < http.StatusMultipleChoices {
 		return res, nil //nolint:nilerr // whoever reads it is told
 	}
 	t.hold(r, sent, res, got)
 	return res, nil
 }
+
+// maxHeld bounds bodies that are held against the description, in bytes. Attackers'
+// have no end.
+const maxHeld = 2 << 20
 
 // concerns tells whether a request is one to the API. It may reach it by its address.
 func (d *description) concerns(r *http.Request) bool {
@@ -125,19 +133,24 @@ func (d *description) concerns(r *http.Request) bool {
 	return strings.EqualFold(strings.Split(host, ":")[0], d.base.Hostname()) && strings.HasPrefix(r.URL.Path, api.Base+"/")
 }
 
-// readAll reads a body and puts it back.
-func readAll(body *io.ReadCloser) ([]byte, error) {
+// read reads a body of at most maxHeld bytes, and puts back what it has read.
+func read(body *io.ReadCloser) (got []byte, complete bool, err error) {
 	if *body == nil || *body == http.NoBody {
-		return nil, nil
+		return nil, true, nil
 	}
-	all, err := io.ReadAll(*body)
-	_ = (*body).Close()
-	after := io.Reader(bytes.NewReader(all))
+	got, err = io.ReadAll(io.LimitReader(*body, maxHeld+1))
+	rest := io.Reader(*body)
 	if err != nil {
-		after = io.MultiReader(after, failing{err})
+		rest = failing{err}
 	}
-	*body = io.NopCloser(after)
-	return all, err
+	*body = putBack{io.MultiReader(bytes.NewReader(got), rest), *body}
+	return got, len(got) <= maxHeld, err
+}
+
+// putBack reads what was read before, and closes the body that it was read from.
+type putBack struct {
+	io.Reader
+	io.Closer
 }
 
 // failing fails to be read.
