@@ -225,7 +225,7 @@ func (d *document) parameters(row *api.Row) ([]openapi.ParameterOrReference, err
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var requestHeaders = map[string]string{
-	api.IdempotencyKey:  "Names the call: sent again within 24 hours it is answered as the first time and changes nothing more.",
+	api.IdempotencyKey:  "Names the call for 24 hours: sent again it changes nothing more, and is answered as the first time, or with already_issued where that answer held a full key.",
 	"Prefer":            "wait=SECONDS, at most 300, waits that long for the outcome.",
 	"X-GitHub-Event":    "The event, of a git provider's call: push builds, ping answers pong, others are ignored.",
 	"X-GitHub-Delivery": "A git provider's Idempotency-Key.",

@@ -182,7 +182,7 @@ type KeysIn struct {
 
 // Window is the days of a usage report, both inclusive. nil was not asked for.
 type Window struct {
-	From *string `query:"from" kind:"day"` // first UTC day; 29 days before to if left out
+	From *string `query:"from" kind:"day"` // first UTC day; 89 days before today if left out
 	To   *string `query:"to" kind:"day"`   // last UTC day; today if left out
 }
 

@@ -209,7 +209,7 @@ func (d *description) lie(r *http.Request, res *http.Response, example []byte, w
 func (d *description) tell() (ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	fmt.Fprintf(os.Stderr, "%d requests and their answers are as the API's description says, %d kinds are not\n", d.seen, len(d.lies))
+	fmt.Fprintf(os.Stderr, "%d requests and their answers were held against the API's description, and differ from it in %d ways\n", d.seen, len(d.lies))
 	for what, example := range d.lies {
 		fmt.Fprintf(os.Stderr, "not as described: %s\n\te.g. %s\n", what, example)
 	}
