@@ -8,7 +8,7 @@ type Webhook struct {
 }
 
 // WebhookCall is the body of a CI pipeline's POST to the webhook. What else it holds is
-// ignored.
+// ignored. A git provider's event has the provider's own body.
 type WebhookCall struct {
 	Image  *string `json:"image,omitempty" kind:"image"`   // of image apps, which need one; a git app refuses it
 	Commit *string `json:"commit,omitempty" kind:"commit"` // of git, for the history; of git apps, what is to be built

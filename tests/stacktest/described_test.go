@@ -12,6 +12,8 @@ import (
 func TestDescribed(t *testing.T) {
 	t.Parallel()
 	const (
+		call    = "/api/v1/webhook/shop-prod/hello"
+		event   = call + "?event"
 		plans   = "/api/v1/projects/shop/environments/prod/plans"
 		starter = `{"id":"plan-starter","name":"Starter","rate":1,"burst":1,"quota":null,"quota_period":null`
 		create  = `{"name":"Starter","rate":1,"burst":1}`
@@ -37,6 +39,8 @@ func TestDescribed(t *testing.T) {
 		"not JSON":                   {"GET", plans, "", 404, `404 page not found`, true},
 		"taken, but not described":   {"POST", plans, `{"name":"Starter","rate":1,"burst":1,"limit":2}`, 201, starter + `}`, true},
 		"refused, and not described": {"POST", plans, `{"limit":2}`, 400, `{"code":"unknown_field","message":"m"}`, false},
+		"a pipeline's call":          {"POST", call, `{"image":"","commit":"x"}`, 202, `{"status":"rolling_out","revision":1,"commit":"x","status_url":"http://localhost/"}`, true},
+		"a git provider's event":     {"POST", event, `{"commit":{"id":"x"}}`, 202, `{"status":"ignored","reason":"Only push events deploy."}`, false},
 		"no such route":              {"GET", "/api/v1/plans", "", 404, `{"code":"not_found","message":"m"}`, false},
 		"a route that is not told":   {"GET", "/api/v1/plans", "", 200, `{}`, true},
 	}
@@ -60,6 +64,9 @@ func TestDescribed(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("Content-Type", "application/json")
+		if tt.path == event {
+			req.Header.Set("X-GitHub-Event", "push")
+		}
 		res, err := describedTransport{d, http.DefaultTransport}.RoundTrip(req)
 		if err != nil {
 			t.Fatal(err)
