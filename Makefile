@@ -11,6 +11,9 @@ FUZZTIME ?= 5m
 LINT := go tool -modfile=scripts/lint/go.mod golangci-lint
 UNIT_PACKAGES = $$(go list ./... | grep -v '/sluice/tests')
 
+# The longest first, since two run at a time.
+E2E_PACKAGES := ./tests/chaos ./tests/attack ./tests/console ./tests/cli ./tests ./tests/...
+
 .PHONY: help up down test unit e2e report load fuzz bench docs images measure lint vuln fmt
 
 help: ## list the targets
@@ -35,7 +38,7 @@ unit: ## run the tests of every package, on real emulators
 	go test -race -timeout 15m $(UNIT_PACKAGES)
 
 e2e: ## run the black-box tests, each package over a stack of its own
-	go test -race -v -count=1 -timeout 30m -p 1 ./tests/...
+	go test -race -v -count=1 -timeout 30m -p 2 $(E2E_PACKAGES)
 
 report: ## run the black-box tests and write tests/REPORT.md with their figures
 	@scripts/prerequisites.sh --race

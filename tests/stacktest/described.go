@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pb33f/libopenapi"
 	validator "github.com/pb33f/libopenapi-validator"
@@ -21,17 +22,12 @@ import (
 )
 
 // described is that of the package's stack: a process has one, as it has one
-// http.DefaultTransport.
-var described *description
+// http.DefaultTransport. There is none until the stack has started, and in benchmarks.
+var described atomic.Pointer[description]
 
 // Described is a transport that holds what goes over it to the API against its
-// description. Where nothing is measured but speed there is none, and it is t.
-func Described(t http.RoundTripper) http.RoundTripper {
-	if described == nil {
-		return t
-	}
-	return describedTransport{described, t}
-}
+// description.
+func Described(t http.RoundTripper) http.RoundTripper { return describedTransport{&described, t} }
 
 // description holds what tests see of the API against its OpenAPI description: each
 // answer, and each request that succeeded. What differs fails the package in the end.
@@ -95,13 +91,14 @@ func exact(description []byte) (libopenapi.Document, error) {
 }
 
 type describedTransport struct {
-	*description
-	next http.RoundTripper
+	description *atomic.Pointer[description]
+	next        http.RoundTripper
 }
 
 // RoundTrip sends a request.
 func (t describedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !t.concerns(r) {
+	d := t.description.Load()
+	if d == nil || !d.concerns(r) {
 		return t.next.RoundTrip(r)
 	}
 	r = r.Clone(r.Context())
@@ -121,7 +118,7 @@ func (t describedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || !complete || !whole && res.StatusCode < http.StatusMultipleChoices {
 		return res, nil //nolint:nilerr // whoever reads it is told
 	}
-	t.hold(r, sent, res, got)
+	d.hold(r, sent, res, got)
 	return res, nil
 }
 

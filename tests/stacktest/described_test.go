@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -51,6 +52,8 @@ func TestDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var of atomic.Pointer[description]
+	of.Store(d)
 	for name, tt := range tests {
 		answer = func(w http.ResponseWriter) {
 			w.Header().Set("X-Request-Id", "1")
@@ -67,7 +70,7 @@ func TestDescribed(t *testing.T) {
 		if tt.path == event {
 			req.Header.Set("X-GitHub-Event", "push")
 		}
-		res, err := describedTransport{d, http.DefaultTransport}.RoundTrip(req)
+		res, err := describedTransport{&of, http.DefaultTransport}.RoundTrip(req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,17 +41,19 @@ func run(m *testing.M, with func(dir string, o *stack.Options) error, ready func
 	if err := with(dir, &o); err != nil {
 		return 1, err
 	}
+	http.DefaultTransport = Described(http.DefaultTransport) // before anything of the stack uses it
 	s, err := stack.Start(context.Background(), o)
 	if err != nil {
 		return 1, fmt.Errorf("start the stack: %w", err)
 	}
-	if described, err = describe(s.Info().BaseURL); err != nil {
+	d, err := describe(s.Info().BaseURL)
+	if err != nil {
 		return 1, errors.Join(err, s.Close())
 	}
-	http.DefaultTransport = Described(http.DefaultTransport)
+	described.Store(d)
 	ready(s)
 	code := m.Run()
-	if !described.tell() {
+	if !d.tell() {
 		code = max(code, 1)
 	}
 	if err := s.Close(); err != nil {
