@@ -2,6 +2,7 @@ package stacktest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -68,6 +69,28 @@ func describe(base string) (*description, error) {
 		d.paths[row.Path] = model.Model.Paths.PathItems.GetOrZero(row.Path)
 	}
 	return d, nil
+}
+
+// probe makes sure that what goes to the API over http.DefaultTransport is held against the
+// description: it would not be missed.
+func (d *description) probe(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.base.JoinPath(api.GetDescription.Path).String(), nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	if err := res.Body.Close(); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.seen == 0 {
+		return fmt.Errorf("the API's answer %s was not held against its description", res.Status)
+	}
+	return nil
 }
 
 // exact is a description of which answers have the fields that are told and no others.

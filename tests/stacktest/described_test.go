@@ -14,7 +14,8 @@ func TestDescribed(t *testing.T) {
 	t.Parallel()
 	const (
 		call    = "/api/v1/webhook/shop-prod/hello"
-		event   = call + "?event"
+		event   = call + "?event" // with the header of a git provider's
+		begun   = `{"status":"rolling_out","revision":1,"commit":"","status_url":"http://localhost/"}`
 		plans   = "/api/v1/projects/shop/environments/prod/plans"
 		starter = `{"id":"plan-starter","name":"Starter","rate":1,"burst":1,"quota":null,"quota_period":null`
 		create  = `{"name":"Starter","rate":1,"burst":1}`
@@ -40,8 +41,9 @@ func TestDescribed(t *testing.T) {
 		"not JSON":                   {"GET", plans, "", 404, `404 page not found`, true},
 		"taken, but not described":   {"POST", plans, `{"name":"Starter","rate":1,"burst":1,"limit":2}`, 201, starter + `}`, true},
 		"refused, and not described": {"POST", plans, `{"limit":2}`, 400, `{"code":"unknown_field","message":"m"}`, false},
-		"a pipeline's call":          {"POST", call, `{"image":"","commit":"x"}`, 202, `{"status":"rolling_out","revision":1,"commit":"x","status_url":"http://localhost/"}`, true},
-		"a git provider's event":     {"POST", event, `{"commit":{"id":"x"}}`, 202, `{"status":"ignored","reason":"Only push events deploy."}`, false},
+		"a pipeline's call":          {"POST", call, `{"image":"registry.example/hello:v2"}`, 202, begun, false},
+		"with what it does not hold": {"POST", call, `{"commit":{"id":"x"}}`, 202, begun, true},
+		"a git provider's event":     {"POST", event, `{"commit":{"id":"x"}}`, 202, begun, false},
 		"no such route":              {"GET", "/api/v1/plans", "", 404, `{"code":"not_found","message":"m"}`, false},
 		"a route that is not told":   {"GET", "/api/v1/plans", "", 200, `{}`, true},
 	}

@@ -51,6 +51,9 @@ func run(m *testing.M, with func(dir string, o *stack.Options) error, ready func
 		return 1, errors.Join(err, s.Close())
 	}
 	described.Store(d)
+	if err := d.probe(context.Background()); err != nil {
+		return 1, errors.Join(err, s.Close())
+	}
 	ready(s)
 	code := m.Run()
 	if !d.tell() {
