@@ -88,12 +88,17 @@ func (s *keySet) accept(kid string, key ed25519.PublicKey) error {
 	return nil
 }
 
+// parsePublic reads an Ed25519 key from a PEM public key, or from a PEM certificate:
+// what makes a Secret without a shell (Helm's genSelfSignedCertWithKey) has no
+// function for a public key alone. Of the certificate only the key counts. Its
+// dates, names and signature are not looked at: whoever may write the Secret is
+// believed for either form, and a key's end is its removal.
 func parsePublic(content []byte) (ed25519.PublicKey, error) {
 	block, _ := pem.Decode(content)
-	if block == nil || block.Type != "PUBLIC KEY" {
+	if block == nil {
 		return nil, errors.New("not a PEM public key")
 	}
-	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
+	parsed, err := publicOf(block)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +107,21 @@ func parsePublic(content []byte) (ed25519.PublicKey, error) {
 		return nil, errors.New("not an Ed25519 key")
 	}
 	return key, nil
+}
+
+// publicOf is the key of a PEM block, of any kind that crypto/x509 knows.
+func publicOf(block *pem.Block) (any, error) {
+	switch block.Type {
+	case "PUBLIC KEY":
+		return x509.ParsePKIXPublicKey(block.Bytes)
+	case "CERTIFICATE":
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		return certificate.PublicKey, nil
+	}
+	return nil, errors.New("not a PEM public key")
 }
 
 func parsePrivate(content []byte) (ed25519.PrivateKey, error) {

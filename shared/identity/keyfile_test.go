@@ -1,15 +1,20 @@
 package identity
 
 import (
+	"crypto"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestOpenKeyringRefuses(t *testing.T) {
@@ -35,7 +40,9 @@ func TestOpenKeyringRefuses(t *testing.T) {
 		{"an empty directory", "", "", "no session keys"},
 		{"only other files", "README", "hello", "no session keys"},
 		{"no PEM", "a.pub", "hello", "not a PEM public key"},
-		{"another PEM", "a.pub", encode("CERTIFICATE", ecDER), "not a PEM public key"},
+		{"another PEM", "a.pub", encode("EC PARAMETERS", ecDER), "not a PEM public key"},
+		{"a bad certificate", "a.pub", encode("CERTIFICATE", ecDER), "malformed"},
+		{"an elliptic curve certificate", "a.pub", selfSigned(t, ec), "not an Ed25519 key"},
 		{"bad DER", "a.pub", encode("PUBLIC KEY", []byte("x")), "asn1"},
 		{"an elliptic curve key", "a.pub", encode("PUBLIC KEY", ecDER), "not an Ed25519 key"},
 		{"an elliptic curve private key", "a.key", encode("PRIVATE KEY", ecPrivate), "not an Ed25519 key"},
@@ -61,6 +68,66 @@ func TestOpenKeyringRefuses(t *testing.T) {
 	}
 	if _, err := OpenKeyring(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("a directory that does not exist was opened")
+	}
+}
+
+// selfSigned is a PEM certificate of the key, which has run out.
+func selfSigned(t *testing.T, key crypto.Signer) string {
+	t.Helper()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "sluice"},
+		NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1, 0),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// A chart makes the pair's public half as a certificate. It is as good as a public
+// key, also after its dates, and it has to be of the private key beside it.
+func TestOpenKeyringTakesACertificateAsPublicKey(t *testing.T) {
+	t.Parallel()
+	dir, c := t.TempDir(), newClock()
+	writeKeys(t, dir, "a")
+	content, err := os.ReadFile(filepath.Join(dir, "a"+privateSuffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := parsePrivate(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(kid string, key crypto.Signer) {
+		if err := os.WriteFile(filepath.Join(dir, kid+publicSuffix), []byte(selfSigned(t, key)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a", key)
+	signing, err := openKeyring(dir, c.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := sign(t, signing, c.now())
+	if err := os.Remove(filepath.Join(dir, "a"+privateSuffix)); err != nil {
+		t.Fatal(err)
+	}
+	verifying, err := openKeyring(dir, c.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := verifying.Verify(token); err != nil {
+		t.Errorf("the certificate's key does not verify: %v", err)
+	}
+	_, another, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeKeys(t, dir, "b")
+	write("b", another)
+	if _, err := OpenKeyring(dir); err == nil || !strings.Contains(err.Error(), "not a pair") {
+		t.Errorf("error is %v, want one about the pair", err)
 	}
 }
 
