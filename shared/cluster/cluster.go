@@ -45,6 +45,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"time"
 
@@ -52,6 +53,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -110,6 +112,10 @@ type Options struct {
 	CheckerURL       string  // e.g. "https://sluice-checker.sluice-system.svc:8443"; "" where no gate is written
 	SystemNamespace  string  // see [Accounts]; "" where nothing is to be granted
 	WebhookNamespace string  // see [Webhooks]; "" where no token is read or written
+
+	// Log takes what client-go has to say, for the whole process: its own lines would be the
+	// only ones that are not like the others. nil leaves that as it is.
+	Log *slog.Logger
 }
 
 // Cluster is a connection to the Kubernetes API.
@@ -124,7 +130,10 @@ type Cluster struct {
 
 // Open makes a connection. It makes no call yet.
 func Open(o Options) (*Cluster, error) {
-	cfg, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if o.Log != nil {
+		klog.SetSlogLogger(o.Log)
+	}
+	cfg, err := find(o.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster: %w", err)
 	}
@@ -149,6 +158,15 @@ func Open(o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	return c, nil
+}
+
+// find says where the cluster is that a kubeconfig file names, or that the process is in.
+// clientcmd would find the latter too, and warn of it with every start of a function.
+func find(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", kubeconfig)
 }
 
 // checkURL takes only https: keys never cross the pod network in clear.
