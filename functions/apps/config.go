@@ -109,12 +109,17 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	}
 	cl, err := cluster.Open(cluster.Options{
 		Kubeconfig: cfg.Kubeconfig, Routes: &cfg.Routes, SystemNamespace: cfg.SystemNamespace, WebhookNamespace: cfg.WebhookNamespace,
+		Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
+	tags, err := registry.New(cfg.Access, log)
+	if err != nil {
+		return nil, err
+	}
 	service, err := New(cfg, Parts{
-		Store: st, Cluster: cl, Registry: registry.New(cfg.AllowPrivate), Sessions: identity.NewGuard(keys, st), Log: log,
+		Store: st, Cluster: cl, Registry: tags, Sessions: identity.NewGuard(keys, st), Log: log,
 	})
 	if err != nil {
 		return nil, err

@@ -108,13 +108,17 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	if err != nil {
 		return nil, err
 	}
-	cl, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig})
+	cl, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	tags, err := registry.New(cfg.Access, log)
 	if err != nil {
 		return nil, err
 	}
 	deploys := nudge.New(cfg.DeploysURL, "/sluice/builds", log)
 	service, err := New(cfg, Parts{
-		Store: st, Cluster: cl, Registry: registry.New(cfg.AllowPrivate), Nudge: deploys,
+		Store: st, Cluster: cl, Registry: tags, Nudge: deploys,
 		Sessions: identity.NewGuard(keys, st), Log: log,
 	})
 	if err != nil {

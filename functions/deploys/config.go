@@ -65,11 +65,15 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	if err != nil {
 		return nil, err
 	}
-	cl, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig})
+	cl, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, Log: log})
 	if err != nil {
 		return nil, err
 	}
-	parts := Parts{Store: st, Cluster: cl, Registry: registry.New(cfg.AllowPrivate), Sessions: identity.NewGuard(keys, st), Log: log}
+	tags, err := registry.New(cfg.Access, log)
+	if err != nil {
+		return nil, err
+	}
+	parts := Parts{Store: st, Cluster: cl, Registry: tags, Sessions: identity.NewGuard(keys, st), Log: log}
 	if cfg.Sink != "" {
 		parts.Sink = buildevent.NewSink(cfg.Sink, cfg.EventSource)
 	}

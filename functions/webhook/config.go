@@ -59,7 +59,7 @@ func init() { funcmain.HTTP("webhook", newFunction) }
 
 // newFunction puts the function together.
 func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
-	tokens, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, WebhookNamespace: cfg.WebhookNamespace})
+	tokens, err := cluster.Open(cluster.Options{Kubeconfig: cfg.Kubeconfig, WebhookNamespace: cfg.WebhookNamespace, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,10 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	if err != nil {
 		return nil, err
 	}
-	tags := registry.New(cfg.AllowPrivate)
+	tags, err := registry.New(cfg.Access, log)
+	if err != nil {
+		return nil, err
+	}
 	deploys, builds := nudge.New(cfg.DeploysURL, source, log), nudge.New(cfg.BuildsURL, source, log)
 	service, err := New(cfg, Parts{
 		Tokens: tokens, Watched: watched, Apps: st, Registry: tags, Deploys: deploys, Builds: builds, Random: rand.Reader, Log: log, Ending: ctx.Done(),

@@ -76,6 +76,7 @@ func init() { funcmain.CloudEvent("wiring", newFunction) }
 func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
 	cl, err := cluster.Open(cluster.Options{
 		Kubeconfig: cfg.Kubeconfig, Routes: &cfg.Routes, CheckerURL: cfg.CheckerURL, SystemNamespace: cfg.SystemNamespace,
+		Log: log,
 	})
 	if err != nil {
 		return nil, err

@@ -8,15 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/authorities"
 	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -36,21 +35,21 @@ const (
 
 // ingress asks the ingress for an app's public URL, as a client without a key.
 type ingress struct {
-	scheme      string
-	host        string
-	port        string
-	authorities string // file of those that vouch for apps' certificates besides the system's; read for each proof, since they are renewed
-	lookup      func(ctx context.Context, host string) ([]string, error)
-	now         func() time.Time
-	witness     *witness // of the gate's own answers
+	scheme  string
+	host    string
+	port    string
+	caFile  string // file of those that vouch for apps' certificates besides the system's; read for each proof, since they are renewed
+	lookup  func(ctx context.Context, host string) ([]string, error)
+	now     func() time.Time
+	witness *witness // of the gate's own answers
 }
 
-func newIngress(rawURL, authorities string) (*ingress, error) {
+func newIngress(rawURL, caFile string) (*ingress, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("INGRESS_URL: %w", err)
 	}
-	if _, err := readRoots(authorities); err != nil {
+	if _, err := authorities.Read(caFile); err != nil {
 		return nil, fmt.Errorf("INGRESS_CA_FILE: %w", err)
 	}
 	port := u.Port()
@@ -58,7 +57,7 @@ func newIngress(rawURL, authorities string) (*ingress, error) {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
 	return &ingress{
-		scheme: u.Scheme, host: u.Hostname(), port: port, authorities: authorities,
+		scheme: u.Scheme, host: u.Hostname(), port: port, caFile: caFile,
 		lookup: net.DefaultResolver.LookupHost, now: time.Now, witness: &witness{},
 	}, nil
 }
@@ -71,7 +70,7 @@ func (i *ingress) ask(ctx context.Context, a app.App, sought proof) answer {
 	if err != nil || len(addresses) == 0 {
 		return answer{kind: unreachable}
 	}
-	roots, err := readRoots(i.authorities)
+	roots, err := authorities.Read(i.caFile)
 	if err != nil {
 		return answer{kind: untrusted, detail: "The authorities that vouch for the ingress's certificate cannot be read."}
 	}
@@ -236,30 +235,6 @@ func some(ways []string) string {
 
 // maxNames is how many of a certificate's names a message lists.
 const maxNames = 3
-
-// readRoots gives who may vouch for an app's certificate: the system's authorities, and
-// those of a PEM file besides. The file may be missing, so that it can be mounted from
-// what is made later; then, and without a name, it adds none.
-func readRoots(file string) (*x509.CertPool, error) {
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		roots = x509.NewCertPool()
-	}
-	if file == "" {
-		return roots, nil
-	}
-	text, err := os.ReadFile(file) //nolint:gosec // the setting's own
-	if errors.Is(err, fs.ErrNotExist) {
-		return roots, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read authorities: %w", err)
-	}
-	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("read authorities: no certificate in %s", file)
-	}
-	return roots, nil
-}
 
 // tlsMessage tells an operator what is wrong with an https ingress whose certificate or
 // whose TLS has failed with err, "" when something else has.

@@ -47,7 +47,7 @@ func TestNothingInsideIsAsked(t *testing.T) {
 			"realm":     {status: http.StatusUnauthorized, header: http.Header{"Www-Authenticate": {`Bearer realm="` + address + `/token",service="x"`}}},
 		}
 		for name, l := range lures {
-			r := New(false)
+			r := resolver(t, Access{})
 			t.Cleanup(r.Close)
 			l.rest, r.client, r.keychain = r.client, nil, authn.NewMultiKeychain()
 			r.client = l

@@ -8,12 +8,18 @@
 // asked unless that is allowed: the address is checked where the connection is
 // made, so that neither a redirect nor a second DNS answer gets around it.
 // Kubernetes pulls what it pulls; this is about what this process can reach.
+//
+// A registry's certificate is verified by the system's authorities and those of
+// REGISTRY_CA_FILE. What fails is said in the history, and logged with the registry's name.
 package registry
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -25,6 +31,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/sluicegate/sluice/shared/authorities"
 )
 
 // patience bounds one look-up, all its requests together: a deploy does not wait
@@ -40,6 +48,7 @@ type Resolver struct {
 	keychain authn.Keychain
 	private  bool
 	closing  func()
+	log      *slog.Logger
 }
 
 // Access is what whoever resolves tags reads from its environment.
@@ -47,22 +56,32 @@ type Access struct {
 	// AllowPrivate lets tags be resolved by registries at loopback, link-local and private
 	// addresses too. Whoever may deploy can then make this process send requests there.
 	AllowPrivate bool `env:"REGISTRY_ALLOW_PRIVATE, default=false"`
+
+	// CAFile has the authorities, PEM, that vouch for registries' certificates besides the
+	// system's, e.g. "/var/run/sluice/registry-ca/ca.crt". It is read at start; a missing file
+	// adds none.
+	CAFile string `env:"REGISTRY_CA_FILE"`
 }
 
-// New makes a resolver. allowPrivate lets it ask registries at loopback,
-// link-local and private addresses too, and over plain HTTP there.
-func New(allowPrivate bool) *Resolver {
+// New makes a resolver. It asks registries at loopback, link-local and private addresses
+// only where access allows it, and then also over plain HTTP.
+func New(access Access, log *slog.Logger) (*Resolver, error) {
+	roots, err := authorities.Read(access.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("REGISTRY_CA_FILE: %w", err)
+	}
 	dialer := &net.Dialer{Timeout: patience}
-	if !allowPrivate {
+	if !access.AllowPrivate {
 		dialer.Control = publicOnly
 	}
 	base := &http.Transport{ // no proxy: its address would be the one that is checked
 		DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 		TLSHandshakeTimeout: patience, ResponseHeaderTimeout: patience, IdleConnTimeout: time.Minute, MaxIdleConns: 16,
 	}
 	return &Resolver{
-		client: base, keychain: authn.DefaultKeychain, private: allowPrivate, closing: base.CloseIdleConnections,
-	}
+		client: base, keychain: authn.DefaultKeychain, private: access.AllowPrivate, closing: base.CloseIdleConnections, log: log,
+	}, nil
 }
 
 // Resolve gives the digest that an image reference means right now, e.g.
@@ -75,9 +94,20 @@ func (r *Resolver) Resolve(ctx context.Context, image string) (digest, note stri
 	}
 	d, err := r.resolve(ctx, image)
 	if err != nil {
+		r.log.WarnContext(ctx, "resolve tag failed", "registry", registryOf(image), "reason", cmp.Or(untrusted(err), why(err)))
 		return "", "The tag was deployed without a digest, because " + why(err) + "."
 	}
 	return d, ""
+}
+
+// registryOf is where an image is, e.g. "registry.example.com:5000"; "" where that cannot be
+// read.
+func registryOf(image string) string {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return ""
+	}
+	return ref.Context().RegistryStr()
 }
 
 func (r *Resolver) resolve(ctx context.Context, image string) (string, error) {
@@ -158,8 +188,20 @@ func why(err error) string {
 		return "the registry did not answer in time"
 	case errors.As(err, &dns):
 		return "the registry's name was not found"
+	case untrusted(err) != "": // whatever it has then answered over plain HTTP
+		return "the registry's certificate is not trusted"
 	case errors.As(err, &answer):
 		return fmt.Sprintf("the registry answered %d", answer.StatusCode)
 	}
 	return "the registry did not answer"
+}
+
+// untrusted is what is wrong with a registry's certificate; "" when something else is. Other
+// causes are not logged: they can hold what a registry has answered.
+func untrusted(err error) string {
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return certificate.Err.Error()
+	}
+	return ""
 }

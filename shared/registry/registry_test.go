@@ -3,11 +3,15 @@ package registry
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"io"
 	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -28,6 +32,17 @@ func serve(t *testing.T) string {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// resolver makes a resolver that logs nothing.
+func resolver(t *testing.T, access Access) *Resolver {
+	t.Helper()
+	r, err := New(access, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
 }
 
 // push puts an image with an annotation of its own under a tag and gives its digest.
@@ -51,8 +66,7 @@ func push(t *testing.T, tag, content string) string {
 func TestResolveFollowsTheTag(t *testing.T) {
 	t.Parallel()
 	tag := serve(t) + "/shop/hello:v1"
-	r := New(true)
-	t.Cleanup(r.Close)
+	r := resolver(t, Access{AllowPrivate: true})
 	for _, content := range []string{"first", "second"} {
 		want := push(t, tag, content)
 		if got, note := r.Resolve(t.Context(), tag); got != want || note != "" {
@@ -80,8 +94,7 @@ func TestWhatCannotBeResolved(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := New(tt.private)
-			t.Cleanup(r.Close)
+			r := resolver(t, Access{AllowPrivate: tt.private})
 			digest, note := r.Resolve(t.Context(), tt.image)
 			if digest != "" || !strings.Contains(note, tt.note) {
 				t.Errorf("%q, %q, want a note with %q", digest, note, tt.note)
@@ -90,10 +103,48 @@ func TestWhatCannotBeResolved(t *testing.T) {
 	}
 }
 
+// TestUntrustedCertificate: a registry whose certificate nobody vouches for is not taken for
+// one that is away, and the log says which registry and why; with its authority in the file
+// it is asked.
+func TestUntrustedCertificate(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "https://")
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	for _, trusted := range []bool{false, true} {
+		var lines bytes.Buffer
+		r, err := New(Access{AllowPrivate: true, CAFile: file}, slog.New(slog.NewTextHandler(&lines, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Close)
+		want, logged := "because the registry's certificate is not trusted.", `msg="resolve tag failed" registry=`+host+` reason="x509: `
+		if trusted {
+			want, logged = "because the registry answered 404.", `registry=`+host+` reason="the registry answered 404"`
+		}
+		if digest, note := r.Resolve(t.Context(), host+"/hello:v1"); digest != "" || !strings.HasSuffix(note, want) || !strings.Contains(lines.String(), logged) {
+			t.Errorf("%q, %q, logged %s", digest, note, lines.String())
+		}
+		content := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(file, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(Access{CAFile: file}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "REGISTRY_CA_FILE") {
+		t.Errorf("a file without a certificate: %v", err)
+	}
+}
+
 func TestDigestInTheReference(t *testing.T) {
 	t.Parallel()
 	want := "sha256:" + strings.Repeat("ab", 32)
-	if got, note := New(false).Resolve(t.Context(), "registry.invalid/hello@"+want); got != want || note != "" {
+	if got, note := resolver(t, Access{}).Resolve(t.Context(), "registry.invalid/hello@"+want); got != want || note != "" {
 		t.Errorf("%q, %q, want %q", got, note, want)
 	}
 }
@@ -102,7 +153,7 @@ func TestDigestInTheReference(t *testing.T) {
 func TestRegistryThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := New(true)
+		r := resolver(t, Access{AllowPrivate: true})
 		r.client = roundTrip(func(req *http.Request) (*http.Response, error) {
 			<-req.Context().Done()
 			return nil, req.Context().Err()
@@ -186,7 +237,7 @@ func FuzzAnswers(f *testing.F) {
 				h.Set(name, value)
 			}
 		}
-		r := &Resolver{client: answering{status, h, append([]byte(marker), body...)}, keychain: authn.NewMultiKeychain(), closing: func() {}}
+		r := &Resolver{log: slog.New(slog.DiscardHandler), client: answering{status, h, append([]byte(marker), body...)}, keychain: authn.NewMultiKeychain(), closing: func() {}}
 		got, note := r.Resolve(t.Context(), "registry.example/shop/hello:v1")
 		if (got == "") == (note == "") || strings.Contains(note, marker) {
 			t.Fatalf("digest %q, note %q", got, note)
