@@ -25,9 +25,9 @@ type Config struct {
 	// certificate is made for.
 	CheckerURL string `env:"CHECKER_URL, required"`
 
-	// IngressURL is where gates are proven, e.g. "http://traefik.traefik.svc". Every
-	// address that its host resolves to is asked, so a headless Service covers all
-	// replicas of the ingress.
+	// IngressURL is where gates are proven, e.g. "http://sluice-ingress.traefik.svc:8000". Every
+	// address that its host resolves to is asked, at most 16, so a headless Service covers all
+	// replicas of the ingress; its port is the pods' own then.
 	IngressURL string `env:"INGRESS_URL, required"`
 
 	// IngressCAFile has the authorities, PEM, that vouch for apps' certificates besides

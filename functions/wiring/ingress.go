@@ -62,25 +62,16 @@ func newIngress(rawURL, caFile string) (*ingress, error) {
 	}, nil
 }
 
-// ask asks every address of the ingress for an app until one gives an
-// answer that does not prove what is sought, and gives that one; if all prove it,
-// the last.
+// ask asks every replica of the ingress for an app.
 func (i *ingress) ask(ctx context.Context, a app.App, sought proof) answer {
-	addresses, err := i.addresses(ctx)
-	if err != nil || len(addresses) == 0 {
-		return answer{kind: unreachable}
-	}
 	roots, err := authorities.Read(i.caFile)
 	if err != nil {
 		return answer{kind: untrusted, detail: "The authorities that vouch for the ingress's certificate cannot be read."}
 	}
-	var last answer
-	for _, address := range addresses {
-		if last = i.askOne(ctx, net.JoinHostPort(address, i.port), a, roots); !last.proves(sought) {
-			return last
-		}
-	}
-	return last
+	r := replicas{i.addresses, func(ctx context.Context, address string) answer {
+		return i.askOne(ctx, net.JoinHostPort(address, i.port), a, roots)
+	}}
+	return r.ask(ctx, sought)
 }
 
 func (i *ingress) addresses(ctx context.Context) ([]string, error) {
@@ -150,6 +141,7 @@ const (
 	unavailable   kind = "The gate is on the route, but cannot verify keys right now."
 	misconfigured kind = "The gate is on the route, but misconfigured."
 
+	tooMany     kind = "The ingress has more addresses than can be asked, so its gate cannot be proven."
 	silent      kind = "The ingress cannot reach the checker." // a bare 500 is what Traefik says then
 	unknownHost kind = "The ingress does not know the app's host, or the app answers 404 without a key."
 	other       kind = "The app's public URL still answers %d to a request without a key."

@@ -15,8 +15,8 @@
 // app's namespace, the Middleware is put on the route, and the app's public URL is
 // asked through the ingress, without a key, until every address of the ingress
 // answers with the checker's own 401, and nothing else leads to the app from outside
-// (state pending, then engaged). It is switched off: the Middleware is taken off the route, the ingress asked until the gate no
-// longer answers, the Middleware deleted (releasing, then ungated). Each move of
+// (state pending, then engaged). It is switched off: the Middleware is taken off the route,
+// the ingress asked until the gate no longer answers, the Middleware deleted (releasing, then ungated). Each move of
 // the state is one transaction that goes through only if nobody has switched
 // meanwhile. A proof that fails leaves the state as it is with the reason in the
 // gate's message, and the next tick goes on.
@@ -24,6 +24,16 @@
 // Over https the app's certificate is verified as its clients do, by the system's
 // authorities and those of INGRESS_CA_FILE: an app that no client would talk to is not
 // called engaged, and what is wrong with its certificate is said.
+//
+// An ingress of several replicas takes a change up in each of them at its own time, so one
+// answer says nothing about the others, and a Service's one address would lead to any of
+// them. INGRESS_URL therefore names a headless Service, whose host resolves to the address
+// of every replica that is ready; each is asked over a connection of its own, 16 at most,
+// and all have to prove the gate. A replica that was there at the look-up and is not there
+// any more has no say. One that comes later is asked with the next proof, at the latest
+// within REPROVE_EVERY: until then it is trusted to have read the same routes as the others
+// before it called itself ready. With a Service's address, or an IP address, one replica's
+// answer has to do for all.
 //
 // The request that proves a gate is GET [ProbePath]. An app sees it when its gate
 // is not in place yet, or any more. It carries a nonce, for which a checker proves that
