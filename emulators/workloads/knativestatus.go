@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	apps "k8s.io/api/apps/v1"
@@ -37,6 +38,9 @@ func (c *Controller) rollKnative(ctx context.Context, lister cache.GenericLister
 		}
 		next, at := step(d, c.knative.rollouts[key], c.now(), readyAfter)
 		rollouts[key], again = next, earlier(again, at)
+		if pulled := next.since.Add(readyAfter); missing(podOf(d).Image) && pulled.After(c.now()) {
+			again = earlier(again, pulled)
+		}
 		if next.serving != nil {
 			local[localHost(s)], public[hostOf(s)] = *next.serving, *next.serving
 		}
@@ -49,7 +53,10 @@ func (c *Controller) rollKnative(ctx context.Context, lister cache.GenericLister
 		if !known {
 			continue
 		}
-		routed, err := c.makePlaceholder(ctx, s, services)
+		routed, err := true, error(nil)
+		if r.serving != nil { // before that Knative's Route makes nothing
+			routed, err = c.makePlaceholder(ctx, s, services)
+		}
 		failed = errors.Join(failed, err, c.reportKnative(ctx, s, r, routed))
 	}
 	return again, errors.Join(failed, c.collect(ctx, services, there))
@@ -66,6 +73,10 @@ func asDeployment(s *unstructured.Unstructured) (*apps.Deployment, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, &d.Spec.Template); err != nil {
 		return nil, fmt.Errorf("read Knative Service %s: %w", s.GetName(), err)
 	}
+	if within, err := time.ParseDuration(d.Spec.Template.Annotations[deadlineAnnotation]); err == nil {
+		seconds := int32(min(within.Seconds(), math.MaxInt32))
+		d.Spec.ProgressDeadlineSeconds = &seconds
+	}
 	if ready, _, _ := unstructured.NestedString(s.Object, "status", "latestReadyRevisionName"); ready == revisionName(s) {
 		d.Status = apps.DeploymentStatus{ObservedGeneration: d.Generation, UpdatedReplicas: 1, AvailableReplicas: 1}
 	}
@@ -79,7 +90,11 @@ func revisionName(s *unstructured.Unstructured) string {
 
 // reportKnative writes a status where it differs from the one that was read.
 func (c *Controller) reportKnative(ctx context.Context, s *unstructured.Unstructured, r rollout, routed bool) error {
-	status := knativeStatus(s, r, routed, c.now())
+	d, err := asDeployment(s)
+	if err != nil {
+		return err
+	}
+	status := knativeStatus(s, d, r, routed, c.now())
 	is, _, err := unstructured.NestedMap(s.Object, "status")
 	if err != nil {
 		return fmt.Errorf("read the status of Knative Service %s: %w", s.GetName(), err)
@@ -94,28 +109,22 @@ func (c *Controller) reportKnative(ctx context.Context, s *unstructured.Unstruct
 	return nil
 }
 
+// deadlineAnnotation of a Knative Service's template is how long a revision may take to
+// become ready, e.g. "2m".
+const deadlineAnnotation = "serving.knative.dev/progress-deadline"
+
 // knativeStatus tells a rollout the way Knative does.
-func knativeStatus(s *unstructured.Unstructured, r rollout, routed bool, now time.Time) map[string]any {
+func knativeStatus(s *unstructured.Unstructured, d *apps.Deployment, r rollout, routed bool, now time.Time) map[string]any {
 	before, _, _ := unstructured.NestedSlice(s.Object, "status", "conditions")
-	configured, route := "Unknown", "True"
-	why := "Configuration is waiting for a Revision to become ready."
-	if r.ready {
-		configured, why = "True", ""
-	}
-	if !routed {
-		route, why = "False", fmt.Sprintf("service %q is not owned by the route", s.GetName())
-	}
-	ready := configured
-	if route != "True" {
-		ready = route
+	configured := configurationsReady(s, d, r, now)
+	route := routesReady(s, configured, r, routed)
+	conditions := []any{}
+	for _, c := range []knativeCondition{configured, summary(configured, route), route} {
+		conditions = append(conditions, c.fields(before, now))
 	}
 	status := map[string]any{
-		"observedGeneration": s.GetGeneration(),
-		"conditions": []any{
-			knativeCondition("ConfigurationsReady", configured, "", before, now),
-			knativeCondition("Ready", ready, why, before, now),
-			knativeCondition("RoutesReady", route, "", before, now),
-		},
+		"observedGeneration":        s.GetGeneration(),
+		"conditions":                conditions,
 		"latestCreatedRevisionName": revisionName(s),
 		"address":                   map[string]any{"url": "http://" + localHost(s)},
 		"url":                       "http://" + hostOf(s),
@@ -130,16 +139,71 @@ func knativeStatus(s *unstructured.Unstructured, r rollout, routed bool, now tim
 	return status
 }
 
-// knativeCondition gives a condition the time that it had while its status stays.
-func knativeCondition(kind, status, message string, before []any, now time.Time) map[string]any {
-	c := map[string]any{"type": kind, "status": status, "lastTransitionTime": now.UTC().Format(time.RFC3339)}
-	if message != "" {
-		c["message"] = message
+// knativeCondition is a condition of a Knative Service.
+type knativeCondition struct{ kind, status, reason, message string }
+
+// configurationsReady tells of the revision that was made last. An image that cannot be
+// pulled is noticed at once, since Knative looks for its digest; one that never becomes
+// ready, when its time is up.
+func configurationsReady(s *unstructured.Unstructured, d *apps.Deployment, r rollout, now time.Time) knativeCondition {
+	c, failure, image := knativeCondition{kind: "ConfigurationsReady", status: "Unknown"}, "", podOf(d).Image
+	switch {
+	case r.ready:
+		c.status = "True"
+	case missing(image) && !now.Before(r.since.Add(readyAfter)):
+		failure = fmt.Sprintf("Unable to fetch image %q: failed to resolve image to digest: unexpected status code 404 Not Found", image)
+	case !now.Before(r.since.Add(deadline(d))):
+		failure = "Initial scale was never achieved"
 	}
-	for _, one := range before {
-		if b, ok := one.(map[string]any); ok && b["type"] == kind && b["status"] == status {
-			c["lastTransitionTime"] = b["lastTransitionTime"]
-		}
+	if failure != "" {
+		c.status, c.reason = "False", "RevisionFailed"
+		c.message = fmt.Sprintf("Revision %q failed with message: %s.", revisionName(s), failure)
 	}
 	return c
+}
+
+// routesReady tells of the way to the last revision that became ready.
+func routesReady(s *unstructured.Unstructured, configured knativeCondition, r rollout, routed bool) knativeCondition {
+	c := knativeCondition{kind: "RoutesReady", status: "True"}
+	switch {
+	case r.serving == nil && configured.status == "False":
+		c.status, c.reason = "False", "RevisionMissing"
+		c.message = fmt.Sprintf("Configuration %q does not have any ready Revision.", s.GetName())
+	case r.serving == nil:
+		c.status, c.reason = "Unknown", "RevisionMissing"
+		c.message = fmt.Sprintf("Configuration %q is waiting for a Revision to become ready.", s.GetName())
+	case !routed:
+		c.status, c.reason = "False", "NotOwned"
+		c.message = fmt.Sprintf("There is an existing placeholder Service %q that we do not own.", s.GetName())
+	}
+	return c
+}
+
+// summary is the condition Ready: as the worse of the other two, and as the route when
+// both are as bad.
+func summary(configured, route knativeCondition) knativeCondition {
+	rank := map[string]int{"False": 0, "Unknown": 1, "True": 2}
+	c := route
+	if rank[configured.status] < rank[route.status] {
+		c = configured
+	}
+	c.kind = "Ready"
+	return c
+}
+
+// fields gives a condition the time that it had while its status stays.
+func (c knativeCondition) fields(before []any, now time.Time) map[string]any {
+	fields := map[string]any{"type": c.kind, "status": c.status, "lastTransitionTime": now.UTC().Format(time.RFC3339)}
+	if c.reason != "" {
+		fields["reason"] = c.reason
+	}
+	if c.message != "" {
+		fields["message"] = c.message
+	}
+	for _, one := range before {
+		if b, ok := one.(map[string]any); ok && b["type"] == c.kind && b["status"] == c.status {
+			fields["lastTransitionTime"] = b["lastTransitionTime"]
+		}
+	}
+	return fields
 }

@@ -50,7 +50,7 @@ func step(d *apps.Deployment, r rollout, now time.Time, readyAfter time.Duration
 		r.serving, r.ready = nil, true
 	case r.ready:
 		r.serving = &pod
-	case broken(pod.Image):
+	case broken(pod.Image) || missing(pod.Image):
 		again = r.since.Add(deadline(d))
 	case !now.Before(r.since.Add(readyAfter)):
 		r.ready, r.serving = true, &pod
@@ -137,6 +137,13 @@ func broken(image string) bool {
 	name := image[strings.LastIndex(image, "/")+1:] // a colon before it is a port's
 	_, tag, _ := strings.Cut(name, ":")
 	return tag == brokenTag
+}
+
+// missing tells whether an image is one that no registry has, such as
+// "registry.example/missing/hello:v1".
+func missing(image string) bool {
+	_, path, _ := strings.Cut(image, "/")
+	return strings.HasPrefix(path, "missing/")
 }
 
 func replicas(d *apps.Deployment) int32 {

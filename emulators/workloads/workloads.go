@@ -2,7 +2,8 @@
 // Services, is the pods of a Service on its cluster IP (see package kube: those
 // are loopback addresses), and reports status as the deployment controller and a
 // kubelet would. Every image holds the same app, which shows what reached it
-// ([Echo]); an image whose tag is "broken" never becomes ready.
+// ([Echo]); one whose tag is "broken" never becomes ready, and one whose path begins with
+// "missing/" cannot be pulled.
 //
 // Where the API server serves Knative Services, it is Knative too (see knative.go).
 //

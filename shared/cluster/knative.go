@@ -137,7 +137,7 @@ func knativeObservation(s *unstructured.Unstructured) deploy.Observation {
 	o.Ready = knativeIs(s, "Ready") && created != "" && created == ready
 	condition := knativeCondition(s, "Ready")
 	if !o.Ready {
-		o.Message, _ = condition["message"].(string)
+		o.Message = knativeFailure(s, condition)
 	}
 	if text, ok := condition["lastTransitionTime"].(string); ok {
 		if at, err := time.Parse(time.RFC3339, text); err == nil {
@@ -145,6 +145,17 @@ func knativeObservation(s *unstructured.Unstructured) deploy.Observation {
 		}
 	}
 	return o
+}
+
+// knativeFailure is what keeps a Knative Service from being ready. Of one whose first
+// revision fails the summary says only that there is none; the Configurations' condition
+// has what is wrong with it, for example that its image cannot be fetched.
+func knativeFailure(s *unstructured.Unstructured, ready map[string]any) string {
+	if configured := knativeCondition(s, "ConfigurationsReady"); configured["status"] == string(metav1.ConditionFalse) {
+		ready = configured
+	}
+	message, _ := ready["message"].(string)
+	return message
 }
 
 // For each of its services Knative makes a Kubernetes Service of the same name, the

@@ -112,6 +112,13 @@ func TestKnativeObservation(t *testing.T) {
 			deploy.Observation{Revision: 3, Message: "Waiting.", ProgressAt: at},
 		},
 		{
+			"the first revision has failed",
+			map[string]any{"observedGeneration": int64(2), "latestCreatedRevisionName": "b", "conditions": append(
+				condition("False", "There is no ready Revision."), map[string]any{"type": "ConfigurationsReady", "status": "False", "message": "It exits."},
+			)},
+			deploy.Observation{Revision: 3, Message: "It exits.", ProgressAt: at},
+		},
+		{
 			"the revision before is ready",
 			map[string]any{"observedGeneration": int64(2), "conditions": condition("True", ""), "latestCreatedRevisionName": "b", "latestReadyRevisionName": "a"},
 			deploy.Observation{Revision: 3, ProgressAt: at},

@@ -1,0 +1,61 @@
+package workloads
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestKnativeStatus: what is said of a revision, and of the way to it, as its image and the
+// time that it may take have it.
+func TestKnativeStatus(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	tests := []struct {
+		name, image, deadline string
+		served                bool // by a revision before
+		after                 time.Duration
+		told, reason          string // configured/routed/ready, and the summary's reason
+	}{
+		{"at first", "r.example/hello:v1", "", false, 0, "Unknown/Unknown/Unknown", "RevisionMissing"},
+		{"ready", "r.example/hello:v1", "", false, time.Second, "True/True/True", ""},
+		{"the next one at first", "r.example/hello:v1", "", true, 0, "Unknown/True/Unknown", ""},
+		{"no image", "r.example/missing/hello:v1", "", false, time.Second, "False/False/False", "RevisionMissing"},
+		{"no image for the next one", "r.example/missing/hello:v1", "", true, time.Second, "False/True/False", "RevisionFailed"},
+		{"never ready, in time", "r.example/hello:broken", "30s", false, 29 * time.Second, "Unknown/Unknown/Unknown", "RevisionMissing"},
+		{"never ready, too late", "r.example/hello:broken", "30s", false, 30 * time.Second, "False/False/False", "RevisionMissing"},
+		{"never ready, by Knative's own deadline", "r.example/hello:broken", "", false, 599 * time.Second, "Unknown/Unknown/Unknown", "RevisionMissing"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := &unstructured.Unstructured{Object: map[string]any{
+				"metadata": map[string]any{"name": "hello", "namespace": "shop-prod", "generation": int64(1)},
+				"spec": map[string]any{"template": map[string]any{
+					"metadata": map[string]any{"annotations": map[string]any{deadlineAnnotation: tt.deadline}},
+					"spec":     map[string]any{"containers": []any{map[string]any{"image": tt.image}}},
+				}},
+			}}
+			d, err := asDeployment(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := rollout{template: templateDigest(d), since: began}
+			if tt.served {
+				r.serving = &Pod{App: "hello"}
+			}
+			r, _ = step(d, r, began.Add(tt.after), readyAfter)
+			told := map[string]map[string]any{}
+			for _, c := range knativeStatus(s, d, r, true, began.Add(tt.after))["conditions"].([]any) { //nolint:forcetypeassert // it makes that
+				fields := c.(map[string]any)           //nolint:forcetypeassert // as before
+				told[fields["type"].(string)] = fields //nolint:forcetypeassert // as before
+			}
+			text := func(kind, field string) string { s, _ := told[kind][field].(string); return s }
+			got := text("ConfigurationsReady", "status") + "/" + text("RoutesReady", "status") + "/" + text("Ready", "status")
+			if got != tt.told || text("Ready", "reason") != tt.reason {
+				t.Errorf("%s, %q; want %s, %q", got, text("Ready", "reason"), tt.told, tt.reason)
+			}
+		})
+	}
+}
