@@ -78,7 +78,8 @@ func TestBuildsThatFail(t *testing.T) {
 			s := stacktest.New(t, world)
 			url, token := gitApp(t, s, script)
 			pushed(s, url, token, "abc1234")
-			if b := built(t, s, 1, "failed"); b.Message == "" || b.Revision != 0 {
+			b := built(t, s, 1, "failed")
+			if b.Message == "" || b.Revision != 0 || script == "fail" && !strings.HasPrefix(b.Message, "step build-and-push exited with 1: ") {
 				t.Errorf("build %+v", b)
 			}
 			if n := len(s.History("hello")); n != 1 {

@@ -1,7 +1,7 @@
 // Package builds stands in for Tekton: it watches PipelineRuns, "builds" them, sets
-// their status as Tekton would and sends Tekton's CloudEvents about them. Nothing is
-// cloned and nothing is pushed: a run's image is what its parameter "image" names,
-// with a digest made up from it.
+// their status and that of their TaskRun as Tekton would, and sends Tekton's CloudEvents
+// about both. Nothing is cloned and nothing is pushed: a run's image is what its parameter
+// "image" names, with a digest made up from it.
 //
 // How a run goes is said by its annotation "emulator.sluice.dev/build", or else by a
 // segment of its repository's path that begins with "emulate-": words joined by
@@ -12,7 +12,6 @@ package builds
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -57,8 +56,8 @@ type run struct {
 	cancelled atomic.Bool // by its spec
 }
 
-func pipelineRuns() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "tekton.dev", Version: "v1", Resource: "pipelineruns"}
+func kind(resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "tekton.dev", Version: "v1", Resource: resource}
 }
 
 // New makes a controller that speaks to the API server as config says.
@@ -84,11 +83,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer c.group.Wait()
 	defer cancel()
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(c.dynamic, 0)
-	informer := factory.ForResource(pipelineRuns()).Informer()
+	informer := factory.ForResource(kind("pipelineruns")).Informer()
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { c.see(ctx, o) },
 		UpdateFunc: func(_, o any) { c.see(ctx, o) },
-		DeleteFunc: c.gone,
+		DeleteFunc: func(o any) { c.gone(ctx, o) },
 	})
 	if err != nil {
 		return fmt.Errorf("watch PipelineRuns: %w", err)
@@ -123,7 +122,8 @@ func (c *Controller) see(ctx context.Context, o any) {
 		c.runs[string(object.GetUID())] = r
 		c.group.Go(func() {
 			defer cancel()
-			c.build(ctx, runCtx, object.DeepCopy(), r)
+			b := &build{Controller: c, script: scriptOf(object), began: c.now(), run: object.DeepCopy()}
+			b.work(ctx, runCtx, r)
 			c.forget(string(object.GetUID()))
 		})
 	}
@@ -132,8 +132,8 @@ func (c *Controller) see(ctx context.Context, o any) {
 	}
 }
 
-// gone interrupts a run that was deleted.
-func (c *Controller) gone(o any) {
+// gone interrupts a run that was deleted, and removes its TaskRun.
+func (c *Controller) gone(ctx context.Context, o any) {
 	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = unknown.Obj
 	}
@@ -146,6 +146,9 @@ func (c *Controller) gone(o any) {
 	if r, ok := c.runs[string(object.GetUID())]; ok {
 		r.cancel()
 	}
+	if ctx.Err() == nil {
+		c.group.Go(func() { c.removeTaskRun(ctx, object) })
+	}
 }
 
 func (c *Controller) forget(uid string) {
@@ -154,47 +157,17 @@ func (c *Controller) forget(uid string) {
 	delete(c.runs, uid)
 }
 
-// build takes one run to its end. ctx is the controller's, runCtx ends early when the
-// run is cancelled or deleted.
-func (c *Controller) build(ctx, runCtx context.Context, object *unstructured.Unstructured, r *run) {
-	script := scriptOf(object)
-	began := c.now()
-	var late []event
-	tell := func(kind string) {
-		e := event{kind: kind, body: shaped(object, script)}
-		if script.Reordered && kind != "successful" && kind != "failed" {
-			late = append([]event{e}, late...)
-			return
-		}
-		c.send(ctx, e, script)
-	}
-	move := func(s status) bool {
-		err := c.write(ctx, object, s, began)
-		if err != nil && !errors.Is(err, context.Canceled) {
-			c.log.Warn("status of a run not written", "run", object.GetName(), "error", err)
-		}
-		return err == nil
-	}
-	if !move(status{reason: "Started", message: "Not all Tasks in the Pipeline have finished executing"}) {
+// work takes one run to its end. ctx is the controller's, runCtx ends early when the run
+// is cancelled or deleted.
+func (b *build) work(ctx, runCtx context.Context, r *run) {
+	if !b.start(ctx) {
 		return
 	}
-	tell("started")
-	if !move(status{reason: "Running", message: "Tasks Completed: 0 (Failed: 0, Cancelled 0), Incomplete: 1, Skipped: 0"}) {
-		return
-	}
-	tell("running")
-	pause(runCtx, script.takes(cmp.Or(c.opts.Took, 500*time.Millisecond)))
+	pause(runCtx, b.script.takes(cmp.Or(b.opts.Took, 500*time.Millisecond)))
 	if ctx.Err() != nil || runCtx.Err() != nil && !r.cancelled.Load() {
 		return
 	}
-	end := ending(object, script, r.cancelled.Load())
-	if !move(end) {
-		return
-	}
-	tell(end.kind())
-	for _, e := range late {
-		c.send(ctx, e, script)
-	}
+	b.end(ctx, ending(b.run, b.script, r.cancelled.Load()))
 }
 
 // pause waits unless ctx ends before.

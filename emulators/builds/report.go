@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strings"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
@@ -13,11 +14,14 @@ import (
 	"github.com/sluicegate/sluice/shared/nudge"
 )
 
-// status is where a run is.
+// status is where a run or its TaskRun is.
 type status struct {
 	done, ok        bool
 	reason, message string
 	results         []any
+	children        []any // of a PipelineRun
+	steps           []any // of a TaskRun, as is the next
+	pod             string
 }
 
 // fields are what Tekton's status has of it.
@@ -39,8 +43,13 @@ func (s status) fields(began, now time.Time) map[string]any {
 	if s.done {
 		fields["completionTime"] = now.UTC().Format(time.RFC3339)
 	}
-	if len(s.results) > 0 {
-		fields["results"] = s.results
+	if s.pod != "" {
+		fields["podName"] = s.pod
+	}
+	for name, list := range map[string][]any{"results": s.results, "childReferences": s.children, "steps": s.steps} {
+		if len(list) > 0 {
+			fields[name] = list
+		}
 	}
 	return fields
 }
@@ -51,22 +60,28 @@ func over(run *unstructured.Unstructured) bool {
 	return err == nil && at != ""
 }
 
-// write writes a run's status, into object too.
+// write writes the status of a run or a TaskRun, into object too.
 func (c *Controller) write(ctx context.Context, object *unstructured.Unstructured, s status, began time.Time) error {
-	runs := c.dynamic.Resource(pipelineRuns()).Namespace(object.GetNamespace())
-	got, err := program.WriteStatus(ctx, runs, object.GetName(), s.fields(began, c.now()))
+	kinds := kind(strings.ToLower(object.GetKind()) + "s")
+	objects := c.dynamic.Resource(kinds).Namespace(object.GetNamespace())
+	got, err := program.WriteStatus(ctx, objects, object.GetName(), s.fields(began, c.now()))
 	if err == nil {
 		object.Object = got.Object
 	}
 	return err
 }
 
-// kind is the type of the event that tells of a run's end.
-func (s status) kind() string {
-	if s.ok {
+// event is the last part of the type of the event that tells of a status.
+func (s status) event() string {
+	switch {
+	case s.done && s.ok:
 		return "successful"
+	case s.done:
+		return "failed"
+	case s.reason == "Started", s.reason == "Running":
+		return strings.ToLower(s.reason)
 	}
-	return "failed"
+	return "unknown"
 }
 
 const (
@@ -76,25 +91,31 @@ const (
 
 // event is one of Tekton's events.
 type event struct {
-	kind string         // started, running, successful, failed
-	body map[string]any // the run, as it was then
+	kind            string // e.g. "pipelinerun.started"
+	namespace, name string // of the run
+	data            map[string]any
 }
 
-// shaped is a run as Tekton's events show it: a v1beta1 object, unless the script
-// wants a v1 one.
-func shaped(run *unstructured.Unstructured, s Script) map[string]any {
-	body := run.DeepCopy().Object
-	if s.V1 {
-		return body
+// eventOf is the event that tells that a run or a TaskRun has a status. Its data is a
+// v1beta1 object, unless the script wants a v1 one, which names neither its kind nor its
+// version.
+func eventOf(object *unstructured.Unstructured, s status, script Script) event {
+	body, what := object.DeepCopy().Object, "taskRun"
+	if object.GetKind() == "PipelineRun" {
+		what = "pipelineRun"
 	}
-	body["apiVersion"] = "tekton.dev/v1beta1"
-	if st, ok := body["status"].(map[string]any); ok {
+	delete(body, "apiVersion")
+	delete(body, "kind")
+	if st, ok := body["status"].(map[string]any); ok && !script.V1 {
 		if results, ok := st["results"]; ok {
-			st["pipelineResults"] = results
+			st[map[string]string{"pipelineRun": "pipelineResults", "taskRun": "taskResults"}[what]] = results
 			delete(st, "results")
 		}
 	}
-	return body
+	return event{
+		kind: strings.ToLower(what) + "." + s.event(), namespace: object.GetNamespace(), name: object.GetName(),
+		data: map[string]any{what: body},
+	}
 }
 
 // send sends an event as its script says.
@@ -123,16 +144,16 @@ func (c *Controller) send(ctx context.Context, e event, s Script) {
 	}
 }
 
-// post sends an event once, in HTTP's binary mode, as Tekton does.
+// post sends an event once, in HTTP's binary mode, as Tekton does. Tekton leaves the group,
+// the version and the kind out of the source, which it does not know of what it has read.
 func (c *Controller) post(ctx context.Context, e event) error {
-	run := unstructured.Unstructured{Object: e.body}
 	out := cloudevents.NewEvent()
 	out.SetID(rand.Text())
-	out.SetType("dev.tekton.event.pipelinerun." + e.kind + ".v1")
-	out.SetSource("/apis/namespaces/" + run.GetNamespace() + "/" + run.GetName())
-	out.SetSubject(run.GetName())
+	out.SetType("dev.tekton.event." + e.kind + ".v1")
+	out.SetSource("/apis///namespaces/" + e.namespace + "//" + e.name)
+	out.SetSubject(e.name)
 	out.SetTime(c.now().UTC())
-	if err := out.SetData(cloudevents.ApplicationJSON, map[string]any{"pipelineRun": e.body}); err != nil {
+	if err := out.SetData(cloudevents.ApplicationJSON, e.data); err != nil {
 		return fmt.Errorf("encode an event: %w", err)
 	}
 	if err := nudge.Post(ctx, c.client, c.opts.Sink, out); err != nil {

@@ -23,7 +23,7 @@ const (
 type Script struct {
 	Slow      bool // "slow": takes twenty times longer
 	Held      bool // "held": goes on until it is cancelled or deleted
-	Fail      bool // "fail": a task fails
+	Fail      bool // "fail": its second step fails
 	Timeout   bool // "timeout": it times out
 	Broken    bool // "broken": its image has the tag that never becomes ready
 	NoImage   bool // "noimage": it succeeds without results
@@ -33,7 +33,7 @@ type Script struct {
 	Twice     bool // "twice": every event is sent twice
 	Reordered bool // "reordered": the last event is sent first, the others after it in reverse
 	Silent    bool // "silent": no event is sent
-	V1        bool // "v1": events have status.results instead of status.pipelineResults
+	V1        bool // "v1": events have status.results, not the status.pipelineResults and taskResults of v1beta1
 }
 
 func scriptOf(run *unstructured.Unstructured) Script {
@@ -112,13 +112,13 @@ func ending(run *unstructured.Unstructured, s Script, cancelled bool) status {
 	if s.Broken {
 		image = image[:strings.LastIndex(image, ":")+1] + "broken"
 	}
-	end.results = []any{map[string]any{"name": "IMAGE_URL", "value": image}}
+	end.results = []any{text("IMAGE_URL", image)}
 	if !s.NoDigest {
 		digest := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(image+string(run.GetUID()))))
-		end.results = append(end.results, map[string]any{"name": "IMAGE_DIGEST", "value": digest})
+		end.results = append(end.results, text("IMAGE_DIGEST", digest))
 	}
 	if !s.NoCommit {
-		end.results = append(end.results, map[string]any{"name": "COMMIT", "value": commitOf(run, s)})
+		end.results = append(end.results, text("COMMIT", commitOf(run, s)))
 	}
 	return end
 }

@@ -105,15 +105,74 @@ func TestCommit(t *testing.T) {
 	}
 }
 
-func TestShaped(t *testing.T) {
+// TestEvents: what is told of a run and of its TaskRun, in Tekton's shapes.
+func TestEvents(t *testing.T) {
 	t.Parallel()
 	run := runWith("", "")
-	run.Object["status"] = map[string]any{"results": []any{"r"}}
-	beta := shaped(run, Script{})
-	if diff := cmp.Diff(map[string]any{"pipelineResults": []any{"r"}}, beta["status"]); diff != "" {
-		t.Errorf("v1beta1 (-want +got):\n%s", diff)
+	run.SetAPIVersion("tekton.dev/v1")
+	run.SetKind("PipelineRun")
+	run.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "sluice"})
+	task := taskRunOf(run)
+	if got := task.GetLabels(); got["app.kubernetes.io/managed-by"] != "sluice" || got["tekton.dev/pipelineRun"] != "hello-build-1" {
+		t.Errorf("the TaskRun's labels: %v", got)
 	}
-	if diff := cmp.Diff(map[string]any{"results": []any{"r"}}, shaped(run, Script{V1: true})["status"]); diff != "" {
-		t.Errorf("v1 (-want +got):\n%s", diff)
+	tests := []struct {
+		name   string
+		object *unstructured.Unstructured
+		status status
+		script Script
+		kind   string
+		body   string
+		result string
+	}{
+		{"a run starts", run, status{reason: "Started"}, Script{}, "pipelinerun.started", "pipelineRun", ""},
+		{"a run succeeds", run, status{done: true, ok: true}, Script{}, "pipelinerun.successful", "pipelineRun", "pipelineResults"},
+		{"a run fails", run, status{done: true}, Script{V1: true}, "pipelinerun.failed", "pipelineRun", "results"},
+		{"a pod is awaited", task, status{reason: "Pending"}, Script{}, "taskrun.unknown", "taskRun", ""},
+		{"a task runs", task, status{reason: "Running"}, Script{}, "taskrun.running", "taskRun", ""},
+		{"a task fails", task, status{done: true}, Script{}, "taskrun.failed", "taskRun", "taskResults"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			object := tt.object.DeepCopy()
+			object.Object["status"] = map[string]any{}
+			if tt.result != "" {
+				object.Object["status"] = map[string]any{"results": []any{"r"}}
+			}
+			got := eventOf(object, tt.status, tt.script)
+			body, ok := got.data[tt.body].(map[string]any)
+			if got.kind != tt.kind || got.name != object.GetName() || !ok || body["kind"] != nil || body["apiVersion"] != nil || body["metadata"] == nil {
+				t.Errorf("%+v", got)
+			}
+			if is, _ := body["status"].(map[string]any); tt.result != "" && is[tt.result] == nil {
+				t.Errorf("status %v", is)
+			}
+		})
+	}
+}
+
+// TestTaskEnding: a run's TaskRun ends as the run does, and names the step that has failed.
+func TestTaskEnding(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[Script]struct {
+		ok     bool
+		reason string
+		steps  int
+		result string
+	}{
+		{}:              {true, "Succeeded", 2, "IMAGE_URL"},
+		{Fail: true}:    {false, "Failed", 2, "ERROR"},
+		{Timeout: true}: {false, "TaskRunCancelled", 0, ""},
+	} {
+		run := runWith("", "")
+		got := taskEnding(taskRunOf(run), ending(run, script, false))
+		result := ""
+		if len(got.results) > 0 {
+			result = got.results[0].(map[string]any)["name"].(string) //nolint:forcetypeassert // text made it
+		}
+		if !got.done || got.ok != want.ok || got.reason != want.reason || len(got.steps) != want.steps || result != want.result {
+			t.Errorf("%+v: %+v", script, got)
+		}
 	}
 }

@@ -35,7 +35,8 @@ type Set struct {
 func Tekton() Set {
 	return Set{pins, "github.com/tektoncd/pipeline", []string{
 		"config/300-crds/300-pipeline.yaml", "config/300-crds/300-pipelinerun.yaml", "config/300-crds/300-task.yaml",
-	}, 3}
+		"config/300-crds/300-taskrun.yaml",
+	}, 4}
 }
 
 // Serving is Knative Services, and hosts that lead to them.

@@ -21,7 +21,10 @@
 //
 // A run that was cancelled, has timed out or was deleted is a failed build with the
 // reason in its message. So is a build that Tekton refuses, or that could not be
-// started within BUILD_TIMEOUT.
+// started within BUILD_TIMEOUT. Of a run that has failed by itself the message is the
+// step that has, and the last lines that it wrote: those are the result ERROR of its
+// TaskRun, since pods' logs are not for the function to read. Without that result it is
+// the step alone.
 //
 // # The newer build wins
 //
@@ -68,6 +71,7 @@ import (
 type Cluster interface {
 	StartRun(ctx context.Context, r cluster.PipelineRun) (deploy.Run, error)
 	Run(ctx context.Context, namespace, name string) (deploy.Run, error)
+	Failure(ctx context.Context, namespace, name string) (string, error)
 }
 
 // Registry resolves tags.

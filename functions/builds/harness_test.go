@@ -67,9 +67,9 @@ var (
 )
 
 func deliver(w http.ResponseWriter, r *http.Request) {
-	parts := strings.Split(r.Header.Get("Ce-Source"), "/") // /apis/namespaces/NAMESPACE/NAME
-	if len(parts) == 5 {
-		if h, ok := sinks.Load(parts[3]); ok {
+	parts := strings.Split(r.Header.Get("Ce-Source"), "/") // /apis///namespaces/NAMESPACE//NAME
+	if len(parts) == 8 {
+		if h, ok := sinks.Load(parts[5]); ok {
 			h.(http.Handler).ServeHTTP(w, r) //nolint:forcetypeassert // nothing else is put there
 		}
 	}

@@ -84,7 +84,7 @@ func (p *pod) write(path, text string, mode os.FileMode) {
 func (p *pod) run(shell []string, s step, params map[string]string) (string, bool) {
 	p.Helper()
 	script := s.Script
-	for _, result := range []string{"COMMIT", "IMAGE_URL", "IMAGE_DIGEST"} {
+	for _, result := range []string{"COMMIT", "IMAGE_URL", "IMAGE_DIGEST", "ERROR"} {
 		script = strings.ReplaceAll(script, "$(results."+result+".path)", filepath.Join(p.results, result))
 	}
 	cmd := exec.CommandContext(p.Context(), shell[0], append(slices.Clone(shell[1:]), "-c", script)...)
@@ -112,6 +112,19 @@ func (p *pod) result(name string) string {
 	return string(text)
 }
 
+// explains expects the end of what a step said in the result ERROR if it has failed, and
+// no such result if it has not.
+func (p *pod) explains(said string, ok bool) {
+	p.Helper()
+	end := p.result("ERROR")
+	switch {
+	case ok && end != "":
+		p.Errorf("the step succeeded, and its ERROR is %q", end)
+	case !ok && (end == "" || len(end) > 1024 || !strings.HasSuffix(strings.TrimRight(said, "\n"), strings.TrimRight(end, "\n"))):
+		p.Errorf("the step's ERROR is %q; it said\n%s", end, said)
+	}
+}
+
 // checkedOut expects a commit in the tree and in the result; "" is that there is none
 // in the result.
 func (p *pod) checkedOut(o *origin, commit, said string, ok bool) {
@@ -119,6 +132,7 @@ func (p *pod) checkedOut(o *origin, commit, said string, ok bool) {
 	if want := o.ids[commit]; ok != (commit != "") || p.result("COMMIT") != want {
 		p.Errorf("succeeded: %v, COMMIT %q, want %q %s\n%s", ok, p.result("COMMIT"), want, commit, said)
 	}
+	p.explains(said, ok)
 	if commit != "" {
 		who, err := os.ReadFile(filepath.Join(p.source, "tree", "who"))
 		if err != nil || string(who) != commit {
@@ -315,6 +329,7 @@ func TestBuildAndPush(t *testing.T) {
 				p.program("buildctl-daemonless.sh", `for a; do echo "$a"; done > `+p.results+`/args
 printf '{\n  "containerimage.config.digest": "sha256:0",\n  "containerimage.digest": "sha256:9f86"\n}\n' > ../built.json`)
 				said, ok := p.run(shell, shipped(t, "build-and-push"), map[string]string{"path": tt.path, "image": "r.example.com/hello:build-1"})
+				p.explains(said, ok)
 				if tt.want == "" {
 					if ok || p.result("args") != "" || p.result("IMAGE_URL") != "" {
 						t.Errorf("succeeded: %v, built with %s\n%s", ok, p.result("args"), said)
@@ -330,5 +345,34 @@ printf '{\n  "containerimage.config.digest": "sha256:0",\n  "containerimage.dige
 				}
 			})
 		}
+	}
+}
+
+// TestBuildThatFails: what is said is in the log as it comes, and its last lines are the
+// result ERROR: at most 1 KiB, no credentials, nothing that does not print.
+func TestBuildThatFails(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, servers()[0])
+	for _, shell := range shells() {
+		t.Run(strings.Join(shell, " "), func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t)
+			if said, ok := p.run(shell, shipped(t, "clone"), map[string]string{"repository": o.url, "branch": "main"}); !ok {
+				t.Fatal(said)
+			}
+			p.program("buildctl-daemonless.sh", `i=0; while [ $i -lt 300 ]; do echo "step $i" >&2; i=$((i+1)); done
+printf 'fetch https://ada:pa@ss@git.example.com/x \033[31mred\n' >&2
+echo 'failed to solve: exit code 7' >&2
+exit 3`)
+			said, ok := p.run(shell, shipped(t, "build-and-push"), map[string]string{"path": "", "image": "r.example.com/hello:build-1"})
+			if ok || !strings.HasPrefix(said, "step 0\n") || !strings.Contains(said, "\nstep 299\n") {
+				t.Errorf("succeeded: %v, said\n%s", ok, said)
+			}
+			end := p.result("ERROR")
+			const want = "\nfetch https://[redacted]@git.example.com/x [31mred\nfailed to solve: exit code 7\n"
+			if len(end) != 1024 || !strings.HasSuffix(end, want) || p.result("IMAGE_URL") != "" {
+				t.Errorf("ERROR is %d bytes: %q", len(end), end)
+			}
+		})
 	}
 }

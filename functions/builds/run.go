@@ -91,12 +91,12 @@ func (s *Service) reconcile(ctx context.Context, p store.PendingBuild) error {
 }
 
 // receiveTekton takes an event about a PipelineRun. One that no repetition helps with
-// is taken and logged.
+// is taken: most are about TaskRuns, of which Tekton tells as well.
 func (s *Service) receiveTekton(ctx context.Context, e cloudevents.Event) error {
 	ctx = context.WithoutCancel(ctx)
 	p, run, err := buildevent.Tekton(e)
 	if errors.Is(err, buildevent.ErrOther) {
-		s.log.InfoContext(ctx, "event ignored", "type", e.Type(), "id", e.ID(), "error", err)
+		s.log.DebugContext(ctx, "event ignored", "type", e.Type(), "id", e.ID(), "error", err)
 		return nil
 	}
 	if err != nil {
@@ -116,7 +116,23 @@ func (s *Service) receiveTekton(ctx context.Context, e cloudevents.Event) error 
 	if err != nil {
 		return err
 	}
-	return s.observe(ctx, ref, b, run)
+	return s.observe(ctx, ref, b, s.explained(ctx, ref, b, run))
+}
+
+// explained puts what has failed in a run into its message: what a PipelineRun says itself
+// is how many of its tasks have.
+func (s *Service) explained(ctx context.Context, ref app.Ref, b deploy.Build, run deploy.Run) deploy.Run {
+	if !run.Done || run.OK || b.Final() {
+		return run
+	}
+	failure, err := s.cluster.Failure(ctx, ref.Namespace, b.RunName(ref))
+	if err != nil {
+		s.log.WarnContext(ctx, "failure of a run not read", "app", ref.String(), "build", b.Number, "error", err)
+	}
+	if failure != "" {
+		run.Message = failure
+	}
+	return run
 }
 
 // observe moves a build on by what is known about its run, and has its revision
@@ -189,7 +205,7 @@ func (s *Service) look(ctx context.Context, ref app.Ref, b deploy.Build) error {
 	if !run.Done && b.Status == deploy.Running && run.UID == b.RunUID {
 		return nil
 	}
-	return s.observe(ctx, ref, b, run)
+	return s.observe(ctx, ref, b, s.explained(ctx, ref, b, run))
 }
 
 func (s *Service) run(ctx context.Context, ref app.Ref, b deploy.Build) (deploy.Run, error) {

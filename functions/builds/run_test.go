@@ -20,7 +20,7 @@ func runOf(w *world, b deploy.Build, succeeded string) map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{
 			"name": b.RunName(w.ref), "namespace": w.ref.Namespace, "uid": b.RunUID,
-			"labels": map[string]any{"sluice.dev/app": w.ref.Name, "sluice.dev/build": strconv.FormatInt(b.Number, 10)},
+			"labels": map[string]any{"sluice.dev/build-of": w.ref.Name, "sluice.dev/build": strconv.FormatInt(b.Number, 10)},
 		},
 		"status": map[string]any{
 			"conditions":      []any{map[string]any{"type": "Succeeded", "status": succeeded}},
@@ -62,4 +62,8 @@ func (nowhere) StartRun(context.Context, cluster.PipelineRun) (deploy.Run, error
 
 func (nowhere) Run(context.Context, string, string) (deploy.Run, error) {
 	return deploy.Run{}, problem.Of(problem.NotFound)
+}
+
+func (nowhere) Failure(context.Context, string, string) (string, error) {
+	return "", problem.Of(problem.Unavailable)
 }

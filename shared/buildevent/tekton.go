@@ -42,21 +42,34 @@ type PipelineRun struct {
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Status struct {
-		Conditions []struct {
-			Type    string `json:"type"`
-			Status  string `json:"status"`
-			Reason  string `json:"reason"`
-			Message string `json:"message"`
-		} `json:"conditions"`
-		Results         []result `json:"results"`         // v1
-		PipelineResults []result `json:"pipelineResults"` // v1beta1, which Tekton's events still have
+		Conditions      []condition `json:"conditions"`
+		Results         []result    `json:"results"`         // v1
+		PipelineResults []result    `json:"pipelineResults"` // v1beta1, which Tekton's events still have
 	} `json:"status"`
 }
+
+// condition is what a run of either kind says about itself.
+type condition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// succeeded is the type of the one condition that counts.
+const succeeded = "Succeeded"
 
 // result is a result of a run. Only text counts; a list or an object stays unread.
 type result struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value"`
+}
+
+// text is a result's value without the space around it; false where it is no text.
+func (r result) text() (string, bool) {
+	var text string
+	err := json.Unmarshal(r.Value, &text)
+	return strings.TrimSpace(text), err == nil
 }
 
 // Tekton reads an event about a PipelineRun. Error: [ErrOther].
@@ -98,7 +111,7 @@ func tekton(kind string, data []byte) (PipelineRun, deploy.Run, error) {
 func (p PipelineRun) Run() deploy.Run {
 	run := deploy.Run{UID: p.Metadata.UID}
 	for _, c := range p.Status.Conditions {
-		if c.Type != "Succeeded" {
+		if c.Type != succeeded {
 			continue
 		}
 		run.Done, run.OK = c.Status != "Unknown" && c.Status != "", c.Status == "True"
@@ -108,11 +121,10 @@ func (p PipelineRun) Run() deploy.Run {
 	}
 	// v1 wins where a run has both.
 	for _, r := range append(append([]result(nil), p.Status.PipelineResults...), p.Status.Results...) {
-		var text string
-		if json.Unmarshal(r.Value, &text) != nil {
+		text, ok := r.text()
+		if !ok {
 			continue
 		}
-		text = strings.TrimSpace(text)
 		switch strings.ToUpper(strings.ReplaceAll(r.Name, "-", "_")) {
 		case imageResult:
 			run.Image = text

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/shared/app"
@@ -17,8 +18,16 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 )
 
-// buildLabel says which build of its app a PipelineRun is, e.g. "7".
-const buildLabel = "sluice.dev/build"
+const (
+	// buildOfLabel says which app a PipelineRun builds, e.g. "hello"; buildLabel, which of
+	// the app's builds it is, e.g. "7". Tekton gives a run's labels to its pods, so the app's
+	// own label must not be among them: the app's Service would send requests there.
+	buildOfLabel = "sluice.dev/build-of"
+	buildLabel   = "sluice.dev/build"
+
+	// runLabel is how Tekton marks the TaskRuns of a PipelineRun, with its name.
+	runLabel = "tekton.dev/pipelineRun"
+)
 
 // PipelineRun is the run of one build.
 type PipelineRun struct {
@@ -35,7 +44,7 @@ type PipelineRun struct {
 
 // BuildOf reads from a PipelineRun's place and labels which build it says it is.
 func BuildOf(namespace string, labels map[string]string) (app.Ref, int64, bool) {
-	ref, ok := app.ParseRef(namespace + "." + labels[appLabel])
+	ref, ok := app.ParseRef(namespace + "." + labels[buildOfLabel])
 	if !ok {
 		return app.Ref{}, 0, false
 	}
@@ -64,19 +73,43 @@ func (c *Cluster) Run(ctx context.Context, namespace, name string) (deploy.Run, 
 	return runOf(c.pipelineRuns(namespace).get(ctx, name))
 }
 
+// Failure says what has failed in the PipelineRun of a name, as the first of its TaskRuns
+// that says so has it ([buildevent.TaskRun.Failure]); "" when none does.
+func (c *Cluster) Failure(ctx context.Context, namespace, name string) (string, error) {
+	all, err := c.taskRuns(namespace).list(ctx, metav1.ListOptions{LabelSelector: runLabel + "=" + name})
+	if err != nil {
+		return "", err
+	}
+	for _, u := range all {
+		task, err := read[buildevent.TaskRun](u)
+		if err != nil {
+			return "", err
+		}
+		if failure := task.Failure(); failure != "" {
+			return failure, nil
+		}
+	}
+	return "", nil
+}
+
 func runOf(u *unstructured.Unstructured, err error) (deploy.Run, error) {
 	if err != nil {
 		return deploy.Run{}, err
 	}
+	p, err := read[buildevent.PipelineRun](u)
+	return p.Run(), err
+}
+
+// read reads what is known here of one of Tekton's objects.
+func read[T any](u *unstructured.Unstructured) (known T, err error) {
 	raw, err := u.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(raw, &known)
+	}
 	if err != nil {
-		return deploy.Run{}, fmt.Errorf("read run %s.%s: %w", u.GetNamespace(), u.GetName(), err)
+		return known, fmt.Errorf("read %s %s.%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
 	}
-	var p buildevent.PipelineRun
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return deploy.Run{}, fmt.Errorf("read run %s.%s: %w", u.GetNamespace(), u.GetName(), err)
-	}
-	return p.Run(), nil
+	return known, nil
 }
 
 // pipelineRun is the object. The Pipeline is found by Tekton's cluster resolver,
@@ -91,8 +124,8 @@ func pipelineRun(r PipelineRun) *unstructured.Unstructured {
 		map[string]any{"name": "name", "value": r.Pipeline},
 		map[string]any{"name": "namespace", "value": r.PipelineNamespace},
 	}
-	all := labels(r.App.Name)
-	all[buildLabel] = strconv.FormatInt(r.Build, 10)
+	all := managed()
+	all[buildOfLabel], all[buildLabel] = r.App.Name, strconv.FormatInt(r.Build, 10)
 	run := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"pipelineRef":     map[string]any{"resolver": "cluster", "params": resolver},
 		"params":          params,

@@ -81,8 +81,12 @@ func (c *Cluster) knativeServices(namespace string) anyKind {
 	return typedOf[unstructured.Unstructured](c, schema.GroupVersion{Group: knativeGroup, Version: "v1"}, "Service", namespace)
 }
 
-func (c *Cluster) pipelineRuns(namespace string) anyKind {
-	return typedOf[unstructured.Unstructured](c, schema.GroupVersion{Group: "tekton.dev", Version: "v1"}, "PipelineRun", namespace)
+func (c *Cluster) pipelineRuns(namespace string) anyKind { return c.tekton("PipelineRun", namespace) }
+
+func (c *Cluster) taskRuns(namespace string) anyKind { return c.tekton("TaskRun", namespace) }
+
+func (c *Cluster) tekton(kind, namespace string) anyKind {
+	return typedOf[unstructured.Unstructured](c, schema.GroupVersion{Group: "tekton.dev", Version: "v1"}, kind, namespace)
 }
 
 // get reads an object. Problem: not_found.

@@ -58,6 +58,7 @@ func kinds() []struct {
 		{"traefik.io", "ingressroutetcps", []string{""}},
 		{"traefik.io", "middlewares", []string{""}},
 		{"tekton.dev", "pipelineruns", []string{""}},
+		{"tekton.dev", "taskruns", []string{""}},
 		{"tekton.dev", "pipelines", []string{""}},
 		{"rbac.authorization.k8s.io", "roles", []string{""}},
 		{"rbac.authorization.k8s.io", "rolebindings", []string{"", "sluice-apps-environment"}},
