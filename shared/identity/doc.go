@@ -26,8 +26,9 @@
 //
 // Keys are files of a directory, the mount of a Kubernetes Secret: "{kid}.pub"
 // (PKIX PEM, or a PEM certificate of which the key alone counts, not its dates) in
-// every function that verifies and "{kid}.key" (PKCS#8 PEM) where sessions are signed. All of them are accepted, the last kid in lexical order
-// that has a private key signs. To rotate: add the new .pub everywhere, then the
+// every function that verifies and "{kid}.key" (PKCS#8 PEM) where sessions are signed.
+// All of them are accepted, the last kid in lexical order that has a private key signs.
+// To rotate: add the new .pub everywhere, then the
 // new .key to the session function, and take the old pair away [SessionTTL]
 // later. Nothing needs a restart.
 //

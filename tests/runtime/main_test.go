@@ -1,0 +1,193 @@
+package runtime
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sluicegate/sluice/emulators/builds"
+	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/emulators/workloads"
+	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+)
+
+const (
+	image        = "registry.example/echo:v1"
+	next         = "registry.example/echo:v2"
+	missingImage = "registry.example/missing/echo:v1"
+
+	patience = 3 * time.Minute // a cluster pulls images, and Knative looks for their digests
+)
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+
+// elsewhere is the file that describes a stack with a cluster of its own; "" for the
+// emulators.
+func elsewhere() string { return os.Getenv("SLUICE_STACK") }
+
+// runtime is a namespace on the cluster, or on an API server with the emulators.
+type runtime struct {
+	*testing.T
+	namespace string
+	dynamic   dynamic.Interface
+	kube      kubernetes.Interface
+	sluice    *cluster.Cluster
+}
+
+// emulated is the sink of the builds emulator.
+var emulated struct {
+	start sync.Once
+	sink  *recorder
+	err   error
+}
+
+func newRuntime(t *testing.T) *runtime {
+	t.Helper()
+	kubeconfig := kubeconfigOf(t)
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	must(t, err)
+	config.QPS, config.Burst = 100, 200
+	r := &runtime{T: t, namespace: "runtime-" + strings.ToLower(rand.Text()[:8])}
+	r.dynamic, err = dynamic.NewForConfig(config)
+	must(t, err)
+	r.kube, err = kubernetes.NewForConfig(config)
+	must(t, err)
+	if elsewhere() == "" {
+		emulated.start.Do(func() { emulated.sink, emulated.err = emulate(config, r.dynamic) })
+		must(t, emulated.err)
+	}
+	r.sluice, err = cluster.Open(cluster.Options{Kubeconfig: kubeconfig})
+	must(t, err)
+	must(t, r.sluice.EnsureNamespace(t.Context(), r.namespace))
+	t.Cleanup(func() {
+		if err := r.kube.CoreV1().Namespaces().Delete(context.Background(), r.namespace, meta.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// in gives the same namespace to a subtest.
+func (r *runtime) in(t *testing.T) *runtime {
+	t.Helper()
+	other := *r
+	other.T = t
+	return &other
+}
+
+func kubeconfigOf(t *testing.T) string {
+	t.Helper()
+	if elsewhere() == "" {
+		return clustertest.Kubeconfig(t)
+	}
+	text, err := os.ReadFile(elsewhere())
+	must(t, err)
+	var info struct {
+		Kubeconfig string `json:"kubeconfig"`
+	}
+	must(t, json.Unmarshal(text, &info))
+	return info.Kubeconfig
+}
+
+// emulate runs the emulators for as long as the process, as the API server.
+func emulate(config *rest.Config, client dynamic.Interface) (*recorder, error) {
+	if err := definitions.Define(context.Background(), filepath.Join("..", ".."), client, definitions.Tekton(), definitions.Serving()); err != nil {
+		return nil, err
+	}
+	sink, err := listen("127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	pods, err := workloads.New(config, log)
+	if err != nil {
+		return nil, err
+	}
+	tekton, err := builds.New(config, builds.Options{Sink: "http://" + sink.address}, log)
+	if err != nil {
+		return nil, err
+	}
+	go func() { _ = pods.Run(context.Background()) }()
+	go func() { _ = tekton.Run(context.Background()) }()
+	return sink, nil
+}
+
+// objects are those of a kind in the test's namespace.
+func (r *runtime) objects(group, version, resource string) dynamic.ResourceInterface {
+	return r.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: resource}).Namespace(r.namespace)
+}
+
+// eventually waits until there is no error any more.
+func (r *runtime) eventually(what string, ready func() error) {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	for {
+		err := ready()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			r.Fatalf("%s: %v", what, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// condition is a condition of an object's status.
+type condition struct{ Type, Status, Reason, Message string }
+
+func conditionOf(u *unstructured.Unstructured, kind string) condition {
+	all, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, one := range all {
+		if c, ok := one.(map[string]any); ok && c["type"] == kind {
+			text := func(field string) string { s, _ := c[field].(string); return s }
+			return condition{kind, text("status"), text("reason"), text("message")}
+		}
+	}
+	return condition{Type: kind}
+}
+
+func textOf(u *unstructured.Unstructured, path ...string) string {
+	s, _, _ := unstructured.NestedString(u.Object, path...)
+	return s
+}
+
+// controls tells by whom an object is controlled, e.g. "serving.knative.dev/v1 Route hello".
+func controls(o meta.Object) string {
+	owner := meta.GetControllerOf(o)
+	if owner == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s %s", owner.APIVersion, owner.Kind, owner.Name)
+}
+
+func (r *runtime) service(name string) (*core.Service, error) {
+	return r.kube.CoreV1().Services(r.namespace).Get(r.Context(), name, meta.GetOptions{})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
