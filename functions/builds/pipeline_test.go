@@ -290,6 +290,7 @@ func TestCloneWithCredentials(t *testing.T) {
 	p := newPod(t)
 	said, ok := p.run(shells()[0], shipped(t, "clone"), params)
 	p.checkedOut(o, "", said, ok)
+	p = newPod(t)
 	host := strings.TrimSuffix(o.url, "/hello.git")
 	p.write(filepath.Join(p.home, ".gitconfig"), "[credential]\n\thelper = store\n[credential \""+host+"\"]\n\tusername = \"builder\"\n", 0o600)
 	p.write(filepath.Join(p.home, ".git-credentials"), strings.Replace(host, "://", "://builder:secret@", 1)+"\n", 0o600)
