@@ -86,6 +86,7 @@ type auditor struct {
 // that changes something, as the running functions list them, and looks for its record:
 // one each, made by whom it was, from where it was, under the id of the request.
 func TestEveryChangeIsRecorded(t *testing.T) {
+	stacktest.Insides(t, "it reads every function's metrics, also of those that a cluster has scaled to zero")
 	t.Parallel()
 	s := stacktest.New(t, world)
 	suffix := strings.ToLower(rand.Text()[:8])

@@ -48,6 +48,7 @@ func built(t *testing.T, s *stacktest.Site, number int64, status string) wire.Bu
 // TestBuilds: a commit is built and deployed, however the build system's events
 // come: once, twice, out of order, in either shape, or not at all.
 func TestBuilds(t *testing.T) {
+	stacktest.Insides(t, "what the build system does is a script's")
 	t.Parallel()
 	for _, script := range []string{"once", "twice", "reordered", "twice-reordered", "v1", "silent", "nodigest"} {
 		t.Run(script, func(t *testing.T) {
@@ -71,6 +72,7 @@ func TestBuilds(t *testing.T) {
 
 // TestBuildsThatFail deploy nothing, and say why.
 func TestBuildsThatFail(t *testing.T) {
+	stacktest.Insides(t, "what the build system does is a script's")
 	t.Parallel()
 	for _, script := range []string{"fail", "timeout", "noimage", "misbuilt", "nocommit"} {
 		t.Run(script, func(t *testing.T) {
@@ -92,6 +94,7 @@ func TestBuildsThatFail(t *testing.T) {
 // TestNewerBuildWins: a build that ends after a newer one has deployed deploys
 // nothing (promise D9).
 func TestNewerBuildWins(t *testing.T) {
+	stacktest.Insides(t, "what the build system does is a script's")
 	t.Parallel()
 	s := stacktest.New(t, world)
 	url, token := gitApp(t, s, "slow")
@@ -112,6 +115,7 @@ func TestNewerBuildWins(t *testing.T) {
 // TestRollbackIsNotUndone: a build that was asked for before a rollback, and ends after
 // it, deploys nothing; the next one does.
 func TestRollbackIsNotUndone(t *testing.T) {
+	stacktest.Insides(t, "what the build system does is a script's")
 	t.Parallel()
 	s := stacktest.New(t, world)
 	url, token := gitApp(t, s, "slow")
@@ -136,6 +140,7 @@ func TestRollbackIsNotUndone(t *testing.T) {
 // TestDoubleDelivery: the provider's push and the CI's call for one commit are two
 // builds, and the newer one is what runs in the end.
 func TestDoubleDelivery(t *testing.T) {
+	stacktest.Insides(t, "what the build system does is a script's")
 	t.Parallel()
 	s := stacktest.New(t, world)
 	url, token := gitApp(t, s, "once")
@@ -160,6 +165,7 @@ func TestDoubleDelivery(t *testing.T) {
 // TestBuildsOnDemand: a git app is built when it is created, and when an operator asks
 // for it: the branch's head, or a commit, as that of a build that failed.
 func TestBuildsOnDemand(t *testing.T) {
+	stacktest.Insides(t, "what the build system does is a script's")
 	t.Parallel()
 	s := stacktest.New(t, world)
 	name := "hello"
@@ -201,6 +207,7 @@ func TestBuildsOnDemand(t *testing.T) {
 // TestBuildEventsNeedTheSecretPath: nobody but the build system can tell builds
 // that one is done, and from outside nobody reaches it at all.
 func TestBuildEventsNeedTheSecretPath(t *testing.T) {
+	stacktest.Insides(t, "it asks the function at its own address")
 	t.Parallel()
 	s := stacktest.New(t, world)
 	event := []string{"Ce-Specversion", "1.0", "Ce-Id", "1", "Ce-Source", "/x", "Ce-Type", "dev.tekton.event.pipelinerun.successful.v1"}

@@ -14,6 +14,7 @@ import (
 // TestKeyIsKeptSecret uses a key in every way and then looks for its secret in all
 // logs and metrics; on the way it sees that the metrics tell what happened.
 func TestKeyIsKeptSecret(t *testing.T) {
+	stacktest.Insides(t, "it reads all logs")
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")

@@ -19,6 +19,7 @@ import (
 // reason by the request's id, on the checkers' private ports, in their logs and in the
 // proxy's.
 func TestDenialIsFound(t *testing.T) {
+	stacktest.Insides(t, "it reads all logs")
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.GatedApp("hello")
@@ -107,6 +108,7 @@ func containsAll(line string, parts []string) bool {
 // TestRequestIDGoesOn: what a request asks of other functions is logged there under
 // its id.
 func TestRequestIDGoesOn(t *testing.T) {
+	stacktest.Insides(t, "it reads all logs")
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.App("hello")
@@ -144,6 +146,7 @@ func TestRequestIDGoesOn(t *testing.T) {
 // TestMetricsOfEveryFunction scrapes all of them, and sees that hostile paths and
 // methods add no series.
 func TestMetricsOfEveryFunction(t *testing.T) {
+	stacktest.Insides(t, "a cluster scales functions to zero")
 	t.Parallel()
 	s := stacktest.New(t, world)
 	if n := len(world.Info().Metrics); n < 11 {

@@ -232,6 +232,7 @@ func TestRedelivery(t *testing.T) {
 // TestTokenIsKeptSecret looks for the token where it must not be: in logs and
 // documents, and as text in etcd.
 func TestTokenIsKeptSecret(t *testing.T) {
+	stacktest.Insides(t, "it reads all logs and etcd")
 	t.Parallel()
 	s := stacktest.New(t, world)
 	s.App("hello")

@@ -9,6 +9,7 @@ package firestore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,8 @@ const (
 
 // Options are all optional.
 type Options struct {
-	Port  int       // on 127.0.0.1; 0 takes a free one
+	IP    string    // that it listens on; "" is 127.0.0.1
+	Port  int       // 0 takes a free one
 	Log   io.Writer // takes the emulator's output; nil drops it
 	Env   []string  // added to this process's environment
 	Rules string    // file of security rules; without one, strangers may do everything
@@ -48,6 +50,7 @@ type Server struct {
 // Start starts an emulator and waits until it answers. It ends with Close, and
 // with this process at the latest.
 func Start(ctx context.Context, o Options) (*Server, error) {
+	o.IP = cmp.Or(o.IP, "127.0.0.1")
 	jar, err := Jar(ctx)
 	if err != nil {
 		return nil, err
@@ -74,7 +77,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 
 // start runs the emulator on a port that should be free.
 func start(ctx context.Context, jar string, o Options) (*Server, error) {
-	host := net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port))
+	host := net.JoinHostPort(o.IP, strconv.Itoa(o.Port))
 	service, err := child.Run(ctx, "firestore", startLimit, func() (child.Command, child.Check) {
 		out := &output{next: o.Log}
 		return command(jar, o, out), func(ctx context.Context) error {
@@ -93,7 +96,7 @@ func start(ctx context.Context, jar string, o Options) (*Server, error) {
 func command(jar string, o Options, out *output) child.Command {
 	args := []string{
 		"-Duser.language=en", "-XX:+UseSerialGC", "-cp", jar, mainClass,
-		"--host", "127.0.0.1", "--port", strconv.Itoa(o.Port),
+		"--host", o.IP, "--port", strconv.Itoa(o.Port),
 	}
 	if o.Rules != "" {
 		args = append(args, "--rules", o.Rules)

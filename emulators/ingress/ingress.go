@@ -1,7 +1,7 @@
 // Package ingress runs a real Traefik, built by Go from the module that
 // tools/go.mod pins, on the API server of emulators/kube.
 //
-// It is set up as infra/traefik sets it up in a cluster, as far as requests can
+// It is set up as infra/traefik and infra/chart set it up in a cluster, as far as requests can
 // tell: routes come from Traefik's own resources (provider kubernetescrd, no
 // references across namespaces), X-Forwarded-* headers of clients are not
 // trusted, and the access log holds no headers but X-Request-Id, so that no key

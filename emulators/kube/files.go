@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// auditPolicy has the API server write down what service accounts do: who, what and
+// AuditPolicy has the API server write down what service accounts do: who, what and
 // whether they might, and no bodies.
-const auditPolicy = `apiVersion: audit.k8s.io/v1
+const AuditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
@@ -61,8 +61,8 @@ func (o Options) writeFiles(url string) error {
 		keyFile:            string(key),
 		serviceAccountFile: string(serviceAccountKey),
 		tokenFile:          token + `,admin,admin,"system:masters"`,
-		encryptionFile:     cmp.Or(string(o.Encryption), encryption()),
-		auditFile:          auditPolicy,
+		encryptionFile:     cmp.Or(string(o.Encryption), Encryption()),
+		auditFile:          AuditPolicy,
 	} {
 		if err := os.WriteFile(o.pki(name), []byte(text), 0o600); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
@@ -71,9 +71,9 @@ func (o Options) writeFiles(url string) error {
 	return writeKubeconfig(filepath.Join(o.Dir, "kubeconfig"), url, certificate, token)
 }
 
-// encryption tells the API server to encrypt Secrets with a new random key. The
+// Encryption gives an EncryptionConfiguration that has the API server encrypt Secrets with a new random key. The
 // second provider reads what is not encrypted; nothing is.
-func encryption() string {
+func Encryption() string {
 	key := make([]byte, 32)
 	rand.Read(key) // it never fails
 	return fmt.Sprintf(`apiVersion: apiserver.config.k8s.io/v1

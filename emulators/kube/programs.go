@@ -15,6 +15,16 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
 
+// Version is that of the pinned Kubernetes.
+const Version = "v1.36.3"
+
+// VersionVars are what the linker puts into a program of Kubernetes: clients refuse an API
+// server whose version they can't read or that is too old.
+func VersionVars() []string {
+	const at = "k8s.io/component-base/version."
+	return []string{at + "gitVersion=" + Version, at + "gitMajor=1", at + "gitMinor=36"}
+}
+
 // Programs are the files of the programs that a server needs.
 type Programs struct{ Etcd, APIServer string }
 
@@ -22,14 +32,14 @@ type Programs struct{ Etcd, APIServer string }
 // to this machine: some four minutes on two cores. progress, for a person to
 // read, may be nil.
 func Build(ctx context.Context, root string, progress io.Writer) (Programs, error) {
-	build := func(name, pkg string) (string, error) {
-		return tool.Program{Root: root, Module: "emulators/kube/tools", Package: pkg, Name: name, Progress: progress}.Path(ctx)
+	build := func(name, pkg string, vars ...string) (string, error) {
+		return tool.Program{Root: root, Module: "emulators/kube/tools", Package: pkg, Name: name, Vars: vars, Progress: progress}.Path(ctx)
 	}
 	etcd, err := build("etcd", "go.etcd.io/etcd/server/v3")
 	if err != nil {
 		return Programs{}, err
 	}
-	api, err := build("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver")
+	api, err := build("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", VersionVars()...)
 	return Programs{Etcd: etcd, APIServer: api}, err
 }
 

@@ -98,7 +98,7 @@ func (s *Stack) supervise(life context.Context) {
 			}
 			told[name] = m.Pid()
 			s.log.Error("process ended", "process", name, "error", m.Process().Err())
-			s.progress.say("%s ended by itself; see %s/%s.log", name, s.logs(), name)
+			s.progress.Say("%s ended by itself; see %s/%s.log", name, s.logs(), name)
 			if m.function {
 				s.again(life, name, m)
 			}
@@ -113,7 +113,7 @@ func (s *Stack) again(life context.Context, name string, m *managed) {
 		s.log.Error("process not started again", "process", name, "error", err)
 		return
 	}
-	s.progress.say("%s started again", name)
+	s.progress.Say("%s started again", name)
 	if err := s.writeInfo(); err != nil {
 		s.log.Error("process ids not written", "error", err)
 	}

@@ -3,9 +3,11 @@ package stack
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -74,24 +76,37 @@ func (s *Stack) programs() string {
 	return s.path("bin")
 }
 
-// build makes the programs of the functions and of the emulators.
+// build makes the programs of the functions and of the emulators. What they share is
+// compiled first, by one go command: several at once would each compile it, where nothing
+// is in the cache yet.
 func (s *Stack) build(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.buildOne(ctx, workloadsProgram, "./emulators/workloads/cmd") })
-	g.Go(func() error { return s.buildOne(ctx, buildsProgram, "./emulators/builds/cmd") })
+	emulators := map[string]string{workloadsProgram: "./emulators/workloads/cmd", buildsProgram: "./emulators/builds/cmd"}
+	own := map[string]string{}
 	for _, f := range functions() {
-		g.Go(func() error { return s.buildOne(ctx, f.name, "./functions/"+f.name+"/cmd", s.o.BuildFlags...) })
+		own[f.name] = "./functions/" + f.name + "/cmd"
+	}
+	if err := s.goBuild(ctx, slices.Concat(s.o.BuildFlags, slices.Sorted(maps.Values(own)))...); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for name, pkg := range emulators {
+		g.Go(func() error { return s.goBuild(ctx, "-o", filepath.Join(s.programs(), name), pkg) })
+	}
+	for name, pkg := range own {
+		g.Go(func() error {
+			return s.goBuild(ctx, slices.Concat([]string{"-o", filepath.Join(s.programs(), name)}, s.o.BuildFlags, []string{pkg})...)
+		})
 	}
 	return g.Wait()
 }
 
-func (s *Stack) buildOne(ctx context.Context, name, pkg string, flags ...string) error {
-	args := append([]string{"build", "-buildvcs=false", "-o", filepath.Join(s.programs(), name)}, flags...)
+func (s *Stack) goBuild(ctx context.Context, args ...string) error {
+	flags := []string{"build", "-buildvcs=false"}
 	if s.o.Race {
-		args = append(args, "-race")
+		flags = append(flags, "-race")
 	}
 	run, err := child.Start(child.Command{
-		Name: "go build " + pkg, Path: "go", Args: append(args, pkg), Dir: s.o.Root,
+		Name: "go build " + args[len(args)-1], Path: "go", Args: append(flags, args...), Dir: s.o.Root,
 		Env: append(os.Environ(), s.mark()...), Tree: true,
 	})
 	if err != nil {
@@ -104,7 +119,7 @@ func (s *Stack) buildOne(ctx context.Context, name, pkg string, flags ...string)
 		if err := run.Kill(); err != nil {
 			return err
 		}
-		return fmt.Errorf("build %s: %w", pkg, context.Cause(ctx))
+		return fmt.Errorf("build %s: %w", args[len(args)-1], context.Cause(ctx))
 	}
 }
 

@@ -29,7 +29,7 @@ const (
 )
 
 // preStop is from the moment when a checker's Service no longer leads to it to its
-// SIGTERM, as the preStop hook of infra/checker has it, but shorter: here endpoints
+// SIGTERM, as the preStop hook of infra/chart has it, but shorter: here endpoints
 // change at once.
 const preStop = time.Second
 

@@ -66,6 +66,9 @@ func (s *Stack) Info() Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := s.info
+	if s.attached {
+		return info
+	}
 	info.PIDs = map[string]int{"stack": os.Getpid()}
 	for name, m := range s.services {
 		info.PIDs[name] = m.Pid()

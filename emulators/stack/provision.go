@@ -7,21 +7,17 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
 const (
-	systemNamespace = "sluice-system"
+	systemNamespace = manifest.Namespace
 	adminUsername   = "admin"
 
 	// Names of Secrets.
@@ -91,73 +87,25 @@ func sessionKeys(now time.Time) (map[string][]byte, error) {
 	}, nil
 }
 
-// authorize makes the namespace, the functions' service accounts and their rights,
-// from the manifests, the same as in any cluster.
-func (s *Stack) authorize(ctx context.Context) error {
-	for _, dir := range []string{"infra/system", "infra/rbac"} {
-		list, err := manifests(filepath.Join(s.o.Root, filepath.FromSlash(dir)))
-		if err != nil {
-			return fmt.Errorf("read %s: %w", dir, err)
-		}
-		if err := s.apply(ctx, list); err != nil {
-			return fmt.Errorf("apply %s: %w", dir, err)
-		}
+// install makes the namespace, and in it what the chart says of functions that run beside
+// the cluster: their accounts and rights, and the routes of {base_url}. Nothing here
+// enforces the network policies; the API server still has to take them.
+func (s *Stack) install(ctx context.Context) error {
+	namespace := &core.Namespace{ObjectMeta: meta.ObjectMeta{
+		Name: systemNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	if _, err := s.api.CoreV1().Namespaces().Create(ctx, namespace, meta.CreateOptions{}); err != nil {
+		return fmt.Errorf("make namespace %s: %w", systemNamespace, err)
 	}
-	return nil
-}
-
-func (s *Stack) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
+	all, err := manifest.Chart(ctx, s.o.Root, "--values", filepath.Join(s.o.Root, "emulators", "stack", "values.yaml"))
+	if err != nil {
+		return err
+	}
 	applier, err := manifest.NewApplier(s.config)
 	if err != nil {
 		return err
 	}
-	return applier.Apply(ctx, objects)
-}
-
-// manifests reads the files that a kustomization without overlays lists.
-func manifests(dir string) ([]*unstructured.Unstructured, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	var k struct {
-		Resources []string `json:"resources"`
-	}
-	if err := yaml.Unmarshal(text, &k); err != nil {
-		return nil, err
-	}
-	var all []*unstructured.Unstructured
-	for _, name := range k.Resources {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return nil, err
-		}
-		list, err := manifest.Decode(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		all = append(all, list...)
-	}
-	return all, nil
-}
-
-const (
-	routesFile = "infra/traefik/routes.yaml"
-
-	// hostRule is what routes.yaml leaves open: the hosts of {base_url}.
-	hostVariable = "${SLUICE_HOST_RULE}"
-	hostRule     = "Host(`localhost`) || Host(`127.0.0.1`)"
-)
-
-// route applies the routes of the management API, as in a cluster.
-func (s *Stack) route(ctx context.Context) error {
-	text, err := os.ReadFile(filepath.Join(s.o.Root, routesFile))
-	if err != nil {
-		return fmt.Errorf("read the routes: %w", err)
-	}
-	objects, err := manifest.Decode([]byte(strings.ReplaceAll(string(text), hostVariable, hostRule)))
-	if err != nil {
-		return fmt.Errorf("read %s: %w", routesFile, err)
-	}
-	return s.apply(ctx, objects)
+	return applier.Apply(ctx, manifest.OfKinds(all,
+		"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "NetworkPolicy", "IngressRoute"))
 }

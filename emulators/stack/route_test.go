@@ -2,8 +2,6 @@ package stack
 
 import (
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
@@ -14,7 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 )
 
-// rule is one route of routes.yaml.
+// rule is one route of the chart.
 type rule struct {
 	function string
 	path     *regexp.Regexp
@@ -23,15 +21,12 @@ type rule struct {
 
 func readRules(t *testing.T) []rule {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../..", routesFile))
+	all, err := manifest.Chart(t.Context(), "../..", "--values", "values.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := manifest.Decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	matcher := regexp.MustCompile("^\\(" + regexp.QuoteMeta(hostVariable) + "\\) && (PathRegexp|PathPrefix)\\(`([^`]*)`\\)$")
+	objects := manifest.OfKinds(all, "IngressRoute")
+	matcher := regexp.MustCompile("^\\(Host\\(`localhost`\\) \\|\\| Host\\(`127.0.0.1`\\)\\) && (PathRegexp|PathPrefix)\\(`([^`]*)`\\)$")
 	var rules []rule
 	for _, o := range objects {
 		routes, _, err := unstructured.NestedSlice(o.Object, "spec", "routes")

@@ -31,13 +31,13 @@ const (
 // asked for, makes the demo with it, as any client would.
 func (s *Stack) seed(ctx context.Context) error {
 	api := client.New(s.Info().BaseURL, client.WithTransport(s.toIngress()))
-	if err := s.progress.step("routes", func() error { return waitRoutes(ctx, api) }); err != nil {
+	if err := s.progress.Step("routes", func() error { return waitRoutes(ctx, api) }); err != nil {
 		return err
 	}
 	if !s.o.Seed {
 		return nil
 	}
-	return s.progress.step("demo", func() error {
+	return s.progress.Step("demo", func() error {
 		ctx, cancel := context.WithTimeout(ctx, seedLimit)
 		defer cancel()
 		demo, err := s.makeDemo(ctx, api)

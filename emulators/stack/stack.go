@@ -14,7 +14,7 @@
 //   - the Deployment controller: Roll replaces the checkers one after the other.
 //   - Knative's PingSource: sends its CloudEvent to wiring and rollup.
 //
-// Service accounts and their rights come from infra/rbac, as in any cluster: a function
+// Service accounts, their rights and the routes come from infra/chart, as in any cluster: a function
 // here can do what it could do there, and no more.
 //
 // Each other function listens on the cluster IP of its own Service, which is a
@@ -43,9 +43,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sluicegate/sluice/emulators/internal/child"
+	"github.com/sluicegate/sluice/emulators/internal/orphans"
+	"github.com/sluicegate/sluice/emulators/internal/progress"
 	"github.com/sluicegate/sluice/emulators/internal/tool"
 	"github.com/sluicegate/sluice/emulators/stack/internal/endpoints"
-	"github.com/sluicegate/sluice/emulators/stack/internal/orphans"
 )
 
 // project is the Google Cloud project that the functions believe to be in.
@@ -83,8 +84,9 @@ type Options struct {
 // Stack is a running one.
 type Stack struct {
 	o        Options
+	attached bool         // somebody else runs it
 	log      *slog.Logger // of what the stack itself does, in stack.log
-	progress *progress
+	progress *progress.Progress
 
 	config    *rest.Config // of an administrator
 	api       kubernetes.Interface
@@ -136,7 +138,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Stack{
 		o: o, life: life, end: end, services: map[string]*managed{}, addresses: map[string]string{}, listens: map[string]string{},
-		progress: newProgress(o.Log, time.Now),
+		progress: progress.New(o.Log, time.Now),
 	}
 	if err := s.claim(ctx); err != nil {
 		end()

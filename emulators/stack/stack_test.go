@@ -18,8 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/emulators/internal/orphans"
 	"github.com/sluicegate/sluice/emulators/stack"
-	"github.com/sluicegate/sluice/emulators/stack/internal/orphans"
 )
 
 const (

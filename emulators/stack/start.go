@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/dynamic"
@@ -22,6 +19,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/internal/child"
 	"github.com/sluicegate/sluice/emulators/kube"
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/emulators/stack/internal/balancer"
 )
 
@@ -34,7 +32,7 @@ func (s *Stack) start(ctx, life context.Context) error {
 		return err
 	}
 	type parts = map[string]func(context.Context) error
-	if err := s.progress.sideBySide(ctx, parts{"programs": s.build, "firestore": s.startFirestore, "kube-apiserver": s.startKube}); err != nil {
+	if err := s.progress.SideBySide(ctx, parts{"programs": s.build, "firestore": s.startFirestore, "kube-apiserver": s.startKube}); err != nil {
 		return err
 	}
 	s.describe()
@@ -44,7 +42,7 @@ func (s *Stack) start(ctx, life context.Context) error {
 	if err := s.startAccounts(ctx, life); err != nil {
 		return err
 	}
-	err := s.progress.sideBySide(ctx, parts{
+	err := s.progress.SideBySide(ctx, parts{
 		"traefik": s.startIngress,
 		"workloads": func(ctx context.Context) error {
 			return s.startEmulator(ctx, "workloads", workloadsProgram, workloadsPort)
@@ -75,6 +73,10 @@ func (s *Stack) buildTools(ctx context.Context) error {
 	})
 	g.Go(func() error {
 		_, err := ingress.Build(ctx, s.o.Root, s.progress)
+		return err
+	})
+	g.Go(func() error {
+		_, err := manifest.Helm(ctx, s.o.Root, s.progress)
 		return err
 	})
 	return g.Wait()
@@ -124,16 +126,13 @@ func (s *Stack) startKube(ctx context.Context) error {
 	if err := definitions.Define(ctx, s.o.Root, s.dynamic, definitions.Tekton(), definitions.Serving(), definitions.Traefik()); err != nil {
 		return err
 	}
-	if err := s.authorize(ctx); err != nil {
+	if err := s.install(ctx); err != nil {
 		return err
 	}
 	return s.provision(ctx)
 }
 
 func (s *Stack) startIngress(ctx context.Context) error {
-	if err := s.route(ctx); err != nil {
-		return err
-	}
 	server, err := ingress.Start(ctx, ingress.Options{
 		Root: s.o.Root, LogDir: s.logs(), Kubeconfig: s.path("kube/kubeconfig"),
 		Port: s.o.port(ingressPort), InternalPort: s.o.port(internalPort), Env: s.mark(), Progress: s.progress,
@@ -188,6 +187,9 @@ func (s *Stack) manage(name string, m *managed) {
 // Close ends everything: first what takes requests, then what it needs. Closing
 // again does no harm.
 func (s *Stack) Close() error {
+	if s.attached {
+		return nil
+	}
 	s.end()
 	s.tasks.Wait()
 	if s.pods != nil {
@@ -195,51 +197,4 @@ func (s *Stack) Close() error {
 	}
 	err := s.closeProcesses()
 	return errors.Join(err, s.closeOpened(), os.RemoveAll(s.path(infoFile)))
-}
-
-// progress shows a person what the start is at. Its methods can be called by
-// several goroutines.
-type progress struct {
-	now func() time.Time
-
-	mu  sync.Mutex
-	out io.Writer
-}
-
-func newProgress(out io.Writer, now func() time.Time) *progress {
-	if out == nil {
-		out = io.Discard
-	}
-	return &progress{now: now, out: out}
-}
-
-// Write passes whole lines on.
-func (p *progress) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.out.Write(b)
-}
-
-func (p *progress) say(format string, args ...any) {
-	// A line that can't be shown must not stop the start.
-	_, _ = fmt.Fprintf(p, format+"\n", args...)
-}
-
-// step runs one part of the start and tells when it is done.
-func (p *progress) step(name string, run func() error) error {
-	began := p.now()
-	if err := run(); err != nil {
-		return err
-	}
-	p.say("%-16s ready after %.1f s", name, p.now().Sub(began).Seconds())
-	return nil
-}
-
-// sideBySide runs parts of the start at the same time, each as a step.
-func (p *progress) sideBySide(ctx context.Context, parts map[string]func(context.Context) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for name, part := range parts {
-		g.Go(func() error { return p.step(name, func() error { return part(ctx) }) })
-	}
-	return g.Wait()
 }

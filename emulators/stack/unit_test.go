@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,19 +128,5 @@ func TestTable(t *testing.T) {
 	}
 	if strings.Contains(table, "Console") {
 		t.Errorf("a console that is not there:\n%s", table)
-	}
-}
-
-func TestProgress(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-	p := newProgress(&out, func() time.Time { return now })
-	err := p.step("firestore", func() error {
-		now = now.Add(1500 * time.Millisecond)
-		return nil
-	})
-	if want := "firestore        ready after 1.5 s\n"; err != nil || out.String() != want {
-		t.Errorf("said %q, %v; want %q", out.String(), err, want)
 	}
 }

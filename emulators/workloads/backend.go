@@ -24,6 +24,18 @@ type backend struct {
 	ended  chan struct{}
 }
 
+// Serve answers at an address as an app does here, until ctx ends: for an image that is
+// run elsewhere. pod says who answers.
+func Serve(ctx context.Context, address string, pod func(*http.Request) (Pod, bool), log *slog.Logger) error {
+	b := &backend{ended: make(chan struct{})}
+	if err := b.start(ctx, address, pod, log); err != nil {
+		return fmt.Errorf("listen on %s: %w", address, err)
+	}
+	<-ctx.Done()
+	b.close() //nolint:contextcheck // ctx has ended, and open requests may finish
+	return nil
+}
+
 // listen starts a backend on a Service's cluster IP and port.
 func listen(ctx context.Context, address string, pod Pod, log *slog.Logger) (*backend, error) {
 	b := &backend{ended: make(chan struct{})}

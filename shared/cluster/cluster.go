@@ -26,7 +26,7 @@
 //
 // # Rights
 //
-// Each function has a service account of its own (infra/rbac). Cluster-wide it may
+// Each function has a service account of its own (infra/chart/templates/rbac). Cluster-wide it may
 // look at workloads and routes. What it may write it can reach only in the namespaces of
 // environments: [Cluster.EnsureNamespace] grants those rights there. A namespace is
 // an environment's if it carries the label app.kubernetes.io/managed-by=sluice. No

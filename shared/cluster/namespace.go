@@ -67,7 +67,7 @@ func grantName(function string) string { return fieldManager + "-" + function + 
 // grant gives Sluice's functions their rights in an environment's namespace and waits
 // until this process has its own. Rights to write are granted nowhere else, so a
 // function that is taken over reaches the apps and no more. An admission policy
-// (infra/rbac) keeps this from being a way to any other right or into any other
+// (infra/chart/templates/rbac) keeps this from being a way to any other right or into any other
 // namespace. Problem: unavailable, also when the namespace is not Sluice's, so that the
 // policy refuses.
 func (c *Cluster) grant(ctx context.Context, namespace string) error {

@@ -11,7 +11,7 @@
 //
 // A proof says that a checker was asked about this app just now. It does not say by whom:
 // something that can reach the checkers itself could pass the question on. Network
-// policies keep apps away from them (infra/network).
+// policies keep apps away from them (infra/network.yaml).
 package gateproof
 
 import (

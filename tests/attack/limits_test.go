@@ -114,6 +114,7 @@ const crowd = 200
 // TestSlowClients: half a header and half a body, from many connections at once, at
 // the functions themselves, at a checker and through the ingress.
 func TestSlowClients(t *testing.T) {
+	stacktest.Insides(t, "its functions have shorter limits")
 	t.Parallel()
 	row := attacks.Test(t, "200 slow clients each: half a header and half a body at a function, at a checker, and through the ingress",
 		"functions and checkers end them within their limits; others are served meanwhile")

@@ -11,11 +11,14 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
 // TestLogInjection: what a log's reader would take for another line, or a terminal
 // for a command.
 func TestLogInjection(t *testing.T) {
+	stacktest.Insides(t, "it reads all logs")
 	t.Parallel()
 	row := attacks.Test(t, "line breaks, terminal sequences and forged log lines in paths, request ids, usernames, names, hosts, user agents, webhook deliveries and bodies",
 		"every line of every log is one JSON object of its own, without a control character, and none is the forged one")

@@ -224,6 +224,7 @@ func TestSignInGuessing(t *testing.T) {
 // TestKeptOut: wrong passwords, so that the right one is not let in. It is not parallel:
 // meanwhile strangers, as other tests' new users are, may be told to come again.
 func TestKeptOut(t *testing.T) {
+	stacktest.Insides(t, "it comes from hundreds of loopback addresses")
 	row := attacks.Test(t, "keeping a user signed out: wrong passwords from 200 addresses at once, and from next to the user, while the user signs in; the same of one's own session guessing at the current password",
 		"where the user has signed in before, by device or from that address, the right password is let in each time and at once; each address is held to ten failures, and so is the session")
 	_, username, password := person(t)

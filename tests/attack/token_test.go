@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
 // signer is the installation's own session key: what a thief of it could do is bound
@@ -92,6 +93,7 @@ func hs256(text string, key []byte) string {
 
 // TestForgedTokens: every way to make a session token without, and with, the key.
 func TestForgedTokens(t *testing.T) {
+	stacktest.Insides(t, "it signs with the session keys")
 	t.Parallel()
 	row := attacks.Test(t, "forged session tokens: `alg` none and HS256 with the public key, `kid` as a path, of another key, a list; `jwk`, `jku`, `x5u`, `crit`, `b64`; changed claims; bad claims under a right signature",
 		"401, at every function that asks for a session")

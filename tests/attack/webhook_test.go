@@ -108,6 +108,7 @@ func sha1Signature(token, body string) string {
 // TestWebhookFlood: 400 calls a second that prove nothing, to names that somebody makes
 // up, and beside them bodies that come slowly and in great number.
 func TestWebhookFlood(t *testing.T) {
+	stacktest.Insides(t, "it asks the function at its own address, and measures its memory")
 	row := attacks.Test(t, "400 webhook calls a second without proof, to made-up names and to the app itself, beside 160 connections with 1 MiB each that never end",
 		"401 or 429 and never a 5xx; calls with the token deploy meanwhile; `webhook` stays within its memory limit of 192 MiB")
 	s := stacktest.New(t, world)
@@ -234,6 +235,7 @@ func taken(t *testing.T, function string) float64 {
 
 // TestEvents: whoever is inside the cluster, and believes itself the build system.
 func TestEvents(t *testing.T) {
+	stacktest.Insides(t, "it asks the function at its own address")
 	t.Parallel()
 	row := attacks.Test(t, "build events without, with a wrong, and with an encoded token in their path; the events path under other spellings", "401 or 404, no build moves")
 	event := `{"specversion":"1.0","id":"1","source":"x","type":"dev.tekton.event.pipelinerun.successful.v1","data":{"pipelineRun":{}}}`

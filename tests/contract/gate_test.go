@@ -16,24 +16,26 @@ import (
 	policy "k8s.io/api/policy/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
-// find gives the object of a kind and a name in an overlay.
-func find[T any](t *testing.T, overlayName, kind, name string) T {
+// find gives the object of a kind and a name in a rendering.
+func find[T any](t *testing.T, rendering, kind, name string) T {
 	t.Helper()
-	all := overlay(t, overlayName)
-	i := slices.IndexFunc(all, func(o object) bool { return o.Kind == kind && o.Metadata.Name == name && !isKnative(o) })
+	all := rendered(t, rendering)
+	i := slices.IndexFunc(all, func(o *object) bool { return o.GetKind() == kind && o.GetName() == name && !isKnative(o) })
 	if i < 0 {
-		t.Fatalf("%s has no %s %s", overlayName, kind, name)
+		t.Fatalf("%s has no %s %s", rendering, kind, name)
 	}
 	return as[T](t, all[i])
 }
 
 // TestCheckerPod: a checker that is asked to end has the time to write its last counts,
-// and one that hangs is killed within 20 seconds.
+// and one that hangs is killed within 7 seconds.
 func TestCheckerPod(t *testing.T) {
 	t.Parallel()
-	const drain, flush, kill = 20, 20, 2 // seconds; the kubelet leaves 2 s at least
+	const drain, flush, kill = 20, 20, 1 // seconds; the kubelet leaves one at least
 	for name := range renderings {
 		pod := find[apps.Deployment](t, name, "Deployment", "sluice-checker").Spec.Template.Spec
 		c := pod.Containers[0]
@@ -41,7 +43,7 @@ func TestCheckerPod(t *testing.T) {
 			t.Errorf("%s: a pause of %d s in a grace of %d s", name, pause, *pod.TerminationGracePeriodSeconds)
 		}
 		for what, probe := range map[string]*core.Probe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
-			if get := probe.HTTPGet; get.Path != what || get.Scheme != "HTTPS" || get.Port.StrVal != "https" || probe.TimeoutSeconds < 2 {
+			if get := probe.HTTPGet; get.Path != what || get.Scheme != "HTTPS" || get.Port.StrVal != "https" || probe.TimeoutSeconds < 1 {
 				t.Errorf("%s: probe %s: %+v", name, what, probe)
 			}
 		}
@@ -52,7 +54,7 @@ func TestCheckerPod(t *testing.T) {
 		} else {
 			hangs += int32(*pod.TerminationGracePeriodSeconds)
 		}
-		if limit := 20 * time.Second; live.FailureThreshold < 2 || time.Duration(hangs)*time.Second > limit {
+		if limit := 7 * time.Second; live.FailureThreshold < 3 || time.Duration(hangs)*time.Second > limit {
 			t.Errorf("%s: a checker that hangs is killed after %d s", name, hangs)
 		}
 	}
@@ -95,26 +97,30 @@ func TestGateServices(t *testing.T) {
 	}
 }
 
-// TestAddresses: every address of a function in an overlay, and in what Tekton is told
-// beside it, is of a Service that listens there. Knative's gateway listens on port 80.
+// TestAddresses: every address of a function in a rendering is of a Service that listens
+// there. Knative's gateway listens on port 80.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
-	address := regexp.MustCompile(`(https?)://([a-z-]+)\.sluice-system\.svc(?:\.cluster\.local)?(?::(\d+))?[/\s]`)
-	for name, events := range map[string]string{"production": "knative.yaml", "plain": "plain.yaml", "local-example": "plain.yaml"} {
-		text := mustRead(t, filepath.Join(checkout, "infra", "tekton", "events", events))
+	address := regexp.MustCompile(`(https?)://([a-z-]+)\.sluice-system\.svc(?:\.cluster\.local)?(?::(\d+))?["/\s]`)
+	for name := range renderings {
+		var text []byte
 		listens := map[string]bool{}
-		for _, o := range overlay(t, name) {
-			text = append(append(text, '\n'), o.text...)
+		for _, o := range rendered(t, name) {
+			one, err := o.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(text, one...)
 			switch {
 			case isKnative(o):
-				listens[o.Metadata.Name+":80"] = true
-			case o.Kind == "Service":
+				listens[o.GetName()+":80"] = true
+			case o.GetKind() == "Service":
 				for _, p := range as[core.Service](t, o).Spec.Ports {
-					listens[o.Metadata.Name+":"+strconv.Itoa(int(p.Port))] = true
+					listens[o.GetName()+":"+strconv.Itoa(int(p.Port))] = true
 				}
 			}
 		}
-		found := address.FindAllSubmatch(append(text, '\n'), -1)
+		found := address.FindAllSubmatch(text, -1)
 		for _, m := range found {
 			port := string(m[3])
 			if port == "" {
@@ -135,7 +141,7 @@ func TestAddresses(t *testing.T) {
 func TestMetricsPolicies(t *testing.T) {
 	t.Parallel()
 	ports := map[string]bool{}
-	for _, name := range []string{"production", "plain"} {
+	for _, name := range []string{"knative", "plain"} {
 		for function, pod := range pods(t, name) {
 			own, _ := environment(t, name, pod)
 			open, port := false, own["METRICS_PORT"]
@@ -153,9 +159,9 @@ func TestMetricsPolicies(t *testing.T) {
 			}
 		}
 	}
-	for _, file := range []string{"podmonitor.yaml", "scrape.yaml"} {
+	for _, file := range []string{"chart/templates/monitoring.yaml", "monitoring/scrape.yaml"} {
 		asked := map[string]bool{}
-		for _, m := range regexp.MustCompile(`replacement: \$1:(\d+)`).FindAllSubmatch(monitoringFile(t, file), -1) {
+		for _, m := range regexp.MustCompile(`replacement: \$1:(\d+)`).FindAllSubmatch(mustRead(t, filepath.Join(checkout, "infra", file)), -1) {
 			asked[string(m[1])] = true
 		}
 		if !maps.Equal(asked, ports) {
@@ -168,10 +174,7 @@ func TestMetricsPolicies(t *testing.T) {
 func ingressOf(t *testing.T, name string, pod core.PodTemplateSpec) []networking.NetworkPolicyIngressRule {
 	t.Helper()
 	var rules []networking.NetworkPolicyIngressRule
-	for _, o := range overlay(t, name) {
-		if o.Kind != "NetworkPolicy" {
-			continue
-		}
+	for _, o := range manifest.OfKinds(rendered(t, name), "NetworkPolicy") {
 		spec := as[networking.NetworkPolicy](t, o).Spec
 		selector, err := meta.LabelSelectorAsSelector(&spec.PodSelector)
 		if err != nil {

@@ -1,17 +1,18 @@
 package contract
 
 import (
-	"bytes"
-	"fmt"
+	"context"
 	"maps"
-	"os/exec"
+	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
 	core "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
 // What the functions' metrics are on, by what runs them.
@@ -20,69 +21,48 @@ const (
 	metricsPortKnative = "9095" // the queue-proxy in the same pod has 9090
 )
 
-// object is a Kubernetes object of an overlay: what it is, and the whole of it.
-type object struct {
-	Kind     string `json:"kind"`
-	Metadata struct {
-		Name string `json:"name"`
-	} `json:"metadata"`
-	text []byte
-}
+// object is a Kubernetes object of the chart.
+type object = unstructured.Unstructured
 
 // as reads an object as what it is.
-func as[T any](t *testing.T, o object) T {
+func as[T any](t *testing.T, o *object) T {
 	t.Helper()
 	var v T
-	if err := yaml.Unmarshal(o.text, &v); err != nil {
-		t.Fatalf("%s %s: %v", o.Kind, o.Metadata.Name, err)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &v); err != nil {
+		t.Fatalf("%s %s: %v", o.GetKind(), o.GetName(), err)
 	}
 	return v
 }
 
-// overlay gives what kustomize makes of a folder of infra/overlays.
-func overlay(t *testing.T, name string) []object {
+// rendered gives what the chart makes of a file of infra/chart/values.
+func rendered(t *testing.T, name string) []*object {
 	t.Helper()
-	text, err := renderings[name]()
+	all, err := renderings[name]()
 	if err != nil {
 		t.Fatal(err)
-	}
-	var all []object
-	for one := range bytes.SplitSeq(text, []byte("\n---\n")) {
-		o := object{text: one}
-		if err := yaml.Unmarshal(one, &o); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		all = append(all, o)
 	}
 	return all
 }
 
-// renderings are the overlays, each rendered once.
-var renderings = map[string]func() ([]byte, error){
-	"production":    sync.OnceValues(func() ([]byte, error) { return kustomize("production") }),
-	"plain":         sync.OnceValues(func() ([]byte, error) { return kustomize("plain") }),
-	"local-example": sync.OnceValues(func() ([]byte, error) { return kustomize("local-example") }),
+// renderings are the standard sets of values whose functions run in the cluster, each
+// rendered once.
+var renderings = map[string]func() ([]*object, error){
+	"knative": sync.OnceValues(func() ([]*object, error) { return chart("knative") }),
+	"plain":   sync.OnceValues(func() ([]*object, error) { return chart("plain") }),
+	"local":   sync.OnceValues(func() ([]*object, error) { return chart("local") }),
 }
 
-func kustomize(name string) ([]byte, error) {
-	cmd := exec.Command("go", "tool", "-modfile=scripts/kustomize/go.mod", "kustomize", "build", "infra/overlays/"+name)
-	cmd.Dir = checkout
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("kustomize build %s: %w\n%s", name, err, &stderr)
-	}
-	return out, nil
+func chart(name string) ([]*object, error) {
+	return manifest.Chart(context.Background(), checkout, "--values", filepath.Join(checkout, "infra", "chart", "values", name+".yaml"))
 }
 
-// pods are the templates of the functions' pods in an overlay, by function. Knative's
+// pods are the templates of the functions' pods in a rendering, by function. Knative's
 // are told by the label that it gives them.
 func pods(t *testing.T, name string) map[string]core.PodTemplateSpec {
 	t.Helper()
 	all := map[string]core.PodTemplateSpec{}
-	for _, o := range overlay(t, name) {
-		if o.Kind != "Deployment" && !isKnative(o) {
+	for _, o := range rendered(t, name) {
+		if o.GetKind() != "Deployment" && !isKnative(o) {
 			continue
 		}
 		template := as[struct {
@@ -91,7 +71,7 @@ func pods(t *testing.T, name string) map[string]core.PodTemplateSpec {
 			} `json:"spec"`
 		}](t, o).Spec.Template
 		if isKnative(o) {
-			template.Labels["serving.knative.dev/service"] = o.Metadata.Name
+			template.Labels["serving.knative.dev/service"] = o.GetName()
 		}
 		all[template.Labels["sluice.dev/function"]] = template
 	}
@@ -101,8 +81,8 @@ func pods(t *testing.T, name string) map[string]core.PodTemplateSpec {
 	return all
 }
 
-func isKnative(o object) bool {
-	return o.Kind == "Service" && bytes.Contains(o.text, []byte("apiVersion: serving.knative.dev/"))
+func isKnative(o *object) bool {
+	return o.GetKind() == "Service" && o.GroupVersionKind().Group == "serving.knative.dev"
 }
 
 // environment is what a pod's function finds in its environment: values, "" for those
@@ -110,9 +90,9 @@ func isKnative(o object) bool {
 func environment(t *testing.T, name string, pod core.PodTemplateSpec) (own, told map[string]string) {
 	t.Helper()
 	maps := map[string]map[string]string{}
-	for _, o := range overlay(t, name) {
-		if o.Kind == "ConfigMap" {
-			maps[o.Metadata.Name] = as[core.ConfigMap](t, o).Data
+	for _, o := range rendered(t, name) {
+		if o.GetKind() == "ConfigMap" {
+			maps[o.GetName()] = as[core.ConfigMap](t, o).Data
 		}
 	}
 	own = map[string]string{}
@@ -136,12 +116,12 @@ func environment(t *testing.T, name string, pod core.PodTemplateSpec) (own, told
 	return own, told
 }
 
-// TestManifestSettings: in every overlay each function has the settings that it must
+// TestManifestSettings: with each set of values a function has the settings that it must
 // have, and no others than it reads; what all functions are told, one of them reads.
 func TestManifestSettings(t *testing.T) {
 	t.Parallel()
 	for name := range renderings {
-		read := map[string]bool{"HOST_RULE": true} // infra/traefik/host puts it into the routes
+		read := map[string]bool{}
 		var toldAll map[string]string
 		for function, pod := range pods(t, name) {
 			own, told := environment(t, name, pod)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
@@ -32,7 +33,7 @@ func expressions(t *testing.T) map[string]string {
 			} `json:"targets"`
 		} `json:"panels"`
 	}
-	if err := json.Unmarshal(monitoringFile(t, "dashboard.json"), &dashboard); err != nil {
+	if err := json.Unmarshal(mustRead(t, filepath.Join(checkout, "infra", "chart", "monitoring", "dashboard.json")), &dashboard); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range dashboard.Panels {

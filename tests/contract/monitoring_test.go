@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// alert is a rule of infra/monitoring/rules.yaml.
+// alert is a rule of infra/chart/monitoring/rules.yaml.
 type alert struct {
 	Alert       string            `json:"alert"`
 	Expr        string            `json:"expr"`
@@ -27,31 +27,20 @@ type ruleGroups struct {
 	} `json:"groups"`
 }
 
-func monitoringFile(t *testing.T, name string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(checkout, "infra", "monitoring", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
 func readRules(t *testing.T) ruleGroups {
 	t.Helper()
-	var file struct {
-		Spec ruleGroups `json:"spec"`
-	}
-	if err := yaml.Unmarshal(monitoringFile(t, "rules.yaml"), &file); err != nil {
+	var file ruleGroups
+	if err := yaml.Unmarshal(mustRead(t, filepath.Join(checkout, "infra", "chart", "monitoring", "rules.yaml")), &file); err != nil {
 		t.Fatal(err)
 	}
-	return file.Spec
+	return file
 }
 
 // TestRunbook: every alert says how urgent it is and has a section that says what to do.
 func TestRunbook(t *testing.T) {
 	t.Parallel()
 	sections := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^## (\S+)$`).FindAllStringSubmatch(string(monitoringFile(t, "runbook.md")), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^## (\S+)$`).FindAllStringSubmatch(string(mustRead(t, filepath.Join(checkout, "infra", "monitoring", "runbook.md"))), -1) {
 		sections["runbook.md#"+strings.ToLower(m[1])] = true
 	}
 	for _, g := range readRules(t).Groups {

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,8 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/functions/apps"
 	"github.com/sluicegate/sluice/functions/builds"
 	"github.com/sluicegate/sluice/functions/checker"
@@ -145,64 +148,81 @@ func checkStackFunction(t *testing.T, function string, f stackFunction) {
 	}
 }
 
-// route is what is looked at of an IngressRoute.
-type route struct {
-	Kind     string `json:"kind"`
-	Metadata struct {
-		Name   string            `json:"name"`
-		Labels map[string]string `json:"labels"`
-	} `json:"metadata"`
-	Spec struct {
-		Routes []struct {
-			Match       string `json:"match"`
-			Priority    int    `json:"priority"`
-			Middlewares []struct {
-				Name string `json:"name"`
-			} `json:"middlewares"`
-		} `json:"routes"`
-		AddPrefix struct {
-			Prefix string `json:"prefix"`
-		} `json:"addPrefix"`
-	} `json:"spec"`
-}
-
-func readRoutes(t *testing.T, file string) []route {
-	t.Helper()
-	var all []route
-	for _, text := range strings.Split(string(mustRead(t, filepath.Join(checkout, "infra", file))), "\n---\n") {
-		var r route
-		if err := yaml.Unmarshal([]byte(text), &r); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, r)
-	}
-	return all
-}
-
-// TestStackRoutes: OpenFaaS' gateway gets the requests that the functions get elsewhere,
-// by the same rules, with the function's path before them.
+// TestStackRoutes: the chart leads OpenFaaS' gateway what the functions get elsewhere, by the
+// same rules, with the function's path before them.
 func TestStackRoutes(t *testing.T) {
 	t.Parallel()
-	prefixes, matches := map[string]string{}, map[string]string{}
-	for _, r := range readRoutes(t, "openfaas/routes.yaml") {
-		if r.Kind == "Middleware" {
-			prefixes[r.Metadata.Name] = r.Spec.AddPrefix.Prefix
-			continue
-		}
-		for _, one := range r.Spec.Routes {
-			matches[fmt.Sprint(one.Priority, " ", one.Match)] = one.Middlewares[0].Name
+	faas, err := chart("openfaas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := routes(t, faas, true), routes(t, rendered(t, "plain"), false); !maps.Equal(got, want) || len(want) == 0 {
+		t.Errorf("routes to OpenFaaS' gateway, by rule: %v\nwant %v", got, want)
+	}
+}
+
+// routes are the functions that the rules of a rendering lead to, by priority and match. By
+// path: those whose path a Middleware puts before the request's.
+func routes(t *testing.T, all []*object, byPath bool) map[string]string {
+	t.Helper()
+	prefixes, leads := map[string]string{}, map[string]string{}
+	for _, o := range manifest.OfKinds(all, "Middleware") {
+		prefixes[o.GetName()], _, _ = unstructured.NestedString(o.Object, "spec", "addPrefix", "prefix")
+	}
+	type named struct {
+		Name string `json:"name"`
+	}
+	type ingressRoute struct {
+		Spec struct {
+			Routes []struct {
+				Match       string  `json:"match"`
+				Priority    int64   `json:"priority"`
+				Middlewares []named `json:"middlewares"`
+				Services    []named `json:"services"`
+			} `json:"routes"`
+		} `json:"spec"`
+	}
+	for _, o := range manifest.OfKinds(all, "IngressRoute") {
+		for _, r := range as[ingressRoute](t, o).Spec.Routes {
+			to := r.Services[0].Name
+			if byPath {
+				to = strings.TrimPrefix(prefixes[r.Middlewares[0].Name], "/function/")
+			}
+			leads[fmt.Sprint(r.Priority, " ", r.Match)] = to
 		}
 	}
-	elsewhere := readRoutes(t, "traefik/routes.yaml")
-	for _, r := range elsewhere {
-		for _, one := range r.Spec.Routes {
-			function := r.Metadata.Labels["sluice.dev/function"]
-			if got := prefixes[matches[fmt.Sprint(one.Priority, " ", one.Match)]]; got != "/function/"+function {
-				t.Errorf("%s at priority %d leads to %q", one.Match, one.Priority, got)
+	return leads
+}
+
+// TestStackList: OpenFaaS' stack file says of each function what the chart's one list says:
+// who it tells of work, which keys it has, which timer wakes it.
+func TestStackList(t *testing.T) {
+	t.Parallel()
+	var list map[string]struct {
+		Calls       []string `json:"calls"`
+		SessionKeys string   `json:"sessionKeys"`
+		Timer       bool     `json:"timer"`
+	}
+	if err := yaml.Unmarshal(mustRead(t, filepath.Join(checkout, "infra", "chart", "functions.yaml")), &list); err != nil {
+		t.Fatal(err)
+	}
+	file := stackFile(t)
+	if got, want := slices.Sorted(maps.Keys(list)), slices.Sorted(maps.Keys(file.Functions)); !slices.Equal(got, want) {
+		t.Errorf("the list has %v, the stack file %v", got, want)
+	}
+	secrets := map[string]string{"": "", "public": "sluice-session-public-keys", "private": "sluice-session-keys"}
+	for name, f := range list {
+		other := file.Functions[name]
+		for _, called := range f.Calls {
+			if at := other.Environment[strings.ToUpper(called)+"_URL"]; at != "http://gateway.openfaas:8080/function/"+called {
+				t.Errorf("%s tells %s at %q", name, called, at)
 			}
 		}
-	}
-	if len(matches) != len(elsewhere) {
-		t.Errorf("%d routes, want %d", len(matches), len(elsewhere))
+		if secret := secrets[f.SessionKeys]; secret != "" && !slices.Contains(other.Secrets, secret) {
+			t.Errorf("%s lacks %s: %v", name, secret, other.Secrets)
+		}
+		if kept := other.Labels["com.openfaas.scale.zero"] == "false"; f.Timer && !kept {
+			t.Errorf("%s scales to zero, and a timer would wake it each minute", name)
+		}
 	}
 }

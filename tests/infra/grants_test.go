@@ -23,7 +23,7 @@ func (r right) String() string {
 	return fmt.Sprintf("%s: %s %s (%s)", r.Role, r.Verb, r.Resource, group)
 }
 
-// policy is what infra/rbac grants.
+// policy is what infra/chart grants.
 type policy struct {
 	granted map[right][]string // to the names that it is limited to, none for all
 }
@@ -41,7 +41,7 @@ const (
 func readPolicy(t *testing.T) policy {
 	t.Helper()
 	p := policy{granted: map[right][]string{}}
-	for _, o := range render(t, "rbac") {
+	for _, o := range render(t, "plain") {
 		var role rbac.ClusterRole // a Role has the same fields
 		switch o.GetKind() {
 		case "ClusterRole", "Role":

@@ -155,6 +155,15 @@ func (l life) builds(t *testing.T) {
 	_, err := l.s.Client.CreateApp(t.Context(), l.s.Project, l.s.Env, wire.CreateApp{Name: &name, GitSource: &source})
 	must(t, err)
 	l.s.Settled("built", 1, "live")
+	source.Repository = "https://git.example/emulate-fail/hello.git" // which step has failed is looked up
+	_, err = l.s.Client.SetGitSource(t.Context(), l.s.Project, l.s.Env, name, source)
+	must(t, err)
+	failing, err := l.s.Client.RequestBuild(t.Context(), l.s.Project, l.s.Env, name, "")
+	must(t, err)
+	l.s.Until("fail", func() bool {
+		b, err := l.s.Client.Build(t.Context(), l.s.Project, l.s.Env, name, failing.Build)
+		return err == nil && b.Status == "failed"
+	})
 }
 
 // drift changes from outside what wiring keeps right.

@@ -1,6 +1,6 @@
 // Package infra tests what installs Sluice in a cluster: every manifest is applied to a
 // real API server with the real resource definitions, and over a stack of its own, on
-// which each function runs with its service account's token, the rights in infra/rbac
+// which each function runs with its service account's token, the rights in infra/chart
 // are compared with what the functions were seen to do (by the API server's audit log)
 // and with what the API server lets them do.
 package infra

@@ -27,7 +27,7 @@ func kept() map[right]string {
 }
 
 // TestRights lives an installation's life on a stack whose functions have the rights of
-// infra/rbac, and then asks the API server's audit log: nothing was refused, and nothing
+// infra/chart, and then asks the API server's audit log: nothing was refused, and nothing
 // is granted that was not used, but for what is declared above.
 func TestRights(t *testing.T) {
 	s := stacktest.New(t, world)
@@ -55,7 +55,7 @@ func TestRights(t *testing.T) {
 	}
 	for r := range used {
 		if _, ok := p.granted[r]; !ok {
-			t.Errorf("%v was used, but infra/rbac does not grant it", r)
+			t.Errorf("%v was used, but infra/chart does not grant it", r)
 		}
 	}
 }

@@ -99,7 +99,11 @@ func (c *Call) Try(ctx context.Context) (Answer, error) {
 // and tells the status of the answer.
 func (s *Site) AtKnative(app string) int {
 	s.T.Helper()
-	gateway, err := s.kubernetes().CoreV1().Services("knative-serving").Get(s.T.Context(), "knative-ingress-gateway", metav1.GetOptions{})
+	namespace, name := "knative-serving", "knative-ingress-gateway"
+	if Elsewhere() {
+		namespace, name = "kourier-system", "kourier"
+	}
+	gateway, err := Kubernetes(s.T, s.Stack).CoreV1().Services(namespace).Get(s.T.Context(), name, metav1.GetOptions{})
 	s.must(err)
 	url := fmt.Sprintf("http://%s:%d/", gateway.Spec.ClusterIP, gateway.Spec.Ports[0].Port)
 	req, err := http.NewRequestWithContext(s.T.Context(), http.MethodGet, url, http.NoBody)

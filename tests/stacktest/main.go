@@ -11,10 +11,25 @@ import (
 	"github.com/sluicegate/sluice/emulators/stack"
 )
 
+// Elsewhere tells whether the tests run over a stack that is there already, such as a
+// cluster: SLUICE_STACK names the file that describes it.
+func Elsewhere() bool { return os.Getenv(elsewhere) != "" }
+
+const elsewhere = "SLUICE_STACK"
+
+// Insides skips a test that looks at, or takes hold of, what only a local stack has: its
+// processes, its logs, their settings, and its emulators.
+func Insides(t testing.TB, why string) {
+	t.Helper()
+	if Elsewhere() {
+		t.Skip("of the local stack alone: " + why)
+	}
+}
+
 // Main runs a package's tests over a stack of its own, built with the race detector
 // in a folder of its own, and gives the exit status. with completes the options and
 // may use the folder; ready takes the stack before the first test. The folder, and
-// the logs in it, are kept when a test has failed.
+// the logs in it, are kept when a test has failed. [Elsewhere], all but ready is left out.
 func Main(m *testing.M, with func(dir string, o *stack.Options) error, ready func(*stack.Stack)) int {
 	code, err := run(m, with, ready)
 	if err != nil {
@@ -38,13 +53,15 @@ func run(m *testing.M, with func(dir string, o *stack.Options) error, ready func
 		_ = os.RemoveAll(dir)
 	}()
 	o := stack.Options{Dir: dir, Log: os.Stderr, Race: true}
-	if err := with(dir, &o); err != nil {
-		return 1, err
+	if !Elsewhere() {
+		if err := with(dir, &o); err != nil {
+			return 1, err
+		}
 	}
 	http.DefaultTransport = Described(http.DefaultTransport) // before anything of the stack uses it
-	s, err := stack.Start(context.Background(), o)
+	s, err := open(o)
 	if err != nil {
-		return 1, fmt.Errorf("start the stack: %w", err)
+		return 1, err
 	}
 	d, err := describe(s.Info().BaseURL)
 	if err != nil {
@@ -64,4 +81,16 @@ func run(m *testing.M, with func(dir string, o *stack.Options) error, ready func
 	}
 	failed = code != 0
 	return code, nil
+}
+
+// open starts a stack, or finds the one that is there.
+func open(o stack.Options) (*stack.Stack, error) {
+	if file := os.Getenv(elsewhere); file != "" {
+		return stack.Attach(context.Background(), file)
+	}
+	s, err := stack.Start(context.Background(), o)
+	if err != nil {
+		return nil, fmt.Errorf("start the stack: %w", err)
+	}
+	return s, nil
 }

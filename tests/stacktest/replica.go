@@ -21,12 +21,25 @@ type Replica struct {
 func Replicas(t testing.TB, s *stack.Stack) []Replica {
 	t.Helper()
 	var all []Replica
-	for _, url := range s.Info().Checkers {
+	for _, url := range checkers(t, s) {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
 		t.Cleanup(transport.CloseIdleConnections)
 		all = append(all, Replica{URL: url, client: &http.Client{Transport: transport, Timeout: 10 * time.Second}})
 	}
 	return all
+}
+
+// checkers are the addresses of the replicas; elsewhere, those that are ready now.
+func checkers(t testing.TB, s *stack.Stack) []string {
+	t.Helper()
+	if !Elsewhere() {
+		return s.Info().Checkers
+	}
+	now, err := open(stack.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return now.Info().Checkers
 }
 
 // Patient gives the same replica, asked over the same connections, to those who wait

@@ -36,7 +36,7 @@ func (s *Site) Snapshot() Snapshot {
 			delete(all, name)
 		}
 	}
-	api := s.kubernetes()
+	api := Kubernetes(s.T, s.Stack)
 	secrets, err := api.CoreV1().Secrets(namespace).List(s.T.Context(), metav1.ListOptions{})
 	s.must(err)
 	for _, o := range secrets.Items {
@@ -53,12 +53,17 @@ func (s *Site) Snapshot() Snapshot {
 	return all
 }
 
-func (s *Site) kubernetes() kubernetes.Interface {
-	s.T.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", s.Stack.Info().Kubeconfig)
-	s.must(err)
+// Kubernetes gives an administrator's client of the stack's API server.
+func Kubernetes(t testing.TB, s *stack.Stack) kubernetes.Interface {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", s.Info().Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
 	api, err := kubernetes.NewForConfig(config)
-	s.must(err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return api
 }
 

@@ -2,7 +2,7 @@
 // go.mod of their own, once per machine and pin.
 //
 // A program is kept in .local/tools under a name that holds a digest of go.mod,
-// go.sum, the stubs and the Go version, so one that is there is right, and looking
+// go.sum, the sources beside them, the stubs, the options and the Go version, so one that is there is right, and looking
 // costs nothing. Two processes that need the same program at once build it once.
 //
 // A package that a program has but nobody needs here can be left out by a [Stub].
@@ -38,6 +38,10 @@ type Program struct {
 	Package string // e.g. "k8s.io/kubernetes/cmd/kube-apiserver"
 	Name    string // of the program, e.g. "kube-apiserver"
 	Stubs   []Stub
+
+	Static bool     // linked without the machine's C libraries, for images
+	Tags   string   // of the build, e.g. "osusergo,netgo"
+	Vars   []string // set by the linker, e.g. "k8s.io/component-base/version.gitMajor=1"
 
 	// Progress takes lines about a build for a person to read; nil drops them.
 	Progress io.Writer
@@ -86,6 +90,11 @@ func (p Program) Path(ctx context.Context) (string, error) {
 func (p Program) digest() (string, error) {
 	h := sha256.New()
 	files := []string{filepath.Join(p.Root, p.Module, "go.mod"), filepath.Join(p.Root, p.Module, "go.sum")}
+	own, err := filepath.Glob(filepath.Join(p.Root, p.Module, "*.go"))
+	if err != nil {
+		return "", fmt.Errorf("find the sources of %s: %w", p.Name, err)
+	}
+	files = append(files, own...)
 	for _, s := range p.Stubs {
 		found, err := filepath.Glob(filepath.Join(p.source(s), "*.go"))
 		if err != nil || len(found) == 0 {
@@ -102,6 +111,9 @@ func (p Program) digest() (string, error) {
 		h.Write(b)
 	}
 	h.Write([]byte(p.Package + runtime.Version()))
+	if p.Static || p.Tags != "" || p.Vars != nil {
+		_, _ = fmt.Fprint(h, p.Static, p.Tags, p.Vars) // a hash takes everything
+	}
 	return hex.EncodeToString(h.Sum(nil)[:6]), nil
 }
 
@@ -109,7 +121,8 @@ func (p Program) digest() (string, error) {
 // build that breaks off leaves nothing that looks finished.
 func (p Program) build(ctx context.Context, file string) error {
 	part := file + ".part"
-	args := []string{"build", "-mod=readonly", "-buildvcs=false", "-ldflags=-s -w", "-o", part}
+	args, env := p.flags()
+	args = append([]string{"build", "-mod=readonly", "-buildvcs=false", "-o", part}, args...)
 	if len(p.Stubs) > 0 {
 		modfile, err := p.leaveOut(ctx, filepath.Join(filepath.Dir(file), p.Name+".src"))
 		if err != nil {
@@ -122,7 +135,7 @@ func (p Program) build(ctx context.Context, file string) error {
 		Name: "go build " + p.Package,
 		Path: "go",
 		Args: append(args, p.Package),
-		Env:  append(os.Environ(), "GOWORK=off"),
+		Env:  append(append(os.Environ(), "GOWORK=off"), env...),
 		Dir:  filepath.Join(p.Root, p.Module),
 		Tree: true,
 	})
@@ -137,6 +150,20 @@ func (p Program) build(ctx context.Context, file string) error {
 	}
 	p.removeOlder(file)
 	return nil
+}
+
+// flags are what the options say to go build. The paths of this machine go only into
+// programs that stay on it.
+func (p Program) flags() (args, env []string) {
+	link := "-s -w"
+	for _, v := range p.Vars {
+		link += " -X " + v
+	}
+	args = []string{"-ldflags=" + link, "-tags=" + p.Tags}
+	if p.Static {
+		return append(args, "-trimpath"), []string{"CGO_ENABLED=0"}
+	}
+	return args, nil
 }
 
 // leaveOut copies the modules of the stubs to dir, puts the stubs in their places, and

@@ -224,3 +224,23 @@ func TestRoot(t *testing.T) {
 		t.Errorf("Root = %s outside the repository", root)
 	}
 }
+
+// TestOptions: what the linker and the tags say is in the program, and a program of other
+// options is another one.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	p := module(t, "package main\n\nvar version = \"none\"\n\nfunc main() { print(version) }\n")
+	plain, err := p.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Static, p.Vars = true, []string{"main.version=v1.2.3"}
+	stamped, err := p.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), stamped).CombinedOutput()
+	if err != nil || string(out) != "v1.2.3" || stamped == plain {
+		t.Errorf("%s says %q, %v; the plain one is %s", stamped, out, err, plain)
+	}
+}

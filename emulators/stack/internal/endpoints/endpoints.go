@@ -16,7 +16,7 @@ const (
 	// one sees there on average.
 	Period = 500 * time.Millisecond
 
-	// limit is for one probe, as in infra/checker/checker.yaml.
+	// limit is for one probe, as in infra/chart/templates/checker.yaml.
 	limit = 2 * time.Second
 )
 

@@ -1,0 +1,77 @@
+{{/* What the templates share. Names and the two namespaces are fixed: one cluster has one Sluice. */}}
+
+{{- define "sluice.labels" -}}
+app.kubernetes.io/part-of: sluice
+{{- end }}
+
+{{- define "sluice.image" -}}
+{{ .root.Values.images.repository }}/{{ .name }}:{{ .root.Values.images.tag | default .root.Chart.AppVersion }}
+{{- end }}
+
+{{- define "sluice.baseURL" -}}
+{{ ternary "https" "http" .Values.tls.enabled }}://{{ .Values.host }}
+{{- end }}
+
+{{- define "sluice.entryPoint" -}}
+{{ ternary .Values.ingress.entryPoints.https .Values.ingress.entryPoints.http .Values.tls.enabled }}
+{{- end }}
+
+{{/* Where the ingress takes requests inside the cluster: each of its pods has an address there. */}}
+{{- define "sluice.ingressURL" -}}
+{{- if .Values.ingress.url }}{{ .Values.ingress.url }}
+{{- else if .Values.tls.enabled }}https://sluice-ingress.{{ .Values.ingress.namespace }}.svc.cluster.local:{{ .Values.ingress.ports.https }}
+{{- else }}http://sluice-ingress.{{ .Values.ingress.namespace }}.svc.cluster.local:{{ .Values.ingress.ports.http }}
+{{- end }}
+{{- end }}
+
+{{/* Where a function takes what others tell it. */}}
+{{- define "sluice.url" -}}
+{{- if eq .root.Values.runtime "openfaas" }}http://gateway.openfaas.svc.cluster.local:8080/function/{{ .name }}
+{{- else }}http://{{ .name }}.sluice-system.svc.cluster.local{{ ternary "" ":8080" (eq .root.Values.runtime "knative") }}
+{{- end }}
+{{- end }}
+
+{{/* What every container may not do. */}}
+{{- define "sluice.securityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+runAsUser: 65532
+capabilities:
+  drop: [ALL]
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "sluice.pullSecrets" -}}
+{{- with .Values.images.pullSecrets }}
+imagePullSecrets:
+{{- range . }}
+  - name: {{ . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Where pods ask for names. */}}
+{{- define "sluice.dns" -}}
+- to:
+    - namespaceSelector:
+        matchLabels:
+          kubernetes.io/metadata.name: {{ .Values.networkPolicies.dns.namespace }}
+{{- range .Values.networkPolicies.dns.cidrs }}
+    - ipBlock:
+        cidr: {{ . }}
+{{- end }}
+  ports:
+{{- range .Values.networkPolicies.dns.ports }}
+    - {port: {{ . }}, protocol: UDP}
+    - {port: {{ . }}, protocol: TCP}
+{{- end }}
+{{- end }}
+
+{{/* One list of rules for one namespace, all pods of it. */}}
+{{- define "sluice.namespace" -}}
+- namespaceSelector:
+    matchLabels:
+      kubernetes.io/metadata.name: {{ . }}
+{{- end }}

@@ -1,0 +1,164 @@
+package infra
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/shared/identity"
+)
+
+var update = flag.Bool("update", false, "write the golden files of testdata anew")
+
+// TestGolden: what the chart makes of a standard set of values is what was looked at when
+// the golden file was written (go test ./tests/infra -run TestGolden -update). What Secrets
+// hold is drawn anew each time.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for _, set := range []string{"knative", "plain"} {
+		var out strings.Builder
+		there := map[string]bool{}
+		for _, o := range render(t, set) {
+			name := fmt.Sprint(o.GroupVersionKind(), " ", o.GetNamespace(), "/", o.GetName())
+			if there[name] {
+				t.Errorf("%s has %s twice", set, name)
+			}
+			there[name] = true
+			if o.GetKind() == "Secret" {
+				unstructured.RemoveNestedField(o.Object, "data")
+			}
+			text, err := yaml.Marshal(o.Object)
+			must(t, err)
+			out.WriteString("---\n" + string(text))
+		}
+		file := filepath.Join("testdata", set+".yaml")
+		if *update {
+			must(t, os.WriteFile(file, []byte(out.String()), 0o600))
+		}
+		want, err := os.ReadFile(file)
+		must(t, err)
+		if diff := cmp.Diff(string(want), out.String()); diff != "" {
+			t.Errorf("%s, golden file - and chart +:\n%s", set, diff)
+		}
+	}
+}
+
+// TestBadValues: values that can't be meant are refused before anything is rendered, by a
+// sentence that says which and what is asked for.
+func TestBadValues(t *testing.T) {
+	t.Parallel()
+	values := filepath.Join(root(t), "infra", "chart", "values", "plain.yaml")
+	for name, c := range map[string]struct {
+		args []string
+		says []string
+	}{
+		"no host":            {[]string{"--set", "host=null"}, []string{"'/host'", "got null, want string"}},
+		"no project":         {[]string{"--set", "firestore.project=null"}, []string{"'/firestore/project'", "got null, want string"}},
+		"no domain":          {[]string{"--set", "apps.domain=null"}, []string{"'/apps/domain'", "got null, want string"}},
+		"unknown runtime":    {[]string{"--set", "runtime=lambda"}, []string{"'/runtime'", "'knative', 'plain', 'openfaas'"}},
+		"one checker":        {[]string{"--set", "checker.replicas=1"}, []string{"'/checker/replicas'", "got 1, want 2"}},
+		"a URL as host":      {[]string{"--set", "host=https://sluice.example.com"}, []string{"'/host'", "does not match pattern"}},
+		"unknown value":      {[]string{"--set", "replicas=3"}, []string{"additional properties 'replicas' not allowed"}},
+		"unknown function":   {[]string{"--set", "functions.gateway.replicas=3"}, []string{"functions.gateway: there is no such function"}},
+		"another namespace":  {[]string{"--namespace", "default"}, []string{"installed in the namespace sluice-system"}},
+		"nowhere to push to": {[]string{"--set", "apps.imagePrefix="}, []string{"apps.imagePrefix says where builds push to"}},
+		"host is domain":     {[]string{"--set", "host=apps.example.com"}, []string{"host and apps.domain are the same"}},
+		"a short token":      {[]string{"--set", "secrets.buildsToken=abc"}, []string{"'/secrets/buildsToken'"}},
+	} {
+		_, err := manifest.Chart(t.Context(), root(t), append([]string{"--values", values}, c.args...)...)
+		for _, says := range c.says {
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v\nwant %q", name, err, says)
+			}
+		}
+	}
+}
+
+// TestInstall: the chart is installed, upgraded, taken away and installed again. The
+// Secrets that were made at the installation are the same throughout, sessions can be
+// signed with them, and of all else an uninstall leaves the webhooks' namespace alone.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	kubeconfig, config := blank(t)
+	client := clientOf(t, config)
+	namespaces(t, client)
+	dir := filepath.Join(root(t), "infra", "chart")
+	helm := func(args ...string) {
+		t.Helper()
+		_, err := manifest.RunHelm(t.Context(), root(t), append(args, "--namespace", system, "--kubeconfig", kubeconfig)...)
+		must(t, err)
+	}
+	values := filepath.Join(dir, "values", "knative.yaml")
+	helm("install", "sluice", dir, "--values", values)
+	made := secrets(t, client)
+	if got := slices.Sorted(maps.Keys(made)); !slices.Equal(got, []string{"sluice-admin", "sluice-builds-token", "sluice-session-keys", "sluice-session-public-keys"}) {
+		t.Errorf("made at the installation: %v", got)
+	}
+	signs(t, made)
+	same := func(when string) {
+		t.Helper()
+		if diff := cmp.Diff(made, secrets(t, client)); diff != "" {
+			t.Errorf("after %s the Secrets differ:\n%s", when, diff)
+		}
+	}
+	helm("upgrade", "sluice", dir, "--values", values, "--set", "checker.replicas=3")
+	same("an upgrade")
+	helm("uninstall", "sluice")
+	same("an uninstall")
+	if left, err := client.AppsV1().Deployments(system).List(t.Context(), meta.ListOptions{}); err != nil || len(left.Items) > 0 {
+		t.Errorf("an uninstall left %d Deployments: %v", len(left.Items), err)
+	}
+	if _, err := client.CoreV1().Namespaces().Get(t.Context(), webhooks, meta.GetOptions{}); err != nil {
+		t.Errorf("an uninstall took the webhooks' tokens: %v", err)
+	}
+	helm("install", "sluice", dir, "--values", values)
+	same("another installation")
+}
+
+// secrets are those of Sluice's namespace, by name.
+func secrets(t *testing.T, client kubernetes.Interface) map[string]map[string][]byte {
+	t.Helper()
+	list, err := client.CoreV1().Secrets(system).List(t.Context(), meta.ListOptions{FieldSelector: "type=" + string(core.SecretTypeOpaque)})
+	must(t, err)
+	all := map[string]map[string][]byte{}
+	for _, s := range list.Items {
+		all[s.Name] = s.Data
+	}
+	return all
+}
+
+// signs has a session signed with the keys that the chart has made, and verified with their
+// public half, as functions find them: as files.
+func signs(t *testing.T, made map[string]map[string][]byte) {
+	t.Helper()
+	dir := func(secret string) string {
+		dir := t.TempDir()
+		for name, content := range made[secret] {
+			must(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+		}
+		return dir
+	}
+	private, err := identity.OpenKeyring(dir("sluice-session-keys"))
+	must(t, err)
+	public, err := identity.OpenKeyring(dir("sluice-session-public-keys"))
+	must(t, err)
+	signed, err := private.SignDevice(identity.NewDevice("admin"))
+	must(t, err)
+	if _, err := public.VerifyDevice(signed); err != nil {
+		t.Errorf("what the private key signs, the public one does not verify: %v", err)
+	}
+}
