@@ -14,10 +14,10 @@ UNIT_PACKAGES = $$(go list ./... | grep -v '/sluice/tests')
 # The longest first, since two run at a time.
 E2E_PACKAGES := ./tests/chaos ./tests/attack ./tests/console ./tests/cli ./tests ./tests/...
 
-.PHONY: help up down test unit e2e report load fuzz bench docs images measure lint vuln fmt
+.PHONY: help up down cluster cluster-test cluster-down test unit e2e report load fuzz bench docs images measure lint vuln fmt
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: ## start the whole local stack, build .local/sluice, show what to try; Ctrl-C stops it
 	@scripts/prerequisites.sh
@@ -28,6 +28,20 @@ up: ## start the whole local stack, build .local/sluice, show what to try; Ctrl-
 down: ## stop a stack that another shell started, and what one that crashed left
 	@go build -buildvcs=false -o .local/bin/stack ./emulators/stack/cmd
 	@.local/bin/stack down
+
+cluster: ## start a real Kubernetes node with Sluice on it, in the background; needs root
+	@scripts/prerequisites.sh --cluster
+	@go build -buildvcs=false -o .local/bin/cluster ./emulators/cluster/cmd
+	@.local/bin/cluster up
+
+cluster-test: ## run the black-box tests that a real cluster can run
+	@if [ -z "$${SLUICE_STACK:-}" ] && [ -n "$${KUBECONFIG:-}" ]; then \
+		echo "KUBECONFIG names another cluster: let SLUICE_STACK name a file that describes it (emulators/README.md says how)" >&2; exit 1; fi
+	SLUICE_STACK=$${SLUICE_STACK:-$(CURDIR)/.local/cluster/info.json} go test -count=1 -p 1 -timeout 60m -v ./tests/runtime ./tests ./tests/attack ./tests/cluster
+
+cluster-down: ## end the node and all that it had
+	@go build -buildvcs=false -o .local/bin/cluster ./emulators/cluster/cmd
+	@.local/bin/cluster down
 
 test: ## run all tests: unit, then e2e
 	@scripts/prerequisites.sh --race

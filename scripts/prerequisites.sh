@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure that what the local stack and the tests need is there: installs what
 # the package manager has, and says in one line each what is missing otherwise.
-# usage: prerequisites.sh [--race]    --race: also what the tests need
+# usage: prerequisites.sh [--race | --cluster]    --race: also what the tests need; --cluster: also what a node needs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -148,6 +148,25 @@ check_chromium() {
 		missing "Chromium, for the tests of the console: apt-get install chromium, or set CHROMIUM to a program that is like it"
 }
 
+# check_node: a node of Kubernetes that runs here, its containers, and what images are made of.
+check_node() {
+	if [ "$(uname -s)" != Linux ]; then
+		return # said already
+	fi
+	if [ "$(id -u)" -ne 0 ]; then
+		missing "root: make cluster makes namespaces, mounts and cgroups"
+		return
+	fi
+	[ -d /sys/fs/cgroup ] && [ -n "$(ls /sys/fs/cgroup)" ] || missing "control groups: nothing is mounted at /sys/fs/cgroup"
+	local pair
+	for pair in containerd:containerd runc:runc /usr/lib/cni/ptp:containernetworking-plugins nft:nftables conntrack:conntrack ip:iproute2 \
+		busybox:busybox-static /usr/bin/tini-static:tini newuidmap:uidmap git:git curl:curl; do
+		PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || install_idle "${pair#*:}" || true
+		PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null ||
+			missing "${pair%%:*}, for the node: it comes with Debian's ${pair#*:}"
+	done
+}
+
 check_system
 check_go
 check_java
@@ -157,5 +176,8 @@ if [ "${1:-}" = --race ]; then
 	check_proxies
 	check_promtool
 	check_chromium
+fi
+if [ "${1:-}" = --cluster ]; then
+	check_node
 fi
 exit "$failed"

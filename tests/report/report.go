@@ -29,7 +29,9 @@
 // and writes nothing.
 //
 // With REPORT=update nothing is compared; "make report" runs all that way and then
-// merges the sections into tests/REPORT.md ([Merge], the program in cmd).
+// merges the sections into tests/REPORT.md ([Merge], the program in cmd). What needs a
+// cluster is left as it stands: "REPORT=update make cluster-test",
+// and then the program in cmd, write it.
 package report
 
 import (
@@ -55,6 +57,7 @@ func Parts() []Part {
 		{Name: "roles", Folder: "tests/attack", Title: "Roles"},
 		{Name: "faults", Folder: "tests/chaos", Title: "Faults"},
 		{Name: "load", Folder: "tests/load", Title: "Load"},
+		{Name: "cluster", Folder: "tests/cluster", Title: "On a real cluster"},
 	}
 }
 

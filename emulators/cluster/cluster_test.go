@@ -1,0 +1,199 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/emulators/workloads"
+)
+
+// TestAddresses: ranges do not overlap, and each address is in its range.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	link := netip.MustParsePrefix(hostIP + linkBits).Masked()
+	pods, clusterIPs := netip.MustParsePrefix(podRange), netip.MustParsePrefix(services)
+	if link.Overlaps(pods) || link.Overlaps(clusterIPs) || pods.Overlaps(clusterIPs) {
+		t.Error("ranges overlap")
+	}
+	for address, in := range map[string]netip.Prefix{nodeIP: link, apiIP: clusterIPs, dnsIP: clusterIPs} {
+		if !in.Contains(netip.MustParseAddr(address)) {
+			t.Errorf("%s is not in %s", address, in)
+		}
+	}
+	text, err := own.ReadFile("manifests/dns.yaml")
+	if err != nil || !strings.Contains(string(text), "clusterIP: "+dnsIP) {
+		t.Errorf("the DNS service is not at %s, %v", dnsIP, err)
+	}
+	text, err = own.ReadFile("manifests/traefik.yaml")
+	if err != nil || !strings.Contains(string(text), "externalIPs: ["+nodeIP+"]") {
+		t.Errorf("the ingress is not at %s, %v", nodeIP, err)
+	}
+}
+
+// TestPKI: the API server's certificate is good for its names, and a kubeconfig holds all
+// that it takes to be the administrator.
+func TestPKI(t *testing.T) {
+	t.Parallel()
+	o := Options{Dir: t.TempDir()}
+	for _, dir := range []string{o.pki(""), o.etc("")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := o.writePKI(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.writeKubernetes(); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.writeContainerd(); err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if host, _, err := net.SplitHostPort(strings.TrimPrefix(config.Host, "https://")); err != nil || host != nodeIP {
+		t.Errorf("the API server is at %s, %v", config.Host, err)
+	}
+	if _, err := tls.X509KeyPair(config.CertData, config.KeyData); err != nil {
+		t.Error(err)
+	}
+	pair, err := tls.LoadX509KeyPair(o.pki("apiserver.crt"), o.pki("apiserver.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{nodeIP, apiIP, "kubernetes.default.svc"} {
+		if err := pair.Leaf.VerifyHostname(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(o.etc("certs.d"), exampleRegistry, "hosts.toml")); err != nil {
+		t.Error(err)
+	}
+}
+
+const manifests = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: queue}
+spec: {template: {spec: {containers: [{name: queue, image: ko://example.test/cmd/queue, resources: {requests: {cpu: 300m, memory: 1Mi}}}]}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: queue}
+---
+apiVersion: networking.internal.knative.dev/v1alpha1
+kind: Certificate
+metadata: {name: late}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: queue}
+`
+
+// TestFit: images are put in, requests cut, settings set, and what scales left out.
+func TestFit(t *testing.T) {
+	t.Parallel()
+	if _, err := withImages(manifests, nil); err == nil {
+		t.Error("an image that nobody made is no error")
+	}
+	text, err := withImages(manifests, map[string]string{"example.test/cmd/queue": "there/queue@sha256:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := manifest.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespaces, definitions, rest, late := stages(fit(all, map[string]map[string]string{"settings": {"a": "b"}}))
+	if len(namespaces) != 1 || len(definitions) != 0 || len(rest) != 2 || len(late) != 1 {
+		t.Fatalf("%d namespaces, %d definitions, %d of the rest, %d late", len(namespaces), len(definitions), len(rest), len(late))
+	}
+	containers, _, err := unstructured.NestedSlice(rest[0].Object, "spec", "template", "spec", "containers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []any{object{
+		"name": "queue", "image": "there/queue@sha256:1",
+		"resources": object{"requests": object{"cpu": "5m", "memory": "1Mi"}},
+	}}
+	if diff := cmp.Diff(want, containers); diff != "" {
+		t.Errorf("containers (-want +got):\n%s", diff)
+	}
+	if got, _, err := unstructured.NestedString(rest[1].Object, "data", "a"); got != "b" || err != nil {
+		t.Errorf("setting %q, %v", got, err)
+	}
+}
+
+func TestTrouble(t *testing.T) {
+	t.Parallel()
+	waiting := core.ContainerStatus{Name: "app", State: core.ContainerState{Waiting: &core.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}}
+	running := core.ContainerStatus{Name: "app", Ready: true, State: core.ContainerState{Running: &core.ContainerStateRunning{}}}
+	for want, status := range map[string]core.PodStatus{
+		"app waits: ImagePullBackOff not found": {ContainerStatuses: []core.ContainerStatus{waiting}},
+		"":                                      {ContainerStatuses: []core.ContainerStatus{running}},
+		"not scheduled: no room":                {Conditions: []core.PodCondition{{Type: core.PodScheduled, Status: core.ConditionFalse, Message: "no room"}}},
+	} {
+		if got := trouble(core.Pod{Status: status}); got != want {
+			t.Errorf("trouble %q, want %q", got, want)
+		}
+	}
+}
+
+// TestIdentify: an app's pod is called as the local stack calls it.
+func TestIdentify(t *testing.T) {
+	t.Parallel()
+	pod := core.Pod{
+		ObjectMeta: meta.ObjectMeta{
+			Namespace: "shop-prod", Annotations: map[string]string{"sluice.dev/revision": "7"},
+			OwnerReferences: []meta.OwnerReference{{Kind: "ReplicaSet", Name: "hello-world-5d8f"}},
+		},
+		Spec: core.PodSpec{Containers: []core.Container{{Name: "queue-proxy", Image: "q"}, {Name: "app", Image: "registry.example/hello:v1"}}},
+	}
+	want := workloads.Pod{App: "hello-world", Namespace: "shop-prod", Image: "registry.example/hello:v1", Revision: "7"}
+	if got := identify(pod); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	pod.Labels = map[string]string{"serving.knative.dev/service": "hello"}
+	if got := identify(pod); got.App != "hello" {
+		t.Errorf("app %q", got.App)
+	}
+}
+
+// TestSourceTag: the tag is that of what is built, and tests are not.
+func TestSourceTag(t *testing.T) {
+	t.Parallel()
+	tag := func(text string) string {
+		files := fstest.MapFS{"scripts/images/main.go": {}, "shared/a.go": {Data: []byte(text)}, "functions/a_test.go": {Data: []byte(text)}, "go.mod": {}, "go.sum": {}}
+		files[rand.Text()+"/x.go"] = &fstest.MapFile{} // beside what counts
+		files["functions/"+rand.Text()+"_test.go"] = &fstest.MapFile{}
+		got, err := sourceTag(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	first, second, other := tag("a"), tag("a"), tag("b")
+	if first != second || first == other {
+		t.Errorf("the same sources are %s and %s, others %s", first, second, other)
+	}
+}

@@ -1,0 +1,110 @@
+package registry
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// serve gives a registry over a directory, and its address.
+func serve(t *testing.T, dir string) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(nil)
+	address := server.Listener.Addr().String()
+	r, err := New(dir, address, "registry.example", "platform/echo:latest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Config.Handler = r
+	server.Start()
+	t.Cleanup(server.Close)
+	return address
+}
+
+func tag(t *testing.T, s string) name.Tag {
+	t.Helper()
+	ref, err := name.NewTag(s, name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+// TestNextLife: what was pushed is there again, images and indexes of them.
+func TestNextLife(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	address := serve(t, dir)
+	img, err := random.Image(1000, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}}})
+	if err := remote.WriteIndex(tag(t, address+"/shop/hello:v1"), index); err != nil {
+		t.Fatal(err)
+	}
+	want, err := img.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := remote.Image(tag(t, serve(t, dir)+"/shop/hello:v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if digest, err := got.Digest(); err != nil || digest != want {
+		t.Errorf("digest %v, %v; want %v", digest, err, want)
+	}
+}
+
+// TestMirror: an image of the mirrored registry is made when it is asked for, each with
+// its own digest; one that is asked for elsewhere is not.
+func TestMirror(t *testing.T) {
+	t.Parallel()
+	address := serve(t, t.TempDir())
+	base, err := random.Image(1000, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(tag(t, address+"/platform/echo:latest"), base); err != nil {
+		t.Fatal(err)
+	}
+	digests := map[string]bool{}
+	for path, want := range map[string]int{
+		"hello/manifests/v1?ns=registry.example":     http.StatusOK,
+		"hello/manifests/v2?ns=registry.example":     http.StatusOK,
+		"shop/x/manifests/v1?ns=registry.example":    http.StatusOK,
+		"hello/manifests/broken?ns=registry.example": http.StatusNotFound,
+		"missing/x/manifests/v1?ns=registry.example": http.StatusNotFound,
+		"other/manifests/v1?ns=docker.io":            http.StatusNotFound,
+		"other/manifests/v1":                         http.StatusNotFound,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodHead, "http://"+address+"/v2/"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s answers %d, want %d", path, resp.StatusCode, want)
+		}
+		if digest := resp.Header.Get("Docker-Content-Digest"); want == http.StatusOK && !strings.HasPrefix(digest, "sha256:") {
+			t.Errorf("%s has the digest %q", path, digest)
+		} else if want == http.StatusOK {
+			digests[digest] = true
+		}
+	}
+	if len(digests) != 3 {
+		t.Errorf("three images have the digests %v", digests)
+	}
+}

@@ -1,0 +1,222 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/cgi" //nolint:gosec // Go has been mended since
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sluicegate/sluice/emulators/cluster/internal/registry"
+	"github.com/sluicegate/sluice/emulators/firestore"
+	"github.com/sluicegate/sluice/emulators/internal/child"
+)
+
+// ProcessVariable names a process of the node in its environment, e.g. "kubelet".
+const ProcessVariable = "SLUICE_CLUSTER_PROCESS"
+
+const (
+	daemonLimit   = 2 * time.Minute // until a daemon answers, on a busy machine
+	restartPause  = time.Second
+	headerLimit   = 10 * time.Second
+	programsFile  = "programs.json"
+	gitBackend    = "/usr/lib/git-core/git-http-backend"
+	forwardSwitch = "/proc/sys/net/ipv4/ip_forward"
+)
+
+// Node is what runs inside of the node's namespaces, until it is killed.
+type Node struct {
+	o    Options
+	log  *slog.Logger
+	life context.Context //nolint:containedctx // of all that runs here
+}
+
+// RunNode runs the node: its network, what the cluster needs beside Kubernetes, and
+// Kubernetes.
+func RunNode(ctx context.Context, o Options) error {
+	n := &Node{o: o, log: slog.New(slog.NewJSONHandler(os.Stderr, nil)), life: ctx}
+	text, err := os.ReadFile(o.path(programsFile))
+	if err != nil {
+		return fmt.Errorf("read the list of programs: %w", err)
+	}
+	var programs Programs
+	if err := json.Unmarshal(text, &programs); err != nil {
+		return fmt.Errorf("read the list of programs: %w", err)
+	}
+	if err := n.network(ctx); err != nil {
+		return err
+	}
+	if err := n.serveAll(ctx); err != nil {
+		return err
+	}
+	for _, write := range []func() error{
+		func() error { return o.writePKI(time.Now()) }, //nolint:forbidigo // the only time that is asked for here
+		o.writeContainerd, o.writeKubernetes,
+	} {
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	started := make(chan error, 1)
+	go func() { started <- n.startFirestore(ctx) }()
+	for _, d := range daemons(o, programs) {
+		if err := n.start(ctx, d); err != nil {
+			return err
+		}
+	}
+	if err := <-started; err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// network makes the node's side of the link and lets it route.
+func (n *Node) network(ctx context.Context) error {
+	err := ip(ctx,
+		"link set lo up",
+		"address add "+nodeIP+linkBits+" dev "+nodeLink,
+		"link set "+nodeLink+" up",
+		"route add default via "+hostIP, // what comes from the machine goes back there
+	)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(forwardSwitch, []byte("1"), 0); err != nil {
+		return fmt.Errorf("let the node route: %w", err)
+	}
+	return nil
+}
+
+// ip runs commands of iproute2.
+func ip(ctx context.Context, commands ...string) error {
+	for _, c := range commands {
+		if out, err := exec.CommandContext(ctx, "ip", strings.Fields(c)...).CombinedOutput(); err != nil {
+			return fmt.Errorf("ip %s: %w: %s", c, err, strings.TrimSpace(string(out)))
+		}
+	}
+	return nil
+}
+
+// serveAll serves what is not a program of its own.
+func (n *Node) serveAll(ctx context.Context) error {
+	images, err := registry.New(n.o.path("registry"), at(registryPort), exampleRegistry, echoImage)
+	if err != nil {
+		return err
+	}
+	git := &cgi.Handler{
+		Path: gitBackend,
+		Env:  []string{"GIT_PROJECT_ROOT=" + n.o.path("git"), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
+	}
+	for port, handler := range map[int]http.Handler{registryPort: images, gitPort: git, whoPort: &who{kubeconfig: n.o.kubeconfig(), log: n.log}} {
+		var lc net.ListenConfig
+		l, err := lc.Listen(ctx, "tcp", at(port))
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		server := &http.Server{Handler: handler, ReadHeaderTimeout: headerLimit, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
+		go func() { n.log.Error("server ended", "port", port, "error", server.Serve(l)) }()
+	}
+	return nil
+}
+
+func (n *Node) startFirestore(ctx context.Context) error {
+	log, err := os.OpenFile(n.o.log("firestore"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the log of firestore: %w", err)
+	}
+	server, err := firestore.Start(ctx, firestore.Options{IP: nodeIP, Port: firestorePort, Log: log, Env: []string{ProcessVariable + "=firestore"}})
+	if err != nil {
+		return err
+	}
+	go n.keep(ctx, "firestore", server.Service)
+	return nil
+}
+
+// start starts a daemon, and again whenever it ends.
+func (n *Node) start(ctx context.Context, d daemon) error {
+	command := child.Command{
+		Path: d.program, Args: d.args, LogFile: n.o.log(d.name),
+		Env: append(os.Environ(), ProcessVariable+"="+d.name, "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin"),
+	}
+	check := func(context.Context) error { return nil }
+	if d.url != "" {
+		// Only whether it serves: the API server's certificate is checked by its clients.
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // as said
+		check = func(ctx context.Context) error { return child.Get(ctx, client, d.url) }
+	}
+	service, err := child.Run(ctx, d.name, daemonLimit, func() (child.Command, child.Check) { return command, check })
+	if err != nil {
+		return err
+	}
+	go n.keep(ctx, d.name, service)
+	return nil
+}
+
+// keep starts a service again whenever it ends by itself or is killed.
+func (n *Node) keep(ctx context.Context, name string, service *child.Service) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-service.Process().Done():
+		}
+		n.log.Warn("a program ended and is started again", "name", name, "error", service.Process().Err())
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(restartPause):
+		}
+		if err := service.Restart(ctx); err != nil {
+			n.log.Error("a program was not started again", "name", name, "error", err)
+		}
+	}
+}
+
+// Init is the first process of the node's namespaces: it waits for the link, makes the
+// mounts, runs serve, and takes the processes that are left to it. When it ends, the
+// kernel ends all others and with them the namespaces and mounts.
+func Init(serve []string) error {
+	ready := os.NewFile(readyFD, "ready")
+	if _, err := ready.Read(make([]byte, 1)); err != nil {
+		return fmt.Errorf("wait for the link: %w", err)
+	}
+	if err := mountAll(); err != nil {
+		return err
+	}
+	p, err := os.StartProcess(serve[0], serve, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	if err != nil {
+		return fmt.Errorf("start the node: %w", err)
+	}
+	var once sync.Once
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	go func() {
+		s := <-signals
+		once.Do(func() { _ = p.Signal(s) })
+	}()
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return fmt.Errorf("wait for the node: %w", err)
+		case pid == p.Pid && status.ExitStatus() != 0:
+			return fmt.Errorf("the node ended: exit status %d", status.ExitStatus())
+		case pid == p.Pid:
+			return nil
+		}
+	}
+}

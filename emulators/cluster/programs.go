@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"context"
+	"io"
+	"path"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicegate/sluice/emulators/ingress"
+	"github.com/sluicegate/sluice/emulators/internal/tool"
+	"github.com/sluicegate/sluice/emulators/kube"
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
+)
+
+// buildsAtOnce bounds the linkers, which take up to 2.5 GB each.
+const buildsAtOnce = 2
+
+const (
+	serving  = "knative.dev/serving"
+	eventing = "knative.dev/eventing"
+	tekton   = "github.com/tektoncd/pipeline"
+)
+
+// Programs are the files of the programs that were built, by package; Kubernetes' own are
+// one program, under "kube".
+type Programs map[string]string
+
+// program is a row of what to build.
+type program struct {
+	module string // folder below tools
+	pkg    string // "" is the module's own program
+	tags   string
+}
+
+// programs is what runs on the node and in its images. The longest to build come first.
+func programs() []program {
+	rows := []program{{module: "kube"}}
+	for _, name := range []string{"queue", "controller", "webhook", "activator", "autoscaler"} {
+		rows = append(rows, program{module: "knative", pkg: serving + "/cmd/" + name})
+	}
+	for _, name := range []string{"controller", "webhook", "events", "resolvers", "entrypoint", "nop", "workingdirinit"} {
+		rows = append(rows, program{module: "tekton", pkg: tekton + "/cmd/" + name})
+	}
+	// Eventing does not compile with the client-go that Serving shares with the API server.
+	for _, name := range []string{"controller", "webhook", "mtping"} {
+		rows = append(rows, program{module: "eventing", pkg: eventing + "/cmd/" + name})
+	}
+	return append(rows,
+		program{module: "buildkit", pkg: "github.com/moby/buildkit/cmd/buildkitd", tags: "osusergo,netgo,seccomp"},
+		program{module: "buildkit", pkg: "github.com/moby/buildkit/cmd/buildctl"},
+		program{module: "buildkit", pkg: "github.com/rootless-containers/rootlesskit/v2/cmd/rootlesskit"},
+		program{module: "coredns"},
+		program{module: "pause"},
+	)
+}
+
+// key is the program's name in [Programs].
+func (p program) key() string {
+	if p.pkg == "" {
+		return p.module
+	}
+	return p.pkg
+}
+
+func (p program) tool(root string, progress io.Writer) tool.Program {
+	t := tool.Program{
+		Root: root, Module: "emulators/cluster/tools/" + p.module, Package: p.pkg, Tags: p.tags,
+		Name: p.module + "." + path.Base(p.pkg), Static: true, Progress: progress,
+	}
+	if p.pkg == "" {
+		t.Name, t.Package = "cluster."+p.module, "."
+	}
+	if p.module == "kube" {
+		// It stays on this machine, and shares what is compiled with the local stack's API server.
+		t.Static = false
+		t.Vars = kube.VersionVars()
+	}
+	return t
+}
+
+// Build gives all programs, and builds those whose pins are new to this machine.
+func Build(ctx context.Context, root string, progress io.Writer) (Programs, error) {
+	built := Programs{}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(buildsAtOnce)
+	build := func(key string, path func() (string, error)) {
+		group.Go(func() error {
+			file, err := path()
+			mu.Lock()
+			defer mu.Unlock()
+			built[key] = file
+			return err
+		})
+	}
+	for _, p := range programs() {
+		build(p.key(), func() (string, error) { return p.tool(root, progress).Path(ctx) })
+	}
+	// The local stack's.
+	build("etcd", func() (string, error) {
+		return tool.Program{Root: root, Module: "emulators/kube/tools", Package: "go.etcd.io/etcd/server/v3", Name: "etcd", Progress: progress}.Path(ctx)
+	})
+	build("helm", func() (string, error) { return manifest.Helm(ctx, root, progress) })
+	build("traefik", func() (string, error) { return ingress.Build(ctx, root, progress) })
+	return built, group.Wait()
+}

@@ -1,0 +1,3 @@
+module github.com/sluicegate/sluice/emulators/cluster/tools/pause
+
+go 1.26.0

@@ -1,0 +1,185 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// What a client may see of it: a request that is with a checker which is killed may fail;
+// of one that hangs, those that wait for it until its liveness probe has it killed.
+const (
+	killed  = 3
+	stopped = streams * 8
+)
+
+// TestCheckerKilled: a checker's process is killed under load, the one that answers and then
+// the other one.
+func TestCheckerKilled(t *testing.T) {
+	row := seen.Test(t, "a checker's process is killed under load: the one that the ingress asks, then the other one", "nobody is let in without a key; at most 3 requests fail")
+	row.Measured(signalled(t, syscall.SIGKILL, killed))
+}
+
+// TestCheckerStopped: a checker hangs under load, the one that answers and then the other
+// one; it is killed by its liveness probe within seconds.
+func TestCheckerStopped(t *testing.T) {
+	row := seen.Test(t, "a checker hangs under load (SIGSTOP): the one that the ingress asks, then the other one", "its liveness probe has it killed; nobody is let in; only requests that wait for it fail")
+	row.Measured(signalled(t, syscall.SIGSTOP, stopped))
+}
+
+func signalled(t *testing.T, signal syscall.Signal, allowed int) string {
+	t.Helper()
+	var all []string
+	for _, asked := range []bool{true, false} {
+		s := stacktest.New(t, world)
+		waitCheckers(t)
+		l := begin(t, s)
+		pod := busiest(t, asked)
+		before := restarts(t, pod)
+		if err := syscall.Kill(processOf(t, pod), signal); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		// Kubernetes waits longer each time with a pod that was started again before.
+		until(t, 6*time.Minute, "start the checker again", func() bool { return restarts(t, pod) > before })
+		again := time.Since(began).Round(100 * time.Millisecond)
+		waitCheckers(t)
+		all = append(all, fmt.Sprintf("%s; started again after %v", l.end(t, fmt.Sprintf("%v, asked by the ingress: %v", signal, asked), allowed), again))
+	}
+	return strings.Join(all, ". The other one: ")
+}
+
+// checkers are the checkers' pods that are not on their way out.
+func checkers(t *testing.T) []core.Pod {
+	t.Helper()
+	list, err := stacktest.Kubernetes(t, world).CoreV1().Pods(manifest.Namespace).List(t.Context(), meta.ListOptions{LabelSelector: "sluice.dev/function=checker"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(list.Items, func(p core.Pod) bool { return p.DeletionTimestamp != nil })
+}
+
+// waitCheckers waits until all checkers are ready.
+func waitCheckers(t *testing.T) {
+	t.Helper()
+	until(t, 6*time.Minute, "have all checkers ready", func() bool {
+		pods := checkers(t)
+		return len(pods) >= 2 && !slices.ContainsFunc(pods, func(p core.Pod) bool { return !ready(p) })
+	})
+}
+
+func ready(p core.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c core.PodCondition) bool { return c.Type == core.PodReady && c.Status == core.ConditionTrue })
+}
+
+func restarts(t *testing.T, pod core.Pod) int32 {
+	t.Helper()
+	for _, p := range checkers(t) {
+		if p.Name == pod.Name && len(p.Status.ContainerStatuses) > 0 {
+			return p.Status.ContainerStatuses[0].RestartCount
+		}
+	}
+	return -1
+}
+
+// busiest is the checker that decides most at the moment, or the one that decides least:
+// the ingress keeps to one as long as its connection lives.
+func busiest(t *testing.T, most bool) core.Pod {
+	t.Helper()
+	pods := checkers(t)
+	count := func() []int {
+		var counts []int
+		for _, p := range pods {
+			counts = append(counts, decisions(t, p))
+		}
+		return counts
+	}
+	var before, now []int
+	before = count()
+	until(t, time.Minute, "decide a hundred times", func() bool {
+		now = count()
+		total := 0
+		for i := range now {
+			total += now[i] - before[i]
+		}
+		return total > 100
+	})
+	best := 0
+	for i := range now {
+		if more := now[i]-before[i] > now[best]-before[best]; more == most {
+			best = i
+		}
+	}
+	return pods[best]
+}
+
+var decided = regexp.MustCompile(`(?m)^sluice_checker_decisions_total\{[^}]*\} ([0-9.e+]+)$`)
+
+// decisions is how many a checker has made, by its metrics.
+func decisions(t *testing.T, p core.Pod) int {
+	t.Helper()
+	total := 0.0
+	for _, m := range decided.FindAllStringSubmatch(stacktest.Get(t, "http://"+p.Status.PodIP+":9090/metrics").Body, -1) {
+		n, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += n
+	}
+	return int(total)
+}
+
+// processOf finds the process of a checker's pod: the one whose environment names it.
+func processOf(t *testing.T, pod core.Pod) int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) || err != nil {
+			continue // ended meanwhile
+		}
+		variables := bytes.Split(text, []byte{0})
+		has := func(v string) bool {
+			return slices.ContainsFunc(variables, func(b []byte) bool { return string(b) == v })
+		}
+		if has("POD_NAME="+pod.Name) && has("FUNCTION_TARGET=checker") {
+			pid, err := strconv.Atoi(strings.Split(file, "/")[2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pid
+		}
+	}
+	t.Skipf("%s runs on another machine", pod.Name)
+	return 0
+}
+
+// until waits for a condition.
+func until(t *testing.T, limit time.Duration, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for begin := time.Now(); !done(); <-tick.C {
+		if time.Since(begin) > limit {
+			t.Fatalf("it does not %s within %v", what, limit)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestDenialIsExplained: by port-forward an operator reaches each checker's private port,
+// its metrics and, by the id that the client got, the reason of a denial.
+func TestDenialIsExplained(t *testing.T) {
+	row := seen.Test(t, "an operator asks each checker's private port by port-forward", "metrics of each; the reason of a denial, by its id, from the one that was asked")
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	a := s.Call("hello").Header("X-API-Key", "sluice_unknown").Gets(http.StatusUnauthorized, "invalid_key")
+	id := a.Header.Get("X-Request-Id")
+	if id == "" {
+		t.Fatal("a denial without an id")
+	}
+	found := 0
+	for _, pod := range checkers(t) {
+		address := forward(t, pod.Name)
+		if m := stacktest.Get(t, address+"/metrics"); !strings.Contains(m.Body, "sluice_checker_fresh") {
+			t.Errorf("%s has no metrics: %d", pod.Name, m.Status)
+		}
+		if d := stacktest.Get(t, address+"/denials?request_id="+id); d.Status == http.StatusOK && strings.Contains(d.Body, id) {
+			found++
+			row.Measured(fmt.Sprintf("one of %d", len(checkers(t))))
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d checkers know of the denial, want the one that was asked", found)
+	}
+}
+
+// forward leads to a pod's private port for as long as the test runs.
+func forward(t *testing.T, pod string) (address string) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", world.Info().Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := stacktest.Kubernetes(t, world).CoreV1().RESTClient().Post().Namespace(manifest.Namespace).Resource("pods").Name(pod).SubResource("portforward").URL()
+	stop, ready := make(chan struct{}), make(chan struct{})
+	var complaint bytes.Buffer
+	f, err := portforward.New(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url), []string{"0:9090"}, stop, ready, io.Discard, &complaint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- f.ForwardPorts() }()
+	t.Cleanup(func() { close(stop) })
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatalf("forward to %s: %v %s", pod, err, &complaint)
+	}
+	ports, err := f.GetPorts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("http://127.0.0.1:%d", ports[0].Local)
+}

@@ -1,0 +1,122 @@
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestUninstall: what an uninstall leaves is what the guide says, and an installation over
+// the same store, by either runtime, goes on where the one before it ended: its apps, keys,
+// history and sign-in are there.
+func TestUninstall(t *testing.T) {
+	row := seen.Test(t, "`helm uninstall`, and `helm install` over the same store, by the other runtime and again by the first",
+		"what stays is what the guide says; apps, keys, history and sign-in go on")
+	var took []string
+	s := stacktest.New(t, world)
+	s.GatedApp("kept")
+	key := s.AnyKey()
+	s.Opens("kept", key)
+	file := values(t)
+	runtime := "knative"
+	if strings.Contains(string(read(t, file)), "runtime: plain") {
+		runtime = "plain"
+	}
+	other := map[string]string{"knative": "plain", "plain": "knative"}[runtime]
+	for _, next := range []string{other, runtime} {
+		helm(t, "uninstall", "sluice", "--wait", "--timeout", "4m")
+		left(t)
+		began := time.Now()
+		helm(t, "install", "sluice", chart, "--values", file, "--set", "runtime="+next)
+		for _, want := range []struct {
+			status int
+			call   *stacktest.Call
+		}{{http.StatusUnauthorized, s.Call("kept")}, {http.StatusOK, s.Call("kept").Key(key)}} {
+			until(t, 4*time.Minute, "serve again", func() bool {
+				a, err := want.call.Try(t.Context())
+				return err == nil && a.Status == want.status
+			})
+			took = append(took, fmt.Sprintf("%s: the first %d after %v", next, want.status, time.Since(began).Round(100*time.Millisecond)))
+		}
+		waitAPI(t)
+		took = append(took, fmt.Sprintf("all of the API after %v", time.Since(began).Round(100*time.Millisecond)))
+		waitCheckers(t)
+		s.WaitGate("kept", "engaged")
+		if n := len(s.History("kept")); n != 1 {
+			t.Errorf("installed as %s, the app has %d revisions", next, n)
+		}
+	}
+	row.Measured(strings.Join(took, ", "))
+}
+
+// waitAPI waits until each function answers at its route. What the ingress says before that
+// is not the API's, and not held against its description.
+func waitAPI(t *testing.T) {
+	t.Helper()
+	bare := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	at := world.Info().BaseURL + "/api/v1/"
+	for _, path := range []string{
+		"session", "projects", "projects/p/environments/e/plans", "projects/p/api-keys/k/usage",
+		"projects/p/environments/e/apps/a/deployments", "projects/p/environments/e/apps/a/builds",
+	} {
+		until(t, 4*time.Minute, "answer at "+path, func() bool {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+path, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := bare.Do(req)
+			return err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusUnauthorized
+		})
+	}
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// left: of Sluice's own namespace an uninstall leaves the Secrets, and nothing that runs.
+func left(t *testing.T) {
+	t.Helper()
+	api := stacktest.Kubernetes(t, world)
+	until(t, 3*time.Minute, "end all pods", func() bool {
+		pods, err := api.CoreV1().Pods(manifest.Namespace).List(t.Context(), meta.ListOptions{LabelSelector: "app.kubernetes.io/part-of=sluice,sluice.dev/function!=test"})
+		return err == nil && len(pods.Items) == 0
+	})
+	kept := map[string]bool{
+		"sluice-session-keys": true, "sluice-session-public-keys": true, "sluice-builds-token": true, "sluice-admin": true,
+		"sluice-checker-tls": true, "sluice-checker-tls-ca": true,
+	}
+	secrets, err := api.CoreV1().Secrets(manifest.Namespace).List(t.Context(), meta.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range secrets.Items {
+		if !kept[s.Name] {
+			t.Errorf("an uninstall leaves the Secret %s, of which the guide says nothing", s.Name)
+		}
+		delete(kept, s.Name)
+	}
+	for name := range kept {
+		t.Errorf("an uninstall takes the Secret %s", name)
+	}
+	if _, err := api.CoreV1().Namespaces().Get(t.Context(), "sluice-webhooks", meta.GetOptions{}); err != nil {
+		t.Errorf("an uninstall takes the webhooks' tokens: %v", err)
+	}
+	if _, err := api.RbacV1().ClusterRoles().Get(t.Context(), "sluice-apps", meta.GetOptions{}); !kerrors.IsNotFound(err) {
+		t.Errorf("an uninstall leaves rights: %v", err)
+	}
+}
