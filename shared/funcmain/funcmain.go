@@ -114,7 +114,7 @@ func (h *hosted) main() {
 
 func exitOn(target string, err error) {
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", target, err)
+		slog.New(slog.NewJSONHandler(printable{os.Stderr}, nil)).Error("function failed", "function", target, "error", err.Error())
 		os.Exit(1)
 	}
 }
