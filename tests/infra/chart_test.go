@@ -57,6 +57,30 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestMonitoring: asked for, the chart makes what the Prometheus operator and Grafana's
+// sidecar take: every alert of the rule file is there.
+func TestMonitoring(t *testing.T) {
+	t.Parallel()
+	values := filepath.Join(root(t), "infra", "chart", "values", "plain.yaml")
+	all, err := manifest.Chart(t.Context(), root(t), "--values", values, "--set", "monitoring.enabled=true")
+	must(t, err)
+	rules := manifest.OfKinds(all, "PrometheusRule")
+	if len(rules) != 1 || len(manifest.OfKinds(all, "PodMonitor")) != 1 {
+		t.Fatalf("%d rules", len(rules))
+	}
+	var file struct {
+		Groups any `json:"groups"`
+	}
+	text, err := os.ReadFile(filepath.Join(root(t), "infra", "chart", "monitoring", "rules.yaml"))
+	must(t, err)
+	must(t, yaml.Unmarshal(text, &file))
+	groups, _, err := unstructured.NestedFieldNoCopy(rules[0].Object, "spec", "groups")
+	must(t, err)
+	if diff := cmp.Diff(file.Groups, groups); diff != "" {
+		t.Errorf("the rule file - and the chart's rules +:\n%s", diff)
+	}
+}
+
 // TestBadValues: values that can't be meant are refused before anything is rendered, by a
 // sentence that says which and what is asked for.
 func TestBadValues(t *testing.T) {
