@@ -3,6 +3,7 @@ package contract
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -184,15 +185,13 @@ func TestTarget(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			s := settings(t, "keys")
-			for key, value := range test.env {
-				s[key] = value
-			}
+			maps.Copy(s, test.env)
 			p := launch(t, "keys", s)
 			if test.ok {
 				p.ready(t).asks(t, "keys")
 				return
 			}
-			if code := p.end(t); code == 0 || !strings.HasPrefix(p.log(), "keys: ") {
+			if code := p.end(t); code == 0 || !strings.Contains(p.log(), `"msg":"function failed","function":"keys","error":"`) {
 				t.Errorf("ended with %d and said %q", code, p.log())
 			}
 		})
