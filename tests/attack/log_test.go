@@ -3,7 +3,9 @@ package attack
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -114,6 +116,9 @@ func TestErrorsTellNothing(t *testing.T) {
 			for _, body := range []string{"", "{", `{"x":1}`, "\xff"} {
 				n++
 				a, err := send(t, method, path, body, admin)
+				if errors.Is(err, io.ErrUnexpectedEOF) { // Knative's proxies may cut the answer to a GET that has a body
+					a, err = send(t, method, path, body, admin)
+				}
 				if err != nil {
 					t.Fatal(err)
 				}
