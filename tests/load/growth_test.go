@@ -180,12 +180,23 @@ func (s *sampler) grown(warm time.Time, least int) (all []growth) {
 			continue
 		}
 		for m := range measures {
-			mean, slope := fit(points, m)
+			mean, slope := steady(points, m)
 			over := points[len(points)-1].at.Sub(points[0].at)
 			all = append(all, growth{process: y.name, what: m, mean: mean, grown: slope * over.Seconds(), over: over})
 		}
 	}
 	return all
+}
+
+// steady is the mean, and the slope a second at which both halves of the time have grown:
+// what leaks grows on, while a heap that only fills up until its collections set in, or
+// jumps once, does not.
+func steady(points []point, m measure) (mean, slope float64) {
+	half := len(points) / 2
+	mean, _ = fit(points, m)
+	_, first := fit(points[:half+1], m)
+	_, second := fit(points[half:], m)
+	return mean, min(first, second)
 }
 
 // fit is the least-squares line: the mean, and the slope a second.
@@ -208,16 +219,31 @@ func fit(points []point, m measure) (mean, slope float64) {
 	return v, above / below
 }
 
-func TestFit(t *testing.T) {
+func TestSteady(t *testing.T) {
 	t.Parallel()
 	zero := time.Now()
-	var points []point
-	for i := range 100 {
-		p := point{at: zero.Add(time.Duration(i) * time.Second)}
-		p.value[files] = 20 + 0.5*float64(i) + float64(i%2)
-		points = append(points, p)
+	line := func(value func(i int) float64) (points []point) {
+		for i := range 100 {
+			p := point{at: zero.Add(time.Duration(i) * time.Second)}
+			p.value[files] = value(i)
+			points = append(points, p)
+		}
+		return points
 	}
-	if mean, slope := fit(points, files); math.Abs(slope-0.5) > 0.01 || math.Abs(mean-45.25) > 0.1 {
+	for name, test := range map[string]struct {
+		value func(i int) float64
+		want  float64
+	}{
+		"leaks":     {func(i int) float64 { return 20 + 0.5*float64(i) + float64(i%2) }, 0.5},
+		"fills up":  {func(i int) float64 { return min(20+float64(i), 60) }, 0},
+		"jumps":     {func(i int) float64 { return 20 + float64(i/60*50) }, 0},
+		"grows old": {func(i int) float64 { return 20 + max(0, float64(i)-60) }, 0},
+	} {
+		if _, slope := steady(line(test.value), files); math.Abs(slope-test.want) > 0.02 {
+			t.Errorf("what %s has slope %.3f, want %.1f", name, slope, test.want)
+		}
+	}
+	if mean, slope := fit(line(func(i int) float64 { return 20 + 0.5*float64(i) }), files); math.Abs(slope-0.5) > 0.001 || math.Abs(mean-44.75) > 0.001 {
 		t.Errorf("mean %.3f, slope %.3f", mean, slope)
 	}
 }
