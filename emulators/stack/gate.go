@@ -140,7 +140,7 @@ func (s *Stack) startChecker(ctx, life context.Context, r replica) (*child.Servi
 	s.addPod(life, r.pod(), address)
 	return s.run(ctx, instance{
 		function: function{name: checkerFunction}, name: r.process(), host: r.host(), port: s.o.port(checkerPort + r.index),
-		own:   map[string]string{"POD_NAME": r.pod(), "METRICS_PORT": strconv.Itoa(s.o.port(metricsPort + r.index))},
+		own:   map[string]string{"POD_NAME": r.pod(), "POD_IP": r.host(), "METRICS_PORT": strconv.Itoa(s.o.port(metricsPort + r.index))},
 		check: func(ctx context.Context) error { return s.askGate(ctx, address, "/readyz") },
 		grace: checkerGrace,
 	})

@@ -22,6 +22,15 @@
 // virtual machine that is resumed goes on where it was, and the ceiling counts
 // from there. Do not run checkers on machines that are suspended.
 //
+// # What is applied
+//
+// Whoever changes a key or a plan may wait until every replica follows (package
+// inforce). The replicas that may allow anything are those whose canaries are in the store:
+// each says by them up to when it has applied the collection, by the store's clock, and
+// says the same at once to who asks at GET /applied. That list must be whole. So a replica
+// that hears that its own canary is gone takes its proof back, and one that ends gives up
+// its proof before it deletes its canaries.
+//
 // # A decision
 //
 // In this order: is the address one that the proxy may ask with (else 500
@@ -46,7 +55,7 @@
 // # Layout
 //
 // A document's way is on two pages: stream.go listens, and snapshot.go puts what was
-// heard where requests look. A request's is on two others: decision.go decides and holds
+// heard where requests look; applied.go says how far that is. A request's is on two others: decision.go decides and holds
 // the table of outcomes, handler.go answers. internal/view is the picture of keys and
 // plans, internal/gate decides about a key, internal/bucket limits rates, internal/meter
 // counts and limits quotas, internal/canary proves freshness, internal/denials keeps
@@ -108,7 +117,8 @@ type Checker struct {
 	streams  [canary.Types]*stream
 	metrics  *metrics
 	denials  *denials.Log
-	proven   atomic.Bool // all three data types have been proven at least once
+	asked    chan struct{} // holds one for each who waits to be told what is applied
+	proven   atomic.Bool   // all three data types have been proven at least once
 
 	proofKey func() (gateproof.Key, error) // of the certificate; nil without one
 }
@@ -122,6 +132,7 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 		cfg: cfg, feed: f, store: s, log: log,
 		now: time.Now, start: time.Now(), process: rand.Text(),
 		buckets: &bucket.Buckets{}, denials: denials.New(cfg.DenialsLogged, log),
+		asked: make(chan struct{}, asking),
 	}
 	c.snapshot = &snapshot{buckets: c.buckets}
 	c.snapshot.Store(&view.View{})

@@ -3,6 +3,8 @@ package checker
 import (
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/store"
@@ -18,6 +20,11 @@ type Config struct {
 
 	Replica string `env:"POD_NAME, required"` // unique among the replicas running at one time
 	TLSDir  string `env:"TLS_DIR, required"`  // holds tls.crt and tls.key; read again when they change
+
+	// PodIP is where this replica, and no other, can be asked what it has applied; without
+	// one those who wait for a change hear of it by its next canary.
+	PodIP string `env:"POD_IP"`
+	Port  int    `env:"PORT, default=8080"`
 
 	// MaxStaleness is the ceiling of this replica: at most 90 s, lowered in tests.
 	MaxStaleness time.Duration `env:"MAX_STALENESS, default=90s"`
@@ -41,6 +48,14 @@ type Config struct {
 	// DenialsLogged is how many denials are logged a second, after a burst of 128;
 	// the rest is counted. 5 lines are 130 MB in a day of nothing but attacks.
 	DenialsLogged int `env:"DENIALS_LOGGED_PER_SECOND, default=5"`
+}
+
+// address is where this replica can be asked, host:port; "" nowhere.
+func (c Config) address() string {
+	if c.PodIP == "" {
+		return ""
+	}
+	return net.JoinHostPort(c.PodIP, strconv.Itoa(c.Port))
 }
 
 // Check refuses what would break a promise (promises F1, U2).

@@ -79,10 +79,10 @@ func issue(t *testing.T, s *store.Store, limits plan.Limits) (apikey.Key, string
 		Prefix: prefix, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: p.ID, Name: "Test",
 		Status: apikey.Active, Secret: apikey.HashOf([]byte(full)), CreatedAt: time.Now(), UpdatedAt: time.Now(),
 	}
-	if err := s.CreatePlan(t.Context(), p); err != nil {
+	if _, err := s.CreatePlan(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
+	if _, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
 		t.Fatal(err)
 	}
 	return k, string(full)
@@ -105,7 +105,7 @@ func TestReplicasOnTheRealStore(t *testing.T) {
 	both(http.StatusOK)
 	set := func(status apikey.Status) {
 		t.Helper()
-		if _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { k.Status = status; return k, nil }); err != nil {
+		if _, _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { k.Status = status; return k, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,6 +24,7 @@ type fakeStore struct {
 	plans    map[string]store.Change[plan.Plan]
 	canaries map[store.CanaryType]store.Canary
 	stalled  bool
+	refused  bool                     // canaries cannot be written
 	filter   int                      // added to the count that listeners verify, to fake a missed deletion
 	wake     chan struct{}            // closed on every change
 	cut      map[chan struct{}]string // ends listeners
@@ -70,6 +71,12 @@ func (f *fakeStore) WriteCanary(ctx context.Context, t store.CanaryType, c store
 	if err := f.answers(ctx); err != nil {
 		return err
 	}
+	f.mu.Lock()
+	refused := f.refused
+	f.mu.Unlock()
+	if refused {
+		return errors.New("refused")
+	}
 	f.set(func() { f.canaries[t] = c })
 	return nil
 }
@@ -91,7 +98,10 @@ func (f *fakeStore) answers(ctx context.Context) error {
 	}
 }
 
-func (f *fakeStore) DeleteCanary(context.Context, store.CanaryType, string) error { return nil }
+func (f *fakeStore) DeleteCanary(_ context.Context, t store.CanaryType, _ string) error {
+	f.set(func() { delete(f.canaries, t) })
+	return nil
+}
 
 // WriteCounter takes any write: what is counted is package meter's to test.
 func (f *fakeStore) WriteCounter(ctx context.Context, _ usage.Counter, _ store.CounterVersion) (store.CounterVersion, error) {
@@ -128,7 +138,7 @@ func fakeListen[T any](ctx context.Context, f *fakeStore, t store.CanaryType, al
 	for {
 		f.mu.Lock()
 		stalled, wake := f.stalled, f.wake
-		b := store.Batch[T]{Reset: true}
+		b := store.Batch[T]{Reset: true, At: time.Now()}
 		for _, c := range all() {
 			b.Changes = append(b.Changes, c)
 		}
@@ -165,7 +175,7 @@ type replica struct {
 // newReplica starts a checker on f, inside a synctest bubble or out of one.
 func newReplica(t *testing.T, f *fakeStore) *replica {
 	t.Helper()
-	cfg := Config{Replica: "checker-0", TLSDir: "unused", MaxStaleness: Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second, MaxUnshared: 5 * time.Second}
+	cfg := Config{Replica: "checker-0", PodIP: "2001:db8::1", Port: 8443, TLSDir: "unused", MaxStaleness: Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second, MaxUnshared: 5 * time.Second}
 	c, err := New(cfg, f, f, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

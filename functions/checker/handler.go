@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/gate"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 )
@@ -40,7 +41,7 @@ const connectionLife = time.Second
 //nolint:gochecknoglobals // a constant; net/http wants a slice
 var closeConnection = []string{"close"}
 
-// ServeHTTP answers GET /check/{namespace}/{app}, /healthz and /readyz. The contract
+// ServeHTTP answers GET /check/{namespace}/{app}, /applied, /healthz and /readyz. The contract
 // with proxies is in infra/proxies.
 //
 // /readyz is 200 once the first full snapshot has been proven, and stays so: a
@@ -50,6 +51,8 @@ func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case isCheck:
 		c.serveCheck(w, r, appIn(address))
+	case r.URL.Path == inforce.Path:
+		c.serveApplied(w, r)
 	case r.URL.Path == "/readyz" && !c.proven.Load():
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case r.URL.Path == "/healthz", r.URL.Path == "/readyz":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,7 @@ type stream struct {
 	name    store.CanaryType            // of the collection
 	listen  func(context.Context) error // blocks; never returns nil
 	count   func() int                  // of readable documents, by all batches so far
+	applied applied
 
 	tried    chan struct{} // closed once the first canary's write has succeeded or failed
 	tryEnded sync.Once
@@ -89,7 +91,7 @@ func (s *stream) run(ctx context.Context) {
 			return
 		}
 		if errors.Is(err, store.ErrDoubt) {
-			s.checker.proof.Doubt(s.at)
+			s.doubt()
 		}
 		if s.now().Sub(began) > 2*lastPause {
 			pause = firstPause
@@ -101,6 +103,12 @@ func (s *stream) run(ctx context.Context) {
 		}
 		pause = min(2*pause, lastPause)
 	}
+}
+
+// doubt takes back what was proven, and said to be applied.
+func (s *stream) doubt() {
+	s.checker.proof.Doubt(s.at)
+	s.applied.set(time.Time{})
 }
 
 // once listens until the listener ends or has been silent for too long. It begins once
@@ -159,9 +167,23 @@ type receiver[T any] struct {
 func (r receiver[T]) Receive(b store.Batch[T]) error {
 	r.noteUnreadable(b)
 	r.apply(b)
+	r.applied.set(b.At)
 	r.synced()
 	r.echo(b.Canaries)
+	r.listed(b.Reset, b.Departed, b.Canaries)
 	return nil
+}
+
+// listed notes whether the replica's own canary is still there. Without it nobody
+// waits for this replica when a change is to be in force, so it must not serve: whoever
+// deleted it, all is in doubt until the next one comes back.
+func (s *stream) listed(reset bool, departed []string, heard []store.Canary) {
+	own := s.checker.cfg.Replica
+	there := slices.ContainsFunc(heard, func(c store.Canary) bool { return c.Replica == own })
+	if _, proven := s.checker.proof.Age(s.at, s.checker.now()); proven && !there && (reset || slices.Contains(departed, own)) {
+		s.checker.log.Error("own canary is gone", "collection", string(s.name))
+		s.doubt()
+	}
 }
 
 // Len implements [store.Receiver].
@@ -221,15 +243,22 @@ func (c *Checker) keeper() *canary.Keeper {
 	for t, s := range c.streams {
 		k.Writers[t] = func(ctx context.Context, seq int64) error {
 			defer s.tryEnded.Do(func() { close(s.tried) })
-			return c.store.WriteCanary(ctx, s.name, store.Canary{Replica: c.cfg.Replica, Run: c.process, Seq: seq})
+			return c.store.WriteCanary(ctx, s.name, store.Canary{
+				Replica: c.cfg.Replica, Run: c.process, Seq: seq,
+				Applied: s.applied.time(), Ceiling: c.cfg.MaxStaleness, Address: c.cfg.address(),
+			})
 		}
 	}
 	return k
 }
 
 // leave deletes the replica's canaries, so that those of replicas that are gone
-// do not pile up.
+// do not pile up. From then on nobody waits for it, so before that it gives up its proof:
+// a request that is still on its way is denied.
 func (c *Checker) leave(ctx context.Context) {
+	for _, s := range c.streams {
+		s.doubt()
+	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	var err error

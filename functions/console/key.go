@@ -157,6 +157,7 @@ type keyPage struct {
 	Key     keyRow
 	Plan    planRow // of the key; its Path is "" when it is gone
 	Refused string  // why the change was not made that led here
+	Force   *force  // of the change that led here; nil of none
 }
 
 func showKey(r *request) error { return showKeyRefused(r, refusal{}) }
@@ -171,8 +172,12 @@ func showKeyRefused(r *request, why refusal) error {
 	if err != nil {
 		return err
 	}
+	f, err := r.force(r.URL.Query().Get(changeField))
+	if err != nil {
+		return err
+	}
 	row := r.keyRow(k, map[string]string{plan.ID: plan.Name})
-	return r.show("keys_key", page{Status: why.Status, Title: "API key " + row.Label, Tab: tabKeys}, keyPage{row, plan, why.Message})
+	return r.show("keys_key", page{Status: why.Status, Title: "API key " + row.Label, Tab: tabKeys}, keyPage{row, plan, why.Message, f})
 }
 
 // planOf reads a key's plan. A revoked key does not keep its plan from being deleted:
@@ -231,22 +236,27 @@ func (r *request) changeStatus(what string, change func(ctx context.Context, pro
 	if stale != nil {
 		return showKeyRefused(r, *stale)
 	}
-	if _, err := change(r.Context(), r.project, k.ID); err != nil {
+	changed, err := change(r.Context(), r.project, k.ID)
+	if err != nil {
 		if client.HasCode(err, "key_revoked") {
 			return showKeyRefused(r, goneBefore(what))
 		}
 		return r.again(err, nil, func(r *request, f form) error { return showKeyRefused(r, *f.Refusal) })
 	}
-	return r.done(r.keyRow(k, nil).Path, n)
+	return r.followed(r.keyRow(k, nil).Path, n, changed.Force())
 }
 
 func disableKey(r *request) error {
-	return r.changeStatus("disabled", r.api.DisableKey, noticeKeyDisabled)
+	return r.changeStatus("disabled", r.waiting().DisableKey, noticeKeyDisabled)
 }
 
-func enableKey(r *request) error { return r.changeStatus("enabled", r.api.EnableKey, noticeKeyEnabled) }
+func enableKey(r *request) error {
+	return r.changeStatus("enabled", r.waiting().EnableKey, noticeKeyEnabled)
+}
 
-func revokeKey(r *request) error { return r.changeStatus("revoked", r.api.RevokeKey, noticeKeyRevoked) }
+func revokeKey(r *request) error {
+	return r.changeStatus("revoked", r.waiting().RevokeKey, noticeKeyRevoked)
+}
 
 func askDisableKey(r *request) error {
 	return r.askStatus("disabled", func(k keyRow) confirmation {

@@ -241,8 +241,9 @@ func changeKey(r *request) error {
 		}
 		return again(r, *conflict)
 	}
+	var made wire.Key
 	if len(changed) > 0 { // the fields that change, and no others
-		_, err = r.api.UpdateKey(r.Context(), r.project, current.ID, wire.UpdateKey{
+		made, err = r.waiting().UpdateKey(r.Context(), r.project, current.ID, wire.UpdateKey{
 			Name: optional(changed["name"], &k.Name), Plan: optional(changed["plan"], k.Plan),
 			Apps: optional(changed["scope"], &k.Apps), ExpiresAt: optional(changed["expires"], k.ExpiresAt),
 		})
@@ -253,5 +254,5 @@ func changeKey(r *request) error {
 	case err != nil:
 		return r.again(err, keyFields(), again)
 	}
-	return r.done(r.keyRow(current, nil).Path, changed.notice(noticeKeyChanged))
+	return r.followed(r.keyRow(current, nil).Path, changed.notice(noticeKeyChanged), made.Force())
 }

@@ -74,12 +74,12 @@ func (n notice) text() string {
 		noticePromoted:           "The promotion is recorded and on its way.",
 		noticeBuildRequested:     "The build is recorded and on its way.",
 		noticePlanCreated:        "The plan is created.",
-		noticePlanChanged:        "The plan is saved. Checkers follow within seconds.",
+		noticePlanChanged:        "The plan is saved.",
 		noticePlanDeleted:        "The plan is deleted.",
-		noticeKeyChanged:         "The key is saved. Checkers follow within seconds.",
-		noticeKeyDisabled:        "The key is disabled. It is refused within seconds.",
-		noticeKeyEnabled:         "The key is enabled again. It is accepted within seconds.",
-		noticeKeyRevoked:         "The key is revoked for good. It is refused within seconds.",
+		noticeKeyChanged:         "The key is saved.",
+		noticeKeyDisabled:        "The key is disabled.",
+		noticeKeyEnabled:         "The key is enabled again.",
+		noticeKeyRevoked:         "The key is revoked for good.",
 		noticeNothingChanged:     "Nothing was to change.",
 	}
 	return texts[n]

@@ -76,11 +76,16 @@ type planPage struct {
 	More bool     // there are more than shown
 	All  string   // path of the list of all of them
 	Form form
+
+	Force *force // of the change that led here; nil of none
 }
 
 func showPlan(r *request) error {
 	p, err := r.readPlan(planKeysShown)
 	if err != nil {
+		return err
+	}
+	if p.Force, err = r.force(r.URL.Query().Get(changeField)); err != nil {
 		return err
 	}
 	return r.show("plans_plan", page{Title: p.Plan.Name, Tab: tabPlans}, p)
@@ -145,7 +150,7 @@ func createPlan(r *request) error {
 	if wrong != nil {
 		return newPlan(r, *wrong)
 	}
-	p, err := r.api.CreatePlan(r.Context(), r.project, r.environment, typed)
+	p, err := r.waiting().CreatePlan(r.Context(), r.project, r.environment, typed)
 	if err != nil {
 		return r.again(err, planFields(), func(r *request, f form) error {
 			if f.Refusal.Code == "already_exists" { // of the id, which two names can make
@@ -154,7 +159,7 @@ func createPlan(r *request) error {
 			return newPlan(r, f)
 		})
 	}
-	return r.done(r.inEnvironment("plans", p.ID), noticePlanCreated)
+	return r.followed(r.inEnvironment("plans", p.ID), noticePlanCreated, p.Force())
 }
 
 // typedPlan reads a plan's form. The ranges of its numbers are the API's to check.
@@ -234,10 +239,11 @@ func changePlan(r *request) error {
 	if conflict != nil {
 		return askPlanChange(r, *conflict)
 	}
+	var made wire.Plan
 	if len(changed) > 0 {
 		// The fields that change, and no others: what somebody else has changed meanwhile stays.
 		quota := changed["quota"] || changed["quota_period"]
-		_, err = r.api.UpdatePlan(r.Context(), r.project, r.environment, id, wire.UpdatePlan{
+		made, err = r.waiting().UpdatePlan(r.Context(), r.project, r.environment, id, wire.UpdatePlan{
 			Name: optional(changed["name"], p.Name), Rate: optional(changed["rate"], p.Rate), Burst: optional(changed["burst"], p.Burst),
 			Quota: optional(quota, p.Quota), QuotaPeriod: optional(quota, p.QuotaPeriod),
 		})
@@ -245,7 +251,7 @@ func changePlan(r *request) error {
 	if err != nil {
 		return r.again(err, planFields(), askPlanChange)
 	}
-	return r.done(r.inEnvironment("plans", id), changed.notice(noticePlanChanged))
+	return r.followed(r.inEnvironment("plans", id), changed.notice(noticePlanChanged), made.Force())
 }
 
 // askDeletePlan asks before a plan is deleted, or says which keys are in the way.

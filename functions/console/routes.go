@@ -45,6 +45,7 @@ func routes() []route { //nolint:funlen // a table
 		{project + "/members/{username}/remove", empty(askRemoveMember), removeMember},
 		{project + "/audit", showProjectAudit, nil},
 		{project + "/api-keys", listKeys, nil},
+		{project + "/changes/{change}", showChange, nil},
 		{project + "/new-environment", empty(newEnvironment), nil},
 		{project + "/environments", nil, createEnvironment},
 		{environment, showEnvironment, nil},

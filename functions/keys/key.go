@@ -10,6 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -72,19 +73,19 @@ func (s *Service) getKey(ctx context.Context, in httpapi.Scope, _ api.None) (wir
 }
 
 // createKey issues a key and answers its full key, this once.
-func (s *Service) createKey(ctx context.Context, in httpapi.Scope, body wire.CreateKey) (wire.IssuedKey, error) {
+func (s *Service) createKey(ctx context.Context, in httpapi.Scope, body wire.CreateKey) (wire.IssuedKey, inforce.Change, error) {
 	k, err := s.newKey(body)
 	if err != nil {
-		return wire.IssuedKey{}, err
+		return wire.IssuedKey{}, inforce.Change{}, err
 	}
 	request, err := s.request(in)
 	if err != nil {
-		return wire.IssuedKey{}, err
+		return wire.IssuedKey{}, inforce.Change{}, err
 	}
 	e := in.Environment
 	k.Project, k.Environment, k.Namespace, k.CreatedBy = e.Project, e.Name, e.Namespace, in.Caller.Username
-	k, full, err := s.issue(ctx, k, request)
-	return wire.IssuedKey{Key: wireKey(k, k.CreatedAt), FullKey: string(full)}, err
+	k, full, change, err := s.issue(ctx, k, request)
+	return wire.IssuedKey{Key: wireKey(k, k.CreatedAt), FullKey: string(full)}, change, err
 }
 
 // newKey checks what a key is created from.
@@ -115,60 +116,60 @@ func (s *Service) newKey(in wire.CreateKey) (apikey.Key, error) {
 
 // issue draws prefix and secret for k and stores it, with another prefix when
 // the first is taken.
-func (s *Service) issue(ctx context.Context, k apikey.Key, request apikey.Request) (apikey.Key, apikey.Full, error) {
+func (s *Service) issue(ctx context.Context, k apikey.Key, request apikey.Request) (apikey.Key, apikey.Full, inforce.Change, error) {
 	for range prefixTries {
 		prefix, err := apikey.NewPrefix(s.random)
 		if err != nil {
-			return apikey.Key{}, "", fmt.Errorf("draw prefix: %w", err)
+			return apikey.Key{}, "", inforce.Change{}, fmt.Errorf("draw prefix: %w", err)
 		}
 		full, err := apikey.NewSecret(s.random, prefix)
 		if err != nil {
-			return apikey.Key{}, "", fmt.Errorf("draw secret: %w", err)
+			return apikey.Key{}, "", inforce.Change{}, fmt.Errorf("draw secret: %w", err)
 		}
 		k.Prefix, k.Secret = prefix, apikey.HashOf([]byte(full))
-		err = s.store.IssueKey(ctx, k, request, s.cfg.MaxKeys)
+		change, err := s.store.IssueKey(ctx, k, request, s.cfg.MaxKeys)
 		if !problem.Is(err, problem.AlreadyExists) {
-			return k, full, err
+			return k, full, change, err
 		}
 	}
-	return apikey.Key{}, "", fmt.Errorf("none of %d prefixes drawn is free", prefixTries)
+	return apikey.Key{}, "", inforce.Change{}, fmt.Errorf("none of %d prefixes drawn is free", prefixTries)
 }
 
 // updateKey changes what the body names.
-func (s *Service) updateKey(ctx context.Context, in httpapi.Scope, body wire.UpdateKey) (wire.Key, error) {
+func (s *Service) updateKey(ctx context.Context, in httpapi.Scope, body wire.UpdateKey) (wire.Key, inforce.Change, error) {
 	now := s.moment()
 	return s.change(ctx, in, apikey.Request{}, now, func(k apikey.Key) (apikey.Key, error) { return changeKey(k, body, now) })
 }
 
 // revokeKey revokes a key for good; again is no error.
-func (s *Service) revokeKey(ctx context.Context, in httpapi.Scope, _ api.Empty) (wire.Key, error) {
+func (s *Service) revokeKey(ctx context.Context, in httpapi.Scope, _ api.Empty) (wire.Key, inforce.Change, error) {
 	now := s.moment()
 	return s.change(ctx, in, apikey.Request{}, now, func(k apikey.Key) (apikey.Key, error) { return k.Revoke(now), nil })
 }
 
 // rotateKey gives a key a new secret and answers its full key, this once; the old one
 // stays valid for the grace.
-func (s *Service) rotateKey(ctx context.Context, in httpapi.Scope, body wire.RotateKey) (wire.IssuedKey, error) {
+func (s *Service) rotateKey(ctx context.Context, in httpapi.Scope, body wire.RotateKey) (wire.IssuedKey, inforce.Change, error) {
 	grace, err := parseGrace(body.Grace)
 	if err != nil {
-		return wire.IssuedKey{}, err
+		return wire.IssuedKey{}, inforce.Change{}, err
 	}
 	request, err := s.request(in)
 	if err != nil {
-		return wire.IssuedKey{}, err
+		return wire.IssuedKey{}, inforce.Change{}, err
 	}
 	id, err := keyID(in)
 	if err != nil {
-		return wire.IssuedKey{}, err
+		return wire.IssuedKey{}, inforce.Change{}, err
 	}
 	prefix, _ := id.Prefix() // checked by keyID
 	full, err := apikey.NewSecret(s.random, prefix)
 	if err != nil {
-		return wire.IssuedKey{}, fmt.Errorf("draw secret: %w", err)
+		return wire.IssuedKey{}, inforce.Change{}, fmt.Errorf("draw secret: %w", err)
 	}
 	now, hash := s.moment(), apikey.HashOf([]byte(full))
-	k, err := s.change(ctx, in, request, now, func(k apikey.Key) (apikey.Key, error) { return k.Rotate(hash, grace, now) })
-	return wire.IssuedKey{Key: k, FullKey: string(full)}, err
+	k, change, err := s.change(ctx, in, request, now, func(k apikey.Key) (apikey.Key, error) { return k.Rotate(hash, grace, now) })
+	return wire.IssuedKey{Key: k, FullKey: string(full)}, change, err
 }
 
 // change changes the path's key in one transaction that also sees whether it is one of
@@ -179,26 +180,26 @@ func (s *Service) rotateKey(ctx context.Context, in httpapi.Scope, body wire.Rot
 // be read when the key was last seen, the answer goes without.
 func (s *Service) change(
 	ctx context.Context, in httpapi.Scope, request apikey.Request, now time.Time, f func(apikey.Key) (apikey.Key, error),
-) (wire.Key, error) {
+) (wire.Key, inforce.Change, error) {
 	id, err := keyID(in)
 	if err != nil {
-		return wire.Key{}, err
+		return wire.Key{}, inforce.Change{}, err
 	}
-	k, err := s.store.ReissueKey(ctx, id, request, func(k apikey.Key) (apikey.Key, error) {
+	k, change, err := s.store.ReissueKey(ctx, id, request, func(k apikey.Key) (apikey.Key, error) {
 		if err := belongs(k, in.Project); err != nil {
 			return apikey.Key{}, err
 		}
 		return f(k)
 	})
 	if err != nil {
-		return wire.Key{}, err
+		return wire.Key{}, inforce.Change{}, err
 	}
 	shown, err := s.wireKeys(ctx, []apikey.Key{k}, now)
 	if err != nil {
 		s.log.WarnContext(ctx, "read last seen day failed", "key_id", string(k.ID()), "error", err)
-		return wireKey(k, now), nil
+		return wireKey(k, now), change, nil
 	}
-	return shown[0], nil
+	return shown[0], change, nil
 }
 
 // changeKey gives k with what the body names. A body that names nothing gives k

@@ -9,8 +9,10 @@
 // key or rotation that nobody asked for.
 //
 // Viewers read, developers write. A plan or key of another project, and an id
-// that cannot be one, read as not_found. Nothing here reaches a checker: it
-// listens to the documents that this function writes.
+// that cannot be one, read as not_found. What is changed here reaches the checkers
+// through the store alone: they listen to the documents that this function writes. With
+// "Prefer: wait" the answer waits until they have (promise F7, package inforce): the
+// function reads who they are from the store, and asks each.
 //
 // # Plans
 //
@@ -55,6 +57,7 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -63,43 +66,48 @@ import (
 // Store keeps plans, keys and what keys were used for; *store.Store implements it.
 type Store interface {
 	httpapi.Resources
-	CreatePlan(ctx context.Context, p plan.Plan) error
+	CreatePlan(ctx context.Context, p plan.Plan) (inforce.Change, error)
 	Plan(ctx context.Context, namespace string, id plan.ID) (plan.Plan, error)
 	Plans(ctx context.Context, namespace string, page store.Page) ([]plan.Plan, string, error)
-	UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (plan.Plan, error)
+	UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (plan.Plan, inforce.Change, error)
 	DeletePlan(ctx context.Context, namespace string, id plan.ID) error
-	IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, most int) error
+	IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, most int) (inforce.Change, error)
 	Key(ctx context.Context, id apikey.ID) (apikey.Key, error)
 	Keys(ctx context.Context, f store.KeyFilter, page store.Page) ([]apikey.Key, string, error)
-	ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, error)
+	ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, inforce.Change, error)
+	Change(ctx context.Context, project, id string) (inforce.Change, error)
+	Members(ctx context.Context, t store.CanaryType) (inforce.List, error)
 	Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error) // in the order of prefixes
 }
 
 // Service answers the function's requests.
 type Service struct {
-	cfg    Config
-	store  Store
-	api    *httpapi.API
-	log    *slog.Logger
-	random io.Reader // of prefixes and secrets
-	now    func() time.Time
+	cfg      Config
+	store    Store
+	api      *httpapi.API
+	checkers *checkers
+	log      *slog.Logger
+	random   io.Reader // of prefixes and secrets
+	now      func() time.Time
 }
 
 // New makes a service.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Service {
 	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st), log: log, random: apikey.Random(), now: time.Now}
+	s.checkers = newCheckers(cfg, st, log)
 	httpapi.Serve(s.api, api.ListPlans, s.listPlans)
-	httpapi.Serve(s.api, api.CreatePlan, s.createPlan)
+	httpapi.ServeChange(s.api, api.CreatePlan, s.checkers, s.createPlan)
 	httpapi.Serve(s.api, api.GetPlan, s.getPlan)
-	httpapi.Serve(s.api, api.UpdatePlan, s.updatePlan)
+	httpapi.ServeChange(s.api, api.UpdatePlan, s.checkers, s.updatePlan)
 	httpapi.Serve(s.api, api.DeletePlan, s.deletePlan)
 	httpapi.Serve(s.api, api.ListKeys, s.listKeys)
-	httpapi.Serve(s.api, api.CreateKey, s.createKey)
+	httpapi.ServeChange(s.api, api.CreateKey, s.checkers, s.createKey)
 	httpapi.Serve(s.api, api.ListProjectKeys, s.listProjectKeys)
 	httpapi.Serve(s.api, api.GetKey, s.getKey)
-	httpapi.Serve(s.api, api.UpdateKey, s.updateKey)
-	httpapi.Serve(s.api, api.RevokeKey, s.revokeKey)
-	httpapi.Serve(s.api, api.RotateKey, s.rotateKey)
+	httpapi.ServeChange(s.api, api.UpdateKey, s.checkers, s.updateKey)
+	httpapi.ServeChange(s.api, api.RevokeKey, s.checkers, s.revokeKey)
+	httpapi.ServeChange(s.api, api.RotateKey, s.checkers, s.rotateKey)
+	httpapi.ServeChange(s.api, api.GetChange, s.checkers, s.getChange)
 	return s
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -17,14 +18,15 @@ func (s *Service) listPlans(ctx context.Context, in httpapi.Scope, page api.Page
 	return wire.ListOf(plans, next, wirePlan), err
 }
 
-func (s *Service) createPlan(ctx context.Context, in httpapi.Scope, body wire.CreatePlan) (wire.Plan, error) {
+func (s *Service) createPlan(ctx context.Context, in httpapi.Scope, body wire.CreatePlan) (wire.Plan, inforce.Change, error) {
 	name, limits, err := newPlan(body)
 	if err != nil {
-		return wire.Plan{}, err
+		return wire.Plan{}, inforce.Change{}, err
 	}
 	now := s.moment()
 	p := plan.Plan{ID: plan.IDFor(name), Namespace: in.Environment.Namespace, Name: name, Limits: limits, CreatedAt: now, UpdatedAt: now}
-	return wirePlan(p), s.store.CreatePlan(ctx, p)
+	change, err := s.store.CreatePlan(ctx, p)
+	return wirePlan(p), change, err
 }
 
 func (s *Service) getPlan(ctx context.Context, in httpapi.Scope, _ api.None) (wire.Plan, error) {
@@ -36,16 +38,16 @@ func (s *Service) getPlan(ctx context.Context, in httpapi.Scope, _ api.None) (wi
 	return wirePlan(p), err
 }
 
-func (s *Service) updatePlan(ctx context.Context, in httpapi.Scope, body wire.UpdatePlan) (wire.Plan, error) {
+func (s *Service) updatePlan(ctx context.Context, in httpapi.Scope, body wire.UpdatePlan) (wire.Plan, inforce.Change, error) {
 	id, err := planID(in)
 	if err != nil {
-		return wire.Plan{}, err
+		return wire.Plan{}, inforce.Change{}, err
 	}
 	now := s.moment()
-	p, err := s.store.UpdatePlan(ctx, in.Environment.Namespace, id, func(p plan.Plan) (plan.Plan, error) {
+	p, change, err := s.store.UpdatePlan(ctx, in.Environment.Namespace, id, func(p plan.Plan) (plan.Plan, error) {
 		return changePlan(p, body, now)
 	})
-	return wirePlan(p), err
+	return wirePlan(p), change, err
 }
 
 func (s *Service) deletePlan(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {

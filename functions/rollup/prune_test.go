@@ -106,7 +106,7 @@ func TestRevokedKeysGo(t *testing.T) {
 	storetest.Environment(t, s, "shop", "prod")
 	revoked := at(t, "2024-02-01T15:00:00Z")
 	p := plan.Plan{ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 1}}
-	if err := s.CreatePlan(t.Context(), p); err != nil {
+	if _, err := s.CreatePlan(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	for prefix, status := range map[apikey.Prefix]apikey.Status{"aaaaaaaa": apikey.Revoked, "bbbbbbbb": apikey.Active} {
@@ -114,7 +114,7 @@ func TestRevokedKeysGo(t *testing.T) {
 			Prefix: prefix, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: "plan-a",
 			Status: status, ExpiresAt: revoked, CreatedAt: revoked, UpdatedAt: revoked,
 		}
-		if err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
+		if _, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

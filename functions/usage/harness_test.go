@@ -51,13 +51,15 @@ func start(t *testing.T, recentSeconds int) *harness {
 	h.service.now = func() time.Time { return h.now }
 	storetest.Environment(t, h.store.Store, "shop", "prod")
 	storetest.Environment(t, h.store.Store, "other", "prod")
-	h.must(h.store.CreatePlan(t.Context(), plan.Plan{
+	_, err := h.store.CreatePlan(t.Context(), plan.Plan{
 		ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: h.now, UpdatedAt: h.now,
-	}))
-	h.must(h.store.IssueKey(t.Context(), apikey.Key{
+	})
+	h.must(err)
+	_, err = h.store.IssueKey(t.Context(), apikey.Key{
 		Prefix: key, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Active,
 		Secret: apikey.HashOf([]byte("x")), CreatedAt: h.now, UpdatedAt: h.now,
-	}, apikey.Request{}, 0))
+	}, apikey.Request{}, 0)
+	h.must(err)
 	return h
 }
 

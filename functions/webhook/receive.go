@@ -202,7 +202,7 @@ func (s *Service) reply(w http.ResponseWriter, r *http.Request, in httpapi.Scope
 // came of it.
 func (s *Service) replyBegun(w http.ResponseWriter, r *http.Request, in httpapi.Scope, what begun, first wire.WebhookStatus) error {
 	got, status := first, http.StatusAccepted
-	if wait := s.wait(r.Header); wait > 0 {
+	if wait := httpapi.PreferredWait(r.Header, s.maxWait); wait > 0 {
 		if last, over := s.await(w, r, appOf(in), what, wait, first); over {
 			got, status = last, http.StatusOK
 			if got.Status == string(deploy.Live) {

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
@@ -20,9 +19,6 @@ import (
 const (
 	// waiters bounds the calls that wait at a time; those beyond are answered at once.
 	waiters = 64
-
-	// answerPatience is for an answer to be written once a wait is over.
-	answerPatience = 30 * time.Second
 )
 
 // begun is what a call has begun: a build, or a revision.
@@ -54,7 +50,7 @@ func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.
 	if err != nil {
 		return unknown(err)
 	}
-	if wait := s.wait(r.Header); wait > 0 && !ended(got) {
+	if wait := httpapi.PreferredWait(r.Header, s.maxWait); wait > 0 && !ended(got) {
 		got, _ = s.await(w, r, ref, what, wait, got)
 	}
 	got.StatusURL = what.statusURL(in.BaseURL(s.baseURL), ref)
@@ -102,26 +98,6 @@ func ended(got wire.WebhookStatus) bool {
 	return got.Status != wire.HookBuilding && got.Status != string(deploy.RollingOut)
 }
 
-// wait is how long a call is willing to wait for the outcome: what its first "Prefer:
-// wait=SECONDS" says (RFC 7240), at most MAX_WAIT; 0 where it says nothing of use.
-func (s *Service) wait(h http.Header) time.Duration {
-	for _, line := range h.Values("Prefer") {
-		for preference := range strings.SplitSeq(line, ",") {
-			token, _, _ := strings.Cut(preference, ";") // what follows are parameters
-			name, value, _ := strings.Cut(token, "=")
-			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
-				continue
-			}
-			seconds, err := strconv.ParseInt(strings.Trim(strings.TrimSpace(value), `"`), 10, 32)
-			if err != nil || seconds < 0 {
-				return 0
-			}
-			return min(time.Duration(seconds)*time.Second, s.maxWait)
-		}
-	}
-	return 0
-}
-
 // await waits until what a call has begun has ended, the time is over, the client hangs
 // up or the process is told to stop, and gives the last that is known. A store that does
 // not answer is asked again: what was begun is recorded, whatever becomes of this answer.
@@ -132,11 +108,7 @@ func (s *Service) await(w http.ResponseWriter, r *http.Request, ref app.Ref, wha
 	default:
 		return got, false
 	}
-	// The server's own deadlines are for calls that do not wait. Without a connection there
-	// are none.
-	connection := http.NewResponseController(w)
-	_ = connection.SetReadDeadline(time.Time{})
-	_ = connection.SetWriteDeadline(s.clock().Add(d + answerPatience))
+	httpapi.Extend(w, d, s.clock())
 	ctx, cancel := context.WithTimeout(r.Context(), d)
 	defer cancel()
 	tick := time.NewTicker(s.poll)

@@ -191,32 +191,3 @@ func TestWaitForBuild(t *testing.T) {
 		t.Errorf("got %d %s", got.status, got.body)
 	}
 }
-
-func TestPrefer(t *testing.T) {
-	t.Parallel()
-	s := &Service{maxWait: 300 * time.Second}
-	tests := []struct {
-		lines []string
-		want  time.Duration
-	}{
-		{nil, 0},
-		{[]string{"wait=10"}, 10 * time.Second},
-		{[]string{"WAIT = 10"}, 10 * time.Second},
-		{[]string{`wait="10"; foo=bar`}, 10 * time.Second},
-		{[]string{"respond-async", "return=minimal, wait=7"}, 7 * time.Second},
-		{[]string{"wait=7, wait=9"}, 7 * time.Second},
-		{[]string{"wait=301"}, 300 * time.Second},
-		{[]string{"wait=2147483647"}, 300 * time.Second},
-		{[]string{"wait=99999999999999999999"}, 0},
-		{[]string{"wait=-1"}, 0},
-		{[]string{"wait=1.5"}, 0},
-		{[]string{"wait"}, 0},
-		{[]string{"wait=soon"}, 0},
-		{[]string{"waiting=5"}, 0},
-	}
-	for _, tt := range tests {
-		if got := s.wait(http.Header{"Prefer": tt.lines}); got != tt.want {
-			t.Errorf("%q: %s, want %s", tt.lines, got, tt.want)
-		}
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -82,6 +83,8 @@ var kinds = map[string]kind{
 	"key_name":      {length: [2]int64{0, apikey.MaxName}, example: "ci"},
 	"scope":         {length: [2]int64{0, apikey.MaxApps}, items: "app"},
 	"key_status":    {values: append(all(apikey.Statuses()), "expired")},
+	"change":        {pattern: `^[0-9a-f]{16}[0-9a-z]{12}$`, example: "7ff9ad4c0d7a3f2fabcdefgh2345"},
+	"replica_state": {values: all(inforce.States())},
 	"usable_status": {values: all(apikey.Usable())},
 	"grace":         {initial: "24h", example: "90s"},
 
@@ -98,7 +101,7 @@ var kinds = map[string]kind{
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var pathKinds = map[string]string{
 	"project": "project", "environment": "environment", "app": "app", "namespace": "namespace", "username": "username",
-	"plan_id": "plan_id", "key_id": "key_id", "revision": "ordinal", "build": "ordinal",
+	"plan_id": "plan_id", "key_id": "key_id", "change": "change", "revision": "ordinal", "build": "ordinal",
 }
 
 // all are the values of a closed vocabulary.

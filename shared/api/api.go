@@ -66,6 +66,12 @@ type Empty struct{}
 // IdempotencyKey is the header that names a call which its sender may send again.
 const IdempotencyKey = "Idempotency-Key"
 
+// Prefer is the header that says how long a caller is willing to wait (RFC 7240).
+const Prefer = "Prefer"
+
+// ChangeID is the header of an answer that names the change which was made.
+const ChangeID = "Sluice-Change"
+
 // Row is a route without the types of its handler.
 type Row struct {
 	Function string // that serves it

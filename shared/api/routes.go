@@ -64,6 +64,13 @@ func (r Route[Req, Res]) reads(headers ...string) Route[Req, Res] {
 	return r
 }
 
+// waits says that the answer waits, if it is asked to, until the change is in force at
+// every checker.
+func (r Route[Req, Res]) waits() Route[Req, Res] {
+	r.Headers = append(r.Headers, Prefer)
+	return r.or(http.StatusAccepted, "The change is recorded, but not known to be in force at every checker", r.Answer)
+}
+
 // raw says why the handler takes the request itself.
 func (r Route[Req, Res]) raw(why string) Route[Req, Res] {
 	r.Raw = why
@@ -155,12 +162,14 @@ var (
 		"List an environment's usage plans", problem.InvalidPage)
 	CreatePlan = route[wire.CreatePlan, wire.Plan]("keys", "POST "+environment+"/plans", Developer, http.StatusCreated,
 		"Create a usage plan; its id comes from its name",
-		problem.MissingField, problem.InvalidName, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota, problem.AlreadyExists)
+		problem.MissingField, problem.InvalidName, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota, problem.AlreadyExists).
+		waits()
 	GetPlan = route[None, wire.Plan]("keys", "GET "+aPlan, Viewer, http.StatusOK,
 		"Read a usage plan")
 	UpdatePlan = route[wire.UpdatePlan, wire.Plan]("keys", "PATCH "+aPlan, Developer, http.StatusOK,
 		"Change what the body names of a usage plan; null takes the quota away",
-		problem.MissingField, problem.InvalidName, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota)
+		problem.MissingField, problem.InvalidName, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota).
+		waits()
 	DeletePlan = route[None, None]("keys", "DELETE "+aPlan, Developer, http.StatusNoContent,
 		"Delete a usage plan that no usable key has", problem.PlanInUse)
 	ListKeys = route[KeysOf, wire.List[wire.Key]]("keys", "GET "+environment+"/api-keys", Viewer, http.StatusOK,
@@ -168,7 +177,7 @@ var (
 	CreateKey = route[wire.CreateKey, wire.IssuedKey]("keys", "POST "+environment+"/api-keys", Developer, http.StatusCreated,
 		"Create a key; the full key is in this answer alone",
 		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidExpiry, problem.ExpiryInPast,
-		problem.InvalidParameter, problem.AlreadyIssued, problem.TooManyKeys).reads(IdempotencyKey)
+		problem.InvalidParameter, problem.AlreadyIssued, problem.TooManyKeys).reads(IdempotencyKey).waits()
 	ListProjectKeys = route[KeysIn, wire.List[wire.Key]]("keys", "GET "+project+"/api-keys", Viewer, http.StatusOK,
 		"List a project's keys", problem.InvalidPage)
 	GetKey = route[None, wire.Key]("keys", "GET "+aKey, Viewer, http.StatusOK,
@@ -176,13 +185,15 @@ var (
 	UpdateKey = route[wire.UpdateKey, wire.Key]("keys", "PATCH "+aKey, Developer, http.StatusOK,
 		"Change what the body names of a key; null takes name, scope and expiry away",
 		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidExpiry, problem.ExpiryInPast,
-		problem.InvalidStatus, problem.KeyRevoked)
+		problem.InvalidStatus, problem.KeyRevoked).waits()
 	RevokeKey = route[Empty, wire.Key]("keys", "POST "+aKey+"/revoke", Developer, http.StatusOK,
-		"Revoke a key for good; again is no error").optional()
+		"Revoke a key for good; again is no error").optional().waits()
 	RotateKey = route[wire.RotateKey, wire.IssuedKey]("keys", "POST "+aKey+"/rotate", Developer, http.StatusOK,
 		"Give a key a new secret; the one before stays valid for the grace",
 		problem.InvalidGrace, problem.KeyRevoked, problem.KeyExpired, problem.InvalidParameter, problem.AlreadyIssued).
-		optional().reads(IdempotencyKey)
+		optional().reads(IdempotencyKey).waits()
+	GetChange = route[None, wire.InForce]("keys", "GET "+project+"/changes/{change}", Viewer, http.StatusOK,
+		"Whether a change of a key or a plan is in force at every checker; Sluice-Change named it").waits()
 )
 
 // The usage function: what was counted of a key.
@@ -229,15 +240,15 @@ var (
 		"Deploy or build an app",
 		problem.InvalidToken, problem.RateLimited, problem.MalformedJSON, problem.WrongType, problem.BodyTooLarge, problem.UnsupportedMediaType,
 		problem.ImageRequired, problem.InvalidImage, problem.InvalidCommit, problem.GitSourceAttached, problem.Conflict).
-		reads("X-Service-Token", "X-Hub-Signature-256", "X-GitHub-Event", "X-GitHub-Delivery", "X-Gitea-Delivery", IdempotencyKey, "Prefer").
+		reads("X-Service-Token", "X-Hub-Signature-256", "X-GitHub-Event", "X-GitHub-Delivery", "X-Gitea-Delivery", IdempotencyKey, Prefer).
 		or(http.StatusAccepted, "An event that changes nothing", reflect.TypeFor[wire.WebhookIgnored]()).
 		or(http.StatusOK, "The outcome, of a call that waited for it", reflect.TypeFor[wire.WebhookStatus]()).
 		or(http.StatusOK, "A provider's ping", reflect.TypeFor[wire.WebhookPong]()).
 		raw("proves the sender before it reads the body")
 	GetWebhookDeployment = route[None, wire.WebhookStatus]("webhook", "GET "+webhook+"/deployments/{revision}", Token, http.StatusOK,
 		"How far the deployment that a call has begun is", problem.InvalidToken, problem.RateLimited).
-		reads("X-Service-Token", "Prefer").raw("waits for the end when asked to")
+		reads("X-Service-Token", Prefer).raw("waits for the end when asked to")
 	GetWebhookBuild = route[None, wire.WebhookStatus]("webhook", "GET "+webhook+"/builds/{build}", Token, http.StatusOK,
 		"How far the build that a call has begun is", problem.InvalidToken, problem.RateLimited).
-		reads("X-Service-Token", "Prefer").raw("waits for the end when asked to")
+		reads("X-Service-Token", Prefer).raw("waits for the end when asked to")
 )

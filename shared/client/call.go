@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,7 +130,7 @@ func (c *Client) send(ctx context.Context, row *api.Row, path []string, query st
 		}
 	}
 	for try := 1; ; try++ {
-		answer, err := c.once(ctx, row.Method, address, body)
+		answer, err := c.once(ctx, row, address, body)
 		if err == nil || row.Method != http.MethodGet || try >= c.tries || !c.pause(ctx, try, err) {
 			return answer, err
 		}
@@ -137,10 +138,15 @@ func (c *Client) send(ctx context.Context, row *api.Row, path []string, query st
 }
 
 // once sends one request.
-func (c *Client) once(ctx context.Context, method, address string, body []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+func (c *Client) once(ctx context.Context, row *api.Row, address string, body []byte) ([]byte, error) {
+	timeout, prefer := c.timeout, ""
+	if c.wait >= time.Second && slices.Contains(row.Headers, api.Prefer) {
+		timeout += c.wait
+		prefer = fmt.Sprintf("wait=%d", c.wait/time.Second)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, row.Method, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +154,10 @@ func (c *Client) once(ctx context.Context, method, address string, body []byte) 
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if c.request != "" && method == http.MethodPost {
+	if prefer != "" {
+		req.Header.Set(api.Prefer, prefer)
+	}
+	if c.request != "" && row.Method == http.MethodPost {
 		req.Header.Set(api.IdempotencyKey, c.request)
 	}
 	if c.token != "" {

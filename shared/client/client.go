@@ -49,6 +49,7 @@ type Client struct {
 	device  Token  // for signing in
 	request string // Idempotency-Key of POSTs; "" sends none
 	http    *http.Client
+	wait    time.Duration // for which changes ask the server to wait
 	timeout time.Duration
 	tries   int
 }
@@ -111,6 +112,14 @@ func (c *Client) Once(id string) *Client {
 	named := *c
 	named.request = id
 	return &named
+}
+
+// Waiting gives a client whose changes of keys and plans wait until every checker follows
+// them, for so many seconds, 1 to 30; the answer then says whether they do.
+func (c *Client) Waiting(d time.Duration) *Client {
+	waiting := *c
+	waiting.wait = d
+	return &waiting
 }
 
 // String names the installation, and keeps the token out of anything printed.

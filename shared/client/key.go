@@ -110,6 +110,11 @@ func (c *Client) RotateKey(ctx context.Context, project, keyID string, grace tim
 	return issued(call(ctx, c, api.RotateKey, wire.RotateKey{Grace: &g}, project, keyID))
 }
 
+// Change reads whether a change of a key or a plan is in force at every checker.
+func (c *Client) Change(ctx context.Context, project, change string) (wire.InForce, error) {
+	return call(ctx, c, api.GetChange, api.None{}, project, change)
+}
+
 // issued parts a key and the full key.
 func issued(k wire.IssuedKey, err error) (wire.Key, FullKey, error) {
 	return k.Key, FullKey(k.FullKey), err

@@ -13,6 +13,8 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -34,6 +36,10 @@ type recordDoc struct {
 	Old       string    `firestore:"old"`    // JSON; "" of what was not there
 	New       string    `firestore:"new"`
 	ExpiresAt time.Time `firestore:"expires_at"`
+
+	// PlanAt is when the plan that a key was given last changed: the key opens nothing at
+	// a checker that has not heard of its plan.
+	PlanAt *time.Time `firestore:"plan_at,omitempty"`
 }
 
 func readRecord(snap *firestore.DocumentSnapshot) (audit.Record, error) {
@@ -94,7 +100,35 @@ func timeID(at time.Time) string { return fmt.Sprintf("%016x", math.MaxInt64-at.
 // record has the record of a change written with it.
 func (s *Store) record(ctx context.Context, b *batch, c audit.Change) {
 	ref, d := s.newRecord(ctx, c)
+	d.PlanAt = timeOrNull(b.plan)
 	b.create(ref, d)
+	b.record = ref.ID
+}
+
+// Change gives what a record says was changed for the gate, and when. It is not there for
+// another project, nor for what is no change of a key or a plan. Problem: not_found.
+func (s *Store) Change(ctx context.Context, project, id string) (inforce.Change, error) {
+	none := problem.New(problem.NotFound, "There is no such change.")
+	if !validID(id) {
+		return inforce.Change{}, none
+	}
+	c, err := get(ctx, s.records().Doc(id), "change", func(snap *firestore.DocumentSnapshot) (inforce.Change, error) {
+		d, err := shape[recordDoc](snap)
+		if err != nil || d.Project != project {
+			return inforce.Change{}, errors.Join(err, none)
+		}
+		c := inforce.Change{ID: id, Plans: zeroOrTime(d.PlanAt)}
+		switch kind, _, _ := strings.Cut(d.Action, "."); kind {
+		case "key":
+			c.Keys = snap.CreateTime
+		case "plan":
+			c.Plans = snap.CreateTime
+		default:
+			return inforce.Change{}, none
+		}
+		return c, nil
+	})
+	return c, err
 }
 
 // recordUpdate is record for a change of fields; without any difference there is

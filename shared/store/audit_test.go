@@ -71,8 +71,9 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	_, err := s.UpdateMembers(ctx, "shop", func(m map[string]app.Role) (map[string]app.Role, error) { m["bob"] = app.Viewer; return m, nil })
 	must(err)
 	must(s.CreateEnvironment(ctx, app.Environment{Project: "shop", Name: "prod", Namespace: "shop-prod", CreatedAt: noon()}))
-	must(s.CreatePlan(ctx, plan.Plan{ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 2}}))
-	_, err = s.UpdatePlan(ctx, "shop-prod", "plan-a", func(p plan.Plan) (plan.Plan, error) {
+	_, err = s.CreatePlan(ctx, plan.Plan{ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 2}})
+	must(err)
+	_, _, err = s.UpdatePlan(ctx, "shop-prod", "plan-a", func(p plan.Plan) (plan.Plan, error) {
 		p.Limits = plan.Limits{Rate: 1.5, Burst: 2, Quota: 9, Period: plan.Day}
 		return p, nil
 	})
@@ -103,10 +104,11 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	must(err)
 	k := newKey(t)
 	k.Plan = "plan-a"
-	must(s.IssueKey(ctx, k, apikey.Request{}, 0))
+	_, err = s.IssueKey(ctx, k, apikey.Request{}, 0)
+	must(err)
 	change := func(f func(k apikey.Key) apikey.Key) {
 		t.Helper()
-		_, err := s.ReissueKey(ctx, k.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { return f(k), nil })
+		_, _, err := s.ReissueKey(ctx, k.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { return f(k), nil })
 		must(err)
 	}
 	change(func(k apikey.Key) apikey.Key { k.Name = "n"; return k })
@@ -176,9 +178,9 @@ func TestNoRecordWithoutAChange(t *testing.T) {
 		"a project that is there":   s.CreateProject(ctx, app.Project{Name: "shop"}),
 		"a project that is not":     s.DeleteProject(ctx, "none"),
 		"a project that holds some": s.DeleteProject(ctx, "shop"),
-		"a plan of nowhere":         s.CreatePlan(ctx, plan.Plan{ID: "plan-a", Namespace: "none"}),
+		"a plan of nowhere":         errorOf(s.CreatePlan(ctx, plan.Plan{ID: "plan-a", Namespace: "none"})),
 		"a plan that is not there":  s.DeletePlan(ctx, "shop-prod", "plan-a"),
-		"a key without a plan":      s.IssueKey(ctx, newKey(t), apikey.Request{}, 0),
+		"a key without a plan":      errorOf(s.IssueKey(ctx, newKey(t), apikey.Request{}, 0)),
 	}
 	_, tests["an app's change"] = s.UpdateApp(ctx, hello(), func(app.App) (app.App, error) { return app.App{}, refusal })
 	_, tests["a deployment"] = s.RecordDeployment(ctx, hello(), func(app.App, deploy.Revision) (deploy.Revision, error) { return deploy.Revision{}, refusal })
@@ -277,3 +279,5 @@ func checkDeletion(t *testing.T, s *store.Store, all []audit.Record) {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 }
+
+func errorOf[T any](_ T, err error) error { return err }

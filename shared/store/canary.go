@@ -9,6 +9,7 @@ import (
 
 	"cloud.google.com/go/firestore"
 
+	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -20,6 +21,12 @@ type Canary struct {
 	Replica string // the writer's name, e.g. "checker-7d9f-x2x"
 	Run     string // random per process: echoes for another run prove nothing
 	Seq     int64  // counts up from 1 within a run
+
+	// What the replica says by it to those who wait for a change (package inforce). Those
+	// who listen for canaries do not hear it.
+	Applied time.Time     // up to when it has heard the collection, by the store's clock
+	Ceiling time.Duration // how long its proofs are good
+	Address string        // where it can be asked, host:port; "" nowhere
 }
 
 // CanaryType is one of the three data types that a replica proves to see.
@@ -47,6 +54,28 @@ type canaryDoc struct {
 	Run    string `firestore:"run"`
 	Seq    int64  `firestore:"seq"`
 	Status string `firestore:"status,omitempty"` // among keys
+
+	Applied time.Time `firestore:"applied"`
+	Ceiling int64     `firestore:"ceiling_ms"`
+	Address string    `firestore:"address"`
+}
+
+// longestCeiling is that of a replica which does not say its own: no setting allows more.
+const longestCeiling = 90 * time.Second
+
+func readMember(snap *firestore.DocumentSnapshot) (inforce.Member, error) {
+	d, err := shape[canaryDoc](snap)
+	if err != nil {
+		return inforce.Member{}, err
+	}
+	m := inforce.Member{
+		Replica: strings.TrimPrefix(snap.Ref.ID, canaryMark), Run: d.Run, Written: snap.UpdateTime,
+		Applied: d.Applied, Ceiling: time.Duration(d.Ceiling) * time.Millisecond, Address: d.Address,
+	}
+	if m.Ceiling <= 0 || m.Ceiling > longestCeiling {
+		m.Ceiling = longestCeiling
+	}
+	return m, nil
 }
 
 func (s *Store) canaryRef(t CanaryType, replica string) *firestore.DocumentRef {
@@ -55,7 +84,7 @@ func (s *Store) canaryRef(t CanaryType, replica string) *firestore.DocumentRef {
 
 // WriteCanary writes c among the documents of type t. The caller sets the deadline.
 func (s *Store) WriteCanary(ctx context.Context, t CanaryType, c Canary) error {
-	d := canaryDoc{Run: c.Run, Seq: c.Seq}
+	d := canaryDoc{Run: c.Run, Seq: c.Seq, Applied: c.Applied, Ceiling: c.Ceiling.Milliseconds(), Address: c.Address}
 	if t == CanaryKeys {
 		d.Status = canaryStatus
 	}
@@ -91,11 +120,30 @@ func (s *Store) DeleteStaleCanaries(ctx context.Context, before time.Time) (int,
 	return deleted, errs
 }
 
+// canariesOf finds the canaries of a collection. Ids from "canary." to before "canary0"
+// are those that begin with "canary.": only the slash lies between the two, and no id
+// has one.
+func canariesOf(coll *firestore.CollectionRef) firestore.Query {
+	return coll.Where(firestore.DocumentID, ">=", coll.Doc(canaryMark)).Where(firestore.DocumentID, "<", coll.Doc("canary0"))
+}
+
+// Members lists the replicas that may allow requests by one data type: those whose
+// canaries are there now. The read is a strong one: what was committed before has been.
+func (s *Store) Members(ctx context.Context, t CanaryType) (inforce.List, error) {
+	snaps, err := snapshots(ctx, canariesOf(s.client.Collection(string(t))))
+	if err != nil {
+		return inforce.List{}, fmt.Errorf("list members of %s: %w", t, err)
+	}
+	list := inforce.List{}
+	for _, snap := range snaps {
+		list.Read = snap.ReadTime
+	}
+	list.Members, err = readAll(snaps, readMember)
+	return list, err
+}
+
 func deleteStaleCanaries(ctx context.Context, coll *firestore.CollectionRef, before time.Time) (int, error) {
-	// Ids from "canary." to before "canary0" are those that begin with "canary.":
-	// only the slash lies between the two, and no id has one.
-	snaps, err := coll.Where(firestore.DocumentID, ">=", coll.Doc(canaryMark)).
-		Where(firestore.DocumentID, "<", coll.Doc("canary0")).Documents(ctx).GetAll()
+	snaps, err := canariesOf(coll).Documents(ctx).GetAll()
 	if err != nil {
 		return 0, err
 	}

@@ -4,6 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
 )
@@ -39,5 +44,97 @@ func TestDeleteStaleCanaries(t *testing.T) {
 	left, err := raw.Collection("keys").Documents(t.Context()).GetAll()
 	if err != nil || len(left) != 4 {
 		t.Errorf("%d left, %v", len(left), err)
+	}
+}
+
+// TestMembers: the list of who may allow anything is of one data type, as of a time after
+// all that was committed before, and has what each canary says.
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s, raw := storetest.Open(t, project), rawClient(t, project)
+	if list, err := s.Members(t.Context(), store.CanaryKeys); err != nil || len(list.Members) != 0 {
+		t.Errorf("nobody is %+v, %v", list, err)
+	}
+	applied := time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC)
+	for _, c := range []store.Canary{
+		{Replica: "b", Run: "r", Seq: 1, Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443"},
+		{Replica: "a", Run: "q", Seq: 9},
+	} {
+		if err := s.WriteCanary(t.Context(), store.CanaryKeys, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.WriteCanary(t.Context(), store.CanaryPlans, store.Canary{Replica: "c", Run: "r", Seq: 1}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.Members(t.Context(), store.CanaryKeys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Members {
+		id := "keys/canary." + list.Members[i].Replica
+		snap, err := raw.Doc(id).Get(t.Context())
+		if err != nil || !snap.UpdateTime.Equal(list.Members[i].Written) || list.Read.Before(snap.UpdateTime) {
+			t.Errorf("%s was written at %v (%v), the list is of %v and says %v", id, snap.UpdateTime, err, list.Read, list.Members[i].Written)
+		}
+		list.Members[i].Written = time.Time{}
+	}
+	want := []inforce.Member{
+		{Replica: "a", Run: "q", Applied: list.Members[0].Applied, Ceiling: 90 * time.Second}, // as a checker of before writes it
+		{Replica: "b", Run: "r", Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443"},
+	}
+	if diff := cmp.Diff(want, list.Members); diff != "" || !list.Members[0].Applied.IsZero() {
+		t.Errorf("members (-want +got):\n%s", diff)
+	}
+}
+
+// TestChange: a change is dated by the store, for what it touches, and its record says
+// the same later.
+func TestChange(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s, raw := storetest.Open(t, project), rawClient(t, project)
+	storetest.Environment(t, s, "shop", "prod")
+	committed := func(path string) time.Time {
+		t.Helper()
+		snap, err := raw.Doc(path).Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return snap.UpdateTime
+	}
+	same := func(what string, c, want inforce.Change) {
+		t.Helper()
+		want.ID = c.ID
+		if diff := cmp.Diff(want, c); diff != "" || c.ID == "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+		later, err := s.Change(t.Context(), "shop", c.ID)
+		if diff := cmp.Diff(c, later); diff != "" || err != nil {
+			t.Errorf("%s, asked later: %v\n%s", what, err, diff)
+		}
+	}
+	made, err := s.CreatePlan(t.Context(), plan.Plan{ID: "plan-starter", Namespace: "shop-prod", Name: "Starter", Limits: plan.Limits{Rate: 1, Burst: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	planAt := committed("plans/shop-prod.plan-starter")
+	same("a plan", made, inforce.Change{Plans: planAt})
+	k := newKey(t)
+	issued, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same("a key, which its plan must be there for", issued, inforce.Change{Keys: committed("keys/" + string(k.ID())), Plans: planAt})
+	revoke := func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon()), nil }
+	_, revoked, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, revoke)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same("a revocation", revoked, inforce.Change{Keys: committed("keys/" + string(k.ID()))})
+	_, again, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, revoke)
+	if diff := cmp.Diff(inforce.Change{Keys: revoked.Keys}, again); diff != "" || err != nil {
+		t.Errorf("what was so already: %v\n%s", err, diff)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"cloud.google.com/go/firestore"
 
@@ -52,11 +53,14 @@ func get[V any](ctx context.Context, ref *firestore.DocumentRef, what string, re
 	return read(snap)
 }
 
-// txGet is get inside a transaction.
-func txGet[V any](tx *firestore.Transaction, ref *firestore.DocumentRef, what string, read reader[V]) (v V, err error) {
+// txGet is get inside a transaction. changed are told when the document was changed last.
+func txGet[V any](tx *firestore.Transaction, ref *firestore.DocumentRef, what string, read reader[V], changed ...*time.Time) (v V, err error) {
 	snap, err := tx.Get(ref)
 	if err != nil {
 		return v, fmt.Errorf("get %s: %w", ref.ID, problemOf(err, what))
+	}
+	for _, at := range changed {
+		*at = snap.UpdateTime
 	}
 	return read(snap)
 }

@@ -131,7 +131,7 @@ func storePlan(t testing.TB, s *store.Store, namespace, name string) plan.Plan {
 		Limits:    plan.Limits{Rate: 10, Burst: 20, Quota: 1000, Period: plan.Month},
 		CreatedAt: noon(), UpdatedAt: noon(),
 	}
-	if err := s.CreatePlan(t.Context(), p); err != nil {
+	if _, err := s.CreatePlan(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	return p

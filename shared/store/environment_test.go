@@ -89,7 +89,7 @@ func TestEnvironmentMadeAgain(t *testing.T) {
 		keys = append(keys, storeKey(t, s, nil))
 	}
 	for _, k := range keys[1:] {
-		if _, err := s.ReissueKey(ctx, k.ID(), apikey.Request{}, revoke); err != nil {
+		if _, _, err := s.ReissueKey(ctx, k.ID(), apikey.Request{}, revoke); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestEnvironmentMadeAgain(t *testing.T) {
 	}
 	wantProblem(t, "with a key that opens something", s.DeleteEnvironment(ctx, "shop", "prod"), problem.NotEmpty)
 	left(3)
-	if _, err := s.ReissueKey(ctx, keys[0].ID(), apikey.Request{}, revoke); err != nil {
+	if _, _, err := s.ReissueKey(ctx, keys[0].ID(), apikey.Request{}, revoke); err != nil {
 		t.Fatal(err)
 	}
 	wantProblem(t, "delete plan", s.DeletePlan(ctx, "shop-prod", "plan-starter"), "")

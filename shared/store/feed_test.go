@@ -62,7 +62,7 @@ func TestHeardAsStored(t *testing.T) {
 	s, feed := storetest.Open(t, project), store.NewFeed(project)
 	storetest.Environment(t, s, "shop", "prod")
 	p := plan.Plan{ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 10, Burst: 20, Quota: 30, Period: plan.Week}}
-	if err := s.CreatePlan(t.Context(), p); err != nil {
+	if _, err := s.CreatePlan(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now().UTC().Truncate(time.Microsecond)
@@ -71,7 +71,7 @@ func TestHeardAsStored(t *testing.T) {
 		Status: apikey.Active, Secret: apikey.HashOf([]byte("new")), Previous: apikey.HashOf([]byte("old")), PreviousUntil: now.Add(time.Hour),
 		ExpiresAt: now.Add(time.Minute), CreatedAt: now, UpdatedAt: now,
 	}
-	if err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
+	if _, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 3}); err != nil {

@@ -212,7 +212,7 @@ func askEverything(t *testing.T, s *store.Store) {
 	})
 	check(err)
 	p := plan.Plan{ID: "plan-starter", Namespace: "shop-prod", Name: "Starter", Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: noon()}
-	check(s.CreatePlan(ctx, p))
+	check(errorOf(s.CreatePlan(ctx, p)))
 	_, _, err = s.Projects(ctx, "ada", page)
 	check(err)
 	_, _, err = s.Environments(ctx, "shop", page)

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -111,14 +112,14 @@ func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 // every revocation would have to write. Keys of an environment that are created at once
 // are told apart by its document, which is read by all of them and written by those that
 // come near the limit.
-func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, most int) error {
+func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, most int) (inforce.Change, error) {
 	op := "create " + string(k.ID())
 	ref, err := s.keyRef(k.ID())
 	if err != nil {
-		return fmt.Errorf("%s: %w", op, err)
+		return inforce.Change{}, fmt.Errorf("%s: %w", op, err)
 	}
-	return s.transactAlone(ctx, op, s.environments().Doc(k.Namespace), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
-		if err := s.planExists(tx, k.Namespace, k.Plan); err != nil {
+	made, err := s.commitAlone(ctx, op, s.environments().Doc(k.Namespace), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		if err := s.planExists(tx, b, k.Namespace, k.Plan); err != nil {
 			return err
 		}
 		if err := s.appsExist(tx, k.Namespace, k.Apps); err != nil {
@@ -135,6 +136,7 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, mo
 		s.record(ctx, b, audit.Change{Action: audit.CreateKey, Project: k.Project, Resource: keyPath(k), New: keyView(k)})
 		return nil
 	})
+	return inforce.Change{ID: made.record, Keys: made.at, Plans: made.plan}, err
 }
 
 // keysAtOnce is more keys than are created in one environment at one time.
@@ -210,14 +212,15 @@ func (s *Store) Keys(ctx context.Context, f KeyFilter, page Page) ([]apikey.Key,
 // app is gone can still be disabled. Giving back what was stored writes nothing. r is as
 // in [Store.IssueKey]. Problems: not_found, unknown_plan, invalid_scope, already_issued
 // and those of change.
-func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (changed apikey.Key, err error) {
+func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (changed apikey.Key, c inforce.Change, err error) {
 	op := "update " + string(id)
 	ref, err := s.keyRef(id)
 	if err != nil {
-		return apikey.Key{}, fmt.Errorf("%s: %w", op, err)
+		return apikey.Key{}, c, fmt.Errorf("%s: %w", op, err)
 	}
-	err = s.transactAlone(ctx, op, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
-		stored, err := txGet(tx, ref, "key", readKey)
+	var last time.Time // when the key was changed last
+	made, err := s.commitAlone(ctx, op, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		stored, err := txGet(tx, ref, "key", readKey, &last)
 		if err != nil {
 			return err
 		}
@@ -227,7 +230,7 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 		if reflect.DeepEqual(keyToDoc(changed), keyToDoc(stored)) {
 			return nil
 		}
-		if err := s.checkMoved(tx, stored, changed); err != nil {
+		if err := s.checkMoved(tx, b, stored, changed); err != nil {
 			return err
 		}
 		if err := s.notIssued(tx, r); err != nil {
@@ -236,15 +239,20 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 		b.set(ref, keyToDoc(changed))
 		s.noteIssued(b, r, id)
 		s.recordUpdate(ctx, b, keyChange(stored, changed))
+		last = time.Time{}
 		return nil
 	})
-	return changed, err
+	c = inforce.Change{ID: made.record, Keys: made.at, Plans: made.plan}
+	if !last.IsZero() {
+		c.Keys = last
+	}
+	return changed, c, err
 }
 
 // checkMoved looks up what a key newly refers to.
-func (s *Store) checkMoved(tx *firestore.Transaction, stored, changed apikey.Key) error {
+func (s *Store) checkMoved(tx *firestore.Transaction, b *batch, stored, changed apikey.Key) error {
 	if changed.Plan != stored.Plan {
-		if err := s.planExists(tx, changed.Namespace, changed.Plan); err != nil {
+		if err := s.planExists(tx, b, changed.Namespace, changed.Plan); err != nil {
 			return err
 		}
 	}
@@ -254,12 +262,13 @@ func (s *Store) checkMoved(tx *firestore.Transaction, stored, changed apikey.Key
 	return s.appsExist(tx, changed.Namespace, changed.Apps)
 }
 
-// planExists reads a plan inside a transaction. Problem: unknown_plan.
-func (s *Store) planExists(tx *firestore.Transaction, namespace string, id plan.ID) error {
+// planExists reads a plan inside a transaction, and notes in b when it was changed last.
+// Problem: unknown_plan.
+func (s *Store) planExists(tx *firestore.Transaction, b *batch, namespace string, id plan.ID) error {
 	if !plan.ValidID(string(id)) { // it would become a part of the path
 		return problem.Of(problem.UnknownPlan)
 	}
-	_, err := txGet(tx, s.planRef(namespace, id), "plan", decode[planDoc])
+	_, err := txGet(tx, s.planRef(namespace, id), "plan", decode[planDoc], &b.plan)
 	if problem.Is(err, problem.NotFound) {
 		return problem.Of(problem.UnknownPlan)
 	}

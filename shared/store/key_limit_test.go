@@ -25,7 +25,7 @@ func TestKeyLimitAcrossProcesses(t *testing.T) {
 	for i := range 12 {
 		k := newKey(t)
 		creating.Go(func() {
-			err := processes[i%2].IssueKey(t.Context(), k, apikey.Request{}, most)
+			_, err := processes[i%2].IssueKey(t.Context(), k, apikey.Request{}, most)
 			switch {
 			case err == nil:
 				created.Add(1)
@@ -36,7 +36,7 @@ func TestKeyLimitAcrossProcesses(t *testing.T) {
 	}
 	creating.Wait()
 	for { // what lost its race may be asked for again
-		err := processes[0].IssueKey(t.Context(), newKey(t), apikey.Request{}, most)
+		_, err := processes[0].IssueKey(t.Context(), newKey(t), apikey.Request{}, most)
 		if problem.Is(err, problem.TooManyKeys) {
 			break
 		}
@@ -77,7 +77,7 @@ func TestRevokedKeysAreNotHeard(t *testing.T) {
 		}
 		revoking.Do(func() {
 			go func() {
-				_, err := s.ReissueKey(t.Context(), revoked.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon()), nil })
+				_, _, err := s.ReissueKey(t.Context(), revoked.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon()), nil })
 				if err != nil {
 					t.Error(err)
 				}

@@ -103,11 +103,12 @@ func TestCreateKeyRefused(t *testing.T) {
 			t.Parallel()
 			k := newKey(t)
 			tt.with(&k)
-			expectProblem(t, s.IssueKey(t.Context(), k, apikey.Request{}, 0), tt.want)
+			_, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0)
+			expectProblem(t, err, tt.want)
 			if k.Prefix == taken.Prefix {
 				return
 			}
-			_, err := s.Key(t.Context(), k.ID())
+			_, err = s.Key(t.Context(), k.ID())
 			expectProblem(t, err, problem.NotFound)
 		})
 	}
@@ -125,7 +126,7 @@ func TestCreateKeyRace(t *testing.T) {
 		all.Go(func() {
 			mine := k
 			mine.Name = fmt.Sprint(i)
-			errs[i] = s.IssueKey(t.Context(), mine, apikey.Request{}, 0)
+			_, errs[i] = s.IssueKey(t.Context(), mine, apikey.Request{}, 0)
 		})
 	}
 	all.Wait()
@@ -213,7 +214,7 @@ func TestKeyIDsThatAreNone(t *testing.T) {
 	for _, id := range []apikey.ID{"", "canary.checker-0", "key-", "key-a/b/cccc", "..", "key-zzzzzzzz"} {
 		_, err := s.Key(t.Context(), id)
 		expectProblem(t, err, problem.NotFound)
-		_, err = s.ReissueKey(t.Context(), id, apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { return k, nil })
+		_, _, err = s.ReissueKey(t.Context(), id, apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { return k, nil })
 		expectProblem(t, err, problem.NotFound)
 	}
 }
@@ -263,7 +264,7 @@ func storeKey(t testing.TB, s *store.Store, with func(*apikey.Key)) apikey.Key {
 	if with != nil {
 		with(&k)
 	}
-	if err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
+	if _, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
 		t.Fatal(err)
 	}
 	return k
@@ -301,7 +302,7 @@ func TestKeyRequestDocument(t *testing.T) {
 	k := storeKey(t, s, nil)
 	r := apikey.NewRequest("ada", "shop", "form-1", noon())
 	rename := func(k apikey.Key) (apikey.Key, error) { k.Name += "x"; return k, nil }
-	if _, err := s.ReissueKey(t.Context(), k.ID(), r, rename); err != nil {
+	if _, _, err := s.ReissueKey(t.Context(), k.ID(), r, rename); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := rawClient(t, project).Collection("deliveries").Doc(r.ID).Get(t.Context())
@@ -312,7 +313,7 @@ func TestKeyRequestDocument(t *testing.T) {
 	if diff := cmp.Diff(want, snap.Data()); diff != "" {
 		t.Errorf("document (-want +got):\n%s", diff)
 	}
-	if _, err := s.ReissueKey(t.Context(), k.ID(), r, rename); !problem.Is(err, problem.AlreadyIssued) {
+	if _, _, err := s.ReissueKey(t.Context(), k.ID(), r, rename); !problem.Is(err, problem.AlreadyIssued) {
 		t.Errorf("again: %v", err)
 	}
 	if got, err := s.Key(t.Context(), k.ID()); err != nil || got.Name != k.Name+"x" {

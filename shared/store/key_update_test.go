@@ -50,7 +50,7 @@ func TestUpdateKey(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) {
+			answer, _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) {
 				err := tt.change(&k)
 				return k, err
 			})
@@ -84,7 +84,7 @@ func TestUpdateKeyThatStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	disable := func(k apikey.Key) (apikey.Key, error) { return k.WithStatus(apikey.Disabled) }
-	if _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, disable); err != nil {
+	if _, _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, disable); err != nil {
 		t.Fatalf("disable: %v", err)
 	}
 	ref := rawClient(t, project).Collection("keys").Doc(string(k.ID()))
@@ -92,7 +92,7 @@ func TestUpdateKeyThatStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, disable); err != nil {
+	if _, _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, disable); err != nil {
 		t.Fatalf("disable again: %v", err)
 	}
 	after, err := ref.Get(t.Context())
@@ -114,7 +114,7 @@ func TestUpdateKeyRace(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range errs {
 		all.Go(func() {
-			_, errs[i] = s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) {
+			_, _, errs[i] = s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) {
 				k.Name += "x"
 				return k, nil
 			})

@@ -36,6 +36,7 @@ type Batch[T any] struct {
 	Reset    bool
 	Changes  []Change[T] // in the order heard; an id may come more than once
 	Canaries []Canary    // those heard, see [Canary]
+	Departed []string    // the replicas whose canaries were deleted
 
 	// At is that moment, by the store's clock: all that was committed until then has
 	// been heard.
@@ -225,9 +226,11 @@ func (l *listener[T]) changed(doc *pb.Document) {
 func (l *listener[T]) gone(name string) {
 	id := lastPart(name)
 	delete(l.apart, id)
-	if !isCanary(id) {
-		l.batch.Changes = append(l.batch.Changes, Change[T]{ID: id, Gone: true})
+	if isCanary(id) {
+		l.batch.Departed = append(l.batch.Departed, strings.TrimPrefix(id, canaryMark))
+		return
 	}
+	l.batch.Changes = append(l.batch.Changes, Change[T]{ID: id, Gone: true})
 }
 
 // verify compares the count of the store's existence filter, if one came, with

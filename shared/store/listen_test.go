@@ -67,6 +67,9 @@ func heard(b Batch[plan.Plan]) []string {
 			s = append(s, "+"+c.ID)
 		}
 	}
+	for _, replica := range b.Departed {
+		s = append(s, "departed "+replica)
+	}
 	for _, c := range b.Canaries {
 		s = append(s, "canary of "+c.Replica)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -52,8 +53,8 @@ func planDocument(namespace string, id plan.ID) string { return namespace + "." 
 
 // CreatePlan stores a new plan. Its environment is read in the same transaction,
 // so that it cannot be deleted meanwhile. Problems: not_found, already_exists.
-func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) error {
-	return s.transact(ctx, "create plan "+string(p.ID), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (inforce.Change, error) {
+	made, err := s.commit(ctx, "create plan "+string(p.ID), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		e, err := s.txEnvironment(tx, p.Namespace)
 		if err != nil {
 			return err
@@ -62,6 +63,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) error {
 		s.record(ctx, b, audit.Change{Action: audit.CreatePlan, Project: e.Project, Resource: planPath(e, p.ID), New: planView(p)})
 		return nil
 	})
+	return inforce.Change{ID: made.record, Plans: made.at}, err
 }
 
 // Plan reads one plan. Problem: not_found.
@@ -76,9 +78,9 @@ func (s *Store) Plans(ctx context.Context, namespace string, page Page) ([]plan.
 
 // UpdatePlan changes a plan in a transaction: change gets what is stored and
 // gives what shall be. Problem: not_found.
-func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (changed plan.Plan, err error) {
+func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (changed plan.Plan, c inforce.Change, err error) {
 	ref := s.planRef(namespace, id)
-	err = s.transactAlone(ctx, "update plan "+string(id), ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	made, err := s.commitAlone(ctx, "update plan "+string(id), ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		stored, e, err := s.txPlan(tx, namespace, id)
 		if err != nil {
 			return err
@@ -92,7 +94,7 @@ func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, ch
 		})
 		return nil
 	})
-	return changed, err
+	return changed, inforce.Change{ID: made.record, Plans: made.at}, err
 }
 
 // DeletePlan deletes a plan that no key uses, revoked ones aside: those open

@@ -26,7 +26,7 @@ func TestPlan(t *testing.T) {
 	} {
 		name := fmt.Sprintf("Burst %d", limits.Burst)
 		want := plan.Plan{ID: plan.IDFor(name), Namespace: "shop-prod", Name: name, Limits: limits, CreatedAt: noon(), UpdatedAt: noon()}
-		if err := s.CreatePlan(t.Context(), want); err != nil {
+		if _, err := s.CreatePlan(t.Context(), want); err != nil {
 			t.Fatal(err)
 		}
 		got, err := s.Plan(t.Context(), "shop-prod", want.ID)
@@ -46,7 +46,7 @@ func TestPlanIsUniqueInItsEnvironment(t *testing.T) {
 	storePlan(t, s, "shop-staging", "starter")
 	again := first
 	again.Limits.Rate = 99
-	if err := s.CreatePlan(t.Context(), again); !problem.Is(err, problem.AlreadyExists) {
+	if _, err := s.CreatePlan(t.Context(), again); !problem.Is(err, problem.AlreadyExists) {
 		t.Errorf("a second one: %v", err)
 	}
 	if got, err := s.Plan(t.Context(), "shop-prod", first.ID); err != nil || got.Limits.Rate != first.Limits.Rate {
@@ -60,7 +60,7 @@ func TestPlanThatIsNotThere(t *testing.T) {
 	storePlan(t, s, "shop-staging", "starter")
 	_, err := s.Plan(t.Context(), "shop-prod", "plan-starter")
 	expectProblem(t, err, problem.NotFound)
-	_, err = s.UpdatePlan(t.Context(), "shop-prod", "plan-starter", func(p plan.Plan) (plan.Plan, error) { return p, nil })
+	_, _, err = s.UpdatePlan(t.Context(), "shop-prod", "plan-starter", func(p plan.Plan) (plan.Plan, error) { return p, nil })
 	expectProblem(t, err, problem.NotFound)
 	expectProblem(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter"), problem.NotFound)
 	if plans, next, err := s.Plans(t.Context(), "shop-prod", store.Page{Size: 5}); err != nil || len(plans) > 0 || next != "" {
@@ -73,7 +73,7 @@ func TestUpdatePlan(t *testing.T) {
 	s := storetest.New(t)
 	want := storePlan(t, s, "shop-prod", "starter")
 	want.Name, want.Limits, want.UpdatedAt = "Renamed", plan.Limits{Rate: 2.5, Burst: 3}, noon().Add(time.Hour)
-	got, err := s.UpdatePlan(t.Context(), "shop-prod", want.ID, func(plan.Plan) (plan.Plan, error) { return want, nil })
+	got, _, err := s.UpdatePlan(t.Context(), "shop-prod", want.ID, func(plan.Plan) (plan.Plan, error) { return want, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestUpdatePlan(t *testing.T) {
 		t.Errorf("answer (-want +got):\n%s", diff)
 	}
 	refused := errors.New("refused")
-	_, err = s.UpdatePlan(t.Context(), "shop-prod", want.ID, func(p plan.Plan) (plan.Plan, error) {
+	_, _, err = s.UpdatePlan(t.Context(), "shop-prod", want.ID, func(p plan.Plan) (plan.Plan, error) {
 		p.Name = "never"
 		return p, problem.Of(problem.InvalidRate).Because(refused)
 	})
@@ -108,7 +108,7 @@ func TestDeletePlan(t *testing.T) {
 		t.Errorf("the other environment's plan: %v", err)
 	}
 	storePlan(t, s, "shop-prod", "other")
-	if _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, toPlan("plan-other")); err != nil {
+	if _, _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, toPlan("plan-other")); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.DeletePlan(t.Context(), "shop-prod", "plan-starter"); err != nil {
@@ -128,7 +128,7 @@ func TestDeletePlanWhileKeysAreMade(t *testing.T) {
 		k := newKey(t)
 		var made, deleted error
 		var both sync.WaitGroup
-		both.Go(func() { made = s.IssueKey(t.Context(), k, apikey.Request{}, 0) })
+		both.Go(func() { _, made = s.IssueKey(t.Context(), k, apikey.Request{}, 0) })
 		both.Go(func() { deleted = s.DeletePlan(t.Context(), "shop-prod", "plan-starter") })
 		both.Wait()
 		switch {
@@ -152,7 +152,7 @@ func TestDeletePlanWhileKeysAreMade(t *testing.T) {
 func freePlan(t *testing.T, s *store.Store, k apikey.Key) {
 	t.Helper()
 	own := storePlan(t, s, "shop-prod", string(k.Prefix))
-	if _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, toPlan(own.ID)); err != nil {
+	if _, _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, toPlan(own.ID)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.DeletePlan(t.Context(), "shop-prod", "plan-starter"); err != nil {

@@ -32,6 +32,8 @@ const (
 type batch struct {
 	what   string             // is created, in a message; "" is a document
 	app    []firestore.Update // of the app's own document, in an optimistic update
+	record string             // the id of the change's record; "" without one
+	plan   time.Time          // when the plan that was read last changed; zero without one
 	writes []func(*firestore.Transaction) error
 }
 
@@ -69,37 +71,57 @@ type change func(ctx context.Context, tx *firestore.Transaction, b *batch) error
 // transact makes a change in one transaction. An error of f that holds a problem comes out
 // as that; op says in the error what was tried, e.g. "create plan plan-starter".
 func (s *Store) transact(ctx context.Context, op string, f change) error {
+	_, err := s.commit(ctx, op, f)
+	return err
+}
+
+// done is a change that was made: what was written, and when, by the store's clock.
+type done struct {
+	batch
+
+	at time.Time
+}
+
+// commit is transact for who asks when it was.
+func (s *Store) commit(ctx context.Context, op string, f change) (done, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var b batch
+	var response firestore.CommitResponse
 	err := s.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
 		b = batch{}
 		if err := f(ctx, tx, &b); err != nil {
 			return err
 		}
 		return b.write(tx)
-	})
+	}, firestore.WithCommitResponseTo(&response))
 	var p *problem.Error
 	if err != nil && !errors.As(err, &p) {
 		err = problemOf(err, cmp.Or(b.what, "document"))
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", op, err)
+		return done{}, fmt.Errorf("%s: %w", op, err)
 	}
-	return nil
+	return done{b, response.CommitTime()}, nil
 }
 
 // transactAlone is transact for a change of one document, one after the other in this
 // process.
 func (s *Store) transactAlone(ctx context.Context, op string, ref *firestore.DocumentRef, f change) error {
+	_, err := s.commitAlone(ctx, op, ref, f)
+	return err
+}
+
+// commitAlone is transactAlone for who asks when it was.
+func (s *Store) commitAlone(ctx context.Context, op string, ref *firestore.DocumentRef, f change) (done, error) {
 	waiting, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	unlock, ok := s.locks.lock(waiting, ref.Path)
 	if !ok {
-		return fmt.Errorf("%s: %w", op, problem.Of(problem.Unavailable).Because(waiting.Err()))
+		return done{}, fmt.Errorf("%s: %w", op, problem.Of(problem.Unavailable).Because(waiting.Err()))
 	}
 	defer unlock()
-	return s.transact(ctx, op, f)
+	return s.commit(ctx, op, f)
 }
 
 // current is an app with its current revision.

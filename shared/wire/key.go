@@ -17,6 +17,8 @@ type Key struct {
 	CreatedBy               string     `json:"created_by"`
 	PreviousSecretExpiresAt *time.Time `json:"previous_secret_expires_at"` // until when the secret before the last rotation is good
 	LastSeen                *string    `json:"last_seen" kind:"day"`       // the last kept day with any traffic
+
+	Effect
 }
 
 // IssuedKey is a key together with its full key: the answer to creation and to

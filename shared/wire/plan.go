@@ -8,6 +8,8 @@ type Plan struct {
 	Burst       int64   `json:"burst" kind:"burst"`         // requests at once
 	Quota       *int64  `json:"quota" kind:"quota"`         // requests per period; null is none
 	QuotaPeriod *string `json:"quota_period" kind:"period"` // of the UTC calendar, weeks from Monday; null without a quota
+
+	Effect
 }
 
 // CreatePlan is the body of POST …/plans. name, rate and burst are required.

@@ -88,6 +88,7 @@ func expectations() map[string]expectation {
 		"POST " + project + "/api-keys/{key_id}/revoke": {body: "", status: 200},
 		"POST " + project + "/api-keys/{key_id}/rotate": {body: "", status: 200},
 		"GET " + project + "/api-keys/{key_id}/usage":   {body: "", status: 200},
+		"GET " + project + "/changes/{change}":          {body: "", status: 404}, // there is none
 		"GET " + app + "/deployments":                   {body: "", status: 200},
 		"POST " + app + "/deployments":                  {body: `{}`, status: 422},
 		"POST " + app + "/rollback":                     {body: "", status: 409}, // there is no revision before
@@ -145,7 +146,7 @@ func newProject(t *testing.T) *project {
 	k := s.AnyKey()
 	p.values = map[string]string{
 		"{project}": s.Project, "{environment}": s.Env, "{namespace}": s.Project + "-" + s.Env, "{app}": "hello",
-		"{plan_id}": k.Plan, "{key_id}": k.ID, "{build}": "1", "{revision}": "1", "{username}": "someone-else", "{members}": string(body),
+		"{plan_id}": k.Plan, "{key_id}": k.ID, "{build}": "1", "{change}": "7ff9ad4c0d7a3f2fabcdefgh2345", "{revision}": "1", "{username}": "someone-else", "{members}": string(body),
 	}
 	return p
 }

@@ -78,8 +78,10 @@ func fill(t *testing.T, n int) {
 		st.CreateProject(t.Context(), app.Project{Name: "shop"}),
 		st.CreateEnvironment(t.Context(), app.Environment{Project: "shop", Name: "prod", Namespace: load.Namespace}),
 		st.CreateApp(t.Context(), app.App{Namespace: load.Namespace, Name: load.App, Project: "shop", Environment: "prod", Host: "hello.example", Image: stacktest.Image}, store.First{}),
-		st.CreatePlan(t.Context(), load.Plan()),
 	); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.CreatePlan(t.Context(), load.Plan()); err != nil {
 		t.Fatal(err)
 	}
 	client, err := cloudfirestore.NewClient(t.Context(), project)
@@ -94,7 +96,7 @@ func fill(t *testing.T, n int) {
 	var jobs []*cloudfirestore.BulkWriterJob
 	for k := range load.Keys(n) {
 		if model == nil {
-			if err := st.IssueKey(t.Context(), k.Stored, apikey.Request{}, 0); err != nil {
+			if _, err := st.IssueKey(t.Context(), k.Stored, apikey.Request{}, 0); err != nil {
 				t.Fatal(err)
 			}
 			first, err := keys.Doc(string(k.Stored.ID())).Get(t.Context())

@@ -144,7 +144,7 @@ whose end in UTC the key stays valid, or an RFC 3339 timestamp.`,
 	cmd.Flags().StringVar(&name, "name", "", "display name, which the apps get to see")
 	cmd.Flags().StringArrayVar(&apps, "app", nil, "app that the key opens; can be given more than once")
 	cmd.Flags().StringVar(&expires, "expires", "", "last day (2027-01-31) or RFC 3339 timestamp")
-	return a.issuing(inEnvironment, cmd, func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
+	return a.issuing(inEnvironment, cmd, "known to", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
 		if plan == "" {
 			return wire.Key{}, "", usage("a key needs --plan")
 		}
@@ -180,25 +180,30 @@ valid for --grace, 0s to 720h.`,
 		Example: `  sluice key rotate key-ab12cd34 --grace 48h`,
 	}
 	grace := cmd.Flags().Duration("grace", 24*time.Hour, "how long the old secret stays valid")
-	return a.issuing(inProject, cmd, func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
+	return a.issuing(inProject, cmd, "followed by", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
 		return w.RotateKey(ctx, w.project, w.args[0], *grace)
 	})
 }
 
 // issuing completes a command that shows a full key, with a warning beside it.
-func (a *application) issuing(s scope, cmd *cobra.Command, issue func(ctx context.Context, w work) (wire.Key, client.FullKey, error)) *cobra.Command {
-	quiet := cmd.Flags().BoolP("quiet", "q", false, "print the key alone")
+func (a *application) issuing(s scope, cmd *cobra.Command, does string, issue func(ctx context.Context, w work) (wire.Key, client.FullKey, error)) *cobra.Command {
+	quiet, e := cmd.Flags().BoolP("quiet", "q", false, "print the key alone"), a.effect(cmd)
 	return a.command(s, cmd, func(ctx context.Context, w work) error {
-		k, full, err := issue(ctx, w)
+		k, full, err := issue(ctx, e.waiting(w))
 		if err != nil {
 			return err
 		}
 		if *quiet {
-			return a.screen().Line("%s", string(full))
+			err = a.screen().Line("%s", string(full))
+		} else {
+			a.note("Keep this key now: it is shown this once and cannot be recovered.")
+			err = a.showFields(wire.IssuedKey{Key: k, FullKey: string(full)},
+				append([]render.Field{{Name: "API key", Value: string(full)}}, a.keyFields(k)...))
 		}
-		a.note("Keep this key now: it is shown this once and cannot be recovered.")
-		return a.showFields(wire.IssuedKey{Key: k, FullKey: string(full)},
-			append([]render.Field{{Name: "API key", Value: string(full)}}, a.keyFields(k)...))
+		if err != nil {
+			return err
+		}
+		return a.tell(does, k.Force())
 	})
 }
 
@@ -220,7 +225,7 @@ func (a *application) keyUpdate() *cobra.Command {
 	f.BoolVar(&never, "never-expires", false, "take the expiry away")
 	cmd.MarkFlagsMutuallyExclusive("app", "all-apps")
 	cmd.MarkFlagsMutuallyExclusive("expires", "never-expires")
-	return a.command(inProject, cmd, then(a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
+	return a.command(inProject, cmd, effective(a.effect(cmd), "followed by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
 		var u wire.UpdateKey
 		given(f.Changed("name"), &u.Name, name)
 		given(f.Changed("plan"), &u.Plan, plan)
@@ -239,29 +244,33 @@ func (a *application) keyUpdate() *cobra.Command {
 }
 
 func (a *application) keyDisable() *cobra.Command {
-	return a.command(inProject, &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "disable KEY", Short: "Switch an API key off, for now",
-		Long:    `Switch an API key off. It is refused within seconds; "sluice key enable" switches it on again.`,
+		Long: `Switch an API key off, and wait until every checker refuses it. "sluice key enable"
+switches it on again.`,
 		Example: `  sluice key disable key-ab12cd34`,
-	}, then(a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.DisableKey(ctx, w.project, w.args[0]) }))
+	}
+	return a.command(inProject, cmd, effective(a.effect(cmd), "refused by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.DisableKey(ctx, w.project, w.args[0]) }))
 }
 
 func (a *application) keyEnable() *cobra.Command {
-	return a.command(inProject, &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "enable KEY", Short: "Switch a disabled API key on",
 		Example: `  sluice key enable key-ab12cd34`,
-	}, then(a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.EnableKey(ctx, w.project, w.args[0]) }))
+	}
+	return a.command(inProject, cmd, effective(a.effect(cmd), "known to", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.EnableKey(ctx, w.project, w.args[0]) }))
 }
 
 func (a *application) keyRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "revoke KEY", Short: "End an API key for good", SuggestFor: []string{"delete", "remove", "rm"},
-		Long: `End an API key for good. It is refused everywhere within seconds, and never later than
-90 seconds. It cannot be taken back.`,
+		Long: `End an API key for good, and wait until every checker refuses it. A checker that does not
+say so is named, with the instant by which it denies everything: never later than 90 seconds.
+It cannot be taken back.`,
 		Example: `  sluice key revoke key-ab12cd34 --yes`,
 	}
 	confirm := a.confirmation(cmd)
-	return a.command(inProject, cmd, then(a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
+	return a.command(inProject, cmd, effective(a.effect(cmd), "refused by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
 		if err := confirm.ask(ctx, "Revoke "+w.args[0]+" for good?"); err != nil {
 			return wire.Key{}, err
 		}

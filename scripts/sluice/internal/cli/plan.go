@@ -87,7 +87,7 @@ comes with a period; without both there is no quota.`,
 		Example: `  sluice plan create Starter --rate 10 --burst 20 --quota 10000 --quota-period day`,
 	}
 	l, changed := a.limits(cmd), cmd.Flags().Changed
-	return a.command(inEnvironment, cmd, then(a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
+	return a.command(inEnvironment, cmd, effective(a.effect(cmd), "known to", a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
 		if !changed("rate") || !changed("burst") {
 			return wire.Plan{}, usage("a plan needs --rate and --burst")
 		}
@@ -107,7 +107,7 @@ func (a *application) planUpdate() *cobra.Command {
 	var noQuota bool
 	cmd := &cobra.Command{
 		Use: "update PLAN", Short: "Change a usage plan", SuggestFor: []string{"edit", "set"},
-		Long: `Change the given fields of a usage plan; the checkers follow within seconds. The id
+		Long: `Change the given fields of a usage plan, and wait until every checker follows. The id
 stays when the name changes.`,
 		Example: `  sluice plan update plan-starter --rate 20 --burst 40
   sluice plan update plan-starter --no-quota`,
@@ -117,7 +117,7 @@ stays when the name changes.`,
 	cmd.Flags().BoolVar(&noQuota, "no-quota", false, "take the quota away")
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota")
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota-period")
-	return a.command(inEnvironment, cmd, then(a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
+	return a.command(inEnvironment, cmd, effective(a.effect(cmd), "followed by", a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
 		var u wire.UpdatePlan
 		given(changed("name"), &u.Name, name)
 		given(changed("rate"), &u.Rate, l.rate)

@@ -25,7 +25,7 @@ func (a *application) root() *cobra.Command {
 	root := a.group("sluice", "API keys, usage plans and deploys for apps on Kubernetes",
 		a.login(), a.logout(), a.whoami(), a.password(), a.contextGroup(),
 		a.projectGroup(), a.environmentGroup(), a.memberGroup(),
-		a.planGroup(), a.keyGroup(), a.appGroup(), a.audit(), a.adminGroup(),
+		a.planGroup(), a.keyGroup(), a.changeShow(), a.appGroup(), a.audit(), a.adminGroup(),
 		a.completion(), a.version(),
 	)
 	root.Long = rootLong

@@ -1,6 +1,9 @@
 package cli
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // What the fake server knows.
 const (
@@ -46,6 +49,17 @@ const (
 	whoJSON     = `{"csrf_token":"c","expires_at":"2026-03-15T03:09:26Z","user":{"username":"ada","admin":true}}`
 )
 
+// Whether a change is in force.
+const (
+	forceJSON   = `{"change":"7ff9ad4c","everywhere":true,"at":"2026-03-14T15:09:26.038Z","replicas":[{"replica":"checker-0","state":"applied","after_ms":21},{"replica":"checker-1","state":"applied","after_ms":38}]}`
+	waitingJSON = `{"change":"7ff9ad4c","everywhere":false,"at":null,"replicas":[{"replica":"checker-0","state":"applied","after_ms":21},{"replica":"checker-1","state":"silent","denies_from":"2026-03-14T15:10:31Z"}]}`
+)
+
+// forced is an answer to a change that was waited for.
+func forced(body, force string) string {
+	return strings.TrimSuffix(body, "}") + `,"in_force":` + force + "}"
+}
+
 func list(items string) string { return `{"items":[` + items + `],"next_page_token":""}` }
 
 func ok(bodies ...string) []answer {
@@ -84,18 +98,20 @@ func shop() map[string][]answer {
 		"DELETE " + env:                     none(),
 
 		"GET " + env + "/plans":                 ok(list(planJSON + "," + freePlanJSON)),
-		"POST " + env + "/plans":                ok(planJSON),
+		"POST " + env + "/plans":                ok(forced(planJSON, forceJSON)),
 		"GET " + env + "/plans/plan-starter":    ok(planJSON),
-		"PATCH " + env + "/plans/plan-starter":  ok(planJSON),
+		"PATCH " + env + "/plans/plan-starter":  ok(forced(planJSON, forceJSON)),
 		"DELETE " + env + "/plans/plan-starter": none(),
 
 		"GET /projects/shop/api-keys":                                                  ok(list(keyJSON + "," + oldKeyJSON)),
 		"GET /projects/shop/api-keys?environment=prod":                                 ok(list(keyJSON + "," + oldKeyJSON)),
 		"GET /projects/shop/api-keys/key-ab12cd34":                                     ok(keyJSON),
-		"PATCH /projects/shop/api-keys/key-ab12cd34":                                   ok(keyJSON),
-		"POST /projects/shop/api-keys/key-ab12cd34/revoke":                             ok(revokedJSON),
-		"POST /projects/shop/api-keys/key-ab12cd34/rotate":                             ok(issuedJSON),
-		"POST " + env + "/api-keys":                                                    ok(issuedJSON),
+		"PATCH /projects/shop/api-keys/key-ab12cd34":                                   ok(forced(keyJSON, forceJSON)),
+		"POST /projects/shop/api-keys/key-ab12cd34/revoke":                             ok(forced(revokedJSON, forceJSON)),
+		"POST /projects/shop/api-keys/key-ab12cd34/rotate":                             {{http.StatusAccepted, forced(issuedJSON, waitingJSON)}},
+		"POST " + env + "/api-keys":                                                    ok(forced(issuedJSON, forceJSON)),
+		"GET /projects/shop/changes/7ff9ad4c":                                          ok(forceJSON),
+		"GET /projects/shop/changes/7ff9ad4d":                                          {{http.StatusAccepted, waitingJSON}},
 		"GET /projects/shop/api-keys/key-ab12cd34/usage":                               ok(usageJSON),
 		"GET /projects/shop/api-keys/key-ab12cd34/usage?from=2026-03-11&to=2026-03-14": ok(usageJSON),
 

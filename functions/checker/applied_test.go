@@ -1,0 +1,168 @@
+package checker
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/store"
+)
+
+// applied asks a replica what it has applied.
+func (r *replica) applied(t *testing.T, query string) (status int, w inforce.Word) {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	r.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, inforce.Path+"?"+query, nil))
+	if rec.Code == http.StatusOK {
+		if err := json.Unmarshal(rec.Body.Bytes(), &w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return rec.Code, w
+}
+
+// allows tells whether a replica lets a key through.
+func (r *replica) allows(t *testing.T, full string) bool {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/check/shop-prod/hello", nil)
+	req.Header = http.Header{"X-Forwarded-Method": {"GET"}, "X-Api-Key": {full}}
+	r.ServeHTTP(rec, req)
+	return rec.Code == http.StatusOK
+}
+
+// TestApplied: what is asked for is waited for, no longer than the patience; what is
+// said is of each data type by itself, and of this life.
+func TestApplied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		issue(t, f, nil)
+		r := newReplica(t, f)
+		synctest.Wait()
+		begun := time.Now()
+		status, w := r.applied(t, "")
+		if status != http.StatusOK || w.Replica != "checker-0" || w.Run != r.process || w.Keys.IsZero() || w.Plans.IsZero() || time.Since(begun) != 0 {
+			t.Errorf("%d %+v", status, w)
+		}
+		f.stall(true)
+		change := inforce.Change{Keys: time.Now().Add(time.Millisecond)}
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			f.stall(false)
+		}()
+		_, w = r.applied(t, change.Query())
+		if w.Keys.Before(change.Keys) || time.Since(begun) != 100*time.Millisecond {
+			t.Errorf("after %s it says %+v", time.Since(begun), w)
+		}
+		f.stall(true)
+		later := inforce.Change{Plans: time.Now().Add(time.Hour)}
+		begun = time.Now()
+		if _, w = r.applied(t, later.Query()); !w.Plans.Before(later.Plans) || time.Since(begun) != inforce.Patience {
+			t.Errorf("after %s it says %+v", time.Since(begun), w)
+		}
+		f.stall(false)
+		f.set(func() { f.filter = 1 }) // a deletion was missed: what was said is not so
+		synctest.Wait()
+		if _, w = r.applied(t, ""); !w.Keys.IsZero() || w.Plans.IsZero() {
+			t.Errorf("in doubt it says %+v", w)
+		}
+	})
+}
+
+func TestAppliedIsAskedProperly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newReplica(t, newFakeStore())
+		for _, query := range []string{"keys=soon", "keys=", "users=2026-01-01T00:00:00Z", "keys=2026-01-01T00:00:00Z&keys=2026-01-01T00:00:00Z", "%zz", "keys=" + strings.Repeat("2", 4000)} {
+			if status, _ := r.applied(t, query); status != http.StatusBadRequest {
+				t.Errorf("%.20q: %d", query, status)
+			}
+		}
+		for range asking {
+			r.asked <- struct{}{}
+		}
+		if status, _ := r.applied(t, ""); status != http.StatusServiceUnavailable {
+			t.Errorf("one more than may ask: %d", status)
+		}
+	})
+}
+
+// TestCanarySays: a canary carries what is applied as it is written.
+func TestCanarySays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		r := newReplica(t, f)
+		time.Sleep(2 * r.cfg.CanaryInterval)
+		synctest.Wait()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, kind := range store.CanaryTypes() {
+			c := f.canaries[kind]
+			if c.Applied.IsZero() || c.Ceiling != Ceiling || c.Address != "[2001:db8::1]:8443" || c.Run != r.process {
+				t.Errorf("%s: %+v", kind, c)
+			}
+		}
+	})
+}
+
+// TestOwnCanaryGone: whoever deletes a replica's canary, it serves again only once the
+// next one has come back: until then nobody would wait for it.
+func TestOwnCanaryGone(t *testing.T) {
+	t.Parallel()
+	for _, kind := range store.CanaryTypes() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFakeStore()
+				full := issue(t, f, nil)
+				r := newReplica(t, f)
+				synctest.Wait()
+				if !r.allows(t, full) {
+					t.Fatal("it does not serve")
+				}
+				f.set(func() { f.refused = true })
+				if err := f.DeleteCanary(t.Context(), kind, ""); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if r.allows(t, full) {
+					t.Error("it serves without being on the list")
+				}
+				f.set(func() { f.refused = false })
+				time.Sleep(r.cfg.CanaryInterval)
+				synctest.Wait()
+				if !r.allows(t, full) {
+					t.Error("it does not serve again")
+				}
+			})
+		})
+	}
+}
+
+// TestLeaves: a replica that ends is off the list, and lets nobody through any more.
+func TestLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		full := issue(t, f, nil)
+		r := newReplica(t, f)
+		synctest.Wait()
+		if !r.allows(t, full) {
+			t.Fatal("it does not serve")
+		}
+		r.stop()
+		if r.allows(t, full) {
+			t.Error("it serves on")
+		}
+		if len(f.canaries) != 0 {
+			t.Errorf("on the list: %v", f.canaries)
+		}
+	})
+}

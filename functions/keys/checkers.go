@@ -1,0 +1,295 @@
+package keys
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/authorities"
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const (
+	// glance is how long checkers are asked where nobody wants to wait.
+	glance = 250 * time.Millisecond
+
+	// round is how long they are asked before the list of them is read again: one that was
+	// asked may be gone, and its next life another one.
+	round = inforce.Patience + 500*time.Millisecond
+
+	// nextRound is the least time from one reading of the list to the next.
+	nextRound = 250 * time.Millisecond
+
+	// waitsAtOnce is how many calls may wait at one time; further ones are answered with
+	// what is known.
+	waitsAtOnce = 64
+
+	// recheck is for how long the checkers' authority is taken to be what it was.
+	recheck = 30 * time.Second
+
+	// maxWord bounds what a checker says, in bytes.
+	maxWord = 4096
+)
+
+// What came of a wait, in metrics.
+const (
+	everywhere = "everywhere"
+	unknown    = "unknown"
+)
+
+// getChange is asked about a change that was made before.
+func (s *Service) getChange(ctx context.Context, in httpapi.Scope, _ api.None) (wire.InForce, inforce.Change, error) {
+	c, err := s.store.Change(ctx, in.Project.Name, in.Param("change"))
+	return wire.InForce{}, c, err
+}
+
+// checkers tells whether changes are in force at all of them.
+type checkers struct {
+	cfg   Config
+	store Store
+	log   *slog.Logger
+	now   func() time.Time // the monotonic clock tells how long something took
+	slots chan struct{}    // holds one for each call that waits
+	took  *prometheus.HistogramVec
+
+	mu   sync.Mutex // guards what follows
+	http *http.Client
+	made time.Time // when http was
+}
+
+func newCheckers(cfg Config, st Store, log *slog.Logger) *checkers {
+	c := &checkers{cfg: cfg, store: st, log: log, now: time.Now, slots: make(chan struct{}, waitsAtOnce)}
+	c.took = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "sluice_change_in_force_seconds",
+		Help:    "How long calls waited until their change was in force at every checker (result everywhere), or until they gave up (unknown).",
+		Buckets: prometheus.ExponentialBuckets(0.008, 2, 13),
+	}, []string{"result"})
+	for _, result := range []string{everywhere, unknown} {
+		c.took.WithLabelValues(result) // both are there from the start
+	}
+	return c
+}
+
+// InForce implements [httpapi.Checkers].
+func (c *checkers) InForce(ctx context.Context, change inforce.Change, wait time.Duration) wire.InForce {
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	default:
+		wait = 0
+	}
+	begun := c.now()
+	ctx, cancel := context.WithTimeout(ctx, max(wait, glance))
+	defer cancel()
+	w := &waiting{checkers: c, change: change, begun: begun, after: map[string]time.Duration{}}
+	for {
+		next := time.NewTimer(nextRound)
+		err := w.round(ctx)
+		if err != nil && ctx.Err() == nil {
+			c.log.WarnContext(ctx, "list checkers failed", "error", err)
+		}
+		over := err == nil && w.everywhere()
+		if !over {
+			select {
+			case <-ctx.Done():
+				over = true
+			case <-next.C:
+			}
+		}
+		next.Stop()
+		if over {
+			return c.measured(w.answer(wait > 0), wait > 0, c.now().Sub(begun))
+		}
+	}
+}
+
+// measured notes how long a call has waited, if it has.
+func (c *checkers) measured(f wire.InForce, waited bool, took time.Duration) wire.InForce {
+	result := unknown
+	if f.Everywhere {
+		result = everywhere
+	}
+	if waited {
+		c.took.WithLabelValues(result).Observe(took.Seconds())
+	}
+	return f
+}
+
+// waiting is a call that waits for a change.
+type waiting struct {
+	*checkers
+
+	change inforce.Change
+	begun  time.Time
+
+	mu          sync.Mutex // guards what follows
+	read        bool       // both lists have been read, after the change
+	keys, plans inforce.List
+	after       map[string]time.Duration // how long a replica took, by its name
+}
+
+// round reads who must follow, and asks those who have not said yet that they do.
+func (w *waiting) round(ctx context.Context) error {
+	keys, err := w.members(ctx, store.CanaryKeys, w.change.Keys)
+	if err != nil {
+		return err
+	}
+	plans, err := w.members(ctx, store.CanaryPlans, w.change.Plans)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.keys, w.plans, w.read = keys, plans, true
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, round)
+	defer cancel()
+	silent := map[string]inforce.Member{} // by address
+	for _, m := range slices.Concat(keys.Members, plans.Members) {
+		if m.Address != "" && w.silent(m.Replica) {
+			silent[m.Address] = m
+		}
+	}
+	var all sync.WaitGroup
+	for _, m := range silent {
+		all.Go(func() {
+			if err := w.ask(ctx, m); err != nil && ctx.Err() == nil {
+				w.log.WarnContext(ctx, "ask checker failed", "replica", m.Replica, "error", err)
+			}
+			if w.everywhere() {
+				cancel() // nobody else is waited for
+			}
+		})
+	}
+	all.Wait()
+	return nil
+}
+
+// members lists those who must follow what was committed at c; zero is nobody.
+func (w *waiting) members(ctx context.Context, t store.CanaryType, c time.Time) (inforce.List, error) {
+	if c.IsZero() {
+		return inforce.List{}, nil
+	}
+	return w.store.Members(ctx, t)
+}
+
+// ask has a member say what it has applied.
+func (w *waiting) ask(ctx context.Context, m inforce.Member) error {
+	client, err := w.client()
+	if err != nil || client == nil {
+		return err
+	}
+	u := url.URL{Scheme: "https", Host: m.Address, Path: inforce.Path, RawQuery: w.change.Query()}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
+	if err != nil {
+		return err
+	}
+	res, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }() // what was needed of it is read
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", u.Host, res.Status)
+	}
+	var word inforce.Word
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxWord)).Decode(&word); err != nil {
+		return fmt.Errorf("read what %s says: %w", u.Host, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.keys, w.plans = w.keys.Heard(word, word.Keys), w.plans.Heard(word, word.Plans)
+	return nil
+}
+
+// states are the replicas' as far as it is known. The caller holds mu.
+func (w *waiting) states() []inforce.Replica {
+	all := inforce.Together(w.keys.Of(w.change.Keys), w.plans.Of(w.change.Plans))
+	for _, r := range all {
+		if _, known := w.after[r.Name]; !known && r.State == inforce.Applied {
+			w.after[r.Name] = w.now().Sub(w.begun)
+		}
+	}
+	return all
+}
+
+func (w *waiting) silent(replica string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.states(), func(r inforce.Replica) bool { return r.Name == replica && r.State == inforce.Silent })
+}
+
+func (w *waiting) everywhere() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.read && inforce.Everywhere(w.states())
+}
+
+// answer says what is known.
+func (w *waiting) answer(waited bool) wire.InForce {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	states := w.states()
+	out := wire.InForce{Change: w.change.ID, Everywhere: w.read && inforce.Everywhere(states), Replicas: []wire.ReplicaInForce{}}
+	if now := w.now().UTC().Truncate(time.Millisecond); out.Everywhere {
+		out.At = &now
+	}
+	for _, r := range states {
+		shown := wire.ReplicaInForce{Replica: r.Name, State: string(r.State)}
+		if after, known := w.after[r.Name]; known && waited && r.State == inforce.Applied {
+			ms := after.Milliseconds()
+			shown.AfterMS = &ms
+		}
+		if r.State == inforce.Silent {
+			denies := r.DeniesFrom.UTC().Truncate(time.Millisecond).Add(time.Millisecond) // never too early
+			shown.DeniesFrom = &denies
+		}
+		out.Replicas = append(out.Replicas, shown)
+	}
+	return out
+}
+
+// client gives what checkers are asked with; nil where nobody vouches for them. Their
+// authority is read again now and then: it may be made after this process has begun.
+func (c *checkers) client() (*http.Client, error) {
+	if c.cfg.CheckerCAFile == "" {
+		return nil, nil //nolint:nilnil // no client is what this installation has
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.http != nil && c.now().Sub(c.made) < recheck {
+		return c.http, nil
+	}
+	roots, err := authorities.Read(c.cfg.CheckerCAFile)
+	if err != nil {
+		return nil, err
+	}
+	name, err := url.Parse(c.cfg.CheckerURL)
+	if err != nil {
+		return nil, fmt.Errorf("CHECKER_URL: %w", err)
+	}
+	if c.http != nil {
+		c.http.CloseIdleConnections()
+	}
+	c.http, c.made = &http.Client{Transport: &http.Transport{
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: name.Hostname()},
+		ForceAttemptHTTP2:   true,
+		TLSHandshakeTimeout: round,
+		IdleConnTimeout:     recheck,
+		MaxIdleConnsPerHost: 2,
+	}}, c.now()
+	return c.http, nil
+}

@@ -1,0 +1,258 @@
+package keys
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
+	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// member is a checker as far as changes go: its canaries are in the store, and it says
+// what it is made to say.
+type member struct {
+	*httptest.Server
+
+	name, run string
+	word      func(ctx context.Context, c inforce.Change) inforce.Word
+}
+
+// atOnce says that all is applied.
+func atOnce(_ context.Context, c inforce.Change) inforce.Word {
+	return inforce.Word{Keys: c.Keys, Plans: c.Plans}
+}
+
+// never says that nothing is.
+func never(ctx context.Context, _ inforce.Change) inforce.Word {
+	<-ctx.Done()
+	return inforce.Word{}
+}
+
+// join makes checkers, and the function know whose word to take.
+func (w *world) join(words ...func(ctx context.Context, c inforce.Change) inforce.Word) []*member {
+	w.Helper()
+	var all []*member
+	for i, word := range words {
+		m := &member{name: string(rune('a' + i)), run: "run", word: word}
+		m.Server = httptest.NewTLSServer(http.HandlerFunc(m.answer))
+		w.Cleanup(m.Close)
+		w.canaries(m, time.Time{})
+		all = append(all, m)
+	}
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: all[0].Certificate().Raw})
+	file := filepath.Join(w.TempDir(), "ca.crt")
+	if err := os.WriteFile(file, certificate, 0o600); err != nil {
+		w.Fatal(err)
+	}
+	w.service.checkers.cfg.CheckerCAFile, w.service.checkers.cfg.CheckerURL = file, "https://example.com:8443"
+	return all
+}
+
+func (m *member) answer(rw http.ResponseWriter, r *http.Request) {
+	c, err := inforce.ParseWord(r.URL.RawQuery)
+	if err != nil || r.URL.Path != inforce.Path {
+		http.Error(rw, "not how this is asked", http.StatusBadRequest)
+		return
+	}
+	word := m.word(r.Context(), c)
+	word.Replica, word.Run = m.name, m.run
+	_ = json.NewEncoder(rw).Encode(word)
+}
+
+// canaries writes a member's canaries, with what they say is applied.
+func (w *world) canaries(m *member, applied time.Time) {
+	w.Helper()
+	u, err := url.Parse(m.URL)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, t := range store.CanaryTypes() {
+		c := store.Canary{Replica: m.name, Run: m.run, Seq: 1, Applied: applied, Ceiling: 90 * time.Second, Address: u.Host}
+		if err := w.store.WriteCanary(w.Context(), t, c); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// preferring is do with a Prefer header; it gives what the header of the answer names.
+func (w *world) preferring(method, path, body, prefer string) (a answer, change string) {
+	w.Helper()
+	r := httptest.NewRequestWithContext(w.Context(), method, path, strings.NewReader(body))
+	r.Header.Set(httpapitest.UserHeader, "ada")
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set(api.Prefer, prefer)
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, r)
+	return answer{world: w, call: method + " " + path, status: rec.Code, body: rec.Body.Bytes()}, rec.Header().Get(api.ChangeID)
+}
+
+// TestInForce: every change of a key or a plan waits until all say that they follow it,
+// and can be asked about later.
+func TestInForce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	w.join(atOnce, atOnce)
+	id := w.makeKey().ID
+	key := shop + "/api-keys/" + id
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{http.MethodPost, prod + "/plans", `{"name":"New","rate":1,"burst":1}`, http.StatusCreated},
+		{http.MethodPatch, prod + "/plans/plan-starter", `{"rate":99}`, http.StatusOK},
+		{http.MethodPost, prod + "/api-keys", aKey, http.StatusCreated},
+		{http.MethodPatch, key, `{"plan":"plan-new"}`, http.StatusOK},
+		{http.MethodPatch, key, `{"status":"disabled"}`, http.StatusOK},
+		{http.MethodPatch, key, `{"status":"active"}`, http.StatusOK},
+		{http.MethodPost, key + "/rotate", ``, http.StatusOK},
+		{http.MethodPost, key + "/revoke", ``, http.StatusOK},
+	} {
+		a, change := w.preferring(c.method, c.path, c.body, "wait=10")
+		f := read[wire.Effect](a, c.status).InForce
+		if f == nil || !f.Everywhere || f.At == nil || f.Change != change || change == "" || len(f.Replicas) != 2 {
+			t.Errorf("%s: %s", a.call, a.body)
+			continue
+		}
+		for _, r := range f.Replicas {
+			if r.State != string(inforce.Applied) || r.AfterMS == nil || r.DeniesFrom != nil {
+				t.Errorf("%s: %s", a.call, a.body)
+			}
+		}
+		later := read[wire.InForce](w.as("vera", http.MethodGet, shop+"/changes/"+change, ""), http.StatusOK)
+		if !later.Everywhere || later.Change != change || len(later.Replicas) != 2 || later.Replicas[0].AfterMS != nil {
+			t.Errorf("%s, asked later: %+v", a.call, later)
+		}
+	}
+	again, change := w.preferring(http.MethodPost, key+"/revoke", "", "wait=10")
+	if f := read[wire.Effect](again, http.StatusOK).InForce; f == nil || !f.Everywhere || change != "" {
+		t.Errorf("revoked again: %s", again.body)
+	}
+}
+
+// TestNotInForce: who does not say that it follows is named, with the instant by which
+// it denies everything; the change is made all the same.
+func TestNotInForce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	all := w.join(atOnce, never)
+	key := shop + "/api-keys/" + w.makeKey().ID
+	before := time.Now()
+	a, change := w.preferring(http.MethodPost, key+"/revoke", "", "wait=1")
+	f := read[wire.Effect](a, http.StatusAccepted).InForce
+	if took := time.Since(before); took < time.Second {
+		t.Errorf("it has waited for %s", took)
+	}
+	if f == nil || f.Everywhere || f.At != nil || len(f.Replicas) != 2 || f.Replicas[0].State != "applied" || f.Replicas[1].State != "silent" {
+		t.Fatalf("%s", a.body)
+	}
+	denies := f.Replicas[1].DeniesFrom
+	if denies == nil || denies.Before(before.Add(80*time.Second)) || denies.After(time.Now().Add(91*time.Second)) {
+		t.Errorf("it denies from %v", denies)
+	}
+	if got := w.do(http.MethodGet, key, "").key(); got.Status != "revoked" {
+		t.Errorf("the key is %s", got.Status)
+	}
+	read[wire.InForce](w.do(http.MethodGet, shop+"/changes/"+change, ""), http.StatusAccepted)
+
+	// Its next canary says that it follows, though it still does not answer.
+	w.canaries(all[1], time.Now().Add(time.Minute))
+	read[wire.InForce](w.do(http.MethodGet, shop+"/changes/"+change, ""), http.StatusOK)
+}
+
+// TestWhoIsBelieved: another life of a checker, one that another authority vouches for,
+// one that speaks nonsense or too much, and one that is gone.
+func TestWhoIsBelieved(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(w *world, m *member){
+		"another life":       func(_ *world, m *member) { m.run = "next" },
+		"another one's name": func(_ *world, m *member) { m.name = "z" },
+		"another authority": func(w *world, _ *member) {
+			if err := os.WriteFile(w.service.checkers.cfg.CheckerCAFile, nil, 0o600); err != nil {
+				w.Fatal(err)
+			}
+		},
+		"another host":   func(w *world, _ *member) { w.service.checkers.cfg.CheckerURL = "https://sluice.example.org" },
+		"gone":           func(_ *world, m *member) { m.Close() },
+		"nobody vouches": func(w *world, _ *member) { w.service.checkers.cfg.CheckerCAFile = "" },
+		"a future that the store has not seen": func(_ *world, m *member) {
+			m.word = func(context.Context, inforce.Change) inforce.Word { return inforce.Word{Keys: time.Unix(1, 0)} }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.makePlan(prod)
+			key := shop + "/api-keys/" + w.makeKey().ID
+			spoil(w, w.join(atOnce)[0])
+			a, _ := w.preferring(http.MethodPost, key+"/revoke", "", "wait=1")
+			if f := read[wire.Effect](a, http.StatusAccepted).InForce; f == nil || f.Everywhere || len(f.Replicas) != 1 || f.Replicas[0].State != "silent" {
+				t.Errorf("%s", a.body)
+			}
+		})
+	}
+}
+
+// TestNobodyWaits: without Prefer, or with one that means nothing, an answer is as it
+// always was, and no checker is asked.
+func TestNobodyWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	var asked atomic.Int64
+	w.join(func(ctx context.Context, c inforce.Change) inforce.Word { asked.Add(1); return atOnce(ctx, c) })
+	key := shop + "/api-keys/" + w.makeKey().ID
+	for _, prefer := range []string{"", "wait", "wait=0", "wait=-5", "wait=soon", "wait=1e9", "respond-async", strings.Repeat("x", 5000)} {
+		a, _ := w.preferring(http.MethodPatch, key, `{"name":"`+strings.Repeat("n", len(prefer)%9+1)+`"}`, prefer)
+		if strings.Contains(string(a.body), "in_force") || a.status != http.StatusOK {
+			t.Errorf("%.20q: %d %s", prefer, a.status, a.body)
+		}
+	}
+	if n := asked.Load(); n != 0 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// TestChangesOfOthers: a change that is none, of another project, or of something else,
+// is not there.
+func TestChangesOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	w.makePlan(bank + "/environments/prod")
+	_, change := w.preferring(http.MethodPatch, prod+"/plans/plan-starter", `{"rate":5}`, "wait=1")
+	w.as("vera", http.MethodGet, shop+"/changes/"+change, "").into(http.StatusOK, &wire.InForce{})
+	w.as("bob", http.MethodGet, bank+"/changes/"+change, "").refused(http.StatusNotFound, problem.NotFound)
+	w.as("bob", http.MethodGet, shop+"/changes/"+change, "").refused(http.StatusForbidden, problem.Forbidden)
+	w.as("", http.MethodGet, shop+"/changes/"+change, "").refused(http.StatusUnauthorized, problem.Unauthenticated)
+	for _, id := range []string{"x", "%00", "..%2f" + change, change + "x", change[:len(change)-1], strings.ToUpper(change), strings.Repeat("a", 3000), "__x__"} {
+		w.do(http.MethodGet, shop+"/changes/"+id, "").refused(http.StatusNotFound, problem.NotFound)
+	}
+	members, _, err := w.store.Records(t.Context(), audit.Query{Project: "shop"}, store.Page{Size: 10})
+	if err != nil || len(members) < 3 {
+		t.Fatalf("%d records, %v", len(members), err)
+	}
+	for _, r := range members {
+		if !strings.HasPrefix(string(r.Action), "plan.") && !strings.HasPrefix(string(r.Action), "key.") {
+			w.do(http.MethodGet, shop+"/changes/"+r.ID, "").refused(http.StatusNotFound, problem.NotFound)
+		}
+	}
+}

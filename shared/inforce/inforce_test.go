@@ -1,0 +1,259 @@
+package inforce
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+const ceiling = 90 * time.Second
+
+// schedules is how many are explored, unless -rapid.checks says otherwise.
+const schedules = "100000"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set(schedules) // a number
+	}
+	os.Exit(m.Run())
+}
+
+func at(seconds float64) time.Time {
+	return time.Unix(1_800_000_000, 0).Add(time.Duration(seconds * float64(time.Second))).UTC()
+}
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	c, read := at(100), at(101)
+	tests := []struct {
+		name   string
+		member Member
+		want   Replica
+	}{
+		{"applied", Member{Written: at(90), Applied: at(100.5)}, Replica{State: Applied}},
+		{"applied to the very instant", Member{Written: at(90), Applied: c}, Replica{State: Applied}},
+		{"behind", Member{Written: at(90), Applied: at(99.999)}, Replica{State: Silent, DeniesFrom: at(180.09)}},
+		{"a canary after the change that says less", Member{Written: at(100.5), Applied: at(99)}, Replica{State: Silent, DeniesFrom: at(190.59)}},
+		{"silent for as long as the ceiling", Member{Written: at(11), Applied: at(11)}, Replica{State: Silent, DeniesFrom: at(101.09)}},
+		{"and for longer", Member{Written: at(10.91), Applied: at(10)}, Replica{State: Denying}},
+	}
+	for _, test := range tests {
+		test.member.Ceiling = ceiling
+		if diff := cmp.Diff([]Replica{test.want}, List{Read: read, Members: []Member{test.member}}.Of(c)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	silent := Replica{Name: "b", State: Silent, DeniesFrom: at(9)}
+	got := Together(
+		[]Replica{{Name: "b", State: Applied}, {Name: "c", State: Denying}, {Name: "a", State: Applied}},
+		[]Replica{silent, {Name: "c", State: Applied}, {Name: "a", State: Applied}})
+	want := []Replica{{Name: "a", State: Applied}, silent, {Name: "c", State: Applied}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if Everywhere(got) || !Everywhere(got[:1]) || !Everywhere(nil) {
+		t.Error("everywhere is where nobody is silent")
+	}
+}
+
+// TestNoneAllowedAfterIt explores schedules of replicas that listen late, are stopped,
+// cut off, killed, begun again and new, and of a change whose author reads the list, asks
+// some of them and decides: from the moment at which that says everywhere, no replica
+// allows by what was before.
+func TestNoneAllowedAfterIt(t *testing.T) {
+	t.Parallel()
+	said := map[State]int{}
+	everywhere, inTime := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{ceiling: rapid.SampledFrom([]float64{1, 5, 20}).Draw(t, "ceiling")}
+		for range rapid.IntRange(1, 4).Draw(t, "replicas") {
+			w.join()
+		}
+		for range rapid.IntRange(10, 150).Draw(t, "steps") {
+			w.step(t)
+			for _, r := range w.replicas {
+				if w.acknowledged && r.allowsByTheOld(w) {
+					t.Fatalf("at %v replica %s allows by what was before %v\n%s", w.now, r.name, w.change, w.story)
+				}
+			}
+		}
+		for _, r := range w.judged {
+			said[r.State]++
+		}
+		if w.acknowledged {
+			everywhere++
+			if w.asked {
+				inTime++
+			}
+		}
+	})
+	t.Logf("%d schedules came to everywhere, %d of them by asking; replicas were %v", everywhere, inTime, said)
+	if everywhere == 0 || said[Applied] == 0 || said[Denying] == 0 || said[Silent] == 0 {
+		t.Error("the schedules do not reach what they are to try")
+	}
+}
+
+// world is a store with one key in one collection, as of now on its clock: the canaries'
+// commits, the one change, and the replicas. Times are in seconds.
+type world struct {
+	ceiling  float64
+	now      float64
+	replicas []*replica
+	commits  []canary
+
+	change       float64 // when it was committed; 0 not yet
+	list         List    // as last read by the change's author
+	judged       []Replica
+	asked        bool
+	acknowledged bool
+	story        string
+}
+
+// canary is one as it is written and, from committed on, stored.
+type canary struct {
+	Member
+
+	seq       int
+	committed float64
+}
+
+// replica is a checker, as far as the argument goes.
+type replica struct {
+	name    string
+	run     int
+	dead    bool
+	stopped bool // runs no code; clocks go on
+	cut     bool // neither hears nor writes
+	begun   []float64
+	writing []canary // under way to the store: they arrive, or not, also after the death of who sent them
+	view    float64  // read time applied; below 0 nothing yet
+	proven  float64  // the begin of the last canary that has come back; below 0 none
+}
+
+// live begins a replica's next life.
+func (r *replica) live() {
+	*r = replica{name: r.name, run: r.run + 1, writing: r.writing, view: -1, proven: -1}
+}
+
+func (w *world) join() {
+	r := &replica{name: fmt.Sprintf("r%d", len(w.replicas))}
+	r.live()
+	w.replicas = append(w.replicas, r)
+}
+
+func (r *replica) allowsByTheOld(w *world) bool {
+	return !r.dead && !r.stopped && r.proven >= 0 && w.now-r.proven < w.ceiling && w.change > 0 && r.view < w.change
+}
+
+// What can happen, the likelier the oftener it stands here, and the times in between, in
+// ceilings.
+var (
+	steps = strings.Fields("begin begin begin begin commit commit commit commit lose hear hear hear late late late " +
+		"read read read read ask ask ask ask ask ask change stop go-on go-on cut heal heal kill restart restart join")
+	times = []float64{0, 0, 0, 0, 0.001, 0.001, 0.001, 0.01, 0.01, 0.01, 0.01, 0.1, 0.1, 0.5}
+)
+
+// step does one thing that can happen.
+func (w *world) step(t *rapid.T) {
+	w.now += rapid.SampledFrom(times).Draw(t, "time") * w.ceiling
+	r := w.replicas[rapid.IntRange(0, len(w.replicas)-1).Draw(t, "replica")]
+	what := rapid.SampledFrom(steps).Draw(t, "what")
+	w.story += fmt.Sprintf("%8.3f %s %s\n", w.now, what, r.name)
+	switch what {
+	case "stop":
+		r.stopped = true
+	case "go-on":
+		r.stopped = false
+	case "cut":
+		r.cut = true
+	case "heal":
+		r.cut = false
+	case "kill":
+		r.dead = true
+	case "restart":
+		if r.dead {
+			r.live()
+		}
+	case "join":
+		if len(w.replicas) < 6 {
+			w.join()
+		}
+	case "change":
+		if w.change == 0 {
+			w.change = w.now
+		}
+	default:
+		w.talk(r, what, t)
+	}
+}
+
+// talk is a step between a replica, the store and the change's author.
+func (w *world) talk(r *replica, what string, t *rapid.T) {
+	awake := !r.dead && !r.stopped && !r.cut
+	switch {
+	case what == "begin" && awake:
+		r.begun = append(r.begun, w.now)
+		m := Member{Replica: r.name, Run: fmt.Sprint(r.run), Applied: at(r.view), Ceiling: time.Duration(w.ceiling * float64(time.Second))}
+		r.writing = append(r.writing, canary{Member: m, seq: len(r.begun) - 1})
+	case (what == "commit" || what == "lose") && len(r.writing) > 0:
+		c := r.writing[0]
+		r.writing = r.writing[1:]
+		if what == "commit" {
+			c.Written, c.committed = at(w.now), w.now
+			w.commits = append(w.commits, c)
+		}
+	case what == "hear" && awake:
+		w.hear(r, w.now)
+	case what == "late" && awake && r.view >= 0:
+		w.hear(r, max(r.view, w.now-rapid.SampledFrom(times).Draw(t, "late")*w.ceiling))
+	case what == "read" && w.change > 0:
+		w.list = List{Read: at(w.now)}
+		for _, c := range w.canaries(w.now) {
+			w.list.Members = append(w.list.Members, c.Member)
+		}
+		w.judge()
+	case what == "ask" && awake:
+		for i, m := range w.list.Members {
+			if m.Replica == r.name && m.Run == fmt.Sprint(r.run) {
+				w.list.Members[i].Applied = at(r.view)
+				w.asked = true
+				w.judge()
+			}
+		}
+	}
+}
+
+func (w *world) judge() {
+	w.judged = w.list.Of(at(w.change))
+	w.acknowledged = w.acknowledged || Everywhere(w.judged)
+}
+
+// canaries are those that are stored as of a time, by replica.
+func (w *world) canaries(read float64) map[string]canary {
+	all := map[string]canary{}
+	for _, c := range w.commits {
+		if c.committed <= read {
+			all[c.Replica] = c
+		}
+	}
+	return all
+}
+
+// hear applies the snapshot of a time, with the replica's canary if it is its own.
+func (w *world) hear(r *replica, read float64) {
+	r.view = read
+	if c, ok := w.canaries(read)[r.name]; ok && c.Run == fmt.Sprint(r.run) {
+		r.proven = max(r.proven, r.begun[c.seq])
+	}
+}
