@@ -25,8 +25,8 @@ type force struct {
 	Live live
 }
 
-// Silent tells whether no checker is known that the change waits for: they could not be asked.
-func (f force) Silent() bool { return !f.Everywhere && len(f.Replicas) == 0 }
+// Unlisted tells whether it is not even known which checkers the change waits for.
+func (f force) Unlisted() bool { return !f.Everywhere && len(f.Replicas) == 0 }
 
 // force reads how far the change is that the page was reached by; nil without one.
 func (r *request) force(change string) (*force, error) {

@@ -26,11 +26,7 @@ func NewAPI(log *slog.Logger, sessions Sessions, resources Resources) *API {
 // sent. What it returns is encoded with the row's status; [api.None] has no body.
 func Serve[Req, Res any](a *API, route api.Route[Req, Res], answer func(context.Context, Scope, Req) (Res, error)) {
 	a.Handle(route.Pattern(), func(w http.ResponseWriter, r *http.Request) error {
-		scope, err := a.scope(route.Row, r)
-		if err != nil {
-			return err
-		}
-		in, err := read[Req](route.Row, w, r)
+		scope, in, err := begun[Req](a, route.Row, w, r)
 		if err != nil {
 			return err
 		}
@@ -44,6 +40,15 @@ func Serve[Req, Res any](a *API, route api.Route[Req, Res], answer func(context.
 		}
 		return JSON(w, route.Status, out)
 	})
+}
+
+// begun is what a handler begins with: who asks, what the path names, and what was sent.
+func begun[Req any](a *API, row *api.Row, w http.ResponseWriter, r *http.Request) (scope Scope, in Req, err error) {
+	if scope, err = a.scope(row, r); err != nil {
+		return scope, in, err
+	}
+	in, err = read[Req](row, w, r)
+	return scope, in, err
 }
 
 // ServeRaw answers a row whose handler takes the request itself.

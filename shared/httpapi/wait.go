@@ -66,11 +66,7 @@ func ServeChange[Req, Res any, P effective[Res]](a *API, route api.Route[Req, Re
 	answer func(context.Context, Scope, Req) (Res, inforce.Change, error),
 ) {
 	a.Handle(route.Pattern(), func(w http.ResponseWriter, r *http.Request) error {
-		scope, err := a.scope(route.Row, r)
-		if err != nil {
-			return err
-		}
-		in, err := read[Req](route.Row, w, r)
+		scope, in, err := begun[Req](a, route.Row, w, r)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ const Path = "/applied"
 const Patience = time.Second
 
 // Word is what a member says when it is asked: up to when it has applied each data type,
-// by the store's clock. A change gives the question, of which names matter not.
+// by the store's clock.
 type Word struct {
 	Replica string    `json:"replica"`
 	Run     string    `json:"run"`
