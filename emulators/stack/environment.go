@@ -139,16 +139,18 @@ const (
 	etcdPort             // +3
 	etcdPeerPort         // +4
 	internalPort         // +5, Traefik's /ping and /metrics
-	checkerPort          // +6 and +7, https; also on 127.0.0.2 for those that replace them, and on 127.0.0.3 the stand-in
-	_                    //
-	metricsPort          // +8 and +9, the checkers' /metrics, on the same addresses
-	_                    //
-	workloadsPort        // +10, the workloads emulator's /healthz
-	buildsPort           // +11, the builds emulator's /healthz
+	checkerPort          // +6, https; each checker has a loopback address of its own, and so has the stand-in
+	metricsPort          // +7, the checkers' /metrics, on the same addresses
+	workloadsPort        // +8, the workloads emulator's /healthz
+	buildsPort           // +9, the builds emulator's /healthz
 	portCount            // a stack side by side has a base at least this much higher
 )
 
-const checkers = 2 // replicas
+// How many checkers a stack has.
+const (
+	DefaultCheckers = 2 // of a stack that is not told another number
+	mostCheckers    = 8
+)
 
 func (o Options) port(offset int) int { return o.PortBase + offset }
 

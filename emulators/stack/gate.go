@@ -24,6 +24,7 @@ import (
 
 const (
 	standinHost  = "127.0.0.3"           // where the stand-in listens
+	firstHost    = 10                    // 127.0.0.10 is the first checker's, as long as it is not replaced
 	gateEvery    = 20 * time.Millisecond // from one look at the endpoints, or for the certificate, to the next
 	checkerGrace = 50 * time.Second      // from SIGTERM to SIGKILL: the drain and the last flush
 )
@@ -50,18 +51,21 @@ func (r replica) pod() string {
 
 // processOf gives the process that a pod's name belongs to, "" of what is no checker's.
 func processOf(pod string) string {
-	for i := range checkers {
-		if name := (replica{index: i}).process(); pod == name || strings.HasPrefix(pod, name+"-") {
-			return name
-		}
+	rest, ok := strings.CutPrefix(pod, checkerFunction+"-")
+	if !ok {
+		return ""
 	}
-	return ""
+	index, _, _ := strings.Cut(rest, "-") // from the generation
+	return checkerFunction + "-" + index
 }
 
-// host is where it listens: two generations are there at once.
-func (r replica) host() string { return "127.0.0." + strconv.Itoa(1+r.generation%2) }
+// host is where it listens, an address of its own as a pod has; two generations are there
+// at once.
+func (r replica) host() string {
+	return "127.0.0." + strconv.Itoa(firstHost+r.index+mostCheckers*(r.generation%2))
+}
 
-// startGate starts both checkers and their stand-in, and what leads to them.
+// startGate starts the checkers and their stand-in, and what leads to them.
 func (s *Stack) startGate(ctx, life context.Context) error {
 	if err := s.waitCertificate(ctx); err != nil {
 		return err
@@ -70,12 +74,11 @@ func (s *Stack) startGate(ctx, life context.Context) error {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	for i := range checkers {
-		s.replicas[i] = replica{index: i}
+	for _, r := range s.replicas {
 		g.Go(func() error {
-			service, err := s.startChecker(gctx, life, s.replicas[i])
+			service, err := s.startChecker(gctx, life, r)
 			if err == nil {
-				s.manage(s.replicas[i].process(), &managed{Service: service, function: true, pod: s.replicas[i].pod()})
+				s.manage(r.process(), &managed{Service: service, function: true, pod: r.pod()})
 			}
 			return err
 		})
@@ -136,11 +139,11 @@ func (s *Stack) addPod(life context.Context, pod, address string) {
 
 // startChecker starts a replica and waits until it is ready.
 func (s *Stack) startChecker(ctx, life context.Context, r replica) (*child.Service, error) {
-	address := s.o.at(r.host(), checkerPort+r.index)
+	address := s.o.at(r.host(), checkerPort)
 	s.addPod(life, r.pod(), address)
 	return s.run(ctx, instance{
-		function: function{name: checkerFunction}, name: r.process(), host: r.host(), port: s.o.port(checkerPort + r.index),
-		own:   map[string]string{"POD_NAME": r.pod(), "POD_IP": r.host(), "METRICS_PORT": strconv.Itoa(s.o.port(metricsPort + r.index))},
+		function: function{name: checkerFunction}, name: r.process(), host: r.host(), port: s.o.port(checkerPort),
+		own:   map[string]string{"POD_NAME": r.pod(), "POD_IP": r.host(), "METRICS_PORT": strconv.Itoa(s.o.port(metricsPort))},
 		check: func(ctx context.Context) error { return s.askGate(ctx, address, "/readyz") },
 		grace: checkerGrace,
 	})
@@ -220,7 +223,7 @@ func (s *Stack) waitCertificate(ctx context.Context) error {
 // to it, an old one is taken out of the Service and then told to end, which lets open
 // requests finish and writes what is counted. Info tells where the new ones listen.
 func (s *Stack) Roll(ctx context.Context) error {
-	for i := range checkers {
+	for i := range s.replicas {
 		if err := s.replace(ctx, i); err != nil {
 			return fmt.Errorf("replace checker %d: %w", i, err)
 		}
@@ -271,8 +274,8 @@ func (s *Stack) swap(old, fresh replica, service *child.Service) (leaving *manag
 	s.info.Checkers = slices.Clone(s.info.Checkers) // Info has given the old one away
 	s.info.CheckerMetrics = slices.Clone(s.info.CheckerMetrics)
 	s.info.Metrics = maps.Clone(s.info.Metrics)
-	s.info.Checkers[fresh.index] = "https://" + s.o.at(fresh.host(), checkerPort+fresh.index)
-	s.info.CheckerMetrics[fresh.index] = "http://" + s.o.at(fresh.host(), metricsPort+fresh.index) + "/metrics"
+	s.info.Checkers[fresh.index] = "https://" + s.o.at(fresh.host(), checkerPort)
+	s.info.CheckerMetrics[fresh.index] = "http://" + s.o.at(fresh.host(), metricsPort) + "/metrics"
 	s.info.Metrics[fresh.process()] = s.info.CheckerMetrics[fresh.index]
 	return leaving
 }

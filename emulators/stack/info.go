@@ -21,14 +21,14 @@ type Info struct {
 
 	Admin Admin `json:"admin"`
 
-	// Checkers are the replicas, e.g. "https://127.0.0.1:8086". Their certificate
+	// Checkers are the replicas, e.g. "https://127.0.0.10:8086". Their certificate
 	// is for the address of their Service, CheckerName, and signed by CheckerCA.
 	Checkers       []string `json:"checkers"`
 	CheckerName    string   `json:"checker_name"`
 	CheckerURL     string   `json:"checker_url"`     // of their Service, which leads to their stand-in when they are gone
 	Standin        string   `json:"standin"`         // the stand-in itself, e.g. "https://127.0.0.3:8086"
 	CheckerCA      string   `json:"checker_ca"`      // file
-	CheckerMetrics []string `json:"checker_metrics"` // e.g. "http://127.0.0.1:8088/metrics"
+	CheckerMetrics []string `json:"checker_metrics"` // e.g. "http://127.0.0.10:8087/metrics"
 
 	// Functions are where the others listen inside the cluster, by name, e.g.
 	// "http://127.60.12.3:8080".
@@ -100,10 +100,9 @@ func (s *Stack) describe() {
 			info.Metrics[name] = s.metricsURL(name)
 		}
 	}
-	for i := range checkers {
-		r := replica{index: i}
-		metrics := "http://" + s.o.at(r.host(), metricsPort+i) + "/metrics"
-		info.Checkers = append(info.Checkers, "https://"+s.o.at(r.host(), checkerPort+i))
+	for _, r := range s.replicas {
+		metrics := "http://" + s.o.at(r.host(), metricsPort) + "/metrics"
+		info.Checkers = append(info.Checkers, "https://"+s.o.at(r.host(), checkerPort))
 		info.CheckerMetrics = append(info.CheckerMetrics, metrics)
 		info.Metrics[r.process()] = metrics
 	}

@@ -1,7 +1,7 @@
 // Package stack runs all of Sluice on this machine, from real parts and without
 // containers: the Firestore emulator, etcd and kube-apiserver, Traefik, the
 // workloads emulator, and every function of the repository as a process of its
-// own, two checkers among them.
+// own, two checkers among them, or as many as asked for.
 //
 // The stack itself plays what a cluster's nodes would do:
 //
@@ -58,11 +58,12 @@ type Options struct {
 	Root     string // of the repository; empty looks upwards from the working directory
 	Dir      string // for everything the stack writes; empty is [DefaultDir]
 	PortBase int    // first of its ports, 0 is DefaultPortBase
+	Checkers int    // how many, 1 to 8; 0 is two
 
 	// Log takes a line for each thing that a person waits for. nil drops them.
 	Log io.Writer
 
-	// Env adds to the environment of functions, by function: "checker" is both,
+	// Env adds to the environment of functions, by function: "checker" is all of them,
 	// "checker-0" one of them.
 	Env map[string]map[string]string
 
@@ -106,8 +107,8 @@ type Stack struct {
 	closers  []func() error // of what is not a process, in the order it was opened
 
 	pods     *endpoints.List   // of the checkers and their stand-in; nil without them
-	listens  map[string]string // where each pod listens, e.g. "127.0.0.1:8086"
-	replicas [checkers]replica // the current ones
+	listens  map[string]string // where each pod listens, e.g. "127.0.0.10:8086"
+	replicas []replica         // the current ones
 }
 
 // managed is a process of the stack.
@@ -140,6 +141,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		o: o, life: life, end: end, services: map[string]*managed{}, addresses: map[string]string{}, listens: map[string]string{},
 		progress: progress.New(o.Log, time.Now),
 	}
+	for i := range o.Checkers {
+		s.replicas = append(s.replicas, replica{index: i})
+	}
 	if err := s.claim(ctx); err != nil {
 		end()
 		return nil, errors.Join(err, s.closeOpened())
@@ -159,6 +163,12 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.PortBase == 0 {
 		o.PortBase = DefaultPortBase
+	}
+	if o.Checkers == 0 {
+		o.Checkers = DefaultCheckers
+	}
+	if o.Checkers < 1 || o.Checkers > mostCheckers {
+		return o, fmt.Errorf("%d checkers: must be from 1 to %d", o.Checkers, mostCheckers)
 	}
 	if o.Dir == "" {
 		o.Dir = DefaultDir(o.Root, o.PortBase)

@@ -24,7 +24,7 @@ import (
 
 const (
 	root      = "../.."
-	portCount = 12 // of a stack, see ports.go
+	portCount = 10 // of a stack, see ports.go
 )
 
 // freeBase finds a port base of which all ports are free.

@@ -18,10 +18,10 @@ func TestPortTable(t *testing.T) {
 	o := Options{PortBase: 8080}
 	got := []int{
 		o.port(ingressPort), o.port(firestorePort), o.port(apiPort), o.port(etcdPort), o.port(etcdPeerPort), o.port(internalPort),
-		o.port(checkerPort), o.port(checkerPort + 1), o.port(metricsPort), o.port(metricsPort + 1), o.port(workloadsPort),
+		o.port(checkerPort), o.port(metricsPort), o.port(workloadsPort), o.port(buildsPort),
 	}
-	want := []int{8080, 8081, 8082, 8083, 8084, 8085, 8086, 8087, 8088, 8089, 8090}
-	if diff := cmp.Diff(want, got[:len(want)]); diff != "" {
+	want := []int{8080, 8081, 8082, 8083, 8084, 8085, 8086, 8087, 8088, 8089}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
 	}
 }
@@ -32,6 +32,29 @@ func TestPortBaseOutOfRange(t *testing.T) {
 		if err := (Options{PortBase: base}).checkPorts(t.Context()); err == nil {
 			t.Errorf("base %d was taken", base)
 		}
+	}
+}
+
+func TestCheckerCount(t *testing.T) {
+	t.Parallel()
+	for asked, want := range map[int]int{0: 2, 1: 1, 3: 3, 8: 8, -1: 0, 9: 0} {
+		o, err := Options{Root: "../..", Checkers: asked}.complete()
+		if (err != nil) != (want == 0) || (err == nil && o.Checkers != want) {
+			t.Errorf("of %d checkers: %d, %v; want %d", asked, o.Checkers, err, want)
+		}
+	}
+	hosts := map[string]bool{}
+	for i := range 8 {
+		for generation := range 2 {
+			r := replica{i, generation}
+			hosts[r.host()] = true
+			if processOf(r.pod()) != r.process() {
+				t.Errorf("the pod %s is of the process %q", r.pod(), processOf(r.pod()))
+			}
+		}
+	}
+	if len(hosts) != 16 || hosts[standinHost] || (replica{1, 2}).host() != (replica{1, 0}).host() || processOf(standinFunction) != "" {
+		t.Errorf("addresses %v", hosts)
 	}
 }
 

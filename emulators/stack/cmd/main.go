@@ -3,8 +3,9 @@
 //	stack up      starts it and runs until Ctrl-C
 //	stack down    stops one that another shell started
 //
-// $SLUICE_PORT_BASE is the first of its ports (default 8080); SLUICE_RACE=1 builds
-// the functions with the race detector.
+// $SLUICE_PORT_BASE is the first of its ports (default 8080), $SLUICE_CHECKERS how many
+// checkers it has (default 2, at most 8); SLUICE_RACE=1 builds the functions with the
+// race detector.
 package main
 
 import (
@@ -61,20 +62,32 @@ func run(ctx context.Context, args []string) error {
 }
 
 func options() (stack.Options, error) {
-	o := stack.Options{PortBase: stack.DefaultPortBase, Log: os.Stdout, Seed: true, Race: os.Getenv("SLUICE_RACE") == "1"}
-	if text := os.Getenv("SLUICE_PORT_BASE"); text != "" {
-		base, err := strconv.Atoi(text)
-		if err != nil {
-			return o, fmt.Errorf("SLUICE_PORT_BASE is %q, which is no number", text)
-		}
-		o.PortBase = base
-	}
+	o := stack.Options{Log: os.Stdout, Seed: true, Race: os.Getenv("SLUICE_RACE") == "1"}
 	var err error
+	if o.PortBase, err = number("SLUICE_PORT_BASE", stack.DefaultPortBase); err != nil {
+		return o, err
+	}
+	if o.Checkers, err = number("SLUICE_CHECKERS", stack.DefaultCheckers); err != nil {
+		return o, err
+	}
 	if o.Root, err = tool.Root("."); err != nil {
 		return o, err
 	}
 	o.Dir = stack.DefaultDir(o.Root, o.PortBase)
 	return o, nil
+}
+
+// number reads a setting.
+func number(name string, unset int) (int, error) {
+	text := os.Getenv(name)
+	if text == "" {
+		return unset, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%s is %q, which is no number from 1 on", name, text)
+	}
+	return n, nil
 }
 
 func up(ctx context.Context, o stack.Options) error {

@@ -24,7 +24,7 @@ const dialLimit = 2 * time.Second
 // Balancer listens on one address.
 type Balancer struct {
 	listener  net.Listener
-	endpoints atomic.Pointer[[]string] // "127.0.0.1:8086"
+	endpoints atomic.Pointer[[]string] // "127.0.0.10:8086"
 	log       *slog.Logger
 	turn      atomic.Uint64
 	tasks     sync.WaitGroup

@@ -1,0 +1,91 @@
+package stack_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestCheckers starts stacks with other numbers of checkers than usual: each allows the
+// demo's key, each is named by an answer that waits for them, and then each refuses the
+// key; also after a rolling update.
+func TestCheckers(t *testing.T) {
+	for _, n := range []int{3, 8} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			s, err := stack.Start(t.Context(), stack.Options{
+				Root: root, Dir: t.TempDir(), PortBase: freeBase(t), Log: t.Output(), Env: fast(), Seed: true, Race: true, Checkers: n,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			info := s.Info()
+			if list := slices.Compact(slices.Sorted(slices.Values(info.Checkers))); len(list) != n || len(info.CheckerMetrics) != n {
+				t.Fatalf("%d checkers, with figures at %d: %v", len(list), len(info.CheckerMetrics), list)
+			}
+			if n == 3 {
+				replaced(t, s, info)
+			}
+			revoked(t, s, n)
+		})
+	}
+}
+
+// replaced sees a rolling update of all checkers.
+func replaced(t *testing.T, s *stack.Stack, before stack.Info) {
+	t.Helper()
+	if err := s.Roll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, url := range s.Info().Checkers {
+		if url == before.Checkers[i] || s.Info().PIDs[fmt.Sprintf("checker-%d", i)] == before.PIDs[fmt.Sprintf("checker-%d", i)] {
+			t.Errorf("checker %d at %s was not replaced", i, url)
+		}
+	}
+}
+
+// revoked sees the end of the demo's key at n checkers.
+func revoked(t *testing.T, s *stack.Stack, n int) {
+	t.Helper()
+	info := s.Info()
+	expect := func(want int) {
+		t.Helper()
+		for _, r := range stacktest.Replicas(t, s) {
+			if a, err := r.Check(t.Context(), "shop-prod", "hello", info.Demo.Key); err != nil || a.Status != want {
+				t.Errorf("%s answers %d, %v; want %d", r.URL, a.Status, err, want)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	api := client.New(info.BaseURL)
+	session, err := api.SignIn(ctx, info.Admin.Username, info.Admin.Password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(200)
+	k, err := api.WithToken(session.Token).Waiting(10*time.Second).RevokeKey(ctx, "shop", info.Demo.KeyID)
+	if err != nil || k.InForce == nil || !k.InForce.Everywhere {
+		t.Fatalf("revoke: %+v, %v", k.InForce, err)
+	}
+	expect(401)
+	applied := map[string]bool{}
+	for _, r := range k.InForce.Replicas {
+		if r.State == "applied" {
+			applied[r.Replica] = true
+		}
+	}
+	if len(applied) != n {
+		t.Errorf("%d checkers said that they follow, want %d: %+v", len(applied), n, k.InForce.Replicas)
+	}
+}
