@@ -59,20 +59,21 @@ func (s *Service) getChange(ctx context.Context, in httpapi.Scope, _ api.None) (
 
 // checkers tells whether changes are in force at all of them.
 type checkers struct {
-	cfg   Config
-	store Store
-	log   *slog.Logger
-	now   func() time.Time // the monotonic clock tells how long something took
-	slots chan struct{}    // holds one for each call that waits
-	took  *prometheus.HistogramVec
+	cfg    Config
+	store  Store
+	log    *slog.Logger
+	now    func() time.Time // the monotonic clock tells how long something took
+	slots  chan struct{}    // holds one for each call that waits
+	ending <-chan struct{}  // closed when the process is told to stop
+	took   *prometheus.HistogramVec
 
 	mu   sync.Mutex // guards what follows
 	http *http.Client
 	made time.Time // when http was
 }
 
-func newCheckers(cfg Config, st Store, log *slog.Logger) *checkers {
-	c := &checkers{cfg: cfg, store: st, log: log, now: time.Now, slots: make(chan struct{}, waitsAtOnce)}
+func newCheckers(cfg Config, st Store, log *slog.Logger, ending <-chan struct{}) *checkers {
+	c := &checkers{cfg: cfg, store: st, log: log, now: time.Now, slots: make(chan struct{}, waitsAtOnce), ending: ending}
 	c.took = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "sluice_change_in_force_seconds",
 		Help:    "How long calls waited until their change was in force at every checker (result everywhere), or until they gave up (unknown).",
@@ -86,15 +87,17 @@ func newCheckers(cfg Config, st Store, log *slog.Logger) *checkers {
 
 // InForce implements [httpapi.Checkers].
 func (c *checkers) InForce(ctx context.Context, change inforce.Change, wait time.Duration) wire.InForce {
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	default:
+	if !c.mayWait() {
 		wait = 0
+	} else {
+		defer func() { <-c.slots }()
 	}
 	begun := c.now()
 	ctx, cancel := context.WithTimeout(ctx, max(wait, glance))
 	defer cancel()
+	if wait > 0 {
+		go c.endWith(ctx, cancel)
+	}
 	w := &waiting{checkers: c, change: change, begun: begun, after: map[string]time.Duration{}}
 	for {
 		next := time.NewTimer(nextRound)
@@ -114,6 +117,31 @@ func (c *checkers) InForce(ctx context.Context, change inforce.Change, wait time
 		if over {
 			return c.measured(w.answer(wait > 0), wait > 0, c.now().Sub(begun))
 		}
+	}
+}
+
+// mayWait takes a slot, if there is one; a process that is told to stop has none.
+func (c *checkers) mayWait() bool {
+	select {
+	case <-c.ending:
+		return false
+	default:
+	}
+	select {
+	case c.slots <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// endWith ends a wait when the process is told to stop: a wait may take longer than the
+// drain, which would cut its answer.
+func (c *checkers) endWith(ctx context.Context, end context.CancelFunc) {
+	select {
+	case <-c.ending:
+		end()
+	case <-ctx.Done():
 	}
 }
 

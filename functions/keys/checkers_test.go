@@ -178,6 +178,42 @@ func TestNotInForce(t *testing.T) {
 	read[wire.InForce](w.do(http.MethodGet, shop+"/changes/"+change, ""), http.StatusOK)
 }
 
+// TestWaitEndsWithTheProcess: who waits when the process is told to stop is answered at
+// once with what is known, and who comes then does not wait.
+func TestWaitEndsWithTheProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ending := make(chan struct{})
+	w.service.checkers.ending = ending
+	w.makePlan(prod)
+	asked := make(chan struct{}, 10)
+	w.join(atOnce, func(ctx context.Context, c inforce.Change) inforce.Word {
+		asked <- struct{}{}
+		return never(ctx, c)
+	})
+	key := shop + "/api-keys/" + w.makeKey().ID
+	var ended time.Time
+	go func() {
+		<-asked
+		ended = time.Now()
+		close(ending)
+	}()
+	a, _ := w.preferring(http.MethodPost, key+"/revoke", "", "wait=30")
+	f := read[wire.Effect](a, http.StatusAccepted).InForce
+	if took := time.Since(ended); took > 5*time.Second || f == nil || f.Everywhere || len(f.Replicas) != 2 || f.Replicas[1].State != "silent" {
+		t.Errorf("after %s: %s", took, a.body)
+	}
+	begun := time.Now()
+	a, _ = w.preferring(http.MethodPatch, prod+"/plans/plan-starter", `{"rate":3}`, "wait=30")
+	f = read[wire.Effect](a, http.StatusAccepted).InForce
+	if took := time.Since(begun); took > 5*time.Second || f == nil || len(f.Replicas) != 2 {
+		t.Errorf("after %s: %s", took, a.body)
+	}
+	if n := len(w.service.checkers.slots); n != 0 {
+		t.Errorf("%d slots are still taken", n)
+	}
+}
+
 // TestWhoIsBelieved: another life of a checker, one that another authority vouches for,
 // one that speaks nonsense or too much, and one that is gone.
 func TestWhoIsBelieved(t *testing.T) {

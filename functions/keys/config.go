@@ -38,6 +38,6 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	if err != nil {
 		return nil, err
 	}
-	service := New(cfg, st, identity.NewGuard(keys, st), log)
+	service := New(cfg, st, identity.NewGuard(keys, st), log, ctx.Done())
 	return &funcmain.Function{Handler: service.Handler(), Store: st, Collectors: []prometheus.Collector{service.checkers.took}}, nil
 }

@@ -56,7 +56,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{TB: t, store: storetest.New(t), log: &lockedBuffer{}}
 	w.setClock(time.Date(2026, 3, 14, 12, 0, 0, 123456789, time.UTC))
 	log := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.service = New(Config{MaxKeys: 10000}, w.store, httpapitest.Sessions{}, log)
+	w.service = New(Config{MaxKeys: 10000}, w.store, httpapitest.Sessions{}, log, nil)
 	w.service.now = func() time.Time { return *w.clock.Load() }
 	w.handler = w.service.Handler()
 	w.addEnvironment("shop", "prod", "hello", "other")

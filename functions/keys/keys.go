@@ -12,7 +12,8 @@
 // that cannot be one, read as not_found. What is changed here reaches the checkers
 // through the store alone: they listen to the documents that this function writes. With
 // "Prefer: wait" the answer waits until they have (promise F7, package inforce): the
-// function reads who they are from the store, and asks each.
+// function reads who they are from the store, and asks each. A wait ends with what is known
+// when the process is told to stop.
 //
 // # Plans
 //
@@ -91,10 +92,10 @@ type Service struct {
 	now      func() time.Time
 }
 
-// New makes a service.
-func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Service {
+// New makes a service. Once ending is closed nobody waits any more.
+func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger, ending <-chan struct{}) *Service {
 	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st), log: log, random: apikey.Random(), now: time.Now}
-	s.checkers = newCheckers(cfg, st, log)
+	s.checkers = newCheckers(cfg, st, log, ending)
 	httpapi.Serve(s.api, api.ListPlans, s.listPlans)
 	httpapi.ServeChange(s.api, api.CreatePlan, s.checkers, s.createPlan)
 	httpapi.Serve(s.api, api.GetPlan, s.getPlan)
