@@ -118,11 +118,21 @@ func TestOtherPorts(t *testing.T) {
 		"no port but the ingress serves the app; internal paths are 404, and `/` only leads to the console")
 	s, _ := gated(t)
 	n := 0
-	for port := portBase + 1; port < portBase+12; port++ {
-		a, err := plainGet(t, fmt.Sprintf("http://127.0.0.1:%d/", port), s.Host("hello"))
-		n++
-		if err == nil && reached(a) {
-			t.Errorf("port %d serves the app", port)
+	hosts := []string{"127.0.0.1"}
+	for _, checker := range append(world.Info().Checkers, world.Info().Standin) {
+		u, err := url.Parse(checker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts = append(hosts, u.Hostname())
+	}
+	for _, host := range hosts {
+		for port := portBase + 1; port < portBase+12; port++ {
+			a, err := plainGet(t, fmt.Sprintf("http://%s:%d/", host, port), s.Host("hello"))
+			n++
+			if err == nil && reached(a) {
+				t.Errorf("port %d of %s serves the app", port, host)
+			}
 		}
 	}
 	for _, path := range []string{"/", "/healthz", "/_/health", "/readyz", "/metrics", "/check/a/b", "/events/x", "/ping", "/api", "/api/v1", "/debug/pprof/", "/api/v1/projects/../../check/a/b", "/api/v1/projects/%2e%2e/%2e%2e/healthz"} {

@@ -1,0 +1,225 @@
+package attack
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestChangeNames: names of changes that are none.
+func TestChangeNames(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "names of changes: made up, of other records of the project, of another project's changes, with paths, NUL, line breaks, 60 000 characters, and with a wait",
+		"the same 404 for all, byte for byte and at once; 400, 414 or 431 for what is no address")
+	s, username, password := person(t)
+	mine, other := bearer(t, username, password), stacktest.New(t, world)
+	k := s.AnyKey()
+	theirs, _ := changeOf(t, other.Project, adminToken(t), other.AnyKey().ID)
+	own, real := changeOf(t, s.Project, mine, k.ID)
+	names := []string{theirs, k.ID, k.Plan, k.ID + "." + own, own + "x", own[:len(own)-1], strings.ToUpper(own), " " + own, own + "\n", own + "\x00", own + "/", own + "//" + own, "audit/" + own}
+	names = append(names, slices.DeleteFunc(hostile(), func(name string) bool { return name == "." || name == ".." })...)
+	names = append(names, strings.Repeat("a", 513), strings.Repeat("%", 3000), strings.Repeat(own, 2000))
+	var records wire.List[wire.AuditRecord]
+	if a := call(t, request{path: "/api/v1/projects/" + s.Project + "/audit", token: mine}); json.Unmarshal([]byte(a.Body), &records) != nil || len(records.Items) < 3 {
+		t.Fatalf("the audit log: %d %s", a.Status, a.Body)
+	}
+	for _, r := range records.Items {
+		if !strings.HasPrefix(r.Action, "key.") && !strings.HasPrefix(r.Action, "plan.") {
+			names = append(names, r.ID)
+		}
+	}
+	if real.Status != http.StatusOK && real.Status != http.StatusAccepted {
+		t.Fatalf("the change itself: %d %s", real.Status, real.Body)
+	}
+	address := "/api/v1/projects/" + s.Project + "/changes/"
+	want, begun := call(t, request{path: address + strings.Repeat("a", len(own)), token: mine}), time.Now()
+	for _, name := range names {
+		a, err := send(t, http.MethodGet, address+url.PathEscape(name), "", mine)
+		broken := strings.ContainsAny(name, "/\\\x00\r\n") || len(name) > 10_000
+		if err != nil || !sameRefusal(a, want) && (!broken || a.Status < 400 || a.Status >= 500) {
+			t.Errorf("%.60q: %d %.200s, %v", name, a.Status, a.Body, err)
+		}
+	}
+	if a := call(t, request{path: address + theirs, token: mine, header: []string{api.Prefer, "wait=30"}}); !sameRefusal(a, want) || time.Since(begun) > 25*time.Second {
+		t.Errorf("with a wait: %d %s after %v", a.Status, a.Body, time.Since(begun))
+	}
+	row.Measured(fmt.Sprintf("%d names", len(names)+1))
+}
+
+func sameRefusal(a, want stacktest.Answer) bool {
+	return want.Status == http.StatusNotFound && a.Status == want.Status && a.Body == want.Body && a.Header.Get(api.ChangeID) == ""
+}
+
+// changeOf names a key, and gives the name of that change and the answer about it.
+func changeOf(t *testing.T, project, token, key string) (string, stacktest.Answer) {
+	t.Helper()
+	a := call(t, request{method: http.MethodPatch, path: "/api/v1/projects/" + project + "/api-keys/" + key, body: `{"name":"changed"}`, token: token})
+	name := a.Header.Get(api.ChangeID)
+	if a.Status != http.StatusOK || name == "" {
+		t.Fatalf("change %s: %d %s", key, a.Status, a.Body)
+	}
+	return name, call(t, request{path: "/api/v1/projects/" + project + "/changes/" + name, token: token})
+}
+
+// Bounds of a wait, and what an answer may take beside it on a busy machine.
+const (
+	longestWait = 30 * time.Second
+	waitsAtOnce = 64
+	beside      = 6 * time.Second
+)
+
+// silence makes a checker that never says that it follows a change.
+func silence(t *testing.T) {
+	t.Helper()
+	ghost := stacktest.Store(t, world).Doc("keys/canary.ghost")
+	_, err := ghost.Set(t.Context(), map[string]any{
+		"run": "ghost", "seq": 1, "status": "canary", "applied": time.Unix(0, 0), "ceiling_ms": 90_000, "address": "127.0.0.1:9",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = ghost.Delete(t.Context()) })
+}
+
+// preferences are lines of Prefer, with the seconds for which each may wait; -1 is for
+// those that need not be taken.
+func preferences() map[string]int {
+	return map[string]int{
+		"": 0, "wait": 0, "wait=": 0, "wait=0": 0, "wait=-1": 0, "wait=-9223372036854775809": 0, "wait=abc": 0, "wait=1e9": 0, "wait=1.5": 0, "wait=0x1e": 0, "wait=NaN": 0,
+		"wait=30s": 0, "wait=99999999999999999999": 0, "wait=1 2": 0, "wait=٣": 0, "waits=30": 0, "x-wait=30": 0, "return=minimal;wait=30": 0, "wait=0, wait=30": 0,
+		"wait=x\nwait=30": 0, "=30": 0, ",,,": 0, ";;;wait=30": 0,
+		"wait=2": 2, `wait="2"`: 2, "WAIT=2": 2, " wait = 2 ; wait=30": 2, "respond-async, handling=lenient, wait=2, return=minimal": 2, "wait=2, wait=30": 2, "wait=2\nwait=30": 2,
+		"x\nrespond-async\nwait=2": 2, strings.Repeat("x, ", 1000) + "wait=2": 2,
+		"wait=1000": 30, "wait=2147483647": 30, "respond-async, wait=31": 30,
+		strings.Repeat("wait=30, ", 8000): -1, "wait=" + strings.Repeat("9", 70_000): -1, "wait=" + strings.Repeat("9", 900_000): -1,
+	}
+}
+
+// TestPreferences: what a caller may say of its willingness to wait, while a checker says
+// nothing; and callers who take all the waits that there are.
+func TestPreferences(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "`Prefer` with nonsense, twice, in lists, negative, huge, of 900 kB, while a checker is silent; 150 callers at once who wait",
+		"the change is made, with a wait of what the first `wait` says, 30 s at most, or none; 4xx where the header is too large; of 150 callers 64 at most wait, the others have their answer at once, and so have calls beside them")
+	s, username, password := person(t)
+	token, plan := bearer(t, username, password), s.Plan(wire.CreatePlan{})
+	s.App("hello")
+	victim := s.AnyKey()
+	s.Opens("hello", victim)
+	silence(t)
+	body := fmt.Sprintf(`{"plan":%q,"name":"preferred"}`, plan.ID)
+	var all, brief sync.WaitGroup
+	for prefer, seconds := range preferences() {
+		group := &brief
+		if time.Duration(seconds)*time.Second == longestWait {
+			group = &all
+		}
+		group.Go(func() {
+			a, took := preferring(t, http.MethodPost, "/api/v1/projects/"+s.Project+"/environments/prod/api-keys", body, token, prefer)
+			if !asPreferred(a, took, seconds) {
+				t.Errorf("%.60q: %d after %v: %.200s", prefer, a.Status, took, a.Body)
+			}
+		})
+	}
+	brief.Wait()
+	crowded := holdWaits(t, s, token, victim)
+	all.Wait()
+	row.Measured(fmt.Sprintf("%d headers; %s", len(preferences()), crowded))
+}
+
+// asPreferred tells whether a key was made after a wait of so many seconds; below 0 it may
+// also not have been made.
+func asPreferred(a stacktest.Answer, took time.Duration, seconds int) bool {
+	wait := time.Duration(max(seconds, 0)) * time.Second
+	refused := a.Status >= 400 && a.Status < 500
+	made := a.Status == http.StatusCreated
+	if seconds > 0 {
+		made = a.Status == http.StatusAccepted && took >= wait && a.Header.Get("Preference-Applied") == fmt.Sprintf("wait=%d", seconds)
+	}
+	if seconds < 0 {
+		return (refused || a.Status == 0 || a.Status == http.StatusCreated || a.Status == http.StatusAccepted) && took < longestWait+beside
+	}
+	return made && took < wait+beside
+}
+
+// preferring calls with lines of Prefer, and tells how long the answer took. A connection
+// that ends in place of an answer is status 0. Some answers are the proxy's own, so they
+// are not held against the API's description.
+func preferring(t *testing.T, method, path, body, token, prefer string) (stacktest.Answer, time.Duration) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, world.Info().BaseURL+path, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return stacktest.Answer{}, 0
+	}
+	req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}, api.Prefer: strings.Split(prefer, "\n")}
+	client := http.Client{Timeout: 2 * longestWait, Transport: &http.Transport{DisableKeepAlives: true}}
+	begun := time.Now()
+	res, err := client.Do(req)
+	if err != nil {
+		return stacktest.Answer{}, time.Since(begun)
+	}
+	defer func() { _ = res.Body.Close() }()
+	read, _ := io.ReadAll(res.Body) // what is there is judged
+	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(read)}, time.Since(begun)
+}
+
+// holdWaits has callers wait for a change that a checker does not follow, more than may,
+// and looks at others meanwhile.
+func holdWaits(t *testing.T, s *stacktest.Site, token string, victim stacktest.Key) string {
+	t.Helper()
+	const callers, wait = 150, 15 * time.Second
+	project := "/api/v1/projects/" + s.Project
+	change := call(t, request{method: http.MethodPatch, path: project + "/api-keys/" + victim.ID, body: `{"name":"held"}`, token: token}).Header.Get(api.ChangeID)
+	var mu sync.Mutex
+	waited := 0
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			a, took := preferring(t, http.MethodGet, project+"/changes/"+change, "", token, "wait=15")
+			mu.Lock()
+			defer mu.Unlock()
+			if took >= wait {
+				waited++
+			}
+			if a.Status != http.StatusAccepted || took >= beside && took < wait || took > wait+beside {
+				t.Errorf("one of %d who wait: %d after %v: %.200s", callers, a.Status, took, a.Body)
+			}
+		})
+	}
+	time.Sleep(2 * time.Second) // by then all are there
+	slowest := time.Duration(0)
+	for _, q := range []request{
+		{path: project + "/api-keys"},
+		{method: http.MethodPatch, path: project + "/api-keys/" + victim.ID, body: `{"name":"beside"}`},
+		{method: http.MethodPost, path: project + "/api-keys/" + victim.ID + "/revoke", header: []string{api.Prefer, "wait=30"}},
+	} {
+		q.token = token
+		begun := time.Now()
+		a := call(t, q)
+		took := time.Since(begun)
+		slowest = max(slowest, took)
+		var e wire.Effect
+		held := len(q.header) > 0 && (json.Unmarshal([]byte(a.Body), &e) != nil || e.InForce == nil || e.InForce.Everywhere || a.Status != http.StatusAccepted)
+		if a.Status >= 300 || took > beside || held {
+			t.Errorf("beside those who wait, %s %s: %d after %v: %s", q.method, q.path, a.Status, took, a.Body)
+		}
+	}
+	s.Refuses("hello", victim)
+	all.Wait()
+	if waited == 0 || waited > waitsAtOnce {
+		t.Errorf("%d of %d have waited", waited, callers)
+	}
+	return fmt.Sprintf("%d of %d callers waited; beside them calls took at most %v", waited, callers, slowest.Round(time.Millisecond))
+}
