@@ -37,6 +37,7 @@ func TestBench(t *testing.T) {
 	whole := t.Run("in process", func(t *testing.T) { b.inProcess(t) })
 	whole = t.Run("over HTTP", func(t *testing.T) { b.overHTTP(t) }) && whole
 	whole = t.Run("on a stack", func(t *testing.T) { b.onStack(t) }) && whole
+	whole = t.Run("a change in force", func(t *testing.T) { b.inForce(t) }) && whole
 	whole = t.Run("cold start", func(t *testing.T) { b.coldStart(t) }) && whole
 	for _, r := range b.rows {
 		t.Logf("%-70s %-40s %s", r.what, r.figure, r.verdict())

@@ -40,6 +40,8 @@ func machineFaults() []fault {
 				webhook:    {must: "deploys", during: all(hooks, nothingLogged("webhook")), after: hooksAgain},
 				deploys:    {must: "goes live", during: all(deploysNow, nothingLogged("deploys"))},
 				rollup:     {must: "runs; no count is lost", during: all(rolls, nothingLogged("rollup"))},
+
+				acknowledgement: followed(),
 			},
 		},
 	}
@@ -51,6 +53,8 @@ func clockCells(g, m cell) [surfaces]cell {
 		webhook: {must: "deploys; a delivery from before the step is known after it", during: hooks, after: hooksAgain},
 		deploys: {must: "goes live; revisions are numbered on", during: deploysNow},
 		rollup:  {must: "runs; no count is lost", during: rolls},
+
+		acknowledgement: followed(),
 	}
 }
 

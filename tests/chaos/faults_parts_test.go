@@ -21,6 +21,8 @@ func clusterFaults() []fault {
 		webhook:    {must: "its token cannot be read: 503 unavailable, never 401; the delivery sent again deploys once", during: cannotHook, after: hooksAgain},
 		deploys:    {must: "is recorded at once (201) and rolled out when the API server is back; what runs goes on", during: recordsOnly, after: rollsOutLater},
 		rollup:     {must: "runs", during: rolls},
+
+		acknowledgement: followed(),
 	}
 	return []fault{
 		{
@@ -66,9 +68,9 @@ func checkerFaults() []fault {
 		deploys:    {must: "goes live", during: deploysNow},
 		rollup:     {must: "runs; no count is lost", during: rolls},
 	}
-	with := func(g cell, counts string) [surfaces]cell {
+	with := func(g cell, counts string, silent ...int) [surfaces]cell {
 		cells := rest
-		cells[gate], cells[rollup].must = g, counts
+		cells[gate], cells[rollup].must, cells[acknowledgement] = g, counts, unheard(silent...)
 		return cells
 	}
 	killed := "runs; lost is at most what the killed replica answered in its last flush interval (2 s)"
@@ -80,7 +82,7 @@ func checkerFaults() []fault {
 				x.losing(0)
 			},
 			end:   func(x *trial) { x.restart("checker-0") },
-			cells: with(cell{must: "the other one serves; through the ingress too, once the broken connections are replaced (3 s at most); a revocation acts", during: oneServes}, killed),
+			cells: with(cell{must: "the other one serves; through the ingress too, once the broken connections are replaced (3 s at most); a revocation acts", during: oneServes}, killed, 0),
 		},
 		{
 			name: "both checkers killed",
@@ -89,19 +91,19 @@ func checkerFaults() []fault {
 				x.losing(0, 1)
 			},
 			end:   func(x *trial) { x.restart("checker-0", "checker-1") },
-			cells: with(cell{must: "no request is allowed; clients soon get the gate's own 503 with its body; apps without a gate are not touched", during: closed}, killed),
+			cells: with(cell{must: "no request is allowed; clients soon get the gate's own 503 with its body; apps without a gate are not touched", during: closed}, killed, 0, 1),
 		},
 		{
 			name:  "one checker paused and resumed after the ceiling",
 			begin: pause0,
 			end:   func(x *trial) { x.signal("checker-0", syscall.SIGCONT) },
-			cells: with(cell{must: "the other one serves; resumed, the paused one allows nothing on its old view, not even what waited in its socket", during: pausedOne, after: allowsNothingOld}, rest[rollup].must),
+			cells: with(cell{must: "the other one serves; resumed, the paused one allows nothing on its old view, not even what waited in its socket", during: pausedOne, after: allowsNothingOld}, rest[rollup].must, 0),
 		},
 		{
 			name:  "network cut between one checker and the store",
 			begin: func(x *trial) { toStore[1].stall(x.t) },
 			end:   func(x *trial) { toStore[1].heal(x.t) },
-			cells: with(cell{must: "the cut one denies with 503 from the ceiling on, the other one serves; clients of the ingress get through; a key revoked meanwhile is refused", during: cutOne}, rest[rollup].must),
+			cells: with(cell{must: "the cut one denies with 503 from the ceiling on, the other one serves; clients of the ingress get through; a key revoked meanwhile is refused", during: cutOne}, rest[rollup].must, 0),
 		},
 	}
 }

@@ -25,6 +25,8 @@ func storeFaults() []fault {
 		webhook:    {must: "503 unavailable, never 401; the delivery sent again deploys once", during: cannotHook, after: hooksAgain},
 		deploys:    {must: "503 unavailable; what runs goes on; at most one revision comes of the call", during: cannotDeploy, after: neverTwice},
 		rollup:     {must: "the run fails and says so; the next one does the work; no count is lost", during: cannotRoll},
+
+		acknowledgement: unsaid(),
 	}
 	return []fault{
 		{
@@ -37,6 +39,8 @@ func storeFaults() []fault {
 				webhook:    {must: "deploys once, later", during: hooks, after: hooksAgain},
 				deploys:    {must: "goes live, later", during: deploysNow},
 				rollup:     {must: "runs, later; no count is lost", during: rolls},
+
+				acknowledgement: followed(),
 			},
 		},
 		{
@@ -68,6 +72,8 @@ func storeFaults() []fault {
 				webhook:    {must: "the delivery, sent until it is answered, deploys once", during: hooksAgain},
 				deploys:    {must: "a call works or is 503 unavailable; at most one revision comes of it", during: deploysOrNot, after: neverTwice},
 				rollup:     {must: "a run works or fails; the next one does the work; no count is lost", during: rollsOrNot},
+
+				acknowledgement: followedOrNot(),
 			},
 		},
 	}
@@ -91,6 +97,8 @@ func lastFaults() []fault {
 			webhook:    {must: "a call with the old token is 401 invalid_token: the app is gone, and nothing is made of it", during: nothing, after: forgottenHook},
 			deploys:    {must: "401, and what runs goes on: a store that is empty deletes no workload", during: nothing, after: forgottenDeploy},
 			rollup:     {must: "runs over nothing", during: nothing, after: all(rollsAgain)},
+
+			acknowledgement: unsaid(),
 		},
 	}}
 }

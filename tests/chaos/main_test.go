@@ -1,9 +1,9 @@
 // Package chaos takes a stack's parts away, in every way in which a network, a machine
 // and an operator can, and looks at what clients see of the gate, the management API,
-// webhooks, deploys and the rollup (promises G1, F1, F5, P8, U1, A9). It has a stack to
+// webhooks, deploys, the rollup, quotas and acknowledged changes (promises G1, F1, F5, F7, P8, U1, A9). It has a stack to
 // itself.
 //
-// [TestFaults] is the table: for each fault and each of the five it says what must
+// [TestFaults] is the table: for each fault and each of these it says what must
 // happen, and looks. All of a fault's cells share one outage, and each fault leaves
 // the stack healthy, which is part of every cell. The replicas' ceiling is lowered
 // from 90 s to 10 s.
@@ -112,7 +112,7 @@ func connect() error {
 }
 
 // wait lets a fixed time pass that the test is about.
-func wait(t *testing.T, d time.Duration) {
+func wait(t testing.TB, d time.Duration) {
 	t.Helper()
 	select {
 	case <-t.Context().Done():

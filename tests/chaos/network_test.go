@@ -26,7 +26,7 @@ func newNetwork(address, target string) (*network, error) {
 }
 
 // add puts a toxic on both directions.
-func (n *network) add(t *testing.T, kind, attributes string) {
+func (n *network) add(t testing.TB, kind, attributes string) {
 	t.Helper()
 	for _, direction := range []string{"upstream", "downstream"} {
 		toxic := fmt.Sprintf(`{"name":"%s-%s","type":%q,"stream":%q,"attributes":{%s}}`, kind, direction, kind, direction, attributes)
@@ -43,7 +43,7 @@ func (n *network) slow(t *testing.T, each time.Duration) {
 }
 
 // stall lets nothing through any more, in neither direction, and closes nothing.
-func (n *network) stall(t *testing.T) {
+func (n *network) stall(t testing.TB) {
 	t.Helper()
 	n.add(t, "timeout", `"timeout":0`)
 }
@@ -69,7 +69,7 @@ func (n *network) reset(t *testing.T, times int, every time.Duration) {
 }
 
 // heal lets everything through again.
-func (n *network) heal(t *testing.T) {
+func (n *network) heal(t testing.TB) {
 	t.Helper()
 	n.calm()
 	n.calm = func() {}

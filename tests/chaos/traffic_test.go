@@ -2,7 +2,9 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -10,8 +12,12 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// pause is between two requests of a stream. A stream never has two open.
-const pause = 25 * time.Millisecond
+// pause is between two requests of a stream, longer those of a witness. A stream never has
+// two open.
+const (
+	pause  = 25 * time.Millisecond
+	longer = 100 * time.Millisecond
+)
 
 // sample is one request that was answered, or that got no answer: status 0.
 type sample struct {
@@ -22,15 +28,16 @@ type sample struct {
 
 // stream asks one question again and again.
 type stream struct {
-	name string
-	ask  func(ctx context.Context) (stacktest.Answer, error)
+	name  string
+	every time.Duration // from one request to the next
+	ask   func(ctx context.Context) (stacktest.Answer, error)
 
 	mu      sync.Mutex
 	samples []sample
 }
 
 func (y *stream) run(ctx context.Context) {
-	tick := time.NewTicker(pause)
+	tick := time.NewTicker(y.every)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		begin := time.Now()
@@ -97,34 +104,38 @@ func (y *stream) until(t *testing.T, what string, within time.Duration, so func(
 // traffic is what goes on while a fault comes and goes: straight to each replica with
 // a key that is good and with one that gets revoked, and through the ingress.
 type traffic struct {
-	replicas [2]*stream // with the good key
-	doomed   [2]*stream // with the key that gets revoked
-	metered  [2]*stream // with the key that has a quota
-	ingress  *stream    // with the good key
-	keyless  *stream    // through the ingress to the gated app
-	open     *stream    // through the ingress to an app without a gate
-	end      func()     // stops all and waits for their last answers
+	replicas  [2]*stream            // with the good key
+	doomed    [2]*stream            // with the key that gets revoked
+	metered   [2]*stream            // with the key that has a quota
+	ingress   *stream               // with the good key
+	keyless   *stream               // through the ingress to the gated app
+	open      *stream               // through the ingress to an app without a gate
+	witnesses [witnesses][2]*stream // with each of the keys whose revocation is waited for
+	end       func()                // stops all and waits for their last answers
 }
 
 // startTraffic asks about app "hello" and the app without a gate, "open".
-func startTraffic(t *testing.T, s *stacktest.Site, key, doomed, metered stacktest.Key) *traffic {
+func startTraffic(t *testing.T, s *stacktest.Site, x *trial) *traffic {
 	t.Helper()
 	f := &traffic{
-		ingress: &stream{name: "ingress", ask: s.Call("hello").Key(key).Try},
-		keyless: &stream{name: "ingress without a key", ask: s.Call("hello").Try},
-		open:    &stream{name: "app without a gate", ask: s.Call("open").Try},
+		ingress: &stream{name: "ingress", every: pause, ask: s.Call("hello").Key(x.key).Try},
+		keyless: &stream{name: "ingress without a key", every: pause, ask: s.Call("hello").Try},
+		open:    &stream{name: "app without a gate", every: pause, ask: s.Call("open").Try},
 	}
-	straight := func(key stacktest.Key, with string) (to [2]*stream) {
+	straight := func(key stacktest.Key, with string, every time.Duration) (to [2]*stream) {
 		for i, r := range stacktest.Replicas(t, world) {
-			to[i] = &stream{name: r.URL + with, ask: func(ctx context.Context) (stacktest.Answer, error) {
+			to[i] = &stream{name: r.URL + with, every: every, ask: func(ctx context.Context) (stacktest.Answer, error) {
 				return r.Check(ctx, s.Project+"-"+s.Env, "hello", key.Full)
 			}}
 		}
 		return to
 	}
-	f.replicas = straight(key, "")
-	f.doomed = straight(doomed, " with the revoked key")
-	f.metered = straight(metered, " with the metered key")
+	f.replicas = straight(x.key, "", pause)
+	f.doomed = straight(x.doomed, " with the revoked key", pause)
+	f.metered = straight(x.metered, " with the metered key", pause)
+	for i, key := range x.witnesses {
+		f.witnesses[i] = straight(key, fmt.Sprintf(" with witness %d", i), longer)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var streams sync.WaitGroup
 	for _, y := range f.all() {
@@ -135,7 +146,14 @@ func startTraffic(t *testing.T, s *stacktest.Site, key, doomed, metered stacktes
 }
 
 func (f *traffic) all() []*stream {
-	return append(f.keyed(), f.doomed[0], f.doomed[1], f.metered[0], f.metered[1], f.keyless, f.open)
+	return slices.Concat(f.keyed(), f.doomed[:], f.metered[:], f.ofWitnesses(), []*stream{f.keyless, f.open})
+}
+
+func (f *traffic) ofWitnesses() (all []*stream) {
+	for _, to := range f.witnesses {
+		all = append(all, to[:]...)
+	}
+	return all
 }
 
 // keyed are the streams with the good key.

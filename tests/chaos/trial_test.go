@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,11 +22,12 @@ const (
 	deploys
 	rollup
 	quota
+	acknowledgement
 	surfaces // how many there are
 )
 
 func (s surface) String() string {
-	return [...]string{"gate", "management", "webhook", "deploys", "rollup", "quota"}[s]
+	return [...]string{"gate", "management", "webhook", "deploys", "rollup", "quota", "acknowledgement"}[s]
 }
 
 // cell says what must happen to one surface, and looks: during the fault, and once
@@ -56,6 +58,10 @@ type trial struct {
 	doomed  stacktest.Key // revoked before the fault or during it
 	metered stacktest.Key // with a quota that both replicas' traffic uses up
 
+	witnesses [witnesses]stacktest.Key // revoked by calls that wait
+	sayings   *sayings                 // what these were told
+	came      *sync.WaitGroup          // for the one that is under way when the fault comes
+
 	began   time.Time // the fault
 	there   time.Time // it has fully come: nothing got past it any more
 	ended   time.Time
@@ -78,15 +84,17 @@ func (f fault) run(t *testing.T, s *scene) []row {
 	t.Helper()
 	x := &trial{
 		scene: s.with(t), t: t, fault: f.name, revoked: new(time.Time), lost: new(uint64), forgot: new(uint64),
-		ahead: new(string), waiting: &sync.WaitGroup{}, answers: make(chan int, queued),
+		ahead: new(string), sayings: &sayings{}, came: &sync.WaitGroup{}, waiting: &sync.WaitGroup{}, answers: make(chan int, queued),
 	}
-	x.key, x.doomed, x.metered = x.AnyKey(), x.AnyKey(), x.meteredKey()
+	x.key, x.doomed, x.metered, x.witnesses = x.AnyKey(), x.AnyKey(), x.meteredKey(), x.witnessKeys()
 	f.cells[quota] = quotaCell()
-	x.traffic = startTraffic(t, x.Site, x.key, x.doomed, x.metered)
+	x.traffic = startTraffic(t, x.Site, x)
 	defer x.traffic.end()
-	for _, y := range append(x.traffic.keyed(), x.traffic.doomed[:]...) {
+	for _, y := range slices.Concat(x.traffic.keyed(), x.traffic.doomed[:], x.traffic.ofWitnesses()) {
 		y.until(t, "allowed before the fault", 30*time.Second, allowed)
 	}
+	x.early()
+	defer x.came.Wait()
 	x.began = time.Now()
 	over := sync.OnceFunc(func() { f.end(x) })
 	defer over() // also when the fault could not begin
@@ -106,6 +114,7 @@ func (f fault) run(t *testing.T, s *scene) []row {
 	x.traffic.end()
 	x.invariants(&rows[gate])
 	x.withinQuota(&rows[quota])
+	x.nothingAfter(&rows[acknowledgement])
 	if f.name != emptyStore {
 		x.counted(&rows[rollup])
 	}
@@ -185,6 +194,10 @@ func (x *trial) recovered(s surface) {
 		for _, y := range x.traffic.metered {
 			y.until(x.t, "decided again", time.Minute, either(allowed, overLimit))
 		}
+	case acknowledgement:
+		x.eventually("change a key and wait", func() reply {
+			return x.changing(http.MethodPatch, "api-keys/"+x.key.ID, map[string]any{"name": "at " + time.Now().Format(time.RFC3339Nano)}, briefly)
+		}, http.StatusOK)
 	case surfaces:
 	}
 }

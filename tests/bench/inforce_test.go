@@ -1,0 +1,130 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+const (
+	revocations = 300                   // one after the other, with a wait and without
+	asking      = 4                     // connections to each replica meanwhile
+	askEvery    = 10 * time.Millisecond // of each
+	canaryEvery = 15 * time.Second      // of each replica, in each of three collections
+	inForceBar  = 250                   // milliseconds, of 99 of 100
+	inForceRow  = "a revocation that waits, until both replicas follow it, 99 of 100"
+)
+
+// inForce measures how long a revocation waits until both replicas say that they follow
+// it, while they serve, and what such waits have the replicas write.
+func (b *bench) inForce(t *testing.T) {
+	t.Helper()
+	s, err := stack.Start(t.Context(), stack.Options{Root: b.root, Dir: t.TempDir(), PortBase: portBase, Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	site := stacktest.New(t, s)
+	site.App("hello")
+	p := site.Plan(wire.CreatePlan{})
+	used := site.Key(p)
+	site.Opens("hello", used)
+	served, end := busy(t, site, used)
+	extra := map[bool]float64{}
+	var took []time.Duration
+	began := time.Now()
+	for _, waits := range []bool{false, true} {
+		before, since := canaries(t, s), time.Now()
+		c := site.Client
+		if waits {
+			c = c.Waiting(10 * time.Second)
+		}
+		for range revocations {
+			d := revoke(t, site, c, site.Key(p), waits)
+			if waits {
+				took = append(took, d)
+			}
+		}
+		regular := float64(3*len(s.Info().Checkers)) * time.Since(since).Seconds() / canaryEvery.Seconds()
+		extra[waits] = (float64(canaries(t, s)-before) - regular) / (2 * revocations) // a key is made and revoked
+	}
+	rate := float64(served.Load()) / time.Since(began).Seconds()
+	end()
+	slices.Sort(took)
+	p99 := ms(took[len(took)*99/100])
+	b.row(inForceRow, fmt.Sprintf("%.0f ms (median %.0f ms, longest %.0f ms), beside %.0f checks a second", p99, ms(took[len(took)/2]), ms(took[len(took)-1]), rate),
+		fmt.Sprintf("%d ms", inForceBar), p99 <= inForceBar)
+	b.row("what replicas write for a change, beyond their regular canaries: without a wait; with one", fmt.Sprintf("%.2f; %.2f", extra[false], extra[true]), "0.05", max(extra[false], extra[true]) <= 0.05)
+}
+
+// busy asks every replica about a key until the end; all requests are allowed.
+func busy(t *testing.T, site *stacktest.Site, k stacktest.Key) (served *atomic.Int64, end func()) {
+	t.Helper()
+	served = &atomic.Int64{}
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range asking {
+		for _, r := range stacktest.Replicas(t, site.Stack) {
+			all.Go(func() {
+				tick := time.NewTicker(askEvery)
+				defer tick.Stop()
+				for ctx.Err() == nil {
+					a, err := r.Check(context.WithoutCancel(ctx), site.Project+"-"+site.Env, "hello", k.Full)
+					if err != nil || a.Status != http.StatusOK {
+						t.Errorf("%s answers %d, %v", r.URL, a.Status, err)
+						return
+					}
+					served.Add(1)
+					<-tick.C
+				}
+			})
+		}
+	}
+	return served, func() { stop(); all.Wait() }
+}
+
+// revoke ends a key and tells how long the call took.
+func revoke(t *testing.T, site *stacktest.Site, c *client.Client, k stacktest.Key, waits bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	got, err := c.RevokeKey(t.Context(), site.Project, k.ID)
+	took := time.Since(began)
+	if err != nil || waits != (got.InForce != nil) || waits && !got.InForce.Everywhere {
+		t.Fatalf("revoke: %+v, %v", got.InForce, err)
+	}
+	return took
+}
+
+// canaries are how many the replicas have written, as they count them.
+func canaries(t *testing.T, s *stack.Stack) (n int64) {
+	t.Helper()
+	st := stacktest.Store(t, s)
+	for _, collection := range []string{"keys", "plans", "counters"} {
+		for i := range s.Info().Checkers {
+			doc, err := st.Collection(collection).Doc(fmt.Sprintf("canary.checker-%d", i)).Get(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			seq, ok := doc.Data()["seq"].(int64)
+			if !ok {
+				t.Fatalf("a canary is %v", doc.Data())
+			}
+			n += seq
+		}
+	}
+	return n
+}
