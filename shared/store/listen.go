@@ -39,7 +39,8 @@ type Batch[T any] struct {
 	Departed []string    // the replicas whose canaries were deleted
 
 	// At is that moment, by the store's clock: all that was committed until then has
-	// been heard.
+	// been heard. The emulator's clock is not as strict: what was committed some
+	// milliseconds before may come with the next batch only.
 	At time.Time
 }
 
@@ -189,13 +190,19 @@ func (l *listener[T]) hear(res *pb.ListenResponse) (complete bool, err error) {
 func (l *listener[T]) targetChange(c *pb.TargetChange) (complete bool, err error) {
 	switch c.GetTargetChangeType() {
 	case pb.TargetChange_NO_CHANGE:
-		l.batch.At = c.GetReadTime().AsTime()
-		return l.current && len(c.GetTargetIds()) == 0 && c.GetReadTime() != nil, nil
+		if !l.current || len(c.GetTargetIds()) > 0 || c.GetReadTime() == nil {
+			return false, nil
+		}
+		l.until(c)
+		return true, nil
 	case pb.TargetChange_ADD:
+		l.until(c)
 	case pb.TargetChange_CURRENT:
+		l.until(c)
 		l.current = true
 	case pb.TargetChange_RESET:
 		l.batch, l.reset, l.current, l.filter = Batch[T]{}, true, false, nil
+		l.until(c)
 		clear(l.apart)
 	case pb.TargetChange_REMOVE:
 		return false, fmt.Errorf("%w: target removed: %w", ErrDoubt, status.ErrorProto(c.GetCause()))
@@ -203,6 +210,15 @@ func (l *listener[T]) targetChange(c *pb.TargetChange) (complete bool, err error
 		return false, fmt.Errorf("%w: target change %v", ErrDoubt, c.GetTargetChangeType())
 	}
 	return false, nil
+}
+
+// until notes up to when the batch under way is complete: the earliest time that is named
+// since it began. An emulator looks up all documents, sends them, and names at their end
+// the time at which it has sent them, of which it knows nothing.
+func (l *listener[T]) until(c *pb.TargetChange) {
+	if at := c.GetReadTime(); at != nil && (l.batch.At.IsZero() || at.AsTime().Before(l.batch.At)) {
+		l.batch.At = at.AsTime()
+	}
 }
 
 func (l *listener[T]) changed(doc *pb.Document) {

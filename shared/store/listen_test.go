@@ -166,3 +166,32 @@ func TestListener(t *testing.T) {
 		})
 	}
 }
+
+// TestCompleteUntil: a batch is complete as of the earliest time that is named while it
+// is sent, not as of when all of it had been sent.
+func TestCompleteUntil(t *testing.T) {
+	t.Parallel()
+	at := func(r *pb.ListenResponse, second int64) *pb.ListenResponse {
+		r.GetTargetChange().ReadTime = &timestamppb.Timestamp{Seconds: second}
+		return r
+	}
+	l := listener[plan.Plan]{decode: heardPlan, reset: true, apart: map[string]bool{}}
+	var got []int64
+	for _, res := range []*pb.ListenResponse{
+		target(pb.TargetChange_ADD), doc("ns.a", planFields("a", 1)), at(target(pb.TargetChange_CURRENT), 4), at(consistent(), 5),
+		doc("ns.a", planFields("a", 2)), at(target(pb.TargetChange_NO_CHANGE), 7), at(consistent(), 8), at(consistent(), 9),
+		at(target(pb.TargetChange_RESET), 11), doc("ns.a", planFields("a", 3)), at(consistent(), 12), at(target(pb.TargetChange_CURRENT), 13), at(consistent(), 14),
+		target(pb.TargetChange_RESET), target(pb.TargetChange_CURRENT), at(consistent(), 16),
+	} {
+		complete, err := l.hear(res)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if complete {
+			got = append(got, l.take().At.Unix())
+		}
+	}
+	if diff := cmp.Diff([]int64{4, 8, 9, 11, 16}, got); diff != "" {
+		t.Error(diff)
+	}
+}
