@@ -60,7 +60,7 @@ func (b *bench) inForce(t *testing.T) {
 			}
 		}
 		regular := float64(3*len(s.Info().Checkers)) * time.Since(since).Seconds() / canaryEvery.Seconds()
-		extra[waits] = (float64(canaries(t, s)-before) - regular) / (2 * revocations) // a key is made and revoked
+		extra[waits] = max(0, (float64(canaries(t, s)-before)-regular)/(2*revocations)) // a key is made and revoked
 	}
 	rate := float64(served.Load()) / time.Since(began).Seconds()
 	end()
