@@ -136,9 +136,11 @@ func (x *trial) names(got said, status int, state string, replicas []int) {
 	}
 }
 
-// replicaOf gives the number of a replica by its name, e.g. "checker-1", -1 of others.
+// replicaOf gives the number of a replica by its name, e.g. 1 of "checker-1" and of
+// "checker-1-3", which has replaced it; -1 of others.
 func replicaOf(r wire.ReplicaInForce) int {
-	number, _ := strings.CutPrefix(r.Replica, "checker-")
+	rest, _ := strings.CutPrefix(r.Replica, "checker-")
+	number, _, _ := strings.Cut(rest, "-")
 	if i, err := strconv.Atoi(number); err == nil {
 		return i
 	}
