@@ -49,7 +49,8 @@ type count struct{ acknowledged, denying, unknown, failed, allowed int }
 // TestInForceUnderFaults: of thousands of changes that wait, made while replicas are
 // stopped, cut off, killed, restarted and replaced, none is acknowledged before it is so:
 // of the requests that were sent to any replica after an answer which said that their key
-// is refused everywhere, not one is allowed (promise F7).
+// is refused everywhere, not one is allowed (promise F7). It runs before the tests that
+// leave many keys: the emulator sends all of them to each replica at every change.
 func TestInForceUnderFaults(t *testing.T) {
 	c := newCrowd(t)
 	ctx, stop := context.WithCancel(t.Context())
