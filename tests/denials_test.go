@@ -21,7 +21,10 @@ func wantDenial(t *testing.T, a stacktest.Answer, retryAfter string) {
 	t.Helper()
 	want := map[string]string{
 		"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "Retry-After", "Vary": "Origin",
-		"Cache-Control": "no-store", "Content-Type": "application/json", "Retry-After": retryAfter,
+		"Cache-Control": "no-store", "Content-Type": "application/json", "Retry-After": retryAfter, "WWW-Authenticate": "",
+	}
+	if a.Status == http.StatusUnauthorized {
+		want["WWW-Authenticate"] = `ApiKey realm="sluice"`
 	}
 	for name, value := range want {
 		if got := a.Header.Get(name); got != value {

@@ -48,6 +48,10 @@ func wantCode(t *testing.T, res *http.Response, status int, code string) {
 	want := map[string]string{
 		"Content-Type": "application/json", "Access-Control-Allow-Origin": "*",
 		"Access-Control-Expose-Headers": "Retry-After", "Vary": "Origin", "Cache-Control": "no-store",
+		"WWW-Authenticate": "",
+	}
+	if status == http.StatusUnauthorized {
+		want["WWW-Authenticate"] = `ApiKey realm="sluice"`
 	}
 	for name, value := range want {
 		if res.Header.Get(name) != value {
@@ -109,7 +113,8 @@ func TestRefusalsAreAlike(t *testing.T) {
 		none := r.ask("shop-prod/hello")
 		seen := map[string]bool{takeID(t, none): true}
 		body := readAll(t, none)
-		if none.StatusCode != http.StatusUnauthorized || !strings.Contains(body, `"invalid_key"`) || none.Header.Get("Retry-After") != "" {
+		if none.StatusCode != http.StatusUnauthorized || !strings.Contains(body, `"invalid_key"`) || none.Header.Get("Retry-After") != "" ||
+			none.Header.Get("WWW-Authenticate") != `ApiKey realm="sluice"` {
 			t.Fatalf("without a key: %d %s", none.StatusCode, body)
 		}
 		for _, tt := range refused {

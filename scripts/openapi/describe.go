@@ -110,6 +110,8 @@ func headers() map[string]openapi.Header {
 	return map[string]openapi.Header{
 		"X-Request-Id": of("string", "Names the request in the logs."),
 		"Retry-After":  of("integer", "Seconds until it is worth trying again."),
+
+		"WWW-Authenticate": of("string", "What to prove oneself with; the same for all of one code."),
 	}
 }
 
@@ -272,6 +274,9 @@ func (d *document) problems(status int, codes []problem.Code) openapi.ResponseOr
 		map[string]any{"$ref": prefix + "Error"},
 		map[string]any{"type": "object", "properties": map[string]any{"code": map[string]any{"type": "string", "enum": names}}},
 	}})
+	if status == http.StatusUnauthorized {
+		made.Response.WithHeadersItem("WWW-Authenticate", header("WWW-Authenticate"))
+	}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		made.Response.WithHeadersItem("Retry-After", header("Retry-After"))
 	}

@@ -23,6 +23,7 @@ type Denial struct {
 	body       []byte
 	length     []string // Content-Length
 	retryAfter []string // nil for none
+	challenge  []string // WWW-Authenticate; nil for none
 }
 
 // Header values that all denials share: a browser's script may read the denial
@@ -44,7 +45,11 @@ func New(code problem.Code) *Denial {
 	if err != nil { // two strings always encode
 		panic(err)
 	}
-	return &Denial{status: p.Status(), body: body, length: []string{strconv.Itoa(len(body))}, retryAfter: seconds(p.RetryAfter)}
+	d := &Denial{status: p.Status(), body: body, length: []string{strconv.Itoa(len(body))}, retryAfter: seconds(p.RetryAfter)}
+	if challenge := p.Challenge(); challenge != "" {
+		d.challenge = []string{challenge}
+	}
+	return d
 }
 
 // Write answers with the denial. A retryAfter above zero stands in for the table's.
@@ -56,6 +61,9 @@ func (d *Denial) Write(w http.ResponseWriter, retryAfter time.Duration) {
 	h["Access-Control-Expose-Headers"] = exposeHeader
 	h["Vary"] = varyOrigin
 	h["Cache-Control"] = noStore
+	if d.challenge != nil {
+		h["Www-Authenticate"] = d.challenge
+	}
 	switch {
 	case retryAfter > 0:
 		h["Retry-After"] = seconds(retryAfter)

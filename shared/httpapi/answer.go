@@ -27,8 +27,12 @@ func JSON(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// Fail answers a problem: {"code","message"} and, where it has one, Retry-After.
+// Fail answers a problem: {"code","message"} and, where it has them, Retry-After and
+// WWW-Authenticate.
 func Fail(w http.ResponseWriter, p *problem.Error) {
+	if challenge := p.Challenge(); challenge != "" {
+		w.Header().Set("WWW-Authenticate", challenge)
+	}
 	if s := p.RetryAfterSeconds(); s > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(s, 10))
 	}

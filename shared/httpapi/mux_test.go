@@ -67,6 +67,9 @@ func TestEveryProblemIsAnswered(t *testing.T) {
 			if got := w.Header().Get("Retry-After"); got != wantAfter {
 				t.Errorf("Retry-After is %q, want %q", got, wantAfter)
 			}
+			if got := w.Header().Get("WWW-Authenticate"); (got != "") != (row.Status == http.StatusUnauthorized) {
+				t.Errorf("WWW-Authenticate is %q", got)
+			}
 			if strings.Contains(w.Body.String(), "cause") || strings.Contains(w.Body.String(), "do it") {
 				t.Errorf("the answer tells the cause: %s", w.Body)
 			}

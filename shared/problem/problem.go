@@ -66,6 +66,10 @@ func (e *Error) Unwrap() error { return e.cause }
 // Status is the HTTP status of e's code.
 func (e *Error) Status() int { return row(e.Code).Status }
 
+// Challenge is the value of the WWW-Authenticate header, which every 401 has; "" of the
+// others.
+func (e *Error) Challenge() string { return challenges[e.Code] }
+
 // RetryAfterSeconds is the value of the Retry-After header: whole seconds,
 // rounded up, at least 1; zero when there is none to send.
 func (e *Error) RetryAfterSeconds() int64 {

@@ -76,6 +76,9 @@ func TestTableIsSound(t *testing.T) {
 		if r.Status < 400 || r.Status > 599 || http.StatusText(r.Status) == "" {
 			t.Errorf("%s has the status %d", r.Code, r.Status)
 		}
+		if challenge := Of(r.Code).Challenge(); (challenge != "") != (r.Status == http.StatusUnauthorized) {
+			t.Errorf("%s is %d with the challenge %q", r.Code, r.Status, challenge)
+		}
 		if !strings.HasSuffix(r.Message, ".") {
 			t.Errorf("%s has the message %q, which is no sentence", r.Code, r.Message)
 		}

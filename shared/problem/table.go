@@ -96,6 +96,19 @@ type Row struct {
 	RetryAfter time.Duration // the default Retry-After; zero sends none
 }
 
+// challenges are the WWW-Authenticate of every 401, which RFC 9110 (section 15.5.2) wants. A
+// challenge is a constant, so it tells no more than its code does. No registered scheme is
+// for API keys or webhook tokens; ApiKey is what others call theirs. It must not be Basic,
+// for which browsers ask people for a password.
+//
+//nolint:gochecknoglobals // a constant table; Go has no constant composite values
+var challenges = map[Code]string{
+	InvalidKey:         `ApiKey realm="sluice"`,
+	Unauthenticated:    `Bearer realm="sluice"`,
+	InvalidCredentials: `Bearer realm="sluice"`,
+	InvalidToken:       `ServiceToken realm="sluice"`,
+}
+
 // Table lists every code once.
 func Table() []Row { return append([]Row(nil), table[:]...) }
 

@@ -148,6 +148,9 @@ func denied(t *testing.T, a stacktest.Answer, status int, code, retryAfter strin
 	if retryAfter != "" {
 		want["Retry-After"] = []string{retryAfter}
 	}
+	if status == http.StatusUnauthorized {
+		want["Www-Authenticate"] = []string{`ApiKey realm="sluice"`}
+	}
 	got := http.Header{}
 	for name := range a.Header {
 		if _, ok := want[name]; ok || name == "Retry-After" || name == "X-Sluice-Denial" || name == "Www-Authenticate" {
