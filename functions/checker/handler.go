@@ -86,6 +86,9 @@ func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address str
 		if name := v.Key.HeaderName(); name != "" {
 			h[nameHeader] = []string{name}
 		}
+		if asksLimits(r.URL.RawQuery) {
+			c.sayLimits(h, v, now)
+		}
 		w.WriteHeader(http.StatusOK)
 	case preflight:
 		w.WriteHeader(http.StatusOK)
@@ -99,8 +102,11 @@ func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address str
 func (c *Checker) deny(w http.ResponseWriter, r *http.Request, o outcome, address string, v gate.Verdict, now time.Time) {
 	retryAfter := time.Duration(0) // what the table of problems says
 	switch outcomes[o].code {      //nolint:exhaustive // nothing more comes with the others
+	case problem.RateLimited:
+		c.sayLimits(w.Header(), v, now)
 	case problem.QuotaExhausted:
 		retryAfter = v.Limits.Period.End(now).Sub(now)
+		c.sayLimits(w.Header(), v, now)
 	case problem.GateUnavailable:
 		c.sendAway(r.Context(), w.Header(), now)
 	case problem.InvalidKey:
@@ -108,20 +114,22 @@ func (c *Checker) deny(w http.ResponseWriter, r *http.Request, o outcome, addres
 	}
 	answer, id := outcomes[o].answer, trace.IDOf(r.Header)
 	w.Header()[trace.Header] = []string{id}
-	if r.URL.RawQuery == inHeader && strings.HasPrefix(r.URL.Path, checkPath) {
+	if asksDenial(r.URL.RawQuery) && strings.HasPrefix(r.URL.Path, checkPath) {
 		w.Header()[bodyHeader] = []string{string(answer.Body())}
 	}
 	answer.Write(w, retryAfter)
-	c.note(id, o, r.Header, address, now)
+	c.note(id, o, v, r.Header, address, now)
 }
 
 // note keeps why a request was denied. It takes copies of what is the request's, so
 // that a short text does not keep a whole header in memory.
-func (c *Checker) note(id string, o outcome, h http.Header, address string, now time.Time) {
+func (c *Checker) note(id string, o outcome, v gate.Verdict, h http.Header, address string, now time.Time) {
 	d := denials.Denial{
 		At: now.UTC(), RequestID: strings.Clone(id), Code: string(outcomes[o].code), Reason: outcomes[o].reason, Address: trace.Forwarded(h),
 	}
-	if keys := h[keyHeader]; len(keys) == 1 && len(keys[0]) == apikey.Length {
+	if v.Valid {
+		d.KeyPrefix = strings.Clone(v.Prefix)
+	} else if keys := h[keyHeader]; len(keys) == 1 && len(keys[0]) == apikey.Length {
 		prefix, _ := apikey.Parse([]byte(keys[0]))
 		d.KeyPrefix = string(prefix)
 	}

@@ -67,7 +67,7 @@ func (s *snapshot) receivePlans(b store.Batch[plan.Plan]) {
 	}
 	changes := make([]view.PlanChange, 0, len(b.Changes))
 	for _, c := range b.Changes {
-		changes = append(changes, view.PlanChange{Document: c.ID, Gone: c.Gone, Limits: c.Value.Limits})
+		changes = append(changes, view.PlanChange{Document: c.ID, Gone: c.Gone, Name: c.Value.Name, Limits: c.Value.Limits})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,6 +3,7 @@ package proxies
 import (
 	"bufio"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -326,9 +327,10 @@ func (g *gated) bodiless(t *testing.T, protocol string) {
 func (g *gated) limits(t *testing.T, protocol string, k keys) {
 	t.Helper()
 	for _, tt := range []struct {
-		code string
-		key  stacktest.Key
-	}{{"rate_limited", k.slow}, {"quota_exhausted", k.used}} {
+		code          string
+		key           stacktest.Key
+		policy, limit string
+	}{{"rate_limited", k.slow, `"rate";q=1;w=100`, `"rate";r=0;t=`}, {"quota_exhausted", k.used, `"quota";q=1;w=2`, `"quota";r=0;t=`}} {
 		t.Run(tt.code, func(t *testing.T) {
 			var a stacktest.Answer
 			g.Until("reach the limit", func() bool {
@@ -340,7 +342,44 @@ func (g *gated) limits(t *testing.T, protocol string, k keys) {
 				t.Errorf("Retry-After %q", retryAfter)
 			}
 			denied(t, a, http.StatusTooManyRequests, tt.code, retryAfter)
+			policy, limit := a.Header.Values("RateLimit-Policy"), a.Header.Values("RateLimit")
+			if len(policy) != 1 || !strings.Contains(policy[0], tt.policy) || len(limit) != 1 || !strings.Contains(limit[0], tt.limit) {
+				t.Errorf("it is told as %q, %q, want %s, %s", policy, limit, tt.policy, tt.limit)
+			}
 		})
+	}
+	t.Run("of what is allowed", func(t *testing.T) { g.told(t, protocol) })
+}
+
+// told: what is left of a key's limits stands on what the app answers too, where the proxy
+// can put it there, beside what the app says of its own; the app sees nothing of it.
+func (g *gated) told(t *testing.T, protocol string) {
+	t.Helper()
+	quota, period := int64(1000), "day"
+	k := g.Key(g.Plan(wire.CreatePlan{Quota: &quota, QuotaPeriod: &period}))
+	g.Opens("other", k)
+	forged := []string{"RateLimit", "forged", "RateLimit-Policy", "forged", "X-Sluice-Limit", "forged", "X-Sluice-Policy", "forged"}
+	r := keyed(k, forged...)
+	r.path = "/status/503"
+	a := g.send(t, protocol, r)
+	policy, limit := strings.Join(a.Header.Values("RateLimit-Policy"), ", "), strings.Join(a.Header.Values("RateLimit"), ", ")
+	if g.proxy.name == "traefik" { // infra/proxies/README.md says so
+		if policy != "" || limit != "" {
+			t.Errorf("policy %q, limit %q", policy, limit)
+		}
+		return
+	}
+	want := regexp.MustCompile(`^"rate";r=\d+;t=\d+, "quota";r=99\d;t=\d+$`)
+	if !strings.HasSuffix(policy, `, "quota";q=1000;w=86400`) || !want.MatchString(limit) || a.Status != http.StatusServiceUnavailable {
+		t.Errorf("%d: policy %q, limit %q", a.Status, policy, limit)
+	}
+	e := g.echo(t, a)
+	if seen := values(e, "X-Sluice-Limit") + values(e, "X-Sluice-Policy"); strings.Contains(seen, `"rate"`) {
+		t.Errorf("the app saw %q", seen)
+	}
+	p := g.send(t, protocol, preflight(forged...))
+	if p.Header.Get("RateLimit") != "" || p.Header.Get("RateLimit-Policy") != "" {
+		t.Errorf("a preflight got %v", p.Header)
 	}
 }
 

@@ -160,6 +160,9 @@ func denied(t *testing.T, a stacktest.Answer, status int, code, retryAfter strin
 	if diff := cmp.Diff(want, got); diff != "" || a.Status != status {
 		t.Errorf("status %d, want %d; headers (-want +got):\n%s", a.Status, status, diff)
 	}
+	if told := a.Header.Get("RateLimit") + a.Header.Get("RateLimit-Policy"); (told != "") != (status == http.StatusTooManyRequests) {
+		t.Errorf("status %d, and of its limits %q", status, told)
+	}
 	var body wire.Error
 	if err := json.Unmarshal([]byte(a.Body), &body); err != nil || body.Code != code || body.Message == "" {
 		t.Errorf("body %q, want code %s", a.Body, code)

@@ -1,5 +1,6 @@
 -- Asks Sluice's checkers about a request: http-request lua.sluice_gate NAMESPACE APP.
--- Allowed, it sets txn.sluice_prefix and txn.sluice_name and lets the request go on.
+-- Allowed, it sets txn.sluice_prefix and txn.sluice_name, and txn.sluice_policy and
+-- txn.sluice_limit for the client, and lets the request go on.
 -- Denied, it answers with the checker's own status, headers and body. Whatever goes
 -- wrong denies with 503.
 
@@ -22,6 +23,14 @@ local unavailable = {
 
 -- HAProxy sets these for itself.
 local hop_by_hop = { ["connection"] = true, ["content-length"] = true, ["transfer-encoding"] = true, ["keep-alive"] = true }
+
+-- What stays of an answer that allows.
+local kept = {
+	["txn.sluice_prefix"] = "x-service-key-prefix",
+	["txn.sluice_name"] = "x-service-key-name",
+	["txn.sluice_policy"] = "ratelimit-policy",
+	["txn.sluice_limit"] = "ratelimit",
+}
 
 -- list gives HAProxy's table of a header's values, which starts at 0, as a list.
 local function list(values)
@@ -79,7 +88,7 @@ end
 local function gate(txn, namespace, app)
 	local ok, res = pcall(function()
 		return core.httpclient():get({
-			url = "http://sluice-checker/check/" .. namespace .. "/" .. app,
+			url = "http://sluice-checker/check/" .. namespace .. "/" .. app .. "?limits=header",
 			dst = listener,
 			headers = question(txn),
 			timeout = limit,
@@ -93,12 +102,11 @@ local function gate(txn, namespace, app)
 		deny(txn, res)
 		return
 	end
-	local prefix, name = res.headers["x-service-key-prefix"], res.headers["x-service-key-name"]
-	if prefix ~= nil then
-		txn:set_var("txn.sluice_prefix", prefix[0])
-	end
-	if name ~= nil then
-		txn:set_var("txn.sluice_name", name[0])
+	for variable, name in pairs(kept) do
+		local values = res.headers[name]
+		if values ~= nil then
+			txn:set_var(variable, values[0])
+		end
 	end
 end
 

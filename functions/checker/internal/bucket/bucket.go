@@ -63,3 +63,13 @@ func (b *Buckets) Take(slot uint32, s Shape, now int64) bool {
 		}
 	}
 }
+
+// Left is how many tokens a slot's bucket holds, and, where it holds none, the time until
+// it has one. now is as for [Buckets.Take].
+func (b *Buckets) Left(slot uint32, s Shape, now int64) (tokens int64, wait time.Duration) {
+	filled := min(now+s.Burst-b.full.At(slot).Load(), s.Burst)
+	if filled < s.Token {
+		return 0, time.Duration(s.Token - filled)
+	}
+	return filled / s.Token, 0
+}

@@ -87,3 +87,37 @@ func TestNeverMoreThanTheBurstAtOnce(t *testing.T) {
 		t.Errorf("%d tokens taken of a burst of 1000", taken.Load())
 	}
 }
+
+// TestLeft: what is left can be taken, and no more, at once or after the wait.
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b, shape := newBuckets(), ShapeOf(plan.Limits{
+			Rate: rapid.SampledFrom([]float64{0.01, 3, 1000}).Draw(t, "rate"), Burst: rapid.Int64Range(1, 20).Draw(t, "burst"),
+		})
+		now := int64(0)
+		for range 20 {
+			now += rapid.Int64Range(0, 5*shape.Token).Draw(t, "step")
+			for range rapid.IntRange(0, 5).Draw(t, "taken") {
+				b.Take(0, shape, now)
+			}
+			tokens, wait := b.Left(0, shape, now)
+			if (tokens == 0) != (wait > 0) || int64(wait) > shape.Token {
+				t.Fatalf("%d tokens and a wait of %v", tokens, wait)
+			}
+			probe := newBuckets()
+			probe.full.At(0).Store(b.full.At(0).Load())
+			if tokens == 0 && (probe.Take(0, shape, now+int64(wait)-1) || !probe.Take(0, shape, now+int64(wait))) {
+				t.Fatalf("the next token is not there after %v", wait)
+			}
+			for range tokens {
+				if !probe.Take(0, shape, now) {
+					t.Fatalf("there are not %d tokens", tokens)
+				}
+			}
+			if tokens > 0 && probe.Take(0, shape, now) {
+				t.Fatalf("there are more than %d tokens", tokens)
+			}
+		}
+	})
+}

@@ -180,6 +180,21 @@ func (m *Meter) RateDenied(slot uint32, prefix string, now time.Time) {
 	t.touch(slot)
 }
 
+// Used is how many requests a key has been allowed in the period that holds now, as far as
+// is known here: what others allowed since they last said so is not in it. It tells when
+// the period began and when it ends, too, in Unix nanoseconds.
+func (m *Meter) Used(slot uint32, p plan.Period, now time.Time) (used uint64, began, ends int64) {
+	at := now.UnixNano()
+	s := m.state.Load()
+	t := s.table(at)
+	used = s.others(t, slot, p, at) + t.allowedIn(slot)
+	span := s.base.periods[place(p)]
+	if began = span.first.Start().UnixNano(); at >= began && at < span.end {
+		return used, began, span.end
+	}
+	return used, p.Start(now).UnixNano(), p.End(now).UnixNano()
+}
+
 // wake asks for a flush soon; a request never waits for it.
 func (m *Meter) wake() {
 	select {

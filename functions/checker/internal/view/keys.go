@@ -127,7 +127,7 @@ func (v *View) record(k *apikey.Key, slot uint32) record {
 			secret:  k.Secret,
 			expires: math.MaxInt64,
 			slot:    slot,
-			plan:    v.plans.place(name),
+			plan:    v.plans.placeOf(name, k.Environment),
 		},
 		name: apikey.HeaderName(k.Name),
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
+	"github.com/sluicegate/sluice/functions/checker/internal/limits"
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
@@ -54,9 +55,21 @@ type planRow struct {
 //nolint:gochecknoglobals // a constant: what a place that nobody was given holds
 var noPlan planRow
 
+// Plan is what a key's holder may be told of its plan, beside its limits. No decision
+// needs it, so it lies apart from what decisions read.
+type Plan struct {
+	ID          plan.ID // e.g. "plan-starter"
+	Name        string  // for people
+	Environment string  // of its keys, e.g. "prod"; "" until there is one
+	Rate        float64 // requests per second
+	Burst       int64   // requests at once
+	Policy      limits.Policy
+}
+
 // planTable holds plans by place. A place stays its plan's for good.
 type planTable struct {
 	rows    []planRow
+	told    []Plan            // as long
 	places  map[string]uint32 // by planName
 	defined int
 
@@ -84,10 +97,10 @@ func (t planTable) edit() planTable {
 	return t
 }
 
-// own lets this edit change the rows.
+// own lets this edit change the rows, and what is told of them.
 func (t *planTable) own() {
 	if !t.ownRows {
-		t.rows, t.ownRows = slices.Clone(t.rows), true
+		t.rows, t.told, t.ownRows = slices.Clone(t.rows), slices.Clone(t.told), true
 	}
 }
 
@@ -100,39 +113,54 @@ func (t *planTable) place(name string) uint32 {
 		t.places, t.ownPlaces = cloned(t.places), true
 	}
 	at := uint32(len(t.rows))
-	t.rows = append(t.rows, planRow{namespace: namespaceOf(name)})
+	namespace, id, _ := strings.Cut(name, ".")
+	t.rows, t.told = append(t.rows, planRow{namespace: namespace}), append(t.told, Plan{ID: plan.ID(id)})
 	t.places[name] = at
 	return at
 }
 
-// define says what a plan's limits are.
-func (t *planTable) define(name string, l Limits) {
-	s := t.row(name)
+// placeOf gives the place of a key's plan, and notes whose environment it is: a plan does
+// not say so itself.
+func (t *planTable) placeOf(name, environment string) uint32 {
+	at := t.place(name)
+	if t.told[at].Environment != environment {
+		t.own()
+		t.told[at].Environment = environment
+	}
+	return at
+}
+
+// define says what a plan is.
+func (t *planTable) define(c PlanChange) {
+	s, told := t.row(c.Document)
 	if !s.defined {
 		t.defined++
 	}
-	s.limits, s.defined = l, true
+	s.limits, s.defined = Limits{Bucket: bucket.ShapeOf(c.Limits), Quota: c.Limits.Quota, Period: c.Limits.Period}, true
+	told.Name, told.Rate, told.Burst, told.Policy = c.Name, c.Limits.Rate, c.Limits.Burst, limits.PolicyOf(c.Limits)
 }
 
 // forget says that there is no such plan.
 func (t *planTable) forget(name string) {
-	s := t.row(name)
+	s, told := t.row(name)
 	if s.defined {
 		t.defined--
 	}
 	s.limits, s.defined = Limits{}, false
+	*told = Plan{ID: told.ID, Environment: told.Environment}
 }
 
-func (t *planTable) row(name string) *planRow {
+func (t *planTable) row(name string) (*planRow, *Plan) {
 	at := t.place(name)
 	t.own()
-	return &t.rows[at]
+	return &t.rows[at], &t.told[at]
 }
 
 // PlanChange is a plan as it now is, or that it is gone.
 type PlanChange struct {
 	Document string // the document's id, "{namespace}.{plan id}"
 	Gone     bool
+	Name     string      // unless Gone
 	Limits   plan.Limits // unless Gone
 }
 
@@ -151,9 +179,7 @@ func (v *View) WithPlans(reset bool, changes []PlanChange) *View {
 			next.plans.forget(c.Document)
 			continue
 		}
-		next.plans.define(c.Document, Limits{
-			Bucket: bucket.ShapeOf(c.Limits), Quota: c.Limits.Quota, Period: c.Limits.Period,
-		})
+		next.plans.define(c)
 	}
 	return &next
 }

@@ -104,6 +104,20 @@ func (k Key) Covers(namespace, app string) bool {
 // HeaderName is the key's display name as a header value, "" when it has none.
 func (k Key) HeaderName() string { return k.shard.name(k.entry) }
 
+// Apps are the apps of the key's scope, none for all of its environment.
+func (k Key) Apps() []string {
+	var one [1]uint32
+	apps := []string{}
+	for _, s := range k.shard.apps(k.entry, &one) {
+		apps = append(apps, k.view.symbols.text(s))
+	}
+	return apps
+}
+
+// Plan is what the key's holder may be told of its plan, once [Key.Limits] are known. It is
+// not to be changed.
+func (k Key) Plan() *Plan { return &k.view.plans.told[k.plan] }
+
 // Limits gives the key's plan's; ok is false while the plan is not known.
 func (k Key) Limits() (l Limits, ok bool) {
 	p := k.view.plans.at(k.plan)
