@@ -107,5 +107,5 @@ func (s *Stack) install(ctx context.Context) error {
 	}
 	return applier.Apply(ctx, manifest.OfKinds(all,
 		"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
-		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "NetworkPolicy", "IngressRoute"))
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "NetworkPolicy", "IngressRoute", "ServersTransport"))
 }

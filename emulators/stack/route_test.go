@@ -26,7 +26,7 @@ func readRules(t *testing.T) []rule {
 		t.Fatal(err)
 	}
 	objects := manifest.OfKinds(all, "IngressRoute")
-	matcher := regexp.MustCompile("^\\(Host\\(`localhost`\\) \\|\\| Host\\(`127.0.0.1`\\)\\) && (PathRegexp|PathPrefix)\\(`([^`]*)`\\)$")
+	matcher := regexp.MustCompile("^\\(Host\\(`localhost`\\) \\|\\| Host\\(`127.0.0.1`\\)\\) && (PathRegexp|PathPrefix|Path)\\(`([^`]*)`\\)$")
 	var rules []rule
 	for _, o := range objects {
 		routes, _, err := unstructured.NestedSlice(o.Object, "spec", "routes")
@@ -43,6 +43,9 @@ func readRules(t *testing.T) []rule {
 			}
 			if parts[1] == "PathPrefix" {
 				parts[2] = "^" + regexp.QuoteMeta(parts[2])
+			}
+			if parts[1] == "Path" {
+				parts[2] = "^" + regexp.QuoteMeta(parts[2]) + "$"
 			}
 			rules = append(rules, rule{o.GetLabels()["sluice.dev/function"], regexp.MustCompile(parts[2]), priority})
 		}
@@ -79,6 +82,9 @@ func TestRoutes(t *testing.T) {
 		"/api/v1/users":                                      "session",
 		"/api/v1/users/ann/password":                         "session",
 		"/api/v1/sessions":                                   "apps",
+		"/api/v1/key":                                        "checker",
+		"/api/v1/key/":                                       "apps",
+		"/api/v1/keys":                                       "apps",
 		"/api/v1/projects":                                   "apps",
 		"/api/v1/audit":                                      "apps",
 		"/api/v1/audits":                                     "apps",

@@ -56,7 +56,7 @@
 //
 // A document's way is on two pages: stream.go listens, and snapshot.go puts what was
 // heard where requests look; applied.go says how far that is. A request's is on two others: decision.go decides and holds
-// the table of outcomes, handler.go answers. internal/view is the picture of keys and
+// the table of outcomes, handler.go answers; key.go is what a key's holder is told. internal/view is the picture of keys and
 // plans, internal/gate decides about a key, internal/bucket limits rates, internal/meter
 // counts and limits quotas, internal/canary proves freshness, internal/denials keeps
 // reasons, internal/slots holds one small value per key.
@@ -111,6 +111,7 @@ type Checker struct {
 	start    time.Time // the zero of this process's clock
 	process  string    // names this process's canaries
 	buckets  *bucket.Buckets
+	shown    *bucket.Buckets // of keys shown to their holders
 	meter    *meter.Meter
 	snapshot *snapshot
 	proof    *canary.Proof
@@ -131,10 +132,10 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	c := &Checker{
 		cfg: cfg, feed: f, store: s, log: log,
 		now: time.Now, start: time.Now(), process: rand.Text(),
-		buckets: &bucket.Buckets{}, denials: denials.New(cfg.DenialsLogged, log),
+		buckets: &bucket.Buckets{}, shown: &bucket.Buckets{}, denials: denials.New(cfg.DenialsLogged, log),
 		asked: make(chan struct{}, asking),
 	}
-	c.snapshot = &snapshot{buckets: c.buckets}
+	c.snapshot = &snapshot{buckets: c.buckets, shown: c.shown}
 	c.snapshot.Store(&view.View{})
 	c.meter = meter.New(meter.Config{
 		Run: c.process, Replica: cfg.Replica, Interval: cfg.FlushInterval, Writer: s,

@@ -19,6 +19,7 @@ type outcome int
 const (
 	allowed     outcome = iota
 	preflight           // let through without a key
+	shown               // the key to its holder
 	badAddress          // not how the proxy asks
 	notProven           // the view may be stale
 	noKey               // no X-API-Key
@@ -26,6 +27,7 @@ const (
 	tunnel              // a CONNECT, with a key
 	unknownPlan         // the key's plan is not in the view (yet)
 	overRate            // of the plan
+	overShown           // shown too often
 	overQuota           // of the plan
 	unshared            // others may have used what is left of the quota
 	badKey              // the first of the reasons that the gate gives; the others follow it
@@ -48,6 +50,7 @@ func makeOutcomes() []result {
 	table := []result{
 		allowed:     {code: "allowed"},
 		preflight:   {code: "preflight"},
+		shown:       {code: "shown"},
 		badAddress:  {code: problem.Misconfigured, reason: "bad_address"},
 		notProven:   {code: problem.GateUnavailable, reason: "not_proven"},
 		noKey:       {code: problem.InvalidKey, reason: "missing"},
@@ -55,6 +58,7 @@ func makeOutcomes() []result {
 		tunnel:      {code: problem.InvalidKey, reason: "connect"},
 		unknownPlan: {code: problem.GateUnavailable, reason: "unknown_plan"},
 		overRate:    {code: problem.RateLimited, reason: "rate"},
+		overShown:   {code: problem.RateLimited, reason: "shown"},
 		overQuota:   {code: problem.QuotaExhausted, reason: "quota"},
 		unshared:    {code: problem.GateUnavailable, reason: "unshared"},
 	}

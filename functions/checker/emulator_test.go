@@ -2,6 +2,7 @@ package checker_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -11,10 +12,12 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/functions/checker"
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // start runs a replica on the real store until the test ends.
@@ -158,4 +161,50 @@ func TestManyKeys(t *testing.T) {
 	if got := ask(c, fmt.Sprintf("%s!", fulls[0])); got != http.StatusUnauthorized {
 		t.Errorf("garbage: %d", got)
 	}
+}
+
+// TestRemaining: what a replica has allowed of a quota is off what it shows at once, and off
+// what another one shows once it has said so. Nothing is ever taken off that was not used.
+func TestRemaining(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s := storetest.Open(t, project)
+	storetest.Environment(t, s, "shop", "prod")
+	a, _ := start(t, project, "checker-a")
+	b, _ := start(t, project, "checker-b")
+	_, full := issue(t, s, plan.Limits{Rate: 1000, Burst: 1000, Quota: 1000, Period: plan.Month})
+	eventually(t, a, full, http.StatusOK)
+	eventually(t, b, full, http.StatusOK)
+	for range 100 {
+		ask(a, full)
+	}
+	const left = 1000 - 102
+	if got := remaining(t, a, full); got < left || got > left+1 {
+		t.Errorf("at once %d remain at the replica that allowed them, want %d", got, left)
+	}
+	tick := time.NewTicker(time.Second) // as often as a key is shown
+	defer tick.Stop()
+	for begin := time.Now(); ; <-tick.C {
+		both := [2]int64{remaining(t, a, full), remaining(t, b, full)}
+		if both == [2]int64{left, left} {
+			return
+		}
+		if min(both[0], both[1]) < left || time.Since(begin) > 20*time.Second {
+			t.Fatalf("after %v %v remain, want %d", time.Since(begin), both, left)
+		}
+	}
+}
+
+// remaining is what a replica shows of a key's quota.
+func remaining(t *testing.T, c *checker.Checker, key string) int64 {
+	t.Helper()
+	req := httptest.NewRequest(http.MethodGet, api.GetOwnKey.Path, nil)
+	req.Header.Set("X-Api-Key", key)
+	w := httptest.NewRecorder()
+	c.ServeHTTP(w, req)
+	var k wire.OwnKey
+	if err := json.Unmarshal(w.Body.Bytes(), &k); err != nil || w.Code != http.StatusOK || k.Remaining == nil || k.Environment != "prod" {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+	}
+	return *k.Remaining
 }

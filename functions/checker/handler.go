@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicegate/sluice/functions/checker/internal/denials"
 	"github.com/sluicegate/sluice/functions/checker/internal/gate"
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/inforce"
@@ -41,8 +42,8 @@ const connectionLife = time.Second
 //nolint:gochecknoglobals // a constant; net/http wants a slice
 var closeConnection = []string{"close"}
 
-// ServeHTTP answers GET /check/{namespace}/{app}, /applied, /healthz and /readyz. The contract
-// with proxies is in infra/proxies.
+// ServeHTTP answers GET /check/{namespace}/{app}, /api/v1/key, /applied, /healthz and
+// /readyz. The contract with proxies is in infra/proxies.
 //
 // /readyz is 200 once the first full snapshot has been proven, and stays so: a
 // replica that denies later must stay reachable, so that clients get its 503.
@@ -51,6 +52,8 @@ func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case isCheck:
 		c.serveCheck(w, r, appIn(address))
+	case r.URL.Path == api.GetOwnKey.Path, r.Method == http.MethodConnect: // which has no path over HTTP/2
+		c.serveKey(w, r)
 	case r.URL.Path == inforce.Path:
 		c.serveApplied(w, r)
 	case r.URL.Path == "/readyz" && !c.proven.Load():
@@ -87,7 +90,7 @@ func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address str
 			h[nameHeader] = []string{name}
 		}
 		if asksLimits(r.URL.RawQuery) {
-			c.sayLimits(h, v, now)
+			c.sayLimits(h, o, v, now)
 		}
 		w.WriteHeader(http.StatusOK)
 	case preflight:
@@ -103,10 +106,10 @@ func (c *Checker) deny(w http.ResponseWriter, r *http.Request, o outcome, addres
 	retryAfter := time.Duration(0) // what the table of problems says
 	switch outcomes[o].code {      //nolint:exhaustive // nothing more comes with the others
 	case problem.RateLimited:
-		c.sayLimits(w.Header(), v, now)
+		c.sayLimits(w.Header(), o, v, now)
 	case problem.QuotaExhausted:
 		retryAfter = v.Limits.Period.End(now).Sub(now)
-		c.sayLimits(w.Header(), v, now)
+		c.sayLimits(w.Header(), o, v, now)
 	case problem.GateUnavailable:
 		c.sendAway(r.Context(), w.Header(), now)
 	case problem.InvalidKey:
@@ -118,12 +121,13 @@ func (c *Checker) deny(w http.ResponseWriter, r *http.Request, o outcome, addres
 		w.Header()[bodyHeader] = []string{string(answer.Body())}
 	}
 	answer.Write(w, retryAfter)
-	c.note(id, o, v, r.Header, address, now)
+	c.note(id, o, v, r, address, now)
 }
 
 // note keeps why a request was denied. It takes copies of what is the request's, so
 // that a short text does not keep a whole header in memory.
-func (c *Checker) note(id string, o outcome, v gate.Verdict, h http.Header, address string, now time.Time) {
+func (c *Checker) note(id string, o outcome, v gate.Verdict, r *http.Request, address string, now time.Time) {
+	h := r.Header
 	d := denials.Denial{
 		At: now.UTC(), RequestID: strings.Clone(id), Code: string(outcomes[o].code), Reason: outcomes[o].reason, Address: trace.Forwarded(h),
 	}
@@ -133,7 +137,11 @@ func (c *Checker) note(id string, o outcome, v gate.Verdict, h http.Header, addr
 		prefix, _ := apikey.Parse([]byte(keys[0]))
 		d.KeyPrefix = string(prefix)
 	}
-	if method := h[methodHeader]; len(method) == 1 {
+	method := h[methodHeader]
+	if address == "" { // nobody asks for a client: the method is its own
+		method = []string{r.Method}
+	}
+	if len(method) == 1 {
 		d.Method = strings.Clone(method[0][:min(len(method[0]), 16)]) // what any real one has
 	}
 	if o != badAddress { // else the address can be anything
@@ -163,11 +171,11 @@ func (c *Checker) sendAway(ctx context.Context, h http.Header, now time.Time) {
 }
 
 // prove answers a nonce, as wiring sends one when it asks whether a gate is in place, on a
-// 401 (see package gateproof). Anybody may send one and gets nothing for it but one HMAC;
-// without one, which is everybody else's request, this is a look into the header.
+// 401 about an app (see package gateproof). Anybody may send one and gets nothing for it but
+// one HMAC; without one, which is everybody else's request, this is a look into the header.
 func (c *Checker) prove(out, in http.Header, address string) {
 	nonces := in[gateproof.NonceHeader]
-	if len(nonces) != 1 || !gateproof.ValidNonce(nonces[0]) || c.proofKey == nil {
+	if len(nonces) != 1 || address == "" || !gateproof.ValidNonce(nonces[0]) || c.proofKey == nil {
 		return
 	}
 	key, err := c.proofKey()

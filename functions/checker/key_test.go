@@ -1,13 +1,21 @@
 package checker
 
 import (
+	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // wantLimits checks the fields of an answer; "" is none.
@@ -59,6 +67,151 @@ func TestLimitsAreTold(t *testing.T) {
 			refused := r.askAt(address+"?limits=header", key)
 			wantCode(t, refused, http.StatusUnauthorized, "invalid_key")
 			wantLimits(t, refused, "", "")
+		}
+		r.stop()
+	})
+}
+
+// show asks for the key that is sent.
+func (r *replica) show(method string, headers ...string) *http.Response {
+	req := httptest.NewRequest(method, "/api/v1/key", nil)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, req)
+	return w.Result()
+}
+
+// wantShown checks a key as its holder sees it.
+func wantShown(t *testing.T, res *http.Response, want wire.OwnKey) {
+	t.Helper()
+	var got wire.OwnKey
+	if err := json.NewDecoder(res.Body).Decode(&got); err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%d: %v", res.StatusCode, err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("key (-want +got):\n%s", diff)
+	}
+	header := http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "X-Content-Type-Options": {"nosniff"}}
+	takeID(t, res)
+	if diff := cmp.Diff(header, res.Header); diff != "" {
+		t.Errorf("headers (-want +got):\n%s", diff)
+	}
+}
+
+// TestKeyIsShown to its holder, with what is left of it; that costs neither rate nor quota,
+// and has a bucket of its own.
+func TestKeyIsShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // it begins on 2000-01-01, a Saturday
+		f := newFakeStore()
+		expires := time.Now().Add(time.Hour).UTC()
+		full := issue(t, f, func(k *apikey.Key) {
+			k.Plan, k.Environment, k.Name, k.Apps, k.ExpiresAt = "plan-quota", "prod", "Café 5%", []string{"hello", "shop"}, expires
+		})
+		f.putPlan(plan.Plan{ID: "plan-quota", Namespace: "shop-prod", Name: "Little", Limits: plan.Limits{Rate: 0.5, Burst: 3, Quota: 3, Period: plan.Week}})
+		free := issue(t, f, func(k *apikey.Key) { k.Environment = "prod" })
+		f.putPlan(plan.Plan{ID: "plan-a", Namespace: "shop-prod", Name: "All", Limits: plan.Limits{Rate: 3, Burst: 7}})
+		r := newReplica(t, f)
+		synctest.Wait()
+		quota, period, monday := int64(3), "week", time.Date(2000, 1, 3, 0, 0, 0, 0, time.UTC)
+		left := func(used, remaining int64) wire.OwnKey {
+			return wire.OwnKey{
+				Prefix: full[7:15], Name: "Café 5%", Environment: "prod", Apps: []string{"hello", "shop"}, Plan: "plan-quota", PlanName: "Little", Rate: 0.5, Burst: 3,
+				Quota: &quota, QuotaPeriod: &period, Used: &used, Remaining: &remaining, ResetsAt: &monday, ExpiresAt: &expires,
+			}
+		}
+		wantShown(t, r.show("GET", "X-Api-Key", full), left(0, 3))
+		for range 3 {
+			r.ask("shop-prod/hello", "X-Api-Key", full)
+		}
+		wantShown(t, r.show("GET", "X-Api-Key", full, "X-Forwarded-Method", "OPTIONS", "Access-Control-Request-Method", "GET"), left(3, 0))
+		if res := r.show("HEAD", "X-Api-Key", full); res.StatusCode != http.StatusOK {
+			t.Errorf("HEAD: %d", res.StatusCode)
+		}
+		wantShown(t, r.show("GET", "X-Api-Key", full), left(3, 0))
+		wantShown(t, r.show("GET", "X-Api-Key", full), left(3, 0))
+		often := r.show("GET", "X-Api-Key", full)
+		wantCode(t, often, http.StatusTooManyRequests, "rate_limited")
+		wantLimits(t, often, `"key";q=5;w=5`, `"key";r=0;t=1`)
+		wantShown(t, r.show("GET", "X-Api-Key", free), wire.OwnKey{
+			Prefix: free[7:15], Environment: "prod", Apps: []string{}, Plan: "plan-a", PlanName: "All", Rate: 3, Burst: 7,
+		})
+		time.Sleep(2 * time.Second)
+		for range 2 {
+			wantShown(t, r.show("GET", "X-Api-Key", full), left(3, 0))
+		}
+		wantCode(t, r.show("GET", "X-Api-Key", full), http.StatusTooManyRequests, "rate_limited")
+		planless := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-gone" })
+		synctest.Wait()
+		wantCode(t, r.show("GET", "X-Api-Key", planless), http.StatusServiceUnavailable, "gate_unavailable")
+		r.stop()
+	})
+}
+
+// TestKeyIsNotShown: whoever has no good key gets what a gate says to one without any, byte
+// for byte; other methods are the API's affair.
+func TestKeyIsNotShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		good := issue(t, f, nil)
+		rotated := issue(t, f, func(k *apikey.Key) { k.Secret[0] ^= 1 })
+		r := newReplica(t, f)
+		refused := map[string][]string{
+			"missing":      {},
+			"malformed":    {"X-Api-Key", "garbage"},
+			"unknown":      {"X-Api-Key", issue(t, newFakeStore(), nil), "Access-Control-Request-Method", "GET"},
+			"disabled":     {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Status = apikey.Disabled })},
+			"expired":      {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.ExpiresAt = time.Now() })},
+			"wrong_secret": {"X-Api-Key", rotated, gateproof.NonceHeader, gateproof.NewNonce()},
+			"repeated":     {"X-Api-Key", good, "X-Api-Key", good},
+		}
+		if res := r.show("GET", "X-Api-Key", good); res.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("before anything is proven: %d", res.StatusCode)
+		}
+		synctest.Wait()
+		none := r.ask("shop-prod/hello")
+		takeID(t, none)
+		body := readAll(t, none)
+		for reason, headers := range refused {
+			res := r.show("GET", append(headers, "X-Forwarded-Method", "FORGED")...)
+			id := takeID(t, res)
+			if diff := cmp.Diff(body, readAll(t, res)); diff != "" {
+				t.Errorf("%s: %s", reason, diff)
+			}
+			if diff := cmp.Diff(none.Header, res.Header); diff != "" {
+				t.Errorf("%s: %s", reason, diff)
+			}
+			if noted := r.denials.Find(id, 9); len(noted) != 1 || noted[0].Reason != reason || noted[0].Method != http.MethodGet {
+				t.Errorf("%s is noted as %+v", reason, noted)
+			}
+		}
+		for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS", "CONNECT", "get", ""} {
+			req := httptest.NewRequest(http.MethodGet, "/api/v1/key", nil)
+			req.Method = method
+			req.Header.Set("X-Api-Key", good)
+			req.Header.Set("Origin", "https://shop.example")
+			req.Header.Set("Access-Control-Request-Method", "GET")
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, req)
+			takeID(t, w.Result())
+			if h := w.Header(); w.Code != http.StatusMethodNotAllowed || h.Get("Allow") != "GET, HEAD" || h.Get("Access-Control-Allow-Origin") != "" ||
+				!strings.Contains(w.Body.String(), `"method_not_allowed"`) {
+				t.Errorf("%s: %d %v %s", method, w.Code, h, w.Body)
+			}
+		}
+		connect := httptest.NewRequest(http.MethodConnect, "sluice.example.com:443", nil)
+		connect.URL = &url.URL{Host: connect.Host} // as a CONNECT over HTTP/2 comes
+		w := httptest.NewRecorder()
+		if r.ServeHTTP(w, connect); w.Code != http.StatusMethodNotAllowed {
+			t.Errorf("CONNECT without a path: %d", w.Code)
+		}
+		for _, path := range []string{"/api/v1/key/", "/api/v1/keys", "/api/v1/key/x", "//api/v1/key", "/API/v1/key"} {
+			if res := r.askAt(path, good); res.StatusCode != http.StatusInternalServerError {
+				t.Errorf("%s: %d", path, res.StatusCode)
+			}
 		}
 		r.stop()
 	})

@@ -19,6 +19,7 @@ type snapshot struct {
 
 	mu      sync.Mutex // of the writers only
 	buckets *bucket.Buckets
+	shown   *bucket.Buckets
 	meter   *meter.Meter
 }
 
@@ -42,6 +43,7 @@ func (s *snapshot) setKeys(reset bool, changes []view.KeyChange) {
 		}
 	}
 	s.buckets.Grow(next.Slots())
+	s.shown.Grow(next.Slots())
 	s.meter.Publish(next.Slots(), fresh, func() { s.Store(next) })
 }
 

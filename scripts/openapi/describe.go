@@ -31,6 +31,7 @@ const (
 	csrf      = "csrf"
 	hookToken = "webhookToken"
 	signature = "webhookSignature"
+	apiKey    = "apiKey"
 )
 
 // document is the description while it is put together.
@@ -98,6 +99,7 @@ func securitySchemes() map[string]openapi.SecurityScheme {
 		cookie:    in(openapi.SecuritySchemeAPIKeyInCookie, identity.CookieName, "The session of a browser. Changes need the CSRF value too."),
 		csrf:      in(openapi.SecuritySchemeAPIKeyInHeader, identity.CSRFHeader, "csrf_token of the session."),
 		hookToken: in(openapi.SecuritySchemeAPIKeyInHeader, "X-Service-Token", "The token of the app's webhook."),
+		apiKey:    in(openapi.SecuritySchemeAPIKeyInHeader, "X-API-Key", "An API key, whole. It opens gated apps, and of the API its own description alone."),
 		signature: in(openapi.SecuritySchemeAPIKeyInHeader, "X-Hub-Signature-256",
 			"sha256= and the lower-case hexadecimal HMAC-SHA256 of the body under the webhook's token. Sent with a token, both must hold."),
 	}
@@ -176,6 +178,8 @@ func security(row *api.Row) []map[string][]string {
 	switch {
 	case row.Need == api.Nothing:
 		return []map[string][]string{with()}
+	case row.Need == api.Holder:
+		return []map[string][]string{with(apiKey)}
 	case row.Need == api.Token && row.Method == http.MethodPost:
 		return []map[string][]string{with(hookToken), with(signature), with(hookToken, signature)}
 	case row.Need == api.Token:

@@ -28,7 +28,7 @@ var OpenAPI []byte
 // Need is what a caller needs to use a route.
 type Need int
 
-// The needs, each of which includes those before it, but for Token.
+// The needs, each of which includes those before it, but for the last two.
 const (
 	Nothing   Need = iota
 	SignedIn       // a session
@@ -37,10 +37,11 @@ const (
 	Owner          //
 	Admin          // admins alone
 	Token          // the token of the app's webhook instead of a session
+	Holder         // an API key instead of a session
 )
 
 func (n Need) String() string {
-	return [...]string{"nothing", "a session", "viewer", "developer", "owner", "admin", "the webhook's token"}[n]
+	return [...]string{"nothing", "a session", "viewer", "developer", "owner", "admin", "the webhook's token", "an API key"}[n]
 }
 
 // Role is the role that n asks for, or "".
@@ -52,7 +53,7 @@ func (n Need) Role() app.Role {
 		return app.Developer
 	case Owner:
 		return app.Owner
-	case Nothing, SignedIn, Admin, Token:
+	case Nothing, SignedIn, Admin, Token, Holder:
 	}
 	return ""
 }
@@ -132,6 +133,9 @@ func (r *Row) Has(parameter string) bool { return strings.Contains(r.Path, "{"+p
 
 // Codes are all problems that the route can answer, sorted.
 func (r *Row) Codes() []problem.Code {
+	if r.Need == Holder { // the gate's own answers, and no others
+		return slices.Sorted(slices.Values(r.Problems))
+	}
 	codes := append([]problem.Code{problem.Internal, problem.Unavailable}, r.Problems...)
 	if r.Need != Nothing && r.Need != Token {
 		codes = append(codes, problem.Unauthenticated)

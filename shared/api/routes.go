@@ -204,6 +204,15 @@ var (
 		"Read a key's usage by day", problem.InvalidDate, problem.InvalidWindow, problem.WindowExpired)
 )
 
+// The checker: what the holder of a key may know of it, by the key alone.
+//
+//nolint:gochecknoglobals // a table; Go has no constant composite values
+var (
+	GetOwnKey = route[None, wire.OwnKey]("checker", "GET "+Base+"/key", Holder, http.StatusOK,
+		"Read the key that is sent as X-API-Key: its limits, and what is left of them",
+		problem.InvalidKey, problem.RateLimited, problem.GateUnavailable).raw("is the gate's own")
+)
+
 // The deploys function: what runs, and what ran before.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values

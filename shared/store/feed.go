@@ -36,6 +36,7 @@ func heardKey(id string, f fields) (apikey.Key, error) {
 	r := fieldReader{fields: f}
 	k := apikey.Key{
 		Prefix:        apikey.Prefix(r.text("prefix")),
+		Environment:   r.told("environment"),
 		Namespace:     r.text("namespace"),
 		Plan:          plan.ID(r.text("plan")),
 		Name:          r.text("name"),
@@ -67,6 +68,7 @@ func heardPlan(id string, f fields) (plan.Plan, error) {
 	p := plan.Plan{
 		ID:        plan.ID(r.text("id")),
 		Namespace: r.text("namespace"),
+		Name:      r.told("name"),
 		Limits: plan.Limits{
 			Rate:   r.number("rate"),
 			Burst:  r.integer("burst"),
@@ -141,6 +143,10 @@ func field[W any](r *fieldReader, name string) *pb.Value {
 func (r *fieldReader) text(name string) string {
 	return field[*pb.Value_StringValue](r, name).GetStringValue()
 }
+
+// told is a text that nothing is decided by: one that is missing, or none, puts nothing in
+// doubt.
+func (r *fieldReader) told(name string) string { return r.fields[name].GetStringValue() }
 
 func (r *fieldReader) integer(name string) int64 {
 	return field[*pb.Value_IntegerValue](r, name).GetIntegerValue()

@@ -21,6 +21,24 @@ type Key struct {
 	Effect
 }
 
+// OwnKey is a key as its holder sees it, by the key alone (promise G17).
+type OwnKey struct {
+	Prefix      string     `json:"prefix" kind:"prefix"`
+	Name        string     `json:"name" kind:"key_name"` // "" is none
+	Environment string     `json:"environment" kind:"environment"`
+	Apps        []string   `json:"apps" kind:"scope"` // [] is every app of the environment
+	Plan        string     `json:"plan" kind:"plan_id"`
+	PlanName    string     `json:"plan_name" kind:"plan_name"`
+	Rate        float64    `json:"rate" kind:"rate"`           // requests per second
+	Burst       int64      `json:"burst" kind:"burst"`         // requests at once
+	Quota       *int64     `json:"quota" kind:"quota"`         // requests per period; null is none
+	QuotaPeriod *string    `json:"quota_period" kind:"period"` // of the UTC calendar, weeks from Monday; null without a quota
+	Used        *int64     `json:"used" kind:"count"`          // of the quota, in this period, as far as the replica that answers knows; null without a quota
+	Remaining   *int64     `json:"remaining" kind:"count"`     // of the quota; null without one
+	ResetsAt    *time.Time `json:"resets_at"`                  // when the period ends; null without a quota
+	ExpiresAt   *time.Time `json:"expires_at"`                 // null never expires
+}
+
 // IssuedKey is a key together with its full key: the answer to creation and to
 // rotation, this once.
 type IssuedKey struct {

@@ -55,6 +55,7 @@ func expectations() map[string]expectation {
 		"POST /api/v1/projects":                         {body: `{"name":"{project}"}`, status: 409},
 		"GET /api/v1/audit":                             {body: "", status: 200},
 		"GET /api/v1/docs":                              {body: "", status: 200},
+		"GET /api/v1/key":                               {body: "", status: 0},
 		"GET /api/v1/openapi.json":                      {body: "", status: 200},
 		"GET " + project + "/audit":                     {body: "", status: 200},
 		"GET " + project:                                {body: "", status: 200},
@@ -321,7 +322,7 @@ func (e expectation) want(name string, member bool) int {
 		has = api.Nothing
 	}
 	switch {
-	case e.need == api.Token:
+	case e.need == api.Token, e.need == api.Holder:
 		return http.StatusUnauthorized
 	case e.need == api.Nothing:
 		return e.status

@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/functions/checker"
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/report"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -41,18 +43,42 @@ func TestRefusalTiming(t *testing.T) { //nolint:paralleltest // it measures
 		s.Disable(k)
 	}
 	h := ownChecker(t)
-	// Each kind is as many keys, drawn once: processors learn what they see again.
-	unknown := func() []string { return guesses(t, nil) }
-	kinds := [][]string{unknown(), guesses(t, active), guesses(t, off), unknown(), fulls(off)}
 	question := func(key string) *http.Request {
 		r := httptest.NewRequest(http.MethodGet, "/check/"+s.Project+"-prod/hello", nil)
 		r.Header.Set("X-Forwarded-Method", http.MethodGet)
 		r.Header.Set("X-API-Key", key)
 		return r
 	}
+	equallyLong(t, row, h, question, k, active, off)
+}
+
+// TestOwnKeyTiming asks the same of what a key tells its holder.
+func TestOwnKeyTiming(t *testing.T) { //nolint:paralleltest // it measures
+	row := attacks.Test(t, "telling real prefixes from others by the time in which `GET /api/v1/key` refuses them, in process",
+		"known, disabled and unknown prefixes take equally long (rank test over interleaved blocks, and medians within 5 %)")
+	s, k := gated(t)
+	active, off := pool(s), pool(s)
+	for _, k := range off {
+		s.Disable(k)
+	}
+	question := func(key string) *http.Request {
+		r := httptest.NewRequest(http.MethodGet, api.GetOwnKey.Path, nil)
+		r.Header.Set("X-API-Key", key)
+		return r
+	}
+	equallyLong(t, row, ownChecker(t), question, k, active, off)
+}
+
+// equallyLong asks about keys that differ in what is wrong with them, and about a good one
+// until it is known.
+func equallyLong(t *testing.T, row *report.Row, h http.Handler, question func(string) *http.Request, good stacktest.Key, active, off []stacktest.Key) {
+	t.Helper()
+	// Each kind is as many keys, drawn once: processors learn what they see again.
+	unknown := func() []string { return guesses(t, nil) }
+	kinds := [][]string{unknown(), guesses(t, active), guesses(t, off), unknown(), fulls(off)}
 	until(t, "know the key", func() bool {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, question(k.Full))
+		h.ServeHTTP(w, question(good.Full))
 		return w.Code == http.StatusOK
 	})
 	took := sample(h, question, kinds)
