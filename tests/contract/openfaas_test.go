@@ -162,7 +162,7 @@ func TestStackRoutes(t *testing.T) {
 }
 
 // routes are the functions that the rules of a rendering lead to, by priority and match. By
-// path: those whose path a Middleware puts before the request's.
+// path: those whose path a Middleware puts before the request's, and the checkers.
 func routes(t *testing.T, all []*object, byPath bool) map[string]string {
 	t.Helper()
 	prefixes, leads := map[string]string{}, map[string]string{}
@@ -185,7 +185,7 @@ func routes(t *testing.T, all []*object, byPath bool) map[string]string {
 	for _, o := range manifest.OfKinds(all, "IngressRoute") {
 		for _, r := range as[ingressRoute](t, o).Spec.Routes {
 			to := r.Services[0].Name
-			if byPath {
+			if byPath && len(r.Middlewares) > 0 { // else it leads to the checkers, which no runtime hosts
 				to = strings.TrimPrefix(prefixes[r.Middlewares[0].Name], "/function/")
 			}
 			leads[fmt.Sprint(r.Priority, " ", r.Match)] = to
