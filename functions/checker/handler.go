@@ -89,7 +89,7 @@ func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address str
 		if name := v.Key.HeaderName(); name != "" {
 			h[nameHeader] = []string{name}
 		}
-		if asksLimits(r.URL.RawQuery) {
+		if r.URL.RawQuery != "" && asksLimits(r.URL.RawQuery) {
 			c.sayLimits(h, o, v, now)
 		}
 		w.WriteHeader(http.StatusOK)

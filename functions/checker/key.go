@@ -96,7 +96,7 @@ func (c *Checker) identify(h http.Header, now time.Time) (outcome, gate.Verdict)
 		return notProven, gate.Verdict{}
 	}
 	key, none := keyIn(h, http.MethodGet)
-	v := gate.Identify(c.snapshot.Load(), key, now)
+	v := gate.Decide(c.snapshot.Load(), gate.Request{Key: key, Itself: true}, now)
 	switch {
 	case none != 0:
 		return none, v

@@ -19,6 +19,7 @@ type Request struct {
 	Namespace string // of the app, from trusted configuration
 	App       string
 	Key       string // the X-API-Key header's value; anything that is not a key opens nothing
+	Itself    bool   // it is about the key itself, whatever it opens: there is no app
 }
 
 // Reason is why a key opens nothing, for operators alone: a client learns only that
@@ -61,31 +62,15 @@ type Verdict struct {
 // from a disabled one as little as its body does. It allocates nothing.
 func Decide(v *view.View, r Request, now time.Time) Verdict {
 	full := bytesOf(r.Key)
-	key, wrong := find(v, full, now)
-	wrong |= unless(key.In(r.Namespace), WrongEnvironment)
-	wrong |= unless(key.Covers(r.Namespace, r.App), WrongApp)
-	return verdict(key, r.Key, full, wrong)
-}
-
-// Identify is Decide about the key alone, whatever it opens: for its holder.
-func Identify(v *view.View, key string, now time.Time) Verdict {
-	full := bytesOf(key)
-	k, wrong := find(v, full, now)
-	return verdict(k, key, full, wrong)
-}
-
-// find gives a key, and what is wrong with it wherever it is used.
-func find(v *view.View, full []byte, now time.Time) (key view.Key, wrong uint) {
 	key, found := v.Find(full[prefixAt:][:apikey.PrefixLength])
 	at := view.Nanos(now)
-	wrong = unless(found, Unknown)
+
+	wrong := unless(found, Unknown)
 	wrong |= unless(key.Matches(apikey.HashOf(full), at), WrongSecret)
 	wrong |= unless(key.Active(), Disabled)
 	wrong |= unless(at < key.ExpiresAt(), Expired)
-	return key, wrong
-}
-
-func verdict(key view.Key, sent string, full []byte, wrong uint) Verdict {
+	wrong |= unless(r.Itself || key.In(r.Namespace), WrongEnvironment)
+	wrong |= unless(r.Itself || key.Covers(r.Namespace, r.App), WrongApp)
 	if wrong != 0 {
 		// For operators alone: a key that opens something has its checksum by its hash.
 		_, shaped := apikey.Parse(full)
@@ -95,7 +80,7 @@ func verdict(key view.Key, sent string, full []byte, wrong uint) Verdict {
 	limits, defined := key.Limits()
 	return Verdict{
 		Valid: true, Planless: !defined,
-		Prefix: sent[prefixAt:][:apikey.PrefixLength],
+		Prefix: r.Key[prefixAt:][:apikey.PrefixLength],
 		Key:    key, Limits: limits,
 	}
 }
