@@ -12,33 +12,28 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// TestCheckers starts stacks with other numbers of checkers than usual: each allows the
+// TestCheckers starts a stack with another number of checkers than usual: each allows the
 // demo's key, each is named by an answer that waits for them, and then each refuses the
-// key; also after a rolling update.
+// key; also after a rolling update. With eight, tests/replicas looks.
 func TestCheckers(t *testing.T) {
-	for _, n := range []int{3, 8} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			s, err := stack.Start(t.Context(), stack.Options{
-				Root: root, Dir: t.TempDir(), PortBase: freeBase(t), Log: t.Output(), Env: fast(), Seed: true, Race: true, Checkers: n,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			info := s.Info()
-			if list := slices.Compact(slices.Sorted(slices.Values(info.Checkers))); len(list) != n || len(info.CheckerMetrics) != n {
-				t.Fatalf("%d checkers, with figures at %d: %v", len(list), len(info.CheckerMetrics), list)
-			}
-			if n == 3 {
-				replaced(t, s, info)
-			}
-			revoked(t, s, n)
-		})
+	const n = 3
+	s, err := stack.Start(t.Context(), stack.Options{
+		Root: root, Dir: t.TempDir(), PortBase: freeBase(t), Log: t.Output(), Env: fast(), Seed: true, Race: true, Checkers: n,
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	info := s.Info()
+	if list := slices.Compact(slices.Sorted(slices.Values(info.Checkers))); len(list) != n || len(info.CheckerMetrics) != n {
+		t.Fatalf("%d checkers, with figures at %d: %v", len(list), len(info.CheckerMetrics), list)
+	}
+	replaced(t, s, info)
+	revoked(t, s, n)
 }
 
 // replaced sees a rolling update of all checkers.

@@ -56,6 +56,7 @@ func loaded(b *testing.B, n int) (*Checker, string) {
 			Prefix: prefix, Namespace: "shop-prod", Plan: "plan-a", Apps: []string{"hello"}, Status: apikey.Active, Secret: apikey.HashOf([]byte(full)),
 		}})
 	}
+	c.peers.Exchange.Members(c.now(), true, nil, []store.Canary{{Replica: "other", Run: "other"}}) // whom it would tell of busy keys
 	c.snapshot.setKeys(true, changes)
 	c.snapshot.receivePlans(store.Batch[plan.Plan]{Reset: true, Changes: []store.Change[plan.Plan]{
 		{ID: "shop-prod.plan-a", Value: plan.Plan{Limits: plan.Limits{Rate: 1e5, Burst: 1e6, Quota: 1e12, Period: plan.Month}}},

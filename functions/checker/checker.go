@@ -42,6 +42,13 @@
 // the view is immutable; no lock is taken and nothing is logged. Package meter
 // counts, and makes the arguments why counts add up and why quotas hold.
 //
+// # Other replicas
+//
+// Each decides alone, and tells the others what it has allowed, so that the sum is the
+// plan's rate (package peers): over POST /counts, from those who hold the checkers'
+// certificate. A proxy that keeps one connection would ask one replica alone; so a
+// connection that has lived for CONNECTION_AGE is ended, by GOAWAY over HTTP/2.
+//
 // # A denial's reason
 //
 // Every refusal of one kind is the same to the client, byte for byte, except for its
@@ -58,7 +65,7 @@
 // heard where requests look; applied.go says how far that is. A request's is on two others: decision.go decides and holds
 // the table of outcomes, handler.go answers; key.go is what a key's holder is told. internal/view is the picture of keys and
 // plans, internal/gate decides about a key, internal/bucket limits rates, internal/meter
-// counts and limits quotas, internal/canary proves freshness, internal/denials keeps
+// counts and limits quotas, internal/peers tells other replicas, internal/canary proves freshness, internal/denials keeps
 // reasons, internal/slots holds one small value per key.
 package checker
 
@@ -78,6 +85,7 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/canary"
 	"github.com/sluicegate/sluice/functions/checker/internal/denials"
 	"github.com/sluicegate/sluice/functions/checker/internal/meter"
+	"github.com/sluicegate/sluice/functions/checker/internal/peers"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/gateproof"
@@ -118,10 +126,12 @@ type Checker struct {
 	streams  [canary.Types]*stream
 	metrics  *metrics
 	denials  *denials.Log
+	peers    *peers.Link
 	asked    chan struct{} // holds one for each who waits to be told what is applied
 	proven   atomic.Bool   // all three data types have been proven at least once
 
-	proofKey func() (gateproof.Key, error) // of the certificate; nil without one
+	certificate *servercert.Certificate       // nil without one
+	proofKey    func() (gateproof.Key, error) // of it; nil without one
 }
 
 // New makes a replica that denies until [Checker.Run] has proven its view.
@@ -142,6 +152,9 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 		MaxUnshared: cfg.MaxUnshared, Horizon: cfg.MaxStaleness, Find: c.snapshot.find, Now: c.now, Log: log,
 	})
 	c.snapshot.meter = c.meter
+	c.peers = &peers.Link{Exchange: peers.New(peers.Config{
+		Replica: cfg.Replica, Run: c.process, Buckets: c.buckets, Meter: c.meter, Find: c.snapshot.shape, Start: c.start, Gone: cfg.MaxStaleness,
+	}), Now: c.now, Log: log}
 	c.proof = canary.New(cfg.MaxStaleness, c.start)
 	c.streams = c.newStreams()
 	c.metrics = newMetrics(c)
@@ -165,8 +178,11 @@ func (c *Checker) TLSConfig() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.proofKey = cert.ProofKey
-	return cert.Config(), nil
+	c.certificate, c.proofKey = cert, cert.ProofKey
+	c.peers.Client = c.toPeers()
+	server := cert.Config()
+	server.ClientAuth = tls.RequestClientCert // of peers; nobody else needs one
+	return server, nil
 }
 
 // Run listens and proves until ctx ends, then takes the replica's canaries away.
@@ -177,6 +193,7 @@ func (c *Checker) Run(ctx context.Context) error {
 	}
 	wg.Go(func() { c.keeper().Run(ctx) })
 	wg.Go(func() { c.meter.Run(ctx) })
+	wg.Go(func() { c.peers.Run(ctx) })
 	wg.Go(func() { keepHeap(ctx) })
 	wg.Go(func() { c.denials.Run(ctx) })
 	wg.Wait()

@@ -21,8 +21,9 @@ type Config struct {
 	Replica string `env:"POD_NAME, required"` // unique among the replicas running at one time
 	TLSDir  string `env:"TLS_DIR, required"`  // holds tls.crt and tls.key; read again when they change
 
-	// PodIP is where this replica, and no other, can be asked what it has applied; without
-	// one those who wait for a change hear of it by its next canary.
+	// PodIP is where this replica, and no other, can be asked what it has applied, and told
+	// what others have allowed; without one those who wait for a change hear of it by its
+	// next canary, and rates are each replica's own.
 	PodIP string `env:"POD_IP"`
 	Port  int    `env:"PORT, default=8080"`
 
@@ -44,6 +45,11 @@ type Config struct {
 	// 503 when others may have used the rest of its key's quota. At 5 s two flushes may
 	// fail, or the store be slow, without any key noticing.
 	MaxUnshared time.Duration `env:"MAX_UNSHARED, default=5s"`
+
+	// ConnectionAge is about how long a proxy's connection lives before it is ended without
+	// a failed request, from half of it to half more: the next one may lead to another
+	// replica. 0 lets it live as long as the proxy does.
+	ConnectionAge time.Duration `env:"CONNECTION_AGE, default=30s"`
 
 	// DenialsLogged is how many denials are logged a second, after a burst of 128;
 	// the rest is counted. 5 lines are 130 MB in a day of nothing but attacks.
@@ -69,6 +75,8 @@ func (c Config) Check() error {
 		return fmt.Errorf("FLUSH_INTERVAL is %v, but must be above 0 and at most 2s", c.FlushInterval)
 	case c.MaxUnshared <= c.FlushInterval || c.MaxUnshared > Ceiling:
 		return fmt.Errorf("MAX_UNSHARED is %v, but must be above FLUSH_INTERVAL (%v) and at most %v", c.MaxUnshared, c.FlushInterval, Ceiling)
+	case c.ConnectionAge < 0:
+		return fmt.Errorf("CONNECTION_AGE is %v, but must not be negative", c.ConnectionAge)
 	case !validReplica(c.Replica):
 		return errors.New("POD_NAME must be 1 to 253 of a-z, 0-9, '-' and '.'")
 	}

@@ -1,14 +1,13 @@
 package checker
 
 import (
-	"context"
-	"net"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/denials"
 	"github.com/sluicegate/sluice/functions/checker/internal/gate"
+	"github.com/sluicegate/sluice/functions/checker/internal/peers"
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/gateproof"
@@ -36,14 +35,8 @@ const checkPath = "/check/"
 // proxy's own configuration.
 const inHeader = "denial=header"
 
-// connectionLife is how long a connection to a stale replica may have lived.
-const connectionLife = time.Second
-
-//nolint:gochecknoglobals // a constant; net/http wants a slice
-var closeConnection = []string{"close"}
-
 // ServeHTTP answers GET /check/{namespace}/{app}, /api/v1/key, /applied, /healthz and
-// /readyz. The contract with proxies is in infra/proxies.
+// /readyz, and POST /counts. The contract with proxies is in infra/proxies.
 //
 // /readyz is 200 once the first full snapshot has been proven, and stays so: a
 // replica that denies later must stay reachable, so that clients get its 503.
@@ -56,6 +49,8 @@ func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.serveKey(w, r)
 	case r.URL.Path == inforce.Path:
 		c.serveApplied(w, r)
+	case r.URL.Path == peers.Path:
+		c.serveCounts(w, r)
 	case r.URL.Path == "/readyz" && !c.proven.Load():
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case r.URL.Path == "/healthz", r.URL.Path == "/readyz":
@@ -81,6 +76,7 @@ func appIn(address string) string {
 
 func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address string) {
 	now := c.now()
+	c.endOld(r.Context(), w.Header(), now)
 	o, v := c.check(r.Header, address, now)
 	switch o {
 	case allowed:
@@ -149,25 +145,6 @@ func (c *Checker) note(id string, o outcome, v gate.Verdict, r *http.Request, ad
 		d.Namespace, d.App = strings.Clone(namespace), strings.Clone(name)
 	}
 	c.denials.Note(d)
-}
-
-// connection is the key of a connection's beginning in its requests' context.
-type connection struct{}
-
-// Connected is told of each new connection (see [http.Server.ConnContext]).
-func (c *Checker) Connected(ctx context.Context, _ net.Conn) context.Context {
-	return context.WithValue(ctx, connection{}, c.now())
-}
-
-// sendAway ends the connection of a denial that another replica might not give:
-// over HTTP/2 the proxy keeps one connection, and would stay with this replica as
-// long as it lives. Each connection is let live for a second, which costs no storm of
-// handshakes when every replica denies; it is each connection's own second, so that
-// no proxy waits for others to be sent away.
-func (c *Checker) sendAway(ctx context.Context, h http.Header, now time.Time) {
-	if opened, ok := ctx.Value(connection{}).(time.Time); ok && now.Sub(opened) >= connectionLife {
-		h["Connection"] = closeConnection
-	}
 }
 
 // prove answers a nonce, as wiring sends one when it asks whether a gate is in place, on a

@@ -72,18 +72,32 @@ func stateOf(c *Checker) (all []prometheus.Collector) {
 	gauge("sluice_checker_memory_limit_bytes",
 		"Memory that the process may have, by its container or GOMEMLIMIT; infinite without a limit.", nil,
 		func() float64 { return memoryLimit(limitFiles()) })
+	gauge("sluice_checker_peers", "Other replicas that may allow requests.", nil,
+		func() float64 { return float64(c.peers.Exchange.Status().Peers) })
+	gauge("sluice_checker_peers_unreachable", "Of these, those that are not heard: rates are each replica's own meanwhile.", nil,
+		func() float64 { return float64(c.peers.Exchange.Status().Unreachable) })
+	gauge("sluice_checker_busy_keys", "Keys that replicas speak of with each other.", nil,
+		func() float64 { return float64(c.peers.Exchange.Status().Keys) })
 	for _, s := range c.streams {
 		labels := prometheus.Labels{"type": string(s.name)}
 		gauge("sluice_checker_documents", "Documents in the snapshot.", labels, func() float64 { return float64(s.count()) })
 		gauge("sluice_checker_unreadable_documents", "Documents that are damaged or none of Sluice's; they open nothing.", labels,
 			func() float64 { return float64(s.unreadableCount.Load()) })
 	}
-	for result, read := range map[string]func() uint64{"written": c.meter.Writes, "failed": c.meter.Failures} {
-		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "sluice_checker_counter_writes_total", Help: "Writes of counter documents, by result; a write that failed is done again.",
-			ConstLabels: prometheus.Labels{"result": result},
-		}, func() float64 { return float64(read()) }))
+	counter := func(name, help, label string, values map[string]func() uint64) {
+		for value, read := range values {
+			all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{
+				Name: name, Help: help, ConstLabels: prometheus.Labels{label: value},
+			}, func() float64 { return float64(read()) }))
+		}
 	}
+	t := &c.peers.Traffic
+	counter("sluice_checker_counter_writes_total", "Writes of counter documents, by result; a write that failed is done again.", "result",
+		map[string]func() uint64{"written": c.meter.Writes, "failed": c.meter.Failures})
+	counter("sluice_checker_peer_messages_total", "Messages to and from other replicas, by result; what one that failed said is in the next.", "result",
+		map[string]func() uint64{"sent": t.Sent.Load, "failed": t.Failed.Load, "received": t.Received.Load, "refused": t.Refused.Load})
+	counter("sluice_checker_peer_bytes_total", "Bytes of messages to and from other replicas.", "direction",
+		map[string]func() uint64{"sent": t.BytesSent.Load, "received": t.BytesReceived.Load})
 	return all
 }
 

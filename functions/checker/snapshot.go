@@ -29,6 +29,16 @@ func (s *snapshot) find(p apikey.Prefix) (slot uint32, ok bool) {
 	return k.Slot(), ok
 }
 
+// shape gives the bucket of a key with a known plan.
+func (s *snapshot) shape(p apikey.Prefix) (slot uint32, shape bucket.Shape, ok bool) {
+	k, ok := s.Load().Find([]byte(p))
+	if !ok {
+		return 0, bucket.Shape{}, false
+	}
+	l, ok := k.Limits()
+	return k.Slot(), l.Bucket, ok
+}
+
 // setKeys replaces the view. There is room for the slots of new keys, and what
 // was counted of those keys elsewhere is known, before a request can see them.
 func (s *snapshot) setKeys(reset bool, changes []view.KeyChange) {

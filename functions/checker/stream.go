@@ -171,6 +171,9 @@ func (r receiver[T]) Receive(b store.Batch[T]) error {
 	r.synced()
 	r.echo(b.Canaries)
 	r.listed(b.Reset, b.Departed, b.Canaries)
+	if r.at == counterStream {
+		r.checker.peers.Exchange.Members(r.now(), b.Reset, b.Departed, b.Canaries)
+	}
 	return nil
 }
 

@@ -1,10 +1,14 @@
 // Package servercert serves TLS with a certificate that is read from mounted files,
-// and read again when they change (promise G14).
+// and read again when they change (promise G14). Those who hold the same certificate
+// recognize each other by it.
 package servercert
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -26,17 +30,23 @@ type Certificate struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	pair    *tls.Certificate
-	proof   gateproof.Key // of pair's private key
+	current held
 	looked  time.Time
-	written time.Time // of the file that pair was read from
+	written [2]time.Time // of the files that it was read from
 }
 
-// Open reads the certificate in dir, tls.crt and tls.key. It fails when there is none to
-// begin with.
+// held is what the files hold.
+type held struct {
+	pair  *tls.Certificate
+	proof gateproof.Key  // of pair's private key
+	roots *x509.CertPool // who vouches for it; nil when the directory does not say
+}
+
+// Open reads the certificate in dir, tls.crt and tls.key, and ca.crt if there is one. It
+// fails when there is no certificate to begin with.
 func Open(dir string, now func() time.Time, log *slog.Logger) (*Certificate, error) {
 	c := &Certificate{dir: dir, now: now, log: log}
-	if _, _, err := c.get(); err != nil {
+	if _, err := c.get(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -48,60 +58,131 @@ func (c *Certificate) Config() *tls.Config {
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			pair, _, err := c.get()
-			return pair, err
+			now, err := c.get()
+			return now.pair, err
 		},
 	}
 }
 
-// ProofKey is what the server proves with that it has the certificate's private key.
-func (c *Certificate) ProofKey() (gateproof.Key, error) {
-	_, key, err := c.get()
-	return key, err
+// Client reaches others that hold the same certificate, and shows it to them.
+func (c *Certificate) Client() *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, //nolint:gosec // Recognize verifies, by what the files hold at that time
+		VerifyConnection:   func(s tls.ConnectionState) error { return c.Recognize(s.PeerCertificates) },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			now, err := c.get()
+			return now.pair, err
+		},
+	}
 }
 
-// get gives the current pair. Where a new one can't be read (it may be half
-// written), the old one serves on.
-func (c *Certificate) get() (*tls.Certificate, gateproof.Key, error) {
+// Recognize fails unless a chain is that of one who holds the same certificate: for the
+// same name, by an authority in ca.crt. Renewed, it may be another key's.
+func (c *Certificate) Recognize(chain []*x509.Certificate) error {
+	own, err := c.get()
+	switch {
+	case err != nil:
+		return err
+	case own.roots == nil:
+		return errors.New("no ca.crt beside the certificate")
+	case len(chain) == 0:
+		return errors.New("no certificate was shown")
+	}
+	between := x509.NewCertPool()
+	for _, cert := range chain[1:] {
+		between.AddCert(cert)
+	}
+	_, err = chain[0].Verify(x509.VerifyOptions{
+		Roots: own.roots, Intermediates: between, CurrentTime: c.now(), DNSName: nameOf(own.pair.Leaf),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}, // it is a server's that asks
+	})
+	return err
+}
+
+// nameOf is whom a certificate is for. One that is for nobody is given a name that nobody has.
+func nameOf(leaf *x509.Certificate) string {
+	switch {
+	case len(leaf.DNSNames) > 0:
+		return leaf.DNSNames[0]
+	case len(leaf.IPAddresses) > 0:
+		return leaf.IPAddresses[0].String()
+	}
+	return "nobody.invalid"
+}
+
+// ProofKey is what the server proves with that it has the certificate's private key.
+func (c *Certificate) ProofKey() (gateproof.Key, error) {
+	now, err := c.get()
+	return now.proof, err
+}
+
+// get gives what the files hold. Where that can't be read (it may be half written), what
+// they held before serves on.
+func (c *Certificate) get() (held, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	if c.pair != nil && now.Sub(c.looked) < recheck {
-		return c.pair, c.proof, nil
+	if c.current.pair != nil && now.Sub(c.looked) < recheck {
+		return c.current, nil
 	}
 	c.looked = now
 	if err := c.read(); err != nil {
-		if c.pair == nil {
-			return nil, gateproof.Key{}, fmt.Errorf("load the server's certificate: %w", err)
+		if c.current.pair == nil {
+			return held{}, fmt.Errorf("load the server's certificate: %w", err)
 		}
 		c.log.Error("reload certificate failed", "error", err)
 	}
-	return c.pair, c.proof, nil
+	return c.current, nil
 }
 
 // read takes in the files, if they have changed.
 func (c *Certificate) read() error {
-	file := filepath.Join(c.dir, "tls.crt")
-	info, err := os.Stat(file)
-	if err != nil || c.pair != nil && info.ModTime().Equal(c.written) {
-		return err
+	var written [2]time.Time
+	for i, name := range [...]string{"tls.crt", "ca.crt"} {
+		info, err := os.Stat(filepath.Join(c.dir, name))
+		if i == 1 && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		written[i] = info.ModTime()
 	}
-	cert, err := os.ReadFile(file) //nolint:gosec // where the certificate is mounted, by configuration
+	if c.current.pair != nil && written == c.written {
+		return nil
+	}
+	now, err := load(c.dir, !written[1].IsZero())
 	if err != nil {
 		return err
 	}
-	private, err := os.ReadFile(filepath.Join(c.dir, "tls.key"))
-	if err != nil {
-		return err
-	}
-	pair, err := tls.X509KeyPair(cert, private)
-	if err != nil {
-		return err
-	}
-	proof, err := gateproof.KeyOf(private)
-	if err != nil {
-		return err
-	}
-	c.pair, c.proof, c.written = &pair, proof, info.ModTime()
+	c.current, c.written = now, written
 	return nil
+}
+
+// load reads the files in a directory.
+func load(dir string, authority bool) (held, error) {
+	var text [3][]byte
+	for i, name := range [...]string{"tls.crt", "tls.key", "ca.crt"} {
+		if name == "ca.crt" && !authority {
+			continue
+		}
+		var err error
+		if text[i], err = os.ReadFile(filepath.Join(dir, name)); err != nil { //nolint:gosec // where the certificate is mounted, by configuration
+			return held{}, err
+		}
+	}
+	pair, err := tls.X509KeyPair(text[0], text[1])
+	if err != nil {
+		return held{}, err
+	}
+	proof, err := gateproof.KeyOf(text[1])
+	if err != nil || !authority {
+		return held{pair: &pair, proof: proof}, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text[2]) {
+		return held{}, errors.New("no certificate in ca.crt")
+	}
+	return held{pair: &pair, proof: proof, roots: roots}, nil
 }

@@ -22,11 +22,12 @@ type Canary struct {
 	Run     string // random per process: echoes for another run prove nothing
 	Seq     int64  // counts up from 1 within a run
 
+	Address string // where it can be asked, host:port; "" nowhere
+
 	// What the replica says by it to those who wait for a change (package inforce). Those
 	// who listen for canaries do not hear it.
 	Applied time.Time     // up to when it has heard the collection, by the store's clock
 	Ceiling time.Duration // how long its proofs are good
-	Address string        // where it can be asked, host:port; "" nowhere
 }
 
 // CanaryType is one of the three data types that a replica proves to see.

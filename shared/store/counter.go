@@ -50,11 +50,7 @@ func (v CounterVersion) Time() time.Time { return v.at }
 func (s *Store) counters() *firestore.CollectionRef { return s.client.Collection("counters") }
 
 func (s *Store) counterRef(day usage.Day, source usage.Source, shard int) *firestore.DocumentRef {
-	return s.counters().Doc(counterDocument(day, source, shard))
-}
-
-func counterDocument(day usage.Day, source usage.Source, shard int) string {
-	return day.String() + "." + string(source) + "." + strconv.Itoa(shard)
+	return s.counters().Doc(usage.CounterID(day, source, shard))
 }
 
 // WriteCounter writes a source's shard as it now is, on top of the version that

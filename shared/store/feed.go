@@ -101,7 +101,7 @@ func heardCounter(id string, f fields) (usage.Counter, error) {
 	if c.Day, err = usage.ParseDay(day); err != nil {
 		return usage.Counter{}, err
 	}
-	if id != counterDocument(c.Day, c.Source, c.Shard) {
+	if id != usage.CounterID(c.Day, c.Source, c.Shard) {
 		return usage.Counter{}, errOtherID
 	}
 	return c, c.Counts.Check()
@@ -111,6 +111,7 @@ func heardCounter(id string, f fields) (usage.Counter, error) {
 func heardCanary(id string, f fields) (Canary, error) {
 	r := fieldReader{fields: f}
 	c := Canary{Replica: strings.TrimPrefix(id, canaryMark), Run: r.text("run"), Seq: r.integer("seq")}
+	c.Address = f["address"].GetStringValue() // those of before have none
 	return c, r.err
 }
 

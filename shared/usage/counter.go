@@ -30,6 +30,11 @@ type Counter struct {
 	Counts Packed
 }
 
+// CounterID is the id of a counter's document.
+func CounterID(day Day, source Source, shard int) string {
+	return day.String() + "." + string(source) + "." + strconv.Itoa(shard)
+}
+
 // Count is one key's totals within a Counter.
 type Count struct {
 	Prefix apikey.Prefix

@@ -300,8 +300,9 @@ func TestKeptOut(t *testing.T) {
 		t.Error("20 wrong current passwords were let through")
 	}
 	good(home, mine.Device)
-	// The crowd's requests take their part of this machine, which is the clients' too.
-	if slowest > max(5*time.Second, 50*alone) {
+	// The crowd's requests take their part of this machine, which is the clients' too; who is
+	// held up by a throttle waits for half a minute.
+	if slowest > max(15*time.Second, 50*alone) {
 		t.Errorf("signing in took %s, alone %s", slowest, alone)
 	}
 	t.Logf("signed in %d times, in %s at most; alone in %s", n, slowest, alone)

@@ -107,6 +107,7 @@ type traffic struct {
 	replicas  [2]*stream            // with the good key
 	doomed    [2]*stream            // with the key that gets revoked
 	metered   [2]*stream            // with the key that has a quota
+	rated     [2]*stream            // with the key that has a rate
 	ingress   *stream               // with the good key
 	keyless   *stream               // through the ingress to the gated app
 	open      *stream               // through the ingress to an app without a gate
@@ -133,6 +134,7 @@ func startTraffic(t *testing.T, s *stacktest.Site, x *trial) *traffic {
 	f.replicas = straight(x.key, "", pause)
 	f.doomed = straight(x.doomed, " with the revoked key", pause)
 	f.metered = straight(x.metered, " with the metered key", pause)
+	f.rated = straight(x.rated, " with the key that has a rate", pause)
 	for i, key := range x.witnesses {
 		f.witnesses[i] = straight(key, fmt.Sprintf(" with witness %d", i), longer)
 	}
@@ -146,7 +148,7 @@ func startTraffic(t *testing.T, s *stacktest.Site, x *trial) *traffic {
 }
 
 func (f *traffic) all() []*stream {
-	return slices.Concat(f.keyed(), f.doomed[:], f.metered[:], f.ofWitnesses(), []*stream{f.keyless, f.open})
+	return slices.Concat(f.keyed(), f.doomed[:], f.metered[:], f.rated[:], f.ofWitnesses(), []*stream{f.keyless, f.open})
 }
 
 func (f *traffic) ofWitnesses() (all []*stream) {

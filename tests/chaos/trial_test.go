@@ -23,11 +23,12 @@ const (
 	rollup
 	quota
 	acknowledgement
+	sharedRates
 	surfaces // how many there are
 )
 
 func (s surface) String() string {
-	return [...]string{"gate", "management", "webhook", "deploys", "rollup", "quota", "acknowledgement"}[s]
+	return [...]string{"gate", "management", "webhook", "deploys", "rollup", "quota", "acknowledgement", "shared rate"}[s]
 }
 
 // cell says what must happen to one surface, and looks: during the fault, and once
@@ -57,6 +58,7 @@ type trial struct {
 	key     stacktest.Key // good all the time
 	doomed  stacktest.Key // revoked before the fault or during it
 	metered stacktest.Key // with a quota that both replicas' traffic uses up
+	rated   stacktest.Key // with a rate that both replicas' traffic exceeds
 
 	witnesses [witnesses]stacktest.Key // revoked by calls that wait
 	sayings   *sayings                 // what these were told
@@ -86,8 +88,8 @@ func (f fault) run(t *testing.T, s *scene) []row {
 		scene: s.with(t), t: t, fault: f.name, revoked: new(time.Time), lost: new(uint64), forgot: new(uint64),
 		ahead: new(string), sayings: &sayings{}, came: &sync.WaitGroup{}, waiting: &sync.WaitGroup{}, answers: make(chan int, queued),
 	}
-	x.key, x.doomed, x.metered, x.witnesses = x.AnyKey(), x.AnyKey(), x.meteredKey(), x.witnessKeys()
-	f.cells[quota] = quotaCell()
+	x.key, x.doomed, x.metered, x.rated, x.witnesses = x.AnyKey(), x.AnyKey(), x.meteredKey(), x.sharedKey(), x.witnessKeys()
+	f.cells[quota], f.cells[sharedRates] = quotaCell(), rateCell(f.name)
 	x.traffic = startTraffic(t, x.Site, x)
 	defer x.traffic.end()
 	for _, y := range slices.Concat(x.traffic.keyed(), x.traffic.doomed[:], x.traffic.ofWitnesses()) {
@@ -115,6 +117,7 @@ func (f fault) run(t *testing.T, s *scene) []row {
 	x.invariants(&rows[gate])
 	x.withinQuota(&rows[quota])
 	x.nothingAfter(&rows[acknowledgement])
+	x.withinRate(&rows[sharedRates])
 	if f.name != emptyStore {
 		x.counted(&rows[rollup])
 	}
@@ -198,7 +201,7 @@ func (x *trial) recovered(s surface) {
 		x.eventually("change a key and wait", func() reply {
 			return x.changing(http.MethodPatch, "api-keys/"+x.key.ID, map[string]any{"name": "at " + time.Now().Format(time.RFC3339Nano)}, briefly)
 		}, http.StatusOK)
-	case surfaces:
+	case sharedRates, surfaces:
 	}
 }
 

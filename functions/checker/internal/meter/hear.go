@@ -90,6 +90,9 @@ func (m *Meter) forget(s *state, id string) {
 	old := m.docs[id]
 	delete(m.docs, id)
 	m.add(s, old, document{day: old.day, source: old.source})
+	for c := range old.counts.All() { // another source has its counts from now on
+		m.addOne(s.base, old.day, c.Prefix, -m.told[old.source].drop(c.Prefix))
+	}
 }
 
 // add brings the sums from what a document was to what it is.
@@ -101,8 +104,9 @@ func (m *Meter) add(s *state, was, is document) {
 	for c := range was.counts.All() {
 		before[c.Prefix] = c.Totals.Allowed
 	}
+	told := m.told[is.source]
 	for c := range is.counts.All() {
-		m.addOne(s.base, is.day, c.Prefix, c.Totals.Allowed-before[c.Prefix])
+		m.addOne(s.base, is.day, c.Prefix, c.Totals.Allowed-before[c.Prefix]-told.written(c.Prefix, c.Totals.Allowed))
 		delete(before, c.Prefix)
 	}
 	for prefix, allowed := range before {
@@ -142,6 +146,15 @@ func (m *Meter) rebuild(s *state, now time.Time) *base {
 		}
 		for c := range d.counts.All() {
 			m.addOne(b, d.day, c.Prefix, c.Totals.Allowed)
+		}
+	}
+	for source, t := range m.told {
+		if t.day < b.periods[0].first-1 { // written long ago, or lost with its process
+			delete(m.told, source)
+			continue
+		}
+		for prefix, c := range t.counts {
+			m.addOne(b, t.day, prefix, c.beyond())
 		}
 	}
 	return b

@@ -20,6 +20,12 @@
 // by at most a flush interval and the way through the store. A key within a tenth
 // of its quota hurries the flush, so that replicas agree when it matters.
 //
+// Replicas that reach each other hear it sooner (package peers): of a key whose quota
+// others could use up before they are heard through the store, each tells the others its
+// day's total every tenth of a second, and in the last tenth of the quota at once. It is the very number that it writes a moment
+// later, of the same source, so of the two that were heard the larger one counts, and
+// nothing twice. Beyond the quota goes then what the others admit between two tellings.
+//
 // # A quota while counts cannot be shared
 //
 // Replicas that do not hear of each other would each admit all that is left. So a
@@ -68,6 +74,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicegate/sluice/functions/checker/internal/slots"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
@@ -100,7 +107,8 @@ type Config struct {
 type Meter struct {
 	cfg   Config
 	state atomic.Pointer[state]
-	hurry chan struct{}
+	hurry chan struct{} // to flush
+	tell  chan struct{} // to tell other replicas
 	share *sharing
 
 	mu      sync.Mutex // guards what follows, and replacing state
@@ -108,6 +116,10 @@ type Meter struct {
 	tables  int        // made so far
 	closing []*dayTable
 	docs    map[string]document
+	told    map[usage.Source]*told
+
+	short  slots.Set // keys whose quota others may use up before they are heard through the store
+	others atomic.Uint64
 
 	writes   atomic.Uint64
 	failures atomic.Uint64
@@ -121,7 +133,7 @@ type state struct {
 
 // New makes a meter that has counted and heard nothing.
 func New(cfg Config) *Meter {
-	m := &Meter{cfg: cfg, hurry: make(chan struct{}, 1), docs: map[string]document{}}
+	m := &Meter{cfg: cfg, hurry: make(chan struct{}, 1), tell: make(chan struct{}, 1), docs: map[string]document{}, told: map[usage.Source]*told{}}
 	now := cfg.Now()
 	m.share = newSharing(cfg, now)
 	m.state.Store(&state{cur: m.newTable(usage.DayOf(now)), base: newBase(now, 0)})
@@ -164,11 +176,23 @@ func (m *Meter) Admit(slot uint32, prefix string, l view.Limits, now time.Time) 
 		case used+reserve >= quota:
 			return Unshared
 		case c.allowed.CompareAndSwap(own, own+1):
-			if used >= quota-max(quota/10, 1) {
-				m.wake()
-			}
+			m.running(slot, quota, used, l.Unsaid)
 			t.touch(slot)
 			return Admitted
+		}
+	}
+}
+
+// running sees to it that replicas agree about a quota when it matters.
+func (m *Meter) running(slot uint32, quota, used, unsaid uint64) {
+	last := used >= quota-max(quota/10, 1)
+	if last {
+		wake(m.hurry)
+	}
+	if others := m.others.Load(); others > 0 && used+(others+1)*unsaid >= quota {
+		m.short.Add(slot)
+		if last {
+			wake(m.tell)
 		}
 	}
 }
@@ -195,10 +219,10 @@ func (m *Meter) Used(slot uint32, p plan.Period, now time.Time) (used uint64, be
 	return used, p.Start(now).UnixNano(), p.End(now).UnixNano()
 }
 
-// wake asks for a flush soon; a request never waits for it.
-func (m *Meter) wake() {
+// wake asks for something soon; a request never waits for it.
+func wake(c chan<- struct{}) {
 	select {
-	case m.hurry <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -246,6 +270,7 @@ func (m *Meter) Publish(size uint32, fresh map[apikey.Prefix]uint32, publish fun
 		}
 	}
 	s.base.sums.Grow(m.size)
+	m.short.Grow(m.size)
 	for prefix, slot := range fresh {
 		s.base.adopt(prefix, slot)
 	}

@@ -7,7 +7,11 @@
 // process lives: a deleted key's last counts must still find their owner.
 package slots
 
-import "sync/atomic"
+import (
+	"iter"
+	"math/bits"
+	"sync/atomic"
+)
 
 const chunkSize = 1 << 10
 
@@ -47,4 +51,38 @@ func (t *Table[T]) Len() uint32 {
 		return 0
 	}
 	return uint32(len(*p) * chunkSize)
+}
+
+// Set is a set of slots: any number of goroutines add to it, one takes out what is in it.
+type Set struct {
+	words Table[atomic.Uint64]
+}
+
+// Grow makes room for slots below n. One goroutine at a time may call it.
+func (s *Set) Grow(n uint32) { s.words.Grow((n + 63) / 64) }
+
+// Add adds a slot below what Grow has made room for. One that is in the set already is
+// only looked at, so that many who add the same one do not wait for each other.
+func (s *Set) Add(slot uint32) {
+	word, bit := s.words.At(slot/64), uint64(1)<<(slot%64)
+	if word.Load()&bit == 0 {
+		word.Or(bit)
+	}
+}
+
+// Drain takes all slots out and gives them.
+func (s *Set) Drain() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for i := range s.words.Len() {
+			word := s.words.At(i)
+			if word.Load() == 0 {
+				continue
+			}
+			for w := word.Swap(0); w != 0; w &= w - 1 {
+				if !yield(i*64 + uint32(bits.TrailingZeros64(w))) {
+					return
+				}
+			}
+		}
+	}
 }

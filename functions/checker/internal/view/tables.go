@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
 	"github.com/sluicegate/sluice/functions/checker/internal/limits"
@@ -136,7 +137,8 @@ func (t *planTable) define(c PlanChange) {
 	if !s.defined {
 		t.defined++
 	}
-	s.limits, s.defined = Limits{Bucket: bucket.ShapeOf(c.Limits), Quota: c.Limits.Quota, Period: c.Limits.Period}, true
+	shape := bucket.ShapeOf(c.Limits)
+	s.limits, s.defined = Limits{Bucket: shape, Quota: c.Limits.Quota, Period: c.Limits.Period, Unsaid: shape.Most(unsaid)}, true
 	told.Name, told.Rate, told.Burst, told.Policy = c.Name, c.Limits.Rate, c.Limits.Burst, limits.PolicyOf(c.Limits)
 }
 
@@ -163,6 +165,9 @@ type PlanChange struct {
 	Name     string      // unless Gone
 	Limits   plan.Limits // unless Gone
 }
+
+// unsaid is until a replica's counts are heard through the store: two flushes and the way.
+const unsaid = 5 * time.Second
 
 // WithPlans gives v with changes applied in their order. With reset the changes
 // are all plans there are.

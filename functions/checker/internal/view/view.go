@@ -40,6 +40,7 @@ type Limits struct {
 	Bucket bucket.Shape
 	Quota  int64 // 0 is none
 	Period plan.Period
+	Unsaid uint64 // what a replica can allow before it is heard of through the store
 }
 
 // Keys is how many keys the view holds.

@@ -1,0 +1,47 @@
+package replicas
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestChanges: a revocation that waits is said to be in force by all checkers, and from
+// then on each refuses the key (promise F7).
+func TestChanges(t *testing.T) {
+	const trials = 20
+	for _, n := range numbers() {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			site := stacktest.New(t, stackOf(t, n))
+			waiting, plan := site.Client.Waiting(20*time.Second), site.Plan(wire.CreatePlan{})
+			replicas := stacktest.Replicas(t, site.Stack)
+			var longest time.Duration
+			for range trials {
+				key := site.Key(plan)
+				site.Opens("hello", key)
+				begun := time.Now()
+				k, err := waiting.RevokeKey(t.Context(), site.Project, key.ID)
+				if longest = max(longest, time.Since(begun)); err != nil || k.InForce == nil || !k.InForce.Everywhere {
+					t.Fatalf("revoke: %+v, %v", k.InForce, err)
+				}
+				followed := map[string]bool{}
+				for _, r := range k.InForce.Replicas {
+					followed[r.Replica] = r.State == "applied"
+				}
+				if len(followed) != n {
+					t.Errorf("%d are named: %+v", len(followed), k.InForce.Replicas)
+				}
+				for _, r := range replicas {
+					if a, err := r.Check(t.Context(), site.Project+"-"+site.Env, "hello", key.Full); err != nil || a.Status != http.StatusUnauthorized {
+						t.Errorf("%s answers %d after the revocation was in force, %v", r.URL, a.Status, err)
+					}
+				}
+			}
+			t.Logf("%d revocations in force at %d checkers, each after %v at most", trials, n, longest.Round(time.Millisecond))
+		})
+	}
+}

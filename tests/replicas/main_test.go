@@ -1,0 +1,69 @@
+// Package replicas looks at what several checkers allow together, with three and with
+// eight of them: the plan's rate, and no more of a quota than what they can allow before
+// they have told each other (promises P5, P6).
+package replicas
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/sluicegate/sluice/emulators/stack"
+)
+
+// firstBase is where the ports of the first stack here begin.
+const firstBase = 21180
+
+// numbers are of how many checkers there are stacks here. With two, the other packages look.
+func numbers() []int { return []int{3, 8} }
+
+// stacks are those that were started so far, by their number of checkers. Tests here take
+// turns.
+var (
+	stacks = map[int]*stack.Stack{}
+	dir    string
+)
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	if dir, err = os.MkdirTemp("", "sluice-replicas-"); err != nil {
+		return 1, err
+	}
+	code = m.Run()
+	for _, s := range stacks {
+		err = errors.Join(err, s.Close())
+	}
+	if code != 0 || err != nil {
+		fmt.Fprintln(os.Stderr, "the logs are kept:", dir)
+		return code, err
+	}
+	return 0, os.RemoveAll(dir)
+}
+
+// stackOf gives the stack with n checkers, which it starts if need be.
+func stackOf(t *testing.T, n int) *stack.Stack {
+	t.Helper()
+	if s := stacks[n]; s != nil {
+		return s
+	}
+	s, err := stack.Start(t.Context(), stack.Options{
+		Root: "../..", Dir: filepath.Join(dir, strconv.Itoa(n)), PortBase: firstBase + 100*len(stacks), Log: os.Stderr, Race: true, Checkers: n,
+		Env: map[string]map[string]string{"checker": {"CONNECTION_AGE": connectionAge.String()}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stacks[n] = s
+	return s
+}

@@ -1,0 +1,75 @@
+package replicas
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestQuotas: three times a quota is asked for, of all replicas evenly: at once, and
+// spread over some seconds. Beyond the quota goes no more than what the replicas admit
+// until they have told each other (promise P7).
+func TestQuotas(t *testing.T) {
+	const quota, asked, connections = int64(1000), 3000, 64
+	for _, n := range numbers() {
+		s := stackOf(t, n)
+		for _, over := range []time.Duration{0, 5 * time.Second} {
+			t.Run(fmt.Sprintf("%d in %s", n, over), func(t *testing.T) {
+				site := stacktest.New(t, s)
+				limit, period := quota, "month"
+				key := site.Key(site.Plan(wire.CreatePlan{Quota: &limit, QuotaPeriod: &period}))
+				site.Opens("hello", key)
+				admitted, took := spend(t, site, key, asked, connections, over)
+				admitted += int64(n) // by Opens
+				perSecond := asked / took.Seconds()
+				told := 50 * time.Millisecond
+				if took > over+over/10 { // the machine cannot keep pace: messages wait as requests do
+					told = 250 * time.Millisecond
+				}
+				t.Logf("%d replicas, %d requests in %s: %d admitted of a quota of %d", n, asked, took.Round(time.Millisecond), admitted, quota)
+				if most := float64(quota) + perSecond*told.Seconds(); admitted < quota || float64(admitted) > most {
+					t.Errorf("%d were admitted, want %d to %.0f", admitted, quota, most)
+				}
+			})
+		}
+	}
+}
+
+// spend asks all replicas in turn, and tells how many requests were admitted.
+func spend(t *testing.T, site *stacktest.Site, key stacktest.Key, asked, connections int, over time.Duration) (int64, time.Duration) {
+	t.Helper()
+	replicas := stacktest.Replicas(t, site.Stack)
+	var next, admitted atomic.Int64
+	var all sync.WaitGroup
+	begun := time.Now()
+	for range connections {
+		all.Go(func() {
+			for {
+				i := next.Add(1) - 1
+				if i >= int64(asked) || t.Context().Err() != nil {
+					return
+				}
+				if due := time.Until(begun.Add(over * time.Duration(i) / time.Duration(asked))); due > 0 {
+					time.Sleep(due)
+				}
+				a, err := replicas[int(i)%len(replicas)].Check(t.Context(), site.Project+"-"+site.Env, "hello", key.Full)
+				switch {
+				case err != nil:
+					t.Error(err)
+				case a.Status == http.StatusOK:
+					admitted.Add(1)
+				case a.Status != http.StatusTooManyRequests:
+					t.Errorf("%d %s", a.Status, a.Body)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return admitted.Load(), time.Since(begun)
+}

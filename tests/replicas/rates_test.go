@@ -1,0 +1,216 @@
+package replicas
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+const (
+	// again is how soon after a replica came or went the sum is the plan's rate again.
+	again = 2 * time.Second
+	short = 10 * time.Second
+)
+
+// sustained is for how long rates are measured: a minute for the report.
+func sustained() time.Duration {
+	if os.Getenv("REPORT") != "" {
+		return time.Minute
+	}
+	return 30 * time.Second
+}
+
+// lane is a key, and the load on it.
+type lane struct {
+	rate  float64
+	burst int64
+	first float64 // share of the first replica, the others have the rest evenly
+	key   stacktest.Key
+
+	allowed, refused, failed atomic.Int64
+}
+
+func (l *lane) String() string {
+	return fmt.Sprintf("%v a second, %.0f %% at the first", l.rate, 100*l.first)
+}
+
+// TestRates: keys that are asked for three times their rate of several replicas get their
+// rate, evenly spread or not; again soon after a replica was killed, and after it is back.
+func TestRates(t *testing.T) {
+	for _, n := range numbers() {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			s := stackOf(t, n)
+			site := stacktest.New(t, s)
+			even := 1 / float64(n)
+			lanes := []*lane{
+				{rate: 1, burst: 5, first: even},
+				{rate: 1, burst: 5, first: 0.99},
+				{rate: 20, burst: 20, first: even},
+				{rate: 20, burst: 20, first: 0.99},
+				{rate: 60, burst: 60, first: even},
+			}
+			for _, l := range lanes {
+				l.key = site.Key(site.Plan(wire.CreatePlan{Rate: &l.rate, Burst: &l.burst}))
+				site.Opens("hello", l.key)
+			}
+			w := &world{t: t, site: site, replicas: stacktest.Replicas(t, s), lanes: lanes}
+			w.live.Store(int64(n))
+			end := w.load()
+			defer end()
+			w.pass(short + again) // bursts are used, and what was beyond them is paid
+			before := sent(t, s)
+			w.measure("sustained", sustained(), false)
+			t.Logf("%d replicas: %.0f bytes a second from one to another for each of %d busy keys",
+				n, (sent(t, s)-before)/sustained().Seconds()/float64(n*(n-1)*len(lanes)), len(lanes))
+			w.live.Store(int64(n - 1))
+			last := fmt.Sprintf("checker-%d", n-1)
+			if err := s.Kill(last); err != nil {
+				t.Fatal(err)
+			}
+			w.pass(again)
+			w.measure("one killed", short, true)
+			if err := s.Restart(t.Context(), last); err != nil {
+				t.Fatal(err)
+			}
+			w.live.Store(int64(n))
+			w.pass(again)
+			w.measure("one joined", short, false)
+		})
+	}
+}
+
+// world is what is asked, and of whom.
+type world struct {
+	t        *testing.T
+	site     *stacktest.Site
+	replicas []stacktest.Replica
+	lanes    []*lane
+	live     atomic.Int64 // how many of the replicas are asked, from the first on
+}
+
+// load asks for three times each lane's rate until it is ended.
+func (w *world) load() (end func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var all sync.WaitGroup
+	for _, l := range w.lanes {
+		all.Go(func() {
+			tick := time.NewTicker(time.Duration(float64(time.Second) / (3 * l.rate)))
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+					all.Go(func() { w.ask(ctx, l) })
+				}
+			}
+		})
+	}
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// ask asks one replica.
+func (w *world) ask(ctx context.Context, l *lane) {
+	r := w.replicas[0]
+	if rand.Float64() >= l.first {
+		r = w.replicas[1+rand.Int64N(w.live.Load()-1)]
+	}
+	switch a, err := r.Check(ctx, w.site.Project+"-"+w.site.Env, "hello", l.key.Full); {
+	case err != nil:
+		l.failed.Add(1)
+	case a.Status == http.StatusOK:
+		l.allowed.Add(1)
+	case a.Status == http.StatusTooManyRequests:
+		l.refused.Add(1)
+	default:
+		w.t.Errorf("%v: %d %s", l, a.Status, a.Body)
+	}
+}
+
+func (w *world) pass(d time.Duration) {
+	w.t.Helper()
+	select {
+	case <-w.t.Context().Done():
+	case <-time.After(d):
+	}
+}
+
+// measure wants each lane's rate for a while. given: what a dead replica's words took may
+// be given back meanwhile.
+func (w *world) measure(what string, d time.Duration, given bool) {
+	w.t.Helper()
+	before := make([]int64, len(w.lanes))
+	begun := time.Now()
+	for i, l := range w.lanes {
+		before[i] = l.allowed.Load()
+	}
+	w.pass(d)
+	took := time.Since(begun).Seconds()
+	for i, l := range w.lanes {
+		got, nominal := float64(l.allowed.Load()-before[i]), l.rate*took
+		w.t.Logf("%d replicas, %s, %v: %.3f of nominal", len(w.replicas), what, l, got/nominal)
+		most := 1.05*nominal + 1 // a request more or less is at the edges of the measured time
+		if given {
+			most += float64(l.burst)
+		}
+		if got < 0.95*nominal-1 || got > most {
+			w.t.Errorf("%s, %v: %.0f were allowed, %.1f are nominal", what, l, got, nominal)
+		}
+	}
+}
+
+// sent is how many bytes all replicas have sent each other.
+func sent(t *testing.T, s *stack.Stack) (sum float64) {
+	t.Helper()
+	for _, n := range metric(t, s, "sluice_checker_peer_bytes_total", "sent") {
+		sum += n
+	}
+	return sum
+}
+
+// decided is how many questions each replica has answered.
+func decided(t *testing.T, s *stack.Stack) []float64 {
+	t.Helper()
+	return metric(t, s, "sluice_checker_decisions_total", "")
+}
+
+// metric is a metric's sum at each replica, of those with a label's value if one is given.
+func metric(t *testing.T, s *stack.Stack, name, value string) (all []float64) {
+	t.Helper()
+	for _, url := range s.Info().CheckerMetrics {
+		res, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		families, err := parser.TextToMetricFamilies(res.Body)
+		_ = res.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for _, m := range families[name].GetMetric() {
+			if value == "" || m.GetLabel()[0].GetValue() == value {
+				sum += m.GetCounter().GetValue()
+			}
+		}
+		all = append(all, sum)
+	}
+	return all
+}
