@@ -429,7 +429,7 @@ func BenchmarkTick(b *testing.B) {
 	n.buckets.Grow(keys)
 	find := func(p apikey.Prefix) (slot uint32, ok bool) {
 		i, err := strconv.Atoi(string(p))
-		return uint32(i), err == nil //nolint:gosec // below keys
+		return uint32(i), err == nil
 	}
 	n.meter.Publish(keys, nil, func() {})
 	n.cfg.Find = func(p apikey.Prefix) (uint32, bucket.Shape, bool) {
