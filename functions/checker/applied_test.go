@@ -29,11 +29,7 @@ func (r *replica) applied(t *testing.T, query string) (status int, w inforce.Wor
 // allows tells whether a replica lets a key through.
 func (r *replica) allows(t *testing.T, full string) bool {
 	t.Helper()
-	rec := httptest.NewRecorder()
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/check/shop-prod/hello", nil)
-	req.Header = http.Header{"X-Forwarded-Method": {"GET"}, "X-Api-Key": {full}}
-	r.ServeHTTP(rec, req)
-	return rec.Code == http.StatusOK
+	return r.ask("shop-prod/hello", "X-Api-Key", full).StatusCode == http.StatusOK
 }
 
 // TestApplied: what is asked for is waited for, no longer than the patience; what is

@@ -65,8 +65,9 @@
 // heard where requests look; applied.go says how far that is. A request's is on two others: decision.go decides and holds
 // the table of outcomes, handler.go answers; key.go is what a key's holder is told. internal/view is the picture of keys and
 // plans, internal/gate decides about a key, internal/bucket limits rates, internal/meter
-// counts and limits quotas, internal/peers tells other replicas, internal/canary proves freshness, internal/denials keeps
-// reasons, internal/slots holds one small value per key.
+// counts and limits quotas, internal/peers tells other replicas, internal/canary proves
+// freshness, internal/denials keeps reasons, internal/limits says limits in header fields,
+// internal/slots holds one small value per key.
 package checker
 
 import (

@@ -29,15 +29,7 @@ const (
 // it, while they serve, and what such waits have the replicas write.
 func (b *bench) inForce(t *testing.T) {
 	t.Helper()
-	s, err := stack.Start(t.Context(), stack.Options{Root: b.root, Dir: t.TempDir(), PortBase: portBase, Log: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := b.stack(t)
 	site := stacktest.New(t, s)
 	site.App("hello")
 	p := site.Plan(wire.CreatePlan{})

@@ -23,8 +23,8 @@ import (
 
 const portBase = 30980
 
-// onStack measures what needs the real ingress, or all functions.
-func (b *bench) onStack(t *testing.T) {
+// stack starts a stack that ends with the test.
+func (b *bench) stack(t *testing.T) *stack.Stack {
 	t.Helper()
 	s, err := stack.Start(t.Context(), stack.Options{Root: b.root, Dir: t.TempDir(), PortBase: portBase, Log: t.Output()})
 	if err != nil {
@@ -35,6 +35,13 @@ func (b *bench) onStack(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return s
+}
+
+// onStack measures what needs the real ingress, or all functions.
+func (b *bench) onStack(t *testing.T) {
+	t.Helper()
+	s := b.stack(t)
 	site := stacktest.New(t, s)
 	b.functions(t, s)
 	b.webhook(t, site)

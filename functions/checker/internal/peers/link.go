@@ -44,18 +44,20 @@ func (l *Link) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	ways := map[string]*way{} // by run
+	hurry := l.Exchange.cfg.Meter.Hurry()
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
 	for {
-		hurry := l.Exchange.cfg.Meter.Hurry()
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
 		case <-hurry:
-		}
-		if !pause(ctx, breath) {
-			return
+			tick.Reset(breath)
+			hurry = nil // until then
+			continue
+		case <-tick.C:
+			tick.Reset(Interval)
+			hurry = l.Exchange.cfg.Meter.Hurry()
 		}
 		l.Exchange.Tick(l.Now())
 		if l.Client == nil {
@@ -80,18 +82,6 @@ func (l *Link) Run(ctx context.Context) {
 	}
 }
 
-// pause waits for d and tells whether ctx lasted that long.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
 // way is how messages get to one peer.
 type way struct {
 	run, address string
@@ -106,7 +96,7 @@ func (l *Link) tell(ctx context.Context, w *way) {
 		err := l.send(ctx, w.address, m)
 		if broken := err != nil; broken != w.broken && ctx.Err() == nil {
 			w.broken = broken
-			l.Log.Warn("peer changed", "address", w.address, "reachable", !broken, "error", err)
+			l.Log.Warn("peer reachability changed", "address", w.address, "reachable", !broken, "error", err)
 		}
 		if err != nil {
 			l.Traffic.Failed.Add(1)
