@@ -38,7 +38,7 @@
 // fresh (else 503), is the key good for the app (else 401), is there a token in
 // its bucket (else 429 rate_limited), and is there quota left (else 429
 // quota_exhausted, or 503 while the replicas' counts cannot be shared and others may
-// have used what is left). The decision about the key is the pure function gate.Decide;
+// have used what is left, or while more of a hard quota is under way). The decision about the key is the pure function gate.Decide;
 // the view is immutable; no lock is taken and nothing is logged. Package meter
 // counts, and makes the arguments why counts add up and why quotas hold.
 //
@@ -65,7 +65,7 @@
 // heard where requests look; applied.go says how far that is. A request's is on two others: decision.go decides and holds
 // the table of outcomes, handler.go answers; key.go is what a key's holder is told. internal/view is the picture of keys and
 // plans, internal/gate decides about a key, internal/bucket limits rates, internal/meter
-// counts and limits quotas, internal/peers tells other replicas, internal/canary proves
+// counts and limits quotas, internal/lease holds hard ones, internal/peers tells other replicas, internal/canary proves
 // freshness, internal/denials keeps reasons, internal/limits says limits in header fields,
 // internal/slots holds one small value per key.
 package checker
@@ -85,6 +85,7 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
 	"github.com/sluicegate/sluice/functions/checker/internal/canary"
 	"github.com/sluicegate/sluice/functions/checker/internal/denials"
+	"github.com/sluicegate/sluice/functions/checker/internal/lease"
 	"github.com/sluicegate/sluice/functions/checker/internal/meter"
 	"github.com/sluicegate/sluice/functions/checker/internal/peers"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
@@ -108,6 +109,7 @@ type Store interface {
 	WriteCanary(ctx context.Context, t store.CanaryType, c store.Canary) error
 	DeleteCanary(ctx context.Context, t store.CanaryType, replica string) error
 	meter.Writer
+	lease.Store
 }
 
 // Checker is one replica.
@@ -122,6 +124,7 @@ type Checker struct {
 	buckets  *bucket.Buckets
 	shown    *bucket.Buckets // of keys shown to their holders
 	meter    *meter.Meter
+	leases   *lease.Book
 	snapshot *snapshot
 	proof    *canary.Proof
 	streams  [canary.Types]*stream
@@ -148,13 +151,16 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	}
 	c.snapshot = &snapshot{buckets: c.buckets, shown: c.shown}
 	c.snapshot.Store(&view.View{})
+	c.leases = lease.New(lease.Config{
+		Run: c.process, Store: s, View: c.snapshot.Load, Buckets: c.buckets, Start: c.start, Now: c.now, Log: log,
+	})
 	c.meter = meter.New(meter.Config{
-		Run: c.process, Replica: cfg.Replica, Interval: cfg.FlushInterval, Writer: s,
+		Run: c.process, Leases: c.leases, Replica: cfg.Replica, Interval: cfg.FlushInterval, Writer: s,
 		MaxUnshared: cfg.MaxUnshared, Horizon: cfg.MaxStaleness, Find: c.snapshot.find, Now: c.now, Log: log,
 	})
-	c.snapshot.meter = c.meter
+	c.snapshot.meter, c.snapshot.leases = c.meter, c.leases
 	c.peers = &peers.Link{Exchange: peers.New(peers.Config{
-		Replica: cfg.Replica, Run: c.process, Buckets: c.buckets, Meter: c.meter, Find: c.snapshot.shape, Start: c.start, Gone: cfg.MaxStaleness,
+		Replica: cfg.Replica, Run: c.process, Buckets: c.buckets, Meter: c.meter, Leases: c.leases, Find: c.snapshot.shape, Start: c.start, Gone: cfg.MaxStaleness,
 	}), Now: c.now, Log: log}
 	c.proof = canary.New(cfg.MaxStaleness, c.start)
 	c.streams = c.newStreams()
@@ -195,6 +201,7 @@ func (c *Checker) Run(ctx context.Context) error {
 	wg.Go(func() { c.keeper().Run(ctx) })
 	wg.Go(func() { c.meter.Run(ctx) })
 	wg.Go(func() { c.peers.Run(ctx) })
+	wg.Go(func() { c.leases.Run(ctx) })
 	wg.Go(func() { keepHeap(ctx) })
 	wg.Go(func() { c.denials.Run(ctx) })
 	wg.Wait()

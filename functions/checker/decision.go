@@ -30,6 +30,7 @@ const (
 	overShown           // shown too often
 	overQuota           // of the plan
 	unshared            // others may have used what is left of the quota
+	unleased            // there may be some left of a hard quota, but none of it here
 	badKey              // the first of the reasons that the gate gives; the others follow it
 )
 
@@ -61,6 +62,7 @@ func makeOutcomes() []result {
 		overShown:   {code: problem.RateLimited, reason: "shown"},
 		overQuota:   {code: problem.QuotaExhausted, reason: "quota"},
 		unshared:    {code: problem.GateUnavailable, reason: "unshared"},
+		unleased:    {code: problem.GateUnavailable, reason: "unleased"},
 	}
 	for _, reason := range gate.Reasons() {
 		table = append(table, result{code: problem.InvalidKey, reason: reason})
@@ -103,6 +105,8 @@ func (c *Checker) check(h http.Header, address string, now time.Time) (outcome, 
 		return overQuota, v
 	case meter.Unshared:
 		return unshared, v
+	case meter.Unleased:
+		return unleased, v
 	case meter.Admitted:
 	}
 	return allowed, v

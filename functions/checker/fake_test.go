@@ -103,6 +103,12 @@ func (f *fakeStore) DeleteCanary(_ context.Context, t store.CanaryType, _ string
 	return nil
 }
 
+// Lease leases what is asked for: that leases add up is package lease's to test.
+func (f *fakeStore) Lease(_ context.Context, _ usage.Term, _ string, _ bool, change func(own, others int64) int64) error {
+	change(0, 0)
+	return nil
+}
+
 // WriteCounter takes any write: what is counted is package meter's to test.
 func (f *fakeStore) WriteCounter(ctx context.Context, _ usage.Counter, _ store.CounterVersion) (store.CounterVersion, error) {
 	return store.CounterVersion{}, f.answers(ctx)

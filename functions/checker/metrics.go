@@ -78,6 +78,7 @@ func stateOf(c *Checker) (all []prometheus.Collector) {
 		func() float64 { return float64(c.peers.Exchange.Status().Unreachable) })
 	gauge("sluice_checker_busy_keys", "Keys that replicas speak of with each other.", nil,
 		func() float64 { return float64(c.peers.Exchange.Status().Keys) })
+	gauge("sluice_checker_hard_quota_keys", "Keys whose quota is hard.", nil, func() float64 { return float64(c.leases.Keys()) })
 	for _, s := range c.streams {
 		labels := prometheus.Labels{"type": string(s.name)}
 		gauge("sluice_checker_documents", "Documents in the snapshot.", labels, func() float64 { return float64(s.count()) })
@@ -94,6 +95,8 @@ func stateOf(c *Checker) (all []prometheus.Collector) {
 	t := &c.peers.Traffic
 	counter("sluice_checker_counter_writes_total", "Writes of counter documents, by result; a write that failed is done again.", "result",
 		map[string]func() uint64{"written": c.meter.Writes, "failed": c.meter.Failures})
+	counter("sluice_checker_lease_writes_total", "Times that what is held of a hard quota was brought to the store, by result.", "result",
+		map[string]func() uint64{"written": c.leases.Writes, "failed": c.leases.Failures})
 	counter("sluice_checker_peer_messages_total", "Messages to and from other replicas, by result; what one that failed said is in the next.", "result",
 		map[string]func() uint64{"sent": t.Sent.Load, "failed": t.Failed.Load, "received": t.Received.Load, "refused": t.Refused.Load})
 	counter("sluice_checker_peer_bytes_total", "Bytes of messages to and from other replicas.", "direction",

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
+	"github.com/sluicegate/sluice/functions/checker/internal/lease"
 	"github.com/sluicegate/sluice/functions/checker/internal/meter"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
@@ -21,6 +22,7 @@ type snapshot struct {
 	buckets *bucket.Buckets
 	shown   *bucket.Buckets
 	meter   *meter.Meter
+	leases  *lease.Book
 }
 
 // find gives a key's slot in the current view.
@@ -54,7 +56,9 @@ func (s *snapshot) setKeys(reset bool, changes []view.KeyChange) {
 	}
 	s.buckets.Grow(next.Slots())
 	s.shown.Grow(next.Slots())
+	s.leases.Grow(next.Slots())
 	s.meter.Publish(next.Slots(), fresh, func() { s.Store(next) })
+	s.leases.Changed()
 }
 
 // receiveKeys replaces the view.
@@ -84,4 +88,5 @@ func (s *snapshot) receivePlans(b store.Batch[plan.Plan]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Store(s.Load().WithPlans(b.Reset, changes))
+	s.leases.Changed()
 }

@@ -35,6 +35,7 @@ type Limits struct {
 	Burst  int64   // requests at once, 1 to [MaxBurst]
 	Quota  int64   // requests per Period, 1 to [MaxQuota]; 0 is no quota
 	Period Period  // "" without a quota
+	Hard   bool    // the quota is never exceeded; false without a quota
 }
 
 // Plan is a named set of limits in one environment.

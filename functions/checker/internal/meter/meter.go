@@ -74,6 +74,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicegate/sluice/functions/checker/internal/lease"
 	"github.com/sluicegate/sluice/functions/checker/internal/slots"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
@@ -98,9 +99,16 @@ type Config struct {
 	MaxUnshared time.Duration // how long quotas are trusted after counts were last shared
 	Horizon     time.Duration // for how long a quota must hold although nobody is heard
 
+	Leases Leases // of hard quotas
+
 	Find func(apikey.Prefix) (slot uint32, ok bool) // in the current view
 	Now  func() time.Time
 	Log  *slog.Logger
+}
+
+// Leases are what this process may allow of hard quotas (package lease).
+type Leases interface {
+	Spend(slot uint32, l view.Limits, now int64) lease.Answer
 }
 
 // Meter counts for one process.
@@ -148,6 +156,7 @@ const (
 	Admitted  Admission = iota
 	Exhausted           // the quota is used up
 	Unshared            // whether there is quota left is not known: others may have used it
+	Unleased            // nor is it here: others hold what is left of a hard quota
 )
 
 // Admit counts a request of a key, as allowed while its quota lasts, else as
@@ -165,6 +174,9 @@ func (m *Meter) Admit(slot uint32, prefix string, l view.Limits, now time.Time) 
 	}
 	quota := uint64(l.Quota)
 	others := s.others(t, slot, l.Period, at)
+	if l.Hard {
+		return m.spend(slot, t, c, l, others, at)
+	}
 	reserve := m.share.reserve(l.Bucket, now)
 	for {
 		own := c.allowed.Load()
@@ -181,6 +193,29 @@ func (m *Meter) Admit(slot uint32, prefix string, l view.Limits, now time.Time) 
 			return Admitted
 		}
 	}
+}
+
+// spend is Admit where the quota is hard. What is counted bounds what is leased all the same:
+// the leases know nothing of what was allowed while the quota was soft.
+func (m *Meter) spend(slot uint32, t *dayTable, c *cell, l view.Limits, others uint64, at int64) Admission {
+	quota, used := uint64(l.Quota), others+c.allowed.Load() //nolint:gosec // not negative
+	answer := lease.Gone
+	if used < quota {
+		answer = m.cfg.Leases.Spend(slot, l, at)
+	}
+	switch answer {
+	case lease.Spent:
+		c.allowed.Add(1)
+		m.running(slot, quota, used, l.Unsaid)
+		t.touch(slot)
+		return Admitted
+	case lease.Gone:
+		c.quotaDenied.Add(1)
+		t.touch(slot)
+		return Exhausted
+	case lease.Unleased:
+	}
+	return Unleased
 }
 
 // running sees to it that replicas agree about a quota when it matters.

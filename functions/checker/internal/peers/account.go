@@ -12,6 +12,7 @@ type account struct {
 	total   uint64 // allowed here today, as told
 	paid    uint64 // of these, those that the bucket no longer misses
 	changed uint64 // the version since which total is what it is
+	wants   uint64 // the version in which more of its hard quota was wanted last
 	full    int64  // since when the bucket is full; 0 while it is not
 	peers   []charged
 }

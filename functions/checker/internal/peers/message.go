@@ -18,8 +18,8 @@ const Path = "/counts"
 const MaxMessage = 256 << 10
 
 const (
-	version   = 1
-	maxCounts = 8 << 10 // in one message: at most 30 bytes each
+	version   = 2
+	maxCounts = 8 << 10 // in one message: at most 31 bytes each
 	maxCount  = 1 << 50 // far beyond any day's total; sums of a few of them are exact
 )
 
@@ -38,10 +38,11 @@ type keyCount struct {
 	shard   int
 	allowed uint64 // on that day, by that source
 	unpaid  uint64 // of these, how many its bucket may still miss
+	wants   bool   // it holds too little of the hard quota
 }
 
 // encode gives a message as bytes: a version, whose it is, then the keys, each with its
-// prefix's 8 bytes, its shard and two varints.
+// prefix's 8 bytes, its shard, whether more is wanted, and two varints.
 func (l message) encode() []byte {
 	b := make([]byte, 0, 96+16*len(l.counts))
 	b = append(b, version)
@@ -53,11 +54,18 @@ func (l message) encode() []byte {
 	b = binary.AppendVarint(b, int64(l.day))
 	for _, w := range l.counts {
 		b = append(b, w.prefix...)
-		b = append(b, byte(w.shard)) //nolint:gosec // below usage.Shards
+		b = append(b, byte(w.shard), flag(w.wants)) //nolint:gosec // below usage.Shards
 		b = binary.AppendUvarint(b, w.allowed)
 		b = binary.AppendUvarint(b, w.unpaid)
 	}
 	return b
+}
+
+func flag(set bool) byte {
+	if set {
+		return 1
+	}
+	return 0
 }
 
 var errMessage = errors.New("no message of a peer's")
@@ -78,7 +86,7 @@ func decode(b []byte) (l message, err error) {
 	}
 	l.day = usage.Day(day) //nolint:gosec // checked above
 	for len(r.b) > 0 && !r.bad {
-		w := keyCount{prefix: apikey.Prefix(r.take(apikey.PrefixLength)), shard: int(r.byte()), allowed: r.uvarint(), unpaid: r.uvarint()}
+		w := keyCount{prefix: apikey.Prefix(r.take(apikey.PrefixLength)), shard: int(r.byte()), wants: r.flag(), allowed: r.uvarint(), unpaid: r.uvarint()}
 		if w.shard >= usage.Shards || w.allowed > maxCount || w.unpaid > w.allowed {
 			r.bad = true
 		}
@@ -122,6 +130,14 @@ func (r *reader) byte() byte {
 	return 0
 }
 
+func (r *reader) flag() bool {
+	b := r.byte()
+	if b > 1 {
+		r.bad = true
+	}
+	return b == 1
+}
+
 func (r *reader) uvarint() uint64 {
 	v, n := binary.Uvarint(r.b)
 	r.skip(n)
@@ -145,10 +161,11 @@ func (x *Exchange) Messages(run string) (messages [][]byte, upTo uint64) {
 		l.counts = l.counts[:0]
 	}
 	for _, a := range x.accounts {
-		if a.changed <= p.told || a.total == 0 {
+		wants := a.wants > p.told
+		if a.changed <= p.told || a.total == 0 && !wants || a.prefix == "" {
 			continue
 		}
-		l.counts = append(l.counts, keyCount{prefix: a.prefix, shard: a.shard, allowed: a.total, unpaid: a.total - a.paid})
+		l.counts = append(l.counts, keyCount{prefix: a.prefix, shard: a.shard, allowed: a.total, unpaid: a.total - a.paid, wants: wants})
 		if len(l.counts) == maxCounts {
 			write()
 		}
@@ -196,6 +213,16 @@ func (x *Exchange) Receive(now time.Time, from string, b []byte) error {
 	for _, w := range l.counts {
 		x.charge(p, l.source, w, at, debt)
 		x.cfg.Meter.Told(l.day, l.source, w.shard, w.prefix, w.allowed)
+		if w.wants {
+			x.wanted(w.prefix, now)
+		}
 	}
 	return nil
+}
+
+// wanted notes that a peer holds too little of a key's hard quota.
+func (x *Exchange) wanted(prefix apikey.Prefix, now time.Time) {
+	if slot, _, ok := x.cfg.Find(prefix); ok {
+		x.cfg.Leases.Wanted(slot, now)
+	}
 }

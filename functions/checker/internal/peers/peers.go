@@ -17,14 +17,17 @@
 // more than the rate, then at least one of n replicas allows more than an n-th of it: a key
 // becomes busy where one allows half of that (package bucket), and wherever it is heard of.
 // It stays busy until its bucket has been full for a while. Keys whose quota others may use
-// up before they are heard through the store are busy too (package meter).
+// up before they are heard through the store are busy too (package meter), and so are those
+// of whose hard quota a replica holds too little: the others are asked to give some of it
+// back (package lease).
 //
 // # Messages
 //
 // A message says of each key its total of the day, under the source by which the replica
 // writes it to the store, and how many of these its bucket may still miss. Totals are
 // absolute: each is charged once, so that a message which is lost or repeated changes
-// nothing; one that is older than the last is refused. What is charged is bounded as
+// nothing; one that is older than the last is refused. It says, too, of which hard quotas
+// its sender holds too little. What is charged is bounded as
 // buckets are: nobody is charged for more than another's bucket lets through.
 //
 // # Peers
@@ -49,6 +52,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
+	"github.com/sluicegate/sluice/functions/checker/internal/lease"
 	"github.com/sluicegate/sluice/functions/checker/internal/meter"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/store"
@@ -80,6 +84,7 @@ type Config struct {
 	Run     string // random, unique to this process, as in its canaries
 	Buckets *bucket.Buckets
 	Meter   *meter.Meter
+	Leases  *lease.Book
 	Find    func(apikey.Prefix) (slot uint32, s bucket.Shape, ok bool) // in the current view
 	Start   time.Time                                                  // the zero of the buckets' clock
 	Gone    time.Duration                                              // after how long without a canary a member is none
@@ -149,10 +154,11 @@ func (x *Exchange) gone(run string, at int64) {
 	delete(x.peers, run)
 }
 
-// countPeers tells buckets and meter how many others there are. The caller holds mu.
+// countPeers tells buckets, meter and leases how many others there are. The caller holds mu.
 func (x *Exchange) countPeers() {
 	x.cfg.Buckets.SetOthers(len(x.peers))
 	x.cfg.Meter.SetOthers(len(x.peers))
+	x.cfg.Leases.SetOthers(len(x.peers))
 }
 
 // Tick takes in what has been allowed since the last one, and gives up peers that are
@@ -177,6 +183,12 @@ func (x *Exchange) Tick(now time.Time) {
 	}
 	for slot := range x.cfg.Meter.Short().Drain() {
 		x.open(slot, at)
+	}
+	for slot := range x.cfg.Leases.Wanting().Drain() {
+		if a := x.open(slot, at); a != nil {
+			x.version++
+			a.changed, a.wants = x.version, x.version
+		}
 	}
 	for slot, a := range x.accounts {
 		if !x.update(slot, a, at) {

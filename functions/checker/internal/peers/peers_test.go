@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
+	"github.com/sluicegate/sluice/functions/checker/internal/lease"
 	"github.com/sluicegate/sluice/functions/checker/internal/meter"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
@@ -99,7 +100,7 @@ func (h *hall) join() *node {
 	x.buckets.Grow(1)
 	x.meter.Publish(1, map[apikey.Prefix]uint32{theKey: 0}, func() {})
 	x.Exchange = New(Config{
-		Replica: x.name, Run: run, Buckets: x.buckets, Meter: x.meter, Start: h.now, Gone: 90 * time.Second,
+		Replica: x.name, Run: run, Buckets: x.buckets, Meter: x.meter, Leases: lease.New(lease.Config{}), Start: h.now, Gone: 90 * time.Second,
 		Find: func(p apikey.Prefix) (uint32, bucket.Shape, bool) { return 0, h.limits.Bucket, p == theKey },
 	})
 	h.nodes, h.live = append(h.nodes, x), append(h.live, x)

@@ -138,7 +138,7 @@ func (t *planTable) define(c PlanChange) {
 		t.defined++
 	}
 	shape := bucket.ShapeOf(c.Limits)
-	s.limits, s.defined = Limits{Bucket: shape, Quota: c.Limits.Quota, Period: c.Limits.Period, Unsaid: shape.Most(unsaid)}, true
+	s.limits, s.defined = Limits{Bucket: shape, Quota: c.Limits.Quota, Hard: c.Limits.Hard, Period: c.Limits.Period, Unsaid: shape.Most(unsaid)}, true
 	told.Name, told.Rate, told.Burst, told.Policy = c.Name, c.Limits.Rate, c.Limits.Burst, limits.PolicyOf(c.Limits)
 }
 

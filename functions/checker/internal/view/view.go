@@ -14,6 +14,9 @@
 package view
 
 import (
+	"iter"
+	"slices"
+
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
@@ -39,6 +42,7 @@ type Key struct {
 type Limits struct {
 	Bucket bucket.Shape
 	Quota  int64 // 0 is none
+	Hard   bool  // the quota is never exceeded
 	Period plan.Period
 	Unsaid uint64 // what a replica can allow before it is heard of through the store
 }
@@ -65,6 +69,26 @@ func (v *View) Find(prefix []byte) (k Key, ok bool) {
 	}
 	return Key{entry: &nobody, shard: &empty, view: v}, false
 }
+
+// HardQuotas are the keys whose quota is never to be exceeded.
+func (v *View) HardQuotas() iter.Seq[Key] {
+	return func(yield func(Key) bool) {
+		if !slices.ContainsFunc(v.plans.rows, func(p planRow) bool { return p.limits.Hard }) {
+			return
+		}
+		for _, s := range v.shards {
+			for i := range s.keys() {
+				e := &s.entries[i]
+				if v.plans.at(e.plan).limits.Hard && !yield(Key{entry: e, shard: s, view: v}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Prefix names the key.
+func (k Key) Prefix() apikey.Prefix { return apikey.Prefix(k.prefix[:]) }
 
 // Slot is the key's place in the tables of buckets and counters.
 func (k Key) Slot() uint32 { return k.slot }

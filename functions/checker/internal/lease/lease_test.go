@@ -1,0 +1,420 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
+	"github.com/sluicegate/sluice/functions/checker/internal/view"
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+var errFault = errors.New("injected")
+
+// ledgers is a store of leases with versions, as Firestore has them: a write on top of a
+// version that is not there any more changes nothing.
+type ledgers struct {
+	docs  map[usage.Term]*ledgerDoc
+	late  []func() // writes that were given up on and may land yet
+	fault fault
+	done  int // writes
+}
+
+type ledgerDoc struct {
+	held    map[string]int64
+	version int
+}
+
+type fault int
+
+const (
+	none    fault = iota
+	down          // nothing is read
+	lost          // the write does not land, and the call fails
+	unclear       // it lands, and the call fails
+	late          // it may land later, and the call fails
+)
+
+func newLedgers() *ledgers {
+	return &ledgers{docs: map[usage.Term]*ledgerDoc{}}
+}
+
+func (l *ledgers) Lease(_ context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
+	if l.fault == down {
+		return errFault
+	}
+	d := l.docs[t]
+	if d == nil {
+		d = &ledgerDoc{held: map[string]int64{}}
+		l.docs[t] = d
+	}
+	others, version := int64(0), d.version
+	for by, n := range d.held {
+		if by != process {
+			others += n
+		}
+	}
+	holds := change(d.held[process], others)
+	if holds == d.held[process] && !force {
+		return nil
+	}
+	land := func() {
+		if d.version == version {
+			d.held[process] = holds
+			d.version++
+			l.done++
+		}
+	}
+	switch l.fault {
+	case lost:
+		return errFault
+	case late:
+		l.late = append(l.late, land)
+		return errFault
+	case unclear:
+		land()
+		return errFault
+	case none, down:
+	}
+	land()
+	return nil
+}
+
+// crowd is some replicas with one key, and a clock.
+type crowd struct {
+	store   *ledgers
+	now     time.Time
+	limits  plan.Limits
+	live    []*replica
+	made    int
+	allowed map[usage.Term]int64
+	dead    int64 // what killed replicas still held
+}
+
+type replica struct {
+	*Book
+
+	buckets *bucket.Buckets
+	view    *view.View
+	start   time.Time
+}
+
+const theKey = apikey.Prefix("abcdefgh")
+
+func newCrowd(n int, l plan.Limits) *crowd {
+	c := &crowd{store: newLedgers(), now: time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC), limits: l, allowed: map[usage.Term]int64{}}
+	for range n {
+		c.join()
+	}
+	return c
+}
+
+func (c *crowd) join() {
+	r := &replica{buckets: &bucket.Buckets{}, start: c.now}
+	r.Book = New(Config{
+		Run: fmt.Sprint("run", c.made), Store: c.store, View: func() *view.View { return r.view }, Buckets: r.buckets, Start: c.now,
+		Now: func() time.Time { return c.now }, Log: slog.New(slog.DiscardHandler),
+	})
+	c.made++
+	r.buckets.Grow(1)
+	r.Grow(1)
+	c.live = append(c.live, r)
+	c.show(r)
+	c.count()
+}
+
+// show has a replica hear of the plan as it now is.
+func (c *crowd) show(r *replica) {
+	key := apikey.Key{Prefix: theKey, Namespace: "shop-prod", Environment: "prod", Plan: "plan-a", Status: apikey.Active}
+	v := (&view.View{}).WithKeys(true, []view.KeyChange{{Prefix: theKey, Key: &key}})
+	r.view = v.WithPlans(true, []view.PlanChange{{Document: "shop-prod.plan-a", Limits: c.limits}})
+	r.Changed()
+}
+
+func (c *crowd) count() {
+	for _, r := range c.live {
+		r.SetOthers(len(c.live) - 1)
+	}
+}
+
+// tick lets a replica's keeper run, and its peers hear what it wants.
+func (c *crowd) tick(ctx context.Context, r *replica) {
+	r.Tick(ctx, c.now)
+	for slot := range r.Wanting().Drain() {
+		for _, o := range c.live {
+			if o != r {
+				o.Wanted(slot, c.now)
+			}
+		}
+	}
+}
+
+// request asks a replica.
+func (c *crowd) request(r *replica) Answer {
+	l := r.limits()
+	if !l.Hard || !r.buckets.Take(0, l.Bucket, int64(c.now.Sub(r.start))) {
+		return Unleased
+	}
+	answer := r.Spend(0, l, c.now.UnixNano())
+	if answer == Spent {
+		c.allowed[usage.TermOf(theKey, l.Period, c.now)]++
+	}
+	return answer
+}
+
+// limits are what the replica has heard of.
+func (r *replica) limits() view.Limits {
+	k, _ := r.view.Find([]byte(theKey))
+	l, _ := k.Limits()
+	return l
+}
+
+// kill ends a replica without a word; leave lets it give back first.
+func (c *crowd) kill(at int) *replica {
+	r := c.live[at]
+	c.live = append(c.live[:at:at], c.live[at+1:]...)
+	c.count()
+	return r
+}
+
+// holds is what a replica could still allow.
+func (r *replica) holds() (sum int64) {
+	for _, t := range r.terms {
+		sum += t.left.Load()
+	}
+	return sum
+}
+
+// TestNeverExceeded: whatever fails, whoever comes and goes, and whatever becomes of the
+// plan, no more is allowed in a period than the largest quota that it had (promise P8); and
+// no more than the quota that holds, from the time on at which all follow it, unless that
+// much was allowed before.
+func TestNeverExceeded(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		quotas := rapid.Int64Range(1, 300)
+		c := newCrowd(rapid.IntRange(1, 8).Draw(t, "replicas"), plan.Limits{
+			Rate: rapid.SampledFrom([]float64{1, 20, 1000}).Draw(t, "rate"), Burst: rapid.Int64Range(1, 200).Draw(t, "burst"),
+			Quota: quotas.Draw(t, "quota"), Period: plan.Day, Hard: true,
+		})
+		trouble := rapid.IntRange(0, 3).Draw(t, "trouble")
+		luck := func(t *rapid.T) {
+			c.store.fault = none
+			if rapid.IntRange(0, 9).Draw(t, "luck") < trouble {
+				c.store.fault = rapid.SampledFrom([]fault{down, lost, unclear, late}).Draw(t, "fault")
+			}
+		}
+		most := map[usage.Term]int64{} // of the quotas that a term had
+		some := func() *replica { return c.live[rapid.IntRange(0, len(c.live)-1).Draw(t, "replica")] }
+		note := func() {
+			name := usage.TermOf(theKey, plan.Day, c.now)
+			for _, r := range c.live {
+				most[name] = max(most[name], r.limits().Quota)
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"": func(t *rapid.T) {
+				note()
+				for name, n := range c.allowed {
+					if n > most[name] {
+						t.Fatalf("%d were allowed of %d in %s", n, most[name], name.ID())
+					}
+				}
+			},
+			"ask": func(t *rapid.T) {
+				r := some()
+				for range rapid.IntRange(1, 60).Draw(t, "requests") {
+					c.request(r)
+				}
+			},
+			"tick": func(t *rapid.T) {
+				luck(t)
+				c.tick(t.Context(), some())
+			},
+			"pass": func(t *rapid.T) {
+				d := rapid.SampledFrom([]time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second, time.Minute, 6 * time.Hour}).Draw(t, "time")
+				c.now = c.now.Add(d)
+			},
+			"set back": func(t *rapid.T) {
+				c.now = c.now.Add(-rapid.SampledFrom([]time.Duration{time.Second, 25 * time.Hour}).Draw(t, "time"))
+			},
+			"land": func(t *rapid.T) {
+				if n := len(c.store.late); n > 0 {
+					at := rapid.IntRange(0, n-1).Draw(t, "write")
+					c.store.late[at]()
+					c.store.late = append(c.store.late[:at:at], c.store.late[at+1:]...)
+				}
+			},
+			"kill": func(t *rapid.T) {
+				if len(c.live) > 1 {
+					c.kill(rapid.IntRange(0, len(c.live)-1).Draw(t, "who"))
+				}
+			},
+			"join": func(*rapid.T) {
+				if len(c.live) < 8 {
+					c.join()
+				}
+			},
+			"stop": func(t *rapid.T) {
+				if len(c.live) > 1 {
+					r := c.kill(rapid.IntRange(0, len(c.live)-1).Draw(t, "who"))
+					luck(t)
+					r.giveUp(t.Context(), c.now)
+				}
+			},
+			"quota": func(t *rapid.T) {
+				c.limits.Quota = quotas.Draw(t, "new")
+			},
+			"quota for all": func(t *rapid.T) {
+				c.limits.Quota = quotas.Draw(t, "new")
+				luck(t)
+				for _, r := range c.live {
+					c.show(r)
+					r.looked = time.Time{}
+					c.tick(t.Context(), r)
+				}
+				if c.limits.Hard {
+					name := usage.TermOf(theKey, plan.Day, c.now)
+					most[name] = max(c.allowed[name], c.limits.Quota)
+				}
+			},
+			"mode":   func(*rapid.T) { c.limits.Hard = !c.limits.Hard },
+			"hear":   func(*rapid.T) { c.show(some()) },
+			"wanted": func(*rapid.T) { some().Wanted(0, c.now) },
+		})
+	})
+}
+
+// TestLateWrite: a write that gives back, was given up on and lands when its process has
+// taken as much again changes nothing.
+func TestLateWrite(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(2, plan.Limits{Rate: 1000, Burst: 1000, Quota: 100, Period: plan.Day, Hard: true})
+	a, b := c.live[0], c.live[1]
+	c.tick(t.Context(), a)
+	held := a.holds()
+	c.store.fault = late
+	a.Wanted(0, c.now)
+	c.tick(t.Context(), a)
+	if a.holds() != 0 || len(c.store.late) != 1 {
+		t.Fatalf("%d held, %d writes are late", a.holds(), len(c.store.late))
+	}
+	c.store.fault = none
+	c.now = c.now.Add(time.Minute)
+	c.request(a)
+	c.tick(t.Context(), a)
+	if a.holds() != held {
+		t.Fatalf("%d held, want %d again", a.holds(), held)
+	}
+	c.store.late[0]()
+	for range 100 {
+		c.tick(t.Context(), b)
+		c.request(b)
+	}
+	for range 100 {
+		c.request(a)
+	}
+	for name, n := range c.allowed {
+		if n > c.limits.Quota {
+			t.Errorf("%d were allowed of %d in %s", n, c.limits.Quota, name.ID())
+		}
+	}
+}
+
+// TestServed: while the store answers, all of a quota is served, whatever the number of
+// replicas and however requests are spread over them; and until the last per cent no request
+// is refused for want of a lease. What a killed replica held is all that is left of it.
+func TestServed(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 2, 3, 8} {
+		for _, first := range []float64{1 / float64(n), 0.99} {
+			for _, killed := range []bool{false, true} {
+				if killed && n == 1 {
+					continue
+				}
+				const rate, quota = 100.0, 10_000
+				c := newCrowd(n, plan.Limits{Rate: rate, Burst: 20, Quota: quota, Period: plan.Month, Hard: true})
+				s := c.serve(t, rate, first, killed)
+				name := fmt.Sprintf("%d replicas, %.0f %% at the first, killed %v", n, 100*first, killed)
+				t.Logf("%-40s %5d of %d served, %3d held by the killed, first refused after %5d, %2d refused in all, %3d writes",
+					name, s.served, quota, c.dead, s.before, s.unleased, c.store.done)
+				if s.served+c.dead < quota*99/100 || c.dead > quota/100 {
+					t.Errorf("%s: %d served, %d held by the killed", name, s.served, c.dead)
+				}
+				if s.before < quota*98/100 {
+					t.Errorf("%s: %d served before the first was refused for want of a lease", name, s.before)
+				}
+			}
+		}
+	}
+}
+
+// service is what became of requests.
+type service struct {
+	served, unleased int64
+	before           int64 // served before the first was refused for want of a lease
+}
+
+// serve asks for three times a rate until the quota is gone, of a bucket that replicas share.
+func (c *crowd) serve(t *testing.T, rate, first float64, kill bool) (s service) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	shared := &bucket.Buckets{}
+	shared.Grow(1)
+	for _, r := range c.live {
+		r.buckets = shared
+		r.cfg.Buckets = shared
+		c.tick(t.Context(), r)
+	}
+	start, step := c.now, time.Duration(float64(time.Second)/(3*rate))
+	lastly := 0
+	for i := 0; lastly < 3000; i++ {
+		c.now = c.now.Add(step)
+		r := c.live[0]
+		if n := len(c.live); n > 1 && rnd.Float64() >= first {
+			r = c.live[1+rnd.IntN(n-1)]
+		}
+		if i%3 == 0 { // some 10 ms
+			for _, r := range c.live {
+				c.tick(t.Context(), r)
+			}
+		}
+		l := r.limits()
+		if !shared.Take(0, l.Bucket, int64(c.now.Sub(start))) {
+			continue
+		}
+		lastly++
+		switch r.Spend(0, l, c.now.UnixNano()) {
+		case Spent:
+			lastly = 0
+			s.served++
+		case Unleased:
+			if s.unleased++; s.unleased == 1 {
+				s.before = s.served
+			}
+		case Gone:
+		}
+		if kill && s.served == 5000 {
+			c.dead += c.kill(len(c.live) - 1).holds()
+			kill = false
+		}
+	}
+	if s.unleased == 0 {
+		s.before = s.served
+	}
+	return s
+}
+
+// giveUp tries once to give back what a replica holds.
+func (r *replica) giveUp(ctx context.Context, now time.Time) {
+	r.accounts.Store(&map[uint32]*account{})
+	r.settle(ctx, r.rests(now), now)
+}

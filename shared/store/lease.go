@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// leaseDoc is a document of leases/{first day}.{period}.{prefix}: what of a hard quota is
+// given out. Processes that have ended are in it until the period is over.
+type leaseDoc struct {
+	Held   map[string]int64 `firestore:"held"` // by process: requests that it has allowed or may allow yet; not indexed
+	EndsAt time.Time        `firestore:"ends_at"`
+}
+
+var errLease = errors.New("a lease is not between 0 and the largest quota")
+
+// sum is what a process holds, and what all others do. A document with a number that no
+// process writes is nothing that a quota can be kept by.
+func (d leaseDoc) sum(process string) (own, others int64, err error) {
+	for by, n := range d.Held {
+		switch {
+		case n < 0 || n > math.MaxInt64-others:
+			return 0, 0, errLease
+		case by == process:
+			own = n
+		default:
+			others += n
+		}
+	}
+	return own, others, nil
+}
+
+func (s *Store) leases() *firestore.CollectionRef { return s.client.Collection("leases") }
+
+// Lease sets what a process holds of a key's quota in a period: change is told what is
+// stored, of this process and of all others, and gives what it shall be; it may run more
+// than once. What change saw still holds when its answer is stored, and a write that was
+// given up on and comes through late changes nothing: every write is on top of the version
+// that was read. An answer that is stored already is not written unless force says so: to
+// make sure that no write which was given up on can come after it.
+// Problems: unavailable, and conflict when others were quicker all the time.
+func (s *Store) Lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	const tries, longest = 8, 50 * time.Millisecond
+	var err error
+	for range tries {
+		if err = s.lease(ctx, t, process, force, change); !problem.Is(err, problem.Conflict) && !problem.Is(err, problem.AlreadyExists) && !problem.Is(err, problem.NotFound) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("lease %s: %w", t.ID(), problemOf(ctx.Err(), "lease"))
+		case <-time.After(rand.N(longest)): //nolint:gosec // keeps those who want the same apart, protects nothing
+		}
+	}
+	return err
+}
+
+// lease tries once. Problems: those of Lease, and not_found or already_exists when somebody
+// else deleted or made the document meanwhile.
+func (s *Store) lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
+	ref := s.leases().Doc(t.ID())
+	snap, err := ref.Get(ctx)
+	if err = problemOf(err, "lease"); err != nil && !problem.Is(err, problem.NotFound) {
+		return fmt.Errorf("read lease %s: %w", ref.ID, err)
+	}
+	var d leaseDoc
+	if err == nil {
+		if d, err = shape[leaseDoc](snap); err != nil {
+			return err
+		}
+	}
+	own, others, sumErr := d.sum(process)
+	if sumErr != nil {
+		return fmt.Errorf("read lease %s: %w", ref.ID, sumErr)
+	}
+	holds := change(own, others)
+	switch {
+	case holds == own && !force:
+		return nil
+	case d.EndsAt.IsZero():
+		_, ends := t.Span()
+		_, err = ref.Create(ctx, leaseDoc{Held: map[string]int64{process: holds}, EndsAt: ends})
+	default:
+		_, err = ref.Update(ctx, []firestore.Update{{FieldPath: firestore.FieldPath{"held", process}, Value: holds}}, firestore.LastUpdateTime(snap.UpdateTime))
+	}
+	if err != nil {
+		return fmt.Errorf("write lease %s: %w", ref.ID, problemOf(err, "lease"))
+	}
+	return nil
+}
+
+// DeleteLeases deletes up to limit leases of periods that ended before a time, and tells
+// how many.
+func (s *Store) DeleteLeases(ctx context.Context, before time.Time, limit int) (int, error) {
+	return s.prune(ctx, "leases", s.leases().Where("ends_at", "<", before), limit)
+}
