@@ -104,6 +104,88 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
+const plansPath = "/console/projects/shop/environments/prod/plans"
+
+// goldPlan is a plan as the API has it; an empty mode is one without a quota.
+func (o *office) goldPlan(mode string) {
+	p := wire.Plan{ID: "plan-gold", Name: "Gold", Rate: 10, Burst: 20}
+	if mode != "" {
+		quota, period := int64(10_000), "day"
+		p.Quota, p.QuotaPeriod, p.QuotaMode = &quota, &period, &mode
+	}
+	const plans = "/api/v1/projects/shop/environments/prod/plans"
+	o.answer("GET "+plans, 200, wire.List[wire.Plan]{Items: []wire.Plan{p}})
+	o.answer("GET "+plans+"/plan-gold", 200, p)
+	o.answer("POST "+plans, 201, p)
+	o.answer("PATCH "+plans+"/plan-gold", 200, p)
+	o.answer("GET /api/v1/projects/shop/api-keys", 200, wire.List[wire.Key]{Items: []wire.Key{}})
+}
+
+// TestQuotaMode is shown where a quota is, if it is hard, and chosen in the form.
+func TestQuotaMode(t *testing.T) {
+	t.Parallel()
+	for mode, quota := range map[string]string{"hard": ">10,000 per day, hard<", "soft": ">10,000 per day<", "": ">None<"} {
+		o := newOffice(t)
+		o.goldPlan(mode)
+		for _, path := range []string{plansPath, plansPath + "/plan-gold"} {
+			if w := o.get(path); w.Code != 200 || !strings.Contains(w.Body.String(), quota) {
+				t.Errorf("%s of a plan %q lacks %s: %d %s", path, mode, quota, w.Code, w.Body)
+			}
+		}
+		chosen := `<option value="soft" selected>`
+		if mode == "hard" {
+			chosen = `<option value="hard" selected>`
+		}
+		if w := o.get(plansPath + "/plan-gold/edit"); !strings.Contains(w.Body.String(), chosen) {
+			t.Errorf("the form of a plan %q lacks %s: %d %s", mode, chosen, w.Code, w.Body)
+		}
+	}
+}
+
+// TestQuotaModeIsSent only of a quota, and only when it changes.
+func TestQuotaModeIsSent(t *testing.T) {
+	t.Parallel()
+	const create, edit = "", "/plan-gold/edit"
+	tests := []struct {
+		name, path, stored  string // stored: the plan's mode before
+		quota, period, mode string
+		want                string // the body; "" is no call
+	}{
+		{"a new hard one", create, "", "5", "day", "hard", `{"name":"Gold","rate":10,"burst":20,"quota":5,"quota_period":"day","quota_mode":"hard"}`},
+		{"a new one without a quota", create, "", "", "", "hard", `{"name":"Gold","rate":10,"burst":20}`},
+		{"soft becomes hard", edit, "soft", "10000", "day", "hard", `{"quota_mode":"hard"}`},
+		{"hard becomes soft", edit, "hard", "10000", "day", "soft", `{"quota_mode":"soft"}`},
+		{"another quota", edit, "hard", "5", "day", "hard", `{"quota":5,"quota_period":"day"}`},
+		{"the quota goes", edit, "hard", "", "", "hard", `{"quota":null,"quota_period":null}`},
+		{"the quota goes, with another mode", edit, "hard", "", "", "soft", `{"quota":null,"quota_period":null}`},
+		{"a hard quota comes", edit, "", "5", "day", "hard", `{"quota":5,"quota_period":"day","quota_mode":"hard"}`},
+		{"a soft quota comes", edit, "", "5", "day", "soft", `{"quota":5,"quota_period":"day"}`},
+		{"a mode of no quota", edit, "", "", "", "hard", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			o.goldPlan(tt.stored)
+			was := url.Values{"was_name": {"Gold"}, "was_rate": {"10"}, "was_burst": {"20"}, "was_quota_mode": {"soft"}}
+			if tt.stored != "" {
+				was["was_quota"], was["was_quota_period"], was["was_quota_mode"] = []string{"10000"}, []string{"day"}, []string{tt.stored}
+			}
+			for name, value := range map[string]string{"name": "Gold", "rate": "10", "burst": "20", "quota": tt.quota, "quota_period": tt.period, "quota_mode": tt.mode} {
+				was.Set(name, value)
+			}
+			w := o.post(plansPath+tt.path, was)
+			var got string
+			if made := o.changes(); len(made) > 0 {
+				got = made[0][strings.Index(made[0], "{"):]
+			}
+			if w.Code != http.StatusSeeOther || got != tt.want {
+				t.Errorf("%d, sent %s, want %s", w.Code, got, tt.want)
+			}
+		})
+	}
+}
+
 // TestRefusedForm: what was typed stays, and the message is beside its field.
 func TestRefusedForm(t *testing.T) {
 	t.Parallel()

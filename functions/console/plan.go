@@ -31,12 +31,25 @@ func (p planRow) RateText() string { return number(p.Rate) + " per second" }
 // BurstText is the burst, "1,000".
 func (p planRow) BurstText() string { return grouped(p.Burst) }
 
-// QuotaText is the quota, "10,000 per day", or that there is none.
+// QuotaText is the quota, "10,000 per day" or "10,000 per day, hard", or that there is none.
 func (p planRow) QuotaText() string {
 	if p.Quota == nil || p.QuotaPeriod == nil {
 		return "None"
 	}
-	return grouped(*p.Quota) + " per " + *p.QuotaPeriod
+	text := grouped(*p.Quota) + " per " + *p.QuotaPeriod
+	if quotaMode(p.Plan) == string(plan.Hard) {
+		text += ", hard"
+	}
+	return text
+}
+
+// quotaMode is the mode of a plan's quota. Soft is what a quota has unless somebody
+// chooses otherwise, so a plan without one shows that too.
+func quotaMode(p wire.Plan) string {
+	if p.QuotaMode == nil {
+		return string(plan.Soft)
+	}
+	return *p.QuotaMode
 }
 
 // Limits is all of it in a line.
@@ -129,12 +142,17 @@ func planInputs(f form) []input {
 	for _, p := range plan.Periods() {
 		periods = append(periods, option{Value: string(p), Label: strings.ToUpper(string(p[:1])) + string(p[1:])})
 	}
+	modes := []option{
+		{Value: string(plan.Soft), Label: "Soft: a few more may pass while checkers tell each other"},
+		{Value: string(plan.Hard), Label: "Hard: never one more; a few requests may be answered 503 while checkers share out what is left"},
+	}
 	return []input{
 		f.Text("name", "Name", "1 to 63 characters.").Need().Like("Starter"),
-		f.Text("rate", "Rate", "Requests per second of each key, 0.01 to 100000. It holds per checker replica.").Need().Like("10"),
+		f.Text("rate", "Rate", "Requests per second of each key, 0.01 to 100000. It holds over all checker replicas together.").Need().Like("10"),
 		f.Text("burst", "Burst", "Requests that a key may make at once, 1 to 1000000.").Need().Like("20"),
 		f.Text("quota", "Quota", "Requests that a key may make per period, if that shall be limited.").Like("10000"),
 		f.Select("quota_period", "Quota period", "UTC calendar days, weeks from Monday, or months.", periods),
+		f.Select("quota_mode", "Quota mode", "Without a quota it means nothing.", modes).Need(),
 	}
 }
 
@@ -188,6 +206,9 @@ func (r *request) typedPlan() (p wire.CreatePlan, wrong *form) {
 	if text := r.PostForm.Get("quota_period"); text != "" {
 		p.QuotaPeriod = &text
 	}
+	if text := r.PostForm.Get("quota_mode"); text != "" && p.Quota != nil {
+		p.QuotaMode = &text
+	}
 	switch {
 	case p.Quota != nil && p.QuotaPeriod == nil:
 		return refuse("quota_period", "Choose the period that the quota is for.")
@@ -201,7 +222,7 @@ func whole(text string) (int64, error) { return strconv.ParseInt(strings.TrimSpa
 
 // planValues is a plan as its form shows it.
 func planValues(p wire.Plan) values {
-	all := values{"name": p.Name, "rate": number(p.Rate), "burst": strconv.FormatInt(p.Burst, 10), "quota": "", "quota_period": ""}
+	all := values{"name": p.Name, "rate": number(p.Rate), "burst": strconv.FormatInt(p.Burst, 10), "quota": "", "quota_period": "", "quota_mode": quotaMode(p)}
 	if p.Quota != nil && p.QuotaPeriod != nil {
 		all["quota"], all["quota_period"] = strconv.FormatInt(*p.Quota, 10), *p.QuotaPeriod
 	}
@@ -235,7 +256,11 @@ func changePlan(r *request) error {
 		return err
 	}
 	now := planValues(current)
-	changed, conflict := r.changes(now, r.typed(now))
+	typed := r.typed(now)
+	if p.Quota == nil {
+		typed["quota_mode"] = now["quota_mode"] // what is chosen of a quota that is not there changes nothing
+	}
+	changed, conflict := r.changes(now, typed)
 	if conflict != nil {
 		return askPlanChange(r, *conflict)
 	}
@@ -245,7 +270,7 @@ func changePlan(r *request) error {
 		quota := changed["quota"] || changed["quota_period"]
 		made, err = r.waiting().UpdatePlan(r.Context(), r.project, r.environment, id, wire.UpdatePlan{
 			Name: optional(changed["name"], p.Name), Rate: optional(changed["rate"], p.Rate), Burst: optional(changed["burst"], p.Burst),
-			Quota: optional(quota, p.Quota), QuotaPeriod: optional(quota, p.QuotaPeriod),
+			Quota: optional(quota, p.Quota), QuotaPeriod: optional(quota, p.QuotaPeriod), QuotaMode: optional(changed["quota_mode"], p.QuotaMode),
 		})
 	}
 	if err != nil {

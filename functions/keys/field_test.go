@@ -117,8 +117,9 @@ func FuzzParseGrace(f *testing.F) {
 func FuzzBodies(f *testing.F) {
 	for _, s := range []string{
 		`{"name":"Starter","rate":10,"burst":20,"quota":5,"quota_period":"day"}`,
+		`{"name":"Starter","rate":10,"burst":20,"quota":5,"quota_period":"day","quota_mode":"hard"}`,
 		`{"plan":"plan-a","name":"n","apps":["b","a"],"expires_at":"2027-01-01T00:00:00Z","status":"disabled"}`,
-		`{"quota":null}`, `{"rate":1e-400}`, `{"burst":-0}`, `{"apps":null,"plan":null}`, `{"name":"\u0000"}`, `null`, `{}`,
+		`{"quota":null}`, `{"quota_mode":null}`, `{"rate":1e-400}`, `{"burst":-0}`, `{"apps":null,"plan":null}`, `{"name":"\u0000"}`, `null`, `{}`,
 	} {
 		f.Add([]byte(s))
 	}

@@ -20,7 +20,8 @@
 // A plan's id comes from its first name and stays when the name changes, since
 // keys refer to it; two plans may therefore come to bear the same name. A change
 // is checked as a whole: quota and quota_period come together or not at all, and
-// null in either one takes both away.
+// null in either one takes both away. A quota has a quota_mode, soft unless hard is
+// asked for; it goes when the quota goes, and null in it is soft again.
 //
 // # Keys
 //

@@ -82,7 +82,7 @@ func newPlan(in wire.CreatePlan) (name string, l plan.Limits, err error) {
 		return "", l, err
 	}
 	l = plan.Limits{Rate: *in.Rate, Burst: *in.Burst}
-	l, err = withQuota(l, in.Quota, in.QuotaPeriod)
+	l, err = withQuota(l, quota{in.Quota, in.QuotaPeriod, in.QuotaMode})
 	return *in.Name, l, err
 }
 
@@ -103,59 +103,78 @@ func changePlan(p plan.Plan, in wire.UpdatePlan, now time.Time) (plan.Plan, erro
 	if err := plan.CheckName(p.Name); err != nil {
 		return plan.Plan{}, err
 	}
-	quota, period := changeQuota(p.Limits, in)
-	if p.Limits, err = withQuota(p.Limits, quota, period); err != nil {
+	if p.Limits, err = withQuota(p.Limits, changeQuota(p.Limits, in)); err != nil {
 		return plan.Plan{}, err
 	}
 	p.UpdatedAt = now
 	return p, nil
 }
 
-// changeQuota gives the quota's two fields as they are after the change. null in
-// one takes both away, unless the other one is given as well: then they do not
-// fit together, and withQuota says so.
-func changeQuota(l plan.Limits, in wire.UpdatePlan) (quota *int64, period *string) {
-	removed := in.Quota.Set && in.Quota.Value == nil || in.QuotaPeriod.Set && in.QuotaPeriod.Value == nil
-	if !removed {
-		quota, period = quotaFields(l)
-	}
-	if in.Quota.Set {
-		quota = in.Quota.Value
-	}
-	if in.QuotaPeriod.Set {
-		period = in.QuotaPeriod.Value
-	}
-	return quota, period
+// quota is what the wire says of a plan's quota.
+type quota struct {
+	requests *int64  // nil without a quota
+	period   *string // nil without a quota
+	mode     *string // nil without a quota, and where soft goes without saying
 }
 
-// withQuota gives l with a quota, or none when both are nil, and checks the
-// whole. In the domain a quota of 0 and a period of "" mean none; on the wire they
-// are values, and out of range. Problems: invalid_rate, invalid_burst, invalid_quota.
-func withQuota(l plan.Limits, quota *int64, period *string) (plan.Limits, error) {
-	l.Quota, l.Period = 0, ""
-	if quota != nil && *quota == 0 || period != nil && *period == "" {
+// changeQuota gives the quota as it is after the change. null in requests or period
+// takes all of it away, unless the other one is given as well: then they do not fit
+// together, and withQuota says so.
+func changeQuota(l plan.Limits, in wire.UpdatePlan) quota {
+	var q quota
+	removed := in.Quota.Set && in.Quota.Value == nil || in.QuotaPeriod.Set && in.QuotaPeriod.Value == nil
+	if !removed {
+		q = quotaOf(l)
+	}
+	if in.Quota.Set {
+		q.requests = in.Quota.Value
+	}
+	if in.QuotaPeriod.Set {
+		q.period = in.QuotaPeriod.Value
+	}
+	if in.QuotaMode.Set {
+		q.mode = in.QuotaMode.Value
+	}
+	return q
+}
+
+// withQuota gives l with a quota, or none when q says nothing, and checks the whole.
+// In the domain a quota of 0 and a period of "" mean none; on the wire they are
+// values, and out of range. Problems: invalid_rate, invalid_burst, invalid_quota.
+func withQuota(l plan.Limits, q quota) (plan.Limits, error) {
+	l.Quota, l.Period, l.Hard = 0, "", false
+	if q.requests != nil && *q.requests == 0 || q.period != nil && *q.period == "" {
 		return l, problem.Of(problem.InvalidQuota)
 	}
-	if quota != nil {
-		l.Quota = *quota
+	if q.requests != nil {
+		l.Quota = *q.requests
 	}
-	if period != nil {
-		l.Period = plan.Period(*period)
+	if q.period != nil {
+		l.Period = plan.Period(*q.period)
+	}
+	if q.mode != nil {
+		mode := plan.Mode(*q.mode)
+		if err := plan.CheckMode(mode, l.Quota); err != nil {
+			return l, err
+		}
+		l.Hard = mode == plan.Hard
 	}
 	return l, l.Check()
 }
 
-// quotaFields gives the wire form of a quota: two nulls for none.
-func quotaFields(l plan.Limits) (quota *int64, period *string) {
+// quotaOf gives the wire form of a quota: nulls for none.
+func quotaOf(l plan.Limits) quota {
 	if l.Quota == 0 {
-		return nil, nil
+		return quota{}
 	}
-	p := string(l.Period)
-	return &l.Quota, &p
+	period, mode := string(l.Period), string(l.Mode())
+	return quota{&l.Quota, &period, &mode}
 }
 
 func wirePlan(p plan.Plan) wire.Plan {
-	out := wire.Plan{ID: string(p.ID), Name: p.Name, Rate: p.Limits.Rate, Burst: p.Limits.Burst}
-	out.Quota, out.QuotaPeriod = quotaFields(p.Limits)
-	return out
+	q := quotaOf(p.Limits)
+	return wire.Plan{
+		ID: string(p.ID), Name: p.Name, Rate: p.Limits.Rate, Burst: p.Limits.Burst,
+		Quota: q.requests, QuotaPeriod: q.period, QuotaMode: q.mode,
+	}
 }

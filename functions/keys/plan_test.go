@@ -15,8 +15,8 @@ import (
 func TestPlanLife(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	quota, period := int64(1000), "week"
-	want := wire.Plan{ID: "plan-starter-eu", Name: "Starter (EU)", Rate: 0.5, Burst: 5, Quota: &quota, QuotaPeriod: &period}
+	quota, period, mode := int64(1000), "week", "soft"
+	want := wire.Plan{ID: "plan-starter-eu", Name: "Starter (EU)", Rate: 0.5, Burst: 5, Quota: &quota, QuotaPeriod: &period, QuotaMode: &mode}
 	created := read[wire.Plan](w.do(http.MethodPost, prod+"/plans", `{"name":"Starter (EU)","rate":0.5,"burst":5,"quota":1000,"quota_period":"week"}`), http.StatusCreated)
 	if diff := cmp.Diff(want, created); diff != "" {
 		t.Errorf("created (-want +got):\n%s", diff)
@@ -91,6 +91,13 @@ func TestCreatePlanRefused(t *testing.T) {
 		{"negative quota", with(`"quota":-1,"quota_period":"day"`), 422, problem.InvalidQuota},
 		{"huge quota", with(`"quota":1000000000001,"quota_period":"day"`), 422, problem.InvalidQuota},
 		{"unknown period", with(`"quota":5,"quota_period":"year"`), 422, problem.InvalidQuota},
+		{"mode without quota", with(`"quota_mode":"hard"`), 422, problem.InvalidQuota},
+		{"soft without quota", with(`"quota_mode":"soft"`), 422, problem.InvalidQuota},
+		{"mode and period without quota", with(`"quota_period":"day","quota_mode":"hard"`), 422, problem.InvalidQuota},
+		{"unknown mode", with(`"quota":5,"quota_period":"day","quota_mode":"firm"`), 422, problem.InvalidQuota},
+		{"mode in another case", with(`"quota":5,"quota_period":"day","quota_mode":"Hard"`), 422, problem.InvalidQuota},
+		{"empty mode", with(`"quota":5,"quota_period":"day","quota_mode":""`), 422, problem.InvalidQuota},
+		{"mode of another type", with(`"quota":5,"quota_period":"day","quota_mode":true`), 400, problem.WrongType},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { w.do(http.MethodPost, prod+"/plans", tt.body).refused(tt.status, tt.code) })
@@ -106,27 +113,76 @@ func TestCreatePlanNotJSON(t *testing.T) {
 	w.do(http.MethodPost, prod+"/plans", "").refused(http.StatusUnsupportedMediaType, problem.UnsupportedMediaType)
 }
 
+func TestCreatePlanMode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tests := []struct{ name, fields, want string }{
+		{"none named", `"quota":5,"quota_period":"day"`, "5 day soft"},
+		{"null", `"quota":5,"quota_period":"day","quota_mode":null`, "5 day soft"},
+		{"soft", `"quota":5,"quota_period":"day","quota_mode":"soft"`, "5 day soft"},
+		{"hard", `"quota":5,"quota_period":"day","quota_mode":"hard"`, "5 day hard"},
+		{"null without a quota", `"quota":null,"quota_period":null,"quota_mode":null`, "none"},
+	}
+	for i, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			body := fmt.Sprintf(`{"name":"%d","rate":10,"burst":20,%s}`, i, tt.fields)
+			made := read[wire.Plan](w.do(http.MethodPost, prod+"/plans", body), http.StatusCreated)
+			stored := w.do(http.MethodGet, prod+"/plans/"+made.ID, "").plan()
+			if quotaText(made) != tt.want || quotaText(stored) != tt.want {
+				t.Errorf("answered %s, stored %s, want %s", quotaText(made), quotaText(stored), tt.want)
+			}
+		})
+	}
+}
+
+// quotaText is a plan's quota in short, "1000 month hard"; a field that is null shows as "-".
+func quotaText(p wire.Plan) string {
+	if p.Quota == nil && p.QuotaPeriod == nil && p.QuotaMode == nil {
+		return "none"
+	}
+	text := func(s *string) string {
+		if s == nil {
+			return "-"
+		}
+		return *s
+	}
+	quota := "-"
+	if p.Quota != nil {
+		quota = fmt.Sprint(*p.Quota)
+	}
+	return quota + " " + text(p.QuotaPeriod) + " " + text(p.QuotaMode)
+}
+
 func TestUpdatePlanQuota(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const create = `{"name":"%s","rate":10,"burst":20,"quota":1000,"quota_period":"month"}`
+	const create = `{"name":"%s","rate":10,"burst":20,"quota":1000,"quota_period":"month","quota_mode":"hard"}`
 	tests := []struct {
-		name, body, want string // want: quota and period, or a problem's code
+		name, body, want string // want: quota, period and mode, or a problem's code
 	}{
-		{"nothing", `{}`, "1000 month"},
-		{"another quota", `{"quota":5}`, "5 month"},
-		{"another period", `{"quota_period":"day"}`, "1000 day"},
-		{"both", `{"quota":5,"quota_period":"week"}`, "5 week"},
+		{"nothing", `{}`, "1000 month hard"},
+		{"another quota", `{"quota":5}`, "5 month hard"},
+		{"another period", `{"quota_period":"day"}`, "1000 day hard"},
+		{"both", `{"quota":5,"quota_period":"week"}`, "5 week hard"},
+		{"another mode", `{"quota_mode":"soft"}`, "1000 month soft"},
+		{"the same mode", `{"quota_mode":"hard"}`, "1000 month hard"},
+		{"null mode", `{"quota_mode":null}`, "1000 month soft"},
+		{"all of it", `{"quota":5,"quota_period":"week","quota_mode":"soft"}`, "5 week soft"},
 		{"null quota", `{"quota":null}`, "none"},
 		{"null period", `{"quota_period":null}`, "none"},
 		{"both null", `{"quota":null,"quota_period":null}`, "none"},
+		{"all null", `{"quota":null,"quota_period":null,"quota_mode":null}`, "none"},
+		{"null quota with a mode", `{"quota":null,"quota_mode":"hard"}`, "invalid_quota"},
 		{"null quota with a period", `{"quota":null,"quota_period":"day"}`, "invalid_quota"},
 		{"null period with a quota", `{"quota":5,"quota_period":null}`, "invalid_quota"},
 		{"quota 0", `{"quota":0}`, "invalid_quota"},
 		{"empty period", `{"quota_period":""}`, "invalid_quota"},
 		{"both empty", `{"quota":0,"quota_period":""}`, "invalid_quota"},
+		{"empty mode", `{"quota_mode":""}`, "invalid_quota"},
+		{"unknown mode", `{"quota_mode":"firm"}`, "invalid_quota"},
 		{"huge quota", `{"quota":1000000000001}`, "invalid_quota"},
-		{"rate alone keeps the quota", `{"rate":11}`, "1000 month"},
+		{"rate alone keeps the quota", `{"rate":11}`, "1000 month hard"},
 	}
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -136,13 +192,9 @@ func TestUpdatePlanQuota(t *testing.T) {
 			a := w.do(http.MethodPatch, at, tt.body)
 			if strings.HasPrefix(tt.want, "invalid") {
 				a.refused(http.StatusUnprocessableEntity, problem.Code(tt.want))
-				tt.want = "1000 month"
+				tt.want = "1000 month hard"
 			}
-			p, got := w.do(http.MethodGet, at, "").plan(), "none"
-			if p.Quota != nil && p.QuotaPeriod != nil {
-				got = fmt.Sprint(*p.Quota, " ", *p.QuotaPeriod)
-			}
-			if got != tt.want {
+			if got := quotaText(w.do(http.MethodGet, at, "").plan()); got != tt.want {
 				t.Errorf("quota is %s, want %s", got, tt.want)
 			}
 		})
@@ -164,6 +216,9 @@ func TestUpdatePlanRefused(t *testing.T) {
 		{`{"burst":1000001}`, 422, problem.InvalidBurst},
 		{`{"quota":5}`, 422, problem.InvalidQuota},
 		{`{"quota_period":"day"}`, 422, problem.InvalidQuota},
+		{`{"quota_mode":"hard"}`, 422, problem.InvalidQuota},
+		{`{"quota_mode":"soft"}`, 422, problem.InvalidQuota},
+		{`{"quota_mode":1}`, 400, problem.WrongType},
 		{`{"name":""}`, 422, problem.InvalidName},
 		{`{"name":"a\nb"}`, 422, problem.InvalidName},
 		{`{"name":null}`, 422, problem.MissingField},

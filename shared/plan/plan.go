@@ -62,8 +62,21 @@ func (l Limits) Check() error {
 		return problem.Of(problem.InvalidQuota)
 	case l.Period != "" && !l.Period.Valid():
 		return problem.New(problem.InvalidQuota, "quota_period is day, week or month.")
+	case l.Hard:
+		return CheckMode(Hard, l.Quota)
 	}
 	return nil
+}
+
+// Mode is how the quota is kept; "" without a quota.
+func (l Limits) Mode() Mode {
+	switch {
+	case l.Quota == 0:
+		return ""
+	case l.Hard:
+		return Hard
+	}
+	return Soft
 }
 
 // CheckName refuses names that are empty, longer than 63 characters, hold
@@ -125,6 +138,33 @@ func Periods() []Period { return []Period{Day, Week, Month} }
 
 // Valid tells whether p is one of them.
 func (p Period) Valid() bool { return slices.Contains(Periods(), p) }
+
+// Mode is how a quota is kept when several replicas admit requests at once.
+type Mode string
+
+// The modes.
+const (
+	Soft Mode = "soft" // a bounded few may go beyond the quota while replicas tell each other
+	Hard Mode = "hard" // never a request beyond the quota
+)
+
+// Modes lists all modes, the one that a quota has if none is named first.
+func Modes() []Mode { return []Mode{Soft, Hard} }
+
+// Valid tells whether m is one of them.
+func (m Mode) Valid() bool { return slices.Contains(Modes(), m) }
+
+// CheckMode refuses a word that is no mode, and a mode without a quota, which is 0
+// then. Problem: invalid_quota.
+func CheckMode(m Mode, quota int64) error {
+	switch {
+	case !m.Valid():
+		return problem.New(problem.InvalidQuota, "quota_mode is soft or hard.")
+	case quota == 0:
+		return problem.New(problem.InvalidQuota, "quota_mode goes with a quota.")
+	}
+	return nil
+}
 
 // Start gives the first instant of the period that holds t.
 func (p Period) Start(t time.Time) time.Time {

@@ -20,6 +20,7 @@ func TestLimitsCheck(t *testing.T) {
 		{"least", Limits{Rate: 0.01, Burst: 1}, ""},
 		{"most", Limits{Rate: 100_000, Burst: 1_000_000, Quota: 1_000_000_000_000, Period: Month}, ""},
 		{"least quota", Limits{Rate: 1, Burst: 1, Quota: 1, Period: Day}, ""},
+		{"hard quota", Limits{Rate: 1, Burst: 1, Quota: 1, Period: Day, Hard: true}, ""},
 		{"weekly quota", Limits{Rate: 1, Burst: 1, Quota: 7, Period: Week}, ""},
 		{"rate of nothing", Limits{Burst: 1}, problem.InvalidRate},
 		{"rate just too low", Limits{Rate: math.Nextafter(0.01, 0), Burst: 1}, problem.InvalidRate},
@@ -32,6 +33,9 @@ func TestLimitsCheck(t *testing.T) {
 		{"burst too high", Limits{Rate: 1, Burst: 1_000_001}, problem.InvalidBurst},
 		{"quota without period", Limits{Rate: 1, Burst: 1, Quota: 1}, problem.InvalidQuota},
 		{"period without quota", Limits{Rate: 1, Burst: 1, Period: Day}, problem.InvalidQuota},
+		{"hard without quota", Limits{Rate: 1, Burst: 1, Hard: true}, problem.InvalidQuota},
+		{"hard with a period alone", Limits{Rate: 1, Burst: 1, Period: Day, Hard: true}, problem.InvalidQuota},
+		{"negative hard quota", Limits{Rate: 1, Burst: 1, Quota: -1, Period: Day, Hard: true}, problem.InvalidQuota},
 		{"negative quota", Limits{Rate: 1, Burst: 1, Quota: -1, Period: Day}, problem.InvalidQuota},
 		{"quota too high", Limits{Rate: 1, Burst: 1, Quota: 1_000_000_000_001, Period: Day}, problem.InvalidQuota},
 		{"unknown period", Limits{Rate: 1, Burst: 1, Quota: 1, Period: "year"}, problem.InvalidQuota},
@@ -142,15 +146,16 @@ func expect(t *testing.T, err error, want problem.Code) {
 
 // FuzzLimits: limits that are taken can be calculated with.
 func FuzzLimits(f *testing.F) {
-	f.Add(1.0, int64(1), int64(0), "")
-	f.Add(0.01, int64(1_000_000), int64(1_000_000_000_000), "week")
-	f.Add(math.NaN(), int64(1), int64(1), "day")
-	f.Add(math.Inf(1), int64(math.MaxInt64), int64(math.MinInt64), "Day")
-	f.Add(math.Copysign(0, -1), int64(0), int64(1), "")
-	f.Fuzz(func(t *testing.T, rate float64, burst, quota int64, period string) {
-		l := Limits{Rate: rate, Burst: burst, Quota: quota, Period: Period(period)}
+	f.Add(1.0, int64(1), int64(0), "", false)
+	f.Add(1.0, int64(1), int64(0), "", true)
+	f.Add(0.01, int64(1_000_000), int64(1_000_000_000_000), "week", true)
+	f.Add(math.NaN(), int64(1), int64(1), "day", false)
+	f.Add(math.Inf(1), int64(math.MaxInt64), int64(math.MinInt64), "Day", false)
+	f.Add(math.Copysign(0, -1), int64(0), int64(1), "", false)
+	f.Fuzz(func(t *testing.T, rate float64, burst, quota int64, period string, hard bool) {
+		l := Limits{Rate: rate, Burst: burst, Quota: quota, Period: Period(period), Hard: hard}
 		want := rate >= 0.01 && rate <= 100_000 && burst >= 1 && burst <= 1_000_000 &&
-			(quota == 0 && period == "" || quota >= 1 && quota <= 1_000_000_000_000 && (period == "day" || period == "week" || period == "month"))
+			(quota == 0 && period == "" && !hard || quota >= 1 && quota <= 1_000_000_000_000 && (period == "day" || period == "week" || period == "month"))
 		if err := l.Check(); (err == nil) != want {
 			t.Errorf("%+v: %v, want taken: %t", l, err, want)
 		}
@@ -227,6 +232,32 @@ func TestPeriodsTile(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestMode(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		mode  Mode
+		quota int64
+		want  problem.Code // "" is accepted
+	}{
+		{Soft, 1, ""},
+		{Hard, 1, ""},
+		{Soft, 0, problem.InvalidQuota},
+		{Hard, 0, problem.InvalidQuota},
+		{"", 1, problem.InvalidQuota},
+		{"firm", 1, problem.InvalidQuota},
+		{"HARD", 1, problem.InvalidQuota},
+	}
+	for _, tt := range tests {
+		expect(t, CheckMode(tt.mode, tt.quota), tt.want)
+		if l := (Limits{Quota: tt.quota, Hard: tt.mode == Hard}); tt.want == "" && l.Mode() != tt.mode {
+			t.Errorf("the mode of %+v is %q", l, l.Mode())
+		}
+	}
+	if m := (Limits{}).Mode(); m != "" {
+		t.Errorf("without a quota the mode is %q", m)
 	}
 }
 

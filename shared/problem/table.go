@@ -140,7 +140,7 @@ var table = [...]Row{
 	{InvalidName, http.StatusUnprocessableEntity, "The name is not acceptable.", 0},
 	{InvalidRate, http.StatusUnprocessableEntity, "rate is a number of requests per second, 0.01 to 100000.", 0},
 	{InvalidBurst, http.StatusUnprocessableEntity, "burst is an integer, 1 to 1000000.", 0},
-	{InvalidQuota, http.StatusUnprocessableEntity, "quota is an integer, 1 to 10^12, and comes with quota_period day, week or month.", 0},
+	{InvalidQuota, http.StatusUnprocessableEntity, "quota is an integer, 1 to 10^12, and comes with quota_period day, week or month; quota_mode, soft or hard, goes with it.", 0},
 	{InvalidExpiry, http.StatusUnprocessableEntity, "expires_at is an RFC 3339 timestamp.", 0},
 	{ExpiryInPast, http.StatusUnprocessableEntity, "expires_at is in the past.", 0},
 	{InvalidGrace, http.StatusUnprocessableEntity, "grace is a duration of 0s to 720h.", 0},

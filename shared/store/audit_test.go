@@ -74,7 +74,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	_, err = s.CreatePlan(ctx, plan.Plan{ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 2}})
 	must(err)
 	_, _, err = s.UpdatePlan(ctx, "shop-prod", "plan-a", func(p plan.Plan) (plan.Plan, error) {
-		p.Limits = plan.Limits{Rate: 1.5, Burst: 2, Quota: 9, Period: plan.Day}
+		p.Limits = plan.Limits{Rate: 1.5, Burst: 2, Quota: 9, Period: plan.Day, Hard: true}
 		return p, nil
 	})
 	must(err)
@@ -127,7 +127,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	compare(t, s, "shop", []string{
 		`ada environment.delete ` + env + ` {"namespace":"shop-prod"} > null`,
 		`ada app.delete ` + env + `/apps/hello {"git_source":` + source + `,"host":"h.example.com","image":"r/h:b1","port":80,"require_api_key":true} > null`,
-		`ada plan.delete ` + env + `/plans/plan-a {"burst":2,"name":"A","quota":9,"quota_period":"day","rate":1.5} > null`,
+		`ada plan.delete ` + env + `/plans/plan-a {"burst":2,"name":"A","quota":9,"quota_mode":"hard","quota_period":"day","rate":1.5} > null`,
 		`ada key.revoke ` + key + ` {"status":"active"} > {"status":"revoked"}`,
 		`ada key.rotate ` + key + ` {"secret":null} > {"secret":"replaced"}`,
 		`ada key.update ` + key + ` {"name":""} > {"name":"n"}`,
@@ -138,8 +138,8 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		`ada deployment.create ` + env + `/apps/hello/deployments/2 {"image":"r/h:1","revision":1,"trigger":"manual"} > {"digest":"sha256:2","image":"r/h:2","revision":2,"trigger":"manual"}`,
 		`ada app.update ` + env + `/apps/hello {"require_api_key":false} > {"require_api_key":true}`,
 		`ada app.create ` + env + `/apps/hello null > {"git_source":null,"host":"h.example.com","image":"r/h:1","port":80,"require_api_key":false}`,
-		`ada plan.update ` + env + `/plans/plan-a {"quota":null,"quota_period":null,"rate":1} > {"quota":9,"quota_period":"day","rate":1.5}`,
-		`ada plan.create ` + env + `/plans/plan-a null > {"burst":2,"name":"A","quota":null,"quota_period":null,"rate":1}`,
+		`ada plan.update ` + env + `/plans/plan-a {"quota":null,"quota_mode":null,"quota_period":null,"rate":1} > {"quota":9,"quota_mode":"hard","quota_period":"day","rate":1.5}`,
+		`ada plan.create ` + env + `/plans/plan-a null > {"burst":2,"name":"A","quota":null,"quota_mode":null,"quota_period":null,"rate":1}`,
 		`ada environment.create ` + env + ` null > {"namespace":"shop-prod"}`,
 		`ada project.set_members projects/shop/members {"bob":null} > {"bob":"viewer"}`,
 	})

@@ -74,6 +74,7 @@ func heardPlan(id string, f fields) (plan.Plan, error) {
 			Burst:  r.integer("burst"),
 			Quota:  r.integer("quota"),
 			Period: plan.Period(r.text("quota_period")),
+			Hard:   r.hard("quota_mode"),
 		},
 	}
 	if r.err != nil {
@@ -172,6 +173,19 @@ func (r *fieldReader) hash(name string) apikey.Hash {
 		r.fail(name)
 	}
 	return h
+}
+
+// hard tells whether a quota's mode is hard. Plans from before there were modes have
+// none, and are soft; a word that is no mode leaves the limits in doubt.
+func (r *fieldReader) hard(name string) bool {
+	if r.absent(name) {
+		return false
+	}
+	m := plan.Mode(r.text(name))
+	if m != "" && !m.Valid() {
+		r.fail(name)
+	}
+	return m == plan.Hard
 }
 
 // instant is a time; absent or null is the zero time.

@@ -61,7 +61,7 @@ func TestHeardAsStored(t *testing.T) {
 	project := storetest.Project(t)
 	s, feed := storetest.Open(t, project), store.NewFeed(project)
 	storetest.Environment(t, s, "shop", "prod")
-	p := plan.Plan{ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 10, Burst: 20, Quota: 30, Period: plan.Week}}
+	p := plan.Plan{ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 10, Burst: 20, Quota: 30, Period: plan.Week, Hard: true}}
 	if _, err := s.CreatePlan(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

@@ -167,6 +167,48 @@ func TestListener(t *testing.T) {
 	}
 }
 
+// TestHeardMode: a plan from before there were modes is soft, and one whose mode is in
+// doubt opens nothing.
+func TestHeardMode(t *testing.T) {
+	t.Parallel()
+	text := func(s string) *pb.Value { return &pb.Value{ValueType: &pb.Value_StringValue{StringValue: s}} }
+	whole := func(n int64) *pb.Value { return &pb.Value{ValueType: &pb.Value_IntegerValue{IntegerValue: n}} }
+	tests := []struct {
+		name     string
+		quota    int64
+		mode     *pb.Value // nil is no such field
+		hard, ok bool
+	}{
+		{"none", 5, nil, false, true},
+		{"null", 5, &pb.Value{ValueType: &pb.Value_NullValue{}}, false, true},
+		{"empty", 5, text(""), false, true},
+		{"soft", 5, text("soft"), false, true},
+		{"hard", 5, text("hard"), true, true},
+		{"another word", 5, text("firm"), false, false},
+		{"another case", 5, text("Hard"), false, false},
+		{"another type", 5, whole(1), false, false},
+		{"hard without a quota", 0, text("hard"), false, false},
+		{"empty without a quota", 0, text(""), false, true},
+		{"none without a quota", 0, nil, false, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := planFields("a", 1)
+			if f["quota"] = whole(test.quota); test.quota != 0 {
+				f["quota_period"] = text("day")
+			}
+			if test.mode != nil {
+				f["quota_mode"] = test.mode
+			}
+			p, err := heardPlan("ns.a", f)
+			if (err == nil) != test.ok || test.ok && p.Limits.Hard != test.hard {
+				t.Errorf("hard is %t, error %v", p.Limits.Hard, err)
+			}
+		})
+	}
+}
+
 // TestCompleteUntil: a batch is complete as of the earliest time that is named while it
 // is sent, not as of when all of it had been sent.
 func TestCompleteUntil(t *testing.T) {

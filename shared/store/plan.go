@@ -23,6 +23,7 @@ type planDoc struct {
 	Burst     int64     `firestore:"burst"`
 	Quota     int64     `firestore:"quota"`
 	Period    string    `firestore:"quota_period"`
+	Mode      string    `firestore:"quota_mode"` // "" without a quota; plans from before there were modes lack it and are soft
 	CreatedAt time.Time `firestore:"created_at"`
 	UpdatedAt time.Time `firestore:"updated_at"`
 }
@@ -30,7 +31,7 @@ type planDoc struct {
 func planToDoc(p plan.Plan) planDoc {
 	return planDoc{
 		ID: string(p.ID), Namespace: p.Namespace, Name: p.Name,
-		Rate: p.Limits.Rate, Burst: p.Limits.Burst, Quota: p.Limits.Quota, Period: string(p.Limits.Period),
+		Rate: p.Limits.Rate, Burst: p.Limits.Burst, Quota: p.Limits.Quota, Period: string(p.Limits.Period), Mode: string(p.Limits.Mode()),
 		CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
 	}
 }
@@ -38,7 +39,9 @@ func planToDoc(p plan.Plan) planDoc {
 func (d planDoc) value() plan.Plan {
 	return plan.Plan{
 		ID: plan.ID(d.ID), Namespace: d.Namespace, Name: d.Name,
-		Limits:    plan.Limits{Rate: d.Rate, Burst: d.Burst, Quota: d.Quota, Period: plan.Period(d.Period)},
+		Limits: plan.Limits{
+			Rate: d.Rate, Burst: d.Burst, Quota: d.Quota, Period: plan.Period(d.Period), Hard: plan.Mode(d.Mode) == plan.Hard,
+		},
 		CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
 	}
 }

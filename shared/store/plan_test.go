@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/apikey"
@@ -23,6 +24,7 @@ func TestPlan(t *testing.T) {
 	for _, limits := range []plan.Limits{
 		{Rate: 0.01, Burst: 1},
 		{Rate: 100_000, Burst: 1_000_000, Quota: 1_000_000_000_000, Period: plan.Week},
+		{Rate: 1, Burst: 2, Quota: 3, Period: plan.Day, Hard: true},
 	} {
 		name := fmt.Sprintf("Burst %d", limits.Burst)
 		want := plan.Plan{ID: plan.IDFor(name), Namespace: "shop-prod", Name: name, Limits: limits, CreatedAt: noon(), UpdatedAt: noon()}
@@ -36,6 +38,29 @@ func TestPlan(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("plan (-stored +read):\n%s", diff)
 		}
+	}
+}
+
+// A document from before there were modes is a soft plan's, for management and gate.
+func TestPlanWithoutMode(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s := storetest.Open(t, project)
+	want := storePlan(t, s, "shop-prod", "starter")
+	ref := rawClient(t, project).Collection("plans").Doc("shop-prod.plan-starter")
+	if _, err := ref.Update(t.Context(), []firestore.Update{{Path: "quota_mode", Value: firestore.Delete}}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Plan(t.Context(), "shop-prod", want.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("read (-want +got):\n%s", diff)
+	}
+	heard := hear(t, store.NewFeed(project).Plans, func(b store.Batch[plan.Plan]) bool { return len(b.Changes) == 1 }).Changes[0]
+	if heard.Err != nil || heard.Value.Limits != want.Limits {
+		t.Errorf("heard %+v, %v", heard.Value.Limits, heard.Err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
-	quota, period, day := int64(1000), "day", "2026-03-14"
+	quota, period, mode, day := int64(1000), "day", "hard", "2026-03-14"
 	key := Key{
 		ID: "key-ab12cd34", Prefix: "ab12cd34", Project: "shop", Environment: "prod", Plan: "plan-starter", Name: "ci",
 		Apps: []string{"hello"}, Status: "active", ExpiresAt: &at, CreatedAt: at, CreatedBy: "ada", PreviousSecretExpiresAt: &at,
@@ -37,13 +37,13 @@ func TestShapes(t *testing.T) {
 		},
 		{
 			"plan",
-			Plan{ID: "plan-starter", Name: "Starter", Rate: 0.5, Burst: 5, Quota: &quota, QuotaPeriod: &period},
-			`{"id":"plan-starter","name":"Starter","rate":0.5,"burst":5,"quota":1000,"quota_period":"day"}`,
+			Plan{ID: "plan-starter", Name: "Starter", Rate: 0.5, Burst: 5, Quota: &quota, QuotaPeriod: &period, QuotaMode: &mode},
+			`{"id":"plan-starter","name":"Starter","rate":0.5,"burst":5,"quota":1000,"quota_period":"day","quota_mode":"hard"}`,
 		},
 		{
 			"plan without quota",
 			Plan{ID: "plan-starter", Name: "Starter", Rate: 100000, Burst: 5},
-			`{"id":"plan-starter","name":"Starter","rate":100000,"burst":5,"quota":null,"quota_period":null}`,
+			`{"id":"plan-starter","name":"Starter","rate":100000,"burst":5,"quota":null,"quota_period":null,"quota_mode":null}`,
 		},
 		{"list", List[int]{Items: []int{1}, NextPageToken: "x"}, `{"items":[1],"next_page_token":"x"}`},
 		{"empty list", List[int]{Items: []int{}}, `{"items":[],"next_page_token":""}`},
@@ -55,6 +55,7 @@ func TestShapes(t *testing.T) {
 			`{"name":"n","apps":[],"expires_at":null,"status":"disabled"}`,
 		},
 		{"patch of a plan", UpdatePlan{Rate: Some(2.5), Quota: Null[int64]()}, `{"rate":2.5,"quota":null}`},
+		{"patch of a quota", UpdatePlan{QuotaMode: Null[string]()}, `{"quota_mode":null}`},
 		{"creation of a key with nothing", CreateKey{}, `{}`},
 		{"rotation with nothing", RotateKey{}, `{}`},
 	}

@@ -53,12 +53,16 @@ func (a *application) showPlan(p wire.Plan) error {
 
 func rate(r float64) string { return strconv.FormatFloat(r, 'f', -1, 64) }
 
-// quota shows e.g. "1000 per day".
+// quota shows e.g. "1000 per day", or "1000 per day, hard".
 func quota(p wire.Plan) string {
 	if p.Quota == nil || p.QuotaPeriod == nil {
 		return "none"
 	}
-	return number(*p.Quota) + " per " + *p.QuotaPeriod
+	text := number(*p.Quota) + " per " + *p.QuotaPeriod
+	if p.QuotaMode != nil && plan.Mode(*p.QuotaMode) == plan.Hard {
+		text += ", hard"
+	}
+	return text
 }
 
 // limits are the flags of a plan.
@@ -67,6 +71,7 @@ type limits struct {
 	burst  int64
 	quota  int64
 	period string
+	mode   string
 }
 
 func (a *application) limits(cmd *cobra.Command) *limits {
@@ -75,7 +80,9 @@ func (a *application) limits(cmd *cobra.Command) *limits {
 	cmd.Flags().Int64Var(&l.burst, "burst", 0, "requests at once, 1 to 1000000")
 	cmd.Flags().Int64Var(&l.quota, "quota", 0, "requests per period, 1 to 10^12")
 	cmd.Flags().StringVar(&l.period, "quota-period", "", "period of the quota: "+oneOf(plan.Periods())+", in UTC")
+	cmd.Flags().StringVar(&l.mode, "quota-mode", "", "mode of the quota: "+oneOf(plan.Modes())+"; a hard one is never exceeded")
 	a.fixed(cmd, "quota-period", words(plan.Periods())...)
+	a.fixed(cmd, "quota-mode", words(plan.Modes())...)
 	return l
 }
 
@@ -83,8 +90,10 @@ func (a *application) planCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create NAME", Short: "Create a usage plan", SuggestFor: []string{"add", "new"},
 		Long: `Create a usage plan. Its id is made from its name: "Starter" is plan-starter. A quota
-comes with a period; without both there is no quota.`,
-		Example: `  sluice plan create Starter --rate 10 --burst 20 --quota 10000 --quota-period day`,
+comes with a period; without both there is no quota. A quota is soft unless it is said
+to be hard: a bounded few requests may go beyond it while checkers tell each other.`,
+		Example: `  sluice plan create Starter --rate 10 --burst 20 --quota 10000 --quota-period day
+  sluice plan create Paid --rate 10 --burst 20 --quota 500 --quota-period day --quota-mode hard`,
 	}
 	l, changed := a.limits(cmd), cmd.Flags().Changed
 	return a.command(inEnvironment, cmd, effective(a.effect(cmd), "known to", a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
@@ -97,6 +106,9 @@ comes with a period; without both there is no quota.`,
 		}
 		if changed("quota-period") {
 			p.QuotaPeriod = &l.period
+		}
+		if changed("quota-mode") {
+			p.QuotaMode = &l.mode
 		}
 		return w.CreatePlan(ctx, w.project, w.environment, p)
 	}))
@@ -117,6 +129,7 @@ stays when the name changes.`,
 	cmd.Flags().BoolVar(&noQuota, "no-quota", false, "take the quota away")
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota")
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota-period")
+	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota-mode")
 	return a.command(inEnvironment, cmd, effective(a.effect(cmd), "followed by", a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
 		var u wire.UpdatePlan
 		given(changed("name"), &u.Name, name)
@@ -124,11 +137,12 @@ stays when the name changes.`,
 		given(changed("burst"), &u.Burst, l.burst)
 		given(changed("quota"), &u.Quota, l.quota)
 		given(changed("quota-period"), &u.QuotaPeriod, l.period)
+		given(changed("quota-mode"), &u.QuotaMode, l.mode)
 		if noQuota {
 			u.Quota, u.QuotaPeriod = wire.Null[int64](), wire.Null[string]()
 		}
 		if u == (wire.UpdatePlan{}) {
-			return wire.Plan{}, usage("nothing to change: pass --name, --rate, --burst, --quota, --quota-period or --no-quota")
+			return wire.Plan{}, usage("nothing to change: pass --name, --rate, --burst, --quota, --quota-period, --quota-mode or --no-quota")
 		}
 		return w.UpdatePlan(ctx, w.project, w.environment, w.args[0], u)
 	}))

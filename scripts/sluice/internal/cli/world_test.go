@@ -9,8 +9,9 @@ import (
 const (
 	projectJSON     = `{"name":"shop","role":"owner","created_at":"2026-01-02T03:04:05Z"}`
 	environmentJSON = `{"name":"prod","project":"shop","namespace":"shop-prod","created_at":"2026-01-02T03:04:05Z"}`
-	planJSON        = `{"id":"plan-starter","name":"Starter","rate":0.5,"burst":5,"quota":1000,"quota_period":"day"}`
-	freePlanJSON    = `{"id":"plan-unlimited","name":"Unlimited","rate":100000,"burst":1000000,"quota":null,"quota_period":null}`
+	planJSON        = `{"id":"plan-starter","name":"Starter","rate":0.5,"burst":5,"quota":1000,"quota_period":"day","quota_mode":"soft"}`
+	hardPlanJSON    = `{"id":"plan-metered","name":"Metered","rate":20,"burst":40,"quota":1000000,"quota_period":"month","quota_mode":"hard"}`
+	freePlanJSON    = `{"id":"plan-unlimited","name":"Unlimited","rate":100000,"burst":1000000,"quota":null,"quota_period":null,"quota_mode":null}`
 	keyFields       = `"id":"key-ab12cd34","prefix":"ab12cd34","project":"shop","environment":"prod","plan":"plan-starter","name":"Checkout team",` +
 		`"apps":["hello","site"],"status":"active","expires_at":"2026-03-20T00:00:00Z","created_at":"2026-01-02T03:04:05Z","created_by":"ada","previous_secret_expires_at":null,"last_seen":"2026-03-13"`
 	keyJSON    = `{` + keyFields + `}`
@@ -97,10 +98,12 @@ func shop() map[string][]answer {
 		"POST /projects/shop/environments":  ok(environmentJSON),
 		"DELETE " + env:                     none(),
 
-		"GET " + env + "/plans":                 ok(list(planJSON + "," + freePlanJSON)),
+		"GET " + env + "/plans":                 ok(list(planJSON + "," + hardPlanJSON + "," + freePlanJSON)),
 		"POST " + env + "/plans":                ok(forced(planJSON, forceJSON)),
 		"GET " + env + "/plans/plan-starter":    ok(planJSON),
+		"GET " + env + "/plans/plan-metered":    ok(hardPlanJSON),
 		"PATCH " + env + "/plans/plan-starter":  ok(forced(planJSON, forceJSON)),
+		"PATCH " + env + "/plans/plan-metered":  ok(forced(hardPlanJSON, forceJSON)),
 		"DELETE " + env + "/plans/plan-starter": none(),
 
 		"GET /projects/shop/api-keys":                                                  ok(list(keyJSON + "," + oldKeyJSON)),
