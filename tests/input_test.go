@@ -99,6 +99,8 @@ func TestBadInput(t *testing.T) {
 		{"quota zero", "POST", plans, `{"name":"a","rate":1,"burst":1,"quota":0,"quota_period":"day"}`, 422, "invalid_quota"},
 		{"quota huge", "POST", plans, `{"name":"a","rate":1,"burst":1,"quota":1000000000001,"quota_period":"day"}`, 422, "invalid_quota"},
 		{"unknown period", "POST", plans, `{"name":"a","rate":1,"burst":1,"quota":5,"quota_period":"year"}`, 422, "invalid_quota"},
+		{"mode without quota", "POST", plans, `{"name":"a","rate":1,"burst":1,"quota_mode":"hard"}`, 422, "invalid_quota"},
+		{"unknown mode", "POST", plans, `{"name":"a","rate":1,"burst":1,"quota":5,"quota_period":"day","quota_mode":"firm"}`, 422, "invalid_quota"},
 		{"key without plan", "POST", keys, `{}`, 422, "missing_field"},
 		{"key of an unknown plan", "POST", keys, `{"plan":"plan-nothere"}`, 422, "unknown_plan"},
 		{"key with a plan's path", "POST", keys, `{"plan":"../../x"}`, 422, "unknown_plan"},

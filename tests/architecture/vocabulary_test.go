@@ -24,7 +24,7 @@ import (
 func TestVocabularies(t *testing.T) {
 	t.Parallel()
 	for _, list := range []any{
-		plan.Periods(), app.Kinds(), app.Roles(), app.GateStates(), apikey.Statuses(), deploy.Triggers(), deploy.Statuses(), deploy.BuildStatuses(),
+		plan.Periods(), plan.Modes(), app.Kinds(), app.Roles(), app.GateStates(), apikey.Statuses(), deploy.Triggers(), deploy.Statuses(), deploy.BuildStatuses(),
 		audit.Actions(), audit.Outcomes(), trace.Kinds(),
 	} {
 		kind := reflect.TypeOf(list).Elem()

@@ -17,7 +17,7 @@ func TestDescribed(t *testing.T) {
 		event   = call + "?event" // with the header of a git provider's
 		begun   = `{"status":"rolling_out","revision":1,"commit":"","status_url":"http://localhost/"}`
 		plans   = "/api/v1/projects/shop/environments/prod/plans"
-		starter = `{"id":"plan-starter","name":"Starter","rate":1,"burst":1,"quota":null,"quota_period":null`
+		starter = `{"id":"plan-starter","name":"Starter","rate":1,"burst":1,"quota":null,"quota_period":null,"quota_mode":null`
 		create  = `{"name":"Starter","rate":1,"burst":1}`
 	)
 	tests := map[string]struct {
