@@ -27,6 +27,7 @@ type fakeStore struct {
 	refused  bool                     // canaries cannot be written
 	filter   int                      // added to the count that listeners verify, to fake a missed deletion
 	wake     chan struct{}            // closed on every change
+	held     int64                    // of a hard quota
 	cut      map[chan struct{}]string // ends listeners
 }
 
@@ -103,9 +104,12 @@ func (f *fakeStore) DeleteCanary(_ context.Context, t store.CanaryType, _ string
 	return nil
 }
 
-// Lease leases what is asked for: that leases add up is package lease's to test.
-func (f *fakeStore) Lease(_ context.Context, _ usage.Term, _ string, _ bool, change func(own, others int64) int64) error {
-	change(0, 0)
+// Lease keeps what the only process there is holds of the only quota there is.
+func (f *fakeStore) Lease(ctx context.Context, _ usage.Term, _ string, _ bool, change func(own, others int64) int64) error {
+	if err := f.answers(ctx); err != nil {
+		return err
+	}
+	f.set(func() { f.held = change(f.held, 0) })
 	return nil
 }
 

@@ -425,6 +425,51 @@ func TestDoubt(t *testing.T) {
 	})
 }
 
+// TestHardQuota: all of a hard quota is served, and none beyond it; while the store cannot be
+// reached, what is held of it is, and then the key is refused with 503.
+func TestHardQuota(t *testing.T) {
+	t.Parallel()
+	const quota = 60
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		key := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-hard" })
+		f.putPlan(plan.Plan{ID: "plan-hard", Namespace: "shop-prod", Limits: plan.Limits{Rate: 100, Burst: 10, Quota: quota, Period: plan.Month, Hard: true}})
+		r := newReplica(t, f)
+		served := 0
+		until := func(status int, code, reason string) {
+			t.Helper()
+			for range 2 * quota {
+				time.Sleep(20 * time.Millisecond)
+				res := r.ask("shop-prod/hello", "X-Api-Key", key)
+				if res.StatusCode == http.StatusOK {
+					served++
+					continue
+				}
+				id := res.Header.Get("X-Request-Id")
+				wantCode(t, res, status, code)
+				if got := r.reasons(t, id); !slices.Equal(got, []string{reason}) {
+					t.Errorf("it is found as %v", got)
+				}
+				return
+			}
+			t.Fatalf("%d were served", served)
+		}
+		time.Sleep(time.Second)
+		f.stall(true)
+		until(http.StatusServiceUnavailable, "gate_unavailable", "unleased")
+		if served == 0 || served > quota/2 {
+			t.Errorf("%d were served while the store did not answer", served)
+		}
+		f.stall(false)
+		time.Sleep(10 * time.Second)
+		until(http.StatusTooManyRequests, "quota_exhausted", "quota")
+		if served != quota {
+			t.Errorf("%d were served of a hard quota of %d", served, quota)
+		}
+		r.stop()
+	})
+}
+
 // TestQuotaWhileCountsAreUnshared: from MAX_UNSHARED on a key is refused whose quota
 // others may have used up, and no other key.
 func TestQuotaWhileCountsAreUnshared(t *testing.T) {

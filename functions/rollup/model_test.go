@@ -194,6 +194,8 @@ func (d *documents) SettleDay(_ context.Context, day usage.Day) error {
 
 func (d *documents) DeleteRevokedKeys(context.Context, time.Time, int) (int, error) { return 0, nil }
 
+func (d *documents) DeleteLeases(context.Context, time.Time, int) (int, error) { return 0, nil }
+
 func (d *documents) DeleteStaleCanaries(context.Context, time.Time) (int, error) {
 	return 0, d.call(true, func() error { return nil })
 }

@@ -15,6 +15,10 @@ import (
 // that lives writes its canaries every few seconds.
 const stale = 24 * time.Hour
 
+// over is for how long leases are kept when their period has ended: longer than any clock
+// that the checkers go by is behind.
+const over = 24 * time.Hour
+
 // prune removes what is no longer needed. None of it matters to any total.
 func (r *run) prune(ctx context.Context, settled usage.Day) error {
 	if r.pruned && r.prunedDay == settled {
@@ -28,6 +32,7 @@ func (r *run) prune(ctx context.Context, settled usage.Day) error {
 		}),
 		r.pruneRollups(ctx, earliest),
 		r.deleteCanaries(ctx),
+		deleteAll(&res.Leases, chunk, func() (int, error) { return r.store.DeleteLeases(ctx, r.began.Add(-over), chunk) }),
 		// Keys that were revoked before the first kept day: no report shows a day of theirs any more.
 		deleteAll(&res.Keys, chunk, func() (int, error) { return r.store.DeleteRevokedKeys(ctx, earliest.Start(), chunk) }),
 		deleteAll(&res.Records, chunk, func() (int, error) { return r.store.DeleteRecords(ctx, r.began.Add(-audit.Kept), chunk) }),

@@ -11,7 +11,7 @@
 //     with all days before it. Nothing of it changes any more.
 //  3. Prune: counters of settled days that no quota period needs are deleted,
 //     rollups lose the days that are out of retention, canaries of replicas that
-//     are gone are removed, and so are keys that were revoked on a day that is out of
+//     are gone are removed, and so are leases of quotas whose period is over, keys that were revoked on a day that is out of
 //     retention, and audit records older than a year, where the
 //     store's TTL policy has not been quicker. This is done when a day was settled, and in a
 //     process's first run.
@@ -71,6 +71,7 @@ type Store interface {
 	SettledDay(ctx context.Context) (usage.Day, error)
 	SettleDay(ctx context.Context, day usage.Day) error
 
+	DeleteLeases(ctx context.Context, before time.Time, limit int) (int, error) // of hard quotas
 	DeleteStaleCanaries(ctx context.Context, before time.Time) (int, error)
 	DeleteRevokedKeys(ctx context.Context, before time.Time, limit int) (int, error)
 	DeleteRecords(ctx context.Context, before time.Time, limit int) (int, error) // of the audit

@@ -26,6 +26,7 @@ type Result struct {
 	Deleted  int // counters
 	Pruned   int // rollups
 	Canaries int // deleted
+	Leases   int // deleted
 	Keys     int // deleted, long after they were revoked
 	Records  int // of the audit, deleted
 }
@@ -50,7 +51,7 @@ func (s *Service) Once(ctx context.Context) error {
 	began := s.now()
 	r, err := s.Run(ctx)
 	log := s.log.With("days", r.Days, "settled", r.Settled, "counters", r.Counters, "rollups", r.Rollups,
-		"deleted", r.Deleted, "pruned", r.Pruned, "canaries", r.Canaries, "audit_records", r.Records, "took_ms", s.now().Sub(began)/time.Millisecond)
+		"deleted", r.Deleted, "pruned", r.Pruned, "canaries", r.Canaries, "leases", r.Leases, "audit_records", r.Records, "took_ms", s.now().Sub(began)/time.Millisecond)
 	if !errors.Is(err, ErrBusy) {
 		s.gauges.ran(err, s.now())
 	}

@@ -26,6 +26,14 @@ func OpenIntercepted(ctx context.Context, project string, through grpc.StreamCli
 	return &Store{client: client, now: time.Now}, nil
 }
 
+// Put writes a document as no function does.
+func (s *Store) Put(ctx context.Context, t testing.TB, at string, fields map[string]any) {
+	t.Helper()
+	if _, err := s.client.Doc(at).Set(ctx, fields); err != nil {
+		t.Fatalf("put %s: %v", at, err)
+	}
+}
+
 // Copy writes a document's fields under another path, as no function does.
 func (s *Store) Copy(ctx context.Context, t testing.TB, from, to string) {
 	t.Helper()

@@ -61,6 +61,8 @@ func TestForgedPeers(t *testing.T) {
 		{"of another's source", real, peer.host, "", with(func(c *counts) { c.source = "SOMEBODY-1" }), 400},
 		{"beyond all bounds", real, peer.host, "", with(func(c *counts) { c.allowed = 1 << 62 }), 400},
 		{"more than it says", real, peer.host, "", with(func(c *counts) { c.unpaid = c.allowed + 1 }), 400},
+		{"wants twice", real, peer.host, "", with(func(c *counts) { c.wants = 2 }), 400},
+		{"of an earlier version", real, peer.host, "", append([]byte{1}, ahead.encode()[1:]...), 400},
 		{"cut off", real, peer.host, "", ahead.encode()[:20], 400},
 		{"nothing", real, peer.host, "", nil, 400},
 		{"GET", real, peer.host, http.MethodGet, nil, 405},
@@ -123,17 +125,18 @@ type counts struct {
 	seq             uint64
 	day             int64
 	prefix          string
+	wants           byte // 1: it holds too little of a hard quota
 	allowed, unpaid uint64
 }
 
 func (c counts) encode() []byte {
-	b := []byte{1}
+	b := []byte{2}
 	for _, name := range []string{c.run, c.source} {
 		b = append(append(b, byte(len(name))), name...)
 	}
 	b = binary.AppendUvarint(b, c.seq)
 	b = binary.AppendVarint(b, c.day)
-	b = append(append(b, c.prefix...), 0)
+	b = append(append(b, c.prefix...), 0, c.wants)
 	b = binary.AppendUvarint(b, c.allowed)
 	return binary.AppendUvarint(b, c.unpaid)
 }

@@ -8,7 +8,7 @@ import (
 const (
 	// soon is what a replica that is busy holds at least: it bridges the way to the store
 	// and back, some times over.
-	soon = 500 * time.Millisecond
+	soon = 300 * time.Millisecond
 
 	// later is what it holds at most, where that is little of what is left: so a key that is
 	// busy all the time costs a write in several seconds.
@@ -21,6 +21,7 @@ const (
 // demand is what is known of what a replica will need of a key.
 type demand struct {
 	tokens  int64   // that its bucket lets through at once
+	rate    float64 // requests a second that its plan allows all replicas together
 	pace    float64 // requests a second that it allowed lately
 	asked   bool    // a request found none left
 	pressed bool    // another replica has too little
@@ -29,21 +30,25 @@ type demand struct {
 // level is how many requests a replica should hold, of those that no other one does.
 func (d demand) level(free, replicas int64) int64 {
 	part := (free + 2*replicas - 1) / (2 * replicas) // so that what is left is enough for all
-	return min(d.need(free), part)
+	return min(d.need(free, replicas), part)
 }
 
-func (d demand) need(free int64) int64 {
+func (d demand) need(free, replicas int64) int64 {
 	least := d.least()
 	if d.pressed {
 		return least
 	}
-	more := min(int64(math.Ceil(d.pace*later.Seconds())), free/little)
-	return max(max(least, more)+d.tokens, 1)
+	first := within(soon, d.rate/float64(replicas)) // for a pace that is about to rise
+	more := min(within(later, d.pace), free/little)
+	return max(max(least, first, more)+d.tokens, 1)
 }
+
+// within is how many requests come in a time at a pace.
+func within(t time.Duration, pace float64) int64 { return int64(math.Ceil(pace * t.Seconds())) }
 
 // least is what a replica keeps although others have too little.
 func (d demand) least() int64 {
-	n := int64(math.Ceil(d.pace * soon.Seconds()))
+	n := within(soon, d.pace)
 	if d.asked {
 		n = max(n, 1)
 	}

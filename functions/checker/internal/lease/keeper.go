@@ -322,6 +322,7 @@ func (b *Book) lack(t *term, a *account, replicas int64, now time.Time) {
 func (b *Book) demand(j job, now time.Time) demand {
 	d := demand{asked: j.asked.Load(), pressed: now.UnixNano()-j.account.wanted.Load() < int64(pressing)}
 	shape := j.limits.Bucket
+	d.rate = float64(time.Second) / float64(shape.Token)
 	if j.began > now.UnixNano() { // nothing was spent of it yet
 		d.tokens = shape.Burst / shape.Token
 		return d

@@ -1,5 +1,5 @@
 // Package lease holds hard quotas: no replica, and not all of them together, ever allow
-// one request more (promise P8).
+// one request more (promise P9).
 //
 // # Why a hard quota is never exceeded
 //
@@ -22,11 +22,11 @@
 //
 // # How much a replica holds
 //
-// What its bucket lets through at once, and of what it has allowed lately some seconds'
-// worth, as long as all of that is a hundredth of what is left; at least half a second's
-// worth, and never more than its part of half of what is left (see [demand.level]). It asks
-// for more when half of that is spent: no request waits for the store. Every key with such
-// a quota is held some of before it is used, and of the next period before it begins.
+// What its bucket lets through at once, and what it needs for the next 0.3 seconds at the pace
+// at which it has allowed requests lately, and at an even part of the plan's rate; for ten seconds as long as that is a hundredth of
+// what is left. But never more than its part of half of what is left (see [demand.level]). It
+// asks for more when half of that is spent: no request waits for the store. Of every key with
+// such a quota something is held before it is used, and of the next period before it begins.
 //
 // When all is given out and a replica has too little, it says so (package peers), and the
 // others give back what they do not need at once. Meanwhile it answers 503, for it is not

@@ -195,7 +195,7 @@ func (r *replica) holds() (sum int64) {
 }
 
 // TestNeverExceeded: whatever fails, whoever comes and goes, and whatever becomes of the
-// plan, no more is allowed in a period than the largest quota that it had (promise P8); and
+// plan, no more is allowed in a period than the largest quota that it had (promise P9); and
 // no more than the quota that holds, from the time on at which all follow it, unless that
 // much was allowed before.
 func TestNeverExceeded(t *testing.T) {

@@ -382,7 +382,7 @@ func TestRefusedMessages(t *testing.T) {
 		bytes []byte
 	}{
 		"nothing":             {b.address, nil},
-		"another version":     {b.address, append([]byte{2}, good.encode()[1:]...)},
+		"another version":     {b.address, append([]byte{version + 1}, good.encode()[1:]...)},
 		"cut off":             {b.address, good.encode()[:len(good.encode())-1]},
 		"more after the end":  {b.address, append(good.encode(), 'x')},
 		"from elsewhere":      {"203.0.113.9", good.encode()},
