@@ -40,7 +40,7 @@ func newMetrics(c *Checker) *metrics {
 		}
 		m.counted = append(m.counted, n)
 	}
-	m.all = append(stateOf(c), decisions, denials, m.latency, newStaleness(c))
+	m.all = append(append(stateOf(c), totalsOf(c)...), decisions, denials, m.latency, newStaleness(c))
 	return m
 }
 
@@ -85,6 +85,11 @@ func stateOf(c *Checker) (all []prometheus.Collector) {
 		gauge("sluice_checker_unreadable_documents", "Documents that are damaged or none of Sluice's; they open nothing.", labels,
 			func() float64 { return float64(s.unreadableCount.Load()) })
 	}
+	return all
+}
+
+// totalsOf reads what the replica counts of its own doing.
+func totalsOf(c *Checker) (all []prometheus.Collector) {
 	counter := func(name, help, label string, values map[string]func() uint64) {
 		for value, read := range values {
 			all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{

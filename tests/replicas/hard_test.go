@@ -75,6 +75,7 @@ type hard struct {
 
 // ask asks a replica, and gives the status of its answer; 0 if there is none.
 func (h *hard) ask(t *testing.T, i int64) int {
+	t.Helper()
 	a, err := h.replicas[i].Check(t.Context(), h.site.Project+"-"+h.site.Env, "hello", h.key.Full)
 	switch {
 	case err != nil: // it is being killed
@@ -89,6 +90,7 @@ func (h *hard) ask(t *testing.T, i int64) int {
 
 // spend asks for some requests at a rate, from 64 connections.
 func (h *hard) spend(t *testing.T, rate float64, asked int64) {
+	t.Helper()
 	var next atomic.Int64
 	var all sync.WaitGroup
 	begun := time.Now()
@@ -131,6 +133,7 @@ func (h *hard) finish(t *testing.T) {
 
 // kill ends a replica once some of the quota is spent, and starts it again.
 func (h *hard) kill(t *testing.T, name string, spent int64) {
+	t.Helper()
 	for h.admitted.Load() < spent && t.Context().Err() == nil {
 		time.Sleep(10 * time.Millisecond)
 	}

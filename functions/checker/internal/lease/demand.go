@@ -14,7 +14,8 @@ const (
 	// busy all the time costs a write in several seconds.
 	later = 10 * time.Second
 
-	// little is which part of what is left a replica may hold for later.
+	// little is which part of what is left a busy replica may hold for later, and all of them
+	// together while they are idle.
 	little = 100
 )
 
@@ -34,13 +35,15 @@ func (d demand) level(free, replicas int64) int64 {
 }
 
 func (d demand) need(free, replicas int64) int64 {
-	least := d.least()
 	if d.pressed {
-		return least
+		return d.least()
 	}
-	first := within(soon, d.rate/float64(replicas)) // for a pace that is about to rise
-	more := min(within(later, d.pace), free/little)
-	return max(max(least, first, more)+d.tokens, 1)
+	part := d.rate / float64(replicas) // the pace may rise to that at once
+	return d.tokens + max(
+		within(soon, max(d.pace, part)),
+		min(within(later, d.pace), free/little),
+		min(within(later, part), free/little/replicas),
+	)
 }
 
 // within is how many requests come in a time at a pace.

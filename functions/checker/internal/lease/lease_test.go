@@ -200,7 +200,7 @@ func (r *replica) holds() (sum int64) {
 // much was allowed before.
 func TestNeverExceeded(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	neverExceeded := func(t *rapid.T) {
 		quotas := rapid.Int64Range(1, 300)
 		c := newCrowd(rapid.IntRange(1, 8).Draw(t, "replicas"), plan.Limits{
 			Rate: rapid.SampledFrom([]float64{1, 20, 1000}).Draw(t, "rate"), Burst: rapid.Int64Range(1, 200).Draw(t, "burst"),
@@ -291,7 +291,10 @@ func TestNeverExceeded(t *testing.T) {
 			"hear":   func(*rapid.T) { c.show(some()) },
 			"wanted": func(*rapid.T) { some().Wanted(0, c.now) },
 		})
-	})
+	}
+	for range 20 { // of a hundred schedules each
+		rapid.Check(t, neverExceeded)
+	}
 }
 
 // TestLateWrite: a write that gives back, was given up on and lands when its process has
@@ -358,6 +361,33 @@ func TestServed(t *testing.T) {
 	}
 }
 
+// TestCost counts the store's writes for a million requests of a key that is always busy: they
+// grow with time and replicas, not with requests. A key that nobody uses costs one a period
+// and replica.
+func TestCost(t *testing.T) {
+	t.Parallel()
+	const requests, rate = 100_000, 100.0
+	for _, n := range []int{1, 2, 8} {
+		c := newCrowd(n, plan.Limits{Rate: rate, Burst: 20, Quota: 1_000_000_000, Period: plan.Month, Hard: true})
+		for _, r := range c.live {
+			c.tick(t.Context(), r)
+		}
+		if c.store.done != n {
+			t.Errorf("%d writes of %d replicas before the first request", c.store.done, n)
+		}
+		for i := range requests {
+			c.now = c.now.Add(time.Second / rate)
+			r := c.live[i%n]
+			c.request(r)
+			c.tick(t.Context(), r)
+		}
+		t.Logf("%d replicas, %v requests a second: %d writes for a million, as many reads", n, rate, 10*c.store.done)
+		if most := n * int(requests/rate) / 3; c.store.done > most {
+			t.Errorf("%d replicas: %d writes, want at most %d", n, c.store.done, most)
+		}
+	}
+}
+
 // service is what became of requests.
 type service struct {
 	served, unleased int64
@@ -366,6 +396,7 @@ type service struct {
 
 // serve asks for three times a rate until the quota is gone, of a bucket that replicas share.
 func (c *crowd) serve(t *testing.T, rate, first float64, kill bool) (s service) {
+	t.Helper()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	shared := &bucket.Buckets{}
 	shared.Grow(1)

@@ -198,7 +198,7 @@ func (m *Meter) Admit(slot uint32, prefix string, l view.Limits, now time.Time) 
 // spend is Admit where the quota is hard. What is counted bounds what is leased all the same:
 // the leases know nothing of what was allowed while the quota was soft.
 func (m *Meter) spend(slot uint32, t *dayTable, c *cell, l view.Limits, others uint64, at int64) Admission {
-	quota, used := uint64(l.Quota), others+c.allowed.Load() //nolint:gosec // not negative
+	quota, used := uint64(l.Quota), others+c.allowed.Load()
 	answer := lease.Gone
 	if used < quota {
 		answer = m.cfg.Leases.Spend(slot, l, at)
