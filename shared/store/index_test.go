@@ -256,6 +256,8 @@ func askEverything(t *testing.T, s *store.Store) {
 	check(err)
 	_, err = s.DeleteRecords(ctx, noon(), 10)
 	check(err)
+	_, err = s.DeleteLeases(ctx, noon(), 10)
+	check(err)
 	check(s.DeletePlan(ctx, "shop-prod", p.ID))
 	if s.DeleteEnvironment(ctx, "shop", "prod") == nil || s.DeleteProject(ctx, "shop") == nil {
 		t.Error("deleted what is not empty")
