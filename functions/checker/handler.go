@@ -107,6 +107,9 @@ func (c *Checker) deny(w http.ResponseWriter, r *http.Request, o outcome, addres
 		retryAfter = v.Limits.Period.End(now).Sub(now)
 		c.sayLimits(w.Header(), o, v, now)
 	case problem.GateUnavailable:
+		if o == unleased { // of one key, and in a moment the others have shared what is left
+			break
+		}
 		c.sendAway(r.Context(), w.Header(), now)
 	case problem.InvalidKey:
 		c.prove(w.Header(), r.Header, address)

@@ -30,6 +30,9 @@ const (
 
 // keeper is the book's side towards the view and the store; one goroutine uses it.
 type keeper struct {
+	turn   chan struct{}  // held by each write under way
+	flying sync.WaitGroup // of them
+
 	terms  map[usage.Term]*term // that are not over: what was held of them must be remembered
 	behind map[uint32]bool      // keys to look at though nobody asks for them
 
@@ -70,6 +73,7 @@ func (b *Book) Leave(ctx context.Context) {
 	defer cancel()
 	b.accounts.Store(&map[uint32]*account{})
 	for ctx.Err() == nil {
+		b.flying.Wait()
 		now := b.cfg.Now()
 		jobs := b.rests(now)
 		if len(jobs) == 0 {
@@ -158,6 +162,9 @@ func (b *Book) look(now time.Time) {
 func (b *Book) survey(now time.Time) {
 	for slot, a := range *b.accounts.Load() {
 		t := a.now.Load()
+		if t != nil && t.taken.Load() {
+			continue
+		}
 		if t == nil || !t.read || t.unclear || t.over(now) || a.next.Load() == nil && b.near(a, t, now) {
 			b.behind[slot] = true
 		}
@@ -176,7 +183,7 @@ func (b *Book) rests(now time.Time) (jobs []job) {
 		used[a.now.Load()], used[a.next.Load()] = true, true
 	}
 	for _, t := range b.terms {
-		if !used[t] && !t.over(now) && (!t.read || t.unclear || t.left.Load() > 0) {
+		if !used[t] && !t.taken.Load() && !t.over(now) && (!t.read || t.unclear || t.left.Load() > 0) {
 			jobs = append(jobs, job{term: t})
 		}
 	}
@@ -235,15 +242,22 @@ func (b *Book) open(name usage.Term, l view.Limits, now time.Time) *term {
 	return t
 }
 
-// settle brings terms to the store, several at a time.
+// settle brings terms to the store, several at a time, and does not wait for them: a write
+// that hangs holds up no other key.
 func (b *Book) settle(ctx context.Context, jobs []job, now time.Time) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	turn := make(chan struct{}, atOnce)
 	for _, j := range jobs {
-		turn <- struct{}{}
-		all.Go(func() {
-			defer func() { <-turn }()
+		if !j.taken.CompareAndSwap(false, true) {
+			if j.account != nil {
+				b.low.Add(j.account.slot) // later, then
+			}
+			continue
+		}
+		b.turn <- struct{}{}
+		b.flying.Go(func() {
+			defer func() {
+				j.taken.Store(false)
+				<-b.turn
+			}()
 			if j.account == nil {
 				b.giveBack(ctx, j.term, now)
 			} else {

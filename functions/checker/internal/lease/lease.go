@@ -87,7 +87,7 @@ type Book struct {
 
 // New makes a book that holds nothing.
 func New(cfg Config) *Book {
-	b := &Book{cfg: cfg, awake: make(chan struct{}, 1), keeper: keeper{terms: map[usage.Term]*term{}, behind: map[uint32]bool{}}}
+	b := &Book{cfg: cfg, awake: make(chan struct{}, 1), keeper: keeper{turn: make(chan struct{}, atOnce), terms: map[usage.Term]*term{}, behind: map[uint32]bool{}}}
 	b.accounts.Store(&map[uint32]*account{})
 	return b
 }

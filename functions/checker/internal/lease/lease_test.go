@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ var errFault = errors.New("injected")
 // ledgers is a store of leases with versions, as Firestore has them: a write on top of a
 // version that is not there any more changes nothing.
 type ledgers struct {
+	mu    sync.Mutex
 	docs  map[usage.Term]*ledgerDoc
 	late  []func() // writes that were given up on and may land yet
 	fault fault
@@ -49,6 +51,8 @@ func newLedgers() *ledgers {
 }
 
 func (l *ledgers) Lease(_ context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.fault == down {
 		return errFault
 	}
@@ -149,6 +153,7 @@ func (c *crowd) count() {
 // tick lets a replica's keeper run, and its peers hear what it wants.
 func (c *crowd) tick(ctx context.Context, r *replica) {
 	r.Tick(ctx, c.now)
+	r.flying.Wait()
 	for slot := range r.Wanting().Drain() {
 		for _, o := range c.live {
 			if o != r {
@@ -184,6 +189,14 @@ func (c *crowd) kill(at int) *replica {
 	c.live = append(c.live[:at:at], c.live[at+1:]...)
 	c.count()
 	return r
+}
+
+// sleep has a replica's keeper wait to be woken again.
+func (r *replica) sleep() {
+	select {
+	case <-r.awake:
+	default:
+	}
 }
 
 // holds is what a replica could still allow.
@@ -379,7 +392,10 @@ func TestCost(t *testing.T) {
 			c.now = c.now.Add(time.Second / rate)
 			r := c.live[i%n]
 			c.request(r)
-			c.tick(t.Context(), r)
+			if len(r.awake) > 0 {
+				r.sleep()
+				c.tick(t.Context(), r)
+			}
 		}
 		t.Logf("%d replicas, %v requests a second: %d writes for a million, as many reads", n, rate, 10*c.store.done)
 		if most := n * int(requests/rate) / 3; c.store.done > most {
@@ -413,8 +429,9 @@ func (c *crowd) serve(t *testing.T, rate, first float64, kill bool) (s service) 
 		if n := len(c.live); n > 1 && rnd.Float64() >= first {
 			r = c.live[1+rnd.IntN(n-1)]
 		}
-		if i%3 == 0 { // some 10 ms
-			for _, r := range c.live {
+		for _, r := range c.live {
+			if i%3 == 0 && len(r.awake) > 0 || i%30 == 0 { // some 10 ms and 100 ms
+				r.sleep()
 				c.tick(t.Context(), r)
 			}
 		}
@@ -448,4 +465,5 @@ func (c *crowd) serve(t *testing.T, rate, first float64, kill bool) (s service) 
 func (r *replica) giveUp(ctx context.Context, now time.Time) {
 	r.accounts.Store(&map[uint32]*account{})
 	r.settle(ctx, r.rests(now), now)
+	r.flying.Wait()
 }

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/usage"
@@ -19,8 +20,11 @@ const (
 	emptyPause  = time.Minute
 )
 
-// ledger is a term's side towards the store. Only the keeper's goroutine for it uses it.
+// ledger is a term's side towards the store. Who has taken the term uses it, and the keeper
+// while nobody has.
 type ledger struct {
+	taken atomic.Bool
+
 	read    bool  // what the store says of this process has been read
 	held    int64 // what was spent of it, and what is left; never more than the store says
 	unclear bool  // the last write's outcome is not known
