@@ -139,7 +139,7 @@ func (b *Book) Spend(slot uint32, l view.Limits, now int64) Answer {
 	for {
 		left := t.left.Load()
 		if left <= 0 {
-			return b.lacking(slot, t)
+			return b.lacking(slot, t, l.Quota)
 		}
 		if t.left.CompareAndSwap(left, left-1) {
 			if left-1 <= t.low.Load() {
@@ -151,12 +151,12 @@ func (b *Book) Spend(slot uint32, l view.Limits, now int64) Answer {
 }
 
 // lacking is what becomes of a request that finds none left.
-func (b *Book) lacking(slot uint32, t *term) Answer {
+func (b *Book) lacking(slot uint32, t *term, quota int64) Answer {
 	if !t.asked.Load() {
 		t.asked.Store(true)
 	}
 	b.ask(slot)
-	if t.none.Load() {
+	if t.none.Load() && t.quota.Load() == quota { // else there is more since
 		return Gone
 	}
 	return Unleased
