@@ -16,6 +16,8 @@
 // say more than what is held in memory, or, where something was given back, what was true
 // of memory before and after it. The next write is on top of a version that is read anew,
 // and is written even if it seems to change nothing: then none before it can land any more.
+// What is held by a larger quota than the one that holds now is not spent: it is given back,
+// and leased of anew.
 //
 // What a process that was killed still held stays in its name until the period is over.
 // That is the price: so replicas hold little.
@@ -23,10 +25,11 @@
 // # How much a replica holds
 //
 // What its bucket lets through at once, and what it needs for the next 0.3 seconds at the pace
-// at which it has allowed requests lately, and at an even part of the plan's rate; for ten seconds as long as that is a hundredth of
-// what is left. But never more than its part of half of what is left (see [demand.level]). It
-// asks for more when half of that is spent: no request waits for the store. Of every key with
-// such a quota something is held before it is used, and of the next period before it begins.
+// at which it has allowed requests lately, or at an even part of the plan's rate; for ten
+// seconds as long as that is a hundredth of what is left. But never more than its part of half
+// of what is left (see [demand.level]). It asks for more when half of that is spent: no request
+// waits for the store. Of every key with such a quota something is held before it is used, and
+// of the next period before it begins.
 //
 // When all is given out and a replica has too little, it says so (package peers), and the
 // others give back what they do not need at once. Meanwhile it answers 503, for it is not

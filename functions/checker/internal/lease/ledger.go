@@ -93,11 +93,11 @@ func (t *term) settle(ctx context.Context, s Store, run string, quota int64, lev
 	return done, nil
 }
 
-// wait notes how a try ended, after which the next one waits for a while: enough that there
-// is no hurry, too little to be had, or a failure.
+// wait puts the next try off: after a failure, or while there is nothing to be had.
 func (t *term) wait(now time.Time, longest time.Duration) {
 	t.pause = min(max(2*t.pause, firstPause), longest)
 	t.retry = now.Add(t.pause)
 }
 
+// calm lets the next try come at once.
 func (t *term) calm() { t.pause, t.retry = 0, time.Time{} }
