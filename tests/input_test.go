@@ -80,6 +80,8 @@ func TestBadInput(t *testing.T) {
 		{"wrong type", "POST", plans, `{"name":1,"rate":1,"burst":1}`, 400, "wrong_type"},
 		{"rate as text", "POST", plans, `{"name":"a","rate":"1","burst":1}`, 400, "wrong_type"},
 		{"burst with a fraction", "POST", plans, `{"name":"a","rate":1,"burst":1.5}`, 400, "wrong_type"},
+		{"unknown parameter", "GET", plans + "?pagesize=2", "", 400, "unknown_parameter"},
+		{"a parameter where none is", "POST", plans + "?dry_run=true", `{"name":"a","rate":1,"burst":1}`, 400, "unknown_parameter"},
 		{"unknown field", "POST", plans, `{"name":"a","rate":1,"burst":1,"brust":2}`, 400, "unknown_field"},
 		{"not UTF-8", "POST", plans, "{\"name\":\"\xff\",\"rate\":1,\"burst\":1}", 400, "malformed_json"},
 		{"rate without burst", "POST", plans, `{"name":"a","rate":1}`, 422, "missing_field"},

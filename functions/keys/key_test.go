@@ -215,9 +215,9 @@ func TestListKeys(t *testing.T) {
 		prod + "/api-keys?plan=plan-none":      nil,
 		prod + "/api-keys?plan=%2F..":          nil,
 		shop + "/api-keys?environment=staging": inStaging,
-		prod + "/api-keys?x=y":                 inProd,
-		staging + "/api-keys?x=y":              inStaging,
-		bank + "/api-keys?x=y":                 inBank,
+		prod + "/api-keys?plan=":               inProd,
+		staging + "/api-keys?plan=":            inStaging,
+		bank + "/api-keys?plan=":               inBank,
 	} {
 		var got []string
 		token, join := "", "?"

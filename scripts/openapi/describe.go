@@ -60,8 +60,10 @@ func describe() ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w", row.Pattern(), err)
 		}
 	}
-	if _, err := d.of(reflect.TypeFor[wire.Error]()); err != nil {
-		return nil, err
+	for _, t := range []reflect.Type{reflect.TypeFor[wire.Error](), reflect.TypeFor[wire.Problem]()} {
+		if _, err := d.of(t); err != nil {
+			return nil, err
+		}
 	}
 	b, err := json.MarshalIndent(d.whole(), "", " ")
 	return append(b, '\n'), err
@@ -278,6 +280,7 @@ func (d *document) problems(status int, codes []problem.Code) openapi.ResponseOr
 		map[string]any{"$ref": prefix + "Error"},
 		map[string]any{"type": "object", "properties": map[string]any{"code": map[string]any{"type": "string", "enum": names}}},
 	}})
+	made.Response.WithContentItem("application/problem+json", content(map[string]any{"$ref": prefix + "Problem"}))
 	if status == http.StatusUnauthorized {
 		made.Response.WithHeadersItem("WWW-Authenticate", header("WWW-Authenticate"))
 	}

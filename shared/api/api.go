@@ -152,8 +152,8 @@ func (r *Row) Codes() []problem.Code {
 	if r.HasBody() && r.Need != Token {
 		codes = append(codes, problem.MalformedJSON, problem.UnknownField, problem.WrongType, problem.BodyTooLarge, problem.UnsupportedMediaType)
 	}
-	if r.Method == http.MethodGet && r.Request != reflect.TypeFor[None]() {
-		codes = append(codes, problem.InvalidParameter)
+	if r.Raw == "" {
+		codes = append(codes, problem.InvalidParameter, problem.UnknownParameter)
 	}
 	slices.Sort(codes)
 	return slices.Compact(codes)

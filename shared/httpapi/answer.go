@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -23,28 +25,57 @@ func JSON(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return err
 	}
-	write(w, status, body)
+	write(w, jsonMedia, status, body)
 	return nil
 }
 
 // Fail answers a problem: {"code","message"} and, where it has them, Retry-After and
 // WWW-Authenticate.
-func Fail(w http.ResponseWriter, p *problem.Error) {
+func Fail(w http.ResponseWriter, p *problem.Error) { fail(w, nil, p) }
+
+// problemMedia is the type of a problem by RFC 9457.
+const problemMedia = "application/problem+json"
+
+// fail is Fail to whom accepts a problem by RFC 9457 if it says so.
+func fail(w http.ResponseWriter, accepted []string, p *problem.Error) {
 	if challenge := p.Challenge(); challenge != "" {
 		w.Header().Set("WWW-Authenticate", challenge)
 	}
 	if s := p.RetryAfterSeconds(); s > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(s, 10))
 	}
-	body, err := json.Marshal(wire.Error{Code: string(p.Code), Message: p.Message})
-	if err != nil { // two strings always encode
+	said := wire.Error{Code: string(p.Code), Message: p.Message}
+	body, err := json.Marshal(said)
+	media := jsonMedia
+	if accepts(accepted, problemMedia) {
+		media = problemMedia
+		body, err = json.Marshal(wire.Problem{Type: "about:blank", Title: http.StatusText(p.Status()), Status: p.Status(), Detail: p.Message, Error: said})
+	}
+	if err != nil { // strings and a number always encode
 		panic(err)
 	}
-	write(w, p.Status(), body)
+	write(w, media, p.Status(), body)
 }
 
-func write(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
+// accepts tells whether one of the values of Accept names a type, unless with q=0.
+func accepts(values []string, media string) bool {
+	for one := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		kind, parameters, err := mime.ParseMediaType(one)
+		if err != nil || kind != media {
+			continue
+		}
+		q, err := strconv.ParseFloat(cmp.Or(parameters["q"], "1"), 64)
+		if err == nil && q > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+const jsonMedia = "application/json"
+
+func write(w http.ResponseWriter, media string, status int, body []byte) {
+	w.Header().Set("Content-Type", media)
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n')) // a client that has hung up is not told anything more
 }

@@ -6,9 +6,44 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // TestFile: plain or compressed, each with a tag of its own, by which it is not sent twice.
+// TestFail: a problem is told by RFC 9457 to those who accept that, and to nobody else.
+func TestFail(t *testing.T) {
+	t.Parallel()
+	const (
+		plain = `{"code":"not_found","message":"There is nothing."}` + "\n"
+		told  = `{"code":"not_found","message":"There is nothing.","type":"about:blank","title":"Not Found","status":404,"detail":"There is nothing."}` + "\n"
+	)
+	m, _ := testMux()
+	m.Handle("GET /x", func(http.ResponseWriter, *http.Request) error {
+		return problem.New(problem.NotFound, "There is nothing.")
+	})
+	for accept, want := range map[string]string{
+		"":                         plain,
+		"*/*":                      plain,
+		"application/json":         plain,
+		"application/problem+json": told,
+		"text/html, application/problem+json;q=0.5": told,
+		"Application/Problem+JSON":                  told,
+		"application/problem+json;q=0":              plain,
+		"application/problem+json;q=x":              plain,
+		"application/problem+json;;, ;":             plain,
+	} {
+		w := ask(m, "GET", "/x", "Accept", accept)
+		media := "application/json"
+		if want == told {
+			media = "application/problem+json"
+		}
+		if w.Code != http.StatusNotFound || w.Body.String() != want || w.Header().Get("Content-Type") != media {
+			t.Errorf("%q: %d %s %s", accept, w.Code, w.Header().Get("Content-Type"), w.Body)
+		}
+	}
+}
+
 func TestFile(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("all the same ", 100)

@@ -65,11 +65,16 @@ func ServeRaw(a *API, row *api.Row, answer func(http.ResponseWriter, *http.Reque
 // read takes what a row's request holds: the query of a GET, or else the JSON body.
 func read[Req any](row *api.Row, w http.ResponseWriter, r *http.Request) (Req, error) {
 	var in Req
+	query := reflect.ValueOf(&api.None{}).Elem()
+	if row.Method == http.MethodGet {
+		query = reflect.ValueOf(&in).Elem()
+	}
+	if err := bindQuery(r.URL.RawQuery, query); err != nil {
+		return in, err
+	}
 	switch {
-	case row.Request == reflect.TypeFor[api.None]():
+	case row.Method == http.MethodGet, row.Request == reflect.TypeFor[api.None]():
 		return in, nil
-	case row.Method == http.MethodGet:
-		return in, bindQuery(r.URL.RawQuery, reflect.ValueOf(&in).Elem())
 	case row.Optional:
 		return DecodeOptional[Req](w, r)
 	}

@@ -134,7 +134,7 @@ func (m *Mux) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status() >= http.StatusInternalServerError {
 		m.log.ErrorContext(r.Context(), "request failed", "code", string(p.Code), "error", err)
 	}
-	Fail(w, p)
+	fail(w, r.Header.Values("Accept"), p)
 }
 
 // recorder remembers the status and the size of an answer for the access log.

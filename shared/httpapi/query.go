@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/sluicegate/sluice/shared/api"
@@ -16,15 +18,24 @@ const maxParameter = 512
 
 // bindQuery fills a struct of package api from a query, by the tags of its fields. A
 // query that cannot be read, or that gives one parameter twice, is refused: part of it
-// would be lost, and more be shown than was asked for; of a page's own the first counts. Unknown parameters are ignored.
-// Problems: invalid_parameter, invalid_page.
+// would be lost, and more be shown than was asked for; of a page's own the first counts. So is
+// one with a parameter that there is not: it may be one that is misspelt.
+// Problems: invalid_parameter, invalid_page, unknown_parameter.
 func bindQuery(raw string, to reflect.Value) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return problem.Of(problem.InvalidParameter).Because(err)
 	}
-	return bind(values, to)
+	if err := bind(values, to); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		return problem.New(problem.UnknownParameter, "This call has no parameter %.40q.", name)
+	}
+	return nil
 }
+
+// bind takes out of values what it fills the struct from.
 
 func bind(values url.Values, to reflect.Value) error {
 	if page, ok := to.Addr().Interface().(*api.Page); ok {
@@ -59,6 +70,7 @@ func bind(values url.Values, to reflect.Value) error {
 
 func one(values url.Values, name string) (text string, given bool, err error) {
 	all := values[name]
+	defer delete(values, name)
 	if len(all) > 1 || len(values.Get(name)) > maxParameter {
 		return "", false, problem.New(problem.InvalidParameter, "%s can be given once, in at most %d characters.", name, maxParameter)
 	}
@@ -75,5 +87,7 @@ func bindPage(values url.Values, page *api.Page) error {
 		size = n
 	}
 	*page = api.Page{Size: size, Token: values.Get("page_token")}
+	delete(values, "page_size")
+	delete(values, "page_token")
 	return nil
 }

@@ -22,6 +22,7 @@ const (
 	InvalidDate          Code = "invalid_date"
 	InvalidPage          Code = "invalid_page"
 	InvalidParameter     Code = "invalid_parameter"
+	UnknownParameter     Code = "unknown_parameter"
 	BodyTooLarge         Code = "body_too_large"
 	UnsupportedMediaType Code = "unsupported_media_type"
 	MethodNotAllowed     Code = "method_not_allowed"
@@ -126,6 +127,7 @@ var table = [...]Row{
 	{InvalidDate, http.StatusBadRequest, "Dates are UTC calendar days, YYYY-MM-DD.", 0},
 	{InvalidPage, http.StatusBadRequest, "page_size is 1 to 500, and page_token is one that this list returned.", 0},
 	{InvalidParameter, http.StatusBadRequest, "A parameter of the request cannot be parsed.", 0},
+	{UnknownParameter, http.StatusBadRequest, "The query has a parameter that this call does not know.", 0},
 	{BodyTooLarge, http.StatusRequestEntityTooLarge, "The request body is too large.", 0},
 	{UnsupportedMediaType, http.StatusUnsupportedMediaType, "Content-Type must be application/json.", 0},
 	{MethodNotAllowed, http.StatusMethodNotAllowed, "This address does not take that method.", 0},

@@ -10,6 +10,16 @@ type Error struct {
 	Message string `json:"message"` // for people; may change
 }
 
+// Problem is an error answer to those who accept application/problem+json (RFC 9457).
+type Problem struct {
+	Error
+
+	Type   string `json:"type"`   // always about:blank: the code is what tells problems apart
+	Title  string `json:"title"`  // the status in words
+	Status int    `json:"status"` // of the answer
+	Detail string `json:"detail"` // the message
+}
+
 // List is one page of a list; NextPageToken is "" on the last.
 type List[T any] struct {
 	Items         []T    `json:"items"`
