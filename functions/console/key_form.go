@@ -78,7 +78,7 @@ func createKey(r *request) error {
 	}
 	k, full, err := api.CreateKey(r.Context(), r.project, r.environment, typed)
 	switch {
-	case client.HasCode(err, "already_issued"):
+	case client.HasCode(err, "already_issued"), client.HasCode(err, "idempotency_key_reused"):
 		return httpError{
 			Status: http.StatusConflict, Title: "This form was sent before",
 			Text: "It has issued its key, which was shown that once, so nothing was done now. " +

@@ -131,7 +131,7 @@ func rotatedSince() refusal {
 // notRotated answers for a rotation that the API has refused.
 func (r *request) notRotated(err error) error {
 	switch {
-	case client.HasCode(err, "already_issued"):
+	case client.HasCode(err, "already_issued"), client.HasCode(err, "idempotency_key_reused"):
 		return showKeyRefused(r, rotatedSince())
 	case client.HasCode(err, "key_revoked"):
 		return showKeyRefused(r, goneBefore("rotated"))

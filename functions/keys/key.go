@@ -2,6 +2,7 @@ package keys
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -78,7 +79,7 @@ func (s *Service) createKey(ctx context.Context, in httpapi.Scope, body wire.Cre
 	if err != nil {
 		return wire.IssuedKey{}, inforce.Change{}, err
 	}
-	request, err := s.request(in)
+	request, err := s.request(in, in.Environment.Namespace, body)
 	if err != nil {
 		return wire.IssuedKey{}, inforce.Change{}, err
 	}
@@ -154,7 +155,7 @@ func (s *Service) rotateKey(ctx context.Context, in httpapi.Scope, body wire.Rot
 	if err != nil {
 		return wire.IssuedKey{}, inforce.Change{}, err
 	}
-	request, err := s.request(in)
+	request, err := s.request(in, in.Param("key_id"), body)
 	if err != nil {
 		return wire.IssuedKey{}, inforce.Change{}, err
 	}
@@ -174,7 +175,7 @@ func (s *Service) rotateKey(ctx context.Context, in httpapi.Scope, body wire.Rot
 
 // change changes the path's key in one transaction that also sees whether it is one of
 // the project's, and whether the request came before. Problems: not_found,
-// already_issued and those of f.
+// already_issued, idempotency_key_reused and those of f.
 //
 // The change is made and must be answered as such, a new secret above all: when it cannot
 // be read when the key was last seen, the answer goes without.
@@ -262,9 +263,10 @@ func changeStatus(k *apikey.Key, in wire.UpdateKey) error {
 	return nil
 }
 
-// request tells by what name its sender would know a call again. Problem:
+// request tells by what name its sender would know a call again, and what it asks for: a
+// body about a resource. Problem:
 // invalid_parameter.
-func (s *Service) request(in httpapi.Scope) (apikey.Request, error) {
+func (s *Service) request(in httpapi.Scope, about string, body any) (apikey.Request, error) {
 	names := in.Header(api.IdempotencyKey)
 	if len(names) == 0 {
 		return apikey.Request{}, nil
@@ -273,7 +275,11 @@ func (s *Service) request(in httpapi.Scope) (apikey.Request, error) {
 	if len(names) > 1 || names[0] == "" || len(names[0]) > maxRequestName || strings.ContainsFunc(names[0], hidden) {
 		return apikey.Request{}, problem.New(problem.InvalidParameter, "Idempotency-Key has 1 to %d characters of visible ASCII and is sent once.", maxRequestName)
 	}
-	return apikey.NewRequest(in.Caller.Username, in.Project.Name, names[0], s.moment()), nil
+	content, err := json.Marshal(body)
+	if err != nil {
+		return apikey.Request{}, fmt.Errorf("read a request again: %w", err)
+	}
+	return apikey.NewRequest(in.Caller.Username, in.Project.Name, names[0], append([]byte(about+"\n"), content...), s.moment()), nil
 }
 
 // keyID takes the key's id from the path. Problem: not_found.

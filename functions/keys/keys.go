@@ -4,7 +4,7 @@
 // Its routes are those of package api with this name.
 //
 // A call that issues a full key may carry an Idempotency-Key. The same caller's
-// second call with it in the project, within 24 hours, is refused as already_issued:
+// second call with it in the project, within 24 hours, is refused as already_issued (or, if it asks for something else, as idempotency_key_reused):
 // a lost answer can be asked for again, and a page be reloaded, without a second
 // key or rotation that nobody asked for.
 //

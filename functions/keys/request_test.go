@@ -38,9 +38,11 @@ func TestCreateOnce(t *testing.T) {
 	if !strings.Contains(string(again.body), first.ID) || strings.Contains(string(again.body), first.FullKey) {
 		t.Errorf("it does not name the key, or shows it again: %s", again.body)
 	}
+	w.once("ada", prod+"/api-keys", `{"plan":"plan-starter","name":"Another"}`, "form-1").refused(http.StatusUnprocessableEntity, problem.IdempotencyKeyReused)
 	if n := w.countKeys(); n != 1 {
 		t.Fatalf("%d keys are stored", n)
 	}
+	w.once("ada", prod+"/api-keys", `{ "plan": "plan-starter" }`, "form-1").refused(http.StatusConflict, problem.AlreadyIssued) // means the same
 	w.once("ada", prod+"/api-keys", aKey, "form-2").issued(http.StatusCreated)
 	w.once("olga", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated) // her own
 	w.setClock(w.service.now().Add(apikey.RequestRemembered - time.Second))
@@ -91,6 +93,8 @@ func TestRotateOnce(t *testing.T) {
 	w.once("ada", at, `{"grace":"721h"}`, "form-1").refused(http.StatusUnprocessableEntity, problem.InvalidGrace)
 	rotated := w.once("ada", at, "{}", "form-1").issued(http.StatusOK)
 	w.once("ada", at, "{}", "form-1").refused(http.StatusConflict, problem.AlreadyIssued)
+	w.once("ada", at, `{"grace":"0s"}`, "form-1").refused(http.StatusUnprocessableEntity, problem.IdempotencyKeyReused)
+	w.once("ada", prod+"/api-keys", aKey, "form-1").refused(http.StatusUnprocessableEntity, problem.IdempotencyKeyReused)
 	k := w.stored(key.ID)
 	if !k.Secret.Equal(apikey.HashOf([]byte(rotated.FullKey))) || !k.Previous.Equal(apikey.HashOf([]byte(key.FullKey))) {
 		t.Error("the second call has changed the key's secrets")

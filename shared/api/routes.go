@@ -177,7 +177,7 @@ var (
 	CreateKey = route[wire.CreateKey, wire.IssuedKey]("keys", "POST "+environment+"/api-keys", Developer, http.StatusCreated,
 		"Create a key; the full key is in this answer alone",
 		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidExpiry, problem.ExpiryInPast,
-		problem.InvalidParameter, problem.AlreadyIssued, problem.TooManyKeys).reads(IdempotencyKey).waits()
+		problem.InvalidParameter, problem.AlreadyIssued, problem.IdempotencyKeyReused, problem.TooManyKeys).reads(IdempotencyKey).waits()
 	ListProjectKeys = route[KeysIn, wire.List[wire.Key]]("keys", "GET "+project+"/api-keys", Viewer, http.StatusOK,
 		"List a project's keys", problem.InvalidPage)
 	GetKey = route[None, wire.Key]("keys", "GET "+aKey, Viewer, http.StatusOK,
@@ -190,7 +190,7 @@ var (
 		"Revoke a key for good; again is no error").optional().waits()
 	RotateKey = route[wire.RotateKey, wire.IssuedKey]("keys", "POST "+aKey+"/rotate", Developer, http.StatusOK,
 		"Give a key a new secret; the one before stays valid for the grace",
-		problem.InvalidGrace, problem.KeyRevoked, problem.KeyExpired, problem.InvalidParameter, problem.AlreadyIssued).
+		problem.InvalidGrace, problem.KeyRevoked, problem.KeyExpired, problem.InvalidParameter, problem.AlreadyIssued, problem.IdempotencyKeyReused).
 		optional().reads(IdempotencyKey).waits()
 	GetChange = route[None, wire.InForce]("keys", "GET "+project+"/changes/{change}", Viewer, http.StatusOK,
 		"Whether a change of a key or a plan is in force at every checker; Sluice-Change named it").waits()

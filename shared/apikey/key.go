@@ -188,16 +188,19 @@ const RequestRemembered = 24 * time.Hour
 // K3), so the second call cannot be answered as the first was, and must not issue
 // another key that nobody asked for: it is refused.
 type Request struct {
-	ID string    // 64 hex digits; "" makes every call a new one
-	At time.Time // when it came
+	ID      string    // 64 hex digits; "" makes every call a new one
+	Content string    // 64 hex digits: what it asks for
+	At      time.Time // when it came
 }
 
-// NewRequest makes the request that a caller knows by name, an Idempotency-Key.
-// The same name of another caller, or in another project, is another request.
-func NewRequest(caller, project, name string, at time.Time) Request {
+// NewRequest makes the request that a caller knows by name, an Idempotency-Key. The same
+// name of another caller, or in another project, is another request; with another content
+// it is a mistake.
+func NewRequest(caller, project, name string, content []byte, at time.Time) Request {
 	if name == "" {
 		return Request{At: at}
 	}
-	sum := sha256.Sum256([]byte("issue\n" + caller + "\n" + project + "\n" + name)) // no part holds a line break
-	return Request{ID: hex.EncodeToString(sum[:]), At: at}
+	id := sha256.Sum256([]byte("issue\n" + caller + "\n" + project + "\n" + name)) // no part holds a line break
+	sum := sha256.Sum256(content)
+	return Request{ID: hex.EncodeToString(id[:]), Content: hex.EncodeToString(sum[:]), At: at}
 }

@@ -280,10 +280,10 @@ func TestNewRequest(t *testing.T) {
 	at := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	seen := map[string]string{}
 	for name, r := range map[string]Request{
-		"one":             NewRequest("ada", "shop", "form-1", at),
-		"another name":    NewRequest("ada", "shop", "form-2", at),
-		"another caller":  NewRequest("bob", "shop", "form-1", at),
-		"another project": NewRequest("ada", "bank", "form-1", at),
+		"one":             NewRequest("ada", "shop", "form-1", nil, at),
+		"another name":    NewRequest("ada", "shop", "form-2", nil, at),
+		"another caller":  NewRequest("bob", "shop", "form-1", nil, at),
+		"another project": NewRequest("ada", "bank", "form-1", nil, at),
 	} {
 		if len(r.ID) != 64 || !r.At.Equal(at) {
 			t.Errorf("%s: %+v", name, r)
@@ -293,10 +293,14 @@ func TestNewRequest(t *testing.T) {
 		}
 		seen[r.ID] = name
 	}
-	if r := NewRequest("ada", "shop", "form-1", at.Add(time.Hour)); seen[r.ID] != "one" {
+	if r := NewRequest("ada", "shop", "form-1", nil, at.Add(time.Hour)); seen[r.ID] != "one" {
 		t.Error("an hour later it is not known again")
 	}
-	if r := NewRequest("ada", "shop", "", at); r.ID != "" {
+	one, other := NewRequest("ada", "shop", "form-1", []byte("a"), at), NewRequest("ada", "shop", "form-1", []byte("b"), at)
+	if one.ID != other.ID || one.Content == other.Content || len(one.Content) != 64 {
+		t.Errorf("with another content it is %+v after %+v", other, one)
+	}
+	if r := NewRequest("ada", "shop", "", nil, at); r.ID != "" {
 		t.Errorf("without a name it is %s", r.ID)
 	}
 }

@@ -67,20 +67,21 @@ const (
 
 // Conflicts and absences.
 const (
-	NotFound           Code = "not_found"
-	AlreadyExists      Code = "already_exists"
-	NamespaceTaken     Code = "namespace_taken"
-	HostTaken          Code = "host_taken"
-	PlanInUse          Code = "plan_in_use"
-	NotEmpty           Code = "not_empty"
-	KeyRevoked         Code = "key_revoked"
-	KeyExpired         Code = "key_expired"
-	AlreadyIssued      Code = "already_issued"
-	TooManyKeys        Code = "too_many_keys"
-	Conflict           Code = "conflict"
-	GitSourceAttached  Code = "git_source_attached"
-	NoGitSource        Code = "no_git_source"
-	NoPreviousRevision Code = "no_previous_revision"
+	NotFound             Code = "not_found"
+	AlreadyExists        Code = "already_exists"
+	NamespaceTaken       Code = "namespace_taken"
+	HostTaken            Code = "host_taken"
+	PlanInUse            Code = "plan_in_use"
+	NotEmpty             Code = "not_empty"
+	KeyRevoked           Code = "key_revoked"
+	KeyExpired           Code = "key_expired"
+	AlreadyIssued        Code = "already_issued"
+	IdempotencyKeyReused Code = "idempotency_key_reused"
+	TooManyKeys          Code = "too_many_keys"
+	Conflict             Code = "conflict"
+	GitSourceAttached    Code = "git_source_attached"
+	NoGitSource          Code = "no_git_source"
+	NoPreviousRevision   Code = "no_previous_revision"
 )
 
 // The server's own troubles.
@@ -171,6 +172,7 @@ var table = [...]Row{
 	{NotEmpty, http.StatusConflict, "It still holds other things; delete those first.", 0},
 	{KeyRevoked, http.StatusConflict, "A revoked key stays revoked.", 0},
 	{KeyExpired, http.StatusConflict, "The key has expired.", 0},
+	{IdempotencyKeyReused, http.StatusUnprocessableEntity, "This Idempotency-Key was sent with another request before; each request has one of its own.", 0},
 	{AlreadyIssued, http.StatusConflict, "This very request has issued a key before; it was shown that once.", 0},
 	{TooManyKeys, http.StatusConflict, "The environment has as many keys as it may; revoke some that are not needed.", 0},
 	{GitSourceAttached, http.StatusConflict, "The app is built from its git source; leave image out or detach the git source.", 0},

@@ -102,7 +102,7 @@ func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 // already_exists means that it is taken and another one should be drawn. Its plan
 // and the apps of its scope are read in the same transaction, so that none can
 // be deleted meanwhile. Problems: already_exists, unknown_plan, invalid_scope,
-// already_issued, too_many_keys.
+// already_issued, idempotency_key_reused, too_many_keys.
 //
 // r is a request that may come again: the same transaction keeps that it was issued its
 // key. most is how many keys its environment may have with this one, revoked ones aside; 0
@@ -210,8 +210,8 @@ func (s *Store) Keys(ctx context.Context, f KeyFilter, page Page) ([]apikey.Key,
 // what shall be; it may run more than once. A plan or a scope that changes is
 // looked up as in [Store.IssueKey]; one that stays is not, so that a key whose
 // app is gone can still be disabled. Giving back what was stored writes nothing. r is as
-// in [Store.IssueKey]. Problems: not_found, unknown_plan, invalid_scope, already_issued
-// and those of change.
+// in [Store.IssueKey]. Problems: not_found, unknown_plan, invalid_scope, already_issued,
+// idempotency_key_reused and those of change.
 func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (changed apikey.Key, c inforce.Change, err error) {
 	op := "update " + string(id)
 	ref, err := s.keyRef(id)
@@ -323,11 +323,12 @@ func zeroOrTime(t *time.Time) time.Time {
 // key a request was issued a full key of.
 type keyRequestDoc struct {
 	Key       string    `firestore:"key"`
+	Content   string    `firestore:"content"`    // what it asked for
 	ExpiresAt time.Time `firestore:"expires_at"` // the collection's TTL field
 }
 
-// notIssued refuses a request that was issued a full key before. Problem:
-// already_issued.
+// notIssued refuses a request that was issued a full key before, or whose name another one
+// had. Problems: already_issued, idempotency_key_reused.
 func (s *Store) notIssued(tx *firestore.Transaction, r apikey.Request) error {
 	if r.ID == "" {
 		return nil
@@ -338,15 +339,18 @@ func (s *Store) notIssued(tx *firestore.Transaction, r apikey.Request) error {
 		return nil
 	case err != nil:
 		return err
-	case r.At.Before(d.ExpiresAt):
+	case !r.At.Before(d.ExpiresAt):
+		return nil
+	case d.Content != r.Content:
+		return problem.Of(problem.IdempotencyKeyReused)
+	default:
 		return problem.New(problem.AlreadyIssued, "This very request has issued the full key of %s before; it was shown that once.", d.Key)
 	}
-	return nil
 }
 
 // noteIssued keeps that a request was issued a full key.
 func (s *Store) noteIssued(b *batch, r apikey.Request, id apikey.ID) {
 	if r.ID != "" {
-		b.set(s.deliveryRef(r.ID), keyRequestDoc{Key: string(id), ExpiresAt: r.At.Add(apikey.RequestRemembered)})
+		b.set(s.deliveryRef(r.ID), keyRequestDoc{Key: string(id), Content: r.Content, ExpiresAt: r.At.Add(apikey.RequestRemembered)})
 	}
 }

@@ -292,7 +292,7 @@ func toPlan(id plan.ID) func(apikey.Key) (apikey.Key, error) {
 	}
 }
 
-// What is kept of a request names the key and nothing of the request itself, and
+// What is kept of a request names the key and a hash of the request, and
 // has the field of the collection's TTL policy.
 func TestKeyRequestDocument(t *testing.T) {
 	t.Parallel()
@@ -300,7 +300,7 @@ func TestKeyRequestDocument(t *testing.T) {
 	s := storetest.Open(t, project)
 	storePlan(t, s, "shop-prod", "starter")
 	k := storeKey(t, s, nil)
-	r := apikey.NewRequest("ada", "shop", "form-1", noon())
+	r := apikey.NewRequest("ada", "shop", "form-1", []byte("{}"), noon())
 	rename := func(k apikey.Key) (apikey.Key, error) { k.Name += "x"; return k, nil }
 	if _, _, err := s.ReissueKey(t.Context(), k.ID(), r, rename); err != nil {
 		t.Fatal(err)
@@ -309,7 +309,7 @@ func TestKeyRequestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]any{"key": string(k.ID()), "expires_at": noon().Add(24 * time.Hour)}
+	want := map[string]any{"key": string(k.ID()), "content": r.Content, "expires_at": noon().Add(24 * time.Hour)}
 	if diff := cmp.Diff(want, snap.Data()); diff != "" {
 		t.Errorf("document (-want +got):\n%s", diff)
 	}
