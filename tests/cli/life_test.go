@@ -109,12 +109,12 @@ func TestDeploys(t *testing.T) {
 	if image := p.calls("hello", "", http.StatusOK); image != v2 {
 		t.Errorf("runs %s after a deploy that failed", image)
 	}
-	p.fails(2, "confirmation_required", "app rollback hello"+where)
-	p.does("app rollback hello --revision 1 --yes --wait" + where)
+	p.does("app rollback hello --revision 1 --wait" + where)
 	if image := p.calls("hello", "", http.StatusOK); image != v1 {
 		t.Errorf("runs %s after the rollback", image)
 	}
 	p.fails(4, "not_found", "app rollback hello --revision 99 --yes"+where)
+	p.fails(2, "confirmation_required", "app delete hello"+where)
 	var history wire.List[wire.Deployment]
 	p.reads(&history, "app history hello"+where)
 	if newest := history.Items[0]; newest.Trigger != "rollback" || newest.Image != v1 || !newest.Current {
@@ -178,14 +178,12 @@ func TestWebhook(t *testing.T) {
 	if r := deploy(snippet); r.exit == 0 || !strings.Contains(r.out, "git_source_attached") {
 		t.Errorf("an image for a git app: exit %d, %s", r.exit, r.out)
 	}
-	p.fails(2, "confirmation_required", "app git remove hello"+where)
-	p.does("app git remove hello --yes" + where)
+	p.does("app git remove hello" + where)
 	if r := deploy(snippet); r.exit != 0 {
 		t.Errorf("after detaching: %s%s", r.out, r.err)
 	}
 
-	p.fails(2, "confirmation_required", "app webhook disable hello"+where)
-	p.does("app webhook disable hello --yes" + where)
+	p.does("app webhook disable hello" + where)
 	if r := deploy(snippet); r.exit == 0 || !strings.Contains(r.out, "invalid_token") {
 		t.Errorf("after disabling: exit %d, %s", r.exit, r.out)
 	}
@@ -222,7 +220,7 @@ func TestPeople(t *testing.T) {
 	elsewhere.fails(3, "unauthenticated", "whoami")
 
 	p.fails(1, "not_empty", "environment delete prod --yes")
-	p.does("plan delete plan-gold --yes")
+	p.does("plan delete plan-gold --confirm plan-gold")
 	p.does("environment delete prod --yes")
 	p.does("environment delete staging --yes")
 	p.does("project delete people --yes")

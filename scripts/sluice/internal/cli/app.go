@@ -103,7 +103,7 @@ workload of that name that is there already is adopted.`,
 }
 
 func (a *application) appDelete() *cobra.Command {
-	return a.removal(inEnvironment, &cobra.Command{
+	return a.removal(inEnvironment, names, &cobra.Command{
 		Use: "delete APP", Short: "Delete an app with its workload and route", SuggestFor: []string{"remove", "rm"},
 		Example: `  sluice app delete hello`,
 	}, func(w work) removal {
@@ -153,7 +153,7 @@ image until a build has deployed another.`,
 }
 
 func (a *application) gitRemove() *cobra.Command {
-	return a.removal(inEnvironment, &cobra.Command{
+	return a.removal(inEnvironment, asks, &cobra.Command{
 		Use: "remove APP", Short: "Detach an app's git source; it keeps its current image", SuggestFor: []string{"delete", "detach", "rm"},
 		Long: `Detach an app's git source. The app keeps running its current image and becomes an image
 app: its webhook takes an image from then on.`,
@@ -172,7 +172,7 @@ func (a *application) gateGroup() *cobra.Command {
 		a.gateSwitch("on", true, "engaged", "Require an API key for an app", `Require an API key for an app. The gate is in place once its state is engaged, usually
 within a minute; --wait waits for that and fails with the reason if it does not come.`),
 		a.gateSwitch("off", false, "ungated", "Let requests to an app in without a key", `Let requests to an app in without a key. The gate is gone once its state is ungated;
---wait waits for that.`),
+--wait waits for that. On a terminal it asks first.`),
 		a.gateStatus())
 }
 
@@ -181,8 +181,17 @@ func (a *application) gateSwitch(word string, on bool, target, short, long strin
 		Use: word + " APP", Short: short, Long: long,
 		Example: `  sluice app gate ` + word + ` hello --wait`,
 	}
+	var confirm *confirmation
+	if !on {
+		confirm = a.confirmation(cmd, asks)
+	}
 	waits := a.waiting(cmd)
 	return a.command(inEnvironment, cmd, then(a.showGate, func(ctx context.Context, w work) (wire.App, error) {
+		if !on {
+			if err := confirm.ask(ctx, "Open "+w.args[0]+" of "+w.place()+" to everyone, without an API key?", w.args[0]); err != nil {
+				return wire.App{}, err
+			}
+		}
 		p, err := w.RequireAPIKey(ctx, w.project, w.environment, w.args[0], on)
 		if err != nil || !waits.wait {
 			return p, err

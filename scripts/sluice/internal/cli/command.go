@@ -2,15 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicegate/sluice/scripts/sluice/internal/terminal"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -72,59 +69,6 @@ func then[T any](show func(T) error, call func(ctx context.Context, w work) (T, 
 		}
 		return show(v)
 	}
-}
-
-// removal is a change that takes something away.
-type removal struct {
-	question string // asked before
-	do       func(ctx context.Context) error
-	done     string // said afterwards
-}
-
-// removal completes a command that asks first.
-func (a *application) removal(s scope, cmd *cobra.Command, of func(w work) removal) *cobra.Command {
-	confirm := a.confirmation(cmd)
-	return a.command(s, cmd, func(ctx context.Context, w work) error {
-		r := of(w)
-		if err := confirm.ask(ctx, r.question); err != nil {
-			return err
-		}
-		if err := r.do(ctx); err != nil {
-			return err
-		}
-		return a.done("%s", r.done)
-	})
-}
-
-// confirmation is the --yes of a command that asks.
-type confirmation struct {
-	a   *application
-	yes bool
-}
-
-func (a *application) confirmation(cmd *cobra.Command) *confirmation {
-	c := &confirmation{a: a}
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "go ahead without asking")
-	return c
-}
-
-// ask lets the person say no. Where nobody can be asked, nothing is done.
-func (c *confirmation) ask(ctx context.Context, question string) error {
-	if c.yes {
-		return nil
-	}
-	answer, err := c.a.term.Ask(ctx, oneLine(question)+" [y/N] ")
-	if errors.Is(err, terminal.ErrNobody) {
-		return failure{"confirmation_required", exitUsage, "Not on a terminal: pass --yes to go ahead without being asked."}
-	}
-	if err != nil && !errors.Is(err, io.EOF) { // Ctrl-D is a no
-		return err
-	}
-	switch strings.ToLower(answer) {
-	case "y", "yes":
-		return nil
-	}
-	return failed("aborted", "Nothing was changed.")
 }
 
 // group is a command that only holds others. Without one it shows its help; with one

@@ -189,13 +189,13 @@ func (a *application) contextDelete() *cobra.Command {
 it expires; "sluice logout" ends it.`,
 		Example: `  sluice context delete sluice.example.com`,
 	}
-	confirm := a.confirmation(cmd)
+	confirm := a.confirmation(cmd, names)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		dir, err := a.contexts()
 		if err != nil {
 			return err
 		}
-		if err := confirm.ask(cmd.Context(), "Forget context "+args[0]+"?"); err != nil {
+		if err := confirm.ask(cmd.Context(), "Forget context "+args[0]+"?", args[0]); err != nil {
 			return err
 		}
 		if err := dir.Delete(args[0]); err != nil {

@@ -92,6 +92,7 @@ type person struct {
 	variable map[string]string
 	stdin    string
 	terminal bool // with the person at it, who types stdin
+	unseen   bool // at the terminal, but what is asked goes to a file
 	colour   bool
 	width    int
 	tries    int
@@ -145,7 +146,7 @@ func (p *person) runsIn(ctx context.Context, args ...string) result {
 	p.t.Helper()
 	var out, err bytes.Buffer
 	term := terminal.Fake(strings.NewReader(p.stdin), &out, &err, terminal.Look{
-		Interactive: p.terminal, Colour: p.colour, Live: p.colour, Width: p.width,
+		Interactive: p.terminal, Attended: p.unseen, Colour: p.colour, Live: p.colour, Width: p.width,
 	})
 	exit := Main(ctx, Env{
 		Terminal: term, Getenv: p.getenv, Now: func() time.Time { return now }, Tries: p.tries, Poll: time.Millisecond,

@@ -176,13 +176,36 @@ func (a *application) keyRotate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rotate KEY", Short: "Give an API key a new secret, shown this once",
 		Long: `Give an API key a new secret. Id, prefix, plan and usage go on; the old secret stays
-valid for --grace, 0s to 720h.`,
+valid for --grace, 0s to 720h. A key has two secrets at most: a second rotation within the
+grace ends the first secret at once, and on a terminal it asks before that.`,
 		Example: `  sluice key rotate key-ab12cd34 --grace 48h`,
 	}
 	grace := cmd.Flags().Duration("grace", 24*time.Hour, "how long the old secret stays valid")
+	confirm := a.confirmation(cmd, asks)
 	return a.issuing(inProject, cmd, "followed by", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
-		return w.RotateKey(ctx, w.project, w.args[0], *grace)
+		return a.rotate(ctx, w, confirm, *grace)
 	})
+}
+
+// rotate asks before it ends a secret that was to stay valid for longer.
+func (a *application) rotate(ctx context.Context, w work, confirm *confirmation, grace time.Duration) (wire.Key, client.FullKey, error) {
+	before, err := w.Key(ctx, w.project, w.args[0])
+	if err != nil {
+		return wire.Key{}, "", err
+	}
+	within := before.PreviousSecretExpiresAt != nil && a.env.Now().Before(*before.PreviousSecretExpiresAt)
+	if within {
+		question := before.ID + " was rotated already, and its first secret is valid until " + stampOf(before.PreviousSecretExpiresAt) +
+			". Rotate it again? The first secret stops working at once."
+		if err := confirm.ask(ctx, question, w.args[0]); err != nil {
+			return wire.Key{}, "", err
+		}
+	}
+	k, full, err := w.RotateKey(ctx, w.project, w.args[0], grace)
+	if err == nil && within {
+		a.note("The secret before the last rotation stopped working.")
+	}
+	return k, full, err
 }
 
 // issuing completes a command that shows a full key, with a warning beside it.
@@ -269,9 +292,9 @@ say so is named, with the instant by which it denies everything: never later tha
 It cannot be taken back.`,
 		Example: `  sluice key revoke key-ab12cd34 --yes`,
 	}
-	confirm := a.confirmation(cmd)
+	confirm := a.confirmation(cmd, insists)
 	return a.command(inProject, cmd, effective(a.effect(cmd), "refused by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
-		if err := confirm.ask(ctx, "Revoke "+w.args[0]+" for good?"); err != nil {
+		if err := confirm.ask(ctx, "Revoke "+w.args[0]+" for good?", w.args[0]); err != nil {
 			return wire.Key{}, err
 		}
 		return w.RevokeKey(ctx, w.project, w.args[0])

@@ -55,7 +55,7 @@ func (a *application) projectShow() *cobra.Command {
 }
 
 func (a *application) projectDelete() *cobra.Command {
-	return a.removal(onServer, &cobra.Command{
+	return a.removal(onServer, names, &cobra.Command{
 		Use: "delete NAME", Short: "Delete an empty project", SuggestFor: []string{"remove", "rm"},
 		Example: `  sluice project delete shop`,
 	}, func(w work) removal {
@@ -100,7 +100,7 @@ func (a *application) environmentCreate() *cobra.Command {
 }
 
 func (a *application) environmentDelete() *cobra.Command {
-	return a.removal(inProject, &cobra.Command{
+	return a.removal(inProject, names, &cobra.Command{
 		Use: "delete NAME", Short: "Delete an empty environment", SuggestFor: []string{"remove", "rm"},
 		Example: `  sluice environment delete staging --project shop`,
 	}, func(w work) removal {
@@ -162,7 +162,7 @@ so of two changes at once the later one counts.`,
 }
 
 func (a *application) memberRemove() *cobra.Command {
-	return a.removal(inProject, &cobra.Command{
+	return a.removal(inProject, insists, &cobra.Command{
 		Use: "remove USERNAME", Short: "Take a user out of a project", SuggestFor: []string{"delete", "rm"},
 		Example: `  sluice member remove ada --project shop`,
 	}, func(w work) removal {
