@@ -25,11 +25,11 @@ func (a *application) appList() *cobra.Command {
 	}, func(ctx context.Context, w work) error {
 		return showList(a, "apps", w.Apps(ctx, w.project, w.environment), []render.Column{
 			{Name: "APP", Whole: true},
-			{Name: "KIND", Extra: true},
-			{Name: "REVISION", Right: true, Extra: true},
+			{Name: "KIND", Rank: 3},
+			{Name: "REVISION", Right: true, Rank: 1},
 			{Name: "IMAGE", Tail: true},
 			{Name: "GATE"},
-			{Name: "URL", Extra: true},
+			{Name: "URL", Whole: true, Rank: 2},
 		}, func(p wire.App) []render.Cell {
 			cells := render.Plainly(p.Name, p.Kind, number(p.Revision), p.Image, p.Gate.State, p.URL)
 			cells[4].Tone = gateTone(p.Gate.State)

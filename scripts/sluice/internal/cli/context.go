@@ -47,11 +47,11 @@ func (a *application) contextList() *cobra.Command {
 			return showList(a, "contexts", each(views), []render.Column{
 				{Name: "", Whole: true},
 				{Name: "NAME", Whole: true},
-				{Name: "URL"},
+				{Name: "URL", Cap: 32},
 				{Name: "PROJECT"},
 				{Name: "ENVIRONMENT"},
-				{Name: "USER", Extra: true},
-				{Name: "SIGNED IN", Extra: true},
+				{Name: "USER", Rank: 2},
+				{Name: "SIGNED IN", Rank: 1},
 			}, func(v contextView) []render.Cell {
 				mark := " "
 				if v.Current {

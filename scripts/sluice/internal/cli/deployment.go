@@ -160,13 +160,13 @@ func (a *application) appHistory() *cobra.Command {
 	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
 		return showFirst(a, *limit, "deployments", w.Deployments(ctx, w.project, w.environment, w.args[0]), []render.Column{
 			{Name: "REVISION", Whole: true},
-			{Name: "IMAGE", Tail: true},
-			{Name: "COMMIT"},
-			{Name: "TRIGGER"},
+			{Name: "IMAGE", Tail: true, Cap: 12},
+			{Name: "COMMIT", Rank: 3},
+			{Name: "TRIGGER", Rank: 2},
 			{Name: "WHEN (UTC)", Whole: true},
-			{Name: "STATUS", Extra: true},
-			{Name: "BY", Extra: true},
-			{Name: "MESSAGE", Extra: true},
+			{Name: "STATUS", Rank: 1},
+			{Name: "BY", Rank: 4},
+			{Name: "MESSAGE", Rank: 5},
 		}, historyRow)
 	})
 }

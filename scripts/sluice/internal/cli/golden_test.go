@@ -59,6 +59,8 @@ var everyCommand = []struct {
 	{name: "change waiting", args: "change 7ff9ad4d"},
 	{name: "key usage", args: "key usage key-ab12cd34"},
 	{name: "key usage window", args: "key usage key-ab12cd34 --from 2026-03-11 --to 2026-03-14"},
+	{name: "key usage days", args: "key usage key-ab12cd34 --days 3"},
+	{name: "key usage all", args: "key usage key-ab12cd34 --all"},
 	{name: "app create", args: "app create hello --image registry.example.com/shop/hello:v1 --port 8080"},
 	{name: "app create git", args: "app create site --repository https://git.example.com/shop/site --path web --host site.example.com"},
 	{name: "app list", args: "app list"},

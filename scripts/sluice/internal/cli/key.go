@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"time"
 
@@ -39,15 +38,19 @@ project.`,
 }
 
 func (a *application) listKeys(ctx context.Context, w work) error {
+	environment := 4 // the rank of a column that says the same in every row
+	if w.environment == "" {
+		environment = 0
+	}
 	return showList(a, "keys", w.Keys(ctx, w.project, w.environment), []render.Column{
 		{Name: "KEY", Whole: true},
 		{Name: "NAME"},
 		{Name: "STATUS"},
 		{Name: "PLAN"},
-		{Name: "APPS"},
-		{Name: "LAST SEEN", Extra: true},
-		{Name: "EXPIRES", Extra: true},
-		{Name: "ENVIRONMENT", Extra: true},
+		{Name: "APPS", Rank: 3},
+		{Name: "LAST SEEN", Rank: 2},
+		{Name: "EXPIRES", Rank: 1},
+		{Name: "ENVIRONMENT", Rank: environment},
 	}, func(k wire.Key) []render.Cell {
 		cells := render.Plainly(k.ID, k.Name, k.Status, k.Plan, scopeText(k), dayOf(k.LastSeen), stampOf(k.ExpiresAt), k.Environment)
 		cells[2].Tone, cells[6].Tone = statusTone(k.Status), a.expiryTone(k)
@@ -300,61 +303,3 @@ It cannot be taken back.`,
 		return w.RevokeKey(ctx, w.project, w.args[0])
 	}))
 }
-
-func (a *application) keyUsage() *cobra.Command {
-	var from, to string
-	cmd := &cobra.Command{
-		Use: "usage KEY", Short: "Show an API key's usage, day by day",
-		Long: `Show an API key's usage: a bar for each UTC day, and the totals. Without --from and --to
-these are the last 90 days; 92 are kept. In a bar, █ is allowed, ▒ denied by the rate and
-░ denied by the quota.`,
-		Example: `  sluice key usage key-ab12cd34 --from 2026-03-01 --to 2026-03-14`,
-	}
-	cmd.Flags().StringVar(&from, "from", "", "first UTC day, e.g. 2026-03-01")
-	cmd.Flags().StringVar(&to, "to", "", "last UTC day")
-	return a.command(inProject, cmd, then(func(u wire.Usage) error {
-		return a.show(u, func(s render.Screen) error { return drawUsage(s, u) })
-	}, func(ctx context.Context, w work) (wire.Usage, error) {
-		return w.Usage(ctx, w.project, w.args[0], from, to)
-	}))
-}
-
-// drawUsage draws a table whose last column is a bar, in what room there is.
-func drawUsage(s render.Screen, u wire.Usage) error {
-	if err := s.Line("%s, %s to %s (UTC), last seen %s", u.KeyID, u.From, u.To, dayOf(u.LastSeen)); err != nil {
-		return err
-	}
-	columns := []render.Column{
-		{Name: "DAY", Whole: true},
-		{Name: "ALLOWED", Right: true, Whole: true},
-		{Name: "RATE", Right: true, Whole: true},
-		{Name: "QUOTA", Right: true, Whole: true},
-	}
-	var most uint64
-	for _, d := range u.Days {
-		most = max(most, sum(d.UsageTotals))
-	}
-	rows := make([][]render.Cell, 0, len(u.Days)+1)
-	for _, d := range u.Days {
-		rows = append(rows, usageRow(d.Date, d.UsageTotals))
-	}
-	rows = append(rows, usageRow("total", u.Totals))
-	return s.Bars(columns, rows, func(row, width int) string {
-		if row == len(u.Days) {
-			return ""
-		}
-		d := u.Days[row]
-		return s.Bar(width, most,
-			render.Part{Value: d.Allowed, Mark: '█', Tone: render.Good},
-			render.Part{Value: d.RateDenied, Mark: '▒', Tone: render.Bad},
-			render.Part{Value: d.QuotaDenied, Mark: '░', Tone: render.Watch})
-	})
-}
-
-func usageRow(name string, t wire.UsageTotals) []render.Cell {
-	return render.Plainly(name, count(t.Allowed), count(t.RateDenied), count(t.QuotaDenied))
-}
-
-func sum(t wire.UsageTotals) uint64 { return t.Allowed + t.RateDenied + t.QuotaDenied }
-
-func count(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -12,14 +12,18 @@ import (
 )
 
 func (a *application) screen() render.Screen {
-	return render.Screen{Out: a.term.Out, Width: a.term.Width, Colour: a.term.OutColour}
+	s := render.Screen{Out: a.term.Out, Width: a.term.Width, Colour: a.term.OutColour}
+	if a.format() == render.Wide {
+		s.Width = 0
+	}
+	return s
 }
 
 func (a *application) format() render.Format { return render.Format(a.flags.output) }
 
 // show writes a value in the form that was asked for.
 func (a *application) show(value any, table func(render.Screen) error) error {
-	if a.format() != render.Table {
+	if !a.format().ForPeople() {
 		return a.screen().Value(a.format(), value)
 	}
 	return table(a.screen())
@@ -32,7 +36,7 @@ func (a *application) showFields(value any, fields []render.Field) error {
 
 // done confirms a change that the API answers without a body. JSON has nothing to say.
 func (a *application) done(format string, args ...any) error {
-	if a.format() != render.Table {
+	if !a.format().ForPeople() {
 		return nil
 	}
 	return a.screen().Line(format, args...)

@@ -21,7 +21,7 @@ func (a *application) projectList() *cobra.Command {
 		Example: `  sluice project list`,
 	}, func(ctx context.Context, w work) error {
 		return showList(a, "projects", w.Projects(ctx), []render.Column{
-			{Name: "PROJECT", Whole: true}, {Name: "ROLE"}, {Name: "CREATED", Extra: true},
+			{Name: "PROJECT", Whole: true}, {Name: "ROLE"}, {Name: "CREATED", Rank: 1},
 		}, func(p wire.Project) []render.Cell {
 			return render.Plainly(p.Name, p.Role, stamp(p.CreatedAt))
 		})
@@ -79,7 +79,7 @@ func (a *application) environmentList() *cobra.Command {
 		Example: `  sluice environment list --project shop`,
 	}, func(ctx context.Context, w work) error {
 		return showList(a, "environments", w.Environments(ctx, w.project), []render.Column{
-			{Name: "ENVIRONMENT", Whole: true}, {Name: "NAMESPACE"}, {Name: "CREATED", Extra: true},
+			{Name: "ENVIRONMENT", Whole: true}, {Name: "NAMESPACE"}, {Name: "CREATED", Rank: 1},
 		}, func(e wire.Environment) []render.Cell {
 			return render.Plainly(e.Name, e.Namespace, stamp(e.CreatedAt))
 		})

@@ -120,6 +120,9 @@ func shop() map[string][]answer {
 		"GET /projects/shop/api-keys/key-ab12cd34/usage":                               ok(usageJSON),
 		"GET /projects/shop/api-keys/key-ab12cd34/usage?from=2026-03-11&to=2026-03-14": ok(usageJSON),
 
+		"GET /projects/shop/api-keys/key-ab12cd34/usage?from=2026-03-12": ok(usageJSON),
+		"GET /projects/shop/api-keys/key-ab12cd34/usage?from=2025-12-13": ok(usageJSON),
+
 		"GET /projects/shop/audit": ok(list(auditPlan + "," + auditHook + "," + auditKey)),
 		"GET /projects/shop/audit?action=plan.update&actor=ada&from=2026-03-07T15%3A09%3A26Z&resource=projects%2Fshop&to=2026-03-14T23%3A59%3A59.999999Z": ok(list(auditPlan)),
 		"GET /audit": ok(list(auditSignIn)),
