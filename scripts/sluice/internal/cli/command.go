@@ -2,11 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -89,12 +92,7 @@ func (a *application) group(use, short string, commands ...*cobra.Command) *cobr
 }
 
 func unknownCommand(cmd *cobra.Command, typed string) error {
-	message := fmt.Sprintf("%q is no command of %q", typed, cmd.CommandPath())
-	if near := cmd.SuggestionsFor(typed); len(near) > 0 {
-		slices.Sort(near)
-		message += `; did you mean "` + strings.Join(slices.Compact(near), `" or "`) + `"?`
-	}
-	return usage("%s", message)
+	return usage("%q is no command of %q%s", typed, cmd.CommandPath(), didYouMean("", cmd.SuggestionsFor(typed)))
 }
 
 // flagError explains a flag that cannot be. After an unknown command it is the
@@ -103,7 +101,49 @@ func flagError(cmd *cobra.Command, err error) error {
 	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 && !strings.Contains(cmd.Use, " ") {
 		return unknownCommand(cmd, cmd.Flags().Arg(0))
 	}
+	var value *pflag.InvalidValueError
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &value):
+		err = fmt.Errorf("--%s is %s, not %q", value.GetFlag().Name, flagValue(value), value.GetValue())
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		err = fmt.Errorf("%w%s", err, didYouMean("--", nearFlags(cmd, unknown.GetSpecifiedName())))
+	}
 	return usage("%w; see \"%s --help\"", err, cmd.CommandPath())
+}
+
+// flagValue says in plain words what a flag takes.
+func flagValue(e *pflag.InvalidValueError) string {
+	kinds := map[string]string{
+		"bool": "true or false", "duration": "a time such as 90s, 5m or 24h", "float64": "a number",
+		"int": "a whole number", "int64": "a whole number",
+	}
+	kind := e.GetFlag().Value.Type()
+	if errors.Is(e, strconv.ErrRange) {
+		return "a smaller number"
+	}
+	if text, ok := kinds[kind]; ok {
+		return text
+	}
+	return "a " + kind
+}
+
+// nearFlags are the flags that may have been meant, by cobra's measure for commands.
+func nearFlags(cmd *cobra.Command, typed string) []string {
+	names := &cobra.Command{SuggestionsMinimumDistance: 2}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}}) // one that does nothing is not suggested
+	})
+	return names.SuggestionsFor(typed)
+}
+
+// didYouMean is the end of a message, "" when nothing is near.
+func didYouMean(before string, near []string) string {
+	if len(near) == 0 {
+		return ""
+	}
+	slices.Sort(near)
+	return `; did you mean "` + before + strings.Join(slices.Compact(near), `" or "`+before) + `"?`
 }
 
 // takes wants the arguments that a command's use names, and no others; one in brackets

@@ -44,6 +44,7 @@ var everyCommand = []struct {
 	{name: "plan update hard", args: "plan update plan-metered --quota-mode hard"},
 	{name: "plan delete", args: "plan delete plan-starter --yes"},
 	{name: "key create", args: "key create --plan plan-starter --name Checkout_team --app hello --app site --expires 2026-03-19"},
+	{name: "key create name", args: "key create Checkout_team --plan plan-starter --no-wait"},
 	{name: "key create quiet", args: "key create --plan plan-starter --quiet"},
 	{name: "key list", args: "key list"},
 	{name: "key list all", args: "key list --all-environments"},

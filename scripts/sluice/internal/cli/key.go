@@ -52,7 +52,7 @@ func (a *application) listKeys(ctx context.Context, w work) error {
 		{Name: "EXPIRES", Rank: 1},
 		{Name: "ENVIRONMENT", Rank: environment},
 	}, func(k wire.Key) []render.Cell {
-		cells := render.Plainly(k.ID, k.Name, k.Status, k.Plan, scopeText(k), dayOf(k.LastSeen), stampOf(k.ExpiresAt), k.Environment)
+		cells := render.Plainly(k.ID, k.Name, k.Status, k.Plan, scopeText(k), dayOf(k.LastSeen), expiryText(k.ExpiresAt), k.Environment)
 		cells[2].Tone, cells[6].Tone = statusTone(k.Status), a.expiryTone(k)
 		return cells
 	})
@@ -68,7 +68,7 @@ func (a *application) keyShow() *cobra.Command {
 func (a *application) showKey(k wire.Key) error { return a.showFields(k, a.keyFields(k)) }
 
 func (a *application) keyFields(k wire.Key) []render.Field {
-	expires := render.Field{Name: "Expires", Value: stampOf(k.ExpiresAt), Tone: a.expiryTone(k)}
+	expires := render.Field{Name: "Expires", Value: expiryText(k.ExpiresAt), Tone: a.expiryTone(k)}
 	if k.ExpiresAt == nil {
 		expires.Value = "never"
 	}
@@ -134,22 +134,28 @@ func (a *application) keyCreate() *cobra.Command {
 	var plan, name, expires string
 	var apps []string
 	cmd := &cobra.Command{
-		Use: "create", Short: "Create an API key and show it, this once", SuggestFor: []string{"add", "new"},
+		Use: "create [NAME]", Short: "Create an API key and show it, this once", SuggestFor: []string{"add", "new"},
 		Long: `Create an API key. The full key is shown once and kept nowhere: a lost key can only be
 replaced. With --quiet it is all that is printed.
 
 Without --app the key opens every app of its environment. --expires takes a day, through
 whose end in UTC the key stays valid, or an RFC 3339 timestamp.`,
-		Example: `  sluice key create --plan plan-starter --name "Checkout team" --app hello --expires 2027-01-31
+		Example: `  sluice key create "Checkout team" --plan plan-starter --app hello --expires 2027-01-31
   KEY=$(sluice key create --plan plan-starter --quiet)`,
 	}
 	cmd.Flags().StringVar(&plan, "plan", "", "usage plan of the key, e.g. plan-starter (required)")
-	cmd.Flags().StringVar(&name, "name", "", "display name, which the apps get to see")
+	cmd.Flags().StringVar(&name, "name", "", "display name, which the apps get to see; the same as NAME")
 	cmd.Flags().StringArrayVar(&apps, "app", nil, "app that the key opens; can be given more than once")
 	cmd.Flags().StringVar(&expires, "expires", "", "last day (2027-01-31) or RFC 3339 timestamp")
 	return a.issuing(inEnvironment, cmd, "known to", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
 		if plan == "" {
 			return wire.Key{}, "", usage("a key needs --plan")
+		}
+		if len(w.args) > 0 {
+			if cmd.Flags().Changed("name") {
+				return wire.Key{}, "", usage("NAME and --name are the same: pass one of them")
+			}
+			name = w.args[0]
 		}
 		ends, err := expiry(cmd, expires)
 		if err != nil {
@@ -173,6 +179,14 @@ func expiry(cmd *cobra.Command, text string) (*string, error) {
 		text = day.AddDate(0, 0, 1).Format(time.RFC3339)
 	}
 	return &text, nil
+}
+
+// expiryText shows an expiry as --expires takes it: the end of a day as that day.
+func expiryText(t *time.Time) string {
+	if t == nil || !t.Equal(t.UTC().Truncate(24*time.Hour)) {
+		return stampOf(t)
+	}
+	return t.UTC().AddDate(0, 0, -1).Format(time.DateOnly)
 }
 
 func (a *application) keyRotate() *cobra.Command {

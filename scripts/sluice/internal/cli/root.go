@@ -31,7 +31,7 @@ func (a *application) root() *cobra.Command {
 	root.Long = rootLong
 	root.Example = `  sluice login https://sluice.example.com --username ada
   sluice context set --project shop --environment prod
-  sluice key create --plan plan-starter --name "Checkout team"`
+  sluice key create "Checkout team" --plan plan-starter`
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.DisableAutoGenTag = true // pages that carry the day they were made on are always stale
 	root.Version = a.env.Build.Version
