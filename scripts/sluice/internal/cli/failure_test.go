@@ -95,6 +95,7 @@ func TestFailures(t *testing.T) {
 		},
 		{"bad output", "key list -o xml", nil, 2, `error: --output is table, wide, json or yaml, not "xml" (usage)`},
 		{"no days", "key usage key-ab12cd34 --days 0", nil, 2, "error: --days is a number from 1 (usage)"},
+		{"bad status", "key list --status gone", nil, 2, `error: --status is active, disabled, revoked or expired, not "gone" (usage)`},
 		{"bad timeout", "key list --timeout 0s", nil, 2, "error: --timeout must be positive (usage)"},
 		{"bad snippet", "app webhook enable hello --ci jenkins", nil, 2, `error: --ci is github, gitlab, curl, all or none, not "jenkins" (usage)`},
 		{"unknown context", "whoami --context nosuch", nil, 4, `error: context "nosuch": no such context (not_found)`},

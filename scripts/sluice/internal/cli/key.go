@@ -2,47 +2,123 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
 func (a *application) keyGroup() *cobra.Command {
-	return a.group("key", "API keys and their usage",
+	g := a.group("key", "API keys and their usage",
 		a.keyCreate(), a.keyList(), a.keyShow(), a.keyUpdate(), a.keyDisable(), a.keyEnable(),
 		a.keyRevoke(), a.keyRotate(), a.keyUsage(),
 	)
+	g.Long = `API keys and their usage. A KEY is named by its id (key-ab12cd34), its prefix (ab12cd34), or
+its name where no other key of the project has it; revoked keys do not count then, unless
+there are only such.`
+	return g
+}
+
+// onKey completes a command whose first argument names a key.
+func (a *application) onKey(cmd *cobra.Command, run run) *cobra.Command {
+	return a.command(inProject, cmd, func(ctx context.Context, w work) error {
+		id, err := keyID(ctx, w, w.args[0])
+		if err != nil {
+			return err
+		}
+		w.args = []string{id}
+		return run(ctx, w)
+	})
+}
+
+// keyID is the id of the key that a person names. What looks like a prefix can be a name
+// too, so only an id goes without looking at the list.
+func keyID(ctx context.Context, w work, named string) (string, error) {
+	if _, ok := apikey.ID(named).Prefix(); ok {
+		return named, nil
+	}
+	var usable, revoked []string
+	for k, err := range w.Keys(ctx, w.project, "") {
+		switch {
+		case err != nil:
+			return "", err
+		case k.Prefix != named && (k.Name != named || named == ""):
+		case k.Status == string(apikey.Revoked) && k.Prefix != named:
+			revoked = append(revoked, k.ID)
+		default:
+			usable = append(usable, k.ID)
+		}
+	}
+	if len(usable) == 0 {
+		usable = revoked
+	}
+	switch len(usable) {
+	case 0:
+		return "", failure{"not_found", exitNotFound, fmt.Sprintf("No key of %s has the id, prefix or name %q.", w.project, named)}
+	case 1:
+		return usable[0], nil
+	}
+	return "", usage("%q names %d keys: %s; pass the id", named, len(usable), strings.Join(usable, ", "))
+}
+
+// keyFilter are the flags of "sluice key list". Empty ones do not matter.
+type keyFilter struct {
+	all               bool // of every environment
+	status, plan, app string
 }
 
 func (a *application) keyList() *cobra.Command {
+	var f keyFilter
 	cmd := &cobra.Command{
 		Use: "list", Short: "List API keys", SuggestFor: []string{"ls"},
 		Long: `List the API keys of an environment, or with --all-environments those of the whole
-project.`,
-		Example: `  sluice key list --project shop --environment prod`,
+project; with --status, --plan and --app only some. A key without apps of its own opens
+every app, and so is among those of --app.`,
+		Example: `  sluice key list --project shop --environment prod
+  sluice key list --status active --plan plan-starter --app hello`,
 	}
-	all := cmd.Flags().Bool("all-environments", false, "of every environment of the project")
+	cmd.Flags().BoolVar(&f.all, "all-environments", false, "of every environment of the project")
+	cmd.Flags().StringVar(&f.status, "status", "", "only those that are "+oneOf(keyStatuses()))
+	cmd.Flags().StringVar(&f.plan, "plan", "", "only those of a usage plan, e.g. plan-starter")
+	cmd.Flags().StringVar(&f.app, "app", "", "only those that open an app")
+	a.fixed(cmd, "status", words(keyStatuses())...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if f.status != "" && !slices.Contains(words(keyStatuses()), f.status) {
+			return usage("--status is %s, not %q", oneOf(keyStatuses()), f.status)
+		}
 		in := inEnvironment
-		if *all {
+		if f.all {
 			in = inProject
 		}
-		return a.run(cmd.Context(), in, args, a.listKeys)
+		return a.run(cmd.Context(), in, args, func(ctx context.Context, w work) error { return a.listKeys(ctx, w, f) })
 	}
 	return cmd
 }
 
-func (a *application) listKeys(ctx context.Context, w work) error {
+// keyStatuses are those that keys are shown with: a stored one, or that its expiry has
+// passed.
+func keyStatuses() []apikey.Status { return append(apikey.Statuses(), "expired") }
+
+// has tells whether a key is wanted.
+func (f keyFilter) has(k wire.Key) bool {
+	return (f.status == "" || k.Status == f.status) &&
+		(f.plan == "" || k.Plan == f.plan) &&
+		(f.app == "" || len(k.Apps) == 0 || slices.Contains(k.Apps, f.app))
+}
+
+func (a *application) listKeys(ctx context.Context, w work, f keyFilter) error {
 	environment := 4 // the rank of a column that says the same in every row
-	if w.environment == "" {
+	if f.all {
 		environment = 0
 	}
-	return showList(a, "keys", w.Keys(ctx, w.project, w.environment), []render.Column{
+	return showList(a, "keys", only(f.has, w.Keys(ctx, w.project, w.environment)), []render.Column{
 		{Name: "KEY", Whole: true},
 		{Name: "NAME"},
 		{Name: "STATUS"},
@@ -59,7 +135,7 @@ func (a *application) listKeys(ctx context.Context, w work) error {
 }
 
 func (a *application) keyShow() *cobra.Command {
-	return a.command(inProject, &cobra.Command{
+	return a.onKey(&cobra.Command{
 		Use: "show KEY", Short: "Show an API key, without its secret", SuggestFor: []string{"get", "describe"},
 		Example: `  sluice key show key-ab12cd34 --project shop`,
 	}, then(a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.Key(ctx, w.project, w.args[0]) }))
@@ -147,7 +223,7 @@ whose end in UTC the key stays valid, or an RFC 3339 timestamp.`,
 	cmd.Flags().StringVar(&name, "name", "", "display name, which the apps get to see; the same as NAME")
 	cmd.Flags().StringArrayVar(&apps, "app", nil, "app that the key opens; can be given more than once")
 	cmd.Flags().StringVar(&expires, "expires", "", "last day (2027-01-31) or RFC 3339 timestamp")
-	return a.issuing(inEnvironment, cmd, "known to", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
+	return a.command(inEnvironment, cmd, a.issuing(cmd, "known to", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
 		if plan == "" {
 			return wire.Key{}, "", usage("a key needs --plan")
 		}
@@ -162,7 +238,7 @@ whose end in UTC the key stays valid, or an RFC 3339 timestamp.`,
 			return wire.Key{}, "", err
 		}
 		return w.CreateKey(ctx, w.project, w.environment, wire.CreateKey{Plan: &plan, Name: name, Apps: apps, ExpiresAt: ends})
-	})
+	}))
 }
 
 // expiry takes a day as the instant at which it ends, and leaves anything else to the
@@ -199,9 +275,9 @@ grace ends the first secret at once, and on a terminal it asks before that.`,
 	}
 	grace := cmd.Flags().Duration("grace", 24*time.Hour, "how long the old secret stays valid")
 	confirm := a.confirmation(cmd, asks)
-	return a.issuing(inProject, cmd, "followed by", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
+	return a.onKey(cmd, a.issuing(cmd, "followed by", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
 		return a.rotate(ctx, w, confirm, *grace)
-	})
+	}))
 }
 
 // rotate asks before it ends a secret that was to stay valid for longer.
@@ -225,10 +301,10 @@ func (a *application) rotate(ctx context.Context, w work, confirm *confirmation,
 	return k, full, err
 }
 
-// issuing completes a command that shows a full key, with a warning beside it.
-func (a *application) issuing(s scope, cmd *cobra.Command, does string, issue func(ctx context.Context, w work) (wire.Key, client.FullKey, error)) *cobra.Command {
+// issuing is a command that shows a full key, with a warning beside it.
+func (a *application) issuing(cmd *cobra.Command, does string, issue func(ctx context.Context, w work) (wire.Key, client.FullKey, error)) run {
 	quiet, e := cmd.Flags().BoolP("quiet", "q", false, "print the key alone"), a.effect(cmd)
-	return a.command(s, cmd, func(ctx context.Context, w work) error {
+	return func(ctx context.Context, w work) error {
 		k, full, err := issue(ctx, e.waiting(w))
 		if err != nil {
 			return err
@@ -244,7 +320,7 @@ func (a *application) issuing(s scope, cmd *cobra.Command, does string, issue fu
 			return err
 		}
 		return a.tell(does, k.Force())
-	})
+	}
 }
 
 func (a *application) keyUpdate() *cobra.Command {
@@ -265,7 +341,7 @@ func (a *application) keyUpdate() *cobra.Command {
 	f.BoolVar(&never, "never-expires", false, "take the expiry away")
 	cmd.MarkFlagsMutuallyExclusive("app", "all-apps")
 	cmd.MarkFlagsMutuallyExclusive("expires", "never-expires")
-	return a.command(inProject, cmd, effective(a.effect(cmd), "followed by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
+	return a.onKey(cmd, effective(a.effect(cmd), "followed by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
 		var u wire.UpdateKey
 		given(f.Changed("name"), &u.Name, name)
 		given(f.Changed("plan"), &u.Plan, plan)
@@ -290,7 +366,7 @@ func (a *application) keyDisable() *cobra.Command {
 switches it on again.`,
 		Example: `  sluice key disable key-ab12cd34`,
 	}
-	return a.command(inProject, cmd, effective(a.effect(cmd), "refused by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.DisableKey(ctx, w.project, w.args[0]) }))
+	return a.onKey(cmd, effective(a.effect(cmd), "refused by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.DisableKey(ctx, w.project, w.args[0]) }))
 }
 
 func (a *application) keyEnable() *cobra.Command {
@@ -298,7 +374,7 @@ func (a *application) keyEnable() *cobra.Command {
 		Use: "enable KEY", Short: "Switch a disabled API key on",
 		Example: `  sluice key enable key-ab12cd34`,
 	}
-	return a.command(inProject, cmd, effective(a.effect(cmd), "known to", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.EnableKey(ctx, w.project, w.args[0]) }))
+	return a.onKey(cmd, effective(a.effect(cmd), "known to", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.EnableKey(ctx, w.project, w.args[0]) }))
 }
 
 func (a *application) keyRevoke() *cobra.Command {
@@ -310,7 +386,7 @@ It cannot be taken back.`,
 		Example: `  sluice key revoke key-ab12cd34 --yes`,
 	}
 	confirm := a.confirmation(cmd, insists)
-	return a.command(inProject, cmd, effective(a.effect(cmd), "refused by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
+	return a.onKey(cmd, effective(a.effect(cmd), "refused by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
 		if err := confirm.ask(ctx, "Revoke "+w.args[0]+" for good?", w.args[0]); err != nil {
 			return wire.Key{}, err
 		}

@@ -115,6 +115,17 @@ func each[T any](items []T) iter.Seq2[T, error] {
 	}
 }
 
+// only is what of a list is wanted.
+func only[T any](wanted func(T) bool, list iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for item, err := range list {
+			if (err != nil || wanted(item)) && !yield(item, err) {
+				return
+			}
+		}
+	}
+}
+
 // first is the beginning of a list; 0 is all of it.
 func first[T any](limit int, list iter.Seq2[T, error]) iter.Seq2[T, error] {
 	if limit == 0 {

@@ -49,7 +49,7 @@ share a line. In a bar, █ is allowed, ▒ denied by the rate and ░ denied by
 	}
 	cmd.MarkFlagsMutuallyExclusive("all", "from")
 	cmd.MarkFlagsMutuallyExclusive("all", "to")
-	return a.command(inProject, cmd, func(ctx context.Context, w work) error {
+	return a.onKey(cmd, func(ctx context.Context, w work) error {
 		f, err := f.window(cmd.Flags().Changed("days"), a.env.Now())
 		if err != nil {
 			return err
