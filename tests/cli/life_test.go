@@ -97,7 +97,7 @@ func TestDeploys(t *testing.T) {
 	t.Parallel()
 	p := site(t, "deploys")
 	const where = " --project deploys --environment prod"
-	p.does("app create hello --image " + v1 + where)
+	p.does("app create hello --wait --image " + v1 + where)
 	p.calls("hello", "", http.StatusOK)
 
 	// A new image, one that does not come up, and back.
@@ -199,9 +199,10 @@ func TestPeople(t *testing.T) {
 	}
 	peter := newPerson(t)
 	peter.signsIn("peter", "correct horse battery")
-	peter.does("context set --project people --environment prod")
-	peter.fails(1, "forbidden", "plan list")
+	peter.fails(1, "forbidden", "context set --project people --environment prod")
+	peter.fails(1, "forbidden", "plan list --project people --environment prod")
 	p.does("member set peter viewer")
+	peter.does("context set --project people --environment prod")
 	peter.does("plan list")
 	peter.fails(1, "forbidden", "plan create Gold --rate 1 --burst 1")
 	p.does("member set peter developer")

@@ -72,8 +72,10 @@ func (a *application) appCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create APP", Short: "Create an app from an image or a git source", SuggestFor: []string{"add", "new"},
 		Long: `Create an app from an image, or from a git source, whose branch's head is built at once. A
-workload of that name that is there already is adopted.`,
-		Example: `  sluice app create hello --image registry.example.com/hello:v1
+workload of that name that is there already is adopted. With --wait it is done when the
+first revision is live, and fails with the reason when it does not get there, though the app
+is created then; a build and what it deploys are given --wait-timeout each.`,
+		Example: `  sluice app create hello --image registry.example.com/hello:v1 --wait
   sluice app create site --repository https://git.example.com/shop/site --branch main`,
 	}
 	f := cmd.Flags()
@@ -82,6 +84,7 @@ workload of that name that is there already is adopted.`,
 	f.IntVar(&port, "port", 0, "port that the app listens on")
 	source := sourceFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("image", "repository")
+	waits := a.waiting(cmd)
 	return a.command(inEnvironment, cmd, then(a.showApp, func(ctx context.Context, w work) (wire.App, error) {
 		create := wire.CreateApp{Name: &w.args[0]}
 		switch {
@@ -98,8 +101,37 @@ workload of that name that is there already is adopted.`,
 		if f.Changed("port") {
 			create.Port = &port
 		}
-		return w.CreateApp(ctx, w.project, w.environment, create)
+		p, err := w.CreateApp(ctx, w.project, w.environment, create)
+		if err != nil || !waits.wait {
+			return p, err
+		}
+		return a.waitFirst(ctx, w, waits, p)
 	}))
+}
+
+// waitFirst waits until the first revision of a new app is live: the one that it was
+// made with, or the one that its first build deploys.
+func (a *application) waitFirst(ctx context.Context, w work, waits *waiting, p wire.App) (wire.App, error) {
+	revision := p.Revision
+	if revision == 0 {
+		var b wire.Build
+		for newest, err := range w.Builds(ctx, w.project, w.environment, p.Name) {
+			if err != nil {
+				return p, err
+			}
+			b = newest
+			break
+		}
+		b, err := a.waitBuilt(ctx, w, p.Name, waits, b)
+		if err != nil {
+			return p, err
+		}
+		revision = b.Revision
+	}
+	if _, err := a.waitLive(ctx, w, p.Name, waits, wire.Deployment{Revision: revision, Status: "rolling_out"}); err != nil {
+		return p, err
+	}
+	return readApp(ctx, w)
 }
 
 func (a *application) appDelete() *cobra.Command {

@@ -23,7 +23,7 @@ var everyCommand = []struct {
 	{name: "context list", args: "context list", local: true},
 	{name: "context show", args: "context show", local: true},
 	{name: "context use", args: "context use test", local: true},
-	{name: "context set", args: "context set --project lab", local: true},
+	{name: "context set", args: "context set --project lab"},
 	{name: "context delete", args: "context delete test --yes", local: true},
 	{name: "project list", args: "project list"},
 	{name: "project create", args: "project create shop"},

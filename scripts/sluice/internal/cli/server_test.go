@@ -260,3 +260,45 @@ func TestContexts(t *testing.T) {
 		t.Errorf("%s", r)
 	}
 }
+
+// TestContextSet: what a context can be set to, from shop/prod.
+func TestContextSet(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, args string
+		ended      bool // the session
+		want       string
+		exit       int
+		stderr     string
+	}{
+		{name: "another environment", args: "-p lab -e dev", want: "lab/dev"},
+		{name: "another project with the same environment", args: "-p lab", want: "lab/prod"},
+		{name: "a project alone", args: "-p lab --environment=", want: "lab/"},
+		{name: "none", args: "--project= --environment=", want: "/"},
+		{
+			name: "no such environment", args: "-e dev", want: "shop/prod", exit: 4,
+			stderr: "error: Project shop has no environment dev. It has prod. (not_found)\n",
+		},
+		{name: "no such project", args: "-p no", want: "shop/prod", exit: 4, stderr: "error: There is no project no. (not_found)\n"},
+		{name: "no such project alone", args: "-p no --environment=", want: "shop/prod", exit: 4, stderr: "error: There is no project no. (not_found)\n"},
+		{name: "nobody can be asked", args: "-p no -e dev", ended: true, want: "no/dev"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPerson(t, newFake(t, shop()).URL)
+			c, err := p.dir().Get("test")
+			p.must(err)
+			if tt.ended {
+				c.ExpiresAt = now
+				p.must(p.dir().Put(c))
+			}
+			r := p.runs(strings.Fields("context set " + tt.args)...)
+			c, err = p.dir().Get("test")
+			p.must(err)
+			if got := c.Project + "/" + c.Environment; r.exit != tt.exit || r.err != tt.stderr || got != tt.want {
+				t.Errorf("%sset to %s, want %s", r, got, tt.want)
+			}
+		})
+	}
+}

@@ -95,6 +95,10 @@ func shop() map[string][]answer {
 		"PUT /projects/shop/members":        ok(list(`{"username":"ada","role":"owner"},{"username":"bob","role":"developer"}`)),
 		"DELETE /projects/shop/members/bob": none(),
 		"GET /projects/shop/environments":   ok(list(environmentJSON)),
+		"GET /projects/lab":                 ok(`{"name":"lab","role":"viewer","created_at":"2026-02-02T03:04:05Z"}`),
+		"GET /projects/lab/environments":    ok(list(`{"name":"dev","project":"lab"},{"name":"prod","project":"lab"}`)),
+		"GET /projects/no":                  {{http.StatusNotFound, `{"code":"not_found","message":"M."}`}},
+		"GET /projects/no/environments":     {{http.StatusNotFound, `{"code":"not_found","message":"M."}`}},
 		"POST /projects/shop/environments":  ok(environmentJSON),
 		"DELETE " + env:                     none(),
 
