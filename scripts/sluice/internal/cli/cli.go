@@ -116,6 +116,7 @@ type flags struct {
 	environment string
 	output      string
 	timeout     time.Duration
+	verbose     bool
 }
 
 func newApplication(env Env) *application {

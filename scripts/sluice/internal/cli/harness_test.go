@@ -42,6 +42,7 @@ type fake struct {
 	all     *answer // to everything, in place of them
 	log     []string
 	tokens  []string
+	request string // id that answers come with; "" is none
 }
 
 func newFake(t *testing.T, answers map[string][]answer) *fake {
@@ -74,6 +75,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if f.request != "" {
+		w.Header().Set("X-Request-Id", f.request)
+	}
 	w.WriteHeader(a.status)
 	_, _ = w.Write([]byte(a.body))
 }

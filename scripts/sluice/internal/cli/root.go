@@ -48,6 +48,7 @@ func (a *application) root() *cobra.Command {
 	f.StringVarP(&a.flags.environment, "environment", "e", "", "environment to work in (SLUICE_ENVIRONMENT)")
 	f.StringVarP(&a.flags.output, "output", "o", string(render.Table), "form of output: "+oneOf(render.Formats()))
 	f.DurationVar(&a.flags.timeout, "timeout", client.DefaultTimeout, "how long one request to the server may take")
+	f.BoolVar(&a.flags.verbose, "verbose", false, "show each request on standard error: its answer, time and request id, and no secret")
 	a.fixed(root, "output", render.Formats()...)
 	a.complete(root)
 	return root
