@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
-	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -135,8 +134,7 @@ func (a *application) memberSet() *cobra.Command {
 A viewer reads. A developer also deploys and manages apps, keys and plans. An owner
 also manages members and environments. The API takes the list of members as a whole,
 so of two changes at once the later one counts.`,
-		Example:   `  sluice member set ada developer --project shop`,
-		ValidArgs: words(app.Roles()),
+		Example: `  sluice member set ada developer --project shop`,
 	}, func(ctx context.Context, w work) error {
 		members, err := client.Collect(w.Members(ctx, w.project))
 		if err != nil {

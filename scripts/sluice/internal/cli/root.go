@@ -51,6 +51,7 @@ func (a *application) root() *cobra.Command {
 	f.BoolVar(&a.flags.verbose, "verbose", false, "show each request on standard error: its answer, time and request id, and no secret")
 	a.fixed(root, "output", render.Formats()...)
 	a.complete(root)
+	a.completes(root, a.offers())
 	return root
 }
 
@@ -97,32 +98,6 @@ func (a *application) version() *cobra.Command {
 					render.Field{Name: "Go", Value: b.Go},
 				)
 			})
-		},
-	}
-}
-
-func (a *application) completion() *cobra.Command {
-	return &cobra.Command{
-		Use: "completion SHELL", Short: "Print a completion script for bash, zsh, fish or powershell",
-		Long: `Print a script that lets a shell complete commands and flags. SHELL is bash, zsh, fish or
-powershell. Load it in the shell's start-up file.`,
-		Example: `  source <(sluice completion bash)
-  sluice completion zsh > "${fpath[1]}/_sluice"
-  sluice completion fish > ~/.config/fish/completions/sluice.fish`,
-		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root, out := cmd.Root(), a.term.Out
-			switch args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(out, true)
-			case "zsh":
-				return root.GenZshCompletion(out)
-			case "fish":
-				return root.GenFishCompletion(out, true)
-			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(out)
-			}
-			return usage("SHELL is bash, zsh, fish or powershell, not %q", args[0])
 		},
 	}
 }
