@@ -2,6 +2,7 @@ package cli
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,10 @@ func TestLifeOfAKey(t *testing.T) {
 	key := p.does("key create --plan plan-starter --name checkout --app hello --expires 2099-01-31 --quiet")
 	id := "key-" + strings.Split(key, "_")[1]
 	p.calls("hello", key, http.StatusOK)
+	var named wire.Key
+	if p.reads(&named, "key show checkout"); named.ID != id {
+		t.Errorf("the key named checkout is %q", named.ID)
+	}
 	p.does("app gate on other --wait")
 	p.calls("other", key, http.StatusUnauthorized)
 	p.does("key update " + id + " --all-apps")
@@ -87,7 +92,8 @@ func usage(t *testing.T, p *person, id string) {
 		}
 		<-tick.C
 	}
-	if out := p.does("key usage " + id); !strings.Contains(out, "█") || !strings.Contains(out, "total") {
+	out := p.does("key usage " + id)
+	if !regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d .*█`).MatchString(out) || !strings.Contains(out, "of 1000000 per month") || !strings.Contains(out, "total") {
 		t.Errorf("key usage:\n%s", out)
 	}
 }

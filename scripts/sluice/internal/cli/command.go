@@ -107,7 +107,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &value):
 		err = fmt.Errorf("--%s is %s, not %q", value.GetFlag().Name, flagValue(value), value.GetValue())
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
-		err = fmt.Errorf("%w%s", err, didYouMean("--", nearFlags(cmd, unknown.GetSpecifiedName())))
+		if near := nearFlags(cmd, unknown.GetSpecifiedName()); len(near) > 0 {
+			return usage("%w%s", err, didYouMean("--", near))
+		}
 	}
 	return usage("%w; see \"%s --help\"", err, cmd.CommandPath())
 }

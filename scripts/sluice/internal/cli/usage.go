@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -120,7 +121,7 @@ func spentOf(ctx context.Context, w work, u wire.Usage, now time.Time) (*spent, 
 	if err != nil {
 		return nil, err
 	}
-	if p.Quota == nil || p.QuotaPeriod == nil {
+	if p.Quota == nil || p.QuotaPeriod == nil || *p.Quota < 1 {
 		return nil, nil //nolint:nilnil // no quota is a value of a plan
 	}
 	period := plan.Period(*p.QuotaPeriod)
@@ -130,7 +131,7 @@ func spentOf(ctx context.Context, w work, u wire.Usage, now time.Time) (*spent, 
 			return nil, err
 		}
 	}
-	q := &spent{quota: uint64(max(*p.Quota, 0)), period: period, resets: period.End(now).Format(time.DateOnly)}
+	q := &spent{quota: uint64(*p.Quota), period: period, resets: period.End(now).Format(time.DateOnly)}
 	for _, d := range u.Days {
 		if d.Date >= first {
 			q.used += d.Allowed
@@ -147,14 +148,19 @@ func (q *spent) draw(s render.Screen) error {
 	} else {
 		tone = render.Bad
 	}
-	share := 0.0
-	if q.quota > 0 {
-		share = 100 * float64(q.used) / float64(q.quota)
-	}
-	text := fmt.Sprintf("%d of %d per %s (%.0f %%), resets %s", q.used, q.quota, q.period, share, q.resets)
+	text := fmt.Sprintf("%d of %d per %s (%s), resets %s", q.used, q.quota, q.period, q.share(), q.resets)
 	return s.Meter("Quota", text, of,
 		render.Part{Value: q.used, Mark: '█', Tone: tone},
 		render.Part{Value: left, Mark: '·', Tone: render.Faint})
+}
+
+// share rounds down, so that 100 % means all of it, and shows that there is something.
+func (q *spent) share() string {
+	percent := math.Floor(100 * float64(q.used) / float64(q.quota))
+	if percent < 1 && q.used > 0 {
+		return "under 1 %"
+	}
+	return fmt.Sprintf("%.0f %%", percent)
 }
 
 // usageLine is a row of the report: a day, or several together, which have no bar.

@@ -73,7 +73,9 @@ func TestQuotaUsed(t *testing.T) {
 		line        string
 	}{
 		{"a day's", "", `1000,"quota_period":"day"`, report(1, 2, 250), "", "250 of 1000 per day (25 %), resets 2026-03-15"},
-		{"a week's", "", `1000,"quota_period":"week"`, report(7, 1, 1, 1, 1, 1, 1), "", "6 of 1000 per week (1 %), resets 2026-03-16"},
+		{"a week's", "", `1000,"quota_period":"week"`, report(7, 1, 1, 1, 1, 1, 1), "", "6 of 1000 per week (under 1 %), resets 2026-03-16"},
+		{"nearly all", "", `1000,"quota_period":"day"`, report(999), "", "999 of 1000 per day (99 %), resets 2026-03-15"},
+		{"nothing", "", `1000,"quota_period":"day"`, report(5, 0), "", "0 of 1000 per day (0 %), resets 2026-03-15"},
 		{"more than all", "", `100,"quota_period":"day"`, report(150), "", "150 of 100 per day (150 %), resets 2026-03-15"},
 		{
 			"a month's, of a window within it", "--from 2026-03-14", `1000,"quota_period":"month"`, report(9), "?from=2026-03-01",
