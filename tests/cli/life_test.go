@@ -2,6 +2,7 @@ package cli
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,10 @@ func TestLifeOfAKey(t *testing.T) {
 	key := p.does("key create --plan plan-starter --name checkout --app hello --expires 2099-01-31 --quiet")
 	id := "key-" + strings.Split(key, "_")[1]
 	p.calls("hello", key, http.StatusOK)
+	var named wire.Key
+	if p.reads(&named, "key show checkout"); named.ID != id {
+		t.Errorf("the key named checkout is %q", named.ID)
+	}
 	p.does("app gate on other --wait")
 	p.calls("other", key, http.StatusUnauthorized)
 	p.does("key update " + id + " --all-apps")
@@ -87,7 +92,8 @@ func usage(t *testing.T, p *person, id string) {
 		}
 		<-tick.C
 	}
-	if out := p.does("key usage " + id); !strings.Contains(out, "█") || !strings.Contains(out, "total") {
+	out := p.does("key usage " + id)
+	if !regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d .*█`).MatchString(out) || !strings.Contains(out, "of 1000000 per month") || !strings.Contains(out, "total") {
 		t.Errorf("key usage:\n%s", out)
 	}
 }
@@ -97,7 +103,7 @@ func TestDeploys(t *testing.T) {
 	t.Parallel()
 	p := site(t, "deploys")
 	const where = " --project deploys --environment prod"
-	p.does("app create hello --image " + v1 + where)
+	p.does("app create hello --wait --image " + v1 + where)
 	p.calls("hello", "", http.StatusOK)
 
 	// A new image, one that does not come up, and back.
@@ -109,12 +115,12 @@ func TestDeploys(t *testing.T) {
 	if image := p.calls("hello", "", http.StatusOK); image != v2 {
 		t.Errorf("runs %s after a deploy that failed", image)
 	}
-	p.fails(2, "confirmation_required", "app rollback hello"+where)
-	p.does("app rollback hello --revision 1 --yes --wait" + where)
+	p.does("app rollback hello --revision 1 --wait" + where)
 	if image := p.calls("hello", "", http.StatusOK); image != v1 {
 		t.Errorf("runs %s after the rollback", image)
 	}
 	p.fails(4, "not_found", "app rollback hello --revision 99 --yes"+where)
+	p.fails(2, "confirmation_required", "app delete hello"+where)
 	var history wire.List[wire.Deployment]
 	p.reads(&history, "app history hello"+where)
 	if newest := history.Items[0]; newest.Trigger != "rollback" || newest.Image != v1 || !newest.Current {
@@ -178,14 +184,12 @@ func TestWebhook(t *testing.T) {
 	if r := deploy(snippet); r.exit == 0 || !strings.Contains(r.out, "git_source_attached") {
 		t.Errorf("an image for a git app: exit %d, %s", r.exit, r.out)
 	}
-	p.fails(2, "confirmation_required", "app git remove hello"+where)
-	p.does("app git remove hello --yes" + where)
+	p.does("app git remove hello" + where)
 	if r := deploy(snippet); r.exit != 0 {
 		t.Errorf("after detaching: %s%s", r.out, r.err)
 	}
 
-	p.fails(2, "confirmation_required", "app webhook disable hello"+where)
-	p.does("app webhook disable hello --yes" + where)
+	p.does("app webhook disable hello" + where)
 	if r := deploy(snippet); r.exit == 0 || !strings.Contains(r.out, "invalid_token") {
 		t.Errorf("after disabling: exit %d, %s", r.exit, r.out)
 	}
@@ -201,9 +205,10 @@ func TestPeople(t *testing.T) {
 	}
 	peter := newPerson(t)
 	peter.signsIn("peter", "correct horse battery")
-	peter.does("context set --project people --environment prod")
-	peter.fails(1, "forbidden", "plan list")
+	peter.fails(1, "forbidden", "context set --project people --environment prod")
+	peter.fails(1, "forbidden", "plan list --project people --environment prod")
 	p.does("member set peter viewer")
+	peter.does("context set --project people --environment prod")
 	peter.does("plan list")
 	peter.fails(1, "forbidden", "plan create Gold --rate 1 --burst 1")
 	p.does("member set peter developer")
@@ -222,7 +227,7 @@ func TestPeople(t *testing.T) {
 	elsewhere.fails(3, "unauthenticated", "whoami")
 
 	p.fails(1, "not_empty", "environment delete prod --yes")
-	p.does("plan delete plan-gold --yes")
+	p.does("plan delete plan-gold --confirm plan-gold")
 	p.does("environment delete prod --yes")
 	p.does("environment delete staging --yes")
 	p.does("project delete people --yes")

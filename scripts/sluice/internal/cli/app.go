@@ -25,11 +25,11 @@ func (a *application) appList() *cobra.Command {
 	}, func(ctx context.Context, w work) error {
 		return showList(a, "apps", w.Apps(ctx, w.project, w.environment), []render.Column{
 			{Name: "APP", Whole: true},
-			{Name: "KIND", Extra: true},
-			{Name: "REVISION", Right: true, Extra: true},
+			{Name: "KIND", Rank: 3},
+			{Name: "REVISION", Right: true, Rank: 1},
 			{Name: "IMAGE", Tail: true},
 			{Name: "GATE"},
-			{Name: "URL", Extra: true},
+			{Name: "URL", Whole: true, Rank: 2},
 		}, func(p wire.App) []render.Cell {
 			cells := render.Plainly(p.Name, p.Kind, number(p.Revision), p.Image, p.Gate.State, p.URL)
 			cells[4].Tone = gateTone(p.Gate.State)
@@ -72,8 +72,10 @@ func (a *application) appCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create APP", Short: "Create an app from an image or a git source", SuggestFor: []string{"add", "new"},
 		Long: `Create an app from an image, or from a git source, whose branch's head is built at once. A
-workload of that name that is there already is adopted.`,
-		Example: `  sluice app create hello --image registry.example.com/hello:v1
+workload of that name that is there already is adopted. With --wait it is done when the
+first revision is live, and fails with the reason when it does not get there, though the app
+is created then; a build and what it deploys are given --wait-timeout each.`,
+		Example: `  sluice app create hello --image registry.example.com/hello:v1 --wait
   sluice app create site --repository https://git.example.com/shop/site --branch main`,
 	}
 	f := cmd.Flags()
@@ -82,6 +84,7 @@ workload of that name that is there already is adopted.`,
 	f.IntVar(&port, "port", 0, "port that the app listens on")
 	source := sourceFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("image", "repository")
+	waits := a.waiting(cmd)
 	return a.command(inEnvironment, cmd, then(a.showApp, func(ctx context.Context, w work) (wire.App, error) {
 		create := wire.CreateApp{Name: &w.args[0]}
 		switch {
@@ -98,12 +101,41 @@ workload of that name that is there already is adopted.`,
 		if f.Changed("port") {
 			create.Port = &port
 		}
-		return w.CreateApp(ctx, w.project, w.environment, create)
+		p, err := w.CreateApp(ctx, w.project, w.environment, create)
+		if err != nil || !waits.wait {
+			return p, err
+		}
+		return a.waitFirst(ctx, w, waits, p)
 	}))
 }
 
+// waitFirst waits until the first revision of a new app is live: the one that it was
+// made with, or the one that its first build deploys.
+func (a *application) waitFirst(ctx context.Context, w work, waits *waiting, p wire.App) (wire.App, error) {
+	revision := p.Revision
+	if revision == 0 {
+		var b wire.Build
+		for newest, err := range w.Builds(ctx, w.project, w.environment, p.Name) {
+			if err != nil {
+				return p, err
+			}
+			b = newest
+			break
+		}
+		b, err := a.waitBuilt(ctx, w, p.Name, waits, b)
+		if err != nil {
+			return p, err
+		}
+		revision = b.Revision
+	}
+	if _, err := a.waitLive(ctx, w, p.Name, waits, wire.Deployment{Revision: revision, Status: "rolling_out"}); err != nil {
+		return p, err
+	}
+	return readApp(ctx, w)
+}
+
 func (a *application) appDelete() *cobra.Command {
-	return a.removal(inEnvironment, &cobra.Command{
+	return a.removal(inEnvironment, names, &cobra.Command{
 		Use: "delete APP", Short: "Delete an app with its workload and route", SuggestFor: []string{"remove", "rm"},
 		Example: `  sluice app delete hello`,
 	}, func(w work) removal {
@@ -153,7 +185,7 @@ image until a build has deployed another.`,
 }
 
 func (a *application) gitRemove() *cobra.Command {
-	return a.removal(inEnvironment, &cobra.Command{
+	return a.removal(inEnvironment, asks, &cobra.Command{
 		Use: "remove APP", Short: "Detach an app's git source; it keeps its current image", SuggestFor: []string{"delete", "detach", "rm"},
 		Long: `Detach an app's git source. The app keeps running its current image and becomes an image
 app: its webhook takes an image from then on.`,
@@ -172,7 +204,7 @@ func (a *application) gateGroup() *cobra.Command {
 		a.gateSwitch("on", true, "engaged", "Require an API key for an app", `Require an API key for an app. The gate is in place once its state is engaged, usually
 within a minute; --wait waits for that and fails with the reason if it does not come.`),
 		a.gateSwitch("off", false, "ungated", "Let requests to an app in without a key", `Let requests to an app in without a key. The gate is gone once its state is ungated;
---wait waits for that.`),
+--wait waits for that. On a terminal it asks first.`),
 		a.gateStatus())
 }
 
@@ -181,8 +213,17 @@ func (a *application) gateSwitch(word string, on bool, target, short, long strin
 		Use: word + " APP", Short: short, Long: long,
 		Example: `  sluice app gate ` + word + ` hello --wait`,
 	}
+	var confirm *confirmation
+	if !on {
+		confirm = a.confirmation(cmd, asks)
+	}
 	waits := a.waiting(cmd)
 	return a.command(inEnvironment, cmd, then(a.showGate, func(ctx context.Context, w work) (wire.App, error) {
+		if !on {
+			if err := confirm.ask(ctx, "Open "+w.args[0]+" of "+w.place()+" to everyone, without an API key?", w.args[0]); err != nil {
+				return wire.App{}, err
+			}
+		}
 		p, err := w.RequireAPIKey(ctx, w.project, w.environment, w.args[0], on)
 		if err != nil || !waits.wait {
 			return p, err

@@ -105,10 +105,10 @@ func (a *application) showAudit(limit int, records iter.Seq2[wire.AuditRecord, e
 		{Name: "WHEN (UTC)", Whole: true},
 		{Name: "WHO", Whole: true},
 		{Name: "ACTION", Whole: true},
-		{Name: "RESOURCE", Tail: true},
-		{Name: "CHANGE", Extra: true},
-		{Name: "FROM", Extra: true},
-		{Name: "REQUEST", Extra: true},
+		{Name: "RESOURCE", Tail: true, Cap: 32},
+		{Name: "CHANGE", Rank: 1},
+		{Name: "FROM", Rank: 2},
+		{Name: "REQUEST", Rank: 3},
 	}, auditRow)
 }
 

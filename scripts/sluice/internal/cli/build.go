@@ -66,8 +66,8 @@ func (a *application) buildList() *cobra.Command {
 			{Name: "STATUS"},
 			{Name: "REQUESTED (UTC)", Whole: true},
 			{Name: "REVISION", Right: true},
-			{Name: "IMAGE", Extra: true, Tail: true},
-			{Name: "MESSAGE", Extra: true},
+			{Name: "IMAGE", Rank: 2, Tail: true},
+			{Name: "MESSAGE", Rank: 1},
 		}, func(b wire.Build) []render.Cell {
 			cells := render.Plainly(number(b.Build), short(b.Commit), b.Status, minute(b.RequestedAt), revisionNumber(b.Revision), b.Image, b.Message)
 			cells[2].Tone = buildTone(b.Status)

@@ -16,8 +16,9 @@
 //     usage, confirmation_required, unauthenticated, unreachable, timeout,
 //     interrupted, aborted, deploy_failed, superseded, failed, and http_NNN for an
 //     answer that was not Sluice's. Exit status: see failure.go.
-//   - Everything that deletes, and revoke and rollback, asks on a terminal, goes ahead
-//     with --yes, and refuses otherwise.
+//   - What harms asks on a terminal. In a script it goes ahead, but for a revocation,
+//     the removal of a member and what deletes: those refuse without --yes, or for what
+//     deletes --confirm NAME. --yes answers every question with yes. See guard.go.
 //   - The server, token, project and environment come from the flag, then the SLUICE_
 //     variable, then the context. A context's token is sent to the context's own URL
 //     and nowhere else.
@@ -115,6 +116,7 @@ type flags struct {
 	environment string
 	output      string
 	timeout     time.Duration
+	verbose     bool
 }
 
 func newApplication(env Env) *application {

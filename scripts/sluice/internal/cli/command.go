@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/sluicegate/sluice/scripts/sluice/internal/terminal"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -74,59 +74,6 @@ func then[T any](show func(T) error, call func(ctx context.Context, w work) (T, 
 	}
 }
 
-// removal is a change that takes something away.
-type removal struct {
-	question string // asked before
-	do       func(ctx context.Context) error
-	done     string // said afterwards
-}
-
-// removal completes a command that asks first.
-func (a *application) removal(s scope, cmd *cobra.Command, of func(w work) removal) *cobra.Command {
-	confirm := a.confirmation(cmd)
-	return a.command(s, cmd, func(ctx context.Context, w work) error {
-		r := of(w)
-		if err := confirm.ask(ctx, r.question); err != nil {
-			return err
-		}
-		if err := r.do(ctx); err != nil {
-			return err
-		}
-		return a.done("%s", r.done)
-	})
-}
-
-// confirmation is the --yes of a command that asks.
-type confirmation struct {
-	a   *application
-	yes bool
-}
-
-func (a *application) confirmation(cmd *cobra.Command) *confirmation {
-	c := &confirmation{a: a}
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "go ahead without asking")
-	return c
-}
-
-// ask lets the person say no. Where nobody can be asked, nothing is done.
-func (c *confirmation) ask(ctx context.Context, question string) error {
-	if c.yes {
-		return nil
-	}
-	answer, err := c.a.term.Ask(ctx, oneLine(question)+" [y/N] ")
-	if errors.Is(err, terminal.ErrNobody) {
-		return failure{"confirmation_required", exitUsage, "Not on a terminal: pass --yes to go ahead without being asked."}
-	}
-	if err != nil && !errors.Is(err, io.EOF) { // Ctrl-D is a no
-		return err
-	}
-	switch strings.ToLower(answer) {
-	case "y", "yes":
-		return nil
-	}
-	return failed("aborted", "Nothing was changed.")
-}
-
 // group is a command that only holds others. Without one it shows its help; with one
 // that it does not know it says what may have been meant.
 func (a *application) group(use, short string, commands ...*cobra.Command) *cobra.Command {
@@ -145,12 +92,7 @@ func (a *application) group(use, short string, commands ...*cobra.Command) *cobr
 }
 
 func unknownCommand(cmd *cobra.Command, typed string) error {
-	message := fmt.Sprintf("%q is no command of %q", typed, cmd.CommandPath())
-	if near := cmd.SuggestionsFor(typed); len(near) > 0 {
-		slices.Sort(near)
-		message += `; did you mean "` + strings.Join(slices.Compact(near), `" or "`) + `"?`
-	}
-	return usage("%s", message)
+	return usage("%q is no command of %q%s", typed, cmd.CommandPath(), didYouMean("", cmd.SuggestionsFor(typed)))
 }
 
 // flagError explains a flag that cannot be. After an unknown command it is the
@@ -159,7 +101,51 @@ func flagError(cmd *cobra.Command, err error) error {
 	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 && !strings.Contains(cmd.Use, " ") {
 		return unknownCommand(cmd, cmd.Flags().Arg(0))
 	}
+	var value *pflag.InvalidValueError
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &value):
+		err = fmt.Errorf("--%s is %s, not %q", value.GetFlag().Name, flagValue(value), value.GetValue())
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		if near := nearFlags(cmd, unknown.GetSpecifiedName()); len(near) > 0 {
+			return usage("%w%s", err, didYouMean("--", near))
+		}
+	}
 	return usage("%w; see \"%s --help\"", err, cmd.CommandPath())
+}
+
+// flagValue says in plain words what a flag takes.
+func flagValue(e *pflag.InvalidValueError) string {
+	kinds := map[string]string{
+		"bool": "true or false", "duration": "a time such as 90s, 5m or 24h", "float64": "a number",
+		"int": "a whole number", "int64": "a whole number",
+	}
+	kind := e.GetFlag().Value.Type()
+	if errors.Is(e, strconv.ErrRange) {
+		return "a smaller number"
+	}
+	if text, ok := kinds[kind]; ok {
+		return text
+	}
+	return "a " + kind
+}
+
+// nearFlags are the flags that may have been meant, by cobra's measure for commands.
+func nearFlags(cmd *cobra.Command, typed string) []string {
+	names := &cobra.Command{SuggestionsMinimumDistance: 2}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}}) // one that does nothing is not suggested
+	})
+	return names.SuggestionsFor(typed)
+}
+
+// didYouMean is the end of a message, "" when nothing is near.
+func didYouMean(before string, near []string) string {
+	if len(near) == 0 {
+		return ""
+	}
+	slices.Sort(near)
+	return `; did you mean "` + before + strings.Join(slices.Compact(near), `" or "`+before) + `"?`
 }
 
 // takes wants the arguments that a command's use names, and no others; one in brackets

@@ -1,65 +1,110 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
 
-// asking are the commands that cannot be taken back.
-var asking = []string{
-	"project delete shop",
-	"environment delete prod",
-	"member remove bob",
-	"plan delete plan-starter",
-	"key revoke key-ab12cd34",
-	"app delete hello",
-	"app rollback hello",
-	"app git remove site",
-	"app webhook disable hello",
-	"context delete test",
+// asking are the commands that ask, what a person types to go ahead, and what a script
+// passes for it, "" where it need not.
+var asking = []struct{ command, types, passes string }{
+	{"app rollback hello", "y", ""},
+	{"app git remove site", "y", ""},
+	{"app webhook disable hello", "y", ""},
+	{"app webhook enable hello", "y", ""}, // it is enabled already
+	{"app gate off hello", "y", ""},
+	{"key rotate key-zz99yy88", "y", ""}, // it was rotated, and its grace is not over
+	{"key revoke key-ab12cd34", "y", "--yes"},
+	{"member remove bob", "y", "--yes"},
+	{"project delete shop", "shop", "--confirm shop"},
+	{"environment delete prod", "prod", "--confirm prod"},
+	{"plan delete plan-starter", "plan-starter", "--confirm plan-starter"},
+	{"app delete hello", "hello", "--confirm hello"},
+	{"context delete test", "test", "--confirm test"},
 }
 
-// TestConfirmation: they ask on a terminal, refuse elsewhere, and go ahead with --yes.
+// TestConfirmation: what they do with an answer, with a flag in its place, and where
+// nobody can be asked.
 func TestConfirmation(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name     string
-		terminal bool
-		typed    string
-		yes      bool
-		exit     int
-		end      string // of standard error
-	}{
-		{"in a script", false, "", false, 2, "error: Not on a terminal: pass --yes to go ahead without being asked. (confirmation_required)\n"},
-		{"in a script that answers", false, "y\n", false, 2, "(confirmation_required)\n"},
-		{"in a script with --yes", false, "", true, 0, ""},
-		{"yes", true, "y\n", false, 0, "? [y/N] "},
-		{"yes in full", true, "YES\n", false, 0, " [y/N] "},
-		{"no", true, "n\n", false, 1, "error: Nothing was changed. (aborted)\n"},
-		{"just enter", true, "\n", false, 1, "(aborted)\n"},
-		{"end of input", true, "", false, 1, "(aborted)\n"},
-		{"something else", true, "sure\n", false, 1, "(aborted)\n"},
-	}
-	for _, command := range asking {
+	const question, aborted, required = " [y/N] ", "error: Nothing was changed. (aborted)\n", "(confirmation_required)\n"
+	for _, c := range asking {
+		script, ends := 0, ""
+		if c.passes != "" {
+			script, ends = 2, "error: Not on a terminal: pass "+c.passes+" to go ahead without being asked. (confirmation_required)\n"
+		}
+		question, other := question, 0
+		if c.types != "y" {
+			question, other = " Type "+c.types+" to go ahead: ", 1
+		}
+		tests := []struct {
+			name             string
+			terminal, unseen bool
+			typed, flag      string
+			exit             int
+			has              string // standard error
+		}{
+			{name: "in a script", exit: script, has: ends},
+			{name: "in a script that answers", typed: c.types + "\n", exit: script, has: ends},
+			{name: "in a script with its flag", flag: c.passes},
+			{name: "in a script with --yes", flag: "--yes"},
+			{name: "with questions out of sight", unseen: true, typed: c.types + "\n", exit: 2, has: required},
+			{name: "yes", terminal: true, typed: c.types + "\n", has: question},
+			{name: "yes in full", terminal: true, typed: "YES\n", exit: other, has: question},
+			{name: "its flag on a terminal", terminal: true, flag: c.passes, typed: c.types + "\n"},
+			{name: "--yes on a terminal", terminal: true, flag: "--yes"},
+			{name: "no", terminal: true, typed: "n\n", exit: 1, has: aborted},
+			{name: "just enter", terminal: true, typed: "\n", exit: 1, has: aborted},
+			{name: "end of input", terminal: true, exit: 1, has: aborted},
+			{name: "something else", terminal: true, typed: "sure\n", exit: 1, has: aborted},
+		}
 		for _, tt := range tests {
-			t.Run(command+"/"+tt.name, func(t *testing.T) {
+			t.Run(c.command+"/"+tt.name, func(t *testing.T) {
 				t.Parallel()
 				f := newFake(t, shop())
 				p := newPerson(t, f.URL)
-				p.terminal, p.stdin = tt.terminal, tt.typed
-				args := strings.Fields(command)
-				if tt.yes {
-					args = append(args, "--yes")
+				p.terminal, p.unseen, p.stdin = tt.terminal, tt.unseen, tt.typed
+				r := p.runs(strings.Fields(c.command + " " + tt.flag)...)
+				if r.exit != tt.exit || !strings.Contains(r.err, tt.has) {
+					t.Errorf("%swant exit %d and %q", r, tt.exit, tt.has)
 				}
-				r := p.runs(args...)
-				if r.exit != tt.exit || (!strings.Contains(r.err, tt.end) && tt.name != "yes") {
-					t.Errorf("%s", r)
-				}
-				changed := len(f.requests()) > 0 || strings.HasPrefix(command, "context") && r.exit == 0
+				changed := asksForChange(f) || strings.HasPrefix(c.command, "context") && r.exit == 0
 				if changed != (tt.exit == 0) {
 					t.Errorf("exit %d after %q", r.exit, f.requests())
 				}
 			})
+		}
+	}
+}
+
+// asksForChange tells whether a server was asked for a change.
+func asksForChange(f *fake) bool {
+	return slices.ContainsFunc(f.requests(), func(request string) bool { return !strings.HasPrefix(request, "GET ") })
+}
+
+// TestConfirmAnother: --confirm of another name stops a command, whatever else it is
+// given.
+func TestConfirmAnother(t *testing.T) {
+	t.Parallel()
+	for _, flags := range []string{"--confirm helo", "--confirm helo --yes"} {
+		f := newFake(t, shop())
+		r := newPerson(t, f.URL).runs(strings.Fields("app delete hello " + flags)...)
+		if want := `error: --confirm is "helo", not "hello"; nothing was changed (usage)` + "\n"; r.exit != 2 || r.err != want || len(f.requests()) > 0 {
+			t.Errorf("%s%q", r, f.requests())
+		}
+	}
+}
+
+// TestNotAsked: where a change ends nothing that is in use, a person is not asked.
+func TestNotAsked(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"app webhook enable site", "key rotate key-ab12cd34", "app gate on hello"} {
+		f := newFake(t, shop())
+		p := newPerson(t, f.URL)
+		p.terminal = true
+		if r := p.runs(strings.Fields(command)...); strings.Contains(r.err, "[y/N]") || !asksForChange(f) {
+			t.Errorf("sluice %s: %s", command, r)
 		}
 	}
 }

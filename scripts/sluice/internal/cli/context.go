@@ -1,12 +1,17 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/contexts"
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/client"
 )
 
 func (a *application) contextGroup() *cobra.Command {
@@ -47,11 +52,11 @@ func (a *application) contextList() *cobra.Command {
 			return showList(a, "contexts", each(views), []render.Column{
 				{Name: "", Whole: true},
 				{Name: "NAME", Whole: true},
-				{Name: "URL"},
+				{Name: "URL", Cap: 32},
 				{Name: "PROJECT"},
 				{Name: "ENVIRONMENT"},
-				{Name: "USER", Extra: true},
-				{Name: "SIGNED IN", Extra: true},
+				{Name: "USER", Rank: 2},
+				{Name: "SIGNED IN", Rank: 1},
 			}, func(v contextView) []render.Cell {
 				mark := " "
 				if v.Current {
@@ -153,7 +158,8 @@ func (a *application) contextSet() *cobra.Command {
 	return &cobra.Command{
 		Use: "set", Short: "Choose the project and environment of the context",
 		Long: `Choose the project and the environment that commands work in when they name none.
-Pass --project or --environment, or both; an empty one takes the choice back.`,
+Pass --project or --environment, or both; an empty one takes the choice back. Where you are
+signed in, both have to be there.`,
 		Example: `  sluice context set --project shop --environment prod`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, current, err := a.inUse()
@@ -170,6 +176,9 @@ Pass --project or --environment, or both; an empty one takes the choice back.`,
 			if environment {
 				c.Environment = a.flags.environment
 			}
+			if err := a.checkPlace(cmd.Context(), c); err != nil {
+				return err
+			}
 			dir, err := a.contexts()
 			if err != nil {
 				return err
@@ -182,6 +191,42 @@ Pass --project or --environment, or both; an empty one takes the choice back.`,
 	}
 }
 
+// checkPlace refuses a project or an environment that the context's server does not
+// have. Nobody can be asked while nobody is signed in there.
+func (a *application) checkPlace(ctx context.Context, c contexts.Context) error {
+	if c.Project == "" || c.Token == "" || !a.env.Now().Before(c.ExpiresAt) {
+		return nil
+	}
+	api := a.dial(c.URL).WithToken(c.Token)
+	if c.Environment == "" {
+		_, err := api.Project(ctx, c.Project)
+		return noProject(err, c.Project)
+	}
+	var names []string
+	for e, err := range api.Environments(ctx, c.Project) {
+		if err != nil {
+			return noProject(err, c.Project)
+		}
+		names = append(names, e.Name)
+	}
+	if slices.Contains(names, c.Environment) {
+		return nil
+	}
+	message := fmt.Sprintf("Project %s has no environment %s.", c.Project, c.Environment)
+	if len(names) > 0 {
+		message += " It has " + strings.Join(names, ", ") + "."
+	}
+	return failure{"not_found", exitNotFound, message}
+}
+
+// noProject says of an answer that there is nothing what there is not.
+func noProject(err error, name string) error {
+	if client.HasCode(err, "not_found") {
+		return failure{"not_found", exitNotFound, "There is no project " + name + "."}
+	}
+	return err
+}
+
 func (a *application) contextDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete NAME", Short: "Forget a context", SuggestFor: []string{"remove", "rm"},
@@ -189,13 +234,13 @@ func (a *application) contextDelete() *cobra.Command {
 it expires; "sluice logout" ends it.`,
 		Example: `  sluice context delete sluice.example.com`,
 	}
-	confirm := a.confirmation(cmd)
+	confirm := a.confirmation(cmd, names)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		dir, err := a.contexts()
 		if err != nil {
 			return err
 		}
-		if err := confirm.ask(cmd.Context(), "Forget context "+args[0]+"?"); err != nil {
+		if err := confirm.ask(cmd.Context(), "Forget context "+args[0]+"?", args[0]); err != nil {
 			return err
 		}
 		if err := dir.Delete(args[0]); err != nil {

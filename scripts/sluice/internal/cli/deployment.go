@@ -31,12 +31,12 @@ func (a *application) appRollback() *cobra.Command {
 		Use: "rollback APP", Short: "Deploy an earlier revision again",
 		Long: `Deploy an earlier revision of an app again: the last one before the current that was once
 live, or that of --revision. It becomes a new revision in the history. Builds that were
-asked for before do not undo it.`,
-		Example: `  sluice app rollback hello --yes --wait
+asked for before do not undo it. On a terminal it asks first.`,
+		Example: `  sluice app rollback hello --wait
   sluice app rollback hello --revision 3`,
 	}
 	revision := cmd.Flags().Int64("revision", 0, "revision to go back to")
-	confirm := a.confirmation(cmd)
+	confirm := a.confirmation(cmd, asks)
 	return a.deploying(cmd, func(ctx context.Context, w work) (wire.Deployment, error) {
 		target := "the last revision before the current one that was live"
 		if cmd.Flags().Changed("revision") {
@@ -45,7 +45,7 @@ asked for before do not undo it.`,
 			}
 			target = "revision " + number(*revision)
 		}
-		if err := confirm.ask(ctx, "Roll "+w.args[0]+" of "+w.place()+" back to "+target+"?"); err != nil {
+		if err := confirm.ask(ctx, "Roll "+w.args[0]+" of "+w.place()+" back to "+target+"?", w.args[0]); err != nil {
 			return wire.Deployment{}, err
 		}
 		return w.Rollback(ctx, w.project, w.environment, w.args[0], *revision)
@@ -160,13 +160,13 @@ func (a *application) appHistory() *cobra.Command {
 	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
 		return showFirst(a, *limit, "deployments", w.Deployments(ctx, w.project, w.environment, w.args[0]), []render.Column{
 			{Name: "REVISION", Whole: true},
-			{Name: "IMAGE", Tail: true},
-			{Name: "COMMIT"},
-			{Name: "TRIGGER"},
+			{Name: "IMAGE", Tail: true, Cap: 12},
+			{Name: "COMMIT", Rank: 3},
+			{Name: "TRIGGER", Rank: 2},
 			{Name: "WHEN (UTC)", Whole: true},
-			{Name: "STATUS", Extra: true},
-			{Name: "BY", Extra: true},
-			{Name: "MESSAGE", Extra: true},
+			{Name: "STATUS", Rank: 1},
+			{Name: "BY", Rank: 4},
+			{Name: "MESSAGE", Rank: 5},
 		}, historyRow)
 	})
 }

@@ -64,8 +64,26 @@ func TestFailures(t *testing.T) {
 		{"unknown flag", "key list --bogus", nil, 2, `error: unknown flag: --bogus; see "sluice key list --help" (usage)`},
 		{
 			"bad number", "app rollback hello --revision one", nil, 2,
-			`error: invalid argument "one" for "--revision" flag: strconv.ParseInt: parsing "one": invalid syntax; see "sluice app rollback --help" (usage)`,
+			`error: --revision is a whole number, not "one"; see "sluice app rollback --help" (usage)`,
 		},
+		{
+			"too large a number", "app rollback hello --revision 99999999999999999999", nil, 2,
+			`error: --revision is a smaller number, not "99999999999999999999"; see "sluice app rollback --help" (usage)`,
+		},
+		{
+			"bad rate", "plan create Gold --rate fast", nil, 2,
+			`error: --rate is a number, not "fast"; see "sluice plan create --help" (usage)`,
+		},
+		{
+			"bad duration", "key rotate key-ab12cd34 --grace 2days", nil, 2,
+			`error: --grace is a time such as 90s, 5m or 24h, not "2days"; see "sluice key rotate --help" (usage)`,
+		},
+		{"bad switch", "logout --help=maybe", nil, 2, `error: --help is true or false, not "maybe"; see "sluice logout --help" (usage)`},
+		{"mistyped flag", "key create --plam x", nil, 2, `error: unknown flag: --plam; did you mean "--plan"? (usage)`},
+		{"mistyped common flag", "key list --projcet x", nil, 2, `error: unknown flag: --projcet; did you mean "--project"? (usage)`},
+		{"beginning of a flag", "app create hello --repo x", nil, 2, `error: unknown flag: --repo; did you mean "--repository"? (usage)`},
+		{"unknown letter", "key list -z", nil, 2, `error: unknown shorthand flag: 'z' in -z; see "sluice key list --help" (usage)`},
+		{"a name twice", "key create a --name b --plan p", nil, 2, "error: NAME and --name are the same: pass one of them (usage)"},
 		{"negative revision", "app rollback hello --revision -3 --yes", nil, 2, `error: --revision is a number from 1 (usage)`},
 		{"missing argument", "app show", nil, 2, "error: APP is missing; usage: sluice app show APP [flags] (usage)"},
 		{"too many arguments", "logout now", nil, 2, `error: "now" is one argument too many; usage: sluice logout [flags] (usage)`},
@@ -75,7 +93,9 @@ func TestFailures(t *testing.T) {
 			"flags that exclude each other", "key update key-ab12cd34 --app a --all-apps", nil, 2,
 			"error: if any flags in the group [app all-apps] are set none of the others can be; [all-apps app] were all set (usage)",
 		},
-		{"bad output", "key list -o xml", nil, 2, `error: --output is table, json or yaml, not "xml" (usage)`},
+		{"bad output", "key list -o xml", nil, 2, `error: --output is table, wide, json or yaml, not "xml" (usage)`},
+		{"no days", "key usage key-ab12cd34 --days 0", nil, 2, "error: --days is a number from 1 (usage)"},
+		{"bad status", "key list --status gone", nil, 2, `error: --status is active, disabled, revoked or expired, not "gone" (usage)`},
 		{"bad timeout", "key list --timeout 0s", nil, 2, "error: --timeout must be positive (usage)"},
 		{"bad snippet", "app webhook enable hello --ci jenkins", nil, 2, `error: --ci is github, gitlab, curl, all or none, not "jenkins" (usage)`},
 		{"unknown context", "whoami --context nosuch", nil, 4, `error: context "nosuch": no such context (not_found)`},
@@ -183,5 +203,29 @@ func TestInterrupt(t *testing.T) {
 	r := newPerson(t, url).runsIn(ctx, "whoami")
 	if r.exit != 130 || r.err != "error: Interrupted. (interrupted)\n" {
 		t.Errorf("%s", r)
+	}
+}
+
+// TestExpiryText: what --expires takes reads back as it was given.
+func TestExpiryText(t *testing.T) {
+	t.Parallel()
+	berlin := time.FixedZone("", 3600)
+	day := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	midnightThere, within := time.Date(2026, 12, 1, 0, 0, 0, 0, berlin), day.Add(time.Second)
+	inBerlin := day.In(berlin)
+	for _, tt := range []struct {
+		name string
+		at   *time.Time
+		want string
+	}{
+		{"never", nil, ""},
+		{"the end of a day", &day, "2026-11-30"},
+		{"the same elsewhere", &inBerlin, "2026-11-30"},
+		{"another day's end", &midnightThere, "2026-11-30 23:00:00Z"},
+		{"a time", &within, "2026-12-01 00:00:01Z"},
+	} {
+		if got := expiryText(tt.at); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }

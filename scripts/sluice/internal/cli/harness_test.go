@@ -42,6 +42,7 @@ type fake struct {
 	all     *answer // to everything, in place of them
 	log     []string
 	tokens  []string
+	request string // id that answers come with; "" is none
 }
 
 func newFake(t *testing.T, answers map[string][]answer) *fake {
@@ -74,6 +75,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if f.request != "" {
+		w.Header().Set("X-Request-Id", f.request)
+	}
 	w.WriteHeader(a.status)
 	_, _ = w.Write([]byte(a.body))
 }
@@ -92,6 +96,7 @@ type person struct {
 	variable map[string]string
 	stdin    string
 	terminal bool // with the person at it, who types stdin
+	unseen   bool // at the terminal, but what is asked goes to a file
 	colour   bool
 	width    int
 	tries    int
@@ -145,7 +150,7 @@ func (p *person) runsIn(ctx context.Context, args ...string) result {
 	p.t.Helper()
 	var out, err bytes.Buffer
 	term := terminal.Fake(strings.NewReader(p.stdin), &out, &err, terminal.Look{
-		Interactive: p.terminal, Colour: p.colour, Live: p.colour, Width: p.width,
+		Interactive: p.terminal, Attended: p.unseen, Colour: p.colour, Live: p.colour, Width: p.width,
 	})
 	exit := Main(ctx, Env{
 		Terminal: term, Getenv: p.getenv, Now: func() time.Time { return now }, Tries: p.tries, Poll: time.Millisecond,

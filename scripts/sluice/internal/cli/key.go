@@ -2,61 +2,140 @@ package cli
 
 import (
 	"context"
-	"strconv"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
 func (a *application) keyGroup() *cobra.Command {
-	return a.group("key", "API keys and their usage",
+	g := a.group("key", "API keys and their usage",
 		a.keyCreate(), a.keyList(), a.keyShow(), a.keyUpdate(), a.keyDisable(), a.keyEnable(),
 		a.keyRevoke(), a.keyRotate(), a.keyUsage(),
 	)
+	g.Long = `API keys and their usage. A KEY is named by its id (key-ab12cd34), its prefix (ab12cd34), or
+its name where no other key of the project has it; revoked keys do not count then, unless
+there are only such.`
+	return g
+}
+
+// onKey completes a command whose first argument names a key.
+func (a *application) onKey(cmd *cobra.Command, run run) *cobra.Command {
+	return a.command(inProject, cmd, func(ctx context.Context, w work) error {
+		id, err := keyID(ctx, w, w.args[0])
+		if err != nil {
+			return err
+		}
+		w.args = []string{id}
+		return run(ctx, w)
+	})
+}
+
+// keyID is the id of the key that a person names. What looks like a prefix can be a name
+// too, so only an id goes without looking at the list.
+func keyID(ctx context.Context, w work, named string) (string, error) {
+	if _, ok := apikey.ID(named).Prefix(); ok {
+		return named, nil
+	}
+	var usable, revoked []string
+	for k, err := range w.Keys(ctx, w.project, "") {
+		switch {
+		case err != nil:
+			return "", err
+		case k.Prefix != named && (k.Name != named || named == ""):
+		case k.Status == string(apikey.Revoked) && k.Prefix != named:
+			revoked = append(revoked, k.ID)
+		default:
+			usable = append(usable, k.ID)
+		}
+	}
+	if len(usable) == 0 {
+		usable = revoked
+	}
+	switch len(usable) {
+	case 0:
+		return "", failure{"not_found", exitNotFound, fmt.Sprintf("No key of %s has the id, prefix or name %q.", w.project, named)}
+	case 1:
+		return usable[0], nil
+	}
+	return "", usage("%q names %d keys: %s; pass the id", named, len(usable), strings.Join(usable, ", "))
+}
+
+// keyFilter are the flags of "sluice key list". Empty ones do not matter.
+type keyFilter struct {
+	all               bool // of every environment
+	status, plan, app string
 }
 
 func (a *application) keyList() *cobra.Command {
+	var f keyFilter
 	cmd := &cobra.Command{
 		Use: "list", Short: "List API keys", SuggestFor: []string{"ls"},
 		Long: `List the API keys of an environment, or with --all-environments those of the whole
-project.`,
-		Example: `  sluice key list --project shop --environment prod`,
+project; with --status, --plan and --app only some. A key without apps of its own opens
+every app, and so is among those of --app.`,
+		Example: `  sluice key list --project shop --environment prod
+  sluice key list --status active --plan plan-starter --app hello`,
 	}
-	all := cmd.Flags().Bool("all-environments", false, "of every environment of the project")
+	cmd.Flags().BoolVar(&f.all, "all-environments", false, "of every environment of the project")
+	cmd.Flags().StringVar(&f.status, "status", "", "only those that are "+oneOf(keyStatuses()))
+	cmd.Flags().StringVar(&f.plan, "plan", "", "only those of a usage plan, e.g. plan-starter")
+	cmd.Flags().StringVar(&f.app, "app", "", "only those that open an app")
+	a.fixed(cmd, "status", words(keyStatuses())...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if f.status != "" && !slices.Contains(words(keyStatuses()), f.status) {
+			return usage("--status is %s, not %q", oneOf(keyStatuses()), f.status)
+		}
 		in := inEnvironment
-		if *all {
+		if f.all {
 			in = inProject
 		}
-		return a.run(cmd.Context(), in, args, a.listKeys)
+		return a.run(cmd.Context(), in, args, func(ctx context.Context, w work) error { return a.listKeys(ctx, w, f) })
 	}
 	return cmd
 }
 
-func (a *application) listKeys(ctx context.Context, w work) error {
-	return showList(a, "keys", w.Keys(ctx, w.project, w.environment), []render.Column{
+// keyStatuses are those that keys are shown with: a stored one, or that its expiry has
+// passed.
+func keyStatuses() []apikey.Status { return append(apikey.Statuses(), "expired") }
+
+// has tells whether a key is wanted.
+func (f keyFilter) has(k wire.Key) bool {
+	return (f.status == "" || k.Status == f.status) &&
+		(f.plan == "" || k.Plan == f.plan) &&
+		(f.app == "" || len(k.Apps) == 0 || slices.Contains(k.Apps, f.app))
+}
+
+func (a *application) listKeys(ctx context.Context, w work, f keyFilter) error {
+	environment := 4 // the rank of a column that says the same in every row
+	if f.all {
+		environment = 0
+	}
+	return showList(a, "keys", only(f.has, w.Keys(ctx, w.project, w.environment)), []render.Column{
 		{Name: "KEY", Whole: true},
 		{Name: "NAME"},
 		{Name: "STATUS"},
 		{Name: "PLAN"},
-		{Name: "APPS"},
-		{Name: "LAST SEEN", Extra: true},
-		{Name: "EXPIRES", Extra: true},
-		{Name: "ENVIRONMENT", Extra: true},
+		{Name: "APPS", Rank: 3},
+		{Name: "LAST SEEN", Rank: 2},
+		{Name: "EXPIRES", Rank: 1},
+		{Name: "ENVIRONMENT", Rank: environment},
 	}, func(k wire.Key) []render.Cell {
-		cells := render.Plainly(k.ID, k.Name, k.Status, k.Plan, scopeText(k), dayOf(k.LastSeen), stampOf(k.ExpiresAt), k.Environment)
+		cells := render.Plainly(k.ID, k.Name, k.Status, k.Plan, scopeText(k), dayOf(k.LastSeen), expiryText(k.ExpiresAt), k.Environment)
 		cells[2].Tone, cells[6].Tone = statusTone(k.Status), a.expiryTone(k)
 		return cells
 	})
 }
 
 func (a *application) keyShow() *cobra.Command {
-	return a.command(inProject, &cobra.Command{
+	return a.onKey(&cobra.Command{
 		Use: "show KEY", Short: "Show an API key, without its secret", SuggestFor: []string{"get", "describe"},
 		Example: `  sluice key show key-ab12cd34 --project shop`,
 	}, then(a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.Key(ctx, w.project, w.args[0]) }))
@@ -65,7 +144,7 @@ func (a *application) keyShow() *cobra.Command {
 func (a *application) showKey(k wire.Key) error { return a.showFields(k, a.keyFields(k)) }
 
 func (a *application) keyFields(k wire.Key) []render.Field {
-	expires := render.Field{Name: "Expires", Value: stampOf(k.ExpiresAt), Tone: a.expiryTone(k)}
+	expires := render.Field{Name: "Expires", Value: expiryText(k.ExpiresAt), Tone: a.expiryTone(k)}
 	if k.ExpiresAt == nil {
 		expires.Value = "never"
 	}
@@ -131,29 +210,35 @@ func (a *application) keyCreate() *cobra.Command {
 	var plan, name, expires string
 	var apps []string
 	cmd := &cobra.Command{
-		Use: "create", Short: "Create an API key and show it, this once", SuggestFor: []string{"add", "new"},
+		Use: "create [NAME]", Short: "Create an API key and show it, this once", SuggestFor: []string{"add", "new"},
 		Long: `Create an API key. The full key is shown once and kept nowhere: a lost key can only be
 replaced. With --quiet it is all that is printed.
 
 Without --app the key opens every app of its environment. --expires takes a day, through
 whose end in UTC the key stays valid, or an RFC 3339 timestamp.`,
-		Example: `  sluice key create --plan plan-starter --name "Checkout team" --app hello --expires 2027-01-31
+		Example: `  sluice key create "Checkout team" --plan plan-starter --app hello --expires 2027-01-31
   KEY=$(sluice key create --plan plan-starter --quiet)`,
 	}
 	cmd.Flags().StringVar(&plan, "plan", "", "usage plan of the key, e.g. plan-starter (required)")
-	cmd.Flags().StringVar(&name, "name", "", "display name, which the apps get to see")
+	cmd.Flags().StringVar(&name, "name", "", "display name, which the apps get to see; the same as NAME")
 	cmd.Flags().StringArrayVar(&apps, "app", nil, "app that the key opens; can be given more than once")
 	cmd.Flags().StringVar(&expires, "expires", "", "last day (2027-01-31) or RFC 3339 timestamp")
-	return a.issuing(inEnvironment, cmd, "known to", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
+	return a.command(inEnvironment, cmd, a.issuing(cmd, "known to", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
 		if plan == "" {
 			return wire.Key{}, "", usage("a key needs --plan")
+		}
+		if len(w.args) > 0 {
+			if cmd.Flags().Changed("name") {
+				return wire.Key{}, "", usage("NAME and --name are the same: pass one of them")
+			}
+			name = w.args[0]
 		}
 		ends, err := expiry(cmd, expires)
 		if err != nil {
 			return wire.Key{}, "", err
 		}
 		return w.CreateKey(ctx, w.project, w.environment, wire.CreateKey{Plan: &plan, Name: name, Apps: apps, ExpiresAt: ends})
-	})
+	}))
 }
 
 // expiry takes a day as the instant at which it ends, and leaves anything else to the
@@ -172,23 +257,54 @@ func expiry(cmd *cobra.Command, text string) (*string, error) {
 	return &text, nil
 }
 
+// expiryText shows an expiry as --expires takes it: the end of a day as that day.
+func expiryText(t *time.Time) string {
+	if t == nil || !t.Equal(t.UTC().Truncate(24*time.Hour)) {
+		return stampOf(t)
+	}
+	return t.UTC().AddDate(0, 0, -1).Format(time.DateOnly)
+}
+
 func (a *application) keyRotate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rotate KEY", Short: "Give an API key a new secret, shown this once",
 		Long: `Give an API key a new secret. Id, prefix, plan and usage go on; the old secret stays
-valid for --grace, 0s to 720h.`,
+valid for --grace, 0s to 720h. A key has two secrets at most: a second rotation within the
+grace ends the first secret at once, and on a terminal it asks before that.`,
 		Example: `  sluice key rotate key-ab12cd34 --grace 48h`,
 	}
 	grace := cmd.Flags().Duration("grace", 24*time.Hour, "how long the old secret stays valid")
-	return a.issuing(inProject, cmd, "followed by", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
-		return w.RotateKey(ctx, w.project, w.args[0], *grace)
-	})
+	confirm := a.confirmation(cmd, asks)
+	return a.onKey(cmd, a.issuing(cmd, "followed by", func(ctx context.Context, w work) (wire.Key, client.FullKey, error) {
+		return a.rotate(ctx, w, confirm, *grace)
+	}))
 }
 
-// issuing completes a command that shows a full key, with a warning beside it.
-func (a *application) issuing(s scope, cmd *cobra.Command, does string, issue func(ctx context.Context, w work) (wire.Key, client.FullKey, error)) *cobra.Command {
+// rotate asks before it ends a secret that was to stay valid for longer.
+func (a *application) rotate(ctx context.Context, w work, confirm *confirmation, grace time.Duration) (wire.Key, client.FullKey, error) {
+	before, err := w.Key(ctx, w.project, w.args[0])
+	if err != nil {
+		return wire.Key{}, "", err
+	}
+	within := before.PreviousSecretExpiresAt != nil && a.env.Now().Before(*before.PreviousSecretExpiresAt)
+	if within {
+		question := before.ID + " was rotated already, and its first secret is valid until " + stampOf(before.PreviousSecretExpiresAt) +
+			". Rotate it again? The first secret stops working at once."
+		if err := confirm.ask(ctx, question, w.args[0]); err != nil {
+			return wire.Key{}, "", err
+		}
+	}
+	k, full, err := w.RotateKey(ctx, w.project, w.args[0], grace)
+	if err == nil && within {
+		a.note("The secret before the last rotation stopped working.")
+	}
+	return k, full, err
+}
+
+// issuing is a command that shows a full key, with a warning beside it.
+func (a *application) issuing(cmd *cobra.Command, does string, issue func(ctx context.Context, w work) (wire.Key, client.FullKey, error)) run {
 	quiet, e := cmd.Flags().BoolP("quiet", "q", false, "print the key alone"), a.effect(cmd)
-	return a.command(s, cmd, func(ctx context.Context, w work) error {
+	return func(ctx context.Context, w work) error {
 		k, full, err := issue(ctx, e.waiting(w))
 		if err != nil {
 			return err
@@ -204,7 +320,7 @@ func (a *application) issuing(s scope, cmd *cobra.Command, does string, issue fu
 			return err
 		}
 		return a.tell(does, k.Force())
-	})
+	}
 }
 
 func (a *application) keyUpdate() *cobra.Command {
@@ -225,7 +341,7 @@ func (a *application) keyUpdate() *cobra.Command {
 	f.BoolVar(&never, "never-expires", false, "take the expiry away")
 	cmd.MarkFlagsMutuallyExclusive("app", "all-apps")
 	cmd.MarkFlagsMutuallyExclusive("expires", "never-expires")
-	return a.command(inProject, cmd, effective(a.effect(cmd), "followed by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
+	return a.onKey(cmd, effective(a.effect(cmd), "followed by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
 		var u wire.UpdateKey
 		given(f.Changed("name"), &u.Name, name)
 		given(f.Changed("plan"), &u.Plan, plan)
@@ -250,7 +366,7 @@ func (a *application) keyDisable() *cobra.Command {
 switches it on again.`,
 		Example: `  sluice key disable key-ab12cd34`,
 	}
-	return a.command(inProject, cmd, effective(a.effect(cmd), "refused by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.DisableKey(ctx, w.project, w.args[0]) }))
+	return a.onKey(cmd, effective(a.effect(cmd), "refused by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.DisableKey(ctx, w.project, w.args[0]) }))
 }
 
 func (a *application) keyEnable() *cobra.Command {
@@ -258,7 +374,7 @@ func (a *application) keyEnable() *cobra.Command {
 		Use: "enable KEY", Short: "Switch a disabled API key on",
 		Example: `  sluice key enable key-ab12cd34`,
 	}
-	return a.command(inProject, cmd, effective(a.effect(cmd), "known to", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.EnableKey(ctx, w.project, w.args[0]) }))
+	return a.onKey(cmd, effective(a.effect(cmd), "known to", a.showKey, func(ctx context.Context, w work) (wire.Key, error) { return w.EnableKey(ctx, w.project, w.args[0]) }))
 }
 
 func (a *application) keyRevoke() *cobra.Command {
@@ -269,69 +385,11 @@ say so is named, with the instant by which it denies everything: never later tha
 It cannot be taken back.`,
 		Example: `  sluice key revoke key-ab12cd34 --yes`,
 	}
-	confirm := a.confirmation(cmd)
-	return a.command(inProject, cmd, effective(a.effect(cmd), "refused by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
-		if err := confirm.ask(ctx, "Revoke "+w.args[0]+" for good?"); err != nil {
+	confirm := a.confirmation(cmd, insists)
+	return a.onKey(cmd, effective(a.effect(cmd), "refused by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
+		if err := confirm.ask(ctx, "Revoke "+w.args[0]+" for good?", w.args[0]); err != nil {
 			return wire.Key{}, err
 		}
 		return w.RevokeKey(ctx, w.project, w.args[0])
 	}))
 }
-
-func (a *application) keyUsage() *cobra.Command {
-	var from, to string
-	cmd := &cobra.Command{
-		Use: "usage KEY", Short: "Show an API key's usage, day by day",
-		Long: `Show an API key's usage: a bar for each UTC day, and the totals. Without --from and --to
-these are the last 90 days; 92 are kept. In a bar, █ is allowed, ▒ denied by the rate and
-░ denied by the quota.`,
-		Example: `  sluice key usage key-ab12cd34 --from 2026-03-01 --to 2026-03-14`,
-	}
-	cmd.Flags().StringVar(&from, "from", "", "first UTC day, e.g. 2026-03-01")
-	cmd.Flags().StringVar(&to, "to", "", "last UTC day")
-	return a.command(inProject, cmd, then(func(u wire.Usage) error {
-		return a.show(u, func(s render.Screen) error { return drawUsage(s, u) })
-	}, func(ctx context.Context, w work) (wire.Usage, error) {
-		return w.Usage(ctx, w.project, w.args[0], from, to)
-	}))
-}
-
-// drawUsage draws a table whose last column is a bar, in what room there is.
-func drawUsage(s render.Screen, u wire.Usage) error {
-	if err := s.Line("%s, %s to %s (UTC), last seen %s", u.KeyID, u.From, u.To, dayOf(u.LastSeen)); err != nil {
-		return err
-	}
-	columns := []render.Column{
-		{Name: "DAY", Whole: true},
-		{Name: "ALLOWED", Right: true, Whole: true},
-		{Name: "RATE", Right: true, Whole: true},
-		{Name: "QUOTA", Right: true, Whole: true},
-	}
-	var most uint64
-	for _, d := range u.Days {
-		most = max(most, sum(d.UsageTotals))
-	}
-	rows := make([][]render.Cell, 0, len(u.Days)+1)
-	for _, d := range u.Days {
-		rows = append(rows, usageRow(d.Date, d.UsageTotals))
-	}
-	rows = append(rows, usageRow("total", u.Totals))
-	return s.Bars(columns, rows, func(row, width int) string {
-		if row == len(u.Days) {
-			return ""
-		}
-		d := u.Days[row]
-		return s.Bar(width, most,
-			render.Part{Value: d.Allowed, Mark: '█', Tone: render.Good},
-			render.Part{Value: d.RateDenied, Mark: '▒', Tone: render.Bad},
-			render.Part{Value: d.QuotaDenied, Mark: '░', Tone: render.Watch})
-	})
-}
-
-func usageRow(name string, t wire.UsageTotals) []render.Cell {
-	return render.Plainly(name, count(t.Allowed), count(t.RateDenied), count(t.QuotaDenied))
-}
-
-func sum(t wire.UsageTotals) uint64 { return t.Allowed + t.RateDenied + t.QuotaDenied }
-
-func count(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -59,6 +59,12 @@ default it is called after the server's host.`,
 	return cmd
 }
 
+// sessionView is a session in JSON, without what would let others use it.
+type sessionView struct {
+	ExpiresAt time.Time `json:"expires_at"`
+	User      wire.User `json:"user"`
+}
+
 func (a *application) signIn(ctx context.Context, dir contexts.Dir, c contexts.Context, username, password string) error {
 	s, err := a.dial(c.URL).WithDevice(c.Device).SignIn(ctx, username, password)
 	if err != nil {
@@ -71,7 +77,7 @@ func (a *application) signIn(ctx context.Context, dir contexts.Dir, c contexts.C
 	if err := dir.Use(c.Name); err != nil {
 		return err
 	}
-	return a.show(wire.Session{ExpiresAt: s.ExpiresAt, User: s.User}, func(r render.Screen) error {
+	return a.show(sessionView{ExpiresAt: s.ExpiresAt, User: s.User}, func(r render.Screen) error {
 		return r.Line("Signed in to %s as %s until %s (context %s).", c.URL, s.User.Username, stamp(s.ExpiresAt), c.Name)
 	})
 }
@@ -193,7 +199,7 @@ func (a *application) whoami() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.showFields(who, []render.Field{
+		return a.showFields(sessionView{ExpiresAt: who.ExpiresAt, User: who.User}, []render.Field{
 			{Name: "User", Value: who.User.Username},
 			{Name: "Admin", Value: yesNo(who.User.Admin)},
 			{Name: "Server", Value: at.url},

@@ -12,14 +12,18 @@ import (
 )
 
 func (a *application) screen() render.Screen {
-	return render.Screen{Out: a.term.Out, Width: a.term.Width, Colour: a.term.OutColour}
+	s := render.Screen{Out: a.term.Out, Width: a.term.Width, Colour: a.term.OutColour}
+	if a.format() == render.Wide {
+		s.Width = 0
+	}
+	return s
 }
 
 func (a *application) format() render.Format { return render.Format(a.flags.output) }
 
 // show writes a value in the form that was asked for.
 func (a *application) show(value any, table func(render.Screen) error) error {
-	if a.format() != render.Table {
+	if !a.format().ForPeople() {
 		return a.screen().Value(a.format(), value)
 	}
 	return table(a.screen())
@@ -32,7 +36,7 @@ func (a *application) showFields(value any, fields []render.Field) error {
 
 // done confirms a change that the API answers without a body. JSON has nothing to say.
 func (a *application) done(format string, args ...any) error {
-	if a.format() != render.Table {
+	if !a.format().ForPeople() {
 		return nil
 	}
 	return a.screen().Line(format, args...)
@@ -105,6 +109,17 @@ func each[T any](items []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, item := range items {
 			if !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+// only is what of a list is wanted.
+func only[T any](wanted func(T) bool, list iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for item, err := range list {
+			if (err != nil || wanted(item)) && !yield(item, err) {
 				return
 			}
 		}

@@ -149,7 +149,7 @@ stays when the name changes.`,
 }
 
 func (a *application) planDelete() *cobra.Command {
-	return a.removal(inEnvironment, &cobra.Command{
+	return a.removal(inEnvironment, names, &cobra.Command{
 		Use: "delete PLAN", Short: "Delete a usage plan that no key uses", SuggestFor: []string{"remove", "rm"},
 		Example: `  sluice plan delete plan-starter`,
 	}, func(w work) removal {

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
-	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -21,7 +20,7 @@ func (a *application) projectList() *cobra.Command {
 		Example: `  sluice project list`,
 	}, func(ctx context.Context, w work) error {
 		return showList(a, "projects", w.Projects(ctx), []render.Column{
-			{Name: "PROJECT", Whole: true}, {Name: "ROLE"}, {Name: "CREATED", Extra: true},
+			{Name: "PROJECT", Whole: true}, {Name: "ROLE"}, {Name: "CREATED", Rank: 1},
 		}, func(p wire.Project) []render.Cell {
 			return render.Plainly(p.Name, p.Role, stamp(p.CreatedAt))
 		})
@@ -55,7 +54,7 @@ func (a *application) projectShow() *cobra.Command {
 }
 
 func (a *application) projectDelete() *cobra.Command {
-	return a.removal(onServer, &cobra.Command{
+	return a.removal(onServer, names, &cobra.Command{
 		Use: "delete NAME", Short: "Delete an empty project", SuggestFor: []string{"remove", "rm"},
 		Example: `  sluice project delete shop`,
 	}, func(w work) removal {
@@ -79,7 +78,7 @@ func (a *application) environmentList() *cobra.Command {
 		Example: `  sluice environment list --project shop`,
 	}, func(ctx context.Context, w work) error {
 		return showList(a, "environments", w.Environments(ctx, w.project), []render.Column{
-			{Name: "ENVIRONMENT", Whole: true}, {Name: "NAMESPACE"}, {Name: "CREATED", Extra: true},
+			{Name: "ENVIRONMENT", Whole: true}, {Name: "NAMESPACE"}, {Name: "CREATED", Rank: 1},
 		}, func(e wire.Environment) []render.Cell {
 			return render.Plainly(e.Name, e.Namespace, stamp(e.CreatedAt))
 		})
@@ -100,7 +99,7 @@ func (a *application) environmentCreate() *cobra.Command {
 }
 
 func (a *application) environmentDelete() *cobra.Command {
-	return a.removal(inProject, &cobra.Command{
+	return a.removal(inProject, names, &cobra.Command{
 		Use: "delete NAME", Short: "Delete an empty environment", SuggestFor: []string{"remove", "rm"},
 		Example: `  sluice environment delete staging --project shop`,
 	}, func(w work) removal {
@@ -135,8 +134,7 @@ func (a *application) memberSet() *cobra.Command {
 A viewer reads. A developer also deploys and manages apps, keys and plans. An owner
 also manages members and environments. The API takes the list of members as a whole,
 so of two changes at once the later one counts.`,
-		Example:   `  sluice member set ada developer --project shop`,
-		ValidArgs: words(app.Roles()),
+		Example: `  sluice member set ada developer --project shop`,
 	}, func(ctx context.Context, w work) error {
 		members, err := client.Collect(w.Members(ctx, w.project))
 		if err != nil {
@@ -162,7 +160,7 @@ so of two changes at once the later one counts.`,
 }
 
 func (a *application) memberRemove() *cobra.Command {
-	return a.removal(inProject, &cobra.Command{
+	return a.removal(inProject, insists, &cobra.Command{
 		Use: "remove USERNAME", Short: "Take a user out of a project", SuggestFor: []string{"delete", "rm"},
 		Example: `  sluice member remove ada --project shop`,
 	}, func(w work) removal {

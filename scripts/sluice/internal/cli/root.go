@@ -31,7 +31,7 @@ func (a *application) root() *cobra.Command {
 	root.Long = rootLong
 	root.Example = `  sluice login https://sluice.example.com --username ada
   sluice context set --project shop --environment prod
-  sluice key create --plan plan-starter --name "Checkout team"`
+  sluice key create "Checkout team" --plan plan-starter`
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.DisableAutoGenTag = true // pages that carry the day they were made on are always stale
 	root.Version = a.env.Build.Version
@@ -48,8 +48,10 @@ func (a *application) root() *cobra.Command {
 	f.StringVarP(&a.flags.environment, "environment", "e", "", "environment to work in (SLUICE_ENVIRONMENT)")
 	f.StringVarP(&a.flags.output, "output", "o", string(render.Table), "form of output: "+oneOf(render.Formats()))
 	f.DurationVar(&a.flags.timeout, "timeout", client.DefaultTimeout, "how long one request to the server may take")
+	f.BoolVar(&a.flags.verbose, "verbose", false, "show each request on standard error: its answer, time and request id, and no secret")
 	a.fixed(root, "output", render.Formats()...)
 	a.complete(root)
+	a.completes(root, a.offers())
 	return root
 }
 
@@ -96,32 +98,6 @@ func (a *application) version() *cobra.Command {
 					render.Field{Name: "Go", Value: b.Go},
 				)
 			})
-		},
-	}
-}
-
-func (a *application) completion() *cobra.Command {
-	return &cobra.Command{
-		Use: "completion SHELL", Short: "Print a completion script for bash, zsh, fish or powershell",
-		Long: `Print a script that lets a shell complete commands and flags. SHELL is bash, zsh, fish or
-powershell. Load it in the shell's start-up file.`,
-		Example: `  source <(sluice completion bash)
-  sluice completion zsh > "${fpath[1]}/_sluice"
-  sluice completion fish > ~/.config/fish/completions/sluice.fish`,
-		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root, out := cmd.Root(), a.term.Out
-			switch args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(out, true)
-			case "zsh":
-				return root.GenZshCompletion(out)
-			case "fish":
-				return root.GenFishCompletion(out, true)
-			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(out)
-			}
-			return usage("SHELL is bash, zsh, fish or powershell, not %q", args[0])
 		},
 	}
 }

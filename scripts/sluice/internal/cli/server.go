@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/contexts"
 	"github.com/sluicegate/sluice/shared/client"
@@ -95,7 +97,34 @@ func (a *application) dial(url string) *client.Client {
 	if a.env.Tries > 0 {
 		opts = append(opts, client.WithTries(a.env.Tries))
 	}
+	if a.flags.verbose {
+		opts = append(opts, client.WithTransport(told{a, http.DefaultTransport}))
+	}
 	return client.New(url, opts...)
+}
+
+// told is a transport that tells of every request, each try of it, what finds it in a
+// server's log. Bodies and headers hold secrets, and paths and queries none.
+type told struct {
+	a    *application
+	next http.RoundTripper
+}
+
+// RoundTrip sends a request.
+func (t told) RoundTrip(r *http.Request) (*http.Response, error) {
+	began := t.a.env.Now()
+	res, err := t.next.RoundTrip(r)
+	after := t.a.env.Now().Sub(began).Round(time.Millisecond)
+	if err != nil {
+		t.a.note("%s %s: no answer after %s: %v", r.Method, r.URL.RequestURI(), after, err)
+		return nil, err
+	}
+	id := res.Header.Get("X-Request-Id")
+	if id == "" {
+		id = "unknown"
+	}
+	t.a.note("%s %s: %d after %s, request %s", r.Method, r.URL.RequestURI(), res.StatusCode, after, id)
+	return res, nil
 }
 
 // cleanURL takes a server's base URL as a person writes it.

@@ -260,3 +260,118 @@ func TestContexts(t *testing.T) {
 		t.Errorf("%s", r)
 	}
 }
+
+// TestContextSet: what a context can be set to, from shop/prod.
+func TestContextSet(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, args string
+		ended      bool // the session
+		want       string
+		exit       int
+		stderr     string
+	}{
+		{name: "another environment", args: "-p lab -e dev", want: "lab/dev"},
+		{name: "another project with the same environment", args: "-p lab", want: "lab/prod"},
+		{name: "a project alone", args: "-p lab --environment=", want: "lab/"},
+		{name: "none", args: "--project= --environment=", want: "/"},
+		{
+			name: "no such environment", args: "-e dev", want: "shop/prod", exit: 4,
+			stderr: "error: Project shop has no environment dev. It has prod. (not_found)\n",
+		},
+		{name: "no such project", args: "-p no", want: "shop/prod", exit: 4, stderr: "error: There is no project no. (not_found)\n"},
+		{name: "no such project alone", args: "-p no --environment=", want: "shop/prod", exit: 4, stderr: "error: There is no project no. (not_found)\n"},
+		{name: "nobody can be asked", args: "-p no -e dev", ended: true, want: "no/dev"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPerson(t, newFake(t, shop()).URL)
+			c, err := p.dir().Get("test")
+			p.must(err)
+			if tt.ended {
+				c.ExpiresAt = now
+				p.must(p.dir().Put(c))
+			}
+			r := p.runs(strings.Fields("context set " + tt.args)...)
+			c, err = p.dir().Get("test")
+			p.must(err)
+			if got := c.Project + "/" + c.Environment; r.exit != tt.exit || r.err != tt.stderr || got != tt.want {
+				t.Errorf("%sset to %s, want %s", r, got, tt.want)
+			}
+		})
+	}
+}
+
+// TestVerbose: every request is told of on standard error, with its answer and its id,
+// and no secret; standard output is the same without it.
+func TestVerbose(t *testing.T) {
+	t.Parallel()
+	const env = "/api/v1/projects/shop/environments/prod"
+	tests := []struct {
+		name, args, request string
+		stderr              []string // the lines of requests
+	}{
+		{"a read", "plan list", "r-1", []string{"GET " + env + "/plans: 200 after 0s, request r-1"}},
+		{"without an id", "plan list", "", []string{"GET " + env + "/plans: 200 after 0s, request unknown"}},
+		{
+			"two pages", "project list", "r-1",
+			[]string{"GET /api/v1/projects: 200 after 0s, request r-1", "GET /api/v1/projects?page_token=more: 200 after 0s, request r-1"},
+		},
+		{"a password", "login --username ada --password-stdin", "r-1", []string{"POST /api/v1/session: 200 after 0s, request r-1"}},
+		{"a key", "key create --plan plan-starter", "r-1", []string{"POST " + env + "/api-keys: 200 after 0s, request r-1"}},
+		{
+			"a webhook's token", "app webhook enable hello --ci none", "r-1",
+			[]string{
+				"GET " + env + "/apps/hello: 200 after 0s, request r-1", "GET " + env + "/apps/hello/webhook: 200 after 0s, request r-1",
+				"POST " + env + "/apps/hello/webhook: 200 after 0s, request r-1",
+			},
+		},
+		{"a refusal", "app show nosuch", "r-1", []string{"GET " + env + "/apps/nosuch: 418 after 0s, request r-1"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			runs := func(more ...string) result {
+				f := newFake(t, shop())
+				f.request = tt.request
+				p := newPerson(t, f.URL)
+				p.stdin = "open sesame"
+				r := p.runs(append(strings.Fields(tt.args), more...)...)
+				r.out = strings.ReplaceAll(r.out, f.URL, "URL")
+				return r
+			}
+			r := runs("--verbose")
+			var got []string
+			for line := range strings.Lines(r.err) {
+				if strings.Contains(line, ", request ") {
+					got = append(got, strings.TrimSuffix(line, "\n"))
+				}
+			}
+			if diff := cmp.Diff(tt.stderr, got); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			for _, secret := range []string{"open sesame", "the-token", "new-token", "sluice_ab12cd34_", "dG9rZW4"} {
+				if strings.Contains(r.err, secret) {
+					t.Errorf("%s is shown: %s", secret, r.err)
+				}
+			}
+			if quiet := runs(); quiet.out != r.out || quiet.exit != r.exit {
+				t.Errorf("%sand without it %s", r, quiet)
+			}
+		})
+	}
+}
+
+// TestVerboseNoAnswer: a server that is not there is told of too, for each try.
+func TestVerboseNoAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, nil)
+	f.Close()
+	p := newPerson(t, f.URL)
+	p.tries = 2
+	r := p.runs("project", "list", "--verbose")
+	if n := strings.Count(r.err, "GET /api/v1/projects: no answer after 0s: "); r.exit != 1 || n != 2 {
+		t.Errorf("%d tries are shown: %s", n, r)
+	}
+}

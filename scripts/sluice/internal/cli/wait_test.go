@@ -17,6 +17,8 @@ func TestWait(t *testing.T) {
 	t.Parallel()
 	away := answer{http.StatusBadGateway, ""}
 	superseded4 := strings.Replace(revision4, "rolling_out", "superseded", 1)
+	newApp := strings.Replace(appJSON, `"revision":3`, `"revision":1`, 1)
+	unbuilt := strings.Replace(appJSON, `"revision":3`, `"revision":0`, 1)
 	rolling5 := strings.Replace(revision4, `"revision":4`, `"revision":5`, 1)
 	tests := []struct {
 		name    string
@@ -66,6 +68,36 @@ func TestWait(t *testing.T) {
 			map[string][]answer{"GET " + hello + "/deployments": ok(list(revision4))},
 			1,
 			"revision 4 of hello is rolling_out\nerror: After 50ms revision 4 of hello is still rolling_out. (timeout)\n",
+		},
+		{
+			"a new app", "app create hello --image i:1 --wait",
+			map[string][]answer{"POST " + envPath + "/apps": ok(newApp), "GET " + hello + "/deployments": ok(list(strings.Replace(live4, ":4", ":1", 1)))},
+			0,
+			"revision 1 of hello is rolling_out\nrevision 1 of hello is live\n",
+		},
+		{
+			"a new app that does not come up", "app create hello --image i:1 --wait",
+			map[string][]answer{"POST " + envPath + "/apps": ok(newApp), "GET " + hello + "/deployments": ok(list(strings.Replace(failed4, ":4", ":1", 1)))},
+			1,
+			"revision 1 of hello is rolling_out\nerror: Revision 1 of hello failed: not ready within 2m0s: ImagePullBackOff (deploy_failed)\n",
+		},
+		{
+			"a new git app", "app create hello --repository https://git.example.com/shop/hello --wait",
+			map[string][]answer{
+				"POST " + envPath + "/apps": ok(unbuilt), "GET " + hello + "/builds": ok(list(runningJSON)), "GET " + hello + "/builds/8": ok(builtJSON),
+				"GET " + hello + "/deployments": ok(list(strings.Replace(live4, ":4", ":13", 1))),
+			},
+			0,
+			"build 8 of hello is running\nbuild 8 of hello is succeeded\nrevision 13 of hello is rolling_out\nrevision 13 of hello is live\n",
+		},
+		{
+			"a new git app that cannot be built", "app create hello --repository https://git.example.com/shop/hello --wait",
+			map[string][]answer{
+				"POST " + envPath + "/apps": ok(unbuilt), "GET " + hello + "/builds": ok(list(runningJSON)),
+				"GET " + hello + "/builds/8": ok(strings.Replace(builtJSON, `"succeeded"`, `"failed","message":"no Dockerfile"`, 1)),
+			},
+			1,
+			"build 8 of hello is running\nerror: Build 8 of hello failed: no Dockerfile (build_failed)\n",
 		},
 		{
 			"engaged", "app gate on hello --wait",

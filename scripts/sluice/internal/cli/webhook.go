@@ -22,11 +22,12 @@ func (a *application) webhookEnable() *cobra.Command {
 		Use: "enable APP", Short: "Enable an app's webhook, or make it a new token", SuggestFor: []string{"regenerate", "create"},
 		Long: `Enable an app's deploy webhook and print its URL, its secret token and what to put into
 CI: GitHub Actions, GitLab CI and plain curl, or the one of --ci. Run again, it makes a
-new token, and the one before is worth nothing any more.`,
+new token, and the one before is worth nothing any more; on a terminal it asks before that.`,
 		Example: `  sluice app webhook enable hello --project shop --environment prod --ci github`,
 	}
 	cmd.Flags().StringVar(&ci, "ci", "all", "snippet to print: "+oneOf(snippetChoices()))
 	a.fixed(cmd, "ci", words(snippetChoices())...)
+	confirm := a.confirmation(cmd, asks)
 	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
 		systems, err := chosen(ci)
 		if err != nil {
@@ -37,7 +38,7 @@ new token, and the one before is worth nothing any more.`,
 		if err != nil {
 			return err
 		}
-		hook, err := w.EnableWebhook(ctx, w.project, w.environment, w.args[0])
+		hook, err := a.enableWebhook(ctx, w, confirm)
 		if err != nil {
 			return err
 		}
@@ -48,6 +49,25 @@ new token, and the one before is worth nothing any more.`,
 			return printSnippets(s, snippetHook(app, hook), systems)
 		})
 	})
+}
+
+// enableWebhook asks before it makes another token in place of one that pipelines use.
+func (a *application) enableWebhook(ctx context.Context, w work, confirm *confirmation) (client.Webhook, error) {
+	before, err := w.Webhook(ctx, w.project, w.environment, w.args[0])
+	if err != nil {
+		return before, err
+	}
+	if before.Enabled {
+		question := "The webhook of " + w.args[0] + " is enabled already. Make a new token? The one before stops working at once."
+		if err := confirm.ask(ctx, question, w.args[0]); err != nil {
+			return before, err
+		}
+	}
+	hook, err := w.EnableWebhook(ctx, w.project, w.environment, w.args[0])
+	if err == nil && before.Enabled {
+		a.note("The token before stopped working: put the new one into what calls the webhook.")
+	}
+	return hook, err
 }
 
 // snippetChoices are the values of --ci.
@@ -95,10 +115,10 @@ func (a *application) webhookStatus() *cobra.Command {
 }
 
 func (a *application) webhookDisable() *cobra.Command {
-	return a.removal(inEnvironment, &cobra.Command{
+	return a.removal(inEnvironment, asks, &cobra.Command{
 		Use: "disable APP", Short: "Disable an app's webhook", SuggestFor: []string{"delete", "remove"},
 		Long:    `Disable an app's webhook. Its token is worth nothing from then on; enabling makes another.`,
-		Example: `  sluice app webhook disable hello --yes`,
+		Example: `  sluice app webhook disable hello`,
 	}, func(w work) removal {
 		return removal{
 			question: "Disable the webhook of " + w.args[0] + "? Its token will be worth nothing.",

@@ -95,6 +95,10 @@ func shop() map[string][]answer {
 		"PUT /projects/shop/members":        ok(list(`{"username":"ada","role":"owner"},{"username":"bob","role":"developer"}`)),
 		"DELETE /projects/shop/members/bob": none(),
 		"GET /projects/shop/environments":   ok(list(environmentJSON)),
+		"GET /projects/lab":                 ok(`{"name":"lab","role":"viewer","created_at":"2026-02-02T03:04:05Z"}`),
+		"GET /projects/lab/environments":    ok(list(`{"name":"dev","project":"lab"},{"name":"prod","project":"lab"}`)),
+		"GET /projects/no":                  {{http.StatusNotFound, `{"code":"not_found","message":"M."}`}},
+		"GET /projects/no/environments":     {{http.StatusNotFound, `{"code":"not_found","message":"M."}`}},
 		"POST /projects/shop/environments":  ok(environmentJSON),
 		"DELETE " + env:                     none(),
 
@@ -109,6 +113,8 @@ func shop() map[string][]answer {
 		"GET /projects/shop/api-keys":                                                  ok(list(keyJSON + "," + oldKeyJSON)),
 		"GET /projects/shop/api-keys?environment=prod":                                 ok(list(keyJSON + "," + oldKeyJSON)),
 		"GET /projects/shop/api-keys/key-ab12cd34":                                     ok(keyJSON),
+		"GET /projects/shop/api-keys/key-zz99yy88":                                     ok(oldKeyJSON),
+		"POST /projects/shop/api-keys/key-zz99yy88/rotate":                             ok(forced(issuedJSON, forceJSON)),
 		"PATCH /projects/shop/api-keys/key-ab12cd34":                                   ok(forced(keyJSON, forceJSON)),
 		"POST /projects/shop/api-keys/key-ab12cd34/revoke":                             ok(forced(revokedJSON, forceJSON)),
 		"POST /projects/shop/api-keys/key-ab12cd34/rotate":                             {{http.StatusAccepted, forced(issuedJSON, waitingJSON)}},
@@ -117,6 +123,9 @@ func shop() map[string][]answer {
 		"GET /projects/shop/changes/7ff9ad4d":                                          {{http.StatusAccepted, waitingJSON}},
 		"GET /projects/shop/api-keys/key-ab12cd34/usage":                               ok(usageJSON),
 		"GET /projects/shop/api-keys/key-ab12cd34/usage?from=2026-03-11&to=2026-03-14": ok(usageJSON),
+
+		"GET /projects/shop/api-keys/key-ab12cd34/usage?from=2026-03-12": ok(usageJSON),
+		"GET /projects/shop/api-keys/key-ab12cd34/usage?from=2025-12-13": ok(usageJSON),
 
 		"GET /projects/shop/audit": ok(list(auditPlan + "," + auditHook + "," + auditKey)),
 		"GET /projects/shop/audit?action=plan.update&actor=ada&from=2026-03-07T15%3A09%3A26Z&resource=projects%2Fshop&to=2026-03-14T23%3A59%3A59.999999Z": ok(list(auditPlan)),

@@ -21,12 +21,16 @@ type Format string
 // The formats.
 const (
 	Table Format = "table" // for people; may change
+	Wide  Format = "wide"  // the same with every column, however narrow the terminal is
 	JSON  Format = "json"  // the API's own shape, stable
 	YAML  Format = "yaml"  // the same in YAML
 )
 
+// ForPeople tells whether it is not for programs.
+func (f Format) ForPeople() bool { return f == Table || f == Wide }
+
 // Formats lists them.
-func Formats() []string { return []string{string(Table), string(JSON), string(YAML)} }
+func Formats() []string { return []string{string(Table), string(Wide), string(JSON), string(YAML)} }
 
 // Screen is where things are shown and how.
 type Screen struct {

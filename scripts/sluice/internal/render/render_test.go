@@ -15,8 +15,8 @@ var (
 		{Name: "NAME"},
 		{Name: "IMAGE", Tail: true},
 		{Name: "N", Right: true, Whole: true},
-		{Name: "WHEN", Extra: true},
-		{Name: "BY", Extra: true},
+		{Name: "WHEN", Rank: 1},
+		{Name: "BY", Rank: 2},
 	}
 	rowsOf = func() [][]Cell {
 		return [][]Cell{
@@ -47,15 +47,22 @@ KEY           NAME           IMAGE                             N  WHEN        BY
 key-ab12cd34  Checkout team  registry.example.com/hello:v2  1000  2026-03-14  ada
 key-zz99yy88  支払いチーム   -                                 7  2026-03-13  bob
 `},
-		{"the last extra goes first", 79, `
-KEY           NAME           IMAGE                             N  WHEN
-key-ab12cd34  Checkout team  registry.example.com/hello:v2  1000  2026-03-14
-key-zz99yy88  支払いチーム   -                                 7  2026-03-13
+		{"a long text is cut to its cap", 68, `
+KEY           NAME           IMAGE                N  WHEN        BY
+key-ab12cd34  Checkout team  …le.com/hello:v2  1000  2026-03-14  ada
+key-zz99yy88  支払いチーム   -                    7  2026-03-13  bob
 `},
-		{"then others are cut", 42, `
+		{"then the highest rank goes, and what was cut has room again", 67, `
+KEY           NAME           IMAGE                    N  WHEN
+key-ab12cd34  Checkout team  …xample.com/hello:v2  1000  2026-03-14
+key-zz99yy88  支払いチーム   -                        7  2026-03-13
+1 column hidden: -o wide
+`},
+		{"then others are cut further", 42, `
 KEY           NAME        IMAGE          N
 key-ab12cd34  Checkout …  …/hello:v2  1000
 key-zz99yy88  支払いチ…   -              7
+2 columns hidden: -o wide
 `},
 	}
 	for _, tt := range tests {
@@ -104,6 +111,30 @@ func TestBar(t *testing.T) {
 			t.Parallel()
 			if tt.got != tt.want {
 				t.Errorf("%q, want %q", tt.got, tt.want)
+			}
+		})
+	}
+}
+
+// TestMeter: its bar is as long as there is room for, and goes where there is none.
+func TestMeter(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		width int
+		want  string
+	}{
+		{"no limit", 0, "Quota:  ##########..............................  500 of 2000\n"},
+		{"a narrow screen", 30, "Quota:  ##.......  500 of 2000\n"},
+		{"no room", 25, "Quota:  500 of 2000\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var b bytes.Buffer
+			err := (Screen{Out: &b, Width: tt.width}).Meter("Quota", "500 of 2000", 2000, Part{Value: 500, Mark: '#'}, Part{Value: 1500, Mark: '.'})
+			if err != nil || b.String() != tt.want {
+				t.Errorf("%v, %q, want %q", err, b.String(), tt.want)
 			}
 		})
 	}

@@ -2,6 +2,8 @@ package render
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 )
 
@@ -10,8 +12,9 @@ type Column struct {
 	Name  string
 	Right bool // aligned, for numbers
 	Whole bool // is not cut: an id or a number that people copy
-	Extra bool // is left out first when the table does not fit
 	Tail  bool // is cut at its beginning: of an image the end tells more
+	Rank  int  // 0 stays; of the others the highest is left out first
+	Cap   int  // width that it keeps while others are left out; 0 is 16
 }
 
 // Cell is one value.
@@ -32,18 +35,33 @@ func Plainly(texts ...string) []Cell {
 // gap parts two columns.
 const gap = 2
 
-// Table writes rows below a head. On a screen that is too narrow, columns marked
-// Extra go first, the last of them before the others; then the widest that may be cut
-// are; and whole ones only where nothing else is left.
+// Table writes rows below a head. On a screen that is too narrow, what may be cut is
+// cut so far that one long text does not push others out; then columns go by their
+// rank, which the table says; then the widest are cut further, and whole ones only where
+// nothing else is left.
 func (s Screen) Table(columns []Column, rows [][]Cell) error {
 	widths := measure(columns, rows)
-	s.fit(columns, widths)
+	hidden := s.fit(columns, widths)
 	for _, row := range append([][]Cell{s.head(columns)}, rows...) {
 		if _, err := fmt.Fprintln(s.Out, s.row(columns, widths, row)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return s.missing(hidden)
+}
+
+// missing says that columns are hidden, and how to see them.
+func (s Screen) missing(columns int) error {
+	text := ""
+	switch columns {
+	case 0:
+		return nil
+	case 1:
+		text = "1 column"
+	default:
+		text = fmt.Sprintf("%d columns", columns)
+	}
+	return s.Text(s.paint(Faint, Cut(text+" hidden: -o "+string(Wide), s.Width)) + "\n")
 }
 
 func (s Screen) head(columns []Column) []Cell {
@@ -75,29 +93,71 @@ func measure(columns []Column, rows [][]Cell) []int {
 // gone is the width of a column that is left out.
 const gone = -1
 
-// fit narrows columns until they go on the screen.
-func (s Screen) fit(columns []Column, widths []int) {
-	if s.Width == 0 {
-		return
+// Widths that columns are cut to, in this order.
+const (
+	capped   = 16 // unless the column says otherwise, while others are left out
+	readable = 8
+	least    = 1
+)
+
+// keeps is the width that a column is cut to before others are left out for it.
+func (c Column) keeps() int {
+	switch {
+	case c.Whole:
+		return math.MaxInt
+	case c.Cap > 0:
+		return c.Cap
 	}
-	for i := len(columns) - 1; i >= 0 && total(widths) > s.Width; i-- {
-		if columns[i].Extra {
-			widths[i] = gone
-		}
-	}
-	const readable, least = 8, 1
-	cuttable := func(i int) bool { return !columns[i].Whole }
-	s.narrow(widths, readable, cuttable)
-	s.narrow(widths, least, cuttable)
-	s.narrow(widths, least, func(int) bool { return true })
+	return capped
 }
 
-// narrow takes from the widest of the columns that may give, down to a least width.
-func (s Screen) narrow(widths []int, least int, may func(int) bool) {
+// fit narrows columns and leaves some out until they go on the screen, and tells how
+// many it left out.
+func (s Screen) fit(columns []Column, widths []int) (hidden int) {
+	if s.Width == 0 {
+		return 0
+	}
+	natural := slices.Clone(widths)
+	s.narrow(widths, func(i int) int { return columns[i].keeps() })
+	for total(widths) > s.Width {
+		last := lastRanked(columns, natural)
+		if last < 0 {
+			break
+		}
+		natural[last] = gone
+		hidden++
+		copy(widths, natural) // what went has made room for those that were cut
+		s.narrow(widths, func(i int) int { return columns[i].keeps() })
+	}
+	for _, width := range []int{readable, least} {
+		s.narrow(widths, func(i int) int {
+			if columns[i].Whole {
+				return math.MaxInt
+			}
+			return width
+		})
+	}
+	s.narrow(widths, func(int) int { return least })
+	return hidden
+}
+
+// lastRanked is the column to leave out next, or -1.
+func lastRanked(columns []Column, widths []int) int {
+	last := -1
+	for i, c := range columns {
+		if widths[i] != gone && c.Rank > 0 && (last < 0 || c.Rank > columns[last].Rank) {
+			last = i
+		}
+	}
+	return last
+}
+
+// narrow takes from the widest of the columns, each down to its floor.
+func (s Screen) narrow(widths []int, floor func(int) int) {
 	for total(widths) > s.Width {
 		widest := -1
 		for i, w := range widths {
-			if may(i) && w > least && (widest < 0 || w > widths[widest]) {
+			if w > floor(i) && (widest < 0 || w > widths[widest]) {
 				widest = i
 			}
 		}
@@ -192,7 +252,7 @@ const (
 // draw draws the bar of a row.
 func (s Screen) Bars(columns []Column, rows [][]Cell, draw func(row, width int) string) error {
 	widths := measure(columns, rows)
-	s.fit(columns, widths)
+	hidden := s.fit(columns, widths)
 	room := longestBar
 	if s.Width != 0 {
 		room = min(room, s.Width-total(widths)-gap)
@@ -211,5 +271,22 @@ func (s Screen) Bars(columns []Column, rows [][]Cell, draw func(row, width int) 
 			return err
 		}
 	}
-	return nil
+	return s.missing(hidden)
+}
+
+// Meter writes a line with a bar between a name and a text, where there is room for it.
+func (s Screen) Meter(name, text string, of uint64, parts ...Part) error {
+	name, text = Clean(name)+":"+strings.Repeat(" ", gap), Clean(text)
+	room := longestBar
+	if s.Width != 0 {
+		room = min(room, s.Width-Columns(name)-gap-Columns(text))
+	}
+	bar := ""
+	if room >= shortestBar {
+		bar = s.Bar(room, of, parts...)
+	}
+	if bar != "" {
+		bar += strings.Repeat(" ", gap)
+	}
+	return s.Text(name + bar + text + "\n")
 }

@@ -24,6 +24,7 @@ type Terminal struct {
 	Err io.Writer // errors, progress, warnings, questions
 
 	Interactive bool // a person can be asked: input and errors are on a terminal
+	Attended    bool // a person is there, who may not see what is asked: input is a terminal
 	OutColour   bool // Out is a terminal that takes colours
 	ErrLive     bool // Err is a terminal whose last line can be written over
 	Width       int  // of Out in columns; 0 is no limit
@@ -38,14 +39,14 @@ const narrowest = 20
 // Of is the terminal of three files, e.g. the process's own. getenv gives NO_COLOR,
 // TERM and COLUMNS.
 func Of(in, out, err *os.File, getenv func(string) string) *Terminal {
-	outTTY, errTTY := term.IsTerminal(int(out.Fd())), term.IsTerminal(int(err.Fd()))
+	inTTY, outTTY, errTTY := term.IsTerminal(int(in.Fd())), term.IsTerminal(int(out.Fd())), term.IsTerminal(int(err.Fd()))
 	capable := getenv("TERM") != "dumb"
 	t := &Terminal{
 		In: in, Out: out, Err: err,
-		Interactive: term.IsTerminal(int(in.Fd())) && errTTY,
-		OutColour:   outTTY && capable && getenv("NO_COLOR") == "",
-		ErrLive:     errTTY && capable,
-		secret:      (&secrets{in: in, screen: term.NewTerminal(conversation{in, err}, "")}).ask,
+		Interactive: inTTY && errTTY, Attended: inTTY,
+		OutColour: outTTY && capable && getenv("NO_COLOR") == "",
+		ErrLive:   errTTY && capable,
+		secret:    (&secrets{in: in, screen: term.NewTerminal(conversation{in, err}, "")}).ask,
 	}
 	if outTTY {
 		t.Width = width(int(out.Fd()), getenv("COLUMNS"))
@@ -121,6 +122,7 @@ func await(ctx context.Context, read func() (string, error)) (string, error) {
 // Look is what a made-up terminal can do.
 type Look struct {
 	Interactive bool // passwords are then read as a line of the input
+	Attended    bool // as if interactive, but with questions out of sight
 	Colour      bool
 	Live        bool
 	Width       int
@@ -130,7 +132,7 @@ type Look struct {
 func Fake(in io.Reader, out, err io.Writer, l Look) *Terminal {
 	t := &Terminal{
 		In: in, Out: out, Err: err,
-		Interactive: l.Interactive, OutColour: l.Colour, ErrLive: l.Live, Width: l.Width,
+		Interactive: l.Interactive, Attended: l.Interactive || l.Attended, OutColour: l.Colour, ErrLive: l.Live, Width: l.Width,
 	}
 	t.secret = func(_ context.Context, question string) (string, error) {
 		if _, err := io.WriteString(t.Err, question); err != nil {

@@ -113,8 +113,8 @@ func TestOf(t *testing.T) {
 	}
 	defer func() { _ = pipe.Close() }()
 	type known struct {
-		Interactive, OutColour, ErrLive bool
-		Width                           int
+		Interactive, Attended, OutColour, ErrLive bool
+		Width                                     int
 	}
 	tests := []struct {
 		name         string
@@ -122,21 +122,21 @@ func TestOf(t *testing.T) {
 		env          func(string) string
 		want         known
 	}{
-		{"a terminal", s.tty, s.tty, s.tty, env(), known{true, true, true, 60}},
-		{"NO_COLOR", s.tty, s.tty, s.tty, env("NO_COLOR", "1"), known{true, false, true, 60}},
-		{"an empty NO_COLOR does not count", s.tty, s.tty, s.tty, env("NO_COLOR", ""), known{true, true, true, 60}},
-		{"a dumb one", s.tty, s.tty, s.tty, env("TERM", "dumb"), known{true, false, false, 60}},
-		{"COLUMNS", s.tty, s.tty, s.tty, env("COLUMNS", "100"), known{true, true, true, 100}},
-		{"nonsense in COLUMNS", s.tty, s.tty, s.tty, env("COLUMNS", "-1"), known{true, true, true, 60}},
-		{"into a pipe", s.tty, pipe, s.tty, env("COLUMNS", "100"), known{true, false, true, 0}},
-		{"from a pipe", pipe, s.tty, s.tty, env(), known{false, true, true, 60}},
-		{"errors into a pipe", s.tty, s.tty, pipe, env(), known{false, true, false, 60}},
-		{"no terminal at all", pipe, pipe, pipe, env(), known{false, false, false, 0}},
+		{"a terminal", s.tty, s.tty, s.tty, env(), known{true, true, true, true, 60}},
+		{"NO_COLOR", s.tty, s.tty, s.tty, env("NO_COLOR", "1"), known{true, true, false, true, 60}},
+		{"an empty NO_COLOR does not count", s.tty, s.tty, s.tty, env("NO_COLOR", ""), known{true, true, true, true, 60}},
+		{"a dumb one", s.tty, s.tty, s.tty, env("TERM", "dumb"), known{true, true, false, false, 60}},
+		{"COLUMNS", s.tty, s.tty, s.tty, env("COLUMNS", "100"), known{true, true, true, true, 100}},
+		{"nonsense in COLUMNS", s.tty, s.tty, s.tty, env("COLUMNS", "-1"), known{true, true, true, true, 60}},
+		{"into a pipe", s.tty, pipe, s.tty, env("COLUMNS", "100"), known{true, true, false, true, 0}},
+		{"from a pipe", pipe, s.tty, s.tty, env(), known{false, false, true, true, 60}},
+		{"errors into a pipe", s.tty, s.tty, pipe, env(), known{false, true, true, false, 60}},
+		{"no terminal at all", pipe, pipe, pipe, env(), known{false, false, false, false, 0}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := Of(tt.in, tt.out, tt.err, tt.env)
-			if k := (known{got.Interactive, got.OutColour, got.ErrLive, got.Width}); k != tt.want {
+			if k := (known{got.Interactive, got.Attended, got.OutColour, got.ErrLive, got.Width}); k != tt.want {
 				t.Errorf("%+v, want %+v", k, tt.want)
 			}
 		})

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Days of a report.
+const (
+	keptDays  = 92 // of --all, as long as usage is kept
+	drawnDays = 14 // of one that names no window
+)
+
+// usageFlags say which days of a report are wanted.
+type usageFlags struct {
+	from, to string
+	days     int
+	all      bool
+	drawn    int // days that are drawn, 0 is all
+}
+
+func (a *application) keyUsage() *cobra.Command {
+	var f usageFlags
+	cmd := &cobra.Command{
+		Use: "usage KEY", Short: "Show an API key's usage, day by day",
+		Long: `Show an API key's usage: how much of its plan's quota is used, the totals of the last 90
+days, and a bar for each of the last 14 UTC days. With --days, --all, --from or --to the
+totals are of those days, and all of them are drawn; 92 are kept. Days without a request
+share a line. In a bar, █ is allowed, ▒ denied by the rate and ░ denied by the quota.`,
+		Example: `  sluice key usage key-ab12cd34
+  sluice key usage key-ab12cd34 --days 30
+  sluice key usage key-ab12cd34 --from 2026-03-01 --to 2026-03-14`,
+	}
+	cmd.Flags().StringVar(&f.from, "from", "", "first UTC day, e.g. 2026-03-01")
+	cmd.Flags().StringVar(&f.to, "to", "", "last UTC day")
+	cmd.Flags().IntVar(&f.days, "days", 0, "so many days, through today")
+	cmd.Flags().BoolVar(&f.all, "all", false, "every day that is kept")
+	for _, other := range []string{"from", "to", "all"} {
+		cmd.MarkFlagsMutuallyExclusive("days", other)
+	}
+	cmd.MarkFlagsMutuallyExclusive("all", "from")
+	cmd.MarkFlagsMutuallyExclusive("all", "to")
+	return a.onKey(cmd, func(ctx context.Context, w work) error {
+		f, err := f.window(cmd.Flags().Changed("days"), a.env.Now())
+		if err != nil {
+			return err
+		}
+		return a.showUsage(ctx, w, f)
+	})
+}
+
+// window turns --days and --all into days, and says how many are drawn.
+func (f usageFlags) window(days bool, now time.Time) (usageFlags, error) {
+	switch {
+	case days && f.days < 1:
+		return f, usage("--days is a number from 1")
+	case f.all:
+		f.days, days = keptDays, true
+	}
+	if days {
+		f.from = now.UTC().AddDate(0, 0, 1-f.days).Format(time.DateOnly)
+	}
+	if f.from == "" && f.to == "" {
+		f.drawn = drawnDays
+	}
+	return f, nil
+}
+
+func (a *application) showUsage(ctx context.Context, w work, f usageFlags) error {
+	u, err := w.Usage(ctx, w.project, w.args[0], f.from, f.to)
+	if err != nil {
+		return err
+	}
+	var q *spent
+	if a.format().ForPeople() {
+		if q, err = spentOf(ctx, w, u, a.env.Now()); err != nil {
+			return err
+		}
+	}
+	return a.show(u, func(s render.Screen) error {
+		if err := s.Line("%s, %s to %s (UTC), last seen %s", u.KeyID, u.From, u.To, dayOf(u.LastSeen)); err != nil {
+			return err
+		}
+		if q != nil {
+			if err := q.draw(s); err != nil {
+				return err
+			}
+		}
+		return drawUsage(s, u, f.drawn)
+	})
+}
+
+// spent is how much of a quota is used in the current period.
+type spent struct {
+	used, quota uint64
+	period      plan.Period
+	resets      string // day on which the period ends
+}
+
+// spentOf adds up what a key used of its plan's quota; nil is no quota. The report is
+// asked for again where its window does not hold the period.
+func spentOf(ctx context.Context, w work, u wire.Usage, now time.Time) (*spent, error) {
+	k, err := w.Key(ctx, w.project, u.KeyID)
+	if err != nil {
+		return nil, err
+	}
+	p, err := w.Plan(ctx, k.Project, k.Environment, k.Plan)
+	if client.HasCode(err, "not_found") {
+		return nil, nil //nolint:nilnil // the plan of a key that has ended can be gone
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.Quota == nil || p.QuotaPeriod == nil || *p.Quota < 1 {
+		return nil, nil //nolint:nilnil // no quota is a value of a plan
+	}
+	period := plan.Period(*p.QuotaPeriod)
+	first, today := period.Start(now).Format(time.DateOnly), now.UTC().Format(time.DateOnly)
+	if u.From > first || u.To < today {
+		if u, err = w.Usage(ctx, w.project, u.KeyID, first, ""); err != nil {
+			return nil, err
+		}
+	}
+	q := &spent{quota: uint64(*p.Quota), period: period, resets: period.End(now).Format(time.DateOnly)}
+	for _, d := range u.Days {
+		if d.Date >= first {
+			q.used += d.Allowed
+		}
+	}
+	return q, nil
+}
+
+// draw shows e.g. "Quota:  ████····  500 of 1000 per day (50 %), resets 2026-03-15".
+func (q *spent) draw(s render.Screen) error {
+	of, left, tone := max(q.quota, q.used), uint64(0), render.Good
+	if q.used < q.quota {
+		left = q.quota - q.used
+	} else {
+		tone = render.Bad
+	}
+	text := fmt.Sprintf("%d of %d per %s (%s), resets %s", q.used, q.quota, q.period, q.share(), q.resets)
+	return s.Meter("Quota", text, of,
+		render.Part{Value: q.used, Mark: '█', Tone: tone},
+		render.Part{Value: left, Mark: '·', Tone: render.Faint})
+}
+
+// share rounds down, so that 100 % means all of it, and shows that there is something.
+func (q *spent) share() string {
+	percent := math.Floor(100 * float64(q.used) / float64(q.quota))
+	if percent < 1 && q.used > 0 {
+		return "under 1 %"
+	}
+	return fmt.Sprintf("%.0f %%", percent)
+}
+
+// usageLine is a row of the report: a day, or several together, which have no bar.
+type usageLine struct {
+	name string
+	wire.UsageTotals
+	bar bool
+}
+
+// usageLines are the last so many days, 0 is all: those before them in one line, and
+// those in a row without a request in one.
+func usageLines(u wire.Usage, drawn int) []usageLine {
+	days := u.Days
+	var lines []usageLine
+	if before := len(days) - drawn; drawn > 0 && before > 0 {
+		earlier := usageLine{name: "earlier"}
+		for _, d := range days[:before] {
+			earlier.Allowed += d.Allowed
+			earlier.RateDenied += d.RateDenied
+			earlier.QuotaDenied += d.QuotaDenied
+		}
+		lines, days = append(lines, earlier), days[before:]
+	}
+	for i := 0; i < len(days); {
+		end := i
+		for end < len(days) && sum(days[end].UsageTotals) == 0 {
+			end++
+		}
+		if idle := end - i; idle > 1 {
+			lines = append(lines, usageLine{name: number(int64(idle)) + " days"})
+			i = end
+			continue
+		}
+		lines = append(lines, usageLine{days[i].Date, days[i].UsageTotals, true})
+		i++
+	}
+	return append(lines, usageLine{name: "total", UsageTotals: u.Totals})
+}
+
+// drawUsage draws a table whose last column is a bar, in what room there is.
+func drawUsage(s render.Screen, u wire.Usage, drawn int) error {
+	columns := []render.Column{
+		{Name: "DAY", Whole: true},
+		{Name: "ALLOWED", Right: true, Whole: true},
+		{Name: "RATE", Right: true, Whole: true},
+		{Name: "QUOTA", Right: true, Whole: true},
+	}
+	lines := usageLines(u, drawn)
+	var most uint64
+	rows := make([][]render.Cell, 0, len(lines))
+	for _, l := range lines {
+		if l.bar {
+			most = max(most, sum(l.UsageTotals))
+		}
+		rows = append(rows, render.Plainly(l.name, count(l.Allowed), count(l.RateDenied), count(l.QuotaDenied)))
+	}
+	return s.Bars(columns, rows, func(row, width int) string {
+		l := lines[row]
+		if !l.bar {
+			return ""
+		}
+		return s.Bar(width, most,
+			render.Part{Value: l.Allowed, Mark: '█', Tone: render.Good},
+			render.Part{Value: l.RateDenied, Mark: '▒', Tone: render.Bad},
+			render.Part{Value: l.QuotaDenied, Mark: '░', Tone: render.Watch})
+	})
+}
+
+func sum(t wire.UsageTotals) uint64 { return t.Allowed + t.RateDenied + t.QuotaDenied }
+
+func count(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// report is a usage report through the day of the tests: what was allowed on each day.
+func report(allowed ...uint64) wire.Usage {
+	u := wire.Usage{KeyID: "key-ab12cd34", To: now.Format(time.DateOnly)}
+	for i, n := range allowed {
+		d := wire.UsageDay{Date: now.AddDate(0, 0, i+1-len(allowed)).Format(time.DateOnly), UsageTotals: wire.UsageTotals{Allowed: n}}
+		u.Days = append(u.Days, d)
+		u.Totals.Allowed += n
+	}
+	u.From = u.Days[0].Date
+	return u
+}
+
+// TestUsageLines: what is drawn of a report, as "name allowed", with a bar as "|".
+func TestUsageLines(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		allowed []uint64
+		drawn   int
+		want    []string
+	}{
+		{"all", []uint64{5, 6}, 0, []string{"2026-03-13 5|", "2026-03-14 6|", "total 11"}},
+		{"the last", []uint64{1, 2, 3, 4}, 2, []string{"earlier 3", "2026-03-13 3|", "2026-03-14 4|", "total 10"}},
+		{"as many as there are", []uint64{3, 4}, 2, []string{"2026-03-13 3|", "2026-03-14 4|", "total 7"}},
+		{"fewer than there could be", []uint64{4}, 14, []string{"2026-03-14 4|", "total 4"}},
+		{"one idle day", []uint64{3, 0, 4}, 0, []string{"2026-03-12 3|", "2026-03-13 0|", "2026-03-14 4|", "total 7"}},
+		{"idle days", []uint64{0, 0, 0, 4, 0, 0}, 0, []string{"3 days 0", "2026-03-12 4|", "2 days 0", "total 4"}},
+		{"nothing at all", []uint64{0, 0, 0}, 0, []string{"3 days 0", "total 0"}},
+		{"idle days among the earlier ones", []uint64{7, 0, 0, 0}, 2, []string{"earlier 7", "2 days 0", "total 7"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, l := range usageLines(report(tt.allowed...), tt.drawn) {
+				text := fmt.Sprintf("%s %d", l.name, l.Allowed)
+				if l.bar {
+					text += "|"
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("lines (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestQuotaUsed: what the quota's line says, from which reports.
+func TestQuotaUsed(t *testing.T) {
+	t.Parallel()
+	const usageOf = "GET /projects/shop/api-keys/key-ab12cd34/usage"
+	// The day of the tests is a Saturday, so its week began five days before it.
+	tests := []struct {
+		name, flags string
+		quota       string // of the plan, in JSON; "" is a plan that is gone
+		window      wire.Usage
+		more        string // the report that is asked for beside it
+		line        string
+	}{
+		{"a day's", "", `1000,"quota_period":"day"`, report(1, 2, 250), "", "250 of 1000 per day (25 %), resets 2026-03-15"},
+		{"a week's", "", `1000,"quota_period":"week"`, report(7, 1, 1, 1, 1, 1, 1), "", "6 of 1000 per week (under 1 %), resets 2026-03-16"},
+		{"nearly all", "", `1000,"quota_period":"day"`, report(999), "", "999 of 1000 per day (99 %), resets 2026-03-15"},
+		{"nothing", "", `1000,"quota_period":"day"`, report(5, 0), "", "0 of 1000 per day (0 %), resets 2026-03-15"},
+		{"more than all", "", `100,"quota_period":"day"`, report(150), "", "150 of 100 per day (150 %), resets 2026-03-15"},
+		{
+			"a month's, of a window within it", "--from 2026-03-14", `1000,"quota_period":"month"`, report(9), "?from=2026-03-01",
+			"45 of 1000 per month (4 %), resets 2026-04-01",
+		},
+		{"none", "", `null,"quota_period":null`, report(9), "", ""},
+		{"a plan that is gone", "", "", report(9), "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			answers := shop()
+			body, err := json.Marshal(tt.window)
+			if err != nil {
+				t.Fatal(err)
+			}
+			query := ""
+			if tt.flags != "" {
+				query = "?from=2026-03-14"
+			}
+			answers[usageOf+query] = ok(string(body))
+			if tt.more != "" {
+				more, err := json.Marshal(report(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 9))
+				if err != nil {
+					t.Fatal(err)
+				}
+				answers[usageOf+tt.more] = ok(string(more))
+			}
+			plan := "GET /projects/shop/environments/prod/plans/plan-starter"
+			answers[plan] = []answer{{404, `{"code":"not_found","message":"M."}`}}
+			if tt.quota != "" {
+				answers[plan] = ok(`{"id":"plan-starter","name":"Starter","rate":1,"burst":1,"quota":` + tt.quota + `}`)
+			}
+			r := newPerson(t, newFake(t, answers).URL).runs(strings.Fields("key usage key-ab12cd34 " + tt.flags)...)
+			if r.exit != 0 || !strings.Contains(r.out, tt.line) || strings.Contains(r.out, "Quota:") != (tt.line != "") {
+				t.Errorf("%swant %q", r, tt.line)
+			}
+		})
+	}
+}
+
+// TestWide: a narrow terminal says what it hides, and -o wide shows it.
+func TestWide(t *testing.T) {
+	t.Parallel()
+	for format, hides := range map[string]bool{"table": true, "wide": false} {
+		p := newPerson(t, newFake(t, shop()).URL)
+		p.width = 60
+		r := p.runs("key", "list", "-o", format)
+		if r.exit != 0 || strings.Contains(r.out, "hidden: -o wide\n") != hides || strings.Contains(r.out, "ENVIRONMENT") == hides {
+			t.Errorf("-o %s: %s", format, r)
+		}
+	}
+	if r := newPerson(t, newFake(t, shop()).URL).runs("logout", "-o", "wide"); r.out != "Signed out.\n" {
+		t.Errorf("%s", r)
+	}
+}
