@@ -12,7 +12,7 @@ import (
 
 func (a *application) appGroup() *cobra.Command {
 	return a.group("app", "Apps: deploys, gates, webhooks",
-		a.appCreate(), a.appList(), a.appShow(), a.appDelete(),
+		a.appCreate(), a.appList(), a.appShow(), a.appOpen(), a.appDelete(),
 		a.appUpdate(), a.appHistory(), a.appRollback(), a.appPromote(),
 		a.gateGroup(), a.gitGroup(), a.webhookGroup(), a.buildGroup(),
 	)

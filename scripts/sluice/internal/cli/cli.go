@@ -47,6 +47,9 @@ type Env struct {
 	Build    Build
 	Tries    int           // of a read; 0 is the client's default
 	Poll     time.Duration // between two looks while waiting; 0 is one second
+
+	// Browse opens an address with a program, the system's own if it is "".
+	Browse func(ctx context.Context, program, address string) error
 }
 
 // Build says which program this is.
@@ -63,6 +66,7 @@ func System(now func() time.Time) Env {
 		Getenv:   os.Getenv,
 		Now:      now,
 		Build:    build(),
+		Browse:   browse,
 	}
 }
 

@@ -67,6 +67,7 @@ var everyCommand = []struct {
 	{name: "app create", args: "app create hello --image registry.example.com/shop/hello:v1 --port 8080"},
 	{name: "app create git", args: "app create site --repository https://git.example.com/shop/site --path web --host site.example.com"},
 	{name: "app list", args: "app list"},
+	{name: "app open", args: "app open hello"},
 	{name: "app show", args: "app show site"},
 	{name: "app delete", args: "app delete hello --yes"},
 	{name: "app update", args: "app update hello --image registry.example.com/shop/hello:v2"},

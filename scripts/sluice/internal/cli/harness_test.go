@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -100,6 +101,8 @@ type person struct {
 	colour   bool
 	width    int
 	tries    int
+	opened   []string // what browsers were started, and with what
+	noOpener bool     // that there is none
 }
 
 // newPerson is signed in to a server, in shop/prod, unless the URL is "".
@@ -154,9 +157,18 @@ func (p *person) runsIn(ctx context.Context, args ...string) result {
 	})
 	exit := Main(ctx, Env{
 		Terminal: term, Getenv: p.getenv, Now: func() time.Time { return now }, Tries: p.tries, Poll: time.Millisecond,
-		Build: Build{Version: "v1.2.3", Commit: "c0ffee", Go: "go1.26"},
+		Build:  Build{Version: "v1.2.3", Commit: "c0ffee", Go: "go1.26"},
+		Browse: p.browse,
 	}, args)
 	return result{exit, out.String(), err.String()}
+}
+
+func (p *person) browse(_ context.Context, program, address string) error {
+	if p.noOpener {
+		return exec.ErrNotFound
+	}
+	p.opened = append(p.opened, program+" "+address)
+	return nil
 }
 
 // golden compares a text with its file.
