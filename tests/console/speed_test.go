@@ -21,7 +21,7 @@ const (
 	maxPage      = 100 << 10 // bytes
 	maxFirstByte = 50 * time.Millisecond
 	tries        = 6  // the best of them counts
-	patientTries = 40 // more, for a page that is too slow so far
+	patientTries = 21 // side by side with the list, for a page that is too slow so far
 )
 
 // quietList is what the API takes to list fifty keys with the days they were last
@@ -30,8 +30,8 @@ const (
 const quietList = 20 * time.Millisecond
 
 // Every page stays small and fast however much there is. Times are compared with a
-// call of the API in the same run, and the best of several counts: this says what a
-// page costs, not how busy the machine is.
+// call of the API in the same run, and the best of several counts, or where that is too slow
+// what both take in turns: this says what a page costs, not how busy the machine is.
 func TestPagesAreFast(t *testing.T) {
 	s := newSite(t)
 	s.crowd()
@@ -43,21 +43,42 @@ func TestPagesAreFast(t *testing.T) {
 	list := "/api/v1/projects/" + s.Project + "/api-keys?environment=" + s.Env
 	best := r.best(slices.Concat(pages, []string{list}), tries)
 	baseline := best[list]
-	limit := max(maxFirstByte, time.Duration(float64(maxFirstByte)*float64(baseline)/float64(quietList)))
+	limit := limitBy(baseline)
 	t.Logf("the API takes %s for a list of keys, so a page may take %s", baseline.Round(100*time.Microsecond), limit.Round(time.Millisecond))
 	for _, path := range pages {
-		body, took := r.read(path), best[path]
-		for again := 0; took >= limit && again < patientTries; again++ {
-			took = min(took, r.best([]string{path}, 1)[path])
+		body, took, limit := r.read(path), best[path], limit
+		if took >= limit { // it may be that the machine is busier by now
+			var beside time.Duration
+			took, beside = r.sideBySide(path, list)
+			limit = limitBy(beside)
 		}
 		t.Logf("%5.1f KB %7s  %s", float64(len(body))/1024, took.Round(100*time.Microsecond), s.shape(path))
 		if len(body) >= maxPage {
 			t.Errorf("%s has %d bytes", path, len(body))
 		}
 		if took >= limit {
-			t.Errorf("%s takes %s to its first byte, at best of %d", path, took, tries+patientTries)
+			t.Errorf("%s takes %s to its first byte, more than %s", path, took, limit)
 		}
 	}
+}
+
+// limitBy is what a page may take while the list of keys takes so long.
+func limitBy(list time.Duration) time.Duration {
+	return max(maxFirstByte, time.Duration(float64(maxFirstByte)*float64(list)/float64(quietList)))
+}
+
+// sideBySide gives what two pages usually take, asked for in turns.
+func (r pageReader) sideBySide(one, other string) (time.Duration, time.Duration) {
+	r.t.Helper()
+	var took [2][]time.Duration
+	for range patientTries {
+		best := r.best([]string{one, other}, 1)
+		took[0], took[1] = append(took[0], best[one]), append(took[1], best[other])
+	}
+	for i := range took {
+		slices.Sort(took[i])
+	}
+	return took[0][patientTries/2], took[1][patientTries/2]
 }
 
 // pageReader reads pages without a browser, signed in.

@@ -16,6 +16,7 @@ func TestChanges(t *testing.T) {
 	const trials = 20
 	for _, n := range numbers() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			row := together.Test(t, fmt.Sprint(n), fmt.Sprintf("%d revocations that wait", trials), "in force at all of them, each of which then refuses the key")
 			site := stacktest.New(t, stackOf(t, n))
 			waiting, plan := site.Client.Waiting(20*time.Second), site.Plan(wire.CreatePlan{})
 			replicas := stacktest.Replicas(t, site.Stack)
@@ -41,7 +42,7 @@ func TestChanges(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d revocations in force at %d checkers, each after %v at most", trials, n, longest.Round(time.Millisecond))
+			row.Measured(fmt.Sprintf("each after %v at most", longest.Round(time.Millisecond)))
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/report"
 )
 
 // firstBase is where the ports of the first stack here begin.
@@ -28,13 +29,19 @@ var (
 	dir    string
 )
 
+var (
+	book     = report.Open("replicas")
+	together = book.Tests("Several checkers together", "What checkers allow together, asked directly, each as often as the others unless a row says otherwise.",
+		[]string{"checkers", "asked", "must"}, "seen")
+)
+
 func TestMain(m *testing.M) {
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
-	os.Exit(code)
+	os.Exit(book.Close(code))
 }
 
 func run(m *testing.M) (code int, err error) {

@@ -26,13 +26,15 @@ func TestQuotas(t *testing.T) {
 		s := stackOf(t, n)
 		for _, over := range []time.Duration{0, 5 * time.Second} {
 			t.Run(fmt.Sprintf("%d in %s", n, over), func(t *testing.T) {
+				row := together.Test(t, fmt.Sprint(n), fmt.Sprintf("for three times a quota of %d, in %s", quota, over),
+					"beyond it no more than what comes until they have told each other, 0.2 s on a busy machine")
 				site := stacktest.New(t, s)
 				limit, period := quota, "month"
 				key := site.Key(site.Plan(wire.CreatePlan{Quota: &limit, QuotaPeriod: &period}))
 				site.Opens("hello", key)
 				admitted, failed, took := spend(t, site, key, asked, connections, over)
 				admitted += int64(n) // by Opens
-				t.Logf("%d replicas, %d requests in %s: %d admitted of a quota of %d", n, asked, took.Round(time.Millisecond), admitted, quota)
+				row.Measured(fmt.Sprintf("%d requests in %s: %d admitted", asked, took.Round(time.Millisecond), admitted))
 				if failed > 0 || took > over+over/10+patience {
 					t.Logf("the machine cannot keep pace: %d requests failed", failed)
 					return // messages wait as requests do

@@ -3,9 +3,11 @@ package replicas
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -52,6 +54,8 @@ func (l *lane) String() string {
 func TestRates(t *testing.T) {
 	for _, n := range numbers() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			row := together.Test(t, fmt.Sprint(n), "for three times the rate of 1, 20 and 60 a second, evenly and 99 % of one",
+				"0.95 to 1.05 of it, and again 2 s after one was killed (but for a burst that is given back) and after one has joined")
 			s := stackOf(t, n)
 			site := stacktest.New(t, s)
 			even := 1 / float64(n)
@@ -73,8 +77,7 @@ func TestRates(t *testing.T) {
 			w.pass(short + again) // bursts are used, and what was beyond them is paid
 			before := sent(t, s)
 			w.measure("sustained", sustained(), false)
-			t.Logf("%d replicas: %.0f bytes a second from one to another for each of %d busy keys",
-				n, (sent(t, s)-before)/sustained().Seconds()/float64(n*(n-1)*len(lanes)), len(lanes))
+			bytes := (sent(t, s) - before) / sustained().Seconds() / float64(n*(n-1)*len(lanes))
 			w.live.Store(int64(n - 1))
 			last := fmt.Sprintf("checker-%d", n-1)
 			if err := s.Kill(last); err != nil {
@@ -88,6 +91,7 @@ func TestRates(t *testing.T) {
 			w.live.Store(int64(n))
 			w.pass(again)
 			w.measure("one joined", short, false)
+			row.Measured(fmt.Sprintf("%s; %.0f bytes a second from one to another for each busy key", strings.Join(w.seen, "; "), bytes))
 		})
 	}
 }
@@ -99,6 +103,7 @@ type world struct {
 	replicas []stacktest.Replica
 	lanes    []*lane
 	live     atomic.Int64 // how many of the replicas are asked, from the first on
+	seen     []string     // of the rates
 }
 
 // load asks for three times each lane's rate until it is ended.
@@ -165,9 +170,11 @@ func (w *world) measure(what string, d time.Duration, given bool) {
 			w.t.Logf("%s: the machine cannot keep pace: %.2f of the requests were answered in their time", what, pace)
 			continue
 		}
+		least, largest := math.Inf(1), 0.0
 		for i, l := range w.lanes {
 			got, nominal := float64(allowed[i]), l.rate*took.Seconds()
 			w.t.Logf("%d replicas, %s, %v: %.3f of nominal", len(w.replicas), what, l, got/nominal)
+			least, largest = min(least, got/nominal), max(largest, got/nominal)
 			most := 1.05*nominal + 1 // a request more or less is at the edges of the measured time
 			if given {
 				most += float64(l.burst)
@@ -176,6 +183,7 @@ func (w *world) measure(what string, d time.Duration, given bool) {
 				w.t.Errorf("%s, %v: %.0f were allowed, %.1f are nominal", what, l, got, nominal)
 			}
 		}
+		w.seen = append(w.seen, fmt.Sprintf("%s for %s %.3f to %.3f", what, took.Round(time.Second), least, largest))
 		return
 	}
 }

@@ -1,6 +1,7 @@
 package replicas
 
 import (
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ const connectionAge = 2 * time.Second
 func TestSpread(t *testing.T) {
 	const lasts, every, clients = 30 * time.Second, 20 * time.Millisecond, 4
 	n := numbers()[0]
+	row := together.Test(t, fmt.Sprint(n), fmt.Sprintf("through one ingress, connections of %v or so", connectionAge), "each is asked, no request fails, and a key's rate is its rate")
 	s := stackOf(t, n)
 	site := stacktest.New(t, s)
 	site.GatedApp("hello")
@@ -57,7 +59,7 @@ func TestSpread(t *testing.T) {
 	for i := range after {
 		shares = append(shares, int(100*(after[i]-before[i])/sum+0.5))
 	}
-	t.Logf("connections live for %v or so: %d replicas answered %v %% of %.0f questions of one ingress; the key with a rate: %v", connectionAge, n, shares, sum, got[limited.ID])
+	row.Measured(fmt.Sprintf("%v %% of %.0f questions; the key with a rate of %v a second got %v in %v", shares, sum, rate, got[limited.ID], lasts))
 	for i, share := range shares {
 		if share < 5 {
 			t.Errorf("replica %d answered %d %%", i, share)

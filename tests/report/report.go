@@ -57,6 +57,7 @@ func Parts() []Part {
 		{Name: "roles", Folder: "tests/attack", Title: "Roles"},
 		{Name: "faults", Folder: "tests/chaos", Title: "Faults"},
 		{Name: "load", Folder: "tests/load", Title: "Load"},
+		{Name: "replicas", Folder: "tests/replicas", Title: "Several checkers"},
 		{Name: "cluster", Folder: "tests/cluster", Title: "On a real cluster"},
 	}
 }
