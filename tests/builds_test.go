@@ -60,7 +60,7 @@ func TestBuilds(t *testing.T) {
 			}
 			b := built(t, s, 1, "succeeded")
 			d := s.Settled("hello", 2, "live")
-			if len(d.Commit) != 40 || !strings.HasPrefix(d.Commit, "abc1234") || d.Commit != b.Commit || d.Trigger != "webhook" || b.Revision != 2 || !strings.HasPrefix(d.Image, strings.SplitN(b.Image, "@", 2)[0]) {
+			if len(d.Commit) != 40 || !strings.HasPrefix(string(d.Commit), "abc1234") || d.Commit != b.Commit || d.Trigger != "webhook" || b.Revision != 2 || !strings.HasPrefix(d.Image, strings.SplitN(string(b.Image), "@", 2)[0]) {
 				t.Errorf("build %+v, deployed %+v", b, d)
 			}
 			if len(s.History("hello")) != 2 {
@@ -81,7 +81,7 @@ func TestBuildsThatFail(t *testing.T) {
 			url, token := gitApp(t, s, script)
 			pushed(s, url, token, "abc1234")
 			b := built(t, s, 1, "failed")
-			if b.Message == "" || b.Revision != 0 || script == "fail" && !strings.HasPrefix(b.Message, "step build-and-push exited with 1: ") {
+			if b.Message == "" || b.Revision != 0 || script == "fail" && !strings.HasPrefix(string(b.Message), "step build-and-push exited with 1: ") {
 				t.Errorf("build %+v", b)
 			}
 			if n := len(s.History("hello")); n != 1 {
@@ -106,8 +106,8 @@ func TestNewerBuildWins(t *testing.T) {
 	if older := built(t, s, 1, "superseded"); older.Revision != 0 {
 		t.Errorf("the older build deployed: %+v", older)
 	}
-	d := s.Settled("hello", newer.Revision, "live")
-	if !d.Current || !strings.HasPrefix(d.Commit, "bbbbbbb") || len(s.History("hello")) != 2 {
+	d := s.Settled("hello", int64(newer.Revision), "live")
+	if !d.Current || !strings.HasPrefix(string(d.Commit), "bbbbbbb") || len(s.History("hello")) != 2 {
 		t.Errorf("history: %+v", s.History("hello"))
 	}
 }
@@ -132,7 +132,7 @@ func TestRollbackIsNotUndone(t *testing.T) {
 	setSource(t, s, "once")
 	pushed(s, url, token, "bbbbbbb")
 	after := built(t, s, 2, "succeeded")
-	if now := s.Settled("hello", after.Revision, "live"); !now.Current {
+	if now := s.Settled("hello", int64(after.Revision), "live"); !now.Current {
 		t.Errorf("the build from after the rollback: %+v", now)
 	}
 }
@@ -157,7 +157,7 @@ func TestDoubleDelivery(t *testing.T) {
 		builds, err := client.Collect(s.Client.Builds(t.Context(), s.Project, s.Env, "hello"))
 		return err == nil && len(builds) == 2 && builds[1].FinishedAt != nil
 	})
-	if d := s.Settled("hello", b.Revision, "live"); !d.Current || d.Commit != commit {
+	if d := s.Settled("hello", int64(b.Revision), "live"); !d.Current || string(d.Commit) != commit {
 		t.Errorf("runs %+v, want the newer build's", d)
 	}
 }
@@ -188,13 +188,13 @@ func TestBuildsOnDemand(t *testing.T) {
 	const commit = "abc1234000000000000000000000000000000000"
 	request(commit)
 	failed := built(t, s, 2, "failed")
-	if !strings.Contains(failed.Message, commit) || !strings.Contains(failed.Message, first.Commit) {
+	if !strings.Contains(string(failed.Message), commit) || !strings.Contains(string(failed.Message), string(first.Commit)) {
 		t.Errorf("another commit was built: %+v", failed)
 	}
 	setSource(t, s, "once")
-	request(failed.Commit)
+	request(string(failed.Commit))
 	built(t, s, 3, "succeeded")
-	if d := s.Settled("hello", 2, "live"); d.Commit != commit || d.Actor != "build 3" {
+	if d := s.Settled("hello", 2, "live"); string(d.Commit) != commit || d.Actor != "build 3" {
 		t.Errorf("the retry: %+v", d)
 	}
 	s.App("image")

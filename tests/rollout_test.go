@@ -72,7 +72,7 @@ func TestDigest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return d.Digest
+		return string(d.Digest)
 	}
 	first := publish()
 	if got := release(); got != first {
@@ -84,7 +84,7 @@ func TestDigest(t *testing.T) {
 		t.Errorf("digest %s, want %s", got, second)
 	}
 	s.Runs("hello", ref.String()+"@"+second)
-	if d := rollback(t, s, 0); d.Digest != first {
+	if d := rollback(t, s, 0); string(d.Digest) != first {
 		t.Errorf("rolled back to %s, want %s", d.Digest, first)
 	}
 	s.Runs("hello", ref.String()+"@"+first)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -26,16 +28,7 @@ func TestKeyIsKeptSecret(t *testing.T) {
 	rotated := s.Rotate(k, 0)
 	s.Opens("hello", rotated)
 
-	texts := map[string][]byte{}
-	logs, err := filepath.Glob(filepath.Join(world.Info().LogsDir, "*"))
-	if err != nil || len(logs) < 10 {
-		t.Fatalf("%d logs in %s, %v", len(logs), world.Info().LogsDir, err)
-	}
-	for _, file := range logs {
-		if texts[filepath.Base(file)], err = os.ReadFile(file); err != nil {
-			t.Fatal(err)
-		}
-	}
+	texts := written(t, s)
 	for _, url := range world.Info().CheckerMetrics {
 		texts[url] = []byte(stacktest.Get(t, url).Body)
 		for _, metric := range []string{
@@ -48,9 +41,6 @@ func TestKeyIsKeptSecret(t *testing.T) {
 			}
 		}
 	}
-	for name, text := range s.Documents() {
-		texts[name] = []byte(text)
-	}
 	const marker = len("sluice_12345678_")
 	for where, text := range texts {
 		for _, full := range []string{k.Full, rotated.Full} {
@@ -58,5 +48,76 @@ func TestKeyIsKeptSecret(t *testing.T) {
 				t.Errorf("the secret of a key is in %s", where)
 			}
 		}
+	}
+}
+
+// written are all logs and documents.
+func written(t *testing.T, s *stacktest.Site) map[string][]byte {
+	t.Helper()
+	texts := map[string][]byte{}
+	logs, err := filepath.Glob(filepath.Join(world.Info().LogsDir, "*"))
+	if err != nil || len(logs) < 10 {
+		t.Fatalf("%d logs in %s, %v", len(logs), world.Info().LogsDir, err)
+	}
+	for _, file := range logs {
+		if texts[filepath.Base(file)], err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range s.Documents() {
+		texts[name] = []byte(text)
+	}
+	return texts
+}
+
+// TestServiceTokenIsKeptSecret uses a service token at each function, well and badly, and
+// then looks for its secret in all logs and documents; the logs say by name who it was.
+func TestServiceTokenIsKeptSecret(t *testing.T) {
+	stacktest.Insides(t, "it reads all logs")
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.App("hello")
+	k := s.AnyKey()
+	name, role := "kept-"+s.Project, "developer"
+	token, full, err := s.Client.CreateToken(t.Context(), s.Project, wire.CreateToken{Name: &name, Role: &role})
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := func(c *client.Client) []error {
+		_, session := c.WhoAmI(t.Context())
+		_, apps := c.App(t.Context(), s.Project, s.Env, "hello")
+		_, keys := c.Key(t.Context(), s.Project, k.ID)
+		_, usage := c.Usage(t.Context(), s.Project, k.ID, "", "")
+		_, deploys := client.Collect(c.Deployments(t.Context(), s.Project, s.Env, "hello"))
+		_, builds := client.Collect(c.Builds(t.Context(), s.Project, s.Env, "hello"))
+		return []error{session, apps, keys, usage, deploys, builds}
+	}
+	for _, err := range uses(s.Client.WithToken(full)) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if err := s.Client.RevokeToken(t.Context(), s.Project, token.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []client.Token{full, full[:len(full)-1], full + "x"} {
+		for _, err := range uses(s.Client.WithToken(bad)) {
+			if !client.HasCode(err, "unauthenticated") {
+				t.Error(err)
+			}
+		}
+	}
+	const marker = len("sluice_st_123456789012_")
+	named := 0
+	for where, text := range written(t, s) {
+		if strings.Contains(string(text), string(full)[marker:marker+32]) {
+			t.Errorf("the secret of a service token is in %s", where)
+		}
+		if strings.Contains(string(text), `"actor":"token:`+name+`"`) {
+			named++
+		}
+	}
+	if named < 6 {
+		t.Errorf("%d logs say who it was", named)
 	}
 }

@@ -2,6 +2,8 @@ package tests
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/span/spantest"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -115,11 +119,14 @@ func TestRequestIDGoesOn(t *testing.T) {
 	path := "/api/v1/projects/" + s.Project + "/environments/prod/apps/hello"
 	url, token := s.Webhook("hello")
 	deploy, gate := "deploy-"+s.Project, "gate-"+s.Project
-	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token, "X-Request-Id", deploy); a.Status != http.StatusAccepted || a.Header.Get("X-Request-Id") != deploy {
+	trace := rand.Text()
+	trace = hex.EncodeToString([]byte(trace[:16]))
+	parent := "00-" + trace + "-00f067aa0ba902b7-01"
+	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token, "X-Request-Id", deploy, "traceparent", parent); a.Status != http.StatusAccepted || a.Header.Get("X-Request-Id") != deploy {
 		t.Fatalf("webhook: %d %s %v", a.Status, a.Body, a.Header)
 	}
 	inLog(s, "webhook", `"request_id":"`+deploy+`"`, `"msg":"webhook called"`)
-	inLog(s, "deploys", `"request_id":"`+deploy+`"`, `"msg":"deployment finished"`)
+	inLog(s, "deploys", `"request_id":"`+deploy+`"`, `"msg":"deployment finished"`, `"trace_id":"`+trace+`"`)
 
 	session, err := s.Client.SignIn(t.Context(), world.Info().Admin.Username, world.Info().Admin.Password)
 	if err != nil {
@@ -129,7 +136,7 @@ func TestRequestIDGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + string(session.Token)}, "X-Request-Id": {gate}}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + string(session.Token)}, "X-Request-Id": {gate}, "Traceparent": {parent}}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +147,43 @@ func TestRequestIDGoesOn(t *testing.T) {
 		t.Fatalf("%d, %+v, %v", res.StatusCode, a, err)
 	}
 	inLog(s, "apps", `"request_id":"`+gate+`"`, `"msg":"request"`)
-	inLog(s, "wiring", `"request_id":"`+gate+`"`, `"msg":"gate state changed"`)
+	inLog(s, "wiring", `"request_id":"`+gate+`"`, `"msg":"gate state changed"`, `"trace_id":"`+trace+`"`)
+}
+
+// TestSpansOfADeployment: a pipeline's call, what the webhook does, what it tells deploys
+// and what that does to the store and the cluster are spans of the pipeline's trace, and
+// none holds what is secret or was sent.
+func TestSpansOfADeployment(t *testing.T) {
+	stacktest.Insides(t, "it has the functions export to it")
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.App("hello")
+	url, token := s.Webhook("hello")
+	id := rand.Text()
+	id = hex.EncodeToString([]byte(id[:16]))
+	if a := s.Post(url, deployBody("planted"), "X-Service-Token", token, "X-Api-Key", "planted", "traceparent", "00-"+id+"-00f067aa0ba902b7-01"); a.Status != http.StatusAccepted {
+		t.Fatalf("webhook: %d %s", a.Status, a.Body)
+	}
+	first := func(service, name, parent string) spantest.Span {
+		return collector.Until(t, service+" "+name, func(got spantest.Span) bool {
+			return got.Trace == id && got.Service == "sluice-"+service && got.Name == name && (parent == "" || got.Parent == parent)
+		})
+	}
+	call := first("webhook", "POST /api/v1/webhook/{namespace}/{app}", "00f067aa0ba902b7")
+	first("webhook", "store commit", call.ID)
+	told := first("webhook", "notify "+app.DeployRequested, call.ID)
+	event := first("deploys", "POST event", told.ID)
+	work := first("deploys", "reconcile", event.ID)
+	first("deploys", "store commit", work.ID)
+	first("deploys", "kubernetes PATCH", work.ID)
+	if work.Values["sluice.namespace"] != s.Project+"-prod" || work.Values["sluice.app"] != "hello" || call.Values["http.response.status_code"] != "Accepted" {
+		t.Errorf("the call is %+v, the work %+v", call, work)
+	}
+	for _, secret := range []string{token, "planted", world.Info().Admin.Password} {
+		if collector.Holds(secret) {
+			t.Errorf("%q was exported", secret)
+		}
+	}
 }
 
 // TestMetricsOfEveryFunction scrapes all of them, and sees that hostile paths and
@@ -194,7 +237,8 @@ func ownMetrics() map[string][]string {
 	return map[string][]string{
 		"session": {`sluice_sign_ins_total{outcome="succeeded"}`, `sluice_store_operations_total{op="commit",outcome="OK"}`},
 		"webhook": {`sluice_webhook_calls_total{outcome="deployed"}`},
-		"deploys": {"sluice_deploys_unsettled"},
+		"keys":    {`sluice_leaked_secrets_total{by="program",result="ended"}`},
+		"deploys": {"sluice_deploys_unsettled", `sluice_events_sent_total{outcome="delivered"}`},
 		"builds":  {"sluice_builds_running"},
 		"rollup":  {"sluice_rollup_settled_day_timestamp_seconds"},
 		"wiring":  {`sluice_wiring_gates{state="engaged"}`, "sluice_wiring_certificate_expires_timestamp_seconds"},

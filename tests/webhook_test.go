@@ -13,9 +13,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -46,7 +48,7 @@ func TestWebhookDeploys(t *testing.T) {
 	if err := json.Unmarshal([]byte(a.Body), &got); err != nil || a.Status != http.StatusAccepted {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
-	want := wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image("v2"), Commit: "abc1234", StatusURL: url + "/deployments/2"}
+	want := wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: wire.Text(image("v2")), Commit: "abc1234", StatusURL: url + "/deployments/2"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
 	}
@@ -78,17 +80,17 @@ func TestWebhookTellsTheOutcome(t *testing.T) {
 		return got
 	}
 	a := s.Post(url, []byte(`{"image":"`+image("v2")+`","pipeline":{"id":7}}`), "X-Service-Token", token, "Prefer", "wait=60")
-	if a.Status != http.StatusOK || !strings.HasPrefix(a.Body, `{"status":"deployed","revision":2,`) {
+	if a.Status != http.StatusOK || !strings.HasPrefix(a.Body, `{"status":"deployed","build":null,"revision":2,`) {
 		t.Errorf("waiting: %d %s", a.Status, a.Body)
 	}
-	if got := status("X-Service-Token", token); got.Status != "live" || got.Image != image("v2") {
+	if got := status("X-Service-Token", token); got.Status != "live" || string(got.Image) != image("v2") {
 		t.Errorf("asked: %+v", got)
 	}
 	if got := status("X-Service-Token", token+"x"); got.Status != "" {
 		t.Errorf("asked without proof: %+v", got)
 	}
 	a = s.Post(url, deployBody("broken"), "X-Service-Token", token, "Prefer", "wait=300")
-	if a.Status != http.StatusOK || !strings.HasPrefix(a.Body, `{"status":"failed","revision":3,`) || !strings.Contains(a.Body, `"message":"`) {
+	if a.Status != http.StatusOK || !strings.HasPrefix(a.Body, `{"status":"failed","build":null,"revision":3,`) || !strings.Contains(a.Body, `"message":"`) {
 		t.Errorf("a rollout that fails: %d %s", a.Status, a.Body)
 	}
 }
@@ -240,6 +242,7 @@ func TestTokenIsKeptSecret(t *testing.T) {
 	s.Post(url, deployBody("v2"), "X-Service-Token", token)
 	s.Post(url, deployBody("v2"), "X-Service-Token", token+"x")
 	s.Settled("hello", 2, "live")
+	s.Deliveries("hello", 2)
 
 	logs, err := filepath.Glob(filepath.Join(world.Info().LogsDir, "*"))
 	if err != nil || len(logs) == 0 {
@@ -327,5 +330,48 @@ func TestGitApp(t *testing.T) {
 	}
 	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token); a.Status != http.StatusAccepted {
 		t.Errorf("detached, an image: %d %s", a.Status, a.Body)
+	}
+}
+
+// TestWebhookDeliveries: what came of each call can be read by who sees the app, with the
+// id of its request, and a test goes the way that a pipeline takes.
+func TestWebhookDeliveries(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.App("hello")
+	if _, err := s.Client.TestWebhook(t.Context(), s.Project, s.Env, "hello"); !client.HasCode(err, "conflict") {
+		t.Errorf("a test while the webhook is disabled: %v", err)
+	}
+	url, token := s.Webhook("hello")
+	s.Post(url, deployBody("v2"), "X-Service-Token", token, "X-Request-Id", "call-1", "Idempotency-Key", "job-7")
+	s.Deliveries("hello", 1)
+	s.Post(url, []byte(`{}`), "X-Service-Token", token, "X-Request-Id", "call-2")
+	s.Deliveries("hello", 2)
+	for range 3 {
+		s.Post(url, deployBody("v3"), "X-Service-Token", token+"x", "X-Request-Id", "call-3")
+	}
+	s.Deliveries("hello", 3)
+	test, err := s.Client.TestWebhook(t.Context(), s.Project, s.Env, "hello")
+	if err != nil || test.Result != wire.HookTestPong || test.Status != http.StatusOK {
+		t.Fatalf("a test: %+v, %v", test, err)
+	}
+	got := s.Deliveries("hello", 4)
+	for i := range got {
+		if got[i].ID == "" || got[i].At.IsZero() || got[i].LastAt.Before(got[i].At) || got[i].Count < 1 {
+			t.Errorf("delivery %+v", got[i])
+		}
+		got[i].ID, got[i].At, got[i].LastAt, got[i].Count = "", time.Time{}, time.Time{}, 0
+	}
+	want := []wire.WebhookDelivery{
+		{Result: "pong", Event: "ping", RequestID: wire.Text(test.RequestID)},
+		{Result: "unproven", Code: "invalid_token", RequestID: "call-3"},
+		{Result: "refused", Code: "image_required", RequestID: "call-2"},
+		{Result: "deployed", Revision: 2, Commit: "abc1234", RequestID: "call-1", Delivery: "job-7"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("deliveries (-want +got):\n%s", diff)
+	}
+	if h := s.History("hello"); len(h) != 2 {
+		t.Errorf("%d revisions", len(h))
 	}
 }

@@ -1,8 +1,8 @@
 // Package definitions gives the API server of the local stack and of tests the
-// resource definitions of Knative, Tekton and Traefik: the projects' own, as they come
-// with the modules that modules/go.mod and Traefik's own go.mod pin. The controllers of
-// Knative and Tekton do not run here; their webhooks neither, so only the versions that
-// are stored can be used.
+// resource definitions of Knative, Tekton, Traefik, the Gateway API and Envoy Gateway: the
+// projects' own, as they come with the modules that modules/go.mod and Traefik's own go.mod
+// pin. The controllers of Knative, Tekton and Envoy Gateway do not run here; their webhooks
+// neither, so only the versions that are stored can be used.
 package definitions
 
 import (
@@ -58,6 +58,23 @@ func Traefik() Set {
 	return Set{traefikPins, "github.com/traefik/traefik/v3", []string{
 		"docs/content/reference/dynamic-configuration/kubernetes-crd-definition-v1.yml",
 	}, 10}
+}
+
+// Gateway is the Gateway API, in the version that Traefik is built with.
+func Gateway() Set {
+	return Set{traefikPins, "sigs.k8s.io/gateway-api", []string{
+		"config/crd/standard/gateway.networking.k8s.io_gatewayclasses.yaml", "config/crd/standard/gateway.networking.k8s.io_gateways.yaml",
+		"config/crd/standard/gateway.networking.k8s.io_httproutes.yaml", "config/crd/standard/gateway.networking.k8s.io_grpcroutes.yaml",
+		"config/crd/standard/gateway.networking.k8s.io_referencegrants.yaml", "config/crd/standard/gateway.networking.k8s.io_backendtlspolicies.yaml",
+	}, 6}
+}
+
+// EnvoyGateway is what Envoy Gateway adds to the Gateway API, as far as gates need it.
+func EnvoyGateway() Set {
+	const generated = "charts/gateway-helm/charts/crds/crds/generated/gateway.envoyproxy.io_"
+	return Set{pins, "github.com/envoyproxy/gateway", []string{
+		generated + "backends.yaml", generated + "clienttrafficpolicies.yaml", generated + "securitypolicies.yaml",
+	}, 3}
 }
 
 // Define applies sets of definitions and waits until the API server serves them.

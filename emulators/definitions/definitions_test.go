@@ -36,7 +36,7 @@ func TestDefine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := definitions.Define(t.Context(), root, client, definitions.Tekton(), definitions.Serving(), definitions.Eventing()); err != nil {
+	if err := definitions.Define(t.Context(), root, client, definitions.Tekton(), definitions.Serving(), definitions.Eventing(), definitions.Gateway(), definitions.EnvoyGateway()); err != nil {
 		t.Fatal(err)
 	}
 	applier, err := manifest.NewApplier(config)
@@ -51,6 +51,9 @@ func TestDefine(t *testing.T) {
 		{"misspelt", "{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: a, namespace: default}, spec: {template: {spec: {container: [{image: a}]}}}}", false},
 		{"PingSource", "{apiVersion: sources.knative.dev/v1, kind: PingSource, metadata: {name: a, namespace: default}, spec: {schedule: '* * * * *', sink: {uri: 'http://a'}}}", true},
 		{"PipelineRun", "{apiVersion: tekton.dev/v1, kind: PipelineRun, metadata: {name: a, namespace: default}, spec: {pipelineRef: {name: a}}}", true},
+		{"HTTPRoute", "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a, namespace: default}, spec: {rules: [{backendRefs: [{name: a, port: 80}]}]}}", true},
+		{"HTTPRoute without a port", "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a, namespace: default}, spec: {rules: [{backendRefs: [{name: a}]}]}}", false},
+		{"SecurityPolicy for nothing", "{apiVersion: gateway.envoyproxy.io/v1alpha1, kind: SecurityPolicy, metadata: {name: a, namespace: default}, spec: {}}", false},
 		{"no namespace", "{apiVersion: tekton.dev/v1, kind: PipelineRun, metadata: {name: a}, spec: {pipelineRef: {name: a}}}", false},
 		{"unknown kind", "{apiVersion: tekton.dev/v1, kind: Pipelines, metadata: {name: a, namespace: default}}", false},
 		{"built in", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}, data: {a: b}}", true},

@@ -3,7 +3,7 @@
 //
 // It is set up as infra/traefik and infra/chart set it up in a cluster, as far as requests can
 // tell: routes come from Traefik's own resources (provider kubernetescrd, no
-// references across namespaces), X-Forwarded-* headers of clients are not
+// references across namespaces) and, asked for, from the Gateway API's, X-Forwarded-* headers of clients are not
 // trusted, and the access log holds no headers but X-Request-Id, so that no key
 // and no token is ever written. There is no limit on the time in which a request's body
 // arrives: Traefik's default of 60 s would cut long uploads and streams.
@@ -49,6 +49,9 @@ type Options struct {
 	// Secure adds entry point "websecure", on any free port. It has no TLS of its own:
 	// the routes say that they are served over it.
 	Secure bool
+
+	// Gateway adds the provider of the Gateway API, whose definitions must be there too.
+	Gateway bool
 
 	Env      []string  // added to this process's environment
 	Progress io.Writer // of a long build, for a person; nil drops it
@@ -100,6 +103,10 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Secure {
 		s.SecureURL = fmt.Sprintf("https://127.0.0.1:%d", free[2])
 		args = append(args, fmt.Sprintf("--entrypoints.websecure.address=127.0.0.1:%d", free[2]), "--entrypoints.websecure.transport.lifecycle.gracetimeout=2s")
+	}
+	if o.Gateway {
+		args = append(args, "--providers.kubernetesgateway", "--providers.kubernetesgateway.throttleduration=100ms",
+			"--providers.kubernetesgateway.nativelbbydefault") // as the routes of its own say
 	}
 	command := child.Command{
 		Path:    program,

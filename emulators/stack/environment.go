@@ -74,11 +74,13 @@ func (s *Stack) settings() map[string]map[string]string {
 			"WIRING_URL":             s.functionURL("wiring"),
 			"DEPLOYS_URL":            s.functionURL("deploys"),
 			"BUILDS_URL":             s.functionURL("builds"),
+			"OIDC_ISSUERS":           s.issuerURL(),
 			"SYSTEM_NAMESPACE":       systemNamespace,
 			"REGISTRY_ALLOW_PRIVATE": private,
 		},
 		"webhook": {
 			"REGISTRY_ALLOW_PRIVATE": private,
+			"OIDC_ISSUERS":           s.issuerURL(),
 			"BASE_URL":               s.baseURL(),
 			"DEPLOYS_URL":            s.functionURL("deploys"),
 			"BUILDS_URL":             s.functionURL("builds"),
@@ -127,6 +129,9 @@ func (s *Stack) metricsURL(service string) string {
 // baseURL is where the API and the console are.
 func (s *Stack) baseURL() string { return "http://localhost:" + strconv.Itoa(s.o.port(ingressPort)) }
 
+// issuerURL is the CI system that issues tokens to pipelines.
+func (s *Stack) issuerURL() string { return "http://" + s.o.local(issuerPort) }
+
 // DefaultPortBase is the ingress port of a stack that is not told another.
 const DefaultPortBase = 8080
 
@@ -143,6 +148,7 @@ const (
 	metricsPort          // +7, the checkers' /metrics, on the same addresses
 	workloadsPort        // +8, the workloads emulator's /healthz
 	buildsPort           // +9, the builds emulator's /healthz
+	issuerPort           // +10, of the CI system that issues tokens to pipelines
 	portCount            // a stack side by side has a base at least this much higher
 )
 

@@ -38,6 +38,8 @@ type Info struct {
 	// "checker-0"; no ingress leads there.
 	Metrics map[string]string `json:"metrics"`
 
+	IssuerURL string `json:"issuer_url"` // of the CI system that issues tokens to pipelines
+
 	Kubeconfig            string `json:"kubeconfig"` // file
 	EtcdURL               string `json:"etcd_url"`
 	FirestoreEmulatorHost string `json:"firestore_emulator_host"`
@@ -87,6 +89,7 @@ func (s *Stack) describe() {
 		CheckerURL:            s.gateURL(checkerService),
 		Standin:               "https://" + s.o.at(standinHost, checkerPort),
 		CheckerCA:             s.checkerCA(),
+		IssuerURL:             s.issuerURL(),
 		Kubeconfig:            s.path("kube/kubeconfig"),
 		EtcdURL:               "http://" + s.o.local(etcdPort),
 		FirestoreEmulatorHost: s.o.local(firestorePort),

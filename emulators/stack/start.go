@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/firestore"
 	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/internal/child"
+	"github.com/sluicegate/sluice/emulators/issuer"
 	"github.com/sluicegate/sluice/emulators/kube"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/emulators/stack/internal/balancer"
@@ -36,6 +38,9 @@ func (s *Stack) start(ctx, life context.Context) error {
 		return err
 	}
 	s.describe()
+	if err := s.startIssuer(ctx); err != nil {
+		return err
+	}
 	if err := s.mountSecrets(life); err != nil {
 		return err
 	}
@@ -155,6 +160,25 @@ func (s *Stack) alsoOnIPv6(ctx context.Context) {
 		return
 	}
 	s.opened(b.Close)
+}
+
+// startIssuer plays, in this process, the CI system that issues tokens to pipelines.
+func (s *Stack) startIssuer(ctx context.Context) error {
+	tokens, err := issuer.New(s.issuerURL())
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.o.local(issuerPort))
+	if err != nil {
+		return fmt.Errorf("listen as the issuer: %w", err)
+	}
+	server := &http.Server{Handler: tokens, ReadHeaderTimeout: functionLimit}
+	s.tasks.Go(func() { _ = server.Serve(listener) }) // until it is closed
+	s.tasks.Go(func() {
+		<-s.life.Done()
+		_ = server.Close()
+	})
+	return nil
 }
 
 // startEmulator starts a program that watches the API server.

@@ -18,9 +18,9 @@ func TestPortTable(t *testing.T) {
 	o := Options{PortBase: 8080}
 	got := []int{
 		o.port(ingressPort), o.port(firestorePort), o.port(apiPort), o.port(etcdPort), o.port(etcdPeerPort), o.port(internalPort),
-		o.port(checkerPort), o.port(metricsPort), o.port(workloadsPort), o.port(buildsPort),
+		o.port(checkerPort), o.port(metricsPort), o.port(workloadsPort), o.port(buildsPort), o.port(issuerPort),
 	}
-	want := []int{8080, 8081, 8082, 8083, 8084, 8085, 8086, 8087, 8088, 8089}
+	want := []int{8080, 8081, 8082, 8083, 8084, 8085, 8086, 8087, 8088, 8089, 8090}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
@@ -25,6 +26,7 @@ func (s *Service) listApps(ctx context.Context, in httpapi.Scope, page api.Page)
 }
 
 func (s *Service) getApp(_ context.Context, in httpapi.Scope, _ api.None) (wire.App, error) {
+	in.Tag(asked(in.App))
 	return s.wireApp(in.App), nil
 }
 
@@ -60,7 +62,30 @@ func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.Cre
 	if first.Build != nil {
 		s.builds.Notify(ctx, app.BuildRequested, a.Ref())
 	}
+	in.Tag(asked(a))
 	return s.wireApp(a), nil
+}
+
+// asked is an app as far as it is asked for, which is what its tag is of: its gate and its
+// deployment's status move on by themselves. Times are as the store keeps them.
+func asked(a app.App) app.App {
+	a.Gate, a.Deployed = app.Gate{}, app.Deployed{}
+	a.CreatedAt, a.UpdatedAt = a.CreatedAt.UTC().Truncate(time.Microsecond), a.UpdatedAt.UTC().Truncate(time.Microsecond)
+	return a
+}
+
+// change changes the path's app in one transaction, if it is what If-Match names.
+// Problems: not_found, precondition_failed and those of f.
+func (s *Service) change(ctx context.Context, in httpapi.Scope, f func(*app.App) error) (app.App, error) {
+	a, err := s.store.UpdateApp(ctx, in.App.Ref(), func(a app.App) (app.App, error) {
+		if err := in.Match.Check(asked(a)); err != nil {
+			return app.App{}, err
+		}
+		err := f(&a)
+		return a, err
+	})
+	in.Tag(asked(a))
+	return a, err
 }
 
 // forgetToken deletes the webhook's token that an app of that name has left behind, whose
@@ -79,38 +104,38 @@ func (s *Service) forgetToken(ctx context.Context, ref app.Ref) error {
 
 // newApp is the app that a request describes.
 func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) {
-	if in.Name == nil {
-		return app.App{}, httpapi.Missing("name")
-	}
-	if err := app.CheckName(*in.Name); err != nil {
-		return app.App{}, err
-	}
 	now := s.now().UTC()
 	a := app.App{
-		Name: *in.Name, Project: e.Project, Environment: e.Name, Namespace: e.Namespace, Port: app.DefaultPort,
+		Name: httpapi.Given(in.Name), Project: e.Project, Environment: e.Name, Namespace: e.Namespace, Port: app.DefaultPort,
 		Gate: app.Gate{State: app.Ungated, Since: now}, CreatedAt: now, UpdatedAt: now,
 	}
-	var err error
-	if a.Host, err = s.cfg.host(in.Host, a.Ref()); err != nil {
-		return app.App{}, err
+	name := problem.All(httpapi.Required("name", in.Name), app.CheckName(a.Name))
+	var host, port error
+	if in.Host != nil || name == nil { // the default one is made of the name
+		a.Host, host = s.cfg.host(in.Host, a.Ref())
 	}
 	if in.Port != nil {
 		if a.Port = *in.Port; a.Port < 1 || a.Port > 65535 {
-			return app.App{}, problem.Of(problem.InvalidPort)
+			port = problem.Of(problem.InvalidPort)
 		}
 	}
+	return a, problem.All(name, host, port, from(&a, in))
+}
+
+// from says what a new app comes from: an image or a git repository.
+func from(a *app.App, in wire.CreateApp) error {
 	switch {
 	case in.Image != nil && in.GitSource != nil:
-		return app.App{}, problem.New(problem.InvalidSource, "An app has an image or a git_source, not both.")
+		return problem.New(problem.InvalidSource, "An app has an image or a git_source, not both.")
 	case in.Image != nil:
 		a.Image, a.Revision = *in.Image, 1
-		a.Deployed = app.Deployed{At: now, Status: string(deploy.RollingOut)}
-		return a, image.Check(a.Image)
+		a.Deployed = app.Deployed{At: a.CreatedAt, Status: string(deploy.RollingOut)}
+		return image.Check(a.Image)
 	case in.GitSource != nil:
 		a.GitSource = &app.GitSource{Repository: in.GitSource.Repository, Branch: in.GitSource.Branch, Path: in.GitSource.Path}
-		return a, checkGitSource(*a.GitSource)
+		return problem.Within("git_source", checkGitSource(*a.GitSource))
 	}
-	return app.App{}, httpapi.Missing("image or git_source")
+	return problem.At("image", httpapi.Missing("image or git_source"))
 }
 
 // first is what a new app begins with, and the app with what it then runs: its image's
@@ -181,14 +206,14 @@ func (s *Service) sweep(ctx context.Context, ref app.Ref) error {
 // updateApp switches Require API key. It answers at once; the app's gate tells
 // how far wiring is.
 func (s *Service) updateApp(ctx context.Context, in httpapi.Scope, body wire.UpdateApp) (wire.App, error) {
-	a, err := s.store.UpdateApp(ctx, in.App.Ref(), func(a app.App) (app.App, error) {
+	a, err := s.change(ctx, in, func(a *app.App) error {
 		if body.RequireAPIKey == nil || *body.RequireAPIKey == a.RequireAPIKey {
-			return a, nil
+			return nil
 		}
 		a.RequireAPIKey = *body.RequireAPIKey
 		a.UpdatedAt = s.now().UTC()
 		a.Gate = a.Gate.Switch(a.RequireAPIKey, a.UpdatedAt)
-		return a, nil
+		return nil
 	})
 	if err == nil && (a.Gate.State == app.Pending || a.Gate.State == app.Releasing) {
 		s.wiring.Notify(ctx, app.GateRequested, a.Ref())
@@ -199,8 +224,28 @@ func (s *Service) updateApp(ctx context.Context, in httpapi.Scope, body wire.Upd
 // deleteApp deletes an app: its objects first, the route before all, so that it
 // never answers without its gate, then its document. Whichever part fails, the
 // call can be repeated.
+//
+// With If-Match the app is first made another version, in the transaction that compares:
+// of those who change or delete the same version one alone goes on, and nothing of the
+// cluster is touched for the others.
 func (s *Service) deleteApp(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
+	if in.Match.Asked() {
+		_, err := s.change(ctx, in, func(a *app.App) error {
+			a.UpdatedAt = latest(s.now().UTC(), a.UpdatedAt.Add(time.Microsecond))
+			return nil
+		})
+		if err != nil {
+			return api.None{}, err
+		}
+	}
 	return api.None{}, s.remove(context.WithoutCancel(ctx), in.App.Ref())
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 func (s *Service) remove(ctx context.Context, ref app.Ref) error {

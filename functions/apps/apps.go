@@ -1,5 +1,5 @@
-// Package apps is the function that manages projects, their members, their
-// environments and the apps in them (promises A6, A7, A8).
+// Package apps is the function that manages projects, their members and service tokens,
+// their environments and the apps in them (promises A6, A7, A8, A12, S9, S10).
 //
 // Its routes are those of package api with this name. What no other function has below
 // /api comes here too, and is told that it is not there.
@@ -48,11 +48,32 @@
 // Tokens are not kept in the store, so their audit records are written before they
 // are changed, and completed afterwards; see package audit.
 //
+// What came of a webhook's calls is kept by the webhook function, and listed here as its
+// deliveries, to viewers too: nothing in it opens anything. A test sends a provider's ping
+// to the webhook's address, the way that a pipeline takes: by BASE_URL alone, since whoever
+// asks chooses the Host header, and signed, so that the token stays here. The body that is
+// signed means nothing under any other event's name, which the signature does not cover,
+// so that who sees it can do nothing with it. That the address cannot be reached from here
+// is a result of the test, and not its failure.
+//
+// # Service tokens
+//
+// Owners make them and revoke them; whoever is a member sees which there are, as they see
+// the members: what acts in a project, with which role and until when, is no secret
+// there, and stands in its deployments. No token can have more than its maker, who is an
+// owner, and none can make, change or revoke one, or a member: what has leaked cannot
+// provide for the time after its end. A token belongs to its project. It goes on when
+// whoever made it leaves, and ends with the project; so an owner who goes is no reason
+// for a pipeline to stop, and a reason to look at the list.
+//
+// A revoked token is deleted, and its name is free again; the audit log keeps both.
+//
 // # Audit
 //
 // ?from= and ?to= are RFC 3339 times or UTC days, both inclusive; ?actor= and ?action=
 // must be equal, ?resource= names a resource and all below it. Package audit says what
-// is recorded and who reads it.
+// is recorded and who reads it. An environment's activity is the same records for all
+// members, each with what has become of the deployment or the build that it began.
 //
 // # Gates
 //
@@ -76,6 +97,7 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/nudge"
 	"github.com/sluicegate/sluice/shared/store"
 )
@@ -86,8 +108,12 @@ type Store interface {
 	CreateProject(ctx context.Context, p app.Project) error
 	Projects(ctx context.Context, member string, page store.Page) ([]app.Project, string, error)
 	UpdateMembers(ctx context.Context, name string, change func(map[string]app.Role) (map[string]app.Role, error)) (app.Project, error)
+	UpdateProject(ctx context.Context, name string, change func(app.Project) (app.Project, error)) (app.Project, error)
 	DeleteProject(ctx context.Context, name string) error
 	UsersExist(ctx context.Context, names []string) (missing []string, err error)
+	CreateToken(ctx context.Context, t servicetoken.Token) error
+	Tokens(ctx context.Context, project string, page store.Page) ([]servicetoken.Token, string, error)
+	RevokeToken(ctx context.Context, project string, id servicetoken.ID) error
 	CreateEnvironment(ctx context.Context, e app.Environment) error
 	Environments(ctx context.Context, project string, page store.Page) ([]app.Environment, string, error)
 	DeleteEnvironment(ctx context.Context, project, name string) error
@@ -95,9 +121,13 @@ type Store interface {
 	Apps(ctx context.Context, namespace string, page store.Page) ([]app.App, string, error)
 	UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (app.App, error)
 	DeleteApp(ctx context.Context, ref app.Ref) error
+	AddTrust(ctx context.Context, ref app.Ref, t app.Trust) error
+	RemoveTrust(ctx context.Context, ref app.Ref, id string) error
 	Records(ctx context.Context, q audit.Query, page store.Page) ([]audit.Record, string, error)
+	Activity(ctx context.Context, e app.Environment, kind audit.Kind, q audit.Query, page store.Page) ([]store.Entry, string, error)
 	Record(ctx context.Context, c audit.Change) (string, error)
 	CompleteRecord(ctx context.Context, id string, o audit.Outcome) error
+	Receipts(ctx context.Context, ref app.Ref, since time.Time, page store.Page) ([]hook.Receipt, string, error)
 }
 
 // Cluster runs apps and keeps the tokens of their webhooks; *cluster.Cluster implements
@@ -166,10 +196,14 @@ func (s *Service) serve() {
 	httpapi.Serve(s.api, api.ListProjects, s.listProjects)
 	httpapi.Serve(s.api, api.CreateProject, s.createProject)
 	httpapi.Serve(s.api, api.GetProject, s.getProject)
+	httpapi.Serve(s.api, api.UpdateProject, s.updateProject)
 	httpapi.Serve(s.api, api.DeleteProject, s.deleteProject)
 	httpapi.Serve(s.api, api.ListMembers, s.listMembers)
 	httpapi.Serve(s.api, api.SetMembers, s.setMembers)
 	httpapi.Serve(s.api, api.RemoveMember, s.removeMember)
+	httpapi.Serve(s.api, api.ListTokens, s.listTokens)
+	httpapi.Serve(s.api, api.CreateToken, s.createToken)
+	httpapi.Serve(s.api, api.RevokeToken, s.revokeToken)
 	httpapi.Serve(s.api, api.ListEnvironments, s.listEnvironments)
 	httpapi.Serve(s.api, api.CreateEnvironment, s.createEnvironment)
 	httpapi.Serve(s.api, api.DeleteEnvironment, s.deleteEnvironment)
@@ -181,9 +215,15 @@ func (s *Service) serve() {
 	httpapi.Serve(s.api, api.SetGitSource, s.setGitSource)
 	httpapi.Serve(s.api, api.RemoveGitSource, s.removeGitSource)
 	httpapi.Serve(s.api, api.GetWebhook, s.getWebhook)
+	httpapi.Serve(s.api, api.ListTrusts, s.listTrusts)
+	httpapi.Serve(s.api, api.AddTrust, s.addTrust)
+	httpapi.Serve(s.api, api.RemoveTrust, s.removeTrust)
 	httpapi.Serve(s.api, api.EnableWebhook, s.enableWebhook)
 	httpapi.Serve(s.api, api.DisableWebhook, s.disableWebhook)
+	httpapi.Serve(s.api, api.ListDeliveries, s.listDeliveries)
+	httpapi.Serve(s.api, api.TestWebhook, s.testWebhook)
 	httpapi.Serve(s.api, api.ListAudit, s.listAudit)
+	httpapi.Serve(s.api, api.ListActivity, s.listActivity)
 	httpapi.Serve(s.api, api.ListInstallationAudit, s.listInstallationAudit)
 	reference.Serve(s.api)
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -37,6 +39,50 @@ func (s *Service) listInstallationAudit(ctx context.Context, _ httpapi.Scope, as
 	return s.listRecords(ctx, q, asked.Page)
 }
 
+// listActivity lists what happened in an environment since it was made, for all members;
+// owners see from where.
+func (s *Service) listActivity(ctx context.Context, in httpapi.Scope, asked api.Activity) (list wire.List[wire.Activity], err error) {
+	q, err := newQuery(api.Audit{From: asked.From, To: asked.To, Actor: asked.Actor})
+	if err != nil {
+		return list, err
+	}
+	kind := audit.Kind(asked.Kind)
+	if kind != "" && !slices.Contains(audit.Kinds(), kind) {
+		return list, problem.At("kind", problem.New(problem.InvalidParameter, "There is no activity of that kind."))
+	}
+	if q.From.Before(in.Environment.CreatedAt) {
+		q.From = in.Environment.CreatedAt
+	}
+	entries, next, err := s.store.Activity(ctx, in.Environment, kind, q, store.Page(asked.Page))
+	if err != nil {
+		return list, err
+	}
+	list = wire.List[wire.Activity]{Items: make([]wire.Activity, len(entries)), NextPageToken: next}
+	for i, e := range entries {
+		if list.Items[i], err = wireActivity(e, in.Role == app.Owner); err != nil {
+			return list, fmt.Errorf("show record %s: %w", e.ID, err)
+		}
+	}
+	return list, nil
+}
+
+func wireActivity(e store.Entry, owner bool) (wire.Activity, error) {
+	if !owner {
+		e.Origin.Address = ""
+	}
+	record, err := wireRecord(e.Record)
+	out := wire.Activity{AuditRecord: record, KeyName: wire.Text(e.Key.Name)}
+	switch {
+	case e.Deployment.Number > 0:
+		out.Status, out.Message = wire.Text(e.Deployment.Status), wire.Text(e.Deployment.Says())
+	case e.Build.Number > 0:
+		out.Status, out.Message = wire.Text(e.Build.Status), wire.Text(e.Build.Message)
+	case e.Receipt.ID != "":
+		out.Status, out.Message, out.Calls = wire.Text(e.Receipt.Result), wire.Text(e.Receipt.Says()), wire.Ordinal(e.Receipt.Count)
+	}
+	return out, err
+}
+
 func (s *Service) listRecords(ctx context.Context, q audit.Query, page api.Page) (wire.List[wire.AuditRecord], error) {
 	records, next, err := s.store.Records(ctx, q, store.Page(page))
 	if err != nil {
@@ -53,7 +99,10 @@ func (s *Service) listRecords(ctx context.Context, q audit.Query, page api.Page)
 
 // newQuery is what was asked for. Problems: invalid_date, invalid_window.
 func newQuery(asked api.Audit) (q audit.Query, err error) {
-	q = audit.Query{Actor: asked.Actor, Action: audit.Action(asked.Action), Resource: asked.Resource}
+	q = audit.Query{Actor: asked.Actor, Resource: asked.Resource}
+	if asked.Action != "" {
+		q.Actions = []audit.Action{audit.Action(asked.Action)}
+	}
 	if q.From, err = readMoment(asked.From, 0); err != nil {
 		return audit.Query{}, err
 	}

@@ -61,6 +61,53 @@ func TestAudit(t *testing.T) {
 	o.as("").get(o.at("/audit")).fails(401, "unauthenticated")
 }
 
+// TestActivity: every member sees what happened in an environment, owners from where too;
+// nobody what befell an earlier one of its name.
+func TestActivity(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.createApp("hello")
+	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).gets(200)
+	path := o.at("/environments/prod/activity")
+	of := func(who, query string) (got []string) {
+		t.Helper()
+		for _, a := range decode[wire.List[wire.Activity]](o.as(who).get(path + query).gets(200)).Items {
+			if owner := who == "ada" || who == "root"; owner != (a.ClientAddress != "") {
+				t.Errorf("%s sees that %s came from %q", who, a.Action, a.ClientAddress)
+			}
+			got = append(got, a.Actor.Name+" "+a.Action)
+		}
+		return got
+	}
+	all := []string{"dev app.update", "dev app.create", "ada environment.create"}
+	for _, who := range []string{"root", "ada", "dev", "vic"} {
+		if diff := cmp.Diff(all, of(who, "")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", who, diff)
+		}
+	}
+	for query, want := range map[string][]string{
+		"?kind=settings": all, "?kind=deployments": nil, "?actor=dev": all[:2], "?to=2020-01-01": nil, "?page_size=1": all[:1],
+	} {
+		if diff := cmp.Diff(want, of("vic", query)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", query, diff)
+		}
+	}
+	for query, code := range map[string]string{
+		"?kind=all": "invalid_parameter", "?from=yesterday": "invalid_date", "?page_token=x": "invalid_page", "?resource=x": "unknown_parameter",
+	} {
+		o.as("vic").get(path+query).fails(400, code)
+	}
+	o.as("vic").get(path+"?from=2026-01-02&to=2026-01-01").fails(422, "invalid_window")
+	o.as("eve").get(path).fails(403, "forbidden")
+	o.as("").get(path).fails(401, "unauthenticated")
+	o.as("dev").delete(o.apps("/hello")).gets(204)
+	o.as("ada").delete(o.at("/environments/prod")).gets(204)
+	o.as("ada").post(o.at("/environments"), `{"name":"prod"}`).gets(201)
+	if got := of("vic", ""); !cmp.Equal(got, all[2:]) {
+		t.Errorf("of an environment that was made anew: %v", got)
+	}
+}
+
 func TestInstallationAudit(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

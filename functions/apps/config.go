@@ -49,6 +49,11 @@ type Config struct {
 	// in the log.
 	BaseURL string `env:"BASE_URL"`
 
+	// IngressCAFile has the authorities, PEM, that vouch for BASE_URL's certificate besides
+	// the system's, e.g. "/var/run/sluice/ingress-ca/ca.crt". It is read for each test of a
+	// webhook; a missing file adds none.
+	IngressCAFile string `env:"INGRESS_CA_FILE"`
+
 	// WiringURL is where the wiring function takes CloudEvents; without one a
 	// switched gate waits for wiring's next tick.
 	WiringURL string `env:"WIRING_URL"`
@@ -60,6 +65,9 @@ type Config struct {
 	// BuildsURL is where the builds function takes CloudEvents; without one a new git
 	// app's first build waits for its next tick.
 	BuildsURL string `env:"BUILDS_URL"`
+
+	// Issuers are those whose pipelines an app may trust, as the webhook function has them.
+	Issuers []string `env:"OIDC_ISSUERS"`
 
 	// ReservedHosts are refused as hosts of apps: Sluice's own and others on the
 	// same ingress. "example.com" is that host alone, ".example.com" everything

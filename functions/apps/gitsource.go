@@ -30,11 +30,11 @@ func (s *Service) setGitSource(ctx context.Context, in httpapi.Scope, body wire.
 	if err := checkGitSource(source); err != nil {
 		return wire.App{}, err
 	}
-	a, err := s.store.UpdateApp(ctx, in.App.Ref(), func(a app.App) (app.App, error) {
+	a, err := s.change(ctx, in, func(a *app.App) error {
 		if a.GitSource == nil || *a.GitSource != source {
 			a.GitSource, a.UpdatedAt = &source, s.now().UTC()
 		}
-		return a, nil
+		return nil
 	})
 	return s.wireApp(a), err
 }
@@ -43,12 +43,12 @@ func (s *Service) setGitSource(ctx context.Context, in httpapi.Scope, body wire.
 // that has never been built has none, and waits for the first deployment. A build
 // that is under way deploys nothing any more.
 func (s *Service) removeGitSource(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
-	_, err := s.store.UpdateApp(ctx, in.App.Ref(), func(a app.App) (app.App, error) {
+	_, err := s.change(ctx, in, func(a *app.App) error {
 		if a.GitSource == nil {
-			return app.App{}, problem.New(problem.NotFound, "The app has no git source.")
+			return problem.New(problem.NotFound, "The app has no git source.")
 		}
 		a.GitSource, a.UpdatedAt = nil, s.now().UTC()
-		return a, nil
+		return nil
 	})
 	return api.None{}, err
 }
@@ -58,15 +58,20 @@ func (s *Service) removeGitSource(ctx context.Context, in httpapi.Scope, _ api.N
 // git would read as an option, or as another command, is refused, and so are
 // credentials, which would show to every viewer. Problem: invalid_git_source.
 func checkGitSource(g app.GitSource) error {
-	switch {
-	case !validRepository(g.Repository):
-		return problem.New(problem.InvalidSource, "git_source.repository is a clone URL over https, http or ssh, without a password.")
-	case !validBranch(g.Branch):
-		return problem.New(problem.InvalidSource, "git_source.branch is the name of a branch, such as main.")
-	case !validFolder(g.Path):
-		return problem.New(problem.InvalidSource, "git_source.path is a folder inside the repository, such as services/api.")
+	var wrong []error
+	for _, f := range []struct {
+		name, is string
+		valid    bool
+	}{
+		{"repository", "a clone URL over https, http or ssh, without a password", validRepository(g.Repository)},
+		{"branch", "the name of a branch, such as main", validBranch(g.Branch)},
+		{"path", "a folder inside the repository, such as services/api", validFolder(g.Path)},
+	} {
+		if !f.valid {
+			wrong = append(wrong, problem.At(f.name, problem.New(problem.InvalidSource, "git_source.%s is %s.", f.name, f.is)))
+		}
 	}
-	return nil
+	return problem.All(wrong...)
 }
 
 func validRepository(s string) bool {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/cluster/clustertest"
@@ -55,6 +56,7 @@ func newOffice(t *testing.T) *office {
 	o := &office{T: t, store: storetest.New(t), cluster: cl, keys: keys, project: clustertest.Name(), cfg: Config{
 		AppsDomain: "localhost", AppHost: "{app}.{namespace}.{domain}", AppURL: "http://{host}:8080", Routes: cluster.Routes{EntryPoints: []string{"web"}},
 		ReservedHosts: []string{"console.example.com", ".sluice.example.com"}, ReservedNamespaces: []string{"sluice-system"},
+		Issuers: []string{"https://token.actions.githubusercontent.com"},
 	}}
 	o.start(cl)
 	for _, name := range []string{"root", "ada", "dev", "vic", "eve"} {
@@ -133,9 +135,11 @@ func (o *office) state(name string) cluster.State {
 type person struct {
 	*office
 	name string // "" has no session
+
+	bearer string // sent instead of a session
 }
 
-func (o *office) as(name string) person { return person{o, name} }
+func (o *office) as(name string) person { return person{office: o, name: name} }
 
 func (p person) get(path string) reply        { p.Helper(); return p.do("GET", path, "") }
 func (p person) post(path, body string) reply { p.Helper(); return p.do("POST", path, body) }
@@ -148,18 +152,28 @@ func (p person) delete(path string) reply { p.Helper(); return p.do("DELETE", pa
 
 func (p person) do(method, path, body string) reply {
 	p.Helper()
+	return p.match(method, path, body)
+}
+
+// match is do with If-Match, of as many lines as there are tags.
+func (p person) match(method, path, body string, tags ...string) reply {
+	p.Helper()
 	r := httptest.NewRequestWithContext(p.Context(), method, "/api/v1"+path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
+	r.Header[api.IfMatch] = tags
 	if p.name != "" {
 		token, err := p.keys.Sign(identity.NewSession(identity.Caller{Username: p.name, Admin: p.name == "root"}, 1, time.Now()))
 		if err != nil {
 			p.Fatal(err)
 		}
-		r.Header.Set("Authorization", "Bearer "+string(token))
+		p.bearer = string(token)
+	}
+	if p.bearer != "" {
+		r.Header.Set("Authorization", "Bearer "+p.bearer)
 	}
 	w := httptest.NewRecorder()
 	p.handler.ServeHTTP(w, r)
-	return reply{p.T, method + " " + path, w.Code, w.Body.Bytes()}
+	return reply{p.T, method + " " + path, w.Code, w.Body.Bytes(), w.Header().Get(api.ETag)}
 }
 
 // reply is what came back.
@@ -168,6 +182,7 @@ type reply struct {
 	call   string
 	status int
 	body   []byte
+	tag    string // ETag
 }
 
 func (r reply) gets(status int) reply {

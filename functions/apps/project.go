@@ -3,11 +3,13 @@ package apps
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -16,12 +18,24 @@ import (
 )
 
 func (s *Service) listProjects(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Project], error) {
+	if in.Caller.Service() {
+		return s.listOwnProject(ctx, in, page)
+	}
 	member := in.Caller.Username
 	if in.Caller.Admin {
 		member = "" // all of them
 	}
 	projects, next, err := s.store.Projects(ctx, member, store.Page(page))
-	return wire.ListOf(projects, next, func(p app.Project) wire.Project { return wireProject(p, in.RoleIn(p)) }), err
+	return wire.ListOf(projects, next, func(p app.Project) wire.Project { return wireProject(p, in.Caller.RoleIn(p)) }), err
+}
+
+// listOwnProject lists the project of a service token, which is a member of none.
+func (s *Service) listOwnProject(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Project], error) {
+	if page.Token != "" {
+		return wire.List[wire.Project]{}, problem.Of(problem.InvalidPage)
+	}
+	p, err := s.store.Project(ctx, in.Caller.Grant.Project)
+	return wire.ListOf([]app.Project{p}, "", func(p app.Project) wire.Project { return wireProject(p, in.Caller.RoleIn(p)) }), err
 }
 
 // createProject makes a project, which its maker owns.
@@ -30,12 +44,36 @@ func (s *Service) createProject(ctx context.Context, in httpapi.Scope, body wire
 	if err != nil {
 		return wire.Project{}, err
 	}
-	p := app.Project{Name: name, Members: map[string]app.Role{in.Caller.Username: app.Owner}, CreatedAt: s.now().UTC()}
+	p := app.Project{Name: name, Members: map[string]app.Role{in.Caller.Username: app.Owner}, CreatedAt: s.now().UTC(), LeakPolicy: apikey.LeakDisable}
 	return wireProject(p, app.Owner), s.store.CreateProject(ctx, p)
 }
 
 func (s *Service) getProject(_ context.Context, in httpapi.Scope, _ api.None) (wire.Project, error) {
+	in.Tag(in.Project.LeakPolicy)
 	return wireProject(in.Project, in.Role), nil
+}
+
+// updateProject changes the settings that the body names. The tag is of them alone: members
+// have one of their own.
+func (s *Service) updateProject(ctx context.Context, in httpapi.Scope, body wire.UpdateProject) (wire.Project, error) {
+	p, err := s.store.UpdateProject(ctx, in.Project.Name, func(p app.Project) (app.Project, error) {
+		if err := in.Match.Check(p.LeakPolicy); err != nil || !body.LeakPolicy.Set {
+			return p, err
+		}
+		if body.LeakPolicy.Value == nil {
+			return p, httpapi.Missing("leak_policy")
+		}
+		p.LeakPolicy = apikey.LeakPolicy(*body.LeakPolicy.Value)
+		if !p.LeakPolicy.Valid() {
+			return p, problem.At("leak_policy", problem.Of(problem.InvalidPolicy))
+		}
+		return p, nil
+	})
+	if err != nil {
+		return wire.Project{}, err
+	}
+	in.Tag(p.LeakPolicy)
+	return wireProject(p, in.Role), nil
 }
 
 func (s *Service) deleteProject(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
@@ -43,7 +81,7 @@ func (s *Service) deleteProject(ctx context.Context, in httpapi.Scope, _ api.Non
 }
 
 func wireProject(p app.Project, role app.Role) wire.Project {
-	return wire.Project{Name: p.Name, Role: string(role), CreatedAt: p.CreatedAt}
+	return wire.Project{Name: p.Name, Role: string(role), CreatedAt: p.CreatedAt, LeakPolicy: string(p.LeakPolicy)}
 }
 
 // label is a required field that names a project or an environment. Problems:
@@ -55,7 +93,9 @@ func label(what string, value *string) (string, error) {
 	return *value, app.CheckLabel(what, *value)
 }
 
+// listMembers lists members; the tag is of all of them, on every page.
 func (s *Service) listMembers(_ context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Member], error) {
+	in.Tag(in.Project.Members)
 	return pageOfMembers(in.Project.Members, page)
 }
 
@@ -69,13 +109,16 @@ func (s *Service) setMembers(ctx context.Context, in httpapi.Scope, body wire.Se
 	if err != nil {
 		return wire.List[wire.Member]{}, err
 	}
-	if len(missing) > 0 {
-		return wire.List[wire.Member]{}, problem.New(problem.UnknownUser, "There is no user %.64q.", missing[0])
+	if err := unknownUsers(body.Members, missing); err != nil {
+		return wire.List[wire.Member]{}, err
 	}
-	p, err := s.store.UpdateMembers(ctx, in.Project.Name, func(map[string]app.Role) (map[string]app.Role, error) { return members, nil })
+	p, err := s.store.UpdateMembers(ctx, in.Project.Name, func(stored map[string]app.Role) (map[string]app.Role, error) {
+		return members, in.Match.Check(stored)
+	})
 	if err != nil {
 		return wire.List[wire.Member]{}, err
 	}
+	in.Tag(p.Members)
 	return pageOfMembers(p.Members, api.Page{Size: max(1, len(p.Members))})
 }
 
@@ -86,6 +129,9 @@ func (s *Service) removeMember(ctx context.Context, in httpapi.Scope, _ api.None
 		if _, ok := members[username]; !ok {
 			return nil, problem.New(problem.NotFound, "There is no such member.")
 		}
+		if err := in.Match.Check(members); err != nil {
+			return nil, err
+		}
 		delete(members, username)
 		return members, requireOwner(members)
 	})
@@ -95,20 +141,38 @@ func (s *Service) removeMember(ctx context.Context, in httpapi.Scope, _ api.None
 // parseMembers reads a whole list of members.
 func parseMembers(in []wire.Member) (map[string]app.Role, error) {
 	if in == nil {
-		return nil, problem.New(problem.MissingField, "members is required.")
+		return nil, httpapi.Missing("members")
 	}
+	var wrong []error
 	members := make(map[string]app.Role, len(in))
-	for _, m := range in {
+	for i, m := range in {
 		role := app.Role(m.Role)
 		if !role.Valid() {
-			return nil, problem.Of(problem.InvalidRole)
+			wrong = append(wrong, problem.At(memberField(i, "role"), problem.Of(problem.InvalidRole)))
 		}
 		if _, twice := members[m.Username]; twice {
-			return nil, problem.New(problem.InvalidName, "%.64q is listed twice.", m.Username)
+			wrong = append(wrong, problem.At(memberField(i, "username"), problem.New(problem.InvalidName, "%.64q is listed twice.", m.Username)))
 		}
 		members[m.Username] = role
 	}
-	return members, requireOwner(members)
+	if len(wrong) > 0 {
+		return nil, problem.All(wrong...)
+	}
+	return members, problem.At("members", requireOwner(members))
+}
+
+// memberField names a field of one of a list of members.
+func memberField(i int, name string) string { return fmt.Sprintf("members[%d].%s", i, name) }
+
+// unknownUsers says which of the members that a request lists are nobody. Problem:
+// unknown_user.
+func unknownUsers(in []wire.Member, names []string) error {
+	wrong := make([]error, len(names))
+	for n, name := range names {
+		i := slices.IndexFunc(in, func(m wire.Member) bool { return m.Username == name })
+		wrong[n] = problem.At(memberField(i, "username"), problem.New(problem.UnknownUser, "There is no user %.64q.", name))
+	}
+	return problem.All(wrong...)
 }
 
 func requireOwner(members map[string]app.Role) error {

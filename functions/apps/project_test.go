@@ -47,6 +47,36 @@ func TestProjects(t *testing.T) {
 	o.as("ada").delete(o.at("")).gets(204)
 }
 
+// TestProjectSettings: owners set what becomes of keys that leak (promise L5).
+func TestProjectSettings(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	policy := func() string { return decode[wire.Project](o.as("vic").get(o.at("")).gets(200)).LeakPolicy }
+	if got := policy(); got != "disable" {
+		t.Errorf("at first it is %q", got)
+	}
+	o.as("dev").patch(o.at(""), `{"leak_policy":"revoke"}`).fails(403, "forbidden")
+	for body, want := range map[string]string{
+		`{"leak_policy":"tell"}`: "invalid_policy", `{"leak_policy":""}`: "invalid_policy", `{"leak_policy":"Revoke"}`: "invalid_policy", `{"leak_policy":null}`: "missing_field",
+	} {
+		o.as("ada").patch(o.at(""), body).fails(422, want)
+	}
+	o.as("ada").patch(o.at(""), `{"name":"other"}`).fails(400, "unknown_field")
+	if got := policy(); got != "disable" {
+		t.Errorf("what was refused has made it %q", got)
+	}
+	for range 2 {
+		if got := decode[wire.Project](o.as("ada").patch(o.at(""), `{"leak_policy":"revoke"}`).gets(200)); got.LeakPolicy != "revoke" || got.Role != "owner" {
+			t.Errorf("answered %+v", got)
+		}
+	}
+	o.as("ada").patch(o.at(""), `{}`).gets(200)
+	o.as("ada").put(o.at("/members"), `{"members":[{"username":"ada","role":"owner"},{"username":"vic","role":"viewer"}]}`).gets(200)
+	if got := policy(); got != "revoke" {
+		t.Errorf("after other changes it is %q", got)
+	}
+}
+
 func TestBadNames(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

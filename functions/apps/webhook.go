@@ -22,11 +22,20 @@ func (s *Service) getWebhook(ctx context.Context, in httpapi.Scope, _ api.None) 
 	if err != nil && !problem.Is(err, problem.NotFound) {
 		return wire.Webhook{}, err
 	}
-	out := wire.Webhook{Enabled: err == nil, URL: s.webhookURL(in)}
-	if out.Enabled && in.Role.Allows(app.Developer) {
-		out.Token = plain(token)
+	out := s.wireWebhook(in, token, err == nil)
+	if !in.Role.Allows(app.Developer) {
+		out.Token = nil
 	}
 	return out, nil
+}
+
+func (s *Service) wireWebhook(in httpapi.Scope, token hook.Token, enabled bool) wire.Webhook {
+	out := wire.Webhook{Enabled: enabled, URL: s.webhookURL(in), Issuers: append([]string{}, s.cfg.Issuers...)}
+	if enabled {
+		plain := string(token)
+		out.Token = &plain
+	}
+	return out
 }
 
 // enableWebhook gives an app's webhook a token; the one before, if any, is worth
@@ -38,7 +47,7 @@ func (s *Service) enableWebhook(ctx context.Context, in httpapi.Scope, _ api.Emp
 	}
 	ctx = context.WithoutCancel(ctx)
 	err = s.recorded(ctx, tokenChange(in.App, audit.EnableWebhook), func() error { return s.setToken(ctx, in.App.Ref(), token) })
-	return wire.Webhook{Enabled: true, URL: s.webhookURL(in), Token: plain(token)}, err
+	return s.wireWebhook(in, token, true), err
 }
 
 // setToken writes a token, and takes it away again if the app has been deleted
@@ -77,10 +86,4 @@ func tokenChange(a app.App, action audit.Action) audit.Change {
 // webhookURL is where a pipeline calls an app's webhook.
 func (s *Service) webhookURL(in httpapi.Scope) string {
 	return in.BaseURL(s.cfg.BaseURL) + api.CallWebhook.URL(url.PathEscape, in.App.Namespace, in.App.Name)
-}
-
-// plain is a token on its way to who may see it.
-func plain(t hook.Token) *string {
-	s := string(t)
-	return &s
 }

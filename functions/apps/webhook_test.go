@@ -30,7 +30,7 @@ func TestWebhook(t *testing.T) {
 	path := o.apps("/hello/webhook")
 	url := "http://example.com/api/v1/webhook/" + o.namespace() + "/hello"
 
-	disabled := wire.Webhook{URL: url}
+	disabled := wire.Webhook{URL: url, Issuers: o.cfg.Issuers}
 	if diff := cmp.Diff(disabled, decode[wire.Webhook](o.as("dev").get(path).gets(200))); diff != "" {
 		t.Errorf("before (-want +got):\n%s", diff)
 	}
@@ -44,7 +44,7 @@ func TestWebhook(t *testing.T) {
 	if diff := cmp.Diff(first, decode[wire.Webhook](o.as("dev").get(path).gets(200))); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(wire.Webhook{Enabled: true, URL: url}, decode[wire.Webhook](o.as("vic").get(path).gets(200))); diff != "" {
+	if diff := cmp.Diff(wire.Webhook{Enabled: true, URL: url, Issuers: o.cfg.Issuers}, decode[wire.Webhook](o.as("vic").get(path).gets(200))); diff != "" {
 		t.Errorf("a viewer sees (-want +got):\n%s", diff)
 	}
 

@@ -59,10 +59,10 @@ func (s *Service) getBuild(ctx context.Context, in httpapi.Scope, _ api.None) (w
 
 func wireBuild(b deploy.Build) wire.Build {
 	out := wire.Build{
-		Build: b.Number, Commit: b.Commit,
+		Build: b.Number, Commit: wire.Text(b.Commit),
 		GitSource: wire.GitSource{Repository: b.Source.Repository, Branch: b.Source.Branch, Path: b.Source.Path},
-		Actor:     b.Actor, Status: string(b.Status), Message: b.Message,
-		Image: b.Image, Digest: b.Digest, Revision: b.Revision, RequestedAt: b.RequestedAt,
+		Actor:     b.Actor, Status: string(b.Status), Message: wire.Text(b.Message),
+		Image: wire.Text(b.Image), Digest: wire.Text(b.Digest), Revision: wire.Ordinal(b.Revision), RequestedAt: b.RequestedAt,
 	}
 	if b.Final() {
 		out.FinishedAt = &b.FinishedAt

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/image"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/reconcile"
+	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/store"
 )
 
@@ -80,6 +81,7 @@ func (s *Service) eachPending(ctx context.Context, f func(store.PendingBuild) bo
 
 // reconcile starts the run of a build, or looks at it, and moves the build on by it.
 func (s *Service) reconcile(ctx context.Context, p store.PendingBuild) error {
+	span.Of(ctx).Set(span.OfApp(p.App)...)
 	b, err := s.store.Build(ctx, p.App, p.Number)
 	if problem.Is(err, problem.NotFound) || err == nil && b.Final() {
 		return s.store.ForgetBuild(ctx, p)

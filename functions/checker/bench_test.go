@@ -27,7 +27,7 @@ func (s *sink) WriteHeader(int)             {}
 
 // loaded makes a fresh replica that holds n keys with a scope, a rate and a quota,
 // and gives their full keys one after the other.
-func loaded(b *testing.B, n int) (*Checker, string) {
+func loaded(b testing.TB, n int) (*Checker, string) {
 	b.Helper()
 	f := newFakeStore()
 	cfg := Config{Replica: "bench", MaxStaleness: Ceiling, CanaryInterval: time.Second, FlushInterval: time.Second, MaxUnshared: 5 * time.Second}

@@ -57,12 +57,14 @@
 // The reason (unknown, disabled, expired, …) is found by it in the replica's log, up
 // to DENIALS_LOGGED_PER_SECOND lines a second, and among the last 4096 denials at
 // GET /denials?request_id= on the private port; package denials says how a flood is
-// kept from filling the disk. Allowed requests get no id and cost nothing more.
+// kept from filling the disk. Those who look after an app are told of its denials by the
+// management API, which asks at POST /denials of the public port, where package explain says
+// who may ask. Allowed requests get no id and cost nothing more.
 //
 // # Layout
 //
 // A document's way is on two pages: stream.go listens, and snapshot.go puts what was
-// heard where requests look; applied.go says how far that is. A request's is on two others: decision.go decides and holds
+// heard where requests look; applied.go says how far that is, and explain.go why a request was refused. A request's is on two others: decision.go decides and holds
 // the table of outcomes, handler.go answers; key.go is what a key's holder is told. internal/view is the picture of keys and
 // plans, internal/gate decides about a key, internal/bucket limits rates, internal/meter
 // counts and limits quotas, internal/lease holds hard ones, internal/peers tells other replicas, internal/canary proves
@@ -90,9 +92,11 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/peers"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/explain"
 	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/servercert"
+	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 )
@@ -132,6 +136,10 @@ type Checker struct {
 	denials  *denials.Log
 	peers    *peers.Link
 	asked    chan struct{} // holds one for each who waits to be told what is applied
+	question explain.Key   // what questions about denials are sealed with
+	explains *explain.Asked
+	reading  chan struct{} // holds one for each question that is read or answered
+	spans    *span.Tracer  // nil where none are exported
 	proven   atomic.Bool   // all three data types have been proven at least once
 
 	certificate *servercert.Certificate       // nil without one
@@ -147,8 +155,9 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 		cfg: cfg, feed: f, store: s, log: log,
 		now: time.Now, start: time.Now(), process: rand.Text(),
 		buckets: &bucket.Buckets{}, shown: &bucket.Buckets{}, denials: denials.New(cfg.DenialsLogged, log),
-		asked: make(chan struct{}, asking),
+		asked: make(chan struct{}, asking), question: explain.NewKey(), reading: make(chan struct{}, explaining),
 	}
+	c.explains = explain.NewAsked(c.question)
 	c.snapshot = &snapshot{buckets: c.buckets, shown: c.shown}
 	c.snapshot.Store(&view.View{})
 	c.leases = lease.New(lease.Config{

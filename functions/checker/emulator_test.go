@@ -82,12 +82,8 @@ func issue(t *testing.T, s *store.Store, limits plan.Limits) (apikey.Key, string
 		Prefix: prefix, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: p.ID, Name: "Test",
 		Status: apikey.Active, Secret: apikey.HashOf([]byte(full)), CreatedAt: time.Now(), UpdatedAt: time.Now(),
 	}
-	if _, err := s.CreatePlan(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Make(t, func() error { _, err := s.CreatePlan(t.Context(), p); return err })
+	storetest.Make(t, func() error { _, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); return err })
 	return k, string(full)
 }
 

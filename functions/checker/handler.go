@@ -10,9 +10,12 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/peers"
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/explain"
 	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -36,7 +39,7 @@ const checkPath = "/check/"
 const inHeader = "denial=header"
 
 // ServeHTTP answers GET /check/{namespace}/{app}, /api/v1/key, /applied, /healthz and
-// /readyz, and POST /counts. The contract with proxies is in infra/proxies.
+// /readyz, and POST /counts and /denials. The contract with proxies is in infra/proxies.
 //
 // /readyz is 200 once the first full snapshot has been proven, and stays so: a
 // replica that denies later must stay reachable, so that clients get its 503.
@@ -49,6 +52,8 @@ func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.serveKey(w, r)
 	case r.URL.Path == inforce.Path:
 		c.serveApplied(w, r)
+	case r.URL.Path == explain.Path:
+		c.serveExplain(w, r)
 	case r.URL.Path == peers.Path:
 		c.serveCounts(w, r)
 	case r.URL.Path == "/readyz" && !c.proven.Load():
@@ -75,7 +80,17 @@ func appIn(address string) string {
 }
 
 func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address string) {
-	now := c.now()
+	began := c.now()
+	o := c.answer(w, r, address, began)
+	ended := c.now()
+	c.metrics.decided(o, ended.Sub(began))
+	if c.spans != nil {
+		c.spanned(r, w.Header(), o, address, began, ended)
+	}
+}
+
+// answer decides on a check, and answers it.
+func (c *Checker) answer(w http.ResponseWriter, r *http.Request, address string, now time.Time) outcome {
 	c.endOld(r.Context(), w.Header(), now)
 	o, v := c.check(r.Header, address, now)
 	switch o {
@@ -94,7 +109,20 @@ func (c *Checker) serveCheck(w http.ResponseWriter, r *http.Request, address str
 	default:
 		c.deny(w, r, o, address, v, now)
 	}
-	c.metrics.decided(o, c.now().Sub(now))
+	return o
+}
+
+// Export has a span made of each check, by the trace of the proxy's question.
+func (c *Checker) Export(spans *span.Tracer) { c.spans = spans }
+
+// spanned makes a check's span. It says what the app is, since its address was found
+// valid, and how the check ended; of the key it says nothing.
+func (c *Checker) spanned(r *http.Request, answered http.Header, o outcome, address string, began, ended time.Time) {
+	fields := []span.Field{{Key: span.Verdict, Value: string(outcomes[o].code)}, {Key: span.RequestID, Value: answered.Get(trace.Header)}}
+	if namespace, name, ok := strings.Cut(address, "/"); ok && o != badAddress { // else the address can be anything
+		fields = append(fields, span.OfApp(app.Ref{Namespace: namespace, Name: name})...)
+	}
+	c.spans.Record(r.Context(), trace.ParentOf(r.Header), "check", began, ended, fields...)
 }
 
 // deny answers a denial and notes why it is one.

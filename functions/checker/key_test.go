@@ -158,6 +158,7 @@ func TestKeyIsNotShown(t *testing.T) {
 		f := newFakeStore()
 		good := issue(t, f, nil)
 		rotated := issue(t, f, func(k *apikey.Key) { k.Secret[0] ^= 1 })
+		f.stall(true)
 		r := newReplica(t, f)
 		refused := map[string][]string{
 			"missing":      {},
@@ -168,9 +169,11 @@ func TestKeyIsNotShown(t *testing.T) {
 			"wrong_secret": {"X-Api-Key", rotated, gateproof.NonceHeader, gateproof.NewNonce()},
 			"repeated":     {"X-Api-Key", good, "X-Api-Key", good},
 		}
+		synctest.Wait()
 		if res := r.show("GET", "X-Api-Key", good); res.StatusCode != http.StatusServiceUnavailable {
 			t.Errorf("before anything is proven: %d", res.StatusCode)
 		}
+		f.stall(false)
 		synctest.Wait()
 		none := r.ask("shop-prod/hello")
 		takeID(t, none)

@@ -248,7 +248,7 @@ func (c *Checker) keeper() *canary.Keeper {
 			defer s.tryEnded.Do(func() { close(s.tried) })
 			return c.store.WriteCanary(ctx, s.name, store.Canary{
 				Replica: c.cfg.Replica, Run: c.process, Seq: seq,
-				Applied: s.applied.time(), Ceiling: c.cfg.MaxStaleness, Address: c.cfg.address(),
+				Applied: s.applied.time(), Ceiling: c.cfg.MaxStaleness, Address: c.cfg.address(), Key: c.question,
 			})
 		}
 	}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"strconv"
 
@@ -126,15 +127,25 @@ func createApp(r *request) error {
 	return r.done(r.inEnvironment("apps", a.Name), noticeAppCreated)
 }
 
-// appPage is an app's Overview.
+// appPage is an app's Overview: what serves, whether it is protected, and who calls it.
 type appPage struct {
 	App     wire.App
 	Current *wire.Deployment // nil before the first
 	Failed  bool             // the newest deployment did not work
 	Serving *wire.Deployment // what runs meanwhile, if it is another
+	Before  *wire.Deployment // what to roll back to; nil without one
 	Build   *wire.Build      // the newest of a git app
 	Live    live
+
+	Gate form // that was not taken
+	Curl string
+
+	CallersURL string // where the keys that open the app are told of, those seen last first
+	AllKeys    string // path of the list of them
 }
+
+// callersShown is how many of them an app's page lists.
+const callersShown = 5
 
 // overview reads what an app's Overview shows.
 func (r *request) overview() (appPage, error) {
@@ -158,9 +169,18 @@ func (r *request) overview() (appPage, error) {
 		d := &history.Items[i]
 		if d.Current {
 			p.Current = d
-		} else if d.Status == "live" && p.Serving == nil {
+			continue
+		}
+		if d.Status == "live" && p.Serving == nil {
 			p.Serving = d
 		}
+		if p.Before == nil && (d.Status == "live" || d.Status == "superseded") {
+			p.Before = d
+		}
+	}
+	p.Curl = "curl -i " + p.App.URL
+	if p.App.RequireAPIKey {
+		p.Curl = callWithKey(p.App)
 	}
 	p.Failed = p.Current != nil && p.Current.Status == "failed"
 	if len(builds.Items) > 0 && p.App.GitSource != nil {
@@ -177,12 +197,35 @@ func gateMoves(g wire.Gate) bool { return g.State == "pending" || g.State == "re
 // buildMoves tells whether a build goes on.
 func buildMoves(b wire.Build) bool { return b.Status == "queued" || b.Status == "running" }
 
-func showApp(r *request) error {
+// callWithKey is the command that calls a gated app.
+func callWithKey(a wire.App) string { return `curl -i -H "X-API-Key: $API_KEY" ` + a.URL }
+
+func showApp(r *request) error { return showAppWith(r, form{}) }
+
+// showAppWith shows an app, with a form of its gate that was not taken.
+func showAppWith(r *request, gate form) error {
 	p, err := r.overview()
 	if err != nil {
 		return err
 	}
-	return r.show("app", page{Title: p.App.Name, Tab: tabApps}, p)
+	p.Gate = gate
+	p.CallersURL, p.AllKeys = r.inApp("callers"), r.inEnvironment("api-keys")+"?"+url.Values{"app": {r.app()}, "sort": {wire.SortLastSeen}}.Encode()
+	return r.show("app", page{Status: gate.Status(), Title: p.App.Name, Tab: tabApps}, p)
+}
+
+// showCallers answers the part of an app's page that says who calls it. To find the keys
+// that open an app the API reads all of the environment's, so the page does not wait for it.
+func showCallers(r *request) error {
+	filter := client.KeyFilter{Environment: r.environment, App: r.app(), Sort: wire.SortLastSeen}
+	list, err := r.api.KeysPage(r.Context(), r.project, filter, client.Page{Size: callersShown})
+	if err != nil {
+		return err
+	}
+	rows := make([]keyRow, len(list.Items))
+	for i, k := range list.Items {
+		rows[i] = r.keyRow(k, nil)
+	}
+	return r.part("app", "callers", rows)
 }
 
 func showAppState(r *request) error {

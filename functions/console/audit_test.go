@@ -44,8 +44,8 @@ func TestAuditPage(t *testing.T) {
 	w := o.get(auditPath + "?actor=ada&action=plan.update&resource=environments/prod&from=2026-03-01&to=2026-03-14")
 	page := w.Body.String()
 	for _, want := range []string{
-		`<h2>Change plan </h2>`, `<time datetime="2026-03-14T15:09:26Z">14 Mar 2026, 15:09:26 UTC</time>`, `<bdi>ada</bdi>`,
-		`<bdi>environments/prod/plans/plan-gold</bdi>`, `<code>203.0.113.7</code>`, `<code>req-1</code>`,
+		`<h2 id="day-2026-03-14">14 March 2026</h2>`, `<bdi>ada</bdi></a> changed plan <a href="/console/projects/shop/environments/prod/plans/plan-gold"><bdi>&lt;script&gt;`,
+		`<dd><time datetime="2026-03-14T15:09:26Z">14 Mar 2026, 15:09:26 UTC</time>`, `resource=environments%2Fprod%2Fplans%2Fplan-gold"><bdi>projects/<wbr>shop/<wbr>environments/<wbr>prod/<wbr>plans/<wbr>plan-gold<wbr></bdi>`, `<code>203.0.113.7</code>`, `<code>req-1</code>`,
 		`<th scope="row">name</th><td><bdi>Gold</bdi></td><td><bdi>&lt;script&gt;alert(1)&lt;/script&gt;{{.}}</bdi></td>`,
 		`<th scope="row">quota</th><td><span class="muted">none</span></td><td><bdi>1000000000000</bdi></td>`,
 		`<option value="plan.update" selected>Change plan</option>`, `value="2026-03-01"`, `<details class="card filters" open>`,
@@ -80,8 +80,8 @@ func TestAuditOutcomes(t *testing.T) {
 		{"failed", func(r *wire.AuditRecord) { r.Outcome = "failed" }, []string{`<span class="badge bad">failed</span>`}, nil},
 		{"requested", func(r *wire.AuditRecord) { r.Outcome = "requested" }, []string{`badge amber`, "whether it was done is not known"}, nil},
 		{"nobody", func(r *wire.AuditRecord) { r.Actor = wire.AuditActor{Kind: "anonymous"} }, []string{"Somebody", "under no user"}, []string{"?actor="}},
-		{"as somebody", func(r *wire.AuditRecord) { r.Actor.Kind = "anonymous" }, []string{"<bdi>ada</bdi></a> <span class=\"muted\">not signed in"}, nil},
-		{"inside", func(r *wire.AuditRecord) { r.ClientAddress = "" }, []string{"from inside"}, nil},
+		{"as somebody", func(r *wire.AuditRecord) { r.Actor.Kind = "anonymous" }, []string{"not signed in"}, nil},
+		{"inside", func(r *wire.AuditRecord) { r.ClientAddress = "" }, nil, []string{"<dt>Address"}},
 		{"made", func(r *wire.AuditRecord) { r.Old = nil }, []string{">After<"}, []string{">Before<"}},
 		{"deleted", func(r *wire.AuditRecord) { r.New = json.RawMessage("null") }, []string{">Before<"}, []string{">After<"}},
 		{"no values", func(r *wire.AuditRecord) { r.Old, r.New = nil, nil }, nil, []string{"<table"}},
@@ -106,34 +106,6 @@ func TestAuditOutcomes(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestAuditValues(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, json string
-		want       auditValue
-	}{
-		{"text", `"a, b"`, auditValue{Text: "a, b"}},
-		{"empty text", `""`, auditValue{Text: "empty", None: true}},
-		{"nothing", `null`, auditValue{Text: "none", None: true}},
-		{"yes", `true`, auditValue{Text: "yes"}},
-		{"no", `false`, auditValue{Text: "no"}},
-		{"number", `0.01`, auditValue{Text: "0.01"}},
-		{"list", `["a","b"]`, auditValue{Text: "a, b"}},
-		{"empty list", `[]`, auditValue{Text: "empty list", None: true}},
-		{"object", `{"repository":"https://git.example/a.git","branch":"main","path":""}`, auditValue{Text: "branch main, repository https://git.example/a.git"}},
-		{"long", `"` + strings.Repeat("ü", maxValue+7) + `"`, auditValue{Text: strings.Repeat("ü", maxValue), Cut: 7}},
-	}
-	for _, tt := range tests {
-		fields, err := fieldsOf(json.RawMessage(`{"v":` + tt.json + `}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(tt.want, valueOf(fields["v"])); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
 	}
 }
 
@@ -168,7 +140,7 @@ func TestAuditEmpty(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.records(shopRecords, "")
-	for query, want := range map[string]string{"": "Nothing recorded yet", "?actor=&action=&resource=&from=&to=": "Nothing recorded yet", "?actor=bob": "No such change"} {
+	for query, want := range map[string]string{"": "Nothing here yet", "?actor=&action=&resource=&from=&to=": "Nothing here yet", "?actor=bob": "No such change"} {
 		if body := o.get(auditPath + query).Body.String(); !strings.Contains(body, want) {
 			t.Errorf("%q: %s", query, body)
 		}
@@ -187,7 +159,7 @@ func TestAuditRoles(t *testing.T) {
 	for _, tt := range tests {
 		o := newOffice(t)
 		o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: tt.role})
-		o.answer("GET /api/v1/session", 200, wire.Session{CSRFToken: testCSRF, User: wire.User{Username: "ada", Admin: tt.admin}})
+		o.answer("GET /api/v1/session", 200, wire.Session{CSRFToken: testCSRF, User: wire.Caller{Username: "ada", Admin: tt.admin}})
 		page := o.get("/console/projects/shop").Body.String()
 		if got := strings.Contains(page, `href="`+auditPath+`"`); got != tt.owner {
 			t.Errorf("%s: a link to the log: %t", tt.role, got)
@@ -202,7 +174,7 @@ func TestAuditRoles(t *testing.T) {
 		t.Errorf("answer is %d %s", w.Code, w.Body)
 	}
 	o.records(otherRecords, "", wire.AuditRecord{ID: "2", Action: "session.sign_in", Outcome: "succeeded", Resource: "users/ada"})
-	if w := o.get("/console/audit?resource=/users/ada"); !strings.Contains(w.Body.String(), "<h2>Sign in </h2>") || o.queries[otherRecords].Get("resource") != "users/ada" {
+	if w := o.get("/console/audit?resource=/users/ada"); !strings.Contains(w.Body.String(), " signed in ") || o.queries[otherRecords].Get("resource") != "users/ada" {
 		t.Errorf("answer is %d %s, asked for %v", w.Code, w.Body, o.queries[otherRecords])
 	}
 }
@@ -212,17 +184,17 @@ func TestAuditActions(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, a := range audit.Actions() {
-		text := actionText(a)
-		if text == string(a) || seen[text] {
+		text := wordsOf(a).name
+		if text == string(a) || seen[text] || wordsOf(a).did == string(a) {
 			t.Errorf("%s is called %q", a, text)
 		}
 		seen[text] = true
 	}
-	if n := len(actionsOf(true)) + len(actionsOf(false)); n != len(audit.Actions()) {
+	if n := len(actionsOf(true)) + len(actionsOf(false)); n != len(audit.Actions())-1 { // calls are no records
 		t.Errorf("%d actions can be chosen", n)
 	}
 	asked := url.Values{"action": {"key.sell"}}
-	f, q := auditLog{actions: actionsOf(false)}.filter(asked)
+	f, q := recordLog{actions: actionsOf(false)}.filter(asked)
 	if last := f.actions[len(f.actions)-1]; last.Value != "key.sell" || q != (client.AuditQuery{Action: "key.sell"}) {
 		t.Errorf("an action that does not exist: %v %v", last, q)
 	}

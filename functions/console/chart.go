@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/sluicegate/sluice/shared/wire"
@@ -21,9 +22,13 @@ const (
 	wantTicks  = 4    // lines across the plot, about
 )
 
-// chart is a key's usage per day as stacked bars. The template usage_chart draws
-// it; all of it is there for eyes only and the table below it says the same.
+// chart is usage per day as stacked bars, and as a table. The template usage_chart draws
+// it; the bars are there for eyes only and the table below them says the same.
 type chart struct {
+	From, To string          // "14 March 2026"
+	Rows     []wire.UsageDay // of the table, the newest first
+	Totals   wire.UsageTotals
+
 	Days   int // width of the plot in its own units
 	Units  int // height of the plot in its own units
 	Top    int // pixels above the plot
@@ -70,6 +75,11 @@ func newChart(days []wire.UsageDay) chart {
 	c := chart{
 		Days: max(len(days), 1), Units: plotUnits, Top: plotTop, Plot: plotHeight, Height: plotTop + plotHeight + 28,
 		Series: stack(days, top), Labels: dateLabels(days), About: about(days),
+		Rows: slices.Clone(days), Totals: totalsOf(days),
+	}
+	slices.Reverse(c.Rows)
+	if n := len(days); n > 0 {
+		c.From, c.To = longDate(days[0].Date), longDate(days[n-1].Date)
 	}
 	for i := range lines + 1 {
 		y := plotTop + plotHeight*(1-float64(i)/float64(lines))
@@ -81,6 +91,16 @@ func newChart(days []wire.UsageDay) chart {
 		}
 	}
 	return c
+}
+
+// totalsOf adds up days.
+func totalsOf(days []wire.UsageDay) (sum wire.UsageTotals) {
+	for _, d := range days {
+		sum.Allowed += d.Allowed
+		sum.RateDenied += d.RateDenied
+		sum.QuotaDenied += d.QuotaDenied
+	}
+	return sum
 }
 
 // stack makes the path of each outcome: allowed below, quota-denied on top.

@@ -39,7 +39,7 @@ func draw(t *testing.T, c chart) string {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := p["usage"].ExecuteTemplate(&b, "usage_chart", c); err != nil {
+	if err := p["overview"].ExecuteTemplate(&b, "usage_chart", c); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

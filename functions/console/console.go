@@ -12,6 +12,7 @@
 // beside the field that it is about. What cannot be undone is asked for on a page of
 // its own first (see confirmation), which says what will change and carries what it
 // was made of; if that has changed meanwhile, nothing is done and the page says so.
+// With JavaScript that question opens in place, over the page whose link has data-dialog.
 // Buttons that the role does not allow are left out; the API decides all the same.
 //
 // Without JavaScript all of this works. With it, the parts of a page that are on
@@ -27,9 +28,21 @@
 // cookies are __Host-, so that no app on a host nearby can plant them. One more stays
 // after signing out, by which the API knows the browser at the next sign-in. What
 // comes from another origin is refused before that. No page is stored by a browser
-// or a proxy. Pages are sent uncompressed, since a page holds secrets beside what
-// was asked for, and its compressed length would tell about them; assets are not
-// secret and are sent compressed.
+// or a proxy.
+//
+// # Compression
+//
+// A page holds what is secret, the CSRF value above all, beside what was asked for. Who
+// can make a browser ask for it with words of theirs, again and again, and sees how long
+// the answers are, would learn it letter by letter from compressed ones (BREACH). So a
+// page is compressed only for whom nobody else has made ask: where the browser says, by
+// Sec-Fetch-Site, that it was sent there by the console itself (same-origin) or by its
+// user (none). What other sites, or apps on a host nearby, make a browser load comes as it
+// is, and so it does to browsers that say nothing. The answer to a form is never
+// compressed, and a full key or a token is shown in no other. With this the lengths that
+// a stranger can cause tell no more than before; masking the CSRF value would protect that
+// one value, and padding only make it slower. Assets are not secret and are sent
+// compressed to everybody.
 //
 // # A file per noun
 //
@@ -44,6 +57,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -74,7 +88,7 @@ func New(cfg Config, log *slog.Logger) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{templates: t, assets: a, log: trace.Logger(log), now: time.Now}
-	options := []client.Option{client.WithTransport(newTransport()), client.WithTimeout(cfg.Timeout), client.WithTries(tries)}
+	options := []client.Option{client.WithTransport(span.Transport(newTransport(), "api", true)), client.WithTimeout(cfg.Timeout), client.WithTries(tries)}
 	s.api = client.New(cfg.APIURL, options...)
 	s.signIns = s.api
 	if cfg.SessionURL != "" {

@@ -81,14 +81,14 @@ func fullImage(d wire.Deployment) string {
 	if d.Digest == "" {
 		return d.Image
 	}
-	return d.Image + "@" + d.Digest
+	return d.Image + "@" + string(d.Digest)
 }
 
 // facts say what changes when one deployment takes another's place.
 func facts(now, then wire.Deployment) []fact {
 	return []fact{
 		{Name: "Image", Now: fullImage(now), Then: fullImage(then)},
-		{Name: "Commit", Now: now.Commit, Then: then.Commit},
+		{Name: "Commit", Now: string(now.Commit), Then: string(then.Commit)},
 	}
 }
 
@@ -120,14 +120,14 @@ func askRollback(r *request, f form) error {
 		Lead:     fmt.Sprintf("Revision %d is current now. A new revision will run what revision %d ran.", now.Revision, n),
 		Facts:    facts(now, then),
 		Original: []original{{"current", strconv.FormatInt(now.Revision, 10)}},
-		Danger:   true, Form: f,
-		Action: r.inApp("deploys", strconv.FormatInt(n, 10), "rollback"), Button: fmt.Sprintf("Roll back to revision %d", n), Back: r.inApp("deploys"),
+		Form:     f, // recovery takes nothing away: no Danger
+		Action:   r.inApp("deploys", strconv.FormatInt(n, 10), "rollback"), Button: fmt.Sprintf("Roll back to revision %d", n), Back: r.inApp("deploys"),
 	}
 	if then.Status == "failed" {
 		c.Points = append(c.Points, fmt.Sprintf("Revision %d failed when it was deployed: %s", n, then.Message))
 	}
 	if then.NoDigest != "" {
-		c.Points = append(c.Points, then.NoDigest+" So what the tag points to by now is deployed.")
+		c.Points = append(c.Points, string(then.NoDigest)+" So what the tag points to by now is deployed.")
 	}
 	c.Points = append(c.Points, "What serves now keeps serving until the new revision is ready.")
 	return r.confirm(tabApps, c)

@@ -25,6 +25,35 @@ type refusal struct {
 	Message string
 	Field   string // the field that it is about; "" is the whole form
 	Code    string // the API's, "" of others
+
+	Others map[string]string // what else is wrong, by field
+}
+
+// wrongField is a field of a form and what is wrong with it.
+type wrongField struct{ Name, Message string }
+
+// wrong is the request's form as it was typed, refused for what the console itself sees,
+// or nil where that is nothing.
+func (r *request) wrong(found []wrongField) *form {
+	if len(found) == 0 {
+		return nil
+	}
+	f := r.invalid(found[0].Name, found[0].Message)
+	for _, w := range found[1:] {
+		f.Refusal.add(w)
+	}
+	return &f
+}
+
+// add tells of one more wrong field, unless something is told of it already.
+func (r *refusal) add(w wrongField) {
+	if _, known := r.Others[w.Name]; known || w.Name == "" || w.Name == r.Field {
+		return
+	}
+	if r.Others == nil {
+		r.Others = map[string]string{}
+	}
+	r.Others[w.Name] = w.Message
 }
 
 // filled is a form with something in it already: name, value, name, value.
@@ -54,6 +83,13 @@ func (r *request) refused(err error, fields map[string]string) (f form, ok bool)
 	var e *client.Error
 	if errors.As(err, &e) && e.Code != "" {
 		f.Refusal = &refusal{Status: e.Status, Message: e.Message, Code: e.Code, Field: fields[e.Code]}
+		for i, wrong := range e.Fields {
+			name := r.fieldOf(wrong, fields)
+			if i == 0 {
+				f.Refusal.Field = name
+			}
+			f.Refusal.add(wrongField{name, wrong.Message})
+		}
 		return f, true
 	}
 	r.s.logAPIError(r.Context(), err)
@@ -62,6 +98,16 @@ func (r *request) refused(err error, fields map[string]string) (f form, ok bool)
 		Message: "The management API did not answer, so it is not known whether this was done. Look before you try again.",
 	}
 	return f, true
+}
+
+// fieldOf is the field of the sent form that fills one of the API's: of the same name, or
+// else the one that fields says its code is about.
+func (r *request) fieldOf(wrong wire.FieldError, fields map[string]string) string {
+	name := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
+	if r.PostForm.Has(name) && fields != nil {
+		return name
+	}
+	return fields[wrong.Code]
 }
 
 // ask shows a page with a form.
@@ -98,23 +144,35 @@ func (f form) Has(name, value string) bool { return slices.Contains(f.Typed[name
 
 // Wrong is the message about a field.
 func (f form) Wrong(name string) string {
-	if f.Refusal == nil || f.Refusal.Field != name {
+	switch {
+	case f.Refusal == nil:
 		return ""
+	case f.Refusal.Field == name:
+		return f.Refusal.Message
 	}
-	return f.Refusal.Message
+	return f.Refusal.Others[name]
 }
+
+// first tells whether a field is the first that is wrong.
+func (f form) first(name string) bool { return f.Refusal != nil && f.Refusal.Field == name }
 
 // input is one field of a form, for the template "field".
 type input struct {
 	Name, Label, Hint, Value, Error string
 
 	Type     string // "text", "password", "number", "date" …
+	Bounds   bounds // of a number
 	Example  string // placeholder
 	Complete string // autocomplete
 	Required bool
+	Focus    bool     // the first that is wrong
 	Filter   bool     // of a list's filter: none of them is required, which goes without saying
 	Options  []option // of a select
 }
+
+// bounds are what a browser checks of a number before it sends it, and the keyboard that
+// a phone shows for it; empty of a field that is no number. The API checks all the same.
+type bounds struct{ Min, Max, Step, Mode string }
 
 // option is one choice of a select.
 type option struct {
@@ -124,7 +182,7 @@ type option struct {
 
 // Text is a field of text.
 func (f form) Text(name, label, hint string) input {
-	return input{Name: name, Label: label, Hint: hint, Value: f.Value(name), Error: f.Wrong(name), Type: "text", Complete: "off"}
+	return input{Name: name, Label: label, Hint: hint, Value: f.Value(name), Error: f.Wrong(name), Focus: f.first(name), Type: "text", Complete: "off"}
 }
 
 // Select is a field with choices.
@@ -143,8 +201,24 @@ func (in input) Need() input { in.Required = true; return in }
 // Like gives a field an example.
 func (in input) Like(example string) input { in.Example = example; return in }
 
+// Number makes a field one of a number from low to high.
+func (in input) Number(low, high float64) input {
+	in.Type, in.Bounds = "number", bounds{Min: number(low), Max: number(high), Step: "any", Mode: "decimal"}
+	return in
+}
+
+// Whole makes a field one of a whole number from low to high.
+func (in input) Whole(low, high int64) input {
+	in = in.Number(float64(low), float64(high))
+	in.Bounds.Step, in.Bounds.Mode = "1", "numeric"
+	return in
+}
+
 // As sets a field's type.
 func (in input) As(kind string) input { in.Type = kind; return in }
+
+// Narrows makes it one of a list's filter.
+func (in input) Narrows() input { in.Filter = true; return in }
 
 // Auto lets the browser fill a field in, e.g. with "username".
 func (in input) Auto(complete string) input { in.Complete = complete; return in }
@@ -194,6 +268,11 @@ type fact struct{ Name, Now, Then string }
 
 // Same tells that it stays as it is.
 func (f fact) Same() bool { return f.Now == f.Then }
+
+// Long tells that on a phone the two do not stand side by side.
+func (f fact) Long() bool { return max(len(f.Now), len(f.Then)) > sideBySide }
+
+const sideBySide = 15 // characters of code in half the width of a phone
 
 // confirm answers with a confirmation.
 func (r *request) confirm(tab string, c confirmation) error {

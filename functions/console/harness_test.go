@@ -51,8 +51,9 @@ func newOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	o.service, o.console = s, s.Handler()
-	o.answer("GET /api/v1/session", 200, wire.Session{CSRFToken: testCSRF, User: wire.User{Username: "ada"}})
+	o.answer("GET /api/v1/session", 200, wire.Session{CSRFToken: testCSRF, User: wire.Caller{Username: "ada"}})
 	o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "owner"})
+	o.answer("GET /api/v1/projects", 200, wire.List[wire.Project]{Items: []wire.Project{{Name: "shop"}, {Name: "bank"}}})
 	o.answer("GET /api/v1/projects/shop/environments", 200, wire.List[wire.Environment]{Items: []wire.Environment{{Name: "prod", Project: "shop"}}})
 	return o
 }

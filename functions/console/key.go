@@ -1,9 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -14,9 +14,9 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// keyRows is how many keys a page shows: fewer than of other lists, since the API
-// looks up for each when it was last seen.
-const keyRows = 25
+// keyRows is how many keys a page shows: fewer than of other lists, since each has more to
+// say.
+const keyRows = 15
 
 // keyRow is a key as pages show it.
 type keyRow struct {
@@ -24,11 +24,15 @@ type keyRow struct {
 	Label  string // its name, or its prefix without one
 	State  badge
 	Expiry badge
-	Plan   string // the plan's name
-	Scope  string // "Every app", or their names
-	Until  string // "14 March 2026", "Never"
-	Seen   string // "14 March 2026", "Never"
+	Use    badge     // that its quota is nearly used up, or that it comes too fast
+	Quota  *quotaUse // nil without one
+	Week   []series  // of a small chart
+	Plan   string    // the plan's name
+	Scope  string    // "Every app", or their names
+	Until  string    // "14 March 2026", "Never"
+	Seen   string    // "14 March 2026", "Never"
 	Path   string
+	Leaked *leakNote // nil of a key that has not
 }
 
 // Live tells whether the key can still be changed.
@@ -37,96 +41,75 @@ func (k keyRow) Live() bool { return k.Status != "revoked" }
 // Rotates tells whether the key can get a new secret.
 func (k keyRow) Rotates() bool { return k.Live() && k.Expiry.Tone != toneBad }
 
+// SeenText says when it was last seen, within a sentence.
+func (k keyRow) SeenText() string {
+	switch {
+	case k.LastSeen == nil:
+		return "never seen"
+	case k.Seen == "Today" || k.Seen == "Yesterday":
+		return "last seen " + strings.ToLower(k.Seen)
+	}
+	return "last seen " + k.Seen
+}
+
+// WeekText says what the small chart shows.
+func (k keyRow) WeekText() string {
+	if k.Usage == nil {
+		return ""
+	}
+	c := totalsOf(k.Usage.Week)
+	return "In the last seven days " + grouped(c.Allowed) + " allowed, " + grouped(c.Refused()) + " denied"
+}
+
 func (r *request) keyRow(k wire.Key, plans map[string]string) keyRow {
 	now := r.s.now()
 	row := keyRow{
-		Key: k, Label: k.Name, State: statusBadge(k.Status), Expiry: expiryBadge(k, now), Plan: plans[k.Plan],
-		Scope: "Every app", Until: expiryText(k.ExpiresAt), Seen: "Never",
+		Key: k, Label: cmp.Or(k.Name, k.Prefix), State: statusBadge(k.Status), Expiry: expiryBadge(k, now), Plan: cmp.Or(plans[k.Plan], k.Plan),
+		Scope: "Every app", Until: expiryText(k.ExpiresAt), Seen: "Never", Quota: quotaOf(k),
 		Path: at("projects", k.Project, "environments", k.Environment, "api-keys", k.ID),
 	}
-	if row.Label == "" {
-		row.Label = k.Prefix
-	}
-	if row.Plan == "" {
-		row.Plan = k.Plan
+	row.State, row.Use = useBadges(row, now)
+	row.Leaked = leakOf(k)
+	if k.Usage != nil {
+		lines, step := scale(k.Usage.Week)
+		row.Week = stack(k.Usage.Week, float64(lines)*step)
 	}
 	if len(k.Apps) > 0 {
 		row.Scope = strings.Join(k.Apps, ", ")
 	}
 	if k.LastSeen != nil {
-		row.Seen = seenText(*k.LastSeen, now)
+		row.Seen = dateText(*k.LastSeen, now)
 	}
 	return row
 }
 
-// seenText says on which day a key was last seen, as a person would.
-func seenText(date string, now time.Time) string {
-	switch date {
-	case now.UTC().Format(time.DateOnly):
-		return "Today"
-	case now.UTC().AddDate(0, 0, -1).Format(time.DateOnly):
-		return "Yesterday"
+// useBadges say that a key which is good is refused all the same, or soon will be: it is
+// not green then.
+func useBadges(k keyRow, now time.Time) (state, use badge) {
+	if k.Leak != nil && k.Leak.Secret == wire.LeakedCurrent && k.Live() {
+		return k.State, attentionBadge(wire.KeyAttention{Reason: wire.KeyLeaked}, now)
 	}
-	return longDate(date)
+	if k.Status != "active" {
+		return k.State, badge{}
+	}
+	switch {
+	case k.Quota != nil && k.Quota.Full:
+		return attentionBadge(wire.KeyAttention{Reason: wire.QuotaUsedUp}, now), badge{}
+	case k.Quota != nil && k.Quota.High:
+		return k.State, attentionBadge(wire.KeyAttention{Reason: wire.QuotaHigh, Share: &k.Quota.Part}, now)
+	case tooFast(k.Key):
+		return k.State, attentionBadge(wire.KeyAttention{Reason: wire.RateExceeded}, now)
+	}
+	return k.State, badge{}
 }
 
-type keysPage struct {
-	Keys    []keyRow
-	Mixed   bool   // of all environments
-	All     string // path of the list of all environments
-	New     string // path; "" where no environment is chosen
-	Plan    string // name of the plan that the list is narrowed to; "" is none
-	AnyPlan string // path of the list that is not
-	NoPlans bool   // the environment has no plans yet, which come first
-	Paging  paging
-}
-
-func listKeys(r *request) error {
-	filter := client.KeyFilter{Environment: r.environment, Plan: r.URL.Query().Get("plan")}
-	var list wire.List[wire.Key]
-	var plans []wire.Plan
-	g, ctx := errgroup.WithContext(r.Context())
-	g.Go(func() (err error) {
-		list, err = r.api.KeysPage(ctx, r.project, filter, client.Page{Size: keyRows, Token: r.asked().Token})
-		return err
-	})
-	if r.environment != "" {
-		g.Go(func() (err error) {
-			plans, err = r.planList(ctx)
-			return err
-		})
+// tooFast tells whether one in ten of today's requests, or more, came too fast.
+func tooFast(k wire.Key) bool {
+	if k.Usage == nil || len(k.Usage.Week) == 0 {
+		return false
 	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	names := planNames(plans)
-	p := keysPage{
-		Mixed: r.environment == "", All: r.keysPath(client.KeyFilter{}), Plan: filter.Plan,
-		AnyPlan: r.keysPath(client.KeyFilter{Environment: r.environment}),
-		NoPlans: r.environment != "" && len(plans) == 0, Paging: r.paging(list.NextPageToken),
-	}
-	if name, ok := names[filter.Plan]; ok {
-		p.Plan = name
-	}
-	if r.environment != "" {
-		p.New = r.inEnvironment("api-keys", "new")
-	}
-	for _, k := range list.Items {
-		p.Keys = append(p.Keys, r.keyRow(k, names))
-	}
-	return r.show("keys", page{Title: "API keys", Tab: tabKeys}, p)
-}
-
-// keysPath is the address of a list of keys.
-func (r *request) keysPath(f client.KeyFilter) string {
-	path := r.inProject("api-keys")
-	if f.Environment != "" {
-		path = at("projects", r.project, "environments", f.Environment, "api-keys")
-	}
-	if f.Plan != "" {
-		path += "?" + url.Values{"plan": {f.Plan}}.Encode()
-	}
-	return path
+	today := k.Usage.Week[len(k.Usage.Week)-1].UsageTotals
+	return today.RateDenied > 0 && float64(today.RateDenied) >= wire.LateShare*all(today)
 }
 
 // planList reads the environment's plans, as many as are offered to choose from.
@@ -156,28 +139,58 @@ func (r *request) key() (wire.Key, error) {
 type keyPage struct {
 	Key     keyRow
 	Plan    planRow // of the key; its Path is "" when it is gone
-	Refused string  // why the change was not made that led here
-	Force   *force  // of the change that led here; nil of none
+	Usage   usageCard
+	History []recordRow // the newest changes; none for who may not see the audit log
+	Log     string      // path of all of them
+	Refused string      // why the change was not made that led here
+	Force   *force      // of the change that led here; nil of none
 }
+
+// historyShown is how many changes of a key its page lists.
+const historyShown = 5
 
 func showKey(r *request) error { return showKeyRefused(r, refusal{}) }
 
 // showKeyRefused shows a key, with the reason why a change of it was not made.
 func showKeyRefused(r *request, why refusal) error {
-	k, err := r.key()
-	if err != nil {
+	p := keyPage{Refused: why.Message}
+	var k wire.Key
+	var g errgroup.Group
+	g.Go(func() (err error) {
+		if k, err = r.key(); err == nil {
+			p.Plan, err = r.planOf(k)
+		}
+		return err
+	})
+	g.Go(read(&p.Usage, r.usage))
+	g.Go(func() (err error) {
+		p.Force, err = r.force(r.URL.Query().Get(changeField))
+		return err
+	})
+	g.Go(func() error { return r.history(&p) })
+	if err := g.Wait(); err != nil {
 		return err
 	}
-	plan, err := r.planOf(k)
-	if err != nil {
+	if p.Usage.lastSeen != nil {
+		k.LastSeen = p.Usage.lastSeen
+	}
+	p.Key = r.keyRow(k, map[string]string{p.Plan.ID: p.Plan.Name})
+	return r.show("keys_key", page{Status: max(why.Status, p.Usage.Form.Status()), Title: "API key " + p.Key.Label, Tab: tabKeys}, p)
+}
+
+// history reads the last changes of the request's key, for who may see them.
+func (r *request) history(p *keyPage) error {
+	if f, err := r.frame(); err != nil || !f.Can("owner") {
 		return err
 	}
-	f, err := r.force(r.URL.Query().Get(changeField))
-	if err != nil {
-		return err
+	l := r.projectLog()
+	resource := "api-keys/" + r.PathValue("key")
+	p.Log = l.narrowed("resource", resource)
+	items, _, err := l.read(client.AuditQuery{Resource: l.full(resource)}, client.Page{Size: historyShown})
+	if err == nil {
+		p.History, err = l.rows(r, items)
 	}
-	row := r.keyRow(k, map[string]string{plan.ID: plan.Name})
-	return r.show("keys_key", page{Status: why.Status, Title: "API key " + row.Label, Tab: tabKeys}, keyPage{row, plan, why.Message, f})
+	return err
 }
 
 // planOf reads a key's plan. A revoked key does not keep its plan from being deleted:

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/wire"
@@ -34,26 +33,9 @@ func expiryBadge(k wire.Key, now time.Time) badge {
 	case left <= 0:
 		return badge{Tone: toneBad, Text: "Expired"}
 	case left <= expiryWarning:
-		return badge{Tone: toneAmber, Text: "Expires " + in(left)}
+		return badge{Tone: toneAmber, Text: "Expires " + wire.In(left)}
 	}
 	return badge{}
-}
-
-// in says how far away something is, rounded so that it never sounds later than
-// it is: "in 3 days", "in 20 hours", "in less than an hour".
-func in(left time.Duration) string {
-	days, hours := int(left/(24*time.Hour)), int(left/time.Hour)
-	switch {
-	case days > 1:
-		return fmt.Sprintf("in %d days", days)
-	case days == 1:
-		return "in 1 day"
-	case hours > 1:
-		return fmt.Sprintf("in %d hours", hours)
-	case hours == 1:
-		return "in 1 hour"
-	}
-	return "in less than an hour"
 }
 
 // statusBadge shows a key's status. "expired" has a badge of its own kind, see
@@ -63,7 +45,7 @@ func statusBadge(status string) badge {
 	case "active":
 		return badge{Tone: toneGood, Text: "Active"}
 	case "disabled":
-		return badge{Text: "Disabled"}
+		return badge{Tone: toneAmber, Text: "Disabled"}
 	case "revoked":
 		return badge{Text: "Revoked"}
 	}

@@ -2,7 +2,6 @@ package console
 
 import (
 	"crypto/rand"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -79,14 +78,11 @@ func createKey(r *request) error {
 	k, full, err := api.CreateKey(r.Context(), r.project, r.environment, typed)
 	switch {
 	case client.HasCode(err, "already_issued"), client.HasCode(err, "idempotency_key_reused"):
-		return httpError{
-			Status: http.StatusConflict, Title: "This form was sent before",
-			Text: "It has issued its key, which was shown that once, so nothing was done now. " +
-				"A key that was not copied cannot be shown again: rotate it, or revoke it and create another one.",
-		}
+		return r.done(r.issuedBefore(), noticeIssuedBefore)
 	case err != nil:
 		return r.again(err, keyFields(), newKey)
 	}
+	r.noteIssued(k.ID)
 	return r.showIssued(k, full, false)
 }
 

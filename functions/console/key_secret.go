@@ -28,6 +28,30 @@ func (r *request) issueOnce() (*client.Client, error) {
 	return r.api.Once(name), nil
 }
 
+// issuedCookie tells which key the last form has issued, as ONCE.ID: loading the page with
+// the key again leads to the page of that key.
+const issuedCookie = "__Host-sluice_issued"
+
+// issuedSeconds is as long as the API knows a form again.
+const issuedSeconds = 24 * 60 * 60
+
+// noteIssued keeps which key the request's form has issued.
+func (r *request) noteIssued(id string) {
+	http.SetCookie(r.w, cookieOf(issuedCookie, r.PostForm.Get(onceField)+"."+id, issuedSeconds))
+}
+
+// issuedBefore is the path of the key that the request's form has issued before, or of the
+// list where that is not known, since the form was sent by another browser or another form
+// has been sent since.
+func (r *request) issuedBefore() string {
+	if c, err := r.Cookie(issuedCookie); err == nil {
+		if id, ok := strings.CutPrefix(c.Value, r.PostForm.Get(onceField)+"."); ok {
+			return r.inEnvironment("api-keys", id)
+		}
+	}
+	return r.inEnvironment("api-keys")
+}
+
 // issuedPage shows a full key, this once.
 type issuedPage struct {
 	Key     keyRow

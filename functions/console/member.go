@@ -1,14 +1,18 @@
 package console
 
 import (
+	"golang.org/x/sync/errgroup"
+
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// membersPage lists a project's members; owners change them in place.
+// membersPage lists a project's members, which owners change in place, and its service
+// tokens.
 type membersPage struct {
 	Members []wire.Member
+	Tokens  []tokenRow
 	Paging  paging
 	Roles   []option
 	Form    form // of the member to add, or of the one whose role was not taken
@@ -23,12 +27,16 @@ func roles() []option {
 }
 
 func listMembers(r *request, f form) error {
-	list, err := r.api.MembersPage(r.Context(), r.project, r.asked())
-	if err != nil {
+	var list wire.List[wire.Member]
+	var tokens []tokenRow
+	g, ctx := errgroup.WithContext(r.Context())
+	g.Go(read(&list, func() (wire.List[wire.Member], error) { return r.api.MembersPage(ctx, r.project, r.asked()) }))
+	g.Go(read(&tokens, func() ([]tokenRow, error) { return r.tokenRows(ctx) }))
+	if err := g.Wait(); err != nil {
 		return err
 	}
 	return r.show("members", page{Status: f.Status(), Title: "Members", Tab: tabMembers}, membersPage{
-		Members: list.Items, Paging: r.paging(list.NextPageToken), Roles: roles(), Form: f,
+		Members: list.Items, Tokens: tokens, Paging: r.paging(list.NextPageToken), Roles: roles(), Form: f,
 	})
 }
 

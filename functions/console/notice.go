@@ -23,6 +23,7 @@ const (
 	noticeEnvironmentDeleted
 	noticeMemberSet
 	noticeMemberRemoved
+	noticeTokenRevoked
 	noticeAppCreated
 	noticeAppDeleted
 	noticeGateOn
@@ -32,6 +33,8 @@ const (
 	noticeWebhookEnabled
 	noticeWebhookRegenerated
 	noticeWebhookDisabled
+	noticeTrustAdded
+	noticeTrustRemoved
 	noticeDeployed
 	noticeRolledBack
 	noticePromoted
@@ -43,11 +46,18 @@ const (
 	noticeKeyDisabled
 	noticeKeyEnabled
 	noticeKeyRevoked
+	noticeIssuedBefore
 	noticeNothingChanged
+	noticeSecretCurrent
+	noticeSecretPrevious
+	noticeSecretRefused
+	noticeSecretUnknown
+	noticeLeakReported
+	noticeProjectChanged
 )
 
 // text is what a notice says; "" of one that does not exist.
-func (n notice) text() string {
+func (n notice) text() string { //nolint:funlen // a table
 	texts := map[notice]string{
 		noticeSignedOut:          "You are signed out.",
 		noticeSessionEnded:       "Your session has ended. Sign in to go on; what was not saved yet was not done.",
@@ -60,6 +70,7 @@ func (n notice) text() string {
 		noticeEnvironmentDeleted: "The environment is deleted.",
 		noticeMemberSet:          "The member's role is saved.",
 		noticeMemberRemoved:      "The member is removed.",
+		noticeTokenRevoked:       "The service token is revoked. It opens nothing any more.",
 		noticeAppCreated:         "The app is created.",
 		noticeAppDeleted:         "The app is deleted.",
 		noticeGateOn:             "Require API key is switched on.",
@@ -68,6 +79,8 @@ func (n notice) text() string {
 		noticeGitRemoved:         "The git source is removed. The app keeps running its current image.",
 		noticeWebhookEnabled:     "The webhook is enabled. Show its token to set up your pipeline.",
 		noticeWebhookRegenerated: "The webhook has a new token. The old one is worth nothing any more.",
+		noticeTrustAdded:         "Those pipelines deploy the app from now on. What goes into CI is below.",
+		noticeTrustRemoved:       "Those pipelines deploy nothing any more.",
 		noticeWebhookDisabled:    "The webhook is disabled. Its token is worth nothing any more.",
 		noticeDeployed:           "The deployment is recorded and on its way.",
 		noticeRolledBack:         "The rollback is recorded and on its way.",
@@ -80,7 +93,15 @@ func (n notice) text() string {
 		noticeKeyDisabled:        "The key is disabled.",
 		noticeKeyEnabled:         "The key is enabled again.",
 		noticeKeyRevoked:         "The key is revoked for good.",
-		noticeNothingChanged:     "Nothing was to change.",
+		noticeIssuedBefore: "That form has issued its key before, and it was shown that once, so nothing was done now. " +
+			"A key that was not copied cannot be shown again: rotate it to get a new one.",
+		noticeNothingChanged: "Nothing was to change.",
+		noticeSecretCurrent:  "This is the key. What you have is its current secret: whoever has it gets through.",
+		noticeSecretPrevious: "This is the key. What you have is its secret from before the last rotation, which is still good.",
+		noticeSecretRefused:  "This is the key. What you have is a secret of it, but nobody gets through with this key now.",
+		noticeLeakReported:   "It is reported. If that is a key, nobody gets through with it any more, and its project sees who has reported it.",
+		noticeProjectChanged: "The settings are saved.",
+		noticeSecretUnknown:  "This is the key with that prefix. What you have is none of its secrets any more: nobody gets through with it.",
 	}
 	return texts[n]
 }
@@ -93,7 +114,7 @@ const (
 // leaveNotice leaves a notice for the next page.
 func leaveNotice(w http.ResponseWriter, n notice) {
 	if n != noticeNone {
-		http.SetCookie(w, noticeOf(strconv.Itoa(int(n)), noticeSeconds))
+		http.SetCookie(w, cookieOf(noticeCookie, strconv.Itoa(int(n)), noticeSeconds))
 	}
 }
 
@@ -103,7 +124,7 @@ func takeNotice(w http.ResponseWriter, r *http.Request) string {
 	if err != nil {
 		return ""
 	}
-	http.SetCookie(w, noticeOf("", -1))
+	http.SetCookie(w, cookieOf(noticeCookie, "", -1))
 	n, err := strconv.Atoi(c.Value)
 	if err != nil {
 		return ""
@@ -111,9 +132,10 @@ func takeNotice(w http.ResponseWriter, r *http.Request) string {
 	return notice(n).text()
 }
 
-func noticeOf(value string, seconds int) *http.Cookie {
+// cookieOf is a cookie of the console's own, which no script reads and no other host sets.
+func cookieOf(name, value string, seconds int) *http.Cookie {
 	return &http.Cookie{
-		Name: noticeCookie, Value: value, Path: "/", MaxAge: seconds,
+		Name: name, Value: value, Path: "/", MaxAge: seconds,
 		HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
 	}
 }

@@ -50,7 +50,7 @@ func parseTemplates(a assets, now func() time.Time) (templates, error) {
 
 // write answers with a template of a page. The page is made whole before anything is
 // sent: one that fails half way is an error, not half a page.
-func (all templates) write(w http.ResponseWriter, status int, page, name string, data any) error {
+func (all templates) write(w http.ResponseWriter, r *http.Request, status int, page, name string, data any) error {
 	t, ok := all[page]
 	if !ok {
 		return fmt.Errorf("there is no page %s", page)
@@ -59,11 +59,15 @@ func (all templates) write(w http.ResponseWriter, status int, page, name string,
 	if err := t.ExecuteTemplate(&b, name, data); err != nil {
 		return fmt.Errorf("make page %s: %w", page, err)
 	}
+	body, err := packed(w.Header(), r, b.Bytes())
+	if err != nil {
+		return fmt.Errorf("compress page %s: %w", page, err)
+	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if status != 0 {
 		w.WriteHeader(status)
 	}
-	_, _ = w.Write(b.Bytes()) // a browser that has hung up is not told anything more
+	_, _ = w.Write(body) // a browser that has hung up is not told anything more
 	return nil
 }
 
@@ -75,6 +79,7 @@ func functions(a assets, now func() time.Time) template.FuncMap {
 		"grouped":  grouped[uint64],
 		"longDate": longDate,
 		"moment":   func(t time.Time) moment { return momentOf(t, now()) },
+		"tag":      imageTag,
 		"pair":     func(a, b any) [2]any { return [2]any{a, b} },
 	}
 }

@@ -21,6 +21,10 @@ func (o *office) hello(gate string, message string) {
 		RequireAPIKey: gate != "ungated", Gate: wire.Gate{State: gate, Message: message}, Revision: 2,
 	})
 	o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello/webhook", 200, wire.Webhook{})
+	o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello/webhook/trusts", 200, wire.List[wire.Trust]{})
+	o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello/deployments", 200, wire.List[wire.Deployment]{})
+	o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello/builds", 200, wire.List[wire.Build]{})
+	o.answer("GET /api/v1/projects/shop/api-keys", 200, wire.List[wire.Key]{})
 }
 
 // TestGateNotice: amber while the gate is not in place, with the reason when there is
@@ -29,7 +33,7 @@ func TestGateNotice(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.hello("pending", "the probe got a 200")
-	page := o.get(helloPath + "/settings").Body.String()
+	page := o.get(helloPath).Body.String()
 	for _, want := range []string{`class="notice amber"`, "The gate is not yet in place.", "the probe got a 200", `hx-trigger="every 2s"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the pending page lacks %q", want)
@@ -64,7 +68,7 @@ func TestRoles(t *testing.T) {
 			o := newOffice(t)
 			o.hello("ungated", "")
 			o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: tt.role})
-			page := o.get(helloPath + "/settings").Body.String()
+			page := o.get(helloPath+"/settings").Body.String() + o.get(helloPath).Body.String()
 			for _, button := range []string{"Enable webhook", `role="switch"`, "Delete app", "Connect a git source"} {
 				if strings.Contains(page, button) != tt.developer {
 					t.Errorf("%s: %v", button, !tt.developer)
@@ -296,7 +300,7 @@ func TestConfig(t *testing.T) {
 func TestMissingPage(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	if err := o.service.templates.write(nil, 0, "none", "layout", nil); err == nil {
+	if err := o.service.templates.write(nil, nil, 0, "none", "layout", nil); err == nil {
 		t.Error("no error")
 	}
 	if _, err := o.service.assets.path("none.css"); err == nil {
@@ -311,7 +315,7 @@ func TestRollbackWithoutADigest(t *testing.T) {
 	for _, reason := range []string{"No registry was asked.", "The registry answered 404.", ""} {
 		o := newOffice(t)
 		o.hello("ungated", "")
-		then := wire.Deployment{Revision: 1, Image: "registry.example/hello:v1", Status: "superseded", NoDigest: reason}
+		then := wire.Deployment{Revision: 1, Image: "registry.example/hello:v1", Status: "superseded", NoDigest: wire.Text(reason)}
 		o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello/deployments", 200,
 			wire.List[wire.Deployment]{Items: []wire.Deployment{{Revision: 2, Image: "registry.example/hello:v2", Status: "live", Current: true}, then}})
 		page := o.get(helloPath + "/deploys/1/rollback").Body.String()
@@ -320,6 +324,22 @@ func TestRollbackWithoutADigest(t *testing.T) {
 		}
 		if strings.Contains(page, "could not be asked") || strings.Contains(page, "by now is deployed") != (reason != "") {
 			t.Errorf("with the reason %q the page says: %s", reason, page)
+		}
+	}
+}
+
+// TestImageTag: what tells one version of an image from another.
+func TestImageTag(t *testing.T) {
+	t.Parallel()
+	for image, want := range map[string]string{
+		"registry.example:5000/shop/hello:v2":      "v2",
+		"registry.example:5000/shop/hello":         "registry.example:5000/shop/hello",
+		"hello@sha256:0123456789abcdef0123":        "sha256:0123456789ab",
+		"registry.example/hello:v2@sha256:0123456": "sha256:0123456",
+		"": "",
+	} {
+		if got := imageTag(image); got != want {
+			t.Errorf("%q: %q, want %q", image, got, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,7 +123,7 @@ func (r *request) readPlan(size int) (planPage, error) {
 	if err := g.Wait(); err != nil {
 		return planPage{}, err
 	}
-	p := planPage{Plan: r.planRow(one), More: list.NextPageToken != "", All: r.keysPath(filter)}
+	p := planPage{Plan: r.planRow(one), More: list.NextPageToken != "", All: r.keysPath() + "?" + url.Values{"plan": {filter.Plan}}.Encode()}
 	for _, k := range list.Items {
 		p.Keys = append(p.Keys, r.keyRow(k, map[string]string{one.ID: one.Name}))
 	}
@@ -143,16 +144,18 @@ func planInputs(f form) []input {
 		periods = append(periods, option{Value: string(p), Label: strings.ToUpper(string(p[:1])) + string(p[1:])})
 	}
 	modes := []option{
-		{Value: string(plan.Soft), Label: "Soft: a few more may pass while checkers tell each other"},
-		{Value: string(plan.Hard), Label: "Hard: never one more; a few requests may be answered 503 while checkers share out what is left"},
+		{Value: string(plan.Soft), Label: "Soft"},
+		{Value: string(plan.Hard), Label: "Hard"},
 	}
 	return []input{
 		f.Text("name", "Name", "1 to 63 characters.").Need().Like("Starter"),
-		f.Text("rate", "Rate", "Requests per second of each key, 0.01 to 100000. It holds over all checker replicas together.").Need().Like("10"),
-		f.Text("burst", "Burst", "Requests that a key may make at once, 1 to 1000000.").Need().Like("20"),
-		f.Text("quota", "Quota", "Requests that a key may make per period, if that shall be limited.").Like("10000"),
+		f.Text("rate", "Rate", "Requests per second of each key, 0.01 to 100000. It holds over all checker replicas together.").
+			Number(plan.MinRate, plan.MaxRate).Need().Like("10"),
+		f.Text("burst", "Burst", "Requests that a key may make at once, 1 to 1000000.").Whole(1, plan.MaxBurst).Need().Like("20"),
+		f.Text("quota", "Quota", "Requests that a key may make per period, if that shall be limited.").Whole(1, plan.MaxQuota).Like("10000"),
 		f.Select("quota_period", "Quota period", "UTC calendar days, weeks from Monday, or months.", periods),
-		f.Select("quota_mode", "Quota mode", "Without a quota it means nothing.", modes).Need(),
+		f.Select("quota_mode", "Quota mode", "Soft: a few more may pass while checkers tell each other. "+
+			"Hard: never one more, but a few requests may be answered 503 while checkers share out what is left. Without a quota it means nothing.", modes).Need(),
 	}
 }
 
@@ -182,24 +185,22 @@ func createPlan(r *request) error {
 
 // typedPlan reads a plan's form. The ranges of its numbers are the API's to check.
 func (r *request) typedPlan() (p wire.CreatePlan, wrong *form) {
-	refuse := func(field, message string) (wire.CreatePlan, *form) {
-		f := r.invalid(field, message)
-		return wire.CreatePlan{}, &f
-	}
+	var found []wrongField
+	refuse := func(field, message string) { found = append(found, wrongField{field, message}) }
 	name := r.PostForm.Get("name")
 	rate, err := strconv.ParseFloat(strings.TrimSpace(r.PostForm.Get("rate")), 64)
 	if err != nil || math.IsInf(rate, 0) || math.IsNaN(rate) {
-		return refuse("rate", "That is no number. Write it like 10 or 0.5.")
+		refuse("rate", "That is no number. Write it like 10 or 0.5.")
 	}
 	burst, err := whole(r.PostForm.Get("burst"))
 	if err != nil {
-		return refuse("burst", "That is no whole number. Write it like 20.")
+		refuse("burst", "That is no whole number. Write it like 20.")
 	}
 	p = wire.CreatePlan{Name: &name, Rate: &rate, Burst: &burst}
 	if text := strings.TrimSpace(r.PostForm.Get("quota")); text != "" {
 		n, err := whole(text)
 		if err != nil {
-			return refuse("quota", "That is no whole number. Write it like 10000, or leave it empty for no quota.")
+			refuse("quota", "That is no whole number. Write it like 10000, or leave it empty for no quota.")
 		}
 		p.Quota = &n
 	}
@@ -211,11 +212,11 @@ func (r *request) typedPlan() (p wire.CreatePlan, wrong *form) {
 	}
 	switch {
 	case p.Quota != nil && p.QuotaPeriod == nil:
-		return refuse("quota_period", "Choose the period that the quota is for.")
+		refuse("quota_period", "Choose the period that the quota is for.")
 	case p.Quota == nil && p.QuotaPeriod != nil:
-		return refuse("quota", "Write how many requests the period may have, or choose no quota below.")
+		refuse("quota", "Write how many requests the period may have, or choose no quota below.")
 	}
-	return p, nil
+	return p, r.wrong(found)
 }
 
 func whole(text string) (int64, error) { return strconv.ParseInt(strings.TrimSpace(text), 10, 64) }

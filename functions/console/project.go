@@ -66,10 +66,8 @@ func createEnvironment(r *request) error {
 	if err != nil {
 		return r.again(err, nameFields(), newEnvironment)
 	}
-	return r.done(at("projects", r.project, "environments", e.Name, "apps"), noticeEnvironmentCreated)
+	return r.done(at("projects", r.project, "environments", e.Name), noticeEnvironmentCreated)
 }
-
-func showEnvironment(r *request) error { return r.redirect(r.inEnvironment("apps")) }
 
 func askDeleteEnvironment(r *request, f form) error {
 	return r.confirm("", confirmation{

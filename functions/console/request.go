@@ -37,6 +37,7 @@ type frame struct {
 	User         wire.User
 	CSRF         string // of the session, in every form
 	Project      wire.Project
+	Projects     []wire.Project     // that can be switched to
 	Environments []wire.Environment // of the project, for the switcher
 	Environment  string
 }
@@ -69,6 +70,10 @@ func (s *Service) signedIn(do handler) httpapi.Handler {
 	}
 }
 
+// projectsOffered is how many projects can be switched to from any page; the list of
+// projects has all of them.
+const projectsOffered = 20
+
 // readFrame asks for the frame, and gives what waits for it.
 func (r *request) readFrame(ctx context.Context) (wait func() error) {
 	f := frame{Environment: r.environment}
@@ -76,13 +81,18 @@ func (r *request) readFrame(ctx context.Context) (wait func() error) {
 	g.Go(func() error {
 		session, err := r.api.WhoAmI(ctx)
 		if err == nil {
-			f.User, f.CSRF = session.User, session.CSRFToken
+			f.User, f.CSRF = wire.User(session.User), session.CSRFToken
 			trace.Identify(ctx, trace.Actor{Kind: trace.User, Name: session.User.Username}) // for the log
 		}
 		return err
 	})
 	if r.project != "" {
 		g.Go(read(&f.Project, func() (wire.Project, error) { return r.api.Project(ctx, r.project) }))
+		g.Go(func() error {
+			list, err := r.api.ProjectsPage(ctx, client.Page{Size: projectsOffered})
+			f.Projects = list.Items
+			return err
+		})
 		g.Go(func() error {
 			list, err := r.api.EnvironmentsPage(ctx, r.project, client.Page{})
 			f.Environments = list.Items
@@ -156,11 +166,13 @@ type page struct {
 
 // Parts of the navigation.
 const (
+	tabOverview     = "overview"
 	tabEnvironments = "environments"
 	tabApps         = "apps"
 	tabPlans        = "plans"
 	tabKeys         = "api-keys"
 	tabMembers      = "members"
+	tabActivity     = "activity"
 	tabAudit        = "audit"
 )
 
@@ -174,12 +186,14 @@ type view struct {
 	Body   any
 }
 
-// Section is the part of an environment to switch to in another one.
-func (v view) Section() string {
-	if v.Tab == "" {
-		return tabApps
+// Section is the path of the same part of another environment, as segments.
+func (v view) Section(project, environment string) string {
+	segments := []string{"projects", project, "environments", environment}
+	switch v.Tab {
+	case tabApps, tabPlans, tabKeys, tabActivity:
+		segments = append(segments, v.Tab)
 	}
-	return v.Tab
+	return at(segments...)
 }
 
 // show answers with a page: the template of that name inside the layout.
@@ -188,7 +202,7 @@ func (r *request) show(name string, p page, body any) error {
 	if err != nil {
 		return err
 	}
-	return r.s.templates.write(r.w, p.Status, name, "layout", view{
+	return r.s.templates.write(r.w, r.Request, p.Status, name, "layout", view{
 		frame: f, page: p, Notice: takeNotice(r.w, r.Request), Path: r.URL.RequestURI(), Body: body,
 	})
 }
@@ -200,7 +214,7 @@ func (r *request) part(name, part string, body any) error {
 	if err != nil {
 		return err
 	}
-	return r.s.templates.write(r.w, http.StatusOK, name, part, view{frame: f, Body: body})
+	return r.s.templates.write(r.w, r.Request, http.StatusOK, name, part, view{frame: f, Body: body})
 }
 
 // done answers a form that was taken: on to a page of the console, which tells what

@@ -38,7 +38,7 @@ func (s *Service) signInForm(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Service) showSignIn(w http.ResponseWriter, r *http.Request, status int, p signInPage) error {
-	return s.templates.write(w, status, "session", "layout", view{
+	return s.templates.write(w, r, status, "session", "layout", view{
 		page: page{Title: "Sign in"}, Notice: takeNotice(w, r), Body: p,
 	})
 }

@@ -67,12 +67,15 @@ func (o *office) signIn(cookie *http.Cookie, fields url.Values, change ...func(*
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	o.answer("POST /api/v1/session", 200, wire.Session{Token: "fresh", ExpiresAt: time.Now().Add(time.Hour), User: wire.User{Username: "ada"}})
+	o.answer("POST /api/v1/session", 200, wire.OpenedSession{
+		Session: wire.Session{ExpiresAt: time.Now().Add(time.Hour), User: wire.Caller{Username: "ada"}}, Token: "fresh",
+	})
 	cookie, value := o.signInForm("/console/projects/shop")
 	fields := url.Values{"csrf": {value}, "username": {"ada"}, "password": {"pw"}, "next": {"/console/projects/shop"}}
 
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	w := o.signIn(cookie, fields, func(r *http.Request) {
-		*r = *r.WithContext(trace.Begin(r.Context(), trace.Request{ID: "r1", Address: "192.0.2.7"}))
+		*r = *r.WithContext(trace.Begin(r.Context(), trace.Request{ID: "r1", Address: "192.0.2.7", Parent: parent}))
 	})
 	if got := w.Header().Get("Location"); w.Code != 303 || got != "/console/projects/shop" {
 		t.Errorf("answer is %d to %q", w.Code, got)
@@ -86,7 +89,7 @@ func TestSignIn(t *testing.T) {
 	if session != "fresh" {
 		t.Errorf("the session's cookie is %q", session)
 	}
-	if got := o.headers.Get("X-Forwarded-For") + " " + o.headers.Get(trace.Header); got != "192.0.2.7 r1" {
+	if got := o.headers.Get("X-Forwarded-For") + " " + o.headers.Get(trace.Header) + " " + o.headers.Get(trace.ParentHeader); got != "192.0.2.7 r1 "+parent {
 		t.Errorf("the sign-in is made for %q", got)
 	}
 
@@ -125,7 +128,7 @@ func TestRefusedSignIn(t *testing.T) {
 // TestSeveralCookies: what is not good is passed over, and two people are nobody.
 func TestSeveralCookies(t *testing.T) {
 	t.Parallel()
-	owners := map[string]string{"a1": "ada", "a2": "ada", "b1": "bob"}
+	owners := map[string]string{"sluice_st_x": "token:nightly", "a1": "ada", "a2": "ada", "b1": "bob"}
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		owner := owners[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
 		if owner == "" {
@@ -133,7 +136,7 @@ func TestSeveralCookies(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(wire.Session{User: wire.User{Username: owner}})
+		_ = json.NewEncoder(w).Encode(wire.Session{User: wire.Caller{Username: owner}})
 	}))
 	t.Cleanup(api.Close)
 	s, err := New(Config{APIURL: api.URL, Timeout: 5 * time.Second}, slog.New(slog.DiscardHandler))
@@ -141,7 +144,7 @@ func TestSeveralCookies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for cookies, want := range map[string]client.Token{
-		"": "", "a1": "a1", "a1 a2": "a1", "dead a2": "a2", "a1 dead": "a1", "dead gone": "", "a1 b1": "", "b1 a1": "", "dead a1 b1": "",
+		"": "", "a1": "a1", "sluice_st_x": "", "sluice_st_x a1": "a1", "a1 a2": "a1", "dead a2": "a2", "a1 dead": "a1", "dead gone": "", "a1 b1": "", "b1 a1": "", "dead a1 b1": "",
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/console/projects", nil)
 		for c := range strings.FieldsSeq(cookies) {

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -37,6 +38,17 @@ func ago(t, now time.Time) string {
 	return t.Format("2 Jan 2006")
 }
 
+// dateText says which UTC day a date is, as a person would.
+func dateText(date string, now time.Time) string {
+	switch date {
+	case now.UTC().Format(time.DateOnly):
+		return "Today"
+	case now.UTC().AddDate(0, 0, -1).Format(time.DateOnly):
+		return "Yesterday"
+	}
+	return longDate(date)
+}
+
 // shortDate writes "2026-03-14" as "14 Mar"; what is no date stays as it is.
 func shortDate(date string) string { return reformat(date, "2 Jan") }
 
@@ -66,3 +78,16 @@ func grouped[N int64 | uint64](n N) string {
 
 // number writes a rate without an exponent: "0.01", "100000".
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// imageTag is the part of an image's reference by which people tell versions apart: its tag,
+// or the beginning of its digest.
+func imageTag(image string) string {
+	const shown = len("sha256:") + 12
+	if _, digest, ok := strings.Cut(image, "@"); ok {
+		return digest[:min(len(digest), shown)]
+	}
+	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
+		return image[i+1:]
+	}
+	return image
+}

@@ -1,39 +1,24 @@
 package console
 
 import (
-	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// usagePage is a key's usage: what it has used of its quota, the totals of the last
-// 90 days, and a chart of the days asked for.
-type usagePage struct {
-	Key    keyRow
-	Plan   planRow
-	Quota  *quotaUse // nil without a quota
-	Totals wire.UsageTotals
-	Seen   string
-
+// usageCard is a key's usage per day, of the days asked for.
+type usageCard struct {
 	Form     form // of the window
 	From, To input
 	Quick    []quick
-	Shown    *shown // nil when the window was refused
-	Earliest string // the first day that is kept
-}
-
-// shown is the window that is shown.
-type shown struct {
-	From, To string // "14 March 2026"
+	Shown    *chart // nil when the window was refused
 	Moved    bool   // from was moved forward to the first day that is kept
-	Chart    chart
-	Totals   wire.UsageTotals
-	Days     []wire.UsageDay // the newest first
+	Earliest string // the first day that is kept
+	Path     string // of the page
+
+	lastSeen *string // as the report says, which may be newer than what the key's own answer does
 }
 
 // quick is a link to a window.
@@ -42,49 +27,36 @@ type quick struct {
 	Current     bool
 }
 
-// showUsage shows a key's usage. A window that the API refuses is refused beside the
-// field that it is about; the rest of the page does not depend on it.
-func showUsage(r *request) error {
-	q := r.URL.Query()
+// usage reads the usage of the request's key: of the window that the address names, or of
+// the last seven days. A window that the API refuses is refused beside the field that it is
+// about; the rest of the page does not depend on it.
+func (r *request) usage() (usageCard, error) {
+	q, now := r.URL.Query(), r.s.now().UTC()
 	from, to := q.Get("from"), q.Get("to")
-	asked := form{Typed: q}
-	var key wire.Key
-	var of planRow
-	var recent, window wire.Usage
-	var refused error
-	g, ctx := errgroup.WithContext(r.Context())
-	g.Go(func() (err error) {
-		if key, err = r.key(); err == nil {
-			of, err = r.planOf(key)
-		}
-		return err
-	})
-	g.Go(func() (err error) {
-		recent, err = r.api.Usage(ctx, r.project, r.PathValue("key"), "", "")
-		return err
-	})
-	if from != "" || to != "" {
-		g.Go(func() error {
-			window, refused = r.api.Usage(ctx, r.project, r.PathValue("key"), from, to)
-			return nil // said on the page
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
 	if from == "" && to == "" {
-		window = recent
-		asked = filled("from", recent.From, "to", recent.To)
+		from = now.AddDate(0, 0, 1-weekDays).Format(time.DateOnly)
 	}
-	if refused != nil {
+	card := usageCard{Path: r.URL.EscapedPath(), Earliest: longDate(usage.EarliestKept(usage.DayOf(now)).String())}
+	window, err := r.api.Usage(r.Context(), r.project, r.PathValue("key"), from, to)
+	switch {
+	case err == nil:
+		shown := newChart(window.Days)
+		card.lastSeen = window.LastSeen
+		card.Shown, card.Moved = &shown, from != "" && from < window.From
+		card.Form = filled("from", window.From, "to", window.To)
+	case gone(err):
+		return card, err
+	default:
 		var ok bool
-		if asked, ok = r.refused(refused, usageFields(q.Get("from"))); !ok {
-			return refused
+		if card.Form, ok = r.refused(err, usageFields(from)); !ok {
+			return card, err
 		}
-		asked.Typed = q
+		card.Form.Typed = q
 	}
-	return r.show("usage", page{Status: asked.Status(), Title: "Usage of " + r.keyRow(key, nil).Label, Tab: tabKeys},
-		r.usagePage(key, of, recent, window, asked))
+	card.From = card.Form.Text("from", "From", "").As("date").Need()
+	card.To = card.Form.Text("to", "To", "").As("date").Need()
+	card.Quick = quicks(card.Path, window, now)
+	return card, nil
 }
 
 // usageFields says which field of the window a code is about: a date that cannot be
@@ -95,35 +67,6 @@ func usageFields(from string) map[string]string {
 		date = "from"
 	}
 	return map[string]string{"invalid_date": date, "invalid_parameter": date, "invalid_window": "from", "window_expired": "to"}
-}
-
-func (r *request) usagePage(key wire.Key, of planRow, recent, window wire.Usage, asked form) usagePage {
-	now := r.s.now().UTC()
-	row := r.keyRow(key, map[string]string{of.ID: of.Name})
-	p := usagePage{
-		Key: row, Plan: of, Quota: quotaOf(of.Plan, recent.Days, now),
-		Totals: recent.Totals, Seen: "Never", Form: asked,
-		From:  asked.Text("from", "From", "").As("date").Need(),
-		To:    asked.Text("to", "To", "").As("date").Need(),
-		Quick: quicks(row.Path+"/usage", window, now),
-	}
-	p.Earliest = longDate(usage.EarliestKept(usage.DayOf(now)).String())
-	if recent.LastSeen != nil {
-		p.Seen = seenText(*recent.LastSeen, now)
-	}
-	if asked.Refusal == nil {
-		p.Shown = shownOf(window, asked.Value("from"))
-	}
-	return p
-}
-
-func shownOf(w wire.Usage, asked string) *shown {
-	newestFirst := slices.Clone(w.Days)
-	slices.Reverse(newestFirst)
-	return &shown{
-		From: longDate(w.From), To: longDate(w.To), Moved: asked != "" && asked < w.From,
-		Chart: newChart(w.Days), Totals: w.Totals, Days: newestFirst,
-	}
 }
 
 // quicks are the windows that are asked for most.
@@ -143,32 +86,27 @@ func quicks(path string, w wire.Usage, now time.Time) []quick {
 
 // quotaUse is what a key has used of its quota in the current period.
 type quotaUse struct {
-	Used, Quota string // "1,200"
-	Period      string // "today", "this week", "this month"
-	Percent     string // "12%", of the bar
-	Share       string // "12 %", for people
+	Used, Quota string  // "1,200"
+	Period      string  // "today", "this week", "this month"
+	Percent     string  // "12%", of the bar
+	Share       string  // "12 %", for people
+	Part        float64 // of one
 	Full        bool
+	High        bool // nearly, or quite
 	Resets      time.Time
 }
 
-// quotaOf adds up the days of the current period. Denied requests cost no quota. nil
-// without a quota.
-func quotaOf(p wire.Plan, days []wire.UsageDay, now time.Time) *quotaUse {
-	if p.Quota == nil || p.QuotaPeriod == nil || *p.Quota < 1 {
+// quotaOf is how much of its quota a key has used; nil without a quota.
+func quotaOf(k wire.Key) *quotaUse {
+	if k.Usage == nil || k.Usage.Quota == nil || k.Usage.Quota.Quota < 1 {
 		return nil
 	}
-	period := plan.Period(*p.QuotaPeriod)
-	first := period.Start(now).Format(time.DateOnly)
-	var used uint64
-	for _, d := range days {
-		if d.Date >= first {
-			used += d.Allowed
-		}
-	}
-	share := min(float64(used)/float64(*p.Quota)*100, 100)
+	q := k.Usage.Quota
+	part := min(float64(q.Used)/float64(q.Quota), 1)
+	share := 100 * part
 	return &quotaUse{
-		Used: grouped(used), Quota: grouped(*p.Quota), Period: periodText(period),
-		Percent: percent(share, "%"), Share: percent(share, " %"), Full: used >= uint64(*p.Quota), Resets: period.End(now),
+		Used: grouped(q.Used), Quota: grouped(q.Quota), Period: periodText(plan.Period(q.Period)),
+		Percent: percent(share, "%"), Share: percent(share, " %"), Part: part, Full: q.Used >= uint64(q.Quota), High: part >= wire.HighShare, Resets: q.ResetsAt,
 	}
 }
 

@@ -25,20 +25,25 @@ type webhookSnippet struct{ ID, Title, Text string }
 
 // cardOf is the card, with its token for who asked for it and may see it.
 func cardOf(a wire.App, w client.Webhook, asked bool) webhookCard {
-	c := webhookCard{Enabled: w.Enabled, URL: w.URL}
-	hook := snippet.Hook{App: a.Name, URL: w.URL, Token: hiddenToken, Git: a.GitSource != nil, Image: a.Image}
-	if a.GitSource != nil {
-		hook.Branch = a.GitSource.Branch
-	}
+	c, hook := webhookCard{Enabled: w.Enabled, URL: w.URL}, snippetOf(a, w)
 	if asked && w.Token != "" {
 		c.Token, hook.Token = string(w.Token), string(w.Token)
 	}
 	if w.Enabled {
 		for _, ci := range snippet.All() {
-			c.Snippets = append(c.Snippets, webhookSnippet{ID: "snippet-" + string(ci), Title: ci.Title(), Text: hook.For(ci)})
+			c.Snippets = append(c.Snippets, webhookSnippet{ID: "snippet-" + string(ci), Title: hook.Title(ci), Text: hook.For(ci)})
 		}
 	}
 	return c
+}
+
+// snippetOf is what pipelines call, without the token.
+func snippetOf(a wire.App, w client.Webhook) snippet.Hook {
+	hook := snippet.Hook{App: a.Name, URL: w.URL, Token: hiddenToken, Git: a.GitSource != nil, Image: a.Image}
+	if a.GitSource != nil {
+		hook.Branch = a.GitSource.Branch
+	}
+	return hook
 }
 
 // tokenMark tells tokens apart without telling them: 256 random bits are behind it.

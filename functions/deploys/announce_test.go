@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +15,8 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/event"
+	"github.com/sluicegate/sluice/shared/nudge"
 )
 
 // listener is a sink that takes what it gets, unless it is away.
@@ -22,13 +27,13 @@ type listener struct {
 	ids   map[string]int
 }
 
-func (l *listener) Send(_ context.Context, n deploy.Announcement) error {
+func (l *listener) Send(_ context.Context, n event.Announcement) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.away {
 		return errors.New("away")
 	}
-	l.heard = append(l.heard, fmt.Sprintf("%s %d", n.Outcome, n.Revision.Number))
+	l.heard = append(l.heard, heardAs(n))
 	if l.ids == nil {
 		l.ids = map[string]int{}
 	}
@@ -98,7 +103,7 @@ func TestAnnouncements(t *testing.T) {
 		t.Errorf("heard (-want +got):\n%s", diff)
 	}
 	left := func() bool {
-		waiting, err := w.store.Announcements(t.Context(), 10)
+		waiting, err := w.store.Announcements(t.Context(), event.Place{}, 10)
 		return err == nil && len(waiting) == 0
 	}
 	if !until(t, left) {
@@ -106,56 +111,186 @@ func TestAnnouncements(t *testing.T) {
 	}
 }
 
+func heardAs(n event.Announcement) string {
+	if d := n.Deployment; d != nil {
+		return fmt.Sprintf("%s %d", d.Outcome, d.Revision.Number)
+	}
+	return string(n.Type)
+}
+
 // box is an outbox in memory.
 type box struct {
 	Store
-	waiting []deploy.Announcement
+
+	mu      sync.Mutex
+	waiting []event.Waiting
 	deaf    bool // forgets nothing
+	most    int  // that were asked for at once
+	reads   int
 }
 
-func (b *box) Announcements(_ context.Context, limit int) ([]deploy.Announcement, error) {
-	return append([]deploy.Announcement(nil), b.waiting[:min(limit, len(b.waiting))]...), nil
+func (b *box) Announcements(_ context.Context, after event.Place, limit int) ([]event.Waiting, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reads++
+	var page []event.Waiting
+	for _, w := range b.waiting {
+		if c := w.Place.At.Compare(after.At); (c > 0 || c == 0 && w.Place.ID > after.ID) && len(page) < limit {
+			page = append(page, w)
+		}
+	}
+	b.most = max(b.most, len(page))
+	return page, nil
 }
 
 func (b *box) Announced(_ context.Context, id string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.deaf {
 		return errors.New("not now")
 	}
-	for i, n := range b.waiting {
-		if n.ID == id {
-			b.waiting = append(b.waiting[:i:i], b.waiting[i+1:]...)
-			break
-		}
-	}
+	b.waiting = slices.DeleteFunc(b.waiting, func(w event.Waiting) bool { return w.ID == id })
 	return nil
+}
+
+func (b *box) left() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var ids []string
+	for _, w := range b.waiting {
+		ids = append(ids, w.ID)
+	}
+	return ids
+}
+
+// note is an announcement about a subject, the number th in the outbox.
+func note(subject string, th int, waited time.Duration) event.Waiting {
+	id := fmt.Sprintf("%s-%04d", subject, th)
+	return event.Waiting{
+		Announcement: event.Announcement{ID: id, Type: event.KeyRotated, Subject: subject},
+		Place:        event.Place{At: time.Date(2026, 3, 14, 12, 0, th, 0, time.UTC), ID: id}, Waited: waited,
+	}
+}
+
+// sinkFunc is a sink.
+type sinkFunc func(n event.Announcement) error
+
+func (f sinkFunc) Send(_ context.Context, n event.Announcement) error { return f(n) }
+
+func answering(status int, again string) error {
+	return fmt.Errorf("send: %w", &nudge.AnswerError{Status: status, Again: again})
 }
 
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
-	note := func(id string, age time.Duration) deploy.Announcement {
-		return deploy.Announcement{ID: id, App: app.Ref{Namespace: "shop-prod", Name: "hello"}, At: now.Add(-age)}
-	}
 	t.Run("sent again after a crash", func(t *testing.T) {
 		t.Parallel()
-		b, sink := &box{waiting: []deploy.Announcement{note("a", 0)}, deaf: true}, &listener{}
-		n := newAnnouncer(b, sink, quiet())
+		b, sink := &box{waiting: []event.Waiting{note("a", 1, 0)}, deaf: true}, &listener{}
+		n := newAnnouncer(b, sink, time.Second, quiet())
 		n.drain(t.Context())
 		b.deaf = false
 		n.drain(t.Context())
 		n.drain(t.Context())
-		if diff := cmp.Diff(map[string]int{"a": 2}, sink.ids); diff != "" {
+		if diff := cmp.Diff(map[string]int{"a-0001": 2}, sink.ids); diff != "" {
 			t.Errorf("sent (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("given up after a day", func(t *testing.T) {
 		t.Parallel()
-		b := &box{waiting: []deploy.Announcement{note("old", announceFor), note("new", announceFor-1)}}
-		n := newAnnouncer(b, &listener{away: true}, quiet())
-		n.now = func() time.Time { return now }
+		b := &box{waiting: []event.Waiting{note("a", 1, event.Kept), note("b", 2, event.Kept-1)}}
+		n := newAnnouncer(b, &listener{away: true}, time.Second, quiet())
 		n.drain(t.Context())
-		if len(b.waiting) != 1 || b.waiting[0].ID != "new" {
-			t.Errorf("%v are left", b.waiting)
+		if diff := cmp.Diff([]string{"b-0002"}, b.left()); diff != "" {
+			t.Errorf("left (-want +got):\n%s", diff)
 		}
 	})
+	t.Run("without a sink nothing stays for ever", func(t *testing.T) {
+		t.Parallel()
+		b := &box{waiting: []event.Waiting{note("a", 1, event.Kept), note("b", 2, 0)}}
+		newAnnouncer(b, nil, time.Second, quiet()).drain(t.Context())
+		if diff := cmp.Diff([]string{"b-0002"}, b.left()); diff != "" {
+			t.Errorf("left (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("one that is refused holds its own subject alone", func(t *testing.T) {
+		t.Parallel()
+		b := &box{}
+		for i := range 250 { // more than two pages of it, before and among others
+			b.waiting = append(b.waiting, note("bad", 2*i, 0))
+			if i > 200 {
+				b.waiting = append(b.waiting, note("good", 2*i+1, 0))
+			}
+		}
+		tried := map[string]int{}
+		var mu sync.Mutex
+		n := newAnnouncer(b, sinkFunc(func(n event.Announcement) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if tried[n.Subject]++; n.Subject == "bad" {
+				return answering(http.StatusBadRequest, "")
+			}
+			return nil
+		}), time.Second, quiet())
+		n.drain(t.Context())
+		n.drain(t.Context())
+		if diff := cmp.Diff(map[string]int{"bad": 1, "good": 49}, tried); diff != "" {
+			t.Errorf("tried (-want +got):\n%s", diff)
+		}
+		if left := b.left(); len(left) != 250 {
+			t.Errorf("%d are left", len(left))
+		}
+		if b.most > announceLimit {
+			t.Errorf("%d were read at a time", b.most)
+		}
+	})
+}
+
+// A sink that is away is asked a few times, and not for each event that waits; one that
+// says when to come again is left alone until then.
+func TestSinkAway(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		err      error
+		least    time.Duration // it is left alone
+		mostSent int
+	}{
+		{"gone", errors.New("connection refused"), firstRest, 2 * announceAtOnce},
+		{"an error of its own", answering(http.StatusInternalServerError, ""), firstRest, 2 * announceAtOnce},
+		{"redirecting", answering(http.StatusFound, ""), firstRest, 2 * announceAtOnce},
+		{"busy", answering(http.StatusTooManyRequests, "120"), 2 * time.Minute, 2 * announceAtOnce},
+		{"busy until", answering(http.StatusServiceUnavailable, "Sat, 14 Mar 2026 12:05:00 GMT"), 5 * time.Minute, 2 * announceAtOnce},
+		{"busy for a year", answering(http.StatusServiceUnavailable, "31536000"), longestAsked, 2 * announceAtOnce},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := &box{}
+			for i := range 90 {
+				b.waiting = append(b.waiting, note(fmt.Sprint("key", i), i, 0))
+			}
+			var sent atomic.Int32
+			n := newAnnouncer(b, sinkFunc(func(event.Announcement) error { sent.Add(1); return tt.err }), time.Second, quiet())
+			now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+			n.now = func() time.Time { return now }
+			n.drain(t.Context())
+			first := int(sent.Load())
+			if first == 0 || first > tt.mostSent {
+				t.Errorf("sent %d times", first)
+			}
+			now = now.Add(tt.least - time.Millisecond)
+			n.drain(t.Context())
+			if got := int(sent.Load()); got != first {
+				t.Errorf("sent %d more while it should be left alone", got-first)
+			}
+			now = now.Add(time.Millisecond)
+			n.drain(t.Context())
+			if int(sent.Load()) == first {
+				t.Error("not tried again")
+			}
+			if got := len(b.left()); got != 90 {
+				t.Errorf("%d are left", got)
+			}
+		})
+	}
 }

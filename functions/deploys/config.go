@@ -14,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/management"
 	"github.com/sluicegate/sluice/shared/registry"
+	"github.com/sluicegate/sluice/shared/store"
 )
 
 // Config is what the function reads from its environment.
@@ -33,17 +34,26 @@ type Config struct {
 	// Workers bounds apps that a pass works on at the same time.
 	Workers int `env:"WORKERS, default=8"`
 
-	// Sink takes CDEvents about finished deployments; Knative's SinkBinding sets it.
-	// Without one none are kept.
+	store.Outbox
+
+	// Sink takes the events of the installation; Knative's SinkBinding sets it. With one,
+	// ends of deployments are announced, EVENTS or not.
 	Sink string `env:"K_SINK"`
+
+	// SinkOverrides are attributes for every event, as Knative's SinkBinding gives them:
+	// {"extensions":{"name":"value"}}.
+	SinkOverrides string `env:"K_CE_OVERRIDES"`
+
+	// LookEvery is how often it is looked for events of other functions that are to be sent.
+	LookEvery time.Duration `env:"EVENTS_EVERY, default=5s"`
 
 	// EventSource names this installation in those events.
 	EventSource string `env:"EVENT_SOURCE, default=/sluice/deploys"`
 }
 
 func (c Config) check() error {
-	if c.ProgressDeadline <= 0 || c.FollowEvery <= 0 || c.Workers < 1 {
-		return errors.New("PROGRESS_DEADLINE, FOLLOW_EVERY and WORKERS must be positive")
+	if c.ProgressDeadline <= 0 || c.FollowEvery <= 0 || c.LookEvery <= 0 || c.Workers < 1 {
+		return errors.New("PROGRESS_DEADLINE, FOLLOW_EVERY, EVENTS_EVERY and WORKERS must be positive")
 	}
 	if c.Sink == "" {
 		return nil
@@ -53,6 +63,9 @@ func (c Config) check() error {
 	}
 	return nil
 }
+
+// announces tells whether anything is put into the outbox.
+func (c Config) announces() bool { return c.Events || c.Sink != "" }
 
 // The functions framework finds a function by what its package registers.
 //
@@ -73,9 +86,12 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	if err != nil {
 		return nil, err
 	}
+	st.AnnounceEvents(cfg.announces())
 	parts := Parts{Store: st, Cluster: cl, Registry: tags, Sessions: identity.NewGuard(keys, st), Log: log}
 	if cfg.Sink != "" {
-		parts.Sink = buildevent.NewSink(cfg.Sink, cfg.EventSource)
+		if parts.Sink, err = buildevent.NewSink(cfg.Sink, cfg.EventSource, cfg.SinkOverrides); err != nil {
+			return nil, err
+		}
 	}
 	service, err := New(cfg, parts)
 	if err != nil {

@@ -93,7 +93,8 @@ func (s *Service) promote(ctx context.Context, in httpapi.Scope, body wire.Promo
 		return wire.Deployment{}, httpapi.Missing("from_environment")
 	}
 	if *body.FromEnvironment == in.Environment.Name {
-		return wire.Deployment{}, problem.New(problem.InvalidParameter, "from_environment is the app's own environment; roll back instead.")
+		return wire.Deployment{}, problem.At("from_environment",
+			problem.New(problem.InvalidParameter, "from_environment is the app's own environment; roll back instead."))
 	}
 	environment, err := s.api.Environment(ctx, in.Project.Name, *body.FromEnvironment)
 	if err != nil {
@@ -169,8 +170,8 @@ func (s *Service) record(ctx context.Context, ref app.Ref, rule func(app.App, de
 
 func wireDeployment(r deploy.Revision, current int64) wire.Deployment {
 	return wire.Deployment{
-		Revision: r.Number, Image: r.Image, Digest: r.Digest, NoDigest: r.NoDigest(), Commit: r.Commit,
-		Trigger: string(r.Trigger), Actor: r.Actor, SourceRevision: r.Source,
-		Status: string(r.Status), Message: r.Says(), DeployedAt: r.DeployedAt, Current: r.Number == current,
+		Revision: r.Number, Image: r.Image, Digest: wire.Text(r.Digest), NoDigest: wire.Text(r.NoDigest()), Commit: wire.Text(r.Commit),
+		Trigger: string(r.Trigger), Actor: r.Actor, SourceRevision: wire.Ordinal(r.Source),
+		Status: string(r.Status), Message: wire.Text(r.Says()), DeployedAt: r.DeployedAt, Current: r.Number == current,
 	}
 }

@@ -42,16 +42,16 @@ func TestDigest(t *testing.T) {
 	first, second := "sha256:"+strings.Repeat("1", 64), "sha256:"+strings.Repeat("2", 64)
 	known := tags{"hello:stable": first}
 	w := newWorld(t, func(_ *Config, p *Parts) { p.Registry = known })
-	if d := w.deploy("hello:stable"); d.Digest != first {
+	if d := w.deploy("hello:stable"); string(d.Digest) != first {
 		t.Errorf("the digest is %q", d.Digest)
 	}
 	w.within("prod", "2 hello:stable live", "1 hello:v1 superseded")
 	known["hello:stable"] = second
-	if d := w.deploy("hello:stable"); d.Digest != second {
+	if d := w.deploy("hello:stable"); string(d.Digest) != second {
 		t.Errorf("the digest is %q", d.Digest)
 	}
 	back := w.post("hello/rollback", "").made()
-	if back.Digest != first || back.SourceRevision != 2 || back.Image != "hello:stable" {
+	if string(back.Digest) != first || back.SourceRevision != 2 || back.Image != "hello:stable" {
 		t.Errorf("rolled back to %+v", back)
 	}
 	w.within("prod", "4 hello:stable live", "3 hello:stable superseded", "2 hello:stable superseded", "1 hello:v1 superseded")

@@ -39,9 +39,11 @@
 //
 // # Events
 //
-// With K_SINK set, the end of each deployment is sent there as a CDEvent, at least
-// once: it is put into an outbox in the transaction that records the end, and a
-// goroutine of its own sends it, again with each tick for a day until it is taken.
+// With K_SINK set, the end of each deployment is sent there as a CDEvent. It is put into an
+// outbox in the transaction that records the end, and a goroutine of its own sends it. The
+// events of other functions, about keys, quotas and gates, lie in the same outbox where
+// EVENTS is set for those, and this function, which has the sink anyway, sends them too: one
+// sender, one promise. Package event says what that is.
 package deploys
 
 import (
@@ -58,6 +60,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/reconcile"
@@ -73,9 +76,9 @@ type Store interface {
 	RecordDeployment(ctx context.Context, ref app.Ref, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (deploy.Revision, error)
 	Deployment(ctx context.Context, ref app.Ref, revision int64) (deploy.Revision, error)
 	Deployments(ctx context.Context, ref app.Ref, page store.Page) ([]deploy.Revision, string, error)
-	UpdateDeployment(ctx context.Context, ref app.Ref, revision int64, announce bool, change func(deploy.Revision) (deploy.Revision, bool)) (deploy.Revision, error)
+	UpdateDeployment(ctx context.Context, ref app.Ref, revision int64, change func(deploy.Revision) (deploy.Revision, bool)) (deploy.Revision, error)
 
-	Announcements(ctx context.Context, limit int) ([]deploy.Announcement, error)
+	Announcements(ctx context.Context, after event.Place, limit int) ([]event.Waiting, error)
 	Announced(ctx context.Context, id string) error
 }
 
@@ -93,9 +96,9 @@ type Registry interface {
 	Resolve(ctx context.Context, image string) (digest, note string)
 }
 
-// Sink takes announcements.
+// Sink takes announcements. An answer that is not good is a [nudge.AnswerError].
 type Sink interface {
-	Send(ctx context.Context, n deploy.Announcement) error
+	Send(ctx context.Context, n event.Announcement) error
 }
 
 // Service answers the function's requests and works on the apps.
@@ -130,7 +133,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	s := &Service{
 		cfg: cfg, store: p.Store, cluster: p.Cluster, registry: p.Registry, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store),
-		announcer: newAnnouncer(p.Store, p.Sink, p.Log), gauges: newGauges(),
+		announcer: newAnnouncer(p.Store, p.Sink, cfg.LookEvery, p.Log), gauges: newGauges(),
 		log: p.Log, now: time.Now,
 	}
 	s.queue = s.newQueue()
@@ -154,9 +157,11 @@ func (s *Service) Receive(ctx context.Context, e cloudevents.Event) error {
 	})
 }
 
-// Background sends announcements until ctx ends.
+// Background sends announcements until ctx ends. Where none are made it does nothing.
 func (s *Service) Background(ctx context.Context) error {
-	s.announcer.run(ctx)
+	if s.cfg.announces() || s.announcer.sink != nil {
+		s.announcer.run(ctx)
+	}
 	return nil
 }
 

@@ -89,7 +89,7 @@ func newWorld(t testing.TB, with func(*Config, *Parts)) *world {
 	w := &world{TB: t, store: storetest.New(t), cluster: cl, project: clustertest.Name()}
 	w.addApp("prod", "hello", "hello:v1")
 	w.addApp("staging", "hello", "hello:v1")
-	w.cfg = Config{ProgressDeadline: patience, FollowEvery: 50 * time.Millisecond, Workers: 4}
+	w.cfg = Config{ProgressDeadline: patience, FollowEvery: 50 * time.Millisecond, LookEvery: 100 * time.Millisecond, Workers: 4}
 	w.start(with)
 	return w
 }
@@ -105,6 +105,7 @@ func (w *world) start(with func(*Config, *Parts)) {
 	if with != nil {
 		with(&cfg, &parts)
 	}
+	w.store.AnnounceEvents(parts.Sink != nil)
 	service, err := New(cfg, parts)
 	if err != nil {
 		w.Fatal(err)

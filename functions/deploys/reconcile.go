@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/reconcile"
+	"github.com/sluicegate/sluice/shared/span"
 )
 
 const (
@@ -78,6 +79,7 @@ func (s *Service) pass(ctx context.Context) error {
 // reconcile has the cluster run an app's current revision, which is followed until it is
 // live or has failed.
 func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
+	span.Of(ctx).Set(span.OfApp(ref)...)
 	rev, err := s.rollOut(ctx, ref)
 	if err == nil && rev.Number != 0 && !rev.Finished() {
 		err = reconcile.ErrUnfinished
@@ -156,7 +158,7 @@ func (s *Service) stuck(ctx context.Context, a app.App, cause error) (deploy.Rev
 // any more.
 func (s *Service) update(ctx context.Context, a app.App, change func(deploy.Revision) (deploy.Revision, bool)) (deploy.Revision, error) {
 	var before deploy.Status
-	rev, err := s.store.UpdateDeployment(ctx, a.Ref(), a.Revision, s.announcer.on(), func(r deploy.Revision) (deploy.Revision, bool) {
+	rev, err := s.store.UpdateDeployment(ctx, a.Ref(), a.Revision, func(r deploy.Revision) (deploy.Revision, bool) {
 		before = r.Status
 		return change(r)
 	})
@@ -198,5 +200,5 @@ func newGauges() *gauges {
 
 // Collectors are the function's own metrics.
 func (s *Service) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.gauges.unsettled, s.gauges.ended}
+	return []prometheus.Collector{s.gauges.unsettled, s.gauges.ended, s.announcer.sent, s.announcer.age}
 }

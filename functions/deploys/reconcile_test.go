@@ -94,8 +94,8 @@ func (s faultyStore) RecordDeployment(ctx context.Context, ref app.Ref, rule fun
 	return r, err
 }
 
-func (s faultyStore) UpdateDeployment(ctx context.Context, ref app.Ref, n int64, announce bool, change func(deploy.Revision) (deploy.Revision, bool)) (r deploy.Revision, err error) {
-	err = s.step(func() (err error) { r, err = s.Store.UpdateDeployment(ctx, ref, n, announce, change); return err })
+func (s faultyStore) UpdateDeployment(ctx context.Context, ref app.Ref, n int64, change func(deploy.Revision) (deploy.Revision, bool)) (r deploy.Revision, err error) {
+	err = s.step(func() (err error) { r, err = s.Store.UpdateDeployment(ctx, ref, n, change); return err })
 	return r, err
 }
 

@@ -106,7 +106,7 @@ func TestPromotion(t *testing.T) {
 		t.Errorf("the current one: %+v", d)
 	}
 	d = w.post("hello/promote", `{"from_environment":"staging","revision":2}`).made()
-	if d.Image != "hello:v2" || d.Digest != digest || d.SourceRevision != 2 {
+	if d.Image != "hello:v2" || string(d.Digest) != digest || d.SourceRevision != 2 {
 		t.Errorf("a given one: %+v", d)
 	}
 	w.runsWithin("hello:v2@"+digest, 3)

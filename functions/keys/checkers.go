@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -64,6 +65,7 @@ type checkers struct {
 	log    *slog.Logger
 	now    func() time.Time // the monotonic clock tells how long something took
 	slots  chan struct{}    // holds one for each call that waits
+	asks   chan struct{}    // holds one for each call that asks about a refused request
 	ending <-chan struct{}  // closed when the process is told to stop
 	took   *prometheus.HistogramVec
 
@@ -73,7 +75,7 @@ type checkers struct {
 }
 
 func newCheckers(cfg Config, st Store, log *slog.Logger, ending <-chan struct{}) *checkers {
-	c := &checkers{cfg: cfg, store: st, log: log, now: time.Now, slots: make(chan struct{}, waitsAtOnce), ending: ending}
+	c := &checkers{cfg: cfg, store: st, log: log, now: time.Now, slots: make(chan struct{}, waitsAtOnce), asks: make(chan struct{}, explainsAtOnce), ending: ending}
 	c.took = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "sluice_change_in_force_seconds",
 		Help:    "How long calls waited until their change was in force at every checker (result everywhere), or until they gave up (unknown).",
@@ -216,26 +218,16 @@ func (w *waiting) members(ctx context.Context, t store.CanaryType, c time.Time) 
 
 // ask has a member say what it has applied.
 func (w *waiting) ask(ctx context.Context, m inforce.Member) error {
-	client, err := w.client()
-	if err != nil || client == nil {
-		return err
-	}
 	u := url.URL{Scheme: "https", Host: m.Address, Path: inforce.Path, RawQuery: w.change.Query()}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
 		return err
 	}
-	res, err := client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }() // what was needed of it is read
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", u.Host, res.Status)
-	}
 	var word inforce.Word
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxWord)).Decode(&word); err != nil {
-		return fmt.Errorf("read what %s says: %w", u.Host, err)
+	if err := w.hear(r, maxWord, &word); errors.Is(err, errMute) {
+		return nil // its canary says what it has applied
+	} else if err != nil {
+		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -288,6 +280,33 @@ func (w *waiting) answer(waited bool) wire.InForce {
 		out.Replicas = append(out.Replicas, shown)
 	}
 	return out
+}
+
+// errMute is of a checker that cannot be asked: nobody vouches for it, or it is of an
+// earlier release, or gone.
+var errMute = errors.New("it takes no questions")
+
+// hear puts a request to a checker, and reads so many bytes of what it says at most.
+func (c *checkers) hear(r *http.Request, most int64, answer any) error {
+	client, err := c.client()
+	switch {
+	case err != nil:
+		return err
+	case client == nil:
+		return errMute
+	}
+	res, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }() // what was needed of it is read
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", r.URL.Host, res.Status)
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, most)).Decode(answer); err != nil {
+		return fmt.Errorf("read what %s says: %w", r.URL.Host, err)
+	}
+	return nil
 }
 
 // client gives what checkers are asked with; nil where nobody vouches for them. Their

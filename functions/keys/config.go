@@ -6,14 +6,20 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/sluicegate/sluice/functions/keys/internal/program"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/management"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/usage/counted"
 )
 
 // Config is what the function reads from its environment.
 type Config struct {
 	management.Config
+	counted.Recent
+	store.Outbox
 
 	// MaxKeys bounds the keys of one environment, revoked ones aside: each takes memory
 	// in every checker, so that one team without a bound could fill it for all.
@@ -25,6 +31,15 @@ type Config struct {
 	// so within CANARY_INTERVAL.
 	CheckerURL    string `env:"CHECKER_URL"`
 	CheckerCAFile string `env:"CHECKER_CA_FILE"`
+
+	// LeakPrograms are the secret-scanning programs whose reports of leaked keys are taken:
+	// NAME=URL with commas between, where URL has the keys with which one signs, e.g.
+	// "github=https://api.github.com/meta/public_keys/secret_scanning". None by default.
+	LeakPrograms program.List `env:"LEAK_PROGRAMS"`
+
+	// TrustProxy says whom to believe about a client's address (see trace.Trust), by which
+	// reports without a good signature are counted.
+	TrustProxy trace.Trust `env:"TRUST_PROXY, default=false"`
 }
 
 // The functions framework finds a function by what its package registers.
@@ -38,6 +53,7 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	if err != nil {
 		return nil, err
 	}
+	st.AnnounceEvents(cfg.Events)
 	service := New(cfg, st, identity.NewGuard(keys, st), log, ctx.Done())
-	return &funcmain.Function{Handler: service.Handler(), Store: st, Collectors: []prometheus.Collector{service.checkers.took}}, nil
+	return &funcmain.Function{Handler: service.Handler(), Store: st, Collectors: []prometheus.Collector{service.checkers.took, service.leaks.results}}, nil
 }

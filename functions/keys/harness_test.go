@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
@@ -91,23 +93,32 @@ type answer struct {
 	call   string
 	status int
 	body   []byte
+	tag    string // ETag
+	retry  string // Retry-After
 }
 
 // as makes a call as a user, with a JSON body unless it is "".
 func (w *world) as(user, method, path, body string) answer {
+	w.Helper()
+	return w.send(user, method, path, body, nil)
+}
+
+// send is as with headers.
+func (w *world) send(user, method, path, body string, head http.Header) answer {
 	w.Helper()
 	var in io.Reader = http.NoBody
 	if body != "" {
 		in = strings.NewReader(body)
 	}
 	r := httptest.NewRequestWithContext(w.Context(), method, path, in)
+	maps.Copy(r.Header, head)
 	r.Header.Set(httpapitest.UserHeader, user)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	rec := httptest.NewRecorder()
 	w.handler.ServeHTTP(rec, r)
-	return answer{world: w, call: method + " " + path + " " + body, status: rec.Code, body: rec.Body.Bytes()}
+	return answer{world: w, call: method + " " + path + " " + body, status: rec.Code, body: rec.Body.Bytes(), tag: rec.Header().Get(api.ETag), retry: rec.Header().Get("Retry-After")}
 }
 
 // do is as for ada, who may do everything.

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -32,7 +33,7 @@ const (
 )
 
 func (s *Service) listKeys(ctx context.Context, in httpapi.Scope, q api.KeysOf) (wire.List[wire.Key], error) {
-	return s.list(ctx, store.KeyFilter{Project: in.Project.Name, Environment: in.Environment.Name, Plan: plan.ID(q.Plan)}, q.Page)
+	return s.list(ctx, store.KeyFilter{Project: in.Project.Name, Environment: in.Environment.Name, Plan: plan.ID(q.Plan)}, q)
 }
 
 func (s *Service) listProjectKeys(ctx context.Context, in httpapi.Scope, q api.KeysIn) (wire.List[wire.Key], error) {
@@ -41,12 +42,18 @@ func (s *Service) listProjectKeys(ctx context.Context, in httpapi.Scope, q api.K
 			return wire.List[wire.Key]{}, err
 		}
 	}
-	return s.list(ctx, store.KeyFilter{Project: in.Project.Name, Environment: q.Environment, Plan: plan.ID(q.Plan)}, q.Page)
+	return s.list(ctx, store.KeyFilter{Project: in.Project.Name, Environment: q.Environment, Plan: plan.ID(q.Plan)}, q.KeysOf)
 }
 
 // list gives a page of keys. A plan that does not exist has none.
-func (s *Service) list(ctx context.Context, f store.KeyFilter, page api.Page) (wire.List[wire.Key], error) {
-	keys, next, err := s.store.Keys(ctx, f, store.Page(page))
+func (s *Service) list(ctx context.Context, f store.KeyFilter, q api.KeysOf) (wire.List[wire.Key], error) {
+	if err := checkSearch(q); err != nil {
+		return wire.List[wire.Key]{}, err
+	}
+	if narrows(q) {
+		return s.search(ctx, f, q)
+	}
+	keys, next, err := s.store.Keys(ctx, f, store.Page(q.Page))
 	if err != nil {
 		return wire.List[wire.Key]{}, err
 	}
@@ -66,6 +73,7 @@ func (s *Service) getKey(ctx context.Context, in httpapi.Scope, _ api.None) (wir
 	if err != nil {
 		return wire.Key{}, err
 	}
+	in.Tag(k)
 	shown, err := s.wireKeys(ctx, []apikey.Key{k}, s.now())
 	if err != nil {
 		return wire.Key{}, err
@@ -86,33 +94,23 @@ func (s *Service) createKey(ctx context.Context, in httpapi.Scope, body wire.Cre
 	e := in.Environment
 	k.Project, k.Environment, k.Namespace, k.CreatedBy = e.Project, e.Name, e.Namespace, in.Caller.Username
 	k, full, change, err := s.issue(ctx, k, request)
-	return wire.IssuedKey{Key: wireKey(k, k.CreatedAt), FullKey: string(full)}, change, err
+	if err != nil {
+		return wire.IssuedKey{}, change, err
+	}
+	in.Tag(k)
+	return wire.IssuedKey{Key: s.changed(ctx, k, k.CreatedAt), FullKey: string(full)}, change, nil
 }
 
 // newKey checks what a key is created from.
 func (s *Service) newKey(in wire.CreateKey) (apikey.Key, error) {
-	if in.Plan == nil {
-		return apikey.Key{}, httpapi.Missing("plan")
-	}
-	if !plan.ValidID(*in.Plan) {
-		return apikey.Key{}, problem.Of(problem.UnknownPlan)
-	}
-	if err := apikey.CheckName(in.Name); err != nil {
-		return apikey.Key{}, err
-	}
-	apps, err := apikey.Scope(in.Apps)
-	if err != nil {
-		return apikey.Key{}, err
-	}
+	id := plan.ID(httpapi.Given(in.Plan))
+	apps, scope := apikey.Scope(in.Apps)
 	now := s.moment()
-	expires, err := parseExpiry(in.ExpiresAt, now)
-	if err != nil {
-		return apikey.Key{}, err
-	}
+	expires, expiry := parseExpiry(in.ExpiresAt, now)
 	return apikey.Key{
-		Plan: plan.ID(*in.Plan), Name: in.Name, Apps: apps, Status: apikey.Active,
+		Plan: id, Name: in.Name, Apps: apps, Status: apikey.Active,
 		ExpiresAt: expires, CreatedAt: now, UpdatedAt: now,
-	}, nil
+	}, problem.All(httpapi.Required("plan", in.Plan), checkPlanID(id), apikey.CheckName(in.Name), scope, expiry)
 }
 
 // issue draws prefix and secret for k and stores it, with another prefix when
@@ -145,7 +143,7 @@ func (s *Service) updateKey(ctx context.Context, in httpapi.Scope, body wire.Upd
 // revokeKey revokes a key for good; again is no error.
 func (s *Service) revokeKey(ctx context.Context, in httpapi.Scope, _ api.Empty) (wire.Key, inforce.Change, error) {
 	now := s.moment()
-	return s.change(ctx, in, apikey.Request{}, now, func(k apikey.Key) (apikey.Key, error) { return k.Revoke(now), nil })
+	return s.change(ctx, in, apikey.Request{}, now, func(k apikey.Key) (apikey.Key, error) { return k.Revoke(now, in.Caller.Username), nil })
 }
 
 // rotateKey gives a key a new secret and answers its full key, this once; the old one
@@ -176,9 +174,6 @@ func (s *Service) rotateKey(ctx context.Context, in httpapi.Scope, body wire.Rot
 // change changes the path's key in one transaction that also sees whether it is one of
 // the project's, and whether the request came before. Problems: not_found,
 // already_issued, idempotency_key_reused and those of f.
-//
-// The change is made and must be answered as such, a new secret above all: when it cannot
-// be read when the key was last seen, the answer goes without.
 func (s *Service) change(
 	ctx context.Context, in httpapi.Scope, request apikey.Request, now time.Time, f func(apikey.Key) (apikey.Key, error),
 ) (wire.Key, inforce.Change, error) {
@@ -190,17 +185,28 @@ func (s *Service) change(
 		if err := belongs(k, in.Project); err != nil {
 			return apikey.Key{}, err
 		}
+		if err := in.Match.Check(k); err != nil {
+			return apikey.Key{}, err
+		}
 		return f(k)
 	})
 	if err != nil {
 		return wire.Key{}, inforce.Change{}, err
 	}
+	in.Tag(k)
+	return s.changed(ctx, k, now), change, nil
+}
+
+// changed shows a key in the answer to a change. That is made and must be answered as
+// such, a new secret above all: when it cannot be read what was counted, the answer goes
+// without.
+func (s *Service) changed(ctx context.Context, k apikey.Key, now time.Time) wire.Key {
 	shown, err := s.wireKeys(ctx, []apikey.Key{k}, now)
 	if err != nil {
-		s.log.WarnContext(ctx, "read last seen day failed", "key_id", string(k.ID()), "error", err)
-		return wireKey(k, now), change, nil
+		s.log.WarnContext(ctx, "read usage failed", "key_id", string(k.ID()), "error", err)
+		return wireKey(k, now)
 	}
-	return shown[0], change, nil
+	return shown[0]
 }
 
 // changeKey gives k with what the body names. A body that names nothing gives k
@@ -213,17 +219,13 @@ func changeKey(k apikey.Key, in wire.UpdateKey, now time.Time) (apikey.Key, erro
 		return apikey.Key{}, problem.Of(problem.KeyRevoked)
 	}
 	k.UpdatedAt = now
-	for _, step := range []func(*apikey.Key, wire.UpdateKey) error{changeName, changePlanOf, changeScope, changeStatus} {
-		if err := step(&k, in); err != nil {
-			return apikey.Key{}, err
-		}
-	}
+	wrong := problem.All(changeName(&k, in), changePlanOf(&k, in), changeScope(&k, in), changeStatus(&k, in))
 	if !in.ExpiresAt.Set {
-		return k, nil
+		return k, wrong
 	}
 	expires, err := parseExpiry(in.ExpiresAt.Value, now)
 	k.ExpiresAt = expires
-	return k, err
+	return k, problem.All(wrong, err)
 }
 
 func changeName(k *apikey.Key, in wire.UpdateKey) error {
@@ -236,10 +238,14 @@ func changePlanOf(k *apikey.Key, in wire.UpdateKey) error {
 	if err := set("plan", in.Plan, &id); err != nil {
 		return err
 	}
-	if !plan.ValidID(id) {
+	k.Plan = plan.ID(id)
+	return checkPlanID(k.Plan)
+}
+
+func checkPlanID(id plan.ID) error {
+	if !plan.ValidID(string(id)) {
 		return problem.Of(problem.UnknownPlan)
 	}
-	k.Plan = plan.ID(id)
 	return nil
 }
 
@@ -301,15 +307,14 @@ func belongs(k apikey.Key, p app.Project) error {
 
 func noKey() error { return problem.New(problem.NotFound, "There is no such key.") }
 
-// wireKeys gives keys as they are shown, with the last day each was seen, which
-// takes one call for all of them. The rollup knows of a key's first request of a
-// day within a minute.
+// wireKeys gives keys as they are shown, with what was counted of them, which takes one
+// call for all of them and one for their plans.
 func (s *Service) wireKeys(ctx context.Context, keys []apikey.Key, now time.Time) ([]wire.Key, error) {
-	prefixes := make([]apikey.Prefix, len(keys))
-	for i, k := range keys {
-		prefixes[i] = k.Prefix
+	histories, err := s.counted.Histories(ctx, prefixes(keys), s.now)
+	if err != nil {
+		return nil, err
 	}
-	histories, err := s.store.Rollups(ctx, prefixes)
+	plans, err := s.store.PlansOf(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -317,6 +322,8 @@ func (s *Service) wireKeys(ctx context.Context, keys []apikey.Key, now time.Time
 	out := make([]wire.Key, len(keys))
 	for i, k := range keys {
 		out[i] = wireKey(k, now)
+		lately := counted.Lately(histories[i], plans[i].Limits, now)
+		out[i].Usage = &lately
 		if last, ok := histories[i].LastSeen(today); ok {
 			day := last.String()
 			out[i].LastSeen = &day
@@ -325,18 +332,37 @@ func (s *Service) wireKeys(ctx context.Context, keys []apikey.Key, now time.Time
 	return out, nil
 }
 
-// wireKey gives a key as it is shown, without the day it was last seen.
+func prefixes(keys []apikey.Key) []apikey.Prefix {
+	all := make([]apikey.Prefix, len(keys))
+	for i, k := range keys {
+		all[i] = k.Prefix
+	}
+	return all
+}
+
+// status is the status that a key is shown with.
+func status(k apikey.Key, now time.Time) string {
+	if k.Status == apikey.Active && k.Expired(now) {
+		return expired
+	}
+	return string(k.Status)
+}
+
+// wireKey gives a key as it is shown, without what was counted of it.
 func wireKey(k apikey.Key, now time.Time) wire.Key {
 	out := wire.Key{
 		ID: string(k.ID()), Prefix: string(k.Prefix), Project: k.Project, Environment: k.Environment,
-		Plan: string(k.Plan), Name: k.Name, Apps: append([]string{}, k.Apps...), Status: string(k.Status),
-		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy,
-	}
-	if k.Status == apikey.Active && k.Expired(now) {
-		out.Status = expired
+		Plan: string(k.Plan), Name: k.Name, Apps: append([]string{}, k.Apps...), Status: status(k, now),
+		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, Leak: wireLeak(k),
 	}
 	if !k.ExpiresAt.IsZero() {
 		out.ExpiresAt = &k.ExpiresAt
+	}
+	if k.Status == apikey.Revoked {
+		out.RevokedAt = &k.UpdatedAt
+	}
+	if k.RevokedBy != "" {
+		out.RevokedBy = &k.RevokedBy
 	}
 	if k.HasPrevious(now) {
 		out.PreviousSecretExpiresAt = &k.PreviousUntil

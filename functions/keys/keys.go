@@ -1,5 +1,5 @@
 // Package keys is the function that manages usage plans and API keys
-// (promises K1 to K9, P1 to P3).
+// (promises K1 to K9, L1 to L4, L7, P1 to P3, A12).
 //
 // Its routes are those of package api with this name.
 //
@@ -40,9 +40,52 @@
 // when the last day on which they were good leaves the retention of 92 days. Expired
 // keys count and stay, since they can be extended.
 //
+// # ETag and If-Match
+//
+// The tag is of all that is stored of a plan or a key, its secrets' hashes among it, so
+// that a rotation makes another one. What is observed, such as last_seen, or follows
+// from the time, such as "expired", makes none.
+//
 // last_seen is the last kept day on which the key saw any traffic, denied or
-// allowed, as the rollups have it: within a minute of a day's first request. It is
-// null for a key without traffic in the last 92 days.
+// allowed; it is null for a key without traffic in the last 92 days. It and usage are
+// what a report of the key says (package counted), a few seconds old at most.
+//
+// A list that is narrowed by plan alone is a query. Any other reads all keys of the
+// environment, or the project, to find those it is about: ten thousand documents in the
+// largest of environments.
+//
+// # Refused requests
+//
+// Why the gate refused a request is known to the checker that did, among its last 4096
+// denials: each is asked (package explain), and the answer says how many were, and how many
+// have answered. A developer is told of the project's own apps. A key of another project that
+// was sent to one of them is not named, and one with a wrong secret is unknown, so that nobody
+// learns here which keys others have. Who has asked for which request is in the audit log. A
+// caller asks 30 times at once, and then once a second, of each process of the function. A
+// request to no app, or refused by the checkers' stand-in, is not found.
+//
+// # Leaked keys
+//
+// Secrets that were found where strangers can read them are reported by programs, in the
+// protocol of GitHub's secret scanning partners, and by whoever is signed in, of whatever
+// project. Both name secrets by themselves alone, and learn nothing: the answer is the same
+// whatever has become of one, and to a person it comes after a fixed time at the earliest,
+// which is longer than the work takes. What is no key by its checksum is told to a person,
+// since anybody can see it. The one difference that is left shows in an outage of the store
+// that lets reads through and no writes: then a key is 503 and none is not.
+//
+// What a report does is package apikey's to say, and the project's policy: it is a change of
+// a key as any other, with a record of its own, by which the project can ask when it is in
+// force. A report names one key at a time to the store, which reads once for what is no key
+// that it knows, or known to have leaked, and no more.
+//
+// A program is known by the signature over its body, which has to be read before that can be
+// checked: bodies are bounded in size, time and number, and each network has a share of
+// them. Only calls without a good signature count against the network that they come from.
+// All limits live in the memory of one process. A list is done in parts, and answered once
+// all are done; a program that gets another answer sends it again.
+//
+// # Scopes
 //
 // An app that is deleted stays in the scopes that name it and counts again when
 // an app of that name comes back; whoever sets a scope can only name apps that
@@ -58,11 +101,13 @@ import (
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/usage/counted"
 )
 
 // Store keeps plans, keys and what keys were used for; *store.Store implements it.
@@ -72,14 +117,19 @@ type Store interface {
 	Plan(ctx context.Context, namespace string, id plan.ID) (plan.Plan, error)
 	Plans(ctx context.Context, namespace string, page store.Page) ([]plan.Plan, string, error)
 	UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (plan.Plan, inforce.Change, error)
-	DeletePlan(ctx context.Context, namespace string, id plan.ID) error
+	DeletePlan(ctx context.Context, namespace string, id plan.ID, may func(plan.Plan) error) error
 	IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, most int) (inforce.Change, error)
 	Key(ctx context.Context, id apikey.ID) (apikey.Key, error)
 	Keys(ctx context.Context, f store.KeyFilter, page store.Page) ([]apikey.Key, string, error)
 	ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, inforce.Change, error)
+	ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (store.LeakResult, inforce.Change, error)
 	Change(ctx context.Context, project, id string) (inforce.Change, error)
 	Members(ctx context.Context, t store.CanaryType) (inforce.List, error)
-	Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error) // in the order of prefixes
+	Environments(ctx context.Context, project string, page store.Page) ([]app.Environment, string, error)
+	Record(ctx context.Context, c audit.Change) (string, error)
+	AllKeys(ctx context.Context, f store.KeyFilter) ([]apikey.Key, error)
+	PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error) // in the order of keys; zero where one is gone
+	counted.Store
 }
 
 // Service answers the function's requests.
@@ -88,6 +138,9 @@ type Service struct {
 	store    Store
 	api      *httpapi.API
 	checkers *checkers
+	explains *callers
+	leaks    *leaks
+	counted  *counted.Reader
 	log      *slog.Logger
 	random   io.Reader // of prefixes and secrets
 	now      func() time.Time
@@ -95,7 +148,9 @@ type Service struct {
 
 // New makes a service. Once ending is closed nobody waits any more.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger, ending <-chan struct{}) *Service {
-	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st), log: log, random: apikey.Random(), now: time.Now}
+	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st), log: log, random: apikey.Random(), now: time.Now, counted: counted.NewReader(st, cfg.Recent)}
+	s.explains = newCallers(explainBurst, explainEvery, "questions about refused requests")
+	s.leaks = newLeaks(cfg, s)
 	s.checkers = newCheckers(cfg, st, log, ending)
 	httpapi.Serve(s.api, api.ListPlans, s.listPlans)
 	httpapi.ServeChange(s.api, api.CreatePlan, s.checkers, s.createPlan)
@@ -105,11 +160,15 @@ func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger, endi
 	httpapi.Serve(s.api, api.ListKeys, s.listKeys)
 	httpapi.ServeChange(s.api, api.CreateKey, s.checkers, s.createKey)
 	httpapi.Serve(s.api, api.ListProjectKeys, s.listProjectKeys)
+	httpapi.Serve(s.api, api.FindKey, s.findKey)
 	httpapi.Serve(s.api, api.GetKey, s.getKey)
 	httpapi.ServeChange(s.api, api.UpdateKey, s.checkers, s.updateKey)
 	httpapi.ServeChange(s.api, api.RevokeKey, s.checkers, s.revokeKey)
 	httpapi.ServeChange(s.api, api.RotateKey, s.checkers, s.rotateKey)
 	httpapi.ServeChange(s.api, api.GetChange, s.checkers, s.getChange)
+	httpapi.ServeRaw(s.api, api.ReportLeaks.Row, s.reportLeaks)
+	httpapi.Serve(s.api, api.ReportLeak, s.reportLeak)
+	httpapi.Serve(s.api, api.ExplainRequest, s.explainRequest)
 	return s
 }
 

@@ -26,6 +26,7 @@ func (s *Service) createPlan(ctx context.Context, in httpapi.Scope, body wire.Cr
 	now := s.moment()
 	p := plan.Plan{ID: plan.IDFor(name), Namespace: in.Environment.Namespace, Name: name, Limits: limits, CreatedAt: now, UpdatedAt: now}
 	change, err := s.store.CreatePlan(ctx, p)
+	in.Tag(p)
 	return wirePlan(p), change, err
 }
 
@@ -35,6 +36,7 @@ func (s *Service) getPlan(ctx context.Context, in httpapi.Scope, _ api.None) (wi
 		return wire.Plan{}, err
 	}
 	p, err := s.store.Plan(ctx, in.Environment.Namespace, id)
+	in.Tag(p)
 	return wirePlan(p), err
 }
 
@@ -45,8 +47,12 @@ func (s *Service) updatePlan(ctx context.Context, in httpapi.Scope, body wire.Up
 	}
 	now := s.moment()
 	p, change, err := s.store.UpdatePlan(ctx, in.Environment.Namespace, id, func(p plan.Plan) (plan.Plan, error) {
+		if err := in.Match.Check(p); err != nil {
+			return plan.Plan{}, err
+		}
 		return changePlan(p, body, now)
 	})
+	in.Tag(p)
 	return wirePlan(p), change, err
 }
 
@@ -55,7 +61,7 @@ func (s *Service) deletePlan(ctx context.Context, in httpapi.Scope, _ api.None) 
 	if err != nil {
 		return api.None{}, err
 	}
-	return api.None{}, s.store.DeletePlan(ctx, in.Environment.Namespace, id)
+	return api.None{}, s.store.DeletePlan(ctx, in.Environment.Namespace, id, func(p plan.Plan) error { return in.Match.Check(p) })
 }
 
 // planID takes the plan's id from the path. Problem: not_found.
@@ -70,20 +76,13 @@ func planID(in httpapi.Scope) (plan.ID, error) {
 // newPlan checks what a plan is created from. Problems: missing_field,
 // invalid_name, invalid_rate, invalid_burst, invalid_quota.
 func newPlan(in wire.CreatePlan) (name string, l plan.Limits, err error) {
-	switch {
-	case in.Name == nil:
-		return "", l, httpapi.Missing("name")
-	case in.Rate == nil:
-		return "", l, httpapi.Missing("rate")
-	case in.Burst == nil:
-		return "", l, httpapi.Missing("burst")
-	}
-	if err := plan.CheckName(*in.Name); err != nil {
-		return "", l, err
-	}
-	l = plan.Limits{Rate: *in.Rate, Burst: *in.Burst}
+	name = httpapi.Given(in.Name)
+	l = plan.Limits{Rate: httpapi.Given(in.Rate), Burst: httpapi.Given(in.Burst)}
 	l, err = withQuota(l, quota{in.Quota, in.QuotaPeriod, in.QuotaMode})
-	return *in.Name, l, err
+	return name, l, problem.All(
+		httpapi.Required("name", in.Name), httpapi.Required("rate", in.Rate), httpapi.Required("burst", in.Burst),
+		plan.CheckName(name), err,
+	)
 }
 
 // changePlan gives p with what the body names. A body that names nothing gives p
@@ -92,22 +91,15 @@ func changePlan(p plan.Plan, in wire.UpdatePlan, now time.Time) (plan.Plan, erro
 	if in == (wire.UpdatePlan{}) {
 		return p, nil
 	}
-	err := firstError(
+	missing := problem.All(
 		set("name", in.Name, &p.Name),
 		set("rate", in.Rate, &p.Limits.Rate),
 		set("burst", in.Burst, &p.Limits.Burst),
 	)
-	if err != nil {
-		return plan.Plan{}, err
-	}
-	if err := plan.CheckName(p.Name); err != nil {
-		return plan.Plan{}, err
-	}
-	if p.Limits, err = withQuota(p.Limits, changeQuota(p.Limits, in)); err != nil {
-		return plan.Plan{}, err
-	}
+	var err error
+	p.Limits, err = withQuota(p.Limits, changeQuota(p.Limits, in))
 	p.UpdatedAt = now
-	return p, nil
+	return p, problem.All(missing, plan.CheckName(p.Name), err)
 }
 
 // quota is what the wire says of a plan's quota.
@@ -144,7 +136,7 @@ func changeQuota(l plan.Limits, in wire.UpdatePlan) quota {
 func withQuota(l plan.Limits, q quota) (plan.Limits, error) {
 	l.Quota, l.Period, l.Hard = 0, "", false
 	if q.requests != nil && *q.requests == 0 || q.period != nil && *q.period == "" {
-		return l, problem.Of(problem.InvalidQuota)
+		return l, problem.All(problem.Of(problem.InvalidQuota), l.Check())
 	}
 	if q.requests != nil {
 		l.Quota = *q.requests
@@ -152,14 +144,13 @@ func withQuota(l plan.Limits, q quota) (plan.Limits, error) {
 	if q.period != nil {
 		l.Period = plan.Period(*q.period)
 	}
+	var wrong error
 	if q.mode != nil {
 		mode := plan.Mode(*q.mode)
-		if err := plan.CheckMode(mode, l.Quota); err != nil {
-			return l, err
-		}
+		wrong = plan.CheckMode(mode, l.Quota)
 		l.Hard = mode == plan.Hard
 	}
-	return l, l.Check()
+	return l, problem.All(wrong, l.Check())
 }
 
 // quotaOf gives the wire form of a quota: nulls for none.

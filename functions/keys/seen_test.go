@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -72,13 +73,13 @@ func (noUsage) Rollups(context.Context, []apikey.Prefix) ([]usage.History, error
 }
 
 // A change that was made is answered, and a new secret shown, also when it cannot
-// be read when the key was last seen.
+// be read what was counted.
 func TestChangesWithoutUsage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.makePlan(prod)
 	k := w.makeKey()
-	w.service.store = noUsage{w.store}
+	w.service.counted = counted.NewReader(noUsage{w.store}, counted.Recent{})
 	at := shop + "/api-keys/" + k.ID
 	w.do(http.MethodGet, at, "").refused(http.StatusServiceUnavailable, problem.Unavailable)
 	w.do(http.MethodGet, shop+"/api-keys", "").refused(http.StatusServiceUnavailable, problem.Unavailable)

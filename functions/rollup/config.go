@@ -12,6 +12,7 @@ import (
 // Config is what the function reads from its environment.
 type Config struct {
 	store.Database
+	store.Outbox
 
 	// Parallel bounds the transactions under way at once: enough to hide the
 	// store's latency, too few to crowd out the checkers' writes.
@@ -34,6 +35,7 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	if err != nil {
 		return nil, err
 	}
+	st.AnnounceEvents(cfg.Events)
 	service := New(cfg, st, log)
 	return &funcmain.Function{Receive: service.Receive, Collectors: service.Collectors(), Store: st}, nil
 }
@@ -50,5 +52,6 @@ func Once(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer func() { _ = st.Close() }() // the process ends
+	st.AnnounceEvents(cfg.Events)
 	return New(cfg, st, log).Once(ctx)
 }

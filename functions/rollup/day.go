@@ -28,6 +28,9 @@ func (r *run) merge(ctx context.Context, day usage.Day) error {
 	if err == nil {
 		err = r.raise(ctx, day, sums)
 	}
+	if r.cfg.Events && !day.Closed(r.began) {
+		r.open[day] = sums
+	}
 	if err != nil {
 		return fmt.Errorf("merge %s: %w", day, err)
 	}

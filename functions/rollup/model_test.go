@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/event"
+	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -194,7 +197,34 @@ func (d *documents) SettleDay(_ context.Context, day usage.Day) error {
 
 func (d *documents) DeleteRevokedKeys(context.Context, time.Time, int) (int, error) { return 0, nil }
 
+func (d *documents) DeleteReceipts(context.Context, time.Time, int) (int, error) { return 0, nil }
+
 func (d *documents) DeleteLeases(context.Context, time.Time, int) (int, error) { return 0, nil }
+
+func (d *documents) DeleteThresholds(context.Context, time.Time, int) (int, error) { return 0, nil }
+
+// Events are off here.
+func (d *documents) AnnounceExpiries(context.Context, event.Expiry, int) (int, error) {
+	return 0, nil
+}
+
+func (d *documents) AnnounceQuotas(context.Context, []store.Spent) (int, error) {
+	return 0, nil
+}
+
+func (d *documents) AnnounceGates(context.Context, bool, int) (bool, error) { return false, nil }
+
+func (d *documents) KeysOf(context.Context, []apikey.Prefix) ([]apikey.Key, error) { return nil, nil }
+
+func (d *documents) PlansOf(context.Context, []apikey.Key) ([]plan.Plan, error) { return nil, nil }
+
+func (d *documents) Rollups(context.Context, []apikey.Prefix) ([]usage.History, error) {
+	return nil, nil
+}
+
+func (d *documents) Members(context.Context, store.CanaryType) (inforce.List, error) {
+	return inforce.List{}, nil
+}
 
 func (d *documents) DeleteStaleCanaries(context.Context, time.Time) (int, error) {
 	return 0, d.call(true, func() error { return nil })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -33,9 +34,13 @@ func (r *run) prune(ctx context.Context, settled usage.Day) error {
 		r.pruneRollups(ctx, earliest),
 		r.deleteCanaries(ctx),
 		deleteAll(&res.Leases, chunk, func() (int, error) { return r.store.DeleteLeases(ctx, r.began.Add(-over), chunk) }),
+		deleteAll(&res.Thresholds, chunk, func() (int, error) { return r.store.DeleteThresholds(ctx, r.began, chunk) }),
 		// Keys that were revoked before the first kept day: no report shows a day of theirs any more.
 		deleteAll(&res.Keys, chunk, func() (int, error) { return r.store.DeleteRevokedKeys(ctx, earliest.Start(), chunk) }),
 		deleteAll(&res.Records, chunk, func() (int, error) { return r.store.DeleteRecords(ctx, r.began.Add(-audit.Kept), chunk) }),
+		deleteAll(&res.Receipts, chunk, func() (int, error) {
+			return r.store.DeleteReceipts(ctx, r.began.Add(-hook.ReceiptsKept), chunk)
+		}),
 	)
 	if err != nil {
 		return fmt.Errorf("prune: %w", err)

@@ -9,7 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
@@ -163,6 +165,22 @@ func TestAuditRecordsGo(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+// Receipts of webhooks' calls go after a week.
+func TestReceiptsGo(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	now, ref := time.Now().UTC().Truncate(time.Microsecond), app.Ref{Namespace: "shop-prod", Name: "hello"}
+	if err := s.KeepReceipts(t.Context(), []hook.Receipt{{ID: store.ReceiptID(now), At: now, App: ref, Result: hook.Ponged, Count: 1, Last: now}}); err != nil {
+		t.Fatal(err)
+	}
+	if r := rollUp(t, service(s, now.Add(hook.ReceiptsKept-time.Hour))); r.Receipts != 0 {
+		t.Errorf("%d receipts went before the week was over", r.Receipts)
+	}
+	if r := rollUp(t, service(s, now.Add(hook.ReceiptsKept+time.Hour))); r.Receipts != 1 {
+		t.Errorf("%d receipts went after a week, want one", r.Receipts)
 	}
 }
 

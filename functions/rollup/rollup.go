@@ -9,10 +9,12 @@
 //  2. Settle: a day that is closed ([usage.Closing] after its end) has its
 //     counters compacted, is merged once more, and is then marked as settled,
 //     with all days before it. Nothing of it changes any more.
-//  3. Prune: counters of settled days that no quota period needs are deleted,
+//  3. Announce, where EVENTS is on: keys that expire in 14 days, in one, or have (promise D13);
+//     keys that have used 80 % or all of their quota; that all gates deny.
+//  4. Prune: counters of settled days that no quota period needs are deleted,
 //     rollups lose the days that are out of retention, canaries of replicas that
 //     are gone are removed, and so are leases of quotas whose period is over, keys that were revoked on a day that is out of
-//     retention, and audit records older than a year, where the
+//     retention, audit records older than a year, and receipts of webhooks older than a week, where the
 //     store's TTL policy has not been quicker. This is done when a day was settled, and in a
 //     process's first run.
 //
@@ -38,6 +40,19 @@
 // however much. What a process knows to be stored it does not read again; one
 // that has just started reads each of those rollups once.
 //
+// # Events
+//
+// What time brings about is announced once, with a mark that outlives the event (package
+// store). A look for expiring keys reads the mark and the keys that have come to their moment
+// since: six documents a run while there are none. Quotas are held against the sums that the
+// run has just read. A process reads each key that was used in the open days, and its plan, once an hour, its
+// rollup when a day was settled, and nothing in between; so a changed plan counts within the hour. Whether all
+// gates deny follows from the checkers' canaries, three documents a replica. That is known of
+// the installation, not of an app: every checker serves all of them. And it is not known while
+// the store itself is away, where nothing can be written down.
+//
+// Whatever of that fails makes the run fail, and the next one does it.
+//
 // # Keys that are gone
 //
 // A rollup holds only what is kept: its oldest days go at the latest one day
@@ -54,6 +69,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/event"
+	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -75,6 +94,17 @@ type Store interface {
 	DeleteStaleCanaries(ctx context.Context, before time.Time) (int, error)
 	DeleteRevokedKeys(ctx context.Context, before time.Time, limit int) (int, error)
 	DeleteRecords(ctx context.Context, before time.Time, limit int) (int, error) // of the audit
+	DeleteReceipts(ctx context.Context, before time.Time, limit int) (int, error)
+
+	// For events. Each announces what was not announced before.
+	AnnounceExpiries(ctx context.Context, e event.Expiry, limit int) (int, error)
+	AnnounceQuotas(ctx context.Context, all []store.Spent) (int, error)
+	AnnounceGates(ctx context.Context, denying bool, checkers int) (bool, error)
+	DeleteThresholds(ctx context.Context, before time.Time, limit int) (int, error)
+	KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error)
+	PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error)
+	Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error)
+	Members(ctx context.Context, t store.CanaryType) (inforce.List, error)
 }
 
 // Service rolls up.
@@ -89,6 +119,11 @@ type Service struct {
 	stored    map[usage.Day]usage.Sums // what this process knows to be in the rollups, of days that are not settled
 	pruned    bool                     // in this process
 	prunedDay usage.Day                // the settled day when it last was
+
+	spenders   map[apikey.Prefix]spender // keys with requests in the open days
+	denied     bool                      // all gates, in the run before
+	denying    bool                      // was announced last, if that is known
+	gatesKnown bool
 }
 
 // New makes a service.

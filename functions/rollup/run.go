@@ -29,6 +29,10 @@ type Result struct {
 	Leases   int // deleted
 	Keys     int // deleted, long after they were revoked
 	Records  int // of the audit, deleted
+	Receipts int // of webhooks' calls, deleted
+	Events   int // announced
+
+	Thresholds int // memories of what was announced, deleted
 }
 
 // Receive does a run for each ping. Other events are none of ours and are taken
@@ -51,7 +55,8 @@ func (s *Service) Once(ctx context.Context) error {
 	began := s.now()
 	r, err := s.Run(ctx)
 	log := s.log.With("days", r.Days, "settled", r.Settled, "counters", r.Counters, "rollups", r.Rollups,
-		"deleted", r.Deleted, "pruned", r.Pruned, "canaries", r.Canaries, "leases", r.Leases, "audit_records", r.Records, "took_ms", s.now().Sub(began)/time.Millisecond)
+		"deleted", r.Deleted, "pruned", r.Pruned, "canaries", r.Canaries, "leases", r.Leases, "audit_records", r.Records,
+		"receipts", r.Receipts, "events", r.Events, "thresholds", r.Thresholds, "took_ms", s.now().Sub(began)/time.Millisecond)
 	if !errors.Is(err, ErrBusy) {
 		s.gauges.ran(err, s.now())
 	}
@@ -76,7 +81,7 @@ func (s *Service) Run(ctx context.Context) (Result, error) {
 	defer s.running.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.run())
 	defer cancel()
-	r := &run{Service: s, began: s.now().UTC()}
+	r := &run{Service: s, began: s.now().UTC(), open: map[usage.Day]usage.Sums{}}
 	r.today = usage.DayOf(r.began)
 	err := r.do(ctx)
 	return r.result, err
@@ -88,6 +93,7 @@ type run struct {
 
 	began  time.Time
 	today  usage.Day
+	open   map[usage.Day]usage.Sums // of the days that are not closed
 	result Result
 }
 
@@ -109,6 +115,9 @@ func (r *run) do(ctx context.Context) error {
 	}
 	r.gauges.settledUpTo(settled)
 	maps.DeleteFunc(r.stored, func(day usage.Day, _ usage.Sums) bool { return day <= settled })
+	if errs == nil { // else sums are missing
+		errs = r.announce(ctx, settled)
+	}
 	return errors.Join(errs, r.prune(ctx, settled))
 }
 

@@ -18,7 +18,7 @@ import (
 // audited lists the installation's records of an action, newest first.
 func (d *desk) audited(t *testing.T, action audit.Action) []audit.Record {
 	t.Helper()
-	records, _, err := d.store.Records(t.Context(), audit.Query{Action: action}, store.Page{Size: 500})
+	records, _, err := d.store.Records(t.Context(), audit.Query{Actions: []audit.Action{action}}, store.Page{Size: 500})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,13 +182,13 @@ func (d *desk) trySignIn(username, password string) answer {
 }
 
 // signIn opens a session, which must work.
-func (d *desk) signIn(username, password string) wire.Session {
+func (d *desk) signIn(username, password string) wire.OpenedSession {
 	d.t.Helper()
 	a := d.trySignIn(username, password)
 	if a.status != http.StatusOK {
 		d.t.Fatalf("sign in %s: %d %s", username, a.status, a.body)
 	}
-	return read[wire.Session](d.t, a)
+	return read[wire.OpenedSession](d.t, a)
 }
 
 // addUser makes a user, which must work.

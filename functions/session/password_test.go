@@ -38,7 +38,7 @@ func TestChangeOwnPassword(t *testing.T) {
 	if a := d.setPassword(one.Token, "ada", change(adaPassword, newPassword)); a.status != http.StatusNoContent {
 		t.Fatalf("change: %d %s", a.status, a.body)
 	}
-	for _, s := range []wire.Session{one, two} { // every session of ada's is over
+	for _, s := range []wire.OpenedSession{one, two} { // every session of ada's is over
 		d.do(call{method: "GET", path: "/api/v1/session", token: s.Token}).want(t, 401, "unauthenticated")
 	}
 	if a := d.do(call{method: "GET", path: "/api/v1/session", token: root.Token}); a.status != http.StatusOK {

@@ -10,6 +10,9 @@
 // because it leaked has thrown the thief out too. There is no way to delete a
 // user: keys and deployments name who made them.
 //
+// A service token (package servicetoken) can ask who it is, and has no other business
+// here: it cannot sign out, and has no password.
+//
 // # Sign-in
 //
 // A wrong password and an unknown user get the same answer after the same work.

@@ -20,14 +20,10 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request, in httpapi.Scop
 	if err != nil {
 		return err
 	}
-	username, err := field("username", body.Username)
-	if err != nil {
+	if err := problem.All(httpapi.Required("username", body.Username), httpapi.Required("password", body.Password)); err != nil {
 		return err
 	}
-	password, err := field("password", body.Password)
-	if err != nil {
-		return err
-	}
+	username, password := *body.Username, *body.Password
 	device := s.device(body.Device, username)
 	f := s.from(in, username, device.ID)
 	familiar := s.throttle.knows(s.now(), f)
@@ -57,9 +53,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request, in httpapi.Scop
 		return err
 	}
 	identity.SetCookie(w, token, opened.ExpiresAt)
-	answer := wireSession(opened)
-	answer.Token, answer.Device = string(token), string(known)
-	return httpapi.JSON(w, http.StatusOK, answer)
+	return httpapi.JSON(w, http.StatusOK, wire.OpenedSession{Session: wireSession(opened), Token: string(token), Device: string(known)})
 }
 
 // device is the one that a user has signed in with before, if that is what a sign-in
@@ -145,16 +139,12 @@ func (s *Service) find(ctx context.Context, username string) (user.User, error) 
 }
 
 func wireSession(s identity.Session) wire.Session {
-	return wire.Session{
+	out := wire.Session{
 		CSRFToken: s.CSRF, ExpiresAt: s.ExpiresAt,
-		User: wire.User{Username: s.Caller.Username, Admin: s.Caller.Admin},
+		User: wire.Caller{Username: s.Caller.Username, Admin: s.Caller.Admin},
 	}
-}
-
-// field is a required one's value. Problem: missing_field.
-func field(name string, value *string) (string, error) {
-	if value == nil {
-		return "", httpapi.Missing(name)
+	if g := s.Caller.Grant; s.Caller.Service() {
+		out.ServiceToken = &wire.SessionToken{ID: string(g.Token), Name: g.Name, Project: g.Project, Role: string(g.Role)}
 	}
-	return *value, nil
+	return out
 }

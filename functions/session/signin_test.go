@@ -8,7 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -19,8 +22,8 @@ func TestSignIn(t *testing.T) {
 	if a.status != http.StatusOK {
 		t.Fatalf("sign in: %d %s", a.status, a.body)
 	}
-	s := read[wire.Session](t, a)
-	if diff := cmp.Diff(wire.User{Username: "root", Admin: true}, s.User); diff != "" {
+	s := read[wire.OpenedSession](t, a)
+	if diff := cmp.Diff(wire.Caller{Username: "root", Admin: true}, s.User); diff != "" {
 		t.Errorf("user (-want +got):\n%s", diff)
 	}
 	if left := s.ExpiresAt.Sub(d.service.now()); left < identity.SessionTTL-time.Minute || left > identity.SessionTTL {
@@ -34,7 +37,7 @@ func TestSignIn(t *testing.T) {
 	for name, c := range map[string]call{"bearer": {token: s.Token}, "cookie": {cookie: s.Token}} {
 		c.method, c.path = "GET", "/api/v1/session"
 		a := d.do(c)
-		want := wire.Session{CSRFToken: s.CSRFToken, ExpiresAt: s.ExpiresAt, User: s.User}
+		want := s.Session
 		if diff := cmp.Diff(want, read[wire.Session](t, a)); diff != "" || a.status != http.StatusOK {
 			t.Errorf("who am I by %s: %d (-want +got):\n%s", name, a.status, diff)
 		}
@@ -143,4 +146,47 @@ func TestSessionNeedsOne(t *testing.T) {
 	if diff := cmp.Diff([]string{"root"}, d.usernames()); diff != "" {
 		t.Errorf("users (-want +got):\n%s", diff)
 	}
+}
+
+// TestServiceTokenIsNobody: a service token is told what it is, and has no session to
+// end, no password to set and no users to see; by cookie it is nothing.
+func TestServiceTokenIsNobody(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	p := app.Project{Name: "shop", Members: map[string]app.Role{"root": app.Owner}}
+	if err := d.store.CreateProject(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	token, full, err := servicetoken.New(apikey.Random(), servicetoken.Token{
+		Project: "shop", Name: "nightly", Role: app.Owner, ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Second),
+	})
+	if err == nil {
+		err = d.store.CreateToken(t.Context(), token)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := read[wire.Session](t, d.do(call{method: "GET", path: "/api/v1/session", token: string(full)}))
+	want := wire.Session{
+		ExpiresAt: token.ExpiresAt, User: wire.Caller{Username: "token:nightly"},
+		ServiceToken: &wire.SessionToken{ID: string(token.ID), Name: "nightly", Project: "shop", Role: "owner"},
+	}
+	if diff := cmp.Diff(want, who); diff != "" {
+		t.Errorf("it is told (-want +got):\n%s", diff)
+	}
+	const password = `{"current_password":"` + adminPassword + `","password":"` + newPassword + `"}`
+	for _, c := range []call{
+		{method: "DELETE", path: "/api/v1/session"},
+		{method: "PUT", path: "/api/v1/users/root/password", body: password},
+		{method: "PUT", path: "/api/v1/users/token:nightly/password", body: password},
+		{method: "GET", path: "/api/v1/users"},
+		{method: "POST", path: "/api/v1/users", body: `{"username":"x","password":"` + newPassword + `"}`},
+	} {
+		c.token = string(full)
+		d.do(c).want(t, http.StatusForbidden, "forbidden")
+		c.token, c.cookie = "", string(full)
+		d.do(c).want(t, http.StatusUnauthorized, "unauthenticated")
+	}
+	d.do(call{method: "POST", path: "/api/v1/session", body: credentials("token:nightly", string(full))}).want(t, http.StatusUnauthorized, "invalid_credentials")
+	d.do(call{method: "GET", path: "/api/v1/session", cookie: string(full)}).want(t, http.StatusUnauthorized, "unauthenticated")
 }

@@ -49,13 +49,13 @@ func TestNobodyKeepsAnotherOut(t *testing.T) {
 	s := d.replica(cfg)
 	h := s.Handler()
 	const home, abroad = "192.0.2.1", "198.51.100.1"
-	signIn := func(username, password, address, device string) wire.Session {
+	signIn := func(username, password, address, device string) wire.OpenedSession {
 		t.Helper()
 		a := do(h, attempt(username, password, address, device))
 		if a.status != http.StatusOK {
 			t.Fatalf("%s from %s: %d %s", username, address, a.status, a.body)
 		}
-		return read[wire.Session](t, a)
+		return read[wire.OpenedSession](t, a)
 	}
 	root, ada := signIn("root", adminPassword, home, ""), signIn("ada", adaPassword, home, "")
 	for i := range cfg.UserBurst {

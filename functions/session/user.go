@@ -17,11 +17,8 @@ func (s *Service) listUsers(ctx context.Context, _ httpapi.Scope, page api.Page)
 }
 
 func (s *Service) createUser(ctx context.Context, _ httpapi.Scope, body wire.CreateUser) (wire.User, error) {
-	username, err := field("username", body.Username)
-	if err != nil {
-		return wire.User{}, err
-	}
-	password, err := field("password", body.Password)
+	username, password := httpapi.Given(body.Username), httpapi.Given(body.Password)
+	err := problem.All(httpapi.Required("username", body.Username), httpapi.Required("password", body.Password), checkUser(username, password))
 	if err != nil {
 		return wire.User{}, err
 	}
@@ -55,10 +52,7 @@ func (s *Service) EnsureAdmin(ctx context.Context, username, password string) er
 
 // newUser checks and hashes what a user is made of.
 func (s *Service) newUser(ctx context.Context, name, password string, admin bool) (user.User, error) {
-	if err := user.CheckName(name); err != nil {
-		return user.User{}, err
-	}
-	if err := user.CheckPassword(password); err != nil {
+	if err := checkUser(name, password); err != nil {
 		return user.User{}, err
 	}
 	hash, err := s.hasher.Hash(ctx, password)
@@ -66,6 +60,11 @@ func (s *Service) newUser(ctx context.Context, name, password string, admin bool
 		return user.User{}, err
 	}
 	return user.New(name, hash, admin, s.now()), nil
+}
+
+// checkUser refuses what no user can have. Problems: invalid_name, invalid_password.
+func checkUser(name, password string) error {
+	return problem.All(problem.At("username", user.CheckName(name)), user.CheckPassword(password))
 }
 
 func wireUser(u user.User) wire.User { return wire.User{Username: u.Name, Admin: u.Admin} }
@@ -78,11 +77,12 @@ func (s *Service) changePassword(ctx context.Context, in httpapi.Scope, body wir
 	if !own && !in.Caller.Admin {
 		return api.None{}, problem.Of(problem.Forbidden)
 	}
-	password, err := field("password", body.Password)
-	if err != nil {
-		return api.None{}, err
+	password := httpapi.Given(body.Password)
+	err := problem.All(httpapi.Required("password", body.Password), user.CheckPassword(password))
+	if own {
+		err = problem.All(err, httpapi.Required("current_password", body.CurrentPassword))
 	}
-	if err := user.CheckPassword(password); err != nil {
+	if err != nil {
 		return api.None{}, err
 	}
 	version := anyVersion
@@ -101,11 +101,7 @@ const anyVersion int64 = 0
 // version. Wrong ones count against the session alone: a thief of it may not guess for
 // long, and not keep its owner from signing in either.
 func (s *Service) proveOwn(ctx context.Context, in httpapi.Scope, body wire.ChangePassword) (int64, error) {
-	password, err := field("current_password", body.CurrentPassword)
-	if err != nil {
-		return 0, err
-	}
-	u, err := s.authenticate(ctx, s.from(in, in.Caller.Username, in.Session.ID), in.Session.Version, password)
+	u, err := s.authenticate(ctx, s.from(in, in.Caller.Username, in.Session.ID), in.Session.Version, httpapi.Given(body.CurrentPassword))
 	return u.Version, err
 }
 

@@ -3,24 +3,18 @@ package usage
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/management"
+	"github.com/sluicegate/sluice/shared/usage/counted"
 )
 
 // Config is what the function reads from its environment.
 type Config struct {
 	management.Config
-
-	// Recent is for how long counters that were read serve other requests, in
-	// seconds. It adds to a report's age; the checkers' flush interval is 2 s by
-	// default, so counts show within 4 s. 0 reads them for every request.
-	Recent int `env:"RECENT_SECONDS, default=2"`
+	counted.Recent
 }
-
-func (c Config) recent() time.Duration { return time.Duration(c.Recent) * time.Second }
 
 // The functions framework finds a function by what its package registers.
 //

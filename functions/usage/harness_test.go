@@ -16,16 +16,17 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// counted counts what is read of the counters.
-type counted struct {
+// countedReads counts what is read of the counters.
+type countedReads struct {
 	*store.Store
 	reads, counters atomic.Int64
 }
 
-func (c *counted) EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error {
+func (c *countedReads) EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error {
 	c.reads.Add(1)
 	return c.Store.EachCounter(ctx, first, last, func(n usage.Counter) error {
 		c.counters.Add(1)
@@ -37,7 +38,7 @@ func (c *counted) EachCounter(ctx context.Context, first, last usage.Day, use fu
 // project shop. Today is 2024-03-02, a day after a leap day's next.
 type harness struct {
 	t       *testing.T
-	store   *counted
+	store   *countedReads
 	service *Service
 	now     time.Time
 }
@@ -46,8 +47,8 @@ const key = "aaaaaaaa"
 
 func start(t *testing.T, recentSeconds int) *harness {
 	t.Helper()
-	h := &harness{t: t, store: &counted{Store: storetest.New(t)}, now: time.Date(2024, 3, 2, 12, 0, 0, 0, time.UTC)}
-	h.service = New(Config{Recent: recentSeconds}, h.store, httpapitest.Sessions{}, slog.New(slog.DiscardHandler))
+	h := &harness{t: t, store: &countedReads{Store: storetest.New(t)}, now: time.Date(2024, 3, 2, 12, 0, 0, 0, time.UTC)}
+	h.service = New(Config{Recent: counted.Recent{Seconds: recentSeconds}}, h.store, httpapitest.Sessions{}, slog.New(slog.DiscardHandler))
 	h.service.now = func() time.Time { return h.now }
 	storetest.Environment(t, h.store.Store, "shop", "prod")
 	storetest.Environment(t, h.store.Store, "other", "prod")

@@ -4,23 +4,16 @@
 // not_found; a key that is disabled or revoked has its usage still. A date that is
 // given but empty is refused rather than guessed.
 //
-// # Where the numbers come from
-//
-// Days that are settled come from the key's rollup alone. Of the days that are
-// not, usually today and the two before it, the counters are read too, and the
-// larger of rollup and counters holds, total by total: both are sums that only
-// grow. So a report is exact as soon as the checkers have flushed, and stays right
-// however late the rollup is. The order of reading matters: first how far days are
-// settled, then the counters, last the rollup. A day that is settled meanwhile,
-// and whose counters may then be gone, is whole in the rollup that is read last.
+// Package counted says where the numbers come from, and why they are right.
 //
 // # Cost
 //
-// A report reads the key, its rollup, the mark, and the counters of the days that
-// are not settled: a document for each source and shard (a shard holds a thousand
-// keys), however many keys and requests there were. The counters are of all keys,
-// so they are kept for RECENT_SECONDS and shared by the requests of that time: a
-// page that shows a hundred keys reads them once.
+// A report of a key reads the key, its rollup, the mark, and the counters of the days
+// that are not settled, which requests share.
+//
+// A report of an environment reads all its plans, keys and rollups: two documents a key.
+// It serves for RECENT_SECONDS, and a second more for each hundred keys, so that whoever
+// watches the largest of environments reads no more than 200 documents a second.
 package usage
 
 import (
@@ -33,8 +26,12 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -43,25 +40,29 @@ type Store interface {
 	httpapi.Resources
 	// Key reads one key. Problem: not_found.
 	Key(ctx context.Context, id apikey.ID) (apikey.Key, error)
-	// SettledDay gives the last day that is whole in the rollups, like all before
-	// it. Problem: not_found before the first.
-	SettledDay(ctx context.Context) (usage.Day, error)
-	EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error
-	Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error)
+	counted.Store
+	AllKeys(ctx context.Context, f store.KeyFilter) ([]apikey.Key, error)
+	Members(ctx context.Context, t store.CanaryType) (inforce.List, error)
+	EnvironmentPlans(ctx context.Context, namespace string) ([]plan.Plan, error)
 }
 
 // Service answers the function's requests.
 type Service struct {
-	store  Store
-	api    *httpapi.API
-	recent *recent
-	now    func() time.Time
+	store        Store
+	api          *httpapi.API
+	counted      *counted.Reader
+	environments *environments
+	now          func() time.Time
 }
 
 // New makes a service.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Service {
-	s := &Service{store: st, api: httpapi.NewAPI(log, sessions, st), recent: newRecent(st, cfg.recent()), now: time.Now}
+	s := &Service{
+		store: st, api: httpapi.NewAPI(log, sessions, st), counted: counted.NewReader(st, cfg.Recent),
+		environments: newEnvironments(cfg.Life()), now: time.Now,
+	}
 	httpapi.Serve(s.api, api.GetUsage, s.getUsage)
+	httpapi.Serve(s.api, api.GetEnvironmentUsage, s.getEnvironmentUsage)
 	return s
 }
 
@@ -79,11 +80,17 @@ func (s *Service) getUsage(ctx context.Context, in httpapi.Scope, asked api.Wind
 	if err != nil {
 		return wire.Usage{}, err
 	}
-	h, err := s.history(ctx, k.Prefix)
+	histories, err := s.counted.Histories(ctx, []apikey.Prefix{k.Prefix}, s.now)
 	if err != nil {
 		return wire.Usage{}, fmt.Errorf("usage of %s: %w", k.ID(), err)
 	}
-	return wireUsage(k.ID(), usage.NewReport(window, h, today)), nil
+	r := usage.NewReport(window, histories[0], today)
+	out := wire.Usage{KeyID: string(k.ID()), UsageReport: counted.Wire(r)}
+	if r.Seen {
+		last := r.LastSeen.String()
+		out.LastSeen = &last
+	}
+	return out, nil
 }
 
 // key reads a key of a project. Problem: not_found.
@@ -122,40 +129,4 @@ func parseDay(text *string) (optional, error) {
 	}
 	day, err := usage.ParseDay(*text)
 	return optional{&day}, err
-}
-
-// history is all that is known of a key: see the package's word on the order.
-func (s *Service) history(ctx context.Context, prefix apikey.Prefix) (usage.History, error) {
-	recent, err := s.recent.read(ctx, s.now)
-	if err != nil {
-		return nil, err
-	}
-	histories, err := s.store.Rollups(ctx, []apikey.Prefix{prefix})
-	if err != nil {
-		return nil, err
-	}
-	h := histories[0]
-	for day, sums := range recent {
-		h = h.Raise(day, sums[prefix])
-	}
-	return h, nil
-}
-
-func wireUsage(id apikey.ID, r usage.Report) wire.Usage {
-	out := wire.Usage{
-		KeyID: string(id), From: r.Window.From.String(), To: r.Window.To.String(),
-		RetentionDays: usage.RetentionDays, Totals: wireTotals(r.Totals), Days: make([]wire.UsageDay, len(r.Days)),
-	}
-	for i, d := range r.Days {
-		out.Days[i] = wire.UsageDay{Date: d.Day.String(), UsageTotals: wireTotals(d.Totals)}
-	}
-	if r.Seen {
-		last := r.LastSeen.String()
-		out.LastSeen = &last
-	}
-	return out
-}
-
-func wireTotals(t usage.Totals) wire.UsageTotals {
-	return wire.UsageTotals{Allowed: t.Allowed, RateDenied: t.RateDenied, QuotaDenied: t.QuotaDenied}
 }

@@ -20,10 +20,10 @@ func TestAnswer(t *testing.T) {
 	h.flush("2024-03-01", "b-1", usage.Totals{Allowed: 10, RateDenied: 20, QuotaDenied: 30})
 	status, body := h.get("/api/v1/projects/shop/api-keys/key-aaaaaaaa/usage?from=2024-02-28&to=2024-03-01")
 	const want = `{"key_id":"key-aaaaaaaa","from":"2024-02-28","to":"2024-03-01","retention_days":92,` +
-		`"totals":{"allowed":18,"rate_denied":22,"quota_denied":33},"last_seen":"2024-03-01","days":[` +
+		`"totals":{"allowed":18,"rate_denied":22,"quota_denied":33},"days":[` +
 		`{"date":"2024-02-28","allowed":7,"rate_denied":0,"quota_denied":0},` +
 		`{"date":"2024-02-29","allowed":0,"rate_denied":0,"quota_denied":0},` +
-		`{"date":"2024-03-01","allowed":11,"rate_denied":22,"quota_denied":33}]}` + "\n"
+		`{"date":"2024-03-01","allowed":11,"rate_denied":22,"quota_denied":33}],"last_seen":"2024-03-01"}` + "\n"
 	if diff := cmp.Diff(want, string(body)); diff != "" || status != http.StatusOK {
 		t.Errorf("%d (-want +got):\n%s", status, diff)
 	}
@@ -32,7 +32,9 @@ func TestAnswer(t *testing.T) {
 func TestKeyWithoutTraffic(t *testing.T) {
 	t.Parallel()
 	u := start(t, 0).usage("")
-	want := wire.Usage{KeyID: "key-aaaaaaaa", From: "2023-12-04", To: "2024-03-02", RetentionDays: 92, Days: u.Days}
+	want := wire.Usage{KeyID: "key-aaaaaaaa", UsageReport: wire.UsageReport{
+		From: "2023-12-04", To: "2024-03-02", RetentionDays: 92, Days: u.Days,
+	}}
 	if diff := cmp.Diff(want, u); diff != "" || len(u.Days) != 90 {
 		t.Errorf("%d days (-want +got):\n%s", len(u.Days), diff)
 	}

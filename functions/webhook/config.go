@@ -3,10 +3,17 @@ package webhook
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicegate/sluice/functions/webhook/internal/issuers"
+	"github.com/sluicegate/sluice/shared/authorities"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/nudge"
@@ -44,6 +51,16 @@ type Config struct {
 	// in front of the function must let a request take that long.
 	MaxWait time.Duration `env:"MAX_WAIT, default=300s"`
 
+	// Issuers are those whose tokens prove who a pipeline is (promise W13), as their tokens
+	// name them, e.g. "https://token.actions.githubusercontent.com". Of others none are
+	// believed, whatever an app trusts.
+	Issuers []string `env:"OIDC_ISSUERS"`
+
+	// IssuersCAFile has the authorities, PEM, that vouch for issuers' certificates besides
+	// the system's, e.g. "/var/run/sluice/issuers-ca/ca.crt". It is read at start; a missing
+	// file adds none.
+	IssuersCAFile string `env:"ISSUERS_CA_FILE"`
+
 	// TrustProxy says whom to believe about a client's address (see trace.Trust). Behind
 	// a proxy that is not believed all clients share the proxy's address.
 	TrustProxy trace.Trust `env:"TRUST_PROXY, default=false"`
@@ -56,6 +73,16 @@ const source = "/sluice/webhook"
 //
 //nolint:gochecknoinits // the framework's way
 func init() { funcmain.HTTP("webhook", newFunction) }
+
+// both runs what works in the background until ctx ends, or one of them fails.
+func both(first, second func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error { return first(ctx) })
+		g.Go(func() error { return second(ctx) })
+		return g.Wait()
+	}
+}
 
 // newFunction puts the function together.
 func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.Function, error) {
@@ -72,20 +99,36 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	if err != nil {
 		return nil, err
 	}
+	vouching, err := openIssuers(cfg, log)
+	if err != nil {
+		return nil, err
+	}
 	deploys, builds := nudge.New(cfg.DeploysURL, source, log), nudge.New(cfg.BuildsURL, source, log)
 	service, err := New(cfg, Parts{
-		Tokens: tokens, Watched: watched, Apps: st, Registry: tags, Deploys: deploys, Builds: builds, Random: rand.Reader, Log: log, Ending: ctx.Done(),
+		Tokens: tokens, Watched: watched, Issuers: vouching, Apps: st, Registry: tags, Deploys: deploys, Builds: builds, Random: rand.Reader, Log: log, Ending: ctx.Done(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &funcmain.Function{
 		Handler: service.Handler(),
-		Store:   st, Collectors: service.Collectors(), Background: watched.Run,
+		Store:   st, Collectors: service.Collectors(), Background: both(watched.Run, service.Run),
 		Close: func(ctx context.Context) error {
 			err := errors.Join(deploys.Close(ctx), builds.Close(ctx))
 			tags.Close()
 			return err
 		},
 	}, nil
+}
+
+// openIssuers makes those who vouch for pipelines. It asks none of them yet.
+func openIssuers(cfg Config, log *slog.Logger) (*issuers.Issuers, error) {
+	roots, err := authorities.Read(cfg.IssuersCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("ISSUERS_CA_FILE: %w", err)
+	}
+	return issuers.New(cfg.Issuers, &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+	}, log, time.Now)
 }

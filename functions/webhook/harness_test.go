@@ -26,6 +26,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -145,7 +146,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{TB: t, store: storetest.New(t), tokens: newTokens(), tags: &tags{}, told: &told{seen: map[string]int{}}, log: &lockedBuffer{}}
 	w.setClock(time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC))
 	s, err := New(Config{CallsPerMinute: 60, RefusalsPerMinute: 60, BaseURL: "https://sluice.example.com/", MaxWait: 300 * time.Second}, Parts{
-		Tokens: w.tokens, Watched: w.tokens, Apps: w.store, Registry: w.tags, Deploys: w.told, Builds: w.told, Random: rand.Reader,
+		Tokens: w.tokens, Watched: w.tokens, Issuers: &vouching{}, Apps: w.store, Registry: w.tags, Deploys: w.told, Builds: w.told, Random: rand.Reader,
 		Log: slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
@@ -153,6 +154,7 @@ func newWorld(t testing.TB) *world {
 	}
 	s.poll = 10 * time.Millisecond
 	s.now = func() time.Time { return *w.clock.Load() }
+	s.receipts.now = s.now
 	w.service, w.handler = s, s.Handler()
 	w.must(w.store.CreateProject(t.Context(), app.Project{Name: "shop"}))
 	w.must(w.store.CreateEnvironment(t.Context(), app.Environment{Project: "shop", Name: "prod", Namespace: "shop-prod"}))
@@ -252,6 +254,7 @@ type call struct {
 	body    string
 	header  http.Header
 	from    string // address of the sender
+	request string // the request's id
 }
 
 // call makes a request as nobody, with a JSON body.
@@ -299,6 +302,9 @@ func (c *call) by(method string) answer {
 	if c.from != "" {
 		r.RemoteAddr = c.from + ":1234"
 	}
+	if c.request != "" {
+		r = r.WithContext(trace.Begin(r.Context(), trace.Request{ID: c.request}))
+	}
 	rec := httptest.NewRecorder()
 	c.world.handler.ServeHTTP(rec, r)
 	return answer{call: c, status: rec.Code, header: rec.Header(), body: rec.Body.String()}
@@ -308,9 +314,9 @@ func (c *call) by(method string) answer {
 func (a answer) is(status int, want any) {
 	a.call.world.Helper()
 	if st, ok := want.(wire.WebhookStatus); ok && st.StatusURL == "" {
-		what := begun{build: st.Build}
+		what := begun{build: int64(st.Build)}
 		if st.Build == 0 {
-			what.revision = st.Revision
+			what.revision = int64(st.Revision)
 		}
 		st.StatusURL = what.statusURL("https://sluice.example.com", refOf(a.call.address))
 		want = st

@@ -22,66 +22,117 @@ const (
 	looksAtOnce    = 10
 )
 
-// prove lets only those through who know the app's token, and reads the body. free
-// gives the body's memory back and is never nil. Problems: invalid_token; rate_limited;
-// body_too_large, malformed_json; unavailable.
-func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (body []byte, free func(), err error) {
-	free = func() {}
+// proven is a call that has proven itself.
+type proven struct {
+	body  []byte
+	actor string // who the history says made what it asks for
+
+	// pipeline is whose token it was proven by; nil where that was the app's own.
+	pipeline *app.Pipeline
+}
+
+// prove lets only those through who know the app's token, or bring one of a pipeline that
+// the app trusts, and reads the body. ours tells, beside an error too, whether the call has
+// proven itself. free gives the body's memory back and is never nil. Problems:
+// invalid_token; rate_limited; body_too_large, malformed_json; unavailable.
+func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (call proven, ours bool, free func(), err error) {
+	call, free = proven{actor: actor}, func() {}
 	claim, ok := hook.ClaimOf(r.Header)
-	if !ok {
-		return nil, free, s.refuse(w, r)
-	}
-	if !claim.CarriesToken() { // nothing is proven before the body is there
-		s.readWithin(w, unprovenRead)
-		if body, free, err = s.strangers.read(w, r, trace.Network(r, s.trust)); err != nil {
-			return nil, free, err
+	switch {
+	case !ok:
+		if call.pipeline, call.actor, err = s.identify(w, r, ref, s.calls); err != nil {
+			return call, false, free, err
 		}
-		_, err = s.admit(w, r, ref, s.calls, claim, func(t hook.Token) bool { return claim.Proves(t, body) })
-		return body, free, err
+		call.body, free, err = s.pipelines.read(w, r, ref.String())
+		return call, true, free, err
+	case !claim.CarriesToken(): // nothing is proven before the body is there
+		s.readWithin(w, unprovenRead)
+		if call.body, free, err = s.strangers.read(w, r, trace.Network(r, s.trust)); err != nil {
+			return call, false, free, err
+		}
+		_, ours, err = s.admit(w, r, ref, s.calls, claim, func(t hook.Token) bool { return claim.Proves(t, call.body) })
+		return call, ours, free, err
 	}
-	token, err := s.admit(w, r, ref, s.calls, claim, claim.Knows)
+	token, ours, err := s.admit(w, r, ref, s.calls, claim, claim.Knows)
 	if err != nil {
-		return nil, free, err
+		return call, ours, free, err
 	}
-	if body, free, err = s.pipelines.read(w, r, ref.String()); err != nil {
-		return nil, free, err
+	if call.body, free, err = s.pipelines.read(w, r, ref.String()); err != nil {
+		return call, true, free, err
 	}
-	if !claim.Proves(token, body) { // a signature beside the token
-		return nil, free, s.refuse(w, r)
+	if !claim.Proves(token, call.body) { // a signature beside the token
+		return call, false, free, s.refuse(w, r)
 	}
-	return body, free, nil
+	return call, true, free, nil
+}
+
+// identify takes a call of a pipeline that the app trusts, by the token that its provider
+// has issued to it, and tells who it is. The app is read anew for each call that an issuer
+// vouches for: what is trusted no more opens nothing. Problems: invalid_token;
+// rate_limited; unavailable.
+func (s *Service) identify(w http.ResponseWriter, r *http.Request, ref app.Ref, limit *limit) (*app.Pipeline, string, error) {
+	raw, ok := hook.BearerOf(r.Header)
+	if !ok || !app.ValidNamespace(ref.Namespace) || !app.ValidLabel(ref.Name) {
+		return nil, "", s.refuse(w, r)
+	}
+	pipeline, err := s.issuers.Verify(r.Context(), raw)
+	if err != nil {
+		return nil, "", s.refused(w, r, err)
+	}
+	// Anybody may have a pipeline somewhere: its questions to the store are counted.
+	if err := s.identified.take(pipeline.Owner(), s.now()); err != nil {
+		return nil, "", err
+	}
+	a, err := s.apps.App(r.Context(), ref.Namespace, ref.Name)
+	if err != nil {
+		return nil, "", s.refused(w, r, unknown(err))
+	}
+	trust, ok := app.Admitting(a.Trusts, pipeline)
+	if !ok {
+		return nil, "", s.refuse(w, r)
+	}
+	return &pipeline, trust.Actor(pipeline), limit.take(ref.String(), s.now())
+}
+
+// refused is refuse where the problem is that, and else the error.
+func (s *Service) refused(w http.ResponseWriter, r *http.Request, err error) error {
+	if problem.Is(err, problem.InvalidToken) {
+		s.log.InfoContext(r.Context(), "refuse pipeline", "error", err)
+		return s.refuse(w, r)
+	}
+	return err
 }
 
 // admit takes a call for an app whose token it knows, and gives the token. Refusals come
 // from memory; a call that is proven there counts against the app and is proven once
 // more against the API server, so that a token that is worth nothing any more opens
-// nothing, however late the watch tells. Problems: invalid_token; rate_limited;
-// unavailable.
-func (s *Service) admit(w http.ResponseWriter, r *http.Request, ref app.Ref, limit *limit, claim hook.Claim, proven func(hook.Token) bool) (hook.Token, error) {
+// nothing, however late the watch tells. known is as proven of prove. Problems:
+// invalid_token; rate_limited; unavailable.
+func (s *Service) admit(w http.ResponseWriter, r *http.Request, ref app.Ref, limit *limit, claim hook.Claim, proven func(hook.Token) bool) (token hook.Token, known bool, err error) {
 	remembered, err := s.remembered(r.Context(), ref)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	known := proven(remembered)
-	if !known && !s.mayLook(ref, claim) {
-		return "", s.refuse(w, r)
+	inMemory := proven(remembered)
+	if !inMemory && !s.mayLook(ref, claim) {
+		return "", false, s.refuse(w, r)
 	}
-	if known {
+	if inMemory {
 		if err := limit.take(ref.String(), s.now()); err != nil {
-			return "", err
+			return "", true, err
 		}
 	}
-	token, err := s.tokens.WebhookToken(r.Context(), ref)
-	if known && err != nil && !problem.Is(err, problem.NotFound) {
-		return "", err
+	token, err = s.tokens.WebhookToken(r.Context(), ref)
+	if inMemory && err != nil && !problem.Is(err, problem.NotFound) {
+		return "", true, err
 	}
 	if err != nil || !proven(token) {
-		return "", s.refuse(w, r)
+		return "", false, s.refuse(w, r)
 	}
-	if !known {
-		return token, limit.take(ref.String(), s.now())
+	if !inMemory {
+		return token, true, limit.take(ref.String(), s.now())
 	}
-	return token, nil
+	return token, true, nil
 }
 
 // remembered is an app's token as the watch has told it. Where there is none it is one

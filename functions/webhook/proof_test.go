@@ -68,7 +68,7 @@ func TestProven(t *testing.T) {
 	w := newWorld(t)
 	body := `{"image":"` + image2 + `"}`
 	deployed := func(revision int64) any {
-		return wire.WebhookStatus{Status: "rolling_out", Revision: revision, Image: image2}
+		return wire.WebhookStatus{Status: "rolling_out", Revision: wire.Ordinal(revision), Image: image2}
 	}
 	good := sign(w.token(hello), body)
 	w.ci(hello, body).is(http.StatusAccepted, deployed(2))

@@ -19,8 +19,8 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// actor is who the history says made what a call asked for: a token is the app's
-// and no person's.
+// actor is who the history says made what a call asked for that was proven by the app's
+// token: that is no person's, and no pipeline's.
 const actor = "webhook"
 
 // replayedHeader marks the answer of a delivery that came before.
@@ -29,55 +29,72 @@ const replayedHeader = "Idempotent-Replayed"
 // receive takes a call.
 func (s *Service) receive(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
 	ref := appOf(in)
-	answer, fresh, err := s.take(w, r, ref)
+	got, err := s.take(w, r, ref)
+	result := hook.ResultOf(got.answer, got.fresh, err)
+	s.outcomes.WithLabelValues(string(result)).Inc()
+	s.remember(r, ref, got, result, err)
 	if err != nil {
-		s.outcomes.WithLabelValues(failure(err)).Inc()
 		return err
 	}
-	s.outcomes.WithLabelValues(taken(answer, fresh)).Inc()
-	return s.reply(w, r, in, answer, fresh)
+	return s.reply(w, r, in, got.answer, got.fresh)
+}
+
+// taken is what became of a call.
+type taken struct {
+	proven bool // by the token in memory at least
+	answer hook.Answer
+	fresh  bool // and not that of the delivery's first
 }
 
 // take does what a call asks for, and tells what that was.
-func (s *Service) take(w http.ResponseWriter, r *http.Request, ref app.Ref) (answer hook.Answer, fresh bool, err error) {
-	body, free, err := s.prove(w, r, ref)
+func (s *Service) take(w http.ResponseWriter, r *http.Request, ref app.Ref) (taken, error) {
+	proof, ours, free, err := s.prove(w, r, ref)
 	defer free()
+	got := taken{proven: ours}
 	if err != nil {
-		return hook.Answer{}, false, err
+		return got, err
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the body is in; only hanging up is still to come
-	trace.Identify(r.Context(), trace.Actor{Kind: trace.Webhook, Name: actor})
-	call, err := readCall(r, body)
+	trace.Identify(r.Context(), trace.Actor{Kind: trace.Webhook, Name: proof.actor})
+	call, err := readCall(r, proof.body)
 	if err != nil {
-		return hook.Answer{}, false, err
+		return got, err
 	}
 	d := hook.Delivery{}
 	if id := hook.DeliveryOf(r.Header); id != "" {
-		d = hook.NewDelivery(ref, id, body)
+		d = hook.NewDelivery(ref, id, proof.body)
 	}
-	answer, fresh, err = s.record(r.Context(), ref, call, d)
+	if proof.pipeline != nil {
+		d.Token = hook.NewSpent(*proof.pipeline)
+	}
+	got.answer, got.fresh, err = s.record(r.Context(), ref, call, d, proof)
 	if err != nil {
-		return hook.Answer{}, false, err
+		return got, err
 	}
-	if fresh {
-		s.pass(r.Context(), ref, answer)
+	if got.fresh {
+		s.pass(r.Context(), ref, got.answer)
 	}
-	s.log.InfoContext(r.Context(), "webhook called", "app", ref.String(),
-		"event", string(call.Event), "action", string(answer.Action), "revision", answer.Revision, "build", answer.Build, "replayed", !fresh)
-	return answer, fresh, nil
+	s.log.InfoContext(r.Context(), "webhook called", "app", ref.String(), "actor", proof.actor,
+		"event", string(call.Event), "action", string(got.answer.Action), "revision", got.answer.Revision, "build", got.answer.Build, "replayed", !got.fresh)
+	return got, nil
 }
 
 // record does what a proven call asks for, unless its delivery did before.
 // Problems: those of [hook.Decide] and of the store, and invalid_token when the
-// Secret has outlived its app.
-func (s *Service) record(ctx context.Context, ref app.Ref, call hook.Call, d hook.Delivery) (hook.Answer, bool, error) {
+// Secret has outlived its app, or the app has ceased to trust the pipeline.
+func (s *Service) record(ctx context.Context, ref app.Ref, call hook.Call, d hook.Delivery, by proven) (hook.Answer, bool, error) {
 	now := s.moment()
 	c, err := s.resolve(ctx, ref, call)
 	if err != nil {
 		return hook.Answer{}, false, unknown(err)
 	}
 	answer, fresh, err := s.apps.Receive(ctx, ref, d, now, func(a app.App) (hook.Outcome, error) {
-		return c.outcome(a, call, now)
+		if by.pipeline != nil {
+			if _, ok := app.Admitting(a.Trusts, *by.pipeline); !ok {
+				return hook.Outcome{}, problem.Of(problem.InvalidToken)
+			}
+		}
+		return c.outcome(a, call, by.actor, now)
 	})
 	return answer, fresh, unknown(err)
 }
@@ -118,12 +135,9 @@ func readCall(r *http.Request, body []byte) (hook.Call, error) {
 // left out, and what it holds besides is ignored. The image is looked at where it is deployed: for a git app any image,
 // good or bad, is git_source_attached.
 func parseCall(body []byte) (hook.Call, error) {
-	var in *wire.WebhookCall
+	var in wire.WebhookCall
 	if err := httpapi.UnmarshalKnown(body, &in); err != nil {
 		return hook.Call{}, err
-	}
-	if in == nil {
-		return hook.Call{}, problem.New(problem.WrongType, "The request body must be a JSON object.")
 	}
 	commit, err := hook.ParseCommit(given(in.Commit))
 	return hook.Call{Image: given(in.Image), Commit: commit}, err
@@ -159,7 +173,7 @@ func (s *Service) resolve(ctx context.Context, ref app.Ref, call hook.Call) (con
 
 // outcome is what a call adds to an app. Problems: those of [hook.Decide],
 // invalid_image.
-func (c content) outcome(a app.App, call hook.Call, now time.Time) (hook.Outcome, error) {
+func (c content) outcome(a app.App, call hook.Call, actor string, now time.Time) (hook.Outcome, error) {
 	d, err := hook.Decide(a, call)
 	if err != nil {
 		return hook.Outcome{}, err
@@ -186,10 +200,10 @@ func (s *Service) reply(w http.ResponseWriter, r *http.Request, in httpapi.Scope
 	}
 	switch a.Action {
 	case hook.Deploy:
-		first := wire.WebhookStatus{Status: string(deploy.RollingOut), Revision: a.Revision, Image: a.Image, Commit: a.Commit}
+		first := wire.WebhookStatus{Status: string(deploy.RollingOut), Revision: wire.Ordinal(a.Revision), Image: wire.Text(a.Image), Commit: a.Commit}
 		return s.replyBegun(w, r, in, begun{revision: a.Revision}, first)
 	case hook.Build:
-		return s.replyBegun(w, r, in, begun{build: a.Build}, wire.WebhookStatus{Status: wire.HookBuilding, Build: a.Build, Commit: a.Commit})
+		return s.replyBegun(w, r, in, begun{build: a.Build}, wire.WebhookStatus{Status: wire.HookBuilding, Build: wire.Ordinal(a.Build), Commit: a.Commit})
 	case hook.Ignore:
 		return httpapi.JSON(w, http.StatusAccepted, wire.WebhookIgnored{Status: "ignored", Reason: a.Reason})
 	case hook.Pong:
@@ -214,55 +228,17 @@ func (s *Service) replyBegun(w http.ResponseWriter, r *http.Request, in httpapi.
 	return httpapi.JSON(w, status, got)
 }
 
-// Outcomes of calls beside the actions of package hook.
-const (
-	replayed  = "replayed"  // a delivery that came before
-	unproven  = "unproven"  // no token, or a wrong one
-	throttled = "throttled" // too many
-	refused   = "refused"   // proven, but not acceptable
-	broken    = "error"     // the store or the cluster did not answer
-)
-
 func newOutcomes() *prometheus.CounterVec {
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sluice_webhook_calls_total", Help: "Calls of webhooks, by what came of them.",
 	}, []string{"outcome"})
-	for _, o := range []string{"deployed", "building", "ignored", "pong", replayed, unproven, throttled, refused, broken} {
-		calls.WithLabelValues(o)
+	for _, r := range hook.Results() {
+		calls.WithLabelValues(string(r))
 	}
 	return calls
 }
 
-// taken names what came of a call that was taken.
-func taken(a hook.Answer, fresh bool) string {
-	if !fresh {
-		return replayed
-	}
-	switch a.Action {
-	case hook.Deploy:
-		return "deployed"
-	case hook.Build:
-		return "building"
-	case hook.Ignore:
-		return "ignored"
-	case hook.Pong:
-	}
-	return "pong"
-}
-
-// failure names what came of a call that was not.
-func failure(err error) string {
-	p := problem.From(err)
-	switch {
-	case p.Code == problem.InvalidToken:
-		return unproven
-	case p.Code == problem.RateLimited:
-		return throttled
-	case p.Status() < http.StatusInternalServerError:
-		return refused
-	}
-	return broken
-}
-
 // Collectors are the function's own metrics.
-func (s *Service) Collectors() []prometheus.Collector { return []prometheus.Collector{s.outcomes} }
+func (s *Service) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.outcomes, s.receipts.outcomes}
+}

@@ -33,16 +33,13 @@ func (b begun) statusURL(base string, ref app.Ref) string {
 	return base + row.URL(url.PathEscape, ref.Namespace, ref.Name, strconv.FormatInt(number, 10))
 }
 
-// showStatus answers how far a build or a revision is, to who carries the app's token: a
-// request without a body has nothing to sign. With "Prefer: wait" it waits for the end.
+// showStatus answers how far a build or a revision is, to who carries the app's token, or
+// that of a pipeline which the app trusts: a request without a body has nothing to sign. It
+// uses no pipeline's token up. With "Prefer: wait" it waits for the end.
 // Problems: invalid_token, also for what there is none of; rate_limited; unavailable.
 func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
 	ref := appOf(in)
-	claim, ok := hook.ClaimOf(r.Header)
-	if !ok || !claim.CarriesToken() {
-		return s.refuse(w, r)
-	}
-	if _, err := s.admit(w, r, ref, s.reads, claim, func(t hook.Token) bool { return claim.Proves(t, nil) }); err != nil {
+	if err := s.mayRead(w, r, ref); err != nil {
 		return err
 	}
 	what := begun{build: in.Number("build"), revision: in.Number("revision")}
@@ -55,6 +52,21 @@ func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.
 	}
 	got.StatusURL = what.statusURL(in.BaseURL(s.baseURL), ref)
 	return httpapi.JSON(w, http.StatusOK, got)
+}
+
+// mayRead lets those through who may see what came of an app's calls. Problems:
+// invalid_token; rate_limited; unavailable.
+func (s *Service) mayRead(w http.ResponseWriter, r *http.Request, ref app.Ref) error {
+	claim, ok := hook.ClaimOf(r.Header)
+	if !ok {
+		_, _, err := s.identify(w, r, ref, s.reads)
+		return err
+	}
+	if !claim.CarriesToken() {
+		return s.refuse(w, r)
+	}
+	_, _, err := s.admit(w, r, ref, s.reads, claim, func(t hook.Token) bool { return claim.Proves(t, nil) })
+	return err
 }
 
 // appOf is the app that the path names, if there is one.
@@ -71,11 +83,11 @@ func (s *Service) progress(ctx context.Context, ref app.Ref, what begun) (wire.W
 	if err != nil {
 		return wire.WebhookStatus{}, err
 	}
-	got := wire.WebhookStatus{Status: wire.HookBuilding, Build: b.Number, Commit: b.Commit, Message: b.Message}
+	got := wire.WebhookStatus{Status: wire.HookBuilding, Build: wire.Ordinal(b.Number), Commit: b.Commit, Message: wire.Text(b.Message)}
 	switch b.Status {
 	case deploy.Succeeded:
 		got, err = s.rollout(ctx, ref, b.Revision)
-		got.Build = b.Number
+		got.Build = wire.Ordinal(b.Number)
 	case deploy.BuildFailed:
 		got.Status = wire.HookFailed
 	case deploy.BuildSuperseded:
@@ -90,7 +102,7 @@ func (s *Service) rollout(ctx context.Context, ref app.Ref, revision int64) (wir
 	if err != nil {
 		return wire.WebhookStatus{}, err
 	}
-	return wire.WebhookStatus{Status: string(rev.Status), Revision: rev.Number, Image: rev.Image, Commit: rev.Commit, Message: rev.Says()}, nil
+	return wire.WebhookStatus{Status: string(rev.Status), Revision: wire.Ordinal(rev.Number), Image: wire.Text(rev.Image), Commit: rev.Commit, Message: wire.Text(rev.Says())}, nil
 }
 
 // ended tells whether nothing is under way any more.

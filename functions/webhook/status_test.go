@@ -16,7 +16,7 @@ import (
 // comes lets a revision come to a status, as deploys would.
 func (w *world) comes(address string, revision int64, status deploy.Status, message string) {
 	w.Helper()
-	_, err := w.store.UpdateDeployment(w.Context(), refOf(address), revision, false, func(r deploy.Revision) (deploy.Revision, bool) {
+	_, err := w.store.UpdateDeployment(w.Context(), refOf(address), revision, func(r deploy.Revision) (deploy.Revision, bool) {
 		r.Status, r.Message = status, message
 		return r, true
 	})
@@ -35,7 +35,7 @@ func TestStatus(t *testing.T) {
 	is := func(status, message string) {
 		t.Helper()
 		got := read().by(http.MethodGet)
-		got.is(http.StatusOK, wire.WebhookStatus{Status: status, Revision: 2, Image: image2, Commit: "9fceb02", Message: message, StatusURL: url})
+		got.is(http.StatusOK, wire.WebhookStatus{Status: status, Revision: 2, Image: image2, Commit: "9fceb02", Message: wire.Text(message), StatusURL: url})
 	}
 	is("rolling_out", "")
 	w.comes(hello, 2, deploy.Live, "")
@@ -91,7 +91,7 @@ func TestWait(t *testing.T) {
 		default:
 		}
 		w.comes(hello, revision, tt.status, "Because.")
-		want := wire.WebhookStatus{Status: tt.want, Revision: revision, Image: image2, Message: "Because."}
+		want := wire.WebhookStatus{Status: tt.want, Revision: wire.Ordinal(revision), Image: image2, Message: "Because."}
 		(<-answered).is(http.StatusOK, want)
 		send().is(http.StatusOK, want)
 	}

@@ -1,5 +1,5 @@
 // Package webhook is the function that CI pipelines and git providers call to
-// deploy an app (promises W1 to W11).
+// deploy an app (promises W1 to W12).
 //
 // Its routes are those of package api with this name.
 //
@@ -17,6 +17,19 @@
 // all calls that memory refuses. Until the first list is in, calls wait, ten seconds
 // from the start at most, and are then 503; so is a proven call when the API server
 // does not answer.
+//
+// # Pipelines without a secret
+//
+// A call may bring a token that a CI system has issued to the pipeline instead, if the app
+// trusts it ([app.Trust]). Package issuers proves whose it is; whether the app trusts it is
+// read from the store, and once more in the transaction that records what the call asks
+// for. The same transaction keeps the token's id until the token ends, so that it counts for
+// one call, on all replicas. The one exception is a delivery that comes again: it is
+// answered as the first time, and adds nothing. To read an outcome uses no token up.
+//
+// Anybody has a pipeline somewhere, whose tokens are as good as any until the app has been
+// read. So those reads are bounded: as many a minute for each repository as an address
+// may be refused.
 //
 // # Order
 //
@@ -56,6 +69,22 @@
 // otherwise believe that its image is deployed. What was refused is not kept, so it
 // can be sent again once the reason is gone. A call without an id is always a new
 // one.
+//
+// # Receipts
+//
+// Of each proven call a receipt is kept for a week ([hook.Receipt]), which the management
+// API lists as the webhook's deliveries. It is written once the answer is decided, and
+// beside it: calls put receipts into a queue of bounded length, from which one goroutine
+// writes them, as they come and many in a commit, and the last ones when the process is
+// told to stop. So a store that is slow or away delays no answer and changes none; then
+// receipts are lost, which is logged and counted (sluice_webhook_receipts_total).
+//
+// Who proves nothing must not make the store write at will, nor push real calls out of the
+// list. So calls without proof share one receipt an hour for each app and process, and
+// calls that were too many another: it says how many there were and is written again once
+// a minute at most. Only apps whose token is in memory have one. To the caller
+// all names are alike: each call without proof is counted in memory, in the same way,
+// whatever it names, and the writing is the clock's doing and not the call's.
 //
 // # Limits
 //
@@ -113,6 +142,14 @@ type Apps interface {
 	Build(ctx context.Context, ref app.Ref, n int64) (deploy.Build, error)
 	// Receive records what a call asks for, once for each delivery.
 	Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (hook.Outcome, error)) (answer hook.Answer, fresh bool, err error)
+	// KeepReceipts keeps receipts of calls, in the place of those with their ids.
+	KeepReceipts(ctx context.Context, receipts []hook.Receipt) error
+}
+
+// Issuers vouch for pipelines; *issuers.Issuers implements it.
+type Issuers interface {
+	// Verify tells which pipeline a token is about. Problems: invalid_token; unavailable.
+	Verify(ctx context.Context, token string) (app.Pipeline, error)
 }
 
 // Registry says which bytes a tag is; *registry.Resolver implements it.
@@ -130,6 +167,7 @@ type Nudge interface {
 type Parts struct {
 	Tokens   Tokens
 	Watched  Watched
+	Issuers  Issuers
 	Apps     Apps
 	Registry Registry
 	Deploys  Nudge // the deploys function
@@ -146,6 +184,7 @@ type Service struct {
 	api      *httpapi.API
 	tokens   Tokens
 	watched  Watched
+	issuers  Issuers
 	apps     Apps
 	registry Registry
 	deploys  Nudge
@@ -153,19 +192,21 @@ type Service struct {
 	nobodys  hook.Token // stands in where there is no token
 	trust    trace.Trust
 
-	calls     *limit // proven ones, by app
-	reads     *limit // of outcomes, proven, by app
-	refusals  *limit // of those without proof, by address
-	looks     *rate.Limiter
-	pipelines *bodies       // of calls that carry the token
-	strangers *bodies       // of those that only their signature can prove
-	waiting   chan struct{} // has room for those who may wait
+	calls      *limit // proven ones, by app
+	reads      *limit // of outcomes, proven, by app
+	refusals   *limit // of those without proof, by address
+	identified *limit // those that an issuer vouches for, by whose pipelines they are
+	looks      *rate.Limiter
+	pipelines  *bodies       // of calls that carry the token
+	strangers  *bodies       // of those that only their signature can prove
+	waiting    chan struct{} // has room for those who may wait
 
 	baseURL string
 	maxWait time.Duration
 	poll    time.Duration // from one look at what is waited for to the next
 	ending  <-chan struct{}
 
+	receipts *receipts
 	outcomes *prometheus.CounterVec
 	log      *slog.Logger
 	started  time.Time
@@ -186,13 +227,14 @@ func New(cfg Config, p Parts) (*Service, error) {
 	start := now()
 	s := &Service{
 		api:    httpapi.NewAPI(p.Log, nil, nil),
-		tokens: p.Tokens, watched: p.Watched, apps: p.Apps, registry: p.Registry, deploys: p.Deploys, builds: p.Builds,
+		tokens: p.Tokens, watched: p.Watched, issuers: p.Issuers, apps: p.Apps, registry: p.Registry, deploys: p.Deploys, builds: p.Builds,
 		nobodys: nobodys, trust: cfg.TrustProxy,
 		calls: newLimit(cfg.CallsPerMinute, start), reads: newLimit(cfg.CallsPerMinute, start), refusals: newLimit(cfg.RefusalsPerMinute, start),
-		looks:     rate.NewLimiter(looksPerSecond, looksAtOnce),
-		pipelines: newBodies(), strangers: newBodies(),
+		identified: newLimit(cfg.RefusalsPerMinute, start),
+		looks:      rate.NewLimiter(looksPerSecond, looksAtOnce),
+		pipelines:  newBodies(), strangers: newBodies(),
 		waiting: make(chan struct{}, waiters), baseURL: cfg.BaseURL, maxWait: cfg.MaxWait, poll: time.Second, ending: p.Ending,
-		outcomes: newOutcomes(), log: p.Log, started: start, now: now, clock: now,
+		receipts: newReceipts(p.Apps, p.Log, now), outcomes: newOutcomes(), log: p.Log, started: start, now: now, clock: now,
 	}
 	httpapi.ServeRaw(s.api, api.CallWebhook.Row, s.receive)
 	httpapi.ServeRaw(s.api, api.GetWebhookDeployment.Row, s.showStatus)
@@ -202,6 +244,9 @@ func New(cfg Config, p Parts) (*Service, error) {
 
 // Handler serves the function's routes.
 func (s *Service) Handler() http.Handler { return s.api }
+
+// Run keeps receipts until ctx ends, and then those that are left.
+func (s *Service) Run(ctx context.Context) error { return s.receipts.run(ctx) }
 
 // moment is the time of a change as the store keeps it, in microseconds.
 func (s *Service) moment() time.Time { return s.now().UTC().Truncate(time.Microsecond) }

@@ -16,6 +16,7 @@ import (
 // Config is what the function reads from its environment.
 type Config struct {
 	store.Database
+	store.Outbox
 	cluster.Connection
 	cluster.Routes
 	cluster.Accounts
@@ -85,6 +86,7 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 	if err != nil {
 		return nil, err
 	}
+	st.AnnounceEvents(cfg.Events)
 	service, err := New(cfg, st, cl, log)
 	if err != nil {
 		return nil, err

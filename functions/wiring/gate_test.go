@@ -24,7 +24,17 @@ var (
 
 func TestEngageAndRelease(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	for _, kind := range []cluster.RouteKind{cluster.TraefikRoutes, cluster.GatewayTraefikRoutes} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			siteOf(t, kind).engageAndRelease()
+		})
+	}
+}
+
+func (s *site) engageAndRelease() {
+	s.Helper()
+	t := s.T
 	s.ready()
 	if diff := cmp.Diff(open, s.state()); diff != "" {
 		t.Errorf("an ungated app (-want +got):\n%s", diff)

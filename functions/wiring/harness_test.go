@@ -55,6 +55,12 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
+	return siteOf(t, cluster.TraefikRoutes)
+}
+
+// siteOf is a site with routes of another kind.
+func siteOf(t *testing.T, kind cluster.RouteKind) *site {
+	t.Helper()
 	s := &site{T: t, store: storetest.New(t)}
 	s.verdict.Store(problem.Of(problem.InvalidKey))
 	var err error
@@ -74,13 +80,22 @@ func newSite(t *testing.T) *site {
 		Accounts: cluster.Accounts{SystemNamespace: clustertest.Name()}, CheckerSecret: "sluice-checker-tls", Routes: cluster.Routes{EntryPoints: []string{"web"}},
 		Workers: 4, ProofPatience: 10 * time.Second, ReproveEvery: time.Hour,
 	}
-	s.cluster, err = cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &s.cfg.Routes, CheckerURL: s.cfg.CheckerURL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.service = s.replica()
+	s.cfg.Gateway = clustertest.Gateway(t)
+	s.writes(kind, "")
 	s.ref = s.makeApp("hello")
 	return s
+}
+
+// writes starts the function anew with a kind of routes, and one that was there before.
+func (s *site) writes(kind, former cluster.RouteKind) {
+	s.Helper()
+	s.cfg.Kind, s.cfg.FormerKind = kind, former
+	var err error
+	s.cluster, err = cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(s), Routes: &s.cfg.Routes, CheckerURL: s.cfg.CheckerURL})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.service = s.replica()
 }
 
 func (s *site) listen(address string) net.Listener {

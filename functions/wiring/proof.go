@@ -108,6 +108,13 @@ func (p *proofs) proven(ref app.Ref, now time.Time) {
 	p.next[ref] = now.Add(p.every*3/4 + p.draw(p.every/2+1))
 }
 
+// doubt has a gate proven again with the next look.
+func (p *proofs) doubt(ref app.Ref, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next[ref] = now
+}
+
 // keepOnly forgets the apps that are not among those that there are.
 func (p *proofs) keepOnly(there map[app.Ref]bool) {
 	p.mu.Lock()

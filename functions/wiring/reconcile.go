@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/span"
 )
 
 // step is one write on the cluster.
@@ -24,6 +26,7 @@ const (
 	writeMiddleware
 	gateRoute
 	openRoute
+	removeFormer
 	deleteMiddleware
 	hideKnative
 	showKnative
@@ -89,14 +92,32 @@ func engage(p *plan, a app.App, s cluster.State, due bool) {
 	if s.Route != cluster.RouteGated {
 		p.steps = append(p.steps, gateRoute)
 	}
+	move(p, s, cluster.RouteGated)
 	if s.Public {
 		p.steps = append(p.steps, hideKnative)
 	}
 	engaged := a.Gate.State == app.Engaged
-	// A copy of the CA that differs is a renewal, and is no reason to doubt the gate.
-	p.drifted = engaged && (s.CA == cluster.Absent || s.Middleware != cluster.Right || s.Route != cluster.RouteGated || s.Public)
-	if !engaged || due {
+	// A copy of the CA that differs is a renewal, and is no reason to doubt the gate; nor is
+	// a route that only has to be opened to the app, or one of another kind, while something
+	// is left of the one before it that does not lead around the gate.
+	gated := s.Route == cluster.RouteGated || s.Route == cluster.RouteClosed
+	moving := s.Former == cluster.RouteGated || s.Former == cluster.RouteClosed
+	p.drifted = engaged && !moving &&
+		(s.CA == cluster.Absent || s.Middleware != cluster.Right || !gated || s.Public)
+	if !engaged || due || len(p.after) > 0 {
 		p.prove = proveEngaged
+	}
+}
+
+// move takes away the route by the kind that the installation had before: once the new one
+// is taken up and proven, or at once if it does not gate as it is wanted.
+func move(p *plan, s cluster.State, wanted cluster.Route) {
+	switch {
+	case s.Former == cluster.RouteAbsent:
+	case s.Former != wanted && s.Former != cluster.RouteClosed:
+		p.steps = append(p.steps, removeFormer)
+	case !s.Untaken:
+		p.after = append(p.after, removeFormer)
 	}
 }
 
@@ -104,6 +125,7 @@ func release(p *plan, a app.App, s cluster.State) {
 	if s.Route != cluster.RouteOpen {
 		p.steps = append(p.steps, openRoute)
 	}
+	move(p, s, cluster.RouteOpen)
 	if s.Hidden {
 		p.after = append(p.after, showKnative)
 	}
@@ -170,6 +192,7 @@ const maxRounds = 7
 // reconcile looks at one app and does what there is to do, until there is nothing
 // left or it cannot go on for now.
 func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
+	span.Of(ctx).Set(span.OfApp(ref)...)
 	ca, wrote, doubted := *s.ca.Load(), false, false
 	var last error
 	for range maxRounds {
@@ -232,6 +255,10 @@ func (s *Service) verify(ctx context.Context, seen cluster.Objects, a app.App, p
 	if err := s.run(ctx, seen, a, nil, p.after); err != nil {
 		return err
 	}
+	if slices.Contains(p.after, removeFormer) { // what was proven may have been its doing
+		s.proofs.doubt(a.Ref(), s.now())
+		return nil
+	}
 	s.proofs.proven(a.Ref(), s.now())
 	if p.prove == proveEngaged {
 		return s.record(ctx, a, app.Engaged, "")
@@ -269,6 +296,8 @@ func (s *Service) do(ctx context.Context, one step, seen cluster.Objects, a app.
 		return s.cluster.ApplyRoute(ctx, seen, a, true)
 	case openRoute:
 		return s.cluster.ApplyRoute(ctx, seen, a, false)
+	case removeFormer:
+		return s.cluster.RemoveFormer(ctx, seen, a.Ref())
 	case deleteMiddleware:
 		return s.cluster.DeleteMiddleware(ctx, seen, a.Ref())
 	case hideKnative:

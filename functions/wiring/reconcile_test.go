@@ -88,6 +88,45 @@ func TestDecide(t *testing.T) {
 			name: "off the route", gate: app.Releasing, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteOpen }),
 			want: plan{prove: proveReleased, after: []step{deleteMiddleware}},
 		},
+		{
+			name: "engaged, and to be opened to the app", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteClosed }),
+			want: plan{steps: []step{gateRoute}},
+		},
+		{
+			name: "engaged by a former route", on: true, gate: app.Engaged, seen: with(open, func(s *cluster.State) { s.Route, s.Former = cluster.RouteAbsent, cluster.RouteGated }),
+			want: plan{steps: []step{writeCA, writeMiddleware, gateRoute}},
+		},
+		{
+			name: "moved, not taken up", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Former, s.Untaken = cluster.RouteGated, true }),
+		},
+		{
+			name: "moved and taken up", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Former = cluster.RouteGated }),
+			want: plan{prove: proveEngaged, after: []step{removeFormer}},
+		},
+		{
+			name: "moved while it was switched on", on: true, gate: app.Pending, seen: with(gated, func(s *cluster.State) { s.Former = cluster.RouteOpen }),
+			want: plan{steps: []step{removeFormer}},
+		},
+		{
+			name: "former route changed by others", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Former = cluster.RouteDiffers }),
+			want: plan{steps: []step{removeFormer}},
+		},
+		{
+			name: "former route gone, its gate not", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Former = cluster.RouteClosed }),
+			want: plan{prove: proveEngaged, after: []step{removeFormer}},
+		},
+		{
+			name: "rewritten in place", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Route, s.Former = cluster.RouteDiffers, cluster.RouteClosed }),
+			want: plan{steps: []step{gateRoute}},
+		},
+		{
+			name: "moved ungated", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Former = cluster.RouteOpen }),
+			want: plan{prove: proveReleased, after: []step{removeFormer}},
+		},
+		{
+			name: "moved while it was switched off", gate: app.Releasing, seen: with(open, func(s *cluster.State) { s.Former, s.Middleware = cluster.RouteGated, right }),
+			want: plan{steps: []step{removeFormer}},
+		},
 		{name: "released but for the record", gate: app.Releasing, seen: open, want: plan{prove: proveReleased}},
 	}
 	for _, tt := range tests {
@@ -112,7 +151,7 @@ func TestGateOrder(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		for _, ca := range all {
 			for _, middleware := range all {
-				for route := cluster.RouteAbsent; route <= cluster.RouteGated; route++ {
+				for route := cluster.RouteAbsent; route <= cluster.RouteClosed; route++ {
 					for _, state := range []app.GateState{app.Ungated, app.Pending, app.Engaged, app.Releasing} {
 						seen := cluster.State{Deployment: cluster.Right, Service: cluster.Right, CA: ca, Middleware: middleware, Route: route}
 						checkOrder(t, on, state, seen)

@@ -9,6 +9,10 @@
 // repeated, or processed by two replicas at once does no harm; see package cluster
 // for why a late writer cannot undo a newer one.
 //
+// What a route and its gate are made of, Traefik's own kinds or the Gateway API's, is for the
+// installation to say (ROUTES) and for package cluster to know. Here it makes no difference:
+// below, "the Middleware" is what the gate is made of, and the proof is the same for all.
+//
 // # A gate's way
 //
 // Require API key is switched on: the CA and the Middleware are written into the
@@ -47,7 +51,8 @@
 // message says where. What somebody else has made is left alone, and a way that is meant
 // to be there has to lead through the gate's Middleware as well. Looked for are, in the
 // app's namespace: IngressRoutes, also for TCP, and Ingresses that lead to the app's pods
-// by any Service without the gate's Middleware, Services of them with an address outside
+// by any Service without the gate's Middleware, the Gateway API's HTTPRoutes and GRPCRoutes
+// that do, Services of them with an address outside
 // (NodePort, LoadBalancer, external IPs), and Knative's DomainMappings.
 //
 // An app that Knative runs is on Knative's public gateway besides, where no gate is. So
@@ -65,9 +70,18 @@
 //
 // Ways around a gate are looked for with each proof, so one that is made later is found
 // within those minutes. Not found out are: routes of other namespaces, where Traefik is
-// told to allow such; a TraefikService or a kind of another ingress between a route and
-// the app; a second Knative Route for the app's revisions; host ports of pods. Who may
+// told to allow such, or a ReferenceGrant does; the Gateway API's routes for TCP and TLS; a
+// TraefikService or a kind of another ingress between a route and the app; a second Knative Route for the app's revisions; host ports of pods. Who may
 // make these is for the cluster's RBAC to say.
+//
+// # Another kind of routes
+//
+// An installation that had another kind before says so (FORMER_ROUTES), and every app is
+// moved with the next tick: the new route is made beside the former one, of the same gate,
+// and is proven; once its Gateway says that it has taken it up, the former one is deleted,
+// and the gate is proven again. It stays engaged meanwhile, since both routes lead through
+// it. A former route that does not say the same of the gate as the app's document, because
+// somebody has changed one of them in between, is deleted at once.
 //
 // # The checker's certificate
 //
@@ -108,6 +122,7 @@ type Cluster interface {
 	ApplyService(ctx context.Context, o cluster.Objects, a app.App) error
 	ApplyDeployment(ctx context.Context, o cluster.Objects, a app.App) error
 	ApplyRoute(ctx context.Context, o cluster.Objects, a app.App, gated bool) error
+	RemoveFormer(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	RemoveSuperseded(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	WriteHost(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	HideKnative(ctx context.Context, o cluster.Objects, ref app.Ref) error

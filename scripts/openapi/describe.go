@@ -20,7 +20,9 @@ import (
 const about = `Sluice puts a gate in front of apps: usage plans, API keys and their usage, apps and their deployments.
 
 Bodies are JSON in UTF-8 with times in RFC 3339, UTC; a field that a request's schema does not have is refused. An error is an object of a stable ` +
-	"`code`" + ` for programs and a ` + "`message`" + ` for people; every operation lists the problems that it can answer. Every answer has an ` + "`X-Request-Id`" + `, which the logs have too.
+	"`code`" + ` for programs and a ` + "`message`" + ` for people; every operation lists the problems that it can answer. Where fields of the request are wrong, ` + "`errors`" + ` tells of each of them at once. Every answer has an ` + "`X-Request-Id`" + `, which the logs have too.
+
+Webhooks are what an installation sends, where it has a sink for events: CloudEvents 1.0 in HTTP's binary mode, whose type is the webhook's name. They come at least once, and are tried for a day; those of one subject, a key or an app, come in the order of what they tell of. One that comes again has the same id. Ends of deployments are CDEvents 0.4.1 beside them.
 
 Lists come in pages: as long as ` + "`next_page_token`" + ` is not empty, there is more to ask for with ` + "`page_token`" + `.`
 
@@ -32,6 +34,7 @@ const (
 	hookToken = "webhookToken"
 	signature = "webhookSignature"
 	apiKey    = "apiKey"
+	program   = "programSignature"
 )
 
 // document is the description while it is put together.
@@ -65,7 +68,14 @@ func describe() ([]byte, error) {
 			return nil, err
 		}
 	}
-	b, err := json.MarshalIndent(d.whole(), "", " ")
+	spec := d.whole()
+	if err := d.addEvents(&spec); err != nil {
+		return nil, err
+	}
+	for name, schema := range d.named { // those of events came last
+		spec.ComponentsEns().WithSchemasItem(name, schema)
+	}
+	b, err := json.MarshalIndent(spec, "", " ")
 	return append(b, '\n'), err
 }
 
@@ -79,9 +89,6 @@ func (d *document) whole() openapi.Spec {
 	}
 	spec.WithMapOfAnythingItem("x-problems", d.allProblems())
 	spec.PathsEns().WithMapOfPathItemValues(d.paths)
-	for name, schema := range d.named {
-		spec.ComponentsEns().WithSchemasItem(name, schema)
-	}
 	spec.ComponentsEns().WithResponses(d.responses)
 	for name, s := range securitySchemes() {
 		spec.ComponentsEns().WithSecuritySchemesItem(name, openapi.SecuritySchemeOrReference{SecurityScheme: &s})
@@ -97,11 +104,13 @@ func securitySchemes() map[string]openapi.SecurityScheme {
 		return *(&openapi.SecurityScheme{}).WithDescription(about).WithAPIKey(openapi.SecuritySchemeAPIKey{Name: name, In: where})
 	}
 	return map[string]openapi.SecurityScheme{
-		bearer:    *(&openapi.SecurityScheme{}).WithDescription("The token of a session.").WithHTTPBearer(openapi.SecuritySchemeHTTPBearer{Scheme: "bearer"}),
+		bearer:    *(&openapi.SecurityScheme{}).WithDescription("The token of a session, or a service token.").WithHTTPBearer(openapi.SecuritySchemeHTTPBearer{Scheme: "bearer"}),
 		cookie:    in(openapi.SecuritySchemeAPIKeyInCookie, identity.CookieName, "The session of a browser. Changes need the CSRF value too."),
 		csrf:      in(openapi.SecuritySchemeAPIKeyInHeader, identity.CSRFHeader, "csrf_token of the session."),
 		hookToken: in(openapi.SecuritySchemeAPIKeyInHeader, "X-Service-Token", "The token of the app's webhook."),
 		apiKey:    in(openapi.SecuritySchemeAPIKeyInHeader, "X-API-Key", "An API key, whole. It opens gated apps, and of the API its own description alone."),
+		program: in(openapi.SecuritySchemeAPIKeyInHeader, "Github-Public-Key-Signature",
+			"The base64 of the ASN.1 ECDSA signature on P-256 of the body's SHA-256, with the key of the program that Github-Public-Key-Identifier names."),
 		signature: in(openapi.SecuritySchemeAPIKeyInHeader, "X-Hub-Signature-256",
 			"sha256= and the lower-case hexadecimal HMAC-SHA256 of the body under the webhook's token. Sent with a token, both must hold."),
 	}
@@ -113,6 +122,7 @@ func headers() map[string]openapi.Header {
 	}
 	return map[string]openapi.Header{
 		"X-Request-Id": of("string", "Names the request in the logs."),
+		api.ETag:       of("string", "Names what was asked for, as it is; for If-Match. What is only observed, such as a gate's state or the day a key was last seen, does not count."),
 		"Retry-After":  of("integer", "Seconds until it is worth trying again."),
 
 		"WWW-Authenticate": of("string", "What to prove oneself with; the same for all of one code."),
@@ -122,7 +132,7 @@ func headers() map[string]openapi.Header {
 // add describes a route.
 func (d *document) add(row *api.Row, name string) error {
 	op := (&openapi.Operation{}).WithID(strings.ToLower(name[:1]) + name[1:]).WithTags(row.Function).
-		WithSummary(row.Summary).WithDescription("Needs " + needs(row.Need) + ".").WithSecurity(security(row)...)
+		WithSummary(row.Summary).WithDescription("Needs " + needs(row.Need) + "." + people(row)).WithSecurity(security(row)...)
 	var err error
 	if op.Parameters, err = d.parameters(row); err != nil {
 		return err
@@ -167,6 +177,14 @@ func needs(n api.Need) string {
 	return n.String()
 }
 
+// people says that a route is not for service tokens.
+func people(row *api.Row) string {
+	if row.People {
+		return " No service token may use it, whatever its role."
+	}
+	return ""
+}
+
 // security is what a caller proves who they are with: one of the list. A cookie alone is
 // not enough for a change.
 func security(row *api.Row) []map[string][]string {
@@ -182,6 +200,8 @@ func security(row *api.Row) []map[string][]string {
 		return []map[string][]string{with()}
 	case row.Need == api.Holder:
 		return []map[string][]string{with(apiKey)}
+	case row.Need == api.Signature:
+		return []map[string][]string{with(program)}
 	case row.Need == api.Token && row.Method == http.MethodPost:
 		return []map[string][]string{with(hookToken), with(signature), with(hookToken, signature)}
 	case row.Need == api.Token:
@@ -238,6 +258,7 @@ var requestHeaders = map[string]string{
 	"X-GitHub-Event":    "The event, of a git provider's call: push builds, ping answers pong, others are ignored.",
 	"X-GitHub-Delivery": "A git provider's Idempotency-Key.",
 	"X-Gitea-Delivery":  "A git provider's Idempotency-Key.",
+	api.IfMatch:         "The ETag of what the sender has seen, or several, or *: of anything else nothing is changed.",
 	"If-None-Match":     "The ETag of what the sender has; unchanged, it is not sent again.",
 }
 
@@ -265,7 +286,11 @@ func (d *document) answers(row *api.Row) (map[string]openapi.ResponseOrReference
 				schemas = append(schemas, schema)
 			}
 		}
-		answers[status] = response(cmp.Or(row.Media, "application/json"), strings.Join(when, "; or: ")+".", schemas...)
+		made := response(cmp.Or(row.Media, "application/json"), strings.Join(when, "; or: ")+".", schemas...)
+		if row.Tagged {
+			made.Response.WithHeadersItem(api.ETag, header(api.ETag))
+		}
+		answers[status] = made
 	}
 	for status, codes := range d.byStatus(row) {
 		answers[strconv.Itoa(status)] = d.problems(status, codes)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/swaggest/jsonschema-go"
 
 	"github.com/sluicegate/sluice/shared/api"
@@ -8,6 +10,8 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/trace"
@@ -35,19 +39,22 @@ const label = `^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var kinds = map[string]kind{
-	"project":     {pattern: label, example: "shop"},
-	"environment": {pattern: label, example: "prod"},
-	"app":         {pattern: label, example: "hello"},
-	"app_name":    {pattern: `^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$`, example: "hello"},
-	"namespace":   {pattern: `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`, example: "shop-prod"},
-	"username":    {pattern: `^[a-z0-9][-._a-z0-9]{0,39}$`, example: "ada.lovelace"},
-	"password":    {length: [2]int64{12, 256}, example: "correct horse battery staple"},
-	"role":        {values: all(app.Roles()), example: "developer"},
-	"action":      {values: all(audit.Actions()), example: "key.revoke"},
-	"outcome":     {values: all(audit.Outcomes())},
-	"actor_kind":  {values: all(trace.Kinds())},
-	"resource":    {example: "projects/shop/environments/prod"},
-	"object":      {types: []jsonschema.SimpleType{jsonschema.Object, jsonschema.Null}},
+	"project":       {pattern: label, example: "shop"},
+	"environment":   {pattern: label, example: "prod"},
+	"app":           {pattern: label, example: "hello"},
+	"app_name":      {pattern: `^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$`, example: "hello"},
+	"namespace":     {pattern: `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`, example: "shop-prod"},
+	"username":      {pattern: `^[a-z0-9][-._a-z0-9]{0,39}$`, example: "ada.lovelace"},
+	"caller":        {pattern: `^(token:|program:)?[a-z0-9][-._a-z0-9]{0,39}$`, example: "ada.lovelace"},
+	"password":      {length: [2]int64{12, 256}, example: "correct horse battery staple"},
+	"role":          {values: all(app.Roles()), example: "developer"},
+	"action":        {values: all(audit.Actions()), example: "key.revoke"},
+	"outcome":       {values: all(audit.Outcomes())},
+	"activity_kind": {values: all(audit.Kinds()), example: "deployments"},
+	"work_status":   {values: distinct(all(deploy.Statuses()), all(deploy.BuildStatuses()), all(hook.Results()))},
+	"actor_kind":    {values: all(trace.Kinds())},
+	"resource":      {example: "projects/shop/environments/prod"},
+	"object":        {types: []jsonschema.SimpleType{jsonschema.Object, jsonschema.Null}},
 
 	"host":       {example: "hello-shop-prod.apps.example.com"},
 	"url":        {format: "uri", example: "https://hello-shop-prod.apps.example.com"},
@@ -67,6 +74,12 @@ var kinds = map[string]kind{
 	"deploy_status": {values: all(deploy.Statuses())},
 	"build_status":  {values: all(deploy.BuildStatuses())},
 	"hook_status":   {values: all(wire.HookStatuses())},
+	"hook_result":   {values: all(hook.Results())},
+	"hook_test":     {values: all(wire.HookTests())},
+	"issuer":        {example: "https://token.actions.githubusercontent.com"},
+	"issuers":       {items: "issuer"},
+	"provider":      {values: all(app.Providers()), initial: "other"},
+	"http_status":   {min: 100, max: 599, example: 200},
 	"ignored":       {values: []any{"ignored"}},
 	"pong":          {values: []any{"pong"}},
 
@@ -80,18 +93,36 @@ var kinds = map[string]kind{
 
 	"key_id":        {pattern: `^key-[0-9a-z]{8}$`, example: "key-ab12cd34"},
 	"prefix":        {pattern: `^[0-9a-z]{8}$`, example: "ab12cd34"},
-	"full_key":      {pattern: `^sluice_[0-9a-z]{8}_[0-9A-Za-z]{38}$`},
+	"full_key":      {pattern: `^` + apikey.Pattern + `$`},
 	"key_name":      {length: [2]int64{0, apikey.MaxName}, example: "ci"},
 	"scope":         {length: [2]int64{0, apikey.MaxApps}, items: "app"},
-	"key_status":    {values: append(all(apikey.Statuses()), "expired")},
+	"key_status":    {values: all(wire.KeyStatuses())},
+	"key_sort":      {values: all(wire.KeySorts()), initial: "id"},
+	"leak_policy":   {values: all(apikey.LeakPolicies()), initial: string(apikey.LeakDisable)},
+	"leaked_secret": {values: all(wire.LeakedSecrets())},
+	"found_at":      {example: "https://git.example.com/shop/hello/blob/main/deploy.sh"},
+	"secret_state":  {values: all(wire.SecretStates())},
+	"search":        {length: [2]int64{0, 200}, example: "billing"},
+	"request_id":    {pattern: `^[-_0-9A-Za-z]{1,64}$`, example: "7Q2ZLOKXH3BDRJ4ZC5VJ6T5MWE"},
 	"change":        {pattern: `^[0-9a-f]{16}[0-9a-z]{12}$`, example: "7ff9ad4c0d7a3f2fabcdefgh2345"},
 	"replica_state": {values: all(inforce.States())},
 	"usable_status": {values: all(apikey.Usable())},
 	"grace":         {initial: "24h", example: "90s"},
 
+	"event_days":    {values: []any{14, 1}, example: 14},
+	"event_percent": {values: []any{80, 100}, example: 80},
+
+	"trust_id":     {pattern: `^trust-[a-z2-7]{10}$`, example: "trust-k3xq7m2pza"},
+	"token_id":     {pattern: `^token-[0-9a-z]{12}$`, example: "token-ab12cd34ef56"},
+	"full_token":   {pattern: `^sluice_st_[0-9a-z]{12}_[0-9A-Za-z]{38}$`},
+	"token_name":   {pattern: label, example: "nightly"},
+	"token_status": {values: all(servicetoken.Statuses())},
+
 	"day":       {format: "date", example: "2026-03-14"},
 	"time":      {format: "date-time", example: "2026-12-31T23:59:59Z"},
 	"instant":   {example: "2026-03-14"},
+	"attention": {values: all(wire.Attentions())},
+	"share":     {min: 0, max: 1 << 53, example: 0.92},
 	"retention": {values: []any{usage.RetentionDays}},
 	"count":     {min: 0, max: 1 << 53},
 	"page_size": {min: 1, max: api.MaxPageSize, initial: api.DefaultPageSize},
@@ -102,7 +133,7 @@ var kinds = map[string]kind{
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var pathKinds = map[string]string{
 	"project": "project", "environment": "environment", "app": "app", "namespace": "namespace", "username": "username",
-	"plan_id": "plan_id", "key_id": "key_id", "change": "change", "revision": "ordinal", "build": "ordinal",
+	"plan_id": "plan_id", "key_id": "key_id", "token_id": "token_id", "change": "change", "request_id": "request_id", "revision": "ordinal", "build": "ordinal", "trust": "trust_id",
 }
 
 // all are the values of a closed vocabulary.
@@ -112,6 +143,17 @@ func all[T ~string](values []T) []any {
 		list[i] = string(v)
 	}
 	return list
+}
+
+// distinct are the values of several vocabularies, each once.
+func distinct(lists ...[]any) []any {
+	var values []any
+	for _, v := range slices.Concat(lists...) {
+		if !slices.Contains(values, v) {
+			values = append(values, v)
+		}
+	}
+	return values
 }
 
 // limit writes what k says into a schema. A list's length is its items'; null, where it

@@ -26,7 +26,7 @@ const prefix = "#/components/schemas/"
 func newSchemas(s *source) *schemas {
 	made := &schemas{source: s, named: map[string]map[string]any{}, closed: map[string]bool{}}
 	for _, row := range api.Table() {
-		if row.HasBody() && row.Need != api.Token {
+		if row.HasBody() && row.Need.Session() {
 			made.close(row.Request)
 		}
 	}
@@ -35,6 +35,8 @@ func newSchemas(s *source) *schemas {
 	r.AddTypeMapping(wire.Optional[float64]{}, (*float64)(nil))
 	r.AddTypeMapping(wire.Optional[int64]{}, (*int64)(nil))
 	r.AddTypeMapping(wire.Optional[[]string]{}, (*[]string)(nil))
+	r.AddTypeMapping(wire.Text(""), "")
+	r.AddTypeMapping(wire.Ordinal(0), int64(0))
 	r.DefaultOptions = []func(*jsonschema.ReflectContext){
 		jsonschema.DefinitionsPrefix(prefix),
 		jsonschema.RootRef,
@@ -165,6 +167,8 @@ func (s *schemas) field(p jsonschema.InterceptPropParams) error {
 		p.PropertySchema.RemoveType(jsonschema.Null)
 	case strings.HasPrefix(p.Field.Type.Name(), "Optional[") && p.Field.Tag.Get("nullable") != "false":
 		p.PropertySchema.AddType(jsonschema.Null)
+	case p.Field.Type == reflect.TypeFor[wire.Text](), p.Field.Type == reflect.TypeFor[wire.Ordinal]():
+		p.PropertySchema.AddType(jsonschema.Null)
 	}
 	if name, ok := p.Field.Tag.Lookup("kind"); ok {
 		k, known := kinds[name]
@@ -179,7 +183,7 @@ func (s *schemas) field(p jsonschema.InterceptPropParams) error {
 		p.PropertySchema.Ref = nil
 		p.PropertySchema.AnyOf = []jsonschema.SchemaOrBool{(&jsonschema.Schema{Ref: ref}).ToSchemaOrBool(), null.ToSchemaOrBool()}
 	}
-	if tag != "" && !strings.Contains(tag, ",omit") && !slices.Contains(p.ParentSchema.Required, p.Name) {
+	if tag != "" && p.Field.Tag.Get("optional") != "true" && !strings.Contains(tag, ",omit") && !slices.Contains(p.ParentSchema.Required, p.Name) {
 		p.ParentSchema.Required = append(p.ParentSchema.Required, p.Name)
 	}
 	return nil

@@ -28,20 +28,26 @@ var OpenAPI []byte
 // Need is what a caller needs to use a route.
 type Need int
 
-// The needs, each of which includes those before it, but for the last two.
+// The needs, each of which includes those before it, but for the last three.
 const (
 	Nothing   Need = iota
-	SignedIn       // a session
+	SignedIn       // a session, or a service token
 	Viewer         // a role in the project of the path; admins are owners everywhere
 	Developer      //
 	Owner          //
 	Admin          // admins alone
-	Token          // the token of the app's webhook instead of a session
+	Token          // the token of the app's webhook, or of a pipeline that it trusts, instead of a session
 	Holder         // an API key instead of a session
+	Signature      // of a program that looks for leaked keys, instead of a session
 )
 
 func (n Need) String() string {
-	return [...]string{"nothing", "a session", "viewer", "developer", "owner", "admin", "the webhook's token", "an API key"}[n]
+	return [...]string{"nothing", "a session", "viewer", "developer", "owner", "admin", "the webhook's token", "an API key", "the signature of a program that the installation trusts"}[n]
+}
+
+// Session tells whether n asks for a session, or a service token, at all.
+func (n Need) Session() bool {
+	return n != Nothing && n != Token && n != Holder && n != Signature
 }
 
 // Role is the role that n asks for, or "".
@@ -53,7 +59,7 @@ func (n Need) Role() app.Role {
 		return app.Developer
 	case Owner:
 		return app.Owner
-	case Nothing, SignedIn, Admin, Token, Holder:
+	case Nothing, SignedIn, Admin, Token, Holder, Signature:
 	}
 	return ""
 }
@@ -70,6 +76,13 @@ const IdempotencyKey = "Idempotency-Key"
 // Prefer is the header that says how long a caller is willing to wait (RFC 7240).
 const Prefer = "Prefer"
 
+// IfMatch is the header that says which version a change is meant for, and ETag the one
+// that names the version of an answer.
+const (
+	IfMatch = "If-Match"
+	ETag    = "ETag"
+)
+
 // ChangeID is the header of an answer that names the change which was made.
 const ChangeID = "Sluice-Change"
 
@@ -79,6 +92,7 @@ type Row struct {
 	Method   string
 	Path     string // as net/http's patterns write it
 	Need     Need
+	People   bool         // a service token may not use it, whatever its role
 	Request  reflect.Type // of the body, or of the query where the method is GET; None has neither
 	Answer   reflect.Type
 	Status   int // of success
@@ -89,6 +103,7 @@ type Row struct {
 	Others   []Answer // successful answers besides that one
 	Optional bool     // the body may be left out
 	Headers  []string // that the handler reads
+	Tagged   bool     // the answer has an ETag, for the If-Match of changes
 	Raw      string   // why the handler takes the request itself; "" where it does not
 }
 
@@ -137,20 +152,23 @@ func (r *Row) Codes() []problem.Code {
 		return slices.Sorted(slices.Values(r.Problems))
 	}
 	codes := append([]problem.Code{problem.Internal, problem.Unavailable}, r.Problems...)
-	if r.Need != Nothing && r.Need != Token {
+	if r.Need.Session() {
 		codes = append(codes, problem.Unauthenticated)
 		if r.Method != http.MethodGet {
 			codes = append(codes, problem.CSRFRequired)
 		}
 	}
-	if r.Need == Admin || r.Need.Role() != "" {
+	if r.Need == Admin || r.Need.Role() != "" || r.People {
 		codes = append(codes, problem.Forbidden)
 	}
 	if r.Need != Token && len(r.Parameters()) > 0 {
 		codes = append(codes, problem.NotFound)
 	}
-	if r.HasBody() && r.Need != Token {
+	if r.HasBody() && r.Need != Token && r.Need != Signature {
 		codes = append(codes, problem.MalformedJSON, problem.UnknownField, problem.WrongType, problem.BodyTooLarge, problem.UnsupportedMediaType)
+	}
+	if slices.Contains(r.Headers, IfMatch) {
+		codes = append(codes, problem.PreconditionFailed)
 	}
 	if r.Raw == "" {
 		codes = append(codes, problem.InvalidParameter, problem.UnknownParameter)
@@ -181,7 +199,11 @@ type Page struct {
 // KeysOf narrows a list of an environment's keys.
 type KeysOf struct {
 	Page
-	Plan string `query:"plan" kind:"plan_id"` // only keys of this plan
+	Plan   string `query:"plan" kind:"plan_id"`      // only keys of this plan
+	Status string `query:"status" kind:"key_status"` // only keys with this status
+	App    string `query:"app" kind:"app"`           // only keys that open this app
+	Search string `query:"search" kind:"search"`     // only keys whose name or id has this in it, in capitals or not
+	Sort   string `query:"sort" kind:"key_sort"`     // by id if left out
 }
 
 // KeysIn narrows a list of a project's keys.
@@ -204,4 +226,13 @@ type Audit struct {
 	Actor    string `query:"actor"`                    // who made the change, exactly
 	Action   string `query:"action"`                   // what was done, exactly
 	Resource string `query:"resource" kind:"resource"` // a resource; all below it is found too
+}
+
+// Activity narrows what happened in an environment.
+type Activity struct {
+	Page
+	Kind  string `query:"kind" kind:"activity_kind"` // what is looked for; all if left out
+	From  string `query:"from" kind:"instant"`       // RFC 3339 time or UTC day, inclusive
+	To    string `query:"to" kind:"instant"`         // RFC 3339 time or UTC day, inclusive
+	Actor string `query:"actor"`                     // who did it, exactly
 }

@@ -64,11 +64,31 @@ func (r Route[Req, Res]) reads(headers ...string) Route[Req, Res] {
 	return r
 }
 
+// tagged says that the answer has an ETag.
+func (r Route[Req, Res]) tagged() Route[Req, Res] {
+	r.Tagged = true
+	return r
+}
+
+// guarded says that the change is made only of what its sender has seen, if If-Match says
+// what that was.
+func (r Route[Req, Res]) guarded() Route[Req, Res] {
+	r.Headers = append(r.Headers, IfMatch)
+	return r
+}
+
 // waits says that the answer waits, if it is asked to, until the change is in force at
 // every checker.
 func (r Route[Req, Res]) waits() Route[Req, Res] {
 	r.Headers = append(r.Headers, Prefer)
 	return r.or(http.StatusAccepted, "The change is recorded, but not known to be in force at every checker", r.Answer)
+}
+
+// people says that a service token may not use the route, whatever its role: it would
+// come by more than it was given, or outlive its end.
+func (r Route[Req, Res]) people() Route[Req, Res] {
+	r.People = true
+	return r
 }
 
 // raw says why the handler takes the request itself.
@@ -81,19 +101,19 @@ func (r Route[Req, Res]) raw(why string) Route[Req, Res] {
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var (
-	SignIn = route[wire.SignIn, wire.Session]("session", "POST "+Base+"/session", Nothing, http.StatusOK,
+	SignIn = route[wire.SignIn, wire.OpenedSession]("session", "POST "+Base+"/session", Nothing, http.StatusOK,
 		"Sign in", problem.MissingField, problem.InvalidCredentials, problem.RateLimited).raw("sets the session's cookie")
 	GetSession = route[None, wire.Session]("session", "GET "+Base+"/session", SignedIn, http.StatusOK,
-		"Who is signed in, until when, and the CSRF value")
+		"Who is signed in, or which service token it is, until when, and the CSRF value")
 	SignOut = route[None, None]("session", "DELETE "+Base+"/session", SignedIn, http.StatusNoContent,
-		"Sign out; the token is dead at once").raw("takes the session's cookie away")
+		"Sign out; the token is dead at once").people().raw("takes the session's cookie away")
 	ListUsers = route[Page, wire.List[wire.User]]("session", "GET "+Base+"/users", Admin, http.StatusOK,
 		"List users", problem.InvalidPage)
 	CreateUser = route[wire.CreateUser, wire.User]("session", "POST "+Base+"/users", Admin, http.StatusCreated,
 		"Create a user", problem.MissingField, problem.InvalidName, problem.InvalidPass, problem.AlreadyExists, problem.RateLimited)
 	ChangePassword = route[wire.ChangePassword, None]("session", "PUT "+Base+"/users/{username}/password", SignedIn, http.StatusNoContent,
 		"Set a password: one's own with the current one, anyone's as an admin; ends all sessions of that user",
-		problem.MissingField, problem.InvalidPass, problem.InvalidCredentials, problem.RateLimited, problem.Forbidden, problem.Conflict)
+		problem.MissingField, problem.InvalidPass, problem.InvalidCredentials, problem.RateLimited, problem.Forbidden, problem.Conflict).people()
 )
 
 // The apps function: projects, members, environments, apps, webhooks, the audit log.
@@ -101,20 +121,31 @@ var (
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var (
 	ListProjects = route[Page, wire.List[wire.Project]]("apps", "GET "+Base+"/projects", SignedIn, http.StatusOK,
-		"List the projects that the caller is a member of; all of them for admins", problem.InvalidPage)
+		"List the projects that the caller is a member of; all of them for admins, and a service token's own", problem.InvalidPage)
 	CreateProject = route[wire.CreateProject, wire.Project]("apps", "POST "+Base+"/projects", Admin, http.StatusCreated,
 		"Create a project", problem.MissingField, problem.InvalidName, problem.AlreadyExists)
 	GetProject = route[None, wire.Project]("apps", "GET "+project, Viewer, http.StatusOK,
-		"Read a project")
+		"Read a project").tagged()
+	UpdateProject = route[wire.UpdateProject, wire.Project]("apps", "PATCH "+project, Owner, http.StatusOK,
+		"Change a project's settings: what becomes of its keys that leak",
+		problem.MissingField, problem.InvalidPolicy).guarded().tagged()
 	DeleteProject = route[None, None]("apps", "DELETE "+project, Owner, http.StatusNoContent,
 		"Delete a project without environments", problem.NotEmpty)
 	ListMembers = route[Page, wire.List[wire.Member]]("apps", "GET "+project+"/members", Viewer, http.StatusOK,
-		"List a project's members", problem.InvalidPage)
+		"List a project's members", problem.InvalidPage).tagged()
 	SetMembers = route[wire.SetMembers, wire.List[wire.Member]]("apps", "PUT "+project+"/members", Owner, http.StatusOK,
 		"Replace the whole list of members",
-		problem.MissingField, problem.InvalidRole, problem.InvalidName, problem.LastOwner, problem.UnknownUser)
+		problem.MissingField, problem.InvalidRole, problem.InvalidName, problem.LastOwner, problem.UnknownUser).people().guarded().tagged()
 	RemoveMember = route[None, None]("apps", "DELETE "+project+"/members/{username}", Owner, http.StatusNoContent,
-		"Take a user out of a project", problem.LastOwner)
+		"Take a user out of a project", problem.LastOwner).people().guarded()
+	ListTokens = route[Page, wire.List[wire.Token]]("apps", "GET "+project+"/tokens", Viewer, http.StatusOK,
+		"List a project's service tokens, without their secrets", problem.InvalidPage)
+	CreateToken = route[wire.CreateToken, wire.IssuedToken]("apps", "POST "+project+"/tokens", Owner, http.StatusCreated,
+		"Create a service token; the full token is in this answer alone",
+		problem.MissingField, problem.InvalidName, problem.InvalidRole, problem.InvalidExpiry, problem.ExpiryInPast,
+		problem.AlreadyExists, problem.TooManyTokens).people()
+	RevokeToken = route[None, None]("apps", "DELETE "+project+"/tokens/{token_id}", Owner, http.StatusNoContent,
+		"Revoke a service token for good, at once").people()
 	ListEnvironments = route[Page, wire.List[wire.Environment]]("apps", "GET "+project+"/environments", Viewer, http.StatusOK,
 		"List a project's environments", problem.InvalidPage)
 	CreateEnvironment = route[wire.CreateEnvironment, wire.Environment]("apps", "POST "+project+"/environments", Owner, http.StatusCreated,
@@ -127,25 +158,39 @@ var (
 	CreateApp = route[wire.CreateApp, wire.App]("apps", "POST "+environment+"/apps", Developer, http.StatusCreated,
 		"Create an app from an image, or from a git repository",
 		problem.MissingField, problem.InvalidName, problem.InvalidImage, problem.InvalidSource, problem.InvalidHost, problem.InvalidPort,
-		problem.AlreadyExists, problem.HostTaken)
+		problem.AlreadyExists, problem.HostTaken).tagged()
 	GetApp = route[None, wire.App]("apps", "GET "+anApp, Viewer, http.StatusOK,
-		"Read an app, with the state of its gate")
+		"Read an app, with the state of its gate").tagged()
 	UpdateApp = route[wire.UpdateApp, wire.App]("apps", "PATCH "+anApp, Developer, http.StatusOK,
-		"Switch Require API key; the app's gate tells how far that is")
+		"Switch Require API key; the app's gate tells how far that is").guarded().tagged()
 	DeleteApp = route[None, None]("apps", "DELETE "+anApp, Developer, http.StatusNoContent,
-		"Delete an app and what runs it")
+		"Delete an app and what runs it").guarded()
 	SetGitSource = route[wire.GitSource, wire.App]("apps", "PUT "+anApp+"/git-source", Developer, http.StatusOK,
-		"Build an app from a git repository from now on", problem.MissingField, problem.InvalidSource)
+		"Build an app from a git repository from now on", problem.MissingField, problem.InvalidSource).guarded().tagged()
 	RemoveGitSource = route[None, None]("apps", "DELETE "+anApp+"/git-source", Developer, http.StatusNoContent,
-		"Deploy an app from images from now on")
+		"Deploy an app from images from now on").guarded()
 	GetWebhook = route[None, wire.Webhook]("apps", "GET "+anApp+"/webhook", Viewer, http.StatusOK,
 		"Read an app's webhook; developers see its token")
 	EnableWebhook = route[Empty, wire.Webhook]("apps", "POST "+anApp+"/webhook", Developer, http.StatusOK,
 		"Give an app's webhook a new token", problem.Conflict).optional()
 	DisableWebhook = route[None, None]("apps", "DELETE "+anApp+"/webhook", Developer, http.StatusNoContent,
 		"Take an app's webhook token away")
+	ListTrusts = route[None, wire.List[wire.Trust]]("apps", "GET "+anApp+"/webhook/trusts", Viewer, http.StatusOK,
+		"List the pipelines that deploy an app without a secret")
+	AddTrust = route[wire.AddTrust, wire.Trust]("apps", "POST "+anApp+"/webhook/trusts", Developer, http.StatusCreated,
+		"Let pipelines deploy an app by the tokens that their provider issues to them",
+		problem.MissingField, problem.InvalidTrust, problem.AlreadyExists, problem.TooManyTrusts)
+	RemoveTrust = route[None, None]("apps", "DELETE "+anApp+"/webhook/trusts/{trust}", Developer, http.StatusNoContent,
+		"Trust pipelines no more")
+	ListDeliveries = route[Page, wire.List[wire.WebhookDelivery]]("apps", "GET "+anApp+"/webhook/deliveries", Viewer, http.StatusOK,
+		"List the calls of an app's webhook of the last seven days and what came of them, newest first, 50 a page at most", problem.InvalidPage)
+	TestWebhook = route[Empty, wire.WebhookTest]("apps", "POST "+anApp+"/webhook/test", Developer, http.StatusOK,
+		"Send a git provider's ping to an app's webhook, the way that a pipeline takes, and tell what came of it; it changes nothing",
+		problem.Conflict).optional()
 	ListAudit = route[Audit, wire.List[wire.AuditRecord]]("apps", "GET "+project+"/audit", Owner, http.StatusOK,
 		"List what was changed in a project", problem.InvalidPage, problem.InvalidDate, problem.InvalidWindow)
+	ListActivity = route[Activity, wire.List[wire.Activity]]("apps", "GET "+environment+"/activity", Viewer, http.StatusOK,
+		"List what happened in an environment, newest first", problem.InvalidPage, problem.InvalidParameter, problem.InvalidDate, problem.InvalidWindow)
 	ListInstallationAudit = route[Audit, wire.List[wire.AuditRecord]]("apps", "GET "+Base+"/audit", Admin, http.StatusOK,
 		"List what was changed outside of projects", problem.InvalidPage, problem.InvalidDate, problem.InvalidWindow)
 	GetDescription = route[None, map[string]any]("apps", "GET "+Base+"/openapi.json", Nothing, http.StatusOK,
@@ -163,37 +208,49 @@ var (
 	CreatePlan = route[wire.CreatePlan, wire.Plan]("keys", "POST "+environment+"/plans", Developer, http.StatusCreated,
 		"Create a usage plan; its id comes from its name",
 		problem.MissingField, problem.InvalidName, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota, problem.AlreadyExists).
-		waits()
+		waits().tagged()
 	GetPlan = route[None, wire.Plan]("keys", "GET "+aPlan, Viewer, http.StatusOK,
-		"Read a usage plan")
+		"Read a usage plan").tagged()
 	UpdatePlan = route[wire.UpdatePlan, wire.Plan]("keys", "PATCH "+aPlan, Developer, http.StatusOK,
 		"Change what the body names of a usage plan; null takes the quota away",
 		problem.MissingField, problem.InvalidName, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota).
-		waits()
+		waits().guarded().tagged()
 	DeletePlan = route[None, None]("keys", "DELETE "+aPlan, Developer, http.StatusNoContent,
-		"Delete a usage plan that no usable key has", problem.PlanInUse)
+		"Delete a usage plan that no usable key has", problem.PlanInUse).guarded()
 	ListKeys = route[KeysOf, wire.List[wire.Key]]("keys", "GET "+environment+"/api-keys", Viewer, http.StatusOK,
-		"List an environment's keys", problem.InvalidPage)
+		"List an environment's keys", problem.InvalidPage, problem.InvalidParameter)
 	CreateKey = route[wire.CreateKey, wire.IssuedKey]("keys", "POST "+environment+"/api-keys", Developer, http.StatusCreated,
 		"Create a key; the full key is in this answer alone",
 		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidExpiry, problem.ExpiryInPast,
-		problem.InvalidParameter, problem.AlreadyIssued, problem.IdempotencyKeyReused, problem.TooManyKeys).reads(IdempotencyKey).waits()
+		problem.InvalidParameter, problem.AlreadyIssued, problem.IdempotencyKeyReused, problem.TooManyKeys).reads(IdempotencyKey).waits().tagged()
 	ListProjectKeys = route[KeysIn, wire.List[wire.Key]]("keys", "GET "+project+"/api-keys", Viewer, http.StatusOK,
-		"List a project's keys", problem.InvalidPage)
+		"List a project's keys", problem.InvalidPage, problem.InvalidParameter)
+	FindKey = route[wire.FindKey, wire.FoundKey]("keys", "POST "+project+"/api-keys/find", Viewer, http.StatusOK,
+		"Find the key of the project that a full key belongs to", problem.MissingField, problem.InvalidParameter)
 	GetKey = route[None, wire.Key]("keys", "GET "+aKey, Viewer, http.StatusOK,
-		"Read a key")
+		"Read a key").tagged()
 	UpdateKey = route[wire.UpdateKey, wire.Key]("keys", "PATCH "+aKey, Developer, http.StatusOK,
 		"Change what the body names of a key; null takes name, scope and expiry away",
 		problem.MissingField, problem.UnknownPlan, problem.InvalidName, problem.InvalidScope, problem.InvalidExpiry, problem.ExpiryInPast,
-		problem.InvalidStatus, problem.KeyRevoked).waits()
+		problem.InvalidStatus, problem.KeyRevoked).waits().guarded().tagged()
 	RevokeKey = route[Empty, wire.Key]("keys", "POST "+aKey+"/revoke", Developer, http.StatusOK,
-		"Revoke a key for good; again is no error").optional().waits()
+		"Revoke a key for good; again is no error").optional().waits().guarded().tagged()
 	RotateKey = route[wire.RotateKey, wire.IssuedKey]("keys", "POST "+aKey+"/rotate", Developer, http.StatusOK,
 		"Give a key a new secret; the one before stays valid for the grace",
 		problem.InvalidGrace, problem.KeyRevoked, problem.KeyExpired, problem.InvalidParameter, problem.AlreadyIssued, problem.IdempotencyKeyReused).
-		optional().reads(IdempotencyKey).waits()
+		optional().reads(IdempotencyKey).waits().guarded().tagged()
 	GetChange = route[None, wire.InForce]("keys", "GET "+project+"/changes/{change}", Viewer, http.StatusOK,
 		"Whether a change of a key or a plan is in force at every checker; Sluice-Change named it").waits()
+	ReportLeaks = route[[]wire.FoundSecret, wire.LeaksReceived]("keys", "POST "+Base+"/leaks", Signature, http.StatusOK,
+		"Report secrets that were found where strangers can read them, as a secret-scanning program does; those that are keys are ended",
+		problem.Unauthenticated, problem.RateLimited, problem.MalformedJSON, problem.WrongType, problem.BodyTooLarge).
+		reads("Github-Public-Key-Identifier", "Github-Public-Key-Signature").raw("proves the sender before it reads the body")
+	ReportLeak = route[wire.ReportLeak, wire.LeaksReceived]("keys", "POST "+Base+"/leaks/report", SignedIn, http.StatusOK,
+		"Report a full key that was found where strangers can read it, of whatever project; the answer does not tell whether there is such a key",
+		problem.MissingField, problem.InvalidParameter, problem.RateLimited)
+	ExplainRequest = route[None, wire.ExplainedRequest]("keys", "GET "+project+"/requests/{request_id}", Developer, http.StatusOK,
+		"Why the gate refused a request to an app of the project, by the X-Request-Id of its answer: each checker remembers its last 4096 denials",
+		problem.InvalidParameter, problem.RateLimited)
 )
 
 // The usage function: what was counted of a key.
@@ -202,6 +259,9 @@ var (
 var (
 	GetUsage = route[Window, wire.Usage]("usage", "GET "+aKey+"/usage", Viewer, http.StatusOK,
 		"Read a key's usage by day", problem.InvalidDate, problem.InvalidWindow, problem.WindowExpired)
+	GetEnvironmentUsage = route[Window, wire.EnvironmentUsage]("usage", "GET "+environment+"/usage", Viewer, http.StatusOK,
+		"Read the usage of all keys of an environment by day, and which of them need attention",
+		problem.InvalidDate, problem.InvalidWindow, problem.WindowExpired)
 )
 
 // The checker: what the holder of a key may know of it, by the key alone.
@@ -249,15 +309,15 @@ var (
 		"Deploy or build an app",
 		problem.InvalidToken, problem.RateLimited, problem.MalformedJSON, problem.WrongType, problem.BodyTooLarge, problem.UnsupportedMediaType,
 		problem.ImageRequired, problem.InvalidImage, problem.InvalidCommit, problem.GitSourceAttached, problem.Conflict).
-		reads("X-Service-Token", "X-Hub-Signature-256", "X-GitHub-Event", "X-GitHub-Delivery", "X-Gitea-Delivery", IdempotencyKey, Prefer).
+		reads("Authorization", "X-Service-Token", "X-Hub-Signature-256", "X-GitHub-Event", "X-GitHub-Delivery", "X-Gitea-Delivery", IdempotencyKey, Prefer).
 		or(http.StatusAccepted, "An event that changes nothing", reflect.TypeFor[wire.WebhookIgnored]()).
 		or(http.StatusOK, "The outcome, of a call that waited for it", reflect.TypeFor[wire.WebhookStatus]()).
 		or(http.StatusOK, "A provider's ping", reflect.TypeFor[wire.WebhookPong]()).
 		raw("proves the sender before it reads the body")
 	GetWebhookDeployment = route[None, wire.WebhookStatus]("webhook", "GET "+webhook+"/deployments/{revision}", Token, http.StatusOK,
 		"How far the deployment that a call has begun is", problem.InvalidToken, problem.RateLimited).
-		reads("X-Service-Token", Prefer).raw("waits for the end when asked to")
+		reads("Authorization", "X-Service-Token", Prefer).raw("waits for the end when asked to")
 	GetWebhookBuild = route[None, wire.WebhookStatus]("webhook", "GET "+webhook+"/builds/{build}", Token, http.StatusOK,
 		"How far the build that a call has begun is", problem.InvalidToken, problem.RateLimited).
-		reads("X-Service-Token", Prefer).raw("waits for the end when asked to")
+		reads("Authorization", "X-Service-Token", Prefer).raw("waits for the end when asked to")
 )

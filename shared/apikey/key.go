@@ -10,6 +10,7 @@ package apikey
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -66,8 +67,11 @@ type Key struct {
 	PreviousUntil time.Time
 
 	CreatedAt time.Time
-	CreatedBy string // username
-	UpdatedAt time.Time
+	CreatedBy string    // username
+	UpdatedAt time.Time // of a revoked key: when it was revoked
+	RevokedBy string    // username; "" of a key that is not, or was revoked before this was kept
+
+	Leak *Leak // the last one of a secret of it that is known; nil is none
 }
 
 // IDOf gives the id of the key with this prefix.
@@ -89,7 +93,8 @@ func (k Key) Expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !now.
 func (k Key) HasPrevious(now time.Time) bool { return now.Before(k.PreviousUntil) }
 
 // Rotate gives k with a new current secret; the old one stays valid for grace.
-// A previous secret still in its own grace ends at once: at most two are live.
+// A previous secret still in its own grace ends at once: at most two are live. One that has
+// leaked gets no grace.
 // Problems: key_revoked, key_expired, invalid_grace.
 func (k Key) Rotate(secret Hash, grace time.Duration, now time.Time) (Key, error) {
 	switch {
@@ -101,7 +106,7 @@ func (k Key) Rotate(secret Hash, grace time.Duration, now time.Time) (Key, error
 		return Key{}, problem.Of(problem.InvalidGrace)
 	}
 	k.Previous, k.PreviousUntil = Hash{}, time.Time{}
-	if grace > 0 {
+	if grace > 0 && !k.Exposed() {
 		k.Previous, k.PreviousUntil = k.Secret, now.Add(grace)
 	}
 	k.Secret = secret
@@ -124,9 +129,9 @@ func (k Key) WithStatus(s Status) (Key, error) {
 
 // Revoke gives k revoked, for good. Revoking it again changes nothing, so that
 // updated_at keeps saying when it happened.
-func (k Key) Revoke(now time.Time) Key {
+func (k Key) Revoke(now time.Time, by string) Key {
 	if k.Status != Revoked {
-		k.Status, k.UpdatedAt = Revoked, now
+		k.Status, k.UpdatedAt, k.RevokedBy = Revoked, now, by
 	}
 	return k
 }
@@ -139,6 +144,23 @@ func CheckName(name string) error {
 		return problem.New(problem.InvalidName, "A key's name has at most %d printable characters and no space at its ends.", MaxName)
 	}
 	return nil
+}
+
+// lastYear is the last one that RFC 3339 can write and that the store can keep.
+const lastYear = 9999
+
+// timestamp is what RFC 3339 allows and package time does not hold its input to:
+// two digits for the hour, a point before the fraction, offsets below a day.
+var timestamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
+// ParseExpiry reads an RFC 3339 timestamp, in UTC and in microseconds from here on.
+// Problem: invalid_expiry.
+func ParseExpiry(text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	if t = t.UTC().Truncate(time.Microsecond); err != nil || !timestamp.MatchString(text) || t.Year() > lastYear {
+		return time.Time{}, problem.Of(problem.InvalidExpiry) // 9999-12-31T23:59:59-01:00 is too late by its offset
+	}
+	return t, nil
 }
 
 // CheckExpiry refuses an expiry that is not after now. Problem: expiry_in_past.

@@ -129,11 +129,11 @@ func TestWithStatus(t *testing.T) {
 func TestRevoke(t *testing.T) {
 	t.Parallel()
 	at := noon()
-	once := Key{Status: Disabled, Secret: Hash{1}}.Revoke(at)
-	if diff := cmp.Diff(Key{Status: Revoked, Secret: Hash{1}, UpdatedAt: at}, once); diff != "" {
+	once := Key{Status: Disabled, Secret: Hash{1}}.Revoke(at, "ada")
+	if diff := cmp.Diff(Key{Status: Revoked, Secret: Hash{1}, UpdatedAt: at, RevokedBy: "ada"}, once); diff != "" {
 		t.Errorf("revoked (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(once, once.Revoke(at.Add(time.Hour))); diff != "" {
+	if diff := cmp.Diff(once, once.Revoke(at.Add(time.Hour), "bob")); diff != "" {
 		t.Errorf("revoked again (-want +got):\n%s", diff)
 	}
 }

@@ -56,19 +56,29 @@ func HashOf(full []byte) Hash { return sha256.Sum256(full) }
 
 // NewPrefix draws a prefix from random.
 func NewPrefix(random io.Reader) (Prefix, error) {
-	s, err := draw(random, base36, PrefixLength)
+	s, err := NewHandle(random, PrefixLength)
 	return Prefix(s), err
 }
 
+// NewHandle draws n of [0-9a-z] from random.
+func NewHandle(random io.Reader, n int) (string, error) { return draw(random, base36, n) }
+
 // NewSecret draws a secret for prefix and gives the full key.
 func NewSecret(random io.Reader, prefix Prefix) (Full, error) {
+	s, err := Seal(random, marker+string(prefix)+"_")
+	return Full(s), err
+}
+
+// Seal puts a secret behind a public part: [SecretLength] characters, of which the last
+// are the checksum of all before them.
+func Seal(random io.Reader, public string) (string, error) {
 	s, err := draw(random, base62, secretRandom)
 	if err != nil {
 		return "", err
 	}
-	body := marker + string(prefix) + "_" + s
+	body := public + s
 	sum := checksum([]byte(body))
-	return Full(body + string(sum[:])), nil
+	return body + string(sum[:]), nil
 }
 
 // Random is the source of keys: crypto/rand.
@@ -84,16 +94,28 @@ func Parse(full []byte) (prefix []byte, ok bool) {
 		return nil, false
 	}
 	prefix = full[len(marker) : len(marker)+PrefixLength]
-	secret := full[len(marker)+PrefixLength+1:]
-	if !allIn36(prefix) || !allIn62(secret) {
+	if !allIn36(prefix) || !Sealed(full) {
 		return nil, false
 	}
-	sum := checksum(full[:Length-secretSum])
-	return prefix, string(sum[:]) == string(full[Length-secretSum:])
+	return prefix, true
+}
+
+// Sealed tells whether full ends with a secret and the right checksum, as [Seal] makes
+// it. It authenticates nothing.
+func Sealed(full []byte) bool {
+	if len(full) < SecretLength || !allIn62(full[len(full)-SecretLength:]) {
+		return false
+	}
+	body := len(full) - secretSum
+	sum := checksum(full[:body])
+	return string(sum[:]) == string(full[body:])
 }
 
 // ValidPrefix tells whether s has the shape of a prefix.
-func ValidPrefix(s string) bool { return len(s) == PrefixLength && allIn36([]byte(s)) }
+func ValidPrefix(s string) bool { return ValidHandle(s, PrefixLength) }
+
+// ValidHandle tells whether s is n of [0-9a-z].
+func ValidHandle(s string, n int) bool { return len(s) == n && allIn36([]byte(s)) }
 
 func allIn36(b []byte) bool {
 	for _, c := range b {

@@ -38,6 +38,8 @@ type App struct {
 	RequireAPIKey bool // the switch
 	Gate          Gate // what is
 
+	Trusts []Trust // pipelines that deploy it without a secret, oldest first
+
 	Revision  int64 // the current deployment; 0 before the first
 	Deployed  Deployed
 	CreatedAt time.Time

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -12,6 +13,8 @@ type Project struct {
 	Name      string          // a DNS label, e.g. "shop"
 	Members   map[string]Role // by username
 	CreatedAt time.Time
+
+	LeakPolicy apikey.LeakPolicy // what becomes of its keys that leak
 }
 
 // Environment is a place to run a project's apps, with keys and plans of its own.

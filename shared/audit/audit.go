@@ -4,7 +4,8 @@
 // # What is recorded
 //
 // Every change that somebody makes through the management API or a webhook, what a
-// finished build deploys, and every sign-in and sign-out. Refused calls leave no
+// finished build deploys, every sign-in and sign-out, and who has asked why the gate
+// refused a request, which its client must not learn. Refused calls leave no
 // record, failed sign-ins apart. What Sluice does by itself to follow such a change
 // (a rollout that goes live, a gate that engages) is no change of its own: it shows in
 // the app's history and in its gate.
@@ -25,7 +26,9 @@
 // # Who reads it
 //
 // A project's owners read what belongs to it, from the moment it was made: not what
-// befell an earlier project of that name. Records that belong to no project (users,
+// befell an earlier project of that name. All its members read what befell one of its
+// environments, without the addresses that changes came from: it tells no more of a key, a
+// plan or an app than each of them shows. Records that belong to no project (users,
 // sign-ins, projects made and deleted) are for admins. Records are kept for [Kept].
 package audit
 
@@ -53,8 +56,12 @@ const (
 	ChangePassword Action = "user.change_password"
 
 	CreateProject Action = "project.create"
+	UpdateProject Action = "project.update"
 	DeleteProject Action = "project.delete"
 	SetMembers    Action = "project.set_members"
+
+	CreateToken Action = "token.create" // a service token
+	RevokeToken Action = "token.revoke"
 
 	CreateEnvironment Action = "environment.create"
 	DeleteEnvironment Action = "environment.delete"
@@ -65,6 +72,8 @@ const (
 
 	EnableWebhook  Action = "webhook.enable" // or give it another token
 	DisableWebhook Action = "webhook.disable"
+	AddTrust       Action = "webhook.trust" // pipelines deploy without a secret from now on
+	RemoveTrust    Action = "webhook.distrust"
 
 	Deploy       Action = "deployment.create" // the new value's trigger says how
 	RequestBuild Action = "build.request"
@@ -77,16 +86,52 @@ const (
 	UpdateKey Action = "key.update"
 	RotateKey Action = "key.rotate"
 	RevokeKey Action = "key.revoke"
+	LeakKey   Action = "key.leak" // a secret of it was found where strangers can read it
+
+	ExplainRequest Action = "request.explain" // changes nothing: who has asked why a request was refused
+
+	// CallWebhook is no record's: an environment's activity has calls that changed nothing
+	// beside its records.
+	CallWebhook Action = "webhook.call"
 )
 
 // Actions lists all actions, those of one thing together.
 func Actions() []Action {
 	return []Action{
 		SignIn, SignOut, CreateUser, UpdateUser, ChangePassword,
-		CreateProject, DeleteProject, SetMembers, CreateEnvironment, DeleteEnvironment,
-		CreateApp, UpdateApp, DeleteApp, EnableWebhook, DisableWebhook, Deploy, RequestBuild,
-		CreatePlan, UpdatePlan, DeletePlan, CreateKey, UpdateKey, RotateKey, RevokeKey,
+		CreateProject, UpdateProject, DeleteProject, SetMembers, CreateToken, RevokeToken, CreateEnvironment, DeleteEnvironment,
+		CreateApp, UpdateApp, DeleteApp, EnableWebhook, DisableWebhook, AddTrust, RemoveTrust, CallWebhook, Deploy, RequestBuild,
+		CreatePlan, UpdatePlan, DeletePlan, CreateKey, UpdateKey, RotateKey, RevokeKey, LeakKey, ExplainRequest,
 	}
+}
+
+// Kind is what people look for in an environment's activity.
+type Kind string
+
+// The kinds.
+const (
+	Deployments Kind = "deployments" // and builds
+	Keys        Kind = "keys"        // and the plans that they are on
+	Settings    Kind = "settings"    // of apps, their webhooks and the environment
+	Calls       Kind = "calls"       // of webhooks, that changed nothing
+)
+
+// Kinds lists all kinds.
+func Kinds() []Kind { return []Kind{Deployments, Keys, Settings, Calls} }
+
+// Actions lists the actions of a kind.
+func (k Kind) Actions() []Action {
+	switch k {
+	case Deployments:
+		return []Action{Deploy, RequestBuild}
+	case Keys:
+		return []Action{CreateKey, UpdateKey, RotateKey, RevokeKey, LeakKey, CreatePlan, UpdatePlan, DeletePlan}
+	case Settings:
+		return []Action{CreateApp, UpdateApp, DeleteApp, EnableWebhook, DisableWebhook, AddTrust, RemoveTrust, CreateEnvironment, DeleteEnvironment}
+	case Calls:
+		return []Action{CallWebhook}
+	}
+	return nil
 }
 
 // OfInstallation tells whether records of the action belong to no project.
@@ -131,6 +176,7 @@ type Change struct {
 	Outcome  Outcome // "" is [Succeeded]
 	Project  string
 	Resource string
+	Besides  string // another resource whose history it is a part of, e.g. a key's environment; "" is none
 	Old, New Values
 }
 
@@ -138,9 +184,9 @@ type Change struct {
 type Query struct {
 	Project  string // "" are the installation's
 	From, To time.Time
-	Actor    string // a username, "webhook", "build 7", …
-	Action   Action
-	Resource string // and everything below it
+	Actor    string   // a username, "token:nightly", "webhook", "build 7", …
+	Actions  []Action // one of these
+	Resource string   // and everything below it
 }
 
 // Path joins the parts of a resource's name.

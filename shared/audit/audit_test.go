@@ -38,3 +38,23 @@ func ExampleWithin() {
 	fmt.Println(Within("projects/shop/api-keys/key-ab12cd34"))
 	// Output: [projects projects/shop projects/shop/api-keys projects/shop/api-keys/key-ab12cd34]
 }
+
+// TestKindsOfActions: every action that an environment can have is of one kind.
+func TestKindsOfActions(t *testing.T) {
+	t.Parallel()
+	seen := map[Action]bool{}
+	for _, k := range Kinds() {
+		for _, a := range k.Actions() {
+			if seen[a] || a.OfInstallation() {
+				t.Errorf("%s is of kind %s too", a, k)
+			}
+			seen[a] = true
+		}
+	}
+	for _, a := range Actions() {
+		project := a == UpdateProject || a == SetMembers || a == CreateToken || a == RevokeToken || a == ExplainRequest
+		if !seen[a] && !a.OfInstallation() && !project {
+			t.Errorf("%s is of no kind", a)
+		}
+	}
+}

@@ -1,9 +1,7 @@
 package buildevent
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -12,7 +10,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/sluicegate/sluice/shared/deploy"
-	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/event"
 )
 
 // specVersion is the version of CDEvents that the shapes below belong to.
@@ -76,67 +74,24 @@ type cdCustom struct {
 	Message  string `json:"message,omitempty"`
 }
 
-// Sink sends announcements to one address.
-type Sink struct {
-	client *http.Client
-	url    string
-	source string
-}
-
-// NewSink makes a sink of the address that takes CloudEvents, as Knative gives it in
-// K_SINK; source names this installation in the events.
-func NewSink(address, source string) *Sink {
-	return &Sink{client: &http.Client{}, url: address, source: source}
-}
-
-// Send sends an announcement as a CDEvent, once. The same announcement has the same
-// id each time, so that a receiver can tell a repetition.
-func (s *Sink) Send(ctx context.Context, n deploy.Announcement) error {
-	e, err := Event(n, s.source)
-	if err != nil {
-		return err
-	}
-	if err := nudge.Post(ctx, s.client, s.url, e); err != nil {
-		return fmt.Errorf("send announcement %s: %w", n.ID, err)
-	}
-	return nil
-}
-
-// Event writes an announcement as a CloudEvent that holds a CDEvent.
-func Event(n deploy.Announcement, source string) (cloudevents.Event, error) {
-	body := cdBody(n, source)
-	e := cloudevents.NewEvent()
-	e.SetID(body.Context.ID)
-	e.SetSource(source)
-	e.SetType(body.Context.Type)
-	e.SetSubject(body.Subject.ID)
-	e.SetTime(body.Context.Timestamp)
-	if err := e.SetData(cloudevents.ApplicationJSON, body); err != nil {
-		return e, fmt.Errorf("write announcement %s: %w", n.ID, err)
-	}
-	if err := e.Validate(); err != nil {
-		return e, fmt.Errorf("write announcement %s: %w", n.ID, err)
-	}
-	return e, nil
-}
-
-func cdBody(n deploy.Announcement, source string) cdEvent {
-	r := n.Revision
-	service := n.App.Namespace + "/" + n.App.Name
+func cdBody(n event.Announcement, source string) cdEvent {
+	d := n.Deployment
+	r := d.Revision
+	service := d.App.Namespace + "/" + d.App.Name
 	content := cdContent{
-		Environment: cdReference{ID: n.App.Namespace, Source: source},
+		Environment: cdReference{ID: d.App.Namespace, Source: source},
 		ArtifactID:  packageURL(r.Image, r.Digest),
 	}
 	e := cdEvent{
-		Context: cdContext{Version: specVersion, ID: n.ID, Source: source, Type: cdType(n.Outcome), Timestamp: n.At.UTC()},
+		Context: cdContext{Version: specVersion, ID: n.ID, Source: source, Type: cdType(d.Outcome), Timestamp: n.At.UTC()},
 		Subject: cdSubject{ID: service, Source: source, Type: "service", Content: content},
 		CustomData: cdCustom{
-			Project: n.Project, App: n.App.Name, Revision: r.Number, Image: r.Image, Digest: r.Digest, Commit: r.Commit,
+			Project: n.Project, App: d.App.Name, Revision: r.Number, Image: r.Image, Digest: r.Digest, Commit: r.Commit,
 			Trigger: string(r.Trigger), Actor: r.Actor, Source: r.Source, Status: string(r.Status), Message: r.Says(),
 		},
 		ContentType: cloudevents.ApplicationJSON,
 	}
-	if n.Outcome == deploy.Broke {
+	if d.Outcome == deploy.Broke {
 		e.Subject.ID = fmt.Sprintf("%s/revisions/%d", service, r.Number)
 		e.Subject.Type = "incident"
 		e.Subject.Content.Description = r.Says()

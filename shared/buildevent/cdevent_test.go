@@ -2,8 +2,6 @@ package buildevent
 
 import (
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -11,14 +9,18 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/event"
 )
 
-func announcement(outcome deploy.Outcome) deploy.Announcement {
-	return deploy.Announcement{
-		ID: "ID1", App: app.Ref{Namespace: "shop-prod", Name: "hello"}, Project: "shop", Environment: "prod", Outcome: outcome,
-		Revision: deploy.Revision{
-			Number: 3, Image: "registry.example.com/shop/hello:v2", Digest: "sha256:9f86", Commit: "abc",
-			Trigger: deploy.Webhook, Actor: "webhook", Status: deploy.Live,
+func announcement(outcome deploy.Outcome) event.Announcement {
+	return event.Announcement{
+		ID: "ID1", Subject: "shop-prod.hello", Project: "shop", Environment: "prod",
+		Deployment: &event.Deployment{
+			App: app.Ref{Namespace: "shop-prod", Name: "hello"}, Outcome: outcome,
+			Revision: deploy.Revision{
+				Number: 3, Image: "registry.example.com/shop/hello:v2", Digest: "sha256:9f86", Commit: "abc",
+				Trigger: deploy.Webhook, Actor: "webhook", Status: deploy.Live,
+			},
 		},
 		At: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC),
 	}
@@ -69,21 +71,5 @@ func TestEventTypes(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)
-	}
-}
-
-func TestSend(t *testing.T) {
-	t.Parallel()
-	for _, code := range []int{http.StatusAccepted, http.StatusServiceUnavailable, http.StatusBadRequest} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Ce-Id") != "ID1" || r.Header.Get("Ce-Type") != serviceDeployed {
-				t.Errorf("headers %v", r.Header)
-			}
-			w.WriteHeader(code)
-		}))
-		t.Cleanup(server.Close)
-		if err := NewSink(server.URL, "/sluice").Send(t.Context(), announcement(deploy.Deployed)); (err == nil) != (code == http.StatusAccepted) {
-			t.Errorf("answered %d: %v", code, err)
-		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 )
 
-func event(t testing.TB, kind, data string) cloudevents.Event {
+func tektonEvent(t testing.TB, kind, data string) cloudevents.Event {
 	t.Helper()
 	e := cloudevents.NewEvent()
 	e.SetType(kind)
@@ -51,7 +51,7 @@ func TestTekton(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, got, err := Tekton(event(t, "dev.tekton.event.pipelinerun."+tt.kind+".v1", tt.data))
+			_, got, err := Tekton(tektonEvent(t, "dev.tekton.event.pipelinerun."+tt.kind+".v1", tt.data))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestOtherEvents(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if _, _, err := Tekton(event(t, tt.kind, tt.data)); !errors.Is(err, ErrOther) {
+			if _, _, err := Tekton(tektonEvent(t, tt.kind, tt.data)); !errors.Is(err, ErrOther) {
 				t.Errorf("%v", err)
 			}
 		})

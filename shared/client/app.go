@@ -155,6 +155,7 @@ type Webhook struct {
 	Enabled bool
 	URL     string
 	Token   WebhookToken // "" while disabled, and for who may not deploy
+	Issuers []string     // whose pipelines it may trust
 }
 
 // Webhook reads an app's webhook.
@@ -173,8 +174,50 @@ func (c *Client) DisableWebhook(ctx context.Context, project, environment, app s
 	return do(ctx, c, api.DisableWebhook, api.None{}, project, environment, app)
 }
 
+// Trusts lists the pipelines that deploy an app without a secret.
+func (c *Client) Trusts(ctx context.Context, project, environment, app string) iter.Seq2[wire.Trust, error] {
+	return func(yield func(wire.Trust, error) bool) {
+		list, err := call(ctx, c, api.ListTrusts, api.None{}, project, environment, app)
+		if err != nil {
+			yield(wire.Trust{}, err)
+			return
+		}
+		for _, t := range list.Items {
+			if !yield(t, nil) {
+				return
+			}
+		}
+	}
+}
+
+// AddTrust lets pipelines deploy an app by the tokens that their provider issues to them.
+func (c *Client) AddTrust(ctx context.Context, project, environment, app string, t wire.AddTrust) (wire.Trust, error) {
+	return call(ctx, c, api.AddTrust, t, project, environment, app)
+}
+
+// RemoveTrust trusts pipelines no more.
+func (c *Client) RemoveTrust(ctx context.Context, project, environment, app, trust string) error {
+	return do(ctx, c, api.RemoveTrust, api.None{}, project, environment, app, trust)
+}
+
+// Deliveries lists the calls of an app's webhook, newest first.
+func (c *Client) Deliveries(ctx context.Context, project, environment, app string) iter.Seq2[wire.WebhookDelivery, error] {
+	return all(ctx, c, api.ListDeliveries, whole, project, environment, app)
+}
+
+// DeliveriesPage reads one page of them.
+func (c *Client) DeliveriesPage(ctx context.Context, project, environment, app string, p Page) (wire.List[wire.WebhookDelivery], error) {
+	return call(ctx, c, api.ListDeliveries, p, project, environment, app)
+}
+
+// TestWebhook sends a ping to an app's webhook. That it was not answered with a pong is no
+// error, but the result.
+func (c *Client) TestWebhook(ctx context.Context, project, environment, app string) (wire.WebhookTest, error) {
+	return call(ctx, c, api.TestWebhook, api.Empty{}, project, environment, app)
+}
+
 func webhook(w wire.Webhook, err error) (Webhook, error) {
-	out := Webhook{Enabled: w.Enabled, URL: w.URL}
+	out := Webhook{Enabled: w.Enabled, URL: w.URL, Issuers: w.Issuers}
 	if w.Token != nil {
 		out.Token = WebhookToken(*w.Token)
 	}

@@ -163,12 +163,8 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+string(c.token))
 	}
-	if r, ok := trace.Of(ctx); ok { // a call on behalf of a request goes on under its id
-		req.Header.Set(trace.Header, r.ID)
-		if r.Address != "" {
-			req.Header.Set("X-Forwarded-For", r.Address)
-			req.Header.Set(trace.RealIP, r.Address)
-		}
+	if r, ok := trace.Of(ctx); ok {
+		onBehalf(req.Header, r)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -188,6 +184,18 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 	return answer, nil
 }
 
+// onBehalf makes a call of another request: it goes on under its id, and in its trace.
+func onBehalf(h http.Header, of trace.Request) {
+	h.Set(trace.Header, of.ID)
+	if of.Parent != "" {
+		h.Set(trace.ParentHeader, of.Parent)
+	}
+	if of.Address != "" {
+		h.Set("X-Forwarded-For", of.Address)
+		h.Set(trace.RealIP, of.Address)
+	}
+}
+
 // withoutURL takes net/http's method and address off an error; send says them.
 func withoutURL(err error) error {
 	var u *url.Error
@@ -204,6 +212,8 @@ type Error struct {
 	Message    string        // for people
 	RetryAfter time.Duration // zero when the answer had none
 	RequestID  string        // finds the request in the server's log; may be ""
+
+	Fields []wire.FieldError // all wrong fields of the request; the first one's code and message are the error's
 }
 
 // Error says what a person needs to know, the code included.
@@ -230,7 +240,7 @@ func readError(res *http.Response, body []byte) *Error {
 	}
 	var told wire.Error
 	if err := json.Unmarshal(body, &told); err == nil && told.Code != "" {
-		e.Code, e.Message = told.Code, told.Message
+		e.Code, e.Message, e.Fields = told.Code, told.Message, told.Errors
 	}
 	return e
 }

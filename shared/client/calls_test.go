@@ -62,6 +62,13 @@ func TestCalls(t *testing.T) {
 			"POST", "/api/v1/projects", `{"name":"shop"}`,
 		},
 		{"Project", func(ctx context.Context, c *Client) error { _, err := c.Project(ctx, "shop"); return err }, "GET", "/api/v1/projects/shop", ""},
+		{
+			"UpdateProject", func(ctx context.Context, c *Client) error {
+				_, err := c.UpdateProject(ctx, "shop", wire.UpdateProject{LeakPolicy: wire.Some("revoke")})
+				return err
+			},
+			"PATCH", "/api/v1/projects/shop", `{"leak_policy":"revoke"}`,
+		},
 		{"DeleteProject", func(ctx context.Context, c *Client) error { return c.DeleteProject(ctx, "shop") }, "DELETE", "/api/v1/projects/shop", ""},
 		{
 			"Members", func(ctx context.Context, c *Client) error { return drain(Collect(c.Members(ctx, "shop"))) },
@@ -107,12 +114,36 @@ func TestCalls(t *testing.T) {
 			"DELETE", env + "/plans/plan-gold", "",
 		},
 		{
-			"Keys", func(ctx context.Context, c *Client) error { return drain(Collect(c.Keys(ctx, "shop", ""))) },
+			"Keys", func(ctx context.Context, c *Client) error { return drain(Collect(c.Keys(ctx, "shop", KeyFilter{}))) },
 			"GET", "/api/v1/projects/shop/api-keys", "",
 		},
 		{
-			"Keys of an environment", func(ctx context.Context, c *Client) error { return drain(Collect(c.Keys(ctx, "shop", "prod"))) },
-			"GET", "/api/v1/projects/shop/api-keys?environment=prod", "",
+			"Keys of a filter", func(ctx context.Context, c *Client) error {
+				f := KeyFilter{Environment: "prod", Status: "active", App: "hello", Search: "a b", Sort: wire.SortLastSeen}
+				return drain(Collect(c.Keys(ctx, "shop", f)))
+			},
+			"GET", "/api/v1/projects/shop/api-keys?app=hello&environment=prod&search=a+b&sort=last_seen&status=active", "",
+		},
+		{
+			"FindKey", func(ctx context.Context, c *Client) error {
+				_, err := c.FindKey(ctx, "shop", "sluice_ab12cd34_x")
+				return err
+			},
+			"POST", "/api/v1/projects/shop/api-keys/find", `{"key":"sluice_ab12cd34_x"}`,
+		},
+		{
+			"ReportLeak", func(ctx context.Context, c *Client) error {
+				_, err := c.ReportLeak(ctx, "sluice_ab12cd34_x", "https://git.example.com/x")
+				return err
+			},
+			"POST", "/api/v1/leaks/report", `{"key":"sluice_ab12cd34_x","url":"https://git.example.com/x"}`,
+		},
+		{
+			"EnvironmentUsage", func(ctx context.Context, c *Client) error {
+				_, err := c.EnvironmentUsage(ctx, "shop", "prod", "2026-03-08", "")
+				return err
+			},
+			"GET", env + "/usage?from=2026-03-08", "",
 		},
 		{"KeysPage", func(ctx context.Context, c *Client) error {
 			_, err := c.KeysPage(ctx, "shop", KeyFilter{Environment: "prod", Plan: "plan-gold"}, Page{Size: 5, Token: "t"})

@@ -224,7 +224,7 @@ func TestPagingEndsWithItsError(t *testing.T) {
 	t.Parallel()
 	c := serve(t, &server{status: 403, body: `{"code":"forbidden","message":"No."}`})
 	n := 0
-	for _, err := range c.Keys(t.Context(), "shop", "prod") {
+	for _, err := range c.Keys(t.Context(), "shop", KeyFilter{Environment: "prod"}) {
 		if n++; !HasCode(err, "forbidden") {
 			t.Errorf("error is %v", err)
 		}

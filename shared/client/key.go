@@ -56,15 +56,22 @@ func (FullKey) GoString() string { return "[redacted]" }
 type KeyFilter struct {
 	Environment string
 	Plan        string // a plan's id
+	Status      string // one of [wire.KeyStatuses]
+	App         string // that the keys open
+	Search      string // a part of the name or id
+	Sort        string // one of [wire.KeySorts]; "" is by id
 }
 
 func (f KeyFilter) part(p Page) api.KeysIn {
-	return api.KeysIn{KeysOf: api.KeysOf{Page: p, Plan: f.Plan}, Environment: f.Environment}
+	return api.KeysIn{
+		KeysOf:      api.KeysOf{Page: p, Plan: f.Plan, Status: f.Status, App: f.App, Search: f.Search, Sort: f.Sort},
+		Environment: f.Environment,
+	}
 }
 
-// Keys lists a project's API keys, of one environment or, with "", of all.
-func (c *Client) Keys(ctx context.Context, project, environment string) iter.Seq2[wire.Key, error] {
-	return all(ctx, c, api.ListProjectKeys, KeyFilter{Environment: environment}.part, project)
+// Keys lists those of a project's API keys that a filter leaves.
+func (c *Client) Keys(ctx context.Context, project string, f KeyFilter) iter.Seq2[wire.Key, error] {
+	return all(ctx, c, api.ListProjectKeys, f.part, project)
 }
 
 // KeysPage reads one page of those that a filter leaves.
@@ -81,6 +88,12 @@ func (c *Client) CreateKey(ctx context.Context, project, environment string, key
 // Key reads an API key.
 func (c *Client) Key(ctx context.Context, project, keyID string) (wire.Key, error) {
 	return call(ctx, c, api.GetKey, api.None{}, project, keyID)
+}
+
+// FindKey finds the key that a full key belongs to, and says which of its secrets that is.
+func (c *Client) FindKey(ctx context.Context, project string, full FullKey) (wire.FoundKey, error) {
+	text := string(full)
+	return call(ctx, c, api.FindKey, wire.FindKey{Key: &text}, project)
 }
 
 // UpdateKey changes the given fields of an API key.
@@ -110,9 +123,21 @@ func (c *Client) RotateKey(ctx context.Context, project, keyID string, grace tim
 	return issued(call(ctx, c, api.RotateKey, wire.RotateKey{Grace: &g}, project, keyID))
 }
 
+// ReportLeak reports a full key that was found where strangers can read it, at url if that is
+// known. It is not told whether there is such a key.
+func (c *Client) ReportLeak(ctx context.Context, full FullKey, url string) (wire.LeaksReceived, error) {
+	text := string(full)
+	return call(ctx, c, api.ReportLeak, wire.ReportLeak{Key: &text, URL: url})
+}
+
 // Change reads whether a change of a key or a plan is in force at every checker.
 func (c *Client) Change(ctx context.Context, project, change string) (wire.InForce, error) {
 	return call(ctx, c, api.GetChange, api.None{}, project, change)
+}
+
+// ExplainRequest asks the checkers why the gate refused a request, by its X-Request-Id.
+func (c *Client) ExplainRequest(ctx context.Context, project, requestID string) (wire.ExplainedRequest, error) {
+	return call(ctx, c, api.ExplainRequest, api.None{}, project, requestID)
 }
 
 // issued parts a key and the full key.
@@ -125,4 +150,10 @@ func issued(k wire.IssuedKey, err error) (wire.Key, FullKey, error) {
 // days.
 func (c *Client) Usage(ctx context.Context, project, keyID, from, to string) (wire.Usage, error) {
 	return call(ctx, c, api.GetUsage, api.Window{From: unless(from, ""), To: unless(to, "")}, project, keyID)
+}
+
+// EnvironmentUsage reads the usage of all keys of an environment; from and to are as in
+// [Client.Usage].
+func (c *Client) EnvironmentUsage(ctx context.Context, project, environment, from, to string) (wire.EnvironmentUsage, error) {
+	return call(ctx, c, api.GetEnvironmentUsage, api.Window{From: unless(from, ""), To: unless(to, "")}, project, environment)
 }

@@ -29,6 +29,11 @@ func (c *Client) Project(ctx context.Context, project string) (wire.Project, err
 	return call(ctx, c, api.GetProject, api.None{}, project)
 }
 
+// UpdateProject changes the given settings of a project.
+func (c *Client) UpdateProject(ctx context.Context, project string, change wire.UpdateProject) (wire.Project, error) {
+	return call(ctx, c, api.UpdateProject, change, project)
+}
+
 // DeleteProject deletes an empty project.
 func (c *Client) DeleteProject(ctx context.Context, project string) error {
 	return do(ctx, c, api.DeleteProject, api.None{}, project)
@@ -52,6 +57,23 @@ func (c *Client) SetMembers(ctx context.Context, project string, members []wire.
 // RemoveMember takes a user out of a project.
 func (c *Client) RemoveMember(ctx context.Context, project, username string) error {
 	return do(ctx, c, api.RemoveMember, api.None{}, project, username)
+}
+
+// Tokens lists a project's service tokens.
+func (c *Client) Tokens(ctx context.Context, project string) iter.Seq2[wire.Token, error] {
+	return all(ctx, c, api.ListTokens, whole, project)
+}
+
+// CreateToken makes a service token. The full token, for [Client.WithToken], is in this
+// answer alone.
+func (c *Client) CreateToken(ctx context.Context, project string, token wire.CreateToken) (wire.Token, Token, error) {
+	t, err := call(ctx, c, api.CreateToken, token, project)
+	return t.Token, Token(t.FullToken), err
+}
+
+// RevokeToken ends a service token at once, for good.
+func (c *Client) RevokeToken(ctx context.Context, project, id string) error {
+	return do(ctx, c, api.RevokeToken, api.None{}, project, id)
 }
 
 // Environments lists a project's environments.
@@ -104,11 +126,34 @@ func (c *Client) InstallationAuditPage(ctx context.Context, q AuditQuery, p Page
 }
 
 func (q AuditQuery) part(p Page) api.Audit {
-	text := func(at time.Time) string {
-		if at.IsZero() {
-			return ""
-		}
-		return at.UTC().Format(time.RFC3339Nano)
+	return api.Audit{Page: p, From: instant(q.From), To: instant(q.To), Actor: q.Actor, Action: q.Action, Resource: q.Resource}
+}
+
+// instant is a time as a query says it; "" is none.
+func instant(at time.Time) string {
+	if at.IsZero() {
+		return ""
 	}
-	return api.Audit{Page: p, From: text(q.From), To: text(q.To), Actor: q.Actor, Action: q.Action, Resource: q.Resource}
+	return at.UTC().Format(time.RFC3339Nano)
+}
+
+// ActivityQuery says what of an environment's activity is wanted. Zero fields do not matter.
+type ActivityQuery struct {
+	Kind     string // e.g. "deployments"
+	From, To time.Time
+	Actor    string // e.g. "ada", "webhook" or "build 7"
+}
+
+// Activity lists what happened in an environment, newest first.
+func (c *Client) Activity(ctx context.Context, project, environment string, q ActivityQuery) iter.Seq2[wire.Activity, error] {
+	return all(ctx, c, api.ListActivity, q.part, project, environment)
+}
+
+// ActivityPage reads one page of [Client.Activity].
+func (c *Client) ActivityPage(ctx context.Context, project, environment string, q ActivityQuery, p Page) (wire.List[wire.Activity], error) {
+	return call(ctx, c, api.ListActivity, q.part(p), project, environment)
+}
+
+func (q ActivityQuery) part(p Page) api.Activity {
+	return api.Activity{Page: p, Kind: q.Kind, From: instant(q.From), To: instant(q.To), Actor: q.Actor}
 }

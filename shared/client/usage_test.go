@@ -30,8 +30,9 @@ func TestUsage(t *testing.T) {
 			}
 			day := "2026-03-14"
 			want := wire.Usage{
-				KeyID: "key-ab12cd34", LastSeen: &day, Totals: wire.UsageTotals{Allowed: 1},
-				Days: []wire.UsageDay{{Date: day, UsageTotals: wire.UsageTotals{RateDenied: 2}}},
+				KeyID: "key-ab12cd34", LastSeen: &day, UsageReport: wire.UsageReport{
+					Totals: wire.UsageTotals{Allowed: 1}, Days: []wire.UsageDay{{Date: day, UsageTotals: wire.UsageTotals{RateDenied: 2}}},
+				},
 			}
 			if diff := cmp.Diff(want, got); diff != "" || query != tt.want || path != "/api/v1/projects/shop/api-keys/key-ab12cd34/usage" {
 				t.Errorf("%s?%s (-want +got):\n%s", path, query, diff)

@@ -22,7 +22,7 @@ type Session struct {
 func (c *Client) SignIn(ctx context.Context, username, password string) (Session, error) {
 	in := wire.SignIn{Username: &username, Password: &password, Device: unless(string(c.device), "")}
 	s, err := call(ctx, c.WithToken(""), api.SignIn, in)
-	return Session{Token: Token(s.Token), ExpiresAt: s.ExpiresAt, User: s.User, Device: Token(s.Device)}, err
+	return Session{Token: Token(s.Token), ExpiresAt: s.ExpiresAt, User: wire.User(s.User), Device: Token(s.Device)}, err
 }
 
 // WhoAmI tells whom the session belongs to. Code: unauthenticated.

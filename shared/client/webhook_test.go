@@ -38,7 +38,7 @@ func TestWebhookCalls(t *testing.T) {
 			return Webhook{}, c.DisableWebhook(ctx, "shop", "prod", "hello")
 		}, Webhook{}},
 		{
-			"set the git source", "PUT " + path + `/git-source {"repository":"https://git.example.com/hello.git","branch":"main"}`, `{}`,
+			"set the git source", "PUT " + path + `/git-source {"repository":"https://git.example.com/hello.git","branch":"main","path":""}`, `{}`,
 			func(ctx context.Context, c *Client) (Webhook, error) {
 				_, err := c.SetGitSource(ctx, "shop", "prod", "hello", source)
 				return Webhook{}, err

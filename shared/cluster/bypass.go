@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -173,17 +174,19 @@ func (c *Cluster) referrers(namespace string) []referrer {
 	ingresses := schema.GroupVersion{Group: "networking.k8s.io", Version: "v1"}
 	mappings := schema.GroupVersion{Group: knativeGroup, Version: "v1beta1"}
 	return []referrer{
-		{c.ingressRoutes(namespace), routeWays},
-		{c.traefik("IngressRouteTCP", namespace), routeWays},
+		{c.objects(traefikKind("IngressRoute"), namespace), c.routeWays},
+		{c.objects(traefikKind("IngressRouteTCP"), namespace), c.routeWays},
+		{c.objects(gatewayKind("HTTPRoute"), namespace), c.gatewayWays},
+		{c.objects(gatewayKind("GRPCRoute"), namespace), c.gatewayWays},
 		{typedOf[unstructured.Unstructured](c, ingresses, "Ingress", namespace), ingressWays},
 		{typedOf[unstructured.Unstructured](c, mappings, "DomainMapping", namespace), mappingWays},
 	}
 }
 
 // routeWays finds the routes of one of Traefik's own kinds that lead to the app without
-// its gate. The app's own is compared as a whole (see [State]).
-func routeWays(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string {
-	if u.GetKind() == "IngressRoute" && u.GetName() == ref.Name {
+// its gate.
+func (c *Cluster) routeWays(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string {
+	if c.own(u, ref) {
 		return nil
 	}
 	var ways []string
@@ -193,13 +196,48 @@ func routeWays(u *unstructured.Unstructured, ref app.Ref, targets map[string]boo
 			return targets[name] && (s["kind"] == nil || s["kind"] == "Service") && inNamespace(s, ref)
 		})
 		gated := u.GetKind() == "IngressRoute" && slices.ContainsFunc(objectsIn(route, "middlewares"), func(m map[string]any) bool {
-			return m["name"] == gateName(ref) && inNamespace(m, ref)
+			return (m["name"] == gateName(ref) || m["name"] == preflightName(ref)) && inNamespace(m, ref)
 		})
 		if leads && !gated {
 			ways = append(ways, fmt.Sprintf("%s %s (%v)", u.GetKind(), u.GetName(), route["match"]))
 		}
 	}
 	return ways
+}
+
+// gatewayWays finds the rules of the Gateway API's routes that lead to the app without its
+// gate. A policy that gates such a route is not looked for.
+func (c *Cluster) gatewayWays(u *unstructured.Unstructured, ref app.Ref, targets map[string]bool) []string {
+	if c.own(u, ref) {
+		return nil
+	}
+	var ways []string
+	hosts, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "hostnames")
+	for _, rule := range objectsIn(u.Object, "spec", "rules") {
+		leads := slices.ContainsFunc(objectsIn(rule, "backendRefs"), func(s map[string]any) bool {
+			name, _ := s["name"].(string)
+			return targets[name] && s["kind"] == "Service" && inNamespace(s, ref)
+		})
+		gated := slices.ContainsFunc(objectsIn(rule, "filters"), func(f map[string]any) bool {
+			name, _, _ := unstructured.NestedString(f, "extensionRef", "name")
+			kind, _, _ := unstructured.NestedString(f, "extensionRef", "kind")
+			return kind == middlewareKind().Kind && (name == gateName(ref) || name == preflightName(ref))
+		})
+		if leads && !gated {
+			ways = append(ways, fmt.Sprintf("%s %s (%s)", u.GetKind(), u.GetName(), cmp.Or(strings.Join(hosts, ", "), "every host")))
+		}
+	}
+	return slices.Compact(ways)
+}
+
+// own tells whether an object is the app's own route, which is compared as a whole (see
+// [State]), or the one that it had before.
+func (c *Cluster) own(u *unstructured.Unstructured, ref app.Ref) bool {
+	if u.GetName() != ref.Name || c.routing == nil {
+		return false
+	}
+	return u.GetKind() == c.routing.kind().Kind ||
+		c.former != nil && u.GetKind() == c.former.kind().Kind && hasAll(u.GetLabels(), managed())
 }
 
 func inNamespace(reference map[string]any, ref app.Ref) bool {

@@ -21,7 +21,7 @@ func (b *bench) make(texts ...string) {
 			u.SetNamespace(b.app.Namespace)
 			kind := u.GroupVersionKind().GroupVersion().WithResource(map[string]string{
 				"IngressRoute": "ingressroutes", "IngressRouteTCP": "ingressroutetcps", "Ingress": "ingresses",
-				"Service": "services", "DomainMapping": "domainmappings",
+				"Service": "services", "DomainMapping": "domainmappings", "HTTPRoute": "httproutes", "GRPCRoute": "grpcroutes",
 			}[u.GetKind()])
 			_, err := b.dynamic.Resource(kind).Namespace(b.app.Namespace).Create(b.Context(), u, metav1.CreateOptions{})
 			b.must(err)
@@ -53,6 +53,8 @@ func TestBypass(t *testing.T) {
 		"{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, metadata: {name: others}, spec: {routes: [{kind: Rule, match: Host(`b.example`), services: [{name: others, port: 1}]}]}}",
 		`{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: gated, annotations: {traefik.ingress.kubernetes.io/router.middlewares: "`+b.app.Namespace+`-`+gate+`@kubernetescrd"}},
 		  spec: {rules: [{host: c.example, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: hello, port: {number: 8080}}}}]}}]}}`,
+		"{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: gated}, spec: {hostnames: [j.example], rules: [{filters: [{type: ExtensionRef, extensionRef: {group: traefik.io, kind: Middleware, name: "+gate+"}}], backendRefs: [{name: hello, port: 8080}]}]}}",
+		`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: others}, spec: {rules: [{backendRefs: [{name: others, port: 1}]}]}}`,
 		`{apiVersion: serving.knative.dev/v1beta1, kind: DomainMapping, metadata: {name: d.example}, spec: {ref: {apiVersion: v1, kind: Service, name: others}}}`,
 	)
 	if diff := cmp.Diff(Bypass{}, b.bypass()); diff != "" {
@@ -66,10 +68,12 @@ func TestBypass(t *testing.T) {
 		"{apiVersion: traefik.io/v1alpha1, kind: IngressRouteTCP, metadata: {name: hello}, spec: {routes: [{match: HostSNI(`g.example`), services: [{name: hello, port: 8080}]}]}}",
 		`{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: open}, spec: {defaultBackend: {service: {name: hello, port: {number: 8080}}}, rules: [{host: h.example, http: {paths: [
 		  {path: /, pathType: Prefix, backend: {service: {name: hello, port: {number: 8080}}}}, {path: /x, pathType: Prefix, backend: {service: {name: others, port: {number: 1}}}}]}}]}}`,
+		`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: hello}, spec: {hostnames: [k.example, l.example], rules: [{matches: [{headers: [{name: a, value: b}]}], backendRefs: [{name: inside, port: 1}]}]}}`,
+		`{apiVersion: gateway.networking.k8s.io/v1, kind: GRPCRoute, metadata: {name: rpc}, spec: {rules: [{backendRefs: [{name: hello, port: 8080}]}]}}`,
 		`{apiVersion: serving.knative.dev/v1beta1, kind: DomainMapping, metadata: {name: i.example}, spec: {ref: {apiVersion: serving.knative.dev/v1, kind: Service, name: hello}}}`,
 	)
 	want := []string{
-		"Ingress open (every host)", "Ingress open (h.example)", "IngressRoute byalias (Host(`f.example`))", "IngressRoute side (Host(`e.example`))",
+		"GRPCRoute rpc (every host)", "HTTPRoute hello (k.example, l.example)", "Ingress open (every host)", "Ingress open (h.example)", "IngressRoute byalias (Host(`f.example`))", "IngressRoute side (Host(`e.example`))",
 		"IngressRouteTCP hello (HostSNI(`g.example`))", "Service open (NodePort)", "http://i.example",
 	}
 	if diff := cmp.Diff(want, b.bypass().Ways); diff != "" {

@@ -1,10 +1,10 @@
 // Package cluster writes what Sluice keeps in Kubernetes, and is the only one to
-// know client-go: an app's Deployment, Service and IngressRoute, the Middleware
-// that gates it, and the Secrets that these need.
+// know client-go: an app's Deployment, Service and route, the Middlewares or the policy
+// that gate it, and the Secrets that these need.
 //
 // # Whose fields
 //
-// Deployments, Services and IngressRoutes are written by server-side apply with
+// Deployments, Services and routes are written by server-side apply with
 // the field manager "sluice". An object of that name that is already there is
 // adopted: its selector, the name of its container and every field that this
 // package does not write stay as they are, and others may go on changing those
@@ -14,7 +14,7 @@
 // A route's list of routes is one field, so that routes and middlewares which
 // somebody else has put into it are gone after adoption.
 //
-// A Middleware and a Secret of Sluice's are not shared with anyone: they are
+// What a gate is made of and a Secret of Sluice's are not shared with anyone: they are
 // replaced as a whole, so that no added field can weaken them.
 //
 // # Writing after looking
@@ -23,6 +23,20 @@
 // was seen before: look at the objects ([Cluster.Objects]), then read the app's
 // document, then write. Whoever acts on an old document writes to an old version
 // and gets the problem "conflict". So a late writer cannot undo a newer one.
+//
+// # Kinds of routes
+//
+// An installation says what its ingress is told of apps by ([RouteKind]): Traefik's own
+// IngressRoute, or the Gateway API's HTTPRoute, whose gate is Traefik's Middlewares or Envoy
+// Gateway's SecurityPolicy. What differs between them is behind one interface; what is
+// promised of gates is the same, and proven by the same request.
+//
+// An installation that changes its mind says what it had before. Then an app's new route is
+// made beside the old one, gated if the app is, and the old one goes when the ingress has
+// taken the new one up and the gate is proven; one that does not say the same of the gate as
+// the app's document goes at once. Between the two kinds of HTTPRoute, which have the same
+// name, the route is rewritten: it is never open in between, but for some seconds it may
+// answer 404 or 500. What is not said to be former is left as it is.
 //
 // # Rights
 //
@@ -43,10 +57,13 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,6 +73,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/span"
 )
 
 const (
@@ -80,6 +98,17 @@ type (
 
 	// Routes is how the routes of apps are made.
 	Routes struct {
+		// Kind is what they are. FormerKind is what they were while an installation moves
+		// from one kind to another: routes of it are deleted once those of Kind are proven;
+		// "" looks for none.
+		Kind       RouteKind `env:"ROUTES, default=traefik"`
+		FormerKind RouteKind `env:"FORMER_ROUTES"`
+
+		// Gateway is what the routes of the Gateway API attach to, NAMESPACE/NAME or
+		// NAMESPACE/NAME/LISTENER, e.g. "traefik/apps/websecure". Its listeners say where
+		// apps answer, and over which TLS; for Traefik's own routes the two below do.
+		Gateway string `env:"GATEWAY"`
+
 		EntryPoints []string `env:"ENTRY_POINTS, default=web"` // of Traefik, that apps answer on
 
 		// RouteTLS says with which certificate the routes are served over TLS: "default" is
@@ -120,12 +149,12 @@ type Options struct {
 
 // Cluster is a connection to the Kubernetes API.
 type Cluster struct {
-	dynamic     dynamic.Interface
-	entryPoints []string       // of routes; empty where none is written
-	tls         map[string]any // of routes; nil says nothing of it
-	checker     string         // without a slash at the end
-	system      string         // namespace of the service accounts, "" to grant nothing
-	webhooks    string         // namespace of the webhooks' tokens
+	dynamic  dynamic.Interface
+	routing  routing // nil where no route is looked at or written
+	former   routing // nil where there is none
+	checker  string  // without a slash at the end
+	system   string  // namespace of the service accounts, "" to grant nothing
+	webhooks string  // namespace of the webhooks' tokens
 }
 
 // Open makes a connection. It makes no call yet.
@@ -140,6 +169,7 @@ func Open(o Options) (*Cluster, error) {
 	cfg.QPS, cfg.Burst = callRate, callBurst
 	cfg.UserAgent = fieldManager
 	cfg.WarningHandler = rest.NoWarnings{}
+	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return span.Transport(rt, "kubernetes", true) })
 	if o.CheckerURL != "" {
 		if err := checkURL(o.CheckerURL); err != nil {
 			return nil, err
@@ -147,10 +177,7 @@ func Open(o Options) (*Cluster, error) {
 	}
 	c := &Cluster{checker: o.CheckerURL, system: o.SystemNamespace, webhooks: o.WebhookNamespace}
 	if o.Routes != nil {
-		if c.entryPoints = o.Routes.EntryPoints; len(c.entryPoints) == 0 {
-			return nil, errors.New("routes need at least one entry point")
-		}
-		if c.tls, err = parseRouteTLS(o.Routes.RouteTLS); err != nil {
+		if c.routing, c.former, err = o.Routes.routings(o.CheckerURL); err != nil {
 			return nil, err
 		}
 	}
@@ -158,6 +185,33 @@ func Open(o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	return c, nil
+}
+
+// routings are those of the kind of routes and of the one before, if that is said.
+func (r Routes) routings(checker string) (present, former routing, err error) {
+	if present, err = r.routing(cmp.Or(r.Kind, TraefikRoutes), checker); err != nil || r.FormerKind == "" || r.FormerKind == r.Kind {
+		return present, nil, err
+	}
+	former, err = r.routing(r.FormerKind, checker)
+	return present, former, err
+}
+
+func (r Routes) routing(kind RouteKind, checker string) (routing, error) {
+	gate := middlewares{checker}
+	if kind == TraefikRoutes {
+		return newIngressRoutes(r, gate)
+	}
+	if !slices.Contains(RouteKinds(), kind) {
+		return nil, fmt.Errorf("the kind of routes %q is none of %v", kind, RouteKinds())
+	}
+	routes, err := newHTTPRoutes(r.Gateway)
+	if err != nil {
+		return nil, err
+	}
+	if kind == GatewayEnvoyRoutes {
+		return gatewayEnvoy{routes, checker}, nil
+	}
+	return gatewayTraefik{routes, gate}, nil
 }
 
 // find says where the cluster is that a kubeconfig file names, or that the process is in.

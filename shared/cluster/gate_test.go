@@ -139,9 +139,9 @@ func TestDriftIsSeen(t *testing.T) {
 			b := newBench(t)
 			b.place()
 			b.gate()
-			name, objects := b.app.Name, b.cluster.ingressRoutes(b.app.Namespace)
+			name, objects := b.app.Name, b.cluster.objects(traefikKind("IngressRoute"), b.app.Namespace)
 			if i := slices.Index([]string{gates, preflights, sockets}, tt.kind); i >= 0 {
-				name, objects = gateNames(b.app.Ref())[i], b.cluster.middlewares(b.app.Namespace)
+				name, objects = b.cluster.routing.gate(b.app.Ref())[i].name, b.cluster.objects(middlewareKind(), b.app.Namespace)
 			}
 			patch := strings.NewReplacer(`"+"`, "`", "+", "`").Replace(tt.patch)
 			_, err := objects.api.Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
@@ -205,7 +205,7 @@ func TestInventory(t *testing.T) {
 	if !v.Of(app.Ref{Namespace: b.app.Namespace, Name: "other"}).None() {
 		t.Error("an app that is not there has objects")
 	}
-	_, err = b.cluster.ingressRoutes(b.app.Namespace).api.Patch(t.Context(), "hello", types.JSONPatchType,
+	_, err = b.cluster.objects(traefikKind("IngressRoute"), b.app.Namespace).api.Patch(t.Context(), "hello", types.JSONPatchType,
 		[]byte(`[{"op":"remove","path":"/metadata/labels"}]`), metav1.PatchOptions{})
 	b.must(err)
 	v, err = b.cluster.Inventory(t.Context())

@@ -27,7 +27,14 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	c, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &Routes{EntryPoints: []string{"web"}}, CheckerURL: checkerURL, WebhookNamespace: clustertest.Namespace(t)})
+	return benchOf(t, Routes{})
+}
+
+// benchOf is a bench with routes of another kind.
+func benchOf(t *testing.T, routes Routes) *bench {
+	t.Helper()
+	routes.EntryPoints, routes.Gateway = []string{"web"}, "traefik/apps/web"
+	c, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &routes, CheckerURL: checkerURL, WebhookNamespace: clustertest.Namespace(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -237,10 +237,10 @@ func knativePort(o Objects) int64 {
 // WriteHost makes the Middleware that leads an app's requests to its Knative Service,
 // or puts it back as a whole.
 func (c *Cluster) WriteHost(ctx context.Context, o Objects, ref app.Ref) error {
-	return c.writeMiddleware(ctx, o.host, hostPart(ref), ref)
+	return c.writePart(ctx, o.host, hostPart(ref), ref)
 }
 
 func hostPart(ref app.Ref) part {
 	host := ref.Name + "." + ref.Namespace + "." + clusterDomain
-	return part{hostName(ref), map[string]any{"headers": map[string]any{"customRequestHeaders": map[string]any{"Host": host}}}}
+	return part{kind: middlewareKind(), name: hostName(ref), spec: map[string]any{"headers": map[string]any{"customRequestHeaders": map[string]any{"Host": host}}}}
 }

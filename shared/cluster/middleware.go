@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/gateproof"
@@ -27,57 +28,69 @@ const (
 	maxAnswer = 4096
 )
 
-// gateSize is how many Middlewares a gate has.
-const gateSize = 3
-
-// part is one Middleware of a gate.
+// part is one object of a gate, which is Sluice's as a whole.
 type part struct {
+	kind schema.GroupVersionKind
 	name string
 	spec map[string]any
+
+	// unnamed tells that it gates a route that does not name it.
+	unnamed bool
 }
 
-// gateParts are the Middlewares of an app's gate.
-func (c *Cluster) gateParts(ref app.Ref) [gateSize]part {
-	gate := gateNames(ref)
-	return [gateSize]part{{gate[0], c.gateSpec(ref)}, {gate[1], c.preflightSpec(ref)}, {gate[2], websocketSpec()}}
+// middlewares makes gates of Traefik's Middlewares, which a route names.
+type middlewares struct {
+	checker string // its URL, without a slash at the end
 }
 
-// WriteMiddleware makes the Middlewares of an app's gate, or puts them back as a
+// gate are the Middlewares of an app's gate.
+func (m middlewares) gate(ref app.Ref) []part {
+	return []part{
+		{kind: middlewareKind(), name: gateName(ref), spec: m.gateSpec(ref)},
+		{kind: middlewareKind(), name: preflightName(ref), spec: m.preflightSpec(ref)},
+		{kind: middlewareKind(), name: websocketName(ref), spec: websocketSpec()},
+	}
+}
+
+// closed: a route that names a missing Middleware is closed by that.
+func (middlewares) closed(app.App) map[string]any { return nil }
+
+// WriteMiddleware makes the objects of an app's gate, or puts them back as a
 // whole. The namespace must hold the checker's CA already.
 func (c *Cluster) WriteMiddleware(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if c.checker == "" {
-		return fmt.Errorf("write middlewares of %s: the checker's URL is not set", ref)
+		return fmt.Errorf("write the gate of %s: the checker's URL is not set", ref)
 	}
-	for i, p := range c.gateParts(ref) {
+	for i, p := range c.routing.gate(ref) {
 		if p.right(o.gate[i], ref) {
 			continue
 		}
-		if err := c.writeMiddleware(ctx, o.gate[i], p, ref); err != nil {
+		if err := c.writePart(ctx, o.gate[i], p, ref); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeMiddleware makes a Middleware, or puts it back as a whole. seen is nil for one
-// that is absent.
-func (c *Cluster) writeMiddleware(ctx context.Context, seen *unstructured.Unstructured, p part, ref app.Ref) error {
-	_, err := c.middlewares(ref.Namespace).write(ctx, owned(ref, p.name, p.spec, seen))
+// writePart makes an object, or puts it back as a whole. seen is nil for one that is
+// absent.
+func (c *Cluster) writePart(ctx context.Context, seen *unstructured.Unstructured, p part, ref app.Ref) error {
+	_, err := c.objects(p.kind, ref.Namespace).write(ctx, owned(ref, p.name, p.spec, seen))
 	return err
 }
 
 // gateSpec is the gate itself (promises G6, G7, G11).
-func (c *Cluster) gateSpec(ref app.Ref) map[string]any {
-	return map[string]any{"forwardAuth": c.forwardAuth(ref)}
+func (m middlewares) gateSpec(ref app.Ref) map[string]any {
+	return map[string]any{"forwardAuth": m.forwardAuth(ref)}
 }
 
 // forwardAuth is how the checker is asked about an app's requests. The address is made
 // here, from configuration and the app's name alone, never from a request.
-func (c *Cluster) forwardAuth(ref app.Ref) map[string]any {
+func (m middlewares) forwardAuth(ref app.Ref) map[string]any {
 	return map[string]any{
-		"address":                  c.checker + "/check/" + ref.Namespace + "/" + ref.Name,
+		"address":                  m.checker + "/check/" + ref.Namespace + "/" + ref.Name,
 		"tls":                      map[string]any{"caSecret": caSecretName},
 		"trustForwardHeader":       false,
 		"forwardBody":              false,
@@ -93,8 +106,8 @@ func (c *Cluster) forwardAuth(ref app.Ref) map[string]any {
 // preflightSpec is a gate that nothing with a body passes, of however many bytes: Traefik
 // reads the first one to hand it to the checker, and may hand over none. A preflight has
 // none, and needs no key, so with one it would be a way into the app.
-func (c *Cluster) preflightSpec(ref app.Ref) map[string]any {
-	ask := c.forwardAuth(ref)
+func (m middlewares) preflightSpec(ref app.Ref) map[string]any {
+	ask := m.forwardAuth(ref)
 	ask["forwardBody"], ask["maxBodySize"] = true, int64(0)
 	return map[string]any{"forwardAuth": ask}
 }
@@ -105,27 +118,27 @@ func websocketSpec() map[string]any {
 	return map[string]any{"headers": map[string]any{"customRequestHeaders": map[string]any{"Upgrade": "websocket"}}}
 }
 
-// right tells whether a Middleware is as it should be.
+// right tells whether an object is as it should be.
 func (p part) right(u *unstructured.Unstructured, ref app.Ref) bool {
 	return u != nil && hasAll(u.GetLabels(), labels(ref.Name)) && reflect.DeepEqual(u.Object["spec"], p.spec)
 }
 
 func (c *Cluster) gateStatus(o Objects, ref app.Ref) Status {
 	absent, right := true, true
-	for i, p := range c.gateParts(ref) {
+	for i, p := range c.routing.gate(ref) {
 		absent = absent && o.gate[i] == nil
 		right = right && p.right(o.gate[i], ref)
 	}
 	return statusOf(absent, right)
 }
 
-// DeleteMiddleware deletes the Middlewares of an app's gate, if they have not changed
+// DeleteMiddleware deletes the objects of an app's gate, if they have not changed
 // since. No route may name them any more.
 func (c *Cluster) DeleteMiddleware(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	for _, u := range o.gate {
-		if err := deleteSeen(ctx, c.middlewares(ref.Namespace), u, only); err != nil {
+	for i, p := range c.routing.gate(ref) {
+		if err := deleteSeen(ctx, c.objects(p.kind, ref.Namespace), o.gate[i], only); err != nil {
 			return err
 		}
 	}

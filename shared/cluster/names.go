@@ -64,17 +64,12 @@ func texts(m map[string]string) map[string]any {
 // Service, e.g. "sluice-host-hello-5d41402abc".
 func hostName(ref app.Ref) string { return middlewareName("host", ref) }
 
-// gateName is the name of the Middleware that asks the checker about an app's requests,
-// e.g. "sluice-gate-hello-5d41402abc"; preflightName that of the one which does so about
+// gateName is the name of what asks the checker about an app's requests, of a Middleware or
+// of what Envoy Gateway has for it, e.g. "sluice-gate-hello-5d41402abc"; preflightName that of the one which does so about
 // CORS preflights, and websocketName that of the one which lets WebSockets through.
 func gateName(ref app.Ref) string      { return middlewareName("gate", ref) }
 func preflightName(ref app.Ref) string { return middlewareName("cors", ref) }
 func websocketName(ref app.Ref) string { return middlewareName("ws", ref) }
-
-// gateNames are those of an app's gate, in the order of gateParts.
-func gateNames(ref app.Ref) [gateSize]string {
-	return [gateSize]string{gateName(ref), preflightName(ref), websocketName(ref)}
-}
 
 // middlewareName is one for an app alone, also where Traefik joins namespace and name;
 // at most 63 characters.

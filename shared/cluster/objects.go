@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -17,9 +19,9 @@ type Objects struct {
 	Workload
 
 	service *corev1.Service
-	route   *unstructured.Unstructured
-	gate    [gateSize]*unstructured.Unstructured // its Middlewares, in the order of gateNames
-	host    *unstructured.Unstructured           // the Middleware that leads to a Knative Service
+	way                                // as the installation's kind of routes has it
+	former  way                        // as the kind before had it
+	host    *unstructured.Unstructured // the Middleware that leads to a Knative Service
 	ca      *corev1.Secret
 
 	placeholder *corev1.Service // of the app's name, but Knative's
@@ -27,7 +29,7 @@ type Objects struct {
 
 // None tells whether the app has no object of its own at all.
 func (o Objects) None() bool {
-	return o.Absent() && o.service == nil && o.route == nil && o.gate == [gateSize]*unstructured.Unstructured{} && o.host == nil
+	return o.Absent() && o.service == nil && o.none() && o.former.none() && o.host == nil
 }
 
 // Objects looks at an app's objects, one call for each.
@@ -41,48 +43,61 @@ func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (o Objects, err erro
 		return Objects{}, err
 	}
 	o.tellPlaceholder()
-	if o.route, err = c.ingressRoutes(ref.Namespace).look(ctx, ref.Name); err != nil {
-		return Objects{}, err
+	look := func(kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error) {
+		return c.objects(kind, ref.Namespace).look(ctx, name)
 	}
-	for i, name := range gateNames(ref) {
-		if o.gate[i], err = c.middlewares(ref.Namespace).look(ctx, name); err != nil {
-			return Objects{}, err
-		}
-	}
-	if o.host, err = c.middlewares(ref.Namespace).look(ctx, hostName(ref)); err != nil {
+	if err = c.lookAtWays(&o, ref, look); err != nil {
 		return Objects{}, err
 	}
 	o.ca, err = c.secrets(ref.Namespace).look(ctx, caSecretName)
 	return o, err
 }
 
+// lookAtWays looks at what leads requests to an app.
+func (c *Cluster) lookAtWays(o *Objects, ref app.Ref, look lookup) (err error) {
+	if c.routing == nil {
+		return nil
+	}
+	if o.way, err = wayBy(c.routing, ref, look); err != nil {
+		return err
+	}
+	if c.former != nil {
+		if o.former, err = formerWay(c.former, c.routing, ref, look); err != nil {
+			return err
+		}
+	}
+	if c.routing.knative() {
+		o.host, err = look(middlewareKind(), hostName(ref))
+	}
+	return err
+}
+
 // Inventory is every labelled object of every app, as it was when listed.
 type Inventory struct {
 	Workloads
 
-	services    map[app.Ref]*corev1.Service
-	routes      map[app.Ref]*unstructured.Unstructured
-	middlewares map[app.Ref]*unstructured.Unstructured // by namespace and the Middleware's own name
-	cas         map[app.Ref]*corev1.Secret
+	cluster  *Cluster
+	services map[app.Ref]*corev1.Service
+	cas      map[app.Ref]*corev1.Secret
+	others   map[schema.GroupVersionKind]map[app.Ref]*unstructured.Unstructured // by namespace and their own names
 }
 
 // Of gives the objects of one app. One that lacks Sluice's label shows as absent;
 // [Cluster.Objects] would tell.
 func (v Inventory) Of(ref app.Ref) Objects {
 	named := func(name string) app.Ref { return app.Ref{Namespace: ref.Namespace, Name: name} }
-	o := Objects{
-		Workload: v.Workloads.Of(ref), service: v.services[ref], route: v.routes[ref],
-		host: v.middlewares[named(hostName(ref))], ca: v.cas[named(caSecretName)],
+	o := Objects{Workload: v.Workloads.Of(ref), service: v.services[ref], ca: v.cas[named(caSecretName)]}
+	look := func(kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error) {
+		return v.others[kind][named(name)], nil
 	}
-	for i, name := range gateNames(ref) {
-		o.gate[i] = v.middlewares[named(name)]
-	}
+	_ = v.cluster.lookAtWays(&o, ref, look) // look never fails
 	o.tellPlaceholder()
 	return o
 }
 
 // Inventory lists every app's objects: a handful of calls, however many apps.
 func (c *Cluster) Inventory(ctx context.Context) (v Inventory, err error) {
+	v = Inventory{cluster: c, others: map[schema.GroupVersionKind]map[app.Ref]*unstructured.Unstructured{}}
 	if v.Workloads, err = c.Workloads(ctx); err != nil {
 		return Inventory{}, err
 	}
@@ -92,11 +107,34 @@ func (c *Cluster) Inventory(ctx context.Context) (v Inventory, err error) {
 	if v.cas, err = allByRef(ctx, c.secrets(""), "metadata.name="+caSecretName); err != nil { // no other Secret leaves the API server
 		return Inventory{}, err
 	}
-	if v.routes, err = allByRef(ctx, c.ingressRoutes(""), ""); err != nil {
-		return Inventory{}, err
+	if c.routing != nil {
+		err = c.listWay(ctx, v, c.routing)
 	}
-	v.middlewares, err = allByRef(ctx, c.middlewares(""), "")
+	if err == nil && c.former != nil {
+		if err = c.listWay(ctx, v, c.former); apierrors.IsNotFound(err) { // a kind that the cluster has lost leads nowhere
+			err = nil
+		}
+	}
 	return v, err
+}
+
+// listWay lists all that leads requests to apps by one routing.
+func (c *Cluster) listWay(ctx context.Context, v Inventory, by routing) error {
+	kinds := []schema.GroupVersionKind{by.kind()}
+	for _, p := range by.gate(app.Ref{}) {
+		kinds = append(kinds, p.kind)
+	}
+	for _, kind := range kinds {
+		if v.others[kind] != nil {
+			continue
+		}
+		all, err := allByRef(ctx, c.objects(kind, ""), "")
+		if err != nil {
+			return err
+		}
+		v.others[kind] = all
+	}
+	return nil
 }
 
 // Status says how an object compares to what it should be.
@@ -117,7 +155,8 @@ const (
 	RouteAbsent  Route = iota
 	RouteDiffers       // neither of the following
 	RouteOpen          // as it should be without the gate
-	RouteGated         // as it should be with the gate
+	RouteGated         // as it should be with the gate, for now
+	RouteClosed        // gated, and leading nowhere: the ingress has taken its gate up, so that it may lead to the app
 )
 
 // State is how an app's objects compare to its document.
@@ -125,8 +164,15 @@ type State struct {
 	Deployment Status // Right also for an app that has no image yet, or that a Knative Service runs
 	Service    Status
 	CA         Status // the namespace's copy of the checker's CA
-	Middleware Status // of the gate's Middlewares together
+	Middleware Status // of the gate's objects together
 	Route      Route
+
+	// Former is the route by the kind that the installation had before, as that compares:
+	// closed while there is its gate alone, and absent once the app is moved.
+	Former Route
+
+	// Untaken tells that the ingress has not taken up the route yet, as far as it says.
+	Untaken bool
 
 	// Superseded tells that a Knative Service is ready to take over from the Deployment
 	// and the Service that Sluice has made.
@@ -147,13 +193,15 @@ func (c *Cluster) State(o Objects, a app.App, ca []byte) State {
 		Service:    serviceStatus(o.service, a),
 		CA:         caStatus(o.ca, ca),
 		Middleware: c.gateStatus(o, a.Ref()),
-		Route:      c.routeState(o, a),
+		Route:      routeState(c.routing, o.way, o, a),
+		Former:     c.formerState(o, a),
+		Untaken:    o.route != nil && !c.routing.taken(o.route),
 	}
 	if o.knative != nil { // deployments change it, and Knative makes the Service
 		s.Deployment, s.Service, s.Superseded = Right, Right, o.superseded()
 		s.Public, s.Hidden = !hidden(o.knative), hiddenBySluice(o.knative)
 	}
-	s.HostStale = o.onKnative() && !hostPart(a.Ref()).right(o.host, a.Ref())
+	s.HostStale = c.routing.knative() && o.onKnative() && !hostPart(a.Ref()).right(o.host, a.Ref())
 	return s
 }
 
@@ -221,7 +269,10 @@ func (c *Cluster) Delete(ctx context.Context, ref app.Ref) error {
 func (c *Cluster) remove(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
-	if err := deleteSeen(ctx, c.ingressRoutes(ref.Namespace), o.route, same); err != nil {
+	if err := c.RemoveFormer(ctx, o, ref); err != nil {
+		return err
+	}
+	if err := deleteSeen(ctx, c.objects(c.routing.kind(), ref.Namespace), o.route, same); err != nil {
 		return err
 	}
 	if err := deleteSeen(ctx, c.services(ref.Namespace), o.service, same); err != nil {
@@ -230,10 +281,9 @@ func (c *Cluster) remove(ctx context.Context, o Objects, ref app.Ref) error {
 	if err := c.removeWorkload(ctx, o.Workload); err != nil {
 		return err
 	}
-	for _, u := range append(o.gate[:], o.host) {
-		if err := deleteSeen(ctx, c.middlewares(ref.Namespace), u, same); err != nil {
-			return err
-		}
+	o.route = nil
+	if err := c.removeWay(ctx, c.routing, o.way, ref); err != nil {
+		return err
 	}
-	return nil
+	return deleteSeen(ctx, c.objects(middlewareKind(), ref.Namespace), o.host, same)
 }

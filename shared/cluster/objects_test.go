@@ -108,7 +108,7 @@ func TestAdoption(t *testing.T) {
 		},
 	}, metav1.CreateOptions{FieldManager: "kubectl"})
 	b.must(err)
-	routes := b.cluster.ingressRoutes(b.app.Namespace)
+	routes := b.cluster.objects(traefikKind("IngressRoute"), b.app.Namespace)
 	route := owned(b.app.Ref(), b.app.Name, map[string]any{
 		"entryPoints": []any{"other"}, "routes": []any{map[string]any{"match": "PathPrefix(`/`)", "kind": "Rule"}},
 		"tls": map[string]any{"secretName": "theirs"},

@@ -2,188 +2,229 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
-	"regexp"
-	"strings"
+	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/sluicegate/sluice/shared/app"
 )
 
-// ApplyRoute makes the app's IngressRoute send its host to its Service, through
-// the gate when gated is set: then the Middleware must be there already, because
-// Traefik answers 404 for a route that names a missing one.
+// RouteKind is what an installation's ingress is told of apps by.
+type RouteKind string
+
+// The kinds of routes.
+const (
+	TraefikRoutes        RouteKind = "traefik"         // Traefik's IngressRoute, through Traefik's Middlewares
+	GatewayTraefikRoutes RouteKind = "gateway-traefik" // the Gateway API's HTTPRoute, through Traefik's Middlewares
+	GatewayEnvoyRoutes   RouteKind = "gateway-envoy"   // the Gateway API's HTTPRoute, under Envoy Gateway's SecurityPolicy
+)
+
+// RouteKinds are all of them, the default first.
+func RouteKinds() []RouteKind {
+	return []RouteKind{TraefikRoutes, GatewayTraefikRoutes, GatewayEnvoyRoutes}
+}
+
+// routing is how one kind of ingress is told of an app's route and of the gate in front
+// of it. What a routing describes is compared, written, moved and deleted here, in one way
+// for all; another ingress is another implementation in a file of its own.
+type routing interface {
+	// kind is that of the routes.
+	kind() schema.GroupVersionKind
+
+	// blank is the spec of a route that leads nowhere and is valid all the same.
+	blank() map[string]any
+
+	// spec holds the fields of an app's route that are Sluice's: all of them, with what the
+	// API server would fill in. o is what is there, for an ingress that takes a gate up at
+	// a time of its own.
+	spec(o Objects, a app.App, gated bool) map[string]any
+
+	// closed is what spec is as long as a gate is not taken up, and leads nowhere; nil for an
+	// ingress that needs no such thing.
+	closed(a app.App) map[string]any
+
+	// same tells whether those fields of a route are as they shall be.
+	same(route *unstructured.Unstructured, shall map[string]any) bool
+
+	// gate are the objects that ask the checker about an app's requests, in the order in
+	// which they are written, before the route.
+	gate(ref app.Ref) []part
+
+	// taken tells whether the ingress says that it has taken up a route. One that never
+	// says so has.
+	taken(route *unstructured.Unstructured) bool
+
+	// knative tells whether routes lead to apps that Knative runs.
+	knative() bool
+}
+
+// way is an app's route, and the objects of its gate in the routing's order; nil for each
+// that is absent.
+type way struct {
+	route *unstructured.Unstructured
+	gate  []*unstructured.Unstructured
+}
+
+func (w way) none() bool {
+	return w.route == nil && !slices.ContainsFunc(w.gate, func(u *unstructured.Unstructured) bool { return u != nil })
+}
+
+// lookup finds an object, nil when there is none.
+type lookup func(kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error)
+
+// wayBy finds what there is of an app's way.
+func wayBy(by routing, ref app.Ref, look lookup) (w way, err error) {
+	if w.route, err = look(by.kind(), ref.Name); err != nil {
+		return way{}, err
+	}
+	for _, p := range by.gate(ref) {
+		u, err := look(p.kind, p.name)
+		if err != nil {
+			return way{}, err
+		}
+		w.gate = append(w.gate, u)
+	}
+	return w, nil
+}
+
+// ApplyRoute makes the app's route send its host to its Service, through the gate when
+// gated is set: then the gate's objects must be there already, because Traefik answers 404
+// for a route that names a missing Middleware. What gates a route without being named by
+// it goes with an open one.
 //
 // Server-side apply alone would also write over a route that somebody has made
-// since o was looked at, so one that was absent is first created, empty, which
+// since o was looked at, so one that was absent is first created, blank, which
 // fails if it is there by now. Problem: conflict; look again.
 func (c *Cluster) ApplyRoute(ctx context.Context, o Objects, a app.App, gated bool) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if len(c.entryPoints) == 0 { // Traefik would take all of its own
-		return fmt.Errorf("apply route %s: the entry points are not set", a.Ref())
+	if c.routing == nil {
+		return fmt.Errorf("apply route %s: no kind of routes is set", a.Ref())
 	}
 	if invalid := validation.IsDNS1123Subdomain(a.Host); len(invalid) > 0 { // nothing else may get into the rule
 		return fmt.Errorf("apply route %s: host %q: %s", a.Ref(), a.Host, invalid[0])
 	}
-	routes := c.ingressRoutes(a.Namespace)
+	routes := c.objects(c.routing.kind(), a.Namespace)
 	seen := o.route
 	if seen == nil {
 		var err error
-		if seen, err = routes.write(ctx, owned(a.Ref(), a.Name, map[string]any{"routes": []any{}}, seen)); err != nil {
+		if seen, err = routes.write(ctx, owned(a.Ref(), a.Name, c.routing.blank(), seen)); err != nil {
 			return err
 		}
 	}
-	return routes.apply(ctx, owned(a.Ref(), a.Name, c.routeSpec(o, a, gated), seen))
-}
-
-// What the rules for preflights and WebSockets of a gated app begin with.
-const (
-	preflights = "Method(`OPTIONS`) && HeaderRegexp(`Access-Control-Request-Method`, `.*`) && "
-	websockets = "HeaderRegexp(`Upgrade`, `(?i)^websocket$`) && Method(`GET`) && "
-)
-
-// routeSpec holds the fields of a route that are Sluice's. The gate comes before
-// anything else that is done to a request.
-//
-// A gated route has two more rules: for CORS preflights, which pass without a key and
-// so may carry no body, and for WebSockets, which get back the Upgrade that the gate
-// takes from everything. Traefik tries longer rules first, so these two begin with what
-// is cheapest to tell.
-func (c *Cluster) routeSpec(o Objects, a app.App, gated bool) map[string]any {
-	host := "Host(`" + a.Host + "`)"
-	rules := []any{routeRule(o, a, host)}
-	if gated {
-		ref := a.Ref()
-		rules = []any{
-			routeRule(o, a, host, gateName(ref)),
-			routeRule(o, a, preflights+host, preflightName(ref)),
-			routeRule(o, a, websockets+host, gateName(ref), websocketName(ref)),
+	if err := routes.apply(ctx, owned(a.Ref(), a.Name, c.routing.spec(o, a, gated), seen)); err != nil || gated {
+		return err
+	}
+	for i, p := range c.routing.gate(a.Ref()) {
+		if p.unnamed {
+			if err := deleteSeen(ctx, c.objects(p.kind, a.Namespace), o.gate[i], only); err != nil {
+				return err
+			}
 		}
 	}
-	entryPoints := make([]any, len(c.entryPoints))
-	for i, e := range c.entryPoints {
-		entryPoints[i] = e
-	}
-	spec := map[string]any{"entryPoints": entryPoints, "routes": rules}
-	if c.tls != nil {
-		spec["tls"] = maps.Clone(c.tls)
-	}
-	return spec
+	return nil
 }
 
-// routeRule leads what matches through Middlewares to the app. The scheme is said
-// because Traefik takes a Service's port 443 for https.
-func routeRule(o Objects, a app.App, match string, through ...string) map[string]any {
-	port := int64(a.Port)
-	if o.onKnative() {
-		port = knativePort(o)
-		through = append(through, hostName(a.Ref()))
+// RemoveFormer deletes what an app had by the kind of routes that the installation had
+// before, but for what serves the present kind as well. The route goes with the first call
+// and the gate with the next: an ingress learns of the two by ways of their own, and one
+// that heard of the gate's end first would let everybody in.
+func (c *Cluster) RemoveFormer(ctx context.Context, o Objects, ref app.Ref) error {
+	if c.former == nil {
+		return nil
 	}
-	rule := map[string]any{
-		"kind":     "Rule",
-		"match":    match,
-		"services": []any{map[string]any{"name": a.Name, "port": port, "scheme": "http", "nativeLB": true}},
+	if o.former.route != nil {
+		return deleteSeen(ctx, c.objects(c.former.kind(), ref.Namespace), o.former.route, same)
 	}
-	if len(through) > 0 {
-		chain := make([]any, len(through))
-		for i, name := range through {
-			chain[i] = map[string]any{"name": name}
+	return c.removeWay(ctx, c.former, o.former, ref)
+}
+
+// removeWay deletes an app's route and then its gate.
+func (c *Cluster) removeWay(ctx context.Context, by routing, w way, ref app.Ref) error {
+	if err := deleteSeen(ctx, c.objects(by.kind(), ref.Namespace), w.route, same); err != nil {
+		return err
+	}
+	for i, p := range by.gate(ref) {
+		if err := deleteSeen(ctx, c.objects(p.kind, ref.Namespace), w.gate[i], same); err != nil {
+			return err
 		}
-		rule["middlewares"] = chain
 	}
-	return rule
+	return nil
 }
 
-func (c *Cluster) routeState(o Objects, a app.App) Route {
-	u := o.route
+// formerWay leaves out what the present kind uses as well: that is no leftover.
+func formerWay(former, present routing, ref app.Ref, look lookup) (way, error) {
+	return wayBy(former, ref, func(kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error) {
+		shared := kind == present.kind() && name == ref.Name ||
+			slices.ContainsFunc(present.gate(ref), func(p part) bool { return p.kind == kind && p.name == name })
+		if shared {
+			return nil, nil
+		}
+		u, err := look(kind, name)
+		if err != nil || u == nil || !hasAll(u.GetLabels(), managed()) { // somebody else's
+			return nil, err
+		}
+		return u, nil
+	})
+}
+
+// routeState compares an app's route with what it shall be.
+func routeState(by routing, w way, o Objects, a app.App) Route {
+	u := w.route
 	switch {
 	case u == nil:
 		return RouteAbsent
-	case !hasAll(u.GetLabels(), labels(a.Name)), !sameTLS(u, c.tls):
+	case !hasAll(u.GetLabels(), labels(a.Name)):
 		return RouteDiffers
-	case sameRoute(u, c.routeSpec(o, a, true)):
+	case by.same(u, by.spec(o, a, true)):
 		return RouteGated
-	case sameRoute(u, c.routeSpec(o, a, false)):
+	case by.closed(a) != nil && by.same(u, by.closed(a)):
+		return RouteClosed
+	case by.same(u, by.spec(o, a, false)) && !w.attached(by, a.Ref()):
 		return RouteOpen
 	}
 	return RouteDiffers
 }
 
-// sameRoute compares the fields that are Sluice's, exactly, but for TLS: one route more
-// would be a way around the gate.
-func sameRoute(u *unstructured.Unstructured, shall map[string]any) bool {
+// attached tells whether there is an object of the gate that a route need not name.
+func (w way) attached(by routing, ref app.Ref) bool {
+	for i, p := range by.gate(ref) {
+		if p.unnamed && w.gate[i] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// formerState is how an app's former route compares to what it was; closed where nothing is
+// left of it but its gate.
+func (c *Cluster) formerState(o Objects, a app.App) Route {
+	switch {
+	case c.former == nil || o.former.none():
+		return RouteAbsent
+	case o.former.route == nil:
+		return RouteClosed
+	}
+	was := o
+	was.way = o.former
+	return routeState(c.former, o.former, was, a)
+}
+
+// sameFields compares the fields that are Sluice's, exactly: one route more would be a way
+// around the gate.
+func sameFields(u *unstructured.Unstructured, shall map[string]any, but ...string) bool {
 	spec, ok := u.Object["spec"].(map[string]any)
 	if !ok {
 		return false
 	}
 	for field, v := range shall {
-		if field != "tls" && !reflect.DeepEqual(spec[field], v) {
+		if !slices.Contains(but, field) && !reflect.DeepEqual(spec[field], v) {
 			return false
 		}
 	}
 	return true
-}
-
-// resolverName is what Traefik's configuration may call a certResolver.
-var resolverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
-
-// parseRouteTLS reads [Routes.RouteTLS] into what becomes spec.tls of a route, nil
-// where that is not Sluice's to write.
-func parseRouteTLS(s string) (map[string]any, error) {
-	kind, name, _ := strings.Cut(s, ":")
-	switch {
-	case s == "":
-		return nil, nil //nolint:nilnil // no spec.tls is what was asked for
-	case s == "default": // an empty spec.tls says the same, but cannot be applied where there was a field in it
-		return map[string]any{"store": map[string]any{"name": "default"}}, nil
-	case kind == "resolver" && resolverName.MatchString(name):
-		return map[string]any{"certResolver": name}, nil
-	case kind == "secret" && len(validation.IsDNS1123Subdomain(name)) == 0:
-		return map[string]any{"secretName": name}, nil
-	}
-	return nil, fmt.Errorf("the routes' TLS %q is not empty, default, resolver:NAME or secret:NAME", s)
-}
-
-// sameTLS tells whether the fields of a route's spec.tls that Sluice has written are
-// those that it shall. The others, e.g. tls.options, are for others to set; what
-// Sluice has once written and shall not any more is known by its field manager.
-func sameTLS(u *unstructured.Unstructured, shall map[string]any) bool {
-	own := ownTLS(u.GetManagedFields())
-	is, _, err := unstructured.NestedMap(u.Object, "spec", "tls")
-	if err != nil || len(own) != len(shall) {
-		return false
-	}
-	for field, v := range shall {
-		if _, ours := own["f:"+field]; !ours || !reflect.DeepEqual(is[field], v) {
-			return false
-		}
-	}
-	return true
-}
-
-// ownTLS gives the fields of spec.tls that Sluice has applied, as "f:secretName".
-func ownTLS(managed []metav1.ManagedFieldsEntry) map[string]json.RawMessage {
-	for _, m := range managed {
-		if m.Manager != fieldManager || m.Operation != metav1.ManagedFieldsOperationApply || m.FieldsV1 == nil {
-			continue
-		}
-		var fields struct {
-			Spec struct {
-				TLS map[string]json.RawMessage `json:"f:tls"`
-			} `json:"f:spec"`
-		}
-		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
-			return nil // the API server's own format
-		}
-		delete(fields.Spec.TLS, ".") // the object itself, where others have a field in it
-		return fields.Spec.TLS
-	}
-	return nil
 }

@@ -81,7 +81,7 @@ func TestRouteTLS(t *testing.T) {
 // patchRoute changes the app's route from outside.
 func (b *bench) patchRoute(patch string) {
 	b.Helper()
-	_, err := b.cluster.ingressRoutes(b.app.Namespace).api.Patch(b.Context(), b.app.Name, types.JSONPatchType,
+	_, err := b.cluster.objects(traefikKind("IngressRoute"), b.app.Namespace).api.Patch(b.Context(), b.app.Name, types.JSONPatchType,
 		[]byte(patch), metav1.PatchOptions{FieldManager: "kubectl"})
 	b.must(err)
 }

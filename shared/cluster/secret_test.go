@@ -34,6 +34,12 @@ func TestOpenRefusesABadConfiguration(t *testing.T) {
 	}
 	for name, change := range map[string]func(*Options){
 		"no entry points":        func(o *Options) { o.Routes = &Routes{} },
+		"an unknown kind":        func(o *Options) { o.Routes = &Routes{Kind: "ingress", EntryPoints: []string{"web"}} },
+		"an unknown kind before": func(o *Options) { o.Routes = &Routes{FormerKind: "ingress", EntryPoints: []string{"web"}} },
+		"no Gateway":             func(o *Options) { o.Routes = &Routes{Kind: GatewayTraefikRoutes} },
+		"a Gateway's name alone": func(o *Options) { o.Routes = &Routes{Kind: GatewayEnvoyRoutes, Gateway: "apps"} },
+		"too much of a Gateway":  func(o *Options) { o.Routes = &Routes{Kind: GatewayEnvoyRoutes, Gateway: "a/b/c/d"} },
+		"a Gateway of no name":   func(o *Options) { o.Routes = &Routes{Kind: GatewayEnvoyRoutes, Gateway: "a/b/"} },
 		"a checker without TLS":  func(o *Options) { o.CheckerURL = "http://checker:8443" },
 		"a checker with a path":  func(o *Options) { o.CheckerURL = "https://checker/x" },
 		"a checker with a query": func(o *Options) { o.CheckerURL = "https://checker?x=1" },
@@ -51,8 +57,8 @@ func TestOpenRefusesABadConfiguration(t *testing.T) {
 		t.Fatalf("who writes no route needs no entry points: %v", err)
 	}
 	err = c.ApplyRoute(t.Context(), Objects{}, app.App{Namespace: "shop-prod", Name: "hello", Host: "hello.example.com"}, true)
-	if err == nil || !strings.Contains(err.Error(), "entry points") {
-		t.Errorf("a route was written without entry points: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "no kind of routes") {
+		t.Errorf("a route was written of no kind: %v", err)
 	}
 }
 

@@ -67,14 +67,24 @@ func (c *Cluster) accessReviews() typed[authv1.SelfSubjectAccessReview] {
 	return typedOf[authv1.SelfSubjectAccessReview](c, authv1.SchemeGroupVersion, "SelfSubjectAccessReview", "")
 }
 
-func (c *Cluster) ingressRoutes(namespace string) anyKind {
-	return c.traefik("IngressRoute", namespace)
+// objects gives those of a kind that has no Go type here.
+func (c *Cluster) objects(kind schema.GroupVersionKind, namespace string) anyKind {
+	return typedOf[unstructured.Unstructured](c, kind.GroupVersion(), kind.Kind, namespace)
 }
 
-func (c *Cluster) middlewares(namespace string) anyKind { return c.traefik("Middleware", namespace) }
+// The kinds of others that apps are led to by.
+func traefikKind(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "traefik.io", Version: "v1alpha1", Kind: kind}
+}
 
-func (c *Cluster) traefik(kind, namespace string) anyKind {
-	return typedOf[unstructured.Unstructured](c, schema.GroupVersion{Group: "traefik.io", Version: "v1alpha1"}, kind, namespace)
+func middlewareKind() schema.GroupVersionKind { return traefikKind("Middleware") }
+
+func gatewayKind(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: gatewayGroup, Version: "v1", Kind: kind}
+}
+
+func envoyKind(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: envoyGroup, Version: "v1alpha1", Kind: kind}
 }
 
 func (c *Cluster) knativeServices(namespace string) anyKind {

@@ -193,7 +193,7 @@ func (r Revision) Replaced(by int64) Revision {
 	return r
 }
 
-// Outcome is what an announcement tells.
+// Outcome is what is told of the end of a deployment.
 type Outcome string
 
 // The outcomes of a deployment.
@@ -204,28 +204,16 @@ const (
 	Broke      Outcome = "failed"
 )
 
-// Announcement is the end of a deployment, to be told to the outside at least once.
-type Announcement struct {
-	ID          string // unique for ever; the same each time it is sent
-	App         app.Ref
-	Project     string
-	Environment string
-	Outcome     Outcome
-	Revision    Revision // as it was then
-	At          time.Time
-}
-
-// Announce makes the announcement of a revision that is finished; first says that
-// no other one was live before it.
-func Announce(a app.App, r Revision, first bool) Announcement {
-	n := Announcement{App: a.Ref(), Project: a.Project, Environment: a.Environment, Revision: r, Outcome: Upgraded, At: r.FinishedAt}
+// OutcomeOf is how a revision that is finished has ended; first says that no other one was
+// live before it.
+func OutcomeOf(r Revision, first bool) Outcome {
 	switch {
 	case r.Status == Failed:
-		n.Outcome = Broke
+		return Broke
 	case r.Trigger == Rollback:
-		n.Outcome = RolledBack
+		return RolledBack
 	case first:
-		n.Outcome = Deployed
+		return Deployed
 	}
-	return n
+	return Upgraded
 }

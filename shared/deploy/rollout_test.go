@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/sluicegate/sluice/shared/app"
 )
 
 func noon() time.Time { return time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC) }
@@ -168,9 +166,8 @@ func TestWhatARevisionIsGoodFor(t *testing.T) {
 
 func first(r Revision, _ bool) Revision { return r }
 
-func TestAnnounce(t *testing.T) {
+func TestOutcome(t *testing.T) {
 	t.Parallel()
-	a := app.App{Name: "hello", Namespace: "shop-prod", Project: "shop", Environment: "prod"}
 	tests := []struct {
 		name  string
 		r     Revision
@@ -185,7 +182,7 @@ func TestAnnounce(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := Announce(a, tt.r, tt.first).Outcome; got != tt.want {
+			if got := OutcomeOf(tt.r, tt.first); got != tt.want {
 				t.Errorf("outcome %s", got)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -12,7 +13,8 @@ import (
 // PORT, FUNCTION_TARGET and K_SINK are the functions-framework and Knative contract.
 //
 // A pod's grace period must be longer than the drain and what comes after it: the
-// checker then takes up to 20 s more for its last flush. The listener closes at the
+// checker then takes up to 20 s more for its last flush, and each the time of
+// [span.Closing] for its last spans. The listener closes at the
 // signal, so a pod behind a Service should also have a preStop pause of some
 // seconds, in which the Service's endpoints forget it.
 type Config struct {
@@ -30,6 +32,8 @@ type Config struct {
 	// TrustProxy says whom to believe about a client's address, for audit records:
 	// false, true (the last entry of X-Forwarded-For) or x-real-ip.
 	TrustProxy trace.Trust `env:"TRUST_PROXY, default=false"`
+
+	span.Settings // where to spans are exported, and which; nowhere by default
 }
 
 func (c Config) level() (slog.Level, error) {

@@ -1,6 +1,7 @@
 package funcmain
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
 	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -26,11 +28,37 @@ const maxEvent = 1 << 20
 // is no event is answered with a 4xx for the same reason.
 //
 // The work on an event is the system's own, in the request that the event's
-// attribute "requestid" names; without one the event's id stands for it.
+// attribute "requestid" names; without one the event's id stands for it. Its trace is the
+// one of the attribute "traceparent", or else of the request's header of that name.
 func Events(log *slog.Logger, receive func(ctx context.Context, e cloudevents.Event) error) http.Handler {
-	return receiver{log: log, receive: func(ctx context.Context, e cloudevents.Event) error {
-		return receive(inRequest(ctx, e), e)
-	}}
+	return receiver{log: log, receive: events(receive)}
+}
+
+// events has an event worked on in its own request and trace.
+func events(receive Receive) Receive {
+	return func(ctx context.Context, e cloudevents.Event) error {
+		ctx, event := inTrace(ctx, e)
+		err := receive(inRequest(ctx, e), e)
+		event.End(err)
+		return err
+	}
+}
+
+// inTrace begins a span in an event's trace, where that is not the one of the request
+// that has brought it.
+func inTrace(ctx context.Context, e cloudevents.Event) (context.Context, span.Span) {
+	parent := trace.Request{Parent: parentOf(e)}
+	around := trace.Request{Parent: span.Of(ctx).Parent()}
+	if parent.Trace() == "" || parent.Trace() == around.Trace() {
+		return ctx, span.Span{}
+	}
+	return span.Consume(ctx, parent.Parent)
+}
+
+// parentOf is the traceparent among an event's attributes, or "".
+func parentOf(e cloudevents.Event) string {
+	parent, _ := e.Extensions()[trace.ParentHeader].(string)
+	return trace.ValidParent(parent)
 }
 
 // inRequest gives the context in which an event is worked on.
@@ -42,5 +70,7 @@ func inRequest(ctx context.Context, e cloudevents.Event) context.Context {
 	if !trace.ValidID(id) {
 		id = trace.NewID()
 	}
-	return trace.As(trace.Begin(ctx, trace.Request{ID: id}), trace.Actor{Kind: trace.System, Name: "system"})
+	around, _ := trace.Of(ctx)
+	parent := cmp.Or(span.Of(ctx).Parent(), parentOf(e), around.Parent)
+	return trace.As(trace.Begin(ctx, trace.Request{ID: id, Parent: parent}), trace.Actor{Kind: trace.System, Name: "system"})
 }

@@ -23,6 +23,7 @@
 //	sluice_http_panics_total, sluice_api_panics_total    outside of and inside the API's handlers
 //	sluice_store_operations_total{op,outcome}            e.g. commit, OK
 //	sluice_store_operation_duration_seconds{op}
+//	sluice_spans_total{outcome}                          exported, failed, dropped; see package span
 //	go_*, process_*
 package funcmain
 
@@ -44,6 +45,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sethvargo/go-envconfig"
 
+	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -65,6 +67,10 @@ type Function struct {
 	// Lean leaves requests to the handler alone, which then sees to their ids and
 	// counts them itself: for what must not cost a microsecond.
 	Lean bool
+
+	// Spans is given what makes spans, if any are exported, before the first request:
+	// for a handler that is Lean. Optional.
+	Spans func(t *span.Tracer)
 
 	// Connected is told of each new connection, as [http.Server.ConnContext]. Optional.
 	Connected func(ctx context.Context, c net.Conn) context.Context
@@ -128,6 +134,7 @@ func (h *hosted) run(ctx context.Context) error {
 		return err
 	}
 	h.opened.Do(func() {}) // it is
+	defer h.spans.Close(context.WithoutCancel(ctx))
 	return errors.Join(serve(ctx, cfg, log, h), h.function.close(context.WithoutCancel(ctx), cfg))
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	cloudevents "github.com/cloudevents/sdk-go/v2"
+
+	"github.com/sluicegate/sluice/shared/span"
 )
 
 // Receive takes an event; see [Events].
@@ -42,6 +44,7 @@ type hosted struct {
 	function *Function
 	metrics  *metrics
 	handler  http.Handler
+	spans    *span.Tracer
 	opened   sync.Once // by the framework's process; the program's own opens it before
 }
 
@@ -58,6 +61,10 @@ func host[C any](name string, build Build[C]) *hosted {
 
 // open builds the function.
 func (h *hosted) open(ctx context.Context, cfg Config, log *slog.Logger) error {
+	spans, err := span.Open(ctx, cfg.Settings, h.name, log)
+	if err != nil {
+		return err
+	}
 	f, err := h.build(ctx, log)
 	if err != nil {
 		return err
@@ -65,10 +72,13 @@ func (h *hosted) open(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if f.Receive != nil {
 		f.Handler = Events(log, f.Receive)
 	}
-	h.function, h.metrics, h.handler = f, newMetrics(h.name, f), f.Handler
+	if f.Spans != nil && spans.On() {
+		f.Spans(spans)
+	}
+	h.function, h.spans, h.metrics, h.handler = f, spans, newMetrics(h.name, f, spans), f.Handler
 	if !f.Lean {
 		now := time.Now // the clock in production
-		h.handler = &observer{next: f.Handler, metrics: h.metrics, trust: cfg.TrustProxy, log: log, now: now}
+		h.handler = &observer{next: f.Handler, metrics: h.metrics, spans: spans, trust: cfg.TrustProxy, log: log, now: now}
 	}
 	return nil
 }
@@ -96,7 +106,14 @@ func (h *hosted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *hosted) receive(ctx context.Context, e cloudevents.Event) error {
 	h.inFramework() //nolint:contextcheck // what is opened outlives the event
-	return h.function.Receive(inRequest(ctx, e), e)
+	ctx, request := h.spans.Server(ctx, parentOf(e))
+	err := events(h.function.Receive)(ctx, e)
+	answer := http.StatusOK
+	if err != nil {
+		answer = http.StatusInternalServerError
+	}
+	request.Answered(EventRoute, http.MethodPost, answer, "")
+	return err
 }
 
 // HandlesHealth tells whether the function answers /healthz itself.

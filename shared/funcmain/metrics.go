@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/sluicegate/sluice/shared/span"
 )
 
 const (
@@ -36,7 +38,7 @@ type metrics struct {
 	routes map[string]bool
 }
 
-func newMetrics(target string, f *Function) *metrics {
+func newMetrics(target string, f *Function, spans *span.Tracer) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -59,6 +61,7 @@ func newMetrics(target string, f *Function) *metrics {
 		routes: map[string]bool{},
 	}
 	m.registry.MustRegister(buildInfo(target), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(spanned(spans)...)
 	if !f.Lean {
 		m.registry.MustRegister(m.requests, m.latency, m.panics)
 		m.know(f.Handler)
@@ -88,6 +91,20 @@ func buildInfo(target string) prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
+// spanned count what became of spans.
+func spanned(spans *span.Tracer) []prometheus.Collector {
+	one := func(outcome string, count func() uint64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "sluice_spans_total", Help: "Spans that have ended, by what became of them.", ConstLabels: prometheus.Labels{"outcome": outcome},
+		}, func() float64 { return float64(count()) })
+	}
+	return []prometheus.Collector{
+		one("exported", func() uint64 { return spans.Counts().Exported }),
+		one("failed", func() uint64 { return spans.Counts().Failed }),
+		one("dropped", func() uint64 { return spans.Counts().Dropped }),
+	}
+}
+
 // know takes the routes of a handler that lists them, such as [httpapi.Mux], and
 // shows each from the start, so that a rate does not miss its first request.
 func (m *metrics) know(h http.Handler) {
@@ -112,11 +129,12 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Timeout: 5 * time.Second})
 }
 
-// answered counts a request.
-func (m *metrics) answered(pattern, method string, code int, took time.Duration) {
-	route := m.route(pattern)
+// answered counts a request, and gives its route's label.
+func (m *metrics) answered(pattern, method string, code int, took time.Duration) (route string) {
+	route = m.route(pattern)
 	m.requests.WithLabelValues(route, knownMethod(method), strconv.Itoa(code)).Inc()
 	m.latency.WithLabelValues(route).Observe(took.Seconds())
+	return route
 }
 
 // called counts a call of the store; see [Store].

@@ -128,7 +128,7 @@ func TestCardinality(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux() // lists no routes, and redirects with patterns of its own making
 	mux.HandleFunc("/tree/{name}/", func(http.ResponseWriter, *http.Request) {})
-	m := newMetrics("test", &Function{Handler: mux})
+	m := newMetrics("test", &Function{Handler: mux}, nil)
 	o := &observer{next: mux, metrics: m, log: slog.New(slog.DiscardHandler), now: time.Now}
 	for i := range 5000 {
 		for _, path := range []string{"/tree/x", "/", "/tree/x/y", "//a/../"} {
@@ -160,7 +160,7 @@ func TestRequestReachesTheHandler(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	})
-	o := &observer{next: api, metrics: newMetrics("test", &Function{Handler: api}), trust: trace.TrustForwarded, log: slog.New(slog.DiscardHandler), now: time.Now}
+	o := &observer{next: api, metrics: newMetrics("test", &Function{Handler: api}, nil), trust: trace.TrustForwarded, log: slog.New(slog.DiscardHandler), now: time.Now}
 	r := httptest.NewRequest(http.MethodGet, "/x", nil)
 	r.Header.Set("X-Request-Id", "r1")
 	r.Header.Set("X-Forwarded-For", "203.0.113.9")

@@ -1,6 +1,7 @@
 package funcmain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,14 +11,16 @@ import (
 
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // observer stands around a function's handler: it gives each request its id and
-// address (package trace), counts it, and answers what a panic has left unanswered.
+// address (package trace) and a span, counts it, and answers what a panic has left unanswered.
 type observer struct {
 	next    http.Handler
 	metrics *metrics
+	spans   *span.Tracer
 	trust   trace.Trust
 	log     *slog.Logger
 	now     func() time.Time
@@ -26,8 +29,10 @@ type observer struct {
 // ServeHTTP implements [http.Handler].
 func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := o.now()
-	origin := trace.Request{ID: trace.IDOf(r.Header), Address: trace.Address(r, o.trust)}
-	r = r.WithContext(trace.Begin(r.Context(), origin))
+	origin := trace.Request{ID: trace.IDOf(r.Header), Address: trace.Address(r, o.trust), Parent: trace.ParentOf(r.Header)}
+	ctx, spanned := o.spans.Server(r.Context(), origin.Parent)
+	origin.Parent = cmp.Or(spanned.Parent(), origin.Parent) // what the request causes is below it
+	r = r.WithContext(trace.Begin(ctx, origin))
 	w.Header().Set(trace.Header, origin.ID)
 	rec := &status{ResponseWriter: w}
 	defer func() {
@@ -35,7 +40,8 @@ func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if v != nil {
 			o.recovered(rec, r, v)
 		}
-		o.metrics.answered(r.Pattern, r.Method, rec.orOK(), o.now().Sub(began))
+		route := o.metrics.answered(r.Pattern, r.Method, rec.orOK(), o.now().Sub(began))
+		spanned.Answered(route, knownMethod(r.Method), rec.orOK(), origin.ID)
 		if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(v) // as net/http means it
 		}

@@ -1,7 +1,6 @@
 package funcmain
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -18,7 +17,7 @@ import (
 // request can be answered with what another one's event came to; and it answers
 // 500 to what can't be read, which makes senders repeat it.)
 type receiver struct {
-	receive func(ctx context.Context, e cloudevents.Event) error
+	receive Receive
 	log     *slog.Logger
 }
 

@@ -86,6 +86,16 @@ const Remembered = 24 * time.Hour
 type Delivery struct {
 	ID   string // of the app and of what the sender calls the delivery, 64 hex digits
 	Body string // SHA-256 of the body, 64 hex digits
+
+	// Token is the one that a pipeline has brought, which counts once; its ID is "" where
+	// the call was proven by the app's own.
+	Token Spent
+}
+
+// Spent is a token of a pipeline that a call was made with.
+type Spent struct {
+	ID    string    // of its issuer and of what that calls it, 64 hex digits
+	Until time.Time // when nobody would take it any more
 }
 
 // NewDelivery makes the delivery that the sender of a call to an app knows by id.
@@ -93,6 +103,12 @@ func NewDelivery(ref app.Ref, id string, body []byte) Delivery {
 	named := sha256.Sum256([]byte(ref.String() + "\n" + id)) // neither name holds a line break
 	content := sha256.Sum256(body)
 	return Delivery{ID: hex.EncodeToString(named[:]), Body: hex.EncodeToString(content[:])}
+}
+
+// NewSpent makes a pipeline's token one that was used.
+func NewSpent(p app.Pipeline) Spent {
+	named := sha256.Sum256([]byte("token\n" + p.Issuer + "\n" + p.TokenID)) // an issuer holds no line break
+	return Spent{ID: hex.EncodeToString(named[:]), Until: p.Expires}
 }
 
 // Answer is what came of a call.

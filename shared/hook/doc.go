@@ -14,6 +14,10 @@
 // event's name and not the delivery's id. Whoever has seen a signed body can send
 // it again under another id, so webhooks belong on https.
 //
+// A pipeline may bring a token of its own instead, which its provider has issued to it
+// (Authorization: Bearer). That one counts once ([Spent]): whoever has seen the call can
+// not send it again. It is looked at only where there is no claim to know the app's token.
+//
 // # What a call says
 //
 // A call without an event header comes from a CI pipeline. Its body holds image and

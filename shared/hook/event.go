@@ -19,9 +19,12 @@ const (
 	Push    Event = "push"
 )
 
+// EventHeader is the header in which GitHub names the event.
+const EventHeader = "X-GitHub-Event"
+
 // EventOf reads a call's event. Gitea sends GitHub's header beside its own.
 func EventOf(header http.Header) Event {
-	for _, name := range []string{"X-GitHub-Event", "X-Gitea-Event"} {
+	for _, name := range []string{EventHeader, "X-Gitea-Event"} {
 		if values := header.Values(name); len(values) > 0 {
 			return Event(values[0])
 		}

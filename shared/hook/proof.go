@@ -39,6 +39,21 @@ func ClaimOf(header http.Header) (c Claim, ok bool) {
 	return c, true
 }
 
+// BearerOf reads the token that a pipeline's provider has issued to it (Authorization:
+// Bearer). It counts only where there is no claim to know the app's token; ok is false where
+// there is none, or two.
+func BearerOf(header http.Header) (token string, ok bool) {
+	if len(header.Values(TokenHeader))+len(header.Values(SignatureHeader)) > 0 {
+		return "", false
+	}
+	values := header.Values("Authorization")
+	if len(values) != 1 {
+		return "", false
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	return token, strings.EqualFold(scheme, "Bearer") && token != ""
+}
+
 func (c Claim) empty() bool { return len(c.tokens)+len(c.signatures) == 0 }
 
 // CarriesToken tells whether the call carries the token itself, so that it can be
@@ -88,14 +103,21 @@ func sameToken(token Token, given string) bool {
 	return subtle.ConstantTimeCompare([]byte(token), []byte(given)) == 1
 }
 
-// signed checks "sha256=" and the lower-case hex HMAC-SHA256 of the body. The hex
-// forms are compared, so that no second spelling of a digest passes.
-func signed(token Token, given string, body []byte) bool {
+// Sign gives a body's signature under a token, as [SignatureHeader] carries it.
+func Sign(token Token, body []byte) string { return signaturePrefix + digest(token, body) }
+
+// digest is the lower-case hex HMAC-SHA256 of a body.
+func digest(token Token, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(token))
 	mac.Write(body)
-	want := hex.EncodeToString(mac.Sum(nil))
-	digest, found := strings.CutPrefix(given, signaturePrefix)
-	return subtle.ConstantTimeCompare([]byte(want), []byte(digest)) == 1 && found
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// signed checks a signature. The hex forms are compared, so that no second spelling of a
+// digest passes.
+func signed(token Token, given string, body []byte) bool {
+	got, found := strings.CutPrefix(given, signaturePrefix)
+	return subtle.ConstantTimeCompare([]byte(digest(token, body)), []byte(got)) == 1 && found
 }
 
 // tokenBytes is how many random bytes a token holds: 256 bits.

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -29,8 +30,8 @@ func JSON(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// Fail answers a problem: {"code","message"} and, where it has them, Retry-After and
-// WWW-Authenticate.
+// Fail answers a problem: {"code","message"}, with "errors" where it is about fields, and,
+// where it has them, Retry-After and WWW-Authenticate.
 func Fail(w http.ResponseWriter, p *problem.Error) { fail(w, nil, p) }
 
 // problemMedia is the type of a problem by RFC 9457.
@@ -38,6 +39,7 @@ const problemMedia = "application/problem+json"
 
 // fail is Fail to whom accepts a problem by RFC 9457 if it says so.
 func fail(w http.ResponseWriter, accepted []string, p *problem.Error) {
+	w.Header().Del(api.ETag) // it would be of what the answer does not show
 	if challenge := p.Challenge(); challenge != "" {
 		w.Header().Set("WWW-Authenticate", challenge)
 	}
@@ -45,6 +47,9 @@ func fail(w http.ResponseWriter, accepted []string, p *problem.Error) {
 		w.Header().Set("Retry-After", strconv.FormatInt(s, 10))
 	}
 	said := wire.Error{Code: string(p.Code), Message: p.Message}
+	for _, wrong := range p.Wrong() {
+		said.Errors = append(said.Errors, wire.FieldError{Field: wrong.Field, Code: string(wrong.Code), Message: wrong.Message})
+	}
 	body, err := json.Marshal(said)
 	media := jsonMedia
 	if accepts(accepted, problemMedia) {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"github.com/sluicegate/sluice/shared/api"
 )
@@ -46,6 +47,12 @@ func Serve[Req, Res any](a *API, route api.Route[Req, Res], answer func(context.
 func begun[Req any](a *API, row *api.Row, w http.ResponseWriter, r *http.Request) (scope Scope, in Req, err error) {
 	if scope, err = a.scope(row, r); err != nil {
 		return scope, in, err
+	}
+	scope.head = w.Header()
+	if slices.Contains(row.Headers, api.IfMatch) {
+		if scope.Match, err = matchOf(r.Header); err != nil {
+			return scope, in, err
+		}
 	}
 	in, err = read[Req](row, w, r)
 	return scope, in, err

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -89,7 +92,7 @@ func unmarshal(body []byte, v any, knownOnly bool) error {
 		d.DisallowUnknownFields()
 	}
 	if err := d.Decode(v); err != nil {
-		return decodeProblem(err)
+		return problem.All(decodeProblem(err), wrongFields(body, v, knownOnly))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return problem.New(problem.MalformedJSON, "The request body has more than one JSON value.")
@@ -111,17 +114,58 @@ func decodeProblem(err error) error {
 		if wrong.Field == "" {
 			return problem.New(problem.WrongType, "The request body must be a JSON object.")
 		}
-		return problem.New(problem.WrongType, "%s must be %s, not %s.", wrong.Field, kindName(wrong.Type), wrong.Value)
+		return problem.At(wrong.Field, problem.New(problem.WrongType, "%s must be %s, not %s.", wrong.Field, kindName(wrong.Type), wrong.Value))
 	}
 	// encoding/json has no type for this one.
-	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return problem.New(problem.UnknownField, "Unknown field %s.", field)
+	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		if name, err := strconv.Unquote(quoted); err == nil {
+			return unknownField(name)
+		}
 	}
 	var own *problem.Error
 	if errors.As(err, &own) { // from an UnmarshalJSON of package wire
 		return own
 	}
 	return problem.Of(problem.MalformedJSON).Because(err)
+}
+
+func unknownField(name string) error {
+	return problem.At(name, problem.New(problem.UnknownField, "Unknown field %q.", name))
+}
+
+// wrongFields are all fields of a body that v, a pointer to a struct, cannot be filled
+// from, where the decoder ends with the first: those of the wrong type in the order of
+// v's, then the unknown ones. It is nil for what is no JSON object.
+func wrongFields(body []byte, v any, knownOnly bool) error {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(body, &all) != nil {
+		return nil //nolint:nilerr // the decoder has said so
+	}
+	unknown := map[string]string{} // by name without its case, as the decoder knows it
+	for name := range all {
+		unknown[folded(name)] = name
+	}
+	var found []error
+	to := reflect.TypeOf(v).Elem()
+	for i := range to.NumField() {
+		name, _, _ := strings.Cut(to.Field(i).Tag.Get("json"), ",")
+		sent, ok := unknown[name]
+		if !ok {
+			continue
+		}
+		delete(unknown, name)
+		var wrong *json.UnmarshalTypeError
+		if errors.As(json.Unmarshal(all[sent], reflect.New(to.Field(i).Type).Interface()), &wrong) {
+			wrong.Field = strings.TrimSuffix(name+"."+wrong.Field, ".")
+			found = append(found, decodeProblem(wrong))
+		}
+	}
+	if knownOnly {
+		for _, name := range slices.Sorted(maps.Values(unknown)) {
+			found = append(found, unknownField(name))
+		}
+	}
+	return problem.All(found...)
 }
 
 func kindName(t reflect.Type) string {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -100,7 +101,8 @@ func begin(r *http.Request) *http.Request {
 	if _, ok := trace.Of(r.Context()); ok {
 		return r.WithContext(r.Context()) // a copy: the caller's stays as it is
 	}
-	return r.WithContext(trace.Begin(r.Context(), trace.Request{ID: trace.IDOf(r.Header), Address: trace.Address(r, trace.TrustNobody)}))
+	origin := trace.Request{ID: trace.IDOf(r.Header), Address: trace.Address(r, trace.TrustNobody), Parent: trace.ParentOf(r.Header)}
+	return r.WithContext(trace.Begin(r.Context(), origin))
 }
 
 // otherMethods tells whether a path that no handler takes has handlers of other methods,
@@ -131,6 +133,7 @@ func (m *Mux) recovered(w *recorder, r *http.Request, v any) {
 // fail answers err and logs the cause of what is the server's fault, once.
 func (m *Mux) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problem.From(err)
+	span.Of(r.Context()).Set(span.Field{Key: span.Problem, Value: string(p.Code)})
 	if p.Status() >= http.StatusInternalServerError {
 		m.log.ErrorContext(r.Context(), "request failed", "code", string(p.Code), "error", err)
 	}

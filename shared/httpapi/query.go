@@ -29,10 +29,11 @@ func bindQuery(raw string, to reflect.Value) error {
 	if err := bind(values, to); err != nil {
 		return err
 	}
+	var unknown []error
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		return problem.New(problem.UnknownParameter, "This call has no parameter %.40q.", name)
+		unknown = append(unknown, problem.At(name, problem.New(problem.UnknownParameter, "This call has no parameter %.40q.", name)))
 	}
-	return nil
+	return problem.All(unknown...)
 }
 
 // bind takes out of values what it fills the struct from.

@@ -37,9 +37,11 @@ type Scope struct {
 	Project     app.Project
 	Environment app.Environment
 	App         app.App
+	Match       Match // what If-Match asks for, of a row that reads it
 
 	row     *api.Row
 	request *http.Request
+	head    http.Header // of the answer
 }
 
 // Param is a parameter of the path.
@@ -79,19 +81,11 @@ func (s Scope) BaseURL(configured string) string {
 // that: an IPv4 address, or an IPv6 network.
 func (s Scope) Network(trust trace.Trust) string { return trace.Network(s.request, trust) }
 
-// RoleIn is the caller's role in a project: admins are owners of all.
-func (s Scope) RoleIn(p app.Project) app.Role {
-	if s.Caller.Admin {
-		return app.Owner
-	}
-	return p.Members[s.Caller.Username]
-}
-
 // scope finds out who asks, whether they may, and what the path names, in this order.
 // Problems: those of [Sessions], forbidden, not_found.
 func (a *API) scope(row *api.Row, r *http.Request) (Scope, error) {
 	s := Scope{row: row, request: r}
-	if row.Need == api.Nothing || row.Need == api.Token {
+	if !row.Need.Session() {
 		return s, nil
 	}
 	var err error
@@ -104,6 +98,9 @@ func (a *API) scope(row *api.Row, r *http.Request) (Scope, error) {
 	}
 	if row.Has("project") {
 		err = a.inProject(r.Context(), row.Need.Role(), &s)
+	}
+	if err == nil && row.People && s.Caller.Service() {
+		err = problem.New(problem.Forbidden, "A service token may not do this, whatever its role; it is for people who sign in.")
 	}
 	if err == nil && row.Has("environment") {
 		s.Environment, err = a.Environment(r.Context(), s.Project.Name, s.Param("environment"))
@@ -125,7 +122,7 @@ func (a *API) inProject(ctx context.Context, need app.Role, s *Scope) error {
 	if err != nil && !problem.Is(err, problem.NotFound) {
 		return err
 	}
-	s.Role = s.RoleIn(s.Project)
+	s.Role = s.Caller.RoleIn(s.Project)
 	if s.Caller.Admin {
 		return err
 	}
@@ -153,7 +150,24 @@ func (a *API) App(ctx context.Context, of app.Environment, name string) (app.App
 
 // Missing says which required field a request lacks, or sets to null.
 func Missing(field string) error {
-	return problem.New(problem.MissingField, "%s is required.", field)
+	return problem.At(field, problem.New(problem.MissingField, "%s is required.", field))
+}
+
+// Required is [Missing] of a field that is not there.
+func Required[T any](field string, value *T) error {
+	if value == nil {
+		return Missing(field)
+	}
+	return nil
+}
+
+// Given is what a field holds; one that is not there holds the zero value.
+func Given[T any](value *T) T {
+	if value == nil {
+		var zero T
+		return zero
+	}
+	return *value
 }
 
 func noSuch(what string) error { return problem.New(problem.NotFound, "There is no such %s.", what) }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,7 +25,11 @@ func (o *office) Session(r *http.Request) (identity.Session, error) {
 	if name == "" {
 		return identity.Session{}, problem.Of(problem.Unauthenticated)
 	}
-	return identity.Session{Caller: identity.Caller{Username: name, Admin: name == "admin"}}, nil
+	c := identity.Caller{Username: name, Admin: name == "admin"}
+	if role, ok := strings.CutPrefix(name, "token:"); ok {
+		c.Grant = identity.Grant{Project: "shop", Role: app.Role(role)}
+	}
+	return identity.Session{Caller: c}, nil
 }
 
 func (o *office) look(there bool, what string) error {
@@ -70,11 +75,15 @@ func TestPolicy(t *testing.T) {
 		"": {Method: "GET", Path: "/x/{project}", Need: api.SignedIn}, // a project's row that asks for no role is nobody's
 	}
 	allowed := map[string]map[app.Role]bool{
-		"vic":   {app.Viewer: true},
-		"dev":   {app.Viewer: true, app.Developer: true},
-		"own":   {app.Viewer: true, app.Developer: true, app.Owner: true},
-		"out":   {},
-		"admin": {app.Viewer: true, app.Developer: true, app.Owner: true, "": true},
+		"vic": {app.Viewer: true},
+		"dev": {app.Viewer: true, app.Developer: true},
+		"own": {app.Viewer: true, app.Developer: true, app.Owner: true},
+		"out": {},
+
+		"token:viewer":    {app.Viewer: true},
+		"token:developer": {app.Viewer: true, app.Developer: true},
+		"token:owner":     {app.Viewer: true, app.Developer: true, app.Owner: true},
+		"admin":           {app.Viewer: true, app.Developer: true, app.Owner: true, "": true},
 	}
 	for user, may := range allowed {
 		for role, row := range rows {
@@ -97,6 +106,32 @@ func TestPolicy(t *testing.T) {
 	}
 	if _, err := new(office).ask(t, "admin", api.ListUsers.Row); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestForPeople: what is for people is no service token's, whatever its role; a token of
+// another project is told what a stranger is.
+func TestForPeople(t *testing.T) {
+	t.Parallel()
+	for _, row := range []*api.Row{api.SignOut.Row, api.ChangePassword.Row, api.SetMembers.Row, api.RemoveMember.Row, api.CreateToken.Row, api.RevokeToken.Row} {
+		if _, err := new(office).ask(t, "own", row, "shop", "x"); err != nil {
+			t.Errorf("an owner at %s: %v", row.Pattern(), err)
+		}
+		if _, err := new(office).ask(t, "token:owner", row, "shop", "x"); !problem.Is(err, problem.Forbidden) {
+			t.Errorf("a token at %s: %v", row.Pattern(), err)
+		}
+		if !row.Has("project") {
+			continue
+		}
+		_, stranger := new(office).ask(t, "out", row, "nowhere", "x")
+		if _, err := new(office).ask(t, "token:owner", row, "nowhere", "x"); err == nil || err.Error() != stranger.Error() {
+			t.Errorf("a token of another project at %s: %v, a stranger: %v", row.Pattern(), err, stranger)
+		}
+	}
+	for _, row := range []*api.Row{api.GetSession.Row, api.ListProjects.Row, api.ListTokens.Row, api.DeleteProject.Row} {
+		if _, err := new(office).ask(t, "token:owner", row, "shop"); err != nil {
+			t.Errorf("a token at %s: %v", row.Pattern(), err)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 )
 
 const (
@@ -20,11 +22,12 @@ const (
 
 // Cookies are the tokens of a request's session cookies, each once. A browser sends
 // one at most, or none; where there are several, somebody else has planted the others,
-// and whose they are decides, see [Guard.Session].
+// and whose they are decides, see [Guard.Session]. A service token is none: it has no CSRF
+// value that would go with changes, and programs have no cookies.
 func Cookies(r *http.Request) []Token {
 	var tokens []Token
 	for _, c := range r.CookiesNamed(CookieName) {
-		if t := Token(c.Value); t != "" && !slices.Contains(tokens, t) && len(tokens) < maxCookies {
+		if t := Token(c.Value); t != "" && !servicetoken.Claims(string(t)) && !slices.Contains(tokens, t) && len(tokens) < maxCookies {
 			tokens = append(tokens, t)
 		}
 	}

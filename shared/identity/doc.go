@@ -1,5 +1,5 @@
 // Package identity says who makes a request and whether they may: console
-// sessions, passwords and roles (promises S1 to S7).
+// sessions, service tokens, passwords and roles (promises S1 to S7, S9, S10).
 //
 // # Sessions
 //
@@ -14,6 +14,18 @@
 // store whether the session was ended, by signing out or by a change of its
 // user's password, so that both take effect at once. When the store does not
 // answer, the request fails.
+//
+// # Service tokens
+//
+// A program that works in one project, such as a nightly rotation of keys, has a service
+// token (package servicetoken), which it sends as a bearer token. Each request reads the
+// token's document, so that a revocation counts at once, and one that is unknown,
+// revoked, expired or wrong gets the same answer. The caller is then nobody's user:
+// "token:" and the token's name stand where a username would, with a role in the token's
+// project, and none elsewhere. A cookie that holds one is passed over.
+//
+// When it was last used is written at most every 5 minutes, by one of those who use it at
+// once; a request that cannot write it goes on.
 //
 // # Devices
 //

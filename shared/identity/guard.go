@@ -6,18 +6,26 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// Sessions tells which sessions were ended before their time; *store.Store
-// implements it.
+// Sessions tells which sessions were ended before their time, and which service tokens
+// there are; *store.Store implements it.
 type Sessions interface {
 	// SignedOut tells whether the session with this token id is over: its id was
 	// signed out, its user is gone, or the user's password is no longer the
 	// version that the session was opened with.
 	SignedOut(ctx context.Context, tokenID, username string, version int64) (bool, error)
+
+	// ServiceToken reads one. Problem: not_found.
+	ServiceToken(ctx context.Context, id servicetoken.ID) (servicetoken.Token, error)
+
+	// UseToken keeps when a service token was last used.
+	UseToken(ctx context.Context, t servicetoken.Token, at time.Time) error
 }
 
 // Guard answers who makes a request.
@@ -36,10 +44,15 @@ func NewGuard(keys *Keyring, sessions Sessions) *Guard { return &Guard{keys: key
 // Of several cookies those that open nothing are passed over, so that a dead or forged
 // one beside one's own does no harm. Good ones of two people are nobody's: the other is
 // somebody who wants this one to work in their name.
+//
+// A service token is taken as a bearer token alone.
 func (g *Guard) Session(r *http.Request) (Session, error) {
 	tokens, byCookie, err := credentials(r)
 	if err != nil {
 		return Session{}, err
+	}
+	if !byCookie && servicetoken.Claims(string(tokens[0])) {
+		return g.service(r.Context(), servicetoken.Full(tokens[0]))
 	}
 	csrf := r.Header.Get(CSRFHeader)
 	var found Session
@@ -84,6 +97,31 @@ func (g *Guard) open(ctx context.Context, t Token) (Session, error) {
 		return Session{}, problem.Of(problem.Unauthenticated)
 	}
 	return s, nil
+}
+
+// service is the session of a service token, which it says to all that works for the
+// request. What has no token's shape is refused without a look at the store. That the
+// use is not written down is no reason to refuse it. Problems: unauthenticated, the same
+// whatever is wrong with the token; unavailable.
+func (g *Guard) service(ctx context.Context, full servicetoken.Full) (Session, error) {
+	id, ok := full.ID()
+	if !ok {
+		return Session{}, problem.Of(problem.Unauthenticated)
+	}
+	t, err := g.sessions.ServiceToken(ctx, id)
+	if err != nil && !problem.Is(err, problem.NotFound) {
+		return Session{}, fmt.Errorf("service token %s: %w", id, err)
+	}
+	now := g.keys.now()
+	if err != nil || !t.Opens(full, now) {
+		return Session{}, problem.Of(problem.Unauthenticated)
+	}
+	if t.UseDue(now) {
+		_ = g.sessions.UseToken(ctx, t, now.UTC()) // another process has written it, or the next use will be
+	}
+	c := Caller{Username: t.Actor(), Grant: Grant{Token: t.ID, Name: t.Name, Project: t.Project, Role: t.Role}}
+	trace.Identify(ctx, trace.Actor{Kind: trace.Token, Name: c.Username})
+	return Session{ID: string(t.ID), Caller: c, IssuedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt}, nil
 }
 
 // credentials finds the tokens of a request and whether cookies carried them. An

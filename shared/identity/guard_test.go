@@ -7,9 +7,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -18,6 +20,33 @@ type office struct {
 	over     map[string]bool // by token id
 	versions map[string]int64
 	err      error
+
+	tokens map[servicetoken.ID]servicetoken.Token
+	asked  int         // how often a service token was read
+	used   []time.Time // what was written of their uses
+	full   error       // why that fails
+}
+
+func (o *office) ServiceToken(_ context.Context, id servicetoken.ID) (servicetoken.Token, error) {
+	o.asked++
+	if o.err != nil {
+		return servicetoken.Token{}, o.err
+	}
+	t, ok := o.tokens[id]
+	if !ok {
+		return servicetoken.Token{}, problem.Of(problem.NotFound)
+	}
+	return t, nil
+}
+
+func (o *office) UseToken(_ context.Context, t servicetoken.Token, at time.Time) error {
+	if o.full != nil {
+		return o.full
+	}
+	t.LastUsed = at
+	o.tokens[t.ID] = t
+	o.used = append(o.used, at)
+	return nil
 }
 
 func (o *office) SignedOut(_ context.Context, tokenID, username string, version int64) (bool, error) {
@@ -28,6 +57,7 @@ func newOffice() *office {
 	return &office{
 		over:     map[string]bool{},
 		versions: map[string]int64{"ada": 1, "vic": 1},
+		tokens:   map[servicetoken.ID]servicetoken.Token{},
 	}
 }
 

@@ -4,6 +4,9 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 )
 
 // SessionTTL is how long a session lasts (promise S3).
@@ -11,13 +14,39 @@ const SessionTTL = 12 * time.Hour
 
 // Caller is who makes a request.
 type Caller struct {
-	Username string
-	Admin    bool // owner of every project, and manager of users
+	Username string // of a service token what stands in its place, e.g. "token:nightly"
+	Admin    bool   // owner of every project, and manager of users
+	Grant    Grant  // of a service token; zero of people
 }
 
-// Session is what a token says.
+// Grant is what a service token may: what a role allows in one project, and nothing
+// elsewhere.
+type Grant struct {
+	Token   servicetoken.ID
+	Name    string // of the token, e.g. "nightly"
+	Project string
+	Role    app.Role
+}
+
+// Service tells whether the caller is a service token, and no person.
+func (c Caller) Service() bool { return c.Grant != Grant{} }
+
+// RoleIn is the caller's role in a project: admins are owners of all.
+func (c Caller) RoleIn(p app.Project) app.Role {
+	switch {
+	case c.Admin:
+		return app.Owner
+	case !c.Service():
+		return p.Members[c.Username]
+	case c.Grant.Project == p.Name:
+		return c.Grant.Role
+	}
+	return ""
+}
+
+// Session is what a token says. A service token's has an id, a caller and its times.
 type Session struct {
-	ID        string // jti: 26 of [A-Z2-7], 130 random bits
+	ID        string // jti: 26 of [A-Z2-7], 130 random bits; or a service token's
 	Caller    Caller
 	CSRF      string // goes with changes made by cookie, in X-CSRF-Token
 	Version   int64  // of the user's password; a change ends the session

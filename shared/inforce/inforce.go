@@ -37,6 +37,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/explain"
 )
 
 // Change is when a change was committed, by the store's clock, for each data type that
@@ -55,6 +57,7 @@ type Member struct {
 	Applied time.Time     // the read time that this run has applied, as last heard of it
 	Ceiling time.Duration // how long its proofs are good
 	Address string        // where it can be asked, host:port; "" nowhere
+	Key     explain.Key   // of questions about what it has refused; zero of one that takes none
 }
 
 // List is who may allow requests by one data type.
@@ -94,6 +97,19 @@ func (l List) Of(c time.Time) []Replica {
 		all[i] = m.of(c, l.Read)
 	}
 	return Together(all)
+}
+
+// Proving counts the members whose last proof is still good, and those whose is not: each
+// of these denies everything, or is gone.
+func (l List) Proving() (proving, denying int) {
+	for _, m := range l.Members {
+		if l.Read.Before(m.Written.Add(m.Ceiling)) {
+			proving++
+		} else {
+			denying++
+		}
+	}
+	return proving, denying
 }
 
 func (m Member) of(c, now time.Time) Replica {

@@ -2,10 +2,12 @@
 // that there is work on an app: a CloudEvent whose subject is the app. It only
 // hurries that function up; its periodic pass finds the same work, so an event
 // that is lost, or comes twice, does no harm. It carries the id of the request that
-// causes it ([RequestID]), so that the other function's log lines can be found by it.
+// causes it ([RequestID]), so that the other function's log lines can be found by it, and
+// its traceparent, as the attribute of the distributed tracing extension and as the header.
 package nudge
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -18,6 +20,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -57,7 +60,7 @@ func New(url, source string, log *slog.Logger) *Sender {
 }
 
 // Notify sends an event of a type about an app, e.g. [app.DeployRequested], and does
-// not wait. Of ctx it takes the request's id alone: the event outlives the request.
+// not wait. Of ctx it takes the request's id and trace alone: the event outlives the request.
 func (s *Sender) Notify(ctx context.Context, eventType string, ref app.Ref) {
 	if s.url == "" {
 		return
@@ -68,34 +71,44 @@ func (s *Sender) Notify(ctx context.Context, eventType string, ref app.Ref) {
 		s.log.WarnContext(ctx, "notify failed", "type", eventType, "app", ref.String(), "error", "too many events on their way")
 		return
 	}
-	id := trace.ID(ctx)
+	of, _ := trace.Of(ctx)
+	_, event := span.Start(ctx, span.Producer, "notify "+eventType, span.OfApp(ref)...)
+	of.Parent = cmp.Or(event.Parent(), of.Parent)
 	s.group.Go(func() {
 		defer func() { <-s.room }()
-		if err := s.send(eventType, ref, id); err != nil {
+		err := s.send(eventType, ref, of)
+		event.End(err)
+		if err != nil {
 			s.log.WarnContext(ctx, "notify failed", "type", eventType, "app", ref.String(), "error", err)
 		}
 	})
 }
 
 // send sends one event.
-func (s *Sender) send(eventType string, ref app.Ref, id string) error {
+func (s *Sender) send(eventType string, ref app.Ref, of trace.Request) error {
 	e := cloudevents.NewEvent()
 	e.SetID(rand.Text())
 	e.SetSource(s.source)
 	e.SetType(eventType)
 	e.SetSubject(ref.String())
-	if id != "" {
-		e.SetExtension(RequestID, id)
+	if of.ID != "" {
+		e.SetExtension(RequestID, of.ID)
+	}
+	if of.Parent != "" {
+		e.SetExtension(trace.ParentHeader, of.Parent)
 	}
 	return Post(s.ctx, s.client, s.url, e)
 }
 
 // Post sends a CloudEvent in HTTP's binary mode, once. Anything but a 2xx is an
-// error. (The SDK's own client reads the whole answer to a failure, however long.)
+// [AnswerError]. (The SDK's own client reads the whole answer to a failure, however long.)
 func Post(ctx context.Context, client *http.Client, url string, e cloudevents.Event) error {
 	req, err := cloudevents.NewHTTPRequestFromEvent(ctx, url, e)
 	if err != nil {
 		return err
+	}
+	if parent, ok := e.Extensions()[trace.ParentHeader].(string); ok {
+		req.Header.Set(trace.ParentHeader, parent)
 	}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -107,9 +120,20 @@ func Post(ctx context.Context, client *http.Client, url string, e cloudevents.Ev
 		return err
 	}
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("the receiver answered %d %.200q", resp.StatusCode, answer)
+		return &AnswerError{Status: resp.StatusCode, Again: resp.Header.Get("Retry-After"), text: answer}
 	}
 	return nil
+}
+
+// AnswerError is an answer that is not good.
+type AnswerError struct {
+	Status int    // of HTTP, e.g. 503
+	Again  string // Retry-After; "" without one
+	text   []byte
+}
+
+func (e *AnswerError) Error() string {
+	return fmt.Sprintf("the receiver answered %d %.200q", e.Status, e.text)
 }
 
 // Close waits for the events on their way; those that are not through when ctx

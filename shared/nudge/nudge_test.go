@@ -22,12 +22,15 @@ func TestTell(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header }))
 	t.Cleanup(server.Close)
 	s := nudge.New(server.URL, "/sluice/test", quiet())
-	s.Notify(trace.Begin(t.Context(), trace.Request{ID: "r1"}), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
+	s.Notify(trace.Begin(t.Context(), trace.Request{ID: "r1", Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	h := <-got
-	want := map[string]string{"Ce-Specversion": "1.0", "Ce-Source": "/sluice/test", "Ce-Type": app.DeployRequested, "Ce-Subject": "shop-prod.hello", "Ce-Requestid": "r1"}
+	want := map[string]string{
+		"Ce-Specversion": "1.0", "Ce-Source": "/sluice/test", "Ce-Type": app.DeployRequested, "Ce-Subject": "shop-prod.hello", "Ce-Requestid": "r1",
+		"Ce-Traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+	}
 	is := map[string]string{}
 	for k := range want {
 		is[k] = h.Get(k)

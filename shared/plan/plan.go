@@ -48,20 +48,27 @@ type Plan struct {
 	UpdatedAt time.Time
 }
 
-// Check refuses limits out of range. Problems: invalid_rate, invalid_burst,
-// invalid_quota.
+// Check refuses limits out of range, all of them at once. Problems: invalid_rate,
+// invalid_burst, invalid_quota.
 func (l Limits) Check() error {
+	var rate, burst error
+	if math.IsNaN(l.Rate) || l.Rate < MinRate || l.Rate > MaxRate {
+		rate = problem.Of(problem.InvalidRate)
+	}
+	if l.Burst < 1 || l.Burst > MaxBurst {
+		burst = problem.Of(problem.InvalidBurst)
+	}
+	return problem.All(rate, burst, l.checkQuota())
+}
+
+func (l Limits) checkQuota() error {
 	switch {
-	case math.IsNaN(l.Rate) || l.Rate < MinRate || l.Rate > MaxRate:
-		return problem.Of(problem.InvalidRate)
-	case l.Burst < 1 || l.Burst > MaxBurst:
-		return problem.Of(problem.InvalidBurst)
 	case (l.Quota == 0) != (l.Period == ""):
 		return problem.New(problem.InvalidQuota, "quota and quota_period come together.")
 	case l.Quota < 0 || l.Quota > MaxQuota:
 		return problem.Of(problem.InvalidQuota)
 	case l.Period != "" && !l.Period.Valid():
-		return problem.New(problem.InvalidQuota, "quota_period is day, week or month.")
+		return problem.At("quota_period", problem.New(problem.InvalidQuota, "quota_period is day, week or month."))
 	case l.Hard:
 		return CheckMode(Hard, l.Quota)
 	}
@@ -159,9 +166,9 @@ func (m Mode) Valid() bool { return slices.Contains(Modes(), m) }
 func CheckMode(m Mode, quota int64) error {
 	switch {
 	case !m.Valid():
-		return problem.New(problem.InvalidQuota, "quota_mode is soft or hard.")
+		return problem.At("quota_mode", problem.New(problem.InvalidQuota, "quota_mode is soft or hard."))
 	case quota == 0:
-		return problem.New(problem.InvalidQuota, "quota_mode goes with a quota.")
+		return problem.At("quota_mode", problem.New(problem.InvalidQuota, "quota_mode goes with a quota."))
 	}
 	return nil
 }

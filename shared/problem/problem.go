@@ -1,7 +1,8 @@
 // Package problem is the one table of what can go wrong and how a client is told.
 //
 // Every error answer of Sluice, on the gate, the management API and the webhook, is the
-// JSON object {"code","message"} with a stable code (promises G9, A2). A code stands in
+// JSON object {"code","message"} with a stable code (promises G9, A2), and, where fields of
+// a request are wrong, with "errors", one for each of them. A code stands in
 // [Table] once, with its status and its default message; code that fails names the
 // code, and the table says the rest. The cause of an error travels beside it for the
 // log and never reaches the client.
@@ -24,18 +25,23 @@ type Error struct {
 	// RetryAfter is sent as Retry-After in whole seconds, rounded up; zero sends none.
 	RetryAfter time.Duration
 
-	cause error // for the log only
+	// Field is the field of the request that the problem is about, as the request names it,
+	// e.g. "rate", "git_source.branch" or "members[1].role"; "" is none, or several.
+	Field string
+
+	beside []*Error // about other fields, found with it
+	cause  error    // for the log only
 }
 
 // New makes a problem with a message of its own.
 func New(code Code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...), RetryAfter: row(code).RetryAfter}
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...), RetryAfter: row(code).RetryAfter, Field: fieldOf[code]}
 }
 
 // Of makes a problem with the table's message.
 func Of(code Code) *Error {
 	r := row(code)
-	return &Error{Code: code, Message: r.Message, RetryAfter: r.RetryAfter}
+	return &Error{Code: code, Message: r.Message, RetryAfter: r.RetryAfter, Field: fieldOf[code]}
 }
 
 // Because keeps the cause for the log and returns a copy of e.

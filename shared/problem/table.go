@@ -63,6 +63,8 @@ const (
 	UnstorableText Code = "invalid_text"
 	ImageRequired  Code = "image_required"
 	InvalidCommit  Code = "invalid_commit"
+	InvalidTrust   Code = "invalid_trust"
+	InvalidPolicy  Code = "invalid_policy"
 )
 
 // Conflicts and absences.
@@ -76,8 +78,11 @@ const (
 	KeyRevoked           Code = "key_revoked"
 	KeyExpired           Code = "key_expired"
 	AlreadyIssued        Code = "already_issued"
+	PreconditionFailed   Code = "precondition_failed"
 	IdempotencyKeyReused Code = "idempotency_key_reused"
 	TooManyKeys          Code = "too_many_keys"
+	TooManyTokens        Code = "too_many_tokens"
+	TooManyTrusts        Code = "too_many_trusts"
 	Conflict             Code = "conflict"
 	GitSourceAttached    Code = "git_source_attached"
 	NoGitSource          Code = "no_git_source"
@@ -163,6 +168,8 @@ var table = [...]Row{
 	{UnstorableText, http.StatusUnprocessableEntity, "Text must be valid UTF-8 without control characters.", 0},
 	{ImageRequired, http.StatusUnprocessableEntity, "image is required: the app is deployed from images.", 0},
 	{InvalidCommit, http.StatusUnprocessableEntity, "commit is a git commit hash, 4 to 64 hexadecimal digits.", 0},
+	{InvalidTrust, http.StatusUnprocessableEntity, "A trust names an issuer, an audience and claims.", 0},
+	{InvalidPolicy, http.StatusUnprocessableEntity, "leak_policy is disable or revoke.", 0},
 
 	{NotFound, http.StatusNotFound, "There is nothing here by that name.", 0},
 	{AlreadyExists, http.StatusConflict, "That name is taken.", 0},
@@ -174,7 +181,10 @@ var table = [...]Row{
 	{KeyExpired, http.StatusConflict, "The key has expired.", 0},
 	{IdempotencyKeyReused, http.StatusUnprocessableEntity, "This Idempotency-Key was sent with another request before; each request has one of its own.", 0},
 	{AlreadyIssued, http.StatusConflict, "This very request has issued a key before; it was shown that once.", 0},
+	{PreconditionFailed, http.StatusPreconditionFailed, "It is not any more what If-Match names; read it again.", 0},
 	{TooManyKeys, http.StatusConflict, "The environment has as many keys as it may; revoke some that are not needed.", 0},
+	{TooManyTokens, http.StatusConflict, "The project has as many service tokens as it may; revoke some that are not needed.", 0},
+	{TooManyTrusts, http.StatusConflict, "The app trusts as many pipelines as it may; remove some that are not needed.", 0},
 	{GitSourceAttached, http.StatusConflict, "The app is built from its git source; leave image out or detach the git source.", 0},
 	{NoGitSource, http.StatusConflict, "The app has no git source to build from.", 0},
 	{NoPreviousRevision, http.StatusConflict, "There is no earlier revision that was once live.", 0},

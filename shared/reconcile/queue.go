@@ -12,7 +12,7 @@
 // in each pass.
 //
 // The work has deadlines of its own and goes on when whoever has asked hangs up. It is
-// the system's own, in the request that asked for it last. A panic ends the work on its
+// the system's own, in the request and below the span that asked for it last. A panic ends the work on its
 // key alone; it goes on in those who wait for that, so that it is counted and seen.
 package reconcile
 
@@ -33,6 +33,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -114,6 +115,7 @@ type Queue[K comparable] struct {
 // item is what is known of a key besides its place in the queue.
 type item struct {
 	request trace.Request      // that asked for it last
+	cause   span.Span          // of that request
 	until   time.Time          // when it is not tried again any more; zero for what a pass has found
 	waiting []chan error       // closed once it has been worked on; gets a panic
 	cancel  context.CancelFunc // of the work on it, nil while there is none
@@ -251,11 +253,11 @@ func (q *Queue[K]) add(ctx context.Context, key K, asked bool) <-chan error {
 	}
 	request, _ := trace.Of(ctx)
 	if it == nil {
-		it = &item{request: request}
+		it = &item{request: request, cause: span.Of(ctx)}
 		q.items[key] = it
 	}
 	if asked {
-		it.request, it.until = request, q.now().Add(q.options.RetryFor)
+		it.request, it.cause, it.until = request, span.Of(ctx), q.now().Add(q.options.RetryFor)
 		q.queue.Forget(key) // the pauses begin anew
 	}
 	if it.cancel != nil {
@@ -299,6 +301,14 @@ type panicked struct{ error }
 
 // try keeps a panic to the key that it is about.
 func (q *Queue[K]) try(ctx context.Context, key K) (err error) {
+	ctx, work := span.Start(ctx, span.Internal, "reconcile")
+	defer func() {
+		if errors.Is(err, ErrUnfinished) {
+			work.End(nil)
+			return
+		}
+		work.End(err)
+	}()
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicked{fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
@@ -315,7 +325,7 @@ func (q *Queue[K]) begin(key K) (context.Context, *item) {
 	if it == nil {
 		return nil, nil
 	}
-	ctx := trace.As(trace.Begin(q.ctx, it.request), trace.Actor{Kind: trace.System, Name: "system"})
+	ctx := trace.As(trace.Begin(it.cause.In(q.ctx), it.request), trace.Actor{Kind: trace.System, Name: "system"})
 	ctx, it.cancel = context.WithTimeout(ctx, Timeout)
 	it.again, it.paused = false, false
 	before := &item{waiting: it.waiting}

@@ -33,6 +33,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/sluicegate/sluice/shared/authorities"
+	"github.com/sluicegate/sluice/shared/span"
 )
 
 // patience bounds one look-up, all its requests together: a deploy does not wait
@@ -80,7 +81,7 @@ func New(access Access, log *slog.Logger) (*Resolver, error) {
 		TLSHandshakeTimeout: patience, ResponseHeaderTimeout: patience, IdleConnTimeout: time.Minute, MaxIdleConns: 16,
 	}
 	return &Resolver{
-		client: base, keychain: authn.DefaultKeychain, private: access.AllowPrivate, closing: base.CloseIdleConnections, log: log,
+		client: span.Transport(base, "registry", false), keychain: authn.DefaultKeychain, private: access.AllowPrivate, closing: base.CloseIdleConnections, log: log,
 	}, nil
 }
 

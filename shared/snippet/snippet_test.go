@@ -236,3 +236,53 @@ func TestTokenStaysOffTheProcessList(t *testing.T) {
 		t.Errorf("%v: curl %s", err, out)
 	}
 }
+
+// TestKeyless: without a secret a job's calls bring tokens of its own, meant for the audience,
+// each call another one where the system issues them on demand.
+func TestKeyless(t *testing.T) {
+	t.Parallel()
+	const audience = "https://sluice.example.com/api/v1/webhook/shop-prod/hello?a&b"
+	for _, ci := range []CI{GitHub, Forgejo, GitLab} {
+		t.Run(string(ci), func(t *testing.T) {
+			t.Parallel()
+			var calls, issued atomic.Int64
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/token" {
+					if r.URL.Query().Get("audience") != audience || r.Header.Get("Authorization") != "Bearer of-the-job" {
+						t.Errorf("asked for a token: %s %v", r.URL, r.Header)
+					}
+					_, _ = fmt.Fprintf(w, `{"count":1, "value": "token-%d"}`, issued.Add(1))
+					return
+				}
+				n, want := calls.Add(1), "Bearer token-0"
+				if ci != GitLab {
+					want = fmt.Sprintf("Bearer token-%d", n)
+				}
+				if got := r.Header.Get("Authorization"); got != want || r.Header.Get("X-Service-Token") != "" {
+					t.Errorf("call %d: %q, want %q", n, got, want)
+				}
+				status := "rolling_out"
+				if n == 2 {
+					status = "live"
+				}
+				_, _ = w.Write([]byte(`{"status":"` + status + `","status_url":"http://` + r.Host + `/status/7"}`))
+			}))
+			t.Cleanup(s.Close)
+			h := Hook{App: "hello", URL: s.URL + "/hook", Audience: audience, Branch: "release/1"}
+			text := h.For(ci)
+			if strings.Contains(text, "secrets.") || strings.Contains(text, "SLUICE_WEBHOOK_TOKEN") || !strings.Contains(h.Title(ci), "without any secret") {
+				t.Errorf("it asks for a secret:\n%s", text)
+			}
+			for system, mark := range map[CI]string{GitHub: "id-token: write", Forgejo: "enable-openid-connect: true", GitLab: "aud: " + scalar(audience)} {
+				if strings.Contains(text, mark) != (system == ci) {
+					t.Errorf("%q in:\n%s", mark, text)
+				}
+			}
+			script, env := pipeline(t, ci, text, "0123456")
+			env = append(env, "ACTIONS_ID_TOKEN_REQUEST_URL="+s.URL+"/token?v=2", "ACTIONS_ID_TOKEN_REQUEST_TOKEN=of-the-job", "SLUICE_ID_TOKEN=token-0")
+			if out, err := shell(t, t.TempDir(), strings.ReplaceAll(script, "sleep 5", "sleep 0"), env...); err != nil || calls.Load() != 2 {
+				t.Errorf("%v after %d calls: %s", err, calls.Load(), out)
+			}
+		})
+	}
+}

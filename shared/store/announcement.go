@@ -2,50 +2,176 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"time"
 
 	"cloud.google.com/go/firestore"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/event"
+	"github.com/sluicegate/sluice/shared/plan"
 )
 
 // announcementDoc is a document of announcements/{id}: the outbox. It is written
-// in the transaction that finishes a deployment and deleted once it has been sent.
+// in the transaction of what it tells of and deleted once it has been sent.
+//
+// at is the time of that commit, by the store's clock: of two changes of one document the
+// later one has the later time, whoever made them. It is what the outbox is read in the
+// order of, and what its day is counted from.
 type announcementDoc struct {
-	ID          string      `firestore:"id"`
-	Namespace   string      `firestore:"namespace"`
-	App         string      `firestore:"app"`
-	Project     string      `firestore:"project"`
-	Environment string      `firestore:"environment"`
-	Outcome     string      `firestore:"outcome"`
-	Revision    revisionDoc `firestore:"revision"`
-	At          time.Time   `firestore:"at"`
+	ID          string    `firestore:"id"`
+	Type        string    `firestore:"type"` // "" of a deployment
+	Subject     string    `firestore:"subject"`
+	Project     string    `firestore:"project"`
+	Environment string    `firestore:"environment"`
+	At          time.Time `firestore:"at,serverTimestamp"`
+	Time        time.Time `firestore:"time"`       // when it happened
+	ExpiresAt   time.Time `firestore:"expires_at"` // the collection's TTL field, for an outbox that nobody empties any more
+
+	Namespace string            `firestore:"namespace"` // of a deployment, like the next three
+	App       string            `firestore:"app"`
+	Outcome   string            `firestore:"outcome"`
+	Revision  *revisionDoc      `firestore:"revision"`
+	Key       *announcedKeyDoc  `firestore:"key"` // of a quota too
+	Quota     *announcedUseDoc  `firestore:"quota"`
+	Gate      *announcedGateDoc `firestore:"gate"`
+	Gates     *announcedAllDoc  `firestore:"gates"`
 }
 
-func (d announcementDoc) value() deploy.Announcement {
-	return deploy.Announcement{
-		ID: d.ID, App: app.Ref{Namespace: d.Namespace, Name: d.App}, Project: d.Project, Environment: d.Environment,
-		Outcome: deploy.Outcome(d.Outcome), Revision: deploy.Revision(d.Revision), At: d.At,
+type announcedKeyDoc struct {
+	ID        string     `firestore:"id"`
+	Name      string     `firestore:"name"`
+	Plan      string     `firestore:"plan"`
+	Apps      []string   `firestore:"apps"`
+	Status    string     `firestore:"status"`
+	ExpiresAt *time.Time `firestore:"expires_at"`
+	Within    int        `firestore:"within"`
+}
+
+type announcedUseDoc struct {
+	Percent int       `firestore:"percent"`
+	Quota   int64     `firestore:"quota"`
+	Used    int64     `firestore:"used"`
+	Period  string    `firestore:"period"`
+	Mode    string    `firestore:"mode"`
+	ResetAt time.Time `firestore:"reset_at"`
+}
+
+type announcedGateDoc struct {
+	Namespace string        `firestore:"namespace"`
+	App       string        `firestore:"app"`
+	Host      string        `firestore:"host"`
+	State     app.GateState `firestore:"state"`
+}
+
+type announcedAllDoc struct {
+	Checkers int       `firestore:"checkers"`
+	Since    time.Time `firestore:"since"`
+}
+
+// outboxGrace is how much longer than it is tried an announcement may stay where nobody
+// empties the outbox.
+const outboxGrace = 24 * time.Hour
+
+func announcementToDoc(n event.Announcement) announcementDoc {
+	d := announcementDoc{
+		ID: n.ID, Type: string(n.Type), Subject: n.Subject, Project: n.Project, Environment: n.Environment,
+		Time: n.At, ExpiresAt: n.At.Add(event.Kept + outboxGrace),
 	}
+	key := n.Key
+	switch {
+	case n.Deployment != nil:
+		revision := revisionDoc(n.Deployment.Revision)
+		d.Namespace, d.App = n.Deployment.App.Namespace, n.Deployment.App.Name
+		d.Outcome, d.Revision = string(n.Deployment.Outcome), &revision
+	case n.Quota != nil:
+		q := n.Quota
+		key = &q.Key
+		d.Quota = &announcedUseDoc{Percent: q.Percent, Quota: q.Quota, Used: q.Used, Period: string(q.Period), Mode: string(q.Mode), ResetAt: q.ResetAt}
+	case n.Gate != nil:
+		d.Gate = &announcedGateDoc{Namespace: n.Gate.App.Namespace, App: n.Gate.App.Name, Host: n.Gate.Host, State: n.Gate.State}
+	case n.Gates != nil:
+		gates := announcedAllDoc(*n.Gates)
+		d.Gates = &gates
+	}
+	if key != nil {
+		d.Key = &announcedKeyDoc{
+			ID: string(key.ID), Name: key.Name, Plan: string(key.Plan), Apps: key.Apps, Status: string(key.Status),
+			ExpiresAt: timeOrNull(key.ExpiresAt), Within: key.Within,
+		}
+	}
+	return d
+}
+
+func (d announcementDoc) value() event.Announcement {
+	n := event.Announcement{
+		ID: d.ID, Type: event.Type(d.Type), Subject: d.Subject, Project: d.Project, Environment: d.Environment, At: d.Time,
+	}
+	var key *event.Key
+	if k := d.Key; k != nil {
+		key = &event.Key{
+			ID: apikey.ID(k.ID), Name: k.Name, Plan: plan.ID(k.Plan), Apps: k.Apps, Status: apikey.Status(k.Status),
+			ExpiresAt: zeroOrTime(k.ExpiresAt), Within: k.Within,
+		}
+	}
+	switch {
+	case d.Revision != nil:
+		ref := app.Ref{Namespace: d.Namespace, Name: d.App}
+		n.Subject = ref.String()
+		n.Deployment = &event.Deployment{App: ref, Outcome: deploy.Outcome(d.Outcome), Revision: deploy.Revision(*d.Revision)}
+		n.At = d.Revision.FinishedAt
+	case d.Quota != nil && key != nil:
+		q := d.Quota
+		n.Quota = &event.Quota{Key: *key, Percent: q.Percent, Quota: q.Quota, Used: q.Used, Period: plan.Period(q.Period), Mode: plan.Mode(q.Mode), ResetAt: q.ResetAt}
+	case d.Gate != nil:
+		n.Gate = &event.Gate{App: app.Ref{Namespace: d.Gate.Namespace, Name: d.Gate.App}, Host: d.Gate.Host, State: d.Gate.State}
+	case d.Gates != nil:
+		gates := event.Gates(*d.Gates)
+		n.Gates = &gates
+	default:
+		n.Key = key
+	}
+	return n
 }
 
 func (s *Store) announcements() *firestore.CollectionRef { return s.client.Collection("announcements") }
 
-func (s *Store) announce(b *batch, n deploy.Announcement) {
-	id := rand.Text()
-	b.create(s.announcements().Doc(id), announcementDoc{
-		ID: id, Namespace: n.App.Namespace, App: n.App.Name, Project: n.Project, Environment: n.Environment,
-		Outcome: string(n.Outcome), Revision: revisionDoc(n.Revision), At: n.At,
-	})
+// Outbox is what a function that writes events reads from its environment.
+type Outbox struct {
+	// Events puts what happens to keys, quotas and gates into the outbox, for the function
+	// with K_SINK to send. Off where there is no sink: nobody would empty it.
+	Events bool `env:"EVENTS, default=false"`
 }
 
-// Announcements lists up to limit announcements that wait to be sent, the oldest
-// first.
-func (s *Store) Announcements(ctx context.Context, limit int) ([]deploy.Announcement, error) {
-	waiting, err := find(ctx, s.announcements().OrderBy("at", firestore.Asc).Limit(limit), decode[announcementDoc])
+// AnnounceEvents has the store put events into the outbox, or not. It is said once, before
+// anything is changed.
+func (s *Store) AnnounceEvents(on bool) { s.announcing = on }
+
+// announce writes an announcement with the change that it tells of, where there is a sink.
+func (s *Store) announce(b *batch, n event.Announcement) {
+	if s.announcing {
+		b.create(s.announcements().Doc(n.ID), announcementToDoc(n))
+	}
+}
+
+// announceKey announces what happened to a key.
+func (s *Store) announceKey(b *batch, t event.Type, k apikey.Key) {
+	s.announce(b, event.OfKey(t, k, s.now().UTC().Truncate(time.Microsecond)))
+}
+
+// Announcements lists up to limit announcements that wait to be sent, in the order of their
+// commits, from behind a place. What was committed before the call is there.
+func (s *Store) Announcements(ctx context.Context, after event.Place, limit int) ([]event.Waiting, error) {
+	q := s.announcements().OrderBy("at", firestore.Asc).OrderBy(firestore.DocumentID, firestore.Asc).Limit(limit)
+	if after.ID != "" {
+		q = q.StartAfter(after.At, s.announcements().Doc(after.ID))
+	}
+	waiting, err := find(ctx, q, func(snap *firestore.DocumentSnapshot) (event.Waiting, error) {
+		d, err := shape[announcementDoc](snap)
+		return event.Waiting{Announcement: d.value(), Place: event.Place{At: d.At, ID: snap.Ref.ID}, Waited: snap.ReadTime.Sub(d.At)}, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list announcements: %w", err)
 	}

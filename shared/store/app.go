@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -33,6 +34,7 @@ type appDoc struct {
 	Revisions     int64         `firestore:"revisions"` // the highest number given out
 	Builds        int64         `firestore:"builds"`    // the highest number given out
 	Deployed      deployedDoc   `firestore:"deployed"`  // the current one, as in the history
+	Trusts        []trustDoc    `firestore:"trusts"`
 	CreatedAt     time.Time     `firestore:"created_at"`
 	UpdatedAt     time.Time     `firestore:"updated_at"`
 }
@@ -77,6 +79,7 @@ func (d appDoc) with(a app.App) appDoc {
 	}
 	d.RequireAPIKey = a.RequireAPIKey
 	d.Gate, d.Deployed = gateDoc(a.Gate), deployedDoc(a.Deployed)
+	d.Trusts = trustsToDoc(a.Trusts)
 	d.Revision, d.Revisions = a.Revision, max(d.Revisions, a.Revision)
 	d.CreatedAt, d.UpdatedAt = a.CreatedAt, a.UpdatedAt
 	return d
@@ -91,6 +94,9 @@ func (d appDoc) value() app.App {
 	if g := d.GitSource; g != nil {
 		source := app.GitSource(*g)
 		a.GitSource = &source
+	}
+	for _, t := range d.Trusts {
+		a.Trusts = append(a.Trusts, app.Trust(t))
 	}
 	return a
 }
@@ -114,7 +120,7 @@ type First struct {
 // Problems: not_found for the environment; already_exists; host_taken.
 func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 	ref := a.Ref()
-	return s.transact(ctx, "create app "+ref.String(), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	return s.transactAlone(ctx, "create app "+ref.String(), s.hostRef(a.Host), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		e, err := s.txEnvironment(tx, a.Namespace)
 		if err != nil {
 			return err
@@ -203,6 +209,9 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 		s.recordUpdate(ctx, b, audit.Change{
 			Action: audit.UpdateApp, Project: changed.Project, Resource: appPath(changed), Old: appView(d.value()), New: appView(changed),
 		})
+		if n, ok := event.OfGate(changed, before.Gate.State); ok {
+			s.announce(b, n)
+		}
 		return nil
 	})
 	return changed, err

@@ -32,7 +32,7 @@ type recordDoc struct {
 	Outcome   string    `firestore:"outcome"`
 	Project   string    `firestore:"project"`
 	Resource  string    `firestore:"resource"`
-	Within    []string  `firestore:"within"` // the resource and all that it is a part of, to ask for
+	Within    []string  `firestore:"within"` // the resource and all that it is a part of, and what it is told of besides, to ask for
 	Old       string    `firestore:"old"`    // JSON; "" of what was not there
 	New       string    `firestore:"new"`
 	ExpiresAt time.Time `firestore:"expires_at"`
@@ -86,16 +86,23 @@ func (s *Store) newRecord(ctx context.Context, c audit.Change) (*firestore.Docum
 	if c.Outcome == "" {
 		c.Outcome = audit.Succeeded
 	}
-	id := timeID(at) + strings.ToLower(rand.Text()[:12])
+	id := drawID(at)
+	within := audit.Within(c.Resource)
+	if c.Besides != "" {
+		within = append(within, c.Besides)
+	}
 	return s.records().Doc(id), recordDoc{
 		At: at, ActorKind: string(who.Kind), Actor: who.Name, Address: origin.Address, RequestID: origin.ID,
-		Action: string(c.Action), Outcome: string(c.Outcome), Project: c.Project, Resource: c.Resource, Within: audit.Within(c.Resource),
+		Action: string(c.Action), Outcome: string(c.Outcome), Project: c.Project, Resource: c.Resource, Within: within,
 		Old: encodeValues(c.Old), New: encodeValues(c.New), ExpiresAt: at.Add(audit.Kept),
 	}
 }
 
 // timeID is what ids of records of a time begin with.
 func timeID(at time.Time) string { return fmt.Sprintf("%016x", math.MaxInt64-at.UnixMicro()) }
+
+// drawID draws an id for the record or the receipt of a time.
+func drawID(at time.Time) string { return timeID(at) + strings.ToLower(rand.Text()[:12]) }
 
 // record has the record of a change written with it.
 func (s *Store) record(ctx context.Context, b *batch, c audit.Change) {
@@ -175,23 +182,29 @@ func (s *Store) CompleteRecord(ctx context.Context, id string, o audit.Outcome) 
 func (s *Store) Records(ctx context.Context, q audit.Query, page Page) ([]audit.Record, string, error) {
 	// Equalities, one array and the order of ids: Firestore merges its own indexes.
 	coll := s.records()
-	query := coll.Where("project", "==", q.Project)
-	if !q.To.IsZero() {
-		query = query.Where(firestore.DocumentID, ">=", coll.Doc(timeID(q.To)))
-	}
-	if !q.From.IsZero() {
-		query = query.Where(firestore.DocumentID, "<=", coll.Doc(timeID(q.From)+"~")) // after all of that microsecond
-	}
+	query := between(coll, coll.Where("project", "==", q.Project), q.From, q.To)
 	if q.Actor != "" {
 		query = query.Where("actor", "==", q.Actor)
 	}
-	if q.Action != "" {
-		query = query.Where("action", "==", string(q.Action))
+	if len(q.Actions) > 0 {
+		query = query.Where("action", "in", q.Actions)
 	}
 	if q.Resource != "" {
 		query = query.Where("within", "array-contains", q.Resource)
 	}
 	return list(ctx, coll, query, page, readRecord)
+}
+
+// between narrows a query to documents whose ids begin with times of a span, both ends
+// included; a zero time is no bound.
+func between(coll *firestore.CollectionRef, query firestore.Query, from, to time.Time) firestore.Query {
+	if !to.IsZero() {
+		query = query.Where(firestore.DocumentID, ">=", coll.Doc(timeID(to)))
+	}
+	if !from.IsZero() {
+		query = query.Where(firestore.DocumentID, "<=", coll.Doc(timeID(from)+"~")) // after all of that microsecond
+	}
+	return query
 }
 
 // DeleteRecords deletes up to limit records from before a time and tells how many.

@@ -70,6 +70,10 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	must(s.CreateProject(ctx, app.Project{Name: "shop", Members: map[string]app.Role{"ada": app.Owner}, CreatedAt: noon()}))
 	_, err := s.UpdateMembers(ctx, "shop", func(m map[string]app.Role) (map[string]app.Role, error) { m["bob"] = app.Viewer; return m, nil })
 	must(err)
+	revoked, left := newToken(t, "shop", "nightly"), newToken(t, "shop", "left")
+	must(s.CreateToken(ctx, revoked))
+	must(s.CreateToken(ctx, left))
+	must(s.RevokeToken(ctx, "shop", revoked.ID))
 	must(s.CreateEnvironment(ctx, app.Environment{Project: "shop", Name: "prod", Namespace: "shop-prod", CreatedAt: noon()}))
 	_, err = s.CreatePlan(ctx, plan.Plan{ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 2}})
 	must(err)
@@ -114,8 +118,8 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	change(func(k apikey.Key) apikey.Key { k.Name = "n"; return k })
 	change(func(k apikey.Key) apikey.Key { return k }) // says nothing, and is none
 	change(func(k apikey.Key) apikey.Key { k.Secret = apikey.HashOf([]byte("other")); return k })
-	change(func(k apikey.Key) apikey.Key { return k.Revoke(noon()) })
-	must(s.DeletePlan(ctx, "shop-prod", "plan-a"))
+	change(func(k apikey.Key) apikey.Key { return k.Revoke(noon(), "ada") })
+	must(s.DeletePlan(ctx, "shop-prod", "plan-a", always))
 	must(s.DeleteApp(ctx, a.Ref()))
 	must(s.DeleteEnvironment(ctx, "shop", "prod"))
 	must(s.DeleteProject(ctx, "shop"))
@@ -125,6 +129,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	key := "projects/shop/api-keys/" + string(k.ID())
 	source := `{"branch":"main","path":"","repository":"https://g/h"}`
 	compare(t, s, "shop", []string{
+		`ada token.revoke projects/shop/tokens/` + string(left.ID) + ` {"expires_at":"2026-03-14T13:00:00.123456Z","name":"left","role":"developer"} > null`,
 		`ada environment.delete ` + env + ` {"namespace":"shop-prod"} > null`,
 		`ada app.delete ` + env + `/apps/hello {"git_source":` + source + `,"host":"h.example.com","image":"r/h:b1","port":80,"require_api_key":true} > null`,
 		`ada plan.delete ` + env + `/plans/plan-a {"burst":2,"name":"A","quota":9,"quota_mode":"hard","quota_period":"day","rate":1.5} > null`,
@@ -141,6 +146,9 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		`ada plan.update ` + env + `/plans/plan-a {"quota":null,"quota_mode":null,"quota_period":null,"rate":1} > {"quota":9,"quota_mode":"hard","quota_period":"day","rate":1.5}`,
 		`ada plan.create ` + env + `/plans/plan-a null > {"burst":2,"name":"A","quota":null,"quota_mode":null,"quota_period":null,"rate":1}`,
 		`ada environment.create ` + env + ` null > {"namespace":"shop-prod"}`,
+		`ada token.revoke projects/shop/tokens/` + string(revoked.ID) + ` {"expires_at":"2026-03-14T13:00:00.123456Z","name":"nightly","role":"developer"} > null`,
+		`ada token.create projects/shop/tokens/` + string(left.ID) + ` null > {"expires_at":"2026-03-14T13:00:00.123456Z","name":"left","role":"developer"}`,
+		`ada token.create projects/shop/tokens/` + string(revoked.ID) + ` null > {"expires_at":"2026-03-14T13:00:00.123456Z","name":"nightly","role":"developer"}`,
 		`ada project.set_members projects/shop/members {"bob":null} > {"bob":"viewer"}`,
 	})
 	compare(t, s, "", []string{
@@ -179,7 +187,7 @@ func TestNoRecordWithoutAChange(t *testing.T) {
 		"a project that is not":     s.DeleteProject(ctx, "none"),
 		"a project that holds some": s.DeleteProject(ctx, "shop"),
 		"a plan of nowhere":         errorOf(s.CreatePlan(ctx, plan.Plan{ID: "plan-a", Namespace: "none"})),
-		"a plan that is not there":  s.DeletePlan(ctx, "shop-prod", "plan-a"),
+		"a plan that is not there":  s.DeletePlan(ctx, "shop-prod", "plan-a", always),
 		"a key without a plan":      errorOf(s.IssueKey(ctx, newKey(t), apikey.Request{}, 0)),
 	}
 	_, tests["an app's change"] = s.UpdateApp(ctx, hello(), func(app.App) (app.App, error) { return app.App{}, refusal })
@@ -224,15 +232,15 @@ func TestRecords(t *testing.T) {
 		want []int // of all
 	}{
 		{"an actor", audit.Query{Actor: "user-0"}, []int{0, 2, 4}},
-		{"an action", audit.Query{Action: audit.EnableWebhook}, []int{0, 1, 2, 3, 4}},
-		{"another action", audit.Query{Action: audit.DeleteApp}, nil},
+		{"an action", audit.Query{Actions: []audit.Action{audit.EnableWebhook}}, []int{0, 1, 2, 3, 4}},
+		{"another action", audit.Query{Actions: []audit.Action{audit.DeleteApp}}, nil},
 		{"a resource", audit.Query{Resource: "projects/shop/apps/a3/webhook"}, []int{1}},
 		{"all below one", audit.Query{Resource: "projects/shop/apps/a3"}, []int{1}},
 		{"not what begins alike", audit.Query{Resource: "projects/shop/apps/a"}, nil},
 		{"from", audit.Query{From: all[2].At}, []int{0, 1, 2}},
 		{"to", audit.Query{To: all[2].At}, []int{2, 3, 4}},
 		{"a moment", audit.Query{From: all[2].At, To: all[2].At}, []int{2}},
-		{"all at once", audit.Query{Actor: "user-0", Action: audit.EnableWebhook, Resource: "projects/shop", From: all[2].At, To: all[0].At}, []int{0, 2}},
+		{"all at once", audit.Query{Actor: "user-0", Actions: []audit.Action{audit.DeleteApp, audit.EnableWebhook}, Resource: "projects/shop", From: all[2].At, To: all[0].At}, []int{0, 2}},
 		{"later", audit.Query{From: all[0].At.Add(time.Second)}, nil},
 	}
 	for _, tt := range tests {
@@ -250,7 +258,7 @@ func TestRecords(t *testing.T) {
 	}
 	var paged []audit.Record
 	for page := (store.Page{Size: 2}); ; {
-		records, next, err := s.Records(t.Context(), audit.Query{Project: "shop", Action: audit.EnableWebhook}, page)
+		records, next, err := s.Records(t.Context(), audit.Query{Project: "shop", Actions: []audit.Action{audit.EnableWebhook}}, page)
 		if err != nil {
 			t.Fatal(err)
 		}

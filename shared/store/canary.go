@@ -9,6 +9,7 @@ import (
 
 	"cloud.google.com/go/firestore"
 
+	"github.com/sluicegate/sluice/shared/explain"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -22,7 +23,8 @@ type Canary struct {
 	Run     string // random per process: echoes for another run prove nothing
 	Seq     int64  // counts up from 1 within a run
 
-	Address string // where it can be asked, host:port; "" nowhere
+	Address string      // where it can be asked, host:port; "" nowhere
+	Key     explain.Key // of questions about denials; those who listen for canaries do not hear it
 
 	// What the replica says by it to those who wait for a change (package inforce). Those
 	// who listen for canaries do not hear it.
@@ -59,6 +61,10 @@ type canaryDoc struct {
 	Applied time.Time `firestore:"applied"`
 	Ceiling int64     `firestore:"ceiling_ms"`
 	Address string    `firestore:"address"`
+
+	// Key is what questions about denials are sealed with (package explain): who may read
+	// this document may ask them. It is worth nothing once the process has ended.
+	Key []byte `firestore:"question_key"`
 }
 
 // longestCeiling is that of a replica which does not say its own: no setting allows more.
@@ -73,6 +79,9 @@ func readMember(snap *firestore.DocumentSnapshot) (inforce.Member, error) {
 		Replica: strings.TrimPrefix(snap.Ref.ID, canaryMark), Run: d.Run, Written: snap.UpdateTime,
 		Applied: d.Applied, Ceiling: time.Duration(d.Ceiling) * time.Millisecond, Address: d.Address,
 	}
+	if len(d.Key) == len(m.Key) {
+		m.Key = explain.Key(d.Key)
+	}
 	if m.Ceiling <= 0 || m.Ceiling > longestCeiling {
 		m.Ceiling = longestCeiling
 	}
@@ -85,7 +94,7 @@ func (s *Store) canaryRef(t CanaryType, replica string) *firestore.DocumentRef {
 
 // WriteCanary writes c among the documents of type t. The caller sets the deadline.
 func (s *Store) WriteCanary(ctx context.Context, t CanaryType, c Canary) error {
-	d := canaryDoc{Run: c.Run, Seq: c.Seq, Applied: c.Applied, Ceiling: c.Ceiling.Milliseconds(), Address: c.Address}
+	d := canaryDoc{Run: c.Run, Seq: c.Seq, Applied: c.Applied, Ceiling: c.Ceiling.Milliseconds(), Address: c.Address, Key: c.Key[:]}
 	if t == CanaryKeys {
 		d.Status = canaryStatus
 	}

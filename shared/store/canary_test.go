@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/explain"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
@@ -56,9 +57,9 @@ func TestMembers(t *testing.T) {
 	if list, err := s.Members(t.Context(), store.CanaryKeys); err != nil || len(list.Members) != 0 {
 		t.Errorf("nobody is %+v, %v", list, err)
 	}
-	applied := time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC)
+	applied, key := time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC), explain.NewKey()
 	for _, c := range []store.Canary{
-		{Replica: "b", Run: "r", Seq: 1, Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443"},
+		{Replica: "b", Run: "r", Seq: 1, Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443", Key: key},
 		{Replica: "a", Run: "q", Seq: 9},
 	} {
 		if err := s.WriteCanary(t.Context(), store.CanaryKeys, c); err != nil {
@@ -82,7 +83,7 @@ func TestMembers(t *testing.T) {
 	}
 	want := []inforce.Member{
 		{Replica: "a", Run: "q", Applied: list.Members[0].Applied, Ceiling: 90 * time.Second}, // as a checker of before writes it
-		{Replica: "b", Run: "r", Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443"},
+		{Replica: "b", Run: "r", Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443", Key: key},
 	}
 	if diff := cmp.Diff(want, list.Members); diff != "" || !list.Members[0].Applied.IsZero() {
 		t.Errorf("members (-want +got):\n%s", diff)
@@ -127,7 +128,7 @@ func TestChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	same("a key, which its plan must be there for", issued, inforce.Change{Keys: committed("keys/" + string(k.ID())), Plans: planAt})
-	revoke := func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon()), nil }
+	revoke := func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon(), "ada"), nil }
 	_, revoked, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, revoke)
 	if err != nil {
 		t.Fatal(err)

@@ -76,7 +76,7 @@ func TestPagingWhileChanging(t *testing.T) {
 		t.Fatalf("first page: token %q, %v", next, err)
 	}
 	for _, id := range []plan.ID{"plan-b", "plan-d"} {
-		if err := s.DeletePlan(t.Context(), "shop-prod", id); err != nil {
+		if err := s.DeletePlan(t.Context(), "shop-prod", id, always); err != nil {
 			t.Fatal(err)
 		}
 	}

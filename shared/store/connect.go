@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
+
+	"github.com/sluicegate/sluice/shared/span"
 )
 
 // emulatorVariable is what the client library calls it.
@@ -77,7 +79,9 @@ func (emulatorOwner) RequireTransportSecurity() bool { return false }
 // observer is notified of each call of the store that has ended.
 type observer func(op, outcome string, took time.Duration, lasting bool)
 
-// watcher sees every call on the connection; it implements [stats.Handler].
+// watcher sees every call on the connection; it implements [stats.Handler]. A call below a
+// span is one of its own, which says no more than the operation and how that ended: the
+// library's instrumentation would say more, and also of what nobody has asked for.
 type watcher struct{ observer atomic.Pointer[observer] }
 
 // Observe notifies f of each call of the store, once it has ended: the operation,
@@ -89,23 +93,39 @@ func (s *Store) Observe(f func(op, outcome string, took time.Duration, lasting b
 	s.watcher.observer.Store(&o)
 }
 
-type opKey struct{}
+type callKey struct{}
+
+// call is a call that is under way.
+type call struct {
+	op   string
+	span span.Span
+}
+
+// listening is the operation that lasts as long as it is wanted.
+const listening = "listen"
 
 // TagRPC implements [stats.Handler].
 func (w *watcher) TagRPC(ctx context.Context, i *stats.RPCTagInfo) context.Context {
-	return context.WithValue(ctx, opKey{}, i.FullMethodName)
+	c := call{op: opName(i.FullMethodName)}
+	if c.op != listening {
+		_, c.span = span.Start(ctx, span.Client, "store "+c.op, span.Field{Key: span.Operation, Value: c.op})
+	}
+	return context.WithValue(ctx, callKey{}, c)
 }
 
 // HandleRPC implements [stats.Handler].
 func (w *watcher) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	end, ok := s.(*stats.End)
-	notify := w.observer.Load()
-	if !ok || notify == nil {
+	if !ok {
 		return
 	}
-	method, _ := ctx.Value(opKey{}).(string)
-	op := opName(method)
-	(*notify)(op, status.Code(end.Error).String(), end.EndTime.Sub(end.BeginTime), op == "listen")
+	c, _ := ctx.Value(callKey{}).(call)
+	outcome := status.Code(end.Error).String()
+	c.span.Set(span.Field{Key: span.Outcome, Value: outcome})
+	c.span.End(end.Error)
+	if notify := w.observer.Load(); notify != nil {
+		(*notify)(c.op, outcome, end.EndTime.Sub(end.BeginTime), c.op == listening)
+	}
 }
 
 // TagConn implements [stats.Handler].

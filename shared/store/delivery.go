@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -11,9 +12,9 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// deliveryDoc is a document of deliveries/{id}: what came of a webhook's call. It
-// counts until expires_at; the collection's TTL policy on that field deletes it
-// some time after.
+// deliveryDoc is a document of deliveries/{id}: what came of a webhook's call, or, with
+// the app alone, that a pipeline's token was used for one. It counts until expires_at; the
+// collection's TTL policy on that field deletes it some time after.
 type deliveryDoc struct {
 	App       string    `firestore:"app"`            // an [app.Ref]
 	AppMade   time.Time `firestore:"app_created_at"` // a delivery to an app of that name before is not this one's
@@ -62,6 +63,9 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 			answer, fresh = before, false
 			return nil
 		}
+		if err := s.spend(ctx, b, ref, d.Token); err != nil {
+			return err
+		}
 		out, err := rule(c.doc.value())
 		if err != nil {
 			return err
@@ -73,6 +77,23 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 		return nil
 	})
 	return answer, fresh, err
+}
+
+// spend uses a pipeline's token up. A document that has expired stands for one that is
+// worth nothing anyway. Problem: invalid_token when it was used before.
+func (s *Store) spend(ctx context.Context, b *batch, ref app.Ref, token hook.Spent) error {
+	if token.ID == "" {
+		return nil
+	}
+	_, err := get(ctx, s.deliveryRef(token.ID), "token", shape[deliveryDoc])
+	if err == nil {
+		return problem.Of(problem.InvalidToken).Because(errors.New("the pipeline's token was used before"))
+	}
+	if !problem.Is(err, problem.NotFound) {
+		return err
+	}
+	b.create(s.deliveryRef(token.ID), deliveryDoc{App: ref.String(), ExpiresAt: token.Until})
+	return nil
 }
 
 // delivery looks for what came of a delivery to an app before.

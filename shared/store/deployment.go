@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -116,10 +117,10 @@ func (s *Store) Deployments(ctx context.Context, ref app.Ref, page Page) ([]depl
 
 // UpdateDeployment moves an app's current revision on: change gets what is stored and
 // gives what shall be and whether to write it; it may be called more than once. A
-// revision that becomes live supersedes the one that was. With announce, a revision
-// that the change finishes is put into the outbox in the same commit. Problems:
+// revision that becomes live supersedes the one that was. A revision
+// that the change finishes is announced in the same commit. Problems:
 // not_found; conflict when the revision is not the app's current one any more.
-func (s *Store) UpdateDeployment(ctx context.Context, ref app.Ref, revision int64, announce bool, change func(deploy.Revision) (deploy.Revision, bool)) (changed deploy.Revision, err error) {
+func (s *Store) UpdateDeployment(ctx context.Context, ref app.Ref, revision int64, change func(deploy.Revision) (deploy.Revision, bool)) (changed deploy.Revision, err error) {
 	op := fmt.Sprintf("update revision %d of %s", revision, ref)
 	err = s.optimistic(ctx, op, ref, func(ctx context.Context, c current, b *batch, _ int) error {
 		if c.doc.Revision != revision {
@@ -129,14 +130,14 @@ func (s *Store) UpdateDeployment(ctx context.Context, ref app.Ref, revision int6
 		if changed, write = change(c.revision); !write {
 			return nil
 		}
-		return s.setRevision(ctx, c, b, changed, announce)
+		return s.setRevision(ctx, c, b, changed)
 	})
 	return changed, err
 }
 
 // setRevision writes what has become of the current revision, and of those that it
 // replaces.
-func (s *Store) setRevision(ctx context.Context, c current, b *batch, rev deploy.Revision, announce bool) error {
+func (s *Store) setRevision(ctx context.Context, c current, b *batch, rev deploy.Revision) error {
 	turned := rev.Status != c.revision.Status
 	first := true
 	if turned && rev.Status == deploy.Live {
@@ -149,8 +150,8 @@ func (s *Store) setRevision(ctx context.Context, c current, b *batch, rev deploy
 			b.set(s.revisionRef(c.ref, old.Number), revisionDoc(old.Replaced(rev.Number)))
 		}
 	}
-	if announce && turned && rev.Finished() {
-		s.announce(b, deploy.Announce(c.doc.value(), rev, first))
+	if turned && rev.Finished() {
+		s.announce(b, event.OfDeployment(c.doc.value(), rev, first))
 	}
 	b.app = append(b.app, firestore.Update{Path: "deployed", Value: deployedOf(rev)})
 	b.set(s.revisionRef(c.ref, rev.Number), revisionDoc(rev))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
@@ -60,7 +61,7 @@ func deployImage(t *testing.T, s *store.Store, image string) deploy.Revision {
 // setStatus moves the current revision on.
 func setStatus(t *testing.T, s *store.Store, n int64, status deploy.Status) {
 	t.Helper()
-	_, err := s.UpdateDeployment(t.Context(), hello(), n, true, func(r deploy.Revision) (deploy.Revision, bool) {
+	_, err := s.UpdateDeployment(t.Context(), hello(), n, func(r deploy.Revision) (deploy.Revision, bool) {
 		r.Status, r.FinishedAt = status, noon().Add(time.Duration(n)*time.Minute)
 		return r, true
 	})
@@ -163,6 +164,7 @@ func expectDeployed(t *testing.T, s *store.Store, want app.Deployed) {
 func TestLiveRevisionReplacesTheOneThatWas(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
+	s.AnnounceEvents(true)
 	storeApp(t, s, "hello:v1")
 	setStatus(t, s, 1, deploy.Live)
 	deployImage(t, s, "hello:v2")
@@ -173,15 +175,15 @@ func TestLiveRevisionReplacesTheOneThatWas(t *testing.T) {
 	deployImage(t, s, "hello:v3")
 	setStatus(t, s, 3, deploy.Live)
 	expectHistory(t, s, "3 hello:v3 live", "2 hello:v2 failed", "1 hello:v1 superseded")
-	_, err := s.UpdateDeployment(t.Context(), hello(), 2, true, func(r deploy.Revision) (deploy.Revision, bool) { return r, true })
+	_, err := s.UpdateDeployment(t.Context(), hello(), 2, func(r deploy.Revision) (deploy.Revision, bool) { return r, true })
 	expectProblem(t, err, problem.Conflict)
-	waiting, err := s.Announcements(t.Context(), 10)
+	waiting, err := s.Announcements(t.Context(), event.Place{}, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var outcomes []string
 	for _, n := range waiting {
-		outcomes = append(outcomes, fmt.Sprintf("%s %d", n.Outcome, n.Revision.Number))
+		outcomes = append(outcomes, fmt.Sprintf("%s %d", n.Deployment.Outcome, n.Deployment.Revision.Number))
 	}
 	if diff := cmp.Diff([]string{"deployed 1", "failed 2", "upgraded 3"}, outcomes); diff != "" {
 		t.Errorf("announcements (-want +got):\n%s", diff)
@@ -191,7 +193,7 @@ func TestLiveRevisionReplacesTheOneThatWas(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if waiting, err = s.Announcements(t.Context(), 10); err != nil || len(waiting) != 2 {
+	if waiting, err = s.Announcements(t.Context(), event.Place{}, 10); err != nil || len(waiting) != 2 {
 		t.Errorf("%v are left, %v", waiting, err)
 	}
 }

@@ -70,7 +70,7 @@ func TestDeleteWhatIsNotEmpty(t *testing.T) {
 	wantProblem(t, "delete app", s.DeleteApp(ctx, a.Ref()), "")
 	storePlan(t, s, "shop-prod", "0")
 	wantProblem(t, "an environment with a plan", s.DeleteEnvironment(ctx, "shop", "prod"), problem.NotEmpty)
-	wantProblem(t, "delete plan", s.DeletePlan(ctx, "shop-prod", "plan-0"), "")
+	wantProblem(t, "delete plan", s.DeletePlan(ctx, "shop-prod", "plan-0", always), "")
 	wantProblem(t, "an empty environment", s.DeleteEnvironment(ctx, "shop", "prod"), "")
 	wantProblem(t, "an empty project", s.DeleteProject(ctx, "shop"), "")
 }
@@ -83,7 +83,7 @@ func TestEnvironmentMadeAgain(t *testing.T) {
 	ctx := t.Context()
 	storeApps(t, s)
 	storePlan(t, s, "shop-prod", "starter")
-	revoke := func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon()), nil }
+	revoke := func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon(), "ada"), nil }
 	var keys []apikey.Key
 	for range 3 {
 		keys = append(keys, storeKey(t, s, nil))
@@ -105,7 +105,7 @@ func TestEnvironmentMadeAgain(t *testing.T) {
 	if _, _, err := s.ReissueKey(ctx, keys[0].ID(), apikey.Request{}, revoke); err != nil {
 		t.Fatal(err)
 	}
-	wantProblem(t, "delete plan", s.DeletePlan(ctx, "shop-prod", "plan-starter"), "")
+	wantProblem(t, "delete plan", s.DeletePlan(ctx, "shop-prod", "plan-starter", always), "")
 	wantProblem(t, "delete", s.DeleteEnvironment(ctx, "shop", "prod"), "")
 	wantProblem(t, "make again", s.CreateEnvironment(ctx, environment("shop", "prod")), "")
 	left(0)

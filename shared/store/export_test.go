@@ -14,7 +14,16 @@ import (
 
 // OpenIntercepted opens a store on the emulator whose streams go through a function.
 func OpenIntercepted(ctx context.Context, project string, through grpc.StreamClientInterceptor) (*Store, error) {
-	conn, err := grpc.NewClient("passthrough:///"+os.Getenv(emulatorVariable), grpc.WithStreamInterceptor(through),
+	return openWith(ctx, project, grpc.WithStreamInterceptor(through))
+}
+
+// OpenAnswered opens a store on the emulator whose single calls go through a function.
+func OpenAnswered(ctx context.Context, project string, through grpc.UnaryClientInterceptor) (*Store, error) {
+	return openWith(ctx, project, grpc.WithUnaryInterceptor(through))
+}
+
+func openWith(ctx context.Context, project string, through grpc.DialOption) (*Store, error) {
+	conn, err := grpc.NewClient("passthrough:///"+os.Getenv(emulatorVariable), through,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(emulatorOwner{}))
 	if err != nil {
 		return nil, err
@@ -45,3 +54,6 @@ func (s *Store) Copy(ctx context.Context, t testing.TB, from, to string) {
 		t.Fatalf("copy %s to %s: %v", from, to, err)
 	}
 }
+
+// SetClock gives the store's own stamps another clock.
+func (s *Store) SetClock(now func() time.Time) { s.now = now }

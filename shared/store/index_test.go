@@ -24,6 +24,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
@@ -206,7 +207,7 @@ func askEverything(t *testing.T, s *store.Store) {
 		return deploy.New("registry.example/a:v1", "", deploy.Manual, "ada", noon()), nil
 	})
 	check(err)
-	_, err = s.UpdateDeployment(ctx, ref, revision.Number, true, func(r deploy.Revision) (deploy.Revision, bool) {
+	_, err = s.UpdateDeployment(ctx, ref, revision.Number, func(r deploy.Revision) (deploy.Revision, bool) {
 		r.Status, r.FinishedAt = deploy.Live, noon()
 		return r, true
 	})
@@ -215,11 +216,16 @@ func askEverything(t *testing.T, s *store.Store) {
 	check(errorOf(s.CreatePlan(ctx, p)))
 	_, _, err = s.Projects(ctx, "ada", page)
 	check(err)
+	check(s.CreateToken(ctx, newToken(t, "shop", "nightly")))
+	_, _, err = s.Tokens(ctx, "shop", page)
+	check(err)
 	_, _, err = s.Environments(ctx, "shop", page)
 	check(err)
 	_, _, err = s.Apps(ctx, "shop-prod", page)
 	check(err)
 	_, _, err = s.Plans(ctx, "shop-prod", page)
+	check(err)
+	_, err = s.EnvironmentPlans(ctx, "shop-prod")
 	check(err)
 	for _, f := range []store.KeyFilter{
 		{Project: "shop"},
@@ -228,6 +234,8 @@ func askEverything(t *testing.T, s *store.Store) {
 		{Project: "shop", Plan: p.ID},
 	} {
 		_, _, err = s.Keys(ctx, f, page)
+		check(err)
+		_, err = s.AllKeys(ctx, f)
 		check(err)
 	}
 	_, _, err = s.Deployments(ctx, ref, page)
@@ -238,7 +246,13 @@ func askEverything(t *testing.T, s *store.Store) {
 	check(err)
 	_, _, err = s.Users(ctx, page)
 	check(err)
-	_, err = s.Announcements(ctx, 10)
+	_, err = s.Announcements(ctx, event.Place{}, 10)
+	check(err)
+	for range 2 { // the first only leaves a mark
+		_, err = s.AnnounceExpiries(ctx, event.Expiries()[0], 10)
+		check(err)
+	}
+	_, err = s.DeleteThresholds(ctx, noon(), 10)
 	check(err)
 	day := usage.DayOf(noon())
 	check(s.EachCounter(ctx, day, day, func(usage.Counter) error { return nil }))
@@ -251,14 +265,21 @@ func askEverything(t *testing.T, s *store.Store) {
 	check(err)
 	_, err = s.DeleteStaleCanaries(ctx, noon())
 	check(err)
-	everything := audit.Query{Project: "shop", From: noon(), To: noon(), Actor: "ada", Action: "app.create", Resource: "projects/shop"}
+	everything := audit.Query{Project: "shop", From: noon(), To: noon(), Actor: "ada", Actions: []audit.Action{"app.create", "app.update"}, Resource: "projects/shop"}
 	_, _, err = s.Records(ctx, everything, page)
+	check(err)
+	everything.Actor = "webhook"
+	_, _, err = s.Activity(ctx, app.Environment{Project: "shop", Name: "prod", Namespace: "shop-prod"}, "", everything, page)
 	check(err)
 	_, err = s.DeleteRecords(ctx, noon(), 10)
 	check(err)
+	_, _, err = s.Receipts(ctx, ref, noon(), page)
+	check(err)
+	_, err = s.DeleteReceipts(ctx, noon(), 10)
+	check(err)
 	_, err = s.DeleteLeases(ctx, noon(), 10)
 	check(err)
-	check(s.DeletePlan(ctx, "shop-prod", p.ID))
+	check(s.DeletePlan(ctx, "shop-prod", p.ID, always))
 	if s.DeleteEnvironment(ctx, "shop", "prod") == nil || s.DeleteProject(ctx, "shop") == nil {
 		t.Error("deleted what is not empty")
 	}
@@ -342,7 +363,7 @@ func TestOverrides(t *testing.T) {
 		}
 	}
 	slices.Sort(ttl)
-	if want := []string{"audit.expires_at", "deliveries.expires_at", "sessions.expires_at"}; !slices.Equal(ttl, want) {
+	if want := []string{"announcements.expires_at", "audit.expires_at", "deliveries.expires_at", "receipts.expires_at", "sessions.expires_at"}; !slices.Equal(ttl, want) {
 		t.Errorf("time to live on %v, want %v", ttl, want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -37,6 +38,8 @@ type keyDoc struct {
 	CreatedAt     time.Time  `firestore:"created_at"`
 	CreatedBy     string     `firestore:"created_by"`
 	UpdatedAt     time.Time  `firestore:"updated_at"`
+	RevokedBy     string     `firestore:"revoked_by"`
+	Leak          *leakDoc   `firestore:"leak,omitempty"`
 }
 
 func keyToDoc(k apikey.Key) keyDoc {
@@ -45,7 +48,8 @@ func keyToDoc(k apikey.Key) keyDoc {
 		Plan: string(k.Plan), Name: k.Name, Apps: append([]string{}, k.Apps...), Status: string(k.Status),
 		Secret:    k.Secret[:],
 		ExpiresAt: timeOrNull(k.ExpiresAt), PreviousUntil: timeOrNull(k.PreviousUntil),
-		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, UpdatedAt: k.UpdatedAt,
+		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, UpdatedAt: k.UpdatedAt, RevokedBy: k.RevokedBy,
+		Leak: leakToDoc(k.Leak),
 	}
 	if d.PreviousUntil != nil {
 		d.Previous = k.Previous[:]
@@ -64,11 +68,14 @@ func readKey(snap *firestore.DocumentSnapshot) (apikey.Key, error) {
 		Prefix: apikey.Prefix(d.Prefix), Project: d.Project, Environment: d.Environment, Namespace: d.Namespace,
 		Plan: plan.ID(d.Plan), Name: d.Name, Apps: d.Apps, Status: apikey.Status(d.Status),
 		ExpiresAt: zeroOrTime(d.ExpiresAt), PreviousUntil: zeroOrTime(d.PreviousUntil),
-		CreatedAt: d.CreatedAt, CreatedBy: d.CreatedBy, UpdatedAt: d.UpdatedAt,
+		CreatedAt: d.CreatedAt, CreatedBy: d.CreatedBy, UpdatedAt: d.UpdatedAt, RevokedBy: d.RevokedBy,
 	}
 	var ok bool
 	if k.Secret, ok = hashOf(d.Secret); !ok {
 		return apikey.Key{}, fmt.Errorf("read %s: its secret's hash has %d bytes", k.ID(), len(d.Secret))
+	}
+	if k.Leak, ok = d.Leak.value(); !ok {
+		return apikey.Key{}, fmt.Errorf("read %s: its leak's hash has %d bytes", k.ID(), len(d.Leak.Secret))
 	}
 	if d.PreviousUntil == nil {
 		return k, nil
@@ -133,7 +140,10 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, mo
 		}
 		b.create(ref, keyToDoc(k))
 		s.noteIssued(b, r, k.ID())
-		s.record(ctx, b, audit.Change{Action: audit.CreateKey, Project: k.Project, Resource: keyPath(k), New: keyView(k)})
+		s.announceKey(b, event.KeyCreated, k)
+		s.record(ctx, b, audit.Change{
+			Action: audit.CreateKey, Project: k.Project, Resource: keyPath(k), Besides: environmentPath(k.Project, k.Environment), New: keyView(k),
+		})
 		return nil
 	})
 	return inforce.Change{ID: made.record, Keys: made.at, Plans: made.plan}, err
@@ -196,6 +206,21 @@ type KeyFilter struct {
 
 // Keys lists keys.
 func (s *Store) Keys(ctx context.Context, f KeyFilter, page Page) ([]apikey.Key, string, error) {
+	return list(ctx, s.keys(), s.filtered(f), page, readKey)
+}
+
+// AllKeys gives all keys of a filter, however many.
+func (s *Store) AllKeys(ctx context.Context, f KeyFilter) ([]apikey.Key, error) {
+	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
+	defer cancel()
+	snaps, err := s.filtered(f).Documents(ctx).GetAll()
+	if err != nil {
+		return nil, fmt.Errorf("read all keys: %w", problemOf(err, "key"))
+	}
+	return readAll(snaps, readKey)
+}
+
+func (s *Store) filtered(f KeyFilter) firestore.Query {
 	q := s.keys().Where("project", "==", f.Project)
 	if f.Environment != "" {
 		q = q.Where("environment", "==", f.Environment)
@@ -203,7 +228,7 @@ func (s *Store) Keys(ctx context.Context, f KeyFilter, page Page) ([]apikey.Key,
 	if f.Plan != "" {
 		q = q.Where("plan", "==", f.Plan)
 	}
-	return list(ctx, s.keys(), q, page, readKey)
+	return q
 }
 
 // ReissueKey changes a key in a transaction: change gets what is stored and gives
@@ -224,6 +249,9 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 		if err != nil {
 			return err
 		}
+		if err := s.notIssued(tx, r); err != nil {
+			return err
+		}
 		if changed, err = change(stored); err != nil {
 			return err
 		}
@@ -233,12 +261,12 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 		if err := s.checkMoved(tx, b, stored, changed); err != nil {
 			return err
 		}
-		if err := s.notIssued(tx, r); err != nil {
-			return err
-		}
 		b.set(ref, keyToDoc(changed))
 		s.noteIssued(b, r, id)
 		s.recordUpdate(ctx, b, keyChange(stored, changed))
+		if t, ok := event.OfKeyChange(stored, changed); ok {
+			s.announceKey(b, t, changed)
+		}
 		last = time.Time{}
 		return nil
 	})

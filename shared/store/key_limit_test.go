@@ -77,7 +77,7 @@ func TestRevokedKeysAreNotHeard(t *testing.T) {
 		}
 		revoking.Do(func() {
 			go func() {
-				_, _, err := s.ReissueKey(t.Context(), revoked.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon()), nil })
+				_, _, err := s.ReissueKey(t.Context(), revoked.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon(), "ada"), nil })
 				if err != nil {
 					t.Error(err)
 				}

@@ -63,7 +63,7 @@ func TestKeyDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"prefix": string(k.Prefix), "project": "shop", "environment": "prod", "namespace": "shop-prod", "plan": "plan-starter",
+		"prefix": string(k.Prefix), "project": "shop", "environment": "prod", "namespace": "shop-prod", "revoked_by": "", "plan": "plan-starter",
 		"name": "", "apps": []any{}, "status": "active", "secret": k.Secret[:], "previous": []byte{}, "previous_until": nil,
 		"expires_at": nil, "created_at": noon(), "created_by": "ada", "updated_at": noon(),
 	}

@@ -33,7 +33,7 @@ func TestUpdateKey(t *testing.T) {
 			*k, err = k.Rotate(apikey.HashOf([]byte("new")), time.Hour, noon().Add(time.Minute))
 			return err
 		}, ""},
-		{"a revocation", func(k *apikey.Key) error { *k = k.Revoke(noon().Add(time.Minute)); return nil }, ""},
+		{"a revocation", func(k *apikey.Key) error { *k = k.Revoke(noon().Add(time.Minute), "ada"); return nil }, ""},
 		{"an expiry", func(k *apikey.Key) error { k.ExpiresAt = noon().Add(time.Hour); return nil }, ""},
 		{"a plan of another environment", func(k *apikey.Key) error { k.Plan = "plan-elsewhere"; return nil }, problem.UnknownPlan},
 		{"an app that is not there", func(k *apikey.Key) error { k.Apps = []string{"none"}; return nil }, problem.InvalidScope},

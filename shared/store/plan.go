@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"cloud.google.com/go/firestore"
@@ -74,6 +75,49 @@ func (s *Store) Plan(ctx context.Context, namespace string, id plan.ID) (plan.Pl
 	return get(ctx, s.planRef(namespace, id), "plan", decode[planDoc])
 }
 
+// EnvironmentPlans gives all plans of an environment.
+func (s *Store) EnvironmentPlans(ctx context.Context, namespace string) ([]plan.Plan, error) {
+	return find(ctx, s.plans().Where("namespace", "==", namespace), decode[planDoc])
+}
+
+// PlansOf gives the plans of keys, in their order; the zero Plan where one is gone.
+func (s *Store) PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error) {
+	at := map[string]int{} // in refs
+	var refs []*firestore.DocumentRef
+	for _, k := range keys {
+		if name := planDocument(k.Namespace, k.Plan); at[name] == 0 {
+			refs = append(refs, s.plans().Doc(name))
+			at[name] = len(refs)
+		}
+	}
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	snaps, err := s.client.GetAll(ctx, refs)
+	if err != nil {
+		return nil, fmt.Errorf("get plans: %w", problemOf(err, "plan"))
+	}
+	read, err := readAll(snaps, readPlan)
+	if err != nil {
+		return nil, err
+	}
+	plans := make([]plan.Plan, len(keys))
+	for i, k := range keys {
+		plans[i] = read[at[planDocument(k.Namespace, k.Plan)]-1]
+	}
+	return plans, nil
+}
+
+// readPlan reads what a GetAll gave: the zero Plan where there is none.
+func readPlan(snap *firestore.DocumentSnapshot) (plan.Plan, error) {
+	if !snap.Exists() {
+		return plan.Plan{}, nil
+	}
+	return decode[planDoc](snap)
+}
+
 // Plans lists an environment's plans.
 func (s *Store) Plans(ctx context.Context, namespace string, page Page) ([]plan.Plan, string, error) {
 	return list(ctx, s.plans(), s.plans().Where("namespace", "==", namespace), page, decode[planDoc])
@@ -103,11 +147,15 @@ func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, ch
 // DeletePlan deletes a plan that no key uses, revoked ones aside: those open
 // nothing for good. The check and the deletion are one transaction, and
 // [Store.IssueKey] reads the plan in its own, so that no usable key can be left
-// without its plan. Problems: not_found, plan_in_use.
-func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID) error {
+// without its plan. may says in the transaction whether what is stored may be deleted.
+// Problems: not_found, plan_in_use and those of may.
+func (s *Store) DeletePlan(ctx context.Context, namespace string, id plan.ID, may func(plan.Plan) error) error {
 	return s.transact(ctx, "delete plan "+string(id), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		p, e, err := s.txPlan(tx, namespace, id)
 		if err != nil {
+			return err
+		}
+		if err := may(p); err != nil {
 			return err
 		}
 		used, err := txExists(tx, s.keys().Where("namespace", "==", namespace).Where("plan", "==", id).Where("status", "in", apikey.Usable()))

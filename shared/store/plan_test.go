@@ -17,6 +17,9 @@ import (
 	"github.com/sluicegate/sluice/shared/store/storetest"
 )
 
+// always lets a plan be deleted as it is.
+func always(plan.Plan) error { return nil }
+
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -87,7 +90,7 @@ func TestPlanThatIsNotThere(t *testing.T) {
 	expectProblem(t, err, problem.NotFound)
 	_, _, err = s.UpdatePlan(t.Context(), "shop-prod", "plan-starter", func(p plan.Plan) (plan.Plan, error) { return p, nil })
 	expectProblem(t, err, problem.NotFound)
-	expectProblem(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter"), problem.NotFound)
+	expectProblem(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always), problem.NotFound)
 	if plans, next, err := s.Plans(t.Context(), "shop-prod", store.Page{Size: 5}); err != nil || len(plans) > 0 || next != "" {
 		t.Errorf("list: %v, %q, %v", plans, next, err)
 	}
@@ -128,15 +131,15 @@ func TestDeletePlan(t *testing.T) {
 	storePlan(t, s, "shop-prod", "starter")
 	storePlan(t, s, "shop-staging", "starter")
 	k := storeKey(t, s, nil)
-	expectProblem(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter"), problem.PlanInUse)
-	if err := s.DeletePlan(t.Context(), "shop-staging", "plan-starter"); err != nil {
+	expectProblem(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always), problem.PlanInUse)
+	if err := s.DeletePlan(t.Context(), "shop-staging", "plan-starter", always); err != nil {
 		t.Errorf("the other environment's plan: %v", err)
 	}
 	storePlan(t, s, "shop-prod", "other")
 	if _, _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, toPlan("plan-other")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.DeletePlan(t.Context(), "shop-prod", "plan-starter"); err != nil {
+	if err := s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always); err != nil {
 		t.Errorf("a plan that its last key has left: %v", err)
 	}
 	_, err := s.Plan(t.Context(), "shop-prod", "plan-starter")
@@ -154,7 +157,7 @@ func TestDeletePlanWhileKeysAreMade(t *testing.T) {
 		var made, deleted error
 		var both sync.WaitGroup
 		both.Go(func() { _, made = s.IssueKey(t.Context(), k, apikey.Request{}, 0) })
-		both.Go(func() { deleted = s.DeletePlan(t.Context(), "shop-prod", "plan-starter") })
+		both.Go(func() { deleted = s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always) })
 		both.Wait()
 		switch {
 		case made == nil:
@@ -180,7 +183,7 @@ func freePlan(t *testing.T, s *store.Store, k apikey.Key) {
 	if _, _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, toPlan(own.ID)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.DeletePlan(t.Context(), "shop-prod", "plan-starter"); err != nil {
+	if err := s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always); err != nil {
 		t.Fatal(err)
 	}
 }

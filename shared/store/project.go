@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -8,25 +9,29 @@ import (
 
 	"cloud.google.com/go/firestore"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// projectDoc is a document of projects/{project}.
+// projectDoc is a document of projects/{project}. Its field token_at says when a service
+// token was made last, and is there to be written, see [Store.CreateToken].
 type projectDoc struct {
 	Name      string              `firestore:"name"`
 	Members   map[string]app.Role `firestore:"members"`   // by username
 	Usernames []string            `firestore:"usernames"` // the members' names again, which a query can look for
 	CreatedAt time.Time           `firestore:"created_at"`
+
+	LeakPolicy apikey.LeakPolicy `firestore:"leak_policy,omitempty"` // none is the default
 }
 
 func projectToDoc(p app.Project) projectDoc {
-	return projectDoc{Name: p.Name, Members: p.Members, Usernames: slices.Sorted(maps.Keys(p.Members)), CreatedAt: p.CreatedAt}
+	return projectDoc{Name: p.Name, Members: p.Members, Usernames: slices.Sorted(maps.Keys(p.Members)), CreatedAt: p.CreatedAt, LeakPolicy: p.LeakPolicy}
 }
 
 func (d projectDoc) value() app.Project {
-	return app.Project{Name: d.Name, Members: d.Members, CreatedAt: d.CreatedAt}
+	return app.Project{Name: d.Name, Members: d.Members, CreatedAt: d.CreatedAt, LeakPolicy: cmp.Or(d.LeakPolicy, apikey.LeakDisable)}
 }
 
 func (s *Store) projects() *firestore.CollectionRef { return s.client.Collection("projects") }
@@ -74,8 +79,31 @@ func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[
 	return changed, err
 }
 
-// DeleteProject deletes a project that holds no environment. The check and the
-// deletion are one transaction, and [Store.CreateEnvironment] reads the project
+// UpdateProject changes a project's settings in a transaction: change gets what is stored
+// and gives what shall be. Giving back what was stored writes nothing. Problems: not_found
+// and those of change.
+func (s *Store) UpdateProject(ctx context.Context, name string, change func(app.Project) (app.Project, error)) (changed app.Project, err error) {
+	ref := s.projects().Doc(name)
+	err = s.transactAlone(ctx, "update project "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		stored, err := txGet(tx, ref, "project", decode[projectDoc])
+		if err != nil {
+			return err
+		}
+		if changed, err = change(stored); err != nil || changed.LeakPolicy == stored.LeakPolicy {
+			return err
+		}
+		b.update(ref, firestore.Update{Path: "leak_policy", Value: string(changed.LeakPolicy)})
+		s.record(ctx, b, audit.Change{
+			Action: audit.UpdateProject, Project: name, Resource: audit.Path(projectPath(name), "settings"),
+			Old: audit.Values{"leak_policy": string(stored.LeakPolicy)}, New: audit.Values{"leak_policy": string(changed.LeakPolicy)},
+		})
+		return nil
+	})
+	return changed, err
+}
+
+// DeleteProject deletes a project that holds no environment, and its service tokens. The
+// check and the deletion are one transaction, and [Store.CreateEnvironment] reads the project
 // in its own, so that no environment can be left without its project. Problems:
 // not_found, not_empty.
 func (s *Store) DeleteProject(ctx context.Context, name string) error {
@@ -91,6 +119,13 @@ func (s *Store) DeleteProject(ctx context.Context, name string) error {
 		}
 		if holds {
 			return problem.New(problem.NotEmpty, "The project still has environments; delete those first.")
+		}
+		tokens, err := txTokens(tx, s.tokensOf(name))
+		if err != nil {
+			return err
+		}
+		for _, t := range tokens {
+			s.revoke(ctx, b, t)
 		}
 		b.delete(ref)
 		s.record(ctx, b, audit.Change{Action: audit.DeleteProject, Resource: projectPath(name), Old: membersView(p.Members)})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -25,7 +26,7 @@ func wantProblem(t *testing.T, what string, err error, code problem.Code) {
 
 func makeProject(t *testing.T, s *store.Store, name string, members map[string]app.Role) app.Project {
 	t.Helper()
-	p := app.Project{Name: name, Members: members, CreatedAt: time.Date(2026, 2, 28, 12, 0, 0, 0, time.UTC)}
+	p := app.Project{Name: name, Members: members, CreatedAt: time.Date(2026, 2, 28, 12, 0, 0, 0, time.UTC), LeakPolicy: apikey.LeakDisable}
 	wantProblem(t, "create project", s.CreateProject(t.Context(), p), "")
 	return p
 }

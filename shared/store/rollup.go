@@ -114,7 +114,7 @@ type settledDoc struct {
 	Settled string `firestore:"settled"` // YYYY-MM-DD
 }
 
-func (s *Store) settledRef() *firestore.DocumentRef { return s.client.Collection("marks").Doc("usage") }
+func (s *Store) settledRef() *firestore.DocumentRef { return s.mark("usage") }
 
 // SettledDay gives the last day that is settled, like all before it: its counters
 // are compacted, the rollups hold all of them, and neither will change again.

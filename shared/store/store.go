@@ -32,7 +32,9 @@ type Store struct {
 	client  *firestore.Client
 	watcher *watcher
 	locks   keyedMutex
-	now     func() time.Time // stamps audit records
+	now     func() time.Time // stamps audit records and events
+
+	announcing bool // see [Store.AnnounceEvents]
 }
 
 // Database is what whoever opens a store reads from its environment.

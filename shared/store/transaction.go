@@ -95,6 +95,9 @@ func (s *Store) commit(ctx context.Context, op string, f change) (done, error) {
 		}
 		return b.write(tx)
 	}, firestore.WithCommitResponseTo(&response))
+	if at, ok := s.made(ctx, &b, err); ok {
+		return done{b, at}, nil
+	}
 	var p *problem.Error
 	if err != nil && !errors.As(err, &p) {
 		err = problemOf(err, cmp.Or(b.what, "document"))
@@ -103,6 +106,21 @@ func (s *Store) commit(ctx context.Context, op string, f change) (done, error) {
 		return done{}, fmt.Errorf("%s: %w", op, err)
 	}
 	return done{b, response.CommitTime()}, nil
+}
+
+// made tells whether a commit was made, and when, of which it is not clear what became of it:
+// the connection broke, or the store itself has cancelled the call. A change's record has an
+// id that nobody else has, and is there if the rest is. One that is not there may come yet.
+func (s *Store) made(ctx context.Context, b *batch, err error) (at time.Time, ok bool) {
+	code := status.Code(err)
+	if err == nil || b.record == "" || code != codes.Canceled && code != codes.Unavailable && !lostTransaction(err) {
+		return time.Time{}, false
+	}
+	snap, err := s.records().Doc(b.record).Get(ctx)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return snap.CreateTime, true
 }
 
 // transactAlone is transact for a change of one document, one after the other in this
@@ -182,6 +200,9 @@ func (s *Store) tryOptimistic(ctx context.Context, ref app.Ref, try int, f func(
 		}
 		return b.write(tx)
 	}, firestore.MaxAttempts(1))
+	if _, ok := s.made(ctx, b, err); ok {
+		return false, nil
+	}
 	switch status.Code(err) { //nolint:exhaustive // the rest is no lost race
 	case codes.Aborted, codes.FailedPrecondition, codes.NotFound, codes.AlreadyExists:
 		return true, err

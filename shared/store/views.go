@@ -7,6 +7,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/plan"
 )
@@ -30,6 +31,10 @@ func planPath(e app.Environment, id plan.ID) string {
 
 func keyPath(k apikey.Key) string {
 	return audit.Path("projects", k.Project, "api-keys", string(k.ID()))
+}
+
+func tokenPath(t servicetoken.Token) string {
+	return audit.Path(projectPath(t.Project), "tokens", string(t.ID))
 }
 
 func userPath(name string) string { return audit.Path("users", name) }
@@ -104,7 +109,7 @@ func keyView(k apikey.Key) audit.Values {
 // keyChange is what a change of a key is called.
 func keyChange(stored, changed apikey.Key) audit.Change {
 	c := audit.Change{
-		Action: audit.UpdateKey, Project: changed.Project, Resource: keyPath(changed),
+		Action: audit.UpdateKey, Project: changed.Project, Resource: keyPath(changed), Besides: environmentPath(changed.Project, changed.Environment),
 		Old: keyView(stored), New: keyView(changed),
 	}
 	switch {
@@ -115,6 +120,22 @@ func keyChange(stored, changed apikey.Key) audit.Change {
 		c.Action = audit.RevokeKey
 	}
 	return c
+}
+
+// leakChange is what the leak of a key's secret is called: it tells where that was found, and
+// which of the secrets it is.
+func leakChange(stored, changed apikey.Key, l apikey.Leak) audit.Change {
+	c := keyChange(stored, changed)
+	c.Action = audit.LeakKey
+	c.New["found_at"], c.New["found_in"], c.New["leaked_secret"] = l.URL, l.Source, "current"
+	if !stored.Secret.Equal(l.Secret) {
+		c.New["leaked_secret"] = "previous"
+	}
+	return c
+}
+
+func tokenView(t servicetoken.Token) audit.Values {
+	return audit.Values{"name": t.Name, "role": string(t.Role), "expires_at": timeView(t.ExpiresAt)}
 }
 
 // userView shows of the password how often it was set, and nothing else.

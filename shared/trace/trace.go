@@ -12,6 +12,15 @@
 // what the request asks of other functions. A client can give two requests the same
 // id: it is a thread to follow, and proves nothing.
 //
+// # Traces of others
+//
+// A valid traceparent (W3C Trace Context) is taken over: its trace id stands in every log
+// line beside the request's, and it goes on with what the request asks of other functions,
+// over HTTP and in events. Where spans are exported (package span) the parent that goes on is
+// the span that causes it, and a request without a valid one begins a trace; elsewhere it goes
+// on as it came, and none is made. Answers do not carry it, and tracestate, which is others'
+// text, ends here. Checkers ask nobody anything for a request.
+//
 // # Who
 //
 // The caller is known only once the request has been authenticated, somewhere below
@@ -25,6 +34,8 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net/http"
+	"regexp"
+	"strings"
 	"sync/atomic"
 )
 
@@ -38,6 +49,15 @@ const maxID = 64
 type Request struct {
 	ID      string // e.g. "7Q2ZL0…", see the package's documentation
 	Address string // of the client, e.g. "203.0.113.9"; "" when it is not known
+	Parent  string // its traceparent; "" without a valid one
+}
+
+// Trace is the id of the trace that the request is part of, 32 hexadecimal digits, or "".
+func (r Request) Trace() string {
+	if r.Parent == "" {
+		return ""
+	}
+	return r.Parent[len("00-") : len("00-")+32]
 }
 
 // Kind says what an actor is.
@@ -46,14 +66,16 @@ type Kind string
 // The kinds of actors.
 const (
 	User      Kind = "user"      // somebody with a session; the name is the username
+	Token     Kind = "token"     // a service token; the name is e.g. "token:nightly", which no user can have
 	Webhook   Kind = "webhook"   // who knows an app's webhook token, and no person
+	Program   Kind = "program"   // one that looks for leaked keys; the name is e.g. "program:github", which no user can have
 	Build     Kind = "build"     // a build that has ended; the name is e.g. "build 7"
 	System    Kind = "system"    // Sluice itself, such as the first admin at start
 	Anonymous Kind = "anonymous" // a request that has not been authenticated
 )
 
 // Kinds lists all kinds of actors.
-func Kinds() []Kind { return []Kind{User, Webhook, Build, System, Anonymous} }
+func Kinds() []Kind { return []Kind{User, Token, Webhook, Program, Build, System, Anonymous} }
 
 // Actor is who does something.
 type Actor struct {
@@ -148,7 +170,34 @@ func ValidID(s string) bool {
 	return true
 }
 
-// Logger gives a logger that adds request_id to each line whose context has one.
+// ParentHeader carries a trace of others from function to function. It is the name of the
+// CloudEvents attribute for the same, too.
+const ParentHeader = "traceparent"
+
+// traceparent is one of any version, as far as all of them begin.
+var traceparent = regexp.MustCompile(`^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$`)
+
+// ParentOf takes over the traceparent of a request's header: "" unless there is one, and it
+// is valid.
+func ParentOf(h http.Header) string {
+	if lines := h.Values(ParentHeader); len(lines) == 1 {
+		return ValidParent(lines[0])
+	}
+	return ""
+}
+
+// ValidParent gives a traceparent as it goes on, in the version that is known here (00), or
+// "" if it is not valid. Of a later version all is left out that is not known.
+func ValidParent(s string) string {
+	m := traceparent.FindStringSubmatch(s)
+	if m == nil || m[1] == "ff" || m[1] == "00" && m[5] != "" || strings.Trim(m[2], "0") == "" || strings.Trim(m[3], "0") == "" {
+		return ""
+	}
+	return "00-" + m[2] + "-" + m[3] + "-" + m[4]
+}
+
+// Logger gives a logger that adds request_id to each line whose context has one, and
+// trace_id where the request is part of a trace.
 // Applied twice it adds it once.
 func Logger(log *slog.Logger) *slog.Logger {
 	if _, ok := log.Handler().(handler); ok {
@@ -164,6 +213,9 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	if id := ID(ctx); id != "" {
 		r = r.Clone()
 		r.AddAttrs(slog.String("request_id", id))
+		if of, _ := Of(ctx); of.Parent != "" {
+			r.AddAttrs(slog.String("trace_id", of.Trace()))
+		}
 	}
 	return h.Handler.Handle(ctx, r)
 }

@@ -103,15 +103,52 @@ func TestWho(t *testing.T) {
 	}
 }
 
+func TestParentOf(t *testing.T) {
+	t.Parallel()
+	const ids = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"
+	for _, c := range []struct {
+		name  string
+		lines []string
+		want  string
+	}{
+		{"none", nil, ""},
+		{"one", []string{"00-" + ids + "-01"}, "00-" + ids + "-01"},
+		{"of a later version", []string{"cc-" + ids + "-01-what-the-future-will-be"}, "00-" + ids + "-01"},
+		{"of a later version that says no more", []string{"cc-" + ids + "-00"}, "00-" + ids + "-00"},
+		{"two", []string{"00-" + ids + "-01", "00-" + ids + "-01"}, ""},
+		{"more than version 00 has", []string{"00-" + ids + "-01-x"}, ""},
+		{"the version that there is not", []string{"ff-" + ids + "-01"}, ""},
+		{"no trace", []string{"00-00000000000000000000000000000000-00f067aa0ba902b7-01"}, ""},
+		{"no parent", []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01"}, ""},
+		{"upper case", []string{"00-" + strings.ToUpper(ids) + "-01"}, ""},
+		{"short", []string{"00-" + ids[1:] + "-01"}, ""},
+		{"blanks", []string{" 00-" + ids + "-01"}, ""},
+		{"a line break", []string{"cc-" + ids + "-01-\n"}, ""},
+		{"empty", []string{""}, ""},
+	} {
+		head := http.Header{}
+		for _, l := range c.lines {
+			head.Add(ParentHeader, l)
+		}
+		if got := ParentOf(head); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 func TestLogger(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log := Logger(Logger(slog.New(slog.NewTextHandler(&out, nil))).With("function", "keys"))
 	log.InfoContext(Begin(t.Context(), Request{ID: "r1"}), "in")
 	log.InfoContext(t.Context(), "out")
+	log.InfoContext(Begin(t.Context(), Request{ID: "r2", Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}), "traced")
 	lines := strings.Split(out.String(), "\n")
 	if strings.Count(lines[0], "request_id=r1") != 1 || !strings.Contains(lines[0], "function=keys") {
 		t.Errorf("in a request: %s", lines[0])
+	}
+	if strings.Contains(lines[0], "trace_id") || strings.Count(lines[2], "trace_id=4bf92f3577b34da6a3ce929d0e0e4736") != 1 || !strings.Contains(lines[2], "request_id=r2") {
+		t.Errorf("without a trace and in one: %s, %s", lines[0], lines[2])
 	}
 	if strings.Contains(lines[1], "request_id") {
 		t.Errorf("outside of one: %s", lines[1])

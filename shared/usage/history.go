@@ -76,6 +76,17 @@ func (h History) LastSeen(today Day) (Day, bool) {
 	return last, seen
 }
 
+// Total adds up the days of a window.
+func (h History) Total(w Window) Totals {
+	var sum Totals
+	for _, d := range h.Since(w.From) {
+		if d.Day <= w.To {
+			sum = sum.Plus(d.Totals)
+		}
+	}
+	return sum
+}
+
 // Pack writes a history as bytes: for each day the distance from the day before
 // (of the first, from 1970-01-01) and its three totals, all as varints. 92 busy
 // days take about 1 KiB. Days before 1970 cannot be written and never occur.

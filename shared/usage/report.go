@@ -50,6 +50,9 @@ func NewWindow(from, to *Day, today Day) (Window, error) {
 	return w, nil
 }
 
+// LastDays is the window of the last n days through today.
+func LastDays(n int, today Day) Window { return Window{From: today - Day(n-1), To: today} }
+
 // Report is a key's usage in a window (promise U4).
 type Report struct {
 	Window Window

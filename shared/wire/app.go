@@ -34,9 +34,9 @@ type Gate struct {
 
 // GitSource is where a git app is built from.
 type GitSource struct {
-	Repository string `json:"repository" kind:"repository"` // clone URL over https, http or ssh, without a password
-	Branch     string `json:"branch" kind:"branch"`         // the branch that is built
-	Path       string `json:"path,omitempty" kind:"folder"` // folder inside the repository; "" is its root
+	Repository string `json:"repository" kind:"repository"`       // clone URL over https, http or ssh, without a password
+	Branch     string `json:"branch" kind:"branch"`               // the branch that is built
+	Path       string `json:"path" optional:"true" kind:"folder"` // folder inside the repository; "" is its root
 }
 
 // CreateApp is the body of POST …/apps. name is required, and image or git_source.
@@ -58,6 +58,13 @@ type Project struct {
 	Name      string    `json:"name" kind:"project"`
 	Role      string    `json:"role" kind:"role"` // the caller's; admins are owners everywhere
 	CreatedAt time.Time `json:"created_at"`
+
+	LeakPolicy string `json:"leak_policy" kind:"leak_policy"` // what becomes of a key when its current secret has leaked
+}
+
+// UpdateProject is the body of PATCH /projects/{project}.
+type UpdateProject struct {
+	LeakPolicy Optional[string] `json:"leak_policy,omitzero" nullable:"false" kind:"leak_policy"` // disable, which can be taken back, or revoke
 }
 
 // CreateProject is the body of POST /projects.

@@ -25,3 +25,14 @@ type AuditActor struct {
 	Kind string `json:"kind" kind:"actor_kind"`
 	Name string `json:"name"`
 }
+
+// Activity is something that happened in an environment: a change, with what has become of
+// it, or calls of a webhook that changed nothing. The address that it came from is "" to who
+// is no owner.
+type Activity struct {
+	AuditRecord
+	KeyName Text    `json:"key_name" kind:"key_name"`  // of the key that it is about, as it is called now
+	Status  Text    `json:"status" kind:"work_status"` // of the deployment or the build that it began, as it is now; or what came of the calls
+	Message Text    `json:"message"`                   // why that failed, or changed nothing
+	Calls   Ordinal `json:"calls" kind:"ordinal"`      // how many calls of a webhook it stands for
+}

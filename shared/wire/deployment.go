@@ -6,14 +6,14 @@ import "time"
 type Deployment struct {
 	Revision       int64     `json:"revision" kind:"ordinal"` // 1 and up within the app
 	Image          string    `json:"image"`                   // as it was asked for, with its tag
-	Digest         string    `json:"digest,omitempty" kind:"digest"`
-	NoDigest       string    `json:"no_digest,omitempty"` // why there is none
-	Commit         string    `json:"commit,omitempty"`    // of git, as the pipeline told it
+	Digest         Text      `json:"digest" kind:"digest"`
+	NoDigest       Text      `json:"no_digest"` // why there is none
+	Commit         Text      `json:"commit"`    // of git, as the pipeline told it
 	Trigger        string    `json:"trigger" kind:"trigger"`
 	Actor          string    `json:"actor"`
-	SourceRevision int64     `json:"source_revision,omitempty" kind:"ordinal"` // what a rollback or promotion copied
+	SourceRevision Ordinal   `json:"source_revision" kind:"ordinal"` // what a rollback or promotion copied
 	Status         string    `json:"status" kind:"deploy_status"`
-	Message        string    `json:"message,omitempty"` // why it failed
+	Message        Text      `json:"message"` // why it failed
 	DeployedAt     time.Time `json:"deployed_at"`
 	Current        bool      `json:"current"` // the newest revision is what the app is to run
 }

@@ -16,7 +16,11 @@ type Key struct {
 	CreatedAt               time.Time  `json:"created_at"`
 	CreatedBy               string     `json:"created_by"`
 	PreviousSecretExpiresAt *time.Time `json:"previous_secret_expires_at"` // until when the secret before the last rotation is good
+	RevokedAt               *time.Time `json:"revoked_at"`                 // null of a key that is not
+	RevokedBy               *string    `json:"revoked_by"`                 // null too where that was not kept
 	LastSeen                *string    `json:"last_seen" kind:"day"`       // the last kept day with any traffic
+	Leak                    *KeyLeak   `json:"leak"`                       // of the last secret of it that was found where strangers can read it; null of none
+	Usage                   *KeyUsage  `json:"usage"`                      // null in the answer to a change while it cannot be read
 
 	Effect
 }
@@ -54,6 +58,36 @@ type CreateKey struct {
 	ExpiresAt *string  `json:"expires_at,omitempty" kind:"time"`
 }
 
+// KeyStatuses are the statuses that keys are shown with.
+func KeyStatuses() []string { return []string{"active", "disabled", "revoked", "expired"} }
+
+// SortLastSeen lists the keys first that were seen last.
+const SortLastSeen = "last_seen"
+
+// KeySorts are the orders of a list of keys.
+func KeySorts() []string { return []string{"id", SortLastSeen} }
+
+// FindKey is the body of POST …/api-keys/find.
+type FindKey struct {
+	Key *string `json:"key,omitempty" required:"true" kind:"full_key"` // a full key
+}
+
+// FoundKey is the key that a full key belongs to.
+type FoundKey struct {
+	Key    Key    `json:"key"`
+	Secret string `json:"secret" kind:"secret_state"` // which of the key's secrets it is
+}
+
+// What a full key's secret is to the key with its prefix.
+const (
+	SecretCurrent  = "current"
+	SecretPrevious = "previous" // good until previous_secret_expires_at
+	SecretUnknown  = "unknown"  // no longer one, or never was: nobody gets through with it
+)
+
+// SecretStates lists them.
+func SecretStates() []string { return []string{SecretCurrent, SecretPrevious, SecretUnknown} }
+
 // UpdateKey is the body of PATCH …/api-keys/{key_id}.
 type UpdateKey struct {
 	Name      Optional[string]   `json:"name,omitzero" kind:"key_name"` // null takes it away
@@ -81,14 +115,14 @@ type InForce struct {
 type ReplicaInForce struct {
 	Replica    string     `json:"replica"`
 	State      string     `json:"state" kind:"replica_state"`
-	AfterMS    *int64     `json:"after_ms,omitempty"`    // from the commit until it said so, in milliseconds; of a call that waited
-	DeniesFrom *time.Time `json:"denies_from,omitempty"` // when one that is silent denies everything, unless it follows by then
+	AfterMS    *int64     `json:"after_ms"`    // from the commit until it said so, in milliseconds; of a call that waited
+	DeniesFrom *time.Time `json:"denies_from"` // when one that is silent denies everything, unless it follows by then
 }
 
-// Effect is the part of an answer that says whether a change is in force. It is there
-// where the caller asked for it with Prefer: wait.
+// Effect is the part of an answer that says whether a change is in force. It is null
+// unless the caller asked for it with Prefer: wait.
 type Effect struct {
-	InForce *InForce `json:"in_force,omitempty"`
+	InForce *InForce `json:"in_force"`
 }
 
 // Force is what was said; nil where nobody asked.

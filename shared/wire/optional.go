@@ -18,6 +18,28 @@ func (o *Optional[T]) UnmarshalJSON(b []byte) error {
 // MarshalJSON writes the value or null; with omitzero a field left out stays out.
 func (o Optional[T]) MarshalJSON() ([]byte, error) { return json.Marshal(o.Value) }
 
+// Text is a text of an answer that may be absent: "" is null.
+type Text string
+
+// MarshalJSON writes the text or null; null is read as "".
+func (t Text) MarshalJSON() ([]byte, error) {
+	if t == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(t))
+}
+
+// Ordinal is a number of an answer, 1 and up, that may be absent: 0 is null.
+type Ordinal int64
+
+// MarshalJSON writes the number or null; null is read as 0.
+func (n Ordinal) MarshalJSON() ([]byte, error) {
+	if n == 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(int64(n))
+}
+
 // Some is a field that is given.
 func Some[T any](v T) Optional[T] { return Optional[T]{Set: true, Value: &v} }
 

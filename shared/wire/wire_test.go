@@ -21,7 +21,7 @@ func TestShapes(t *testing.T) {
 	}
 	const keyJSON = `"id":"key-ab12cd34","prefix":"ab12cd34","project":"shop","environment":"prod","plan":"plan-starter","name":"ci",` +
 		`"apps":["hello"],"status":"active","expires_at":"2026-03-14T12:00:00Z","created_at":"2026-03-14T12:00:00Z","created_by":"ada",` +
-		`"previous_secret_expires_at":"2026-03-14T12:00:00Z","last_seen":"2026-03-14"`
+		`"previous_secret_expires_at":"2026-03-14T12:00:00Z","revoked_at":null,"revoked_by":null,"last_seen":"2026-03-14","leak":null,"usage":null,"in_force":null`
 	tests := []struct {
 		name string
 		in   any
@@ -33,17 +33,17 @@ func TestShapes(t *testing.T) {
 			"key without options",
 			Key{ID: "key-ab12cd34", Apps: []string{}, CreatedAt: at},
 			`{"id":"key-ab12cd34","prefix":"","project":"","environment":"","plan":"","name":"","apps":[],"status":"","expires_at":null,` +
-				`"created_at":"2026-03-14T12:00:00Z","created_by":"","previous_secret_expires_at":null,"last_seen":null}`,
+				`"created_at":"2026-03-14T12:00:00Z","created_by":"","previous_secret_expires_at":null,"revoked_at":null,"revoked_by":null,"last_seen":null,"leak":null,"usage":null,"in_force":null}`,
 		},
 		{
 			"plan",
 			Plan{ID: "plan-starter", Name: "Starter", Rate: 0.5, Burst: 5, Quota: &quota, QuotaPeriod: &period, QuotaMode: &mode},
-			`{"id":"plan-starter","name":"Starter","rate":0.5,"burst":5,"quota":1000,"quota_period":"day","quota_mode":"hard"}`,
+			`{"id":"plan-starter","name":"Starter","rate":0.5,"burst":5,"quota":1000,"quota_period":"day","quota_mode":"hard","in_force":null}`,
 		},
 		{
 			"plan without quota",
 			Plan{ID: "plan-starter", Name: "Starter", Rate: 100000, Burst: 5},
-			`{"id":"plan-starter","name":"Starter","rate":100000,"burst":5,"quota":null,"quota_period":null,"quota_mode":null}`,
+			`{"id":"plan-starter","name":"Starter","rate":100000,"burst":5,"quota":null,"quota_period":null,"quota_mode":null,"in_force":null}`,
 		},
 		{"list", List[int]{Items: []int{1}, NextPageToken: "x"}, `{"items":[1],"next_page_token":"x"}`},
 		{"empty list", List[int]{Items: []int{}}, `{"items":[],"next_page_token":""}`},

@@ -53,7 +53,7 @@ func packages(t *testing.T) []pkg {
 // TestDirection: cmd → function → {store, cluster, httpapi} → domain → standard library.
 func TestDirection(t *testing.T) {
 	t.Parallel()
-	domain := []string{"shared/plan", "shared/apikey", "shared/usage", "shared/app", "shared/deploy", "shared/hook", "shared/problem", "shared/trace", "shared/audit"}
+	domain := []string{"shared/plan", "shared/apikey", "shared/usage", "shared/app", "shared/deploy", "shared/hook", "shared/problem", "shared/trace", "shared/audit", "shared/event"}
 	for _, p := range packages(t) {
 		for _, imported := range p.Imports {
 			own, ours := strings.CutPrefix(imported, module)
@@ -96,11 +96,13 @@ func TestOnlyImporter(t *testing.T) {
 		"cloud.google.com/go/firestore":   {"shared/store"},
 		"k8s.io/client-go":                {"shared/cluster"},
 		"k8s.io/client-go/util/workqueue": {"shared/reconcile"},
-		"github.com/golang-jwt/jwt":       {"shared/identity"},
+		"github.com/golang-jwt/jwt":       {"shared/identity", "functions/webhook/internal/issuers", "emulators/issuer"},
+		"github.com/coreos/go-oidc":       {"functions/webhook/internal/issuers"},
 		"github.com/prometheus/":          {"functions/", "shared/funcmain"},
 		"github.com/spf13/cobra":          {"scripts/sluice"},
 		"github.com/cloudevents/":         {"shared/funcmain", "shared/buildevent", "shared/nudge", "shared/reconcile", "functions/"},
 		"github.com/GoogleCloudPlatform":  {"shared/funcmain"},
+		"go.opentelemetry.io/":            {"shared/span"},
 	}
 	for _, p := range packages(t) {
 		if forTests(p.path()) {

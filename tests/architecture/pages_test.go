@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	link    = regexp.MustCompile(`(?:\]\(|\b(?:src|srcset)=")([^)\s"]+)[)"]`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	fence   = regexp.MustCompile("(?ms)^```.*?^```")
 	span    = regexp.MustCompile("`[^`\n]*`")

@@ -15,8 +15,11 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -24,8 +27,8 @@ import (
 func TestVocabularies(t *testing.T) {
 	t.Parallel()
 	for _, list := range []any{
-		plan.Periods(), plan.Modes(), app.Kinds(), app.Roles(), app.GateStates(), apikey.Statuses(), deploy.Triggers(), deploy.Statuses(), deploy.BuildStatuses(),
-		audit.Actions(), audit.Outcomes(), trace.Kinds(),
+		plan.Periods(), plan.Modes(), app.Kinds(), app.Roles(), app.GateStates(), apikey.Statuses(), apikey.LeakPolicies(), store.LeakResults(), deploy.Triggers(), deploy.Statuses(), deploy.BuildStatuses(),
+		audit.Actions(), audit.Outcomes(), trace.Kinds(), cluster.RouteKinds(), event.Types(),
 	} {
 		kind := reflect.TypeOf(list).Elem()
 		t.Run(kind.String(), func(t *testing.T) {

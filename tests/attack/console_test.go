@@ -205,7 +205,8 @@ func (v *reader) page(method, path string, fields url.Values) *html.Node {
 	return node
 }
 
-// foreign tells what is in a page that the console has not made, "" if nothing is.
+// foreign tells what is in a page that the console has not made, "" if nothing is. It puts
+// the focus on the first wrong field, and nowhere else.
 func (v *reader) foreign(body string) string {
 	v.Helper()
 	for _, text := range markup() {
@@ -226,7 +227,7 @@ func (v *reader) foreign(body string) string {
 			return "an element of another's making: " + n.Data
 		}
 		for _, a := range n.Attr {
-			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "autofocus" || slices.Contains([]string{"href", "action", "src"}, a.Key) && strings.HasPrefix(strings.ToLower(a.Val), "javascript:") {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "autofocus" && attribute(n, "aria-invalid") != "true" || slices.Contains([]string{"href", "action", "src"}, a.Key) && strings.HasPrefix(strings.ToLower(a.Val), "javascript:") {
 				return fmt.Sprintf("an attribute of another's making: %s=%q", a.Key, a.Val)
 			}
 		}

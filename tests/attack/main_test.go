@@ -5,8 +5,10 @@
 package attack
 
 import (
+	"fmt"
 	"maps"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +20,8 @@ import (
 // portBase is the first of the stack's ports.
 const portBase = 28280
 
+const scannersKey = "first"
+
 // How long a client may take, lowered so that tests run in seconds.
 const (
 	headerLimit = 2 * time.Second
@@ -26,6 +30,10 @@ const (
 
 var (
 	world *stack.Stack
+	ci    *issuers
+
+	// scanner is a secret-scanning program that the stack trusts, with the key scannersKey.
+	scanner = stacktest.NewScanner("scanner")
 
 	book    = report.Open("attack")
 	attacks = book.Tests("Attacks", "What is tried, and what must come of it.", []string{"attack", "must"}, "tried")
@@ -33,8 +41,9 @@ var (
 	roleBook = report.Open("roles")
 	roles    = roleBook.Table("Role matrix",
 		"Every route of the management API, as the functions register them, asked by every role in their own project and in another. "+
-			"The figures are the answers' statuses; *other* stands for viewer, developer and owner in a project that is not theirs.",
-		[]string{"route", "needs", "anonymous", "outsider", "viewer", "developer", "owner", "admin", "other"})
+			"The figures are the answers' statuses; *other* stands for viewer, developer and owner in a project that is not theirs, and for service tokens of that one; "+
+			"*tokens* are service tokens of a viewer, a developer and an owner. One that is revoked or expired gets what *anonymous* gets.",
+		[]string{"route", "needs", "anonymous", "outsider", "viewer", "developer", "owner", "admin", "other", "tokens"})
 )
 
 func TestMain(m *testing.M) {
@@ -42,11 +51,24 @@ func TestMain(m *testing.M) {
 		o.PortBase = portBase
 		limits := map[string]string{"HEADER_SECONDS": "2", "READ_SECONDS": "3"}
 		o.Env = map[string]map[string]string{"checker": limits, "keys": limits}
+		if err := scanner.Publish(scannersKey); err != nil {
+			return err
+		}
+		o.Env["keys"] = map[string]string{"LEAK_PROGRAMS": scanner.Setting()}
+		maps.Copy(o.Env["keys"], limits)
 		// Registries are asked as in production: only where the internet is.
 		for _, f := range []string{"apps", "deploys", "webhook", "builds"} {
 			o.Env[f] = map[string]string{"REGISTRY_ALLOW_PRIVATE": "false"}
 		}
 		maps.Copy(o.Env["webhook"], limits)
+		var believed []string
+		var err error
+		if ci, believed, err = newIssuers(fmt.Sprintf("127.0.0.1:%d", portBase+20)); err != nil {
+			return err
+		}
+		for _, f := range []string{"apps", "webhook"} {
+			o.Env[f]["OIDC_ISSUERS"] = strings.Join(believed, ",")
+		}
 		return nil
 	}, func(s *stack.Stack) { world = s })
 	if stacktest.Elsewhere() { // some rows are skipped there; REPORT.md is about the local stack

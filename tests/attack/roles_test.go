@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -59,13 +60,18 @@ func expectations() map[string]expectation {
 		"GET /api/v1/openapi.json":                      {body: "", status: 200},
 		"GET " + project + "/audit":                     {body: "", status: 200},
 		"GET " + project:                                {body: "", status: 200},
+		"PATCH " + project:                              {body: `{}`, status: 200},
 		"DELETE " + project:                             {body: "", status: 409}, // it has environments
 		"GET " + project + "/members":                   {body: "", status: 200},
 		"PUT " + project + "/members":                   {body: `{members}`, status: 200},
 		"DELETE " + project + "/members/{username}":     {body: "", status: 404}, // who is no member
+		"GET " + project + "/tokens":                    {body: "", status: 200},
+		"POST " + project + "/tokens":                   {body: `{}`, status: 422},
+		"DELETE " + project + "/tokens/{token_id}":      {body: "", status: 404}, // there is none
 		"GET " + project + "/environments":              {body: "", status: 200},
 		"POST " + project + "/environments":             {body: `{"name":"{environment}"}`, status: 409},
 		"DELETE " + env:                                 {body: "", status: 409}, // it has apps
+		"GET " + env + "/activity":                      {body: "", status: 200},
 		"GET " + env + "/apps":                          {body: "", status: 200},
 		"POST " + env + "/apps":                         {body: `{}`, status: 422},
 		"GET " + app:                                    {body: "", status: 200},
@@ -76,6 +82,11 @@ func expectations() map[string]expectation {
 		"GET " + app + "/webhook":                       {body: "", status: 200},
 		"POST " + app + "/webhook":                      {body: "", status: 200},
 		"DELETE " + app + "/webhook":                    {body: "", status: 204},
+		"GET " + app + "/webhook/deliveries":            {body: "", status: 200},
+		"GET " + app + "/webhook/trusts":                {body: "", status: 200},
+		"POST " + app + "/webhook/trusts":               {body: `{}`, status: 422},
+		"DELETE " + app + "/webhook/trusts/{trust}":     {body: "", status: 404}, // there is none
+		"POST " + app + "/webhook/test":                 {body: "", status: 200}, // of the row before, it is enabled
 		"GET " + env + "/plans":                         {body: "", status: 200},
 		"POST " + env + "/plans":                        {body: `{}`, status: 422},
 		"GET " + env + "/plans/{plan_id}":               {body: "", status: 200},
@@ -84,12 +95,17 @@ func expectations() map[string]expectation {
 		"GET " + env + "/api-keys":                      {body: "", status: 200},
 		"POST " + env + "/api-keys":                     {body: `{}`, status: 422},
 		"GET " + project + "/api-keys":                  {body: "", status: 200},
+		"POST " + project + "/api-keys/find":            {body: `{}`, status: 422},
+		"GET " + env + "/usage":                         {body: "", status: 200},
 		"GET " + project + "/api-keys/{key_id}":         {body: "", status: 200},
 		"PATCH " + project + "/api-keys/{key_id}":       {body: `{}`, status: 200},
 		"POST " + project + "/api-keys/{key_id}/revoke": {body: "", status: 200},
 		"POST " + project + "/api-keys/{key_id}/rotate": {body: "", status: 200},
 		"GET " + project + "/api-keys/{key_id}/usage":   {body: "", status: 200},
+		"POST /api/v1/leaks":                            {body: `[]`, status: 0},
+		"POST /api/v1/leaks/report":                     {body: `{}`, status: 422},
 		"GET " + project + "/changes/{change}":          {body: "", status: 404}, // there is none
+		"GET " + project + "/requests/{request_id}":     {body: "", status: 200}, // nobody remembers it
 		"GET " + app + "/deployments":                   {body: "", status: 200},
 		"POST " + app + "/deployments":                  {body: `{}`, status: 422},
 		"POST " + app + "/rollback":                     {body: "", status: 409}, // there is no revision before
@@ -111,10 +127,12 @@ type role struct {
 	username string
 }
 
-// project is one with a member of each role, an app, a plan and a key.
+// project is one with a member and a service token of each role, an app, a plan and a key.
 type project struct {
 	site   *stacktest.Site
 	roles  []role            // anonymous first, admin last
+	tokens []role            // service tokens
+	ended  []role            // service tokens that are good no more
 	values map[string]string // of what stands in patterns and bodies, e.g. of "{app}"
 }
 
@@ -147,9 +165,35 @@ func newProject(t *testing.T) *project {
 	k := s.AnyKey()
 	p.values = map[string]string{
 		"{project}": s.Project, "{environment}": s.Env, "{namespace}": s.Project + "-" + s.Env, "{app}": "hello",
-		"{plan_id}": k.Plan, "{key_id}": k.ID, "{build}": "1", "{change}": "7ff9ad4c0d7a3f2fabcdefgh2345", "{revision}": "1", "{username}": "someone-else", "{members}": string(body),
+		"{plan_id}": k.Plan, "{key_id}": k.ID, "{build}": "1", "{change}": "7ff9ad4c0d7a3f2fabcdefgh2345", "{request_id}": "nobodys-request", "{revision}": "1", "{username}": "someone-else", "{token_id}": "token-000000000000", "{trust}": "trust-aaaaaaaaaa", "{members}": string(body),
+	}
+	for _, name := range []string{"viewer", "developer", "owner"} {
+		_, full := p.issue(t, "matrix-"+name, name, time.Hour)
+		p.tokens = append(p.tokens, role{name: name, token: full})
+	}
+	id, revoked := p.issue(t, "revoked", "owner", time.Hour)
+	if err := s.Client.RevokeToken(t.Context(), s.Project, id); err != nil {
+		t.Fatal(err)
+	}
+	_, expired := p.issue(t, "expired", "owner", time.Second)
+	p.ended = []role{{name: "revoked", token: revoked}, {name: "expired", token: expired}}
+	for _, r := range p.ended {
+		s.Until("the "+r.name+" token has ended", func() bool {
+			return call(t, request{path: "/api/v1/session", token: r.token}).Status == http.StatusUnauthorized
+		})
 	}
 	return p
+}
+
+// issue makes a service token of the project.
+func (p *project) issue(t testing.TB, name, role string, life time.Duration) (id, full string) {
+	t.Helper()
+	ends := time.Now().Add(life).UTC().Format(time.RFC3339Nano)
+	token, bearer, err := p.site.Client.CreateToken(t.Context(), p.site.Project, wire.CreateToken{Name: &name, Role: &role, ExpiresAt: &ends})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token.ID, string(bearer)
 }
 
 // signIn opens a session for a role and gives its token.
@@ -221,14 +265,15 @@ func bearer(t testing.TB, username, password string) string {
 		t.Fatal(err)
 	}
 	a := call(t, request{method: http.MethodPost, path: "/api/v1/session", body: string(body)})
-	var s wire.Session
+	var s wire.OpenedSession
 	if err := json.Unmarshal([]byte(a.Body), &s); err != nil || s.Token == "" {
 		t.Fatalf("sign in %s: %d %s", username, a.Status, a.Body)
 	}
 	return s.Token
 }
 
-// TestRoles: every route × every role × own and other project.
+// TestRoles: every route × every role, of people and of service tokens, × own and other
+// project.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	all, want := routes(), expectations()
@@ -237,9 +282,9 @@ func TestRoles(t *testing.T) {
 			t.Errorf("there is no route %s any more", route)
 		}
 	}
-	needs := map[string]api.Need{}
+	needs, people := map[string]api.Need{}, map[string]bool{}
 	for _, row := range api.Table() {
-		needs[row.Pattern()] = row.Need
+		needs[row.Pattern()], people[row.Pattern()] = row.Need, row.People
 	}
 	own, other := newProject(t), newProject(t)
 	// Sessions of their own for the route that ends them, one for all others.
@@ -263,7 +308,7 @@ func TestRoles(t *testing.T) {
 			}
 			cells = append(cells, strconv.Itoa(got))
 		}
-		cells = append(cells, elsewhere(t, route, e, own, other))
+		cells = append(cells, elsewhere(t, route, e, own, other), asTokens(t, route, e, own, people[route]))
 		roles.Row(cells)
 	}
 }
@@ -291,7 +336,7 @@ func elsewhere(t *testing.T, route string, e expectation, own, other *project) s
 		return "-"
 	}
 	seen := map[string]bool{}
-	for _, r := range own.roles[1 : len(own.roles)-1] {
+	for _, r := range append(own.roles[1:len(own.roles)-1:len(own.roles)-1], own.tokens...) {
 		got := other.ask(t, route, e, r.token)
 		if w := e.want(r.name, false); got != w {
 			t.Errorf("%s as %s of another project: %d, want %d", route, r.name, got, w)
@@ -306,9 +351,33 @@ func elsewhere(t *testing.T, route string, e expectation, own, other *project) s
 	return strings.Join(all, " ")
 }
 
+// asTokens asks as service tokens of the roles, and gives what they get, in the order of
+// the roles; those that have ended get what nobody gets.
+func asTokens(t *testing.T, route string, e expectation, own *project, people bool) string {
+	t.Helper()
+	var cells []string
+	for _, r := range own.tokens {
+		w := e.want(r.name, true)
+		if people && w != http.StatusUnauthorized {
+			w = http.StatusForbidden
+		}
+		got := own.ask(t, route, e, r.token)
+		if got != w {
+			t.Errorf("%s as a token, %s: %d, want %d", route, r.name, got, w)
+		}
+		cells = append(cells, strconv.Itoa(got))
+	}
+	for _, r := range own.ended {
+		if got, w := own.ask(t, route, e, r.token), e.want("anonymous", true); got != w {
+			t.Errorf("%s as a token that is %s: %d, want %d", route, r.name, got, w)
+		}
+	}
+	return strings.Join(cells, " ")
+}
+
 // needed is how the report calls a need.
 func needed(n api.Need) string {
-	if n == api.Token {
+	if n == api.Token || n == api.Signature {
 		return "no session"
 	}
 	return n.String()
@@ -322,7 +391,7 @@ func (e expectation) want(name string, member bool) int {
 		has = api.Nothing
 	}
 	switch {
-	case e.need == api.Token, e.need == api.Holder:
+	case e.need == api.Token, e.need == api.Holder, e.need == api.Signature:
 		return http.StatusUnauthorized
 	case e.need == api.Nothing:
 		return e.status

@@ -42,7 +42,7 @@ func TestCSRF(t *testing.T) {
 	s, username, password := person(t)
 	body := fmt.Sprintf(`{"username":%q,"password":%q}`, username, password)
 	a := call(t, request{method: http.MethodPost, path: "/api/v1/session", body: body})
-	var mine wire.Session
+	var mine wire.OpenedSession
 	if err := json.Unmarshal([]byte(a.Body), &mine); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestCSRF(t *testing.T) {
 		}
 	}
 	other := call(t, request{method: http.MethodPost, path: "/api/v1/session", body: body})
-	var second wire.Session
+	var second wire.OpenedSession
 	if err := json.Unmarshal([]byte(other.Body), &second); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestFixation(t *testing.T) {
 	planted := bearer(t, world.Info().Admin.Username, world.Info().Admin.Password)
 	body := fmt.Sprintf(`{"username":%q,"password":%q}`, username, password)
 	a := call(t, request{method: http.MethodPost, path: "/api/v1/session", body: body, header: []string{"Cookie", identity.CookieName + "=" + planted}})
-	var mine wire.Session
+	var mine wire.OpenedSession
 	if err := json.Unmarshal([]byte(a.Body), &mine); err != nil || a.Status != http.StatusOK {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
@@ -235,7 +235,7 @@ func TestKeptOut(t *testing.T) {
 	if first.Status != http.StatusOK {
 		t.Fatalf("%d %s", first.Status, first.Body)
 	}
-	var mine wire.Session
+	var mine wire.OpenedSession
 	if err := json.Unmarshal([]byte(first.Body), &mine); err != nil {
 		t.Fatal(err)
 	}

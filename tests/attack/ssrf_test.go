@@ -68,7 +68,7 @@ func TestImageSSRF(t *testing.T) {
 		n++
 		image := fmt.Sprintf("%s:%d/x:v%d", host, trap.port, i)
 		d, err := s.Client.Deploy(t.Context(), s.Project, s.Env, "hello", image)
-		if err == nil && (d.Digest != "" || strings.Contains(d.Message, "127.") || strings.Contains(d.Message, "refused")) {
+		if err == nil && (d.Digest != "" || strings.Contains(string(d.Message), "127.") || strings.Contains(string(d.Message), "refused")) {
 			t.Errorf("%s: digest %q, message %q", image, d.Digest, d.Message)
 		}
 		if i%4 != 0 {

@@ -60,6 +60,12 @@ func (b *bench) inProcess(t *testing.T) {
 	b.row("the same with rate, quota and counting, two processors at one key", ns(c["Contended"]), "250 ns, 0 allocations",
 		free(c["Contended"], 250))
 
+	s := b.gobench(t, "^BenchmarkSpans$", "2000x", 5, checker)
+	b.row("a check while no spans are exported, as against one that could make none", spread("%.2f times", s["Spans/off"]["ratio"]), "1.05 times",
+		within(s["Spans/off"]["ratio"], 1.05))
+	b.note("A check takes %s in process without spans, %s with those of traces that are not sampled, and %s with those of traces that are.",
+		spread("%.0f ns", s["Spans/off"]["check-ns"]), spread("%.0f ns", s["Spans/unsampled"]["check-ns"]), spread("%.0f ns", s["Spans/sampled"]["check-ns"]))
+
 	g := b.gobench(t, "^BenchmarkCollect$", "100x", 5, checker)
 	cpu := scaled(g["Collect/keys=1000000"]["cpu-ns/op"], 1e-6)
 	b.row("garbage collection of a checker with 1 000 000 keys on two processors, their time together", spread("%.1f ms", cpu), "2 ms", within(cpu, 2))

@@ -1,9 +1,13 @@
 package chaos
 
 import (
+	"encoding/json"
 	"net/http"
 	"syscall"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // These are the words of which cells are made.
@@ -93,6 +97,36 @@ func (x *trial) unavailable(what string, r reply) {
 		x.t.Errorf("%s: no Retry-After", what)
 	}
 	x.note("503 after %.1f s", r.took.Seconds())
+}
+
+// report has the program report the leaky key.
+func (x *trial) report() reply {
+	x.t.Helper()
+	found := []wire.FoundSecret{{Token: x.leaky.Full, URL: "https://git.example.com/x"}}
+	body, err := json.Marshal(found)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	head, err := scanner.Sign(scannersKey, string(body))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	var pairs []string
+	for name := range head {
+		pairs = append(pairs, name, head.Get(name))
+	}
+	return x.call(http.MethodPost, world.Info().BaseURL+api.ReportLeaks.Path, found, pairs...)
+}
+
+// cannotReport: a program is told to send its report again.
+func cannotReport(x *trial) { x.unavailable("report a leaked key", x.report()) }
+
+// reportsAgain: the report, sent again, ends the key.
+func reportsAgain(x *trial) {
+	x.eventually("report the key again", x.report, http.StatusOK)
+	if k, err := x.Client.Key(x.t.Context(), x.Project, x.leaky.ID); err != nil || k.Status != "disabled" || k.Leak == nil {
+		x.t.Errorf("the key is %s, %+v, %v", k.Status, k.Leak, err)
+	}
 }
 
 // notTwice: what could not be said to be done was not done twice.

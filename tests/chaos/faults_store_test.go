@@ -21,10 +21,13 @@ func storeFaults() []fault {
 			must:   "allows on what is proven until the ceiling, then 503 gate_unavailable with Retry-After 10; a key revoked just before is refused from the first request on which is decided again",
 			during: closesEverywhere,
 		},
-		management: {must: "503 unavailable with Retry-After, in time; nothing is done twice", during: cannotManage, after: notTwice},
-		webhook:    {must: "503 unavailable, never 401; the delivery sent again deploys once", during: cannotHook, after: hooksAgain},
-		deploys:    {must: "503 unavailable; what runs goes on; at most one revision comes of the call", during: cannotDeploy, after: neverTwice},
-		rollup:     {must: "the run fails and says so; the next one does the work; no count is lost", during: cannotRoll},
+		management: {
+			must:   "503 unavailable with Retry-After, in time; nothing is done twice; a report of a leaked key is 503 too, and sent again it ends the key",
+			during: all(cannotManage, cannotReport), after: all(notTwice, reportsAgain),
+		},
+		webhook: {must: "503 unavailable, never 401; the delivery sent again deploys once", during: cannotHook, after: hooksAgain},
+		deploys: {must: "503 unavailable; what runs goes on; at most one revision comes of the call", during: cannotDeploy, after: neverTwice},
+		rollup:  {must: "the run fails and says so; the next one does the work; no count is lost", during: cannotRoll},
 
 		acknowledgement: unsaid(),
 	}

@@ -20,7 +20,7 @@ var (
 func TestFaults(t *testing.T) {
 	s := newScene(t)
 	var rows []row
-	for _, f := range slices.Concat(storeFaults(), clusterFaults(), checkerFaults(), machineFaults(), lastFaults()) {
+	for _, f := range slices.Concat(storeFaults(), clusterFaults(), checkerFaults(), machineFaults(), []fault{sinkAway(), issuerIsAway()}, lastFaults()) {
 		t.Run(f.name, func(t *testing.T) { rows = append(rows, f.run(t, s)...) })
 	}
 	for _, r := range rows {

@@ -1,6 +1,6 @@
 // Package chaos takes a stack's parts away, in every way in which a network, a machine
 // and an operator can, and looks at what clients see of the gate, the management API,
-// webhooks, deploys, the rollup, quotas and acknowledged changes (promises G1, F1, F5, F7, P8, U1, A9). It has a stack to
+// webhooks, deploys, the rollup, quotas, acknowledged changes and events (promises G1, F1, F5, F7, P8, U1, A9, D14). It has a stack to
 // itself.
 //
 // [TestFaults] is the table: for each fault and each of these it says what must
@@ -15,6 +15,7 @@
 package chaos
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -43,22 +44,31 @@ const (
 	checker0Port  = "127.0.0.1:20378" // the replicas'
 	checker1Port  = "127.0.0.1:20377"
 	apiPort       = "127.0.0.1:20376" // the functions' way to the API server
+	sinkPort      = "127.0.0.1:20375" // where events go
+	issuerPort    = "127.0.0.1:20374" // who issues tokens to pipelines
 )
 
 var (
 	world *stack.Stack
 	clock *atomic.Int64 // seconds that the functions' wall clock is set off
 
+	// scanner is a secret-scanning program that the stack trusts, with the key scannersKey.
+	scanner = stacktest.NewScanner("scanner")
+
 	toStore   networks // functions, checker-0, checker-1
 	toCluster *network
+	sink      *eventSink
+	ci        *pipelines
 )
+
+const scannersKey = "first"
 
 func TestMain(m *testing.M) {
 	os.Exit(book.Close(stacktest.Main(m, prepare, func(s *stack.Stack) { world = s })))
 }
 
 func prepare(dir string, o *stack.Options) error {
-	if err := connect(); err != nil {
+	if err := errors.Join(connect(), scanner.Publish(scannersKey)); err != nil {
 		return err
 	}
 	overlay := filepath.Join(dir, "overlay")
@@ -73,10 +83,22 @@ func prepare(dir string, o *stack.Options) error {
 	if clock, err = stepped.Open(clockFile); err != nil {
 		return err
 	}
+	if sink, err = listenForEvents(sinkPort); err != nil {
+		return err
+	}
+	if ci, err = issueTokens(issuerPort); err != nil {
+		return err
+	}
 	o.PortBase, o.APIServer, o.BuildFlags = portBase, apiPort, []string{"-overlay", file}
 	o.Untimed = []string{"rollup"} // an event during another's run is taken without one of its own
 	o.Env = map[string]map[string]string{
 		"checker":   {"MAX_STALENESS": ceiling.String(), "CANARY_INTERVAL": "1s", "MAX_UNSHARED": maxUnshared.String()},
+		"deploys":   {"EVENTS": "true", "K_SINK": "http://" + sinkPort},
+		"keys":      {"EVENTS": "true", "LEAK_PROGRAMS": scanner.Setting()},
+		"wiring":    {"EVENTS": "true"},
+		"rollup":    {"EVENTS": "true"},
+		"apps":      {"OIDC_ISSUERS": ci.address},
+		"webhook":   {"OIDC_ISSUERS": ci.address},
 		"checker-0": {"FIRESTORE_EMULATOR_HOST": checker0Port},
 		"checker-1": {"FIRESTORE_EMULATOR_HOST": checker1Port},
 	}

@@ -38,6 +38,7 @@ func newScene(t *testing.T) *scene {
 	s.App("hooked")
 	s.App("byhand")
 	s.GatedApp("hello")
+	s.trusted()
 	s.url, s.proof = s.Webhook("hooked")
 	s.plan = s.AnyKey().Plan
 	return s
@@ -154,7 +155,7 @@ func (s *scene) revisionsOf(app, image string) (numbers []int64) {
 // keysCalled is how many keys have a name.
 func (s *scene) keysCalled(name string) (n int) {
 	s.T.Helper()
-	keys, err := client.Collect(s.Client.Keys(s.T.Context(), s.Project, s.Env))
+	keys, err := client.Collect(s.Client.Keys(s.T.Context(), s.Project, client.KeyFilter{Environment: s.Env}))
 	if err != nil {
 		s.T.Fatal(err)
 	}

@@ -24,11 +24,13 @@ const (
 	quota
 	acknowledgement
 	sharedRates
+	events
+	keyless
 	surfaces // how many there are
 )
 
 func (s surface) String() string {
-	return [...]string{"gate", "management", "webhook", "deploys", "rollup", "quota", "acknowledgement", "shared rate"}[s]
+	return [...]string{"gate", "management", "webhook", "deploys", "rollup", "quota", "acknowledgement", "shared rate", "events", "keyless"}[s]
 }
 
 // cell says what must happen to one surface, and looks: during the fault, and once
@@ -58,6 +60,7 @@ type trial struct {
 	key     stacktest.Key // good all the time
 	doomed  stacktest.Key // revoked before the fault or during it
 	metered stacktest.Key // with a quota that both replicas' traffic uses up
+	leaky   stacktest.Key // reported as leaked during the fault
 	rated   stacktest.Key // with a rate that both replicas' traffic exceeds
 
 	witnesses [witnesses]stacktest.Key // revoked by calls that wait
@@ -71,6 +74,8 @@ type trial struct {
 	lost    *uint64  // counts that the fault may take with it
 	forgot  *uint64  // and of them those of the metered key
 	notes   []string // figures for the table
+
+	lives *[]lived // of keys that the sink is to be told of
 
 	expiring stacktest.Key    // within the step of a clock
 	before   string           // token of the session from before a clock's step
@@ -86,10 +91,11 @@ func (f fault) run(t *testing.T, s *scene) []row {
 	t.Helper()
 	x := &trial{
 		scene: s.with(t), t: t, fault: f.name, revoked: new(time.Time), lost: new(uint64), forgot: new(uint64),
-		ahead: new(string), sayings: &sayings{}, came: &sync.WaitGroup{}, waiting: &sync.WaitGroup{}, answers: make(chan int, queued),
+		ahead: new(string), sayings: &sayings{}, came: &sync.WaitGroup{}, lives: &[]lived{}, waiting: &sync.WaitGroup{}, answers: make(chan int, queued),
 	}
 	x.key, x.doomed, x.metered, x.rated, x.witnesses = x.AnyKey(), x.AnyKey(), x.meteredKey(), x.sharedKey(), x.witnessKeys()
-	f.cells[quota], f.cells[sharedRates] = quotaCell(), rateCell(f.name)
+	x.leaky = x.AnyKey()
+	f.cells[quota], f.cells[sharedRates], f.cells[events], f.cells[keyless] = quotaCell(), rateCell(f.name), eventsCell(f.name), keylessCell(f.name)
 	x.traffic = startTraffic(t, x.Site, x)
 	defer x.traffic.end()
 	for _, y := range slices.Concat(x.traffic.keyed(), x.traffic.doomed[:], x.traffic.ofWitnesses()) {
@@ -201,7 +207,7 @@ func (x *trial) recovered(s surface) {
 		x.eventually("change a key and wait", func() reply {
 			return x.changing(http.MethodPatch, "api-keys/"+x.key.ID, map[string]any{"name": "at " + time.Now().Format(time.RFC3339Nano)}, briefly)
 		}, http.StatusOK)
-	case sharedRates, surfaces:
+	case sharedRates, events, keyless, surfaces:
 	}
 }
 

@@ -233,3 +233,44 @@ func TestPeople(t *testing.T) {
 	p.does("project delete people --yes")
 	p.fails(4, "not_found", "project show people")
 }
+
+// TestServiceToken rotates a key as a nightly job does: with SLUICE_URL and SLUICE_TOKEN,
+// without a home.
+func TestServiceToken(t *testing.T) {
+	t.Parallel()
+	p := site(t, "nightly")
+	p.does("plan create Starter --rate 100 --burst 100")
+	p.does("app create hello --image " + v1)
+	p.does("app gate on hello --wait")
+	old := p.does("key create batch --plan plan-starter --quiet")
+	token := p.does("token create rotation --role developer --expires 30d --quiet")
+	p.fails(1, "already_exists", "token create rotation --role viewer")
+	p.fails(1, "invalid_expiry", "token create long --role viewer --expires 400d")
+
+	job := newPerson(t)
+	job.env = []string{"SLUICE_URL=" + world.Info().BaseURL, "SLUICE_TOKEN=" + token, "SLUICE_PROJECT=nightly", "SLUICE_ENVIRONMENT=prod"}
+	if who := job.does("whoami"); !strings.Contains(who, "rotation") || !strings.Contains(who, "developer") {
+		t.Errorf("whoami:\n%s", who)
+	}
+	key := job.does("key rotate batch --grace 1h --quiet")
+	job.calls("hello", key, http.StatusOK)
+	job.calls("hello", old, http.StatusOK)
+	job.fails(1, "forbidden", "token create more --role viewer")
+	job.fails(1, "forbidden", "member set admin viewer")
+	job.fails(1, "forbidden", "project create mine")
+	job.fails(1, "forbidden", "plan list --project keys --environment prod")
+
+	var tokens wire.List[wire.Token]
+	if p.reads(&tokens, "token list"); len(tokens.Items) != 1 || tokens.Items[0].LastUsedAt == nil {
+		t.Errorf("listed: %+v", tokens.Items)
+	}
+	var records wire.List[wire.AuditRecord]
+	if p.reads(&records, "audit --actor token:rotation"); len(records.Items) != 1 || records.Items[0].Action != "key.rotate" || records.Items[0].Actor.Kind != "token" {
+		t.Errorf("audit: %+v", records.Items)
+	}
+	p.fails(2, "confirmation_required", "token revoke rotation")
+	p.does("token revoke rotation --yes")
+	job.fails(3, "unauthenticated", "whoami")
+	p.fails(4, "not_found", "token revoke rotation --yes")
+	p.does("token create rotation --role viewer --quiet")
+}

@@ -88,7 +88,7 @@ func TestBuild(t *testing.T) {
 	live := s.Settled(name, 1, "live")
 	s.Call(name).Within(time.Minute).Gets(200)
 	took := time.Since(began).Round(100 * time.Millisecond)
-	if b, err := s.Client.Build(t.Context(), s.Project, s.Env, name, 1); err != nil || b.Commit != first {
+	if b, err := s.Client.Build(t.Context(), s.Project, s.Env, name, 1); err != nil || string(b.Commit) != first {
 		t.Errorf("the first build is of %q (%v), want %s", b.Commit, err, first)
 	}
 
@@ -114,7 +114,7 @@ func TestBuild(t *testing.T) {
 	})
 	t.Logf("a build that fails says: %s", failed.Message)
 	for _, says := range []string{"build-and-push", "there-is-no-such-file"} {
-		if !strings.Contains(failed.Message, says) {
+		if !strings.Contains(string(failed.Message), says) {
 			t.Errorf("it does not say %q", says)
 		}
 	}

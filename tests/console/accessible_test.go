@@ -9,6 +9,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/sluicegate/sluice/shared/wire"
 )
 
 //go:embed testdata/axe/axe.min.js
@@ -60,6 +62,10 @@ func furnished(t *testing.T) site {
 	key := s.busy()
 	s.GatedApp("hello")
 	s.Rotate(key, time.Hour)
+	name, role := "nightly", "developer"
+	if _, _, err := s.Client.CreateToken(t.Context(), s.Project, wire.CreateToken{Name: &name, Role: &role}); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -90,6 +96,7 @@ func TestAnswersAreAccessible(t *testing.T) {
 	v.signsIn(admin())
 	v.opens(s.page("plans", "new"))
 	v.types("Name", "x")
+	v.unchecked()
 	v.types("Rate", "x")
 	v.types("Burst", "x")
 	v.clicks("Create plan")
@@ -106,16 +113,33 @@ func TestAnswersAreAccessible(t *testing.T) {
 	v.copies()
 	v.accessible()
 	v.reloads()
-	v.sees("This form was sent before")
+	v.sees("it was shown that once")
+	v.accessible()
+
+	v.opens("/console/projects/" + s.Project + "/tokens/new")
+	v.types("Name", "Not a name")
+	v.clicks("Create token")
+	v.accessible()
+	v.types("Name", "infrastructure")
+	v.clicks("Create token")
+	v.sees("Copy it now")
+	v.accessible()
+
+	v.opens("/console/projects/" + s.Project + "/requests?id=nobodys")
+	v.sees("No such request")
+	v.accessible()
+	v.types("Request id", "no id")
+	v.clicks("Find")
+	v.sees("A request id is 1 to 64")
 	v.accessible()
 
 	v.opens(s.page("plans", "plan-gold", "delete"))
 	v.sees("is in use")
 	v.accessible()
 	key := s.allKeys()[0]
-	v.opens(s.page("api-keys", key.ID, "usage") + "?from=2020-01-01&to=2020-01-02")
+	v.opens(s.page("api-keys", key.ID) + "?from=2020-01-01&to=2020-01-02")
 	v.accessible()
-	v.opens(s.page("api-keys", key.ID, "usage"))
+	v.opens(s.page("api-keys", key.ID))
 	v.presses("All days as a table")
 	v.accessible()
 	v.opens("/console/nowhere")

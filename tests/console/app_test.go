@@ -69,7 +69,7 @@ func TestRequireAPIKey(t *testing.T) {
 			s.App("hello")
 			v := browse(t, w)
 			v.signsIn(admin())
-			v.opens(s.page("apps", "hello", "settings"))
+			v.opens(s.page("apps", "hello"))
 			v.sees("Open")
 			v.clicks("Require API key")
 			v.sees("Require API key is switched on.")
@@ -79,7 +79,7 @@ func TestRequireAPIKey(t *testing.T) {
 			}
 			v.sees("API key required")
 			v.seesNo("The gate is not yet in place.")
-			v.shot("settings-engaged")
+			v.shot("app-engaged")
 			s.Call("hello").Gets(401, "invalid_key")
 
 			v.clicks("Require API key")
@@ -98,14 +98,14 @@ func TestRequireAPIKey(t *testing.T) {
 	}
 }
 
-// TestPendingGate: while nobody wires the gate, the notice says so, on both pages; it
+// TestPendingGate: while nobody wires the gate, the notice says so, and the Overview does; it
 // goes by itself when the gate is in place. It takes wiring away, so it runs alone.
 func TestPendingGate(t *testing.T) {
 	s := newSite(t)
 	s.App("hello")
 	v := browse(t, desk)
 	v.signsIn(admin())
-	v.opens(s.page("apps", "hello", "settings"))
+	v.opens(s.page("apps", "hello"))
 	if err := world.Kill("wiring"); err != nil {
 		t.Fatal(err)
 	}
@@ -122,11 +122,11 @@ func TestPendingGate(t *testing.T) {
 	defer restart()
 	v.clicks("Require API key")
 	v.sees("The gate is not yet in place.")
-	v.shot("settings-pending")
-	v.clicks("Overview")
 	v.sees("Gate pending")
 	v.shot("app-pending")
-	v.clicks("Settings")
+	v.clicks("Overview") // of the environment
+	v.sees("hello Gate pending")
+	v.clicks("hello")
 	restart()
 	v.seesNo("The gate is not yet in place.")
 	v.sees("API key required")

@@ -10,7 +10,7 @@
 //	v.clicks("Create app")
 //	v.sees("The app is created.")
 //
-// Screenshots are kept in .local/screenshots.
+// Screenshots are kept in .local/screenshots; "make screenshots" makes one of every page.
 package console
 
 import (

@@ -29,12 +29,14 @@ func TestDeploys(t *testing.T) {
 			v.types("Image", "registry.example/echo:broken")
 			v.clicks("Deploy")
 			v.sees("The deployment is recorded and on its way.")
-			v.sees("registry.example/echo:broken")
+			v.sees("2 broken current")
 			s.Settled("hello", 2, "failed")
 			again()
 			v.sees("failed")
+			v.presses("Details of revision 2")
+			v.sees("registry.example/echo:broken")
 			v.shot("deploys-failed")
-			v.clicks("Overview")
+			v.clicks("Status")
 			v.sees("Revision 2 failed.")
 			v.sees("Revision 1 keeps serving.")
 			v.shot("app-failed")
@@ -139,7 +141,46 @@ func TestBuilds(t *testing.T) {
 	v.clicks("Build now")
 	v.sees("The build is recorded and on its way.")
 	v.sees("fedcba98")
-	v.clicks("Overview")
+	v.clicks("Status")
 	v.sees("live")
 	v.shot("app-built")
+}
+
+// TestDeliveries: a pipeline's calls and what came of them, and a test that goes the way
+// that they take, with and without scripts.
+func TestDeliveries(t *testing.T) {
+	t.Parallel()
+	for _, w := range []window{desk, phone.plain()} {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.App("hello")
+			v := browse(t, w)
+			v.signsIn(admin())
+			v.opens(s.page("apps", "hello", "deploys"))
+			v.clicks("Webhook deliveries")
+			v.sees("The webhook is disabled")
+			v.clicks("Enable webhook")
+			v.sees("The webhook is enabled.")
+			v.clicks("Deliveries")
+			v.sees("No deliveries yet")
+			url, token := s.Webhook("hello")
+			s.Post(url, []byte(`{"image":"registry.example/echo:v2"}`), "X-Service-Token", token, "X-GitHub-Delivery", "72d3162e-cc78")
+			s.Post(url, []byte(`{}`), "X-Service-Token", token)
+			for range 12 {
+				s.Post(url, []byte(`{}`), "X-Service-Token", "wrong")
+			}
+			s.Deliveries("hello", 3)
+			v.clicks("Send a test")
+			v.sees("The test was answered. The webhook has answered the ping.")
+			s.Deliveries("hello", 4)
+			v.clicks("Show the list again")
+			v.sees("A ping was answered")
+			v.sees("Refused with image_required")
+			v.sees("without the right token")
+			v.shot("deliveries")
+			v.clicks("revision 2")
+			v.sees("Deploy history")
+		})
+	}
 }

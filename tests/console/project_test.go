@@ -28,9 +28,11 @@ func TestProject(t *testing.T) {
 			v.types("Name", "prod")
 			v.clicks("Create environment")
 			v.sees("The environment is created.")
+			v.sees("To the first gated request")
+			v.clicks("Apps")
 			v.sees("No apps yet")
 			v.shot("apps-empty")
-			v.clicks(name)
+			v.opens("/console/projects/" + name)
 			v.sees(name + "-prod") // the namespace
 			v.shot("project")
 			v.clicks("Delete project")
@@ -122,9 +124,14 @@ func TestViewerOfApps(t *testing.T) {
 			t.Errorf("%s offers a viewer %q", path, no)
 		}
 	}
-	v.opens(s.page("apps", "hello", "settings"))
+	v.opens(s.page("apps", "hello"))
 	v.sees("Require API key is off.")
-	v.shot("settings-viewer")
+	v.shot("app-viewer")
+	v.opens(s.page())
+	v.sees("To the first gated request")
+	if v.offers("New plan") {
+		t.Error("the first steps offer a viewer what viewers may not")
+	}
 	v.opens(s.page("new-app"))
 	v.types("Name", "mine")
 	v.types("Image", "registry.example/echo:v1")

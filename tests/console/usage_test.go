@@ -54,26 +54,26 @@ func TestUsage(t *testing.T) {
 			v := browse(t, w)
 			v.signsIn(admin())
 			v.opens(s.page("api-keys", key.ID))
-			v.clicks("Usage")
-			totals, err := s.Client.Usage(t.Context(), s.Project, key.ID, "", "")
+			today := time.Now().UTC()
+			week, err := s.Client.Usage(t.Context(), s.Project, key.ID, today.AddDate(0, 0, -6).Format(time.DateOnly), "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			v.sees("Last 90 days")
-			v.sees(thousands(totals.Totals.Allowed))
-			v.sees(thousands(totals.Totals.QuotaDenied))
-			v.sees("Last seen Today")
+			v.sees(thousands(week.Totals.Allowed) + " allowed")
+			v.sees(thousands(week.Totals.QuotaDenied) + " over the quota")
+			v.sees("Last seen: Today")
 			v.sees("900 of 1,000 requests used today (90 %)")
+			v.sees("90 % of its quota") // beside the name
 			v.shot("usage")
 
-			today := time.Now().UTC()
-			v.clicks("7 days")
 			v.presses("All days as a table")
 			for ago := range 7 {
 				v.sees(today.AddDate(0, 0, -ago).Format("2 January 2006"))
 			}
 			v.shot("usage-week")
 
+			v.clicks("90 days")
+			v.presses("Other days")
 			v.sets("From", today.AddDate(0, 0, -1).Format(time.DateOnly))
 			v.sets("To", today.AddDate(0, 0, -2).Format(time.DateOnly))
 			v.clicks("Show")
@@ -102,11 +102,17 @@ func TestUsageOfRealRequests(t *testing.T) {
 	v := browse(t, desk)
 	v.signsIn(admin())
 	v.until("see the requests", func() bool {
-		v.opens(s.page("api-keys", key.ID, "usage"))
-		return strings.Contains(v.text(), "Allowed 3")
+		v.opens(s.page("api-keys", key.ID))
+		return strings.Contains(v.text(), "3 allowed")
 	})
-	v.sees("has no quota")
-	v.opens(s.page("api-keys", key.ID, "usage") + "?from=yesterday&to=2026-01-01")
+	v.sees("Last seen: Today")
+	v.until("see as much in the list and on the Overview", func() bool {
+		v.opens(s.page("api-keys"))
+		listed := strings.Contains(v.text(), "last seen today")
+		v.opens(s.page())
+		return listed && strings.Contains(v.text(), "3 allowed")
+	})
+	v.opens(s.page("api-keys", key.ID) + "?from=yesterday&to=2026-01-01")
 	v.sees("Dates are UTC calendar days, YYYY-MM-DD.")
 }
 

@@ -133,7 +133,8 @@ func (v *visitor) signsInHere(p person) {
 	v.clicks("Sign in")
 }
 
-// clicks a link or button by its text, and waits for the page that follows.
+// clicks a link or button by its text, and waits for the page that follows, or for the
+// question that opens over this one or goes.
 func (v *visitor) clicks(text string) {
 	v.t.Helper()
 	v.leaves(func() { v.presses(text) })
@@ -143,6 +144,12 @@ func (v *visitor) clicks(text string) {
 func (v *visitor) presses(text string) {
 	v.t.Helper()
 	v.clickAt(v.find("link or button", "clickable", text))
+}
+
+// unfolds the details of the first of several things.
+func (v *visitor) unfolds(selector string) {
+	v.t.Helper()
+	v.clickAt(v.find("details", "first", selector+" > summary"))
 }
 
 // types a text into the field with a label, in place of what is there.
@@ -155,6 +162,13 @@ func (v *visitor) types(label, text string) {
 	}
 	_, err := chromedp.Call(v.ctx, input.InsertText, input.InsertTextParams{Text: text})
 	v.must(err)
+}
+
+// unchecked has the browser send what is typed as it is, as one does that knows no types and
+// bounds of fields: what the console says of it is another test than what the browser does.
+func (v *visitor) unchecked() {
+	v.t.Helper()
+	v.tell("unchecked")
 }
 
 // chooses an option of the field with a label.
@@ -247,7 +261,8 @@ func (v *visitor) keep(name string) {
 	v.must(os.WriteFile(filepath.Join(screenshots, file), picture, 0o644))
 }
 
-// leaves does what leads to another page, and waits until that is loaded.
+// leaves does what leads to another page, or to a question over this one or back, and waits
+// until that is loaded.
 func (v *visitor) leaves(do func()) {
 	v.t.Helper()
 	v.tell("mark")

@@ -11,14 +11,17 @@ import (
 	"testing"
 
 	core "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/identity"
 )
 
@@ -81,6 +84,37 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
+// TestTracing: asked for, every function and the checkers are told of the collector, get
+// its headers from the Secret, and may reach its port; unasked, nothing speaks of it.
+func TestTracing(t *testing.T) {
+	t.Parallel()
+	values := filepath.Join(root(t), "infra", "chart", "values", "plain.yaml")
+	for asked, args := range map[bool][]string{false: nil, true: {
+		"--set", "tracing.endpoint=https://collector.example.com:4318", "--set", "tracing.headersSecret.name=otlp", "--set", "tracing.namespace=observability",
+	}} {
+		all, err := manifest.Chart(t.Context(), root(t), append([]string{"--values", values}, args...)...)
+		must(t, err)
+		told, headers, open := 0, 0, 0
+		for _, o := range manifest.OfKinds(all, "ConfigMap", "Deployment", "NetworkPolicy") {
+			text, err := yaml.Marshal(o.Object)
+			must(t, err)
+			told += strings.Count(string(text), "OTEL_EXPORTER_OTLP_ENDPOINT: https://collector.example.com:4318\n")
+			headers += strings.Count(string(text), "- name: OTEL_EXPORTER_OTLP_HEADERS\n          valueFrom:\n            secretKeyRef:\n              key: headers\n              name: otlp\n")
+			open += strings.Count(string(text), "- ports:\n    - port: 4318\n    to:\n    - namespaceSelector:\n        matchLabels:\n          kubernetes.io/metadata.name: observability\n")
+			if !asked && strings.Contains(string(text), "OTEL_") {
+				t.Errorf("unasked, %s %s speaks of spans", o.GetKind(), o.GetName())
+			}
+		}
+		want := 0
+		if asked {
+			want = 11 // ten functions and the checkers
+		}
+		if (told == 1) != asked || headers != want || open != want {
+			t.Errorf("asked %v: %d are told, %d have headers, %d may reach it", asked, told, headers, open)
+		}
+	}
+}
+
 // TestBadValues: values that can't be meant are refused before anything is rendered, by a
 // sentence that says which and what is asked for.
 func TestBadValues(t *testing.T) {
@@ -101,6 +135,11 @@ func TestBadValues(t *testing.T) {
 		"another namespace":  {[]string{"--namespace", "default"}, []string{"installed in the namespace sluice-system"}},
 		"nowhere to push to": {[]string{"--set", "apps.imagePrefix="}, []string{"apps.imagePrefix says where builds push to"}},
 		"host is domain":     {[]string{"--set", "host=apps.example.com"}, []string{"host and apps.domain are the same"}},
+		"a password in it":   {[]string{"--set", "tracing.endpoint=https://me:secret@collector"}, []string{"'/tracing/endpoint'"}},
+		"too much of it":     {[]string{"--set-string", "tracing.ratio=2"}, []string{"'/tracing/ratio'"}},
+		"no Gateway":         {[]string{"--set", "ingress.routes=gateway-traefik"}, []string{"ingress.gateway says where routes of the Gateway API attach"}},
+		"no former Gateway":  {[]string{"--set", "ingress.formerRoutes=gateway-envoy"}, []string{"ingress.gateway says where routes of the Gateway API attach"}},
+		"no such routes":     {[]string{"--set", "ingress.routes=nginx"}, []string{"'/ingress/routes'", "'traefik', 'gateway-traefik', 'gateway-envoy'"}},
 		"a short token":      {[]string{"--set", "secrets.buildsToken=abc"}, []string{"'/secrets/buildsToken'"}},
 	} {
 		_, err := manifest.Chart(t.Context(), root(t), append([]string{"--values", values}, c.args...)...)
@@ -110,6 +149,67 @@ func TestBadValues(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRoutes: functions are told what apps' routes are, and have rights on the kinds that
+// those are made of, on the former ones while an installation moves, and on no others.
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	values := filepath.Join(root(t), "infra", "chart", "values", "plain.yaml")
+	for _, c := range []struct {
+		routes, former cluster.RouteKind
+		writes         []string
+	}{
+		{cluster.TraefikRoutes, "", []string{"ingressroutes.traefik.io", "middlewares.traefik.io"}},
+		{cluster.GatewayTraefikRoutes, "", []string{"httproutes.gateway.networking.k8s.io", "middlewares.traefik.io"}},
+		{cluster.GatewayEnvoyRoutes, "", []string{"backends.gateway.envoyproxy.io", "httproutes.gateway.networking.k8s.io", "securitypolicies.gateway.envoyproxy.io"}},
+		{cluster.GatewayTraefikRoutes, cluster.TraefikRoutes, []string{"httproutes.gateway.networking.k8s.io", "ingressroutes.traefik.io", "middlewares.traefik.io"}},
+		{cluster.TraefikRoutes, cluster.GatewayEnvoyRoutes, []string{
+			"backends.gateway.envoyproxy.io", "httproutes.gateway.networking.k8s.io", "ingressroutes.traefik.io", "middlewares.traefik.io", "securitypolicies.gateway.envoyproxy.io",
+		}},
+	} {
+		name := string(c.routes) + " after " + string(c.former)
+		all, err := manifest.Chart(t.Context(), root(t), "--values", values, "--set", "ingress.gateway=traefik/apps",
+			"--set", "ingress.routes="+string(c.routes), "--set", "ingress.formerRoutes="+string(c.former))
+		must(t, err)
+		for _, o := range manifest.OfKinds(all, "ConfigMap") {
+			told, _, err := unstructured.NestedStringMap(o.Object, "data")
+			must(t, err)
+			if o.GetName() == "sluice-settings" && (told["ROUTES"] != string(c.routes) || told["FORMER_ROUTES"] != string(c.former) || told["GATEWAY"] != "traefik/apps") {
+				t.Errorf("%s: the functions are told %v", name, told)
+			}
+		}
+		for _, function := range []string{"apps", "wiring"} {
+			role := "sluice-" + function
+			if got := routeRights(t, all, role+"-environment", "delete"); !slices.Equal(got, c.writes) {
+				t.Errorf("%s: %s deletes %v, want %v", name, function, got, c.writes)
+			}
+			if got := routeRights(t, all, role, "get"); !slices.Equal(got, c.writes) {
+				t.Errorf("%s: %s looks at %v, want %v", name, function, got, c.writes)
+			}
+		}
+	}
+}
+
+// routeRights are the kinds of Traefik and the Gateway API on which a role has a verb.
+func routeRights(t *testing.T, all []*unstructured.Unstructured, role, verb string) (kinds []string) {
+	t.Helper()
+	for _, o := range manifest.OfKinds(all, "ClusterRole") {
+		if o.GetName() != role {
+			continue
+		}
+		var is rbac.ClusterRole
+		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &is))
+		for _, r := range is.Rules {
+			for _, resource := range r.Resources {
+				if kind := resource + "." + r.APIGroups[0]; slices.Contains(r.Verbs, verb) && (strings.Contains(kind, "gateway") || strings.Contains(kind, "traefik")) {
+					kinds = append(kinds, kind)
+				}
+			}
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
 }
 
 // TestInstall: the chart is installed, upgraded, taken away and installed again. The

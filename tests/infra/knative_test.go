@@ -54,7 +54,7 @@ func (l life) scaled(t *testing.T) {
 	l.deploy(t, app, "v2")
 	l.s.Settled(app, 2, "live")
 	l.deploy(t, app, "broken")
-	if d := l.s.Settled(app, 3, "failed"); !strings.Contains(d.Message, "made no progress") {
+	if d := l.s.Settled(app, 3, "failed"); !strings.Contains(string(d.Message), "made no progress") {
 		t.Errorf("failed because: %s", d.Message)
 	}
 	l.s.Runs(app, image("v2"))

@@ -60,15 +60,15 @@ func blank(t *testing.T) (kubeconfig string, config *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets := []definitions.Set{definitions.Traefik(), definitions.Serving(), definitions.Eventing(), definitions.Tekton()}
+	sets := []definitions.Set{definitions.Traefik(), definitions.Serving(), definitions.Eventing(), definitions.Tekton(), definitions.Gateway(), definitions.EnvoyGateway()}
 	if err := definitions.Define(t.Context(), root(t), client, sets...); err != nil {
 		t.Fatal(err)
 	}
 	return server.Kubeconfig, config
 }
 
-// TestManifests applies what the chart makes of each standard set of values, whole, one
-// after the other, as somebody who moves from one to the next would; a field that a kind
+// TestManifests applies the examples of infra, and what the chart makes of each standard set
+// of values, whole, one after the other, as somebody who moves from one to the next would; a field that a kind
 // does not have fails. Every pod that they lead to is let in by the namespace's pod security
 // standard.
 func TestManifests(t *testing.T) {
@@ -80,11 +80,13 @@ func TestManifests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	example, err := os.ReadFile(filepath.Join(root(t), "infra/network.yaml"))
-	must(t, err)
-	policies, err := manifest.Decode(example)
-	must(t, err)
-	must(t, applier.Apply(t.Context(), policies))
+	for _, example := range []string{"infra/network.yaml", "infra/gateway/traefik.yaml", "infra/gateway/envoy.yaml"} {
+		text, err := os.ReadFile(filepath.Join(root(t), example))
+		must(t, err)
+		objects, err := manifest.Decode(text)
+		must(t, err)
+		must(t, applier.Apply(t.Context(), objects))
+	}
 	for _, set := range sets {
 		objects := slices.DeleteFunc(render(t, set), func(o *unstructured.Unstructured) bool {
 			return o.GetKind() == "Pod" && set != sets[0] // the chart's test: Helm deletes a pod before it makes it anew
@@ -115,7 +117,7 @@ func TestManifests(t *testing.T) {
 func namespaces(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	for name, labels := range map[string]map[string]string{
-		system: {"pod-security.kubernetes.io/enforce": "restricted"}, "traefik": nil, "openfaas": nil, "tekton-pipelines": nil, "shop-prod": nil,
+		system: {"pod-security.kubernetes.io/enforce": "restricted"}, "traefik": nil, "openfaas": nil, "tekton-pipelines": nil, "envoy-gateway-system": nil, "shop-prod": nil,
 	} {
 		n := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: name, Labels: labels}}
 		_, err := client.CoreV1().Namespaces().Create(t.Context(), n, meta.CreateOptions{})

@@ -2,6 +2,7 @@ package proxies
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
@@ -52,6 +53,13 @@ func proxies() []proxy {
 // traefik is the stack's own program, with the file provider.
 func traefik(t *testing.T, dir string, port int) (string, []string) {
 	t.Helper()
+	program, args := stackTraefik(t, port)
+	return program, append(args, "--providers.file.filename="+filepath.Join(dir, "dynamic.yaml"))
+}
+
+// stackTraefik is the stack's own program with an entry point "websecure", and no provider.
+func stackTraefik(t *testing.T, port int) (program string, args []string) {
+	t.Helper()
 	program, err := os.Readlink("/proc/" + strconv.Itoa(world.Info().PIDs["traefik"]) + "/exe")
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +67,6 @@ func traefik(t *testing.T, dir string, port int) (string, []string) {
 	return program, []string{
 		"--global.checknewversion=false", "--global.sendanonymoususage=false",
 		"--entrypoints.websecure.address=127.0.0.1:" + strconv.Itoa(port),
-		"--providers.file.filename=" + filepath.Join(dir, "dynamic.yaml"),
 	}
 }
 
@@ -128,15 +135,23 @@ func (p proxy) trusting(t *testing.T, s *stacktest.Site, app, authority string, 
 	backend := backendOf(t, s, app)
 	p.place(t, dir, p.addresses(dir, checkers, backend, authority, s.Project+"-"+s.Env, app))
 	program, args := p.command(t, dir, p.port)
+	return p.run(t, s, dir, pool, status, program, args...)
+}
+
+// run runs a program with the proxy's port in a folder until the test ends, and waits until
+// it answers a request without a key with a status.
+func (p proxy) run(t *testing.T, s *stacktest.Site, dir string, pool *x509.CertPool, status int, program string, args ...string) *gated {
+	t.Helper()
 	if found, err := exec.LookPath(filepath.Join("/usr/sbin", program)); err == nil {
 		program = found // Debian keeps servers there, which is not on everybody's PATH
 	}
-	log, err := os.Create(filepath.Join(world.Info().LogsDir, p.name+".log"))
+	log, err := os.Create(filepath.Join(world.Info().LogsDir, "proxy-"+p.name+"-"+strconv.Itoa(p.port)+".log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, dir
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+world.Info().Kubeconfig)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("%v (scripts/prerequisites.sh --race installs it)", err)

@@ -2,6 +2,7 @@ package stacktest
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"testing"
@@ -17,6 +18,20 @@ func (s *Site) Webhook(app string) (url, token string) {
 	w, err := s.Client.EnableWebhook(s.T.Context(), s.Project, s.Env, app)
 	s.must(err)
 	return w.URL, string(w.Token)
+}
+
+// Deliveries waits until so many deliveries of an app's webhook are listed, which is a
+// moment after their calls were answered, and gives them, newest first.
+func (s *Site) Deliveries(app string, n int) []wire.WebhookDelivery {
+	s.T.Helper()
+	var list wire.List[wire.WebhookDelivery]
+	s.Until(fmt.Sprintf("list %d deliveries", n), func() bool {
+		var err error
+		list, err = s.Client.DeliveriesPage(s.T.Context(), s.Project, s.Env, app, client.Page{})
+		s.must(err)
+		return len(list.Items) >= n
+	})
+	return list.Items
 }
 
 // Post sends a webhook call, with header pairs, as curl would.

@@ -15,9 +15,9 @@ func TestDescribed(t *testing.T) {
 	const (
 		call    = "/api/v1/webhook/shop-prod/hello"
 		event   = call + "?event" // with the header of a git provider's
-		begun   = `{"status":"rolling_out","revision":1,"commit":"","status_url":"http://localhost/"}`
+		begun   = `{"status":"rolling_out","revision":1,"build":null,"image":"registry.example/hello:v2","commit":"","message":null,"status_url":"http://localhost/"}`
 		plans   = "/api/v1/projects/shop/environments/prod/plans"
-		starter = `{"id":"plan-starter","name":"Starter","rate":1,"burst":1,"quota":null,"quota_period":null,"quota_mode":null`
+		starter = `{"id":"plan-starter","name":"Starter","rate":1,"burst":1,"quota":null,"quota_period":null,"quota_mode":null,"in_force":null`
 		create  = `{"name":"Starter","rate":1,"burst":1}`
 	)
 	tests := map[string]struct {

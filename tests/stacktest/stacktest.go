@@ -48,8 +48,14 @@ type Key struct {
 // New makes a site. What the test made stays until the stack ends.
 func New(t testing.TB, s *stack.Stack) *Site {
 	t.Helper()
+	return Named(t, s, "p"+strings.ToLower(rand.Text()[:12]))
+}
+
+// Named makes the one site of a stack whose project has a certain name.
+func Named(t testing.TB, s *stack.Stack, project string) *Site {
+	t.Helper()
 	c := SignIn(t, s, s.Info().Admin.Username, s.Info().Admin.Password)
-	site := &Site{T: t, Stack: s, Client: c, Project: "p" + strings.ToLower(rand.Text()[:12]), Env: "prod", ingress: Ingress(s)}
+	site := &Site{T: t, Stack: s, Client: c, Project: project, Env: "prod", ingress: Ingress(s)}
 	_, err := c.CreateProject(t.Context(), site.Project)
 	site.must(err)
 	_, err = c.CreateEnvironment(t.Context(), site.Project, site.Env)
@@ -225,7 +231,7 @@ func (s *Site) OnlyHas(plans, keys, apps int) {
 	ctx := context.WithoutCancel(s.T.Context()) // also in a test's cleanup
 	p, err := client.Collect(s.Client.Plans(ctx, s.Project, s.Env))
 	s.must(err)
-	k, err := client.Collect(s.Client.Keys(ctx, s.Project, s.Env))
+	k, err := client.Collect(s.Client.Keys(ctx, s.Project, client.KeyFilter{Environment: s.Env}))
 	s.must(err)
 	a, err := client.Collect(s.Client.Apps(ctx, s.Project, s.Env))
 	s.must(err)

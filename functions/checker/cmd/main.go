@@ -33,6 +33,7 @@ func build(ctx context.Context, cfg checker.Config, log *slog.Logger) (*funcmain
 		Private:    c.Private(),
 		Store:      st,
 		Lean:       true,
+		Spans:      c.Export,
 		TLS:        secure,
 		MaxHeader:  denial.MaxHeader,
 		Background: c.Run,

@@ -1,6 +1,6 @@
 // The console works without this file. It copies, and says so to who listens instead
-// of looking; it closes menus by Escape or a click beside them; and it sends a form
-// once, however often its button is pressed.
+// of looking; it closes menus by Escape or a click beside them; it asks in place before
+// what cannot be undone; and it sends a form once, however often its button is pressed.
 "use strict";
 
 document.documentElement.classList.add("scripted");
@@ -42,7 +42,67 @@ async function copy(button) {
   }
 }
 
+// What data-dialog leads to is a question on a page of its own, which opens over this
+// page instead: fetched anew, with what its answer is compared with, and sent as from there.
+// What is not that question, such as an error or the way to the sign-in, is gone to.
+let asking = false;
+
+async function ask(address) {
+  if (asking) return;
+  asking = true;
+  const question = await questionAt(address).catch(() => null);
+  asking = false;
+  if (question) over(question, address);
+  else location.assign(address);
+}
+
+async function questionAt(address) {
+  const answer = await fetch(address, { redirect: "manual", signal: AbortSignal.timeout(5000) });
+  if (!answer.ok) return null;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  return page.querySelector("[data-question]");
+}
+
+// Shows a question over the page. The focus is on what does no harm: the name to be typed,
+// or the way out.
+function over(question, address) {
+  for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
+  const dialog = document.createElement("dialog");
+  dialog.setAttribute("aria-labelledby", "question");
+  dialog.append(document.importNode(question, true));
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    opener(address).focus();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  dialog.querySelector("input:not([type=hidden]), [data-close]").focus();
+}
+
+// The element that asks what is at an address: the part of the page that had it may have
+// been replaced meanwhile. In a menu, it is the menu.
+function opener(address) {
+  const found = [...document.querySelectorAll("[data-dialog]")].find((e) => addressOf(e) === address);
+  const menu = found && found.closest("details.menu");
+  if (menu) return menu.querySelector("summary");
+  return (found && (found.querySelector("button") || found)) || document.getElementById("main");
+}
+
+function addressOf(asker) {
+  return asker.href || asker.action;
+}
+
 document.addEventListener("click", (event) => {
+  const asker = event.target.closest("a[data-dialog]");
+  if (asker && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey) {
+    event.preventDefault();
+    ask(addressOf(asker));
+  }
+  const out = event.target.closest("dialog [data-close]");
+  if (out) {
+    event.preventDefault();
+    out.closest("dialog").close();
+  }
   const button = event.target.closest("[data-copy]");
   if (button) copy(button);
   for (const menu of document.querySelectorAll("details.menu[open]")) {
@@ -60,6 +120,10 @@ document.addEventListener("keydown", (event) => {
 
 // A form is sent once, however often its button is pressed.
 document.addEventListener("submit", (event) => {
+  if (event.target.matches("[data-dialog]")) {
+    event.preventDefault();
+    ask(addressOf(event.target));
+  }
   if (event.defaultPrevented || event.target.method !== "post") return;
   if (event.target.dataset.sent) {
     event.preventDefault();
@@ -69,4 +133,5 @@ document.addEventListener("submit", (event) => {
 });
 addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+  for (const dialog of document.querySelectorAll("dialog")) dialog.close(); // was answered, and come back to
 });

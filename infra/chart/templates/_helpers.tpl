@@ -16,6 +16,28 @@ app.kubernetes.io/part-of: sluice
 {{ ternary .Values.ingress.entryPoints.https .Values.ingress.entryPoints.http .Values.tls.enabled }}
 {{- end }}
 
+{{/* What apps' routes, and the gates on them, are made of: the kinds of the present routes and
+of the former ones, with the API group of each. */}}
+{{- define "sluice.routeKinds" -}}
+{{- $kinds := dict
+  "traefik" (dict "traefik.io" (list "ingressroutes"))
+  "gateway-traefik" (dict "gateway.networking.k8s.io" (list "httproutes"))
+  "gateway-envoy" (dict "gateway.networking.k8s.io" (list "httproutes")) }}
+{{- $all := deepCopy (index $kinds .Values.ingress.routes) }}
+{{- with .Values.ingress.formerRoutes }}{{ $all = merge $all (index $kinds .) }}{{ end }}
+{{- toYaml $all }}
+{{- end }}
+
+{{- define "sluice.gateKinds" -}}
+{{- $kinds := dict
+  "traefik" (dict "traefik.io" (list "middlewares"))
+  "gateway-traefik" (dict "traefik.io" (list "middlewares"))
+  "gateway-envoy" (dict "gateway.envoyproxy.io" (list "backends" "securitypolicies")) }}
+{{- $all := deepCopy (index $kinds .Values.ingress.routes) }}
+{{- with .Values.ingress.formerRoutes }}{{ $all = merge $all (index $kinds .) }}{{ end }}
+{{- toYaml $all }}
+{{- end }}
+
 {{/* Where the ingress takes requests inside the cluster: each of its pods has an address there. */}}
 {{- define "sluice.ingressURL" -}}
 {{- if .Values.ingress.url }}{{ .Values.ingress.url }}
@@ -48,6 +70,31 @@ seccompProfile:
 imagePullSecrets:
 {{- range . }}
   - name: {{ . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* What goes with each export of spans, which may be secret. */}}
+{{- define "sluice.tracingHeaders" -}}
+{{- with .Values.tracing }}
+{{- if and .endpoint .headersSecret.name }}
+- name: OTEL_EXPORTER_OTLP_HEADERS
+  valueFrom:
+    secretKeyRef: {name: {{ .headersSecret.name }}, key: {{ .headersSecret.key }}}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Where the collector of spans is: its own port, or its scheme's. */}}
+{{- define "sluice.collector" -}}
+{{- with .Values.tracing }}
+{{- if .endpoint }}
+{{- $host := (urlParse .endpoint).host }}
+- ports:
+    - port: {{ regexFind ":[0-9]+$" $host | trimPrefix ":" | default (ternary "443" "80" (hasPrefix "https:" .endpoint)) }}
+  {{- with .namespace }}
+  to: {{- include "sluice.namespace" . | nindent 4 }}
+  {{- end }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -52,7 +52,7 @@ local function question(txn)
 		["x-forwarded-method"] = { txn.sf:method() },
 		["x-forwarded-for"] = { txn.sf:src() },
 	}
-	for _, name in ipairs({ "x-api-key", "x-request-id" }) do
+	for _, name in ipairs({ "x-api-key", "x-request-id", "traceparent" }) do
 		local values = list(client[name])
 		if #values > 0 then
 			headers[name] = values

@@ -1,6 +1,6 @@
 // Package clustertest gives tests a real Kubernetes API with Traefik's resource
-// definitions, and a real Traefik on it: one of each per test process, started
-// when first asked for. Tests share them and keep apart by namespace.
+// definitions and the Gateway API's, and a real Traefik on it: one of each per test process,
+// started when first asked for. Tests share them and keep apart by namespace.
 //
 // A package that uses it has
 //
@@ -15,7 +15,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -95,6 +97,44 @@ func SecureIngress(tb testing.TB) string {
 	return started.ingress.SecureURL
 }
 
+// Gateway makes a Gateway of Traefik's entry point "web" in a namespace of its own, for
+// HTTPRoutes of every namespace, and gives it as "namespace/name".
+func Gateway(tb testing.TB) string {
+	tb.Helper()
+	u, err := url.Parse(Ingress(tb))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	port, err := strconv.ParseInt(u.Port(), 10, 32)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	namespace := Namespace(tb)
+	client, err := dynamic.NewForConfig(Config(tb))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	version := schema.GroupVersion{Group: "gateway.networking.k8s.io", Version: "v1"}
+	apply := func(kind, plural, namespace, name string, spec map[string]any) {
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		u.SetGroupVersionKind(version.WithKind(kind))
+		u.SetName(name)
+		resource := version.WithResource(plural)
+		if _, err := client.Resource(resource).Namespace(namespace).Apply(tb.Context(), name, u, metav1.ApplyOptions{FieldManager: "clustertest"}); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	apply("GatewayClass", "gatewayclasses", "", "traefik", map[string]any{"controllerName": "traefik.io/gateway-controller"})
+	apply("Gateway", "gateways", namespace, "apps", map[string]any{
+		"gatewayClassName": "traefik",
+		"listeners": []any{map[string]any{
+			"name": "web", "protocol": "HTTP", "port": port,
+			"allowedRoutes": map[string]any{"namespaces": map[string]any{"from": "All"}},
+		}},
+	})
+	return namespace + "/apps"
+}
+
 // Name gives a name that no other test has, such as "test-k3j5h2mzqa".
 func Name() string { return "test-" + strings.ToLower(rand.Text()[:10]) }
 
@@ -133,7 +173,7 @@ func (s *servers) startKube(ctx context.Context, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return definitions.Define(ctx, ".", client, definitions.Traefik())
+	return definitions.Define(ctx, ".", client, definitions.Traefik(), definitions.Gateway())
 }
 
 func (s *servers) startIngress(ctx context.Context, progress io.Writer) error {
@@ -148,7 +188,7 @@ func (s *servers) startIngress(ctx context.Context, progress io.Writer) error {
 		return err
 	}
 	s.ingress, err = ingress.Start(ctx, ingress.Options{
-		LogDir: s.logs, Kubeconfig: s.kube.Kubeconfig, Secure: true, Progress: progress,
+		LogDir: s.logs, Kubeconfig: s.kube.Kubeconfig, Secure: true, Gateway: true, Progress: progress,
 	})
 	return err
 }

@@ -71,18 +71,41 @@ func Open(t testing.TB, project string) *store.Store {
 func Environment(t testing.TB, s *store.Store, project, name string) {
 	t.Helper()
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	err := s.CreateProject(t.Context(), app.Project{
-		Name: project, Members: map[string]app.Role{"olga": app.Owner, "ada": app.Developer, "vera": app.Viewer}, CreatedAt: now,
-	})
-	if err != nil && !problem.Is(err, problem.AlreadyExists) {
-		t.Fatal(err)
+	unlessThere := func(create func() error) {
+		t.Helper()
+		Make(t, func() error {
+			err := create()
+			if problem.Is(err, problem.AlreadyExists) {
+				return nil
+			}
+			return err
+		})
 	}
+	unlessThere(func() error {
+		return s.CreateProject(t.Context(), app.Project{
+			Name: project, Members: map[string]app.Role{"olga": app.Owner, "ada": app.Developer, "vera": app.Viewer}, CreatedAt: now,
+		})
+	})
 	namespace, err := app.Namespace(project, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.CreateEnvironment(t.Context(), app.Environment{Project: project, Name: name, Namespace: namespace, CreatedAt: now})
-	if err != nil && !problem.Is(err, problem.AlreadyExists) {
+	unlessThere(func() error {
+		return s.CreateEnvironment(t.Context(), app.Environment{Project: project, Name: name, Namespace: namespace, CreatedAt: now})
+	})
+}
+
+// Make creates what a test begins with, also while the emulator is still starting. What it
+// says is unavailable may have been made all the same.
+func Make(t testing.TB, create func() error) {
+	t.Helper()
+	err := create()
+	for tries := 1; problem.Is(err, problem.Unavailable) && tries < 3; tries++ {
+		if err = create(); problem.Is(err, problem.AlreadyExists) {
+			return
+		}
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -19,6 +19,7 @@ type document struct {
 		Description string
 	}
 	Paths      map[string]map[string]operation // by path and method
+	Webhooks   map[string]map[string]operation // events, by type; each is a post
 	Components struct {
 		Schemas         map[string]schema
 		Responses       map[string]response
@@ -70,7 +71,10 @@ type response struct {
 	Content     map[string]media // by media type
 }
 
-type media struct{ Schema schema }
+type media struct {
+	Schema  schema
+	Example json.RawMessage
+}
 
 type securityScheme struct {
 	Type        string

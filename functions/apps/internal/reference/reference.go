@@ -78,7 +78,7 @@ func render(description []byte) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	err = t.Execute(&b, page{
-		document: d, Groups: d.groups(),
+		document: d, Groups: d.groups(), Events: d.events(),
 		Style: template.CSS(style), //nolint:gosec // this package's own
 	})
 	if err != nil {
@@ -91,7 +91,34 @@ func render(description []byte) ([]byte, error) {
 type page struct {
 	document
 	Groups []group
+	Events []sent
 	Style  template.CSS
+}
+
+// sent is an event that is sent to a sink.
+type sent struct {
+	operation
+	Type   string
+	Body   *content
+	Sample string
+}
+
+// events are in the order of their types.
+func (d *document) events() []sent {
+	var all []sent
+	for _, name := range slices.Sorted(maps.Keys(d.Webhooks)) {
+		op := d.Webhooks[name]["post"]
+		e := sent{operation: op, Type: name}
+		if op.RequestBody != nil {
+			e.Body = d.content(op.RequestBody.Content)
+			var b bytes.Buffer
+			if json.Indent(&b, op.RequestBody.Content[e.Body.Kind].Example, "", "  ") == nil {
+				e.Sample = b.String()
+			}
+		}
+		all = append(all, e)
+	}
+	return all
 }
 
 // group is the operations with one tag.

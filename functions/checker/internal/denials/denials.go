@@ -3,7 +3,7 @@
 // not learn (promise O1).
 //
 // The last [Kept] denials of the process stay in memory, for GET /denials on the
-// private port, and denials are logged, but no more than so many lines a second: a
+// private port and for those who look after the app (package explain), and denials are logged, but no more than so many lines a second: a
 // flood costs its share of memory and of the disk and no more. What was not logged
 // is counted, and the next line says how many. Nothing here waits on the request's
 // path: noting a denial is a store into a ring and a send that gives up when there
@@ -92,6 +92,15 @@ func (l *Log) Note(d Denial) {
 // Find gives kept denials, the newest first and limit at most: those of a request,
 // or all with "". A client can use one id again, so there may be several.
 func (l *Log) Find(requestID string, limit int) []Denial {
+	return l.find(limit, func(d *Denial) bool { return requestID == "" || d.RequestID == requestID })
+}
+
+// FindIn is Find for one request, in the namespaces that sees names.
+func (l *Log) FindIn(requestID string, sees func(namespace string) bool, limit int) []Denial {
+	return l.find(limit, func(d *Denial) bool { return d.RequestID == requestID && sees(d.Namespace) })
+}
+
+func (l *Log) find(limit int, wanted func(*Denial) bool) []Denial {
 	found := []Denial{}
 	last := l.next.Load()
 	for n := last; n > 0 && last-n < Kept && len(found) < limit; n-- {
@@ -99,7 +108,7 @@ func (l *Log) Find(requestID string, limit int) []Denial {
 		e.mu.Lock()
 		d, there := e.denial, e.n == n
 		e.mu.Unlock()
-		if there && (requestID == "" || d.RequestID == requestID) {
+		if there && wanted(&d) {
 			found = append(found, d)
 		}
 	}

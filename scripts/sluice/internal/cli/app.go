@@ -126,7 +126,7 @@ func (a *application) waitFirst(ctx context.Context, w work, waits *waiting, p w
 		if err != nil {
 			return p, err
 		}
-		revision = b.Revision
+		revision = int64(b.Revision)
 	}
 	if _, err := a.waitLive(ctx, w, p.Name, waits, wire.Deployment{Revision: revision, Status: "rolling_out"}); err != nil {
 		return p, err

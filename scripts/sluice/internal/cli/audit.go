@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -42,13 +44,10 @@ and deleted; for that you have to be an admin.`,
   sluice audit --installation --since 2026-03-01 --until 2026-03-14`,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.since, "since", "", "from so long ago (90m, 12h, 7d), from a UTC day or an RFC 3339 time on")
-	flags.StringVar(&f.until, "until", "", "up to a UTC day, an RFC 3339 time, or so long ago")
-	flags.StringVar(&f.actor, "actor", "", `who did it: a username, "webhook", or "build 7"`)
+	f.addTo(flags)
 	flags.StringVar(&f.action, "action", "", "what was done, e.g. key.revoke")
 	flags.StringVar(&f.resource, "resource", "", "what it was done to, and all below it")
 	flags.BoolVar(&f.installation, "installation", false, "what belongs to no project, for admins")
-	flags.IntVar(&f.limit, "limit", 50, "show only so many; 0 shows all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		q, err := f.query(a.env.Now())
 		if err != nil {
@@ -64,6 +63,44 @@ and deleted; for that you have to be an admin.`,
 		})
 	}
 	return cmd
+}
+
+// activity is "sluice activity".
+func (a *application) activity() *cobra.Command {
+	var f auditFlags
+	kind := ""
+	cmd := &cobra.Command{
+		Use: "activity", Short: "Show what happened in an environment, newest first", SuggestFor: []string{"feed", "history"},
+		Long: `Show what happened in an environment: changes of its apps, keys and plans, deployments and
+builds with what has become of them. Every member of the project sees it; owners see more
+with "sluice audit".`,
+		Example: `  sluice activity --since 7d
+  sluice activity --kind deployments --actor webhook`,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&kind, "kind", "", "only "+oneOf(audit.Kinds()))
+	a.fixed(cmd, "kind", words(audit.Kinds())...)
+	f.addTo(flags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		q, err := f.query(a.env.Now())
+		if err != nil {
+			return err
+		}
+		if kind != "" && !slices.Contains(audit.Kinds(), audit.Kind(kind)) {
+			return usage("--kind is %s, not %q", oneOf(audit.Kinds()), kind)
+		}
+		return a.run(cmd.Context(), inEnvironment, args, func(ctx context.Context, w work) error {
+			return a.showActivity(f.limit, w.Activity(ctx, w.project, w.environment, client.ActivityQuery{Kind: kind, From: q.From, To: q.To, Actor: q.Actor}))
+		})
+	}
+	return cmd
+}
+
+func (f *auditFlags) addTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.since, "since", "", "from so long ago (90m, 12h, 7d), from a UTC day or an RFC 3339 time on")
+	flags.StringVar(&f.until, "until", "", "up to a UTC day, an RFC 3339 time, or so long ago")
+	flags.StringVar(&f.actor, "actor", "", `who did it: a username, "webhook", or "build 7"`)
+	flags.IntVar(&f.limit, "limit", 50, "show only so many; 0 shows all")
 }
 
 func (f auditFlags) query(now time.Time) (client.AuditQuery, error) {
@@ -110,6 +147,26 @@ func (a *application) showAudit(limit int, records iter.Seq2[wire.AuditRecord, e
 		{Name: "FROM", Rank: 2},
 		{Name: "REQUEST", Rank: 3},
 	}, auditRow)
+}
+
+func (a *application) showActivity(limit int, items iter.Seq2[wire.Activity, error]) error {
+	return showFirst(a, limit, "entries", items, []render.Column{
+		{Name: "WHEN (UTC)", Whole: true},
+		{Name: "WHO", Whole: true},
+		{Name: "ACTION", Whole: true},
+		{Name: "RESOURCE", Tail: true, Cap: 32},
+		{Name: "STATUS"},
+		{Name: "CHANGE", Rank: 1},
+		{Name: "REQUEST", Rank: 2},
+	}, func(e wire.Activity) []render.Cell {
+		resource := strings.TrimPrefix(e.Resource, "projects/"+e.Project+"/")
+		if e.KeyName != "" {
+			resource += " (" + string(e.KeyName) + ")"
+		}
+		cells := auditRow(e.AuditRecord)
+		status := render.Cell{Text: string(e.Status), Tone: deployTone(wire.Deployment{Status: string(e.Status)})}
+		return []render.Cell{cells[0], cells[1], cells[2], {Text: resource}, status, cells[4], cells[6]}
+	})
 }
 
 func auditRow(r wire.AuditRecord) []render.Cell {

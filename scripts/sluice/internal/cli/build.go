@@ -69,7 +69,7 @@ func (a *application) buildList() *cobra.Command {
 			{Name: "IMAGE", Rank: 2, Tail: true},
 			{Name: "MESSAGE", Rank: 1},
 		}, func(b wire.Build) []render.Cell {
-			cells := render.Plainly(number(b.Build), short(b.Commit), b.Status, minute(b.RequestedAt), revisionNumber(b.Revision), b.Image, b.Message)
+			cells := render.Plainly(number(b.Build), short(string(b.Commit)), b.Status, minute(b.RequestedAt), revisionNumber(int64(b.Revision)), string(b.Image), string(b.Message))
 			cells[2].Tone = buildTone(b.Status)
 			return cells
 		})
@@ -93,12 +93,12 @@ func (a *application) showBuild(b wire.Build) error {
 	fields := []render.Field{
 		{Name: "Build", Value: number(b.Build)},
 		{Name: "Status", Value: b.Status, Tone: buildTone(b.Status)},
-		{Name: "Message", Value: b.Message},
-		{Name: "Commit", Value: b.Commit},
+		{Name: "Message", Value: string(b.Message)},
+		{Name: "Commit", Value: string(b.Commit)},
 	}
 	return a.showFields(b, append(append(fields, sourceFields(b.GitSource)...),
-		render.Field{Name: "Image", Value: b.Image},
-		render.Field{Name: "Revision", Value: revisionNumber(b.Revision)},
+		render.Field{Name: "Image", Value: string(b.Image)},
+		render.Field{Name: "Revision", Value: revisionNumber(int64(b.Revision))},
 		render.Field{Name: "Requested", Value: stamp(b.RequestedAt) + " by " + b.Actor},
 		render.Field{Name: "Finished", Value: stampOf(b.FinishedAt)},
 	))

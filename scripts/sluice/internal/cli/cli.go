@@ -11,10 +11,12 @@
 //   - What was asked for goes to standard output; progress, warnings, questions and
 //     errors go to standard error. -o json and yaml are the API's own shapes, a list
 //     always whole: {"items":[…],"next_page_token":""}. Changes that the API answers
-//     without a body print nothing there.
+//     without a body print nothing there. --jq prints what an expression makes of the
+//     JSON, a result a line; it sees that JSON and nothing else, and is refused before
+//     anything is asked if it is none.
 //   - An error is one line, "error: <message> (<code>)": the API's code, or one of
 //     usage, confirmation_required, unauthenticated, unreachable, timeout,
-//     interrupted, aborted, deploy_failed, superseded, failed, and http_NNN for an
+//     interrupted, aborted, deploy_failed, superseded, jq_failed, failed, and http_NNN for an
 //     answer that was not Sluice's. Exit status: see failure.go.
 //   - What harms asks on a terminal. In a script it goes ahead, but for a revocation,
 //     the removal of a member and what deletes: those refuse without --yes, or for what
@@ -89,14 +91,14 @@ func Main(ctx context.Context, env Env, args []string) int {
 	a := newApplication(env)
 	root := a.root() //nolint:contextcheck // cobra hands ctx to the command
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
 	if !a.running {
 		err = usageError{err}
 	}
-	return a.report(ctx, err)
+	return a.report(ctx, cmd, err)
 }
 
 // Root is the tree of commands, for the pages that are made from it.
@@ -110,7 +112,8 @@ type application struct {
 	term     *terminal.Terminal
 	contexts func() (contexts.Dir, error)
 	flags    flags
-	running  bool // a command has begun: what fails from here on is no misuse
+	filter   func(value any) error // shows what --jq makes of a value; nil without it
+	running  bool                  // a command has begun: what fails from here on is no misuse
 }
 
 // flags are those that every command takes.
@@ -119,6 +122,7 @@ type flags struct {
 	project     string
 	environment string
 	output      string
+	jq          string
 	timeout     time.Duration
 	verbose     bool
 }

@@ -170,7 +170,7 @@ func (a *application) complete(cmd *cobra.Command) {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.running = true
-		if err := a.checkFlags(); err != nil {
+		if err := a.checkFlags(cmd); err != nil {
 			return err
 		}
 		return run(cmd, args)

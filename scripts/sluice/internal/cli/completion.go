@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -72,10 +73,13 @@ func (a *application) offers() map[string]offer {
 		"member USERNAME": offered(a, inProject, func(ctx context.Context, w work) iter.Seq2[wire.Member, error] {
 			return w.Members(ctx, w.project)
 		}, func(m wire.Member) cobra.Completion { return described(m.Username, m.Role) }),
+		"TOKEN": offered(a, inProject, func(ctx context.Context, w work) iter.Seq2[wire.Token, error] {
+			return w.Tokens(ctx, w.project)
+		}, func(t wire.Token) cobra.Completion { return described(t.Name, t.Role+", "+t.Status) }),
 		"ROLE":         func(context.Context, []string) ([]cobra.Completion, error) { return words(app.Roles()), nil },
 		"context NAME": a.offerContexts, "--context": a.offerContexts,
 		"KEY": offered(a, inProject, func(ctx context.Context, w work) iter.Seq2[wire.Key, error] {
-			return only(func(k wire.Key) bool { return k.Status != string(apikey.Revoked) }, w.Keys(ctx, w.project, ""))
+			return only(func(k wire.Key) bool { return k.Status != string(apikey.Revoked) }, w.Keys(ctx, w.project, client.KeyFilter{}))
 		}, func(k wire.Key) cobra.Completion { return described(k.ID, k.Name) }),
 		"rollback --revision": offered(a, inEnvironment, func(ctx context.Context, w work) iter.Seq2[wire.Deployment, error] {
 			if len(w.args) == 0 { // of which app is not typed yet

@@ -39,6 +39,7 @@ func TestCompletion(t *testing.T) {
 		{"environment delete p", []string{"prod\tshop-prod"}},
 		{"environment create p", nil},
 		{"member remove b", []string{"bob\tviewer"}},
+		{"token revoke _", []string{"nightly\tdeveloper, active", "infrastructure\towner, expired"}},
 		{"member set bob v", []string{"viewer"}},
 	}
 	for _, tt := range tests {

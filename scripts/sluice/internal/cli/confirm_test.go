@@ -17,6 +17,7 @@ var asking = []struct{ command, types, passes string }{
 	{"key rotate key-zz99yy88", "y", ""}, // it was rotated, and its grace is not over
 	{"key revoke key-ab12cd34", "y", "--yes"},
 	{"member remove bob", "y", "--yes"},
+	{"token revoke infrastructure", "y", "--yes"},
 	{"project delete shop", "shop", "--confirm shop"},
 	{"environment delete prod", "prod", "--confirm prod"},
 	{"plan delete plan-starter", "plan-starter", "--confirm plan-starter"},

@@ -89,15 +89,15 @@ func (a *application) deploying(cmd *cobra.Command, deploy func(ctx context.Cont
 			{Name: "App", Value: app},
 			{Name: "Revision", Value: number(d.Revision)},
 			{Name: "Image", Value: d.Image},
-			{Name: "Digest", Value: d.Digest},
+			{Name: "Digest", Value: string(d.Digest)},
 			{Name: "Trigger", Value: d.Trigger},
 			{Name: "Status", Value: d.Status, Tone: deployTone(d)},
 		}
 		if d.SourceRevision != 0 {
-			fields = append(fields, render.Field{Name: "From revision", Value: number(d.SourceRevision)})
+			fields = append(fields, render.Field{Name: "From revision", Value: number(int64(d.SourceRevision))})
 		}
 		if d.Message != "" {
-			fields = append(fields, render.Field{Name: "Message", Value: d.Message})
+			fields = append(fields, render.Field{Name: "Message", Value: string(d.Message)})
 		}
 		return a.showFields(d, fields)
 	})
@@ -177,9 +177,9 @@ func historyRow(d wire.Deployment) []render.Cell {
 		revision += " (current)"
 	}
 	if d.SourceRevision != 0 {
-		trigger += " of " + number(d.SourceRevision)
+		trigger += " of " + number(int64(d.SourceRevision))
 	}
-	cells := render.Plainly(revision, d.Image, short(d.Commit), trigger, minute(d.DeployedAt), d.Status, d.Actor, d.Message)
+	cells := render.Plainly(revision, d.Image, short(string(d.Commit)), trigger, minute(d.DeployedAt), d.Status, d.Actor, string(d.Message))
 	cells[5].Tone = deployTone(d)
 	return cells
 }

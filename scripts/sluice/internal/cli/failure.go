@@ -10,9 +10,12 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/sluicegate/sluice/scripts/sluice/internal/contexts"
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // Exit statuses.
@@ -45,11 +48,42 @@ func (u usageError) Unwrap() error { return u.error }
 
 func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// report writes an error as one line and gives the exit status.
-func (a *application) report(ctx context.Context, err error) int {
+// report writes what has gone wrong with a command, a line for each wrong field where the
+// server has told of several, and gives the exit status.
+func (a *application) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	f := a.explain(ctx, err)
-	_, _ = fmt.Fprintf(a.term.Err, "error: %s (%s)\n", oneLine(f.message), oneLine(f.code)) // nowhere else to say it
+	lines := []failure{f}
+	var answer *client.Error
+	if errors.As(err, &answer) && len(answer.Fields) > 0 && answer.Code == f.code {
+		lines = nil
+		for _, wrong := range answer.Fields {
+			lines = append(lines, failure{code: wrong.Code, message: inFlags(cmd, wrong)})
+		}
+	}
+	for _, l := range lines {
+		_, _ = fmt.Fprintf(a.term.Err, "error: %s (%s)\n", oneLine(l.message), oneLine(l.code)) // nowhere else to say it
+	}
 	return f.exit
+}
+
+// inFlags is what is wrong with a field of a request in the words of the command's flags:
+// "--rate is a number", or, where the message does not begin with the field, "--name: A
+// plan's name has …". A field that no flag of the command fills stays as it is called.
+func inFlags(cmd *cobra.Command, wrong wire.FieldError) string {
+	field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
+	name, other := map[string]string{"apps": "app", "expires_at": "expires", "from_environment": "from"}[field]
+	if !other {
+		name = strings.ReplaceAll(field, "_", "-")
+	}
+	if cmd.LocalNonPersistentFlags().Lookup(name) == nil {
+		return wrong.Message
+	}
+	for _, called := range []string{wrong.Field, "git_source." + field} {
+		if rest, ok := strings.CutPrefix(wrong.Message, called+" "); ok {
+			return "--" + name + " " + rest
+		}
+	}
+	return "--" + name + ": " + wrong.Message
 }
 
 // explain finds out what an error means to the person.
@@ -65,7 +99,7 @@ func (a *application) explain(ctx context.Context, err error) failure {
 	case errors.As(err, &misuse):
 		return failure{"usage", exitUsage, misuse.Error()}
 	case errors.As(err, &answer):
-		return explainAnswer(answer)
+		return a.explainAnswer(answer)
 	case errors.Is(err, contexts.ErrNotFound):
 		return failure{"not_found", exitNotFound, err.Error()}
 	case errors.Is(err, contexts.ErrName):
@@ -76,14 +110,14 @@ func (a *application) explain(ctx context.Context, err error) failure {
 
 // explainAnswer puts the server's own words and code. Without a code it was not
 // Sluice that answered: a 404 of a wrong URL must not read as a thing that is absent.
-func explainAnswer(e *client.Error) failure {
+func (a *application) explainAnswer(e *client.Error) failure {
 	if e.Code == "" {
 		return failure{fmt.Sprintf("http_%d", e.Status), exitFailed, fmt.Sprintf("The server answered %d %s, not as Sluice does; check its URL.", e.Status, e.Message)}
 	}
 	f := failure{e.Code, exitFailed, e.Message}
 	switch {
 	case e.Code == "unauthenticated":
-		f.exit, f.message = exitUnauthenticated, e.Message+signInHint
+		f.exit, f.message = exitUnauthenticated, e.Message+a.signInHint()
 	case e.Status == http.StatusUnauthorized:
 		f.exit = exitUnauthenticated
 	case e.Status == http.StatusNotFound:
@@ -95,6 +129,14 @@ func explainAnswer(e *client.Error) failure {
 }
 
 const signInHint = ` Run "sluice login".`
+
+// signInHint says how to go on when the server does not take the token.
+func (a *application) signInHint() string {
+	if a.env.Getenv("SLUICE_TOKEN") == "" || a.flags.context != "" {
+		return signInHint
+	}
+	return " SLUICE_TOKEN is wrong, revoked or expired."
+}
 
 // explainTransport tells a server that is slow from one that is not there.
 func (a *application) explainTransport(err error) failure {

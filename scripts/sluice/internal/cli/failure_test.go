@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestFailures: one line on standard error, nothing on standard output, and the exit
+// TestFailures: one line on standard error, or one for each wrong field, nothing on standard output, and the exit
 // status that scripts branch on.
 func TestFailures(t *testing.T) {
 	t.Parallel()
@@ -34,6 +34,17 @@ func TestFailures(t *testing.T) {
 		{
 			"conflict", "plan delete plan-starter --yes", coded(409, "plan_in_use", "Keys still use this plan."), 1,
 			"error: Keys still use this plan. (plan_in_use)",
+		},
+		{
+			"wrong fields", "plan create Starter --rate 0 --burst 0 --quota 5 --quota-period hour", &answer{422, `{"code":"invalid_name","message":"Bad name.","errors":[
+				{"field":"name","code":"invalid_name","message":"Bad name."},{"field":"rate","code":"invalid_rate","message":"rate is a number."},
+				{"field":"quota_period","code":"invalid_quota","message":"That is no period."}]}`}, 1,
+			"error: Bad name. (invalid_name)\nerror: --rate is a number. (invalid_rate)\nerror: --quota-period: That is no period. (invalid_quota)",
+		},
+		{
+			"a wrong field of another name", "key create ci --plan plan-a --expires 2020-01-01",
+			&answer{422, `{"code":"expiry_in_past","message":"expires_at is in the past.","errors":[{"field":"expires_at","code":"expiry_in_past","message":"expires_at is in the past."}]}`}, 1,
+			"error: --expires is in the past. (expiry_in_past)",
 		},
 		{
 			"internal", "project list", coded(500, "internal", "Something went wrong on our side."), 1,

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/scripts/sluice/internal/terminal"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -17,8 +19,8 @@ import (
 
 func (a *application) keyGroup() *cobra.Command {
 	g := a.group("key", "API keys and their usage",
-		a.keyCreate(), a.keyList(), a.keyShow(), a.keyUpdate(), a.keyDisable(), a.keyEnable(),
-		a.keyRevoke(), a.keyRotate(), a.keyUsage(),
+		a.keyCreate(), a.keyList(), a.keyFind(), a.keyShow(), a.keyUpdate(), a.keyDisable(), a.keyEnable(),
+		a.keyRevoke(), a.keyRotate(), a.keyUsage(), a.keyReportLeak(),
 	)
 	g.Long = `API keys and their usage. A KEY is named by its id (key-ab12cd34), its prefix (ab12cd34), or
 its name where no other key of the project has it; revoked keys do not count then, unless
@@ -45,7 +47,7 @@ func keyID(ctx context.Context, w work, named string) (string, error) {
 		return named, nil
 	}
 	var usable, revoked []string
-	for k, err := range w.Keys(ctx, w.project, "") {
+	for k, err := range w.Keys(ctx, w.project, client.KeyFilter{Search: named}) {
 		switch {
 		case err != nil:
 			return "", err
@@ -68,70 +70,148 @@ func keyID(ctx context.Context, w work, named string) (string, error) {
 	return "", usage("%q names %d keys: %s; pass the id", named, len(usable), strings.Join(usable, ", "))
 }
 
-// keyFilter are the flags of "sluice key list". Empty ones do not matter.
-type keyFilter struct {
-	all               bool // of every environment
-	status, plan, app string
-}
-
 func (a *application) keyList() *cobra.Command {
-	var f keyFilter
+	var f client.KeyFilter
+	var everywhere bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List API keys", SuggestFor: []string{"ls"},
 		Long: `List the API keys of an environment, or with --all-environments those of the whole
-project; with --status, --plan and --app only some. A key without apps of its own opens
-every app, and so is among those of --app.`,
+project; with --status, --plan, --app and --search only some. A key without apps of its own
+opens every app, and so is among those of --app. To find the key that a full key belongs to
+there is sluice key find.`,
 		Example: `  sluice key list --project shop --environment prod
-  sluice key list --status active --plan plan-starter --app hello`,
+  sluice key list --status active --plan plan-starter --app hello
+  sluice key list --jq '.items[] | select(.last_seen == null) | [.id, .name] | @tsv'`,
 	}
-	cmd.Flags().BoolVar(&f.all, "all-environments", false, "of every environment of the project")
-	cmd.Flags().StringVar(&f.status, "status", "", "only those that are "+oneOf(keyStatuses()))
-	cmd.Flags().StringVar(&f.plan, "plan", "", "only those of a usage plan, e.g. plan-starter")
-	cmd.Flags().StringVar(&f.app, "app", "", "only those that open an app")
-	a.fixed(cmd, "status", words(keyStatuses())...)
+	cmd.Flags().BoolVar(&everywhere, "all-environments", false, "of every environment of the project")
+	cmd.Flags().StringVar(&f.Status, "status", "", "only those that are "+oneOf(wire.KeyStatuses()))
+	cmd.Flags().StringVar(&f.Plan, "plan", "", "only those of a usage plan, e.g. plan-starter")
+	cmd.Flags().StringVar(&f.App, "app", "", "only those that open an app")
+	cmd.Flags().StringVar(&f.Search, "search", "", "only those whose name or id has this in it")
+	cmd.Flags().StringVar(&f.Sort, "sort", "", "by "+oneOf(wire.KeySorts()))
+	a.fixed(cmd, "status", wire.KeyStatuses()...)
+	a.fixed(cmd, "sort", wire.KeySorts()...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if f.status != "" && !slices.Contains(words(keyStatuses()), f.status) {
-			return usage("--status is %s, not %q", oneOf(keyStatuses()), f.status)
+		if f.Status != "" && !slices.Contains(wire.KeyStatuses(), f.Status) {
+			return usage("--status is %s, not %q", oneOf(wire.KeyStatuses()), f.Status)
+		}
+		if f.Sort != "" && !slices.Contains(wire.KeySorts(), f.Sort) {
+			return usage("--sort is %s, not %q", oneOf(wire.KeySorts()), f.Sort)
 		}
 		in := inEnvironment
-		if f.all {
+		if everywhere {
 			in = inProject
 		}
-		return a.run(cmd.Context(), in, args, func(ctx context.Context, w work) error { return a.listKeys(ctx, w, f) })
+		return a.run(cmd.Context(), in, args, func(ctx context.Context, w work) error {
+			f.Environment = w.environment
+			return a.listKeys(ctx, w, f)
+		})
 	}
 	return cmd
 }
 
-// keyStatuses are those that keys are shown with: a stored one, or that its expiry has
-// passed.
-func keyStatuses() []apikey.Status { return append(apikey.Statuses(), "expired") }
-
-// has tells whether a key is wanted.
-func (f keyFilter) has(k wire.Key) bool {
-	return (f.status == "" || k.Status == f.status) &&
-		(f.plan == "" || k.Plan == f.plan) &&
-		(f.app == "" || len(k.Apps) == 0 || slices.Contains(k.Apps, f.app))
-}
-
-func (a *application) listKeys(ctx context.Context, w work, f keyFilter) error {
-	environment := 4 // the rank of a column that says the same in every row
-	if f.all {
+func (a *application) listKeys(ctx context.Context, w work, f client.KeyFilter) error {
+	environment := 5 // the rank of a column that says the same in every row
+	if f.Environment == "" {
 		environment = 0
 	}
-	return showList(a, "keys", only(f.has, w.Keys(ctx, w.project, w.environment)), []render.Column{
+	return showList(a, "keys", w.Keys(ctx, w.project, f), []render.Column{
 		{Name: "KEY", Whole: true},
 		{Name: "NAME"},
 		{Name: "STATUS"},
 		{Name: "PLAN"},
-		{Name: "APPS", Rank: 3},
+		{Name: "QUOTA", Rank: 3},
+		{Name: "APPS", Rank: 4},
 		{Name: "LAST SEEN", Rank: 2},
 		{Name: "EXPIRES", Rank: 1},
 		{Name: "ENVIRONMENT", Rank: environment},
 	}, func(k wire.Key) []render.Cell {
-		cells := render.Plainly(k.ID, k.Name, k.Status, k.Plan, scopeText(k), dayOf(k.LastSeen), expiryText(k.ExpiresAt), k.Environment)
-		cells[2].Tone, cells[6].Tone = statusTone(k.Status), a.expiryTone(k)
+		quota, tone := quotaShare(k)
+		cells := render.Plainly(k.ID, k.Name, k.Status, k.Plan, quota, scopeText(k), dayOf(k.LastSeen), expiryText(k.ExpiresAt), k.Environment)
+		cells[2].Tone, cells[4].Tone, cells[7].Tone = statusTone(k.Status), tone, a.expiryTone(k)
 		return cells
 	})
+}
+
+func (a *application) keyFind() *cobra.Command {
+	return a.command(inProject, &cobra.Command{
+		Use: "find", Short: "Find the API key that a full key belongs to",
+		Long: `Find the API key that a full key belongs to, e.g. one that was found in a log. The full key
+is read from standard input, or asked for; it is in no argument and in no address. The answer
+says whether anybody gets through with it: it can be the key's current secret, the one before
+the last rotation, or one that is good no more.`,
+		Example: `  sluice key find --project shop < leaked.txt`,
+	}, func(ctx context.Context, w work) error {
+		full, err := a.fullKey(ctx)
+		if err != nil {
+			return err
+		}
+		found, err := w.FindKey(ctx, w.project, full)
+		if err != nil {
+			return err
+		}
+		return a.show(found, func(s render.Screen) error {
+			if err := s.Fields(a.keyFields(found.Key)...); err != nil {
+				return err
+			}
+			return s.Line("%s", secretText(found))
+		})
+	})
+}
+
+// fullKey asks for a full key, or reads it from standard input where there is nobody to ask.
+func (a *application) fullKey(ctx context.Context) (client.FullKey, error) {
+	full, err := a.term.AskPassword(ctx, "Full key: ")
+	if errors.Is(err, terminal.ErrNobody) {
+		full, err = a.term.ReadSecret()
+	}
+	return client.FullKey(strings.TrimSpace(full)), err
+}
+
+func (a *application) keyReportLeak() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "report-leak [-]", ValidArgs: []string{"-"}, Short: "Report a full key that strangers could read", SuggestFor: []string{"leak", "leaked", "report"},
+		Long: `Report a full key that was found where strangers can read it, of whatever project. It is read
+from standard input, or asked for; it is in no argument, which others on the machine could
+read. If it is good, it opens nothing any more: its key is disabled, or revoked, as the
+project has it ("sluice project update"), and the secret before a rotation merely ends.
+The key's project sees when and by whom it was reported, and where it was found.
+
+Nobody is told whether there is such a key: the answer is the same either way. Members of
+its project see what has become of it with "sluice key find".`,
+		Example: `  sluice key report-leak --url https://git.example.com/shop/hello < leaked.txt
+  pbpaste | sluice key report-leak -`,
+	}
+	where := cmd.Flags().String("url", "", "where it was found")
+	return a.command(onServer, cmd, func(ctx context.Context, w work) error {
+		if len(w.args) > 0 && w.args[0] != "-" { // which is not repeated: it may be the key
+			return usage("the full key is read from standard input, never from an argument: pass - or nothing")
+		}
+		full, err := a.fullKey(ctx)
+		if err != nil {
+			return err
+		}
+		received, err := w.ReportLeak(ctx, full, *where)
+		if err != nil {
+			return err
+		}
+		return a.show(received, func(s render.Screen) error {
+			return s.Line("It is reported. If it is a key, nobody gets through with it any more, and its project sees who has reported it.")
+		})
+	})
+}
+
+// secretText says what a full key is good for.
+func secretText(f wire.FoundKey) string {
+	switch {
+	case f.Secret == wire.SecretUnknown:
+		return "That is none of the key's secrets any more: nobody gets through with it."
+	case f.Key.Status != string(apikey.Active):
+		return "That is a secret of the key, but the key is " + f.Key.Status + ": nobody gets through with it."
+	case f.Secret == wire.SecretPrevious:
+		return "That is the secret before the last rotation, good until " + stampOf(f.Key.PreviousSecretExpiresAt) + "."
+	}
+	return "That is the key's current secret: whoever has it gets through."
 }
 
 func (a *application) keyShow() *cobra.Command {
@@ -159,10 +239,32 @@ func (a *application) keyFields(k wire.Key) []render.Field {
 		{Name: "Last seen", Value: dayOf(k.LastSeen)},
 		{Name: "Created", Value: stamp(k.CreatedAt) + " by " + k.CreatedBy},
 	}
+	if k.RevokedAt != nil {
+		revoked := stamp(*k.RevokedAt)
+		if k.RevokedBy != nil {
+			revoked += " by " + *k.RevokedBy
+		}
+		fields = append(fields, render.Field{Name: "Revoked", Value: revoked})
+	}
+	if k.Leak != nil {
+		fields = append(fields, leakField(*k.Leak))
+	}
 	if k.PreviousSecretExpiresAt != nil {
 		fields = append(fields, render.Field{Name: "Previous secret until", Value: stampOf(k.PreviousSecretExpiresAt), Tone: render.Watch})
 	}
 	return fields
+}
+
+// leakField shows that a secret of a key has leaked.
+func leakField(l wire.KeyLeak) render.Field {
+	f := render.Field{Name: "Leaked", Value: stamp(l.At) + ", reported by " + l.By, Tone: render.Bad}
+	if l.FoundAt != "" {
+		f.Value += ", found at " + l.FoundAt
+	}
+	if l.Secret == wire.LeakedEnded {
+		f.Value, f.Tone = f.Value+"; that secret has ended", render.Watch
+	}
+	return f
 }
 
 // scopeText shows the apps that a key opens.
@@ -270,7 +372,8 @@ func (a *application) keyRotate() *cobra.Command {
 		Use: "rotate KEY", Short: "Give an API key a new secret, shown this once",
 		Long: `Give an API key a new secret. Id, prefix, plan and usage go on; the old secret stays
 valid for --grace, 0s to 720h. A key has two secrets at most: a second rotation within the
-grace ends the first secret at once, and on a terminal it asks before that.`,
+grace ends the first secret at once, and on a terminal it asks before that. A secret that
+has leaked gets no grace.`,
 		Example: `  sluice key rotate key-ab12cd34 --grace 48h`,
 	}
 	grace := cmd.Flags().Duration("grace", 24*time.Hour, "how long the old secret stays valid")

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// keys are a project's, on two pages.
-func keys(t *testing.T) map[string][]answer {
+// keys are a project's, on two pages, whatever of them is searched for.
+func keys(t *testing.T, searched string) map[string][]answer {
 	t.Helper()
 	page := func(next string, keys ...wire.Key) []answer {
 		b, err := json.Marshal(wire.List[wire.Key]{Items: keys, NextPageToken: next})
@@ -45,10 +45,12 @@ func keys(t *testing.T) map[string][]answer {
 		}
 		answers["GET /projects/shop/api-keys/"+k.ID] = ok(string(b))
 	}
-	for query, more := range map[string]string{"": "?", "?environment=prod": "?environment=prod&"} {
-		answers["GET /projects/shop/api-keys"+query] = page("more", one...)
-		answers["GET /projects/shop/api-keys"+more+"page_token=more"] = page("", two...)
+	query := ""
+	if searched != "" {
+		query = "search=" + searched
 	}
+	answers["GET /projects/shop/api-keys"+strings.TrimSuffix("?"+query, "?")] = page("more", one...)
+	answers["GET /projects/shop/api-keys?"+strings.TrimSuffix("page_token=more&"+query, "&")] = page("", two...)
 	return answers
 }
 
@@ -75,7 +77,7 @@ func TestKeyByName(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newPerson(t, newFake(t, keys(t)).URL).runs("key", "show", tt.key, "-o", "json")
+			r := newPerson(t, newFake(t, keys(t, tt.key)).URL).runs("key", "show", tt.key, "-o", "json")
 			var got wire.Key
 			if r.exit == 0 {
 				if err := json.Unmarshal([]byte(r.out), &got); err != nil {
@@ -89,33 +91,23 @@ func TestKeyByName(t *testing.T) {
 	}
 }
 
-// TestKeyListFilters: what is left, of all pages.
+// TestKeyListFilters: what is asked for.
 func TestKeyListFilters(t *testing.T) {
 	t.Parallel()
 	for flags, want := range map[string]string{
-		"":                                   "12345678",
-		"--status revoked":                   "37",
-		"--status expired":                   "8",
-		"--plan plan-gold":                   "123",
-		"--plan plan-none":                   "",
-		"--app hello":                        "12678",
-		"--app site --status active":         "256",
-		"--plan plan-free --app hello":       "678",
-		"--status active --all-environments": "1256",
+		"":                                  "?environment=prod",
+		"--all-environments":                "",
+		"--status revoked --sort last_seen": "?environment=prod&sort=last_seen&status=revoked",
+		"--plan plan-gold --app hello":      "?app=hello&environment=prod&plan=plan-gold",
+		"--all-environments --search Check": "?search=Check",
 	} {
 		t.Run(flags, func(t *testing.T) {
 			t.Parallel()
-			r := newPerson(t, newFake(t, keys(t)).URL).runs(strings.Fields("key list -o json " + flags)...)
-			var list wire.List[wire.Key]
-			if err := json.Unmarshal([]byte(r.out), &list); err != nil {
-				t.Fatalf("%v: %s", err, r)
-			}
-			got := ""
-			for _, k := range list.Items {
-				got += strings.TrimPrefix(k.ID, "key-aaaaaaa")
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("keys (-want +got):\n%s", diff)
+			request := "GET /projects/shop/api-keys" + want
+			f := newFake(t, map[string][]answer{request: ok(list(""))})
+			r := newPerson(t, f.URL).runs(strings.Fields("key list " + flags)...)
+			if diff := cmp.Diff([]string{request}, f.requests()); diff != "" || r.exit != 0 {
+				t.Errorf("%s (-want +got):\n%s", r, diff)
 			}
 		})
 	}

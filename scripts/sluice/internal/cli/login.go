@@ -61,8 +61,9 @@ default it is called after the server's host.`,
 
 // sessionView is a session in JSON, without what would let others use it.
 type sessionView struct {
-	ExpiresAt time.Time `json:"expires_at"`
-	User      wire.User `json:"user"`
+	ExpiresAt    time.Time          `json:"expires_at"`
+	User         wire.User          `json:"user"`
+	ServiceToken *wire.SessionToken `json:"service_token"`
 }
 
 func (a *application) signIn(ctx context.Context, dir contexts.Dir, c contexts.Context, username, password string) error {
@@ -164,6 +165,9 @@ func (a *application) logout() *cobra.Command {
 		if client.HasCode(out, "unauthenticated") {
 			out = nil // it had ended already
 		}
+		if client.HasCode(out, "forbidden") {
+			return out // a service token has no session
+		}
 		if err := a.forget(); err != nil {
 			return errors.Join(out, err)
 		}
@@ -192,19 +196,30 @@ func (a *application) forget() error {
 
 func (a *application) whoami() *cobra.Command {
 	return a.command(onServer, &cobra.Command{
-		Use: "whoami", Short: "Show who is signed in, and where",
+		Use: "whoami", Short: "Show who is signed in, or which service token is used, and where",
 		Example: `  sluice whoami`,
 	}, then(func(who wire.Session) error {
 		at, err := a.server()
 		if err != nil {
 			return err
 		}
-		return a.showFields(sessionView{ExpiresAt: who.ExpiresAt, User: who.User}, []render.Field{
+		fields := []render.Field{
 			{Name: "User", Value: who.User.Username},
 			{Name: "Admin", Value: yesNo(who.User.Admin)},
 			{Name: "Server", Value: at.url},
 			{Name: "Context", Value: at.context.Name},
 			{Name: "Session ends", Value: stamp(who.ExpiresAt)},
-		})
+		}
+		if t := who.ServiceToken; t != nil {
+			fields = []render.Field{
+				{Name: "Service token", Value: t.Name},
+				{Name: "ID", Value: t.ID},
+				{Name: "Project", Value: t.Project},
+				{Name: "Role", Value: t.Role},
+				{Name: "Server", Value: at.url},
+				{Name: "Expires", Value: expiryText(&who.ExpiresAt)},
+			}
+		}
+		return a.showFields(sessionView{ExpiresAt: who.ExpiresAt, User: wire.User(who.User), ServiceToken: who.ServiceToken}, fields)
 	}, func(ctx context.Context, w work) (wire.Session, error) { return w.WhoAmI(ctx) }))
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"strconv"
@@ -23,10 +24,26 @@ func (a *application) format() render.Format { return render.Format(a.flags.outp
 
 // show writes a value in the form that was asked for.
 func (a *application) show(value any, table func(render.Screen) error) error {
-	if !a.format().ForPeople() {
+	switch {
+	case a.filter != nil:
+		return a.filter(value)
+	case !a.format().ForPeople():
 		return a.screen().Value(a.format(), value)
 	}
 	return table(a.screen())
+}
+
+// showFiltered writes what a filter makes of a value.
+func (a *application) showFiltered(ctx context.Context, f render.Filter, value any) error {
+	for text, err := range a.screen().Filtered(ctx, f, value) {
+		if err != nil {
+			return failed("jq_failed", "--jq: %v", err)
+		}
+		if err := a.screen().Text(text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // showFields writes a value, to people as a list of fields.

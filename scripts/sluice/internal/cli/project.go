@@ -6,12 +6,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
 func (a *application) projectGroup() *cobra.Command {
-	return a.group("project", "Projects: the teams' spaces", a.projectList(), a.projectCreate(), a.projectShow(), a.projectDelete())
+	return a.group("project", "Projects: the teams' spaces", a.projectList(), a.projectCreate(), a.projectShow(), a.projectUpdate(), a.projectDelete())
 }
 
 func (a *application) projectList() *cobra.Command {
@@ -42,14 +43,46 @@ func (a *application) projectShow() *cobra.Command {
 	return a.command(onServer, &cobra.Command{
 		Use: "show NAME", Short: "Show a project", SuggestFor: []string{"get", "describe"},
 		Example: `  sluice project show shop`,
-	}, then(func(p wire.Project) error {
-		return a.showFields(p, []render.Field{
-			{Name: "Project", Value: p.Name},
-			{Name: "Your role", Value: p.Role},
-			{Name: "Created", Value: stamp(p.CreatedAt)},
-		})
-	}, func(ctx context.Context, w work) (wire.Project, error) {
+	}, then(a.showProject, func(ctx context.Context, w work) (wire.Project, error) {
 		return w.Project(ctx, w.args[0])
+	}))
+}
+
+func (a *application) showProject(p wire.Project) error {
+	return a.showFields(p, []render.Field{
+		{Name: "Project", Value: p.Name},
+		{Name: "Your role", Value: p.Role},
+		{Name: "Leaked keys are", Value: leakedAre(p.LeakPolicy)},
+		{Name: "Created", Value: stamp(p.CreatedAt)},
+	})
+}
+
+// leakedAre says what becomes of keys that leak, in a word.
+func leakedAre(policy string) string {
+	switch apikey.LeakPolicy(policy) {
+	case apikey.LeakDisable:
+		return "disabled"
+	case apikey.LeakRevoke:
+		return "revoked"
+	}
+	return policy // of a newer server
+}
+
+func (a *application) projectUpdate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "update NAME", Short: "Change what becomes of a project's keys that leak", SuggestFor: []string{"edit", "set"},
+		Long: `Change what becomes of a key of the project when its current secret is reported as found
+where strangers can read it: disable, which can be taken back, or revoke, which is final. You
+have to be an owner. The secret before a rotation merely ends at once, whatever is set.`,
+		Example: `  sluice project update shop --leak-policy revoke`,
+	}
+	policy := cmd.Flags().String("leak-policy", "", oneOf(apikey.LeakPolicies())+" (required)")
+	a.fixed(cmd, "leak-policy", words(apikey.LeakPolicies())...)
+	return a.command(onServer, cmd, then(a.showProject, func(ctx context.Context, w work) (wire.Project, error) {
+		if !apikey.LeakPolicy(*policy).Valid() {
+			return wire.Project{}, usage("--leak-policy is %s, not %q", oneOf(apikey.LeakPolicies()), *policy)
+		}
+		return w.UpdateProject(ctx, w.args[0], wire.UpdateProject{LeakPolicy: wire.Some(*policy)})
 	}))
 }
 

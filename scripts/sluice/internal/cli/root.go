@@ -15,7 +15,12 @@ per-key usage and deploys by webhook. This is its command line.
 Begin with "sluice login URL". The project and the environment of a command come
 from --project and --environment, from SLUICE_PROJECT and SLUICE_ENVIRONMENT, or
 from the context ("sluice context set"). SLUICE_URL and SLUICE_TOKEN take the place
-of a context, for scripts. NO_COLOR switches colours off.
+of a context, for scripts, with a service token ("sluice token create"). NO_COLOR
+switches colours off.
+
+Scripts read -o json, which is stable. --jq EXPRESSION prints what a jq expression makes
+of it, a result a line and text without quotes; jq itself need not be installed. The
+expression sees that JSON alone, and no environment variables.
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 not signed in, 4 not found,
 130 interrupted.`
@@ -24,14 +29,15 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 not signed in, 4 not found,
 func (a *application) root() *cobra.Command {
 	root := a.group("sluice", "API keys, usage plans and deploys for apps on Kubernetes",
 		a.login(), a.logout(), a.whoami(), a.password(), a.contextGroup(),
-		a.projectGroup(), a.environmentGroup(), a.memberGroup(),
-		a.planGroup(), a.keyGroup(), a.changeShow(), a.appGroup(), a.audit(), a.adminGroup(),
+		a.projectGroup(), a.environmentGroup(), a.memberGroup(), a.tokenGroup(),
+		a.status(), a.planGroup(), a.keyGroup(), a.changeShow(), a.requestGroup(), a.appGroup(), a.activity(), a.audit(), a.adminGroup(),
 		a.completion(), a.version(),
 	)
 	root.Long = rootLong
 	root.Example = `  sluice login https://sluice.example.com --username ada
   sluice context set --project shop --environment prod
-  sluice key create "Checkout team" --plan plan-starter`
+  sluice key create "Checkout team" --plan plan-starter
+  sluice app list --jq '.items[] | select(.gate.state == "pending") | .name'`
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.DisableAutoGenTag = true // pages that carry the day they were made on are always stale
 	root.Version = a.env.Build.Version
@@ -47,22 +53,47 @@ func (a *application) root() *cobra.Command {
 	f.StringVarP(&a.flags.project, "project", "p", "", "project to work in (SLUICE_PROJECT)")
 	f.StringVarP(&a.flags.environment, "environment", "e", "", "environment to work in (SLUICE_ENVIRONMENT)")
 	f.StringVarP(&a.flags.output, "output", "o", string(render.Table), "form of output: "+oneOf(render.Formats()))
+	f.StringVar(&a.flags.jq, "jq", "", "print what this jq expression makes of the output as JSON, e.g. '.items[].id'")
 	f.DurationVar(&a.flags.timeout, "timeout", client.DefaultTimeout, "how long one request to the server may take")
 	f.BoolVar(&a.flags.verbose, "verbose", false, "show each request on standard error: its answer, time and request id, and no secret")
 	a.fixed(root, "output", render.Formats()...)
+	a.fixed(root, "jq")
 	a.complete(root)
 	a.completes(root, a.offers())
 	return root
 }
 
 // checkFlags refuses values that the common flags cannot have.
-func (a *application) checkFlags() error {
+func (a *application) checkFlags(cmd *cobra.Command) error {
 	if !slices.Contains(render.Formats(), a.flags.output) {
 		return usage("--output is %s, not %q", oneOf(render.Formats()), a.flags.output)
 	}
 	if a.flags.timeout <= 0 {
 		return usage("--timeout must be positive")
 	}
+	if cmd.Flags().Changed("jq") {
+		return a.setFilter(cmd)
+	}
+	return nil
+}
+
+// setFilter lets the command's output go through --jq, until the command is interrupted.
+func (a *application) setFilter(cmd *cobra.Command) error {
+	switch {
+	case a.flags.jq == "": // a variable that a script forgot to set
+		return usage("--jq is empty")
+	case cmd.Flags().Changed("output") && a.format() != render.JSON:
+		return usage("--jq reads JSON: leave out --output, or pass -o json")
+	case cmd.Flags().Changed("quiet"):
+		return usage("--quiet and --jq exclude each other")
+	}
+	f, err := render.ParseFilter(a.flags.jq)
+	if err != nil {
+		return usage("--jq: %w", err)
+	}
+	ctx := cmd.Context()
+	a.flags.output = string(render.JSON)
+	a.filter = func(value any) error { return a.showFiltered(ctx, f, value) }
 	return nil
 }
 

@@ -10,8 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
-	"github.com/sluicegate/sluice/shared/client"
-	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -81,9 +79,9 @@ func (a *application) showUsage(ctx context.Context, w work, f usageFlags) error
 	if err != nil {
 		return err
 	}
-	var q *spent
+	var k wire.Key
 	if a.format().ForPeople() {
-		if q, err = spentOf(ctx, w, u, a.env.Now()); err != nil {
+		if k, err = w.Key(ctx, w.project, u.KeyID); err != nil {
 			return err
 		}
 	}
@@ -91,76 +89,47 @@ func (a *application) showUsage(ctx context.Context, w work, f usageFlags) error
 		if err := s.Line("%s, %s to %s (UTC), last seen %s", u.KeyID, u.From, u.To, dayOf(u.LastSeen)); err != nil {
 			return err
 		}
-		if q != nil {
-			if err := q.draw(s); err != nil {
+		if k.Usage != nil && k.Usage.Quota != nil {
+			if err := drawQuota(s, *k.Usage.Quota); err != nil {
 				return err
 			}
 		}
-		return drawUsage(s, u, f.drawn)
+		return drawUsage(s, u.UsageReport, f.drawn)
 	})
 }
 
-// spent is how much of a quota is used in the current period.
-type spent struct {
-	used, quota uint64
-	period      plan.Period
-	resets      string // day on which the period ends
-}
-
-// spentOf adds up what a key used of its plan's quota; nil is no quota. The report is
-// asked for again where its window does not hold the period.
-func spentOf(ctx context.Context, w work, u wire.Usage, now time.Time) (*spent, error) {
-	k, err := w.Key(ctx, w.project, u.KeyID)
-	if err != nil {
-		return nil, err
-	}
-	p, err := w.Plan(ctx, k.Project, k.Environment, k.Plan)
-	if client.HasCode(err, "not_found") {
-		return nil, nil //nolint:nilnil // the plan of a key that has ended can be gone
-	}
-	if err != nil {
-		return nil, err
-	}
-	if p.Quota == nil || p.QuotaPeriod == nil || *p.Quota < 1 {
-		return nil, nil //nolint:nilnil // no quota is a value of a plan
-	}
-	period := plan.Period(*p.QuotaPeriod)
-	first, today := period.Start(now).Format(time.DateOnly), now.UTC().Format(time.DateOnly)
-	if u.From > first || u.To < today {
-		if u, err = w.Usage(ctx, w.project, u.KeyID, first, ""); err != nil {
-			return nil, err
-		}
-	}
-	q := &spent{quota: uint64(*p.Quota), period: period, resets: period.End(now).Format(time.DateOnly)}
-	for _, d := range u.Days {
-		if d.Date >= first {
-			q.used += d.Allowed
-		}
-	}
-	return q, nil
-}
-
-// draw shows e.g. "Quota:  ████····  500 of 1000 per day (50 %), resets 2026-03-15".
-func (q *spent) draw(s render.Screen) error {
-	of, left, tone := max(q.quota, q.used), uint64(0), render.Good
-	if q.used < q.quota {
-		left = q.quota - q.used
-	} else {
+// drawQuota shows e.g. "Quota:  ████····  500 of 1000 per day (50 %), resets 2026-03-15".
+func drawQuota(s render.Screen, q wire.QuotaUse) error {
+	quota := uint64(max(q.Quota, 0))
+	left, tone := quota-min(q.Used, quota), render.Good
+	if left == 0 {
 		tone = render.Bad
 	}
-	text := fmt.Sprintf("%d of %d per %s (%s), resets %s", q.used, q.quota, q.period, q.share(), q.resets)
-	return s.Meter("Quota", text, of,
-		render.Part{Value: q.used, Mark: '█', Tone: tone},
+	text := fmt.Sprintf("%d of %d per %s (%s), resets %s", q.Used, quota, q.Period, shareOf(float64(q.Used)/float64(quota)), q.ResetsAt.UTC().Format(time.DateOnly))
+	return s.Meter("Quota", text, max(quota, q.Used),
+		render.Part{Value: q.Used, Mark: '█', Tone: tone},
 		render.Part{Value: left, Mark: '·', Tone: render.Faint})
 }
 
-// share rounds down, so that 100 % means all of it, and shows that there is something.
-func (q *spent) share() string {
-	percent := math.Floor(100 * float64(q.used) / float64(q.quota))
-	if percent < 1 && q.used > 0 {
+// shareOf rounds down, so that 100 % means all of it, and shows that there is something.
+func shareOf(part float64) string {
+	percent := math.Floor(100 * part)
+	if percent < 1 && part > 0 {
 		return "under 1 %"
 	}
 	return fmt.Sprintf("%.0f %%", percent)
+}
+
+// quotaShare is how much of its quota a key has used, for a narrow column.
+func quotaShare(k wire.Key) (text string, tone render.Tone) {
+	if k.Usage == nil || k.Usage.Quota == nil {
+		return "", render.Plain
+	}
+	part := float64(k.Usage.Quota.Used) / float64(k.Usage.Quota.Quota)
+	if part >= 1 {
+		tone = render.Bad
+	}
+	return shareOf(part), tone
 }
 
 // usageLine is a row of the report: a day, or several together, which have no bar.
@@ -172,7 +141,7 @@ type usageLine struct {
 
 // usageLines are the last so many days, 0 is all: those before them in one line, and
 // those in a row without a request in one.
-func usageLines(u wire.Usage, drawn int) []usageLine {
+func usageLines(u wire.UsageReport, drawn int) []usageLine {
 	days := u.Days
 	var lines []usageLine
 	if before := len(days) - drawn; drawn > 0 && before > 0 {
@@ -186,7 +155,7 @@ func usageLines(u wire.Usage, drawn int) []usageLine {
 	}
 	for i := 0; i < len(days); {
 		end := i
-		for end < len(days) && sum(days[end].UsageTotals) == 0 {
+		for end < len(days) && days[end].Requests() == 0 {
 			end++
 		}
 		if idle := end - i; idle > 1 {
@@ -201,7 +170,7 @@ func usageLines(u wire.Usage, drawn int) []usageLine {
 }
 
 // drawUsage draws a table whose last column is a bar, in what room there is.
-func drawUsage(s render.Screen, u wire.Usage, drawn int) error {
+func drawUsage(s render.Screen, u wire.UsageReport, drawn int) error {
 	columns := []render.Column{
 		{Name: "DAY", Whole: true},
 		{Name: "ALLOWED", Right: true, Whole: true},
@@ -213,7 +182,7 @@ func drawUsage(s render.Screen, u wire.Usage, drawn int) error {
 	rows := make([][]render.Cell, 0, len(lines))
 	for _, l := range lines {
 		if l.bar {
-			most = max(most, sum(l.UsageTotals))
+			most = max(most, l.Requests())
 		}
 		rows = append(rows, render.Plainly(l.name, count(l.Allowed), count(l.RateDenied), count(l.QuotaDenied)))
 	}
@@ -228,7 +197,5 @@ func drawUsage(s render.Screen, u wire.Usage, drawn int) error {
 			render.Part{Value: l.QuotaDenied, Mark: '░', Tone: render.Watch})
 	})
 }
-
-func sum(t wire.UsageTotals) uint64 { return t.Allowed + t.RateDenied + t.QuotaDenied }
 
 func count(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,8 +12,8 @@ import (
 )
 
 // report is a usage report through the day of the tests: what was allowed on each day.
-func report(allowed ...uint64) wire.Usage {
-	u := wire.Usage{KeyID: "key-ab12cd34", To: now.Format(time.DateOnly)}
+func report(allowed ...uint64) wire.UsageReport {
+	u := wire.UsageReport{To: now.Format(time.DateOnly)}
 	for i, n := range allowed {
 		d := wire.UsageDay{Date: now.AddDate(0, 0, i+1-len(allowed)).Format(time.DateOnly), UsageTotals: wire.UsageTotals{Allowed: n}}
 		u.Days = append(u.Days, d)
@@ -60,56 +59,27 @@ func TestUsageLines(t *testing.T) {
 	}
 }
 
-// TestQuotaUsed: what the quota's line says, from which reports.
+// TestQuotaUsed: what the quota's line says.
 func TestQuotaUsed(t *testing.T) {
 	t.Parallel()
-	const usageOf = "GET /projects/shop/api-keys/key-ab12cd34/usage"
-	// The day of the tests is a Saturday, so its week began five days before it.
 	tests := []struct {
-		name, flags string
-		quota       string // of the plan, in JSON; "" is a plan that is gone
-		window      wire.Usage
-		more        string // the report that is asked for beside it
-		line        string
+		name  string
+		quota string // of the key, in JSON
+		line  string
 	}{
-		{"a day's", "", `1000,"quota_period":"day"`, report(1, 2, 250), "", "250 of 1000 per day (25 %), resets 2026-03-15"},
-		{"a week's", "", `1000,"quota_period":"week"`, report(7, 1, 1, 1, 1, 1, 1), "", "6 of 1000 per week (under 1 %), resets 2026-03-16"},
-		{"nearly all", "", `1000,"quota_period":"day"`, report(999), "", "999 of 1000 per day (99 %), resets 2026-03-15"},
-		{"nothing", "", `1000,"quota_period":"day"`, report(5, 0), "", "0 of 1000 per day (0 %), resets 2026-03-15"},
-		{"more than all", "", `100,"quota_period":"day"`, report(150), "", "150 of 100 per day (150 %), resets 2026-03-15"},
-		{
-			"a month's, of a window within it", "--from 2026-03-14", `1000,"quota_period":"month"`, report(9), "?from=2026-03-01",
-			"45 of 1000 per month (4 %), resets 2026-04-01",
-		},
-		{"none", "", `null,"quota_period":null`, report(9), "", ""},
-		{"a plan that is gone", "", "", report(9), "", ""},
+		{"a day's", `{"quota":1000,"period":"day","used":250,"resets_at":"2026-03-15T00:00:00Z"}`, "250 of 1000 per day (25 %), resets 2026-03-15"},
+		{"a little", `{"quota":1000,"period":"week","used":6,"resets_at":"2026-03-16T00:00:00Z"}`, "6 of 1000 per week (under 1 %), resets 2026-03-16"},
+		{"nearly all", `{"quota":1000,"period":"day","used":999,"resets_at":"2026-03-15T00:00:00Z"}`, "999 of 1000 per day (99 %), resets 2026-03-15"},
+		{"nothing", `{"quota":1000,"period":"day","used":0,"resets_at":"2026-03-15T00:00:00Z"}`, "0 of 1000 per day (0 %), resets 2026-03-15"},
+		{"more than all", `{"quota":100,"period":"day","used":150,"resets_at":"2026-03-15T00:00:00Z"}`, "150 of 100 per day (150 %), resets 2026-03-15"},
+		{"none", `null`, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			answers := shop()
-			body, err := json.Marshal(tt.window)
-			if err != nil {
-				t.Fatal(err)
-			}
-			query := ""
-			if tt.flags != "" {
-				query = "?from=2026-03-14"
-			}
-			answers[usageOf+query] = ok(string(body))
-			if tt.more != "" {
-				more, err := json.Marshal(report(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 9))
-				if err != nil {
-					t.Fatal(err)
-				}
-				answers[usageOf+tt.more] = ok(string(more))
-			}
-			plan := "GET /projects/shop/environments/prod/plans/plan-starter"
-			answers[plan] = []answer{{404, `{"code":"not_found","message":"M."}`}}
-			if tt.quota != "" {
-				answers[plan] = ok(`{"id":"plan-starter","name":"Starter","rate":1,"burst":1,"quota":` + tt.quota + `}`)
-			}
-			r := newPerson(t, newFake(t, answers).URL).runs(strings.Fields("key usage key-ab12cd34 " + tt.flags)...)
+			answers["GET /projects/shop/api-keys/key-ab12cd34"] = ok(strings.Replace(keyJSON, quotaJSON, tt.quota, 1))
+			r := newPerson(t, newFake(t, answers).URL).runs("key", "usage", "key-ab12cd34")
 			if r.exit != 0 || !strings.Contains(r.out, tt.line) || strings.Contains(r.out, "Quota:") != (tt.line != "") {
 				t.Errorf("%swant %q", r, tt.line)
 			}

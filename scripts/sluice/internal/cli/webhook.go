@@ -13,7 +13,7 @@ import (
 )
 
 func (a *application) webhookGroup() *cobra.Command {
-	return a.group("webhook", "Deploy an app from CI", a.webhookEnable(), a.webhookStatus(), a.webhookDisable())
+	return a.group("webhook", "Deploy an app from CI", a.webhookEnable(), a.webhookStatus(), a.webhookDisable(), a.webhookDeliveries(), a.webhookTest(), a.trustGroup())
 }
 
 func (a *application) webhookEnable() *cobra.Command {
@@ -96,7 +96,7 @@ func snippetHook(app wire.App, hook client.Webhook) snippet.Hook {
 
 func printSnippets(s render.Screen, h snippet.Hook, systems []snippet.CI) error {
 	for _, ci := range systems {
-		if err := s.Text("\n# " + ci.Title() + "\n\n" + h.For(ci)); err != nil {
+		if err := s.Text("\n# " + h.Title(ci) + "\n\n" + h.For(ci)); err != nil {
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func (a *application) webhookDisable() *cobra.Command {
 
 // wireHook is the webhook in the API's shape.
 func wireHook(h client.Webhook) wire.Webhook {
-	out := wire.Webhook{Enabled: h.Enabled, URL: h.URL}
+	out := wire.Webhook{Enabled: h.Enabled, URL: h.URL, Issuers: append([]string{}, h.Issuers...)}
 	if h.Token != "" {
 		token := string(h.Token)
 		out.Token = &token

@@ -1,5 +1,6 @@
 // Package render writes what commands have to show: tables that fit the terminal,
-// lists of fields, bars, and JSON or YAML in the management API's own shape.
+// lists of fields, bars, JSON or YAML in the management API's own shape, and what a jq
+// expression makes of that.
 //
 // Text from elsewhere is cleaned of control characters on its way to a terminal or a
 // table. A table in a pipe has no limit of width and is never cut: what reads it

@@ -1,8 +1,6 @@
 package usage
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -92,27 +90,6 @@ func TestReadingIsShared(t *testing.T) {
 		if got := h.allowed("2024-03-02"); got != step.want || h.store.reads.Load() != step.reads {
 			t.Errorf("at %s: %d after %d readings", h.now, got, h.store.reads.Load())
 		}
-	}
-}
-
-// A request that waits for another's reading can give up; a reading that fails
-// is not kept.
-func TestReadingFails(t *testing.T) {
-	t.Parallel()
-	h := start(t, 2)
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := h.service.recent.read(gone, h.service.now); err == nil {
-		t.Error("a reading without time ends well")
-	}
-	<-h.service.recent.turn
-	if _, err := h.service.recent.read(gone, h.service.now); !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v", err)
-	}
-	h.service.recent.turn <- struct{}{}
-	h.flush("2024-03-02", "a-1", usage.Totals{Allowed: 1})
-	if got := h.allowed("2024-03-02"); got != 1 {
-		t.Errorf("allowed %d", got)
 	}
 }
 

@@ -1,0 +1,163 @@
+package apps
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/authorities"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/span"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const (
+	// maxDeliveries is how many a page lists, at most.
+	maxDeliveries = 50
+
+	// pingTimeout bounds a test, and maxPong what is read of its answer, in bytes.
+	pingTimeout = 5 * time.Second
+	maxPong     = 4 << 10
+
+	// maxTold bounds what a test tells of the answer's own words, in bytes.
+	maxTold = 200
+)
+
+// pingBody is the body of a test. A commit that is no text makes it a pipeline's call that
+// is refused, and without a ref it is no push.
+const pingBody = `{"zen":"This is a test.","commit":false}`
+
+// listDeliveries lists the calls of an app's webhook.
+func (s *Service) listDeliveries(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.WebhookDelivery], error) {
+	page.Size = min(page.Size, maxDeliveries)
+	receipts, next, err := s.store.Receipts(ctx, in.App.Ref(), in.App.CreatedAt, store.Page(page))
+	if err != nil {
+		return wire.List[wire.WebhookDelivery]{}, err
+	}
+	list := wire.List[wire.WebhookDelivery]{Items: make([]wire.WebhookDelivery, len(receipts)), NextPageToken: next}
+	for i, r := range receipts {
+		list.Items[i] = wire.WebhookDelivery{
+			ID: r.ID, At: r.At, LastAt: r.Last, Count: r.Count, Result: string(r.Result), Code: wire.Text(r.Code), Reason: wire.Text(r.Reason),
+			Event: wire.Text(r.Event), Revision: wire.Ordinal(r.Revision), Build: wire.Ordinal(r.Build),
+			Commit: wire.Text(r.Commit), RequestID: wire.Text(r.RequestID), Delivery: wire.Text(r.Delivery),
+		}
+	}
+	return list, nil
+}
+
+// testWebhook sends a ping to an app's webhook. Problem: conflict while it is disabled.
+func (s *Service) testWebhook(ctx context.Context, in httpapi.Scope, _ api.Empty) (wire.WebhookTest, error) {
+	token, err := s.cluster.WebhookToken(ctx, in.App.Ref())
+	if problem.Is(err, problem.NotFound) {
+		return wire.WebhookTest{}, problem.New(problem.Conflict, "The webhook is disabled; enable it before you test it.")
+	}
+	if err != nil {
+		return wire.WebhookTest{}, err
+	}
+	began := s.now()
+	out := s.ping(ctx, in.App.Ref(), token)
+	out.RequestID, out.DurationMS = trace.ID(ctx), s.now().Sub(began).Milliseconds()
+	return out, nil
+}
+
+// ping sends a provider's ping and tells how it was answered.
+func (s *Service) ping(ctx context.Context, ref app.Ref, token hook.Token) wire.WebhookTest {
+	none := wire.WebhookTest{Result: wire.HookTestUnreachable}
+	if s.cfg.BaseURL == "" {
+		none.Message = "Nothing was sent: this installation does not know its own address from outside. Its operator sets BASE_URL."
+		return none
+	}
+	status, answer, err := s.sendPing(ctx, ref, token)
+	if err != nil {
+		s.log.WarnContext(ctx, "test webhook failed", "app", ref.String(), "error", err)
+		none.Message = "The webhook's address cannot be reached from Sluice itself: " + whyNot(err) + ". Pipelines elsewhere may reach it all the same."
+		return none
+	}
+	return judge(status, answer)
+}
+
+// sendPing makes the call, over a connection of its own, and reads the answer.
+func (s *Service) sendPing(ctx context.Context, ref app.Ref, token hook.Token) (status int, answer []byte, err error) {
+	roots, err := authorities.Read(s.cfg.IngressCAFile)
+	if err != nil {
+		return 0, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	address := strings.TrimRight(s.cfg.BaseURL, "/") + api.CallWebhook.URL(url.PathEscape, ref.Namespace, ref.Name)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader([]byte(pingBody)))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "sluice-apps")
+	req.Header.Set(hook.EventHeader, string(hook.Ping))
+	req.Header.Set(hook.SignatureHeader, hook.Sign(token, []byte(pingBody)))
+	req.Header.Set(trace.Header, trace.ID(ctx))
+	if of, _ := trace.Of(ctx); of.Parent != "" {
+		req.Header.Set(trace.ParentHeader, of.Parent)
+	}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+	}
+	defer transport.CloseIdleConnections()
+	resp, err := span.Transport(transport, "webhook", true).RoundTrip(req) // a redirect is an answer like any other
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }() // nothing was written through it
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxPong))
+	return resp.StatusCode, answer, err
+}
+
+// judge tells what an answer to a ping means.
+func judge(status int, answer []byte) wire.WebhookTest {
+	out := wire.WebhookTest{Result: wire.HookTestRefused, Status: wire.Ordinal(status)}
+	var said struct{ Status, Code, Message string }
+	if err := json.Unmarshal(answer, &said); err != nil {
+		said.Status, said.Code = "", ""
+	}
+	switch {
+	case status == http.StatusOK && said.Status == "pong":
+		out.Result, out.Message = wire.HookTestPong, "The webhook has answered the ping."
+	case status/100 == 3:
+		out.Message = fmt.Sprintf("The webhook's address answers with a redirect (%d), which senders of webhooks do not follow.", status)
+	case said.Code != "":
+		out.Message = fmt.Sprintf("The webhook has refused the ping: %d %s. %s", status, app.Printable(said.Code, maxTold), app.Printable(said.Message, maxTold))
+	default:
+		out.Message = fmt.Sprintf("Something else than the webhook has answered, with %d: what is in front of Sluice does not lead to it.", status)
+	}
+	return out
+}
+
+// whyNot says in a few words why there was no answer.
+func whyNot(err error) string {
+	var dns *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &dns):
+		return "its name was not found"
+	case errors.As(err, &certificate):
+		return "its certificate is not trusted"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Sprintf("there was no answer within %s", pingTimeout)
+	}
+	return "the connection failed"
+}

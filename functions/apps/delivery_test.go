@@ -1,0 +1,209 @@
+package apps
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// TestDeliveries: what was kept of an app's calls since it was made, by pages of 50 at most.
+func TestDeliveries(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	a := o.createApp("hello")
+	path := o.apps("/hello/webhook/deliveries")
+	if diff := cmp.Diff([]wire.WebhookDelivery{}, decode[wire.List[wire.WebhookDelivery]](o.as("vic").get(path).gets(200)).Items); diff != "" {
+		t.Errorf("before the first call (-want +got):\n%s", diff)
+	}
+	at := a.CreatedAt.Add(time.Second)
+	receipts := []hook.Receipt{
+		{App: a.Ref(), At: a.CreatedAt.Add(-time.Second), Result: hook.Ponged, Count: 1}, // of an app of that name before
+		{App: app.Ref{Namespace: o.namespace(), Name: "other"}, At: at, Result: hook.Ponged, Count: 1},
+		{App: a.Ref(), At: at, Result: hook.Unproven, Count: 12, Last: at.Add(time.Minute), Code: "invalid_token", RequestID: "r2"},
+		{
+			App: a.Ref(), At: at.Add(time.Second), Result: hook.Deployed, Count: 1, Last: at.Add(time.Second), Event: hook.Push,
+			Revision: 2, Commit: "9fceb02", RequestID: "r3", Delivery: "72d3162e",
+		},
+	}
+	for i := range 55 {
+		receipts = append(receipts, hook.Receipt{App: a.Ref(), At: at.Add(time.Duration(i+2) * time.Second), Result: hook.Building, Count: 1, Build: int64(i + 1)})
+	}
+	for i := range receipts {
+		receipts[i].ID = store.ReceiptID(receipts[i].At)
+	}
+	if err := o.store.KeepReceipts(t.Context(), receipts); err != nil {
+		t.Fatal(err)
+	}
+	first := decode[wire.List[wire.WebhookDelivery]](o.as("vic").get(path + "?page_size=500").gets(200))
+	if len(first.Items) != 50 || first.Items[0].Build != 55 || first.NextPageToken == "" {
+		t.Fatalf("first page: %d, %+v", len(first.Items), first.Items[0])
+	}
+	second := o.as("vic").get(path + "?page_token=" + first.NextPageToken).gets(200)
+	want := []wire.WebhookDelivery{
+		{
+			ID: receipts[3].ID, At: receipts[3].At, LastAt: receipts[3].Last, Count: 1, Result: "deployed", Event: "push",
+			Revision: 2, Commit: "9fceb02", RequestID: "r3", Delivery: "72d3162e",
+		},
+		{ID: receipts[2].ID, At: at, LastAt: receipts[2].Last, Count: 12, Result: "unproven", Code: "invalid_token", RequestID: "r2"},
+	}
+	if diff := cmp.Diff(want, decode[wire.List[wire.WebhookDelivery]](second).Items[5:]); diff != "" {
+		t.Errorf("the oldest (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(string(second.body), `"count":12,"result":"unproven","code":"invalid_token","reason":null,"event":null,"revision":null,"build":null,"commit":null,`) {
+		t.Errorf("absent fields are not null: %s", second.body)
+	}
+}
+
+func TestDeliveriesAreRefused(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.createApp("hello")
+	list, test := o.apps("/hello/webhook/deliveries"), o.apps("/hello/webhook/test")
+	o.as("eve").get(list).fails(403, "forbidden")
+	o.as("").get(list).fails(401, "unauthenticated")
+	o.as("dev").get(o.apps("/nobody/webhook/deliveries")).fails(404, "not_found")
+	o.as("dev").get(list+"?page_token=x").fails(400, "invalid_page")
+	o.as("dev").get(list+"?page_size=0").fails(400, "invalid_page")
+	for _, name := range []string{"vic", "eve"} {
+		o.as(name).post(test, "").fails(403, "forbidden")
+	}
+	o.as("").post(test, "").fails(401, "unauthenticated")
+	o.as("dev").post(o.apps("/nobody/webhook/test"), "").fails(404, "not_found")
+	o.as("dev").post(test, `{"url":"http://evil.example"}`).fails(400, "unknown_field")
+	o.as("dev").post(test, "").fails(409, "conflict") // it is disabled
+}
+
+// gateway is what stands at the address of webhooks, and what it was asked.
+type gateway struct {
+	*httptest.Server
+
+	status int
+	body   string
+	header map[string]string
+	asked  *http.Request
+	sent   []byte
+}
+
+func newGateway(t *testing.T, start func(http.Handler) *httptest.Server) *gateway {
+	t.Helper()
+	g := &gateway{status: 200, body: `{"status":"pong"}`}
+	g.Server = start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.asked = r
+		g.sent, _ = io.ReadAll(r.Body)
+		for name, value := range g.header {
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(g.status)
+		_, _ = io.WriteString(w, g.body)
+	}))
+	t.Cleanup(g.Close)
+	return g
+}
+
+// TestWebhookTest: the ping goes to the address of webhooks and nowhere else, signed, and
+// what comes of it is told.
+func TestWebhookTest(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.createApp("hello")
+	g := newGateway(t, httptest.NewServer)
+	o.cfg.BaseURL = g.URL + "/"
+	o.start(o.cluster)
+	o.as("dev").post(o.apps("/hello/webhook"), "").gets(200)
+	test := func() wire.WebhookTest {
+		t.Helper()
+		got := decode[wire.WebhookTest](o.as("dev").post(o.apps("/hello/webhook/test"), "").gets(200))
+		if got.RequestID != g.asked.Header.Get("X-Request-Id") {
+			t.Errorf("the ping was request %q, told is %q", g.asked.Header.Get("X-Request-Id"), got.RequestID)
+		}
+		got.RequestID, got.DurationMS = "", 0
+		return got
+	}
+	if diff := cmp.Diff(wire.WebhookTest{Result: "pong", Status: 200, Message: "The webhook has answered the ping."}, test()); diff != "" {
+		t.Errorf("a pong (-want +got):\n%s", diff)
+	}
+	claim, ok := hook.ClaimOf(g.asked.Header)
+	if !ok || claim.CarriesToken() || !claim.Proves(o.token("hello"), g.sent) || hook.EventOf(g.asked.Header) != hook.Ping ||
+		g.asked.Method != http.MethodPost || g.asked.URL.Path != "/api/v1/webhook/"+o.namespace()+"/hello" {
+		t.Errorf("sent %s %s %v %s", g.asked.Method, g.asked.URL, g.asked.Header, g.sent)
+	}
+	if everything := fmt.Sprint(g.asked.Header, string(g.sent)); strings.Contains(everything, string(o.token("hello"))) {
+		t.Errorf("the token travels: %s", everything)
+	}
+	tests := []struct {
+		name         string
+		status       int
+		body         string
+		header       map[string]string
+		result, says string
+	}{
+		{"refused", 401, `{"code":"invalid_token","message":"No."}`, nil, "refused", "The webhook has refused the ping: 401 invalid_token. No."},
+		{"hostile", 500, `{"code":"a\u001b[31m","message":"b\r\n` + strings.Repeat("é", 500) + `"}`, nil, "refused", "500 a?[31m. b??"},
+		{"a page", 200, `<html>`, nil, "refused", "Something else than the webhook has answered, with 200"},
+		{"endless", 502, strings.Repeat("x", 1<<20), nil, "refused", "with 502"},
+		{"a redirect", 308, "", map[string]string{"Location": "http://127.0.0.1:1/"}, "refused", "answers with a redirect (308)"},
+		{"another pong", 202, `{"status":"pong"}`, nil, "refused", "with 202"},
+	}
+	for _, tt := range tests {
+		g.status, g.body, g.header = tt.status, tt.body, tt.header
+		if got := test(); got.Result != tt.result || int(got.Status) != tt.status || !strings.Contains(got.Message, tt.says) || len(got.Message) > 600 {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+}
+
+// TestWebhookTestUnreachable: an address that cannot be reached is a result.
+func TestWebhookTestUnreachable(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.createApp("hello")
+	o.as("dev").post(o.apps("/hello/webhook"), "").gets(200)
+	secure, closed := newGateway(t, httptest.NewTLSServer), newGateway(t, httptest.NewServer)
+	closed.Close()
+	for _, tt := range []struct{ base, caFile, says string }{
+		{"", "", "does not know its own address"}, // and not the Host that the caller has sent
+		{closed.URL, "", "the connection failed"},
+		{secure.URL, "", "its certificate is not trusted"},
+		{secure.URL, filepath.Join(t.TempDir(), "missing.pem"), "its certificate is not trusted"},
+		{"http://none.invalid", "", "its name was not found"},
+	} {
+		o.cfg.BaseURL, o.cfg.IngressCAFile = tt.base, tt.caFile
+		o.start(o.cluster)
+		got := decode[wire.WebhookTest](o.as("dev").post(o.apps("/hello/webhook/test"), "{}").gets(200))
+		if got.Result != "unreachable" || got.Status != 0 || !strings.Contains(got.Message, tt.says) {
+			t.Errorf("%q: %+v", tt.base, got)
+		}
+	}
+	if secure.asked != nil {
+		t.Error("a server that is not trusted was asked")
+	}
+}
+
+// TestPingBodyMeansNothing: what is signed is no push and no pipeline's call, whoever sends
+// it again under another event's name.
+func TestPingBodyMeansNothing(t *testing.T) {
+	t.Parallel()
+	if _, err := hook.ParseEvent(hook.Push, []byte(pingBody)); err == nil {
+		t.Error("the body is a push")
+	}
+	if call, err := hook.ParseEvent(hook.Ping, []byte(pingBody)); err != nil || call.Event != hook.Ping {
+		t.Errorf("the body is no ping: %v", err)
+	}
+	var in wire.WebhookCall
+	if err := httpapi.UnmarshalKnown([]byte(pingBody), &in); err == nil {
+		t.Error("the body is a pipeline's call")
+	}
+}

@@ -1,0 +1,127 @@
+package apps
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// An app's tag is of what is asked for: what is observed of it changes none.
+func TestAppTag(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	dev, path := o.as("dev"), o.apps("/hello")
+	tag := dev.post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).gets(201).tag
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"PATCH", path, `{"require_api_key":true}`, 200},
+		{"PUT", path + "/git-source", `{"repository":"https://git.example/hello.git","branch":"main"}`, 200},
+		{"DELETE", path + "/git-source", "", 204},
+	} {
+		dev.match(c.method, c.path, c.body, `"of-before"`).fails(412, "precondition_failed")
+		if now := dev.get(path).gets(200).tag; now != tag || now == "" {
+			t.Errorf("before %s: tag %s, want %s", c.body, now, tag)
+		}
+		made := dev.match(c.method, c.path, c.body, tag).gets(c.status).tag
+		dev.match(c.method, c.path, c.body, tag).fails(412, "precondition_failed")
+		if tag = dev.get(path).gets(200).tag; made != "" && made != tag {
+			t.Errorf("the change was told the tag %s, and it is %s", made, tag)
+		}
+		o.observe("hello")
+	}
+	runs := o.state("hello")
+	dev.match("DELETE", path, "", `"of-before"`).fails(412, "precondition_failed")
+	if diff := cmp.Diff(runs, o.state("hello")); diff != "" {
+		t.Errorf("a refused deletion took something away (-before +after):\n%s", diff)
+	}
+	dev.match("DELETE", path, "", tag).gets(204)
+	dev.get(path).fails(404, "not_found")
+}
+
+// observe moves an app's gate on, as wiring does.
+func (o *office) observe(name string) {
+	o.Helper()
+	_, err := o.store.UpdateApp(o.Context(), app.Ref{Namespace: o.namespace(), Name: name}, func(a app.App) (app.App, error) {
+		a.Gate.Message += "Waiting. "
+		a.Deployed.Status = "live"
+		return a, nil
+	})
+	if err != nil {
+		o.Fatal(err)
+	}
+}
+
+// Who changes or deletes the same version of an app at once: one does.
+func TestAppAtOnce(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	dev, path := o.as("dev"), o.apps("/hello")
+	o.createApp("hello")
+	tag := dev.get(path).gets(200).tag
+	o.once(6, func(i int) reply {
+		switch i % 3 {
+		case 0:
+			return dev.match("DELETE", path, "", tag)
+		case 1:
+			return dev.match("PATCH", path, `{"require_api_key":true}`, tag)
+		default:
+			return dev.match("PUT", path+"/git-source", fmt.Sprintf(`{"repository":"https://git.example/hello.git","branch":"b%d"}`, i), tag)
+		}
+	})
+}
+
+// Who changes the same list of members at once: one does.
+func TestMembersAtOnce(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	ada, path := o.as("ada"), o.at("/members")
+	tag := ada.get(path).gets(200).tag
+	if page := ada.get(path + "?page_size=1").gets(200).tag; page != tag || tag == "" {
+		t.Errorf("a page has the tag %s, all of them %s", page, tag)
+	}
+	o.once(6, func(i int) reply {
+		if i%2 == 0 {
+			return ada.match("DELETE", path+"/vic", "", tag)
+		}
+		return ada.match("PUT", path, `{"members":[{"username":"ada","role":"owner"},{"username":"dev","role":"viewer"}]}`, tag)
+	})
+	now := ada.get(path).gets(200).tag
+	if told := ada.match("PUT", path, `{"members":[{"username":"ada","role":"owner"}]}`, now).gets(200).tag; told == now || told != ada.get(path).gets(200).tag {
+		t.Errorf("the change was told the tag %s", told)
+	}
+	ada.match("PUT", path, `{"members":[{"username":"ada","role":"owner"},{"username":"eve","role":"owner"}]}`, now).fails(412, "precondition_failed")
+	ada.match("DELETE", path+"/vic", "", "*").fails(404, "not_found")
+}
+
+// once makes calls at once, of which one must succeed and the others find that it is
+// another version, or gone.
+func (o *office) once(callers int, call func(i int) reply) {
+	o.Helper()
+	replies := make([]reply, callers)
+	var all sync.WaitGroup
+	for i := range replies {
+		all.Go(func() { replies[i] = call(i) })
+	}
+	all.Wait()
+	made := 0
+	for _, r := range replies {
+		switch {
+		case r.status < 300:
+			made++
+		case r.status == http.StatusNotFound:
+		default:
+			r.fails(http.StatusPreconditionFailed, string(problem.PreconditionFailed))
+		}
+	}
+	if made != 1 {
+		o.Errorf("%d of %d changed the same version", made, callers)
+	}
+}

@@ -1,0 +1,173 @@
+package apps
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// issue makes a service token of the office's project.
+func (o *office) issue(name string, role app.Role) wire.IssuedToken {
+	o.Helper()
+	return decode[wire.IssuedToken](o.as("ada").post(o.at("/tokens"), fmt.Sprintf(`{"name":%q,"role":%q}`, name, role)).gets(201))
+}
+
+// with is somebody who comes with a bearer token.
+func (o *office) with(token string) person { return person{office: o, bearer: token} }
+
+func (o *office) tokens(as person) []wire.Token {
+	o.Helper()
+	return decode[wire.List[wire.Token]](as.get(o.at("/tokens")).gets(200)).Items
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	before := time.Now()
+	issued := o.issue("nightly", app.Developer)
+	if issued.Name != "nightly" || issued.Role != "developer" || issued.Status != "active" || issued.CreatedBy != "ada" || issued.LastUsedAt != nil ||
+		issued.ExpiresAt.Before(before.AddDate(0, 0, 90).Truncate(time.Second)) || issued.ExpiresAt.After(time.Now().AddDate(0, 0, 90)) {
+		t.Errorf("issued %+v", issued.Token)
+	}
+	for _, name := range []string{"ada", "dev", "vic", "root"} {
+		if diff := cmp.Diff([]wire.Token{issued.Token}, o.tokens(o.as(name))); diff != "" {
+			t.Errorf("%s sees (-want +got):\n%s", name, diff)
+		}
+	}
+	if list := string(o.as("ada").get(o.at("/tokens")).gets(200).body); strings.Contains(list, issued.FullToken) || strings.Contains(list, "hash") {
+		t.Errorf("the list shows more than it should: %s", list)
+	}
+	o.as("eve").get(o.at("/tokens")).fails(403, "forbidden")
+	for _, name := range []string{"dev", "vic", "eve"} {
+		o.as(name).post(o.at("/tokens"), `{"name":"x","role":"viewer"}`).fails(403, "forbidden")
+		o.as(name).delete(o.at("/tokens/"+issued.ID)).fails(403, "forbidden")
+	}
+	o.as("ada").get(o.at("/tokens?page_size=0")).fails(400, "invalid_page")
+
+	o.with(issued.FullToken).get(o.at("")).gets(200)
+	used := o.tokens(o.as("vic"))
+	if used[0].LastUsedAt == nil || used[0].LastUsedAt.Before(before) {
+		t.Errorf("used, it is %+v", used[0])
+	}
+	o.as("ada").delete(o.at("/tokens/token-000000000000")).fails(404, "not_found")
+	o.as("ada").delete(o.at("/tokens/nightly")).fails(404, "not_found")
+	o.as("ada").delete(o.at("/tokens/" + issued.ID)).gets(204)
+	o.as("ada").delete(o.at("/tokens/"+issued.ID)).fails(404, "not_found")
+	o.with(issued.FullToken).get(o.at("")).fails(401, "unauthenticated")
+	if left := o.tokens(o.as("ada")); len(left) != 0 {
+		t.Errorf("left: %+v", left)
+	}
+}
+
+func TestCreateTokenRefused(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.issue("taken", app.Viewer)
+	in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
+	tests := []struct {
+		name, body string
+		status     int
+		code       string
+	}{
+		{"nothing", `{}`, 422, "missing_field"},
+		{"no role", `{"name":"a"}`, 422, "missing_field"},
+		{"no name", `{"role":"viewer"}`, 422, "missing_field"},
+		{"a bad name", `{"name":"token:a","role":"viewer"}`, 422, "invalid_name"},
+		{"an empty name", `{"name":"","role":"viewer"}`, 422, "invalid_name"},
+		{"another's id", `{"name":"token-ab12cd34ef56","role":"viewer"}`, 422, "invalid_name"},
+		{"taken", `{"name":"taken","role":"viewer"}`, 409, "already_exists"},
+		{"a bad role", `{"name":"a","role":"admin"}`, 422, "invalid_role"},
+		{"past", `{"name":"a","role":"viewer","expires_at":"2020-01-01T00:00:00Z"}`, 422, "expiry_in_past"},
+		{"too late", `{"name":"a","role":"viewer","expires_at":"` + in(367*24*time.Hour) + `"}`, 422, "invalid_expiry"},
+		{"no time", `{"name":"a","role":"viewer","expires_at":"90d"}`, 422, "invalid_expiry"},
+		{"an unknown field", `{"name":"a","role":"viewer","admin":true}`, 400, "unknown_field"},
+		{"a wrong type", `{"name":7,"role":"viewer"}`, 400, "wrong_type"},
+	}
+	for _, tt := range tests {
+		o.as("ada").post(o.at("/tokens"), tt.body).fails(tt.status, tt.code)
+	}
+	at := in(366*24*time.Hour - time.Minute)
+	got := decode[wire.IssuedToken](o.as("ada").post(o.at("/tokens"), `{"name":"year","role":"viewer","expires_at":"`+at+`"}`).gets(201))
+	if got.ExpiresAt.Format(time.RFC3339) != at {
+		t.Errorf("it expires at %s, not %s", got.ExpiresAt, at)
+	}
+}
+
+// TestTokenMayWhatItsRoleMay in its own project, and nothing elsewhere; nor may it make
+// or change what would outlive it.
+func TestTokenMayWhatItsRoleMay(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	other := o.project + "-b"
+	o.as("root").post("/projects", `{"name":"`+other+`"}`).gets(201)
+	viewer, developer, owner := o.issue("v", app.Viewer), o.issue("d", app.Developer), o.issue("o", app.Owner)
+
+	o.with(viewer.FullToken).get(o.apps("")).gets(200)
+	o.with(viewer.FullToken).post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).fails(403, "forbidden")
+	o.with(developer.FullToken).post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).gets(201)
+	o.with(developer.FullToken).get(o.at("/audit")).fails(403, "forbidden")
+	o.with(owner.FullToken).get(o.at("/audit")).gets(200)
+	o.with(owner.FullToken).post(o.at("/environments"), `{"name":"next"}`).gets(201)
+	if rev, err := o.store.Deployment(t.Context(), app.Ref{Namespace: o.namespace(), Name: "hello"}, 1); err != nil || rev.Actor != "token:d" {
+		t.Errorf("deployed by %q, %v", rev.Actor, err)
+	}
+
+	projects := decode[wire.List[wire.Project]](o.with(owner.FullToken).get("/projects").gets(200)).Items
+	want := []wire.Project{{Name: o.project, Role: "owner", LeakPolicy: "disable"}}
+	if diff := cmp.Diff(want, projects, cmpopts.IgnoreFields(wire.Project{}, "CreatedAt")); diff != "" {
+		t.Errorf("projects of a token (-want +got):\n%s", diff)
+	}
+	o.with(owner.FullToken).get("/projects?page_token=c2hvcA").fails(400, "invalid_page")
+
+	for _, token := range []wire.IssuedToken{viewer, developer, owner} {
+		as := o.with(token.FullToken)
+		for _, elsewhere := range []string{"/projects/" + other, "/projects/none", "/projects/" + other + "/tokens", "/projects/" + other + "/members"} {
+			if got, stranger := as.get(elsewhere).gets(403), o.as("eve").get(elsewhere).gets(403); string(got.body) != string(stranger.body) {
+				t.Errorf("%s: %s tells more than %s", elsewhere, got.body, stranger.body)
+			}
+		}
+		as.post("/projects", `{"name":"mine"}`).fails(403, "forbidden")
+		as.get("/audit").fails(403, "forbidden")
+		as.put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).fails(403, "forbidden")
+		as.delete(o.at("/members/vic")).fails(403, "forbidden")
+		as.post(o.at("/tokens"), `{"name":"more","role":"viewer"}`).fails(403, "forbidden")
+		as.delete(o.at("/tokens/"+viewer.ID)).fails(403, "forbidden")
+		as.delete(o.at("/tokens/"+token.ID)).fails(403, "forbidden")
+	}
+	if n := len(o.tokens(o.as("ada"))); n != 3 {
+		t.Errorf("%d tokens", n)
+	}
+}
+
+// TestTokenOutlivesItsMaker, and its record outlives it; a deleted project takes it along.
+func TestTokenOutlivesItsMaker(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	issued := o.issue("nightly", app.Owner)
+	o.as("root").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).gets(200)
+	o.as("ada").get(o.at("")).fails(403, "forbidden")
+	o.with(issued.FullToken).delete(o.at("/environments/prod")).gets(204)
+	o.as("eve").delete(o.at("/tokens/" + issued.ID)).gets(204)
+
+	records, _, err := o.store.Records(t.Context(), audit.Query{Project: o.project, Actor: "token:nightly"}, store.Page{Size: 10})
+	if err != nil || len(records) != 1 || records[0].Actor.Kind != "token" || records[0].Action != audit.DeleteEnvironment {
+		t.Errorf("records %+v, %v", records, err)
+	}
+	again := decode[wire.IssuedToken](o.as("eve").post(o.at("/tokens"), `{"name":"nightly","role":"viewer"}`).gets(201))
+	o.as("eve").delete(o.at("")).gets(204)
+	o.with(again.FullToken).get("/projects").fails(401, "unauthenticated")
+	o.as("root").post("/projects", `{"name":"`+o.project+`"}`).gets(201)
+	o.with(again.FullToken).get(o.at("")).fails(401, "unauthenticated")
+	if left := o.tokens(o.as("root")); len(left) != 0 {
+		t.Errorf("the new project has %+v", left)
+	}
+}

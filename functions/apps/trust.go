@@ -1,0 +1,72 @@
+package apps
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// listTrusts lists the pipelines that deploy an app without a secret, oldest first.
+func (s *Service) listTrusts(_ context.Context, in httpapi.Scope, _ api.None) (wire.List[wire.Trust], error) {
+	list := wire.List[wire.Trust]{Items: make([]wire.Trust, len(in.App.Trusts))}
+	for i, t := range in.App.Trusts {
+		list.Items[i] = wireTrust(t)
+	}
+	return list, nil
+}
+
+// addTrust lets pipelines deploy an app. Problems: invalid_trust; already_exists;
+// too_many_trusts.
+func (s *Service) addTrust(ctx context.Context, in httpapi.Scope, body wire.AddTrust) (wire.Trust, error) {
+	provider := cmp.Or(app.Provider(body.Provider), app.Other)
+	t := app.Trust{
+		ID: "trust-" + strings.ToLower(rand.Text()[:10]), Provider: provider, Issuer: cmp.Or(body.Issuer, provider.Issuer()),
+		Audience: cmp.Or(body.Audience, s.webhookURL(in)), Claims: body.Claims,
+		CreatedAt: s.now().UTC().Truncate(time.Microsecond), CreatedBy: in.Caller.Username,
+	}
+	if err := s.checkIssuer(t.Issuer); err != nil {
+		return wire.Trust{}, err
+	}
+	if err := t.Check(); err != nil {
+		return wire.Trust{}, err
+	}
+	return wireTrust(t), s.store.AddTrust(context.WithoutCancel(ctx), in.App.Ref(), t)
+}
+
+// checkIssuer tells whether the installation believes an issuer. Problems: missing_field;
+// invalid_trust.
+func (s *Service) checkIssuer(issuer string) error {
+	var wrong *problem.Error
+	switch {
+	case issuer == "":
+		wrong = problem.New(problem.MissingField, "issuer is required: this provider has no public one.")
+	case len(s.cfg.Issuers) == 0:
+		wrong = problem.New(problem.InvalidTrust, "This installation believes no issuer; its operator names those that it shall believe.")
+	case !slices.Contains(s.cfg.Issuers, issuer):
+		wrong = problem.New(problem.InvalidTrust, "This installation believes these issuers alone: %s.", strings.Join(s.cfg.Issuers, ", "))
+	default:
+		return nil
+	}
+	wrong.Field = "issuer"
+	return wrong
+}
+
+// removeTrust takes a trust away.
+func (s *Service) removeTrust(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
+	return api.None{}, s.store.RemoveTrust(context.WithoutCancel(ctx), in.App.Ref(), in.Param("trust"))
+}
+
+func wireTrust(t app.Trust) wire.Trust {
+	return wire.Trust{
+		ID: t.ID, Provider: string(t.Provider), Issuer: t.Issuer, Audience: t.Audience, Claims: t.Claims, CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy,
+	}
+}

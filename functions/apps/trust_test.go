@@ -1,0 +1,53 @@
+package apps
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// TestTrusts: developers say which pipelines deploy an app, viewers see it, and it is of
+// issuers alone that the installation believes.
+func TestTrusts(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.createApp("hello")
+	path := o.apps("/hello/webhook/trusts")
+	const issuer = "https://token.actions.githubusercontent.com"
+	good := `{"provider":"github","claims":{"repository":"org/repo","ref":"refs/heads/main"}}`
+
+	o.as("vic").post(path, good).fails(403, "forbidden")
+	added := decode[wire.Trust](o.as("dev").post(path, good).gets(201))
+	if added.Issuer != issuer || !strings.HasSuffix(added.Audience, "/api/v1/webhook/"+o.project+"-prod/hello") || added.CreatedBy != "dev" || added.Claims["repository"] != "org/repo" {
+		t.Errorf("added: %+v", added)
+	}
+	o.as("dev").post(path, good).fails(409, "already_exists")
+	for body, code := range map[string]string{
+		`{}`:                                   "missing_field",
+		`{"claims":{"repository":"org/repo"}}`: "missing_field",
+		`{"provider":"github","claims":{"ref":"x"}}`:                            "invalid_trust",
+		`{"issuer":"https://ci.example.com","claims":{"sub":"x"}}`:              "invalid_trust",
+		`{"provider":"hub","issuer":"` + issuer + `","claims":{"sub":"x"}}`:     "invalid_trust",
+		`{"issuer":"` + issuer + `","audience":"a\u00e9","claims":{"sub":"x"}}`: "invalid_trust",
+	} {
+		o.as("dev").post(path, body).fails(422, code)
+	}
+	o.as("dev").post(path, `{"provider":"github","claims":{"repository":7}}`).fails(400, "wrong_type")
+	o.as("dev").post(path, `{"provider":"github","claim":{}}`).fails(400, "unknown_field")
+	listed := decode[wire.List[wire.Trust]](o.as("vic").get(path).gets(200))
+	if len(listed.Items) != 1 || listed.Items[0].ID != added.ID {
+		t.Errorf("listed: %+v", listed)
+	}
+	// What else changes the app leaves its trusts.
+	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).gets(200)
+	if listed := decode[wire.List[wire.Trust]](o.as("vic").get(path).gets(200)); len(listed.Items) != 1 {
+		t.Errorf("after a change of the app: %+v", listed)
+	}
+	o.as("vic").delete(path+"/"+added.ID).fails(403, "forbidden")
+	o.as("dev").delete(path + "/" + added.ID).gets(204)
+	o.as("dev").delete(path+"/"+added.ID).fails(404, "not_found")
+	if got := decode[wire.Webhook](o.as("vic").get(o.apps("/hello/webhook")).gets(200)); len(got.Issuers) != 1 || got.Issuers[0] != issuer {
+		t.Errorf("the webhook names the issuers %v", got.Issuers)
+	}
+}

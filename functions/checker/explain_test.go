@@ -1,0 +1,179 @@
+package checker
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/explain"
+	"github.com/sluicegate/sluice/shared/store"
+)
+
+// explained puts a question to a replica as it is.
+func (r *replica) explained(t *testing.T, method string, body io.Reader, seals ...string) (status int, a explain.Answer) {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), method, explain.Path, body)
+	for _, s := range seals {
+		req.Header.Add(explain.Header, s)
+	}
+	rec := httptest.NewRecorder()
+	r.ServeHTTP(rec, req)
+	if rec.Code == http.StatusOK {
+		if err := json.Unmarshal(rec.Body.Bytes(), &a); err != nil {
+			t.Fatal(err)
+		}
+	} else if rec.Body.Len() > 0 {
+		t.Errorf("%d with %s", rec.Code, rec.Body)
+	}
+	return rec.Code, a
+}
+
+// why asks as who has read a replica's canary does.
+func (r *replica) why(t *testing.T, id string, namespaces ...string) []explain.Denial {
+	t.Helper()
+	body, seal, err := r.question.Seal(explain.Question{RequestID: id, Namespaces: namespaces, At: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, a := r.explained(t, http.MethodPost, strings.NewReader(string(body)), seal)
+	if status != http.StatusOK || a.Replica != "checker-0" || a.Run != r.process || a.Denials == nil {
+		t.Fatalf("%d %+v", status, a)
+	}
+	return a.Denials
+}
+
+// TestExplain: a request is told with its reason to who may see its app's namespace, and
+// what is in the canary opens the replica.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		expired := issue(t, f, func(k *apikey.Key) { k.ExpiresAt = time.Now() })
+		r := newReplica(t, f)
+		synctest.Wait()
+		r.ask("shop-prod/hello", "X-Api-Key", expired, "X-Request-Id", "mine")
+		time.Sleep(time.Second)
+		r.ask("bank-prod/hello", "X-Request-Id", "mine")
+		r.ask("shop-prod/no.address", "X-Request-Id", "mine")
+		at := time.Now().UTC()
+		want := []explain.Denial{{
+			At: at.Add(-time.Second), Code: "invalid_key", Reason: "expired", Namespace: "shop-prod", App: "hello", KeyPrefix: expired[7:15], Method: "GET",
+		}}
+		if diff := cmp.Diff(want, r.why(t, "mine", "shop-prod", "shop-test")); diff != "" {
+			t.Errorf("what shop sees (-want +got):\n%s", diff)
+		}
+		if got := r.why(t, "mine", "bank-prod"); len(got) != 1 || got[0].Reason != "missing" || got[0].KeyPrefix != "" {
+			t.Errorf("what bank sees: %+v", got)
+		}
+		for _, unseen := range [][]string{{"shop-prod", "other"}, {"", "mine"}, {"shop", "mine"}} {
+			if got := r.why(t, unseen[1], unseen[0]); len(got) != 0 {
+				t.Errorf("%v: %+v", unseen, got)
+			}
+		}
+		for range 2 * explain.MaxDenials {
+			r.ask("shop-prod/hello", "X-Request-Id", "same")
+		}
+		if got := r.why(t, "same", "shop-prod"); len(got) != explain.MaxDenials {
+			t.Errorf("%d are told", len(got))
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if c := f.canaries[store.CanaryKeys]; c.Key != r.question || c.Key == (explain.Key{}) {
+			t.Error("the canary does not have the key")
+		}
+	})
+}
+
+// TestExplainIsNotForAnybody: what reaches the port gets nothing but a status.
+func TestExplainIsNotForAnybody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newReplica(t, newFakeStore())
+		synctest.Wait()
+		r.ask("shop-prod/hello", "X-Request-Id", "mine")
+		seal := func(k explain.Key, at time.Time) (string, string) {
+			body, s, err := k.Seal(explain.Question{RequestID: "mine", Namespaces: []string{"shop-prod"}, At: at})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(body), s
+		}
+		body, good := seal(r.question, time.Now())
+		foreign, forged := seal(explain.NewKey(), time.Now())
+		old, stale := seal(r.question, time.Now().Add(-2*explain.Window))
+		for _, tt := range []struct {
+			name, method, body string
+			seals              []string
+			want               int
+		}{
+			{"not how it is asked", http.MethodGet, "", []string{good}, http.StatusMethodNotAllowed},
+			{"no seal", http.MethodPost, body, nil, http.StatusForbidden},
+			{"an empty one", http.MethodPost, body, []string{""}, http.StatusForbidden},
+			{"two", http.MethodPost, body, []string{good, good}, http.StatusForbidden},
+			{"another question's", http.MethodPost, body + " ", []string{good}, http.StatusForbidden},
+			{"of another process", http.MethodPost, foreign, []string{forged}, http.StatusForbidden},
+			{"of another time", http.MethodPost, old, []string{stale}, http.StatusForbidden},
+			{"too large", http.MethodPost, strings.Repeat("x", explain.MaxQuestion+1), []string{good}, http.StatusRequestEntityTooLarge},
+			{"the right one", http.MethodPost, body, []string{good}, http.StatusOK},
+			{"again", http.MethodPost, body, []string{good}, http.StatusForbidden},
+		} {
+			if got, _ := r.explained(t, tt.method, strings.NewReader(tt.body), tt.seals...); got != tt.want {
+				t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+			}
+		}
+	})
+}
+
+// TestExplainIsBounded: who holds questions back keeps others waiting for a moment, and
+// not for memory.
+func TestExplainIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newReplica(t, newFakeStore())
+		synctest.Wait()
+		ends := make([]*io.PipeWriter, explaining)
+		for i := range ends {
+			var body *io.PipeReader
+			body, ends[i] = io.Pipe()
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, explain.Path, body)
+			req.Header.Set(explain.Header, "00")
+			go r.ServeHTTP(httptest.NewRecorder(), req)
+		}
+		synctest.Wait()
+		if got, _ := r.explained(t, http.MethodPost, strings.NewReader("x"), "00"); got != http.StatusServiceUnavailable {
+			t.Errorf("one more: %d", got)
+		}
+		for _, w := range ends {
+			_ = w.Close()
+		}
+		synctest.Wait()
+		if got, _ := r.explained(t, http.MethodPost, strings.NewReader("x"), "00"); got != http.StatusForbidden {
+			t.Errorf("then: %d", got)
+		}
+	})
+}
+
+// TestReasonsAreExplained: whatever a request is refused for is said in words.
+func TestReasonsAreExplained(t *testing.T) {
+	t.Parallel()
+	known := explain.Reasons()
+	for _, o := range outcomes {
+		if o.reason != "" && !slices.Contains(known, explain.Reason(o.reason)) {
+			t.Errorf("%s is not explained", o.reason)
+		}
+	}
+	for _, r := range known {
+		if r != explain.Revoked && !slices.ContainsFunc(outcomes, func(o result) bool { return o.reason == string(r) }) {
+			t.Errorf("%s is explained, and no reason", r)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package console
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// kindField is the query that narrows an environment's activity to one kind.
+const kindField = "kind"
+
+// kindOfLog is a kind of records that can be shown alone.
+type kindOfLog struct {
+	Value string // of the query; "" is all of them
+	Name  string
+	Path  string
+	Here  bool // it is what is shown
+}
+
+func showActivity(r *request) error {
+	kind := r.URL.Query().Get(kindField)
+	path := r.inEnvironment("activity")
+	l := recordLog{
+		Title: "Activity", tab: tabActivity, Path: path,
+		Lead:  "What happened in " + r.environment + ", the newest first: changes, deployments, builds, and how many requests were refused.",
+		About: "Who is a username, “webhook”, or a build, such as “build 7”. Days are UTC days, both ends included.",
+		Kinds: []kindOfLog{{Name: "Everything", Path: path, Here: kind == ""}},
+		read: func(q client.AuditQuery, p client.Page) ([]wire.Activity, string, error) {
+			list, err := r.api.ActivityPage(r.Context(), r.project, r.environment, client.ActivityQuery{Kind: kind, From: q.From, To: q.To, Actor: q.Actor}, p)
+			return list.Items, list.NextPageToken, err
+		},
+	}
+	for _, k := range audit.Kinds() {
+		l.Kinds = append(l.Kinds, kindOfLog{Value: string(k), Name: kindText(k), Path: l.narrowed(kindField, string(k)), Here: kind == string(k)})
+	}
+	if kind == "" {
+		l.denied = func() ([]wire.UsageDay, error) {
+			u, err := r.api.EnvironmentUsage(r.Context(), r.project, r.environment, "", "")
+			return u.Days[max(len(u.Days)-weekDays, 0):], err
+		}
+	}
+	return r.showLog(l)
+}
+
+func kindText(k audit.Kind) string {
+	switch k {
+	case audit.Deployments:
+		return "Deployments"
+	case audit.Keys:
+		return "Keys and plans"
+	case audit.Settings:
+		return "Settings"
+	case audit.Calls:
+		return "Webhook calls"
+	}
+	return string(k)
+}
+
+// withDenied adds to the days of a page what is known of the requests that were refused,
+// and the days on which nothing else happened, if they belong on the page.
+func withDenied(days []recordDay, usage []wire.UsageDay, at paging, now time.Time) []recordDay {
+	for _, u := range usage {
+		i, found := slices.BinarySearchFunc(days, u.Date, func(d recordDay, date string) int { return -cmp.Compare(d.Date, date) })
+		before := i == 0 && at.First != ""       // it is on the page before, or has begun there
+		after := i == len(days) && at.Next != "" // it is on a page that follows
+		switch {
+		case u.Refused() == 0 || before || after:
+		case found:
+			days[i].UsageTotals = u.UsageTotals
+		default:
+			days = slices.Insert(days, i, recordDay{Title: dateText(u.Date, now), Date: u.Date, UsageTotals: u.UsageTotals})
+		}
+	}
+	return days
+}

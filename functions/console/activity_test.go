@@ -1,0 +1,61 @@
+package console
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const (
+	activityPath = "/console/projects/shop/environments/prod/activity"
+	prodActivity = "GET /api/v1/projects/shop/environments/prod/activity"
+	prodUsage    = "GET /api/v1/projects/shop/environments/prod/usage"
+)
+
+// TestActivityPage: a deployment shows what has become of it, a day how many requests were
+// refused on it, and a kind can be shown alone.
+func TestActivityPage(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answer(prodActivity, 200, wire.List[wire.Activity]{Items: []wire.Activity{{
+		AuditRecord: wire.AuditRecord{
+			ID: "1", At: time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC), Actor: wire.AuditActor{Kind: "webhook", Name: "webhook"},
+			Action: "deployment.create", Outcome: "succeeded", Resource: "projects/shop/environments/prod/apps/hello/deployments/7",
+			New: json.RawMessage(`{"revision":7,"trigger":"webhook","image":"<b>hello:v7"}`),
+		},
+		Status: "failed", Message: "The <image> cannot be pulled.",
+	}}})
+	o.answer(prodUsage, 200, wire.EnvironmentUsage{UsageReport: wire.UsageReport{Days: []wire.UsageDay{
+		{Date: "2026-03-14", UsageTotals: wire.UsageTotals{Allowed: 1000, RateDenied: 200, QuotaDenied: 34}},
+	}}})
+	page := o.get(activityPath).Body.String()
+	for _, want := range []string{
+		`<bdi>webhook</bdi></a> deployed <a href="/console/projects/shop/environments/prod/apps/hello/deploys"><bdi>revision 7 of hello</bdi></a>`,
+		`<span class="badge dot bad">failed</span>`, `The &lt;image&gt; cannot be pulled.`, `&lt;b&gt;hello:v7`,
+		`234 of 1,234 requests were refused: 200 over their plan's rate, 34 over their quota.`,
+		`aria-current="page">Activity</a>`, `aria-current="true">Everything</a>`, `?actor=webhook"`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	for _, no := range []string{"<b>hello", "<dt>Address", "resource=", `name="action"`} {
+		if strings.Contains(page, no) {
+			t.Errorf("the page has %s", no)
+		}
+	}
+	page = o.get(activityPath + "?kind=deployments&actor=ada&to=2026-03-14&action=key.revoke&resource=x").Body.String()
+	want := url.Values{"kind": {"deployments"}, "actor": {"ada"}, "to": {"2026-03-14T23:59:59.999999Z"}, "page_size": {"25"}}
+	if diff := cmp.Diff(want, o.queries[prodActivity]); diff != "" {
+		t.Errorf("the API was asked for (-want +got):\n%s", diff)
+	}
+	if strings.Contains(page, "were refused:") || !strings.Contains(page, `aria-current="true">Deployments</a>`) || !strings.Contains(page, `name="kind" value="deployments"`) {
+		t.Errorf("the page of one kind: %s", page)
+	}
+}

@@ -1,0 +1,77 @@
+package console
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// TestCompression: pages are compressed for whom nobody else has made ask, and for nobody
+// else; what answers a form never is.
+func TestCompression(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answer("GET /api/v1/projects/shop/environments/prod/plans", http.StatusOK, wire.List[wire.Plan]{Items: make([]wire.Plan, 20)})
+	plain := o.get(plansPath)
+	from := func(site string) func(*http.Request) {
+		return func(r *http.Request) {
+			r.Header.Set("Accept-Encoding", "gzip, br")
+			if site != "" {
+				r.Header.Set("Sec-Fetch-Site", site)
+			}
+		}
+	}
+	for site, want := range map[string]bool{"same-origin": true, "none": true, "same-site": false, "cross-site": false, "": false} {
+		w := o.get(plansPath, from(site))
+		page, packed := body(t, w)
+		if packed != want || page != plain.Body.String() {
+			t.Errorf("asked from %q: compressed %t, want %t, or another page", site, packed, want)
+		}
+		if got := w.Header().Get("Vary"); got != "Accept-Encoding, Sec-Fetch-Site" {
+			t.Errorf("asked from %q: Vary is %q", site, got)
+		}
+	}
+	if _, packed := body(t, o.get(plansPath, header("Sec-Fetch-Site", "same-origin"))); packed {
+		t.Error("compressed for a browser that does not say that it can read that")
+	}
+	if _, packed := body(t, o.post(plansPath, url.Values{"name": {strings.Repeat("a", 2000)}}, from("same-origin"))); packed {
+		t.Error("the answer to a form is compressed")
+	}
+}
+
+// body is an answer's, as it is read, and whether it came compressed.
+func body(t *testing.T, w *httptest.ResponseRecorder) (page string, packed bool) {
+	t.Helper()
+	if w.Header().Get("Content-Encoding") == "" {
+		return w.Body.String(), false
+	}
+	size := w.Body.Len()
+	r, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes for %d", size, len(b))
+	return string(b), true
+}
+
+func BenchmarkPacked(b *testing.B) {
+	page := []byte(strings.Repeat(`<tr><td data-label="Name"><a href="/console/projects/shop">Checkout team</a></td></tr>`, 350)) // 30 KB
+	r := httptest.NewRequest(http.MethodGet, home, nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	r.Header.Set("Sec-Fetch-Site", "none")
+	for b.Loop() {
+		if _, err := packed(http.Header{}, r, page); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

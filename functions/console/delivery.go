@@ -1,0 +1,141 @@
+package console
+
+import (
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// deliveriesShown is how many calls of a webhook a page lists.
+const deliveriesShown = 50
+
+// deliveriesPage lists the calls of an app's webhook.
+type deliveriesPage struct {
+	list[deliveryRow]
+
+	App     wire.App
+	Enabled bool
+	Form    form              // a test that was not made
+	Test    *wire.WebhookTest // nil while none was asked for
+}
+
+// deliveryRow is a call of a webhook, or calls that are told of together.
+type deliveryRow struct {
+	wire.WebhookDelivery
+
+	State  badge
+	Did    string // "Deployed", "12 calls without the right token since"
+	Since  bool   // what it did ends with when that began
+	Link   string // what it has added: "revision 4"; "" is nothing
+	Path   string // of that
+	Sender string // "push event", "pipeline"; "" of several calls
+}
+
+func listDeliveries(r *request) error { return showDeliveries(r, form{}, nil) }
+
+func toDeliveries(r *request) error { return r.redirect(r.inApp("deliveries")) }
+
+// showDeliveries shows the calls, with what came of a test.
+func showDeliveries(r *request, f form, test *wire.WebhookTest) error {
+	p := deliveriesPage{Form: f, Test: test}
+	var webhook client.Webhook
+	var found wire.List[wire.WebhookDelivery]
+	var g errgroup.Group
+	g.Go(read(&p.App, r.readApp))
+	g.Go(read(&webhook, r.readWebhook))
+	g.Go(read(&found, func() (wire.List[wire.WebhookDelivery], error) {
+		return r.api.DeliveriesPage(r.Context(), r.project, r.environment, r.app(), client.Page{Size: deliveriesShown, Token: r.URL.Query().Get("page")})
+	}))
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	p.Enabled, p.Paging = webhook.Enabled, r.paging(found.NextPageToken)
+	for _, d := range found.Items {
+		p.Items = append(p.Items, r.deliveryRow(d))
+	}
+	return r.show("deliveries", page{Status: f.Status(), Title: p.App.Name + " webhook deliveries", Tab: tabApps}, p)
+}
+
+// testWebhook sends a ping to the app's webhook and shows how it was answered.
+func testWebhook(r *request) error {
+	test, err := r.api.TestWebhook(r.Context(), r.project, r.environment, r.app())
+	if err != nil {
+		return r.again(err, nil, func(r *request, f form) error { return showDeliveries(r, f, nil) })
+	}
+	return showDeliveries(r, form{}, &test)
+}
+
+// deliveryRow says what came of a call.
+func (r *request) deliveryRow(d wire.WebhookDelivery) deliveryRow {
+	row := deliveryRow{WebhookDelivery: d, State: badge{resultTone(hook.Result(d.Result)), d.Result}, Sender: "pipeline"}
+	if d.Event != "" {
+		row.Sender = string(d.Event) + " event"
+	}
+	switch {
+	case d.Revision > 0:
+		row.Link, row.Path = fmt.Sprintf("revision %d", d.Revision), r.inApp("deploys")+"#revision-"+strconv.FormatInt(int64(d.Revision), 10)
+	case d.Build > 0:
+		row.Link, row.Path = fmt.Sprintf("build %d", d.Build), r.inApp("builds")+"#build-"+strconv.FormatInt(int64(d.Build), 10)
+	}
+	row.Did = didOf(d)
+	if hook.Result(d.Result).Gathers() {
+		row.Sender, row.Since = "", d.Count > 1
+	}
+	return row
+}
+
+// didOf says in a few words what came of a call.
+func didOf(d wire.WebhookDelivery) string {
+	calls, since := callCount(int64(d.Count)), ""
+	if d.Count > 1 {
+		since = " since"
+	}
+	switch hook.Result(d.Result) {
+	case hook.Deployed:
+		return "Deployed"
+	case hook.Building:
+		return "Asked for"
+	case hook.Replayed:
+		return "Came before, so nothing was done again"
+	case hook.Ignored:
+		return string(d.Reason)
+	case hook.Ponged:
+		return "A ping was answered"
+	case hook.Refused:
+		return "Refused with " + string(d.Code)
+	case hook.Broken:
+		return "Not taken, since something inside did not answer: " + string(d.Code)
+	case hook.Unproven:
+		return calls + " without the right token" + since
+	case hook.Throttled:
+		return calls + " too many" + since
+	}
+	return d.Result
+}
+
+// callCount is "A call", or "12 calls".
+func callCount(n int64) string {
+	if n > 1 {
+		return grouped(n) + " calls"
+	}
+	return "A call"
+}
+
+// resultTone is the colour of a result.
+func resultTone(r hook.Result) string {
+	switch r {
+	case hook.Deployed, hook.Building, hook.Ponged:
+		return toneGood
+	case hook.Refused, hook.Unproven, hook.Broken:
+		return toneBad
+	case hook.Throttled:
+		return toneAmber
+	case hook.Ignored, hook.Replayed:
+	}
+	return ""
+}

@@ -1,0 +1,59 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const requestsPath = "/console/projects/shop/requests"
+
+// TestFindRequest: what is known of a request, with links to its app and its key, and
+// nothing of a client's words as markup.
+func TestFindRequest(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	key, prefix, name := "key-ab12cd34", "ab12cd34", "<b>Checkout</b>"
+	denial := wire.Denial{
+		At: time.Now(), Code: "invalid_key", Reason: "expired", Explanation: "The key has expired.", Environment: "prod", App: "hello",
+		KeyID: &key, KeyPrefix: &prefix, KeyName: &name, Method: "<i>", Replica: "checker-0",
+	}
+	foreign := denial
+	foreign.KeyID, foreign.KeyPrefix, foreign.KeyName, foreign.Method = nil, nil, nil, ""
+	const call = "GET /api/v1/projects/shop/requests/r-1"
+	o.answer(call, 200, wire.ExplainedRequest{RequestID: "r-1", Denials: []wire.Denial{denial, foreign}, Asked: 2, Answered: 1})
+	body := o.get(requestsPath + "?id=+r-1+").Body.String()
+	for _, want := range []string{
+		"The key has expired.", "/console/projects/shop/environments/prod/apps/hello", "/environments/prod/api-keys/key-ab12cd34",
+		"&lt;b&gt;Checkout", "&lt;i&gt;", "not one of this project", "1 of 2 checkers did not answer", `value="r-1"`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	o.answer(call, 200, wire.ExplainedRequest{RequestID: "r-1", Denials: []wire.Denial{}, Asked: 2, Answered: 2})
+	if body := o.get(requestsPath + "?id=r-1").Body.String(); !strings.Contains(body, "No such request") || strings.Contains(body, "did not answer") {
+		t.Error("a request that nobody remembers is not said to be one")
+	}
+}
+
+// TestFindRequestForm: without an id nobody is asked, and one that is none is said at the
+// field.
+func TestFindRequestForm(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	if w := o.get(requestsPath); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `name="id"`) || strings.Contains(w.Body.String(), "No such request") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	o.refuse("GET /api/v1/projects/shop/requests/a b", 400, "invalid_parameter")
+	if w := o.get(requestsPath + "?id=a+b"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `id="e-id"`) || !strings.Contains(w.Body.String(), `value="a b"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "viewer"})
+	if body := o.get(requestsPath).Body.String(); strings.Contains(body, `name="id"`) || strings.Contains(body, "Find a request</a>") {
+		t.Error("a viewer is offered to find requests")
+	}
+}

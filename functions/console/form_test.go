@@ -1,0 +1,58 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// TestEveryWrongField: each stands beside its field, whoever has seen it, the title says
+// that something is wrong, and one field has the focus.
+func TestEveryWrongField(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answer("POST /api/v1/projects/shop/environments/prod/plans", http.StatusUnprocessableEntity, wire.Error{
+		Code: "invalid_name", Message: "Bad name.",
+		Errors: []wire.FieldError{
+			{Field: "name", Code: "invalid_name", Message: "Bad name."},
+			{Field: "rate", Code: "invalid_rate", Message: "Bad rate."},
+			{Field: "quota_period", Code: "invalid_quota", Message: "Bad period."},
+			{Field: "unheard_of", Code: "invalid_unheard_of", Message: "Bad else."},
+		},
+	})
+	typed := url.Values{"name": {"-"}, "rate": {"0"}, "burst": {"1"}, "quota": {"5"}, "quota_period": {"hour"}}
+	for _, c := range []struct {
+		name, field, value string
+		wrong              []string // of fields: what stands beside each
+		focus              string
+	}{
+		{"by the API", "", "", []string{"name", "rate", "quota_period"}, "name"},
+		{"by the console", "rate", "fast", []string{"rate"}, "rate"},
+		{"by the console, two", "quota", "many", []string{"rate", "quota"}, "rate"},
+	} {
+		if c.field != "" {
+			typed.Set(c.field, c.value)
+		}
+		w := o.post(plansPath, typed)
+		page := w.Body.String()
+		if w.Code != http.StatusUnprocessableEntity || !strings.Contains(page, "<title>Error: New plan") {
+			t.Errorf("%s: %d, without a word in the title", c.name, w.Code)
+		}
+		for _, name := range c.wrong {
+			if !strings.Contains(page, `id="e-`+name+`"`) {
+				t.Errorf("%s: nothing stands beside %s", c.name, name)
+			}
+		}
+		if n := strings.Count(page, `class="error"`); n != len(c.wrong) {
+			t.Errorf("%s: %d fields are wrong, want %q", c.name, n, c.wrong)
+		}
+		_, rest, _ := strings.Cut(page, `id="f-`+c.focus+`"`)
+		input, _, _ := strings.Cut(rest, ">")
+		if strings.Count(page, " autofocus") != 1 || !strings.Contains(input, " autofocus") {
+			t.Errorf("%s: the focus is not on %s alone", c.name, c.focus)
+		}
+	}
+}

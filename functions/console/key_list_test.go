@@ -1,0 +1,115 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// A search goes on to an address that says what is looked for; a full key is in none.
+func TestSearchKeys(t *testing.T) {
+	t.Parallel()
+	const list = "/console/projects/shop/environments/prod/api-keys"
+	const full = "sluice_ab12cd34_0123456789abcdefghijABCDEFGHIJ0123456789"
+	key := wire.Key{ID: "key-ab12cd34", Prefix: "ab12cd34", Project: "shop", Environment: "prod", Status: "active"}
+	tests := []struct {
+		name   string
+		typed  url.Values
+		found  any
+		status int
+		to     string
+		asked  []string
+	}{
+		{"nothing", url.Values{"search": {" "}}, nil, 303, list, nil},
+		{"text", url.Values{"search": {"Check out"}, "status": {"active"}, "plan": {""}, "app": {"hello"}}, nil, 303, list + "?app=hello&search=Check+out&status=active", nil},
+		{
+			"a full key in a header",
+			url.Values{"search": {`-H 'X-API-Key: ` + full + `'`}},
+			wire.FoundKey{Key: key, Secret: "current"},
+			303, list + "/key-ab12cd34",
+			[]string{`POST /api/v1/projects/shop/api-keys/find {"key":"` + full + `"}`},
+		},
+		{
+			"a full key",
+			url.Values{"search": {" " + full + "\n"}, "status": {"active"}},
+			wire.FoundKey{Key: key, Secret: "current"},
+			303, list + "/key-ab12cd34",
+			[]string{`POST /api/v1/projects/shop/api-keys/find {"key":"` + full + `"}`},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			if tt.found != nil {
+				o.answer("POST /api/v1/projects/shop/api-keys/find", 200, tt.found)
+			}
+			w := o.post(list+"/search", tt.typed)
+			if got := w.Header().Get("Location"); w.Code != tt.status || got != tt.to {
+				t.Errorf("%d to %s, want %s", w.Code, got, tt.to)
+			}
+			if diff := cmp.Diff(tt.asked, o.changes()); diff != "" {
+				t.Errorf("asked (-want +got):\n%s", diff)
+			}
+			if strings.Contains(w.Header().Get("Location")+o.log.String(), full[17:]) {
+				t.Error("the key is in an address, or in the log")
+			}
+		})
+	}
+}
+
+// A full key that leads nowhere is shown nowhere.
+func TestSearchFindsNothing(t *testing.T) {
+	t.Parallel()
+	for code, status := range map[string]int{"not_found": http.StatusNotFound, "invalid_parameter": http.StatusBadRequest} {
+		o := newOffice(t)
+		o.refuse("POST /api/v1/projects/shop/api-keys/find", status, code)
+		o.answer("GET /api/v1/projects/shop/api-keys", 200, wire.List[wire.Key]{})
+		o.answer("GET /api/v1/projects/shop/environments/prod/plans", 200, wire.List[wire.Plan]{})
+		w := o.post("/console/projects/shop/environments/prod/api-keys/search", url.Values{"search": {"sluice_ab12cd34_secretsecretsecret"}})
+		if body := w.Body.String(); w.Code != http.StatusUnprocessableEntity || strings.Contains(body, "secretsecret") || !strings.Contains(body, `id="e-search"`) {
+			t.Errorf("%s: %d %s", code, w.Code, body)
+		}
+	}
+}
+
+// What stands beside a key's name: never green where it is refused everything.
+func TestKeyBadges(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	r := &request{s: o.service}
+	quota := func(used uint64) *wire.KeyUsage {
+		return &wire.KeyUsage{Week: []wire.UsageDay{{}}, Quota: &wire.QuotaUse{Quota: 100, Period: "day", Used: used}}
+	}
+	today := func(allowed, rate uint64) *wire.KeyUsage {
+		return &wire.KeyUsage{Week: []wire.UsageDay{{UsageTotals: wire.UsageTotals{RateDenied: 99}}, {UsageTotals: wire.UsageTotals{Allowed: allowed, RateDenied: rate}}}}
+	}
+	good := badge{toneGood, "Active"}
+	tests := []struct {
+		status     string
+		use        *wire.KeyUsage
+		state, and badge
+	}{
+		{"active", nil, good, badge{}},
+		{"active", quota(79), good, badge{}},
+		{"active", quota(80), good, badge{toneAmber, "80 % of its quota"}},
+		{"active", quota(100), badge{toneBad, "Quota used up"}, badge{}},
+		{"active", quota(250), badge{toneBad, "Quota used up"}, badge{}},
+		{"active", today(9, 1), good, badge{toneAmber, "Over its rate today"}},
+		{"active", today(10, 1), good, badge{}},
+		{"active", today(0, 0), good, badge{}},
+		{"disabled", quota(100), badge{toneAmber, "Disabled"}, badge{}},
+		{"revoked", quota(100), badge{Text: "Revoked"}, badge{}},
+	}
+	for _, tt := range tests {
+		row := r.keyRow(wire.Key{Status: tt.status, Usage: tt.use}, nil)
+		if row.State != tt.state || row.Use != tt.and {
+			t.Errorf("%s with %+v: %+v and %+v", tt.status, tt.use, row.State, row.Use)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+)
+
+// TestIssuedBefore: a form that is sent again leads to the key that it has issued, where
+// the browser knows which; another form's key is not told.
+func TestIssuedBefore(t *testing.T) {
+	t.Parallel()
+	const (
+		once  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		keys  = "/console/projects/shop/environments/prod/api-keys"
+		other = "ZYXWVUTSRQPONMLKJIHGFEDCBA"
+	)
+	tests := []struct{ name, cookie, to string }{
+		{"its own key", once + ".key-ab12cd34", keys + "/key-ab12cd34"},
+		{"no path", once + "./../../users", keys + "/%2F..%2F..%2Fusers"},
+		{"another form's key", other + ".key-ab12cd34", keys},
+		{"no key", "", keys},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			o.refuse("POST /api/v1/projects/shop/environments/prod/api-keys", 409, "already_issued")
+			w := o.post(keys, url.Values{"once": {once}, "plan": {"plan-gold"}}, func(r *http.Request) {
+				r.AddCookie(&http.Cookie{Name: issuedCookie, Value: tt.cookie})
+			})
+			if got := w.Header().Get("Location"); w.Code != http.StatusSeeOther || got != tt.to {
+				t.Errorf("%d to %s, want %s", w.Code, got, tt.to)
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package console
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// askReportLeak asks for a key that was found where strangers can read it. It is typed into a
+// field of its own, and shown on no page.
+func askReportLeak(r *request, f form) error {
+	return r.ask(tabKeys, formPage{
+		Title: "Report a leaked key", Action: r.inProject("api-keys", "report-leak"), Button: "Report the key", Back: r.inProject("api-keys"), Form: f,
+		Lead: "For a key that was found where strangers can read it, of whatever project. If it is good, it opens nothing any more from then on, " +
+			"and its project sees who has reported it. You are not told whether there is such a key.",
+		Inputs: []input{
+			f.Text("key", "Full key", "As it was found; what stands around it does no harm.").Need().As("password").Auto("off"),
+			f.Text("url", "Found at", "An address, or where else. Its project sees that too.").Like("https://git.example.com/shop/hello/blob/main/deploy.sh"),
+		},
+	})
+}
+
+func reportLeak(r *request) error {
+	full, ok := fullKeyIn(r.PostForm.Get("key"))
+	where := strings.TrimSpace(r.PostForm.Get("url"))
+	r.PostForm.Del("key")
+	if !ok {
+		return askReportLeak(r, r.invalid("key", "That is no full key."))
+	}
+	if _, err := r.api.ReportLeak(r.Context(), full, where); err != nil {
+		return r.again(err, map[string]string{"invalid_parameter": "key"}, askReportLeak)
+	}
+	return r.done(r.inProject("api-keys"), noticeLeakReported)
+}
+
+// leakNote is what a key's page says of its leak.
+type leakNote struct {
+	wire.KeyLeak
+
+	Tone string
+	Says string // what has become of it, and what to do
+}
+
+func leakOf(k wire.Key) *leakNote {
+	if k.Leak == nil {
+		return nil
+	}
+	n := leakNote{KeyLeak: *k.Leak, Tone: toneAmber}
+	switch {
+	case k.Status == string(apikey.Revoked):
+		n.Says = "The key is revoked: nobody gets through with it."
+	case k.Leak.Secret == wire.LeakedEnded:
+		n.Says = "What was found opens nothing any more. Whoever still uses it needs the key's current secret."
+	case k.Status == string(apikey.Active):
+		n.Tone, n.Says = toneBad, "It is still the key's secret, and whoever has found it gets through. Rotate the key."
+	default:
+		n.Tone, n.Says = toneBad, "The key is refused. Rotate it, give its user the new secret, and enable it again."
+	}
+	return &n
+}
+
+// leakPolicies are what can become of a project's keys that leak.
+func leakPolicies() []option {
+	return []option{
+		{Value: string(apikey.LeakDisable), Label: "Disable the key: it can be enabled again"},
+		{Value: string(apikey.LeakRevoke), Label: "Revoke the key: it is over for good"},
+	}
+}
+
+// askProjectSettings asks for what a project's owners decide.
+func askProjectSettings(r *request, f form) error {
+	p, err := r.api.Project(r.Context(), r.project)
+	if err != nil {
+		return err
+	}
+	if f.Refusal == nil {
+		f = values{"leak_policy": p.LeakPolicy}.form()
+	}
+	return r.ask(tabEnvironments, formPage{
+		Title: "Settings of " + r.project, Action: r.inProject("settings"), Button: "Save", Back: r.inProject(), Form: f,
+		Inputs: []input{f.Select("leak_policy", "When a key leaks", "What happens once a key's current secret is reported as found where strangers can read it. "+
+			"The secret before a rotation merely ends at once.", leakPolicies()).Need()},
+	})
+}
+
+func setProjectSettings(r *request) error {
+	p, err := r.api.Project(r.Context(), r.project)
+	if err != nil {
+		return err
+	}
+	current := values{"leak_policy": p.LeakPolicy}
+	changed, conflict := r.changes(current, r.typed(current))
+	if conflict != nil {
+		return askProjectSettings(r, *conflict)
+	}
+	if len(changed) > 0 {
+		policy := cmp.Or(r.PostForm.Get("leak_policy"), "none")
+		if _, err := r.api.UpdateProject(r.Context(), r.project, wire.UpdateProject{LeakPolicy: wire.Some(policy)}); err != nil {
+			return r.again(err, map[string]string{"invalid_policy": "leak_policy"}, askProjectSettings)
+		}
+	}
+	return r.done(r.inProject(), changed.notice(noticeProjectChanged))
+}

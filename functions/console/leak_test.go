@@ -1,0 +1,91 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const reportPath = "/console/projects/shop/api-keys/report-leak"
+
+// TestReportLeak: a key that was found is reported out of whatever stands around it, and shown
+// nowhere.
+func TestReportLeak(t *testing.T) {
+	t.Parallel()
+	const full = "sluice_ab12cd34_0123456789abcdefghijABCDEFGHIJ0123456789"
+	o := newOffice(t)
+	o.answer("POST /api/v1/leaks/report", 200, wire.LeaksReceived{Received: 1})
+	w := o.post(reportPath, url.Values{"key": {"X-API-Key: " + full + "\n"}, "url": {" https://git.example.com/x "}})
+	if got := w.Header().Get("Location"); w.Code != http.StatusSeeOther || got != "/console/projects/shop/api-keys" {
+		t.Errorf("%d to %s", w.Code, got)
+	}
+	if diff := cmp.Diff([]string{`POST /api/v1/leaks/report {"key":"` + full + `","url":"https://git.example.com/x"}`}, o.changes()); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+	o.refuse("POST /api/v1/leaks/report", http.StatusBadRequest, "invalid_parameter")
+	for _, typed := range []string{full, "no key", ""} {
+		w := o.post(reportPath, url.Values{"key": {typed}, "url": {"https://git.example.com/x"}})
+		body := w.Body.String()
+		if w.Code < 400 || strings.Contains(body+o.log.String(), full[16:]) || !strings.Contains(body, `id="e-key"`) || !strings.Contains(body, "git.example.com/x") {
+			t.Errorf("%q: %d %s", typed, w.Code, body)
+		}
+	}
+}
+
+// TestLeakNote: what a key's page says of its leak, and what beside its name.
+func TestLeakNote(t *testing.T) {
+	t.Parallel()
+	r := &request{s: newOffice(t).service}
+	at := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		status, secret, tone, says string
+		use                        badge
+	}{
+		{"active", wire.LeakedCurrent, toneBad, "gets through", badge{toneBad, "Leaked"}},
+		{"disabled", wire.LeakedCurrent, toneBad, "enable it again", badge{toneBad, "Leaked"}},
+		{"expired", wire.LeakedCurrent, toneBad, "Rotate it", badge{toneBad, "Leaked"}},
+		{"revoked", wire.LeakedCurrent, toneAmber, "is revoked", badge{}},
+		{"active", wire.LeakedEnded, toneAmber, "opens nothing any more", badge{}},
+	} {
+		row := r.keyRow(wire.Key{Status: tt.status, Leak: &wire.KeyLeak{At: at, Secret: tt.secret}}, nil)
+		if row.Leaked.Tone != tt.tone || !strings.Contains(row.Leaked.Says, tt.says) || row.Use != tt.use {
+			t.Errorf("%s, %s: %+v, %+v", tt.status, tt.secret, row.Leaked, row.Use)
+		}
+	}
+	if row := r.keyRow(wire.Key{Status: "active"}, nil); row.Leaked != nil {
+		t.Errorf("a key that has not leaked: %+v", row.Leaked)
+	}
+}
+
+// TestProjectSettings: what becomes of keys that leak is changed, if nobody else has meanwhile.
+func TestProjectSettings(t *testing.T) {
+	t.Parallel()
+	const path = "/console/projects/shop/settings"
+	o := newOffice(t)
+	o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "owner", LeakPolicy: "disable"})
+	o.answer("PATCH /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "owner", LeakPolicy: "revoke"})
+	if body := o.get(path).Body.String(); !strings.Contains(body, `<option value="disable" selected>`) || !strings.Contains(body, `value="revoke"`) {
+		t.Errorf("the form: %s", body)
+	}
+	for _, tt := range []struct {
+		was, policy string
+		status      int
+		asked       []string
+	}{
+		{"disable", "disable", http.StatusSeeOther, nil},
+		{"revoke", "revoke", http.StatusSeeOther, nil}, // as the form had it
+		{"other", "revoke", http.StatusConflict, nil},
+		{"disable", "revoke", http.StatusSeeOther, []string{`PATCH /api/v1/projects/shop {"leak_policy":"revoke"}`}},
+	} {
+		w := o.post(path, url.Values{"leak_policy": {tt.policy}, "was_leak_policy": {tt.was}})
+		if diff := cmp.Diff(tt.asked, o.changes()); diff != "" || w.Code != tt.status {
+			t.Errorf("from %s to %s: %d (-want +got):\n%s", tt.was, tt.policy, w.Code, diff)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package console
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const (
+	weekDays    = 7 // of the Overview's chart
+	latestShown = 5 // deployments on the Overview
+	alertsShown = 8 // that it lists one by one
+)
+
+// overviewPage is an environment at a glance: whether it works, what needs attention, and
+// while it is empty what to do next.
+type overviewPage struct {
+	Usage  wire.EnvironmentUsage
+	Chart  chart
+	Alerts []alert
+	More   int // alerts that are not listed
+	Latest []latest
+	Steps  steps
+}
+
+// alert is something that somebody should look at.
+type alert struct {
+	badge
+	What string // "Checkout team", "hello"
+	Why  string // a sentence
+	Path string // where to do something about it; "" nowhere
+}
+
+// rank is higher where somebody is refused, or nothing works.
+func (a alert) rank() int {
+	if a.Tone == toneBad {
+		return 1
+	}
+	return 0
+}
+
+// latest is the current deployment of an app.
+type latest struct {
+	App  string
+	Path string
+	wire.Deployment
+}
+
+// steps lead from an empty environment to the first allowed request.
+type steps struct {
+	All  []step // nil once there was one
+	Curl string // the request to send; "" while there is nothing to send it to
+	Live live
+}
+
+// step is one of them.
+type step struct {
+	Text   string
+	Done   bool
+	Next   bool   // the first that is not done
+	Button string // "" has none
+	Path   string
+}
+
+func showOverview(r *request) error {
+	p, err := r.overviewPage()
+	if err != nil {
+		return err
+	}
+	return r.show("overview", page{Title: r.environment, Tab: tabOverview}, p)
+}
+
+// showSteps answers the part of the page that waits for the first request.
+func showSteps(r *request) error {
+	p, err := r.overviewPage()
+	if err != nil {
+		return err
+	}
+	return r.follow(p.Steps.Live, "overview", "steps", p)
+}
+
+func (r *request) overviewPage() (overviewPage, error) {
+	var p overviewPage
+	var apps wire.List[wire.App]
+	var plans wire.List[wire.Plan]
+	var keys wire.List[wire.Key]
+	g, ctx := errgroup.WithContext(r.Context())
+	g.Go(read(&p.Usage, func() (wire.EnvironmentUsage, error) {
+		return r.api.EnvironmentUsage(ctx, r.project, r.environment, "", "")
+	}))
+	g.Go(read(&apps, func() (wire.List[wire.App], error) {
+		return r.api.AppsPage(ctx, r.project, r.environment, client.Page{Size: everything})
+	}))
+	g.Go(read(&plans, func() (wire.List[wire.Plan], error) {
+		return r.api.PlansPage(ctx, r.project, r.environment, client.Page{Size: 1})
+	}))
+	g.Go(read(&keys, func() (wire.List[wire.Key], error) {
+		return r.api.KeysPage(ctx, r.project, client.KeyFilter{Environment: r.environment}, client.Page{Size: 1})
+	}))
+	if err := g.Wait(); err != nil {
+		return p, err
+	}
+	latest, err := r.latest(apps.Items)
+	if err != nil {
+		return p, err
+	}
+	p.Latest = latest
+	week := p.Usage.Days[max(len(p.Usage.Days)-weekDays, 0):]
+	p.Chart = newChart(week)
+	p.Alerts = slices.Concat(checkerAlerts(p.Usage.Checkers), r.appAlerts(apps.Items, latest), r.keyAlerts(p.Usage.Attention))
+	slices.SortStableFunc(p.Alerts, func(a, b alert) int { return cmp.Compare(b.rank(), a.rank()) })
+	p.More = max(len(p.Alerts)-alertsShown, 0)
+	p.Alerts = p.Alerts[:len(p.Alerts)-p.More]
+	p.Steps = r.steps(p.Usage.Totals.Allowed > 0, apps.Items, len(plans.Items) > 0, len(keys.Items) > 0)
+	return p, nil
+}
+
+// latest are the current deployments of the apps that were deployed last.
+func (r *request) latest(apps []wire.App) ([]latest, error) {
+	deployed := slices.DeleteFunc(slices.Clone(apps), func(a wire.App) bool { return a.Deployed == nil })
+	slices.SortFunc(deployed, func(a, b wire.App) int {
+		return cmp.Or(b.Deployed.At.Compare(a.Deployed.At), cmp.Compare(a.Name, b.Name))
+	})
+	deployed = deployed[:min(len(deployed), latestShown)]
+	found := make([]latest, len(deployed))
+	g, ctx := errgroup.WithContext(r.Context())
+	for i, a := range deployed {
+		g.Go(func() error {
+			list, err := r.api.DeploymentsPage(ctx, r.project, r.environment, a.Name, client.Page{Size: 1})
+			if err == nil && len(list.Items) > 0 {
+				found[i] = latest{App: a.Name, Path: r.inEnvironment("apps", a.Name), Deployment: list.Items[0]}
+			}
+			if gone(err) { // deleted meanwhile
+				err = nil
+			}
+			return err
+		})
+	}
+	err := g.Wait()
+	return slices.DeleteFunc(found, func(l latest) bool { return l.App == "" }), err
+}
+
+// checkerAlerts tell of checkers that let nothing through.
+func checkerAlerts(n wire.CheckerCounts) []alert {
+	one := alert{badge: badge{toneBad, "Denying"}, What: "Checkers"}
+	switch {
+	case n.Proving == 0 && n.Denying == 0:
+		one.Why = "None runs: gated apps answer nobody."
+	case n.Proving == 0:
+		one.Why = "None can prove that it is up to date: gated apps answer nobody."
+	case n.Denying > 0:
+		one.badge = badge{toneAmber, "Denying"}
+		one.Why = strconv.Itoa(n.Denying) + " of " + strconv.Itoa(n.Denying+n.Proving) + " let nothing through, or are gone."
+	default:
+		return nil
+	}
+	return []alert{one}
+}
+
+// appAlerts tell of apps whose gate is not where it should be, or whose deployment failed.
+func (r *request) appAlerts(apps []wire.App, deployed []latest) []alert {
+	var all []alert
+	for _, a := range apps {
+		path := r.inEnvironment("apps", a.Name)
+		if a.Gate.State == "pending" {
+			why := cmp.Or(a.Gate.Message, "The gate is being put in place; until then requests may get through without a key.")
+			all = append(all, alert{badge{toneAmber, "Gate pending"}, a.Name, why, path})
+		}
+		if a.Deployed != nil && a.Deployed.Status == "failed" {
+			all = append(all, alert{badge{toneBad, "Deployment failed"}, a.Name, "Revision " + strconv.FormatInt(a.Revision, 10) + " did not become ready.", r.inEnvironment("apps", a.Name, "deploys")})
+		}
+	}
+	for _, l := range deployed {
+		if l.NoDigest != "" {
+			all = append(all, alert{badge{toneAmber, "No digest"}, l.App, string(l.NoDigest), l.Path})
+		}
+	}
+	return all
+}
+
+// keyAlerts tell of keys.
+func (r *request) keyAlerts(keys []wire.KeyAttention) []alert {
+	now := r.s.now()
+	exact := func(t time.Time) string { return momentOf(t, now).Exact }
+	all := make([]alert, len(keys))
+	for i, k := range keys {
+		all[i] = alert{
+			badge: attentionBadge(k, now), What: cmp.Or(k.Name, k.Prefix), Why: k.Why(exact),
+			Path: r.inEnvironment("api-keys", k.KeyID),
+		}
+	}
+	return all
+}
+
+// attentionBadge is red where the key is refused, and grey for a reason of a newer API.
+func attentionBadge(k wire.KeyAttention, now time.Time) badge {
+	b := badge{Text: k.Label(now)}
+	switch k.Reason {
+	case wire.KeyLeaked, wire.QuotaUsedUp, wire.KeyExpired:
+		b.Tone = toneBad
+	case wire.QuotaHigh, wire.KeyExpiring, wire.RateExceeded:
+		b.Tone = toneAmber
+	}
+	return b
+}
+
+// steps are what is left to do until the first request is allowed.
+func (r *request) steps(used bool, apps []wire.App, planned, issued bool) steps {
+	if used {
+		return steps{}
+	}
+	gated := slices.IndexFunc(apps, func(a wire.App) bool { return a.RequireAPIKey })
+	s := steps{All: []step{
+		{Text: "Create an app", Done: len(apps) > 0, Button: "New app", Path: r.inEnvironment("new-app")},
+		{Text: "Switch Require API key on for it", Done: gated >= 0},
+		{Text: "Create a usage plan: how fast, and how much", Done: planned, Button: "New plan", Path: r.inEnvironment("plans", "new")},
+		{Text: "Create an API key", Done: issued, Button: "New API key", Path: r.inEnvironment("api-keys", "new")},
+		{Text: "Send the first request"},
+	}}
+	if len(apps) > 0 {
+		s.All[1].Button, s.All[1].Path = "To the switch", r.inEnvironment("apps", apps[0].Name)
+	}
+	for i := range s.All {
+		if !s.All[i].Done {
+			s.All[i].Next = true
+			break
+		}
+	}
+	if gated >= 0 && issued {
+		s.Curl = callWithKey(apps[gated])
+	}
+	s.Live = following(s.All[4].Next, r.inEnvironment("steps"), s.All)
+	return s
+}

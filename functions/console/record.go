@@ -1,0 +1,316 @@
+package console
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// recordRow is a record as a page shows it: a sentence, and the rest unfolded on demand.
+type recordRow struct {
+	wire.Activity
+
+	Who       string // "ada", "webhook", "build 7"
+	WhoNote   string // "not signed in"
+	Did       string // "revoked"
+	Thing     string // "Old integration"; "" of what is said without one
+	Path      string // of the thing; "" of what is gone, or has no page
+	Outcome   badge  // none when it succeeded
+	Unsettled bool   // begun, and nothing is known of its end
+
+	ByActor, ByResource string // paths: the list, narrowed to the same; "" where it cannot be
+
+	Changes       []recordChange
+	Before, After bool // there was something before, is something afterwards
+}
+
+// ResourceParts are the pieces of the resource's name between which a line may end.
+func (r recordRow) ResourceParts() []string { return strings.SplitAfter(r.Resource, "/") }
+
+// recordDay is what happened on a day.
+type recordDay struct {
+	Title            string // "Today", "14 March 2026"
+	Date             string // 2026-03-14
+	Rows             []recordRow
+	wire.UsageTotals // of the requests that were refused; zero where they are not known
+}
+
+// recordChange is one field of what was changed.
+type recordChange struct {
+	Name     string
+	Old, New recordValue
+}
+
+// NameParts are the pieces of a field's name between which a line may end.
+func (c recordChange) NameParts() []string { return strings.SplitAfter(c.Name, "_") }
+
+// recordValue is a field's value.
+type recordValue struct {
+	Text string
+	None bool // there is none; Text says so
+	Cut  int  // so many characters are not shown
+}
+
+// maxValue bounds what is shown of a value, in characters: a page stays small even
+// when somebody has scoped a key to a thousand apps.
+const maxValue = 400
+
+func (r *request) recordRow(a wire.Activity) (recordRow, error) {
+	row := recordRow{Activity: a}
+	row.Who, row.WhoNote = whoDid(a.Actor)
+	switch audit.Outcome(a.Outcome) {
+	case audit.Succeeded:
+	case audit.Failed:
+		row.Outcome = badge{Text: "failed", Tone: toneBad}
+	default:
+		row.Outcome, row.Unsettled = badge{Text: a.Outcome, Tone: toneAmber}, true
+	}
+	before, err := fieldsOf(a.Old)
+	if err != nil {
+		return recordRow{}, fmt.Errorf("read the old values of record %s: %w", a.ID, err)
+	}
+	after, err := fieldsOf(a.New)
+	if err != nil {
+		return recordRow{}, fmt.Errorf("read the new values of record %s: %w", a.ID, err)
+	}
+	row.Before, row.After = before != nil, after != nil
+	row.Changes = changesOf(before, after)
+	row.Did = did(audit.Action(a.Action), before, after)
+	row.Thing, row.Path = r.thing(a, before, after)
+	if audit.Action(a.Action) == audit.CallWebhook {
+		row.Who, row.WhoNote, row.Outcome = callsText(a), "", badge{} // its status says more
+	}
+	return row, nil
+}
+
+// whoDid names who made a change. Who was not signed in is named only if they gave the
+// name of a user.
+func whoDid(a wire.AuditActor) (name, note string) {
+	if trace.Kind(a.Kind) != trace.Anonymous {
+		return a.Name, ""
+	}
+	if a.Name == "" {
+		return "Somebody", "not signed in, under no user's name"
+	}
+	return a.Name, "not signed in"
+}
+
+// callsText names the calls of a webhook that an entry stands for.
+func callsText(a wire.Activity) string {
+	text := callCount(int64(a.Calls))
+	if a.Status == wire.Text(hook.Unproven) {
+		text += " without the token"
+	}
+	return text
+}
+
+// did says what somebody did to the thing that follows, e.g. "revoked"; an action that
+// the console does not know yet has its own name.
+func did(a audit.Action, before, after map[string]any) string {
+	switch {
+	case a == audit.UpdateApp && after["require_api_key"] == true:
+		return "switched Require API key on for"
+	case a == audit.UpdateApp && after["require_api_key"] == false:
+		return "switched Require API key off for"
+	case a == audit.UpdateKey && after["status"] == "disabled":
+		return "disabled"
+	case a == audit.UpdateKey && before["status"] == "disabled":
+		return "enabled"
+	case a == audit.Deploy && after["trigger"] == "rollback":
+		return fmt.Sprintf("rolled back to revision %v, as", after["source_revision"])
+	case a == audit.Deploy && after["trigger"] == "promotion":
+		return "promoted what became"
+	}
+	return wordsOf(a).did
+}
+
+// thing names what a record is about, and gives its page.
+func (r *request) thing(a wire.Activity, before, after map[string]any) (name, path string) {
+	parts := strings.Split(a.Resource, "/")
+	last := parts[len(parts)-1]
+	in := map[string]string{} // what the resource's name says, e.g. apps → hello
+	for i := 0; i+1 < len(parts); i += 2 {
+		in[parts[i]] = parts[i+1]
+	}
+	app := ""
+	if in["apps"] != "" {
+		app = at("projects", in["projects"], "environments", in["environments"], "apps", in["apps"])
+	}
+	switch {
+	case in["api-keys"] != "":
+		name = cmp.Or(string(a.KeyName), given(after["name"]), given(before["name"]), last)
+		if env := cmp.Or(r.environment, given(after["environment"])); env != "" {
+			path = at("projects", in["projects"], "environments", env, "api-keys", last)
+		}
+	case in["tokens"] != "":
+		name, path = cmp.Or(given(after["name"]), given(before["name"]), last), at("projects", in["projects"], "members")
+	case in["requests"] != "":
+		name, path = last, at("projects", in["projects"], "requests")+"?"+requestField+"="+last
+	case in["plans"] != "":
+		name, path = cmp.Or(given(after["name"]), given(before["name"]), last), at("projects", in["projects"], "environments", in["environments"], "plans", last)
+	case in["deployments"] != "":
+		name, path = "revision "+last+" of "+in["apps"], app+"/deploys"
+	case in["builds"] != "":
+		name, path = "build "+last+" of "+in["apps"], app+"/builds"
+	case in["apps"] != "":
+		name, path = in["apps"], app
+	case last == "settings":
+		path = at("projects", in["projects"], "settings")
+	case last == "members":
+		path = at("projects", in["projects"], "members")
+	case a.Action != string(audit.SignIn) && a.Action != string(audit.SignOut):
+		name = last
+	}
+	if strings.HasSuffix(a.Action, ".delete") {
+		path = ""
+	}
+	return name, path
+}
+
+// given is a value that is a text; "" is another.
+func given(v any) string {
+	text, _ := v.(string)
+	return text
+}
+
+// daysOf are rows, which are in the order of time, by their UTC day.
+func daysOf(rows []recordRow, now time.Time) []recordDay {
+	var days []recordDay
+	for _, row := range rows {
+		date := row.At.UTC().Format(time.DateOnly)
+		if len(days) == 0 || days[len(days)-1].Date != date {
+			days = append(days, recordDay{Title: dateText(date, now), Date: date})
+		}
+		days[len(days)-1].Rows = append(days[len(days)-1].Rows, row)
+	}
+	return days
+}
+
+// fieldsOf reads values, an object or null: then the fields are nil.
+func fieldsOf(values json.RawMessage) (map[string]any, error) {
+	d := json.NewDecoder(strings.NewReader(cmp.Or(string(values), "null")))
+	d.UseNumber() // shown as they came
+	var fields map[string]any
+	err := d.Decode(&fields)
+	return fields, err
+}
+
+// changesOf lists the fields of both, in the order of their names.
+func changesOf(before, after map[string]any) []recordChange {
+	names := map[string]bool{}
+	for _, fields := range []map[string]any{before, after} {
+		for name := range fields {
+			names[name] = true
+		}
+	}
+	var all []recordChange
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		all = append(all, recordChange{Name: name, Old: valueOf(before[name]), New: valueOf(after[name])})
+	}
+	return all
+}
+
+func valueOf(v any) recordValue {
+	text := valueText(v)
+	if text == "" {
+		return recordValue{Text: nothingText(v), None: true}
+	}
+	cut := utf8.RuneCountInString(text) - maxValue
+	if cut <= 0 {
+		return recordValue{Text: text}
+	}
+	return recordValue{Text: string([]rune(text)[:maxValue]), Cut: cut}
+}
+
+// nothingText says that there is nothing, in the way of its kind.
+func nothingText(v any) string {
+	switch v.(type) {
+	case string:
+		return "empty"
+	case []any, map[string]any:
+		return "empty list"
+	}
+	return "none"
+}
+
+// valueText is a value without JSON's marks: lists with commas between, the fields of
+// an object each with its name.
+func valueText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	case []any:
+		var parts []string
+		for _, item := range v {
+			parts = append(parts, valueText(item))
+		}
+		return strings.Join(parts, ", ")
+	case map[string]any:
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if text := valueText(v[name]); text != "" {
+				parts = append(parts, name+" "+text)
+			}
+		}
+		return strings.Join(parts, ", ")
+	}
+	return fmt.Sprint(v) // texts and numbers
+}
+
+// actionWords are what an action is called in a choice, and in a sentence.
+type actionWords struct{ name, did string }
+
+func wordsOf(a audit.Action) actionWords {
+	if words, ok := map[audit.Action]actionWords{
+		audit.SignIn:            {"Sign in", "signed in"},
+		audit.SignOut:           {"Sign out", "signed out"},
+		audit.CreateUser:        {"Create user", "created user"},
+		audit.UpdateUser:        {"Change user", "changed user"},
+		audit.ChangePassword:    {"Set password", "set the password of"},
+		audit.CreateProject:     {"Create project", "created project"},
+		audit.UpdateProject:     {"Change project's settings", "changed the settings"},
+		audit.DeleteProject:     {"Delete project", "deleted project"},
+		audit.SetMembers:        {"Change members", "changed the members"},
+		audit.CreateToken:       {"Create service token", "created service token"},
+		audit.RevokeToken:       {"Revoke service token", "revoked service token"},
+		audit.CreateEnvironment: {"Create environment", "created environment"},
+		audit.DeleteEnvironment: {"Delete environment", "deleted environment"},
+		audit.CreateApp:         {"Create app", "created app"},
+		audit.UpdateApp:         {"Change app", "changed app"},
+		audit.DeleteApp:         {"Delete app", "deleted app"},
+		audit.AddTrust:          {"Trust pipelines", "let pipelines deploy without a secret:"},
+		audit.RemoveTrust:       {"Trust pipelines no more", "let pipelines deploy no more:"},
+		audit.EnableWebhook:     {"Enable webhook or renew its token", "gave a new token to the webhook of"},
+		audit.DisableWebhook:    {"Disable webhook", "disabled the webhook of"},
+		audit.Deploy:            {"Deploy", "deployed"},
+		audit.RequestBuild:      {"Request build", "asked for"},
+		audit.CreatePlan:        {"Create plan", "created plan"},
+		audit.UpdatePlan:        {"Change plan", "changed plan"},
+		audit.DeletePlan:        {"Delete plan", "deleted plan"},
+		audit.CreateKey:         {"Create key", "created key"},
+		audit.UpdateKey:         {"Change key", "changed key"},
+		audit.RotateKey:         {"Rotate key", "rotated key"},
+		audit.RevokeKey:         {"Revoke key", "revoked key"},
+		audit.LeakKey:           {"Report leak of key", "reported the leak of key"},
+		audit.CallWebhook:       {"Call webhook", "of the webhook of"},
+		audit.ExplainRequest:    {"Ask why a request was refused", "asked why the gate refused request"},
+	}[a]; ok {
+		return words
+	}
+	return actionWords{string(a), string(a)}
+}

@@ -1,0 +1,143 @@
+package console
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func TestRecordValues(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, json string
+		want       recordValue
+	}{
+		{"text", `"a, b"`, recordValue{Text: "a, b"}},
+		{"empty text", `""`, recordValue{Text: "empty", None: true}},
+		{"nothing", `null`, recordValue{Text: "none", None: true}},
+		{"yes", `true`, recordValue{Text: "yes"}},
+		{"no", `false`, recordValue{Text: "no"}},
+		{"number", `0.01`, recordValue{Text: "0.01"}},
+		{"list", `["a","b"]`, recordValue{Text: "a, b"}},
+		{"empty list", `[]`, recordValue{Text: "empty list", None: true}},
+		{"object", `{"repository":"https://git.example/a.git","branch":"main","path":""}`, recordValue{Text: "branch main, repository https://git.example/a.git"}},
+		{"long", `"` + strings.Repeat("ü", maxValue+7) + `"`, recordValue{Text: strings.Repeat("ü", maxValue), Cut: 7}},
+	}
+	for _, tt := range tests {
+		fields, err := fieldsOf(json.RawMessage(`{"v":` + tt.json + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, valueOf(fields["v"])); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestRecordSays: each record reads as a sentence that leads to what it is about.
+func TestRecordSays(t *testing.T) {
+	t.Parallel()
+	const shop, prod = "projects/shop/", "projects/shop/environments/prod/"
+	tests := []struct {
+		action, resource, before, after, name string
+		want, path                            string
+	}{
+		{"key.revoke", shop + "api-keys/key-ab12cd34", `{"status":"active"}`, `{"status":"revoked"}`, "Old integration", "revoked key Old integration", "environments/prod/api-keys/key-ab12cd34"},
+		{"key.revoke", shop + "api-keys/key-ab12cd34", `{"status":"active"}`, `{"status":"revoked"}`, "", "revoked key key-ab12cd34", "environments/prod/api-keys/key-ab12cd34"},
+		{"key.create", shop + "api-keys/key-ab12cd34", `null`, `{"name":"ci"}`, "", "created key ci", "environments/prod/api-keys/key-ab12cd34"},
+		{"key.update", shop + "api-keys/key-ab12cd34", `{"status":"active"}`, `{"status":"disabled"}`, "ci", "disabled ci", "environments/prod/api-keys/key-ab12cd34"},
+		{"key.update", shop + "api-keys/key-ab12cd34", `{"status":"disabled"}`, `{"status":"active"}`, "ci", "enabled ci", "environments/prod/api-keys/key-ab12cd34"},
+		{"app.update", prod + "apps/hello", `{"require_api_key":false}`, `{"require_api_key":true}`, "", "switched Require API key on for hello", "environments/prod/apps/hello"},
+		{"app.update", prod + "apps/hello", `{"require_api_key":true}`, `{"require_api_key":false}`, "", "switched Require API key off for hello", "environments/prod/apps/hello"},
+		{"app.update", prod + "apps/hello", `{"port":80}`, `{"port":81}`, "", "changed app hello", "environments/prod/apps/hello"},
+		{"app.delete", prod + "apps/hello", `{"port":80}`, `null`, "", "deleted app hello", ""},
+		{"webhook.enable", prod + "apps/hello/webhook", `null`, `null`, "", "gave a new token to the webhook of hello", "environments/prod/apps/hello"},
+		{"webhook.trust", prod + "apps/hello/webhook/trusts/trust-k3xq7m2pza", `null`, `{"provider":"github"}`, "", "let pipelines deploy without a secret: hello", "environments/prod/apps/hello"},
+		{"deployment.create", prod + "apps/hello/deployments/7", `null`, `{"trigger":"webhook"}`, "", "deployed revision 7 of hello", "environments/prod/apps/hello/deploys"},
+		{"deployment.create", prod + "apps/hello/deployments/7", `null`, `{"trigger":"rollback","source_revision":5}`, "", "rolled back to revision 5, as revision 7 of hello", "environments/prod/apps/hello/deploys"},
+		{"build.request", prod + "apps/hello/builds/4", `null`, `{}`, "", "asked for build 4 of hello", "environments/prod/apps/hello/builds"},
+		{"plan.delete", prod + "plans/plan-gold", `{"name":"Gold"}`, `null`, "", "deleted plan Gold", ""},
+		{"project.set_members", shop + "members", `{}`, `{}`, "", "changed the members ", "members"},
+		{"project.update", shop + "settings", `{"leak_policy":"disable"}`, `{"leak_policy":"revoke"}`, "", "changed the settings ", "settings"},
+		{"key.leak", shop + "api-keys/key-ab12cd34", `{"status":"active"}`, `{"status":"disabled","found_at":"https://git.example.com/x"}`, "ci", "reported the leak of key ci", "environments/prod/api-keys/key-ab12cd34"},
+		{"token.create", shop + "tokens/token-ab12cd34ef56", `null`, `{"name":"nightly"}`, "", "created service token nightly", "members"},
+		{"request.explain", shop + "requests/7Q2Z", `null`, `null`, "", "asked why the gate refused request 7Q2Z", "requests?id=7Q2Z"},
+		{"environment.create", "projects/shop/environments/prod", `null`, `{}`, "", "created environment prod", ""},
+		{"user.create", "users/ada", `null`, `{}`, "", "created user ada", ""},
+		{"session.sign_in", "users/ada", `null`, `null`, "", "signed in ", ""},
+	}
+	for _, tt := range tests {
+		r := request{environment: "prod"}
+		row, err := r.recordRow(wire.Activity{
+			AuditRecord: wire.AuditRecord{Action: tt.action, Resource: tt.resource, Old: json.RawMessage(tt.before), New: json.RawMessage(tt.after)},
+			KeyName:     wire.Text(tt.name),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := tt.path
+		if path != "" {
+			path = at("projects", "shop") + "/" + path
+		}
+		if got := row.Did + " " + row.Thing; got != tt.want || row.Path != path {
+			t.Errorf("%s of %s: %q, at %s", tt.action, tt.resource, got, row.Path)
+		}
+	}
+}
+
+// TestCallsSay: calls of a webhook that changed nothing are counted, and those without its
+// token told apart.
+func TestCallsSay(t *testing.T) {
+	t.Parallel()
+	for want, a := range map[string]wire.Activity{
+		"A call of the webhook of hello":                        {Status: "ignored", Calls: 1},
+		"A call without the token of the webhook of hello":      {Status: "unproven", Calls: 1},
+		"1,234 calls without the token of the webhook of hello": {Status: "unproven", Calls: 1234},
+	} {
+		a.Action, a.Outcome, a.Resource = "webhook.call", "failed", "projects/shop/environments/prod/apps/hello/webhook"
+		row, err := (&request{}).recordRow(a)
+		if got := row.Who + " " + row.Did + " " + row.Thing; err != nil || got != want || row.Outcome.Text != "" {
+			t.Errorf("%q, %v, %v", got, row.Outcome, err)
+		}
+	}
+}
+
+// TestWithDenied: a day's refusals stand where the day is shown, once.
+func TestWithDenied(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	day := func(date string, denied uint64) wire.UsageDay {
+		return wire.UsageDay{Date: date, UsageTotals: wire.UsageTotals{Allowed: 1, RateDenied: denied}}
+	}
+	week := []wire.UsageDay{day("2026-03-10", 1), day("2026-03-11", 2), day("2026-03-12", 3), day("2026-03-13", 0), day("2026-03-14", 5)}
+	tests := []struct {
+		name string
+		days []string
+		at   paging
+		want string
+	}{
+		{"all there is", []string{"2026-03-13", "2026-03-12"}, paging{}, "Today 5, Yesterday 0, 12 March 2026 3, 11 March 2026 2, 10 March 2026 1"},
+		{"nothing else", nil, paging{}, "Today 5, 12 March 2026 3, 11 March 2026 2, 10 March 2026 1"},
+		{"the first of several pages", []string{"2026-03-13", "2026-03-12"}, paging{Next: "more"}, "Today 5, Yesterday 0, 12 March 2026 3"},
+		{"one that follows", []string{"2026-03-12", "2026-03-11"}, paging{First: "f", Next: "more"}, "12 March 2026 0, 11 March 2026 2"},
+		{"the last one", []string{"2026-03-12", "2026-03-11"}, paging{First: "f"}, "12 March 2026 0, 11 March 2026 2, 10 March 2026 1"},
+	}
+	for _, tt := range tests {
+		var days []recordDay
+		for _, date := range tt.days {
+			days = append(days, recordDay{Title: dateText(date, now), Date: date})
+		}
+		var got []string
+		for _, d := range withDenied(days, week, tt.at, now) {
+			got = append(got, d.Title+" "+grouped(d.Refused()))
+		}
+		if text := strings.Join(got, ", "); text != tt.want {
+			t.Errorf("%s: %s", tt.name, text)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package console
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// tokenRow is a service token as a page shows it.
+type tokenRow struct {
+	wire.Token
+
+	State badge
+	Until string // the last day, or instant, on which it is good
+}
+
+func (r *request) tokenRow(t wire.Token) tokenRow {
+	row := tokenRow{Token: t, Until: expiryText(&t.ExpiresAt), State: badge{Tone: toneGood, Text: "Active"}}
+	left := t.ExpiresAt.Sub(r.s.now())
+	switch {
+	case t.Status == string(servicetoken.Expired):
+		row.State = badge{Tone: toneBad, Text: "Expired"}
+	case left <= expiryWarning:
+		row.State = badge{Tone: toneAmber, Text: "Expires " + wire.In(left)}
+	}
+	return row
+}
+
+// tokenRows are all service tokens of the project: it has no more than a page can show.
+func (r *request) tokenRows(ctx context.Context) ([]tokenRow, error) {
+	tokens, err := client.Collect(r.api.Tokens(ctx, r.project))
+	rows := make([]tokenRow, len(tokens))
+	for i, t := range tokens {
+		rows[i] = r.tokenRow(t)
+	}
+	return rows, err
+}
+
+// toMembers is where a token's page is left to, which is the answer to a form.
+func toMembers(r *request) error { return r.redirect(r.inProject("members")) }
+
+func newToken(r *request, f form) error {
+	if f.Typed == nil {
+		f = filled("expires", r.s.now().UTC().Add(servicetoken.DefaultLife).Format(time.DateOnly))
+	}
+	return r.ask(tabMembers, formPage{
+		Title: "New service token", Action: r.inProject("tokens"), Button: "Create token", Back: r.inProject("members"), Form: f,
+		Lead: "A program signs in with it, in this project alone. Members and tokens stay for people to change, whatever its role. " +
+			"The token itself is shown once, on the next page, and never again.",
+		Inputs: []input{
+			f.Text("name", "Name", labelHint+" What it does stands under this name in the audit log.").Need().Like("nightly"),
+			f.Select("role", "Role", "", roles()).Need(),
+			f.Text("expires", "Last day", "The token is good through the end of this day, UTC: a year from now at most.").As("date").Need(),
+		},
+	})
+}
+
+// tokenFields says which field of a token's form a code is about.
+func tokenFields() map[string]string {
+	return map[string]string{
+		"invalid_name": "name", "already_exists": "name", "invalid_role": "role", "invalid_expiry": "expires", "expiry_in_past": "expires",
+	}
+}
+
+// issuedTokenPage shows a full token, this once.
+type issuedTokenPage struct {
+	Token tokenRow
+	Full  string
+	List  string // path
+}
+
+// createToken shows the full token as the answer to the form itself. Loading that page
+// again sends the form again, which then says that the name is taken.
+func createToken(r *request) error {
+	name, role, expires := r.PostForm.Get("name"), r.PostForm.Get("role"), expiryFor(r.PostForm.Get("expires"))
+	t, full, err := r.api.CreateToken(r.Context(), r.project, wire.CreateToken{Name: &name, Role: &role, ExpiresAt: &expires})
+	if err != nil {
+		return r.again(err, tokenFields(), newToken)
+	}
+	return r.show("tokens_issued", page{Title: "Copy the service token now", Tab: tabMembers}, issuedTokenPage{
+		Token: r.tokenRow(t), Full: string(full), List: r.inProject("members"),
+	})
+}
+
+func askRevokeToken(r *request, f form) error {
+	rows, err := r.tokenRows(r.Context())
+	if err != nil {
+		return err
+	}
+	for _, t := range rows {
+		if t.ID != r.PathValue("token") {
+			continue
+		}
+		return r.confirm(tabMembers, confirmation{
+			Title:  "Revoke the service token " + t.Name + "?",
+			Lead:   "What uses it gets 401 from its next call on. This cannot be undone. Keys and deployments that it has made stay.",
+			Danger: true, Form: f,
+			Action: r.inProject("tokens", t.ID, "revoke"), Button: "Revoke " + t.Name, Back: r.inProject("members"),
+		})
+	}
+	return notFound()
+}
+
+func revokeToken(r *request) error {
+	err := r.api.RevokeToken(r.Context(), r.project, r.PathValue("token"))
+	if gone(err) {
+		return r.done(r.inProject("members"), noticeNothingChanged)
+	}
+	if err != nil {
+		return r.again(err, nil, askRevokeToken)
+	}
+	return r.done(r.inProject("members"), noticeTokenRevoked)
+}

@@ -1,0 +1,102 @@
+package console
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const tokensPath = "/console/projects/shop/tokens"
+
+// someTokens are three of project shop: one for long, one not for much longer, one over.
+func someTokens() []wire.Token {
+	token := func(id, name, status string, left time.Duration) wire.Token {
+		return wire.Token{
+			ID: id, Project: "shop", Name: name, Role: "developer", Status: status,
+			ExpiresAt: time.Now().Add(left), CreatedAt: time.Now().Add(-time.Hour), CreatedBy: "ada",
+		}
+	}
+	used := time.Now().Add(-10 * time.Minute)
+	all := []wire.Token{
+		token("token-000000000001", "nightly", "active", 1000*time.Hour),
+		token("token-000000000002", "soon", "active", 50*time.Hour),
+		token("token-000000000003", "over", "expired", -time.Hour),
+	}
+	all[0].LastUsedAt = &used
+	return all
+}
+
+func newTokenOffice(t *testing.T) *office {
+	t.Helper()
+	o := newOffice(t)
+	o.answer("GET /api/v1/projects/shop/members", 200, wire.List[wire.Member]{Items: []wire.Member{{Username: "ada", Role: "owner"}}})
+	o.answer("GET /api/v1/projects/shop/tokens", 200, wire.List[wire.Token]{Items: someTokens()})
+	return o
+}
+
+func TestTokensAreListed(t *testing.T) {
+	t.Parallel()
+	o := newTokenOffice(t)
+	body := o.get("/console/projects/shop/members").Body.String()
+	for _, want := range []string{"nightly", "10 min ago", "Expires in 2 days", "Expired", "never", tokensPath + "/new", tokensPath + "/token-000000000003/revoke"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "viewer"})
+	if body = o.get("/console/projects/shop/members").Body.String(); strings.Contains(body, "/tokens/") || !strings.Contains(body, "nightly") {
+		t.Error("a viewer is offered to change tokens, or does not see them")
+	}
+}
+
+func TestCreateToken(t *testing.T) {
+	t.Parallel()
+	const full = "sluice_st_ab12cd34ef56_0123456789abcdefghijABCDEFGHIJ0123456789"
+	o := newTokenOffice(t)
+	if body := o.get(tokensPath + "/new").Body.String(); !strings.Contains(body, time.Now().UTC().AddDate(0, 0, 90).Format(time.DateOnly)) {
+		t.Error("no last day is suggested")
+	}
+	o.answer("POST /api/v1/projects/shop/tokens", 201, wire.IssuedToken{Token: someTokens()[0], FullToken: full})
+	typed := url.Values{"name": {"nightly"}, "role": {"developer"}, "expires": {"2026-12-31"}}
+	w := o.post(tokensPath, typed)
+	if w.Code != 200 || strings.Count(w.Body.String(), full) != 1 || w.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("answer is %d %s", w.Code, w.Body)
+	}
+	want := `POST /api/v1/projects/shop/tokens {"name":"nightly","role":"developer","expires_at":"2027-01-01T00:00:00Z"}`
+	if got := o.changes(); len(got) != 1 || strings.TrimSpace(got[0]) != want {
+		t.Errorf("calls %q", got)
+	}
+	for code, field := range map[string]string{"already_exists": "name", "invalid_role": "role", "invalid_expiry": "expires"} {
+		o.refuse("POST /api/v1/projects/shop/tokens", 422, code)
+		w := o.post(tokensPath, typed)
+		if body := w.Body.String(); w.Code != 422 || !strings.Contains(body, `id="e-`+field+`">The API says `+code) || !strings.Contains(body, `value="nightly"`) {
+			t.Errorf("%s: %d %s", code, w.Code, body)
+		}
+	}
+	if w := o.get(tokensPath); w.Code != 303 || w.Header().Get("Location") != "/console/projects/shop/members" {
+		t.Errorf("its address leads to %d %s", w.Code, w.Header().Get("Location"))
+	}
+}
+
+func TestRevokeToken(t *testing.T) {
+	t.Parallel()
+	o := newTokenOffice(t)
+	const path = tokensPath + "/token-000000000001/revoke"
+	if body := o.get(path).Body.String(); !strings.Contains(body, "Revoke the service token nightly?") {
+		t.Error(body)
+	}
+	if w := o.get(tokensPath + "/token-00000000000x/revoke"); w.Code != 404 {
+		t.Errorf("one that is not there: %d", w.Code)
+	}
+	o.answer("DELETE /api/v1/projects/shop/tokens/token-000000000001", 204, nil)
+	if w := o.post(path, nil); w.Code != 303 || len(o.changes()) != 1 {
+		t.Errorf("answer is %d, calls %q", w.Code, o.changes())
+	}
+	o.refuse("DELETE /api/v1/projects/shop/tokens/token-000000000001", 403, "forbidden")
+	if w := o.post(path, nil); w.Code != 403 || !strings.Contains(w.Body.String(), "The API says forbidden.") {
+		t.Errorf("refused: %d %s", w.Code, w.Body)
+	}
+}

@@ -1,0 +1,110 @@
+package console
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/snippet"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// trustRow is pipelines that deploy an app without a secret, with what goes into CI.
+type trustRow struct {
+	wire.Trust
+
+	Terms   []term // its claims
+	Snippet webhookSnippet
+}
+
+// term is a claim and the pattern that it must match.
+type term struct{ Name, Pattern string }
+
+func trustRows(a wire.App, w client.Webhook, trusts []wire.Trust) []trustRow {
+	var rows []trustRow
+	for _, t := range trusts {
+		hook, ci := snippetOf(a, w), snippet.CI(t.Provider)
+		hook.Audience = t.Audience
+		if app.Provider(t.Provider) == app.Other {
+			ci = snippet.Curl
+		}
+		row := trustRow{Trust: t, Snippet: webhookSnippet{ID: "snippet-" + t.ID, Title: hook.Title(ci), Text: hook.For(ci)}}
+		for _, name := range slices.Sorted(maps.Keys(t.Claims)) {
+			row.Terms = append(row.Terms, term{name, t.Claims[name]})
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (r *request) readTrusts() ([]wire.Trust, error) {
+	return client.Collect(r.api.Trusts(r.Context(), r.project, r.environment, r.app()))
+}
+
+// trustPage is the form of pipelines to trust.
+type trustPage struct {
+	App       wire.App
+	Providers []option
+	Issuers   []option
+	Form      form
+}
+
+func newTrust(r *request, f form) error {
+	p := trustPage{Form: f, Providers: []option{
+		{Value: string(app.GitHub), Label: "GitHub Actions"},
+		{Value: string(app.GitLab), Label: "GitLab CI"},
+		{Value: string(app.Forgejo), Label: "Forgejo Actions"},
+		{Value: string(app.Other), Label: "another"},
+	}}
+	var hook client.Webhook
+	var g errgroup.Group
+	g.Go(read(&p.App, r.readApp))
+	g.Go(read(&hook, r.readWebhook))
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, issuer := range hook.Issuers {
+		p.Issuers = append(p.Issuers, option{Value: issuer, Label: issuer})
+	}
+	return r.show("newtrust", page{Status: f.Status(), Title: "Trust pipelines", Tab: tabApps}, p)
+}
+
+func addTrust(r *request) error {
+	provider := app.Provider(cmp.Or(r.PostForm.Get("provider"), string(app.Other)))
+	claims := provider.Claims(app.Where{
+		Repository: r.PostForm.Get("repository"), Ref: r.PostForm.Get("ref"),
+		Environment: r.PostForm.Get("ci_environment"), Workflow: r.PostForm.Get("workflow"),
+	})
+	_, err := r.api.AddTrust(r.Context(), r.project, r.environment, r.app(), wire.AddTrust{
+		Provider: string(provider), Issuer: r.PostForm.Get("issuer"), Claims: claims,
+	})
+	if err != nil {
+		return r.again(err, map[string]string{"invalid_trust": "repository"}, newTrust)
+	}
+	return r.done(r.inApp("settings"), noticeTrustAdded)
+}
+
+func askRemoveTrust(r *request, f form) error {
+	id := r.PathValue("trust")
+	return r.confirm(tabApps, confirmation{
+		Title:  "Trust these pipelines no more?",
+		Lead:   "The pipelines of " + id + " deploy nothing of " + r.app() + " from then on. What they have deployed stays.",
+		Danger: true, Form: f,
+		Action: r.inApp("settings", "webhook", "trusts", id, "remove"), Button: "Remove the trust", Back: r.inApp("settings"),
+	})
+}
+
+func removeTrust(r *request) error {
+	err := r.api.RemoveTrust(r.Context(), r.project, r.environment, r.app(), r.PathValue("trust"))
+	switch {
+	case client.HasCode(err, "not_found"):
+		return r.done(r.inApp("settings"), noticeNothingChanged)
+	case err != nil:
+		return r.again(err, nil, askRemoveTrust)
+	}
+	return r.done(r.inApp("settings"), noticeTrustRemoved)
+}

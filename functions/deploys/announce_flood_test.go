@@ -1,0 +1,237 @@
+package deploys
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/buildevent"
+	"github.com/sluicegate/sluice/shared/event"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+// moody is a sink that takes an event, fails before it has, fails after it has, hangs, asks to
+// be left alone, or is not there at all.
+type moody struct {
+	mu    sync.Mutex
+	away  bool
+	calls int
+	heard map[string][]string // "id type", by subject, the first time alone
+	ids   map[string]int
+}
+
+func (m *moody) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	mood := rand.IntN(100)
+	if mood == 0 {
+		select { // too long for the sender
+		case <-r.Context().Done():
+		case <-time.After(2 * announceTimeout):
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	switch {
+	case m.away: // it breaks off, as one that is killed does
+		panic(http.ErrAbortHandler)
+	case mood == 0:
+		return
+	case mood < 15:
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	case mood == 15:
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
+	}
+	id, subject := r.Header.Get("Ce-Id"), r.Header.Get("Ce-Subject")
+	if m.ids[id]++; m.ids[id] == 1 {
+		m.heard[subject] = append(m.heard[subject], r.Header.Get("Ce-Type"))
+	}
+	if mood < 25 { // taken, and the answer is lost
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+}
+
+func (m *moody) set(away bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.away = away
+}
+
+func (m *moody) events() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.ids)
+}
+
+// sender is a process that sends, until it is killed.
+type sender struct {
+	announcer *announcer
+	kill      context.CancelFunc
+	ended     chan struct{}
+}
+
+func startSender(t *testing.T, st *store.Store, url string) *sender {
+	t.Helper()
+	sink, err := buildevent.NewSink(url, "/sluice", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &sender{announcer: newAnnouncer(st, sink, 20*time.Millisecond, quiet()), kill: cancel, ended: make(chan struct{})}
+	go func() { defer close(s.ended); s.announcer.run(ctx) }()
+	return s
+}
+
+const (
+	floodKeys    = 100
+	floodChanges = 20 // of each key, its creation among them
+)
+
+// TestFlood: 2 000 changes, while the sink fails at random, is slow, is away for a while, and
+// senders are killed and started, two at a time: every event arrives, each subject's in the
+// order of its changes once repetitions are left out (promise D14).
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	writing, sending := storetest.Open(t, project), storetest.Open(t, project)
+	writing.AnnounceEvents(true)
+	var commits, queries atomic.Int64
+	sending.Observe(func(op, _ string, _ time.Duration, _ bool) {
+		switch op {
+		case "commit", "batch_write":
+			commits.Add(1)
+		case "run_query":
+			queries.Add(1)
+		}
+	})
+	sink := &moody{heard: map[string][]string{}, ids: map[string]int{}}
+	server := httptest.NewServer(sink)
+	t.Cleanup(server.Close)
+
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
+	stop := make(chan struct{})
+	var senders sync.WaitGroup
+	for i := range 2 {
+		senders.Go(func() {
+			for {
+				s := startSender(t, sending, server.URL)
+				select {
+				case <-stop:
+					s.kill()
+					<-s.ended
+					return
+				case <-time.After(time.Duration(1+i) * time.Second):
+					s.kill()
+					<-s.ended
+				}
+			}
+		})
+	}
+	want := flood(t, writing, sink)
+	if !until(t, func() bool { return sink.events() == floodKeys*floodChanges }) {
+		t.Errorf("%d events arrived", sink.events())
+	}
+	close(stop)
+	senders.Wait()
+	var after runtime.MemStats
+	runtime.ReadMemStats(&after)
+
+	sink.mu.Lock()
+	defer sink.mu.Unlock()
+	if diff := cmp.Diff(want, sink.heard); diff != "" {
+		t.Errorf("heard (-want +got):\n%s", diff)
+	}
+	left, err := sending.Announcements(t.Context(), event.Place{}, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := 0
+	for _, n := range sink.ids {
+		again += n - 1
+	}
+	t.Logf("%d events in %d calls, %d came again, %d still in the outbox (taken, to be sent once more)", len(sink.ids), sink.calls, again, len(left))
+	t.Logf("store: 1 document written with each change, %d commits and %d reads of a page to send them", commits.Load(), queries.Load())
+	t.Logf("heap %d KiB before, %d KiB after", before.HeapAlloc>>10, after.HeapAlloc>>10)
+}
+
+// flood makes the changes, each key's one after the other, and tells what is to be heard.
+func flood(t *testing.T, st *store.Store, sink *moody) map[string][]string {
+	t.Helper()
+	storetest.Environment(t, st, "shop", "prod")
+	storetest.Make(t, func() error {
+		_, err := st.CreatePlan(t.Context(), plan.Plan{ID: "plan-starter", Namespace: "shop-prod", Name: "Starter", Limits: plan.Limits{Rate: 1, Burst: 1}})
+		return err
+	})
+	want := map[string][]string{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	room := make(chan struct{}, 8)
+	for i := range floodKeys {
+		all.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			sink.set(i > floodKeys/3 && i < floodKeys/2) // away for a while
+			id, types := lifeOf(t, st, i)
+			mu.Lock()
+			defer mu.Unlock()
+			want[id] = types
+		})
+	}
+	all.Wait()
+	sink.set(false)
+	return want
+}
+
+// lifeOf makes a key and changes it, and tells by which events.
+func lifeOf(t *testing.T, st *store.Store, i int) (id string, types []string) {
+	t.Helper()
+	k := apikey.Key{
+		Prefix: apikey.Prefix(fmt.Sprintf("key%05d", i)), Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: "plan-starter",
+		Status: apikey.Active, Secret: apikey.Hash{1},
+	}
+	storetest.Make(t, func() error { _, err := st.IssueKey(t.Context(), k, apikey.Request{}, 0); return err })
+	types = append(types, string(event.KeyCreated))
+	for n := 1; n < floodChanges; n++ {
+		next := k
+		switch n % 3 {
+		case 0:
+			next.Secret[1]++
+		case 1:
+			next.Status = apikey.Disabled
+		case 2:
+			next.Status = apikey.Active
+		}
+		for {
+			_, _, err := st.ReissueKey(t.Context(), k.ID(), apikey.Request{}, func(apikey.Key) (apikey.Key, error) { return next, nil })
+			if err == nil {
+				break
+			}
+			if !problem.Is(err, problem.Unavailable) && !problem.Is(err, problem.Conflict) {
+				t.Error(err)
+				return string(k.ID()), types
+			}
+		}
+		kind, ok := event.OfKeyChange(k, next)
+		if !ok {
+			t.Errorf("change %d is none", n)
+		}
+		types, k = append(types, string(kind)), next
+	}
+	return string(k.ID()), types
+}

@@ -1,0 +1,64 @@
+package keys
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Every wrong field is told of at once; the first is the answer's own.
+func TestWrongFields(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	plan, key := prod+"/plans/plan-starter", shop+"/api-keys/"+w.makeKey().ID
+	for _, c := range []struct {
+		method, path, body string
+		want               []string // field and code
+	}{
+		{http.MethodPost, prod + "/plans", `{}`, []string{"name missing_field", "rate missing_field", "burst missing_field"}},
+		{http.MethodPost, prod + "/plans", `{"name":"-","rate":0,"burst":0,"quota":5,"quota_period":"hour","quota_mode":"firm"}`, []string{
+			"name invalid_name", "quota_mode invalid_quota", "rate invalid_rate", "burst invalid_burst", "quota_period invalid_quota",
+		}},
+		{http.MethodPost, prod + "/plans", `{"name":"-","burst":1}`, []string{"rate missing_field", "name invalid_name"}},
+		{http.MethodPost, prod + "/plans", `{"name":"A","rate":1,"burst":1,"quota":0}`, []string{"quota invalid_quota"}},
+		{http.MethodPatch, plan, `{"name":null,"rate":0,"quota_mode":"hard"}`, []string{"name missing_field", "quota_mode invalid_quota", "rate invalid_rate"}},
+		{http.MethodPost, prod + "/api-keys", `{"name":"\u0000","apps":["a","a"],"expires_at":"soon"}`, []string{
+			"plan missing_field", "name invalid_name", "apps invalid_scope", "expires_at invalid_expiry",
+		}},
+		{http.MethodPost, prod + "/api-keys", `{"plan":"plan-none"}`, []string{"plan unknown_plan"}},
+		{http.MethodPatch, key, `{"name":"\u0000","plan":"x","apps":["nobody"],"status":"gone","expires_at":"2020-01-01T00:00:00Z"}`, []string{
+			"name invalid_name", "plan unknown_plan", "status invalid_status", "expires_at expiry_in_past",
+		}},
+		{http.MethodPost, key + "/rotate", `{"grace":"long"}`, []string{"grace invalid_grace"}},
+		{http.MethodPost, prod + "/plans", `{"name":1,"rate":"fast","burst":1.5,"colour":"red","Size":2}`, []string{
+			"name wrong_type", "rate wrong_type", "burst wrong_type", "Size unknown_field", "colour unknown_field",
+		}},
+		{http.MethodPatch, plan, `{"colour":"red","NAME":["a"]}`, []string{"name wrong_type", "colour unknown_field"}},
+		{http.MethodGet, prod + "/plans?color=red&size=2", "", []string{"color unknown_parameter", "size unknown_parameter"}},
+		{http.MethodPost, prod + "/plans", `[]`, nil},
+		{http.MethodGet, prod + "/plans/plan-none", "", nil},
+	} {
+		a := w.do(c.method, c.path, c.body)
+		told := read[wire.Error](a, a.status)
+		var got []string
+		for _, e := range told.Errors {
+			got = append(got, e.Field+" "+e.Code)
+			if e.Message == "" {
+				t.Errorf("%s: %s has no message", a.call, e.Field)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", a.call, diff)
+		}
+		if len(told.Errors) > 0 && (told.Code != told.Errors[0].Code || told.Message != told.Errors[0].Message) {
+			t.Errorf("%s: the answer is %s, not its first field's", a.call, told.Code)
+		}
+	}
+	if w.countPlans() != 1 || w.countKeys() != 1 {
+		t.Error("something was stored")
+	}
+}

@@ -1,0 +1,420 @@
+package keys
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/sluicegate/sluice/functions/keys/internal/program"
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// scanner is a secret-scanning program that the function trusts.
+type scanner struct {
+	*world
+
+	key *ecdsa.PrivateKey
+}
+
+const scannersKey = "first"
+
+func newScanner(t *testing.T) *scanner {
+	t.Helper()
+	w := newWorld(t)
+	w.makePlan(prod)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := json.Marshal(map[string]any{"public_keys": []map[string]any{
+		{"key_identifier": scannersKey, "key": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), "is_current": true},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(list) }))
+	t.Cleanup(site.Close)
+	w.service.leaks = newLeaks(Config{LeakPrograms: program.List{{Name: "github", Keys: site.URL}}}, w.service)
+	w.service.leaks.floor = 0
+	return &scanner{w, key}
+}
+
+// sign gives the headers of a signed body.
+func (s *scanner) sign(body string) http.Header {
+	s.Helper()
+	sum := sha256.Sum256([]byte(body))
+	signature, err := ecdsa.SignASN1(rand.Reader, s.key, sum[:])
+	if err != nil {
+		s.Fatal(err)
+	}
+	return http.Header{program.IdentifierHeader: {scannersKey}, program.SignatureHeader: {base64.StdEncoding.EncodeToString(signature)}}
+}
+
+// sends has the scanner report what it has found.
+func (s *scanner) sends(found ...wire.FoundSecret) answer {
+	s.Helper()
+	body, err := json.Marshal(found)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return s.send("", http.MethodPost, leaksPath, string(body), s.sign(string(body)))
+}
+
+const leaksPath = "/api/v1/leaks"
+
+func (a answer) received(n int) {
+	a.world.Helper()
+	if diff := cmp.Diff(wire.LeaksReceived{Received: n}, read[wire.LeaksReceived](a, http.StatusOK)); diff != "" {
+		a.world.Error(diff)
+	}
+}
+
+// leaks are the audit records of leaks in a project, newest first.
+func (s *scanner) leaks(project string) []audit.Record {
+	s.Helper()
+	all, _, err := s.store.Records(s.Context(), audit.Query{Project: project, Actions: []audit.Action{audit.LeakKey}}, store.Page{Size: 100})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return all
+}
+
+func (s *scanner) counted(by, result string, want int) {
+	s.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s.service.leaks.results)
+	rec := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(rec, httptest.NewRequestWithContext(s.Context(), http.MethodGet, "/metrics", nil))
+	line := fmt.Sprintf("sluice_leaked_secrets_total{by=%q,result=%q} %d\n", by, result, want)
+	if !strings.Contains(rec.Body.String(), line) {
+		s.Errorf("want %sgot\n%s", line, rec.Body)
+	}
+}
+
+// TestLeakIsEnded: a program's report disables a key and says where it was found, to the
+// project; the same again changes nothing (promises L1, L2).
+func TestLeakIsEnded(t *testing.T) {
+	t.Parallel()
+	s := newScanner(t)
+	k := s.makeKey()
+	found := wire.FoundSecret{Token: k.FullKey, Type: "sluice_api_key", URL: "https://git.example.com/a?key=" + k.FullKey, Source: "commit"}
+	s.sends(found, found).received(2)
+	got := s.do(http.MethodGet, shop+"/api-keys/"+k.ID, "").key()
+	want := &wire.KeyLeak{At: s.service.moment(), By: "program:github", FoundAt: "https://git.example.com/a?key=sluice_[redacted]", FoundIn: "commit", Secret: wire.LeakedCurrent}
+	if diff := cmp.Diff(want, got.Leak); diff != "" || got.Status != "disabled" {
+		t.Errorf("status %s, leak (-want +got):\n%s", got.Status, diff)
+	}
+	records := s.leaks("shop")
+	if len(records) != 1 {
+		t.Fatalf("%d records of the leak", len(records))
+	}
+	r := records[0]
+	if diff := cmp.Diff(audit.Values{
+		"status": "disabled", "found_at": want.FoundAt, "found_in": "commit", "leaked_secret": "current",
+	}, r.New); diff != "" || r.Actor != (trace.Actor{Kind: trace.Program, Name: "program:github"}) {
+		t.Errorf("by %v (-want +got):\n%s", r.Actor, diff)
+	}
+	if change, err := s.store.Change(t.Context(), "shop", r.ID); err != nil || change.Keys.IsZero() {
+		t.Errorf("the change that it was: %+v, %v", change, err)
+	}
+	before := s.stored(k.ID)
+	found.URL = "https://elsewhere.example.com"
+	s.sends(found).received(1)
+	if diff := cmp.Diff(before, s.stored(k.ID)); diff != "" || len(s.leaks("shop")) != 1 {
+		t.Errorf("%d records; the second report has changed:\n%s", len(s.leaks("shop")), diff)
+	}
+	s.counted("program", "ended", 1)
+	s.counted("program", "known", 1)
+	if strings.Contains(s.log.String(), k.FullKey) || strings.Contains(s.log.String(), k.FullKey[len(k.FullKey)-apikey.SecretLength:]) {
+		t.Error("the key is in the log")
+	}
+}
+
+// TestLeakPolicies: what becomes of a key, and of one that opens nothing already.
+func TestLeakPolicies(t *testing.T) {
+	t.Parallel()
+	s := newScanner(t)
+	if _, err := s.store.UpdateProject(t.Context(), "shop", func(p app.Project) (app.Project, error) {
+		p.LeakPolicy = apikey.LeakRevoke
+		return p, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	revokes, rotated, revoked := s.makeKey(), s.makeKey(), s.makeKey()
+	next := s.do(http.MethodPost, shop+"/api-keys/"+rotated.ID+"/rotate", "").issued(http.StatusOK)
+	byHand := s.do(http.MethodPost, shop+"/api-keys/"+revoked.ID+"/revoke", "").key()
+	for range 2 {
+		s.sends(wire.FoundSecret{Token: revokes.FullKey}, wire.FoundSecret{Token: rotated.FullKey}, wire.FoundSecret{Token: revoked.FullKey}).received(3)
+	}
+	got := s.do(http.MethodGet, shop+"/api-keys/"+revokes.ID, "").key()
+	if got.Status != "revoked" || got.RevokedBy == nil || *got.RevokedBy != "program:github" {
+		t.Errorf("a key of a project that revokes is %+v", got)
+	}
+	got = s.do(http.MethodGet, shop+"/api-keys/"+rotated.ID, "").key()
+	if got.Status != "active" || got.PreviousSecretExpiresAt != nil || got.Leak == nil || got.Leak.Secret != wire.LeakedEnded {
+		t.Errorf("a key whose previous secret leaked is %+v", got)
+	}
+	if !s.stored(rotated.ID).Secret.Equal(apikey.HashOf([]byte(next.FullKey))) {
+		t.Error("its own secret has ended too")
+	}
+	got = s.do(http.MethodGet, shop+"/api-keys/"+revoked.ID, "").key()
+	if got.Leak == nil || !got.RevokedAt.Equal(*byHand.RevokedAt) || *got.RevokedBy != "ada" {
+		t.Errorf("a key that was revoked before is %+v", got)
+	}
+	if n := len(s.leaks("shop")); n != 3 {
+		t.Errorf("%d records of three leaks", n)
+	}
+	s.counted("program", "ended", 2)
+	s.counted("program", "recorded", 1)
+	s.counted("program", "known", 2)
+	s.counted("program", "unknown", 1) // what was the previous secret is none any more
+}
+
+// TestLeakSender: whoever is not a program that is trusted gets one answer, before anything
+// of the body is looked at (promise L3).
+func TestLeakSender(t *testing.T) {
+	t.Parallel()
+	s := newScanner(t)
+	k := s.makeKey()
+	body := `[{"token":"` + k.FullKey + `"}]`
+	signed := s.sign(body)
+	with := func(change func(http.Header)) http.Header {
+		h := signed.Clone()
+		change(h)
+		return h
+	}
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := &scanner{s.world, other}
+	var first []byte
+	for name, head := range map[string]http.Header{
+		"no headers":       {},
+		"of another body":  s.sign(body + " "),
+		"of another key":   stranger.sign(body),
+		"an unknown key":   with(func(h http.Header) { h.Set(program.IdentifierHeader, "second") }),
+		"two signatures":   with(func(h http.Header) { h.Add(program.SignatureHeader, h.Get(program.SignatureHeader)) }),
+		"two identifiers":  with(func(h http.Header) { h.Add(program.IdentifierHeader, scannersKey) }),
+		"a session beside": {"Authorization": {"Bearer x"}},
+	} {
+		a := s.send("olga", http.MethodPost, leaksPath, body, head)
+		a.refused(http.StatusUnauthorized, problem.Unauthenticated)
+		if first == nil {
+			first = a.body
+		}
+		if string(a.body) != string(first) {
+			t.Errorf("%s: %s", name, a.body)
+		}
+	}
+	if got := s.stored(k.ID); got.Status != apikey.Active || got.Leak != nil {
+		t.Errorf("the key is %+v", got)
+	}
+	for name, text := range map[string]string{"no list": `{"token":""}`, "null": `null`, "no object": `["x"]`, "a number": `[{"token":1}]`} {
+		t.Log(name)
+		s.send("", http.MethodPost, leaksPath, text, s.sign(text)).refused(http.StatusBadRequest, problem.WrongType)
+	}
+	s.send("", http.MethodPost, leaksPath, `[`, s.sign(`[`)).refused(http.StatusBadRequest, problem.MalformedJSON)
+	many := make([]wire.FoundSecret, maxLeaks+1)
+	many[0].Token = k.FullKey
+	s.sends(many...).refused(http.StatusRequestEntityTooLarge, problem.BodyTooLarge)
+	large := `[{"token":"` + k.FullKey + `","type":"` + strings.Repeat("x", maxLeaksBody) + `"}]`
+	s.send("", http.MethodPost, leaksPath, large, s.sign(large)).refused(http.StatusRequestEntityTooLarge, problem.BodyTooLarge)
+	if got := s.stored(k.ID); got.Status != apikey.Active {
+		t.Errorf("what was refused has made the key %s", got.Status)
+	}
+	s.send("", http.MethodPost, leaksPath, body, signed).received(1)
+	if got := s.stored(k.ID); got.Status != apikey.Disabled {
+		t.Errorf("the key is %s after a good report", got.Status)
+	}
+}
+
+// TestLeakStrangersAreLimited: who proves nothing is told to wait; another network is not.
+func TestLeakStrangersAreLimited(t *testing.T) {
+	t.Parallel()
+	s := newScanner(t)
+	s.service.leaks.trust = trace.TrustForwarded
+	from := func(address, body string, head http.Header) answer {
+		h := head.Clone()
+		h.Set("X-Forwarded-For", address)
+		return s.send("", http.MethodPost, leaksPath, body, h)
+	}
+	for range unprovenBurst {
+		from("203.0.113.1", `[]`, http.Header{}).refused(http.StatusUnauthorized, problem.Unauthenticated)
+	}
+	from("203.0.113.1", `[]`, http.Header{}).refused(http.StatusTooManyRequests, problem.RateLimited)
+	for range unprovenBurst + 1 { // what is proven counts for nothing there
+		from("203.0.113.2", `[]`, s.sign(`[]`)).received(0)
+	}
+	for range programBurst - unprovenBurst - 1 {
+		from("203.0.113.3", `[]`, s.sign(`[]`)).received(0)
+	}
+	from("203.0.113.3", `[]`, s.sign(`[]`)).refused(http.StatusTooManyRequests, problem.RateLimited)
+}
+
+// TestLeakBodies: one network cannot take all the room.
+func TestLeakBodies(t *testing.T) {
+	t.Parallel()
+	b := bodies{held: map[string]int{}}
+	for i := range leaksBodies {
+		if !b.take(fmt.Sprint("network ", i/leaksShare)) {
+			t.Fatalf("no room for the body %d", i)
+		}
+		if i == leaksShare-1 && b.take("network 0") {
+			t.Error("a network takes more than its share")
+		}
+	}
+	if b.take("another") {
+		t.Error("more is held than there may be")
+	}
+	b.give("network 0")
+	if !b.take("another") {
+		t.Error("what was given back is not had")
+	}
+	for range leaksShare {
+		b.give("network 1")
+	}
+	if _, held := b.held["network 1"]; held {
+		t.Error("a network that holds nothing is remembered")
+	}
+}
+
+// TestLeakByPerson: anybody who is signed in can report a key, and is not told whether it is
+// one (promise L4).
+func TestLeakByPerson(t *testing.T) {
+	t.Parallel()
+	s := newScanner(t)
+	k := s.makeKey()
+	report := func(user, key string) answer {
+		return s.as(user, http.MethodPost, leaksPath+"/report", fmt.Sprintf(`{"key":%q,"url":"https://paste.example.com/1"}`, key))
+	}
+	made := s.madeUp()
+	there, nowhere := report("bob", k.FullKey), report("bob", made)
+	if string(there.body) != string(nowhere.body) || there.status != nowhere.status || there.status != http.StatusOK {
+		t.Errorf("a key: %d %s, none: %d %s", there.status, there.body, nowhere.status, nowhere.body)
+	}
+	there.received(1)
+	got := s.do(http.MethodGet, shop+"/api-keys/"+k.ID, "").key()
+	if got.Status != "disabled" || got.Leak == nil || got.Leak.By != "bob" || got.Leak.FoundAt != "https://paste.example.com/1" {
+		t.Errorf("the key is %s, %+v", got.Status, got.Leak)
+	}
+	if r := s.leaks("shop"); len(r) != 1 {
+		t.Errorf("recorded as %+v", r)
+	}
+	report("bob", "sluice_x").refused(http.StatusBadRequest, problem.InvalidParameter)
+	report("bob", k.FullKey[:len(k.FullKey)-1]+"~").refused(http.StatusBadRequest, problem.InvalidParameter)
+	s.as("bob", http.MethodPost, leaksPath+"/report", `{}`).refused(http.StatusUnprocessableEntity, problem.MissingField)
+	for range personBurst - 4 {
+		report("bob", made).received(1)
+	}
+	report("bob", made).refused(http.StatusTooManyRequests, problem.RateLimited)
+	report("vera", made).received(1)
+}
+
+// madeUp is a full key by its checksum, of no key.
+func (s *scanner) madeUp() string {
+	s.Helper()
+	prefix, err := apikey.NewPrefix(rand.Reader)
+	if err != nil {
+		s.Fatal(err)
+	}
+	full, err := apikey.NewSecret(rand.Reader, prefix)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return string(full)
+}
+
+// TestLeakTakesItsTime: the answer to a person comes no earlier than the floor, whether or not
+// there is such a key.
+func TestLeakTakesItsTime(t *testing.T) {
+	t.Parallel()
+	s := newScanner(t)
+	s.service.leaks.floor = 300 * time.Millisecond
+	for _, key := range []string{s.makeKey().FullKey, s.madeUp()} {
+		begun := time.Now()
+		s.as("bob", http.MethodPost, leaksPath+"/report", fmt.Sprintf(`{"key":%q}`, key)).received(1)
+		if took := time.Since(begun); took < s.service.leaks.floor {
+			t.Errorf("answered after %s", took)
+		}
+	}
+}
+
+// reading counts how often keys are read, and fails where it is told to.
+type reading struct {
+	Store
+
+	reads int
+	down  bool
+}
+
+func (r *reading) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (store.LeakResult, inforce.Change, error) {
+	r.reads++
+	if r.down {
+		return "", inforce.Change{}, problem.Of(problem.Unavailable).Because(io.ErrUnexpectedEOF)
+	}
+	return r.Store.ReportLeak(ctx, id, l)
+}
+
+// TestLeakGarbage: what is no key by its checksum costs the store nothing, and nothing is
+// answered before all of it is done.
+func TestLeakGarbage(t *testing.T) {
+	t.Parallel()
+	s := newScanner(t)
+	r := &reading{Store: s.store}
+	s.service.store = r
+	garbage := make([]wire.FoundSecret, maxLeaks)
+	for i := range garbage {
+		garbage[i].Token = fmt.Sprintf("sluice_ab12cd34_%038d", i)
+	}
+	s.sends(garbage...).received(maxLeaks)
+	if r.reads != 0 {
+		t.Errorf("%d questions to the store", r.reads)
+	}
+	s.counted("program", "malformed", maxLeaks)
+	k := s.makeKey()
+	r.down = true
+	s.sends(wire.FoundSecret{Token: k.FullKey}).refused(http.StatusServiceUnavailable, problem.Unavailable)
+	s.as("bob", http.MethodPost, leaksPath+"/report", fmt.Sprintf(`{"key":%q}`, k.FullKey)).refused(http.StatusServiceUnavailable, problem.Unavailable)
+	r.down = false
+	s.sends(wire.FoundSecret{Token: k.FullKey}).received(1)
+	if got := s.stored(k.ID); got.Status != apikey.Disabled {
+		t.Errorf("the key is %s after the second report", got.Status)
+	}
+}
+
+// TestWithoutPrograms: an installation that trusts none takes no reports of theirs.
+func TestWithoutPrograms(t *testing.T) {
+	t.Parallel()
+	s := newScanner(t)
+	s.service.leaks = newLeaks(Config{}, s.service)
+	s.sends().refused(http.StatusUnauthorized, problem.Unauthenticated)
+}

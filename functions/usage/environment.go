@@ -1,0 +1,257 @@
+package usage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/usage/counted"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const (
+	maxBusiest   = 10
+	maxAttention = 100
+
+	// lookAround is how long before and after its expiry a key is worth a look.
+	lookAround = 7 * 24 * time.Hour
+)
+
+// keyUse is a key with all that is known of its use.
+type keyUse struct {
+	apikey.Key
+
+	Limits  plan.Limits // zero where the plan is gone
+	History usage.History
+}
+
+// name says which key it is.
+func (k keyUse) name() wire.NamedKey {
+	return wire.NamedKey{KeyID: string(k.ID()), Prefix: string(k.Prefix), Name: k.Name}
+}
+
+// getEnvironmentUsage reports the usage of all keys of an environment in a window.
+func (s *Service) getEnvironmentUsage(ctx context.Context, in httpapi.Scope, asked api.Window) (wire.EnvironmentUsage, error) {
+	window, err := newWindow(asked, usage.DayOf(s.now()))
+	if err != nil {
+		return wire.EnvironmentUsage{}, err
+	}
+	e, err := s.environments.read(ctx, in.Environment, s.now, s.readEnvironment)
+	if err != nil {
+		return wire.EnvironmentUsage{}, fmt.Errorf("usage of %s: %w", in.Environment.Namespace, err)
+	}
+	proving, denying := e.checkers.Proving()
+	return wire.EnvironmentUsage{
+		Environment: in.Environment.Name, UsageReport: counted.Wire(sum(e.keys, window, usage.DayOf(e.at))),
+		Keys: count(e.keys, e.at), Busiest: busiest(e.keys, window), Attention: attention(e.keys, e.at),
+		Checkers: wire.CheckerCounts{Proving: proving, Denying: denying}, AsOf: e.at.UTC(),
+	}, nil
+}
+
+// environment is what was read of one.
+type environment struct {
+	at       time.Time
+	keys     []keyUse
+	checkers inforce.List
+}
+
+func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at time.Time) (environment, error) {
+	plans, err := s.store.EnvironmentPlans(ctx, e.Namespace)
+	if err != nil {
+		return environment{}, err
+	}
+	keys, err := s.store.AllKeys(ctx, store.KeyFilter{Project: e.Project, Environment: e.Name})
+	if err != nil {
+		return environment{}, err
+	}
+	prefixes := make([]apikey.Prefix, len(keys))
+	for i, k := range keys {
+		prefixes[i] = k.Prefix
+	}
+	histories, err := s.counted.Histories(ctx, prefixes, s.now)
+	if err != nil {
+		return environment{}, err
+	}
+	limits := map[plan.ID]plan.Limits{}
+	for _, p := range plans {
+		limits[p.ID] = p.Limits
+	}
+	read := environment{at: at, keys: make([]keyUse, len(keys))}
+	if read.checkers, err = s.store.Members(ctx, store.CanaryKeys); err != nil {
+		return environment{}, err
+	}
+	for i, k := range keys {
+		read.keys[i] = keyUse{Key: k, Limits: limits[k.Plan], History: histories[i]}
+	}
+	return read, nil
+}
+
+// sum is the report of all keys together.
+func sum(keys []keyUse, w usage.Window, today usage.Day) usage.Report {
+	all := usage.NewReport(w, nil, today)
+	for _, k := range keys {
+		for _, d := range k.History.Since(w.From) {
+			if d.Day <= w.To {
+				day := &all.Days[d.Day-w.From]
+				day.Totals = day.Totals.Plus(d.Totals)
+				all.Totals = all.Totals.Plus(d.Totals)
+			}
+		}
+	}
+	return all
+}
+
+func count(keys []keyUse, now time.Time) (n wire.KeyCounts) {
+	for _, k := range keys {
+		switch {
+		case k.Status == apikey.Revoked:
+			n.Revoked++
+		case k.Status == apikey.Disabled:
+			n.Disabled++
+		case k.Expired(now):
+			n.Expired++
+		default:
+			n.Active++
+		}
+	}
+	return n
+}
+
+// busiest are the keys with the most requests in a window, denied ones too.
+func busiest(keys []keyUse, w usage.Window) []wire.KeyTotals {
+	all := []wire.KeyTotals{}
+	for _, k := range keys {
+		if t := k.History.Total(w); !t.Zero() {
+			all = append(all, wire.KeyTotals{NamedKey: k.name(), Totals: counted.WireTotals(t)})
+		}
+	}
+	slices.SortFunc(all, func(a, b wire.KeyTotals) int {
+		return cmp.Or(cmp.Compare(b.Totals.Requests(), a.Totals.Requests()), cmp.Compare(a.KeyID, b.KeyID))
+	})
+	return all[:min(len(all), maxBusiest)]
+}
+
+// attention are the keys that somebody should look at, the most urgent first. Those that
+// are disabled or revoked are as somebody wants them, unless they have leaked.
+func attention(keys []keyUse, now time.Time) []wire.KeyAttention {
+	all := []wire.KeyAttention{}
+	for _, k := range keys {
+		if k.leaked(now) {
+			all = append(all, wire.KeyAttention{NamedKey: k.name(), Reason: wire.KeyLeaked, At: k.Leak.At.UTC()})
+			continue
+		}
+		if k.Status != apikey.Active {
+			continue
+		}
+		if a, ok := k.attention(now); ok {
+			all = append(all, a)
+		}
+	}
+	reasons := wire.Attentions()
+	slices.SortFunc(all, func(a, b wire.KeyAttention) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(reasons, a.Reason), slices.Index(reasons, b.Reason)),
+			a.At.Compare(b.At), cmp.Compare(a.KeyID, b.KeyID))
+	})
+	return all[:min(len(all), maxAttention)]
+}
+
+// leaked tells whether somebody should do something about a leak: while the key's secret is the
+// one that has leaked, unless it is revoked, and otherwise for some days, in which its user
+// may ask why it opens nothing.
+func (k keyUse) leaked(now time.Time) bool {
+	return k.Leak != nil && (k.Exposed() && k.Status != apikey.Revoked || now.Sub(k.Leak.At) < lookAround)
+}
+
+// attention says why somebody should look at an active key, the most urgent reason alone.
+func (k keyUse) attention(now time.Time) (wire.KeyAttention, bool) {
+	a := wire.KeyAttention{NamedKey: k.name()}
+	because := func(reason wire.Attention, at time.Time, share *float64) (wire.KeyAttention, bool) {
+		a.Reason, a.At, a.Share = reason, at.UTC(), share
+		return a, true
+	}
+	if k.Expired(now) {
+		if now.Sub(k.ExpiresAt) >= lookAround {
+			return a, false
+		}
+		return because(wire.KeyExpired, k.ExpiresAt, nil)
+	}
+	quota := counted.QuotaUse(k.History, k.Limits, now)
+	share := 0.0
+	if quota != nil {
+		share = float64(quota.Used) / float64(quota.Quota)
+	}
+	today := k.History.On(usage.DayOf(now))
+	late := float64(today.RateDenied) / float64(max(today.Allowed+today.RateDenied+today.QuotaDenied, 1))
+	switch {
+	case share >= 1:
+		return because(wire.QuotaUsedUp, quota.ResetsAt, &share)
+	case share >= wire.HighShare:
+		return because(wire.QuotaHigh, quota.ResetsAt, &share)
+	case !k.ExpiresAt.IsZero() && k.ExpiresAt.Sub(now) < lookAround:
+		return because(wire.KeyExpiring, k.ExpiresAt, nil)
+	case late >= wire.LateShare:
+		return because(wire.RateExceeded, usage.DayOf(now).End(), &late)
+	}
+	return a, false
+}
+
+// environments keeps what was read of each for as long as it serves.
+type environments struct {
+	life time.Duration
+
+	mu   sync.Mutex // guards what follows, and is held for no reading
+	kept map[string]*kept
+}
+
+// kept is what was read of one environment.
+type kept struct {
+	reading *counted.Shared[environment]
+	asked   time.Time // when it was wanted last
+}
+
+func newEnvironments(life time.Duration) *environments {
+	return &environments{life: life, kept: map[string]*kept{}}
+}
+
+// forgotten is how long after it was wanted last a reading is kept in memory, more than any
+// serves.
+const forgotten = 5 * time.Minute
+
+// read gives what was read of e lately, or reads it.
+func (all *environments) read(
+	ctx context.Context, e app.Environment, now func() time.Time, load func(context.Context, app.Environment, time.Time) (environment, error),
+) (environment, error) {
+	return all.of(e.Namespace, now()).Read(ctx, now, func(ctx context.Context, at time.Time) (environment, time.Duration, error) {
+		read, err := load(ctx, e, at)
+		return read, all.life + time.Duration(len(read.keys)/100)*time.Second, err
+	})
+}
+
+func (all *environments) of(namespace string, now time.Time) *counted.Shared[environment] {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for name, k := range all.kept {
+		if now.Sub(k.asked) > forgotten {
+			delete(all.kept, name)
+		}
+	}
+	k := all.kept[namespace]
+	if k == nil {
+		k = &kept{reading: counted.NewShared[environment]()}
+		all.kept[namespace] = k
+	}
+	k.asked = now
+	return k.reading
+}

@@ -1,0 +1,202 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+const (
+	issuer   = "https://ci.example.com"
+	audience = "https://sluice.example.com/api/v1/webhook/shop-prod/quiet"
+)
+
+// vouching is issuers whose tokens say what they prove: "org/repo main 7" is the seventh
+// token of a job of that repository on that branch.
+type vouching struct{ down bool }
+
+func (v *vouching) Verify(_ context.Context, token string) (app.Pipeline, error) {
+	if v.down {
+		return app.Pipeline{}, problem.Of(problem.Unavailable).Because(errors.New("the issuer does not answer"))
+	}
+	parts := strings.Split(token, " ")
+	if len(parts) != 3 {
+		return app.Pipeline{}, problem.Of(problem.InvalidToken).Because(errors.New("no token"))
+	}
+	return app.Pipeline{
+		Issuer: issuer, Audience: []string{audience}, TokenID: parts[2], Expires: time.Date(2026, 3, 14, 12, 7, 0, 0, time.UTC),
+		Claims: map[string]string{"repository": parts[0], "ref": "refs/heads/" + parts[1], "workflow": "deploy", "sub": "repo:" + parts[0]},
+	}, nil
+}
+
+// trusting is a world whose app without a token trusts org/repo on main.
+func trusting(t *testing.T) (*world, *vouching) {
+	t.Helper()
+	w, v := newWorld(t), &vouching{}
+	w.service.issuers = v
+	w.trust(quiet)
+	return w, v
+}
+
+func (w *world) trust(address string) {
+	w.Helper()
+	w.must(w.store.AddTrust(w.Context(), refOf(address), app.Trust{
+		ID: "trust-aaaaaaaaaa", Provider: app.GitHub, Issuer: issuer, Audience: audience, Claims: map[string]string{"repository": "org/repo", "ref": "refs/heads/main"},
+	}))
+}
+
+// keyless makes a request with a pipeline's token.
+func (w *world) keyless(address, token, body string) *call {
+	return w.call(address, body).with("Authorization", "Bearer "+token)
+}
+
+const deployBody = `{"image":"` + image2 + `"}`
+
+func rolling(revision int64) wire.WebhookStatus {
+	return wire.WebhookStatus{Status: "rolling_out", Revision: wire.Ordinal(revision), Image: image2}
+}
+
+// TestKeyless: a pipeline that the app trusts deploys without a secret, and the history says
+// who it was.
+func TestKeyless(t *testing.T) {
+	t.Parallel()
+	w, _ := trusting(t)
+	w.keyless(quiet, "org/repo main 1", deployBody).is(http.StatusAccepted, rolling(2))
+	revisions, _ := w.added(quiet)
+	if got := revisions[0].Actor; got != "github: org/repo@main by workflow deploy" {
+		t.Errorf("the actor is %q", got)
+	}
+	w.keyless(quiet+"/deployments/2", "org/repo main 2", "").by(http.MethodGet).is(http.StatusOK, wire.WebhookStatus{
+		Status: "rolling_out", Revision: 2, Image: image2, StatusURL: "https://sluice.example.com/api/v1/webhook/shop-prod/quiet/deployments/2",
+	})
+	if !strings.Contains(w.log.String(), "org/repo@main") || strings.Contains(w.log.String(), "org/repo main") {
+		t.Error("the log lacks the pipeline, or has its token")
+	}
+}
+
+// TestKeylessRefusals: whatever else a pipeline brings is the same 401, and changes nothing.
+func TestKeylessRefusals(t *testing.T) {
+	t.Parallel()
+	w, _ := trusting(t)
+	before := w.states()
+	want := w.call(quiet, deployBody).with(hook.TokenHeader, "x").send()
+	for name, c := range map[string]*call{
+		"no proof":              w.call(quiet, deployBody),
+		"no token":              w.keyless(quiet, "hello", deployBody),
+		"another repository":    w.keyless(quiet, "org/other main 1", deployBody),
+		"another branch":        w.keyless(quiet, "org/repo dev 1", deployBody),
+		"an app without trust":  w.keyless(hello, "org/repo main 1", deployBody),
+		"no such app":           w.keyless("shop-prod/none", "org/repo main 1", deployBody),
+		"no name of an app":     w.keyless("Shop/hello", "org/repo main 1", deployBody),
+		"another scheme":        w.call(quiet, deployBody).with("Authorization", "Basic b3JnL3JlcG8gbWFpbiAx"),
+		"twice":                 w.keyless(quiet, "org/repo main 1", deployBody).adding("Authorization", "Bearer org/repo main 1"),
+		"beside a wrong token":  w.keyless(quiet, "org/repo main 1", deployBody).with(hook.TokenHeader, "x"),
+		"beside a wrong digest": w.keyless(quiet, "org/repo main 1", deployBody).with(hook.SignatureHeader, "sha256="),
+		"a status, no trust":    w.keyless(hello+"/deployments/1", "org/repo main 1", ""),
+	} {
+		got := c.send()
+		if strings.HasPrefix(name, "a status") {
+			got = c.by(http.MethodGet)
+		}
+		if got.status != http.StatusUnauthorized || got.body != want.body {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+	w.untouched(before)
+}
+
+// TestKeylessReplay: a token counts for one call. The same call again, named so by its
+// sender, is answered as the first; every other is refused, in any order and at once.
+func TestKeylessReplay(t *testing.T) {
+	t.Parallel()
+	w, _ := trusting(t)
+	w.trust(hello)
+	first := w.keyless(quiet, "org/repo main 1", deployBody).with("Idempotency-Key", "run-1").send()
+	first.is(http.StatusAccepted, rolling(2))
+	if again := w.keyless(quiet, "org/repo main 1", deployBody).with("Idempotency-Key", "run-1").send(); again.body != first.body || again.header.Get(replayedHeader) != "true" {
+		t.Errorf("the same call: %d %s", again.status, again.body)
+	}
+	for name, c := range map[string]*call{
+		"without its name":       w.keyless(quiet, "org/repo main 1", deployBody),
+		"under another":          w.keyless(quiet, "org/repo main 1", deployBody).with("Idempotency-Key", "run-2"),
+		"with another body":      w.keyless(quiet, "org/repo main 1", `{"image":"`+image2+`x"}`),
+		"to another app":         w.keyless(hello, "org/repo main 1", deployBody),
+		"as an event":            w.keyless(quiet, "org/repo main 1", `{}`).with("X-GitHub-Event", "ping"),
+		"as another name's push": w.keyless(quiet, "org/repo main 1", deployBody).with("X-GitHub-Delivery", "run-3"),
+	} {
+		if got := c.send(); got.status != http.StatusUnauthorized {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+	w.later(2 * time.Minute)
+	w.keyless(quiet, "org/repo main 1", deployBody).refused(http.StatusUnauthorized, problem.InvalidToken)
+
+	var together sync.WaitGroup
+	answers := make(chan int, 8)
+	for range 8 {
+		together.Go(func() { answers <- w.keyless(quiet, "org/repo main 2", deployBody).send().status })
+	}
+	together.Wait()
+	close(answers)
+	taken := 0
+	for status := range answers {
+		if status == http.StatusAccepted {
+			taken++
+		}
+	}
+	if revisions, _ := w.added(quiet); taken != 1 || len(revisions) != 3 {
+		t.Errorf("at once: %d were taken, %d revisions", taken, len(revisions))
+	}
+	// What was refused for what it says has not used its token up.
+	w.keyless(quiet, "org/repo main 3", `{}`).refused(http.StatusUnprocessableEntity, problem.ImageRequired)
+	w.keyless(quiet, "org/repo main 3", deployBody).is(http.StatusAccepted, rolling(4))
+}
+
+// TestTrustIsTakenAway: from then on its pipelines deploy nothing.
+func TestTrustIsTakenAway(t *testing.T) {
+	t.Parallel()
+	w, _ := trusting(t)
+	w.keyless(quiet, "org/repo main 1", deployBody).is(http.StatusAccepted, rolling(2))
+	w.must(w.store.RemoveTrust(t.Context(), refOf(quiet), "trust-aaaaaaaaaa"))
+	w.keyless(quiet, "org/repo main 2", deployBody).refused(http.StatusUnauthorized, problem.InvalidToken)
+	w.keyless(quiet+"/deployments/2", "org/repo main 3", "").by(http.MethodGet).refused(http.StatusUnauthorized, problem.InvalidToken)
+}
+
+// TestKeylessTrouble: while the issuer cannot be asked, nobody is let in and nothing is lost.
+func TestKeylessTrouble(t *testing.T) {
+	t.Parallel()
+	w, v := trusting(t)
+	before := w.states()
+	v.down = true
+	w.keyless(quiet, "org/repo main 1", deployBody).refused(http.StatusServiceUnavailable, problem.Unavailable)
+	w.untouched(before)
+	w.ci(hello, deployBody).is(http.StatusAccepted, rolling(2)) // a secret needs no issuer
+	v.down = false
+	w.keyless(quiet, "org/repo main 1", deployBody).is(http.StatusAccepted, rolling(2))
+}
+
+// TestKeylessLimits: a pipeline that nobody trusts makes the store be asked so often and no
+// more, and holds up no other.
+func TestKeylessLimits(t *testing.T) {
+	t.Parallel()
+	w, _ := trusting(t)
+	limited := 0
+	for range 100 {
+		if w.keyless(quiet, "stranger/repo main 1", deployBody).sentFrom("192.0.2.7").send().status == http.StatusTooManyRequests {
+			limited++
+		}
+	}
+	if limited != 40 {
+		t.Errorf("%d of 100 were told to wait, want 40", limited)
+	}
+	w.keyless(quiet, "org/repo main 1", deployBody).sentFrom("192.0.2.7").is(http.StatusAccepted, rolling(2))
+}

@@ -1,0 +1,146 @@
+package wiring
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
+)
+
+// watch asks for the app, without a key and with one, until stop is called, which gives
+// how often something else was answered than 401 and 200.
+func (s *site) watch() (stop func() (open, refused, asked int64)) {
+	s.Helper()
+	var open, refused, asked atomic.Int64
+	var group sync.WaitGroup
+	end := make(chan struct{})
+	for range 2 {
+		group.Go(func() {
+			for {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				if status, _ := s.request(nil); status == http.StatusOK {
+					open.Add(1)
+				}
+				if status, _ := s.request(map[string]string{"X-Api-Key": "good"}); status != http.StatusOK {
+					refused.Add(1)
+				}
+				asked.Add(1)
+			}
+		})
+	}
+	return func() (int64, int64, int64) {
+		close(end)
+		group.Wait()
+		return open.Load(), refused.Load(), asked.Load()
+	}
+}
+
+// moved ticks until nothing is left of the former kind of routes.
+func (s *site) moved() {
+	s.Helper()
+	s.within(func() string {
+		s.tick()
+		if former := s.state().Former; former != cluster.RouteAbsent {
+			return "the former route is " + strconv.Itoa(int(former))
+		}
+		return ""
+	})
+}
+
+// TestMoveToAnotherKind: an app's gate stays engaged, and nobody gets through without a
+// key, while the installation moves to another kind of routes and back.
+func TestMoveToAnotherKind(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.ready()
+	s.turn(true)
+	s.requested()
+	s.settles(app.Engaged, "")
+	since := s.app().Gate.Since
+	stop := s.watch()
+	for _, step := range []struct{ kind, former cluster.RouteKind }{
+		{cluster.GatewayTraefikRoutes, cluster.TraefikRoutes}, {cluster.TraefikRoutes, cluster.GatewayTraefikRoutes},
+	} {
+		s.writes(step.kind, step.former)
+		s.moved()
+		s.settles(app.Engaged, "")
+	}
+	open, refused, asked := stop()
+	t.Logf("%d requests each: %d passed without a key, %d were refused with one", asked, open, refused)
+	if open > 0 || asked < 20 {
+		t.Errorf("%d of %d requests passed without a key", open, asked)
+	}
+	if refused > 0 {
+		t.Errorf("%d of %d requests with a key were refused", refused, asked)
+	}
+	if got := s.app().Gate.Since; !got.Equal(since) {
+		t.Error("the gate was called pending meanwhile")
+	}
+}
+
+// TestMoveWithASwitch: a route of the former kind that does not say the same of the gate as
+// the app's document does not outlive the move's first step.
+func TestMoveWithASwitch(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.ready()
+	s.turn(true)
+	s.writes(cluster.GatewayTraefikRoutes, cluster.TraefikRoutes)
+	s.settles(app.Engaged, "")
+	if got := s.state(); got.Former != cluster.RouteAbsent || got.Route != cluster.RouteGated {
+		t.Errorf("on: %+v", got)
+	}
+	s.turn(false)
+	s.writes(cluster.TraefikRoutes, cluster.GatewayTraefikRoutes)
+	s.settles(app.Ungated, "")
+	if got := s.state(); got.Former != cluster.RouteAbsent || got.Route != cluster.RouteOpen {
+		t.Errorf("off: %+v", got)
+	}
+	s.within(func() string { // the ingress may have seen the one go before the other came
+		if status, _ := s.request(nil); status != http.StatusOK {
+			return "off: " + strconv.Itoa(status)
+		}
+		return ""
+	})
+}
+
+// TestMissingMiddleware: an HTTPRoute that names a Middleware which is not there is not
+// served, to anybody.
+func TestMissingMiddleware(t *testing.T) {
+	t.Parallel()
+	s := siteOf(t, cluster.GatewayTraefikRoutes)
+	s.ready()
+	s.turn(true)
+	s.requested()
+	s.settles(app.Engaged, "")
+	middlewares := s.dynamic.Resource(schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: "middlewares"}).Namespace(s.ref.Namespace)
+	if err := middlewares.DeleteCollection(t.Context(), metav1.DeleteOptions{}, listAll()); err != nil {
+		t.Fatal(err)
+	}
+	s.within(func() string {
+		status, _ := s.request(nil)
+		if status == http.StatusOK {
+			t.Fatal("the app answers without a key")
+		}
+		if status == http.StatusUnauthorized {
+			return "the gate still answers"
+		}
+		t.Logf("Traefik answers %d", status)
+		return ""
+	})
+	if status, _ := s.request(map[string]string{"X-Api-Key": "good"}); status == http.StatusOK {
+		t.Error("the app answers past a gate that is not there")
+	}
+	s.settles(app.Engaged, "") // put back, and proven again
+}

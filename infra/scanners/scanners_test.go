@@ -1,0 +1,142 @@
+// Package scanners_test holds what is published for scanners to what keys are.
+package scanners_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+)
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// assignment is a line of the TOML that gitleaks.toml is written in: a name, and a text in
+// quotes, in three, or something else.
+var assignment = regexp.MustCompile(`^([A-Za-z]+) = (?:'''(.*)'''|"([^"\\]*)"|(true|\[.*\]))$`)
+
+// gitleaks reads the one rule of gitleaks.toml. It knows as much of TOML as the file uses, and
+// refuses any other line.
+func gitleaks(t *testing.T) map[string]string {
+	t.Helper()
+	rule, table := map[string]string{}, ""
+	for line := range strings.Lines(read(t, "gitleaks.toml")) {
+		line = strings.TrimSuffix(line, "\n")
+		found := assignment.FindStringSubmatch(line)
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "["):
+			if table = line; line == "[[rules]]" && len(rule) > 0 {
+				t.Fatal("there is more than one rule")
+			}
+		case found == nil:
+			t.Fatalf("%q is not of the kind of lines that the file has", line)
+		case table == "[[rules]]":
+			rule[found[1]] = found[2] + found[3] + found[4]
+		}
+	}
+	return rule
+}
+
+// rules are the scanners' rules as RE2 has them, which gitleaks is made with too; the first
+// group is the key.
+func rules(t *testing.T) map[string]*regexp.Regexp {
+	t.Helper()
+	rule := gitleaks(t)
+	if rule["id"] != "sluice-api-key" || rule["keywords"] != `["sluice_"]` || rule["description"] == "" {
+		t.Errorf("gitleaks' rule is %v", rule)
+	}
+	var github struct{ Name, SecretFormat, BeforeSecret, AfterSecret string }
+	if err := yaml.UnmarshalStrict([]byte(read(t, "github.yaml")), &github); err != nil || github.Name == "" {
+		t.Fatal(github, err)
+	}
+	return map[string]*regexp.Regexp{
+		"gitleaks": regexp.MustCompile("(" + rule["regex"] + ")"),
+		"GitHub":   regexp.MustCompile("(?:" + github.BeforeSecret + ")(" + github.SecretFormat + ")(?:" + github.AfterSecret + ")"),
+	}
+}
+
+func newKey(t *testing.T) string {
+	t.Helper()
+	prefix, err := apikey.NewPrefix(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := apikey.NewSecret(rand.Reader, prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(full)
+}
+
+// TestRules: each rule finds keys, whatever stands around them, and nothing else (promise L6).
+func TestRules(t *testing.T) {
+	t.Parallel()
+	for name, rule := range rules(t) {
+		for range 200 {
+			key := newKey(t)
+			for _, text := range []string{key, "X-API-Key: " + key + "\n", `{"key":"` + key + `"}`, "KEY='" + key + "';", "https://a.example/?k=" + key + "&x=1", "<b>" + key + "</b>", "a\n" + key + "\nb"} {
+				if found := rule.FindStringSubmatch(text); found == nil || found[1] != key {
+					t.Errorf("%s finds %q in %q", name, found, text)
+				}
+			}
+			if found := rule.FindAllStringSubmatch(key+",\n"+key, -1); len(found) != 2 {
+				t.Errorf("%s finds %q of two", name, found)
+			}
+			for _, text := range []string{
+				key[:len(key)-1], key + "A", strings.ToUpper(key), strings.Replace(key, "_", "-", 1), key[:7] + "A" + key[8:], key[:15] + key[16:],
+				strings.Replace(key, "sluice_", "sluice_st_", 1), key[:20] + "-" + key[21:], "sluice_gate_and_more", "",
+			} {
+				if found := rule.FindString(text); found != "" {
+					t.Errorf("%s finds %q in %q", name, found, text)
+				}
+			}
+		}
+	}
+}
+
+// TestPage: the pattern on the page is that of keys, and so is what it says of the checksum, in
+// its table and in its program.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	page := read(t, "README.md")
+	if !strings.Contains(page, "```\n"+apikey.Pattern+"\n```") || !strings.Contains(page, `r"`+apikey.Pattern+`"`) {
+		t.Error("the page has another pattern")
+	}
+	rows := regexp.MustCompile("(?m)^\\| `(sluice_[0-9a-z]{8}_[0-9A-Za-z]{32})` \\| `([0-9A-Za-z]{6})` \\|$").FindAllStringSubmatch(page, -1)
+	if len(rows) != 2 {
+		t.Fatalf("%d examples", len(rows))
+	}
+	for _, row := range rows {
+		if _, ok := apikey.Parse([]byte(row[1] + row[2])); !ok {
+			t.Errorf("%s has not the checksum %s", row[1], row[2])
+		}
+	}
+	_, program, _ := strings.Cut(page, "```python\n")
+	program, _, _ = strings.Cut(program, "```")
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3 to run the page's program")
+	}
+	good, bad := newKey(t), []byte(newKey(t))
+	bad[len(bad)-1] ^= 1
+	cmd := exec.CommandContext(t.Context(), python, "-c", program+"\nimport sys\nprint(*keys(sys.stdin.read()), sep='\\n')")
+	cmd.Stdin = strings.NewReader("a=" + good + "; b=" + string(bad) + ";")
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(bytes.TrimSpace(out)) != good {
+		t.Errorf("the page's program finds %s, %v", out, err)
+	}
+}

@@ -1,0 +1,235 @@
+// Package action tests the GitHub Action by running its entry point as a runner does, with
+// GitHub's own variables.
+package action
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/sluicegate/sluice/emulators/issuer"
+)
+
+const webhookToken = "dG9rZW4tb2YtdGhlLXdlYmhvb2tfLS1hbmQtbW9yZQ"
+
+// webhook answers one after the other, the last one for good, and keeps what it was sent.
+type webhook struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	answers []string // status and body, e.g. `200 {"status":"live"}`
+	calls   []*http.Request
+	bodies  []string
+}
+
+func newWebhook(t *testing.T, answers ...string) *webhook {
+	t.Helper()
+	h := &webhook{answers: answers}
+	h.Server = httptest.NewUnstartedServer(h)
+	h.Start()
+	t.Cleanup(h.Close)
+	return h
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls, h.bodies = append(h.calls, r), append(h.bodies, string(body))
+	var status int
+	answer := h.answers[min(len(h.calls), len(h.answers))-1]
+	text, _ := strings.CutPrefix(answer, answer[:4])
+	_, _ = fmt.Sscan(answer[:3], &status)
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(strings.ReplaceAll(text, "HOOK", "http://"+r.Host)))
+}
+
+// came gives what was sent so far.
+func (h *webhook) came() (calls []*http.Request, bodies []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.calls), slices.Clone(h.bodies)
+}
+
+// run is what came of a run of the action.
+type run struct {
+	code               int
+	log, outputs, page string
+}
+
+// act runs the entry point with a runner's variables and these.
+func act(t *testing.T, variables ...string) run {
+	t.Helper()
+	dir := t.TempDir()
+	outputs, page := filepath.Join(dir, "outputs"), filepath.Join(dir, "summary")
+	cmd := exec.CommandContext(t.Context(), "bash", "deploy.sh")
+	cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "GITHUB_ACTIONS=true", "GITHUB_RUN_ID=77", "GITHUB_RUN_ATTEMPT=2", "GITHUB_JOB=deploy", "GITHUB_ACTION=sluice",
+		"GITHUB_OUTPUT=" + outputs, "GITHUB_STEP_SUMMARY=" + page, "SLUICE_PAUSE=0", "no_proxy=127.0.0.1",
+	}, variables...)
+	log, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	read := func(name string) string { text, _ := os.ReadFile(name); return string(text) }
+	return run{cmd.ProcessState.ExitCode(), string(log), read(outputs), read(page)}
+}
+
+// TestAction: what the webhook answers becomes the job's outcome, its outputs and its page.
+func TestAction(t *testing.T) {
+	t.Parallel()
+	const rolling = `202 {"status":"rolling_out","revision":4,"status_url":"HOOK/deployments/4"}`
+	for name, c := range map[string]struct {
+		answers []string
+		code    int
+		log     string // holds
+		outputs string
+		calls   int
+	}{
+		"at once":    {[]string{`200 {"status":"deployed","build":null,"revision":4,"image":"r.example/a:1"}`}, 0, "Sluice: deployed, revision 4", "status=deployed\nrevision=4\nbuild=\nimage=r.example/a:1\n", 1},
+		"in the end": {[]string{rolling, rolling, `200 {"status":"live","revision":4,"image":"r.example/a:1"}`}, 0, "Sluice: live", "status=live\nrevision=4\nbuild=\nimage=r.example/a:1\n", 3},
+		"built":      {[]string{`202 {"status":"building","build":7,"revision":null,"status_url":"HOOK/builds/7"}`, `200 {"status":"live","build":7,"revision":5,"image":"r.example/a:b7"}`}, 0, "revision 5", "status=live\nrevision=5\nbuild=7\nimage=r.example/a:b7\n", 2},
+		"overtaken":  {[]string{`200 {"status":"superseded","revision":4}`}, 0, "superseded", "status=superseded\nrevision=4\nbuild=\nimage=\n", 1},
+		"failed":     {[]string{rolling, `200 {"status":"failed","revision":4,"message":"not \"ready\"\nat all %"}`}, 1, `::error title=Sluice::The deployment failed: not "ready"nat all %25`, "status=failed\nrevision=4\nbuild=\nimage=\n", 2},
+		"refused":    {[]string{`401 {"code":"invalid_token","message":"A valid webhook token or signature is required."}`}, 1, "::error title=Sluice::The webhook answers 401 invalid_token", "", 1},
+		"not found":  {[]string{`404 <html>`}, 1, "::error title=Sluice::The webhook answers 404", "", 1},
+		"a redirect": {[]string{`302 x`}, 1, "::error title=Sluice::The webhook answers 302", "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newWebhook(t, c.answers...)
+			got := act(t, "SLUICE_URL="+h.URL, "SLUICE_IMAGE=r.example/a:1", "SLUICE_COMMIT=9fceb02d", "SLUICE_WEBHOOK_TOKEN="+webhookToken)
+			if got.code != c.code || !strings.Contains(got.log, c.log) || got.outputs != c.outputs {
+				t.Errorf("exit %d, outputs %q, log:\n%s", got.code, got.outputs, got.log)
+			}
+			calls, bodies := h.came()
+			if len(calls) != c.calls {
+				t.Fatalf("%d calls, want %d", len(calls), c.calls)
+			}
+			first := calls[0]
+			if first.Header.Get("X-Service-Token") != webhookToken || first.Header.Get("Idempotency-Key") != "github-77-2-deploy-sluice" || bodies[0] != `{"image":"r.example/a:1","commit":"9fceb02d"}` {
+				t.Errorf("%v %s", first.Header, bodies[0])
+			}
+			if strings.Contains(strings.ReplaceAll(got.log, "::add-mask::"+webhookToken, ""), webhookToken) {
+				t.Error("the log has the token")
+			}
+			if len(calls) > 1 && !strings.HasPrefix(calls[1].URL.Path, "/deployments/") && !strings.HasPrefix(calls[1].URL.Path, "/builds/") {
+				t.Errorf("then it asks at %s", calls[1].URL.Path)
+			}
+			if c.code == 0 && !strings.Contains(got.page, "Sluice: **") {
+				t.Errorf("the page says %q", got.page)
+			}
+		})
+	}
+}
+
+// TestActionKeyless: without a token the job asks for one of its own, for each call anew.
+func TestActionKeyless(t *testing.T) {
+	t.Parallel()
+	h := newWebhook(t, `202 {"status":"rolling_out","revision":4,"status_url":"HOOK/deployments/4"}`, `200 {"status":"live","revision":4}`)
+	asked := make(chan url.Values, 10)
+	system, err := issuer.New("http://127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Query()
+		system.ServeHTTP(w, r)
+	}))
+	t.Cleanup(tokens.Close)
+	request, err := issuer.RequestToken(issuer.Claims("org/repo", "main", "deploy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := act(t, "SLUICE_URL="+h.URL+"/a b&c", "SLUICE_IMAGE=r.example/a:1", "SLUICE_AUDIENCE=https://sluice.example.com/a?b&c=d",
+		"ACTIONS_ID_TOKEN_REQUEST_URL="+tokens.URL+"/token?v=1", "ACTIONS_ID_TOKEN_REQUEST_TOKEN="+request)
+	if got.code == 0 {
+		t.Error("an address with a space was called")
+	}
+	got = act(t, "SLUICE_URL="+h.URL, "SLUICE_IMAGE=r.example/a:1", "SLUICE_AUDIENCE=https://sluice.example.com/a?b&c=d",
+		"ACTIONS_ID_TOKEN_REQUEST_URL="+tokens.URL+"/token?v=1", "ACTIONS_ID_TOKEN_REQUEST_TOKEN="+request)
+	if got.code != 0 {
+		t.Fatalf("exit %d:\n%s", got.code, got.log)
+	}
+	seen := map[string]bool{}
+	calls, _ := h.came()
+	for _, r := range calls {
+		seen[r.Header.Get("Authorization")] = strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ey")
+	}
+	if len(calls) != 2 || len(seen) != 2 {
+		t.Errorf("%d calls with %d tokens", len(calls), len(seen))
+	}
+	close(asked)
+	for q := range asked {
+		if q.Get("audience") != "https://sluice.example.com/a?b&c=d" || q.Get("v") != "1" {
+			t.Errorf("asked for %v", q)
+		}
+	}
+}
+
+// TestActionRefuses: what cannot be sent is not.
+func TestActionRefuses(t *testing.T) {
+	t.Parallel()
+	h := newWebhook(t, `200 {"status":"deployed"}`)
+	for name, variables := range map[string][]string{
+		"no url":       {"SLUICE_WEBHOOK_TOKEN=x"},
+		"no proof":     {"SLUICE_URL=" + h.URL},
+		"hostile":      {"SLUICE_URL=" + h.URL, "SLUICE_WEBHOOK_TOKEN=x", `SLUICE_IMAGE=a","commit":"b`},
+		"a commit":     {"SLUICE_URL=" + h.URL, "SLUICE_WEBHOOK_TOKEN=x", "SLUICE_COMMIT=main"},
+		"a timeout":    {"SLUICE_URL=" + h.URL, "SLUICE_WEBHOOK_TOKEN=x", "SLUICE_TIMEOUT=soon"},
+		"no such host": {"SLUICE_URL=http://127.0.0.1:1/", "SLUICE_WEBHOOK_TOKEN=x"},
+	} {
+		if got := act(t, variables...); got.code != 1 || !strings.Contains(got.log, "::error title=Sluice::") {
+			t.Errorf("%s: exit %d:\n%s", name, got.code, got.log)
+		}
+	}
+	if calls, _ := h.came(); len(calls) > 0 {
+		t.Errorf("%d calls", len(calls))
+	}
+}
+
+// TestActionIsWhole: the action names the entry point, and gives it each of its inputs.
+func TestActionIsWhole(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("action.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a struct {
+		Inputs, Outputs map[string]any
+		Runs            struct {
+			Steps []struct {
+				Run string
+				Env map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &a); err != nil {
+		t.Fatal(err)
+	}
+	step := a.Runs.Steps[0]
+	if !strings.Contains(step.Run, "deploy.sh") || len(step.Env) != len(a.Inputs) || len(a.Outputs) == 0 {
+		t.Errorf("%+v", a)
+	}
+	script, err := os.ReadFile("deploy.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range step.Env {
+		if !strings.Contains(string(script), name) || !strings.HasPrefix(value, "${{ inputs.") {
+			t.Errorf("%s: %s", name, value)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	openapi "github.com/swaggest/openapi-go/openapi31"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/buildevent"
+	"github.com/sluicegate/sluice/shared/event"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// toldOf is what is said of an event's type.
+type toldOf struct {
+	about string
+	data  reflect.Type
+}
+
+// events are the types of events that are sent to a sink, which OpenAPI calls webhooks.
+//
+//nolint:gochecknoglobals // a table; Go has no constant composite values
+var events = map[event.Type]toldOf{
+	event.KeyCreated:    {"A key was issued.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyRotated:    {"A key got a new secret; the one before is good for the grace that was asked for.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyDisabled:   {"A key was switched off.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyEnabled:    {"A key was switched on again.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyRevoked:    {"A key was revoked, for good.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyExpiring:   {"A key expires in 14 days, or in one. Of a key that is made with less than that left, or changed to it, that moment is not told.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyExpired:    {"A key has expired.", reflect.TypeFor[wire.KeyEvent]()},
+	event.KeyLeaked:     {"A full key was found where it should not be.", reflect.TypeFor[wire.KeyEvent]()},
+	event.QuotaReached:  {"A key has used 80 % of its quota, or all of it.", reflect.TypeFor[wire.QuotaEvent]()},
+	event.GateEngaged:   {"The gate of an app is proven to be in place: after it was switched on, or after something was in its way.", reflect.TypeFor[wire.GateEvent]()},
+	event.GateReleased:  {"The gate of an app was switched off and is proven to be gone. That of an app that is deleted goes without a word.", reflect.TypeFor[wire.GateEvent]()},
+	event.GateDenying:   {"Every gate answers 503 gate_unavailable, because no checker can prove that its view is fresh. It is seen within three minutes, and not while the store itself is away, which no event survives.", reflect.TypeFor[wire.GatesEvent]()},
+	event.GateRecovered: {"At least one checker may allow again.", reflect.TypeFor[wire.GatesEvent]()},
+}
+
+// addEvents describes what is sent to a sink.
+func (d *document) addEvents(spec *openapi.Spec) error {
+	for _, t := range event.Types() {
+		of, ok := events[t]
+		if !ok {
+			return fmt.Errorf("nothing is said of %s", t)
+		}
+		schema, err := d.of(of.data)
+		if err != nil {
+			return err
+		}
+		sample, err := sampleOf(t)
+		if err != nil {
+			return err
+		}
+		body := (&openapi.RequestBody{}).WithRequired(true).WithContentItem("application/json", *(&openapi.MediaType{Schema: schema}).WithExample(sample))
+		taken := openapi.ResponseOrReference{Response: (&openapi.Response{Description: "It is taken, and not sent again. Any other answer has it sent again, for a day."})}
+		op := (&openapi.Operation{}).WithID(operationOf(t)).WithSummary(of.about).WithSecurity(map[string][]string{}).
+			WithRequestBody(openapi.RequestBodyOrReference{RequestBody: body}).
+			WithResponses(*(&openapi.Responses{}).WithMapOfResponseOrReferenceValuesItem("2XX", taken))
+		spec.WithWebhooksItem(string(t), openapi.PathItemOrReference{PathItem: (&openapi.PathItem{}).WithPost(*op)})
+	}
+	return nil
+}
+
+// operationOf names what takes an event of a type, e.g. "onKeyCreated".
+func operationOf(t event.Type) string {
+	name := "on"
+	for part := range strings.SplitSeq(strings.TrimPrefix(string(t), "dev.sluicegate."), ".") {
+		if part != "v1" {
+			name += strings.ToUpper(part[:1]) + part[1:]
+		}
+	}
+	return name
+}
+
+// sampleOf is the data of an event of a type, as it is sent.
+func sampleOf(t event.Type) (any, error) {
+	at := time.Date(2026, 3, 14, 9, 30, 0, 0, time.UTC)
+	k := apikey.Key{
+		Prefix: "ab12cd34", Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: "plan-starter", Name: "ci", Status: apikey.Active,
+		Apps: []string{"hello"}, ExpiresAt: at.Add(14 * 24 * time.Hour),
+	}
+	n := event.OfKey(t, k, at)
+	switch t {
+	case event.KeyDisabled:
+		k.Status = apikey.Disabled
+		n = event.OfKey(t, k, at)
+	case event.KeyRevoked:
+		k.Status = apikey.Revoked
+		n = event.OfKey(t, k, at)
+	case event.KeyExpiring:
+		n = event.Expiries()[0].Of(k)
+	case event.QuotaReached:
+		n = event.OfQuota(k, plan.Limits{Rate: 10, Burst: 20, Quota: 100_000, Period: plan.Month}, 80, 80_412, "term", at.AddDate(0, 0, 17).Truncate(24*time.Hour), at)
+	case event.GateEngaged, event.GateReleased:
+		a := app.App{Name: "hello", Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: "hello-shop-prod.apps.example.com", Gate: app.Gate{State: app.Engaged, Since: at}}
+		if t == event.GateReleased {
+			a.Gate.State = app.Ungated
+		}
+		n, _ = event.OfGate(a, app.Pending)
+	case event.GateDenying, event.GateRecovered:
+		n = event.OfGates(t, event.Gates{Checkers: 2, Since: at}, at)
+	case event.KeyCreated, event.KeyRotated, event.KeyEnabled, event.KeyExpired, event.KeyLeaked:
+	}
+	sent, err := buildevent.Event(n, "/sluice/deploys")
+	if err != nil {
+		return nil, err
+	}
+	var data any
+	err = json.Unmarshal(sent.Data(), &data)
+	return data, err
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+const (
+	secretInJSON = "sluice_ab12cd34_0123456789abcdefghijABCDEFGHIJ0123456789"
+	keepKey      = "Keep this key now: it is shown this once and cannot be recovered.\n"
+)
+
+// TestJQ: what expressions print, each result on a line: text as it is, all else as JSON.
+func TestJQ(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name       string
+		args       string // split at spaces
+		expression string
+		want       result
+	}{
+		{"text", "key list", `.items[] | select(.status == "active") | .id`, result{0, "key-ab12cd34\n", ""}},
+		{"numbers, truth and nothing", "plan list", `.items[0] | .rate, .burst, .quota == 1000, .nosuch`, result{0, "0.5\n5\ntrue\nnull\n", ""}},
+		{"objects", "key list", `.items[0] | {id, apps}`, result{0, `{"apps":["hello","site"],"id":"key-ab12cd34"}` + "\n", ""}},
+		{"no result", "key list", `.items[] | select(.plan == "plan-gone")`, result{0, "", ""}},
+		{"a table of its own", "key list", `.items[] | [.id, .name] | @tsv`, result{0, "key-ab12cd34\tCheckout team\nkey-zz99yy88\t\n", ""}},
+		{"JSON was asked for as well", "key list -o json", `.items | length`, result{0, "2\n", ""}},
+		{"a number that no float holds", "version", `9007199254740993`, result{0, "9007199254740993\n", ""}},
+		{"a secret that is shown this once", "key create --plan plan-starter", `.key`, result{0, secretInJSON + "\n", keepKey + "Known to both checkers after 38 ms.\n"}},
+		{"a secret in an error", "key create --plan plan-starter", `.key[]`, result{1, "", keepKey + "error: --jq: cannot iterate over: string (\"…\") (jq_failed)\n"}},
+		{"the secret of a token", "token create nightly --role developer", `.token | length`, result{0, "63\n", "Keep this token now: it is shown this once and cannot be recovered.\n"}},
+		{"a change without an answer", "member remove bob --yes", `.`, result{0, "", ""}},
+		{"no environment", "version", `env, $ENV, env.HOME`, result{0, "{}\n{}\nnull\n", ""}},
+		{"an end of its own", "version", `.version, halt, .go`, result{0, "v1.2.3\n", ""}},
+		{"an error of its own", "version", `error("no such version")`, result{1, "", "error: --jq: no such version (jq_failed)\n"}},
+		{"what was printed before an error stays", "version", `.version, .version[]`, result{1, "v1.2.3\n", "error: --jq: cannot iterate over: string (\"…\") (jq_failed)\n"}},
+		{"an error over several values", "version", `{a: .version} + 1`, result{1, "", "error: --jq: cannot add: object ({\"…\":\"…\"}) and number (1) (jq_failed)\n"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, shop())
+			got := newPerson(t, f.URL).runs(append(strings.Fields(tt.args), "--jq", tt.expression)...)
+			if got != tt.want {
+				t.Errorf("%s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestJQRefused: what is no expression, or contradicts itself, is told with its place and
+// before anything is asked.
+func TestJQRefused(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, args, expression, want string }{
+		{"a wrong character", "key list", ".items]", `--jq: unexpected token "]" at character 7`},
+		{"characters, not bytes", "key list", `"ü" ]`, `--jq: unexpected token "]" at character 5`},
+		{"an end too early", "key list", ".items | ", "--jq: the expression ends too early, after character 8"},
+		{"a text without an end", "key list", `"abc`, "--jq: the expression ends too early, after character 4"},
+		{"a function that is none", "key list", ".items | nosuch", "--jq: function not defined: nosuch/0"},
+		{"a variable that is none", "key list", "$x", "--jq: variable not defined: $x"},
+		{"a module", "key list", `import "a" as a; .`, `--jq: cannot load module: "a"`},
+		{"more input", "key list", "input", "--jq: input(s)/0 is not allowed"},
+		{"nothing", "key list", "", "--jq is empty"},
+		{"a table", "key list -o table", ".", "--jq reads JSON: leave out --output, or pass -o json"},
+		{"YAML", "key list -o yaml", ".", "--jq reads JSON: leave out --output, or pass -o json"},
+		{"the key alone", "key create --plan plan-starter --quiet", ".", "--quiet and --jq exclude each other"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, shop())
+			got := newPerson(t, f.URL).runs(append(strings.Fields(tt.args), "--jq", tt.expression)...)
+			if want := (result{2, "", "error: " + tt.want + " (usage)\n"}); got != want {
+				t.Errorf("%s\nwant %s", got, want)
+			}
+			if asked := f.requests(); len(asked) > 0 {
+				t.Errorf("asked the server: %q", asked)
+			}
+		})
+	}
+}
+
+// TestJQEverywhere: every command gives an expression what -o json prints.
+func TestJQEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, tt := range everyCommand {
+		if tt.name == "completion" || strings.Contains(tt.args, "--quiet") { // have no JSON
+			continue
+		}
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			runs := func(more ...string) (result, any) {
+				f := newFake(t, shop())
+				p := newPerson(t, f.URL)
+				p.stdin = tt.stdin
+				r := p.runs(append(split(tt.args, f.URL), more...)...)
+				r.out = strings.ReplaceAll(strings.ReplaceAll(r.out, f.URL, "URL"), host(f), "HOST")
+				r.err = strings.ReplaceAll(r.err, f.URL, "URL")
+				var v any
+				if r.out != "" {
+					p.must(json.Unmarshal([]byte(r.out), &v))
+				}
+				return r, v
+			}
+			plain, want := runs("-o", "json")
+			filtered, got := runs("--jq", ".")
+			if diff := cmp.Diff(want, got); diff != "" || filtered.exit != plain.exit || filtered.err != plain.err {
+				t.Errorf("-o json -, --jq +\n%s\n%s%s", diff, plain, filtered)
+			}
+			if strings.Count(filtered.out, "\n") > 1 {
+				t.Errorf("one result on several lines: %q", filtered.out)
+			}
+		})
+	}
+}
+
+// TestJQOnATerminal: JSON is indented there, and text cannot move the cursor.
+func TestJQOnATerminal(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t, "")
+	p.width = 60
+	got := p.runs("version", "--jq", `{a: [1]}, "a\tb\nc\u001b[2Kd\u202e"`)
+	if want := (result{0, "{\n  \"a\": [\n    1\n  ]\n}\na\tb\nc\ufffd[2Kd\ufffd\n", ""}); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// TestJQInterrupted: an expression without an end ends with the command.
+func TestJQInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, endless := range []string{"def f: f; f", "[repeat(1)]", "last(range(infinite))"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(20*time.Millisecond, cancel)
+		got := newPerson(t, "").runsIn(ctx, "version", "--jq", endless)
+		if want := (result{130, "", "error: Interrupted. (interrupted)\n"}); got != want {
+			t.Errorf("%s: %s", endless, got)
+		}
+	}
+}
+
+// TestJQExamples: the expressions in the help and in the README run over what the API
+// answers.
+func TestJQExamples(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(readme)
+	walk(Root(), func(cmd *cobra.Command) { text += cmd.Example + "\n" })
+	examples := regexp.MustCompile(`sluice ([a-z ]+) --jq '([^'\n]+)'`).FindAllStringSubmatch(text, -1)
+	if len(examples) < 4 {
+		t.Errorf("found only %d examples", len(examples))
+	}
+	for _, e := range examples {
+		f := newFake(t, shop())
+		if got := newPerson(t, f.URL).runs(append(strings.Fields(e[1]), "--jq", e[2])...); got.exit != 0 || got.err != "" {
+			t.Errorf("%s: %s", e[0], got)
+		}
+	}
+}

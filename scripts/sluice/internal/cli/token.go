@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+func (a *application) tokenGroup() *cobra.Command {
+	g := a.group("token", "Service tokens: what programs sign in with", a.tokenCreate(), a.tokenList(), a.tokenRevoke())
+	g.Long = `Service tokens: what programs sign in with, for a nightly rotation of keys or for
+infrastructure as code. A token has a name, a role in one project, and an end. It may what
+the role may, in that project alone, but for members and tokens, which are for people to
+change. A program passes it in SLUICE_TOKEN, with the server in SLUICE_URL.
+
+A token belongs to its project: it goes on when whoever made it leaves.`
+	return g
+}
+
+func (a *application) tokenCreate() *cobra.Command {
+	var role, expires string
+	cmd := &cobra.Command{
+		Use: "create NAME", Short: "Create a service token and show it, this once", SuggestFor: []string{"add", "new"},
+		Long: `Create a service token of a project; you have to be an owner. The full token is shown once
+and kept nowhere: a lost one can only be replaced. With --quiet it is all that is printed.
+
+Every token expires: after 90 days, or as --expires says, 366 days from now at most.
+--expires takes a number of days (30d), a day, through whose end in UTC the token stays
+valid, or an RFC 3339 timestamp.`,
+		Example: `  sluice token create nightly --project shop --role developer --expires 90d
+  SLUICE_TOKEN=$(sluice token create ci --role viewer --quiet)`,
+	}
+	cmd.Flags().StringVar(&role, "role", "", "what the token may: "+oneOf(app.Roles())+" (required)")
+	cmd.Flags().StringVar(&expires, "expires", "", "days from now (30d), last day (2027-01-31) or RFC 3339 timestamp")
+	a.fixed(cmd, "role", words(app.Roles())...)
+	quiet := cmd.Flags().BoolP("quiet", "q", false, "print the token alone")
+	return a.command(inProject, cmd, func(ctx context.Context, w work) error {
+		if role == "" {
+			return usage("a service token needs --role: %s", oneOf(app.Roles()))
+		}
+		ends, err := a.tokenExpiry(cmd, expires)
+		if err != nil {
+			return err
+		}
+		t, full, err := w.CreateToken(ctx, w.project, wire.CreateToken{Name: &w.args[0], Role: &role, ExpiresAt: ends})
+		if err != nil {
+			return err
+		}
+		return a.showIssued(t, full, *quiet)
+	})
+}
+
+// tokenExpiry takes a number of days as the instant so many days from now, and anything
+// else as a key's expiry; nil leaves it to the server.
+func (a *application) tokenExpiry(cmd *cobra.Command, text string) (*string, error) {
+	days, err := strconv.Atoi(strings.TrimSuffix(text, "d"))
+	if err != nil || !strings.HasSuffix(text, "d") {
+		return expiry(cmd, text)
+	}
+	ends := a.env.Now().UTC().Add(time.Duration(days) * 24 * time.Hour).Format(time.RFC3339)
+	return &ends, nil
+}
+
+func (a *application) showIssued(t wire.Token, full client.Token, quiet bool) error {
+	if quiet {
+		return a.screen().Line("%s", string(full))
+	}
+	a.note("Keep this token now: it is shown this once and cannot be recovered.")
+	return a.showFields(wire.IssuedToken{Token: t, FullToken: string(full)}, []render.Field{
+		{Name: "Service token", Value: string(full)},
+		{Name: "ID", Value: t.ID},
+		{Name: "Name", Value: t.Name},
+		{Name: "Project", Value: t.Project},
+		{Name: "Role", Value: t.Role},
+		{Name: "Expires", Value: expiryText(&t.ExpiresAt)},
+	})
+}
+
+func (a *application) tokenList() *cobra.Command {
+	return a.command(inProject, &cobra.Command{
+		Use: "list", Short: "List a project's service tokens", SuggestFor: []string{"ls"},
+		Long: `List a project's service tokens. LAST USED is up to 5 minutes behind. A token that was
+revoked is not listed; the audit log has it.`,
+		Example: `  sluice token list --project shop`,
+	}, func(ctx context.Context, w work) error {
+		return showList(a, "service tokens", w.Tokens(ctx, w.project), []render.Column{
+			{Name: "NAME", Whole: true},
+			{Name: "ROLE"},
+			{Name: "STATUS"},
+			{Name: "EXPIRES"},
+			{Name: "LAST USED", Rank: 1},
+			{Name: "ID", Rank: 3},
+			{Name: "CREATED BY", Rank: 2},
+		}, func(t wire.Token) []render.Cell {
+			used := "never"
+			if t.LastUsedAt != nil {
+				used = minute(*t.LastUsedAt)
+			}
+			cells := render.Plainly(t.Name, t.Role, t.Status, expiryText(&t.ExpiresAt), used, t.ID, t.CreatedBy)
+			cells[2].Tone = statusTone(t.Status)
+			return cells
+		})
+	})
+}
+
+func (a *application) tokenRevoke() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "revoke TOKEN", Short: "End a service token for good, at once", SuggestFor: []string{"delete", "remove", "rm"},
+		Long: `End a service token for good, at once; you have to be an owner. TOKEN is its name, or its
+id. It cannot be taken back; the name is free for another token.`,
+		Example: `  sluice token revoke nightly --project shop`,
+	}
+	confirm := a.confirmation(cmd, insists)
+	return a.command(inProject, cmd, func(ctx context.Context, w work) error {
+		t, err := findToken(ctx, w, w.args[0])
+		if err != nil {
+			return err
+		}
+		if err := confirm.ask(ctx, "Revoke service token "+t.Name+" of "+w.project+" for good?", w.args[0]); err != nil {
+			return err
+		}
+		if err := w.RevokeToken(ctx, w.project, t.ID); err != nil {
+			return err
+		}
+		return a.done("Service token %s of %s is revoked.", t.Name, w.project)
+	})
+}
+
+// findToken is the token that a person names. No name is another's id.
+func findToken(ctx context.Context, w work, named string) (wire.Token, error) {
+	for t, err := range w.Tokens(ctx, w.project) {
+		switch {
+		case err != nil:
+			return wire.Token{}, err
+		case t.Name == named, t.ID == named:
+			return t, nil
+		}
+	}
+	return wire.Token{}, failure{"not_found", exitNotFound, fmt.Sprintf("No service token of %s has the name or id %q.", w.project, named)}
+}

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// TestTokenExpiry: days from now, a day through its end, or an instant; nothing leaves it
+// to the server.
+func TestTokenExpiry(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		flags string
+		want  string // expires_at as it is sent; "" is none
+	}{
+		{"", ""},
+		{"--expires 30d", "2026-04-13T15:09:26Z"},
+		{"--expires 2026-03-31", "2026-04-01T00:00:00Z"},
+		{"--expires 2026-03-31T10:00:00+02:00", "2026-03-31T10:00:00+02:00"},
+		{"--expires -1d", "2026-03-13T15:09:26Z"},
+		{"--expires soon", "soon"},
+	}
+	for _, tt := range tests {
+		f := newFake(t, shop())
+		r := newPerson(t, f.URL).runs(strings.Fields("token create nightly --role viewer " + tt.flags)...)
+		_, body, _ := strings.Cut(f.requests()[0], "tokens ")
+		var sent struct {
+			ExpiresAt string `json:"expires_at"`
+		}
+		if err := json.Unmarshal([]byte(body), &sent); err != nil || sent.ExpiresAt != tt.want || r.exit != 0 {
+			t.Errorf("%q sends %s, want %q; %v\n%s", tt.flags, body, tt.want, err, r)
+		}
+	}
+}
+
+func TestTokenMisuse(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		args string
+		exit int
+		has  string
+	}{
+		{"token create nightly", 2, "a service token needs --role: viewer, developer or owner"},
+		{"token create nightly --role viewer --expires=", 2, "--expires is empty"},
+		{"token create --role viewer", 2, "NAME is missing"},
+		{"token revoke none --yes", 4, `No service token of shop has the name or id "none". (not_found)`},
+		{"token revoke token-zz99yy88xx77 --yes", 0, ""},
+	}
+	for _, tt := range tests {
+		f := newFake(t, shop())
+		r := newPerson(t, f.URL).runs(strings.Fields(tt.args)...)
+		if r.exit != tt.exit || !strings.Contains(r.err, tt.has) {
+			t.Errorf("%s: %swant exit %d and %q", tt.args, r, tt.exit, tt.has)
+		}
+	}
+}
+
+// TestServiceTokenInTheEnvironment goes to the server with SLUICE_URL, needs no context,
+// says what it is, and is not told to sign in when it has ended.
+func TestServiceTokenInTheEnvironment(t *testing.T) {
+	t.Parallel()
+	world := shop()
+	world["GET /session"] = ok(serviceJSON)
+	world["DELETE /session"] = []answer{{403, `{"code":"forbidden","message":"M."}`}}
+	world["GET /projects/shop/tokens"] = []answer{{401, `{"code":"unauthenticated","message":"Sign in first."}`}}
+	f := newFake(t, world)
+	p := newPerson(t, "")
+	p.variable = map[string]string{"SLUICE_URL": f.URL, "SLUICE_TOKEN": "sluice_st_ab12cd34ef56_x", "SLUICE_PROJECT": "shop"}
+	who := p.runs("whoami")
+	for _, line := range []string{"Service token:  nightly\n", "Project:        shop\n", "Role:           developer\n", "Expires:        2026-06-12 15:09:26Z\n"} {
+		if !strings.Contains(who.out, line) || strings.Contains(who.out, "User") {
+			t.Errorf("%swant %q", who, line)
+		}
+	}
+	if r := p.runs("whoami", "-o", "json"); !strings.Contains(r.out, `"name": "nightly"`) || strings.Contains(r.out, "sluice_st_") {
+		t.Error(r)
+	}
+	if r := p.runs("logout"); r.exit != 1 || r.err != "error: M. (forbidden)\n" {
+		t.Error(r)
+	}
+	if r := p.runs("token", "list"); r.exit != 3 || r.err != "error: Sign in first. SLUICE_TOKEN is wrong, revoked or expired. (unauthenticated)\n" {
+		t.Error(r)
+	}
+}

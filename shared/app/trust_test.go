@@ -1,0 +1,155 @@
+package app
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+const actions = "https://token.actions.githubusercontent.com"
+
+// trusting is a trust with these claims.
+func trusting(claims map[string]string) Trust {
+	return Trust{Provider: GitHub, Issuer: actions, Audience: "https://sluice.example.com/hook", Claims: claims}
+}
+
+// TestTrustCheck: no trust is open to all.
+func TestTrustCheck(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", maxPattern+1)
+	many := map[string]string{"repository": "org/repo"}
+	for _, c := range "abcdefghij" {
+		many[string(c)] = "x"
+	}
+	for name, c := range map[string]struct {
+		claims map[string]string
+		good   bool
+	}{
+		"exact":                         {map[string]string{"repository": "org/repo"}, true},
+		"of an organisation":            {map[string]string{"repository": "org/*"}, true},
+		"with a ref":                    {map[string]string{"repository": "org/repo", "ref": "refs/heads/*"}, true},
+		"subject":                       {map[string]string{"sub": "repo:org/repo:**"}, true},
+		"number":                        {map[string]string{"repository_id": "123"}, true},
+		"nothing":                       {nil, false},
+		"no owner":                      {map[string]string{"ref": "refs/heads/main"}, false},
+		"any owner":                     {map[string]string{"repository": "*/repo"}, false},
+		"many owners":                   {map[string]string{"repository": "o*/repo"}, false},
+		"all beneath nothing":           {map[string]string{"repository": "/**"}, false},
+		"any subject":                   {map[string]string{"sub": "repo:*"}, false},
+		"any number":                    {map[string]string{"repository_id": "12*"}, false},
+		"only stars":                    {map[string]string{"repository": "org/repo", "ref": "**"}, false},
+		"empty":                         {map[string]string{"repository": "org/repo", "ref": ""}, false},
+		"a claim that is checked":       {map[string]string{"repository": "org/repo", "aud": "x"}, false},
+		"a name that is none":           {map[string]string{"repository": "org/repo", "a b": "x"}, false},
+		"a pattern with a line":         {map[string]string{"repository": "org/repo\n"}, false},
+		"a pattern that is long":        {map[string]string{"repository": long}, false},
+		"more claims than there may be": {many, false},
+	} {
+		err := trusting(c.claims).Check()
+		if good := err == nil; good != c.good || !good && !problem.Is(err, problem.InvalidTrust) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, change := range map[string]func(*Trust){
+		"no audience":      func(t *Trust) { t.Audience = "" },
+		"no such provider": func(t *Trust) { t.Provider = "hub" },
+	} {
+		trust := trusting(map[string]string{"repository": "org/repo"})
+		change(&trust)
+		if trust.Check() == nil || trust.Admits(pipeline()) {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
+
+// pipeline is one of org/repo on main.
+func pipeline() Pipeline {
+	return Pipeline{Issuer: actions, Audience: []string{"other", "https://sluice.example.com/hook"}, Claims: map[string]string{
+		"repository": "org/repo", "ref": "refs/heads/main", "workflow": "deploy", "sub": "repo:org/repo:ref:refs/heads/main", "empty": "",
+	}}
+}
+
+// TestTrustAdmits: all that a trust says must hold.
+func TestTrustAdmits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		claims map[string]string
+		want   bool
+	}{
+		"exact":                     {map[string]string{"repository": "org/repo", "ref": "refs/heads/main"}, true},
+		"part of a path":            {map[string]string{"repository": "org/*", "ref": "refs/*/main"}, true},
+		"the rest of a path":        {map[string]string{"sub": "repo:org/repo:**"}, true},
+		"a star within":             {map[string]string{"repository": "org/r*o"}, true},
+		"a star for nothing":        {map[string]string{"repository": "org/repo*"}, true},
+		"a star is no slash":        {map[string]string{"repository": "org/repo", "ref": "refs/*"}, false},
+		"a dot is a dot":            {map[string]string{"repository": "org/rep."}, false},
+		"another repository":        {map[string]string{"repository": "org/repo2"}, false},
+		"the beginning alone":       {map[string]string{"repository": "org/rep"}, false},
+		"another case":              {map[string]string{"repository": "Org/repo"}, false},
+		"one of two":                {map[string]string{"repository": "org/repo", "ref": "refs/heads/release"}, false},
+		"a claim that is not there": {map[string]string{"repository": "org/repo", "environment": "prod"}, false},
+	} {
+		trust := trusting(c.claims)
+		if err := trust.Check(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := trust.Admits(pipeline()); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	trust := trusting(map[string]string{"repository": "org/repo"})
+	for name, change := range map[string]func(*Pipeline){
+		"another issuer":   func(p *Pipeline) { p.Issuer = "https://gitlab.com" },
+		"another audience": func(p *Pipeline) { p.Audience = []string{"https://sluice.example.com/hook2"} },
+		"no audience":      func(p *Pipeline) { p.Audience = nil },
+	} {
+		p := pipeline()
+		change(&p)
+		if _, ok := Admitting([]Trust{trust}, p); ok {
+			t.Errorf("%s: admitted", name)
+		}
+	}
+	if got, ok := Admitting([]Trust{trusting(map[string]string{"repository": "org/other"}), trust}, pipeline()); !ok || !got.Same(trust) {
+		t.Errorf("the second of two: %v", got)
+	}
+}
+
+// TestActor: the history names a pipeline in its provider's words, and holds nothing of its
+// token that is not printable.
+func TestActor(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]struct {
+		provider Provider
+		claims   map[string]string
+	}{
+		"github: org/repo@main by workflow deploy":       {GitHub, pipeline().Claims},
+		"forgejo: org/repo@v1":                           {Forgejo, map[string]string{"repository": "org/repo", "ref": "refs/tags/v1"}},
+		"gitlab: group/a/project@main by pipeline 12":    {GitLab, map[string]string{"project_path": "group/a/project", "ref": "main", "pipeline_id": "12"}},
+		"other: org/anything":                            {Other, map[string]string{"sub": "org/anything", "ref": "refs/heads/main"}},
+		"github: repo:org/repo":                          {GitHub, map[string]string{"sub": "repo:org/repo"}},
+		"github: org/repo@main?<b> by workflow ?[31mred": {GitHub, map[string]string{"repository": "org/repo", "ref": "refs/heads/main\n<b>", "workflow": "\x1b[31mred"}},
+	} {
+		if got := (Trust{Provider: c.provider}).Actor(Pipeline{Claims: c.claims}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	long := Trust{Provider: Other}.Actor(Pipeline{Claims: map[string]string{"sub": strings.Repeat("é", 1000)}})
+	if len(long) > maxActor {
+		t.Errorf("%d bytes", len(long))
+	}
+}
+
+// TestProviderClaims: what people name becomes what the provider's tokens say.
+func TestProviderClaims(t *testing.T) {
+	t.Parallel()
+	w := Where{Repository: "g/p", Ref: "refs/heads/main", Environment: "prod"}
+	for _, p := range []Provider{GitHub, Forgejo} {
+		if got := p.Claims(w); len(got) != 3 || got["repository"] != "g/p" || got["ref"] != "refs/heads/main" || got["environment"] != "prod" {
+			t.Errorf("%s: %v", p, got)
+		}
+	}
+	if got := GitLab.Claims(w); len(got) != 4 || got["project_path"] != "g/p" || got["ref"] != "main" || got["ref_type"] != "branch" {
+		t.Errorf("gitlab: %v", got)
+	}
+}

@@ -1,0 +1,134 @@
+package buildevent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/event"
+	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// partitionKey is the CloudEvents attribute of what belongs together: a broker that keeps
+// an order keeps that of the events with the same one.
+const partitionKey = "partitionkey"
+
+// Sink sends announcements to one address.
+type Sink struct {
+	client     *http.Client
+	url        string
+	source     string
+	extensions map[string]string
+}
+
+// NewSink makes a sink of the address that takes CloudEvents, as Knative gives it in
+// K_SINK; source names this installation in the events, and overrides is what Knative gives
+// in K_CE_OVERRIDES: attributes for every event, {"extensions":{"name":"value"}}, or "".
+// It follows no redirection: what is sent goes where the operator said.
+func NewSink(address, source, overrides string) (*Sink, error) {
+	s := &Sink{url: address, source: source, client: &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	if overrides == "" {
+		return s, nil
+	}
+	var o struct {
+		Extensions map[string]string `json:"extensions"`
+	}
+	if err := json.Unmarshal([]byte(overrides), &o); err != nil {
+		return nil, fmt.Errorf("K_CE_OVERRIDES: %w", err)
+	}
+	for name := range o.Extensions {
+		if !extensionName.MatchString(name) {
+			return nil, fmt.Errorf("K_CE_OVERRIDES: %.40q is no name of an attribute", name)
+		}
+	}
+	s.extensions = o.Extensions
+	return s, nil
+}
+
+// extensionName is what CloudEvents calls a name.
+var extensionName = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
+
+// Send sends an announcement, once. The same announcement has the same id each time, so that
+// a receiver can tell a repetition. An answer that is not good is a [nudge.AnswerError].
+func (s *Sink) Send(ctx context.Context, n event.Announcement) error {
+	e, err := Event(n, s.source)
+	if err != nil {
+		return err
+	}
+	for name, value := range s.extensions {
+		e.SetExtension(name, value)
+	}
+	if err := nudge.Post(ctx, s.client, s.url, e); err != nil {
+		return fmt.Errorf("send announcement %s: %w", n.ID, err)
+	}
+	return nil
+}
+
+// Event writes an announcement as a CloudEvent; that of a deployment holds a CDEvent.
+func Event(n event.Announcement, source string) (cloudevents.Event, error) {
+	e := cloudevents.NewEvent()
+	e.SetID(n.ID)
+	e.SetSource(source)
+	e.SetType(string(n.Type))
+	e.SetSubject(n.Subject)
+	e.SetTime(n.At.UTC())
+	e.SetExtension(partitionKey, n.Subject)
+	body := data(n)
+	if n.Deployment != nil {
+		cd := cdBody(n, source)
+		e.SetType(cd.Context.Type)
+		e.SetSubject(cd.Subject.ID)
+		body = cd
+	}
+	if err := e.SetData(cloudevents.ApplicationJSON, body); err != nil {
+		return e, fmt.Errorf("write announcement %s: %w", n.ID, err)
+	}
+	if err := e.Validate(); err != nil {
+		return e, fmt.Errorf("write announcement %s: %w", n.ID, err)
+	}
+	return e, nil
+}
+
+// data is what an announcement that is not of a deployment tells.
+func data(n event.Announcement) any {
+	switch {
+	case n.Key != nil:
+		k := n.Key
+		e := wire.KeyEvent{
+			KeyID: string(k.ID), Name: k.Name, Project: n.Project, Environment: n.Environment, Plan: string(k.Plan),
+			Apps: append([]string{}, k.Apps...), Status: string(k.Status),
+		}
+		if k.Within > 0 {
+			e.WithinDays = &k.Within
+		}
+		if n.Type == event.KeyExpired && k.Status == apikey.Active {
+			e.Status = "expired"
+		}
+		if !k.ExpiresAt.IsZero() {
+			expires := k.ExpiresAt.UTC()
+			e.ExpiresAt = &expires
+		}
+		return e
+	case n.Quota != nil:
+		q := n.Quota
+		return wire.QuotaEvent{
+			KeyID: string(q.Key.ID), Name: q.Key.Name, Project: n.Project, Environment: n.Environment, Plan: string(q.Key.Plan),
+			Percent: q.Percent, Quota: q.Quota, Used: q.Used, Period: string(q.Period), Mode: string(q.Mode), ResetsAt: q.ResetAt.UTC(),
+		}
+	case n.Gate != nil:
+		return wire.GateEvent{
+			App: n.Gate.App.Name, Project: n.Project, Environment: n.Environment, Host: n.Gate.Host, State: string(n.Gate.State),
+		}
+	case n.Gates != nil:
+		return wire.GatesEvent{Checkers: n.Gates.Checkers, Since: n.Gates.Since.UTC()}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"net/url"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/trace"
+)
+
+const (
+	envoyGroup = "gateway.envoyproxy.io"
+
+	methodHeader = "X-Forwarded-Method"
+
+	// secureEndpoint is the port of a URL that names none.
+	secureEndpoint = 443
+)
+
+// gatewayEnvoy is the routing of [GatewayEnvoyRoutes]. A SecurityPolicy has Envoy ask the
+// checker, which a Backend in the app's own namespace leads to: so nothing is granted across
+// namespaces, and the CA is the copy that is there for every kind of gate.
+//
+// The policy names the route, not the route the policy, so that a route alone is open.
+// Therefore one that is new here leads nowhere until Envoy Gateway says that it has taken
+// the policy up, and an open one has no policy.
+//
+// What a route cannot do is done for the whole Gateway by the ClientTrafficPolicy of
+// infra/gateway: it takes identity headers that clients send, in every spelling, before
+// Envoy asks, and says the method. Without it the checker answers 500 to a request, so that
+// no gate is ever proven.
+type gatewayEnvoy struct {
+	httpRoutes
+	checker string // its URL; "" where no gate is written
+}
+
+// Where the objects of the gate are in the routing's order.
+const (
+	backendPart = iota
+	policyPart
+)
+
+func (r gatewayEnvoy) gate(ref app.Ref) []part {
+	name := gateName(ref)
+	return []part{
+		backendPart: {kind: envoyKind("Backend"), name: name, spec: r.backendSpec()},
+		policyPart:  {kind: envoyKind("SecurityPolicy"), name: name, spec: r.policySpec(ref), unnamed: true},
+	}
+}
+
+// backendSpec is where the checkers are.
+func (r gatewayEnvoy) backendSpec() map[string]any {
+	u, err := url.Parse(r.checker)
+	if err != nil { // Open has looked
+		u = &url.URL{}
+	}
+	port, err := strconv.ParseInt(u.Port(), 10, 32)
+	if err != nil {
+		port = secureEndpoint
+	}
+	return map[string]any{
+		"type":      "Endpoints",
+		"endpoints": []any{map[string]any{"fqdn": map[string]any{"hostname": u.Hostname(), "port": port}}},
+		"tls": map[string]any{
+			"caCertificateRefs":  []any{map[string]any{"group": "", "kind": "Secret", "name": caSecretName}},
+			"sni":                u.Hostname(), // which the certificate is for, and is verified
+			"insecureSkipVerify": false,
+		},
+	}
+}
+
+// policySpec is the gate itself (promises G6, G7, G11). The path is made here, from the
+// app's name alone, and replaces the client's.
+func (r gatewayEnvoy) policySpec(ref app.Ref) map[string]any {
+	return map[string]any{
+		"targetRefs": []any{map[string]any{"group": gatewayGroup, "kind": "HTTPRoute", "name": ref.Name}},
+		"extAuth": map[string]any{
+			"failOpen":         false,
+			"statusOnError":    int64(503),
+			"timeout":          "5s",
+			"headersToExtAuth": []any{"X-API-Key", methodHeader, "Access-Control-Request-Method", trace.Header, gateproof.NonceHeader},
+			"http": map[string]any{
+				"backendRefs":      []any{map[string]any{"group": envoyGroup, "kind": "Backend", "name": gateName(ref), "weight": int64(1)}},
+				"pathOverride":     "/check/" + ref.Namespace + "/" + ref.Name,
+				"headersToBackend": []any{"X-Service-Key-Prefix", "X-Service-Key-Name"},
+			},
+		},
+	}
+}
+
+// spec: the filter comes after the gate, so that it takes what the gate has read. A
+// preflight that asks for an upgrade, or that says it has a body, leads nowhere: it needs no
+// key, so with either it would be a way into the app.
+func (r gatewayEnvoy) spec(o Objects, a app.App, gated bool) map[string]any {
+	open := r.route(a, leads(a, match("")))
+	if !gated {
+		return open
+	}
+	nowhere := map[string]any{"matches": []any{
+		match("OPTIONS", "Access-Control-Request-Method", ".*", "Upgrade", ".*"),
+		match("OPTIONS", "Access-Control-Request-Method", ".*", "Transfer-Encoding", ".*"),
+		match("OPTIONS", "Access-Control-Request-Method", ".*", "Content-Length", "0*[1-9][0-9]*"),
+	}}
+	full := r.route(a,
+		leads(a, match(""), map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": map[string]any{
+			"remove": []any{"X-API-Key", methodHeader, "HTTP2-Settings"},
+		}}),
+		nowhere,
+	)
+	if r.enforced(o) || o.route != nil && (r.same(o.route, open) || r.same(o.route, full)) {
+		return full
+	}
+	return r.closed(a)
+}
+
+func (r gatewayEnvoy) closed(a app.App) map[string]any {
+	return r.route(a, map[string]any{"matches": []any{match("")}})
+}
+
+// taken tells besides that the route leads to the app.
+func (r gatewayEnvoy) taken(u *unstructured.Unstructured) bool {
+	leads := false
+	for _, rule := range objectsIn(u.Object, "spec", "rules") {
+		leads = leads || rule["backendRefs"] != nil
+	}
+	return leads && r.httpRoutes.taken(u)
+}
+
+// enforced tells whether Envoy Gateway has taken the app's policy up for some route.
+func (r gatewayEnvoy) enforced(o Objects) bool {
+	var policy *unstructured.Unstructured
+	if len(o.gate) > policyPart {
+		policy = o.gate[policyPart]
+	}
+	if policy == nil {
+		return false
+	}
+	ancestors := objectsIn(policy.Object, "status", "ancestors")
+	for _, ancestor := range ancestors {
+		if !holds(ancestor, "Accepted", policy.GetGeneration()) {
+			return false
+		}
+	}
+	return len(ancestors) > 0
+}

@@ -1,0 +1,367 @@
+package cluster
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// gatewayBench is a bench on an API server that knows a kind of routes of the Gateway API.
+func gatewayBench(t *testing.T, routes Routes) *bench {
+	t.Helper()
+	b := benchOf(t, routes)
+	b.must(definitions.Define(t.Context(), filepath.Join("..", ".."), b.dynamic, definitions.EnvoyGateway()))
+	return b
+}
+
+// spec is that of an object as the API server has it, with what it has filled in.
+func (b *bench) spec(kind schema.GroupVersionKind, name string) any {
+	b.Helper()
+	u, err := b.cluster.objects(kind, b.app.Namespace).get(b.Context(), name)
+	b.must(err)
+	return u.Object["spec"]
+}
+
+// says writes a status, as a Gateway's controller does.
+func (b *bench) says(kind schema.GroupVersionKind, name, list string, accepted metav1.ConditionStatus) {
+	b.Helper()
+	objects := b.cluster.objects(kind, b.app.Namespace)
+	u, err := objects.get(b.Context(), name)
+	b.must(err)
+	var conditions []any
+	for _, c := range []string{"Accepted", "ResolvedRefs"} {
+		conditions = append(conditions, map[string]any{
+			"type": c, "status": string(accepted), "reason": "Test", "message": "", "observedGeneration": u.GetGeneration(), "lastTransitionTime": "2026-01-01T00:00:00Z",
+		})
+	}
+	gateway := map[string]any{"namespace": "traefik", "name": "apps"}
+	u.Object["status"] = map[string]any{list: []any{map[string]any{
+		"parentRef": gateway, "ancestorRef": gateway, "controllerName": "example.com/test", "conditions": conditions,
+	}}}
+	_, err = objects.api.UpdateStatus(b.Context(), u, metav1.UpdateOptions{})
+	b.must(err)
+}
+
+// accepts has Envoy Gateway take the app's policy up.
+func (b *bench) accepts(accepted metav1.ConditionStatus) {
+	b.Helper()
+	b.says(envoyKind("SecurityPolicy"), gateName(b.app.Ref()), "ancestors", accepted)
+}
+
+// ofGateway is what a spec of a route has, whatever its rules.
+func (b *bench) ofGateway(rules ...any) any {
+	return map[string]any{
+		"parentRefs": []any{map[string]any{"group": gatewayGroup, "kind": "Gateway", "namespace": "traefik", "name": "apps", "sectionName": "web"}},
+		"hostnames":  []any{b.app.Host}, "rules": rules,
+	}
+}
+
+// TestHTTPRoute: both kinds of the Gateway API say of a gate what an IngressRoute says, and
+// the API server takes it as it is.
+func TestHTTPRoute(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []RouteKind{GatewayTraefikRoutes, GatewayEnvoyRoutes} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			b := gatewayBench(t, Routes{Kind: kind})
+			b.place()
+			to := []any{map[string]any{"group": "", "kind": "Service", "name": "hello", "port": int64(8080), "weight": int64(1)}}
+			everything := []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/"}}}
+			open := b.ofGateway(map[string]any{"matches": everything, "backendRefs": to})
+			if diff := cmp.Diff(open, b.spec(gatewayKind("HTTPRoute"), "hello")); diff != "" {
+				t.Errorf("an open route (-want +got):\n%s", diff)
+			}
+			late := b.objects()
+			b.gate()
+			if kind == GatewayEnvoyRoutes {
+				b.accepts(metav1.ConditionTrue)
+			}
+			want := gated
+			want.Untaken = true // no Gateway is here
+			if diff := cmp.Diff(want, b.state()); diff != "" {
+				t.Errorf("gated (-want +got):\n%s", diff)
+			}
+			if err := b.cluster.ApplyRoute(t.Context(), late, b.app, false); !problem.Is(err, problem.Conflict) {
+				t.Errorf("a late writer: %v, want conflict", err)
+			}
+			b.says(gatewayKind("HTTPRoute"), "hello", "parents", metav1.ConditionFalse)
+			if !b.state().Untaken {
+				t.Error("a route that its Gateway refuses is called taken")
+			}
+			b.says(gatewayKind("HTTPRoute"), "hello", "parents", metav1.ConditionTrue)
+			if b.state().Untaken {
+				t.Error("a route that its Gateway has taken is not called so")
+			}
+			v, err := b.cluster.Inventory(t.Context())
+			b.must(err)
+			if diff := cmp.Diff(gated, b.cluster.State(v.Of(b.app.Ref()), b.app, []byte("CA"))); diff != "" {
+				t.Errorf("from the inventory (-want +got):\n%s", diff)
+			}
+
+			b.must(b.cluster.ApplyRoute(t.Context(), b.objects(), b.app, false))
+			b.must(b.cluster.DeleteMiddleware(t.Context(), b.objects(), b.app.Ref()))
+			if got := b.state(); got.Route != RouteOpen || got.Middleware != Absent {
+				t.Errorf("released: %+v", got)
+			}
+			b.gate()
+			b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
+			if !b.objects().None() {
+				t.Error("objects are left")
+			}
+		})
+	}
+}
+
+func TestGatewayTraefikRules(t *testing.T) {
+	t.Parallel()
+	b := gatewayBench(t, Routes{Kind: GatewayTraefikRoutes})
+	b.place()
+	b.gate()
+	ref := b.app.Ref()
+	rule := func(conditions map[string]any, through ...string) map[string]any {
+		conditions["path"] = map[string]any{"type": "PathPrefix", "value": "/"}
+		var filters []any
+		for _, name := range through {
+			filters = append(filters, map[string]any{"type": "ExtensionRef", "extensionRef": map[string]any{"group": "traefik.io", "kind": "Middleware", "name": name}})
+		}
+		return map[string]any{
+			"matches": []any{conditions}, "filters": filters,
+			"backendRefs": []any{map[string]any{"group": "", "kind": "Service", "name": "hello", "port": int64(8080), "weight": int64(1)}},
+		}
+	}
+	header := func(name, pattern string) []any {
+		return []any{map[string]any{"type": "RegularExpression", "name": name, "value": pattern}}
+	}
+	want := b.ofGateway(
+		rule(map[string]any{}, gateName(ref)),
+		rule(map[string]any{"method": "OPTIONS", "headers": header("Access-Control-Request-Method", ".*")}, preflightName(ref)),
+		rule(map[string]any{"method": "GET", "headers": header("Upgrade", "(?i)^websocket$")}, gateName(ref), websocketName(ref)),
+	)
+	if diff := cmp.Diff(want, b.spec(gatewayKind("HTTPRoute"), "hello")); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+}
+
+// TestEnvoyGate holds what is written for Envoy Gateway against its own definitions. No
+// Envoy runs here.
+func TestEnvoyGate(t *testing.T) {
+	t.Parallel()
+	b := gatewayBench(t, Routes{Kind: GatewayEnvoyRoutes})
+	b.place()
+	b.gate()
+	name := gateName(b.app.Ref())
+	want := map[string]any{
+		"targetRefs": []any{map[string]any{"group": gatewayGroup, "kind": "HTTPRoute", "name": "hello"}},
+		"extAuth": map[string]any{
+			"failOpen": false, "statusOnError": int64(503), "timeout": "5s",
+			"headersToExtAuth": []any{"X-API-Key", "X-Forwarded-Method", "Access-Control-Request-Method", "X-Request-Id", "X-Sluice-Probe"},
+			"http": map[string]any{
+				"backendRefs":      []any{map[string]any{"group": envoyGroup, "kind": "Backend", "name": name, "weight": int64(1)}},
+				"pathOverride":     "/check/" + b.app.Namespace + "/hello",
+				"headersToBackend": []any{"X-Service-Key-Prefix", "X-Service-Key-Name"},
+			},
+		},
+	}
+	if diff := cmp.Diff(any(want), b.spec(envoyKind("SecurityPolicy"), name)); diff != "" {
+		t.Errorf("policy (-want +got):\n%s", diff)
+	}
+	want = map[string]any{
+		"type":      "Endpoints",
+		"endpoints": []any{map[string]any{"fqdn": map[string]any{"hostname": "sluice-checker.sluice-system.svc", "port": int64(8443)}}},
+		"tls": map[string]any{
+			"caCertificateRefs": []any{map[string]any{"group": "", "kind": "Secret", "name": "sluice-checker-ca"}},
+			"sni":               "sluice-checker.sluice-system.svc", "insecureSkipVerify": false,
+		},
+	}
+	if diff := cmp.Diff(any(want), b.spec(envoyKind("Backend"), name)); diff != "" {
+		t.Errorf("backend (-want +got):\n%s", diff)
+	}
+	spec, _ := b.spec(gatewayKind("HTTPRoute"), "hello").(map[string]any)
+	rules := objectsIn(spec, "rules")
+	removed := []any{map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": map[string]any{"remove": []any{"X-API-Key", "X-Forwarded-Method", "HTTP2-Settings"}}}}
+	if diff := cmp.Diff(any(removed), rules[0]["filters"]); diff != "" {
+		t.Errorf("what the app does not get (-want +got):\n%s", diff)
+	}
+	if len(rules) != 2 || rules[1]["backendRefs"] != nil || len(objectsIn(rules[1], "matches")) != 3 {
+		t.Errorf("preflights with more than they need: %v", rules)
+	}
+}
+
+// TestEnvoyRouteIsClosedFirst: a gated route that is new leads nowhere until Envoy Gateway
+// says that it has taken up the policy as it is now.
+func TestEnvoyRouteIsClosedFirst(t *testing.T) {
+	t.Parallel()
+	b := gatewayBench(t, Routes{Kind: GatewayEnvoyRoutes})
+	b.place()
+	leads := func() bool {
+		spec, _ := b.spec(gatewayKind("HTTPRoute"), "hello").(map[string]any)
+		return objectsIn(spec, "rules")[0]["backendRefs"] != nil
+	}
+	b.must(b.cluster.objects(gatewayKind("HTTPRoute"), b.app.Namespace).delete(t.Context(), "hello", metav1.DeleteOptions{}))
+	for _, said := range []metav1.ConditionStatus{"", metav1.ConditionFalse} {
+		if said != "" {
+			b.accepts(said)
+		}
+		b.gate()
+		if got := b.state(); got.Route != RouteGated || leads() {
+			t.Errorf("accepted %q: the route is %v, and leads to the app: %t", said, got.Route, leads())
+		}
+	}
+	b.accepts(metav1.ConditionTrue)
+	if got := b.state().Route; got != RouteClosed {
+		t.Errorf("the policy is there, but the closed route is %v", got)
+	}
+	b.gate()
+	if got := b.state().Route; got != RouteGated || !leads() {
+		t.Errorf("the route is %v, and leads to the app: %t", got, leads())
+	}
+	// A policy that is taken away does not close what it has gated: it is put back.
+	b.must(b.cluster.objects(envoyKind("SecurityPolicy"), b.app.Namespace).delete(t.Context(), gateName(b.app.Ref()), metav1.DeleteOptions{}))
+	if got := b.state(); got.Middleware != Differs {
+		t.Errorf("a policy that is gone: %+v", got)
+	}
+	b.gate()
+	if diff := cmp.Diff(State{Deployment: Right, Service: Right, CA: Right, Middleware: Right, Route: RouteGated, Untaken: true}, b.state()); diff != "" {
+		t.Errorf("after repair (-want +got):\n%s", diff)
+	}
+}
+
+func TestHTTPRouteDriftIsSeen(t *testing.T) {
+	t.Parallel()
+	route, policy, backend := gatewayKind("HTTPRoute"), envoyKind("SecurityPolicy"), envoyKind("Backend")
+	tests := []struct {
+		name  string
+		by    RouteKind
+		kind  schema.GroupVersionKind
+		patch string // JSON patch
+	}{
+		{"no gate", GatewayTraefikRoutes, route, `[{"op":"remove","path":"/spec/rules/0/filters"}]`},
+		{"no gate for WebSockets", GatewayTraefikRoutes, route, `[{"op":"remove","path":"/spec/rules/2/filters/0"}]`},
+		{"preflights around their gate", GatewayTraefikRoutes, route, `[{"op":"remove","path":"/spec/rules/1/filters"}]`},
+		{"another rule", GatewayTraefikRoutes, route, `[{"op":"add","path":"/spec/rules/-","value":{"backendRefs":[{"name":"hello","port":8080}]}}]`},
+		{"another host", GatewayTraefikRoutes, route, `[{"op":"add","path":"/spec/hostnames/-","value":"other.example"}]`},
+		{"another Gateway", GatewayTraefikRoutes, route, `[{"op":"add","path":"/spec/parentRefs/-","value":{"name":"other"}}]`},
+		{"the key reaches the app", GatewayEnvoyRoutes, route, `[{"op":"remove","path":"/spec/rules/0/filters"}]`},
+		{"preflights with bodies", GatewayEnvoyRoutes, route, `[{"op":"remove","path":"/spec/rules/1"}]`},
+		{"fails open", GatewayEnvoyRoutes, policy, `[{"op":"replace","path":"/spec/extAuth/failOpen","value":true}]`},
+		{"another app's check", GatewayEnvoyRoutes, policy, `[{"op":"replace","path":"/spec/extAuth/http/pathOverride","value":"/check/a/b"}]`},
+		{"another route's gate", GatewayEnvoyRoutes, policy, `[{"op":"replace","path":"/spec/targetRefs/0/name","value":"other"}]`},
+		{"another certificate", GatewayEnvoyRoutes, backend, `[{"op":"replace","path":"/spec/tls/sni","value":"evil.example"}]`},
+		{"another checker", GatewayEnvoyRoutes, backend, `[{"op":"replace","path":"/spec/endpoints/0/fqdn/hostname","value":"evil.example"}]`},
+	}
+	for _, tt := range tests {
+		t.Run(string(tt.by)+" "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := gatewayBench(t, Routes{Kind: tt.by})
+			b.place()
+			b.gate()
+			want := gated
+			want.Untaken = true
+			if diff := cmp.Diff(want, b.state()); diff != "" {
+				t.Fatalf("before (-want +got):\n%s", diff)
+			}
+			name := "hello"
+			if tt.kind != route {
+				name = gateName(b.app.Ref())
+			}
+			_, err := b.cluster.objects(tt.kind, b.app.Namespace).api.Patch(t.Context(), name, types.JSONPatchType, []byte(tt.patch), metav1.PatchOptions{})
+			b.must(err)
+			if got := b.state(); got.Route == RouteGated && got.Middleware == Right {
+				t.Errorf("not seen: %+v", got)
+			}
+			if tt.by == GatewayEnvoyRoutes {
+				b.accepts(metav1.ConditionTrue) // what is open to doubt is closed else
+			}
+			b.gate()
+			if tt.by == GatewayEnvoyRoutes {
+				b.accepts(metav1.ConditionTrue)
+				b.gate()
+			}
+			if diff := cmp.Diff(want, b.state()); diff != "" {
+				t.Errorf("after repair (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMove: what an app had by the former kind of routes is known for what it is, goes when
+// it is told to, and nothing else does.
+func TestMove(t *testing.T) {
+	t.Parallel()
+	for _, from := range RouteKinds() {
+		for _, to := range RouteKinds() {
+			if from == to {
+				continue
+			}
+			t.Run(string(from)+" to "+string(to), func(t *testing.T) {
+				t.Parallel()
+				b := gatewayBench(t, Routes{Kind: from})
+				b.place()
+				b.gate()
+				after := gatewayBench(t, Routes{Kind: to, FormerKind: from})
+				after.app = b.app
+				sharedRoute := from != TraefikRoutes && to != TraefikRoutes
+				sharedGate := from != GatewayEnvoyRoutes && to != GatewayEnvoyRoutes
+				former := RouteGated
+				if sharedRoute { // it is rewritten, and the gate alone is left
+					former = RouteClosed
+				}
+				if got := after.state().Former; got != former {
+					t.Errorf("the former route is %v, want %v", got, former)
+				}
+				after.gate()
+				if got := after.state(); got.Former != former || got.Route != RouteGated || got.Middleware != Right {
+					t.Errorf("beside each other: %+v", got)
+				}
+				v, err := after.cluster.Inventory(t.Context())
+				b.must(err)
+				if got := after.cluster.State(v.Of(b.app.Ref()), b.app, []byte("CA")).Former; got != former {
+					t.Errorf("in the inventory it is %v, want %v", got, former)
+				}
+				b.must(after.cluster.RemoveFormer(t.Context(), after.objects(), b.app.Ref()))
+				if former == RouteGated && !sharedGate { // the gate outlives its route
+					if got := after.state().Former; got != RouteClosed {
+						t.Errorf("after its route the former gate is %v", got)
+					}
+					b.must(after.cluster.RemoveFormer(t.Context(), after.objects(), b.app.Ref()))
+				}
+				if got := after.state(); got.Former != RouteAbsent || got.Route != RouteGated || got.Middleware != Right {
+					t.Errorf("moved: %+v", got)
+				}
+				old := b.objects()
+				if (old.route != nil) != sharedRoute || (old.gate[0] != nil) != sharedGate {
+					t.Errorf("what is left of before: route %v, gate %v", old.route != nil, old.gate[0] != nil)
+				}
+			})
+		}
+	}
+}
+
+// TestMoveSparesOthers: a route of the app's name that is not Sluice's is no former one.
+func TestMoveSparesOthers(t *testing.T) {
+	t.Parallel()
+	b := gatewayBench(t, Routes{Kind: GatewayTraefikRoutes, FormerKind: TraefikRoutes})
+	b.place()
+	b.make("{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, metadata: {name: hello}, spec: {routes: [{kind: Rule, match: Host(`a.example`), services: [{name: hello, port: 8080}]}]}}")
+	if got := b.state().Former; got != RouteAbsent {
+		t.Errorf("somebody else's route is taken for the former one: %v", got)
+	}
+	b.must(b.cluster.RemoveFormer(t.Context(), b.objects(), b.app.Ref()))
+	var there *unstructured.Unstructured
+	there, err := b.cluster.objects(traefikKind("IngressRoute"), b.app.Namespace).look(t.Context(), "hello")
+	b.must(err)
+	if there == nil {
+		t.Error("somebody else's route was deleted")
+	}
+	if diff := cmp.Diff([]string{"IngressRoute hello (Host(`a.example`))"}, b.bypass().Ways); diff != "" {
+		t.Errorf("it is a way around the gate (-want +got):\n%s", diff)
+	}
+}

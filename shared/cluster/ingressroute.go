@@ -1,0 +1,157 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/sluicegate/sluice/shared/app"
+)
+
+// ingressRoutes is the routing of [TraefikRoutes].
+type ingressRoutes struct {
+	middlewares
+	entryPoints []any
+	tls         map[string]any // nil says nothing of it
+}
+
+func newIngressRoutes(o Routes, gate middlewares) (*ingressRoutes, error) {
+	if len(o.EntryPoints) == 0 { // Traefik would take all of its own
+		return nil, errors.New("routes need at least one entry point")
+	}
+	r := &ingressRoutes{middlewares: gate}
+	for _, e := range o.EntryPoints {
+		r.entryPoints = append(r.entryPoints, e)
+	}
+	var err error
+	r.tls, err = parseRouteTLS(o.RouteTLS)
+	return r, err
+}
+
+func (*ingressRoutes) kind() schema.GroupVersionKind         { return traefikKind("IngressRoute") }
+func (*ingressRoutes) blank() map[string]any                 { return map[string]any{"routes": []any{}} }
+func (*ingressRoutes) taken(*unstructured.Unstructured) bool { return true } // Traefik never says
+func (*ingressRoutes) knative() bool                         { return true }
+
+// What the rules for preflights and WebSockets of a gated app begin with.
+const (
+	preflights = "Method(`OPTIONS`) && HeaderRegexp(`Access-Control-Request-Method`, `.*`) && "
+	websockets = "HeaderRegexp(`Upgrade`, `(?i)^websocket$`) && Method(`GET`) && "
+)
+
+// spec: the gate comes before anything else that is done to a request.
+//
+// A gated route has two more rules: for CORS preflights, which pass without a key and
+// so may carry no body, and for WebSockets, which get back the Upgrade that the gate
+// takes from everything. Traefik tries longer rules first, so these two begin with what
+// is cheapest to tell.
+func (r *ingressRoutes) spec(o Objects, a app.App, gated bool) map[string]any {
+	host := "Host(`" + a.Host + "`)"
+	rules := []any{routeRule(o, a, host)}
+	if gated {
+		ref := a.Ref()
+		rules = []any{
+			routeRule(o, a, host, gateName(ref)),
+			routeRule(o, a, preflights+host, preflightName(ref)),
+			routeRule(o, a, websockets+host, gateName(ref), websocketName(ref)),
+		}
+	}
+	spec := map[string]any{"entryPoints": r.entryPoints, "routes": rules}
+	if r.tls != nil {
+		spec["tls"] = maps.Clone(r.tls)
+	}
+	return spec
+}
+
+// routeRule leads what matches through Middlewares to the app. The scheme is said
+// because Traefik takes a Service's port 443 for https.
+func routeRule(o Objects, a app.App, match string, through ...string) map[string]any {
+	port := int64(a.Port)
+	if o.onKnative() {
+		port = knativePort(o)
+		through = append(through, hostName(a.Ref()))
+	}
+	rule := map[string]any{
+		"kind":     "Rule",
+		"match":    match,
+		"services": []any{map[string]any{"name": a.Name, "port": port, "scheme": "http", "nativeLB": true}},
+	}
+	if len(through) > 0 {
+		chain := make([]any, len(through))
+		for i, name := range through {
+			chain[i] = map[string]any{"name": name}
+		}
+		rule["middlewares"] = chain
+	}
+	return rule
+}
+
+func (r *ingressRoutes) same(u *unstructured.Unstructured, shall map[string]any) bool {
+	return sameTLS(u, r.tls) && sameFields(u, shall, "tls")
+}
+
+// resolverName is what Traefik's configuration may call a certResolver.
+var resolverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+
+// parseRouteTLS reads [Routes.RouteTLS] into what becomes spec.tls of a route, nil
+// where that is not Sluice's to write.
+func parseRouteTLS(s string) (map[string]any, error) {
+	kind, name, _ := strings.Cut(s, ":")
+	switch {
+	case s == "":
+		return nil, nil //nolint:nilnil // no spec.tls is what was asked for
+	case s == "default": // an empty spec.tls says the same, but cannot be applied where there was a field in it
+		return map[string]any{"store": map[string]any{"name": "default"}}, nil
+	case kind == "resolver" && resolverName.MatchString(name):
+		return map[string]any{"certResolver": name}, nil
+	case kind == "secret" && len(validation.IsDNS1123Subdomain(name)) == 0:
+		return map[string]any{"secretName": name}, nil
+	}
+	return nil, fmt.Errorf("the routes' TLS %q is not empty, default, resolver:NAME or secret:NAME", s)
+}
+
+// sameTLS tells whether the fields of a route's spec.tls that Sluice has written are
+// those that it shall. The others, e.g. tls.options, are for others to set; what
+// Sluice has once written and shall not any more is known by its field manager.
+func sameTLS(u *unstructured.Unstructured, shall map[string]any) bool {
+	own := ownTLS(u.GetManagedFields())
+	is, _, err := unstructured.NestedMap(u.Object, "spec", "tls")
+	if err != nil || len(own) != len(shall) {
+		return false
+	}
+	for field, v := range shall {
+		if _, ours := own["f:"+field]; !ours || !reflect.DeepEqual(is[field], v) {
+			return false
+		}
+	}
+	return true
+}
+
+// ownTLS gives the fields of spec.tls that Sluice has applied, as "f:secretName".
+func ownTLS(managed []metav1.ManagedFieldsEntry) map[string]json.RawMessage {
+	for _, m := range managed {
+		if m.Manager != fieldManager || m.Operation != metav1.ManagedFieldsOperationApply || m.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Spec struct {
+				TLS map[string]json.RawMessage `json:"f:tls"`
+			} `json:"f:spec"`
+		}
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			return nil // the API server's own format
+		}
+		delete(fields.Spec.TLS, ".") // the object itself, where others have a field in it
+		return fields.Spec.TLS
+	}
+	return nil
+}

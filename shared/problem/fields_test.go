@@ -1,0 +1,65 @@
+package problem
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// told is what a client is told of err: the code, and each field with its own.
+func told(err error) []string {
+	p := From(err)
+	all := []string{string(p.Code)}
+	for _, w := range p.Wrong() {
+		all = append(all, w.Field+" "+string(w.Code))
+	}
+	return all
+}
+
+func TestAll(t *testing.T) {
+	t.Parallel()
+	rate, burst, conflict := Of(InvalidRate), Of(InvalidBurst), Of(Conflict)
+	missing := At("rate", Of(MissingField))
+	source := All(At("branch", Of(InvalidSource)), At("path", Of(InvalidSource)))
+	for _, c := range []struct {
+		name string
+		errs []error
+		want []string
+	}{
+		{"one", []error{nil, rate, nil}, []string{"invalid_rate", "rate invalid_rate"}},
+		{"two, in their order", []error{burst, rate}, []string{"invalid_burst", "burst invalid_burst", "rate invalid_rate"}},
+		{"the first of each field", []error{missing, burst, rate}, []string{"missing_field", "rate missing_field", "burst invalid_burst"}},
+		{"again", []error{All(missing, burst), rate}, []string{"missing_field", "rate missing_field", "burst invalid_burst"}},
+		{"wrapped", []error{fmt.Errorf("create: %w", rate), burst}, []string{"invalid_rate", "rate invalid_rate", "burst invalid_burst"}},
+		{"of an object", []error{rate, Within("git_source", source)}, []string{
+			"invalid_rate", "rate invalid_rate", "git_source.branch invalid_git_source", "git_source.path invalid_git_source",
+		}},
+		{"about no field", []error{conflict, rate}, []string{"conflict", "rate invalid_rate"}},
+		{"no problem", []error{rate, errors.New("the store is away")}, []string{"internal"}},
+	} {
+		if diff := cmp.Diff(c.want, told(All(c.errs...))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+	if err := All(nil, nil); err != nil {
+		t.Errorf("nothing is wrong, but got %v", err)
+	}
+	if err := At("rate", nil); err != nil {
+		t.Errorf("nothing is wrong at rate, but got %v", err)
+	}
+	if err := Within("plan", nil); err != nil {
+		t.Errorf("nothing is wrong in plan, but got %v", err)
+	}
+	if diff := cmp.Diff([]string{"invalid_rate", "rate invalid_rate"}, told(rate)); diff != "" {
+		t.Errorf("All has changed what it was given:\n%s", diff)
+	}
+	var many []error
+	for i := range 3 * maxWrong {
+		many = append(many, At(fmt.Sprintf("members[%d].role", i), Of(InvalidRole)))
+	}
+	if n := len(From(All(many...)).Wrong()); n != maxWrong {
+		t.Errorf("told of %d wrong fields", n)
+	}
+}

@@ -1,0 +1,95 @@
+package span
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Settings is what is checked of OpenTelemetry's own variables, so that a function does not
+// start with those that its SDK would leave aside. The SDK reads these and the rest:
+// certificates, compression, timeouts, OTEL_BSP_*, OTEL_SERVICE_NAME and
+// OTEL_RESOURCE_ATTRIBUTES.
+type Settings struct {
+	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT"`        // of a collector, e.g. "http://collector:4318"; "" exports nothing
+	Traces   string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"` // the whole address, e.g. "http://collector:4318/v1/traces"
+
+	// Headers go with every export, e.g. "authorization=Bearer%20abc". They may be secret.
+	Headers       string `env:"OTEL_EXPORTER_OTLP_HEADERS"`
+	TracesHeaders string `env:"OTEL_EXPORTER_OTLP_TRACES_HEADERS"`
+
+	Protocol       string `env:"OTEL_EXPORTER_OTLP_PROTOCOL"` // http/protobuf alone
+	TracesProtocol string `env:"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"`
+
+	Exporter string `env:"OTEL_TRACES_EXPORTER"` // otlp or none
+	Disabled bool   `env:"OTEL_SDK_DISABLED"`    // true exports nothing
+
+	Sampler string `env:"OTEL_TRACES_SAMPLER"`     // default parentbased_always_on
+	Ratio   string `env:"OTEL_TRACES_SAMPLER_ARG"` // 0 to 1, of the samplers by ratio
+
+	Queue int `env:"OTEL_BSP_MAX_QUEUE_SIZE, default=2048"` // spans that wait to be exported
+}
+
+// on tells whether spans are exported.
+func (c Settings) on() bool {
+	return (c.Endpoint != "" || c.Traces != "") && !c.Disabled && c.Exporter != "none"
+}
+
+// samplers are the values of OTEL_TRACES_SAMPLER.
+func samplers() []string {
+	return []string{
+		"always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio",
+	}
+}
+
+// check refuses what cannot be exported with. It never cites an address or a header.
+func (c Settings) check() error {
+	for name, address := range map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.Endpoint, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": c.Traces} {
+		u, err := url.Parse(address)
+		if address != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "") {
+			return fmt.Errorf("%s must be http://host:port or https://host:port, with a path or without", name)
+		}
+	}
+	if protocol := cmp.Or(c.TracesProtocol, c.Protocol, "http/protobuf"); protocol != "http/protobuf" {
+		return fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q, but spans are exported by http/protobuf alone", protocol)
+	}
+	if exporter := cmp.Or(c.Exporter, "otlp"); exporter != "otlp" {
+		return fmt.Errorf("OTEL_TRACES_EXPORTER is %q, but must be otlp or none", exporter)
+	}
+	if c.Sampler != "" && !slices.Contains(samplers(), c.Sampler) {
+		return fmt.Errorf("OTEL_TRACES_SAMPLER is %q, but must be one of %s", c.Sampler, strings.Join(samplers(), ", "))
+	}
+	if ratio, err := strconv.ParseFloat(cmp.Or(c.Ratio, "1"), 64); err != nil || !(ratio >= 0 && ratio <= 1) {
+		return fmt.Errorf("OTEL_TRACES_SAMPLER_ARG is %q, but must be from 0 to 1", c.Ratio)
+	}
+	if c.Queue < 1 {
+		return fmt.Errorf("OTEL_BSP_MAX_QUEUE_SIZE is %d, but must be at least 1", c.Queue)
+	}
+	return errors.Join(checkHeaders("OTEL_EXPORTER_OTLP_HEADERS", c.Headers), checkHeaders("OTEL_EXPORTER_OTLP_TRACES_HEADERS", c.TracesHeaders))
+}
+
+// checkHeaders takes name=value, separated by commas, the values percent-encoded.
+func checkHeaders(variable, list string) error {
+	if strings.TrimSpace(list) == "" {
+		return nil
+	}
+	for pair := range strings.SplitSeq(list, ",") {
+		name, value, ok := strings.Cut(pair, "=")
+		_, err := url.PathUnescape(value)
+		if !ok || err != nil || !isToken(strings.TrimSpace(name)) {
+			return fmt.Errorf("%s must be name=value, separated by commas, with the values percent-encoded", variable)
+		}
+	}
+	return nil
+}
+
+// isToken tells whether s can be a header's name.
+func isToken(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(c rune) bool {
+		return c <= ' ' || c > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
+	}) < 0
+}

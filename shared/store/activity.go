@@ -1,0 +1,167 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/trace"
+)
+
+// Entry is something that happened in an environment: a record with what has become of
+// what it began, or a call of a webhook that began nothing, as a record of that kind.
+type Entry struct {
+	audit.Record
+
+	Deployment deploy.Revision // that it records; zero of anything else, and when it is gone
+	Build      deploy.Build    // likewise
+	Key        apikey.Key      // that it is about, as it is now; likewise
+	Receipt    hook.Receipt    // of the call; zero of anything else
+}
+
+// sameChange bounds how far apart a record and the revision or build that it is of were
+// written, by two clocks: an app of the same name had revisions of these numbers before.
+const sameChange = time.Minute
+
+// Activity lists what happened in an environment and to what is in it, newest first, of a
+// kind or, with "", of all. q narrows it by time and actor. Problem: invalid_page.
+func (s *Store) Activity(ctx context.Context, e app.Environment, kind audit.Kind, q audit.Query, page Page) (entries []Entry, next string, err error) {
+	q.Project, q.Resource, q.Actions = e.Project, environmentPath(e.Project, e.Name), kind.Actions()
+	if kind != audit.Calls {
+		records, more, err := s.Records(ctx, q, page)
+		if err != nil {
+			return nil, "", err
+		}
+		if entries, err = s.follow(ctx, e.Namespace, records); err != nil {
+			return nil, "", err
+		}
+		next = more
+	}
+	if kind == audit.Calls || kind == "" {
+		calls, more, err := s.idleCalls(ctx, e, q, page)
+		if err != nil {
+			return nil, "", err
+		}
+		entries, next = append(entries, calls...), cmp.Or(next, more)
+	}
+	// Ids are times: those of records and receipts are one order, and a page's token in it.
+	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.ID, b.ID) })
+	if n := page.Size; len(entries) > n || next != "" && len(entries) > 0 {
+		entries = entries[:min(n, len(entries))]
+		next = tokenOf(entries[len(entries)-1].ID)
+	}
+	return entries, next, nil
+}
+
+// idleCalls lists the calls of an environment's webhooks that changed nothing.
+func (s *Store) idleCalls(ctx context.Context, e app.Environment, q audit.Query, page Page) ([]Entry, string, error) {
+	of := slices.DeleteFunc(hook.Results(), func(r hook.Result) bool {
+		return r.Changes() || q.Actor != "" && q.Actor != callerOf(r).Name
+	})
+	if len(of) == 0 {
+		return nil, "", nil
+	}
+	receipts, next, err := s.receiptsOf(ctx, e.Namespace, of, q.From, q.To, page)
+	entries := make([]Entry, len(receipts))
+	for i, r := range receipts {
+		one := Entry{Receipt: r, Record: audit.Record{
+			ID: r.ID, At: r.At, Actor: callerOf(r.Result), Origin: trace.Request{ID: r.RequestID},
+			Action: audit.CallWebhook, Outcome: audit.Succeeded, Project: e.Project,
+			Resource: audit.Path(appPath(app.App{Project: e.Project, Environment: e.Name, Name: r.App.Name}), "webhook"),
+		}}
+		if r.Code != "" {
+			one.Outcome = audit.Failed
+		}
+		entries[i] = one
+	}
+	return entries, next, err
+}
+
+// callerOf is who made a call, by what came of it.
+func callerOf(r hook.Result) trace.Actor {
+	if r == hook.Unproven {
+		return trace.Actor{Kind: trace.Anonymous}
+	}
+	return trace.Actor{Kind: trace.Webhook, Name: "webhook"}
+}
+
+// follow adds to records what has become of what they began.
+func (s *Store) follow(ctx context.Context, namespace string, records []audit.Record) ([]Entry, error) {
+	entries := make([]Entry, len(records))
+	var refs []*firestore.DocumentRef
+	var reads []func(*firestore.DocumentSnapshot) error
+	for i, r := range records {
+		entries[i].Record = r
+		if ref, read := s.subject(namespace, &entries[i]); ref != nil {
+			refs, reads = append(refs, ref), append(reads, read)
+		}
+	}
+	if len(refs) == 0 {
+		return entries, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	snaps, err := s.client.GetAll(ctx, refs)
+	if err != nil {
+		return nil, fmt.Errorf("follow the records of %s: %w", namespace, problemOf(err, "document"))
+	}
+	for i, snap := range snaps {
+		if !snap.Exists() {
+			continue
+		}
+		if err := reads[i](snap); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}
+
+// subject is the document that a record is about, where it has more to tell than the
+// record, and how to read it into the entry; nil is none.
+func (s *Store) subject(namespace string, e *Entry) (*firestore.DocumentRef, func(*firestore.DocumentSnapshot) error) {
+	parts := strings.Split(e.Resource, "/")
+	last := parts[len(parts)-1]
+	if e.Action == audit.Deploy || e.Action == audit.RequestBuild {
+		n, err := strconv.ParseInt(last, 10, 64)
+		if err != nil || len(parts) < 3 || !app.ValidLabel(parts[len(parts)-3]) {
+			return nil, nil
+		}
+		ref := app.Ref{Namespace: namespace, Name: parts[len(parts)-3]}
+		if e.Action == audit.RequestBuild {
+			return s.buildRef(ref, n), into(&e.Build, decode[buildDoc], func(b deploy.Build) bool { return near(b.RequestedAt, e.At) })
+		}
+		return s.revisionRef(ref, n), into(&e.Deployment, decode[revisionDoc], func(r deploy.Revision) bool { return near(r.DeployedAt, e.At) })
+	}
+	if len(parts) < 2 || parts[len(parts)-2] != "api-keys" {
+		return nil, nil
+	}
+	ref, err := s.keyRef(apikey.ID(last))
+	if err != nil {
+		return nil, nil
+	}
+	return ref, into(&e.Key, readKey, func(apikey.Key) bool { return true })
+}
+
+func near(a, b time.Time) bool { return a.Sub(b).Abs() < sameChange }
+
+// into reads a document into v if it is the one that is meant.
+func into[V any](v *V, read reader[V], meant func(V) bool) func(*firestore.DocumentSnapshot) error {
+	return func(snap *firestore.DocumentSnapshot) error {
+		got, err := read(snap)
+		if err == nil && meant(got) {
+			*v = got
+		}
+		return err
+	}
+}

@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/event"
+	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// leakDoc is the part of a key's document that says which of its secrets has leaked.
+type leakDoc struct {
+	Secret []byte    `firestore:"secret"` // SHA-256 of the full key
+	At     time.Time `firestore:"at"`
+	By     string    `firestore:"by"`
+	URL    string    `firestore:"url"`
+	Source string    `firestore:"source"`
+}
+
+func leakToDoc(l *apikey.Leak) *leakDoc {
+	if l == nil {
+		return nil
+	}
+	return &leakDoc{Secret: l.Secret[:], At: l.At, By: l.By, URL: l.URL, Source: l.Source}
+}
+
+// value reads what is stored; ok is false where its hash is not whole.
+func (d *leakDoc) value() (l *apikey.Leak, ok bool) {
+	if d == nil {
+		return nil, true
+	}
+	secret, ok := hashOf(d.Secret)
+	return &apikey.Leak{Secret: secret, At: d.At, By: d.By, URL: d.URL, Source: d.Source}, ok
+}
+
+// LeakResult is what became of a report of a leak.
+type LeakResult string
+
+// The results.
+const (
+	LeakUnknown  LeakResult = "unknown"  // no secret of any key that is kept
+	LeakKnown    LeakResult = "known"    // reported before
+	LeakEnded    LeakResult = "ended"    // the secret opened something, and opens nothing any more
+	LeakRecorded LeakResult = "recorded" // the key opened nothing already
+)
+
+// LeakResults lists all results.
+func LeakResults() []LeakResult {
+	return []LeakResult{LeakUnknown, LeakKnown, LeakEnded, LeakRecorded}
+}
+
+// ReportLeak ends a secret that has leaked, as the policy of the key's project says, and
+// records that it was reported; see [apikey.Key.WithLeak]. That there is no such key, or
+// that it was reported before, is no error, and costs one reading.
+func (s *Store) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (result LeakResult, c inforce.Change, err error) {
+	seen, err := s.Key(ctx, id)
+	if problem.Is(err, problem.NotFound) {
+		return LeakUnknown, c, nil
+	}
+	if err != nil {
+		return "", c, err
+	}
+	if result = leakOf(seen, l); result == LeakUnknown || result == LeakKnown {
+		return result, c, nil
+	}
+	ref := s.keys().Doc(string(id)) // of a key that was read
+	made, err := s.commitAlone(ctx, "report leak of "+string(id), ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		stored, err := txGet(tx, ref, "key", readKey)
+		if err != nil {
+			return err
+		}
+		p, err := txGet(tx, s.projects().Doc(stored.Project), "project", decode[projectDoc])
+		if err != nil {
+			return err
+		}
+		result = leakOf(stored, l)
+		changed := stored.WithLeak(l, p.LeakPolicy)
+		if reflect.DeepEqual(keyToDoc(changed), keyToDoc(stored)) {
+			return nil
+		}
+		b.set(ref, keyToDoc(changed))
+		s.recordUpdate(ctx, b, leakChange(stored, changed, l))
+		s.announceKey(b, event.KeyLeaked, changed)
+		if t, ok := event.OfKeyChange(stored, changed); ok {
+			s.announceKey(b, t, changed)
+		}
+		return nil
+	})
+	if problem.Is(err, problem.NotFound) { // deleted meanwhile
+		return LeakUnknown, c, nil
+	}
+	return result, inforce.Change{ID: made.record, Keys: made.at}, err
+}
+
+// leakOf says what a report of a leak is to a key as it is stored.
+func leakOf(k apikey.Key, l apikey.Leak) LeakResult {
+	current := k.Secret.Equal(l.Secret)
+	previous := k.HasPrevious(l.At) && k.Previous.Equal(l.Secret)
+	switch {
+	case !current && !previous:
+		return LeakUnknown
+	case current && k.Exposed():
+		return LeakKnown
+	case k.Status != apikey.Active || k.Expired(l.At):
+		return LeakRecorded
+	}
+	return LeakEnded
+}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// receiptDoc is a document of receipts/{id}, whose ids are as those of audit records: in
+// their order the newest comes first. The collection's TTL policy on expires_at deletes it
+// some time after a week; [Store.DeleteReceipts] does so where there is none.
+type receiptDoc struct {
+	Namespace string    `firestore:"namespace"`
+	App       string    `firestore:"app"`
+	At        time.Time `firestore:"at"`
+	Last      time.Time `firestore:"last_at"`
+	Count     int       `firestore:"count"`
+	Result    string    `firestore:"result"`
+	Code      string    `firestore:"code"`
+	Reason    string    `firestore:"reason"`
+	Event     string    `firestore:"event"`
+	Revision  int64     `firestore:"revision"`
+	Build     int64     `firestore:"build"`
+	Commit    string    `firestore:"commit"`
+	RequestID string    `firestore:"request_id"`
+	Delivery  string    `firestore:"delivery"`
+	ExpiresAt time.Time `firestore:"expires_at"`
+}
+
+func receiptToDoc(r hook.Receipt) receiptDoc {
+	r = r.Bounded()
+	return receiptDoc{
+		Namespace: r.App.Namespace, App: r.App.Name, At: r.At, Last: r.Last, Count: r.Count,
+		Result: string(r.Result), Code: string(r.Code), Reason: r.Reason, Event: string(r.Event), Revision: r.Revision, Build: r.Build,
+		Commit: r.Commit, RequestID: r.RequestID, Delivery: r.Delivery, ExpiresAt: r.At.Add(hook.ReceiptsKept),
+	}
+}
+
+func readReceipt(snap *firestore.DocumentSnapshot) (hook.Receipt, error) {
+	d, err := shape[receiptDoc](snap)
+	return hook.Receipt{
+		ID: snap.Ref.ID, At: d.At, App: app.Ref{Namespace: d.Namespace, Name: d.App}, Result: hook.Result(d.Result), Count: d.Count, Last: d.Last,
+		Code: problem.Code(d.Code), Reason: d.Reason, Event: hook.Event(d.Event), Revision: d.Revision, Build: d.Build,
+		Commit: d.Commit, RequestID: d.RequestID, Delivery: d.Delivery,
+	}, err
+}
+
+func (s *Store) receipts() *firestore.CollectionRef { return s.client.Collection("receipts") }
+
+// ReceiptID draws an id for the receipt of a call that came at a time.
+func ReceiptID(at time.Time) string { return drawID(at) }
+
+// KeepReceipts keeps receipts of webhooks' calls, up to [maxWrites] in a commit. One whose
+// id is there already takes its place.
+func (s *Store) KeepReceipts(ctx context.Context, receipts []hook.Receipt) error {
+	for some := range slices.Chunk(receipts, maxWrites) {
+		err := s.transact(ctx, "keep receipts", func(_ context.Context, _ *firestore.Transaction, b *batch) error {
+			for _, r := range some {
+				b.set(s.receipts().Doc(r.ID), receiptToDoc(r))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Receipts lists the receipts of an app's webhook, newest first, from since on, which is
+// when the app was made: those of an app of that name before it are not its own. Problem:
+// invalid_page.
+func (s *Store) Receipts(ctx context.Context, ref app.Ref, since time.Time, page Page) ([]hook.Receipt, string, error) {
+	// Equalities and the order of ids: Firestore merges its own indexes.
+	coll := s.receipts()
+	query := coll.Where("namespace", "==", ref.Namespace).Where("app", "==", ref.Name)
+	return list(ctx, coll, between(coll, query, since, time.Time{}), page, readReceipt)
+}
+
+// receiptsOf is Receipts for an environment's calls with one of these results, between two
+// times; a zero time is no bound.
+func (s *Store) receiptsOf(ctx context.Context, namespace string, results []hook.Result, from, to time.Time, page Page) ([]hook.Receipt, string, error) {
+	coll := s.receipts()
+	query := coll.Where("namespace", "==", namespace).Where("result", "in", results)
+	return list(ctx, coll, between(coll, query, from, to), page, readReceipt)
+}
+
+// DeleteReceipts deletes up to limit receipts from before a time and tells how many.
+func (s *Store) DeleteReceipts(ctx context.Context, before time.Time, limit int) (int, error) {
+	return s.prune(ctx, "receipts", s.receipts().Where(firestore.DocumentID, ">", s.receipts().Doc(timeID(before)+"~")), limit)
+}

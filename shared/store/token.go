@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// tokenDoc is a document of tokens/{token id}. It goes with its token's revocation.
+type tokenDoc struct {
+	Project   string     `firestore:"project"`
+	Name      string     `firestore:"name"`
+	Role      app.Role   `firestore:"role"`
+	Hash      []byte     `firestore:"hash"` // SHA-256 of the full token
+	ExpiresAt time.Time  `firestore:"expires_at"`
+	CreatedAt time.Time  `firestore:"created_at"`
+	CreatedBy string     `firestore:"created_by"`
+	LastUsed  *time.Time `firestore:"last_used"` // null is never
+}
+
+func tokenToDoc(t servicetoken.Token) tokenDoc {
+	return tokenDoc{
+		Project: t.Project, Name: t.Name, Role: t.Role, Hash: t.Hash[:],
+		ExpiresAt: t.ExpiresAt, CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy, LastUsed: timeOrNull(t.LastUsed),
+	}
+}
+
+// readToken refuses a document whose hash is not whole, as readKey does.
+func readToken(snap *firestore.DocumentSnapshot) (servicetoken.Token, error) {
+	d, err := shape[tokenDoc](snap)
+	if err != nil {
+		return servicetoken.Token{}, err
+	}
+	hash, ok := hashOf(d.Hash)
+	if !ok {
+		return servicetoken.Token{}, fmt.Errorf("read %s: its hash has %d bytes", snap.Ref.ID, len(d.Hash))
+	}
+	return servicetoken.Token{
+		ID: servicetoken.ID(snap.Ref.ID), Project: d.Project, Name: d.Name, Role: d.Role, Hash: hash,
+		ExpiresAt: d.ExpiresAt, CreatedAt: d.CreatedAt, CreatedBy: d.CreatedBy, LastUsed: zeroOrTime(d.LastUsed),
+		Version: snap.UpdateTime,
+	}, nil
+}
+
+func (s *Store) tokens() *firestore.CollectionRef { return s.client.Collection("tokens") }
+
+func (s *Store) tokensOf(project string) firestore.Query {
+	return s.tokens().Where("project", "==", project)
+}
+
+// tokenRef gives a token's document. An id of another shape names none. Problem: not_found.
+func (s *Store) tokenRef(id servicetoken.ID) (*firestore.DocumentRef, error) {
+	if !id.Valid() {
+		return nil, noToken()
+	}
+	return s.tokens().Doc(string(id)), nil
+}
+
+func noToken() error { return problem.New(problem.NotFound, "There is no such service token.") }
+
+// CreateToken stores a new service token. Its name must be free in its project, which
+// has at most [servicetoken.MaxPerProject]. A query says nothing about the tokens that
+// others are about to create, so the project's document is written too, which lets one
+// through at a time, and none after the project is deleted. Problems: not_found,
+// already_exists, too_many_tokens.
+func (s *Store) CreateToken(ctx context.Context, t servicetoken.Token) error {
+	op := "create " + string(t.ID)
+	ref, err := s.tokenRef(t.ID)
+	if err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	of := s.projects().Doc(t.Project)
+	return s.transactAlone(ctx, op, of, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		if _, err := txGet(tx, of, "project", decode[projectDoc]); err != nil {
+			return err
+		}
+		there, err := txTokens(tx, s.tokensOf(t.Project))
+		if err != nil {
+			return err
+		}
+		for _, other := range there {
+			if other.Name == t.Name {
+				return problem.New(problem.AlreadyExists, "The project has a service token with that name; revoke it first, or take another name.")
+			}
+		}
+		if len(there) >= servicetoken.MaxPerProject {
+			return problem.Of(problem.TooManyTokens)
+		}
+		b.update(of, firestore.Update{Path: "token_at", Value: firestore.ServerTimestamp})
+		b.create(ref, tokenToDoc(t))
+		s.record(ctx, b, audit.Change{Action: audit.CreateToken, Project: t.Project, Resource: tokenPath(t), New: tokenView(t)})
+		return nil
+	})
+}
+
+// txTokens reads all tokens that a query finds, inside a transaction.
+func txTokens(tx *firestore.Transaction, q firestore.Query) ([]servicetoken.Token, error) {
+	snaps, err := tx.Documents(q).GetAll()
+	if err != nil {
+		return nil, fmt.Errorf("find service tokens: %w", problemOf(err, "service token"))
+	}
+	return readAll(snaps, readToken)
+}
+
+// ServiceToken reads one. Problem: not_found.
+func (s *Store) ServiceToken(ctx context.Context, id servicetoken.ID) (servicetoken.Token, error) {
+	ref, err := s.tokenRef(id)
+	if err != nil {
+		return servicetoken.Token{}, err
+	}
+	return get(ctx, ref, "service token", readToken)
+}
+
+// Tokens lists a project's service tokens.
+func (s *Store) Tokens(ctx context.Context, project string, page Page) ([]servicetoken.Token, string, error) {
+	return list(ctx, s.tokens(), s.tokensOf(project), page, readToken)
+}
+
+// RevokeToken deletes a service token of a project: nothing can make it good again, and
+// its name is free. Problem: not_found, for one of another project too.
+func (s *Store) RevokeToken(ctx context.Context, project string, id servicetoken.ID) error {
+	op := "revoke " + string(id)
+	ref, err := s.tokenRef(id)
+	if err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return s.transact(ctx, op, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		t, err := txGet(tx, ref, "service token", readToken)
+		if err != nil {
+			return err
+		}
+		if t.Project != project {
+			return noToken()
+		}
+		s.revoke(ctx, b, t)
+		return nil
+	})
+}
+
+// revoke deletes a token, with the record of it.
+func (s *Store) revoke(ctx context.Context, b *batch, t servicetoken.Token) {
+	b.delete(s.tokens().Doc(string(t.ID)))
+	s.record(ctx, b, audit.Change{Action: audit.RevokeToken, Project: t.Project, Resource: tokenPath(t), Old: tokenView(t)})
+}
+
+// useTimeout bounds the writing of a token's last use, which a request waits for.
+const useTimeout = time.Second
+
+// UseToken writes when a service token was last used, unless it has been changed since
+// it was read: of those who use it at once, one writes. Problems: conflict, not_found.
+func (s *Store) UseToken(ctx context.Context, t servicetoken.Token, at time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, useTimeout)
+	defer cancel()
+	ref, err := s.tokenRef(t.ID)
+	if err != nil {
+		return err
+	}
+	if _, err := ref.Update(ctx, []firestore.Update{{Path: "last_used", Value: at}}, firestore.LastUpdateTime(t.Version)); err != nil {
+		return fmt.Errorf("note use of %s: %w", t.ID, problemOf(err, "service token"))
+	}
+	return nil
+}

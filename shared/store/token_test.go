@@ -1,0 +1,164 @@
+package store_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+func newToken(t testing.TB, project, name string) servicetoken.Token {
+	t.Helper()
+	token, _, err := servicetoken.New(apikey.Random(), servicetoken.Token{
+		Project: project, Name: name, Role: app.Developer, CreatedAt: noon(), CreatedBy: "ada", ExpiresAt: noon().Add(time.Hour),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// names are those of a project's tokens, in no order.
+func tokenNames(t testing.TB, s *store.Store, project string) map[string]bool {
+	t.Helper()
+	all, _, err := s.Tokens(t.Context(), project, store.Page{Size: 2 * servicetoken.MaxPerProject})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, token := range all {
+		names[token.Name] = true
+	}
+	return names
+}
+
+func TestServiceToken(t *testing.T) {
+	t.Parallel()
+	s, ctx := storetest.New(t), asAda(t)
+	for _, name := range []string{"shop", "other"} {
+		makeProject(t, s, name, map[string]app.Role{"ada": app.Owner})
+	}
+	want := newToken(t, "shop", "nightly")
+	wantProblem(t, "one of no project", s.CreateToken(ctx, newToken(t, "none", "nightly")), problem.NotFound)
+	wantProblem(t, "create", s.CreateToken(ctx, want), "")
+	wantProblem(t, "its name again", s.CreateToken(ctx, newToken(t, "shop", "nightly")), problem.AlreadyExists)
+	wantProblem(t, "its name elsewhere", s.CreateToken(ctx, newToken(t, "other", "nightly")), "")
+	wantProblem(t, "no id", s.CreateToken(ctx, servicetoken.Token{Project: "shop", Name: "x"}), problem.NotFound)
+	got, err := s.ServiceToken(ctx, want.ID)
+	wantProblem(t, "read", err, "")
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(servicetoken.Token{}, "Version")); diff != "" || got.Version.IsZero() {
+		t.Errorf("token (-written +read):\n%s", diff)
+	}
+	for _, id := range []servicetoken.ID{"token-000000000000", "token-../users/ad", ""} {
+		_, err := s.ServiceToken(ctx, id)
+		wantProblem(t, "read "+string(id), err, problem.NotFound)
+		wantProblem(t, "revoke "+string(id), s.RevokeToken(ctx, "shop", id), problem.NotFound)
+	}
+	wantProblem(t, "revoke another project's", s.RevokeToken(ctx, "other", want.ID), problem.NotFound)
+	wantProblem(t, "revoke", s.RevokeToken(ctx, "shop", want.ID), "")
+	wantProblem(t, "revoke it again", s.RevokeToken(ctx, "shop", want.ID), problem.NotFound)
+	_, err = s.ServiceToken(ctx, want.ID)
+	wantProblem(t, "read it revoked", err, problem.NotFound)
+	wantProblem(t, "its name once more", s.CreateToken(ctx, newToken(t, "shop", "nightly")), "")
+	if diff := cmp.Diff(map[string]bool{"nightly": true}, tokenNames(t, s, "other")); diff != "" {
+		t.Errorf("another project's (-want +got):\n%s", diff)
+	}
+}
+
+// TestTokenUse: of two who write a use at once one does, and none brings a revoked token
+// back.
+func TestTokenUse(t *testing.T) {
+	t.Parallel()
+	s, ctx := storetest.New(t), asAda(t)
+	makeProject(t, s, "shop", map[string]app.Role{"ada": app.Owner})
+	wanted := newToken(t, "shop", "nightly")
+	wantProblem(t, "create", s.CreateToken(ctx, wanted), "")
+	read, err := s.ServiceToken(ctx, wanted.ID)
+	wantProblem(t, "read", err, "")
+	before := len(recorded(t, s, audit.Query{Project: "shop"}))
+	wantProblem(t, "use", s.UseToken(ctx, read, noon()), "")
+	wantProblem(t, "use at once", s.UseToken(ctx, read, noon().Add(1)), problem.Conflict)
+	used, err := s.ServiceToken(ctx, wanted.ID)
+	wantProblem(t, "read", err, "")
+	if !used.LastUsed.Equal(noon()) || used.Hash != wanted.Hash {
+		t.Errorf("used, it is %+v", used)
+	}
+	if after := len(recorded(t, s, audit.Query{Project: "shop"})); after != before {
+		t.Errorf("its use made %d records", after-before)
+	}
+	wantProblem(t, "revoke", s.RevokeToken(ctx, "shop", wanted.ID), "")
+	if err := s.UseToken(ctx, used, noon()); err == nil {
+		t.Error("a use of a revoked token was written")
+	}
+	_, err = s.ServiceToken(ctx, wanted.ID)
+	wantProblem(t, "read it revoked", err, problem.NotFound)
+}
+
+// TestTokensGoWithTheirProject: who makes a project of the same name later has none of them.
+func TestTokensGoWithTheirProject(t *testing.T) {
+	t.Parallel()
+	s, ctx := storetest.New(t), asAda(t)
+	p := makeProject(t, s, "shop", map[string]app.Role{"ada": app.Owner})
+	wanted := newToken(t, "shop", "nightly")
+	wantProblem(t, "create", s.CreateToken(ctx, wanted), "")
+	wantProblem(t, "delete the project", s.DeleteProject(ctx, "shop"), "")
+	_, err := s.ServiceToken(ctx, wanted.ID)
+	wantProblem(t, "read", err, problem.NotFound)
+	wantProblem(t, "make it anew", s.CreateProject(ctx, p), "")
+	if names := tokenNames(t, s, "shop"); len(names) != 0 {
+		t.Errorf("it has %v", names)
+	}
+}
+
+// TestTokenLimit: two processes that create tokens at once do not pass the bound, nor
+// take a name twice.
+func TestTokenLimit(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	processes := []*store.Store{storetest.Open(t, project), storetest.Open(t, project)}
+	makeProject(t, processes[0], "shop", map[string]app.Role{"ada": app.Owner})
+	create := func(s *store.Store, name string) error {
+		for {
+			if err := s.CreateToken(t.Context(), newToken(t, "shop", name)); !problem.Is(err, problem.Conflict) && !problem.Is(err, problem.Unavailable) {
+				return err
+			}
+		}
+	}
+	for i := range servicetoken.MaxPerProject - 2 {
+		wantProblem(t, "create", create(processes[i%2], fmt.Sprintf("t%d", i)), "")
+	}
+	var created, refused atomic.Int64
+	var creating sync.WaitGroup
+	for i := range 6 {
+		creating.Go(func() {
+			switch err := create(processes[i%2], fmt.Sprintf("last%d", i/2)); {
+			case err == nil:
+				created.Add(1)
+			case problem.Is(err, problem.TooManyTokens), problem.Is(err, problem.AlreadyExists):
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	creating.Wait()
+	if n := len(tokenNames(t, processes[0], "shop")); n != servicetoken.MaxPerProject || created.Load() != 2 || refused.Load() != 4 {
+		t.Errorf("%d tokens; %d of the last six were created, %d refused", n, created.Load(), refused.Load())
+	}
+	wantProblem(t, "delete a project with all of them", processes[0].DeleteProject(t.Context(), "shop"), "")
+	if names := tokenNames(t, processes[0], "shop"); len(names) != 0 {
+		t.Errorf("left: %v", names)
+	}
+}

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// trustDoc is one of an app's trusts, in the app's own document: whoever changes an app's
+// history for a pipeline reads both at once.
+type trustDoc struct {
+	ID        string            `firestore:"id"`
+	Provider  app.Provider      `firestore:"provider"`
+	Issuer    string            `firestore:"issuer"`
+	Audience  string            `firestore:"audience"`
+	Claims    map[string]string `firestore:"claims"`
+	CreatedAt time.Time         `firestore:"created_at"`
+	CreatedBy string            `firestore:"created_by"`
+}
+
+func trustsToDoc(trusts []app.Trust) []trustDoc {
+	var docs []trustDoc
+	for _, t := range trusts {
+		docs = append(docs, trustDoc(t))
+	}
+	return docs
+}
+
+// AddTrust lets one more kind of pipeline deploy an app. Problems: not_found;
+// already_exists for one that differs in its id alone; too_many_trusts.
+func (s *Store) AddTrust(ctx context.Context, ref app.Ref, t app.Trust) error {
+	return s.changeTrusts(ctx, ref, audit.AddTrust, t.ID, func(trusts []app.Trust) ([]app.Trust, error) {
+		switch {
+		case slices.ContainsFunc(trusts, t.Same):
+			return nil, problem.New(problem.AlreadyExists, "The app trusts these pipelines already.")
+		case len(trusts) >= app.MaxTrusts:
+			return nil, problem.Of(problem.TooManyTrusts)
+		}
+		return append(trusts, t), nil
+	})
+}
+
+// RemoveTrust takes a trust away; its pipelines deploy nothing from then on. Problem:
+// not_found.
+func (s *Store) RemoveTrust(ctx context.Context, ref app.Ref, id string) error {
+	return s.changeTrusts(ctx, ref, audit.RemoveTrust, id, func(trusts []app.Trust) ([]app.Trust, error) {
+		left := slices.DeleteFunc(slices.Clone(trusts), func(t app.Trust) bool { return t.ID == id })
+		if len(left) == len(trusts) {
+			return nil, problem.New(problem.NotFound, "There is no such trust.")
+		}
+		return left, nil
+	})
+}
+
+// changeTrusts changes an app's trusts; the record is about the one with the id.
+func (s *Store) changeTrusts(ctx context.Context, ref app.Ref, action audit.Action, id string, change func([]app.Trust) ([]app.Trust, error)) error {
+	return s.transactAlone(ctx, string(action)+" of "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		before, err := txGet(tx, s.appRef(ref), "app", decode[appDoc])
+		if err != nil {
+			return err
+		}
+		trusts, err := change(before.Trusts)
+		if err != nil {
+			return err
+		}
+		b.update(s.appRef(ref), firestore.Update{Path: "trusts", Value: trustsToDoc(trusts)})
+		s.record(ctx, b, audit.Change{
+			Action: action, Project: before.Project, Resource: audit.Path(appPath(before), "webhook", "trusts", id),
+			Old: trustView(before.Trusts, id), New: trustView(trusts, id),
+		})
+		return nil
+	})
+}
+
+// trustView shows one trust of those; nil where it is none of them.
+func trustView(trusts []app.Trust, id string) audit.Values {
+	for _, t := range trusts {
+		if t.ID == id {
+			return audit.Values{"provider": string(t.Provider), "issuer": t.Issuer, "audience": t.Audience, "claims": t.Claims}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package store_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+)
+
+// TestUnclearCommit: a change of which the store says that it was cancelled is told by its
+// record: it was made, with the time at which it was, or it is unavailable and can be made
+// again.
+func TestUnclearCommit(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	storetest.Environment(t, storetest.Open(t, project), "shop", "prod")
+	arrives := true
+	s, err := store.OpenAnswered(t.Context(), project, func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if !strings.HasSuffix(method, "/Commit") {
+			return call(ctx, method, req, reply, cc, opts...)
+		}
+		if arrives {
+			if err := call(ctx, method, req, reply, cc, opts...); err != nil {
+				return err
+			}
+		}
+		return status.Error(codes.Canceled, "call already cancelled")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	create := func(name string) error {
+		made, err := s.CreatePlan(t.Context(), plan.Plan{ID: plan.ID("plan-" + name), Namespace: "shop-prod", Name: name, Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: noon()})
+		if err == nil && (made.ID == "" || made.Plans.IsZero()) {
+			t.Errorf("%s was made, but not when: %+v", name, made)
+		}
+		return err
+	}
+	if err := create("arrives"); err != nil {
+		t.Errorf("a change that was made: %v", err)
+	}
+	if err := create("arrives"); !problem.Is(err, problem.AlreadyExists) {
+		t.Errorf("again: %v", err)
+	}
+	arrives = false
+	if err := create("lost"); !problem.Is(err, problem.Unavailable) {
+		t.Errorf("a change that was lost: %v", err)
+	}
+	arrives = true
+	if err := create("lost"); err != nil {
+		t.Errorf("made again: %v", err)
+	}
+}

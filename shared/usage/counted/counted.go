@@ -1,0 +1,198 @@
+// Package counted reads what was counted of keys, for the functions that tell it.
+//
+// Days that are settled come from the keys' rollups alone. Of the days that are not,
+// usually today and the two before it, the counters are read too, and the larger of
+// rollup and counters holds, total by total: both are sums that only grow. So what is
+// told is exact as soon as the checkers have flushed, and stays right however late the
+// rollup is. The order of reading matters: first how far days are settled, then the
+// counters, last the rollups. A day that is settled meanwhile, and whose counters may
+// then be gone, is whole in the rollup that is read last.
+//
+// The counters are a document for each source and shard (a shard holds a thousand
+// keys), however many keys and requests there were. They are of all keys, so they are
+// kept for a moment and shared by the requests of that time: a page that shows a
+// hundred keys reads them once.
+package counted
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Recent is what a function that uses it reads from its environment.
+type Recent struct {
+	// Seconds is for how long counters that were read serve other requests. It adds to the age of what is told; the checkers' flush interval is 2 s
+	// by default, so counts show within 4 s. 0 reads them for every request.
+	Seconds int `env:"RECENT_SECONDS, default=2"`
+}
+
+// Life is the same as a duration.
+func (r Recent) Life() time.Duration { return time.Duration(r.Seconds) * time.Second }
+
+// Store keeps what was counted; *store.Store implements it.
+type Store interface {
+	// SettledDay gives the last day that is whole in the rollups, like all before
+	// it. Problem: not_found before the first.
+	SettledDay(ctx context.Context) (usage.Day, error)
+	EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error
+	Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error) // in the order of prefixes
+}
+
+// Reader reads the histories of keys.
+type Reader struct {
+	store  Store
+	life   time.Duration
+	recent *Shared[days]
+}
+
+// days are the sums of some days; once read, they do not change.
+type days map[usage.Day]usage.Sums
+
+// NewReader makes a reader.
+func NewReader(st Store, cfg Recent) *Reader {
+	return &Reader{store: st, life: cfg.Life(), recent: NewShared[days]()}
+}
+
+// rollupsAtOnce is how many rollups one call reads.
+const rollupsAtOnce = 500
+
+// Histories gives all that is known of keys, in the order of prefixes.
+func (r *Reader) Histories(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) ([]usage.History, error) {
+	recent, err := r.recent.Read(ctx, now, r.counters)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]usage.History, 0, len(prefixes))
+	for some := range slices.Chunk(prefixes, rollupsAtOnce) {
+		histories, err := r.store.Rollups(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		for i, h := range histories {
+			for day, sums := range recent {
+				h = h.Raise(day, sums[some[i]])
+			}
+			all = append(all, h)
+		}
+	}
+	return all, nil
+}
+
+// counters reads the counters of the days that are not settled; they serve for RECENT_SECONDS.
+func (r *Reader) counters(ctx context.Context, now time.Time) (days, time.Duration, error) {
+	today := usage.DayOf(now)
+	first := usage.EarliestKept(today)
+	settled, err := r.store.SettledDay(ctx)
+	switch {
+	case problem.Is(err, problem.NotFound): // nothing was ever rolled up
+	case err != nil:
+		return nil, 0, fmt.Errorf("read what is not settled: %w", err)
+	default:
+		first = max(first, settled+1)
+	}
+	sums := days{}
+	err = r.store.EachCounter(ctx, first, today, func(c usage.Counter) error {
+		if sums[c.Day] == nil {
+			sums[c.Day] = usage.Sums{}
+		}
+		sums[c.Day].Add(c.Counts)
+		return nil
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("read what is not settled: %w", err)
+	}
+	return sums, r.life, nil
+}
+
+// week is how many days a list of keys shows of each.
+const week = 7
+
+// Wire tells a report.
+func Wire(r usage.Report) wire.UsageReport {
+	return wire.UsageReport{
+		From: r.Window.From.String(), To: r.Window.To.String(),
+		RetentionDays: usage.RetentionDays, Totals: WireTotals(r.Totals), Days: wireDays(r.Days),
+	}
+}
+
+// WireTotals tells totals.
+func WireTotals(t usage.Totals) wire.UsageTotals {
+	return wire.UsageTotals{Allowed: t.Allowed, RateDenied: t.RateDenied, QuotaDenied: t.QuotaDenied}
+}
+
+func wireDays(days []usage.Dated) []wire.UsageDay {
+	out := make([]wire.UsageDay, len(days))
+	for i, d := range days {
+		out[i] = wire.UsageDay{Date: d.Day.String(), UsageTotals: WireTotals(d.Totals)}
+	}
+	return out
+}
+
+// Lately tells what was counted of a key of a plan with limits l.
+func Lately(h usage.History, l plan.Limits, now time.Time) wire.KeyUsage {
+	today := usage.DayOf(now)
+	return wire.KeyUsage{
+		Week:  wireDays(usage.NewReport(usage.LastDays(week, today), h, today).Days),
+		Quota: QuotaUse(h, l, now),
+	}
+}
+
+// QuotaUse tells how far the quota of limits l is used up; nil without a quota.
+func QuotaUse(h usage.History, l plan.Limits, now time.Time) *wire.QuotaUse {
+	if l.Quota == 0 {
+		return nil
+	}
+	period := usage.Window{From: usage.DayOf(l.Period.Start(now)), To: usage.DayOf(now)}
+	return &wire.QuotaUse{Quota: l.Quota, Period: string(l.Period), Used: h.Total(period).Allowed, ResetsAt: l.Period.End(now)}
+}
+
+// Shared is something that is read for many requests at once: one request reads, those
+// that come meanwhile wait for it, and all until it is too old share what it got.
+type Shared[T any] struct {
+	turn chan struct{} // holds a token while nobody reads; guards what follows
+
+	at    time.Time // when the reading of value began; zero before the first
+	life  time.Duration
+	value T
+}
+
+// NewShared makes one of which nothing was read yet.
+func NewShared[T any]() *Shared[T] {
+	s := &Shared[T]{turn: make(chan struct{}, 1)}
+	s.turn <- struct{}{}
+	return s
+}
+
+// Load reads it, and says for how long that serves.
+type Load[T any] func(ctx context.Context, at time.Time) (value T, life time.Duration, err error)
+
+// Read gives what was read no longer ago than its life, and on the same UTC day. What
+// fails is not kept.
+func (s *Shared[T]) Read(ctx context.Context, now func() time.Time, load Load[T]) (T, error) {
+	asked := now()
+	select {
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	case <-s.turn:
+	}
+	defer func() { s.turn <- struct{}{} }()
+	if !s.at.IsZero() && usage.DayOf(s.at) == usage.DayOf(asked) && asked.Sub(s.at) < s.life {
+		return s.value, nil
+	}
+	at := now()
+	value, life, err := load(ctx, at)
+	if err != nil {
+		return value, err
+	}
+	s.at, s.life, s.value = at, life, value
+	return value, nil
+}

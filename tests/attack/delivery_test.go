@@ -1,0 +1,110 @@
+package attack
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestHostileDeliveries: whoever knows the token chooses what a call is called. The calls
+// carry it: what only a signature proves shares its address's limit with other tests' floods.
+func TestHostileDeliveries(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "webhook deliveries with hostile text: events, delivery ids and request ids with markup, templates, paths, reversed and broken text, of 8000 characters; beside them, secrets in headers that nobody asked for",
+		"listed and kept in printable ASCII of 128 characters at most; no token, signature, body or other header is in any of it")
+	s := stacktest.New(t, world)
+	s.App("hello")
+	address, token := s.Webhook("hello")
+	const body = `{"zen":"the-body-itself"}`
+	texts := []string{
+		`<script>alert(1)</script>`, `"><svg onload=alert(1)>`, `{{.CSRF}}`, `__proto__`, "../../audit/x", "a\tb", "\u202egnp.exe", "\xff\xfe\x80",
+		"é€😀", strings.Repeat("x", 8000), strings.Repeat("é", 4000), `{"result":"deployed"}`, "%0d%0aSet-Cookie:%20a=b", "'; DROP TABLE receipts; --",
+	}
+	for _, text := range texts {
+		a := s.Post(address, []byte(body), "X-Service-Token", token, "X-Hub-Signature-256", signature(token, body), "X-GitHub-Event", "x"+text, "X-GitHub-Delivery", text,
+			"X-Request-Id", text, "Authorization", "Bearer a-secret-of-others", "Cookie", "a-secret-of-others=1", "X-Other", "a-secret-of-others")
+		if a.Status != http.StatusAccepted {
+			t.Errorf("%.40q: %d %s", text, a.Status, a.Body)
+		}
+	}
+	listed := s.Deliveries("hello", len(texts))
+	for _, d := range listed {
+		for _, text := range []string{string(d.Event), string(d.Delivery), string(d.RequestID)} {
+			if len(text) > 128 || strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' }) {
+				t.Errorf("listed %q", text)
+			}
+		}
+	}
+	found, err := json.Marshal(listed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	everything := string(found)
+	for name, text := range s.Documents() {
+		if strings.Contains(name, "/receipts/") {
+			everything += text
+		}
+	}
+	for _, secret := range []string{token, signature(token, body), "a-secret-of-others", "the-body-itself"} {
+		if strings.Contains(everything, secret) {
+			t.Errorf("%s is kept", secret)
+		}
+	}
+	row.Measured(fmt.Sprintf("%d texts", len(texts)))
+}
+
+// TestUnprovenCallsWriteNothing: a stranger can neither make the store write at will, nor
+// push real calls out of a list, nor find out by either where there is a webhook.
+func TestUnprovenCallsWriteNothing(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "webhook calls without proof, to an app with a webhook, one without and made-up ones: no token, made-up ones, signatures under others, bodies of 1 MiB and more",
+		"401, 413 or 429, the same for all names; nothing is written but one line for the app with the webhook, which counts them; nothing is pushed out of its list")
+	s := stacktest.New(t, world)
+	s.App("hello")
+	s.App("quiet")
+	address, token := s.Webhook("hello")
+	if a := s.Post(address, []byte(`{}`), "X-Service-Token", token, "X-GitHub-Event", "ping"); a.Status != http.StatusOK {
+		t.Fatalf("the real call: %d %s", a.Status, a.Body)
+	}
+	s.Deliveries("hello", 1)
+	base, _ := strings.CutSuffix(address, "/hello")
+	large := strings.Repeat(" ", 1<<20+1)
+	calls := 0
+	for range 6 { // few enough that other tests' calls from here stay within their limit
+		for _, name := range []string{"hello", "quiet", "made-up"} {
+			at := base + "/" + name
+			for _, c := range []struct {
+				body   string
+				header []string
+			}{
+				{`{}`, nil},
+				{`{}`, []string{"X-Service-Token", strings.Repeat("A", 43)}},
+				{`{}`, []string{"X-Hub-Signature-256", signature("another", `{}`), "X-GitHub-Delivery", "d"}},
+				{large, []string{"X-Hub-Signature-256", signature("another", large)}},
+			} {
+				calls++
+				if a := s.Post(at, []byte(c.body), c.header...); a.Status != 401 && a.Status != 413 && a.Status != 429 {
+					t.Errorf("%s: %d %s", at, a.Status, a.Body)
+				}
+			}
+		}
+	}
+	listed := s.Deliveries("hello", 2)
+	if len(listed) != 2 || listed[0].Result != "unproven" || listed[1].Result != "pong" {
+		t.Errorf("listed: %+v", listed)
+	}
+	written := 0
+	for name, text := range s.Documents() {
+		if strings.Contains(name, "/receipts/") && strings.Contains(text, s.Project+"-"+s.Env) {
+			written++
+		}
+	}
+	if written != len(listed) {
+		t.Errorf("%d receipts are written, %d listed", written, len(listed))
+	}
+	row.Measured(fmt.Sprintf("%d calls, %d line", calls, written-1))
+}

@@ -1,0 +1,171 @@
+package attack
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/explain"
+	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestForgedQuestions: why a request was refused, asked at a checker's port by those who
+// reach it and do not read the store.
+func TestForgedQuestions(t *testing.T) {
+	t.Parallel()
+	stacktest.Insides(t, "it reaches the checkers' ports")
+	row := attacks.Test(t, "questions about denials at a checker's port: without a seal, with two, with another process's, of another body, of another time, repeated, for another checker, too large, and by other methods",
+		"403, 405 or 413 without a word, and one answer to the real one alone")
+	s := stacktest.New(t, world)
+	id := "asked-" + s.Project
+	if _, err := stacktest.Replicas(t, world)[0].Check(t.Context(), s.Project+"-prod", "hello", "", "X-Request-Id", id); err != nil {
+		t.Fatal(err)
+	}
+	sealed := func(k explain.Key, at time.Time) (string, string) {
+		body, seal, err := k.Seal(explain.Question{RequestID: id, Namespaces: []string{s.Project + "-prod"}, At: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body), seal
+	}
+	body, good := sealed(keyOfChecker(t, "checker-0"), time.Now())
+	foreign, forged := sealed(explain.NewKey(), time.Now())
+	none, zero := sealed(explain.Key{}, time.Now())
+	old, stale := sealed(keyOfChecker(t, "checker-0"), time.Now().Add(-2*explain.Window))
+	of1, for1 := sealed(keyOfChecker(t, "checker-1"), time.Now())
+	tries := []struct {
+		what, method, body string
+		seals              []string
+		want               int
+	}{
+		{"by GET", http.MethodGet, "", []string{good}, 405},
+		{"by PUT", http.MethodPut, body, []string{good}, 405},
+		{"no seal", http.MethodPost, body, nil, 403},
+		{"two seals", http.MethodPost, body, []string{good, good}, 403},
+		{"in capitals", http.MethodPost, body, []string{strings.ToUpper(good)}, 403},
+		{"another body", http.MethodPost, strings.Replace(body, id, "another", 1), []string{good}, 403},
+		{"another process's", http.MethodPost, foreign, []string{forged}, 403},
+		{"nobody's key", http.MethodPost, none, []string{zero}, 403},
+		{"of another time", http.MethodPost, old, []string{stale}, 403},
+		{"for another checker", http.MethodPost, of1, []string{for1}, 403},
+		{"too large", http.MethodPost, strings.Repeat("x", explain.MaxQuestion+1), []string{good}, 413},
+		{"the real one", http.MethodPost, body, []string{good}, 200},
+		{"again", http.MethodPost, body, []string{good}, 403},
+	}
+	for _, try := range tries {
+		status, said := question(t, world.Info().Checkers[0], try.method, try.body, try.seals)
+		if status != try.want || (status == http.StatusOK) != strings.Contains(said, `"missing"`) || status != http.StatusOK && said != "" {
+			t.Errorf("%s: %d %s", try.what, status, said)
+		}
+	}
+	row.Measured(fmt.Sprintf("%d questions", len(tries)))
+}
+
+// keyOfChecker is what the management API reads of a checker's canary.
+func keyOfChecker(t *testing.T, replica string) explain.Key {
+	t.Helper()
+	doc, err := stacktest.Store(t, world).Doc("keys/canary." + replica).Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, _ := doc.Data()["question_key"].([]byte)
+	if len(k) != len(explain.Key{}) {
+		t.Fatalf("%s has a key of %d bytes", replica, len(k))
+	}
+	return explain.Key(k)
+}
+
+func question(t *testing.T, at, method, body string, seals []string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, at+explain.Path, bytes.NewReader([]byte(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header[http.CanonicalHeaderKey(explain.Header)] = seals
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
+	defer client.CloseIdleConnections()
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	said, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(said)
+}
+
+// TestRequestsOfOthers: request ids of other projects, and what is no id.
+func TestRequestsOfOthers(t *testing.T) {
+	t.Parallel()
+	row := attacks.Test(t, "request ids at the API: of other projects, of an id that two projects share, of a foreign key's prefix with a made-up secret, unknown ones, hostile ones, by strangers and viewers",
+		"the same empty list for other projects' as for unknown ones; a foreign prefix reads as nobody's; 400 for what is no id, 403 for who may not ask")
+	own, other := newProject(t), newProject(t)
+	shared := "shared-" + own.site.Project
+	foreign := other.site.AnyKey()
+	other.site.Opens("hello", foreign)
+	wrong, err := apikey.NewSecret(apikey.Random(), apikey.Prefix(foreign.Prefix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica := stacktest.Replicas(t, world)[0]
+	ask := func(p *project, id, key string) {
+		if _, err := replica.Check(t.Context(), p.site.Project+"-prod", "hello", key, "X-Request-Id", id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(own, shared, "")
+	ask(other, shared, foreign.Full+"x")
+	ask(other, "theirs-"+own.site.Project, "")
+	ask(own, "probe-"+own.site.Project, string(wrong))
+	token := bearer(t, own.roles[3].username, own.roles[3].password)
+	read := func(id string) wire.ExplainedRequest {
+		a := call(t, request{path: own.fill("/api/v1/projects/{project}/requests/") + id, token: token})
+		var e wire.ExplainedRequest
+		if err := json.Unmarshal([]byte(a.Body), &e); err != nil || a.Status != http.StatusOK {
+			t.Errorf("%s: %d %s", id, a.Status, a.Body)
+		}
+		return e
+	}
+	if e := read(shared); len(e.Denials) != 1 || e.Denials[0].Reason != "missing" {
+		t.Errorf("an id that two share: %+v", e)
+	}
+	theirs, unknown := read("theirs-"+own.site.Project), read("nobodys")
+	if theirs.RequestID = unknown.RequestID; len(theirs.Denials) != 0 || fmt.Sprint(theirs) != fmt.Sprint(unknown) {
+		t.Errorf("another project's: %+v, unknown: %+v", theirs, unknown)
+	}
+	if e := read("probe-" + own.site.Project); len(e.Denials) != 1 || e.Denials[0].KeyPrefix != nil || e.Denials[0].Reason != string(explain.Unknown) {
+		t.Errorf("a foreign prefix: %+v", e)
+	}
+	ids := slices.DeleteFunc(hostile(), func(id string) bool { return id == "." || id == ".." }) // which are other addresses
+	ids = append(ids, strings.Repeat("a", 65), "é")
+	for _, id := range ids {
+		a, err := send(t, http.MethodGet, own.fill("/api/v1/projects/{project}/requests/")+url.PathEscape(id), "", token)
+		fine := trace.ValidID(id) && a.Status == http.StatusOK
+		if err != nil || !fine && (a.Status < 400 || a.Status >= 500) || !trace.ValidID(id) && a.Status == http.StatusOK {
+			t.Errorf("%.40q: %d %.200s, %v", id, a.Status, a.Body, err)
+		}
+	}
+	for i, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusForbidden} {
+		token := ""
+		if i > 0 {
+			token = bearer(t, own.roles[i].username, own.roles[i].password)
+		}
+		if a := call(t, request{path: own.fill("/api/v1/projects/{project}/requests/") + shared, token: token}); a.Status != status {
+			t.Errorf("%s: %d %s", own.roles[i].name, a.Status, a.Body)
+		}
+	}
+	row.Measured(fmt.Sprintf("%d ids", len(ids)+4))
+}

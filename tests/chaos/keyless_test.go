@@ -1,0 +1,129 @@
+package chaos
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicegate/sluice/emulators/issuer"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// pipelines is a CI system that issues tokens to its pipelines, and may be away.
+type pipelines struct {
+	*issuer.Issuer
+
+	address string
+	away    atomic.Bool
+}
+
+// issueTokens serves the system until the process ends.
+func issueTokens(listen string) (*pipelines, error) {
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", listen)
+	if err != nil {
+		return nil, err
+	}
+	p := &pipelines{address: "http://" + listen}
+	if p.Issuer, err = issuer.New(p.address); err != nil {
+		return nil, err
+	}
+	go func() { _ = (&http.Server{Handler: p, ReadHeaderTimeout: callLimit}).Serve(l) }() // it ends with the process
+	return p, nil
+}
+
+func (p *pipelines) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.away.Load() {
+		panic(http.ErrAbortHandler)
+	}
+	p.Issuer.ServeHTTP(w, r)
+}
+
+// trusted makes the scene's app without a webhook's token one that trusts a pipeline.
+func (s *scene) trusted() {
+	s.T.Helper()
+	s.App("keyless")
+	_, err := s.Client.AddTrust(s.T.Context(), s.Project, s.Env, "keyless", wire.AddTrust{Issuer: ci.address, Audience: audience, Claims: map[string]string{"repository": "org/repo"}})
+	if err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+const audience = "chaos"
+
+// pipelineToken is one of the pipeline that is trusted.
+func (s *scene) pipelineToken() string {
+	s.T.Helper()
+	token, err := ci.Token(audience, issuer.Claims("org/repo", "main", "deploy"))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return token
+}
+
+// keylessHook calls the webhook as that pipeline.
+func (s *scene) keylessHook(image, delivery, token string) reply {
+	return s.call(http.MethodPost, strings.TrimSuffix(s.url, "hooked")+"keyless", map[string]any{"image": image}, "Authorization", "Bearer "+token, "Idempotency-Key", delivery)
+}
+
+const issuerAway = "issuer of pipelines' tokens away"
+
+// keylessCell is alike under every fault: nobody is let in on doubt, nothing is lost, and a
+// token counts once.
+func keylessCell(name string) cell {
+	c := cell{must: "deploys or says 503; sent again with a new token it deploys once; a token that was used is 401"}
+	allowed := map[int]bool{http.StatusAccepted: true, http.StatusServiceUnavailable: true, 0: true}
+	switch {
+	case name == emptyStore:
+		return cell{must: "the trust is gone with everything else: 401", after: func(x *trial) {
+			x.gets("call the webhook", x.keylessHook(image(name, "keyless"), name, x.pipelineToken()), http.StatusUnauthorized, "invalid_token")
+		}}
+	case strings.HasPrefix(name, "clock stepped"):
+		c.must = "401, since no token is in force then; sent again with a new token it deploys once; a token that was used is 401"
+		allowed = map[int]bool{http.StatusUnauthorized: true}
+	case name == issuerAway:
+		c.must = "a webhook function that has just started says 503; sent again with a new token it deploys once; a token that was used is 401"
+		allowed = map[int]bool{http.StatusServiceUnavailable: true}
+	}
+	c.during = func(x *trial) {
+		r := x.keylessHook(image(name, "keyless"), name, x.pipelineToken())
+		if !allowed[r.status] {
+			x.t.Errorf("call the webhook as a pipeline: %v: %.200s", r, r.body)
+		}
+		x.note("%d after %.1f s", r.status, r.took.Seconds())
+	}
+	c.after = func(x *trial) {
+		img := image(name, "keyless")
+		x.eventually("call the webhook as a pipeline again", func() reply { return x.keylessHook(img, name, x.pipelineToken()) }, http.StatusAccepted)
+		x.Runs("keyless", img)
+		x.once("keyless", img)
+		last, token := image(name, "keyless-last"), x.pipelineToken()
+		x.gets("call it with a token", x.keylessHook(last, name+" last", token), http.StatusAccepted, "")
+		x.gets("call it with the token again", x.keylessHook(last, name+" more", token), http.StatusUnauthorized, "invalid_token")
+	}
+	return c
+}
+
+// issuerIsAway is the fault of who issues tokens: what is known of it is forgotten with the
+// function that knows it.
+func issuerIsAway() fault {
+	return fault{
+		name: issuerAway,
+		begin: func(x *trial) {
+			ci.away.Store(true)
+			x.restart("webhook")
+		},
+		end: func(*trial) { ci.away.Store(false) },
+		cells: [surfaces]cell{
+			gate:       {must: "serves, and a revocation acts", during: all(serves(3*time.Second), revokesInTime)},
+			management: {must: "works", during: manages},
+			webhook:    {must: "deploys: the webhook's own token asks no issuer", during: hooks, after: hooksAgain},
+			deploys:    {must: "goes live", during: deploysNow},
+			rollup:     {must: "runs; no count is lost", during: rolls},
+
+			acknowledgement: followed(),
+		},
+	}
+}

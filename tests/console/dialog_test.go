@@ -1,0 +1,148 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// strikes presses keys of the keyboard.
+func (v *visitor) strikes(keys string) {
+	v.t.Helper()
+	v.must(chromedp.Do(v.ctx, chromedp.KeyEvent(keys)))
+}
+
+// reaches goes from element to element by the keyboard until one has the text.
+func (v *visitor) reaches(text string) {
+	v.t.Helper()
+	for range 100 {
+		if v.focused() == text {
+			return
+		}
+		v.strikes(kb.Tab)
+	}
+	v.t.Fatalf("the keyboard does not get to %q on %s", text, v.path())
+}
+
+// focused is the text of the element that has the focus.
+func (v *visitor) focused() string { return ask[string](v, "focused") }
+
+// asked waits for the question that is open over the page, and gives it.
+func (v *visitor) asked() (question string) {
+	v.t.Helper()
+	v.until("ask in place", func() bool {
+		question = ask[string](v, "dialog")
+		return question != ""
+	})
+	return question
+}
+
+// TestQuestionInPlace: a question opens over the page, with the focus on the way out;
+// Escape and Cancel leave everything as it was, and the focus where it came from.
+func TestQuestionInPlace(t *testing.T) {
+	t.Parallel()
+	for _, w := range []window{desk, phone} {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			key := s.named(s.starter(), "Checkout team")
+			v := browse(t, w)
+			v.signsIn(admin())
+			v.opens(s.page("api-keys", key.ID))
+			before := v.path()
+			for _, leave := range []func(){
+				func() { v.strikes(kb.Escape) },
+				func() { v.presses("Cancel") },
+				func() { v.strikes(kb.Enter) }, // on the way out
+			} {
+				v.presses("Revoke key")
+				if asked := v.asked(); !strings.Contains(asked, "Revoke Checkout team?") {
+					t.Errorf("it asks %q", asked)
+				}
+				v.accessible()
+				if got := v.focused(); got != "Cancel" {
+					t.Errorf("the focus is on %q", got)
+				}
+				leave()
+				v.until("close the question", func() bool { return ask[string](v, "dialog") == "" })
+				if got := v.focused(); got != "Revoke key" || v.path() != before {
+					t.Errorf("the focus is on %q of %s", got, v.path())
+				}
+			}
+			if got := s.now(key.ID).Status; got != "active" {
+				t.Errorf("the key is %s", got)
+			}
+			v.clicks("Revoke key")
+			v.clicks("Revoke key")
+			v.sees("The key is revoked for good.")
+		})
+	}
+}
+
+// TestQuestionOutOfDate: what cannot be asked any more is said on a page, and an answer to
+// what has changed under the question changes nothing.
+func TestQuestionOutOfDate(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	plan := s.starter()
+	first, second := s.named(plan, "First"), s.named(plan, "Second")
+	v := browse(t, desk)
+	v.signsIn(admin())
+	v.opens(s.page("api-keys", first.ID))
+	s.Revoke(first)
+	v.clicks("Revoke key")
+	v.sees("Nothing was done: this key is revoked")
+	v.opens(s.page("api-keys", second.ID))
+	v.clicks("Disable key")
+	v.asked()
+	s.Disable(second)
+	v.clicks("Disable key")
+	v.sees("Nothing was done: somebody else has changed this key meanwhile. It is disabled now")
+}
+
+// TestByKeyboard: an app is rolled back and deleted by the keyboard alone, with scripts and
+// without.
+func TestByKeyboard(t *testing.T) {
+	t.Parallel()
+	for _, w := range []window{desk, desk.plain()} {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.App("hello")
+			if _, err := s.Client.Deploy(t.Context(), s.Project, s.Env, "hello", "registry.example/echo:v2"); err != nil {
+				t.Fatal(err)
+			}
+			s.Settled("hello", 2, "live")
+			v := browse(t, w)
+			v.signsIn(admin())
+			enters := func(text string) {
+				t.Helper()
+				v.reaches(text)
+				v.leaves(func() { v.strikes(kb.Enter) })
+			}
+			v.opens(s.page("apps", "hello", "deploys"))
+			if !w.noScript {
+				enters("Rollback to revision 1")
+				v.strikes(kb.Escape)
+				v.until("close the question", func() bool { return ask[string](v, "dialog") == "" })
+			}
+			enters("Rollback to revision 1")
+			v.sees("Roll hello back to revision 1?")
+			enters("Roll back to revision 1")
+			v.sees("The rollback is recorded and on its way.")
+			s.Runs("hello", "registry.example/echo:v1")
+
+			enters("Settings")
+			enters("Delete app")
+			if w.noScript {
+				v.reaches("f-name")
+			}
+			v.strikes("hello" + kb.Enter)
+			v.sees("The app is deleted.")
+			s.Call("hello").Within(patience).Gets(http.StatusNotFound)
+		})
+	}
+}

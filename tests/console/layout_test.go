@@ -1,0 +1,52 @@
+package console
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+//go:embed testdata/layout.js
+var layout string
+
+// widths are those of phones, tablets and desks, and those between at which a page is
+// laid out in another way.
+func widths() []int64 { return []int64{390, 600, 710, 760, 860, 1024, 1440} }
+
+// TestLayout: on every page, at every width, each action lies inside its card and can be
+// clicked, no text is cut, and no word is broken. Of the themes it looks at one: they
+// differ in colours alone (TestThemesDifferInColours of functions/console), which
+// TestPagesAreAccessible looks at.
+func TestLayout(t *testing.T) {
+	pages := everyView(t)
+	t.Logf("%d pages", len(pages))
+	v := browse(t, desk)
+	v.opens("/console/sign-in")
+	v.laidOut("sign-in")
+	v.signsIn(admin())
+	for _, p := range pages {
+		p.comes(v)
+		v.laidOut(p.name)
+	}
+}
+
+// laidOut checks the page as it is, at every width.
+func (v *visitor) laidOut(name string) {
+	v.t.Helper()
+	found := map[string][]string{}
+	for _, width := range widths() {
+		v.must(chromedp.Do(v.ctx, chromedp.EmulateViewport(width, v.window.height)))
+		wrong, err := chromedp.Run(v.ctx, chromedp.Evaluate[[]string](layout))
+		v.must(err)
+		for _, fault := range wrong {
+			found[fault] = append(found[fault], fmt.Sprint(width))
+		}
+	}
+	v.must(chromedp.Do(v.ctx, chromedp.EmulateViewport(v.window.width, v.window.height)))
+	for fault, at := range found {
+		v.t.Errorf("%s at %s: %s", name, strings.Join(at, ", "), fault)
+	}
+}

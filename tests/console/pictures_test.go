@@ -1,0 +1,139 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+var writePictures = flag.Bool("pictures", false, "write the README's pictures anew; that is what make pictures does")
+
+// maxPicture is what one of them may have, in bytes: they are kept for good.
+const maxPicture = 150_000
+
+// TestPictures makes the pictures of the README: how the console looks to a team with a
+// week of traffic, in the light and in the dark.
+func TestPictures(t *testing.T) {
+	if !*writePictures {
+		t.Skip("-pictures writes them anew")
+	}
+	s, busiest := team(t)
+	for _, p := range []struct {
+		name, path string
+		height     int64 // down to the end of what the picture is about
+	}{
+		{"overview", s.page(), 712},
+		{"key", s.page("api-keys", busiest.ID), 726},
+	} {
+		light := window{name: "light", width: 1200, height: p.height}
+		dark := light
+		dark.name, dark.dark = "dark", true
+		for _, w := range []window{light, dark} {
+			v := browse(t, w)
+			v.signsIn(person{"ada", "a long enough password"})
+			v.opens(p.path)
+			shot, err := chromedp.Run(v.ctx, chromedp.CaptureScreenshot())
+			v.must(err)
+			picture := smaller(t, shot)
+			if len(picture) > maxPicture {
+				t.Errorf("%s, %s: %d bytes", p.name, w.name, len(picture))
+			}
+			v.must(os.WriteFile(filepath.Join("pictures", p.name+"-"+w.name+".png"), picture, 0o644))
+		}
+	}
+}
+
+// team is a project as a team may have it, with its owner ada, and its busiest key.
+func team(t *testing.T) (site, stacktest.Key) {
+	t.Helper()
+	s := site{stacktest.Named(t, world, "shop")}
+	if _, err := s.Client.CreateUser(t.Context(), "ada", "a long enough password", false); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Client.SetMembers(t.Context(), s.Project, []wire.Member{{Username: "ada", Role: "owner"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, app := range []string{"catalog", "recommendations", "search"} {
+		s.GatedApp(app)
+		url, token := s.Webhook(app)
+		s.deploys(url, token, "registry.example/shop/"+app+"@sha256:"+strings.Repeat("42", 32), 202)
+		s.Settled(app, 2, "live")
+	}
+	plan := func(name string, rate float64, burst, quota int64, period string) wire.Plan {
+		return s.Plan(wire.CreatePlan{Name: &name, Rate: &rate, Burst: &burst, Quota: &quota, QuotaPeriod: &period})
+	}
+	gold, partner := plan("Gold", 200, 400, goldQuota, "day"), plan("Partner", 10, 20, 10_000, "day")
+	busiest := s.traffic(s.named(gold, "Checkout team"), 41_000, 40)
+	s.traffic(s.named(gold, "Mobile app"), 27_000, 0)
+	s.traffic(s.named(partner, "Northwind product feed"), 9_100, 30)
+	soon := time.Now().AddDate(0, 0, 5).UTC().Format(time.RFC3339)
+	s.traffic(s.Key(partner, func(k *wire.CreateKey) { k.Name, k.ExpiresAt = "Nightly reports", &soon }), 900, 300)
+	s.Disable(s.named(partner, "Load test"))
+	return s, busiest
+}
+
+// goldQuota is what the busiest key has used up on one day.
+const goldQuota = 55_000
+
+// traffic gives a key three weeks of about so many requests on each working day, fewer at
+// weekends, of which one in so many comes too fast; 0 is none.
+func (s site) traffic(k stacktest.Key, perDay, tooFast uint64) stacktest.Key {
+	s.T.Helper()
+	s.used(k, 21, func(ago int) usage.Totals {
+		n := perDay - perDay*uint64(ago*ago*7%30)/100
+		if day := time.Now().AddDate(0, 0, -ago).Weekday(); day == time.Saturday || day == time.Sunday {
+			n /= 2
+		}
+		t := usage.Totals{Allowed: n}
+		if tooFast > 0 {
+			t.RateDenied = n / tooFast * uint64(1+ago%3)
+		}
+		if perDay > goldQuota/2 && ago == 3 {
+			t.Allowed, t.QuotaDenied = goldQuota, n/8
+		}
+		return t
+	})
+	return k
+}
+
+// smaller is a picture with no more than 256 colours, those that it has most of: text on
+// plain areas looks the same, in a third of the bytes.
+func smaller(t *testing.T, picture []byte) []byte {
+	t.Helper()
+	from, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[color.Color]int{}
+	b := from.Bounds()
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			seen[from.At(x, y)]++
+		}
+	}
+	most := slices.SortedFunc(maps.Keys(seen), func(a, b color.Color) int { return cmp.Compare(seen[b], seen[a]) })
+	to := image.NewPaletted(b, most[:min(len(most), 256)])
+	draw.Draw(to, b, from, b.Min, draw.Src)
+	var out bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,39 @@
+package console
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+var pictures = flag.String("screenshots", "", "folder for pictures of every page, which TestScreenshots makes; empty makes none")
+
+// TestScreenshots makes a picture of every page, on a desk and on a phone, in the light and
+// in the dark, for somebody to look at: it is run by "make screenshots".
+func TestScreenshots(t *testing.T) {
+	if *pictures == "" {
+		t.Skip("no folder for the pictures: -screenshots names one")
+	}
+	if err := os.MkdirAll(*pictures, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	all := everyView(t)
+	wide := window{name: "wide", width: 1440, height: 900}
+	for _, w := range []window{phone, phone.night(), wide, wide.night()} {
+		v := browse(t, w)
+		v.signsIn(admin())
+		for _, p := range all {
+			p.comes(v)
+			take := chromedp.FullScreenshot(100)
+			if ask[string](v, "dialog") != "" { // which stands in the window, not on the page
+				take = chromedp.CaptureScreenshot()
+			}
+			picture, err := chromedp.Run(v.ctx, take)
+			v.must(err)
+			v.must(os.WriteFile(filepath.Join(*pictures, p.name+"-"+w.name+".png"), picture, 0o644))
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// view is one page as somebody comes to it.
+type view struct {
+	name string // of its picture: "apps-name-deploys"
+	path string
+	then func(v *visitor) // what is done there first; nil is nothing
+}
+
+// comes goes to the page.
+func (p view) comes(v *visitor) {
+	v.t.Helper()
+	v.opens(p.path)
+	if p.then != nil {
+		p.then(v)
+	}
+}
+
+// everyView gives all pages of a site that has whatever a page can show, with names as
+// long as they may be: those that its links lead to, one of each shape, and those that
+// a form answers, or that links of that shape do not lead to. Of the latter, what is done
+// there is done anew each time.
+func everyView(t *testing.T) []view {
+	t.Helper()
+	s := newSite(t)
+	f := s.fill()
+	var all []view
+	for _, path := range reader(t).crawl(s) {
+		if !strings.Contains(path, "/environments/"+elsewhere) {
+			all = append(all, view{name: s.pictureOf(path), path: path})
+		}
+	}
+	return slices.Concat(all, f.views(s))
+}
+
+// pictureOf names the picture of a page by its address.
+func (s site) pictureOf(path string) string {
+	name := strings.NewReplacer("/console/projects/{project}", "project", "/console/", "", "/{env}", "", "{name}", "one", "{key}", "one", "{plan}", "one").
+		Replace(s.shape(path))
+	return strings.Map(func(c rune) rune {
+		if strings.ContainsRune("/?&=", c) {
+			return '-'
+		}
+		return c
+	}, name)
+}
+
+// Names that are as long as people make them.
+const (
+	longApp   = "storefront-recommendations-service"
+	longImage = "registry.example/commerce-platform/storefront/recommendations-service:2026-11-23.release-candidate.4"
+	longPlan  = "Unlimited for internal partners"
+	longName  = "Checkout and order management of the storefront team in Europe"
+	elsewhere = "staging-europe-west" // another environment
+	oneCommit = "0123456789abcdef0123456789abcdef01234567"
+)
+
+// filled is what a filled site has.
+type filled struct {
+	keys   map[string]stacktest.Key // by what is special about them
+	member person
+}
+
+// fill fills a site with whatever a page can show.
+func (s site) fill() filled {
+	s.T.Helper()
+	s.App("storefront")
+	s.manyRevisions()
+	s.builtApp("storefront-search")
+	s.Gate(longApp)
+	f := filled{keys: s.manyKeys(), member: s.member("developer")}
+	s.Webhook(longApp)
+	staging := site{s.In(elsewhere)}
+	staging.App(longApp)
+	return f
+}
+
+// manyKeys are keys of every status, of a plan with a quota and one without.
+func (s site) manyKeys() map[string]stacktest.Key {
+	s.T.Helper()
+	name, rate, burst, quota, period, mode := "Gold", 100.0, int64(1000), int64(1_000_000_000), "month", "hard"
+	gold := s.Plan(wire.CreatePlan{Name: &name, Rate: &rate, Burst: &burst, Quota: &quota, QuotaPeriod: &period, QuotaMode: &mode})
+	other := longPlan
+	free := s.Plan(wire.CreatePlan{Name: &other})
+	until := func(d time.Duration) func(*wire.CreateKey) {
+		at := time.Now().Add(d).UTC().Format(time.RFC3339Nano)
+		return func(k *wire.CreateKey) { k.ExpiresAt = &at }
+	}
+	keys := map[string]stacktest.Key{
+		"active":   s.Key(gold, func(k *wire.CreateKey) { k.Name = longName }),
+		"nameless": s.Key(free, func(k *wire.CreateKey) { k.Apps = []string{longApp, "storefront", "storefront-search"} }),
+		"near":     s.Key(gold, until(13*24*time.Hour), func(k *wire.CreateKey) { k.Name = "Storefront" }),
+		"expired":  s.Key(free, until(time.Second), func(k *wire.CreateKey) { k.Name = "Fulfilment" }),
+		"disabled": s.named(free, "Old integration"),
+		"revoked":  s.named(gold, "Leaked in a chat"),
+		"rotated":  s.named(gold, "Billing"),
+	}
+	s.Disable(keys["disabled"])
+	s.Revoke(keys["revoked"])
+	s.Rotate(keys["rotated"], time.Hour)
+	s.used(keys["active"], usage.RetentionDays, func(ago int) usage.Totals {
+		n := uint64(12_300_000 + 137_000*ago%7_000_000)
+		return usage.Totals{Allowed: n, RateDenied: n / 5 * uint64(ago%3), QuotaDenied: n / 9 * uint64(ago%4)}
+	})
+	return keys
+}
+
+// manyRevisions gives the app with the long name a history: by hand, by its webhook with a
+// commit, one that failed, and a rollback.
+func (s site) manyRevisions() {
+	s.T.Helper()
+	s.App(longApp)
+	url, token := s.Webhook(longApp)
+	s.deploys(url, token, longImage, 202)
+	s.Settled(longApp, 2, "live")
+	if a := s.Post(url, []byte(`{"image":"`+longImage+`","commit":"`+oneCommit+`"}`), "X-Service-Token", token); a.Status != 202 {
+		s.T.Fatalf("the webhook answers %d %s", a.Status, a.Body)
+	}
+	s.Settled(longApp, 3, "live")
+	s.manyDeliveries(url, token)
+	if _, err := s.Client.Rollback(s.T.Context(), s.Project, s.Env, longApp, 1); err != nil {
+		s.T.Fatal(err)
+	}
+	s.Settled(longApp, 4, "live")
+	if _, err := s.Client.Deploy(s.T.Context(), s.Project, s.Env, longApp, "registry.example/commerce-platform/storefront:broken"); err != nil {
+		s.T.Fatal(err)
+	}
+	s.Settled(longApp, 5, "failed")
+}
+
+// manyDeliveries calls the webhook of the app with the long name once more, under names as
+// long as they may be, and without proof.
+func (s site) manyDeliveries(url, token string) {
+	s.T.Helper()
+	long := []string{"X-Service-Token", token, "X-GitHub-Event", strings.Repeat("deployment_protection_rule", 3), "X-GitHub-Delivery", strings.Repeat("72d3162e", 16)}
+	s.Post(url, []byte(`{}`), long...)
+	s.Post(url, []byte(`{}`), "X-Service-Token", token)
+	for range 12 {
+		s.Post(url, []byte(`{}`), "X-Service-Token", "wrong")
+	}
+	s.Deliveries(longApp, 5)
+}
+
+// builtApp makes an app from git, with a build of a commit and one that failed.
+func (s site) builtApp(name string) {
+	s.T.Helper()
+	source := wire.GitSource{Repository: "https://git.example/commerce-platform/storefront/emulate-fail/search.git", Branch: "release/2026-11", Path: "services/search"}
+	if _, err := s.Client.CreateApp(s.T.Context(), s.Project, s.Env, wire.CreateApp{Name: &name, GitSource: &source}); err != nil {
+		s.T.Fatal(err)
+	}
+	url, token := s.Webhook(name)
+	if a := s.Post(url, []byte(`{"commit":"`+oneCommit+`"}`), "X-Service-Token", token); a.Status != 202 {
+		s.T.Fatalf("the webhook answers %d %s", a.Status, a.Body)
+	}
+}
+
+// opens gives what opens a question over the page.
+func opens(button string) func(v *visitor) {
+	return func(v *visitor) {
+		v.t.Helper()
+		v.clicks(button)
+		if !v.window.noScript && ask[string](v, "dialog") == "" {
+			v.t.Errorf("%s opens no dialog on %s", button, v.path())
+		}
+	}
+}
+
+// views are pages that one link of each shape does not lead to.
+func (f filled) views(s site) []view {
+	app := func(rest ...string) string { return s.page(append([]string{"apps", longApp}, rest...)...) }
+	built := func(rest ...string) string { return s.page(append([]string{"apps", "storefront-search"}, rest...)...) }
+	all := []view{
+		{"app-failed", app(), nil},
+		{"app-failed-deploys", app("deploys"), nil},
+		{"app-failed-rollback", app("deploys", "2", "rollback"), nil},
+		{"app-failed-promote", app("promote"), nil},
+		{"app-failed-promote-from", app("promote", elsewhere), nil},
+		{"app-failed-deliveries", app("deliveries"), nil},
+		{"app-failed-deliveries-test", app("deliveries"), func(v *visitor) { v.clicks("Send a test") }},
+		{"app-failed-deliveries-details", app("deliveries"), func(v *visitor) { v.presses(v.textOf(".revisions summary")) }},
+		{"app-failed-settings", app("settings"), nil},
+		{"app-failed-settings-token", app("settings"), func(v *visitor) { v.clicks("Show token") }},
+		{"app-failed-gate-off", app("gate"), nil},
+		{"app-built", built(), nil},
+		{"app-built-builds", built("builds"), nil},
+		{"app-built-deliveries", built("deliveries"), nil},
+		{"app-built-new-build", built("new-build"), nil},
+		{"app-built-settings", built("settings"), nil},
+		{"app-built-git-remove", built("settings", "git", "remove"), nil},
+		{"new-app-git", s.page("new-app") + "?kind=git", nil},
+		{"plan-without-quota", s.page("plans", "plan-unlimited-for-internal-partners"), nil},
+		{"plan-refused", s.page("plans", "new"), func(v *visitor) {
+			v.types("Name", "x")
+			v.unchecked()
+			v.types("Rate", "100001")
+			v.types("Burst", "1")
+			v.clicks("Create plan")
+		}},
+		{"audit-filtered", s.audit("?action=key.create"), nil},
+		{"audit-none", s.audit("?actor=nobody"), nil},
+		{"not-found", "/console/nowhere", nil},
+		{"dialog-rollback", app("deploys"), opens("Rollback to revision 2")},
+		{"dialog-gate-off", app(), opens("Require API key")},
+		{"dialog-delete", app("settings"), opens("Delete app")},
+		{"dialog-plan-in-use", s.page("plans", "plan-gold"), opens("Delete plan")},
+		{"dialog-rotate", s.page("api-keys", f.keys["rotated"].ID), opens("Rotate key")},
+		{"dialog-revoke", s.page("api-keys", f.keys["active"].ID), opens("Revoke key")},
+	}
+	for what, key := range f.keys {
+		all = append(all, view{"key-" + what, s.page("api-keys", key.ID), nil})
+	}
+	all = append(all, view{"key-active-month", s.page("api-keys", f.keys["active"].ID) + "?from=2020-01-01", nil}, view{"overview", s.page(), nil})
+	slices.SortFunc(all, func(a, b view) int { return strings.Compare(a.name, b.name) })
+	return append(all, view{"key-issued", s.page("api-keys", "new") + "?plan=plan-gold", func(v *visitor) {
+		v.types("Name", fmt.Sprintf("Issued at %s", v.window.name))
+		v.clicks("Create key")
+		v.copies()
+	}})
+}

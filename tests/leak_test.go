@@ -1,0 +1,81 @@
+package tests
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	table "github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// scans has the program report what it has found.
+func scans(t *testing.T, found ...wire.FoundSecret) {
+	t.Helper()
+	body, err := json.Marshal(found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := scanner.Sign(scannersKey, string(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pairs []string
+	for name := range head {
+		pairs = append(pairs, name, head.Get(name))
+	}
+	s := stacktest.Site{T: t, Stack: world}
+	if a := s.Post(world.Info().BaseURL+table.ReportLeaks.Path, body, pairs...); a.Status != http.StatusOK {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+}
+
+// TestLeakedKey: a key that was found is refused at the gate, and its project is told; of one
+// that was rotated only the secret that was found is (promise L1).
+func TestLeakedKey(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	k, rotated := s.AnyKey(), s.AnyKey()
+	old := rotated
+	rotated = s.Rotate(rotated, time.Hour)
+	for _, one := range []stacktest.Key{k, old, rotated} {
+		s.Opens("hello", one)
+	}
+	scans(t, wire.FoundSecret{Token: k.Full, URL: "https://git.example.com/x", Source: "commit"}, wire.FoundSecret{Token: old.Full}, wire.FoundSecret{Token: "sluice_gate"})
+	s.Refuses("hello", k)
+	s.Refuses("hello", old)
+	s.Call("hello").Key(rotated).Gets(http.StatusOK)
+	got, err := s.Client.Key(t.Context(), s.Project, k.ID)
+	if err != nil || got.Status != "disabled" || got.Leak == nil || got.Leak.FoundAt != "https://git.example.com/x" || got.Leak.By != "program:scanner" {
+		t.Errorf("the key is %s, %+v, %v", got.Status, got.Leak, err)
+	}
+	records, err := client.Collect(s.Client.Audit(t.Context(), s.Project, client.AuditQuery{Action: "key.leak", Resource: "projects/" + s.Project + "/api-keys/" + k.ID}))
+	if err != nil || len(records) != 1 {
+		t.Fatalf("%d records, %v", len(records), err)
+	}
+	if f, err := s.Client.Waiting(20*time.Second).Change(t.Context(), s.Project, records[0].ID); err != nil || !f.Everywhere {
+		t.Errorf("the change is in force: %+v, %v", f, err)
+	}
+	report, err := s.Client.EnvironmentUsage(t.Context(), s.Project, s.Env, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaked := 0
+	for _, a := range report.Attention {
+		if a.Reason == wire.KeyLeaked {
+			leaked++
+		}
+	}
+	if leaked != 2 {
+		t.Errorf("%d keys need attention for their leak: %+v", leaked, report.Attention)
+	}
+	// The way back: another secret, without a grace for the one that leaked.
+	next := s.Rotate(k, time.Hour)
+	s.Enable(k)
+	s.Opens("hello", next)
+	s.Refuses("hello", k)
+}
