@@ -60,9 +60,9 @@ func newOffice(t *testing.T) *office {
 	}}
 	o.start(cl)
 	for _, name := range []string{"root", "ada", "dev", "vic", "eve"} {
-		if err := o.store.CreateUser(t.Context(), user.User{Name: name, Version: 1, Admin: name == "root"}); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Make(t, func() error {
+			return o.store.CreateUser(t.Context(), user.User{Name: name, Version: 1, Admin: name == "root"})
+		})
 	}
 	o.as("root").post("/projects", `{"name":"`+o.project+`"}`).gets(201)
 	o.as("root").put(o.at("/members"), `{"members":[{"username":"ada","role":"owner"},{"username":"dev","role":"developer"},{"username":"vic","role":"viewer"}]}`).gets(200)

@@ -6,6 +6,7 @@ package storetest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/firestore"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 )
@@ -33,8 +35,36 @@ var start = sync.OnceValue(func() error {
 	if err != nil {
 		return err
 	}
-	return os.Setenv(hostVariable, server.Host)
+	if err := os.Setenv(hostVariable, server.Host); err != nil {
+		return err
+	}
+	return warm()
 })
+
+// warm waits until the emulator answers as fast as a store asks it to. Where many
+// start at once, the first calls of each take longer than that.
+func warm() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	s, err := store.Open(ctx, "warm")
+	if err != nil {
+		return err
+	}
+	for {
+		err = within(ctx, 3*time.Second, func(ctx context.Context) error {
+			return s.CreateUser(ctx, user.User{Name: "first", Version: 1})
+		})
+		if err == nil || problem.Is(err, problem.AlreadyExists) || ctx.Err() != nil {
+			return errors.Join(ctx.Err(), s.Close())
+		}
+	}
+}
+
+func within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return do(ctx)
+}
 
 // Project makes sure that an emulator runs and gives the id of an empty project.
 func Project(t testing.TB) string {
