@@ -14,7 +14,7 @@ UNIT_PACKAGES = $$(go list ./... | grep -v '/sluice/tests')
 # The longest first, since two run at a time.
 E2E_PACKAGES := ./tests/chaos ./tests/attack ./tests/console ./tests/cli ./tests ./tests/...
 
-.PHONY: help up down cluster cluster-test cluster-down test unit e2e report load fuzz bench screenshots pictures docs images measure lint vuln fmt
+.PHONY: help up down cluster cluster-test cluster-down test unit e2e report load fuzz bench bench-proxies screenshots pictures docs images measure lint vuln fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,10 @@ fuzz: ## run each fuzz target for FUZZTIME (default 5m)
 bench: ## measure all that tests/load says of speed, into tests/load/RESULTS.md
 	@scripts/prerequisites.sh
 	SLUICE_BENCH=1 go test -count=1 -timeout 40m -v -run '^TestBench$$' ./tests/bench
+
+bench-proxies: ## measure the shipped proxies' files; AGAINST=folder compares them with another infra/proxies
+	@scripts/prerequisites.sh --race
+	SLUICE_BENCH=1 go test -count=1 -timeout 30m -v -run '^TestSpeed$$' ./tests/proxies -args -against "$(if $(AGAINST),$(abspath $(AGAINST)))"
 
 screenshots: ## make a picture of every page of the console in PAGES (default .local/pages)
 	@scripts/prerequisites.sh

@@ -56,6 +56,16 @@ func newGated(t *testing.T, p proxy, s *stacktest.Site, pool *x509.CertPool) *ga
 	return g
 }
 
+// transport is that of HTTP/1.1.
+func (g *gated) transport(t *testing.T) *http.Transport {
+	t.Helper()
+	transport, ok := g.clients["HTTP/1.1"].Transport.(*http.Transport)
+	if !ok {
+		t.Fatal("the client has no transport of its own")
+	}
+	return transport
+}
+
 func (g *gated) url(path string) string {
 	return "https://" + net.JoinHostPort(host, strconv.Itoa(g.proxy.port)) + path
 }

@@ -1,6 +1,7 @@
 package proxies
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -30,7 +31,9 @@ type proxy struct {
 	name  string
 	files []string // below infra/proxies/{name}
 	port  int
-	alone bool // gives the gate's 503 by itself, when not even the stand-in answers
+	from  string // the folder with all proxies' files; what is shipped, if empty
+	app   string // the app's address; its Service's, if empty
+	alone bool   // gives the gate's 503 by itself, when not even the stand-in answers
 
 	// command makes the arguments, in a folder that holds the files with this
 	// machine's addresses.
@@ -91,7 +94,7 @@ func (p proxy) place(t *testing.T, dir string, addresses []address) {
 	t.Helper()
 	texts := map[string]string{}
 	for _, f := range p.files {
-		b, err := os.ReadFile(filepath.Join(shipped, p.name, f))
+		b, err := os.ReadFile(filepath.Join(cmp.Or(p.from, shipped), p.name, f))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,8 +135,10 @@ func (p proxy) trusting(t *testing.T, s *stacktest.Site, app, authority string, 
 	dir := t.TempDir()
 	pool := certify(t, dir)
 	checkers := strings.TrimPrefix(world.Info().CheckerURL, "https://")
-	backend := backendOf(t, s, app)
-	p.place(t, dir, p.addresses(dir, checkers, backend, authority, s.Project+"-"+s.Env, app))
+	if p.app == "" {
+		p.app = backendOf(t, s, app)
+	}
+	p.place(t, dir, p.addresses(dir, checkers, authority, s.Project+"-"+s.Env, app))
 	program, args := p.command(t, dir, p.port)
 	return p.run(t, s, dir, pool, status, program, args...)
 }
@@ -174,11 +179,11 @@ func (p proxy) run(t *testing.T, s *stacktest.Site, dir string, pool *x509.CertP
 }
 
 // addresses replaces the examples, longer names first.
-func (p proxy) addresses(dir, checkers, backend, authority, namespace, app string) []address {
+func (p proxy) addresses(dir, checkers, authority, namespace, app string) []address {
 	port := strconv.Itoa(p.port)
 	all := []address{
 		{"sluice-checker.sluice-system.svc:8443", checkers},
-		{"hello.shop-prod.svc:80", backend},
+		{"hello.shop-prod.svc:80", p.app},
 		{"/etc/sluice/ca.crt", authority},
 	}
 	switch p.name {

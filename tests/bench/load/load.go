@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -18,7 +19,8 @@ import (
 // Load is a closed loop: each connection sends its next request when the last one
 // is answered.
 type Load struct {
-	Address     string // host:port, of a server that speaks HTTP/1.1 in clear
+	Address     string      // host:port, of a server that speaks HTTP/1.1
+	TLS         *tls.Config // nil: in clear
 	Connections int
 	Head        string   // of a request up to its key: the request line and headers, each with its line end
 	Keys        []string // one at random goes into each request as X-API-Key; none, and no such header
@@ -77,17 +79,8 @@ type connection struct {
 
 func (c *connection) run(ctx context.Context, l Load, sent *atomic.Int64, end time.Time) error {
 	c.statuses = map[int]int{}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.Address)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return err
-		}
-	}
-	in := bufio.NewReaderSize(conn, 4096)
+	server := &link{load: l}
+	defer server.hangUp()
 	request := []byte(l.Head)
 	for last := l.Now(); last.Before(end); {
 		request = request[:len(l.Head)]
@@ -102,10 +95,7 @@ func (c *connection) run(ctx context.Context, l Load, sent *atomic.Int64, end ti
 			request = append(request, l.Keys[at]...)
 			request = append(request, "\r\n"...)
 		}
-		if _, err := conn.Write(append(request, "\r\n"...)); err != nil {
-			return err
-		}
-		status, err := answer(in)
+		status, err := server.ask(ctx, append(request, "\r\n"...))
 		if err != nil {
 			return err
 		}
@@ -116,33 +106,87 @@ func (c *connection) run(ctx context.Context, l Load, sent *atomic.Int64, end ti
 	return nil
 }
 
-// answer reads one answer of a known length and gives its status.
-func answer(in *bufio.Reader) (status int, err error) {
+// link is a connection to the server, made anew when the server has ended it.
+type link struct {
+	load Load
+	conn net.Conn // nil before it is made
+	in   *bufio.Reader
+}
+
+func (l *link) ask(ctx context.Context, request []byte) (status int, err error) {
+	if l.conn == nil {
+		if err := l.dial(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := l.conn.Write(request); err != nil {
+		return 0, err
+	}
+	status, last, err := answer(l.in)
+	if last {
+		l.hangUp()
+	}
+	return status, err
+}
+
+func (l *link) dial(ctx context.Context) (err error) {
+	if l.conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", l.load.Address); err != nil {
+		return err
+	}
+	if l.load.TLS != nil {
+		l.conn = tls.Client(l.conn, l.load.TLS)
+	}
+	l.in = bufio.NewReaderSize(l.conn, 4096)
+	deadline, _ := ctx.Deadline()
+	return l.conn.SetDeadline(deadline)
+}
+
+func (l *link) hangUp() {
+	if l.conn != nil {
+		_ = l.conn.Close()
+	}
+	l.conn = nil
+}
+
+// answer reads one answer of a known length. It gives its status, and whether it is the
+// connection's last.
+func answer(in *bufio.Reader) (status int, last bool, err error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if len(line) < len("HTTP/1.1 200") {
-		return 0, fmt.Errorf("an answer begins with %q", line)
+		return 0, false, fmt.Errorf("an answer begins with %q", line)
 	}
 	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	length := 0
 	for {
 		line, err := in.ReadSlice('\n')
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		if len(line) <= 2 {
 			break
 		}
-		if value, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
-			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return 0, err
+		if value, ok := header(line, "content-length: "); ok {
+			if length, err = strconv.Atoi(string(value)); err != nil {
+				return 0, false, err
 			}
+		}
+		if value, ok := header(line, "connection: "); ok {
+			last = string(value) == "close"
 		}
 	}
 	_, err = in.Discard(length)
-	return status, err
+	return status, last, err
+}
+
+// header gives the value of a line that begins with a name, in any case.
+func header(line []byte, name string) (value []byte, ok bool) {
+	if len(line) < len(name) || !bytes.EqualFold(line[:len(name)], []byte(name)) {
+		return nil, false
+	}
+	return bytes.TrimSpace(line[len(name):]), true
 }

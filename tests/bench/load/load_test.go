@@ -1,6 +1,8 @@
 package load_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -45,6 +47,24 @@ func TestRun(t *testing.T) {
 	server.Close()
 	if _, err := l.Run(t.Context()); err == nil {
 		t.Error("a server that is gone has answered")
+	}
+}
+
+// A server may speak TLS, and end connections.
+func TestRunAnew(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+	}))
+	t.Cleanup(server.Close)
+	pool := x509.NewCertPool()
+	pool.AddCert(server.Certificate())
+	l := load.Load{
+		Address: strings.TrimPrefix(server.URL, "https://"), TLS: &tls.Config{RootCAs: pool, ServerName: "example.com"},
+		Connections: 2, Head: "GET / HTTP/1.1\r\nHost: x\r\n", Keys: []string{"a", "b", "c", "d", "e", "f"}, Once: true, For: time.Minute, Now: time.Now,
+	}
+	if r, err := l.Run(t.Context()); err != nil || r.Requests != len(l.Keys) {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

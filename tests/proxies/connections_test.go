@@ -1,0 +1,100 @@
+package proxies
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
+)
+
+// TestConnections: what costs more than a request is made once for many: a connection to
+// the app, on which nothing but requests that were asked about comes, and a client's TLS
+// session.
+func TestConnections(t *testing.T) {
+	s := stacktest.New(t, world)
+	s.App("hello")
+	key := s.AnyKey()
+	s.Opens("hello", key)
+	for _, p := range proxies() {
+		t.Run(p.name, func(t *testing.T) {
+			var opened, smuggled atomic.Int64
+			app := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/smuggled" {
+					smuggled.Add(1)
+				}
+			}))
+			app.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+				if state == http.StateNew {
+					opened.Add(1)
+				}
+			}
+			app.Start()
+			defer app.Close()
+			p.app = strings.TrimPrefix(app.URL, "http://")
+			g := p.start(t, s, "hello")
+			for range 30 {
+				if a := g.send(t, "HTTP/1.1", keyed(key)); a.Status != http.StatusOK {
+					t.Fatalf("answered %d: %s", a.Status, a.Body)
+				}
+			}
+			if n := opened.Load(); n > 3 {
+				t.Errorf("%d connections to the app for 30 requests, one after another", n)
+			}
+			g.smuggle(t)
+			for range 30 {
+				g.send(t, "HTTP/1.1", keyed(key))
+			}
+			if n := smuggled.Load(); n != 0 {
+				t.Errorf("%d requests came to the app that nobody was asked about", n)
+			}
+			g.resumes(t)
+		})
+	}
+}
+
+// smuggle sends preflights, which need no key, with bodies that are requests: were one
+// written to a connection that is kept, the app would take it for the next request.
+func (g *gated) smuggle(t *testing.T) {
+	t.Helper()
+	for _, streamed := range []bool{false, true} {
+		for protocol := range g.clients {
+			_, err := g.try(t, protocol, request{
+				method: http.MethodOptions, header: http.Header{"Origin": {"https://shop.example"}, "Access-Control-Request-Method": {"GET"}},
+				body: []byte("GET /smuggled HTTP/1.1\r\nHost: app\r\n\r\n"), streamed: streamed,
+			})
+			t.Logf("%s, streamed %t: %v", protocol, streamed, err) // some end the connection
+		}
+	}
+}
+
+// resumes checks that a client's second connection resumes the first's TLS session.
+func (g *gated) resumes(t *testing.T) {
+	t.Helper()
+	transport := g.transport(t).Clone()
+	transport.DisableKeepAlives = true
+	transport.TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+	client := http.Client{Transport: transport}
+	var resumed bool
+	for range 2 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url("/"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+		resumed = res.TLS.DidResume
+	}
+	if !resumed {
+		t.Error("a second connection did not resume the TLS session of the first")
+	}
+}
