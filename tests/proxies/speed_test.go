@@ -15,7 +15,6 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-//nolint:gochecknoglobals // a flag
 var against = flag.String("against", "", "a folder like infra/proxies, e.g. of an earlier version, that TestSpeed compares what is shipped with")
 
 const (
