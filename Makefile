@@ -11,8 +11,9 @@ FUZZTIME ?= 5m
 LINT := go tool -modfile=scripts/lint/go.mod golangci-lint
 UNIT_PACKAGES = $$(go list ./... | grep -v '/sluice/tests')
 
-# The longest first, since two run at a time.
-E2E_PACKAGES := ./tests/chaos ./tests/attack ./tests/console ./tests/cli ./tests ./tests/...
+# The longest first, since two run at a time; those that look at rates run alone.
+E2E_ALONE := ./tests/replicas
+E2E_PACKAGES := ./tests/chaos ./tests/attack ./tests/console ./tests/cli ./tests $$(go list ./tests/... | grep -v /tests/replicas)
 
 .PHONY: help up down cluster cluster-test cluster-down test unit e2e report load fuzz bench bench-proxies screenshots pictures docs images measure lint vuln fmt
 
@@ -53,6 +54,7 @@ unit: ## run the tests of every package, on real emulators
 
 e2e: ## run the black-box tests, each package over a stack of its own
 	go test -race -v -count=1 -timeout 30m -p 2 $(E2E_PACKAGES)
+	go test -race -v -count=1 -timeout 30m $(E2E_ALONE)
 
 report: ## run the black-box tests and write tests/REPORT.md with their figures
 	@scripts/prerequisites.sh --race

@@ -189,23 +189,44 @@ func (w *world) measure(what string, d time.Duration, given bool) {
 }
 
 // observe tells how many requests of each lane were allowed meanwhile, and how many of
-// those that were to be asked were answered, of the lane with the fewest.
+// those that were to be asked were answered, of the lane with the fewest, in the worst
+// part of that time: tokens that came while the machine stood still were of no use.
 func (w *world) observe(d time.Duration) (allowed []int64, pace float64, took time.Duration) {
 	w.t.Helper()
-	answered := make([]int64, len(w.lanes))
-	allowed = make([]int64, len(w.lanes))
+	const part = 2 * time.Second
 	begun := time.Now()
+	pace = 1
+	before := make([]int64, len(w.lanes))
 	for i, l := range w.lanes {
-		allowed[i], answered[i] = -l.allowed.Load(), -l.allowed.Load()-l.refused.Load()
+		before[i] = l.allowed.Load()
 	}
-	w.pass(d)
-	took, pace = time.Since(begun), 1
+	for took < d {
+		pace = min(pace, w.kept(part))
+		took = time.Since(begun)
+	}
+	allowed = make([]int64, len(w.lanes))
 	for i, l := range w.lanes {
-		allowed[i] += l.allowed.Load()
-		answered[i] += l.allowed.Load() + l.refused.Load()
-		pace = min(pace, float64(answered[i])/(3*l.rate*took.Seconds()-3))
+		allowed[i] = l.allowed.Load() - before[i]
 	}
 	return allowed, pace, took
+}
+
+// kept tells how many of the requests that were to be asked in some time were answered,
+// of the lane with the fewest.
+func (w *world) kept(d time.Duration) (least float64) {
+	w.t.Helper()
+	answered := func(l *lane) int64 { return l.allowed.Load() + l.refused.Load() }
+	before := make([]int64, len(w.lanes))
+	for i, l := range w.lanes {
+		before[i] = answered(l)
+	}
+	begun := time.Now()
+	w.pass(d)
+	least = 1
+	for i, l := range w.lanes {
+		least = min(least, float64(answered(l)-before[i])/(3*l.rate*time.Since(begun).Seconds()-3))
+	}
+	return least
 }
 
 // sent is how many bytes all replicas have sent each other.
