@@ -312,7 +312,7 @@ func (s *site) request(headers map[string]string) (int, http.Header) {
 // within waits until wrong is "".
 func (s *site) within(wrong func() string) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

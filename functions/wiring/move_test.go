@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,7 +16,7 @@ import (
 )
 
 // watch asks for the app, without a key and with one, until stop is called, which gives
-// how often something else was answered than 401 and 200.
+// how often 200 was answered to the former, and something else to the latter.
 func (s *site) watch() (stop func() (open, refused, asked int64)) {
 	s.Helper()
 	var open, refused, asked atomic.Int64
@@ -23,11 +24,13 @@ func (s *site) watch() (stop func() (open, refused, asked int64)) {
 	end := make(chan struct{})
 	for range 2 {
 		group.Go(func() {
+			pace := time.NewTicker(10 * time.Millisecond) // the new route has seconds to settle
+			defer pace.Stop()
 			for {
 				select {
 				case <-end:
 					return
-				default:
+				case <-pace.C:
 				}
 				if status, _ := s.request(nil); status == http.StatusOK {
 					open.Add(1)

@@ -78,10 +78,11 @@
 //
 // An installation that had another kind before says so (FORMER_ROUTES), and every app is
 // moved with the next tick: the new route is made beside the former one, of the same gate,
-// and is proven; once its Gateway says that it has taken it up, the former one is deleted,
-// and the gate is proven again. It stays engaged meanwhile, since both routes lead through
-// it. A former route that does not say the same of the gate as the app's document, because
-// somebody has changed one of them in between, is deleted at once.
+// and is proven; once its Gateway says that it has taken it up, and the ingress has had ten
+// seconds to act on it, the former one is deleted, and the gate is proven again. It stays
+// engaged meanwhile, since both routes lead through it. A former route that does not say the
+// same of the gate as the app's document, because somebody has changed one of them in
+// between, is deleted at once.
 //
 // # The checker's certificate
 //

@@ -33,10 +33,11 @@
 //
 // An installation that changes its mind says what it had before. Then an app's new route is
 // made beside the old one, gated if the app is, and the old one goes when the ingress has
-// taken the new one up and the gate is proven; one that does not say the same of the gate as
-// the app's document goes at once. Between the two kinds of HTTPRoute, which have the same
-// name, the route is rewritten: it is never open in between, but for some seconds it may
-// answer 404 or 500. What is not said to be former is left as it is.
+// taken the new one up, ten seconds have passed and the gate is proven; one that does not
+// say the same of the gate as the app's document goes at once. Between the two kinds of
+// HTTPRoute, which have the same name, the route is rewritten: it is never open in between,
+// but for some seconds it may answer 404 or 500. What is not said to be former is left as
+// it is.
 //
 // # Rights
 //
@@ -155,6 +156,7 @@ type Cluster struct {
 	checker  string  // without a slash at the end
 	system   string  // namespace of the service accounts, "" to grant nothing
 	webhooks string  // namespace of the webhooks' tokens
+	now      func() time.Time
 }
 
 // Open makes a connection. It makes no call yet.
@@ -175,7 +177,7 @@ func Open(o Options) (*Cluster, error) {
 			return nil, err
 		}
 	}
-	c := &Cluster{checker: o.CheckerURL, system: o.SystemNamespace, webhooks: o.WebhookNamespace}
+	c := &Cluster{checker: o.CheckerURL, system: o.SystemNamespace, webhooks: o.WebhookNamespace, now: time.Now}
 	if o.Routes != nil {
 		if c.routing, c.former, err = o.Routes.routings(o.CheckerURL); err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package cluster
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -318,7 +319,7 @@ func TestMove(t *testing.T) {
 					t.Errorf("the former route is %v, want %v", got, former)
 				}
 				after.gate()
-				if got := after.state(); got.Former != former || got.Route != RouteGated || got.Middleware != Right {
+				if got := after.state(); got.Former != former || got.Route != RouteGated || got.Middleware != Right || !sharedRoute && !got.Untaken {
 					t.Errorf("beside each other: %+v", got)
 				}
 				v, err := after.cluster.Inventory(t.Context())
@@ -341,6 +342,30 @@ func TestMove(t *testing.T) {
 					t.Errorf("what is left of before: route %v, gate %v", old.route != nil, old.gate[0] != nil)
 				}
 			})
+		}
+	}
+}
+
+// TestSettled: a new route has time to be acted on before the former one may go, and needs
+// none where it is alone.
+func TestSettled(t *testing.T) {
+	t.Parallel()
+	made := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	route := &unstructured.Unstructured{}
+	route.SetCreationTimestamp(metav1.NewTime(made))
+	for _, tt := range []struct {
+		age    time.Duration
+		beside *unstructured.Unstructured
+		want   bool
+	}{
+		{0, route, false},
+		{settleTime - time.Second, route, false},
+		{settleTime, route, true},
+		{0, nil, true},
+	} {
+		o := Objects{at: made.Add(tt.age), way: way{route: route}, former: way{route: tt.beside}}
+		if got := o.settled(); got != tt.want {
+			t.Errorf("after %v, beside another: %t: %t", tt.age, tt.beside != nil, got)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,7 @@ import (
 type Objects struct {
 	Workload
 
+	at      time.Time // of the look
 	service *corev1.Service
 	way                                // as the installation's kind of routes has it
 	former  way                        // as the kind before had it
@@ -36,6 +38,7 @@ func (o Objects) None() bool {
 func (c *Cluster) Objects(ctx context.Context, ref app.Ref) (o Objects, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	o.at = c.now()
 	if o.Workload, err = c.Workload(ctx, ref); err != nil {
 		return Objects{}, err
 	}
@@ -77,6 +80,7 @@ type Inventory struct {
 	Workloads
 
 	cluster  *Cluster
+	at       time.Time
 	services map[app.Ref]*corev1.Service
 	cas      map[app.Ref]*corev1.Secret
 	others   map[schema.GroupVersionKind]map[app.Ref]*unstructured.Unstructured // by namespace and their own names
@@ -86,7 +90,7 @@ type Inventory struct {
 // [Cluster.Objects] would tell.
 func (v Inventory) Of(ref app.Ref) Objects {
 	named := func(name string) app.Ref { return app.Ref{Namespace: ref.Namespace, Name: name} }
-	o := Objects{Workload: v.Workloads.Of(ref), service: v.services[ref], ca: v.cas[named(caSecretName)]}
+	o := Objects{Workload: v.Workloads.Of(ref), at: v.at, service: v.services[ref], ca: v.cas[named(caSecretName)]}
 	look := func(kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error) {
 		return v.others[kind][named(name)], nil
 	}
@@ -97,7 +101,7 @@ func (v Inventory) Of(ref app.Ref) Objects {
 
 // Inventory lists every app's objects: a handful of calls, however many apps.
 func (c *Cluster) Inventory(ctx context.Context) (v Inventory, err error) {
-	v = Inventory{cluster: c, others: map[schema.GroupVersionKind]map[app.Ref]*unstructured.Unstructured{}}
+	v = Inventory{cluster: c, at: c.now(), others: map[schema.GroupVersionKind]map[app.Ref]*unstructured.Unstructured{}}
 	if v.Workloads, err = c.Workloads(ctx); err != nil {
 		return Inventory{}, err
 	}
@@ -171,7 +175,8 @@ type State struct {
 	// closed while there is its gate alone, and absent once the app is moved.
 	Former Route
 
-	// Untaken tells that the ingress has not taken up the route yet, as far as it says.
+	// Untaken tells that the ingress has not taken up the route yet, as far as it says, or
+	// has had no time to act on it, where there is a former one.
 	Untaken bool
 
 	// Superseded tells that a Knative Service is ready to take over from the Deployment
@@ -195,7 +200,7 @@ func (c *Cluster) State(o Objects, a app.App, ca []byte) State {
 		Middleware: c.gateStatus(o, a.Ref()),
 		Route:      routeState(c.routing, o.way, o, a),
 		Former:     c.formerState(o, a),
-		Untaken:    o.route != nil && !c.routing.taken(o.route),
+		Untaken:    o.route != nil && (!c.routing.taken(o.route) || !o.settled()),
 	}
 	if o.knative != nil { // deployments change it, and Knative makes the Service
 		s.Deployment, s.Service, s.Superseded = Right, Right, o.superseded()

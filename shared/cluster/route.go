@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -212,6 +213,18 @@ func (c *Cluster) formerState(o Objects, a app.App) Route {
 	was := o
 	was.way = o.former
 	return routeState(c.former, o.former, was, a)
+}
+
+// settleTime is how long a new route stands beside a former one at least: what an ingress
+// says it has taken up need not be what it acts on yet, and Traefik says nothing of an
+// IngressRoute, and puts off changes by 2 s when there are many (providersThrottleDuration).
+// The proof cannot tell, since the former route answers it just as well. A clock that is
+// not the API server's makes it longer or shorter; shorter, a key may meet a 404.
+const settleTime = 10 * time.Second
+
+// settled tells whether the route has been there for that long, where a former one is.
+func (o Objects) settled() bool {
+	return o.former.route == nil || o.at.Sub(o.route.GetCreationTimestamp().Time) >= settleTime
 }
 
 // sameFields compares the fields that are Sluice's, exactly: one route more would be a way
