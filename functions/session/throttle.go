@@ -2,6 +2,7 @@ package session
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,8 +11,9 @@ import (
 )
 
 const (
-	slots      = 1 << 16 // of each of the throttle's tables
-	placeSlots = 1 << 14 // places that are remembered
+	slots       = 1 << 16 // of each of the throttle's tables
+	placeGroups = 1 << 11 // of places that are remembered
+	placesEach  = 8       // in a group
 
 	// placeMemory is how long an address is known after its last sign-in.
 	placeMemory = 30 * 24 * time.Hour
@@ -49,7 +51,7 @@ type throttle struct {
 	addresses limits    // of strangers
 
 	mu     sync.Mutex
-	places []place // that users have signed in from
+	places [][placesEach]place // that users have signed in from, in groups by their hash
 }
 
 // place is a user and an address, by their hash.
@@ -73,7 +75,7 @@ func newThrottle(cfg Config, start time.Time) *throttle {
 		pairs:     newLimits(cfg.Burst, cfg.Every, slots),
 		users:     newLimits(cfg.UserBurst, cfg.UserEvery, slots),
 		addresses: newLimits(cfg.AddressBurst, cfg.AddressEvery, slots),
-		places:    make([]place, placeSlots),
+		places:    make([][placesEach]place, placeGroups),
 	}
 }
 
@@ -99,12 +101,25 @@ func (t *throttle) charge(now time.Time, f from) (lane identity.Lane, refund fun
 	return lane, refund, err
 }
 
-// remember notes that a user has signed in from an address.
+// remember notes that a user has signed in from an address, in place of the one of its
+// group that has been seen least of late: with one place for each hash, two addresses of a
+// person could make each other forgotten.
 func (t *throttle) remember(now time.Time, f from) {
 	hash := t.hash(f.username, f.address)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.places[hash%placeSlots] = place{hash, now.Sub(t.start) + placeMemory}
+	group := &t.places[hash%placeGroups]
+	at := 0
+	for i, p := range group {
+		if p.hash == hash {
+			at = i
+			break
+		}
+		if p.until < group[at].until {
+			at = i
+		}
+	}
+	group[at] = place{hash, now.Sub(t.start) + placeMemory}
 }
 
 // knows tells whether a user has signed in from an address.
@@ -112,8 +127,7 @@ func (t *throttle) knows(now time.Time, f from) bool {
 	at, hash := now.Sub(t.start), t.hash(f.username, f.address)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := t.places[hash%placeSlots]
-	return p.hash == hash && at < p.until
+	return slices.ContainsFunc(t.places[hash%placeGroups][:], func(p place) bool { return p.hash == hash && at < p.until })
 }
 
 func (t *throttle) hash(a, b string) uint64 {

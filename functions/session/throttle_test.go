@@ -280,6 +280,35 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestPlacesOfOneGroup: places whose hashes meet do not make each other forgotten, until
+// there are more than a group holds; then the one goes that has been seen least of late.
+func TestPlacesOfOneGroup(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	th := newThrottle(testConfig(), now)
+	var met []from
+	for n := 0; len(met) <= placesEach; n++ {
+		f := from{username: "ada", address: strconv.Itoa(n)}
+		if len(met) == 0 || th.hash(f.username, f.address)%placeGroups == th.hash("ada", met[0].address)%placeGroups {
+			met = append(met, f)
+		}
+	}
+	seen := func(n int) {
+		now = now.Add(time.Second)
+		th.remember(now, met[n])
+	}
+	for n := range placesEach {
+		seen(n)
+	}
+	seen(0)
+	seen(placesEach)
+	for n, f := range met {
+		if got := th.knows(now, f); got != (n != 1) {
+			t.Errorf("place %d of %d is known: %t", n, len(met), got)
+		}
+	}
+}
+
 // TestThrottleWhenTheClockIsSetBack: who has signed in before is not kept waiting
 // until that time comes again.
 func TestThrottleWhenTheClockIsSetBack(t *testing.T) {
