@@ -37,7 +37,7 @@ func TestActivityPage(t *testing.T) {
 	page := o.get(activityPath).Body.String()
 	for _, want := range []string{
 		`<bdi>webhook</bdi></a> deployed <a href="/console/projects/shop/environments/prod/apps/hello/deploys"><bdi>revision 7 of hello</bdi></a>`,
-		`<span class="badge dot bad">failed</span>`, `The &lt;image&gt; cannot be pulled.`, `&lt;b&gt;hello:v7`,
+		`<span class="badge dot bad">failed</span>`, `The &lt;image&gt; cannot be pulled.`, `&lt;b&gt;hello:<wbr>v7`,
 		`234 of 1,234 requests were refused: 200 over their plan's rate, 34 over their quota.`,
 		`aria-current="page">Activity</a>`, `aria-current="true">Everything</a>`, `?actor=webhook"`,
 	} {

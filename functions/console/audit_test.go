@@ -45,9 +45,9 @@ func TestAuditPage(t *testing.T) {
 	page := w.Body.String()
 	for _, want := range []string{
 		`<h2 id="day-2026-03-14">14 March 2026</h2>`, `<bdi>ada</bdi></a> changed plan <a href="/console/projects/shop/environments/prod/plans/plan-gold"><bdi>&lt;script&gt;`,
-		`<dd><time datetime="2026-03-14T15:09:26Z">14 Mar 2026, 15:09:26 UTC</time>`, `resource=environments%2Fprod%2Fplans%2Fplan-gold"><bdi>projects/<wbr>shop/<wbr>environments/<wbr>prod/<wbr>plans/<wbr>plan-gold<wbr></bdi>`, `<code>203.0.113.7</code>`, `<code>req-1</code>`,
-		`<th scope="row">name</th><td><bdi>Gold</bdi></td><td><bdi>&lt;script&gt;alert(1)&lt;/script&gt;{{.}}</bdi></td>`,
-		`<th scope="row">quota</th><td><span class="muted">none</span></td><td><bdi>1000000000000</bdi></td>`,
+		`<dd><time datetime="2026-03-14T15:09:26Z">14 Mar 2026, 15:09:26 UTC</time>`, `resource=environments%2Fprod%2Fplans%2Fplan-gold"><bdi>projects/<wbr>shop/<wbr>environments/<wbr>prod/<wbr>plans/<wbr>plan-gold</bdi>`, `<code>203.0.113.7</code>`, `<code>req-1</code>`,
+		`<th scope="row">name</th><td class="full" data-label="Before"><bdi>Gold</bdi></td><td class="full" data-label="After"><bdi>&lt;script&gt;alert(1)&lt;/<wbr>script&gt;{{.}}</bdi></td>`,
+		`<th scope="row">quota</th><td class="full" data-label="Before"><span class="muted">none</span></td><td class="full" data-label="After"><bdi>1000000000000</bdi></td>`,
 		`<option value="plan.update" selected>Change plan</option>`, `value="2026-03-01"`, `<details class="card filters" open>`,
 		`aria-current="page">Audit log</a>`, `rel="next">Next page</a>`, `page=more`,
 	} {

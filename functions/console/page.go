@@ -79,6 +79,7 @@ func functions(a assets, now func() time.Time) template.FuncMap {
 		"grouped":  grouped[uint64],
 		"longDate": longDate,
 		"moment":   func(t time.Time) moment { return momentOf(t, now()) },
+		"parted":   parted,
 		"tag":      imageTag,
 		"pair":     func(a, b any) [2]any { return [2]any{a, b} },
 	}

@@ -343,3 +343,23 @@ func TestImageTag(t *testing.T) {
 		}
 	}
 }
+
+// TestParted: a line may end where a part of a text does, and nothing of it is lost.
+func TestParted(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"registry.example:5000/shop/hello:v2": "registry.example: 5000/ shop/ hello: v2",
+		"hello@sha256:0123":                   "hello@ sha256: 0123",
+		"https://git.example/shop.git":        "https://git.example/ shop.git",
+		"http://hello.localhost":              "http://hello.localhost",
+		"require_api_key":                     "require_ api_ key",
+		"/_":                                  "/_",
+		"a\nb/":                               "a\nb/",
+		"":                                    "",
+	} {
+		got := parted(text)
+		if strings.Join(got, " ") != want || strings.Join(got, "") != text {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -34,9 +34,6 @@ type recordRow struct {
 	Before, After bool // there was something before, is something afterwards
 }
 
-// ResourceParts are the pieces of the resource's name between which a line may end.
-func (r recordRow) ResourceParts() []string { return strings.SplitAfter(r.Resource, "/") }
-
 // recordDay is what happened on a day.
 type recordDay struct {
 	Title            string // "Today", "14 March 2026"
@@ -50,9 +47,6 @@ type recordChange struct {
 	Name     string
 	Old, New recordValue
 }
-
-// NameParts are the pieces of a field's name between which a line may end.
-func (c recordChange) NameParts() []string { return strings.SplitAfter(c.Name, "_") }
 
 // recordValue is a field's value.
 type recordValue struct {

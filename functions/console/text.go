@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -78,6 +79,13 @@ func grouped[N int64 | uint64](n N) string {
 
 // number writes a rate without an exponent: "0.01", "100000".
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// part is one of a reference, an address (whose first has the scheme) or a name in code.
+var part = regexp.MustCompile(`([a-z]+://)?[^/:@_]*([/:@_]+|$)`)
+
+// parted are the pieces of a text between which a line may end: "registry.example/",
+// "hello:", "v1".
+func parted(text string) []string { return part.FindAllString(text, -1) }
 
 // imageTag is the part of an image's reference by which people tell versions apart: its tag,
 // or the beginning of its digest.

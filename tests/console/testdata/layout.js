@@ -63,19 +63,21 @@
   }
 
   // Every word stands on one line, inside its box. Where it has a hyphen or a slash a
-  // line may end, code breaks anywhere, and so does what is longer than any word.
+  // line may end, in code besides where a part of an address does; what is longer than
+  // any word breaks anywhere.
   const longest = 20;
   const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   const range = document.createRange();
   for (let text = texts.nextNode(); text; text = texts.nextNode()) {
     const e = text.parentElement;
     if (!text.data.trim() || !seen(e) || spoken(e) || e.matches("option, script, noscript")) continue;
-    for (const found of text.data.matchAll(/[^\s\-/?–—…]+/g)) {
+    const word = e.closest("code, pre, bdi, .token") ? /[^\s\-/?–—…:@_]+/g : /[^\s\-/?–—…]+/g;
+    for (const found of text.data.matchAll(word)) {
       range.setStart(text, found.index);
       range.setEnd(text, found.index + found[0].length);
       const rects = [...range.getClientRects()].filter((r) => r.width > 0);
       const lines = new Set(rects.map((r) => Math.round(r.top)));
-      if (lines.size > 1 && found[0].length <= longest && !e.closest("code, pre, bdi, .token")) wrong.add(`"${found[0]}" is broken in "${words(text.data)}"`);
+      if (lines.size > 1 && found[0].length <= longest) wrong.add(`"${found[0]}" is broken in "${words(text.data)}"`);
       if (rects.some((r) => !within(r, block(e))) && !slides(e)) wrong.add(`"${words(found[0])}" sticks out of its ${block(e).localName}.${block(e).className}`);
     }
   }
