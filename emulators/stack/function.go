@@ -3,7 +3,6 @@ package stack
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -66,47 +65,26 @@ func (f function) service() string {
 	return f.name
 }
 
-// programs is where the programs of functions and of emulators are. Linking takes longest
-// of a start, and with the race detector longer still: the stacks of a repository that
-// are built alike share them, so that what has not changed is not linked again.
-func (s *Stack) programs() string {
+// programDir is the folder of the program that all functions and emulators share. Stacks
+// that are built with the same flags share the folder, so an unchanged program is not linked again.
+func (s *Stack) programDir() string {
 	if s.o.Race && s.o.BuildFlags == nil {
 		return filepath.Join(s.o.Root, ".local", "race")
 	}
 	return s.path("bin")
 }
 
-// build makes the programs of the functions and of the emulators. What they share is
-// compiled first, by one go command: several at once would each compile it, where nothing
-// is in the cache yet.
-func (s *Stack) build(ctx context.Context) error {
-	emulators := map[string]string{workloadsProgram: "./emulators/workloads/cmd", buildsProgram: "./emulators/builds/cmd"}
-	own := map[string]string{}
-	for _, f := range functions() {
-		own[f.name] = "./functions/" + f.name + "/cmd"
-	}
-	if err := s.goBuild(ctx, slices.Concat(s.o.BuildFlags, slices.Sorted(maps.Values(own)))...); err != nil {
-		return err
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	for name, pkg := range emulators {
-		g.Go(func() error { return s.goBuild(ctx, "-o", filepath.Join(s.programs(), name), pkg) })
-	}
-	for name, pkg := range own {
-		g.Go(func() error {
-			return s.goBuild(ctx, slices.Concat([]string{"-o", filepath.Join(s.programs(), name)}, s.o.BuildFlags, []string{pkg})...)
-		})
-	}
-	return g.Wait()
-}
+// program is the file of that program.
+func (s *Stack) program() string { return filepath.Join(s.programDir(), "functions") }
 
-func (s *Stack) goBuild(ctx context.Context, args ...string) error {
-	flags := []string{"build", "-buildvcs=false"}
+// build builds the program of the functions and emulators.
+func (s *Stack) build(ctx context.Context) error {
+	args := []string{"build", "-buildvcs=false", "-o", s.program()}
 	if s.o.Race {
-		flags = append(flags, "-race")
+		args = append(args, "-race")
 	}
 	run, err := child.Start(child.Command{
-		Name: "go build " + args[len(args)-1], Path: "go", Args: append(flags, args...), Dir: s.o.Root,
+		Name: "go build", Path: "go", Args: slices.Concat(args, s.o.BuildFlags, []string{"./emulators/stack/functions"}), Dir: s.o.Root,
 		Env: append(os.Environ(), s.mark()...), Tree: true,
 	})
 	if err != nil {
@@ -119,7 +97,7 @@ func (s *Stack) goBuild(ctx context.Context, args ...string) error {
 		if err := run.Kill(); err != nil {
 			return err
 		}
-		return fmt.Errorf("build %s: %w", args[len(args)-1], context.Cause(ctx))
+		return fmt.Errorf("build the functions: %w", context.Cause(ctx))
 	}
 }
 
@@ -166,7 +144,8 @@ type instance struct {
 // time fails the start.
 func (s *Stack) run(ctx context.Context, i instance) (*child.Service, error) {
 	command := child.Command{
-		Path:    filepath.Join(s.programs(), i.function.name),
+		Path:    s.program(),
+		Args:    []string{i.function.name},
 		Env:     s.functionEnvironment(i.function, i.host, i.port, i.own),
 		LogFile: filepath.Join(s.logs(), i.name+".log"),
 		Grace:   i.grace,

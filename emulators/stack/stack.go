@@ -75,7 +75,7 @@ type Options struct {
 	// themselves.
 	Untimed []string
 
-	// BuildFlags are added to the functions' "go build".
+	// BuildFlags are additional arguments of "go build" for the functions.
 	BuildFlags []string
 
 	Race bool // builds the functions with the race detector
@@ -182,7 +182,7 @@ func (o Options) complete() (Options, error) {
 // claim makes the directory this stack's, ends what a former one left in it, and
 // makes sure of the ports.
 func (s *Stack) claim(ctx context.Context) error {
-	for _, dir := range []string{s.logs(), s.programs(), s.path("secrets")} {
+	for _, dir := range []string{s.logs(), s.programDir(), s.path("secrets")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("place the stack: %w", err)
 		}

@@ -184,7 +184,8 @@ func (s *Stack) startIssuer(ctx context.Context) error {
 // startEmulator starts a program that watches the API server.
 func (s *Stack) startEmulator(ctx context.Context, name, program string, port int, env ...string) error {
 	command := child.Command{
-		Path: filepath.Join(s.programs(), program),
+		Path: s.program(),
+		Args: []string{program},
 		Env: append(append(s.environment(), env...),
 			"KUBECONFIG="+s.path("kube/kubeconfig"),
 			"HOST=127.0.0.1", "PORT="+strconv.Itoa(s.o.port(port))),

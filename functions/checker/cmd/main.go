@@ -1,41 +1,6 @@
-// The checker, as a program.
+// Command checker runs a checker.
 package main
 
-import (
-	"context"
-	"log/slog"
+import "github.com/sluicegate/sluice/functions/checker"
 
-	"github.com/sluicegate/sluice/functions/checker"
-	"github.com/sluicegate/sluice/shared/denial"
-	"github.com/sluicegate/sluice/shared/funcmain"
-	"github.com/sluicegate/sluice/shared/store"
-)
-
-func main() { funcmain.Serve("checker", build) }
-
-func build(ctx context.Context, cfg checker.Config, log *slog.Logger) (*funcmain.Function, error) {
-	st, err := store.Open(ctx, cfg.Project)
-	if err != nil {
-		return nil, err
-	}
-	c, err := checker.New(cfg, store.NewFeed(cfg.Project), st, log)
-	if err != nil {
-		return nil, err
-	}
-	secure, err := c.TLSConfig()
-	if err != nil {
-		return nil, err
-	}
-	return &funcmain.Function{
-		Handler:    c,
-		Connected:  c.Connected,
-		Collectors: c.Collectors(),
-		Private:    c.Private(),
-		Store:      st,
-		Lean:       true,
-		Spans:      c.Export,
-		TLS:        secure,
-		MaxHeader:  denial.MaxHeader,
-		Background: c.Run,
-	}, nil
-}
+func main() { checker.Main() }

@@ -1,25 +1,6 @@
-// The checkers' stand-in, as a program.
+// Command standin runs the checkers' stand-in.
 package main
 
-import (
-	"context"
-	"log/slog"
+import "github.com/sluicegate/sluice/functions/standin"
 
-	"github.com/sluicegate/sluice/functions/standin"
-	"github.com/sluicegate/sluice/shared/denial"
-	"github.com/sluicegate/sluice/shared/funcmain"
-)
-
-func main() { funcmain.Serve("standin", build) }
-
-func build(_ context.Context, cfg standin.Config, log *slog.Logger) (*funcmain.Function, error) {
-	s, err := standin.New(cfg, log)
-	if err != nil {
-		return nil, err
-	}
-	secure, err := s.TLSConfig()
-	if err != nil {
-		return nil, err
-	}
-	return &funcmain.Function{Handler: s, TLS: secure, MaxHeader: denial.MaxHeader, Background: s.Run}, nil
-}
+func main() { standin.Main() }
