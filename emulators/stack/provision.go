@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
@@ -87,25 +90,35 @@ func sessionKeys(now time.Time) (map[string][]byte, error) {
 	}, nil
 }
 
-// install makes the namespace, and in it what the chart says of functions that run beside
-// the cluster: their accounts and rights, and the routes of {base_url}. Nothing here
-// enforces the network policies; the API server still has to take them.
+// install creates the namespace of the functions and everything in it: Services, Secrets, and
+// the chart's objects for functions that run outside the cluster, such as accounts, rights and
+// the routes of {base_url}. Nothing here enforces the network policies; the API server must
+// still accept them.
 func (s *Stack) install(ctx context.Context) error {
 	namespace := &core.Namespace{ObjectMeta: meta.ObjectMeta{
 		Name: systemNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}
 	if _, err := s.api.CoreV1().Namespaces().Create(ctx, namespace, meta.CreateOptions{}); err != nil {
-		return fmt.Errorf("make namespace %s: %w", systemNamespace, err)
+		return fmt.Errorf("create namespace %s: %w", systemNamespace, err)
 	}
-	all, err := manifest.Chart(ctx, s.o.Root, "--values", filepath.Join(s.o.Root, "emulators", "stack", "values.yaml"))
-	if err != nil {
+	var chart []*unstructured.Unstructured
+	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.provision(gctx) })
+	group.Go(func() error {
+		return definitions.Define(gctx, s.o.Root, s.dynamic, definitions.Tekton(), definitions.Serving(), definitions.Traefik())
+	})
+	group.Go(func() (err error) {
+		chart, err = manifest.Chart(gctx, s.o.Root, "--values", filepath.Join(s.o.Root, "emulators", "stack", "values.yaml"))
+		return err
+	})
+	if err := group.Wait(); err != nil {
 		return err
 	}
 	applier, err := manifest.NewApplier(s.config)
 	if err != nil {
 		return err
 	}
-	return applier.Apply(ctx, manifest.OfKinds(all,
+	return applier.Apply(ctx, manifest.OfKinds(chart,
 		"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "NetworkPolicy", "IngressRoute", "ServersTransport"))
 }

@@ -182,7 +182,7 @@ func (o Options) complete() (Options, error) {
 // claim makes the directory this stack's, ends what a former one left in it, and
 // makes sure of the ports.
 func (s *Stack) claim(ctx context.Context) error {
-	for _, dir := range []string{s.logs(), s.programDir(), s.path("secrets")} {
+	for _, dir := range []string{s.logs(), s.programDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("place the stack: %w", err)
 		}
@@ -207,10 +207,14 @@ func (s *Stack) claim(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes what a former stack left: processes, its stack.json and logs.
+// sweep removes what a previous stack left: processes, stack.json, logs and mounted Secrets.
+// A checker that starts with an outdated certificate serves it for 5 s.
 func sweep(ctx context.Context, dir string) error {
 	if _, err := orphans.End(ctx, dir); err != nil {
 		return err
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "secrets")); err != nil {
+		return fmt.Errorf("clear %s: %w", dir, err)
 	}
 	logs, err := filepath.Glob(filepath.Join(dir, "logs", "*.log"))
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/firestore"
 	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/internal/child"
@@ -104,7 +103,7 @@ func (s *Stack) startFirestore(ctx context.Context) error {
 	return nil
 }
 
-// startKube starts the API server and makes what the functions find there.
+// startKube starts the API server and creates the objects that the functions need.
 func (s *Stack) startKube(ctx context.Context) error {
 	server, err := kube.Start(ctx, kube.Options{
 		Root: s.o.Root, Dir: s.path("kube"), LogDir: s.logs(),
@@ -128,13 +127,7 @@ func (s *Stack) startKube(ctx context.Context) error {
 	if s.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
-	if err := definitions.Define(ctx, s.o.Root, s.dynamic, definitions.Tekton(), definitions.Serving(), definitions.Traefik()); err != nil {
-		return err
-	}
-	if err := s.install(ctx); err != nil {
-		return err
-	}
-	return s.provision(ctx)
+	return s.install(ctx)
 }
 
 func (s *Stack) startIngress(ctx context.Context) error {
