@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/sluicegate/sluice/emulators/internal/child"
 )
 
@@ -99,19 +97,6 @@ func (s *Stack) build(ctx context.Context) error {
 		}
 		return fmt.Errorf("build the functions: %w", context.Cause(ctx))
 	}
-}
-
-// startFunctions starts the functions side by side; the checkers once wiring has
-// made their certificate.
-func (s *Stack) startFunctions(ctx, life context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for _, f := range functions() {
-		if f.name != checkerFunction && f.name != standinFunction {
-			g.Go(func() error { return s.startFunction(ctx, f) })
-		}
-	}
-	g.Go(func() error { return s.startGate(ctx, life) })
-	return g.Wait()
 }
 
 func (s *Stack) startFunction(ctx context.Context, f function) error {

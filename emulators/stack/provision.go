@@ -10,12 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
@@ -28,9 +25,15 @@ const (
 	checkerSecret = "sluice-checker-tls"  //nolint:gosec // the name of one
 )
 
-// provision makes what the functions find in their namespace: a Service for each, and
-// the session keys.
-func (s *Stack) provision(ctx context.Context) error {
+// provision creates the namespace of the functions, a Service for each function and the
+// session keys, and mounts the Secrets until life ends.
+func (s *Stack) provision(ctx, life context.Context) error {
+	namespace := &core.Namespace{ObjectMeta: meta.ObjectMeta{
+		Name: systemNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	if _, err := s.api.CoreV1().Namespaces().Create(ctx, namespace, meta.CreateOptions{}); err != nil {
+		return fmt.Errorf("create namespace %s: %w", systemNamespace, err)
+	}
 	for _, f := range functions() {
 		ip, err := s.makeService(ctx, f)
 		if err != nil {
@@ -47,7 +50,11 @@ func (s *Stack) provision(ctx context.Context) error {
 		return fmt.Errorf("make Secret %s: %w", sessionSecret, err)
 	}
 	s.password, s.eventsToken = rand.Text(), rand.Text()+rand.Text()
-	return nil
+	s.describe()
+	if err := s.startIssuer(ctx); err != nil {
+		return err
+	}
+	return s.mountSecrets(life)
 }
 
 // makeService makes a function's Service and gives its cluster IP. It has no
@@ -90,35 +97,19 @@ func sessionKeys(now time.Time) (map[string][]byte, error) {
 	}, nil
 }
 
-// install creates the namespace of the functions and everything in it: Services, Secrets, and
-// the chart's objects for functions that run outside the cluster, such as accounts, rights and
-// the routes of {base_url}. Nothing here enforces the network policies; the API server must
-// still accept them.
-func (s *Stack) install(ctx context.Context) error {
-	namespace := &core.Namespace{ObjectMeta: meta.ObjectMeta{
-		Name: systemNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
-	}}
-	if _, err := s.api.CoreV1().Namespaces().Create(ctx, namespace, meta.CreateOptions{}); err != nil {
-		return fmt.Errorf("create namespace %s: %w", systemNamespace, err)
-	}
-	var chart []*unstructured.Unstructured
-	group, gctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.provision(gctx) })
-	group.Go(func() error {
-		return definitions.Define(gctx, s.o.Root, s.dynamic, definitions.Tekton(), definitions.Serving(), definitions.Traefik())
-	})
-	group.Go(func() (err error) {
-		chart, err = manifest.Chart(gctx, s.o.Root, "--values", filepath.Join(s.o.Root, "emulators", "stack", "values.yaml"))
-		return err
-	})
-	if err := group.Wait(); err != nil {
+// applyChart applies the chart's objects for functions that run outside the cluster, such as
+// accounts, rights and the routes of {base_url}. Nothing here enforces the network policies;
+// the API server must still accept them.
+func (s *Stack) applyChart(ctx context.Context) error {
+	all, err := manifest.Chart(ctx, s.o.Root, "--values", filepath.Join(s.o.Root, "emulators", "stack", "values.yaml"))
+	if err != nil {
 		return err
 	}
 	applier, err := manifest.NewApplier(s.config)
 	if err != nil {
 		return err
 	}
-	return applier.Apply(ctx, manifest.OfKinds(chart,
+	return applier.Apply(ctx, manifest.OfKinds(all,
 		"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "NetworkPolicy", "IngressRoute", "ServersTransport"))
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
@@ -15,9 +16,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/firestore"
 	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/internal/child"
+	"github.com/sluicegate/sluice/emulators/internal/progress"
 	"github.com/sluicegate/sluice/emulators/issuer"
 	"github.com/sluicegate/sluice/emulators/kube"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
@@ -27,37 +30,42 @@ import (
 // auditLog is the file of what functions have asked of the Kubernetes API.
 const auditLog = "kube-audit.log"
 
-// start brings everything up: first what depends on nothing, then the rest.
+// start starts everything. Each part begins as soon as the parts that it needs are ready.
 func (s *Stack) start(ctx, life context.Context) error {
 	if err := s.buildTools(ctx); err != nil {
 		return err
 	}
-	type parts = map[string]func(context.Context) error
-	if err := s.progress.SideBySide(ctx, parts{"programs": s.build, "firestore": s.startFirestore, "kube-apiserver": s.startKube}); err != nil {
-		return err
-	}
-	s.describe()
-	if err := s.startIssuer(ctx); err != nil {
-		return err
-	}
-	if err := s.mountSecrets(life); err != nil {
-		return err
-	}
-	if err := s.startAccounts(ctx, life); err != nil {
-		return err
-	}
-	err := s.progress.SideBySide(ctx, parts{
-		"traefik": s.startIngress,
-		"workloads": func(ctx context.Context) error {
+	function := []string{"programs", "firestore", "services"}
+	parts := []progress.Part{
+		{Name: "programs", Run: s.build},
+		{Name: "firestore", Run: s.startFirestore},
+		{Name: "kube-apiserver", Run: s.startKube},
+		{Name: "services", Needs: []string{"kube-apiserver"}, Run: func(ctx context.Context) error { return s.provision(ctx, life) }},
+		{Name: "definitions", Needs: []string{"kube-apiserver"}, Run: func(ctx context.Context) error {
+			return definitions.Define(ctx, s.o.Root, s.dynamic, definitions.Tekton(), definitions.Serving(), definitions.Traefik())
+		}},
+		{Name: "chart", Needs: []string{"services", "definitions"}, Run: s.applyChart},
+		{Name: "accounts", Needs: []string{"chart"}, Run: func(ctx context.Context) error { return s.startAccounts(ctx, life) }},
+		{Name: "traefik", Needs: []string{"definitions"}, Run: s.startIngress},
+		{Name: "workloads", Needs: []string{"programs", "definitions"}, Run: func(ctx context.Context) error {
 			return s.startEmulator(ctx, "workloads", workloadsProgram, workloadsPort)
-		},
-		"builds": func(ctx context.Context) error { // plays the build system; its events go to builds
+		}},
+		{Name: "build-system", Needs: []string{"programs", "definitions", "services"}, Run: func(ctx context.Context) error {
 			sink := "BUILDS_SINK=" + s.functionURL("builds") + "/events/" + s.eventsToken
 			return s.startEmulator(ctx, "build-system", buildsProgram, buildsPort, sink)
-		},
-		"functions": func(ctx context.Context) error { return s.startFunctions(ctx, life) },
-	})
-	if err != nil {
+		}},
+		{Name: "checkers", Needs: function, Run: func(ctx context.Context) error { return s.startGate(ctx, life) }},
+	}
+	for _, f := range functions() {
+		needs := function
+		if f.cluster {
+			needs = append(slices.Clone(needs), "accounts")
+		}
+		if f.name != checkerFunction && f.name != standinFunction {
+			parts = append(parts, progress.Part{Name: f.name, Needs: needs, Run: func(ctx context.Context) error { return s.startFunction(ctx, f) }})
+		}
+	}
+	if err := s.progress.Run(ctx, parts); err != nil {
 		return err
 	}
 	s.startTimers(life)
@@ -103,7 +111,7 @@ func (s *Stack) startFirestore(ctx context.Context) error {
 	return nil
 }
 
-// startKube starts the API server and creates the objects that the functions need.
+// startKube starts the API server.
 func (s *Stack) startKube(ctx context.Context) error {
 	server, err := kube.Start(ctx, kube.Options{
 		Root: s.o.Root, Dir: s.path("kube"), LogDir: s.logs(),
@@ -127,7 +135,7 @@ func (s *Stack) startKube(ctx context.Context) error {
 	if s.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
-	return s.install(ctx)
+	return nil
 }
 
 func (s *Stack) startIngress(ctx context.Context) error {

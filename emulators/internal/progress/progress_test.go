@@ -2,7 +2,10 @@ package progress
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -17,5 +20,47 @@ func TestProgress(t *testing.T) {
 	})
 	if want := "firestore        ready after 1.5 s\n"; err != nil || out.String() != want {
 		t.Errorf("said %q, %v; want %q", out.String(), err, want)
+	}
+}
+
+func TestPartsRunInOrderOfTheirNeeds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		takes := func(d time.Duration) func(context.Context) error {
+			return func(context.Context) error { time.Sleep(d); return nil }
+		}
+		err := New(&out, time.Now).Run(t.Context(), []Part{
+			{"app", []string{"store", "cluster"}, takes(time.Second)},
+			{"store", nil, takes(2 * time.Second)},
+			{"cluster", nil, takes(3 * time.Second)},
+		})
+		want := "store            ready after 2.0 s\n" +
+			"cluster          ready after 3.0 s\n" +
+			"app              ready after 1.0 s, waited 3.0 s for cluster\n"
+		if err != nil || out.String() != want {
+			t.Errorf("got %q, %v, want %q", out.String(), err, want)
+		}
+	})
+}
+
+func TestFailedPartEndsTheOthers(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("disk full")
+	err := New(nil, time.Now).Run(t.Context(), []Part{
+		{"app", []string{"store"}, func(context.Context) error { t.Error("app started"); return nil }},
+		{"store", nil, func(context.Context) error { return failed }},
+		{"cluster", nil, func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }},
+	})
+	if !errors.Is(err, failed) {
+		t.Errorf("got %v, want %v", err, failed)
+	}
+}
+
+func TestUnknownNeedFails(t *testing.T) {
+	t.Parallel()
+	err := New(nil, time.Now).Run(t.Context(), []Part{{"app", []string{"store"}, func(context.Context) error { return nil }}})
+	if err == nil || err.Error() != "app needs the unknown part store" {
+		t.Errorf("got %v", err)
 	}
 }

@@ -154,7 +154,8 @@ func deployTone(d wire.Deployment) render.Tone {
 func (a *application) appHistory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "history APP", Short: "List an app's deploy history, newest first", SuggestFor: []string{"deployments", "revisions", "log"},
-		Example: `  sluice app history hello --limit 10`,
+		Example: `  sluice app history hello --limit 10
+  sluice app history hello --jq '.items[] | select(.status == "failed") | .message'`,
 	}
 	limit := limited(cmd, 0)
 	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {

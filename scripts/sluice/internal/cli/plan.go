@@ -18,7 +18,8 @@ func (a *application) planGroup() *cobra.Command {
 func (a *application) planList() *cobra.Command {
 	return a.command(inEnvironment, &cobra.Command{
 		Use: "list", Short: "List an environment's usage plans", SuggestFor: []string{"ls"},
-		Example: `  sluice plan list --project shop --environment prod`,
+		Example: `  sluice plan list --project shop --environment prod
+  sluice plan list --jq '.items[].id'`,
 	}, func(ctx context.Context, w work) error {
 		return showList(a, "plans", w.Plans(ctx, w.project, w.environment), []render.Column{
 			{Name: "PLAN", Whole: true},
