@@ -1,0 +1,147 @@
+// Command test runs the test suite in parts and prints a summary.
+//
+//	test [-v] [-long] [PART ...]
+//
+// It prints one line per package, and the whole output of failed tests. The file
+// .local/test/PART.log has the output of all tests. A failed part does not stop the
+// next one. The last line is "N passed, N failed, N skipped": top-level tests, and one
+// failure for each package that failed outside of its tests. The exit status is 1 if
+// anything failed or no test ran.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// grace is the time that go test has to end after an interrupt.
+const grace = 20 * time.Second
+
+func main() {
+	verbose := flag.Bool("v", false, "print the output of all tests")
+	long := flag.Bool("long", false, "run everything at full length, with the race detector")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	run, unknown := selected(parts(), flag.Args(), *long)
+	if unknown != "" {
+		fmt.Fprintf(os.Stderr, "test: no part %q\n", unknown)
+		os.Exit(2)
+	}
+	r := runner{out: os.Stdout, logs: filepath.Join(".local", "test"), verbose: *verbose, long: *long, now: time.Now}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		r.module = info.Main.Path
+	}
+	s := r.all(ctx, run)
+	s.write(os.Stdout, *verbose)
+	stop()
+	if !s.ok() {
+		os.Exit(1)
+	}
+}
+
+// runner runs parts.
+type runner struct {
+	out           io.Writer
+	dir           string // of the module; empty for the working directory
+	logs          string // the folder of the logs
+	module        string // its path is not printed
+	verbose, long bool
+	now           func() time.Time
+}
+
+// all runs parts one after the other, until ctx ends.
+func (r *runner) all(ctx context.Context, parts []part) summary {
+	var s summary
+	for _, p := range parts {
+		if ctx.Err() != nil {
+			s = append(s, &result{part: p.name, failures: []string{p.name + " (not run)"}})
+			continue
+		}
+		began := r.now()
+		res, err := r.part(ctx, p)
+		res.wall = r.now().Sub(began)
+		if ctx.Err() != nil {
+			err = errors.New("interrupted")
+		}
+		if err != nil && (ctx.Err() != nil || res.count("fail") == 0) {
+			res.failures = append(res.failures, fmt.Sprintf("%s (%v)", p.name, err))
+		}
+		s = append(s, res)
+	}
+	return s
+}
+
+// part runs go test once and returns the results. It returns an error if go test
+// fails.
+func (r *runner) part(ctx context.Context, p part) (res *result, err error) {
+	res = &result{part: p.name}
+	packages, err := r.packages(ctx, p)
+	if err != nil {
+		return res, err
+	}
+	if err := os.MkdirAll(r.logs, 0o750); err != nil {
+		return res, fmt.Errorf("create log folder: %w", err)
+	}
+	log, err := os.Create(filepath.Join(r.logs, p.name+".log"))
+	if err != nil {
+		return res, fmt.Errorf("create log: %w", err)
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	_, _ = fmt.Fprintf(r.out, "\n%s: go %s (%d packages)\n", p.name, strings.Join(p.arguments(nil, r.long), " "), len(packages))
+	s := newStream(res, r.module, r.out, log, r.verbose)
+	cmd := r.command(ctx, p.arguments(packages, r.long)...)
+	cmd.Stdout = s
+	cmd.Stderr = (*plain)(s)
+	if r.long {
+		cmd.Env = append(os.Environ(), "SLUICE_LONG=1")
+	}
+	err = cmd.Run()
+	if ctx.Err() != nil && cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // processes that ignored the interrupt
+	}
+	s.close()
+	return res, err
+}
+
+// packages returns the import paths of a part's packages, in the order of its patterns.
+func (r *runner) packages(ctx context.Context, p part) ([]string, error) {
+	all, err := r.list(ctx, p.packages)
+	if err != nil || len(p.except) == 0 {
+		return all, err
+	}
+	except, err := r.list(ctx, p.except)
+	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(except, name) }), err
+}
+
+func (r *runner) list(ctx context.Context, patterns []string) ([]string, error) {
+	cmd := r.command(ctx, append([]string{"list"}, patterns...)...)
+	cmd.Stderr = r.out
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list packages: %w", err)
+	}
+	return strings.Fields(string(out)), nil
+}
+
+// command returns a go command with its own process group. The end of ctx interrupts
+// the group.
+func (r *runner) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // The arguments come from the table of parts.
+	cmd.Dir = r.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = grace
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	return cmd
+}

@@ -1,0 +1,65 @@
+package main
+
+import "slices"
+
+// part is a group of packages that one go test command runs.
+type part struct {
+	name      string
+	flags     []string // of go test
+	longFlags []string // with -long, in addition; the last value of a repeated flag counts
+	packages  []string // patterns, in the order in which go test starts them
+	except    []string // patterns of packages to leave out
+	longOnly  bool     // the part runs only with -long
+}
+
+// parts returns all parts, in the order in which they run.
+func parts() []part {
+	return []part{
+		{
+			name:      "unit",
+			flags:     []string{"-race", "-timeout=15m"},
+			longFlags: []string{"-timeout=60m"},
+			packages:  []string{"./..."},
+			except:    []string{"./tests/..."},
+		},
+		{
+			name:      "e2e",
+			flags:     []string{"-race", "-count=1", "-timeout=30m", "-p=2"},
+			longFlags: []string{"-timeout=90m"},
+			packages:  []string{"./tests/chaos", "./tests/attack", "./tests/console", "./tests/cli", "./tests", "./tests/..."},
+			except:    []string{"./tests/replicas"},
+		},
+		{ // measures rates, so nothing runs at the same time
+			name:      "rates",
+			flags:     []string{"-race", "-count=1", "-timeout=30m"},
+			longFlags: []string{"-timeout=90m"},
+			packages:  []string{"./tests/replicas"},
+		},
+	}
+}
+
+// selected returns the parts with the given names, or all parts that a run without
+// names has. It returns the first name without a part.
+func selected(all []part, names []string, long bool) (run []part, unknown string) {
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(p part) bool { return p.name == name }) {
+			return nil, name
+		}
+	}
+	for _, p := range all {
+		if slices.Contains(names, p.name) || len(names) == 0 && (long || !p.longOnly) {
+			run = append(run, p)
+		}
+	}
+	return run, ""
+}
+
+// arguments returns the arguments of the go command. With long, the race detector is
+// always on.
+func (p part) arguments(packages []string, long bool) []string {
+	args := append([]string{"test", "-json"}, p.flags...)
+	if long {
+		args = append(append(args, "-race"), p.longFlags...)
+	}
+	return append(args, packages...)
+}
