@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -22,7 +23,6 @@ const (
 	laneWait  = 4 * time.Second       // of each change of them
 	laneEvery = 50 * time.Millisecond // from one question about a key to the next, to each replica
 	laneRest  = 60 * time.Millisecond // from an acknowledgement to the next change: each is asked once at least
-	fewest    = 300                   // acknowledgements, on however slow a machine
 )
 
 // crowd is a number of keys that are made, disabled, enabled and revoked by calls that wait,
@@ -73,7 +73,8 @@ func TestInForceUnderFaults(t *testing.T) {
 		sum.acknowledged, sum.unknown = sum.acknowledged+n.acknowledged, sum.unknown+n.unknown
 	}
 	t.Logf("%d acknowledged, %d times 202; %d requests allowed while they could be, %d asked after an acknowledgement", sum.acknowledged, sum.unknown, c.opened.Load(), c.asked.Load())
-	if sum.acknowledged < fewest || c.asked.Load() < fewest || c.opened.Load() < fewest {
+	fewest := long.Pick(100, 300) // on any machine
+	if sum.acknowledged < fewest || int(c.asked.Load()) < fewest || int(c.opened.Load()) < fewest {
 		t.Error("that is too little to say anything")
 	}
 }
@@ -198,7 +199,8 @@ func (c *crowd) during(phase string, happens func()) {
 // troubles are what happens to the replicas meanwhile, one after the other.
 func (c *crowd) troubles() {
 	signal := func(name string, s syscall.Signal) { c.must(world.Signal(name, s)) }
-	calm := func() { c.during("calm", func() { wait(c.T, 8*time.Second) }) }
+	rest := long.Pick(2*time.Second, 8*time.Second)
+	calm := func() { c.during("calm", func() { wait(c.T, rest) }) }
 	stopped := func(phase, name string, d time.Duration) {
 		c.during(phase, func() {
 			signal(name, syscall.SIGSTOP)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -17,11 +18,10 @@ const flushInterval = 2 * time.Second
 // writeTime is what a flush itself may take here.
 const writeTime = 2 * time.Second
 
-const (
-	loadRequests    = 20_000
-	loadKeys        = 200
-	loadConnections = 32
-)
+const loadConnections = 32
+
+// size returns the number of requests of a load, and of the keys that they use.
+func size() (requests, keys int) { return long.Pick(6_000, 20_000), long.Pick(60, 200) }
 
 // counted is a site with keys of every kind: plain ones, ones that run into
 // their rate, ones that run into their quota.
@@ -36,7 +36,8 @@ func counted(t *testing.T) (*stacktest.Site, []stacktest.Key) {
 		s.Plan(wire.CreatePlan{Quota: &quota, QuotaPeriod: &period}),
 	}
 	var keys []stacktest.Key
-	for i := range loadKeys {
+	_, number := size()
+	for i := range number {
 		keys = append(keys, s.Key(plans[i%len(plans)]))
 	}
 	s.Opens("hello", keys[len(keys)-1])
@@ -45,10 +46,11 @@ func counted(t *testing.T) (*stacktest.Site, []stacktest.Key) {
 
 func load(t *testing.T, keys []stacktest.Key, at func()) stacktest.Load {
 	t.Helper()
+	requests, _ := size()
 	return stacktest.Load{
 		Replicas:    func() []stacktest.Replica { return stacktest.Replicas(t, world) },
 		Connections: loadConnections,
-		Requests:    loadRequests,
+		Requests:    requests,
 		Pick:        func(i int) stacktest.Key { return keys[i/2%len(keys)] },
 		App:         "hello",
 		At:          at,
@@ -104,7 +106,8 @@ func TestUsageIsExact(t *testing.T) {
 					})
 				}
 			}
-			y := s.Run(load(t, keys, at))
+			l := load(t, keys, at)
+			y := s.Run(l)
 			restarting.Wait()
 			got := reported(t, s, keys, func(id string, u usage.Totals) bool { return u == expect(y, keys, id) })
 			var sum, unclear usage.Totals
@@ -116,7 +119,7 @@ func TestUsageIsExact(t *testing.T) {
 				}
 				sum = sum.Plus(have)
 			}
-			t.Logf("%d requests over %d keys: reported %+v, equal to what the client saw; %d sent while the replica was away got no answer", loadRequests, loadKeys, sum, unclear.Allowed)
+			t.Logf("%d requests over %d keys: reported %+v, equal to what the client saw; %d sent while the replica was away got no answer", l.Requests, len(keys), sum, unclear.Allowed)
 			if sum.RateDenied == 0 || sum.QuotaDenied == 0 {
 				t.Error("the load did not run into every limit")
 			}
@@ -135,7 +138,7 @@ func TestKilledReplica(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	l.PerSecond = 1500 // half of the load lasts for several flush intervals
+	l.PerSecond = l.Requests / 13 // half of the load lasts for three flush intervals
 	y := s.Run(l)
 	if err := world.Restart(t.Context(), "checker-0"); err != nil {
 		t.Fatal(err)
@@ -155,7 +158,7 @@ func TestKilledReplica(t *testing.T) {
 		may += y.AnsweredSince(0, k.ID, killed.Add(-flushInterval-writeTime))
 		seen += total(want)
 	}
-	t.Logf("killed after half of %d requests: short by %d of %d seen; the replica had answered %d in its last flush interval and write", loadRequests, short, seen, may)
+	t.Logf("killed after half of %d requests: short by %d of %d seen; the replica had answered %d in its last flush interval and write", l.Requests, short, seen, may)
 	if short > may {
 		t.Errorf("short by %d, more than the %d of one flush interval", short, may)
 	}

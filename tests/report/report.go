@@ -25,8 +25,8 @@
 // section in tests/REPORT.md promises other rows than those that ran: a row that is
 // missing, is new or has another verdict. Measured columns are those of the run that
 // was written down last; they vary from run to run and are not compared. A run of
-// some tests only (go test -run, -skip, -short) is compared in the rows that it ran,
-// and writes nothing.
+// some tests only (go test -run, -skip, -short, [Section.Reduce]) is compared in the rows
+// that it ran, and writes nothing.
 //
 // With REPORT=update nothing is compared; "make report" runs all that way and then
 // merges the sections into tests/REPORT.md ([Merge], the program in cmd). What needs a
@@ -67,8 +67,17 @@ func Parts() []Part {
 type Section struct {
 	part Part
 
-	mu     sync.Mutex
-	tables []*Table
+	mu      sync.Mutex
+	tables  []*Table
+	reduced bool
+}
+
+// Reduce declares that this run tries only some of the section's rows. The run is compared
+// in the rows that it has, and writes nothing.
+func (s *Section) Reduce() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reduced = true
 }
 
 // Open begins a section; name is one of [Parts]. It panics for any other: the
@@ -183,7 +192,8 @@ func (s *Section) close() error {
 		return err
 	}
 	update := os.Getenv("REPORT") == "update"
-	if !partial() {
+	partial := s.reduced || someTests()
+	if !partial {
 		path := filepath.Join(root, Folder, s.part.Name+".md")
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(s.markdown()), 0o644)); err != nil {
 			return err
@@ -196,11 +206,11 @@ func (s *Section) close() error {
 	if err != nil {
 		return err
 	}
-	return s.compare(string(kept), partial())
+	return s.compare(string(kept), partial)
 }
 
-// partial tells whether only some of the package's tests were asked for.
-func partial() bool {
+// someTests reports whether flags select only some of the package's tests.
+func someTests() bool {
 	for _, name := range []string{"test.run", "test.skip"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
 			return true
