@@ -66,10 +66,14 @@ func (f function) service() string {
 // programDir is the folder of the program that all functions and emulators share. Stacks
 // that are built with the same flags share the folder, so an unchanged program is not linked again.
 func (s *Stack) programDir() string {
-	if s.o.Race && s.o.BuildFlags == nil {
+	switch {
+	case s.o.BuildFlags != nil:
+		return s.path("bin")
+	case s.o.Race:
 		return filepath.Join(s.o.Root, ".local", "race")
+	default:
+		return filepath.Join(s.o.Root, ".local", "bin")
 	}
-	return s.path("bin")
 }
 
 // program is the file of that program.

@@ -17,21 +17,21 @@ func parts() []part {
 	return []part{
 		{
 			name:      "unit",
-			flags:     []string{"-race", "-timeout=15m"},
+			flags:     []string{"-race", "-vet=off", "-timeout=15m"},
 			longFlags: []string{"-timeout=60m"},
 			packages:  []string{"./..."},
 			except:    []string{"./tests/..."},
 		},
-		{
+		{ // the tests are clients; the functions that they call have the race detector
 			name:      "e2e",
-			flags:     []string{"-race", "-count=1", "-timeout=30m", "-p=2"},
+			flags:     []string{"-vet=off", "-count=1", "-timeout=30m", "-p=2"},
 			longFlags: []string{"-timeout=90m"},
 			packages:  []string{"./tests/chaos", "./tests/attack", "./tests/console", "./tests/cli", "./tests", "./tests/..."},
 			except:    []string{"./tests/replicas"},
 		},
 		{ // measures rates, so nothing runs at the same time
 			name:      "rates",
-			flags:     []string{"-race", "-count=1", "-timeout=30m"},
+			flags:     []string{"-vet=off", "-count=1", "-timeout=30m"},
 			longFlags: []string{"-timeout=90m"},
 			packages:  []string{"./tests/replicas"},
 		},

@@ -25,6 +25,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/stack"
 	"github.com/sluicegate/sluice/tests/chaos/stepped"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -71,25 +72,19 @@ func prepare(dir string, o *stack.Options) error {
 	if err := errors.Join(connect(), scanner.Publish(scannersKey)); err != nil {
 		return err
 	}
-	overlay := filepath.Join(dir, "overlay")
-	if err := os.MkdirAll(overlay, 0o700); err != nil {
-		return err
+	if long.Enabled() { // only then a fault moves the clock
+		if err := steppedClock(dir, o); err != nil {
+			return err
+		}
 	}
-	file, err := stepped.Overlay("../..", overlay, "functions", "shared")
-	if err != nil {
-		return err
-	}
-	clockFile := filepath.Join(dir, "clock")
-	if clock, err = stepped.Open(clockFile); err != nil {
-		return err
-	}
+	var err error
 	if sink, err = listenForEvents(sinkPort); err != nil {
 		return err
 	}
 	if ci, err = issueTokens(issuerPort); err != nil {
 		return err
 	}
-	o.PortBase, o.APIServer, o.BuildFlags = portBase, apiPort, []string{"-overlay", file}
+	o.PortBase, o.APIServer = portBase, apiPort
 	o.Untimed = []string{"rollup"} // an event during another's run is taken without one of its own
 	o.Env = map[string]map[string]string{
 		"checker":   {"MAX_STALENESS": ceiling.String(), "CANARY_INTERVAL": "1s", "MAX_UNSHARED": maxUnshared.String()},
@@ -106,13 +101,30 @@ func prepare(dir string, o *stack.Options) error {
 		if o.Env[name] == nil {
 			o.Env[name] = map[string]string{}
 		}
-		o.Env[name][stepped.Variable] = clockFile
+		o.Env[name][stepped.Variable] = clockFile(dir)
 		if name != "checker" {
 			o.Env[name]["FIRESTORE_EMULATOR_HOST"] = functionsPort
 		}
 	}
 	return nil
 }
+
+// steppedClock builds the functions with a clock that tests can set.
+func steppedClock(dir string, o *stack.Options) error {
+	overlay := filepath.Join(dir, "overlay")
+	if err := os.MkdirAll(overlay, 0o700); err != nil {
+		return err
+	}
+	file, err := stepped.Overlay("../..", overlay, "functions", "shared")
+	if err != nil {
+		return err
+	}
+	o.BuildFlags = []string{"-overlay", file}
+	clock, err = stepped.Open(clockFile(dir))
+	return err
+}
+
+func clockFile(dir string) string { return filepath.Join(dir, "clock") }
 
 func functions() []string {
 	return []string{"checker", "session", "keys", "usage", "rollup", "apps", "wiring", "webhook", "deploys", "builds", "console"}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -30,9 +31,10 @@ var (
 func TestMain(m *testing.M) {
 	os.Exit(stacktest.Main(m, func(dir string, o *stack.Options) error {
 		program = filepath.Join(dir, "sluice")
-		build := exec.Command("go", "build", "-race", "-buildvcs=false", "-o", program, "../../scripts/sluice")
+		build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../../scripts/sluice")
 		build.Stderr = os.Stderr
 		o.PortBase = portBase
+		o.Race = long.Enabled()
 		o.Env = map[string]map[string]string{"deploys": {"PROGRESS_DEADLINE": "15s"}}
 		return build.Run()
 	}, func(s *stack.Stack) { world = s }))

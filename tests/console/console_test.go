@@ -25,6 +25,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/stack"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -51,6 +52,7 @@ func TestMain(m *testing.M) {
 			return err
 		}
 		o.PortBase = portBase
+		o.Race = long.Enabled()
 		o.Env = map[string]map[string]string{"deploys": {"PROGRESS_DEADLINE": "15s"}}
 		return nil
 	}, func(s *stack.Stack) { world = s })

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -31,6 +32,7 @@ var world *stack.Stack
 func TestMain(m *testing.M) {
 	os.Exit(stacktest.Main(m, func(_ string, o *stack.Options) error {
 		o.PortBase = portBase
+		o.Race = long.Enabled()
 		o.Env = map[string]map[string]string{
 			"deploys": {"PROGRESS_DEADLINE": "15s"},
 			"wiring":  {"REPROVE_EVERY": "5s"},

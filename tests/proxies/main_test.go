@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -21,6 +22,7 @@ var world *stack.Stack
 func TestMain(m *testing.M) {
 	os.Exit(stacktest.Main(m, func(_ string, o *stack.Options) error {
 		o.PortBase = 22080
+		o.Race = long.Enabled()
 		o.Env = map[string]map[string]string{"checker": {"MAX_STALENESS": ceiling.String(), "CANARY_INTERVAL": "1s"}}
 		return nil
 	}, func(s *stack.Stack) { world = s }))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/report"
 )
 
@@ -66,7 +67,7 @@ func stackOf(t *testing.T, n int) *stack.Stack {
 		return s
 	}
 	s, err := stack.Start(t.Context(), stack.Options{
-		Root: "../..", Dir: filepath.Join(dir, strconv.Itoa(n)), PortBase: firstBase + 100*len(stacks), Log: os.Stderr, Race: n < 8, Checkers: n,
+		Root: "../..", Dir: filepath.Join(dir, strconv.Itoa(n)), PortBase: firstBase + 100*len(stacks), Log: os.Stderr, Race: n < 8 && long.Enabled(), Checkers: n,
 		Env: map[string]map[string]string{"checker": {"CONNECTION_AGE": connectionAge.String()}},
 	})
 	if err != nil {
