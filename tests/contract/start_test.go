@@ -9,9 +9,12 @@ import (
 )
 
 const (
-	starts     = 7                      // of each program in a round
-	rounds     = 4                      // at most: a machine that others use too may have a bad moment
-	startLimit = 100 * time.Millisecond // from exec to the first answer, median
+	starts = 5 // of each program in a round
+	rounds = 4 // at most, since other programs can disturb a round
+
+	// startLimit is the highest median time from exec to the first response. It is far above
+	// what "make bench" requires, because here other tests use the machine too.
+	startLimit = 300 * time.Millisecond
 
 	// calmStart is what a program that does nothing needs at most on a machine with
 	// nothing else to do, the copying of its pages included. Where it takes longer, all

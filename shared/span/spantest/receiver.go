@@ -128,21 +128,31 @@ func (r *Receiver) Holds(text string) bool {
 	return bytes.Contains(r.raw.Bytes(), []byte(text))
 }
 
-// Until waits until a span fits, a minute at most, and gives the first that does.
+// Until waits at most a minute for a span that fits, and returns the first one.
 func (r *Receiver) Until(tb testing.TB, what string, fits func(Span) bool) Span {
 	tb.Helper()
-	end := time.After(time.Minute)
+	found, ok := r.Within(time.Minute, fits)
+	if !ok {
+		tb.Fatalf("no span: %s; there are %+v", what, r.Spans())
+	}
+	return found
+}
+
+// Within waits at most limit for a span that fits. It returns the first one, and reports
+// whether there is one.
+func (r *Receiver) Within(limit time.Duration, fits func(Span) bool) (Span, bool) {
+	end := time.After(limit)
 	for {
 		r.mu.Lock()
 		spans, changed := r.spans, r.changed
 		r.mu.Unlock()
 		if i := slices.IndexFunc(spans, fits); i >= 0 {
-			return spans[i]
+			return spans[i], true
 		}
 		select {
 		case <-changed:
 		case <-end:
-			tb.Fatalf("no span: %s; there are %+v", what, spans)
+			return Span{}, false
 		}
 	}
 }
