@@ -65,9 +65,13 @@ load: ## ten minutes of load in which every answer is checked; LOAD_TIME says ho
 fuzz: ## run each fuzz target for FUZZTIME (default 5m)
 	@scripts/fuzz.sh $(FUZZTIME)
 
-bench: ## measure all that tests/load says of speed, into tests/load/RESULTS.md
+bench: ## measure all that tests/load says of speed; AGAINST=COMMIT compares this tree's speed with a commit's
 	@scripts/prerequisites.sh
+ifdef AGAINST
+	@SLUICE_AGAINST=$(AGAINST) SLUICE_TURNS=$(TURNS) SLUICE_ROWS="$(ROWS)" go test -count=1 -timeout 120m -v -run '^TestAgainst$$' ./tests/bench
+else
 	SLUICE_BENCH=1 go test -count=1 -timeout 40m -v -run '^TestBench$$' ./tests/bench
+endif
 
 bench-proxies: ## measure the shipped proxies' files; AGAINST=folder compares them with another infra/proxies
 	@scripts/prerequisites.sh --race
