@@ -9,16 +9,12 @@ MAKEFLAGS += --no-print-directory
 FUZZTIME ?= 5m
 
 LINT := go tool -modfile=scripts/lint/go.mod golangci-lint
-UNIT_PACKAGES = $$(go list ./... | grep -v '/sluice/tests')
+TEST = go build -buildvcs=false -o .local/bin/test ./scripts/test && exec .local/bin/test $(if $(V),-v)
 
-# The longest first, since two run at a time; those that look at rates run alone.
-E2E_ALONE := ./tests/replicas
-E2E_PACKAGES := ./tests/chaos ./tests/attack ./tests/console ./tests/cli ./tests $$(go list ./tests/... | grep -v /tests/replicas)
-
-.PHONY: help up down cluster cluster-test cluster-down test unit e2e report load fuzz bench bench-proxies screenshots pictures docs images measure lint vuln fmt
+.PHONY: help up down cluster cluster-test cluster-down test test-long unit e2e report load fuzz bench bench-proxies screenshots pictures docs images measure lint vuln fmt
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: ## start the whole local stack, build .local/sluice, show what to try; Ctrl-C stops it
 	@scripts/prerequisites.sh
@@ -44,17 +40,19 @@ cluster-down: ## end the node and all that it had
 	@go build -buildvcs=false -o .local/bin/cluster ./emulators/cluster/cmd
 	@.local/bin/cluster down
 
-test: ## run all tests: unit, then e2e
+test: ## run all tests and print a summary; V=1 prints the output of every test
 	@scripts/prerequisites.sh --race
-	@$(MAKE) unit
-	@$(MAKE) e2e
+	@$(TEST)
+
+test-long: ## run all tests at full length, with the race detector everywhere
+	@scripts/prerequisites.sh --race
+	@$(TEST) -long
 
 unit: ## run the tests of every package, on real emulators
-	go test -race -timeout 15m $(UNIT_PACKAGES)
+	@$(TEST) unit
 
 e2e: ## run the black-box tests, each package over a stack of its own
-	go test -race -v -count=1 -timeout 30m -p 2 $(E2E_PACKAGES)
-	go test -race -v -count=1 -timeout 30m $(E2E_ALONE)
+	@$(TEST) e2e rates
 
 report: ## run the black-box tests and write tests/REPORT.md with their figures
 	@scripts/prerequisites.sh --race
@@ -67,9 +65,13 @@ load: ## ten minutes of load in which every answer is checked; LOAD_TIME says ho
 fuzz: ## run each fuzz target for FUZZTIME (default 5m)
 	@scripts/fuzz.sh $(FUZZTIME)
 
-bench: ## measure all that tests/load says of speed, into tests/load/RESULTS.md
+bench: ## measure all that tests/load says of speed; AGAINST=COMMIT compares this tree's speed with a commit's
 	@scripts/prerequisites.sh
+ifdef AGAINST
+	@SLUICE_AGAINST=$(AGAINST) SLUICE_TURNS=$(TURNS) SLUICE_ROWS="$(ROWS)" go test -count=1 -timeout 120m -v -run '^TestAgainst$$' ./tests/bench
+else
 	SLUICE_BENCH=1 go test -count=1 -timeout 40m -v -run '^TestBench$$' ./tests/bench
+endif
 
 bench-proxies: ## measure the shipped proxies' files; AGAINST=folder compares them with another infra/proxies
 	@scripts/prerequisites.sh --race

@@ -86,7 +86,7 @@ func TestFailedPartDoesNotStopTheNext(t *testing.T) {
 
 // cancelAt ends a context when a text is printed.
 type cancelAt struct {
-	strings.Builder
+	out    strings.Builder
 	text   string
 	cancel context.CancelFunc
 }
@@ -95,7 +95,7 @@ func (c *cancelAt) Write(text []byte) (int, error) {
 	if strings.Contains(string(text), c.text) {
 		c.cancel()
 	}
-	return c.Builder.Write(text)
+	return c.out.Write(text)
 }
 
 // TestInterruptEndsTests interrupts a test that waits forever. Its process ends, the
@@ -113,7 +113,7 @@ func TestInterruptEndsTests(t *testing.T) {
 	s := r.all(ctx, []part{{name: "first", packages: []string{"./stuck"}}, {name: "next", packages: []string{"./good"}}})
 	failures := slices.Concat(s[0].failures, s[1].failures)
 	if want := "first (interrupted), next (not run)"; strings.Join(failures, ", ") != want || s[0].tests[0].status != "fail" || s.ok() {
-		t.Errorf("got %q and %+v, want %q\n%s", failures, s[0], want, out.String())
+		t.Errorf("got %q and %+v, want %q\n%s", failures, s[0], want, out.out.String())
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "stuck", "pid"))
 	if err != nil {

@@ -21,8 +21,14 @@ func (b *bench) gobench(t *testing.T, names, benchtime string, count int, packag
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
 	}
+	return benchmarks(t, string(out))
+}
+
+// benchmarks reads the output of benchmarks. It returns their figures by name and unit.
+func benchmarks(t *testing.T, out string) map[string]map[string][]float64 {
+	t.Helper()
 	all := map[string]map[string][]float64{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		fields := strings.Fields(line)
 		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
 			continue
