@@ -56,7 +56,7 @@ e2e: ## run the black-box tests, each package over a stack of its own
 
 report: ## run the black-box tests and write tests/REPORT.md with their figures
 	@scripts/prerequisites.sh --race
-	REPORT=update go test -race -count=1 -timeout 60m -p 1 ./tests/...
+	REPORT=update SLUICE_LONG=1 go test -race -count=1 -timeout 60m -p 1 ./tests/...
 	@go run ./tests/report/cmd
 
 load: ## ten minutes of load in which every answer is checked; LOAD_TIME says how long
