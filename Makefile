@@ -5,6 +5,11 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 
+# All programs are built with the same options, so that no package is compiled twice. Only
+# the race detector needs cgo, and turns it on.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+
 # Time for each fuzz target.
 FUZZTIME ?= 5m
 
@@ -56,7 +61,7 @@ e2e: ## run the black-box tests, each package over a stack of its own
 
 report: ## run the black-box tests and write tests/REPORT.md with their figures
 	@scripts/prerequisites.sh --race
-	REPORT=update SLUICE_LONG=1 go test -race -count=1 -timeout 60m -p 1 ./tests/...
+	REPORT=update SLUICE_LONG=1 CGO_ENABLED=1 go test -race -count=1 -timeout 60m -p 1 ./tests/...
 	@go run ./tests/report/cmd
 
 load: ## ten minutes of load in which every answer is checked; LOAD_TIME says how long

@@ -81,13 +81,14 @@ func (s *Stack) program() string { return filepath.Join(s.programDir(), "functio
 
 // build builds the program of the functions and emulators.
 func (s *Stack) build(ctx context.Context) error {
-	args := []string{"build", "-buildvcs=false", "-o", s.program()}
+	args := []string{"build", "-buildvcs=false", "-trimpath", "-o", s.program()}
+	cgo := "CGO_ENABLED=0" // as in the images, so that both use the same compiled packages
 	if s.o.Race {
-		args = append(args, "-race")
+		args, cgo = append(args, "-race"), "CGO_ENABLED=1"
 	}
 	run, err := child.Start(child.Command{
 		Name: "go build", Path: "go", Args: slices.Concat(args, s.o.BuildFlags, []string{"./emulators/stack/functions"}), Dir: s.o.Root,
-		Env: append(os.Environ(), s.mark()...), Tree: true,
+		Env: append(append(os.Environ(), cgo), s.mark()...), Tree: true,
 	})
 	if err != nil {
 		return err

@@ -104,8 +104,12 @@ func (r *runner) part(ctx context.Context, p part) (res *result, err error) {
 	cmd := r.command(ctx, p.arguments(packages, r.long)...)
 	cmd.Stdout = s
 	cmd.Stderr = (*plain)(s)
+	cmd.Env = os.Environ()
+	if slices.Contains(cmd.Args, "-race") {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1") // the Makefile turns it off
+	}
 	if r.long {
-		cmd.Env = append(os.Environ(), "SLUICE_LONG=1")
+		cmd.Env = append(cmd.Env, "SLUICE_LONG=1")
 	}
 	err = cmd.Run()
 	if ctx.Err() != nil && cmd.Process != nil {
