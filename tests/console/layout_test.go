@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/sluicegate/sluice/tests/long"
 )
 
 //go:embed testdata/layout.js
@@ -14,7 +16,9 @@ var layout string
 
 // widths are those of phones, tablets and desks, and those between at which a page is
 // laid out in another way.
-func widths() []int64 { return []int64{390, 600, 710, 760, 860, 1024, 1440} }
+func widths() []int64 {
+	return long.Pick([]int64{390, 760, 1440}, []int64{390, 600, 710, 760, 860, 1024, 1440})
+}
 
 // TestLayout: on every page, at every width, each action lies inside its card and can be
 // clicked, no text is cut, and no word is broken. Of the themes it looks at one: they

@@ -60,7 +60,7 @@ func prepare(t *testing.T, lasts time.Duration) *load {
 	s.App(deployedApp)
 	l := &load{t: t, site: s, app: gatedApp, plans: makePlans(s), strangers: makeStrangers(t), away: newTimeline(0)}
 	l.aged.Store(&[]*credential{})
-	begin, n := time.Now(), fewKeys
+	begin, n := time.Now(), fewKeys()
 	if lasts >= longTime {
 		n = manyKeys
 	}

@@ -4,8 +4,8 @@
 // U1). At the end the usage of every key must be what the client saw, and no process
 // may have grown.
 //
-// LOAD_TIME is how long it lasts, 30s by default; "make load" runs it for ten
-// minutes.
+// LOAD_TIME is the duration of the load, by default 15s, or 30s in "make test-long".
+// "make load" runs ten minutes.
 //
 // # The model
 //
@@ -30,20 +30,22 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
 const portBase = 23380
 
-// A load of at least longTime has manyKeys, a shorter one fewKeys.
+// A load of at least longTime has manyKeys, a shorter one has fewKeys.
 const (
 	longTime = 2 * time.Minute
 	manyKeys = 10_000
-	fewKeys  = 2_000
 )
 
-// defaultTime is how long the load lasts when LOAD_TIME does not say.
-const defaultTime = 30 * time.Second
+func fewKeys() int { return long.Pick(500, 2_000) }
+
+// defaultTime returns the duration of the load without LOAD_TIME.
+func defaultTime() time.Duration { return long.Pick(15*time.Second, 30*time.Second) }
 
 var world *stack.Stack
 
@@ -59,7 +61,7 @@ func loadTime(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("LOAD_TIME")
 	if text == "" {
-		return defaultTime
+		return defaultTime()
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 10*time.Second {

@@ -19,9 +19,9 @@ import (
 // firstBase is where the ports of the first stack here begin.
 const firstBase = 21180
 
-// numbers are of how many checkers there are stacks here. With two, the other packages look.
-// Eight are not built for the race detector: with it, two processors cannot run them.
-func numbers() []int { return []int{3, 8} }
+// numbers are the numbers of checkers to test with. The other packages test with two.
+// Eight checkers are built without the race detector: with it, two processors cannot run them.
+func numbers() []int { return long.Pick([]int{3}, []int{3, 8}) }
 
 // stacks are those that were started so far, by their number of checkers. Tests here take
 // turns.
@@ -37,6 +37,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if !long.Enabled() {
+		book.Reduce()
+	}
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

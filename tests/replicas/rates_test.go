@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,22 +17,16 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/stack"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-const (
-	// again is how soon after a replica came or went the sum is the plan's rate again.
-	again = 2 * time.Second
-	short = 10 * time.Second
-)
+// again is how soon after a replica came or went the sum is the plan's rate again.
+const again = 2 * time.Second
 
-// sustained is for how long rates are measured: a minute for the report.
-func sustained() time.Duration {
-	if os.Getenv("REPORT") != "" {
-		return time.Minute
-	}
-	return 30 * time.Second
-}
+// short and sustained are the times for which rates are measured.
+func short() time.Duration     { return long.Pick(6*time.Second, 10*time.Second) }
+func sustained() time.Duration { return long.Pick(10*time.Second, time.Minute) }
 
 // lane is a key, and the load on it.
 type lane struct {
@@ -74,7 +67,7 @@ func TestRates(t *testing.T) {
 			w.live.Store(int64(n))
 			end := w.load()
 			defer end()
-			w.pass(short + again) // bursts are used, and what was beyond them is paid
+			w.pass(short() + again) // bursts are used, and what was beyond them is paid
 			before := sent(t, s)
 			w.measure("sustained", sustained(), false)
 			bytes := (sent(t, s) - before) / sustained().Seconds() / float64(n*(n-1)*len(lanes))
@@ -84,13 +77,13 @@ func TestRates(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.pass(again)
-			w.measure("one killed", short, true)
+			w.measure("one killed", short(), true)
 			if err := s.Restart(t.Context(), last); err != nil {
 				t.Fatal(err)
 			}
 			w.live.Store(int64(n))
 			w.pass(again)
-			w.measure("one joined", short, false)
+			w.measure("one joined", short(), false)
 			row.Measured(fmt.Sprintf("%s; %.0f bytes a second from one to another for each busy key", strings.Join(w.seen, "; "), bytes))
 		})
 	}

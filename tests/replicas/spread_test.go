@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -18,7 +19,8 @@ const connectionAge = 2 * time.Second
 // TestSpread: the ingress keeps one connection, and asks each checker in turn as its
 // connections grow old; no request fails when one ends. One key's rate is still its rate.
 func TestSpread(t *testing.T) {
-	const lasts, every, clients = 30 * time.Second, 20 * time.Millisecond, 4
+	const every, clients = 20 * time.Millisecond, 4
+	lasts := long.Pick(12*time.Second, 30*time.Second)
 	n := numbers()[0]
 	row := together.Test(t, fmt.Sprint(n), fmt.Sprintf("through one ingress, connections of %v or so", connectionAge), "each is asked, no request fails, and a key's rate is its rate")
 	s := stackOf(t, n)
