@@ -48,7 +48,7 @@ const (
 const (
 	keysInProgress = 10               // creations in one process and environment
 	countReuse     = time.Second      // age at which a process counts again, to see revocations
-	slotWait       = 30 * time.Second // longest wait of a creation before its transaction
+	slotWait       = 20 * time.Second // longest wait of a creation before its transaction
 )
 
 // countPlace is the place where a creation counts its environment's keys.
