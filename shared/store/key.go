@@ -104,15 +104,16 @@ func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 	return s.keys().Doc(string(id)), nil
 }
 
-// IssueKey stores a new key. The prefix is unique in the whole installation:
-// already_exists means that it is taken and another one should be drawn. Its plan
-// and the apps of its scope are read in the same transaction, so that none can
-// be deleted meanwhile. Problems: already_exists, unknown_plan, invalid_scope,
-// already_issued, idempotency_key_reused, too_many_keys.
+// IssueKey stores a new key. It reads the key's plan and the apps of its scope in the same
+// transaction, so that no other call deletes them in the meantime.
 //
-// r is a request that may come again: the same transaction keeps that it was issued its
+// r is a request that a client may repeat. The transaction also stores that r has issued its
 // key. limit is the highest number of usable keys in the environment, or 0 for any number;
 // [keysAtOnce] explains how creations stay below it.
+//
+// It returns an already_exists problem if another key of the installation has the prefix.
+// Other problems: unknown_plan, invalid_scope, already_issued, idempotency_key_reused,
+// too_many_keys.
 func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, limit int) (inforce.Change, error) {
 	op := "create " + string(k.ID())
 	ref, err := s.keyRef(k.ID())

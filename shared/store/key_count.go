@@ -24,11 +24,11 @@ import (
 //  2. Any other creation commits without such a write. It has counted fewer keys,
 //     in its transaction or before it. A count before the transaction starts with a read of
 //     the document's version. The transaction compares that version.
-//  3. Consider the last time at which limit - keysAtOnce - 1 keys exist. Every count that
-//     starts later leads to a write. So a later commit without a write uses an earlier count.
-//  4. A process has one count at a time. That count allows keysPerCount creations, and
-//     includes those in progress at its start. So keyProcesses * keysPerCount = 400 commits
-//     without a write are left at most, in all processes together.
+//  3. Consider the last time at which fewer than limit - keysAtOnce keys exist. Every count
+//     that starts later leads to a write. A later commit without a write uses an earlier count.
+//  4. A process has one count at a time. That count allows keysPerCount creations,
+//     including those in progress at its start. So at most keyProcesses * keysPerCount = 400
+//     commits without a write remain, in all processes together.
 //  5. The first write ends them: their versions differ, or their transactions conflict.
 //     At that commit, the environment has at most limit - keysAtOnce + 400 keys.
 //     Later creations write one after the other, and their counts are exact.
@@ -61,7 +61,7 @@ const (
 )
 
 // placeOfCount decides where a creation counts. keys is the present count of its process,
-// own is the number of creations that this count allows already, and age is its age.
+// own is the number of creations that already use this count, and age is its age.
 func placeOfCount(keys, own int, age time.Duration, limit int) countPlace {
 	far := limit - keysAtOnce
 	switch {
