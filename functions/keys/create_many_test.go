@@ -2,6 +2,7 @@ package keys
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -55,6 +56,33 @@ func TestHundredKeysAtOnce(t *testing.T) {
 	begun := time.Now()
 	created, took := w.createMany(100, 100)
 	t.Logf("%d of 100 keys created, %.0f a second, the slowest in %v", created, float64(created)/time.Since(begun).Seconds(), took[99])
+}
+
+// TestCallsOfAKeyCreation counts the store's calls for a request, except those that count
+// keys.
+func TestCallsOfAKeyCreation(t *testing.T) {
+	t.Parallel()
+	want := map[string]int{"batch_get_documents": 5, "begin_transaction": 1, "commit": 1}
+	for _, keys := range []int{1, 2000} {
+		w := crowded(t, keys)
+		var mu sync.Mutex
+		got := map[string]int{}
+		w.store.Observe(func(op, _ string, _ time.Duration, _ bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			if op == "run_aggregation_query" {
+				got["batch_get_documents"]-- // the version before the count
+				return
+			}
+			got[op]++
+		})
+		w.makeKey()
+		mu.Lock()
+		if !maps.Equal(got, want) {
+			t.Errorf("with %d keys: got %v, want %v", keys, got, want)
+		}
+		mu.Unlock()
+	}
 }
 
 // BenchmarkCreateKeys measures the creation of keys by several callers. Run it with
