@@ -55,7 +55,13 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{TB: t, store: storetest.New(t), log: &lockedBuffer{}}
+	return newWorldIn(t, storetest.Project(t))
+}
+
+// newWorldIn is newWorld in a Firestore project that the test already has.
+func newWorldIn(t testing.TB, project string) *world {
+	t.Helper()
+	w := &world{TB: t, store: storetest.Open(t, project), log: &lockedBuffer{}}
 	w.setClock(time.Date(2026, 3, 14, 12, 0, 0, 123456789, time.UTC))
 	log := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.service = New(Config{MaxKeys: 10000}, w.store, httpapitest.Sessions{}, log, nil)

@@ -98,7 +98,7 @@ func (s *Service) createKey(ctx context.Context, in httpapi.Scope, body wire.Cre
 		return wire.IssuedKey{}, change, err
 	}
 	in.Tag(k)
-	return wire.IssuedKey{Key: s.changed(ctx, k, k.CreatedAt), FullKey: string(full)}, change, nil
+	return wire.IssuedKey{Key: s.created(ctx, k), FullKey: string(full)}, change, nil
 }
 
 // newKey checks what a key is created from.
@@ -197,11 +197,21 @@ func (s *Service) change(
 	return s.changed(ctx, k, now), change, nil
 }
 
-// changed shows a key in the answer to a change. That is made and must be answered as
-// such, a new secret above all: when it cannot be read what was counted, the answer goes
-// without.
+// changed returns a key for the response to a change. The change is saved, and the response
+// may hold a new secret. So the response has no usage if the usage cannot be read.
 func (s *Service) changed(ctx context.Context, k apikey.Key, now time.Time) wire.Key {
 	shown, err := s.wireKeys(ctx, []apikey.Key{k}, now)
+	return s.shownOrBare(ctx, k, now, shown, err)
+}
+
+// created is changed for a new key. It reads no usage, because a new key has none.
+func (s *Service) created(ctx context.Context, k apikey.Key) wire.Key {
+	shown, err := s.wireUsed(ctx, []apikey.Key{k}, []usage.History{{}}, k.CreatedAt)
+	return s.shownOrBare(ctx, k, k.CreatedAt, shown, err)
+}
+
+// shownOrBare returns shown, or k without its usage if err is not nil.
+func (s *Service) shownOrBare(ctx context.Context, k apikey.Key, now time.Time, shown []wire.Key, err error) wire.Key {
 	if err != nil {
 		s.log.WarnContext(ctx, "read usage failed", "key_id", string(k.ID()), "error", err)
 		return wireKey(k, now)
@@ -314,6 +324,11 @@ func (s *Service) wireKeys(ctx context.Context, keys []apikey.Key, now time.Time
 	if err != nil {
 		return nil, err
 	}
+	return s.wireUsed(ctx, keys, histories, now)
+}
+
+// wireUsed returns keys with their usage, which histories has in the order of keys.
+func (s *Service) wireUsed(ctx context.Context, keys []apikey.Key, histories []usage.History, now time.Time) ([]wire.Key, error) {
 	plans, err := s.store.PlansOf(ctx, keys)
 	if err != nil {
 		return nil, err

@@ -22,9 +22,14 @@ func OpenAnswered(ctx context.Context, project string, through grpc.UnaryClientI
 	return openWith(ctx, project, grpc.WithUnaryInterceptor(through))
 }
 
-func openWith(ctx context.Context, project string, through grpc.DialOption) (*Store, error) {
-	conn, err := grpc.NewClient("passthrough:///"+os.Getenv(emulatorVariable), through,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(emulatorOwner{}))
+// OpenCounted opens a store on the emulator with an interceptor of each kind.
+func OpenCounted(ctx context.Context, project string, unary grpc.UnaryClientInterceptor, stream grpc.StreamClientInterceptor) (*Store, error) {
+	return openWith(ctx, project, grpc.WithUnaryInterceptor(unary), grpc.WithStreamInterceptor(stream))
+}
+
+func openWith(ctx context.Context, project string, through ...grpc.DialOption) (*Store, error) {
+	conn, err := grpc.NewClient("passthrough:///"+os.Getenv(emulatorVariable), append(through,
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(emulatorOwner{}))...)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
-	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
@@ -105,80 +104,48 @@ func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 	return s.keys().Doc(string(id)), nil
 }
 
-// IssueKey stores a new key. The prefix is unique in the whole installation:
-// already_exists means that it is taken and another one should be drawn. Its plan
-// and the apps of its scope are read in the same transaction, so that none can
-// be deleted meanwhile. Problems: already_exists, unknown_plan, invalid_scope,
-// already_issued, idempotency_key_reused, too_many_keys.
+// IssueKey stores a new key. It reads the key's plan and the apps of its scope in the same
+// transaction, so that no other call deletes them in the meantime.
 //
-// r is a request that may come again: the same transaction keeps that it was issued its
-// key. most is how many keys its environment may have with this one, revoked ones aside; 0
-// is any number.
+// r is a request that a client may repeat. The transaction also stores that r has issued its
+// key. limit is the highest number of usable keys in the environment, or 0 for any number;
+// [keysAtOnce] explains how creations stay below it.
 //
-// The transaction counts, so that no number is kept that could come to be wrong, or that
-// every revocation would have to write. Keys of an environment that are created at once
-// are told apart by its document, which is read by all of them and written by those that
-// come near the limit.
-func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, most int) (inforce.Change, error) {
+// It returns an already_exists problem if another key of the installation has the prefix.
+// Other problems: unknown_plan, invalid_scope, already_issued, idempotency_key_reused,
+// too_many_keys.
+func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, limit int) (inforce.Change, error) {
 	op := "create " + string(k.ID())
 	ref, err := s.keyRef(k.ID())
 	if err != nil {
 		return inforce.Change{}, fmt.Errorf("%s: %w", op, err)
 	}
-	made, err := s.commitAlone(ctx, op, s.environments().Doc(k.Namespace), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
-		if err := s.planExists(tx, b, k.Namespace, k.Plan); err != nil {
-			return err
+	// issue creates the key in a transaction that room may refuse.
+	issue := func(room change) change {
+		return func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+			if err := s.planExists(tx, b, k.Namespace, k.Plan); err != nil {
+				return err
+			}
+			if err := s.appsExist(tx, k.Namespace, k.Apps); err != nil {
+				return err
+			}
+			if err := s.notIssued(tx, r); err != nil {
+				return err
+			}
+			if err := room(ctx, tx, b); err != nil {
+				return err
+			}
+			b.create(ref, keyToDoc(k))
+			s.noteIssued(b, r, k.ID())
+			s.announceKey(b, event.KeyCreated, k)
+			s.record(ctx, b, audit.Change{
+				Action: audit.CreateKey, Project: k.Project, Resource: keyPath(k), Besides: environmentPath(k.Project, k.Environment), New: keyView(k),
+			})
+			return nil
 		}
-		if err := s.appsExist(tx, k.Namespace, k.Apps); err != nil {
-			return err
-		}
-		if err := s.notIssued(tx, r); err != nil {
-			return err
-		}
-		if err := s.roomForKey(ctx, tx, b, k.Namespace, most); err != nil {
-			return err
-		}
-		b.create(ref, keyToDoc(k))
-		s.noteIssued(b, r, k.ID())
-		s.announceKey(b, event.KeyCreated, k)
-		s.record(ctx, b, audit.Change{
-			Action: audit.CreateKey, Project: k.Project, Resource: keyPath(k), Besides: environmentPath(k.Project, k.Environment), New: keyView(k),
-		})
-		return nil
-	})
+	}
+	made, err := s.commitBelow(ctx, op, k.Namespace, limit, issue)
 	return inforce.Change{ID: made.record, Keys: made.at, Plans: made.plan}, err
-}
-
-// keysAtOnce is more keys than are created in one environment at one time.
-const keysAtOnce = 100
-
-// roomForKey counts an environment's keys inside a transaction. A
-// query says nothing about the keys that others are about to create: where those could
-// pass the limit, the environment's document is written, which lets one through at a
-// time. Problem: too_many_keys.
-func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, b *batch, namespace string, most int) error {
-	if most == 0 {
-		return nil
-	}
-	if _, err := s.txEnvironment(tx, namespace); err != nil {
-		return err
-	}
-	const name = "keys"
-	counted := s.keys().Where("namespace", "==", namespace).Where("status", "in", apikey.Usable()).Limit(most)
-	found, err := counted.NewAggregationQuery().WithCount(name).Transaction(tx).Get(ctx)
-	if err != nil {
-		return fmt.Errorf("count keys: %w", problemOf(err, "key"))
-	}
-	n, ok := found[name].(*pb.Value)
-	switch {
-	case !ok:
-		return fmt.Errorf("count keys: got %T", found[name])
-	case n.GetIntegerValue() >= int64(most):
-		return problem.New(problem.TooManyKeys, "The environment has %d keys, as many as it may; revoke some that are not needed.", most)
-	case n.GetIntegerValue() >= int64(most-keysAtOnce):
-		b.update(s.environments().Doc(namespace), firestore.Update{Path: "full_at", Value: firestore.ServerTimestamp})
-	}
-	return nil
 }
 
 // DeleteRevokedKeys deletes up to limit keys that were revoked before a time, and tells

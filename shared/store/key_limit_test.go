@@ -1,10 +1,16 @@
 package store_test
 
 import (
+	"context"
+	"path"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
@@ -13,30 +19,48 @@ import (
 	"github.com/sluicegate/sluice/shared/store/storetest"
 )
 
-// Two processes that create keys at once do not pass the limit together.
+// TestKeyLimitAcrossProcesses creates keys in two processes at once, up to the limit. Each
+// process has a count from before, when the limit was far.
 func TestKeyLimitAcrossProcesses(t *testing.T) {
 	t.Parallel()
+	const limit = 505 // creations count in their transaction from the sixth key on
 	project := storetest.Project(t)
 	processes := []*store.Store{storetest.Open(t, project), storetest.Open(t, project)}
 	storePlan(t, processes[0], "shop-prod", "Starter")
-	const most = 6
 	var created atomic.Int64
-	var creating sync.WaitGroup
-	for i := range 12 {
-		k := newKey(t)
-		creating.Go(func() {
-			_, err := processes[i%2].IssueKey(t.Context(), k, apikey.Request{}, most)
-			switch {
-			case err == nil:
-				created.Add(1)
-			case !problem.Is(err, problem.TooManyKeys) && !problem.Is(err, problem.Conflict) && !problem.Is(err, problem.Unavailable):
-				t.Error(err)
-			}
-		})
+	create := func(n int) (some apikey.Key) {
+		t.Helper()
+		var creating sync.WaitGroup
+		for i := range n {
+			some = newKey(t)
+			k, s := some, processes[i%len(processes)]
+			creating.Go(func() {
+				_, err := s.IssueKey(t.Context(), k, apikey.Request{}, limit)
+				switch {
+				case err == nil:
+					created.Add(1)
+				case !problem.Is(err, problem.TooManyKeys) && !problem.Is(err, problem.Conflict) && !problem.Is(err, problem.Unavailable):
+					t.Error(err)
+				}
+			})
+		}
+		creating.Wait()
+		return some
 	}
-	creating.Wait()
-	for { // what lost its race may be asked for again
-		_, err := processes[0].IssueKey(t.Context(), newKey(t), apikey.Request{}, most)
+	for _, s := range processes {
+		s.SetClock(noon) // its count gets no older
+	}
+	some := create(2)
+	storetest.CopyKey(t, project, some.ID(), limit-10)
+	created.Add(limit - 10)
+	// With this limit, a creation always writes the environment's document. That ends the
+	// use of the counts from before.
+	_, err := processes[0].IssueKey(t.Context(), newKey(t), apikey.Request{}, 500)
+	wantProblem(t, "first key near the limit", err, "")
+	created.Add(1)
+	create(16)
+	for { // a creation that lost its race may be repeated
+		_, err := processes[0].IssueKey(t.Context(), newKey(t), apikey.Request{}, limit)
 		if problem.Is(err, problem.TooManyKeys) {
 			break
 		}
@@ -45,10 +69,134 @@ func TestKeyLimitAcrossProcesses(t *testing.T) {
 		}
 		created.Add(1)
 	}
-	keys, _, err := processes[0].Keys(t.Context(), store.KeyFilter{Project: "shop"}, store.Page{Size: 50})
-	if err != nil || len(keys) != most || created.Load() != most {
-		t.Errorf("%d keys are stored and %d were created, %d may be (%v)", len(keys), created.Load(), most, err)
+	keys, err := processes[0].AllKeys(t.Context(), store.KeyFilter{Project: "shop"})
+	if err != nil || len(keys) != limit || created.Load() != limit {
+		t.Errorf("%d keys are stored and %d were created, want %d (%v)", len(keys), created.Load(), limit, err)
 	}
+}
+
+// TestOutdatedCountIsNotUsed fills an environment in one process, while another process has
+// a count from before.
+func TestOutdatedCountIsNotUsed(t *testing.T) {
+	t.Parallel()
+	const limit = 502 // creations count in their transaction from the third key on
+	project := storetest.Project(t)
+	early, late := storetest.Open(t, project), storetest.Open(t, project)
+	early.SetClock(noon) // its count gets no older
+	storePlan(t, early, "shop-prod", "Starter")
+	create := func(s *store.Store) (apikey.Key, error) {
+		k := newKey(t)
+		_, err := s.IssueKey(t.Context(), k, apikey.Request{}, limit)
+		return k, err
+	}
+	k, err := create(early)
+	wantProblem(t, "first key", err, "")
+	storetest.CopyKey(t, project, k.ID(), limit-2)
+	_, err = create(late)
+	wantProblem(t, "last key", err, "")
+	_, err = create(early)
+	wantProblem(t, "one more by the other process", err, problem.TooManyKeys)
+	_, _, err = early.ReissueKey(t.Context(), k.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon(), "ada"), nil })
+	wantProblem(t, "revoke", err, "")
+	_, err = create(early)
+	wantProblem(t, "one more after a revocation", err, "")
+	_, err = create(late)
+	wantProblem(t, "one too many", err, problem.TooManyKeys)
+}
+
+// calls counts the calls of a store and the documents that they read.
+type calls struct {
+	mu sync.Mutex
+	of map[string]int // by operation
+}
+
+func (c *calls) add(op string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of[op]++
+}
+
+// reset returns the counts, and starts again at zero.
+func (c *calls) reset() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	counts := c.of
+	c.of = map[string]int{}
+	return counts
+}
+
+func (c *calls) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	c.add(path.Base(method))
+	return call(ctx, method, req, reply, cc, opts...)
+}
+
+func (c *calls) stream(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, s grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	c.add(path.Base(method))
+	stream, err := s(ctx, d, cc, method, opts...)
+	return countedStream{stream, c}, err
+}
+
+type countedStream struct {
+	grpc.ClientStream
+	calls *calls
+}
+
+// RecvMsg implements [grpc.ClientStream].
+func (s countedStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	switch r := m.(type) {
+	case *pb.BatchGetDocumentsResponse:
+		if err == nil && r.GetFound() != nil {
+			s.calls.add("document")
+		}
+	case *pb.RunQueryResponse:
+		if err == nil && r.GetDocument() != nil {
+			s.calls.add("document")
+		}
+	}
+	return err
+}
+
+// TestCallsOfAKeyCreation counts the calls of a creation, with few keys and with many. Only
+// the first creation in a second counts the keys.
+func TestCallsOfAKeyCreation(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	c := &calls{of: map[string]int{}}
+	s, err := store.OpenCounted(t.Context(), project, c.unary, c.stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	now := noon()
+	s.SetClock(func() time.Time { return now })
+	storePlan(t, s, "shop-prod", "Starter")
+	create := func() (apikey.Key, map[string]int) {
+		t.Helper()
+		c.reset()
+		k := newKey(t)
+		_, err := s.IssueKey(t.Context(), k, apikey.Request{}, 10000)
+		wantProblem(t, "create", err, "")
+		return k, c.reset()
+	}
+	again := map[string]int{"BeginTransaction": 1, "BatchGetDocuments": 2, "document": 2, "Commit": 1}
+	first := map[string]int{"BeginTransaction": 1, "BatchGetDocuments": 3, "document": 3, "Commit": 1, "RunAggregationQuery": 1}
+	want := func(keys string, got, want map[string]int) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", keys, diff)
+		}
+	}
+	k, got := create()
+	want("first key", got, first)
+	_, got = create()
+	want("second key", got, again)
+	storetest.CopyKey(t, project, k.ID(), 2000)
+	now = now.Add(time.Second)
+	_, got = create()
+	want("first of many keys", got, first)
+	_, got = create()
+	want("second of many keys", got, again)
 }
 
 // A revoked key is not heard of any more, by a listener that hears its revocation and by

@@ -34,6 +34,7 @@ type Store struct {
 	locks   keyedMutex
 	now     func() time.Time // stamps audit records and events
 
+	keyCounts  keyCounts
 	announcing bool // see [Store.AnnounceEvents]
 }
 

@@ -7,13 +7,18 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	client "cloud.google.com/go/firestore"
+
 	"github.com/sluicegate/sluice/emulators/firestore"
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/identity/user"
@@ -137,6 +142,41 @@ func Make(t testing.TB, create func() error) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// CopyKey stores n copies of a stored key, each with its own prefix.
+func CopyKey(t testing.TB, project string, id apikey.ID, n int) {
+	t.Helper()
+	c, err := client.NewClient(t.Context(), project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	keys := c.Collection("keys")
+	snap, err := keys.Doc(string(id)).Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < n; {
+		batch := c.BulkWriter(t.Context())
+		var jobs []*client.BulkWriterJob
+		for ; i < n && len(jobs) < 500; i++ {
+			k := apikey.Key{Prefix: apikey.Prefix(fmt.Sprintf("copy%04d", i))}
+			fields := maps.Clone(snap.Data())
+			fields["prefix"] = string(k.Prefix)
+			job, err := batch.Create(keys.Doc(string(k.ID())), fields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			jobs = append(jobs, job)
+		}
+		batch.End()
+		for _, job := range jobs {
+			if _, err := job.Results(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

@@ -1,0 +1,254 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"cloud.google.com/go/firestore"
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// The bounds below keep an environment's usable keys at or below its limit. Only
+// creations add usable keys: a revoked key stays revoked.
+//
+//  1. A creation that counts in its transaction reads the environment's document first.
+//     If it counts limit - keysAtOnce keys or more, it also writes that document.
+//     Two such creations conflict, so the second one counts the key of the first one.
+//  2. Any other creation commits without such a write. It has counted fewer keys,
+//     in its transaction or before it. A count before the transaction starts with a read of
+//     the document's version. The transaction compares that version.
+//  3. Consider the last time at which fewer than limit - keysAtOnce keys exist. Every count
+//     that starts later leads to a write. A later commit without a write uses an earlier count.
+//  4. A process has one count at a time. That count allows keysPerCount creations,
+//     including those in progress at its start. So at most keyProcesses * keysPerCount = 400
+//     commits without a write remain, in all processes together.
+//  5. The first write ends them: their versions differ, or their transactions conflict.
+//     At that commit, the environment has at most limit - keysAtOnce + 400 keys.
+//     Later creations write one after the other, and their counts are exact.
+//
+// The argument uses no clock. The other 100 keys of keysAtOnce are for commits that take
+// effect after their creation has ended, because its connection broke or its time was up.
+//
+// keyProcesses is the highest number of processes that create keys at the same time,
+// including those that a rollout replaces. The chart allows 15 replicas and one more in a
+// rollout, or 8 pods of each of two Knative revisions.
+const (
+	keysAtOnce   = 500
+	keyProcesses = 16
+	keysPerCount = 25
+)
+
+const (
+	keysInProgress = 10               // creations in one process and environment
+	countReuse     = time.Second      // age at which a process counts again, to see revocations
+	slotWait       = 20 * time.Second // longest wait of a creation before its transaction
+)
+
+// countPlace is the place where a creation counts its environment's keys.
+type countPlace int
+
+const (
+	countAgain  countPlace = iota // before the transaction, then decide again
+	countInside                   // in the transaction
+	countReused                   // nowhere: the present count is enough
+)
+
+// placeOfCount decides where a creation counts. keys is the present count of its process,
+// own is the number of creations that already use this count, and age is its age.
+func placeOfCount(keys, own int, age time.Duration, limit int) countPlace {
+	far := limit - keysAtOnce
+	switch {
+	case far <= 0:
+		return countInside
+	case own >= keysPerCount || age >= countReuse:
+		return countAgain
+	case keys+own >= far:
+		return countInside
+	}
+	return countReused
+}
+
+// keyCounts holds the present count of each environment in which this process creates keys.
+type keyCounts struct {
+	mu sync.Mutex
+	of map[string]*keyCount // by namespace
+}
+
+// keyCount is a process's count of the usable keys of one environment.
+type keyCount struct {
+	users      int           // creations that wait or are in progress; guarded by keyCounts.mu
+	turn       chan struct{} // holds the creation that is being admitted, which owns the fields below
+	inProgress chan struct{} // holds the admitted creations
+
+	version time.Time // of the environment's document, read before the count
+	keys    int
+	own     int       // creations admitted since at, and those in progress then
+	at      time.Time // start of the count
+}
+
+// enter returns an environment's count. The caller must call forget in the end.
+func (m *keyCounts) enter(namespace string, now time.Time) (c *keyCount, forget func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of == nil {
+		m.of = map[string]*keyCount{}
+	}
+	c = m.of[namespace]
+	if c == nil {
+		maps.DeleteFunc(m.of, func(_ string, c *keyCount) bool { return c.users == 0 && now.Sub(c.at) >= countReuse })
+		c = &keyCount{turn: make(chan struct{}, 1), inProgress: make(chan struct{}, keysInProgress)}
+		m.of[namespace] = c
+	}
+	c.users++
+	return c, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		c.users--
+	}
+}
+
+// counter counts an environment's keys, and returns the version of its document from
+// before the count.
+type counter func(context.Context) (version time.Time, keys int, err error)
+
+// admit waits until fewer than keysInProgress creations are in progress, and counts if
+// necessary. A nil error takes a place of inProgress. A zero version requires a count in
+// the transaction.
+func (c *keyCount) admit(ctx context.Context, limit int, now func() time.Time, count counter) (version time.Time, err error) {
+	if err := take(ctx, c.turn); err != nil {
+		return version, err
+	}
+	defer func() { <-c.turn }()
+	if err := take(ctx, c.inProgress); err != nil {
+		return version, err
+	}
+	place := placeOfCount(c.keys, c.own, now().Sub(c.at), limit)
+	if place == countAgain {
+		next := keyCount{at: now(), own: len(c.inProgress) - 1}
+		if next.version, next.keys, err = count(ctx); err != nil {
+			<-c.inProgress
+			return version, err
+		}
+		c.version, c.keys, c.own, c.at = next.version, next.keys, next.own, next.at
+		place = placeOfCount(c.keys, c.own, 0, limit)
+	}
+	c.own++
+	if place == countReused {
+		version = c.version
+	}
+	return version, nil
+}
+
+// take takes a place in slots. It returns an unavailable problem if ctx ends first.
+func take(ctx context.Context, slots chan struct{}) error {
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return problem.Of(problem.Unavailable).Because(ctx.Err())
+	}
+}
+
+// admitKey waits until this process may create a key in an environment. The caller must
+// call leave once the creation has ended. The version is as in [keyCount.admit].
+func (s *Store) admitKey(ctx context.Context, namespace string, limit int) (version time.Time, leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, slotWait)
+	defer cancel()
+	c, forget := s.keyCounts.enter(namespace, s.now())
+	version, err = c.admit(ctx, limit, s.now, func(ctx context.Context) (time.Time, int, error) {
+		version, err := get(ctx, s.environments().Doc(namespace), "environment", versionOf)
+		if err != nil {
+			return time.Time{}, 0, err
+		}
+		n, err := s.countKeys(ctx, namespace, nil)
+		return version, n, err
+	})
+	if err != nil {
+		forget()
+		return time.Time{}, nil, err
+	}
+	return version, func() { <-c.inProgress; forget() }, nil
+}
+
+// commitBelow commits the creation of a key in an environment that may have limit keys, or
+// any number if limit is 0. Creations that count in their transaction do so one at a time.
+func (s *Store) commitBelow(ctx context.Context, op, namespace string, limit int, issue func(room change) change) (done, error) {
+	if limit == 0 {
+		return s.commit(ctx, op, issue(func(context.Context, *firestore.Transaction, *batch) error { return nil }))
+	}
+	version, leave, err := s.admitKey(ctx, namespace, limit)
+	if err != nil {
+		return done{}, fmt.Errorf("%s: %w", op, err)
+	}
+	defer leave()
+	if !version.IsZero() {
+		made, err := s.commit(ctx, op, issue(func(_ context.Context, tx *firestore.Transaction, _ *batch) error {
+			return s.checkVersion(tx, namespace, version)
+		}))
+		if !errors.Is(err, errCountOutdated) {
+			return made, err
+		}
+	}
+	return s.commitAlone(ctx, op, s.environments().Doc(namespace), issue(func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		return s.roomForKey(ctx, tx, b, namespace, limit)
+	}))
+}
+
+func versionOf(snap *firestore.DocumentSnapshot) (time.Time, error) { return snap.UpdateTime, nil }
+
+// countKeys counts an environment's usable keys, in a transaction unless tx is nil.
+func (s *Store) countKeys(ctx context.Context, namespace string, tx *firestore.Transaction) (int, error) {
+	const name = "keys"
+	usable := s.keys().Where("namespace", "==", namespace).Where("status", "in", apikey.Usable())
+	q := usable.NewAggregationQuery().WithCount(name)
+	if tx != nil {
+		q = q.Transaction(tx)
+	}
+	found, err := q.Get(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("count keys: %w", problemOf(err, "key"))
+	}
+	n, ok := found[name].(*pb.Value)
+	if !ok {
+		return 0, fmt.Errorf("count keys: got %T", found[name])
+	}
+	return int(n.GetIntegerValue()), nil
+}
+
+// errCountOutdated is the error of a creation whose environment's document changed since
+// the count.
+var errCountOutdated = errors.New("the environment's document changed since its keys were counted")
+
+// checkVersion returns errCountOutdated if the environment's document has another version.
+func (s *Store) checkVersion(tx *firestore.Transaction, namespace string, version time.Time) error {
+	now, err := txGet(tx, s.environments().Doc(namespace), "environment", versionOf)
+	if err == nil && !now.Equal(version) {
+		return errCountOutdated
+	}
+	return err
+}
+
+// roomForKey counts an environment's keys in a transaction. Near the limit, it also writes
+// the environment's document. It returns a too_many_keys problem if the limit is reached.
+func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, b *batch, namespace string, limit int) error {
+	if _, err := s.txEnvironment(tx, namespace); err != nil {
+		return err
+	}
+	n, err := s.countKeys(ctx, namespace, tx)
+	switch {
+	case err != nil:
+		return err
+	case n >= limit:
+		return problem.New(problem.TooManyKeys, "The environment has %d keys, as many as it may; revoke some that are not needed.", limit)
+	case n >= limit-keysAtOnce:
+		b.update(s.environments().Doc(namespace), firestore.Update{Path: "full_at", Value: firestore.ServerTimestamp})
+	}
+	return nil
+}
