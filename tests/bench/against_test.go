@@ -166,15 +166,14 @@ func (c *contest) build(t *testing.T) []suite {
 				rows = append(rows, r)
 			}
 		}
-		if s.rows = rows; len(rows) > 0 && c.builds(t, rows, "test", "-c", "-trimpath", s.pkg) {
+		if s.rows = rows; len(rows) > 0 && c.builds(t, rows, "test", "-c", s.pkg) {
 			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// builds builds a package in both trees and reports whether both have it. With -trimpath,
-// the same code makes the same program.
+// builds builds a package in both trees and reports whether both have it.
 func (c *contest) builds(t *testing.T, rows []speedRow, args ...string) bool {
 	t.Helper()
 	pkg := args[len(args)-1]
@@ -284,7 +283,7 @@ func (c *contest) targets(t *testing.T) string {
 			rows = append(rows, s.figures()...)
 		}
 	}
-	if len(rows) == 0 || !c.builds(t, rows, "build", "-trimpath", "-buildvcs=false", targetPackage) {
+	if len(rows) == 0 || !c.builds(t, rows, "build", "-buildvcs=false", targetPackage) {
 		return ""
 	}
 	return targetPackage
