@@ -25,11 +25,11 @@ func interval(ratios []float64) (mean, low, high float64) {
 // from 8 degrees of freedom.
 func student(degrees float64) float64 {
 	const z = 1.959963984540054 // of the normal distribution
-	z2 := z * z
+	z2, d2 := z*z, degrees*degrees
 	return z * (1 + (z2+1)/(4*degrees) +
-		((5*z2+16)*z2+3)/(96*math.Pow(degrees, 2)) +
-		(((3*z2+19)*z2+17)*z2-15)/(384*math.Pow(degrees, 3)) +
-		((((79*z2+776)*z2+1482)*z2-1920)*z2-945)/(92160*math.Pow(degrees, 4)))
+		((5*z2+16)*z2+3)/(96*d2) +
+		(((3*z2+19)*z2+17)*z2-15)/(384*d2*degrees) +
+		((((79*z2+776)*z2+1482)*z2-1920)*z2-945)/(92160*d2*d2))
 }
 
 func TestStudent(t *testing.T) {
