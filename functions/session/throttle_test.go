@@ -17,7 +17,7 @@ import (
 
 func TestThrottlePerUserAndAddress(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	d.addUser("ada", adaPassword)
 	for range d.cfg.Burst {
 		d.trySignIn("root", "wrong password").want(t, 401, "invalid_credentials")
@@ -42,7 +42,7 @@ func TestThrottlePerUserAndAddress(t *testing.T) {
 // is not theirs who have signed in before.
 func TestNobodyKeepsAnotherOut(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	d.addUser("ada", adaPassword)
 	cfg := d.cfg
 	cfg.UserBurst, cfg.UserEvery, cfg.AddressBurst = 20, time.Hour, 15
@@ -95,7 +95,7 @@ func TestNobodyKeepsAnotherOut(t *testing.T) {
 
 func TestThrottleTellsNothingOfUnknownUsers(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	for range d.cfg.Burst {
 		d.trySignIn("nobody", "wrong password").want(t, 401, "invalid_credentials")
 	}
@@ -104,7 +104,7 @@ func TestThrottleTellsNothingOfUnknownUsers(t *testing.T) {
 
 func TestThrottlePerAddress(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	cfg := d.cfg
 	cfg.AddressBurst, cfg.TrustProxy = 3, trace.TrustNobody
 	h := d.replica(cfg).Handler()
@@ -123,7 +123,7 @@ func TestThrottlePerAddress(t *testing.T) {
 // Attempts that come together must not slip through together.
 func TestThrottleHoldsUnderConcurrency(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	cfg := d.cfg
 	cfg.Burst, cfg.Every = 3, time.Hour
 	h := d.replica(cfg).Handler()
