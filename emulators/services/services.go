@@ -1,5 +1,5 @@
-// Package services starts the emulators that the unit tests of one run share: Firestore, a
-// Kubernetes API with Traefik's and the Gateway API's resource definitions, and Traefik.
+// Package services starts the emulators that the unit tests of one run share: Firestore and
+// a Kubernetes API with Traefik's and the Gateway API's resource definitions.
 //
 // Tests find them by environment variables. Where a variable is not set, storetest and
 // clustertest start an emulator for their own process.
@@ -24,10 +24,8 @@ import (
 
 // The environment variables that name shared services.
 const (
-	FirestoreVariable     = "FIRESTORE_EMULATOR_HOST"    // e.g. "127.0.0.1:8081"
-	KubeconfigVariable    = "SLUICE_TEST_KUBECONFIG"     // file of an administrator
-	IngressVariable       = "SLUICE_TEST_INGRESS"        // e.g. "http://127.0.0.1:8080"
-	SecureIngressVariable = "SLUICE_TEST_SECURE_INGRESS" // e.g. "https://127.0.0.1:8443"
+	FirestoreVariable  = "FIRESTORE_EMULATOR_HOST" // e.g. "127.0.0.1:8081"
+	KubeconfigVariable = "SLUICE_TEST_KUBECONFIG"  // file of an administrator
 )
 
 // Options configure the services.
@@ -52,7 +50,7 @@ func Start(ctx context.Context, o Options) (*Services, error) {
 		s.Firestore, err = firestore.Start(ctx, firestore.Options{})
 		started <- err
 	}()
-	err := s.Cluster.StartIngress(ctx)
+	err := s.Cluster.StartKube(ctx)
 	if err = errors.Join(err, <-started); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -64,8 +62,6 @@ func (s *Services) Environment() []string {
 	return []string{
 		FirestoreVariable + "=" + s.Firestore.Host,
 		KubeconfigVariable + "=" + s.Cluster.Kube.Kubeconfig,
-		IngressVariable + "=" + s.Cluster.Ingress.URL,
-		SecureIngressVariable + "=" + s.Cluster.Ingress.SecureURL,
 	}
 }
 
@@ -78,7 +74,7 @@ func (s *Services) Close() error {
 	return err
 }
 
-// Cluster is a Kubernetes API and Traefik. Its methods are not safe for concurrent use.
+// Cluster is a Kubernetes API and, if a test needs it, Traefik. Its methods are not safe for concurrent use.
 type Cluster struct {
 	Options
 

@@ -1,7 +1,6 @@
 package services_test
 
 import (
-	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -27,18 +26,11 @@ func TestStart(t *testing.T) {
 		name, value, _ := strings.Cut(v, "=")
 		variables[name] = value
 	}
-	for _, url := range []string{"http://" + variables[services.FirestoreVariable], variables[services.IngressVariable]} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := response.Body.Close(); err != nil {
-			t.Error(err)
-		}
+	if host := variables[services.FirestoreVariable]; host != s.Firestore.Host {
+		t.Errorf("got emulator %q, want %q", host, s.Firestore.Host)
+	}
+	if err := s.Firestore.Answers(t.Context()); err != nil {
+		t.Error(err)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", variables[services.KubeconfigVariable])
 	if err != nil {

@@ -1,7 +1,8 @@
 // Package clustertest gives tests a real Kubernetes API with Traefik's resource
-// definitions and the Gateway API's, and a real Traefik on it. Environment variables name
-// those of a whole test run; see package services. Without them each test process starts
-// its own when a test first needs them. Tests share them and use separate namespaces.
+// definitions and the Gateway API's, and a real Traefik on it. The environment variable
+// SLUICE_TEST_KUBECONFIG names the API server of a whole test run; see package services.
+// Without it each test process starts its own when a test first needs it. Tests share the
+// servers and use separate namespaces.
 //
 // A package that uses it has
 //
@@ -27,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/services"
 )
 
@@ -55,6 +57,16 @@ func Main(m *testing.M) int {
 	return code
 }
 
+// MainAlone is Main for a package whose code lists the whole cluster: it never shares the
+// API server of a test run, where other packages' objects would slow it down.
+func MainAlone(m *testing.M) int {
+	if err := os.Unsetenv(services.KubeconfigVariable); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return Main(m)
+}
+
 // Kubeconfig returns the file of an administrator of the API server.
 func Kubeconfig(tb testing.TB) string {
 	tb.Helper()
@@ -80,26 +92,23 @@ func Config(tb testing.TB) *rest.Config {
 	return cfg
 }
 
-// Ingress returns the URL of Traefik's entry point "web".
+// Ingress returns the URL of Traefik's entry point "web". The package needs [MainAlone].
 func Ingress(tb testing.TB) string {
 	tb.Helper()
-	web, _ := entryPoints(tb)
-	return web
+	return traefik(tb).URL
 }
 
 // SecureIngress returns the URL of Traefik's entry point "websecure", for routes that are
-// served over TLS.
+// served over TLS. The package needs [MainAlone].
 func SecureIngress(tb testing.TB) string {
 	tb.Helper()
-	_, secure := entryPoints(tb)
-	return secure
+	return traefik(tb).SecureURL
 }
 
-// entryPoints returns the URLs of Traefik.
-func entryPoints(tb testing.TB) (web, secure string) {
+func traefik(tb testing.TB) *ingress.Server {
 	tb.Helper()
 	if os.Getenv(services.KubeconfigVariable) != "" {
-		return os.Getenv(services.IngressVariable), os.Getenv(services.SecureIngressVariable)
+		tb.Fatal("Traefik serves only the API server of its own process: use MainAlone")
 	}
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -107,7 +116,7 @@ func entryPoints(tb testing.TB) (web, secure string) {
 	if err := own.StartIngress(tb.Context()); err != nil {
 		tb.Fatalf("start Traefik: %v", err)
 	}
-	return own.Ingress.URL, own.Ingress.SecureURL
+	return own.Ingress
 }
 
 // Gateway makes a Gateway of Traefik's entry point "web" in a namespace of its own, for
