@@ -1,37 +1,27 @@
 package definitions_test
 
 import (
+	"os"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/definitions"
-	"github.com/sluicegate/sluice/emulators/kube"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 )
 
 const root = "../.."
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
 
 // TestDefine: what the projects define is served, and a field that they don't know is
 // refused.
 func TestDefine(t *testing.T) {
 	t.Parallel()
-	server, err := kube.Start(t.Context(), kube.Options{Root: root, Progress: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	config, err := clientcmd.BuildConfigFromFlags("", server.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := clustertest.Config(t)
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -48,6 +49,10 @@ func (c *Controller) act(ctx context.Context, see sources) (again time.Time, err
 	services, err := see.services.List(labels.Everything())
 	if err != nil {
 		return again, fmt.Errorf("list Services: %w", err)
+	}
+	if c.Only != nil {
+		deployments = slices.DeleteFunc(deployments, func(d *apps.Deployment) bool { return !c.Only(d.Namespace) })
+		services = slices.DeleteFunc(services, func(s *core.Service) bool { return !c.Only(s.Namespace) })
 	}
 	again, err = c.roll(ctx, deployments)
 	if see.knative != nil {

@@ -23,7 +23,7 @@ func (c *Controller) endNamespaces(ctx context.Context, namespaces corelisters.N
 		return fmt.Errorf("list namespaces: %w", err)
 	}
 	for _, n := range list {
-		if n.DeletionTimestamp == nil {
+		if n.DeletionTimestamp == nil || c.Only != nil && !c.Only(n.Name) {
 			continue
 		}
 		if err := c.endNamespace(ctx, n.DeepCopy()); err != nil {

@@ -38,6 +38,10 @@ const (
 
 // Controller runs the workloads of one API server.
 type Controller struct {
+	// Only reports whether the controller runs the workloads of a namespace. It leaves all
+	// other namespaces alone, and does not stand in for Knative. nil is every namespace.
+	Only func(namespace string) bool
+
 	api       kubernetes.Interface
 	dynamic   dynamic.Interface
 	discovery discovery.DiscoveryInterface
@@ -91,8 +95,10 @@ func (c *Controller) Run(ctx context.Context) (err error) {
 			return fmt.Errorf("watch workloads: %w", err)
 		}
 	}
-	if c.knative, see.knative, err = c.startKnative(ctx); err != nil {
-		return err
+	if c.Only == nil {
+		if c.knative, see.knative, err = c.startKnative(ctx); err != nil {
+			return err
+		}
 	}
 	factory.Start(ctx.Done())
 	defer factory.Shutdown() // waits for what Start started; ctx has ended by then

@@ -37,8 +37,8 @@ func servers() []server {
 	return []server{
 		{name: "version 2", v2: true, anyID: true, format: "sha1"},
 		{name: "version 0", format: "sha1"},
-		{name: "version 0, any object", anyID: true, format: "sha1"},
 		{name: "version 2, SHA-256", v2: true, anyID: true, format: "sha256"},
+		{name: "version 0, any object", anyID: true, format: "sha1"},
 		{name: "version 0, SHA-256", format: "sha256"},
 	}
 }

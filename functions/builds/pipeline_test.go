@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/sluicegate/sluice/tests/long"
 )
 
 // step is a step of the shipped Pipeline.
@@ -167,7 +169,7 @@ func shells() [][]string {
 func TestClone(t *testing.T) {
 	t.Parallel()
 	clone := shipped(t, "clone")
-	for _, s := range servers() {
+	for _, s := range long.Pick(servers()[:3], servers()) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			o := newOrigin(t, s)
@@ -258,7 +260,7 @@ func TestCloneOfHostileNames(t *testing.T) {
 func TestCloneThroughFailures(t *testing.T) {
 	t.Parallel()
 	clone := shipped(t, "clone")
-	for _, s := range servers() {
+	for _, s := range long.Pick(servers()[:2], servers()) {
 		for commit, want := range map[string]string{"": "third", "first": "first"} {
 			t.Run(s.name+"/"+want, func(t *testing.T) {
 				t.Parallel()

@@ -73,7 +73,8 @@ func runPods(t testing.TB) {
 			t.Error(err)
 			return
 		}
-		go func() { _ = c.Run(context.Background()) }() // ends with the process, as the API server does
+		c.Only = clustertest.Named                      // other packages may share the API server
+		go func() { _ = c.Run(context.Background()) }() // ends with the process
 	})
 }
 

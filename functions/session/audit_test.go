@@ -28,7 +28,7 @@ func (d *desk) audited(t *testing.T, action audit.Action) []audit.Record {
 // TestSignInsAreRecorded, those that fail too; but never what may be a password.
 func TestSignInsAreRecorded(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	const slip = "my-secret-password" // typed where the name belongs, and a name that could be
 	d.trySignIn("root", adminPassword+"x").want(t, http.StatusUnauthorized, "invalid_credentials")
 	d.trySignIn(slip, "x").want(t, http.StatusUnauthorized, "invalid_credentials")
@@ -108,7 +108,7 @@ func TestBudget(t *testing.T) {
 // with its password elsewhere.
 func TestSignInsDoNotFillTheStore(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	d.addUser("ci", adaPassword)
 	for range 62 {
 		d.signIn("ci", adaPassword)

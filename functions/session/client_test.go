@@ -13,7 +13,7 @@ import (
 // The typed client and the function agree, over a real connection.
 func TestClientSpeaksTheSameLanguage(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	srv := httptest.NewServer(d.handler)
 	t.Cleanup(srv.Close)
 	anonymous := client.New(srv.URL)

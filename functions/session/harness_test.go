@@ -1,7 +1,10 @@
 package session
 
 import (
+	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +17,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/long"
 )
 
 const (
@@ -29,6 +33,7 @@ type desk struct {
 	service *Service
 	handler http.Handler
 	cfg     Config
+	quick   bool // replicas use quickHasher
 
 	mu   sync.Mutex
 	time time.Time // of the service's clock, which only tests move
@@ -41,7 +46,31 @@ func testConfig() Config {
 	}
 }
 
+// quickHasher is a hasher that costs nothing. make test-long uses the real one everywhere.
+type quickHasher struct{}
+
+func (quickHasher) Hash(_ context.Context, password string) (string, error) {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(password))), nil
+}
+
+func (q quickHasher) Verify(ctx context.Context, _ identity.Lane, hash, password string) (bool, error) {
+	want, err := q.Hash(ctx, password)
+	return hash == want, err
+}
+
+// newDesk is a desk that hashes passwords as the function does.
 func newDesk(t *testing.T) *desk {
+	t.Helper()
+	return openDesk(t, false)
+}
+
+// newQuickDesk is a desk for tests that do not depend on how passwords are hashed.
+func newQuickDesk(t *testing.T) *desk {
+	t.Helper()
+	return openDesk(t, !long.Enabled())
+}
+
+func openDesk(t *testing.T, quick bool) *desk {
 	t.Helper()
 	dir := t.TempDir()
 	if err := identity.WriteKeyPair(dir, "test"); err != nil {
@@ -51,7 +80,7 @@ func newDesk(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{t: t, store: storetest.New(t), keys: keys, cfg: testConfig(), time: time.Now()}
+	d := &desk{t: t, store: storetest.New(t), keys: keys, cfg: testConfig(), quick: quick, time: time.Now()}
 	d.service = d.replica(d.cfg)
 	d.handler = d.service.Handler()
 	if err := d.service.EnsureAdmin(t.Context(), "root", adminPassword); err != nil {
@@ -76,6 +105,9 @@ func (d *desk) replica(cfg Config) *Service {
 		return d.time
 	}
 	s.throttle.start = d.time
+	if d.quick {
+		s.hasher = quickHasher{}
+	}
 	return s
 }
 

@@ -53,7 +53,7 @@ func TestChangeOwnPassword(t *testing.T) {
 
 func TestAdminResetsPassword(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	d.addUser("ada", adaPassword)
 	ada, root := d.signIn("ada", adaPassword), d.signIn("root", adminPassword)
 	if a := d.setPassword(root.Token, "ada", change("", newPassword)); a.status != http.StatusNoContent {
@@ -65,7 +65,7 @@ func TestAdminResetsPassword(t *testing.T) {
 
 func TestChangePasswordRefuses(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	d.addUser("ada", adaPassword)
 	d.addUser("bob", adaPassword)
 	ada, root := d.signIn("ada", adaPassword), d.signIn("root", adminPassword)
@@ -109,7 +109,7 @@ func TestChangePasswordRefuses(t *testing.T) {
 // A stolen session must not be a way around the throttle to the password.
 func TestChangePasswordIsThrottled(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	d.addUser("ada", adaPassword)
 	ada := d.signIn("ada", adaPassword)
 	for range d.cfg.Burst {
@@ -125,7 +125,7 @@ func TestChangePasswordIsThrottled(t *testing.T) {
 // Of changes that all prove the same current password, one wins.
 func TestConcurrentPasswordChanges(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	d.addUser("ada", adaPassword)
 	ada := d.signIn("ada", adaPassword)
 	passwords := []string{newPassword + "0", newPassword + "1", newPassword + "2", newPassword + "3"}

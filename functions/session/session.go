@@ -42,6 +42,7 @@
 package session
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -61,11 +62,17 @@ type Service struct {
 	opened   *successes
 	counts   *counts
 	keys     *identity.Keyring
-	hasher   *identity.Hasher
+	hasher   hasher
 	throttle *throttle
 	trust    trace.Trust
 	log      *slog.Logger
 	now      func() time.Time
+}
+
+// hasher is the part of [identity.Hasher] that a Service uses.
+type hasher interface {
+	Hash(ctx context.Context, password string) (string, error)
+	Verify(ctx context.Context, lane identity.Lane, hash, password string) (bool, error)
 }
 
 // Parts are what a Service is put together from.

@@ -104,7 +104,7 @@ func TestUnknownUserAndWrongPasswordLookAlike(t *testing.T) {
 
 func TestSignOutIsAtOnceAndEverywhere(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	other := d.replica(d.cfg).Handler()
 	s, stays := d.signIn("root", adminPassword), d.signIn("root", adminPassword)
 
@@ -130,7 +130,7 @@ func TestSignOutIsAtOnceAndEverywhere(t *testing.T) {
 
 func TestSessionNeedsOne(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	for _, c := range []call{
 		{method: "GET", path: "/api/v1/session"},
 		{method: "DELETE", path: "/api/v1/session"},
@@ -152,7 +152,7 @@ func TestSessionNeedsOne(t *testing.T) {
 // end, no password to set and no users to see; by cookie it is nothing.
 func TestServiceTokenIsNobody(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	p := app.Project{Name: "shop", Members: map[string]app.Role{"root": app.Owner}}
 	if err := d.store.CreateProject(t.Context(), p); err != nil {
 		t.Fatal(err)

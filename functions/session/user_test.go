@@ -41,7 +41,7 @@ func TestCreateUser(t *testing.T) {
 
 func TestCreateUserRefuses(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	d.addUser("ada", adaPassword)
 	root, ada := d.signIn("root", adminPassword), d.signIn("ada", adaPassword)
 	tests := []struct {
@@ -79,7 +79,7 @@ func TestCreateUserRefuses(t *testing.T) {
 
 func TestCreateUserOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	root := d.signIn("root", adminPassword)
 	var mu sync.Mutex
 	count := map[int]int{}
@@ -101,7 +101,7 @@ func TestCreateUserOnce(t *testing.T) {
 
 func TestListUsers(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	for _, name := range []string{"ada", "bob", "cyd", "dan"} {
 		d.addUser(name, adaPassword)
 	}
@@ -157,7 +157,7 @@ func TestFirstAdmin(t *testing.T) {
 // name again: the first admin is made anew in a store that was lost.
 func TestLostStore(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newQuickDesk(t)
 	before := d.signIn("root", adminPassword)
 	d.store = storetest.New(t)
 	d.service = d.replica(d.cfg)

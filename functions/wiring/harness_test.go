@@ -35,7 +35,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store/storetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(clustertest.MainAlone(m)) }
 
 // site is the function on a real store, API server and Traefik, with a checker
 // whose verdict the test sets, and one app, which answers 200.
@@ -314,15 +314,13 @@ func (s *site) within(wrong func() string) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		what := wrong()
 		if what == "" {
 			return
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
 			s.Fatal(what)
 		}

@@ -42,7 +42,7 @@ func (b *bench) bypass() Bypass {
 func TestBypass(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.defineKnative()
+	b.define()
 	b.place()
 	b.gate()
 	gate := gateName(b.app.Ref())
@@ -86,7 +86,7 @@ func TestBypass(t *testing.T) {
 func TestKnativeVisibility(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.defineKnative()
+	b.define()
 	b.makeKnative()
 	b.place()
 	ctx, ref := t.Context(), b.app.Ref()

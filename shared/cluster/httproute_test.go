@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -19,7 +17,7 @@ import (
 func gatewayBench(t *testing.T, routes Routes) *bench {
 	t.Helper()
 	b := benchOf(t, routes)
-	b.must(definitions.Define(t.Context(), filepath.Join("..", ".."), b.dynamic, definitions.EnvoyGateway()))
+	b.define()
 	return b
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,10 +15,15 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 )
 
-// defineKnative has the API server serve Knative Services, by Knative's own definition.
-func (b *bench) defineKnative() {
+//nolint:gochecknoglobals // once per process is the point
+var defined sync.Once
+
+// define makes the API server serve Knative Services and Envoy Gateway's resources.
+func (b *bench) define() {
 	b.Helper()
-	b.must(definitions.Define(b.Context(), filepath.Join("..", ".."), b.dynamic, definitions.Serving()))
+	defined.Do(func() {
+		b.must(definitions.Define(b.Context(), filepath.Join("..", ".."), b.dynamic, definitions.Serving(), definitions.EnvoyGateway()))
+	})
 }
 
 // makeKnative makes a Knative Service of the app's name, as its owner would.
@@ -42,7 +48,7 @@ func (b *bench) makeKnative() {
 func TestKnativeService(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.defineKnative()
+	b.define()
 	b.makeKnative()
 	b.must(b.cluster.Apply(t.Context(), b.objects(), b.app))
 	got, err := b.cluster.knativeServices(b.app.Namespace).api.Get(t.Context(), "hello", metav1.GetOptions{})
@@ -175,7 +181,7 @@ func (b *bench) takeOver() {
 func TestKnativeOwnService(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.defineKnative()
+	b.define()
 	b.makeKnative()
 	b.place()
 	b.takeOver()

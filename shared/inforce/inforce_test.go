@@ -10,17 +10,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/sluicegate/sluice/tests/long"
 )
 
 const ceiling = 90 * time.Second
 
-// schedules is how many are explored, unless -rapid.checks says otherwise.
-const schedules = "100000"
-
+// TestMain sets the number of schedules that rapid explores, unless -rapid.checks sets it.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		_ = f.Value.Set(schedules) // a number
+		_ = f.Value.Set(long.Pick("20000", "100000")) // a number
 	}
 	os.Exit(m.Run())
 }
@@ -117,7 +117,24 @@ type world struct {
 	judged       []Replica
 	asked        bool
 	acknowledged bool
-	story        string
+	story        story
+}
+
+// event is one step of a schedule.
+type event struct {
+	at            float64
+	what, replica string
+}
+
+// story is the schedule so far. Only a failure prints it.
+type story []event
+
+func (s story) String() string {
+	var b strings.Builder
+	for _, e := range s {
+		fmt.Fprintf(&b, "%8.3f %s %s\n", e.at, e.what, e.replica)
+	}
+	return b.String()
 }
 
 // canary is one as it is written and, from committed on, stored.
@@ -169,7 +186,7 @@ func (w *world) step(t *rapid.T) {
 	w.now += rapid.SampledFrom(times).Draw(t, "time") * w.ceiling
 	r := w.replicas[rapid.IntRange(0, len(w.replicas)-1).Draw(t, "replica")]
 	what := rapid.SampledFrom(steps).Draw(t, "what")
-	w.story += fmt.Sprintf("%8.3f %s %s\n", w.now, what, r.name)
+	w.story = append(w.story, event{at: w.now, what: what, replica: r.name})
 	switch what {
 	case "stop":
 		r.stopped = true

@@ -1,6 +1,8 @@
 // Package clustertest gives tests a real Kubernetes API with Traefik's resource
-// definitions and the Gateway API's, and a real Traefik on it: one of each per test process,
-// started when first asked for. Tests share them and keep apart by namespace.
+// definitions and the Gateway API's, and a real Traefik on it. The environment variable
+// SLUICE_TEST_KUBECONFIG names the API server of a whole test run; see package services.
+// Without it each test process starts its own when a test first needs it. Tests share the
+// servers and use separate namespaces.
 //
 // A package that uses it has
 //
@@ -10,11 +12,8 @@
 package clustertest
 
 import (
-	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"strconv"
@@ -29,41 +28,58 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/ingress"
-	"github.com/sluicegate/sluice/emulators/kube"
+	"github.com/sluicegate/sluice/emulators/services"
 )
 
-// servers are what this process has started.
+// servers are the servers that this process has started.
 type servers struct {
-	mu      sync.Mutex
-	kube    *kube.Server
-	ingress *ingress.Server
-	logs    string // Traefik's directory
+	services.Cluster
+
+	mu sync.Mutex
 }
 
 //nolint:gochecknoglobals // once per process is the point
-var started servers
+var (
+	own  servers
+	mark = rand.Text()[:6] // part of this process's names
+)
 
-// Main runs a package's tests and stops what they have started.
+// Main runs a package's tests and stops the servers that they have started.
 func Main(m *testing.M) int {
 	code := m.Run()
-	if err := started.close(); err != nil {
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	if err := own.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, "stop the cluster:", err)
 		return max(code, 1)
 	}
 	return code
 }
 
-// Kubeconfig gives the file of an administrator of the API server.
+// MainAlone is Main for a package whose code lists the whole cluster: it never shares the
+// API server of a test run, where other packages' objects would slow it down.
+func MainAlone(m *testing.M) int {
+	if err := os.Unsetenv(services.KubeconfigVariable); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return Main(m)
+}
+
+// Kubeconfig returns the file of an administrator of the API server.
 func Kubeconfig(tb testing.TB) string {
 	tb.Helper()
-	started.mu.Lock()
-	defer started.mu.Unlock()
-	if err := started.startKube(tb.Context(), tb.Output()); err != nil {
+	if file := os.Getenv(services.KubeconfigVariable); file != "" {
+		return file
+	}
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	own.Progress = tb.Output()
+	if err := own.StartKube(tb.Context()); err != nil {
 		tb.Fatalf("start the Kubernetes API: %v", err)
 	}
-	return started.kube.Kubeconfig
+	return own.Kube.Kubeconfig
 }
 
 // Config connects to the API server, for tests that look at objects themselves.
@@ -76,25 +92,31 @@ func Config(tb testing.TB) *rest.Config {
 	return cfg
 }
 
-// Ingress gives the URL of Traefik's entry point "web".
+// Ingress returns the URL of Traefik's entry point "web". The package needs [MainAlone].
 func Ingress(tb testing.TB) string {
 	tb.Helper()
-	started.mu.Lock()
-	defer started.mu.Unlock()
-	if err := started.startIngress(tb.Context(), tb.Output()); err != nil {
-		tb.Fatalf("start Traefik: %v", err)
-	}
-	return started.ingress.URL
+	return traefik(tb).URL
 }
 
-// SecureIngress gives the URL of Traefik's entry point "websecure", for routes that are
-// served over TLS.
+// SecureIngress returns the URL of Traefik's entry point "websecure", for routes that are
+// served over TLS. The package needs [MainAlone].
 func SecureIngress(tb testing.TB) string {
 	tb.Helper()
-	Ingress(tb)
-	started.mu.Lock()
-	defer started.mu.Unlock()
-	return started.ingress.SecureURL
+	return traefik(tb).SecureURL
+}
+
+func traefik(tb testing.TB) *ingress.Server {
+	tb.Helper()
+	if os.Getenv(services.KubeconfigVariable) != "" {
+		tb.Fatal("Traefik serves only the API server of its own process: use MainAlone")
+	}
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	own.Progress = tb.Output()
+	if err := own.StartIngress(tb.Context()); err != nil {
+		tb.Fatalf("start Traefik: %v", err)
+	}
+	return own.Ingress
 }
 
 // Gateway makes a Gateway of Traefik's entry point "web" in a namespace of its own, for
@@ -135,8 +157,12 @@ func Gateway(tb testing.TB) string {
 	return namespace + "/apps"
 }
 
-// Name gives a name that no other test has, such as "test-k3j5h2mzqa".
-func Name() string { return "test-" + strings.ToLower(rand.Text()[:10]) }
+// Name returns a name that no other test has, such as "test-k3j5h2mzqaxy".
+func Name() string { return "test-" + strings.ToLower(mark+rand.Text()[:8]) }
+
+// Named reports whether a test of this process chose name, or the part that it begins
+// with. Controllers of tests use it to leave other packages' namespaces alone.
+func Named(name string) bool { return strings.HasPrefix(name, "test-"+strings.ToLower(mark)) }
 
 // Namespace makes a namespace that no other test has.
 func Namespace(tb testing.TB) string {
@@ -154,59 +180,6 @@ func Namespace(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	return made.GetName()
-}
-
-func (s *servers) startKube(ctx context.Context, progress io.Writer) error {
-	if s.kube != nil {
-		return nil
-	}
-	server, err := kube.Start(ctx, kube.Options{Progress: progress})
-	if err != nil {
-		return err
-	}
-	s.kube = server
-	cfg, err := restConfig(server.Kubeconfig)
-	if err != nil {
-		return err
-	}
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return err
-	}
-	return definitions.Define(ctx, ".", client, definitions.Traefik(), definitions.Gateway())
-}
-
-func (s *servers) startIngress(ctx context.Context, progress io.Writer) error {
-	if s.ingress != nil {
-		return nil
-	}
-	if err := s.startKube(ctx, progress); err != nil {
-		return err
-	}
-	var err error
-	if s.logs, err = os.MkdirTemp("", "sluice-traefik-"); err != nil {
-		return err
-	}
-	s.ingress, err = ingress.Start(ctx, ingress.Options{
-		LogDir: s.logs, Kubeconfig: s.kube.Kubeconfig, Secure: true, Gateway: true, Progress: progress,
-	})
-	return err
-}
-
-func (s *servers) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var err error
-	if s.ingress != nil {
-		err = s.ingress.Close()
-	}
-	if s.kube != nil {
-		err = errors.Join(err, s.kube.Close())
-	}
-	if s.logs != "" {
-		err = errors.Join(err, os.RemoveAll(s.logs))
-	}
-	return err
 }
 
 func restConfig(kubeconfig string) (*rest.Config, error) {

@@ -26,22 +26,22 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 )
 
+// hostVariable names the emulator of a whole test run, if there is one; see package services.
 const hostVariable = "FIRESTORE_EMULATOR_HOST"
 
-// start starts one emulator per test process, unless the environment already
-// names one. It ends with the process.
+// start starts one emulator per test process, unless the environment names one.
+// It ends with the process.
 //
 //nolint:gochecknoglobals // once per process is the point
 var start = sync.OnceValue(func() error {
-	if os.Getenv(hostVariable) != "" {
-		return nil
-	}
-	server, err := firestore.Start(context.Background(), firestore.Options{})
-	if err != nil {
-		return err
-	}
-	if err := os.Setenv(hostVariable, server.Host); err != nil {
-		return err
+	if os.Getenv(hostVariable) == "" {
+		server, err := firestore.Start(context.Background(), firestore.Options{})
+		if err != nil {
+			return err
+		}
+		if err := os.Setenv(hostVariable, server.Host); err != nil {
+			return err
+		}
 	}
 	return warm()
 })
