@@ -24,6 +24,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sluicegate/sluice/emulators/services"
 )
 
 // grace is the time that go test has to end after an interrupt.
@@ -39,7 +41,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "test: no part %q\n", unknown)
 		os.Exit(2)
 	}
-	r := runner{out: os.Stdout, logs: filepath.Join(".local", "test"), verbose: *verbose, long: *long, now: time.Now}
+	r := runner{out: os.Stdout, logs: filepath.Join(".local", "test"), verbose: *verbose, long: *long, now: time.Now, start: startServices}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		r.module = info.Main.Path
 	}
@@ -51,6 +53,14 @@ func main() {
 	}
 }
 
+func startServices(ctx context.Context) (env []string, stop func() error, err error) {
+	s, err := services.Start(ctx, services.Options{Progress: os.Stdout})
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.Environment(), s.Close, nil
+}
+
 // runner runs parts.
 type runner struct {
 	out           io.Writer
@@ -59,6 +69,9 @@ type runner struct {
 	module        string // its path is not printed
 	verbose, long bool
 	now           func() time.Time
+
+	// start starts the services that a part shares, and returns their environment variables.
+	start func(ctx context.Context) (env []string, stop func() error, err error)
 }
 
 // all runs parts one after the other, until ctx ends.
@@ -105,6 +118,14 @@ func (r *runner) part(ctx context.Context, p part) (res *result, err error) {
 	cmd.Stdout = s
 	cmd.Stderr = (*plain)(s)
 	cmd.Env = os.Environ()
+	if p.services {
+		env, stop, failed := r.start(ctx)
+		if failed != nil {
+			return res, fmt.Errorf("start shared services: %w", failed)
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+		cmd.Env = append(cmd.Env, env...)
+	}
 	if slices.Contains(cmd.Args, "-race") {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=1") // the Makefile turns it off
 	}

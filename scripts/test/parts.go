@@ -9,6 +9,7 @@ type part struct {
 	longFlags []string // with -long, in addition; the last value of a repeated flag counts
 	packages  []string // patterns, in the order in which go test starts them
 	except    []string // patterns of packages to leave out
+	services  bool     // the tests share one Firestore emulator and one Kubernetes API
 	longOnly  bool     // the part runs only with -long
 }
 
@@ -17,6 +18,7 @@ func parts() []part {
 	return []part{
 		{
 			name:      "unit",
+			services:  true,
 			flags:     []string{"-race", "-vet=off", "-timeout=15m"},
 			longFlags: []string{"-timeout=60m"},
 			packages:  []string{"./..."},
