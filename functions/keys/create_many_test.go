@@ -71,7 +71,7 @@ func TestCallsOfAKeyCreation(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if op == "run_aggregation_query" {
-				got["batch_get_documents"]-- // the version before the count
+				got["batch_get_documents"]-- // reads the version for that count
 				return
 			}
 			got[op]++
