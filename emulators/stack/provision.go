@@ -101,7 +101,7 @@ func sessionKeys(now time.Time) (map[string][]byte, error) {
 // accounts, rights and the routes of {base_url}. Nothing here enforces the network policies;
 // the API server must still accept them.
 func (s *Stack) applyChart(ctx context.Context) error {
-	all, err := manifest.Chart(ctx, s.o.Root, "--values", filepath.Join(s.o.Root, "emulators", "stack", "values.yaml"))
+	all, err := manifest.Chart(s.o.Root, "--values", filepath.Join(s.o.Root, "emulators", "stack", "values.yaml"))
 	if err != nil {
 		return err
 	}

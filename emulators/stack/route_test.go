@@ -21,7 +21,7 @@ type rule struct {
 
 func readRules(t *testing.T) []rule {
 	t.Helper()
-	all, err := manifest.Chart(t.Context(), "../..", "--values", "values.yaml")
+	all, err := manifest.Chart("../..", "--values", "values.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ var renderings = map[string]func() ([]*object, error){
 }
 
 func chart(name string) ([]*object, error) {
-	return manifest.Chart(context.Background(), checkout, "--values", filepath.Join(checkout, "infra", "chart", "values", name+".yaml"))
+	return manifest.Chart(checkout, "--values", filepath.Join(checkout, "infra", "chart", "values", name+".yaml"))
 }
 
 // pods are the templates of the functions' pods in a rendering, by function. Knative's

@@ -65,7 +65,7 @@ func TestGolden(t *testing.T) {
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	values := filepath.Join(root(t), "infra", "chart", "values", "plain.yaml")
-	all, err := manifest.Chart(t.Context(), root(t), "--values", values, "--set", "monitoring.enabled=true")
+	all, err := manifest.Chart(root(t), "--values", values, "--set", "monitoring.enabled=true")
 	must(t, err)
 	rules := manifest.OfKinds(all, "PrometheusRule")
 	if len(rules) != 1 || len(manifest.OfKinds(all, "PodMonitor")) != 1 {
@@ -92,7 +92,7 @@ func TestTracing(t *testing.T) {
 	for asked, args := range map[bool][]string{false: nil, true: {
 		"--set", "tracing.endpoint=https://collector.example.com:4318", "--set", "tracing.headersSecret.name=otlp", "--set", "tracing.namespace=observability",
 	}} {
-		all, err := manifest.Chart(t.Context(), root(t), append([]string{"--values", values}, args...)...)
+		all, err := manifest.Chart(root(t), append([]string{"--values", values}, args...)...)
 		must(t, err)
 		told, headers, open := 0, 0, 0
 		for _, o := range manifest.OfKinds(all, "ConfigMap", "Deployment", "NetworkPolicy") {
@@ -142,7 +142,7 @@ func TestBadValues(t *testing.T) {
 		"no such routes":     {[]string{"--set", "ingress.routes=nginx"}, []string{"'/ingress/routes'", "'traefik', 'gateway-traefik', 'gateway-envoy'"}},
 		"a short token":      {[]string{"--set", "secrets.buildsToken=abc"}, []string{"'/secrets/buildsToken'"}},
 	} {
-		_, err := manifest.Chart(t.Context(), root(t), append([]string{"--values", values}, c.args...)...)
+		_, err := manifest.Chart(root(t), append([]string{"--values", values}, c.args...)...)
 		for _, says := range c.says {
 			if err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s: %v\nwant %q", name, err, says)
@@ -169,7 +169,7 @@ func TestRoutes(t *testing.T) {
 		}},
 	} {
 		name := string(c.routes) + " after " + string(c.former)
-		all, err := manifest.Chart(t.Context(), root(t), "--values", values, "--set", "ingress.gateway=traefik/apps",
+		all, err := manifest.Chart(root(t), "--values", values, "--set", "ingress.gateway=traefik/apps",
 			"--set", "ingress.routes="+string(c.routes), "--set", "ingress.formerRoutes="+string(c.former))
 		must(t, err)
 		for _, o := range manifest.OfKinds(all, "ConfigMap") {

@@ -28,7 +28,7 @@ var sets = []string{"plain", "local", "openfaas", "knative"}
 // render gives what the chart makes of a standard set of values.
 func render(t *testing.T, set string) []*unstructured.Unstructured {
 	t.Helper()
-	all, err := manifest.Chart(t.Context(), root(t), "--values", filepath.Join(root(t), "infra", "chart", "values", set+".yaml"))
+	all, err := manifest.Chart(root(t), "--values", filepath.Join(root(t), "infra", "chart", "values", set+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

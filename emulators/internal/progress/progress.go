@@ -1,38 +1,77 @@
-// Package progress shows a person what a long start is at.
+// Package progress shows a person what a long start is doing.
 package progress
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/term"
 )
 
-// Progress takes lines for a person to read. Its methods can be called by several
-// goroutines.
-type Progress struct {
-	now func() time.Time
+const (
+	statusEvery = 15 * time.Second // between two lines of status in a log
+	clearLine   = "\r\x1b[K"
+)
 
-	mu  sync.Mutex
-	out io.Writer
+// Progress writes lines for a person to read. Several goroutines can call its methods.
+type Progress struct {
+	now      func() time.Time
+	terminal bool
+
+	mu     sync.Mutex
+	out    io.Writer
+	status time.Time // of the last line of status in a log
+	open   bool      // the terminal's last line is a status
 }
 
-// New makes one that writes to out; nil drops everything.
+// New returns a Progress that writes to out; nil drops everything.
 func New(out io.Writer, now func() time.Time) *Progress {
 	if out == nil {
 		out = io.Discard
 	}
-	return &Progress{now: now, out: out}
+	file, ok := out.(*os.File)
+	return &Progress{now: now, out: out, terminal: ok && term.IsTerminal(int(file.Fd()))}
 }
 
-// Write passes whole lines on.
+// Of returns out if it is a Progress, else a new one that writes to out.
+func Of(out io.Writer, now func() time.Time) *Progress {
+	if p, ok := out.(*Progress); ok && p != nil {
+		return p
+	}
+	return New(out, now)
+}
+
+// Write writes whole lines.
 func (p *Progress) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.open {
+		p.open = false
+		_, _ = io.WriteString(p.out, clearLine) // a failed write must not stop the start
+	}
 	return p.out.Write(b)
+}
+
+// Status shows the state of a long part. A terminal shows it in its last line, which the next output
+// replaces. A log gets a line at most every 15 s.
+func (p *Progress) Status(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := clearLine + line
+	if !p.terminal {
+		now := p.now()
+		if now.Sub(p.status) < statusEvery {
+			return
+		}
+		p.status, text = now, line+"\n"
+	}
+	p.open = p.terminal
+	_, _ = io.WriteString(p.out, text) // a failed write must not stop the start
 }
 
 // Say writes a line.

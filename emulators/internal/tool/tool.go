@@ -1,11 +1,11 @@
-// Package tool builds the programs that emulators run from modules pinned in a
-// go.mod of their own, once per machine and pin.
+// Package tool builds third-party programs from modules that a separate go.mod pins, once
+// per machine and pin.
 //
-// A program is kept in .local/tools under a name that holds a digest of go.mod,
-// go.sum, the sources beside them, the stubs, the options and the Go version, so one that is there is right, and looking
-// costs nothing. Two processes that need the same program at once build it once.
+// A program is stored in .local/tools. Its name contains a digest of go.mod, go.sum, the sources, the
+// stubs, the options and the Go version, so an existing program is up to date. Two processes that
+// need the same program build it once.
 //
-// A package that a program has but nobody needs here can be left out by a [Stub].
+// A [Program] can leave out packages that no caller needs: their stubs replace them.
 package tool
 
 import (
@@ -16,49 +16,49 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/sluicegate/sluice/emulators/internal/child"
+	"github.com/sluicegate/sluice/emulators/internal/progress"
 )
 
-// progressEvery is from one line about a long build to the next.
-const progressEvery = 15 * time.Second
+// statusEvery is the time between two updates of the progress.
+const statusEvery = time.Second
 
-// Program is what to build.
+// Program is one program to build, or several programs of one module that one command builds.
 type Program struct {
-	Root    string // the repository's root
-	Module  string // folder of the pinning go.mod, relative to Root, e.g. "emulators/kube/tools"
-	Package string // e.g. "k8s.io/kubernetes/cmd/kube-apiserver"
-	Name    string // of the program, e.g. "kube-apiserver"
-	Stubs   []Stub
+	Root     string   // the repository's root
+	Module   string   // folder of the pinning go.mod, relative to Root, e.g. "emulators/tools"
+	Packages []string // e.g. "k8s.io/kubernetes/cmd/kube-apiserver"
+	Name     string   // e.g. "kube-apiserver"
 
-	Static bool     // linked without the machine's C libraries, for images
-	Tags   string   // of the build, e.g. "osusergo,netgo"
-	Vars   []string // set by the linker, e.g. "k8s.io/component-base/version.gitMajor=1"
+	// Stubs are modules of which stubs replace a part, e.g. "github.com/traefik/traefik/v3". Their sources
+	// are in the folder stubs next to the pinning go.mod, below the path of the module and the package. A file
+	// stub.go replaces its package and all packages below it. Any other file replaces the file of its name.
+	Stubs []string
 
-	// Progress takes lines about a build for a person to read; nil drops them.
+	Static   bool     // linked without the machine's C libraries, for images
+	Tags     string   // of the build, e.g. "osusergo,netgo"
+	Vars     []string // set by the linker, e.g. "k8s.io/component-base/version.gitMajor=1"
+	Compiler []string // options of the compiler, e.g. "example.com/generated/...=-N -l"; the last match is used
+
+	// Progress shows the build to a person; nil drops it.
 	Progress io.Writer
 }
 
-// Stub stands for a package and all below it, and so for what these import. Its source
-// is in the folder stubs beside the pinning go.mod, under the last part of Package.
-type Stub struct {
-	Module  string // e.g. "github.com/traefik/traefik/v3"
-	Package string // below it, e.g. "pkg/provider/ecs"
-}
+// stubs returns the folder of the stubs.
+func (p Program) stubs() string { return filepath.Join(p.Root, p.Module, "stubs") }
 
-func (p Program) source(s Stub) string {
-	return filepath.Join(p.Root, p.Module, "stubs", path.Base(s.Package))
-}
-
-// Path gives the program's file, which it builds when it is not there.
+// Path returns the program's file, or a folder with a file for each package if there are
+// several. It builds them if they do not exist.
 func (p Program) Path(ctx context.Context) (string, error) {
 	dir, err := filepath.Abs(filepath.Join(p.Root, ".local", "tools")) // go build runs in another folder
 	if err != nil {
@@ -80,28 +80,26 @@ func (p Program) Path(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("build %s: %w", p.Name, err)
 	}
 	defer unlock()
-	if exists(file) { // the other process has built it
+	if exists(file) { // another process has built it
 		return file, nil
 	}
 	return file, p.build(ctx, file)
 }
 
-// digest names this pin of the program.
+// digest returns the digest of the pins.
 func (p Program) digest() (string, error) {
 	h := sha256.New()
-	files := []string{filepath.Join(p.Root, p.Module, "go.mod"), filepath.Join(p.Root, p.Module, "go.sum")}
-	own, err := filepath.Glob(filepath.Join(p.Root, p.Module, "*.go"))
+	dir := filepath.Join(p.Root, p.Module)
+	files := []string{filepath.Join(dir, "go.mod"), filepath.Join(dir, "go.sum")}
+	err := filepath.WalkDir(dir, func(file string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(file) == ".go" {
+			files = append(files, file)
+			h.Write([]byte(strings.TrimPrefix(file, dir)))
+		}
+		return err
+	})
 	if err != nil {
 		return "", fmt.Errorf("find the sources of %s: %w", p.Name, err)
-	}
-	files = append(files, own...)
-	for _, s := range p.Stubs {
-		found, err := filepath.Glob(filepath.Join(p.source(s), "*.go"))
-		if err != nil || len(found) == 0 {
-			return "", errors.Join(fmt.Errorf("no source of the stub of %s/%s", s.Module, s.Package), err)
-		}
-		files = append(files, found...)
-		h.Write([]byte(s.Module + s.Package))
 	}
 	for _, file := range files {
 		b, err := os.ReadFile(file)
@@ -110,40 +108,50 @@ func (p Program) digest() (string, error) {
 		}
 		h.Write(b)
 	}
-	h.Write([]byte(p.Package + runtime.Version()))
-	if p.Static || p.Tags != "" || p.Vars != nil {
-		_, _ = fmt.Fprint(h, p.Static, p.Tags, p.Vars) // a hash takes everything
-	}
+	_, _ = fmt.Fprint(h, p.Packages, p.Stubs, p.Static, p.Tags, p.Vars, p.Compiler, runtime.Version()) // a hash never fails
 	return hex.EncodeToString(h.Sum(nil)[:6]), nil
 }
 
-// build makes the program beside its place and then moves it there, so that a
-// build that breaks off leaves nothing that looks finished.
-func (p Program) build(ctx context.Context, file string) error {
+// build builds the program next to its place and then moves it there, so that an interrupted
+// build leaves nothing that looks complete.
+func (p Program) build(ctx context.Context, file string) (err error) {
 	part := file + ".part"
+	if err := os.RemoveAll(part); err != nil {
+		return fmt.Errorf("build %s: %w", p.Name, err)
+	}
 	args, env := p.flags()
-	args = append([]string{"build", "-mod=readonly", "-buildvcs=false", "-o", part}, args...)
 	if len(p.Stubs) > 0 {
 		modfile, err := p.leaveOut(ctx, filepath.Join(filepath.Dir(file), p.Name+".src"))
 		if err != nil {
 			return fmt.Errorf("leave packages out of %s: %w", p.Name, err)
 		}
-		defer func() { _ = os.RemoveAll(filepath.Dir(modfile)) }() // what stays takes room until the next build
+		defer func() { _ = os.RemoveAll(filepath.Dir(modfile)) }() // a rest only takes space until the next build
 		args = append(args, "-modfile="+modfile)
 	}
+	env = append(append(os.Environ(), "GOWORK=off"), env...)
+	total, err := p.count(ctx, args, env)
+	if err != nil {
+		return fmt.Errorf("build %s: %w", p.Name, err)
+	}
+	out := part
+	if len(p.Packages) > 1 {
+		out += string(filepath.Separator)
+	}
+	status := p.newStatus(total)
 	run, err := child.Start(child.Command{
-		Name: "go build " + p.Package,
+		Name: "go build " + strings.Join(p.Packages, " "),
 		Path: "go",
-		Args: append(args, p.Package),
-		Env:  append(append(os.Environ(), "GOWORK=off"), env...),
+		Args: slices.Concat([]string{"build", "-v", "-o", out}, args, p.Packages),
+		Env:  env,
 		Dir:  filepath.Join(p.Root, p.Module),
+		Log:  status,
 		Tree: true,
 	})
 	if err != nil {
 		return err
 	}
-	if err := p.wait(ctx, run); err != nil {
-		return fmt.Errorf("build %s: %w", p.Name, err)
+	if err := status.wait(ctx, run); err != nil {
+		return fmt.Errorf("build %s: %w", p.Name, errors.Join(err, os.RemoveAll(part)))
 	}
 	if err := os.Rename(part, file); err != nil {
 		return fmt.Errorf("keep %s: %w", p.Name, err)
@@ -152,25 +160,39 @@ func (p Program) build(ctx context.Context, file string) error {
 	return nil
 }
 
-// flags are what the options say to go build. The paths of this machine go only into
-// programs that stay on it.
+// flags returns the arguments and the environment of go build. Only programs that stay on this machine
+// contain its paths.
 func (p Program) flags() (args, env []string) {
 	link := "-s -w"
 	for _, v := range p.Vars {
 		link += " -X " + v
 	}
-	args = []string{"-ldflags=" + link, "-tags=" + p.Tags}
+	args = []string{"-mod=readonly", "-buildvcs=false", "-ldflags=" + link, "-tags=" + p.Tags}
+	for _, c := range p.Compiler {
+		args = append(args, "-gcflags="+c)
+	}
 	if p.Static {
 		return append(args, "-trimpath"), []string{"CGO_ENABLED=0"}
 	}
 	return args, nil
 }
 
-// leaveOut copies the modules of the stubs to dir, puts the stubs in their places, and
-// writes a go.mod there that leads to the copies: Go takes no other file for one of its
-// module cache. go.sum still holds for all other modules, and held for what was copied.
+// count returns the number of packages that go build has to compile.
+func (p Program) count(ctx context.Context, args, env []string) (int, error) {
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, args, p.Packages)...)
+	cmd.Dir, cmd.Env = filepath.Join(p.Root, p.Module), env
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, exit.Stderr)
+	}
+	return strings.Count(string(out), "\n"), err
+}
+
+// leaveOut copies the modules that have stubs to dir, adds the stubs, and writes a go.mod there that
+// points to the copies: Go accepts no other file for a file of its module cache. go.sum still verifies
+// all modules, also those that are copied.
 func (p Program) leaveOut(ctx context.Context, dir string) (modfile string, err error) {
-	if err := os.RemoveAll(dir); err != nil { // what a build left that was killed
+	if err := os.RemoveAll(dir); err != nil { // the rest of an interrupted build
 		return "", err
 	}
 	pins := filepath.Join(p.Root, p.Module)
@@ -182,25 +204,52 @@ func (p Program) leaveOut(ctx context.Context, dir string) (modfile string, err 
 	if err != nil {
 		return "", err
 	}
-	for _, s := range p.Stubs {
-		from, err := ModuleDir(ctx, pins, s.Module)
+	for _, module := range p.Stubs {
+		from, err := ModuleDir(ctx, pins, module)
 		if err != nil {
 			return "", err
 		}
-		to := filepath.Join(dir, filepath.FromSlash(s.Module))
-		place := filepath.Join(to, filepath.FromSlash(s.Package))
+		to := filepath.Join(dir, "copies", filepath.FromSlash(module))
 		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 			return "", err
 		}
-		if err := os.RemoveAll(place); err != nil {
-			return "", err
+		if err := replace(to, filepath.Join(p.stubs(), filepath.FromSlash(module))); err != nil {
+			return "", fmt.Errorf("stubs of %s: %w", module, err)
 		}
-		if err := os.CopyFS(place, os.DirFS(p.source(s))); err != nil {
-			return "", err
-		}
-		text = fmt.Appendf(text, "\nreplace %s => %s\n", s.Module, to)
+		text = fmt.Appendf(text, "\nreplace %s => %s\n", module, to)
 	}
 	return modfile, os.WriteFile(modfile, text, 0o600)
+}
+
+// replace puts the files of stubs into the copy of a module.
+func replace(module, stubs string) error {
+	return filepath.WalkDir(stubs, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(stubs, file)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(module, name)
+		if entry.Name() == "stub.go" {
+			to = filepath.Dir(to)
+		}
+		if !exists(to) {
+			return fmt.Errorf("nothing to replace by %s", name)
+		}
+		if err := os.RemoveAll(to); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Join(module, filepath.Dir(name)), 0o750); err != nil {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(module, name), text, 0o600)
+	})
 }
 
 // ModuleDir is where a module is that the go.mod in dir pins. It is downloaded when it
@@ -223,36 +272,7 @@ func ModuleDir(ctx context.Context, dir, module string) (string, error) {
 	return got.Dir, nil
 }
 
-// wait waits for the build's end and tells a person how long it takes.
-func (p Program) wait(ctx context.Context, run *child.Process) error {
-	began := time.Now() //nolint:forbidigo // only shown
-	tick := time.NewTicker(progressEvery)
-	defer tick.Stop()
-	p.say("building %s (first time only, takes some minutes)", p.Name)
-	for {
-		select {
-		case <-run.Done():
-			if err := run.Wait(); err != nil {
-				return err
-			}
-			p.say("built %s in %v", p.Name, time.Since(began).Round(time.Second))
-			return nil
-		case <-tick.C:
-			p.say("still building %s, %v so far (first time only)", p.Name, time.Since(began).Round(time.Second))
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), run.Kill())
-		}
-	}
-}
-
-func (p Program) say(format string, args ...any) {
-	if p.Progress != nil {
-		// A line that can't be shown must not stop the build.
-		_, _ = fmt.Fprintf(p.Progress, format+"\n", args...)
-	}
-}
-
-// removeOlder drops programs of former pins: they are some hundred megabytes.
+// removeOlder removes programs of previous pins: they are some hundred megabytes.
 func (p Program) removeOlder(file string) {
 	old, err := filepath.Glob(filepath.Join(filepath.Dir(file), p.Name+"-*"))
 	if err != nil {
@@ -260,14 +280,14 @@ func (p Program) removeOlder(file string) {
 	}
 	for _, f := range old {
 		if f != file {
-			_ = os.Remove(f) // one that stays only takes room
+			_ = os.RemoveAll(f) // a rest only takes space
 		}
 	}
 }
 
 func exists(file string) bool {
-	info, err := os.Stat(file)
-	return err == nil && info.Mode().IsRegular()
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // lock takes an advisory lock that ends with this process at the latest.

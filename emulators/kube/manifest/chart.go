@@ -1,67 +1,114 @@
 package manifest
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"helm.sh/helm/v4/pkg/strvals"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
 
-// Namespace is the one that the chart is installed in.
+// Namespace is the namespace in which the chart is installed.
 const Namespace = "sluice-system"
 
 // chartDir is the product's chart, below the repository's root.
 const chartDir = "infra/chart"
 
-// Helm gives the program helm, which it builds when its pins in scripts/helm are new to
-// this machine. progress, for a person to read, may be nil.
-func Helm(ctx context.Context, root string, progress io.Writer) (string, error) {
-	return tool.Program{Root: root, Module: "scripts/helm", Package: "helm.sh/helm/v4/cmd/helm", Name: "helm", Progress: progress}.Path(ctx)
+// kubeVersion is the version that "helm template" assumes for the cluster.
+const kubeVersion = "v1.36.0"
+
+// Chart renders the product's chart with Helm's library, and returns the objects of "helm template" in the same order.
+// args are "--values FILE" and "--set NAME=VALUE". No cluster is read, so Secrets are new each time.
+func Chart(root string, args ...string) ([]*unstructured.Unstructured, error) {
+	out, err := render(filepath.Join(root, chartDir), args)
+	if err != nil {
+		return nil, fmt.Errorf("render the chart: %w", err)
+	}
+	return Decode([]byte(out))
 }
 
-// RunHelm runs helm, which is to know nothing of the person's own settings, and gives what
-// it printed. The error says what it complained of.
-func RunHelm(ctx context.Context, root string, args ...string) ([]byte, error) {
-	program, err := Helm(ctx, root, nil)
+func render(dir string, args []string) (string, error) {
+	chart, err := loader.Load(dir)
 	if err != nil {
+		return "", err
+	}
+	set, err := values(args)
+	if err != nil {
+		return "", err
+	}
+	if err := chartutil.ProcessDependencies(chart, set); err != nil {
+		return "", err
+	}
+	version, err := common.ParseKubeVersion(kubeVersion)
+	if err != nil {
+		return "", err
+	}
+	if !chartutil.IsCompatibleRange(chart.Metadata.KubeVersion, version.String()) {
+		return "", fmt.Errorf("chart requires Kubernetes %s, not %s", chart.Metadata.KubeVersion, version)
+	}
+	capabilities := common.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = *version
+	release := common.ReleaseOptions{Name: "sluice", Namespace: Namespace, Revision: 1, IsInstall: true}
+	all, err := util.ToRenderValues(chart, set, release, capabilities)
+	if err != nil {
+		return "", err
+	}
+	files, err := engine.Render(chart, all)
+	if err != nil {
+		return "", err
+	}
+	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, "NOTES.txt") })
+	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for _, m := range manifests {
+		out.WriteString("---\n" + m.Content + "\n")
+	}
+	for _, h := range hooks {
+		out.WriteString("---\n" + h.Manifest + "\n")
+	}
+	return out.String(), nil
+}
+
+// values merges the values of args as Helm's command line does.
+func values(args []string) (map[string]any, error) {
+	flags := pflag.NewFlagSet("chart", pflag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	files := flags.StringArray("values", nil, "YAML file of values")
+	sets := flags.StringArray("set", nil, "one value")
+	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	home, err := os.MkdirTemp("", "sluice-helm-")
-	if err != nil {
-		return nil, fmt.Errorf("make a home for helm: %w", err)
+	merged := map[string]any{}
+	for _, file := range *files {
+		more, err := common.ReadValuesFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read values %s: %w", file, err)
+		}
+		merged = loader.MergeMaps(merged, more)
 	}
-	defer func() { _ = os.RemoveAll(home) }()
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
-	var out, complaint bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaint
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("helm %s: %w\n%s", args[0], err, strings.TrimSpace(complaint.String()))
+	for _, set := range *sets {
+		if err := strvals.ParseInto(set, merged); err != nil {
+			return nil, fmt.Errorf("set %s: %w", set, err)
+		}
 	}
-	return out.Bytes(), nil
+	return merged, nil
 }
 
-// Chart renders the product's chart as "helm template" does, with more of its arguments,
-// e.g. "--values", "infra/chart/values/plain.yaml". Without a cluster to look at, Secrets
-// are made anew each time.
-func Chart(ctx context.Context, root string, args ...string) ([]*unstructured.Unstructured, error) {
-	out, err := RunHelm(ctx, root, append([]string{"template", "sluice", filepath.Join(root, chartDir), "--namespace", Namespace}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	return Decode(out)
-}
-
-// OfKinds are the objects of some kinds.
+// OfKinds returns the objects of some kinds.
 func OfKinds(all []*unstructured.Unstructured, kinds ...string) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(all), func(o *unstructured.Unstructured) bool {
 		return !slices.Contains(kinds, o.GetKind())

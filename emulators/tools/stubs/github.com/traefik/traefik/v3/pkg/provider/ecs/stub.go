@@ -1,4 +1,4 @@
-// Package ecs stands for the provider that finds routes in Amazon's ECS. It finds none.
+// Package ecs is a stub for Traefik's Amazon ECS provider.
 package ecs
 
 import (
@@ -8,11 +8,11 @@ import (
 	"github.com/traefik/traefik/v3/pkg/safe"
 )
 
-// Provider can be named in a configuration, and then Traefik logs that it is not there.
+// Provider can be configured. Traefik then logs the error of Init.
 type Provider struct{}
 
-// Init fails.
+// Init returns an error.
 func (*Provider) Init() error { return errors.New("provider ecs: left out of this build") }
 
-// Provide is not called, since Init fails.
+// Provide does nothing. Traefik does not call it after an error of Init.
 func (*Provider) Provide(chan<- dynamic.Message, *safe.Pool) error { return nil }

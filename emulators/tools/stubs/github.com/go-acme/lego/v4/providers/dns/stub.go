@@ -1,5 +1,4 @@
-// Package dns stands for the registry of the providers by whose DNS a certificate's
-// authority can be answered. It knows none.
+// Package dns is a stub for the registry of DNS providers of the ACME client. It has no provider.
 package dns
 
 import (
@@ -8,7 +7,7 @@ import (
 	"github.com/go-acme/lego/v4/challenge"
 )
 
-// NewDNSChallengeProviderByName fails whatever the name.
+// NewDNSChallengeProviderByName returns an error for every name.
 func NewDNSChallengeProviderByName(name string) (challenge.Provider, error) {
 	return nil, fmt.Errorf("DNS provider %s: left out of this build", name)
 }

@@ -1,0 +1,71 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluicegate/sluice/emulators/internal/child"
+	"github.com/sluicegate/sluice/emulators/internal/progress"
+)
+
+// status counts the packages of a build, which go build -v names one a line.
+type status struct {
+	name  string
+	total int
+	show  *progress.Progress
+	began time.Time
+
+	mu   sync.Mutex
+	done int
+}
+
+func (p Program) newStatus(total int) *status {
+	show := progress.Of(p.Progress, time.Now)                                       //nolint:forbidigo // only shown
+	return &status{name: p.Name, total: max(total, 1), show: show, began: time.Now()} //nolint:forbidigo // only shown
+}
+
+// Write counts the lines of go build.
+func (s *status) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done += bytes.Count(b, []byte("\n"))
+	return len(b), nil
+}
+
+// line returns the line that a person reads after some time.
+func (s *status) line(after time.Duration) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done := min(s.done, s.total)
+	line := fmt.Sprintf("building %s (first time only): %d of %d packages", s.name, done, s.total)
+	if done == 0 {
+		return line
+	}
+	left := after * time.Duration(s.total-done) / time.Duration(done)
+	return fmt.Sprintf("%s, about %v left", line, left.Round(time.Second))
+}
+
+// wait waits for the end of the build and shows the progress.
+func (s *status) wait(ctx context.Context, run *child.Process) error {
+	tick := time.NewTicker(statusEvery)
+	defer tick.Stop()
+	for {
+		after := time.Since(s.began).Round(time.Second)
+		select {
+		case <-run.Done():
+			if err := run.Wait(); err != nil {
+				return err
+			}
+			s.show.Say("built %s in %v", s.name, after)
+			return nil
+		case <-tick.C:
+			s.show.Status(s.line(after))
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), run.Kill())
+		}
+	}
+}
