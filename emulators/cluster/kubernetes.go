@@ -41,7 +41,7 @@ func daemons(o Options, programs Programs) []daemon {
 		{
 			name: "etcd", program: programs["etcd"], url: etcd + "/health",
 			args: []string{
-				"--data-dir=" + o.path("etcd"), "--unsafe-no-fsync", "--log-level=warn",
+				"etcd", "--data-dir=" + o.path("etcd"), "--unsafe-no-fsync", "--log-level=warn",
 				"--listen-client-urls=" + etcd, "--advertise-client-urls=" + etcd,
 				fmt.Sprintf("--listen-peer-urls=http://127.0.0.1:%d", etcdPeerPort),
 			},

@@ -40,7 +40,7 @@ func parts() []part {
 	return []part{
 		{name: "CoreDNS", sources: []source{{files: []string{"dns.yaml"}}}},
 		{name: "Traefik", sources: []source{
-			{"ingress/tools", "github.com/traefik/traefik/v3", []string{"docs/content/reference/dynamic-configuration/kubernetes-crd-definition-v1.yml"}},
+			{"tools", "github.com/traefik/traefik/v3", []string{"docs/content/reference/dynamic-configuration/kubernetes-crd-definition-v1.yml"}},
 			{files: []string{"traefik.yaml", "gateway.yaml"}},
 		}},
 		{

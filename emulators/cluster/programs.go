@@ -8,9 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/sluicegate/sluice/emulators/ingress"
+	"github.com/sluicegate/sluice/emulators/internal/thirdparty"
 	"github.com/sluicegate/sluice/emulators/internal/tool"
-	"github.com/sluicegate/sluice/emulators/kube"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
@@ -66,16 +65,15 @@ func (p program) key() string {
 
 func (p program) tool(root string, progress io.Writer) tool.Program {
 	t := tool.Program{
-		Root: root, Module: "emulators/cluster/tools/" + p.module, Package: p.pkg, Tags: p.tags,
+		Root: root, Module: "emulators/cluster/tools/" + p.module, Packages: []string{p.pkg}, Tags: p.tags,
 		Name: p.module + "." + path.Base(p.pkg), Static: true, Progress: progress,
 	}
 	if p.pkg == "" {
-		t.Name, t.Package = "cluster."+p.module, "."
+		t.Name, t.Packages = "cluster."+p.module, []string{"."}
 	}
 	if p.module == "kube" {
-		// It stays on this machine, and shares what is compiled with the local stack's API server.
-		t.Static = false
-		t.Vars = kube.VersionVars()
+		// It stays on this machine, and shares compiled packages with the local stack's API server.
+		t.Static, t.Vars, t.Compiler = false, thirdparty.VersionVars(), thirdparty.Compiler()
 	}
 	return t
 }
@@ -98,11 +96,13 @@ func Build(ctx context.Context, root string, progress io.Writer) (Programs, erro
 	for _, p := range programs() {
 		build(p.key(), func() (string, error) { return p.tool(root, progress).Path(ctx) })
 	}
-	// The local stack's.
-	build("etcd", func() (string, error) {
-		return tool.Program{Root: root, Module: "emulators/kube/tools", Package: "go.etcd.io/etcd/server/v3", Name: "etcd", Progress: progress}.Path(ctx)
+	group.Go(func() error {
+		local, err := thirdparty.Build(ctx, root, progress)
+		mu.Lock()
+		defer mu.Unlock()
+		built["etcd"], built["traefik"] = local.Kube, local.Traefik
+		return err
 	})
 	build("helm", func() (string, error) { return manifest.Helm(ctx, root, progress) })
-	build("traefik", func() (string, error) { return ingress.Build(ctx, root, progress) })
 	return built, group.Wait()
 }

@@ -14,13 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/sluicegate/sluice/emulators/internal/thirdparty"
 	"github.com/sluicegate/sluice/emulators/internal/tool"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 )
 
 const (
 	pins        = "emulators/definitions/modules"
-	traefikPins = "emulators/ingress/tools"
+	traefikPins = thirdparty.Module
 )
 
 // Set is a part of a project's definitions.
@@ -55,7 +56,7 @@ func Eventing() Set {
 
 // Traefik is its routes and middlewares.
 func Traefik() Set {
-	return Set{traefikPins, "github.com/traefik/traefik/v3", []string{
+	return Set{traefikPins, thirdparty.Traefik, []string{
 		"docs/content/reference/dynamic-configuration/kubernetes-crd-definition-v1.yml",
 	}, 10}
 }

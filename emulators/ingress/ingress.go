@@ -1,5 +1,4 @@
-// Package ingress runs a real Traefik, built by Go from the module that
-// tools/go.mod pins, on the API server of emulators/kube.
+// Package ingress runs Traefik, which thirdparty builds, on the API server of emulators/kube.
 //
 // It is set up as infra/traefik and infra/chart set it up in a cluster, as far as requests can
 // tell: routes come from Traefik's own resources (provider kubernetescrd, no
@@ -7,14 +6,6 @@
 // trusted, and the access log holds no headers but X-Request-Id, so that no key
 // and no token is ever written. There is no limit on the time in which a request's body
 // arrives: Traefik's default of 60 s would cut long uploads and streams.
-//
-// Two parts of Traefik are left out of it, more than a third of its packages: the
-// providers of DNS records by which its ACME client can be given a certificate, and the
-// provider of routes that finds them in Amazon's ECS. What stands for them is in
-// tools/stubs and fails when it is configured. What Traefik shares with Sluice and with the
-// API server, Kubernetes' modules before all, is pinned at the versions of go.mod at the
-// top, newer than Traefik's own: so it is compiled once for all of them. All else is as
-// Traefik's module has it.
 package ingress
 
 import (
@@ -29,14 +20,11 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/internal/child"
 	"github.com/sluicegate/sluice/emulators/internal/ports"
+	"github.com/sluicegate/sluice/emulators/internal/thirdparty"
 	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
 
-const (
-	startLimit = 3 * time.Minute // a machine that links programs beside it; usually one second
-	toolModule = "emulators/ingress/tools"
-	traefik    = "github.com/traefik/traefik/v3"
-)
+const startLimit = 3 * time.Minute // for a machine that also links programs; usually one second
 
 // Options say where things go.
 type Options struct {
@@ -66,18 +54,6 @@ type Server struct {
 	AccessLog string // file, one JSON object a line
 }
 
-// Build gives Traefik's file, which it builds when its pin is new to this
-// machine: some five minutes on two cores.
-func Build(ctx context.Context, root string, progress io.Writer) (string, error) {
-	return tool.Program{
-		Root: root, Module: toolModule, Package: traefik + "/cmd/traefik", Name: "traefik", Progress: progress,
-		Stubs: []tool.Stub{
-			{Module: "github.com/go-acme/lego/v4", Package: "providers/dns"},
-			{Module: traefik, Package: "pkg/provider/ecs"},
-		},
-	}.Path(ctx)
-}
-
 // Start starts Traefik and waits until it answers. Its resource definitions must
 // be there (definitions.Traefik), else it logs errors until they are. It ends with Close,
 // and with this process at the latest.
@@ -86,7 +62,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := Build(ctx, root, o.Progress)
+	programs, err := thirdparty.Build(ctx, root, o.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +85,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 			"--providers.kubernetesgateway.nativelbbydefault") // as the routes of its own say
 	}
 	command := child.Command{
-		Path:    program,
+		Path:    programs.Traefik,
 		Args:    args,
 		Env:     append(append(os.Environ(), o.Env...), "KUBECONFIG="+o.Kubeconfig),
 		LogFile: filepath.Join(o.LogDir, "traefik.log"),

@@ -26,6 +26,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/internal/child"
 	"github.com/sluicegate/sluice/emulators/internal/ports"
+	"github.com/sluicegate/sluice/emulators/internal/thirdparty"
 	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
 
@@ -86,17 +87,17 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 }
 
 func (s *Server) start(ctx context.Context, o Options) error {
-	programs, err := Build(ctx, o.Root, o.Progress)
+	programs, err := thirdparty.Build(ctx, o.Root, o.Progress)
 	if err != nil {
 		return err
 	}
 	if err := o.writeFiles(s.URL); err != nil {
 		return err
 	}
-	if s.Etcd, err = startEtcd(ctx, o, programs.Etcd); err != nil {
+	if s.Etcd, err = startEtcd(ctx, o, programs.Kube); err != nil {
 		return err
 	}
-	s.API, err = startAPI(ctx, o, programs.APIServer)
+	s.API, err = startAPI(ctx, o, programs.Kube)
 	return err
 }
 

@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,36 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/internal/child"
-	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
-
-// Version is that of the pinned Kubernetes.
-const Version = "v1.36.3"
-
-// VersionVars are what the linker puts into a program of Kubernetes: clients refuse an API
-// server whose version they can't read or that is too old.
-func VersionVars() []string {
-	const at = "k8s.io/component-base/version."
-	return []string{at + "gitVersion=" + Version, at + "gitMajor=1", at + "gitMinor=36"}
-}
-
-// Programs are the files of the programs that a server needs.
-type Programs struct{ Etcd, APIServer string }
-
-// Build gives the programs, which it builds when the pins of tools/go.mod are new
-// to this machine: some four minutes on two cores. progress, for a person to
-// read, may be nil.
-func Build(ctx context.Context, root string, progress io.Writer) (Programs, error) {
-	build := func(name, pkg string, vars ...string) (string, error) {
-		return tool.Program{Root: root, Module: "emulators/kube/tools", Package: pkg, Name: name, Vars: vars, Progress: progress}.Path(ctx)
-	}
-	etcd, err := build("etcd", "go.etcd.io/etcd/server/v3")
-	if err != nil {
-		return Programs{}, err
-	}
-	api, err := build("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", VersionVars()...)
-	return Programs{Etcd: etcd, APIServer: api}, err
-}
 
 func startEtcd(ctx context.Context, o Options, program string) (*child.Service, error) {
 	data := filepath.Join(o.Dir, "etcd")
@@ -54,7 +24,7 @@ func startEtcd(ctx context.Context, o Options, program string) (*child.Service, 
 	command := child.Command{
 		Path: program,
 		Args: []string{
-			"--name=local", "--data-dir=" + data, "--unsafe-no-fsync",
+			"etcd", "--name=local", "--data-dir=" + data, "--unsafe-no-fsync",
 			"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
 			"--initial-cluster=local=" + peer,
@@ -87,6 +57,7 @@ func startAPI(ctx context.Context, o Options, program string) (*child.Service, e
 
 func apiArguments(o Options) []string {
 	arguments := []string{
+		"kube-apiserver",
 		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", o.EtcdPort),
 		fmt.Sprintf("--secure-port=%d", o.Port),
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,9 +20,9 @@ import (
 	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/internal/child"
 	"github.com/sluicegate/sluice/emulators/internal/progress"
+	"github.com/sluicegate/sluice/emulators/internal/thirdparty"
 	"github.com/sluicegate/sluice/emulators/issuer"
 	"github.com/sluicegate/sluice/emulators/kube"
-	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/emulators/stack/internal/balancer"
 )
 
@@ -75,23 +74,11 @@ func (s *Stack) start(ctx, life context.Context) error {
 	return s.writeInfo()
 }
 
-// buildTools builds what a machine builds once. It is done before anything else,
-// as it can take minutes.
+// buildTools builds the third-party programs. It runs before anything else, as it can take
+// minutes.
 func (s *Stack) buildTools(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		_, err := kube.Build(ctx, s.o.Root, s.progress)
-		return err
-	})
-	g.Go(func() error {
-		_, err := ingress.Build(ctx, s.o.Root, s.progress)
-		return err
-	})
-	g.Go(func() error {
-		_, err := manifest.Helm(ctx, s.o.Root, s.progress)
-		return err
-	})
-	return g.Wait()
+	_, err := thirdparty.Build(ctx, s.o.Root, s.progress)
+	return err
 }
 
 func (s *Stack) startFirestore(ctx context.Context) error {

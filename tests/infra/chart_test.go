@@ -60,6 +60,34 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestChartMatchesHelm checks that manifest.Chart returns the objects of "helm template", in the
+// same order. The data of Secrets is random.
+func TestChartMatchesHelm(t *testing.T) {
+	t.Parallel()
+	clear := func(all []*unstructured.Unstructured) (objects []map[string]any) {
+		for _, o := range all {
+			if data, ok, _ := unstructured.NestedMap(o.Object, "data"); ok && o.GetKind() == "Secret" {
+				o.Object["data"] = slices.Sorted(maps.Keys(data))
+			}
+			objects = append(objects, o.Object)
+		}
+		return objects
+	}
+	for _, set := range sets {
+		args := []string{"--values", filepath.Join(root(t), "infra", "chart", "values", set+".yaml"), "--set", "monitoring.enabled=true"}
+		got, err := manifest.Chart(root(t), args...)
+		must(t, err)
+		template := []string{"template", "sluice", filepath.Join(root(t), "infra", "chart"), "--namespace", manifest.Namespace}
+		out, err := manifest.RunHelm(t.Context(), root(t), append(template, args...)...)
+		must(t, err)
+		want, err := manifest.Decode(out)
+		must(t, err)
+		if diff := cmp.Diff(clear(want), clear(got)); diff != "" {
+			t.Errorf("%s: helm -, manifest.Chart +:\n%s", set, diff)
+		}
+	}
+}
+
 // TestMonitoring: asked for, the chart makes what the Prometheus operator and Grafana's
 // sidecar take: every alert of the rule file is there.
 func TestMonitoring(t *testing.T) {

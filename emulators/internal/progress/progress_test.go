@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,5 +63,33 @@ func TestUnknownNeedFails(t *testing.T) {
 	err := New(nil, time.Now).Run(t.Context(), []Part{{"app", []string{"store"}, func(context.Context) error { return nil }}})
 	if err == nil || err.Error() != "app needs the unknown part store" {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestStatusIsRareInALog(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	p := New(&out, func() time.Time { return now })
+	for i := range 31 {
+		p.Status(fmt.Sprintf("%d of 31", i))
+		now = now.Add(time.Second)
+	}
+	if want := "0 of 31\n15 of 31\n30 of 31\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+func TestTerminalShowsStatusInPlace(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	p := New(&out, time.Now)
+	p.terminal = true
+	p.Status("1 of 2")
+	p.Status("2 of 2")
+	p.Say("built")
+	p.Say("ready")
+	if want := "\r\x1b[K1 of 2\r\x1b[K2 of 2\r\x1b[Kbuilt\nready\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }

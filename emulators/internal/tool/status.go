@@ -24,7 +24,7 @@ type status struct {
 }
 
 func (p Program) newStatus(total int) *status {
-	show := progress.Of(p.Progress, time.Now)                                       //nolint:forbidigo // only shown
+	show := progress.Of(p.Progress, time.Now)                                         //nolint:forbidigo // only shown
 	return &status{name: p.Name, total: max(total, 1), show: show, began: time.Now()} //nolint:forbidigo // only shown
 }
 

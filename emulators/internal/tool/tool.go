@@ -27,7 +27,6 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/emulators/internal/child"
-	"github.com/sluicegate/sluice/emulators/internal/progress"
 )
 
 // statusEvery is the time between two updates of the progress.

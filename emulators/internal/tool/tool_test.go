@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // module makes a repository with one pinned program in it.
@@ -19,7 +20,7 @@ func module(t *testing.T, source string) Program {
 	write(t, dir, "go.mod", "module example.test/tools\n\ngo 1.26\n")
 	write(t, dir, "go.sum", "")
 	write(t, dir, "main.go", source)
-	return Program{Root: root, Module: "tools", Package: "example.test/tools", Name: "hello"}
+	return Program{Root: root, Module: "tools", Packages: []string{"example.test/tools"}, Name: "hello"}
 }
 
 const hello = "package main\n\nfunc main() { print(\"hello\") }\n"
@@ -37,7 +38,7 @@ func TestPathBuildsOnce(t *testing.T) {
 	if err != nil || string(out) != "hello" {
 		t.Errorf("it says %q, %v", out, err)
 	}
-	if !strings.Contains(said.String(), "building hello (first time only") {
+	if !strings.Contains(said.String(), "built hello in ") {
 		t.Errorf("progress was %q", said.String())
 	}
 	said.Reset()
@@ -182,24 +183,36 @@ func TestStub(t *testing.T) {
 		t.Errorf("without a stub it says %q", got)
 	}
 
-	p.Stubs = []Stub{{Module: "example.test/dep", Package: "big"}}
+	p.Stubs = []string{"example.test/dep"}
 	if file, err := p.Path(t.Context()); err == nil {
 		t.Errorf("built %s without the stub's source", file)
 	}
-	write(t, filepath.Join(dir, "stubs", "big"), "big.go", "package big\n\nfunc Says() string { return \"a stub\" }\n")
-	// What a build leaves that is killed.
-	write(t, filepath.Join(p.Root, ".local", "tools", "hello.src", "example.test", "dep"), "half.go", "package")
+	stubs := filepath.Join(dir, "stubs", "example.test", "dep")
+	write(t, filepath.Join(stubs, "big"), "stub.go", "package big\n\nfunc Says() string { return \"a stub\" }\n")
+	// The rest of an interrupted build.
+	write(t, filepath.Join(p.Root, ".local", "tools", "hello.src", "copies", "example.test", "dep"), "half.go", "package")
 	if got := said(); got != "dep and a stub" {
-		t.Errorf("with a stub it says %q", got)
+		t.Errorf("got %q with a stub", got)
 	}
 	if left, _ := filepath.Glob(filepath.Join(p.Root, ".local", "tools", "*.src")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 
-	// A stub that changes makes another program, and go.sum holds as before.
-	write(t, filepath.Join(dir, "stubs", "big"), "big.go", "package big\n\nfunc Says() string { return \"another stub\" }\n")
+	// Another stub makes another program, and go.sum is still verified.
+	write(t, filepath.Join(stubs, "big"), "stub.go", "package big\n\nfunc Says() string { return \"another stub\" }\n")
 	if got := said(); got != "dep and another stub" {
-		t.Errorf("with another stub it says %q", got)
+		t.Errorf("got %q with another stub", got)
+	}
+	write(t, stubs, "dep.go", "package dep\n\nfunc Says() string { return \"one file\" }\n")
+	if got := said(); got != "one file" {
+		t.Errorf("got %q with a stub for one file", got)
+	}
+	write(t, stubs, "new.go", "package dep\n")
+	if file, err := p.Path(t.Context()); err == nil {
+		t.Errorf("built %s with a stub that replaces nothing", file)
+	}
+	if err := os.Remove(filepath.Join(stubs, "new.go")); err != nil {
+		t.Fatal(err)
 	}
 	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
 	if err != nil {
@@ -222,6 +235,39 @@ func TestRoot(t *testing.T) {
 	}
 	if root, err := Root(t.TempDir()); err == nil {
 		t.Errorf("Root = %s outside the repository", root)
+	}
+}
+
+func TestOneCommandBuildsSeveralPrograms(t *testing.T) {
+	t.Parallel()
+	p := module(t, hello)
+	write(t, filepath.Join(p.Root, p.Module, "bye"), "main.go", "package main\n\nfunc main() { print(\"bye\") }\n")
+	p.Packages = append(p.Packages, "./bye")
+	dir, err := p.Path(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"tools": "hello", "bye": "bye"} {
+		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, name)).CombinedOutput()
+		if err != nil || string(out) != want {
+			t.Errorf("%s: got %q, %v, want %q", name, out, err, want)
+		}
+	}
+}
+
+func TestStatusCountsPackages(t *testing.T) {
+	t.Parallel()
+	s := Program{Name: "hello"}.newStatus(8)
+	if got, want := s.line(time.Minute), "building hello (first time only): 0 of 8 packages"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, text := range []string{"a\n", "b\nc", "\n"} {
+		if n, err := s.Write([]byte(text)); n != len(text) || err != nil {
+			t.Errorf("got %d, %v for %q", n, err, text)
+		}
+	}
+	if got, want := s.line(time.Minute), "building hello (first time only): 3 of 8 packages, about 1m40s left"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

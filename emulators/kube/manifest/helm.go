@@ -15,7 +15,7 @@ import (
 // Helm returns the file of the program helm. It builds the program when its pins in scripts/helm
 // are new to this machine. progress may be nil.
 func Helm(ctx context.Context, root string, progress io.Writer) (string, error) {
-	return tool.Program{Root: root, Module: "scripts/helm", Package: "helm.sh/helm/v4/cmd/helm", Name: "helm", Progress: progress}.Path(ctx)
+	return tool.Program{Root: root, Module: "scripts/helm", Packages: []string{"helm.sh/helm/v4/cmd/helm"}, Name: "helm", Progress: progress}.Path(ctx)
 }
 
 // RunHelm runs helm without the person's own settings, and returns what it printed. The error

@@ -1,0 +1,48 @@
+// Package thirdparty builds etcd, kube-apiserver and Traefik from source. One module pins them, and one
+// command builds them, so each package is compiled once.
+//
+// The module requires the versions of Sluice's go.mod, so packages that Sluice also uses are compiled once for both.
+// Traefik is built without the parts in emulators/tools/stubs; a configuration that names one of them fails.
+package thirdparty
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+
+	"github.com/sluicegate/sluice/emulators/internal/tool"
+)
+
+// Module is the folder of the go.mod that pins the programs.
+const Module = "emulators/tools"
+
+// Traefik is Traefik's module.
+const Traefik = "github.com/traefik/traefik/v3"
+
+// Programs are the files of the programs.
+type Programs struct {
+	Kube    string // etcd and kube-apiserver; the first argument names the program
+	Traefik string
+}
+
+// VersionVars returns the linker's settings for a program of Kubernetes. Clients reject an API
+// server with an unreadable or old version.
+func VersionVars() []string {
+	const at = "k8s.io/component-base/version."
+	return []string{at + "gitVersion=v1.36.3", at + "gitMajor=1", at + "gitMinor=36"}
+}
+
+// Compiler returns the compiler's options for packages that only third-party programs use. Generated
+// code that runs once is not optimized. No program has debug information.
+func Compiler() []string {
+	return nil
+}
+
+// Build returns the programs. It builds them if their pins are new to this machine. progress may be nil.
+func Build(ctx context.Context, root string, progress io.Writer) (Programs, error) {
+	dir, err := tool.Program{
+		Root: root, Module: Module, Name: "thirdparty", Packages: []string{"./kube", Traefik + "/cmd/traefik"},
+		Stubs: []string{"github.com/go-acme/lego/v4", Traefik}, Vars: VersionVars(), Compiler: Compiler(), Progress: progress,
+	}.Path(ctx)
+	return Programs{Kube: filepath.Join(dir, "kube"), Traefik: filepath.Join(dir, "traefik")}, err
+}

@@ -1,0 +1,63 @@
+package architecture
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestBuildListsAgree checks that modules which this machine compiles next to Sluice have the versions of
+// Sluice's go.mod. One different version compiles all packages again that import the module: a
+// difference in golang.org/x/sys costs some 400 s of processor time.
+func TestBuildListsAgree(t *testing.T) {
+	t.Parallel()
+	sluice := requirements(t, ".")
+	for _, folder := range []string{"emulators/tools", "emulators/cluster/tools/kube", "scripts/helm"} {
+		shared := 0
+		for module, version := range requirements(t, folder) {
+			own, ok := sluice[module]
+			if !ok {
+				continue
+			}
+			shared++
+			if version != own {
+				t.Errorf("%s: %s requires %s, go.mod requires %s; go get the newer one in both", module, folder, version, own)
+			}
+		}
+		if shared < 20 {
+			t.Errorf("%s shares only %d modules with go.mod", folder, shared)
+		}
+	}
+}
+
+// requirements returns the versions of a go.mod, without modules that a fork replaces.
+func requirements(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
+	cmd.Dir = filepath.Join(root, folder)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type module struct{ Path, Version string }
+	var file struct {
+		Require []module
+		Replace []struct{ Old, New module }
+	}
+	if err := json.Unmarshal(out, &file); err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for _, m := range file.Require {
+		versions[m.Path] = m.Version
+	}
+	for _, r := range file.Replace {
+		if r.New.Path != r.Old.Path {
+			delete(versions, r.Old.Path)
+		} else if versions[r.Old.Path] != "" {
+			versions[r.Old.Path] = r.New.Version
+		}
+	}
+	return versions
+}
