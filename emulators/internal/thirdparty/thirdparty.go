@@ -32,17 +32,24 @@ func VersionVars() []string {
 	return []string{at + "gitVersion=v1.36.3", at + "gitMajor=1", at + "gitMinor=36"}
 }
 
-// Compiler returns the compiler's options for packages that only third-party programs use. Generated
-// code that runs once is not optimized. No program has debug information.
+// Compiler returns the compiler's options for packages that Sluice's programs do not import. They have no debug
+// information. Packages that run only at the start or rarely are not optimized.
 func Compiler() []string {
-	return nil
+	const small, quick = "=-dwarf=false", "=-dwarf=false -N -l"
+	return []string{
+		"github.com/google/cel-go/..." + small, "github.com/traefik/..." + small, "go.etcd.io/..." + small, "k8s.io/apiserver/..." + small,
+		"k8s.io/component-base/..." + small, "k8s.io/kube-aggregator/..." + small,
+		"github.com/traefik/traefik/v3/pkg/provider/..." + quick, "k8s.io/dynamic-resource-allocation/..." + quick,
+		"k8s.io/kubernetes/..." + quick, "sigs.k8s.io/gateway-api/..." + quick,
+		"k8s.io/kubernetes/plugin/pkg/auth/..." + small, // checks each request
+	}
 }
 
 // Build returns the programs. It builds them if their pins are new to this machine. progress may be nil.
 func Build(ctx context.Context, root string, progress io.Writer) (Programs, error) {
 	dir, err := tool.Program{
 		Root: root, Module: Module, Name: "thirdparty", Packages: []string{"./kube", Traefik + "/cmd/traefik"},
-		Stubs: []string{"github.com/go-acme/lego/v4", Traefik}, Vars: VersionVars(), Compiler: Compiler(), Progress: progress,
+		Stubs: []string{"github.com/go-acme/lego/v4", Traefik, "k8s.io/apiserver"}, Vars: VersionVars(), Compiler: Compiler(), Progress: progress,
 	}.Path(ctx)
 	return Programs{Kube: filepath.Join(dir, "kube"), Traefik: filepath.Join(dir, "traefik")}, err
 }

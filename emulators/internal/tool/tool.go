@@ -199,10 +199,7 @@ func (p Program) leaveOut(ctx context.Context, dir string) (modfile string, err 
 		return "", err
 	}
 	modfile = filepath.Join(dir, "go.mod")
-	text, err := os.ReadFile(modfile)
-	if err != nil {
-		return "", err
-	}
+	edit := []string{"mod", "edit"}
 	for _, module := range p.Stubs {
 		from, err := ModuleDir(ctx, pins, module)
 		if err != nil {
@@ -215,9 +212,12 @@ func (p Program) leaveOut(ctx context.Context, dir string) (modfile string, err 
 		if err := replace(to, filepath.Join(p.stubs(), filepath.FromSlash(module))); err != nil {
 			return "", fmt.Errorf("stubs of %s: %w", module, err)
 		}
-		text = fmt.Appendf(text, "\nreplace %s => %s\n", module, to)
+		edit = append(edit, "-replace="+module+"="+to)
 	}
-	return modfile, os.WriteFile(modfile, text, 0o600)
+	if out, err := exec.CommandContext(ctx, "go", append(edit, modfile)...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("edit %s: %w: %s", modfile, err, out)
+	}
+	return modfile, nil
 }
 
 // replace puts the files of stubs into the copy of a module.
