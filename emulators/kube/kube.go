@@ -1,5 +1,5 @@
-// Package kube runs a real Kubernetes API: etcd and kube-apiserver, built by Go
-// from the modules that tools/go.mod pins.
+// Package kube runs a real Kubernetes API: etcd and kube-apiserver, which thirdparty builds as
+// one program.
 //
 // There are no nodes and no controllers. What makes it useful without them:
 //
