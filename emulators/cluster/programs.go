@@ -72,8 +72,8 @@ func (p program) tool(root string, progress io.Writer) tool.Program {
 		t.Name, t.Packages = "cluster."+p.module, []string{"."}
 	}
 	if p.module == "kube" {
-		// It stays on this machine, and shares compiled packages with the local stack's API server.
-		t.Static, t.Vars, t.Compiler = false, thirdparty.VersionVars(), thirdparty.Compiler()
+		// It stays on this machine, and shares compiled packages with other programs of this machine.
+		t.Static, t.Vars = false, thirdparty.VersionVars()
 	}
 	return t
 }

@@ -32,9 +32,9 @@ func VersionVars() []string {
 	return []string{at + "gitVersion=v1.36.3", at + "gitMajor=1", at + "gitMinor=36"}
 }
 
-// Compiler returns the compiler's options for packages that Sluice's programs do not import. They have no debug
+// compilerOptions returns the compiler's options for packages that Sluice's programs do not import. They have no debug
 // information. Packages that run only at the start or rarely are not optimized.
-func Compiler() []string {
+func compilerOptions() []string {
 	const small, quick = "=-dwarf=false", "=-dwarf=false -N -l"
 	return []string{
 		"github.com/google/cel-go/..." + small, "github.com/traefik/..." + small, "go.etcd.io/..." + small, "k8s.io/apiserver/..." + small,
@@ -49,7 +49,7 @@ func Compiler() []string {
 func Build(ctx context.Context, root string, progress io.Writer) (Programs, error) {
 	dir, err := tool.Program{
 		Root: root, Module: Module, Name: "thirdparty", Packages: []string{"./kube", Traefik + "/cmd/traefik"},
-		Stubs: []string{"github.com/go-acme/lego/v4", Traefik, "k8s.io/apiserver"}, Vars: VersionVars(), Compiler: Compiler(), Progress: progress,
+		Stubs: []string{"github.com/go-acme/lego/v4", Traefik, "k8s.io/apiserver"}, Vars: VersionVars(), Compiler: compilerOptions(), Progress: progress,
 	}.Path(ctx)
 	return Programs{Kube: filepath.Join(dir, "kube"), Traefik: filepath.Join(dir, "traefik")}, err
 }

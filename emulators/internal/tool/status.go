@@ -23,9 +23,8 @@ type status struct {
 	done int
 }
 
-func (p Program) newStatus(total int) *status {
-	show := progress.Of(p.Progress, time.Now)                                         //nolint:forbidigo // only shown
-	return &status{name: p.Name, total: max(total, 1), show: show, began: time.Now()} //nolint:forbidigo // only shown
+func (p Program) newStatus() *status {
+	return &status{name: p.Name, show: progress.Of(p.Progress, time.Now), began: time.Now()} //nolint:forbidigo // only shown
 }
 
 // Write counts the lines of go build.

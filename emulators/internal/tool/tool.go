@@ -118,6 +118,8 @@ func (p Program) build(ctx context.Context, file string) (err error) {
 	if err := os.RemoveAll(part); err != nil {
 		return fmt.Errorf("build %s: %w", p.Name, err)
 	}
+	status := p.newStatus()
+	status.show.Status("downloading the modules of " + p.Name)
 	args, env := p.flags()
 	if len(p.Stubs) > 0 {
 		modfile, err := p.leaveOut(ctx, filepath.Join(filepath.Dir(file), p.Name+".src"))
@@ -128,15 +130,13 @@ func (p Program) build(ctx context.Context, file string) (err error) {
 		args = append(args, "-modfile="+modfile)
 	}
 	env = append(append(os.Environ(), "GOWORK=off"), env...)
-	total, err := p.count(ctx, args, env)
-	if err != nil {
+	if status.total, err = p.count(ctx, args, env); err != nil {
 		return fmt.Errorf("build %s: %w", p.Name, err)
 	}
 	out := part
 	if len(p.Packages) > 1 {
 		out += string(filepath.Separator)
 	}
-	status := p.newStatus(total)
 	run, err := child.Start(child.Command{
 		Name: "go build " + strings.Join(p.Packages, " "),
 		Path: "go",

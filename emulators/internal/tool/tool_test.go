@@ -257,7 +257,8 @@ func TestOneCommandBuildsSeveralPrograms(t *testing.T) {
 
 func TestStatusCountsPackages(t *testing.T) {
 	t.Parallel()
-	s := Program{Name: "hello"}.newStatus(8)
+	s := Program{Name: "hello"}.newStatus()
+	s.total = 8
 	if got, want := s.line(time.Minute), "building hello (first time only): 0 of 8 packages"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
