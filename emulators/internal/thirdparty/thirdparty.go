@@ -2,7 +2,8 @@
 // command builds them, so each package is compiled once.
 //
 // The module requires the versions of Sluice's go.mod, so packages that Sluice also uses are compiled once for both.
-// Traefik is built without the parts in emulators/tools/stubs; a configuration that names one of them fails.
+// Stubs in emulators/tools/stubs replace parts of Traefik and kube-apiserver that no caller uses. A configuration
+// that names one of them fails or logs an error.
 package thirdparty
 
 import (
