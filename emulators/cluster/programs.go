@@ -66,14 +66,13 @@ func (p program) key() string {
 func (p program) tool(root string, progress io.Writer) tool.Program {
 	t := tool.Program{
 		Root: root, Module: "emulators/cluster/tools/" + p.module, Packages: []string{p.pkg}, Tags: p.tags,
-		Name: p.module + "." + path.Base(p.pkg), Static: true, Progress: progress,
+		Name: p.module + "." + path.Base(p.pkg), Progress: progress,
 	}
 	if p.pkg == "" {
 		t.Name, t.Packages = "cluster."+p.module, []string{"."}
 	}
 	if p.module == "kube" {
-		// It stays on this machine, and shares compiled packages with other programs of this machine.
-		t.Static, t.Vars = false, thirdparty.VersionVars()
+		t.Vars = thirdparty.VersionVars()
 	}
 	return t
 }

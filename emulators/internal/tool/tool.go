@@ -44,7 +44,6 @@ type Program struct {
 	// stub.go replaces its package and all packages below it. Any other file replaces the file of its name.
 	Stubs []string
 
-	Static   bool     // linked without the machine's C libraries, for images
 	Tags     string   // of the build, e.g. "osusergo,netgo"
 	Vars     []string // set by the linker, e.g. "k8s.io/component-base/version.gitMajor=1"
 	Compiler []string // options of the compiler, e.g. "example.com/generated/...=-N -l"; the last match is used
@@ -107,7 +106,7 @@ func (p Program) digest() (string, error) {
 		}
 		h.Write(b)
 	}
-	_, _ = fmt.Fprint(h, p.Packages, p.Stubs, p.Static, p.Tags, p.Vars, p.Compiler, runtime.Version()) // a hash never fails
+	_, _ = fmt.Fprint(h, p.Packages, p.Stubs, p.Tags, p.Vars, p.Compiler, runtime.Version()) // a hash never fails
 	return hex.EncodeToString(h.Sum(nil)[:6]), nil
 }
 
@@ -159,21 +158,18 @@ func (p Program) build(ctx context.Context, file string) (err error) {
 	return nil
 }
 
-// flags returns the arguments and the environment of go build. Only programs that stay on this machine
-// contain its paths.
+// flags returns the arguments and the environment of go build. They build static programs, as
+// the product's images have them, so that both use the same compiled packages.
 func (p Program) flags() (args, env []string) {
 	link := "-s -w"
 	for _, v := range p.Vars {
 		link += " -X " + v
 	}
-	args = []string{"-mod=readonly", "-buildvcs=false", "-ldflags=" + link, "-tags=" + p.Tags}
+	args = []string{"-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags=" + link, "-tags=" + p.Tags}
 	for _, c := range p.Compiler {
 		args = append(args, "-gcflags="+c)
 	}
-	if p.Static {
-		return append(args, "-trimpath"), []string{"CGO_ENABLED=0"}
-	}
-	return args, nil
+	return args, []string{"CGO_ENABLED=0"}
 }
 
 // count returns the number of packages that go build has to compile.

@@ -281,7 +281,7 @@ func TestOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Static, p.Vars = true, []string{"main.version=v1.2.3"}
+	p.Vars = []string{"main.version=v1.2.3"}
 	stamped, err := p.Path(t.Context())
 	if err != nil {
 		t.Fatal(err)
