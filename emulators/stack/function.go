@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/emulators/internal/child"
+	"github.com/sluicegate/sluice/emulators/internal/tool"
 )
 
 const (
@@ -79,8 +80,14 @@ func (s *Stack) programDir() string {
 // program is the file of that program.
 func (s *Stack) program() string { return filepath.Join(s.programDir(), "functions") }
 
-// build builds the program of the functions and emulators.
+// build builds the program of the functions and emulators. Of several stacks that need it at
+// the same time, one compiles it.
 func (s *Stack) build(ctx context.Context) error {
+	unlock, err := tool.Lock(s.program() + ".lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	args := []string{"build", "-buildvcs=false", "-trimpath", "-o", s.program()}
 	cgo := "CGO_ENABLED=0" // as in the images, so that both use the same compiled packages
 	if s.o.Race {

@@ -73,7 +73,7 @@ func (p Program) Path(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return "", fmt.Errorf("make a place for %s: %w", p.Name, err)
 	}
-	unlock, err := lock(filepath.Join(dir, p.Name+".lock"))
+	unlock, err := Lock(filepath.Join(dir, p.Name+".lock"))
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", p.Name, err)
 	}
@@ -285,8 +285,8 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// lock takes an advisory lock that ends with this process at the latest.
-func lock(file string) (unlock func(), err error) {
+// Lock waits for an advisory lock of a file. The lock ends with this process at the latest.
+func Lock(file string) (unlock func(), err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock: %w", err)
