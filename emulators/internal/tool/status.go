@@ -24,7 +24,7 @@ type status struct {
 }
 
 func (p Program) newStatus() *status {
-	return &status{name: p.Name, show: progress.Of(p.Progress, time.Now), began: time.Now()} //nolint:forbidigo // only shown
+	return &status{name: p.Name, show: progress.Of(p.Progress, time.Now), began: time.Now()}
 }
 
 // Write counts the lines of go build.

@@ -52,9 +52,6 @@ type Program struct {
 	Progress io.Writer
 }
 
-// stubs returns the folder of the stubs.
-func (p Program) stubs() string { return filepath.Join(p.Root, p.Module, "stubs") }
-
 // Path returns the program's file, or a folder with a file for each package if there are
 // several. It builds them if they do not exist.
 func (p Program) Path(ctx context.Context) (string, error) {
@@ -205,7 +202,7 @@ func (p Program) leaveOut(ctx context.Context, dir string) (modfile string, err 
 		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 			return "", err
 		}
-		if err := replace(to, filepath.Join(p.stubs(), filepath.FromSlash(module))); err != nil {
+		if err := replace(to, os.DirFS(filepath.Join(pins, "stubs", filepath.FromSlash(module)))); err != nil {
 			return "", fmt.Errorf("stubs of %s: %w", module, err)
 		}
 		edit = append(edit, "-replace="+module+"="+to)
@@ -217,33 +214,30 @@ func (p Program) leaveOut(ctx context.Context, dir string) (modfile string, err 
 }
 
 // replace puts the files of stubs into the copy of a module.
-func replace(module, stubs string) error {
-	return filepath.WalkDir(stubs, func(file string, entry fs.DirEntry, err error) error {
+func replace(module string, stubs fs.FS) error {
+	return fs.WalkDir(stubs, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		name, err := filepath.Rel(stubs, file)
-		if err != nil {
-			return err
-		}
-		to := filepath.Join(module, name)
+		file := filepath.Join(module, filepath.FromSlash(name))
+		replaced := file
 		if entry.Name() == "stub.go" {
-			to = filepath.Dir(to)
+			replaced = filepath.Dir(file)
 		}
-		if !exists(to) {
+		if !exists(replaced) {
 			return fmt.Errorf("nothing to replace by %s", name)
 		}
-		if err := os.RemoveAll(to); err != nil {
+		if err := os.RemoveAll(replaced); err != nil {
 			return err
 		}
-		if err := os.MkdirAll(filepath.Join(module, filepath.Dir(name)), 0o750); err != nil {
+		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 			return err
 		}
-		text, err := os.ReadFile(file)
+		text, err := fs.ReadFile(stubs, name)
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(module, name), text, 0o600)
+		return os.WriteFile(file, text, 0o600)
 	})
 }
 
