@@ -270,7 +270,7 @@ func until(t testing.TB, condition func() bool) bool {
 	t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	again := time.NewTicker(50 * time.Millisecond)
+	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for !condition() {
 		select {

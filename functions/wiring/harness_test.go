@@ -320,7 +320,7 @@ func (s *site) within(wrong func() string) {
 			return
 		}
 		select {
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 			s.Fatal(what)
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 )
 
-//nolint:gochecknoglobals // once per process is the point
 var defined sync.Once
 
 // define makes the API server serve Knative Services and Envoy Gateway's resources.

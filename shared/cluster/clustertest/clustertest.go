@@ -37,6 +37,9 @@ type servers struct {
 	services.Cluster
 
 	mu sync.Mutex
+
+	gatewayOnce sync.Once
+	gateway     string
 }
 
 //nolint:gochecknoglobals // once per process is the point
@@ -119,9 +122,15 @@ func traefik(tb testing.TB) *ingress.Server {
 	return own.Ingress
 }
 
-// Gateway makes a Gateway of Traefik's entry point "web" in a namespace of its own, for
-// HTTPRoutes of every namespace, and gives it as "namespace/name".
+// Gateway returns the process's Gateway of Traefik's entry point "web" as "namespace/name".
+// It takes HTTPRoutes of every namespace.
 func Gateway(tb testing.TB) string {
+	tb.Helper()
+	own.gatewayOnce.Do(func() { own.gateway = makeGateway(tb) })
+	return own.gateway
+}
+
+func makeGateway(tb testing.TB) string {
 	tb.Helper()
 	u, err := url.Parse(Ingress(tb))
 	if err != nil {
