@@ -54,7 +54,7 @@ test-long: ## run all tests at full length, with the race detector everywhere
 	@$(TEST) -long
 
 unit: ## run the tests of every package, on real emulators
-	@$(TEST) unit
+	@$(TEST) unit race
 
 e2e: ## run the black-box tests, each package over a stack of its own
 	@$(TEST) e2e rates

@@ -19,16 +19,23 @@ func parts() []part {
 		{
 			name:      "unit",
 			services:  true,
+			flags:     []string{"-vet=off", "-timeout=15m"},
+			longFlags: []string{"-timeout=60m"},
+			packages:  []string{"./functions/deploys", "./functions/wiring", "./functions/builds", "./..."},
+			except:    slices.Concat(concurrent(), []string{"./tests/...", "./emulators/stack/..."}),
+		},
+		{
+			name:      "race",
+			services:  true,
 			flags:     []string{"-race", "-vet=off", "-timeout=15m"},
 			longFlags: []string{"-timeout=60m"},
-			packages:  []string{"./..."},
-			except:    []string{"./tests/..."},
+			packages:  concurrent(),
 		},
 		{ // the tests are clients; the functions that they call have the race detector
 			name:      "e2e",
 			flags:     []string{"-vet=off", "-count=1", "-timeout=30m", "-p=2"},
 			longFlags: []string{"-timeout=90m"},
-			packages:  []string{"./tests/chaos", "./tests/attack", "./tests/console", "./tests/cli", "./tests", "./tests/..."},
+			packages:  []string{"./tests/chaos", "./tests/attack", "./tests/console", "./emulators/stack/...", "./tests", "./tests/..."},
 			except:    []string{"./tests/replicas"},
 		},
 		{ // measures rates, so nothing runs at the same time
@@ -37,6 +44,19 @@ func parts() []part {
 			longFlags: []string{"-timeout=90m"},
 			packages:  []string{"./tests/replicas"},
 		},
+	}
+}
+
+// concurrent returns the packages whose unit tests use several goroutines. The reconcilers
+// are not among them: the end-to-end tests call them with the race detector.
+func concurrent() []string {
+	return []string{
+		"./functions/checker", "./functions/checker/internal/bucket", "./functions/checker/internal/canary", "./functions/checker/internal/denials",
+		"./functions/console", "./functions/keys", "./functions/rollup", "./functions/session", "./functions/standin", "./functions/usage",
+		"./functions/webhook", "./functions/webhook/internal/issuers",
+		"./shared/explain", "./shared/funcmain", "./shared/httpapi", "./shared/identity", "./shared/nudge", "./shared/reconcile",
+		"./shared/servercert", "./shared/span", "./shared/store", "./shared/trace",
+		"./emulators/internal/child", "./emulators/internal/orphans", "./emulators/internal/progress",
 	}
 }
 
