@@ -112,22 +112,9 @@ func (p *Progress) Run(ctx context.Context, parts []Part) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, part := range parts {
 		g.Go(func() error {
-			last := ""
-			for _, name := range part.Needs {
-				if ready[name] == nil {
-					return fmt.Errorf("%s needs the unknown part %s", part.Name, name)
-				}
-				select {
-				case <-ready[name]:
-					continue
-				default:
-				}
-				select {
-				case <-ready[name]:
-					last = name
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				}
+			last, err := part.wait(ctx, ready)
+			if err != nil {
+				return err
 			}
 			note := ""
 			if last != "" {
@@ -141,4 +128,26 @@ func (p *Progress) Run(ctx context.Context, parts []Part) error {
 		})
 	}
 	return g.Wait()
+}
+
+// wait waits for the parts that this part needs, and returns the last one that was not yet
+// ready, or "".
+func (part Part) wait(ctx context.Context, ready map[string]chan struct{}) (last string, err error) {
+	for _, name := range part.Needs {
+		if ready[name] == nil {
+			return "", fmt.Errorf("%s needs the unknown part %s", part.Name, name)
+		}
+		select {
+		case <-ready[name]:
+			continue
+		default:
+		}
+		select {
+		case <-ready[name]:
+			last = name
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+	return last, nil
 }
