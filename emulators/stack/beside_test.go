@@ -8,11 +8,13 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/kube"
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/long"
 )
 
 // TestSideBySide runs two stacks at once: each knows its own key alone, and one
 // goes on when the other ends.
 func TestSideBySide(t *testing.T) {
+	long.Only(t)
 	stacks := make([]*stack.Stack, 2)
 	bases := []int{freeBase(t), freeBase(t)}
 	for kube.ServiceRange(bases[0]+2) == kube.ServiceRange(bases[1]+2) { // of the API servers' ports

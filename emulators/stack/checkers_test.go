@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/stack"
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -16,6 +17,7 @@ import (
 // demo's key, each is named by an answer that waits for them, and then each refuses the
 // key; also after a rolling update. With eight, tests/replicas looks.
 func TestCheckers(t *testing.T) {
+	long.Only(t)
 	const n = 3
 	s, err := stack.Start(t.Context(), stack.Options{
 		Root: root, Dir: t.TempDir(), PortBase: freeBase(t), Log: t.Output(), Env: fast(), Seed: true, Race: true, Checkers: n,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -18,7 +19,9 @@ var fullKey = regexp.MustCompile(`sluice_[0-9a-z]{8}_[0-9A-Za-z]{38}`)
 
 // everyWindow is how people look at the console: at a desk and on a phone, and with
 // scripts off.
-func everyWindow() []window { return []window{desk, phone, phone.plain()} }
+func everyWindow() []window {
+	return long.Pick([]window{desk, phone.plain()}, []window{desk, phone, phone.plain()})
+}
 
 // starter makes a plan called Starter.
 func (s site) starter() wire.Plan {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -69,7 +70,7 @@ func TestOverview(t *testing.T) {
 	})
 	s.used(soon, 3, func(int) usage.Totals { return usage.Totals{Allowed: 10, RateDenied: 40} })
 	s.GatedApp("hello")
-	for _, w := range []window{desk, phone, phone.plain(), desk.night()} {
+	for _, w := range long.Pick([]window{desk, phone.plain()}, []window{desk, phone, phone.plain(), desk.night()}) {
 		v := browse(t, w)
 		v.signsIn(admin())
 		v.opens(s.page())

@@ -8,11 +8,12 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/tests/long"
 )
 
 func TestSignInAndOut(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, phone, desk.plain()} {
+	for _, w := range long.Pick([]window{desk, phone.plain()}, []window{desk, phone, desk.plain()}) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)

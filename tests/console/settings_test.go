@@ -3,13 +3,15 @@ package console
 import (
 	"strings"
 	"testing"
+
+	"github.com/sluicegate/sluice/tests/long"
 )
 
 // TestWebhook: enabled, its token hidden until it is asked for, used, regenerated and
 // disabled.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, phone, desk.plain()} {
+	for _, w := range long.Pick([]window{desk, phone.plain()}, []window{desk, phone, desk.plain()}) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)

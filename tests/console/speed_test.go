@@ -21,7 +21,7 @@ const (
 	maxPage      = 100 << 10 // bytes
 	maxFirstByte = 50 * time.Millisecond
 	wholeCosts   = 6  // times as long may a page take that reads a whole environment
-	tries        = 6  // the best of them counts
+	tries        = 3  // the best of them counts
 	patientTries = 21 // side by side with the list, for a page that is too slow so far
 )
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -47,7 +48,7 @@ func (s site) busy() stacktest.Key {
 
 // The chart, the totals, the last day seen, the quota, and the window.
 func TestUsage(t *testing.T) {
-	for _, w := range []window{desk, phone, phone.plain(), desk.night()} {
+	for _, w := range long.Pick([]window{desk, phone.plain()}, []window{desk, phone, phone.plain(), desk.night()}) {
 		t.Run(w.name, func(t *testing.T) {
 			s := newSite(t)
 			key := s.busy()

@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"context"
 	"maps"
 	"path/filepath"
 	"slices"
