@@ -170,7 +170,8 @@ func TestBadValues(t *testing.T) {
 		"no such routes":     {[]string{"--set", "ingress.routes=nginx"}, []string{"'/ingress/routes'", "'traefik', 'gateway-traefik', 'gateway-envoy'"}},
 		"a short token":      {[]string{"--set", "secrets.buildsToken=abc"}, []string{"'/secrets/buildsToken'"}},
 	} {
-		_, err := manifest.Chart(root(t), append([]string{"--values", values}, c.args...)...)
+		template := []string{"template", "sluice", filepath.Join(root(t), "infra", "chart"), "--namespace", manifest.Namespace, "--values", values}
+		_, err := manifest.RunHelm(t.Context(), root(t), append(template, c.args...)...)
 		for _, says := range c.says {
 			if err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s: %v\nwant %q", name, err, says)
