@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -22,7 +23,7 @@ func TestHardQuotas(t *testing.T) {
 		quota    = int64(3000)
 		patience = time.Second
 	)
-	for _, n := range []int{2, 8} {
+	for _, n := range long.Pick([]int{2}, []int{2, 8}) {
 		s := stackOf(t, n)
 		for _, run := range []struct {
 			name  string
