@@ -21,7 +21,7 @@ import (
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// again is how soon after a replica came or went the sum is the plan's rate again.
+// again is the time after which the sum is the plan's rate, once a replica came or went.
 const again = 2 * time.Second
 
 // short and sustained are the times for which rates are measured.

@@ -111,7 +111,7 @@ func SecureIngress(tb testing.TB) string {
 func traefik(tb testing.TB) *ingress.Server {
 	tb.Helper()
 	if os.Getenv(services.KubeconfigVariable) != "" {
-		tb.Fatal("Traefik serves only the API server of its own process: use MainAlone")
+		tb.Fatal("Traefik needs an API server that this process started: use MainAlone")
 	}
 	own.mu.Lock()
 	defer own.mu.Unlock()
