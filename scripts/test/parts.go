@@ -19,8 +19,8 @@ func parts() []part {
 		{
 			name:      "unit",
 			services:  true,
-			flags:     []string{"-vet=off", "-timeout=15m"},
-			longFlags: []string{"-timeout=60m"},
+			flags:     []string{"-vet=off", "-timeout=15m", "-p=4"}, // most of them wait
+			longFlags: []string{"-timeout=60m", "-p=2"},
 			packages:  []string{"./functions/deploys", "./functions/wiring", "./functions/builds", "./..."},
 			except:    slices.Concat(concurrent(), []string{"./tests/...", "./emulators/stack/..."}),
 		},
