@@ -15,6 +15,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/tests/long"
 )
 
 // plots is how many the results have.
@@ -50,10 +52,10 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// TestBenchmarksRun runs the benchmarks that take little, once each, so that they are
-// not found broken when somebody wants to know.
+// TestBenchmarksRun runs short benchmarks once each, so that a broken one is found early.
 func TestBenchmarksRun(t *testing.T) {
 	t.Parallel()
+	long.Only(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
