@@ -33,8 +33,8 @@ func parts() []part {
 		},
 		{ // the tests are clients; the functions that they call have the race detector
 			name:      "e2e",
-			flags:     []string{"-vet=off", "-count=1", "-timeout=30m", "-p=3"},
-			longFlags: []string{"-timeout=90m", "-p=2"},
+			flags:     []string{"-vet=off", "-count=1", "-timeout=30m", "-p=2"},
+			longFlags: []string{"-timeout=90m"},
 			packages:  []string{"./tests/chaos", "./tests/attack", "./tests/console", "./emulators/stack/...", "./tests", "./tests/..."},
 			except:    []string{"./tests/replicas"},
 		},
