@@ -56,7 +56,7 @@ test-long: ## run all tests at full length, with the race detector everywhere
 unit: ## run the tests of every package, on real emulators
 	@$(TEST) unit race
 
-e2e: ## run the black-box tests, each package over a stack of its own
+e2e: ## run the end-to-end tests
 	@$(TEST) e2e rates
 
 report: ## run the black-box tests and write tests/REPORT.md with their figures
