@@ -30,7 +30,7 @@ func TestKnative(t *testing.T) {
 	if err := definitions.Define(t.Context(), filepath.Join("..", ".."), dyn, definitions.Serving()); err != nil {
 		t.Fatal(err)
 	}
-	c := cluster{client}
+	c := cluster{Interface: client, config: config}
 	c.namespace(t, "shop-prod")
 	run(t, config)
 	kind := schema.GroupVersionResource{Group: "serving.knative.dev", Version: "v1", Resource: "services"}

@@ -16,7 +16,9 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/program"
 )
 
-// endNamespaces empties and ends the namespaces that were deleted.
+// endNamespaces empties and ends the namespaces that were deleted. The lister may still
+// have a namespace that is gone, and a new one may have its name by now, so each is read
+// again first.
 func (c *Controller) endNamespaces(ctx context.Context, namespaces corelisters.NamespaceLister) (failed error) {
 	list, err := namespaces.List(labels.Everything())
 	if err != nil {
@@ -26,16 +28,23 @@ func (c *Controller) endNamespaces(ctx context.Context, namespaces corelisters.N
 		if n.DeletionTimestamp == nil || c.Only != nil && !c.Only(n.Name) {
 			continue
 		}
-		if err := c.endNamespace(ctx, n.DeepCopy()); err != nil {
+		if err := c.endNamespace(ctx, n); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("end namespace %s: %w", n.Name, err))
 		}
 	}
 	return failed
 }
 
-func (c *Controller) endNamespace(ctx context.Context, n *core.Namespace) error {
+func (c *Controller) endNamespace(ctx context.Context, listed *core.Namespace) error {
 	ctx, cancel := context.WithTimeout(ctx, program.CallLimit)
 	defer cancel()
+	n, err := c.api.CoreV1().Namespaces().Get(ctx, listed.Name, meta.GetOptions{})
+	if kerrors.IsNotFound(err) || err == nil && n.UID != listed.UID {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
 	kinds, err := c.collections()
 	if err != nil {
 		return err

@@ -24,13 +24,16 @@ import (
 )
 
 // cluster is a real API server with the emulator at work.
-type cluster struct{ kubernetes.Interface }
+type cluster struct {
+	kubernetes.Interface
+	config *rest.Config
+}
 
 func start(t *testing.T) cluster {
 	t.Helper()
 	config, client := server(t)
 	run(t, config)
-	return cluster{client}
+	return cluster{Interface: client, config: config}
 }
 
 // server is an API server.
@@ -237,6 +240,21 @@ func TestWorkloads(t *testing.T) {
 		list, err := c.AppsV1().Deployments("gone").List(t.Context(), meta.ListOptions{})
 		if err != nil || len(list.Items) != 0 {
 			t.Errorf("%d Deployments are left, %v", len(list.Items), err)
+		}
+	})
+	t.Run("a new namespace of the same name keeps its objects", func(t *testing.T) {
+		c.namespace(t, "again")
+		c.app(t, "again", "registry.example/hello:v1")
+		controller, err := workloads.New(c.config, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		former := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: "again", UID: "former"}}
+		if err := workloads.EndNamespace(controller, t.Context(), former); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.AppsV1().Deployments("again").Get(t.Context(), "hello", meta.GetOptions{}); err != nil {
+			t.Errorf("the new namespace lost its Deployment: %v", err)
 		}
 	})
 }
