@@ -32,7 +32,7 @@ func TestRequestIsExplained(t *testing.T) {
 	s.Refuses("hello", expired)
 	s.Refuses("hello", wrongApp)
 	s.Refuses("hello", revoked)
-	s.Opens("hello", slow) // which takes its burst at each
+	s.Limits("hello", slow)
 	other.Opens("hello", foreign)
 	namespace := s.Project + "-" + s.Env
 	for i, r := range stacktest.Replicas(t, world) {

@@ -72,10 +72,12 @@ func furnished(t *testing.T) site {
 // No page has anything that axe finds wrong, at a desk and on a phone, in the light
 // and in the dark; and none is wider than the window.
 func TestPagesAreAccessible(t *testing.T) {
+	t.Parallel()
 	s := furnished(t)
 	pages := reader(t).crawl(s)
 	for _, w := range []window{desk, phone} {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			v := browse(t, w)
 			v.opens("/console/sign-in")
 			v.accessible()
@@ -91,6 +93,7 @@ func TestPagesAreAccessible(t *testing.T) {
 
 // The answers to forms are pages too: those that refuse, and the one with the key.
 func TestAnswersAreAccessible(t *testing.T) {
+	t.Parallel()
 	s := furnished(t)
 	v := browse(t, desk)
 	v.signsIn(admin())
@@ -151,8 +154,10 @@ func TestAnswersAreAccessible(t *testing.T) {
 
 // The API's reference is a page as good as the console's, and comes without signing in.
 func TestReferenceIsAccessible(t *testing.T) {
+	t.Parallel()
 	for _, w := range []window{desk, phone} {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			v := browse(t, w)
 			v.opens("/api/v1/docs")
 			v.sees("Before you begin")

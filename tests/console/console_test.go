@@ -1,6 +1,6 @@
 // Package console uses the console as people do: with a browser, over a whole stack
 // of its own, by what is written on links, buttons and labels, on a desk and on a
-// phone, with scripts and without. It takes Debian's Chromium.
+// phone, with scripts and without. It needs Chromium or its headless shell.
 //
 //	v := browse(t, desk)
 //	v.signsIn(admin())
@@ -10,7 +10,8 @@
 //	v.clicks("Create app")
 //	v.sees("The app is created.")
 //
-// Screenshots are kept in .local/screenshots; "make screenshots" makes one of every page.
+// The folder .local/screenshots has a picture of each failed test's page; "make test-long" keeps
+// more, and "make screenshots" takes one of every page.
 package console
 
 import (
@@ -62,9 +63,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// findChromium looks for the browser where Debian puts it, and under its other names.
+// findChromium looks for the browser by its names. The headless shell is the lightest.
 func findChromium() (string, error) {
-	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
 		if name == "" {
 			continue
 		}
@@ -72,7 +73,7 @@ func findChromium() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errors.New("there is no Chromium: apt-get install chromium, or set CHROMIUM")
+	return "", errors.New("there is no Chromium: apt-get install chromium-headless-shell, or set CHROMIUM")
 }
 
 // person is somebody who can sign in.

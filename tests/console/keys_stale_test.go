@@ -13,6 +13,7 @@ import (
 // Two operators at once: somebody has a form open while somebody else revokes the
 // key. The form gets a clear word and changes nothing.
 func TestRevokedMeanwhile(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ name, form, button string }{
 		{"edit", "edit", "Save key"},
 		{"disable", "disable", "Disable key"},
@@ -51,6 +52,7 @@ func TestRevokedMeanwhile(t *testing.T) {
 
 // A key page that is open while the key is revoked: its Enable button does nothing.
 func TestEnableOfRevoked(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	key := s.named(s.starter(), "Checkout team")
 	s.Disable(key)
@@ -67,6 +69,7 @@ func TestEnableOfRevoked(t *testing.T) {
 
 // What somebody else has changed meanwhile is neither undone nor passed over.
 func TestEditedMeanwhile(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	key := s.named(s.starter(), "Checkout team")
 	v := browse(t, desk)
@@ -98,6 +101,7 @@ func TestEditedMeanwhile(t *testing.T) {
 
 // A second rotation would end the secret that was issued by the first.
 func TestRotatedMeanwhile(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	key := s.named(s.starter(), "Checkout team")
 	v := browse(t, desk)
@@ -113,6 +117,7 @@ func TestRotatedMeanwhile(t *testing.T) {
 // Who may only look is not offered what they may not do, and is refused when they
 // try it all the same.
 func TestViewer(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	key := s.named(s.starter(), "Checkout team")
 	v := browse(t, desk)

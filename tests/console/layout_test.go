@@ -25,6 +25,7 @@ func widths() []int64 {
 // differ in colours alone (TestThemesDifferInColours of functions/console), which
 // TestPagesAreAccessible looks at.
 func TestLayout(t *testing.T) {
+	t.Parallel()
 	pages := everyView(t)
 	t.Logf("%d pages", len(pages))
 	v := browse(t, desk)

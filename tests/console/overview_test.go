@@ -15,8 +15,10 @@ import (
 // From an empty environment to the first allowed request: the Overview says what comes
 // next, has the button for it, and sees the request arrive.
 func TestFirstSteps(t *testing.T) {
+	t.Parallel()
 	for _, w := range everyWindow() {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
 			v := browse(t, w)
 			v.signsIn(admin())
@@ -62,6 +64,7 @@ func TestFirstSteps(t *testing.T) {
 
 // What needs attention is listed with where to do something about it.
 func TestOverview(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	key := s.busy()
 	soon := s.Key(s.starter(), func(k *wire.CreateKey) {
@@ -99,8 +102,10 @@ func TestOverview(t *testing.T) {
 // A key is found by a part of its name, by its prefix, and by the full key, which is in no
 // address and on no page; what it says of the secret is so.
 func TestKeySearch(t *testing.T) {
+	t.Parallel()
 	for _, w := range []window{desk, phone.plain()} {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
 			plan := s.starter()
 			wanted, other := s.named(plan, "Checkout team"), s.named(plan, "Billing")
@@ -153,6 +158,7 @@ func TestKeySearch(t *testing.T) {
 
 // A key that is refused everything is not green.
 func TestUsedUpKey(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	key := s.busy()
 	s.used(key, 1, func(int) usage.Totals { return usage.Totals{Allowed: 1000, QuotaDenied: 7} })

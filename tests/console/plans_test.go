@@ -20,8 +20,10 @@ func (s site) plan(id string) wire.Plan {
 
 // Create, edit and delete a plan, with what is refused on the way.
 func TestPlanLife(t *testing.T) {
+	t.Parallel()
 	for _, w := range everyWindow() {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
 			v := browse(t, w)
 			v.signsIn(admin())
@@ -86,8 +88,10 @@ func TestPlanLife(t *testing.T) {
 
 // A plan that keys use is not deleted; the page names them and leads to them.
 func TestPlanInUse(t *testing.T) {
+	t.Parallel()
 	for _, w := range []window{desk, phone.plain()} {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
 			plan := s.starter()
 			using := s.named(plan, "Checkout team")
@@ -128,6 +132,7 @@ func TestPlanInUse(t *testing.T) {
 
 // Two operators edit a plan at once.
 func TestPlanEditedMeanwhile(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	plan := s.starter()
 	v := browse(t, desk)

@@ -15,6 +15,7 @@ func TestProject(t *testing.T) {
 			name := "p" + strings.ToLower(rand.Text()[:10])
 			v := browse(t, w)
 			v.signsIn(admin())
+			v.opens("/console")
 			v.clicks("New project")
 			v.types("Name", "Not A Name")
 			v.clicks("Create project")

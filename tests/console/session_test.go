@@ -46,7 +46,7 @@ func who(p person) string { return strings.ToUpper(p.username[:1]) + " " + p.use
 func TestSessionCookie(t *testing.T) {
 	t.Parallel()
 	v := browse(t, desk)
-	v.signsIn(admin())
+	v.signsInByForm(admin())
 	r, err := chromedp.Call(v.ctx, network.GetCookies, network.GetCookiesParams{})
 	v.must(err)
 	found := false
@@ -73,7 +73,7 @@ func TestEndedSession(t *testing.T) {
 	s := newSite(t)
 	p := s.member("developer")
 	v := browse(t, desk)
-	v.signsIn(p)
+	v.signsInByForm(p)
 	v.opens(s.page("new-app"))
 	v.types("Name", "hello")
 	v.types("Image", "registry.example/echo:v1")
@@ -96,7 +96,7 @@ func TestChangePassword(t *testing.T) {
 	s := newSite(t)
 	p := s.member("viewer")
 	v := browse(t, desk.plain())
-	v.signsIn(p)
+	v.signsInByForm(p)
 	v.presses(who(p))
 	v.clicks("Change password")
 	v.types("Current password", "not the current one")

@@ -48,8 +48,10 @@ func (s site) busy() stacktest.Key {
 
 // The chart, the totals, the last day seen, the quota, and the window.
 func TestUsage(t *testing.T) {
+	t.Parallel()
 	for _, w := range long.Pick([]window{desk, phone.plain()}, []window{desk, phone, phone.plain(), desk.night()}) {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
 			key := s.busy()
 			v := browse(t, w)
@@ -95,6 +97,7 @@ func TestUsage(t *testing.T) {
 
 // What the gate counts comes to the page.
 func TestUsageOfRealRequests(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	key := s.AnyKey()
 	for range 3 {

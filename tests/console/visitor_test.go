@@ -16,9 +16,14 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/tests/long"
 )
 
 //go:embed testdata/look.js
@@ -83,6 +88,7 @@ func browse(t *testing.T, w window) *visitor {
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	})
 	v.must(err)
+	v.allows("clipboard-write") // the headless shell allows nothing by itself
 	if w.noScript {
 		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 		v.must(err)
@@ -118,8 +124,28 @@ func (v *visitor) opens(path string) {
 	v.leaves(func() { v.must(chromedp.Do(v.ctx, chromedp.Navigate(world.Info().BaseURL+path))) })
 }
 
-// signsIn by the form.
+// sessions are the tokens of the sessions that tests share, by username.
+var sessions sync.Map
+
+// signsIn gives the browser a session of the person, which all tests share: one that ends
+// the session, or is about signing in, uses the form (see signsInByForm).
 func (v *visitor) signsIn(p person) {
+	v.t.Helper()
+	token, ok := sessions.Load(p.username)
+	if !ok {
+		opened, err := client.New(world.Info().BaseURL).SignIn(v.t.Context(), p.username, p.password)
+		v.must(err)
+		token, _ = sessions.LoadOrStore(p.username, string(opened.Token))
+	}
+	_, err := chromedp.Call(v.ctx, network.SetCookie, network.SetCookieParams{
+		Name: identity.CookieName, Value: token.(string), URL: world.Info().BaseURL,
+		Path: "/", Secure: new(true), HTTPOnly: new(true), SameSite: network.CookieSameSiteLax,
+	})
+	v.must(err)
+}
+
+// signsInByForm opens the sign-in page and waits for the page after it.
+func (v *visitor) signsInByForm(p person) {
 	v.t.Helper()
 	v.opens("/console/sign-in")
 	v.signsInHere(p)
@@ -217,17 +243,23 @@ func (v *visitor) text() string { return ask[string](v, "shown") }
 // textOf is the text of an element, whole.
 func (v *visitor) textOf(selector string) string { return ask[string](v, "textOf", selector) }
 
-// clip is what the clipboard holds, which all windows share.
+// clip returns the text in the clipboard, which all windows share.
 func (v *visitor) clip() string {
 	v.t.Helper()
-	_, err := chromedp.CallBrowser(v.ctx, browser.SetPermission, browser.SetPermissionParams{
-		Permission: &browser.PermissionDescriptor{Name: "clipboard-read"}, Setting: browser.PermissionSettingGranted,
-		BrowserContextID: chromedp.FromContext(v.ctx).BrowserContextID,
-	})
-	v.must(err)
+	v.allows("clipboard-read")
 	text, err := chromedp.Run(v.ctx, chromedp.Evaluate[string]("navigator.clipboard.readText()", chromedp.EvalAwaitPromise))
 	v.must(err)
 	return text
+}
+
+// allows grants a permission to the pages of the window.
+func (v *visitor) allows(permission string) {
+	v.t.Helper()
+	_, err := chromedp.CallBrowser(v.ctx, browser.SetPermission, browser.SetPermissionParams{
+		Permission: &browser.PermissionDescriptor{Name: permission}, Setting: browser.PermissionSettingGranted,
+		BrowserContextID: chromedp.FromContext(v.ctx).BrowserContextID,
+	})
+	v.must(err)
 }
 
 // source is the page as it is now, what is hidden included.
@@ -244,11 +276,13 @@ func (v *visitor) fits() {
 	}
 }
 
-// shot keeps a picture of the whole page, and checks that it fits the window.
+// shot checks that the page fits the window. In "make test-long" it also keeps a picture.
 func (v *visitor) shot(name string) {
 	v.t.Helper()
 	v.fits()
-	v.keep(name)
+	if long.Enabled() {
+		v.keep(name)
+	}
 }
 
 func (v *visitor) keep(name string) {

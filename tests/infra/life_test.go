@@ -242,5 +242,14 @@ func (l life) lostNamespace(t *testing.T) {
 	l.s.WaitGate("hello", "engaged")
 	l.anew.to = time.Now()
 	key := l.s.AnyKey()
-	l.s.Until("serve again", func() bool { return l.s.Call("hello").Key(key).Send().Status == http.StatusOK })
+	var last stacktest.Answer
+	defer func() {
+		if t.Failed() {
+			t.Logf("the last response: %d %s", last.Status, last.Body)
+		}
+	}()
+	l.s.Until("serve again", func() bool {
+		last = l.s.Call("hello").Key(key).Send()
+		return last.Status == http.StatusOK
+	})
 }

@@ -93,6 +93,12 @@ func (s *Site) Refuses(app string, k Key) {
 	s.everywhere(app, k, http.StatusUnauthorized)
 }
 
+// Limits sends requests with a key to every replica until it limits their rate.
+func (s *Site) Limits(app string, k Key) {
+	s.T.Helper()
+	s.everywhere(app, k, http.StatusTooManyRequests)
+}
+
 func (s *Site) everywhere(app string, k Key, status int) {
 	s.T.Helper()
 	for _, r := range Replicas(s.T, s.Stack) {
@@ -107,16 +113,20 @@ func (r Replica) Until(s *Site, app, key string, status int, within time.Duratio
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	last := 0
+	var last any
 	for {
 		a, err := r.Check(ctx, s.Project+"-"+s.Env, app, key)
-		if err == nil && a.Status == status {
+		switch {
+		case err == nil && a.Status == status:
 			return
+		case err == nil:
+			last = a.Status
+		case ctx.Err() == nil:
+			last = err
 		}
-		last = a.Status
 		select {
 		case <-ctx.Done():
-			s.T.Fatalf("%s still answers %d, want %d", r.URL, last, status)
+			s.T.Fatalf("%s: the last response is %v, want %d", r.URL, last, status)
 		case <-tick.C:
 		}
 	}
