@@ -33,8 +33,8 @@ func parts() []part {
 		},
 		{ // the tests are clients; the functions that they call have the race detector
 			name:      "e2e",
-			flags:     []string{"-vet=off", "-count=1", "-timeout=30m", "-p=2"},
-			longFlags: []string{"-timeout=90m"},
+			flags:     []string{"-vet=off", "-count=1", "-timeout=30m", "-p=2", "-parallel=6"}, // most of them wait
+			longFlags: []string{"-timeout=90m", "-parallel=2"},
 			packages:  []string{"./tests/chaos", "./tests/attack", "./tests/console", "./emulators/stack/...", "./tests", "./tests/..."},
 			except:    []string{"./tests/replicas"},
 		},
