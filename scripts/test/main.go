@@ -35,6 +35,7 @@ func main() {
 	verbose := flag.Bool("v", false, "print the output of all tests")
 	long := flag.Bool("long", false, "run everything at full length, with the race detector")
 	flag.Parse()
+	saveCPU()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	run, unknown := selected(parts(), flag.Args(), *long)
 	if unknown != "" {
@@ -50,6 +51,14 @@ func main() {
 	stop()
 	if !s.ok() {
 		os.Exit(1)
+	}
+}
+
+// saveCPU has all programs that the tests start collect garbage less often, unless the caller
+// has set GOGC. The tests of tests/infra take a quarter less processor time so.
+func saveCPU() {
+	if os.Getenv("GOGC") == "" {
+		_ = os.Setenv("GOGC", "400") // fails only for a bad name
 	}
 }
 

@@ -27,8 +27,8 @@ func parts() []part {
 		{
 			name:      "race",
 			services:  true,
-			flags:     []string{"-race", "-vet=off", "-timeout=15m"},
-			longFlags: []string{"-timeout=60m"},
+			flags:     []string{"-race", "-vet=off", "-timeout=15m", "-p=4"},
+			longFlags: []string{"-timeout=60m", "-p=2"},
 			packages:  concurrent(),
 		},
 		{ // the tests are clients; the functions that they call have the race detector
