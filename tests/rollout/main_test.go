@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -16,6 +17,7 @@ var world *stack.Stack
 func TestMain(m *testing.M) {
 	os.Exit(stacktest.Main(m, func(_ string, o *stack.Options) error {
 		o.PortBase = 16080
+		o.Race = long.Enabled()
 		o.Env = map[string]map[string]string{"checker": {"CANARY_INTERVAL": "1s"}} // ready soon
 		return nil
 	}, func(s *stack.Stack) { world = s }))
