@@ -29,8 +29,8 @@ func hostile() []string {
 	}
 }
 
-// hostileHere returns the hostile names for one place: each eighth, beginning with another one
-// from place to place.
+// hostileHere returns the hostile names to try in one place: every eighth, starting with a
+// different one in each place. In "make test-long" it returns all.
 func hostileHere(place int) []string {
 	step := long.Pick(8, 1)
 	var some []string
@@ -42,8 +42,7 @@ func hostileHere(place int) []string {
 	return some
 }
 
-// TestNamesInPaths: every hostile name in paths, and hostile names in every place of every
-// route; in "make test-long", every name in every place.
+// TestNamesInPaths tries hostile names in every place of every route.
 func TestNamesInPaths(t *testing.T) {
 	t.Parallel()
 	row := attacks.Test(t, "names that break out of a document's path or a label, in every parameter of every route, by an admin",
