@@ -16,9 +16,8 @@ import (
 	"github.com/sluicegate/sluice/emulators/internal/program"
 )
 
-// endNamespaces empties and ends the namespaces that were deleted. The lister may still
-// have a namespace that is gone, and a new one may have its name by now, so each is read
-// again first.
+// endNamespaces empties and ends the namespaces that were deleted. The lister lags, and a
+// new namespace can have the name of a deleted one, so endNamespace reads each again.
 func (c *Controller) endNamespaces(ctx context.Context, namespaces corelisters.NamespaceLister) (failed error) {
 	list, err := namespaces.List(labels.Everything())
 	if err != nil {

@@ -221,7 +221,7 @@ func (p *project) ask(t *testing.T, route string, e expectation, token string) i
 	}
 	method, path, _ := strings.Cut(p.fill(route), " ")
 	var a stacktest.Answer
-	// Other tests call the webhook without a proof at the same time, from the same address.
+	// Parallel tests with the same address can use up its failed webhook calls.
 	p.site.Until("answer without limiting the address", func() bool {
 		a = call(t, request{method: method, path: path, body: p.fill(e.body), token: token})
 		return a.Status != http.StatusTooManyRequests

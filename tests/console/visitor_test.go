@@ -88,7 +88,7 @@ func browse(t *testing.T, w window) *visitor {
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	})
 	v.must(err)
-	v.allows("clipboard-write") // the headless shell allows nothing by itself
+	v.allows("clipboard-write") // the headless shell denies it by default
 	if w.noScript {
 		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 		v.must(err)
@@ -127,8 +127,8 @@ func (v *visitor) opens(path string) {
 // sessions are the tokens of the sessions that tests share, by username.
 var sessions sync.Map
 
-// signsIn gives the browser a session of the person, which all tests share: one that ends
-// the session, or is about signing in, uses the form (see signsInByForm).
+// signsIn sets the cookie of a session that all tests of the person share. A test that ends
+// the session or tests the sign-in page must use signsInByForm.
 func (v *visitor) signsIn(p person) {
 	v.t.Helper()
 	token, ok := sessions.Load(p.username)

@@ -27,8 +27,8 @@ var update = flag.Bool("update", false, "write golden files anew")
 // now is the time of every test.
 var now = time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
 
-// TestMain hides the connections of the default transport: a test server that closes would
-// otherwise also close those of the tests beside it, and a request that is not repeated fails.
+// TestMain hides the idle connections of the default transport. Otherwise a closing test
+// server also closes the connections of parallel tests, and their requests fail.
 func TestMain(m *testing.M) {
 	http.DefaultTransport = struct{ http.RoundTripper }{http.DefaultTransport}
 	os.Exit(m.Run())
