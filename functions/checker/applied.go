@@ -13,15 +13,43 @@ import (
 // applied is up to when a stream's collection has been applied, by the store's clock:
 // every request decided from now on sees what was committed until then (package inforce).
 type applied struct {
-	mu    sync.Mutex
-	at    time.Time
-	moved chan struct{} // closed, and replaced, when at moves; nil while nobody waits
+	mu     sync.Mutex
+	at     time.Time
+	moved  chan struct{} // closed, and replaced, when at moves; nil while nobody waits
+	doubts int
 }
 
-// set notes that all until a time is applied; the zero time takes that back.
-func (a *applied) set(at time.Time) {
+// set notes that all until a time is applied, once a delay has passed without a doubt.
+func (a *applied) set(at time.Time, delay time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if delay == 0 {
+		a.move(at)
+		return
+	}
+	doubts := a.doubts
+	time.AfterFunc(delay, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.doubts == doubts {
+			a.move(at)
+		}
+	})
+}
+
+// doubt takes back what is applied.
+func (a *applied) doubt() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.doubts++
+	a.at = time.Time{}
+}
+
+// move notes a later time. The caller holds mu.
+func (a *applied) move(at time.Time) {
+	if !at.After(a.at) {
+		return
+	}
 	a.at = at
 	if a.moved != nil {
 		close(a.moved)

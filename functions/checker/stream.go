@@ -108,7 +108,7 @@ func (s *stream) run(ctx context.Context) {
 // doubt takes back what was proven, and said to be applied.
 func (s *stream) doubt() {
 	s.checker.proof.Doubt(s.at)
-	s.applied.set(time.Time{})
+	s.applied.doubt()
 }
 
 // once listens until the listener ends or has been silent for too long. It begins once
@@ -167,7 +167,7 @@ type receiver[T any] struct {
 func (r receiver[T]) Receive(b store.Batch[T]) error {
 	r.noteUnreadable(b)
 	r.apply(b)
-	r.applied.set(b.At)
+	r.applied.set(b.At, b.Lag)
 	r.synced()
 	r.echo(b.Canaries)
 	r.listed(b.Reset, b.Departed, b.Canaries)

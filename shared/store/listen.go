@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -15,6 +16,14 @@ import (
 
 // targetID names the one target of a stream.
 const targetID = 1
+
+// emulatorLag is the [Batch.Lag] of the emulator. It dates a commit before it makes the
+// documents visible, so a batch that it sends between the two lacks a commit from before
+// its time. The commit followed within 77 ms on a machine that was busy with a build.
+const emulatorLag = 250 * time.Millisecond
+
+// errStartedOver ends a stream that starts over before its first batch is complete.
+var errStartedOver = errors.New("the stream started over before its first batch was complete")
 
 // ErrDoubt is in the chain of a listener's error when what was heard so far can
 // no longer be trusted, rather than just the stream having ended.
@@ -38,10 +47,12 @@ type Batch[T any] struct {
 	Canaries []Canary    // those heard, see [Canary]
 	Departed []string    // the replicas whose canaries were deleted
 
-	// At is that moment, by the store's clock: all that was committed until then has
-	// been heard. The emulator's clock is not as strict: what was committed some
-	// milliseconds before may come with the next batch only.
+	// At is that moment, by the store's clock: every commit until then is in this batch
+	// or in an earlier one. It is zero if the stream does not tell.
 	At time.Time
+	// Lag is how long after the batch a commit until At may still come: zero, except with
+	// the emulator.
+	Lag time.Duration
 }
 
 // Receiver takes in what a listener hears.
@@ -61,14 +72,19 @@ type Receiver[T any] interface {
 // library's Snapshots keep every document (about 3.4 KB each) and hide the
 // moments at which a stream is consistent.
 type Feed struct {
-	database string // "projects/P/databases/(default)"
+	database string        // "projects/P/databases/(default)"
+	lag      time.Duration // see [Batch.Lag]
 }
 
 // NewFeed makes a feed of a Google Cloud project's default database. Each
 // listener makes a connection of its own, so that a new one never inherits a
 // dead connection from the one before.
 func NewFeed(project string) *Feed {
-	return &Feed{database: "projects/" + project + "/databases/(default)"}
+	f := &Feed{database: "projects/" + project + "/databases/(default)"}
+	if os.Getenv(emulatorVariable) != "" {
+		f.lag = emulatorLag
+	}
+	return f
 }
 
 // listen hears all that a query finds and hands on each batch until ctx ends, the
@@ -110,7 +126,9 @@ func hearAll[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode 
 		if !complete {
 			continue
 		}
-		if err := to.Receive(l.take()); err != nil {
+		b := l.take()
+		b.Lag = f.lag
+		if err := to.Receive(b); err != nil {
 			return fmt.Errorf("receive: %w", err)
 		}
 		if err := l.verify(to.Len()); err != nil {
@@ -158,6 +176,8 @@ type listener[T any] struct {
 	batch   Batch[T]
 	reset   bool // the batch under way replaces everything
 	current bool
+	whole   bool // the first batch is complete
+	undated bool // the stream did not say when it looked up the batch's documents
 
 	apart  map[string]bool // ids of canaries and unreadable documents: the receiver does not hold them
 	filter *int            // how many documents the store sees, once it has said so
@@ -193,16 +213,23 @@ func (l *listener[T]) targetChange(c *pb.TargetChange) (complete bool, err error
 		if !l.current || len(c.GetTargetIds()) > 0 || c.GetReadTime() == nil {
 			return false, nil
 		}
-		l.until(c)
+		if !l.reset {
+			l.batch.At = c.GetReadTime().AsTime()
+		}
+		l.whole = true
 		return true, nil
 	case pb.TargetChange_ADD:
-		l.until(c)
+		l.begin(c)
 	case pb.TargetChange_CURRENT:
-		l.until(c)
 		l.current = true
 	case pb.TargetChange_RESET:
+		// The emulator sends the first batch from one thread and what follows a RESET from
+		// another. Until the first batch is complete, old documents may follow new ones.
+		if !l.whole {
+			return false, errStartedOver
+		}
 		l.batch, l.reset, l.current, l.filter = Batch[T]{}, true, false, nil
-		l.until(c)
+		l.begin(c)
 		clear(l.apart)
 	case pb.TargetChange_REMOVE:
 		return false, fmt.Errorf("%w: target removed: %w", ErrDoubt, status.ErrorProto(c.GetCause()))
@@ -212,16 +239,20 @@ func (l *listener[T]) targetChange(c *pb.TargetChange) (complete bool, err error
 	return false, nil
 }
 
-// until notes up to when the batch under way is complete: the earliest time that is named
-// since it began. An emulator looks up all documents, sends them, and names at their end
-// the time at which it has sent them, of which it knows nothing.
-func (l *listener[T]) until(c *pb.TargetChange) {
-	if at := c.GetReadTime(); at != nil && (l.batch.At.IsZero() || at.AsTime().Before(l.batch.At)) {
-		l.batch.At = at.AsTime()
+// begin notes when the store looked up all documents that it now sends. The emulator names
+// the time of each batch at its end, too, but commits between the two are not in it. Where
+// the beginning has no time, the newest document gives one: the batch is a snapshot.
+func (l *listener[T]) begin(c *pb.TargetChange) {
+	l.batch.At, l.undated = time.Time{}, c.GetReadTime() == nil
+	if !l.undated {
+		l.batch.At = c.GetReadTime().AsTime()
 	}
 }
 
 func (l *listener[T]) changed(doc *pb.Document) {
+	if at := doc.GetUpdateTime().AsTime(); l.undated && at.After(l.batch.At) {
+		l.batch.At = at
+	}
 	id := lastPart(doc.GetName())
 	if isCanary(id) {
 		l.apart[id] = true
@@ -266,7 +297,7 @@ func (l *listener[T]) verify(held int) error {
 func (l *listener[T]) take() Batch[T] {
 	b := l.batch
 	b.Reset = l.reset
-	l.batch, l.reset = Batch[T]{}, false
+	l.batch, l.reset, l.undated = Batch[T]{}, false, false
 	return b
 }
 

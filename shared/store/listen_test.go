@@ -104,9 +104,9 @@ func TestListener(t *testing.T) {
 		},
 		{
 			"a reset forgets what was under way",
-			[]*pb.ListenResponse{doc("ns.a", planFields("a", 1)), target(pb.TargetChange_RESET), doc("ns.b", planFields("b", 1)), target(pb.TargetChange_CURRENT), consistent()},
+			[]*pb.ListenResponse{target(pb.TargetChange_CURRENT), consistent(), doc("ns.a", planFields("a", 1)), target(pb.TargetChange_RESET), doc("ns.b", planFields("b", 1)), target(pb.TargetChange_CURRENT), consistent()},
 			1,
-			[][]string{{"reset", "+ns.b"}},
+			[][]string{{"reset"}, {"reset", "+ns.b"}},
 			false,
 		},
 		{
@@ -209,31 +209,89 @@ func TestHeardMode(t *testing.T) {
 	}
 }
 
-// TestCompleteUntil: a batch is complete as of the earliest time that is named while it
-// is sent, not as of when all of it had been sent.
+// TestCompleteUntil checks up to when each batch is complete: the time named at its
+// beginning, else of its newest document, and of a batch of changes the time at its end.
 func TestCompleteUntil(t *testing.T) {
 	t.Parallel()
 	at := func(r *pb.ListenResponse, second int64) *pb.ListenResponse {
 		r.GetTargetChange().ReadTime = &timestamppb.Timestamp{Seconds: second}
 		return r
 	}
+	written := func(second int64) *pb.ListenResponse {
+		r := doc("ns.a", planFields("a", 1))
+		r.GetDocumentChange().GetDocument().UpdateTime = &timestamppb.Timestamp{Seconds: second}
+		return r
+	}
+	tests := []struct {
+		name   string
+		stream []*pb.ListenResponse
+		want   []int64 // Unix seconds; 0 is not known
+	}{
+		{
+			"the first batch of the emulator, which has new commits at its end",
+			[]*pb.ListenResponse{target(pb.TargetChange_ADD), written(3), written(2), at(target(pb.TargetChange_CURRENT), 6), at(consistent(), 7)},
+			[]int64{3},
+		},
+		{
+			"a dated beginning",
+			[]*pb.ListenResponse{at(target(pb.TargetChange_ADD), 4), written(3), at(target(pb.TargetChange_CURRENT), 6), at(consistent(), 7)},
+			[]int64{4},
+		},
+		{
+			"an empty collection",
+			[]*pb.ListenResponse{target(pb.TargetChange_ADD), at(target(pb.TargetChange_CURRENT), 6), at(consistent(), 7), at(consistent(), 9)},
+			[]int64{0, 9},
+		},
+		{
+			"changes",
+			[]*pb.ListenResponse{
+				target(pb.TargetChange_ADD), target(pb.TargetChange_CURRENT), at(consistent(), 5),
+				written(6), at(target(pb.TargetChange_NO_CHANGE), 7), at(consistent(), 8), at(consistent(), 9),
+			},
+			[]int64{0, 8, 9},
+		},
+		{
+			"resets",
+			[]*pb.ListenResponse{
+				target(pb.TargetChange_ADD), target(pb.TargetChange_CURRENT), at(consistent(), 5),
+				at(target(pb.TargetChange_RESET), 11), written(12), at(consistent(), 12), at(target(pb.TargetChange_CURRENT), 13), at(consistent(), 14),
+				target(pb.TargetChange_RESET), written(15), target(pb.TargetChange_CURRENT), at(consistent(), 16), at(consistent(), 17),
+			},
+			[]int64{0, 11, 15, 17},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			l := listener[plan.Plan]{decode: heardPlan, reset: true, apart: map[string]bool{}}
+			var got []int64
+			for _, res := range test.stream {
+				complete, err := l.hear(res)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if complete {
+					got = append(got, max(0, l.take().At.Unix()))
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestStartedOver checks that a stream ends which starts over in its first batch: what it
+// sends then may hold old documents.
+func TestStartedOver(t *testing.T) {
+	t.Parallel()
 	l := listener[plan.Plan]{decode: heardPlan, reset: true, apart: map[string]bool{}}
-	var got []int64
-	for _, res := range []*pb.ListenResponse{
-		target(pb.TargetChange_ADD), doc("ns.a", planFields("a", 1)), at(target(pb.TargetChange_CURRENT), 4), at(consistent(), 5),
-		doc("ns.a", planFields("a", 2)), at(target(pb.TargetChange_NO_CHANGE), 7), at(consistent(), 8), at(consistent(), 9),
-		at(target(pb.TargetChange_RESET), 11), doc("ns.a", planFields("a", 3)), at(consistent(), 12), at(target(pb.TargetChange_CURRENT), 13), at(consistent(), 14),
-		target(pb.TargetChange_RESET), target(pb.TargetChange_CURRENT), at(consistent(), 16),
-	} {
-		complete, err := l.hear(res)
-		if err != nil {
+	for _, res := range []*pb.ListenResponse{target(pb.TargetChange_ADD), doc("ns.a", planFields("a", 1)), target(pb.TargetChange_CURRENT)} {
+		if _, err := l.hear(res); err != nil {
 			t.Fatal(err)
 		}
-		if complete {
-			got = append(got, l.take().At.Unix())
-		}
 	}
-	if diff := cmp.Diff([]int64{4, 8, 9, 11, 16}, got); diff != "" {
-		t.Error(diff)
+	if _, err := l.hear(target(pb.TargetChange_RESET)); !errors.Is(err, errStartedOver) || errors.Is(err, ErrDoubt) {
+		t.Errorf("a reset before the first batch is complete gives %v", err)
 	}
 }
