@@ -112,6 +112,7 @@ func (c commits) until(at time.Time) int64 {
 
 // write writes a document again and again, with its sequence number, until ctx ends.
 func write(ctx context.Context, t *testing.T, doc *firestore.DocumentRef) commits {
+	t.Helper()
 	var all commits
 	for ctx.Err() == nil {
 		r, err := doc.Set(context.WithoutCancel(ctx), map[string]any{"run": "r", "seq": int64(len(all) + 1)})
