@@ -81,7 +81,7 @@ func unmarshal(body []byte, v any, knownOnly bool) error {
 	if !utf8.Valid(body) {
 		return problem.New(problem.MalformedJSON, "The request body is not valid UTF-8.")
 	}
-	if err := repeatedField(body); err != nil {
+	if err := checkShape(body); err != nil {
 		return err
 	}
 	if string(bytes.TrimSpace(body)) == "null" { // encoding/json takes it for an object left empty
@@ -185,44 +185,85 @@ func kindName(t reflect.Type) string {
 	}
 }
 
-// repeatedField refuses an object that names a field twice: what the one side
-// checks must not differ from what the other side stores. encoding/json would
-// take the last one, and matches names in any letter case, so case is folded as it
-// folds it: "bur\u017ft", with a long s, is "burst" too.
-func repeatedField(body []byte) error {
-	d := json.NewDecoder(bytes.NewReader(body))
+const (
+	maxDepth  = 32  // of the objects and arrays of a body
+	maxFields = 256 // of one object
+)
+
+// checkShape refuses a body that is nested too deep, an object with too many fields, and
+// one that names a field twice: what the one side checks must not differ from what the
+// other side stores. encoding/json would take the last one, and matches names in any
+// letter case, so case is folded as it folds it: "bur\u017ft", with a long s, is "burst"
+// too. Only the names of fields are copied. What is wrong otherwise is left to the decoder.
+func checkShape(body []byte) error {
 	type level struct {
 		object bool
-		key    bool // the next token is a field's name
-		seen   map[string]bool
+		key    bool     // the next string is a field's name
+		seen   []string // names of fields
 	}
-	var open []level
-	for {
-		tok, err := d.Token()
-		if err != nil {
-			return nil //nolint:nilerr // the end, or malformed: the decoder itself says it better
-		}
-		top := len(open) - 1
-		if delim, ok := tok.(json.Delim); ok && (delim == '}' || delim == ']') {
-			open = open[:top]
-			continue
-		}
-		if top >= 0 && open[top].object {
-			if open[top].key {
-				name := folded(tok.(string)) //nolint:forcetypeassert // a field's name is a string token
-				if open[top].seen[name] {
-					return problem.New(problem.MalformedJSON, "Field %q stands twice.", name)
-				}
-				open[top].seen[name] = true
-				open[top].key = false
+	var open [maxDepth]level
+	depth := 0
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; c {
+		case '{', '[':
+			if depth == maxDepth {
+				return problem.New(problem.MalformedJSON, "The request body is nested more than %d levels deep.", maxDepth)
+			}
+			open[depth] = level{object: c == '{', key: c == '{', seen: open[depth].seen[:0]}
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return nil
+			}
+			depth--
+		case ',':
+			if depth > 0 {
+				open[depth-1].key = open[depth-1].object
+			}
+		case '"':
+			text := quoted(body[i:])
+			if text == nil {
+				return nil
+			}
+			i += len(text) - 1
+			if depth == 0 || !open[depth-1].key {
 				continue
 			}
-			open[top].key = true
-		}
-		if delim, ok := tok.(json.Delim); ok {
-			open = append(open, level{object: delim == '{', key: delim == '{', seen: map[string]bool{}})
+			top := &open[depth-1]
+			top.key = false
+			name := fieldName(text)
+			if slices.Contains(top.seen, name) {
+				return problem.New(problem.MalformedJSON, "Field %q appears twice.", name)
+			}
+			if len(top.seen) == maxFields {
+				return problem.New(problem.MalformedJSON, "An object has more than %d fields.", maxFields)
+			}
+			top.seen = append(top.seen, name)
 		}
 	}
+	return nil
+}
+
+// quoted returns the string, with its quotes, that s begins with; nil if it does not end.
+func quoted(s []byte) []byte {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return s[:i+1]
+		}
+	}
+	return nil
+}
+
+// fieldName returns the folded name in a quoted string.
+func fieldName(text []byte) string {
+	name := string(text[1 : len(text)-1])
+	if strings.Contains(name, `\`) {
+		_ = json.Unmarshal(text, &name) // the decoder refuses what is not valid
+	}
+	return folded(name)
 }
 
 // folded is a field's name with each letter as the first of those that differ from

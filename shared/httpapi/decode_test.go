@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -187,7 +189,61 @@ func TestDecodeOptional(t *testing.T) {
 	}
 }
 
-// What Unmarshal takes is what encoding/json reads, and no field stands twice.
+// TestBodyMemory checks that no body makes the decoder allocate much more than its size:
+// callers need no credentials to sign in.
+func TestBodyMemory(t *testing.T) {
+	fill := func(open, item, end string) string {
+		return open + strings.Repeat(item, (MaxBody-len(open)-len(end))/len(item)) + end
+	}
+	wide := func(fields int) string {
+		var b strings.Builder
+		for i := range fields {
+			fmt.Fprintf(&b, ",%q:1", strconv.FormatInt(int64(i), 36))
+		}
+		return "{" + b.String()[1:] + "}"
+	}
+	nested := func(open, end string, depth int) string {
+		return `{"extra":` + strings.Repeat(open, depth-1) + strings.Repeat(end, depth-1) + "}"
+	}
+	tests := []struct {
+		name, body, message string
+	}{
+		{"arrays to the limit", nested("[", "]", maxDepth), "Unknown field"},
+		{"arrays beyond the limit", nested("[", "]", maxDepth+1), "nested"},
+		{"open arrays", fill("", "[", ""), "nested"},
+		{"open objects", fill("", `{"a":`, ""), "nested"},
+		{"numbers", fill(`{"extra":[`, "1,", "1]}"), "Unknown field"},
+		{"strings", fill(`{"extra":[`, `"",`, `""]}`), "Unknown field"},
+		{"empty objects", fill(`{"extra":[`, "{},", "{}]}"), "Unknown field"},
+		{"small objects", fill(`{"extra":[`, `{"a":1},`, "{}]}"), "Unknown field"},
+		{"fields to the limit", wide(maxFields), "Unknown field"},
+		{"fields beyond the limit", wide(maxFields + 1), "more than"},
+		{"as many fields as fit", wide(7000), "more than"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if len(test.body) > MaxBody {
+				t.Fatalf("the body has %d bytes", len(test.body))
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			var v order
+			err := Unmarshal([]byte(test.body), &v)
+			runtime.ReadMemStats(&after)
+			if p := problem.From(err); p.Status() != http.StatusBadRequest || !strings.Contains(p.Message, test.message) {
+				t.Errorf("error is %v", err)
+			}
+			allocated := after.TotalAlloc - before.TotalAlloc
+			t.Logf("%d KiB of %d KiB", allocated>>10, len(test.body)>>10)
+			if allocated > 1<<20 {
+				t.Errorf("a body of %d bytes allocates %d", len(test.body), allocated)
+			}
+		})
+	}
+}
+
+// FuzzUnmarshal checks that Unmarshal takes only what encoding/json reads, and no object
+// that names a field twice.
 func FuzzUnmarshal(f *testing.F) {
 	f.Add([]byte(`{"name":"x","count":1,"tags":["a"],"part":{"id":"1"},"quota":null}`))
 	f.Add([]byte(`{"name":"a","Name":"b"}`))
