@@ -196,51 +196,72 @@ const (
 // letter case, so case is folded as it folds it: "bur\u017ft", with a long s, is "burst"
 // too. Only the names of fields are copied. What is wrong otherwise is left to the decoder.
 func checkShape(body []byte) error {
-	type level struct {
-		object bool
-		key    bool     // the next string is a field's name
-		seen   []string // names of fields
-	}
-	var open [maxDepth]level
-	depth := 0
+	s := shape{open: make([]level, 0, maxDepth)}
 	for i := 0; i < len(body); i++ {
-		switch c := body[i]; c {
+		switch body[i] {
 		case '{', '[':
-			if depth == maxDepth {
-				return problem.New(problem.MalformedJSON, "The request body is nested more than %d levels deep.", maxDepth)
+			if err := s.begin(body[i] == '{'); err != nil {
+				return err
 			}
-			open[depth] = level{object: c == '{', key: c == '{', seen: open[depth].seen[:0]}
-			depth++
 		case '}', ']':
-			if depth == 0 {
-				return nil
-			}
-			depth--
+			s.open = s.open[:max(0, len(s.open)-1)]
 		case ',':
-			if depth > 0 {
-				open[depth-1].key = open[depth-1].object
-			}
+			s.top().key = s.top().object
 		case '"':
 			text := quoted(body[i:])
-			if text == nil {
-				return nil
+			i += max(0, len(text)-1)
+			if err := s.text(text); err != nil {
+				return err
 			}
-			i += len(text) - 1
-			if depth == 0 || !open[depth-1].key {
-				continue
-			}
-			top := &open[depth-1]
-			top.key = false
-			name := fieldName(text)
-			if slices.Contains(top.seen, name) {
-				return problem.New(problem.MalformedJSON, "Field %q appears twice.", name)
-			}
-			if len(top.seen) == maxFields {
-				return problem.New(problem.MalformedJSON, "An object has more than %d fields.", maxFields)
-			}
-			top.seen = append(top.seen, name)
 		}
 	}
+	return nil
+}
+
+// shape is the objects and arrays that are open at one place of a body.
+type shape struct {
+	open    []level
+	outside level
+}
+
+type level struct {
+	object bool
+	key    bool     // the next string is a field's name
+	seen   []string // names of fields
+}
+
+func (s *shape) top() *level {
+	if len(s.open) == 0 {
+		return &s.outside
+	}
+	return &s.open[len(s.open)-1]
+}
+
+// begin opens an object or an array.
+func (s *shape) begin(object bool) error {
+	if len(s.open) == maxDepth {
+		return problem.New(problem.MalformedJSON, "The request body is nested more than %d levels deep.", maxDepth)
+	}
+	s.open = s.open[:len(s.open)+1] // with the memory of the last one at this depth
+	*s.top() = level{object: object, key: object, seen: s.top().seen[:0]}
+	return nil
+}
+
+// text takes a string with its quotes: the name of a field, or a value.
+func (s *shape) text(text []byte) error {
+	top := s.top()
+	if !top.key || text == nil {
+		return nil
+	}
+	top.key = false
+	name := fieldName(text)
+	if slices.Contains(top.seen, name) {
+		return problem.New(problem.MalformedJSON, "Field %q appears twice.", name)
+	}
+	if len(top.seen) == maxFields {
+		return problem.New(problem.MalformedJSON, "An object has more than %d fields.", maxFields)
+	}
+	top.seen = append(top.seen, name)
 	return nil
 }
 
