@@ -104,7 +104,7 @@ func (s site) page(path ...string) string {
 // member makes a user with a role in the site's project.
 func (s site) member(role string) person {
 	s.T.Helper()
-	p := person{"u" + strings.ToLower(rand.Text()[:10]), "a long enough password"}
+	p := person{"mwmwm" + strings.ToLower(rand.Text()[:6]), "a long enough password"}
 	if _, err := s.Client.CreateUser(s.T.Context(), p.username, p.password, false); err != nil {
 		s.T.Fatal(err)
 	}
