@@ -20,7 +20,7 @@ const targetID = 1
 // emulatorLag is the [Batch.Lag] of the emulator. It dates a commit before it makes the
 // documents visible, so a batch that it sends between the two lacks a commit from before
 // its time. The commit followed within 77 ms on a machine that was busy with a build.
-const emulatorLag = 250 * time.Millisecond
+const emulatorLag = 150 * time.Millisecond
 
 // errStartedOver ends a stream that starts over before its first batch is complete.
 var errStartedOver = errors.New("the stream started over before its first batch was complete")

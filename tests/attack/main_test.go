@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/report"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -49,6 +50,7 @@ var (
 func TestMain(m *testing.M) {
 	code := stacktest.Main(m, func(_ string, o *stack.Options) error {
 		o.PortBase = portBase
+		o.Race = long.Enabled()
 		limits := map[string]string{"HEADER_SECONDS": "2", "READ_SECONDS": "3"}
 		o.Env = map[string]map[string]string{"checker": limits, "keys": limits}
 		if err := scanner.Publish(scannersKey); err != nil {
