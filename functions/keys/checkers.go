@@ -208,12 +208,19 @@ func (w *waiting) round(ctx context.Context) error {
 	return nil
 }
 
-// members lists those who must follow what was committed at c; zero is nobody.
+// errEarly reports a list of checkers that was read before the change was committed.
+var errEarly = errors.New("the list was read before the change")
+
+// members lists the checkers that must apply what was committed at c: none if c is zero.
 func (w *waiting) members(ctx context.Context, t store.CanaryType, c time.Time) (inforce.List, error) {
 	if c.IsZero() {
 		return inforce.List{}, nil
 	}
-	return w.store.Members(ctx, t)
+	list, err := w.store.Members(ctx, t)
+	if err == nil && list.Read.Before(c) {
+		err = errEarly
+	}
+	return list, err
 }
 
 // ask has a member say what it has applied.

@@ -185,6 +185,29 @@ func TestNotInForce(t *testing.T) {
 	read[wire.InForce](w.do(http.MethodGet, shop+"/changes/"+change, ""), http.StatusOK)
 }
 
+// early is a store whose lists of checkers were read a moment before the change.
+type early struct{ Store }
+
+func (e early) Members(ctx context.Context, t store.CanaryType) (inforce.List, error) {
+	list, err := e.Store.Members(ctx, t)
+	return inforce.List{Read: list.Read.Add(-time.Minute)}, err
+}
+
+// TestListReadTooEarly tests that a list of checkers from before the change counts for
+// nothing: a checker that has joined since is not in it.
+func TestListReadTooEarly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	w.join(atOnce)
+	w.service.checkers.store = early{w.store}
+	key := shop + "/api-keys/" + w.makeKey().ID
+	a, _ := w.preferring(http.MethodPost, key+"/revoke", "", "wait=1")
+	if f := read[wire.Effect](a, http.StatusAccepted).InForce; f == nil || f.Everywhere {
+		t.Errorf("%s", a.body)
+	}
+}
+
 // TestWaitEndsWithTheProcess: who waits when the process is told to stop is answered at
 // once with what is known, and who comes then does not wait.
 func TestWaitEndsWithTheProcess(t *testing.T) {

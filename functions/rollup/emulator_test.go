@@ -1,6 +1,7 @@
 package rollup
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"testing"
@@ -18,9 +19,20 @@ import (
 // The store's clock must agree that the tests' days are over: they are in 2024,
 // around a leap day.
 
+// clocked is a store whose clock a test sets.
+type clocked struct {
+	*store.Store
+
+	now func() time.Time
+}
+
+func (c clocked) Now(context.Context) (time.Time, error) { return c.now(), nil }
+
+// service returns a service whose own clock and whose store's clock are at now.
 func service(s *store.Store, now time.Time) *Service {
-	svc := New(Config{Parallel: 4, Run: 50}, s, slog.New(slog.DiscardHandler))
+	svc := New(Config{Parallel: 4, Run: 50}, nil, slog.New(slog.DiscardHandler))
 	svc.now = func() time.Time { return now }
+	svc.store = clocked{s, func() time.Time { return svc.now() }}
 	return svc
 }
 

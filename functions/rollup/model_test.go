@@ -50,6 +50,12 @@ func newDocuments(now func() time.Time) *documents {
 
 func counterID(c usage.Counter) string { return fmt.Sprintf("%s.%s.%d", c.Day, c.Source, c.Shard) }
 
+// Now implements [Store].
+func (d *documents) Now(context.Context) (now time.Time, err error) {
+	err = d.call(false, func() error { now = d.now(); return nil })
+	return now, err
+}
+
 // call does one call at one moment, with the fault that is due.
 func (d *documents) call(write bool, do func() error) error {
 	f := d.before(write)

@@ -53,6 +53,11 @@
 //
 // Whatever of that fails makes the run fail, and the next one does it.
 //
+// # Clocks
+//
+// A run uses the earlier of two clocks: its own and the store's. A clock that is ahead
+// would delete leases and canaries that are still needed.
+//
 // # Keys that are gone
 //
 // A rollup holds only what is kept: its oldest days go at the latest one day
@@ -78,6 +83,8 @@ import (
 
 // Store is what a run reads and writes.
 type Store interface {
+	Now(ctx context.Context) (time.Time, error)
+
 	OldestCounter(ctx context.Context) (usage.Day, error)
 	EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error
 	CompactCounters(ctx context.Context, day usage.Day, shard int, sources []usage.Source) error

@@ -81,10 +81,32 @@ func (s *Service) Run(ctx context.Context) (Result, error) {
 	defer s.running.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.run())
 	defer cancel()
-	r := &run{Service: s, began: s.now().UTC(), open: map[usage.Day]usage.Sums{}}
-	r.today = usage.DayOf(r.began)
-	err := r.do(ctx)
+	began, err := s.time(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	r := &run{Service: s, began: began, today: usage.DayOf(began), open: map[usage.Day]usage.Sums{}}
+	err = r.do(ctx)
 	return r.result, err
+}
+
+// ahead is how far the process's clock may be ahead of the store's without a warning.
+const ahead = time.Second
+
+// time returns the earlier of the time by the process's clock and by the store's.
+func (s *Service) time(ctx context.Context) (time.Time, error) {
+	stored, err := s.store.Now(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	own := s.now()
+	if !own.After(stored) {
+		return own.UTC(), nil
+	}
+	if by := own.Sub(stored); by > ahead {
+		s.log.WarnContext(ctx, "clock is ahead of the store's", "by_ms", by/time.Millisecond)
+	}
+	return stored.UTC(), nil
 }
 
 // run is one run.

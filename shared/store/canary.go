@@ -140,11 +140,17 @@ func canariesOf(coll *firestore.CollectionRef) firestore.Query {
 // Members lists the replicas that may allow requests by one data type: those whose
 // canaries are there now. The read is a strong one: what was committed before has been.
 func (s *Store) Members(ctx context.Context, t CanaryType) (inforce.List, error) {
-	snaps, err := snapshots(ctx, canariesOf(s.client.Collection(string(t))))
+	members := canariesOf(s.client.Collection(string(t)))
+	snaps, err := snapshots(ctx, members)
+	list := inforce.List{}
+	if err == nil && len(snaps) == 0 { // the result of an empty query has no read time
+		if list.Read, err = s.Now(ctx); err == nil {
+			snaps, err = snapshots(ctx, members)
+		}
+	}
 	if err != nil {
 		return inforce.List{}, fmt.Errorf("list members of %s: %w", t, err)
 	}
-	list := inforce.List{}
 	for _, snap := range snaps {
 		list.Read = snap.ReadTime
 	}

@@ -54,7 +54,7 @@ func TestMembers(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
 	s, raw := storetest.Open(t, project), rawClient(t, project)
-	if list, err := s.Members(t.Context(), store.CanaryKeys); err != nil || len(list.Members) != 0 {
+	if list, err := s.Members(t.Context(), store.CanaryKeys); err != nil || len(list.Members) != 0 || list.Read.IsZero() {
 		t.Errorf("nobody is %+v, %v", list, err)
 	}
 	applied, key := time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC), explain.NewKey()

@@ -61,6 +61,19 @@ func Open(ctx context.Context, project string) (*Store, error) {
 // Close ends the connection.
 func (s *Store) Close() error { return s.client.Close() }
 
+// Now returns the time by the store's clock: everything committed before it is visible to
+// reads that start after the call. Problem: unavailable.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	// A read of a document that does not exist has a read time, too.
+	snaps, err := s.client.GetAll(ctx, []*firestore.DocumentRef{s.client.Collection("clock").Doc("now")})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the store's clock: %w", problemOf(err, "document"))
+	}
+	return snaps[0].ReadTime, nil
+}
+
 // problemOf gives Firestore's status in the words of package problem; what is the
 // thing's name in a message, e.g. "plan".
 func problemOf(err error, what string) error {
