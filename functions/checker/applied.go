@@ -82,7 +82,7 @@ func (a *applied) reach(ctx context.Context, c time.Time) time.Time {
 		}
 		select {
 		case <-ctx.Done():
-			return at
+			return a.time() // a doubt may have come since
 		case <-moved:
 		}
 	}

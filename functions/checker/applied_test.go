@@ -63,10 +63,36 @@ func TestApplied(t *testing.T) {
 			t.Errorf("after %s it says %+v", time.Since(begun), w)
 		}
 		f.stall(false)
-		f.set(func() { f.filter = 1 }) // a deletion was missed: what was said is not so
+		f.set(func() { f.missed = true })
 		synctest.Wait()
 		if _, w = r.applied(t, ""); !w.Keys.IsZero() || w.Plans.IsZero() {
 			t.Errorf("in doubt it says %+v", w)
+		}
+	})
+}
+
+// TestMissedChange tests that a batch from which a change is missing is not reported as
+// applied, and that its canary proves nothing.
+func TestMissedChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		full := issue(t, f, nil)
+		r := newReplica(t, f)
+		synctest.Wait()
+		f.stall(true)
+		change := inforce.Change{Keys: time.Now().Add(time.Millisecond)}
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			f.set(func() { f.missed, f.stalled = true, false })
+		}()
+		if _, w := r.applied(t, change.Query()); !w.Keys.IsZero() {
+			t.Errorf("applied %+v, want no time for the keys", w)
+		}
+		time.Sleep(2 * r.cfg.CanaryInterval) // another canary comes back, in a batch that is wrong, too
+		synctest.Wait()
+		if r.allows(t, full) {
+			t.Error("a request was allowed")
 		}
 	})
 }

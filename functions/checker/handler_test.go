@@ -414,10 +414,10 @@ func TestDoubt(t *testing.T) {
 		full := issue(t, f, nil)
 		r := newReplica(t, f)
 		synctest.Wait()
-		f.set(func() { f.filter = 1 })
+		f.set(func() { f.missed = true })
 		synctest.Wait()
 		wantCode(t, r.ask("shop-prod/hello", "X-Api-Key", full), http.StatusServiceUnavailable, "gate_unavailable")
-		f.set(func() { f.filter = 0 })
+		f.set(func() { f.missed = false })
 		time.Sleep(20 * time.Second)
 		if res := r.ask("shop-prod/hello", "X-Api-Key", full); res.StatusCode != http.StatusOK {
 			t.Errorf("after a full resync: %d", res.StatusCode)

@@ -163,10 +163,14 @@ type receiver[T any] struct {
 	apply func(store.Batch[T]) // to the snapshot or the sums
 }
 
-// Receive applies a batch and then counts its canaries: what came with them is known.
+// Receive applies a batch. Only if the result agrees with the store's count does it report
+// the batch as applied and count the batch's canaries.
 func (r receiver[T]) Receive(b store.Batch[T]) error {
 	r.noteUnreadable(b)
 	r.apply(b)
+	if err := b.Verify(r.count()); err != nil {
+		return err
+	}
 	r.applied.set(b.At, b.Lag)
 	r.synced()
 	r.echo(b.Canaries)
@@ -188,9 +192,6 @@ func (s *stream) listed(reset bool, departed []string, heard []store.Canary) {
 		s.doubt()
 	}
 }
-
-// Len implements [store.Receiver].
-func (r receiver[T]) Len() int { return r.count() }
 
 // noteUnreadable notes which documents of a batch cannot be read, and logs each once.
 func (r receiver[T]) noteUnreadable(b store.Batch[T]) {

@@ -38,8 +38,7 @@ func (m *moments) Receive(b store.Batch[plan.Plan]) error {
 	return nil
 }
 
-func (m *moments) Heard()   {}
-func (m *moments) Len() int { return 0 }
+func (m *moments) Heard() {}
 
 // TestNoCommitIsMissing starts listeners while documents are written. Every commit until
 // the time that a batch names is in that batch, or in one that follows within its lag:

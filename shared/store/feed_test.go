@@ -19,11 +19,9 @@ import (
 type once[T any] struct {
 	enough func(store.Batch[T]) bool
 	got    chan store.Batch[T]
-	n      int
 }
 
 func (o *once[T]) Receive(b store.Batch[T]) error {
-	o.n = len(b.Changes)
 	if o.enough(b) {
 		select {
 		case o.got <- b:
@@ -32,8 +30,6 @@ func (o *once[T]) Receive(b store.Batch[T]) error {
 	}
 	return nil
 }
-
-func (o *once[T]) Len() int { return o.n }
 
 func (o *once[T]) Heard() {}
 

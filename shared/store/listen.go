@@ -53,18 +53,28 @@ type Batch[T any] struct {
 	// Lag is how long after the batch a commit until At may still come: zero, except with
 	// the emulator.
 	Lag time.Duration
+	// Stored is the number of readable documents by the store's count. It is nil if the
+	// store sent no count.
+	Stored *int
+}
+
+// Verify compares the number of documents that the receiver holds after the batch with the
+// store's count. It returns [ErrDoubt] if they differ: the listener missed a change.
+func (b Batch[T]) Verify(held int) error {
+	if b.Stored != nil && *b.Stored != held {
+		return fmt.Errorf("%w: %d documents held, %d stored", ErrDoubt, held, *b.Stored)
+	}
+	return nil
 }
 
 // Receiver takes in what a listener hears.
 type Receiver[T any] interface {
-	// Receive takes a batch; an error ends the listener.
+	// Receive takes a batch. It calls [Batch.Verify] before it acts on the batch. An error
+	// ends the listener.
 	Receive(b Batch[T]) error
 	// Heard is called for every message of the stream: a sign of life, also while
 	// a large batch is still coming.
 	Heard()
-	// Len is how many readable documents are there by all batches so far. The
-	// store now and then tells how many it sees, and the two must agree.
-	Len() int
 }
 
 // Feed listens to collections as the checker needs it: every change, in commit
@@ -130,9 +140,6 @@ func hearAll[T any](ctx context.Context, f *Feed, q *pb.StructuredQuery, decode 
 		b.Lag = f.lag
 		if err := to.Receive(b); err != nil {
 			return fmt.Errorf("receive: %w", err)
-		}
-		if err := l.verify(to.Len()); err != nil {
-			return err
 		}
 	}
 }
@@ -280,24 +287,14 @@ func (l *listener[T]) gone(name string) {
 	l.batch.Changes = append(l.batch.Changes, Change[T]{ID: id, Gone: true})
 }
 
-// verify compares the count of the store's existence filter, if one came, with
-// what is held: where they differ, a deletion was missed.
-func (l *listener[T]) verify(held int) error {
-	if l.filter == nil {
-		return nil
-	}
-	seen := *l.filter
-	l.filter = nil
-	if held += len(l.apart); held != seen {
-		return fmt.Errorf("%w: %d documents held, %d stored", ErrDoubt, held, seen)
-	}
-	return nil
-}
-
 func (l *listener[T]) take() Batch[T] {
 	b := l.batch
 	b.Reset = l.reset
-	l.batch, l.reset, l.undated = Batch[T]{}, false, false
+	if l.filter != nil {
+		readable := *l.filter - len(l.apart)
+		b.Stored = &readable
+	}
+	l.batch, l.reset, l.undated, l.filter = Batch[T]{}, false, false, nil
 	return b
 }
 

@@ -150,8 +150,9 @@ func TestListener(t *testing.T) {
 			for _, m := range test.stream {
 				var complete bool
 				if complete, err = l.hear(m); err == nil && complete {
-					got = append(got, heard(l.take()))
-					err = l.verify(test.held)
+					b := l.take()
+					got = append(got, heard(b))
+					err = b.Verify(test.held)
 				}
 				if err != nil {
 					break
