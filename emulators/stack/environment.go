@@ -57,9 +57,11 @@ func (s *Stack) functionEnvironment(f function, host string, port int, own map[s
 	return env
 }
 
+// private is the setting of functions that may call registries on this machine.
+const private = "true"
+
 // settings adds to the environment that all functions have, by function.
 func (s *Stack) settings() map[string]map[string]string {
-	const private = "true" // registries of tests are on this machine
 	return map[string]map[string]string{
 		"session": {
 			"SESSION_KEYS_DIR": s.path("secrets/" + allKeys),
@@ -94,6 +96,7 @@ func (s *Stack) settings() map[string]map[string]string {
 			"IMAGE_PREFIX":           "registry.example",
 		},
 		"wiring": {
+			"BASE_URL":           s.baseURL(),
 			"CHECKER_URL":        s.gateURL(checkerService),
 			"INGRESS_URL":        "http://" + s.o.local(ingressPort),
 			"CHECKER_TLS_SECRET": checkerSecret,
@@ -101,10 +104,7 @@ func (s *Stack) settings() map[string]map[string]string {
 		},
 		// The console calls the management API as any client does, but signs people in at
 		// the function itself, which learns their addresses from it.
-		"console": {
-			"API_URL":     "http://" + s.o.local(ingressPort),
-			"SESSION_URL": s.functionURL("session"),
-		},
+		"console":       {"API_URL": "http://" + s.o.local(ingressPort), "SESSION_URL": s.functionURL("session")},
 		checkerFunction: {"TLS_DIR": s.path("secrets/" + checkerSecret)},
 		standinFunction: {"TLS_DIR": s.path("secrets/" + checkerSecret), "CHECKERS_URL": s.gateURL(replicasService)},
 	}

@@ -44,10 +44,14 @@ type Config struct {
 	// BaseURL is the API's own address from outside, which pipelines call webhooks
 	// below, e.g. "https://sluice.example.com". Without one it is the address by which
 	// a caller has reached the API, which is wrong behind a proxy that changes Host.
-	// Apps get no host that is this one, below it or above it; one with the same
-	// registrable domain, which can fill the console's browsers with cookies, is told of
-	// in the log.
+	// No app gets a host that is this one, below it or above it. A log line reports an app
+	// whose host has the same registrable domain: it can fill browsers with cookies that
+	// they also send to the console.
 	BaseURL string `env:"BASE_URL"`
+
+	// ExtraHosts are further hosts that serve the API and the console, such as an address
+	// inside the cluster. Apps may have none of them, as with BASE_URL.
+	ExtraHosts []string `env:"EXTRA_HOSTS"`
 
 	// IngressCAFile has the authorities, PEM, that vouch for BASE_URL's certificate besides
 	// the system's, e.g. "/var/run/sluice/ingress-ca/ca.crt". It is read for each test of a
@@ -86,8 +90,8 @@ func (c Config) check() error {
 	if err := checkAppHost(c.AppHost); err != nil {
 		return fmt.Errorf("APP_HOST %q: %w", c.AppHost, err)
 	}
-	if c.belowConsole("app." + strings.ToLower(c.AppsDomain)) {
-		return fmt.Errorf("apps of APPS_DOMAIN %q are below BASE_URL's host and could set cookies for the console", c.AppsDomain)
+	if c.baseHosts().Above("app." + strings.ToLower(c.AppsDomain)) {
+		return fmt.Errorf("apps of APPS_DOMAIN %q are below a host of BASE_URL or EXTRA_HOSTS and could set cookies for the console", c.AppsDomain)
 	}
 	u, err := url.Parse(strings.ReplaceAll(c.AppURL, hostMark, "host"))
 	if err != nil || !strings.Contains(c.AppURL, hostMark) || u.Host == "" {

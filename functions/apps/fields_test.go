@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 
@@ -77,7 +78,10 @@ func TestConfig(t *testing.T) {
 		"wiring's URL":   func(c *Config) { c.WiringURL = "wiring" },
 		"no entry point": func(c *Config) { c.EntryPoints = nil },
 		"below console":  func(c *Config) { c.AppsDomain, c.BaseURL = "apps.sluice.example.com", "https://sluice.example.com" },
-		"console's own":  func(c *Config) { c.AppsDomain, c.BaseURL = "Sluice.example.com", "https://sluice.example.com" },
+		"below an extra host": func(c *Config) {
+			c.AppsDomain, c.ExtraHosts = "apps.sluice.example.com", []string{"sluice.example.com"}
+		},
+		"console's own": func(c *Config) { c.AppsDomain, c.BaseURL = "Sluice.example.com", "https://sluice.example.com" },
 	} {
 		c := good
 		change(&c)
@@ -87,7 +91,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestHostsNearTheConsole: what could set cookies for the console is refused, or told of.
+// TestHostsNearTheConsole tests that an app gets no host that could set cookies for the
+// console, whether the console is at BASE_URL or at an extra host.
 func TestHostsNearTheConsole(t *testing.T) {
 	t.Parallel()
 	const refused, told, free = "refused", "told", "free"
@@ -112,20 +117,29 @@ func TestHostsNearTheConsole(t *testing.T) {
 		{"http://[::1]:8080", "shop.example.com", free},
 		{"", "shop.example.com", free},
 	}
-	for _, tt := range tests {
-		c := Config{AppsDomain: "elsewhere.example", BaseURL: tt.base}
-		host, err := c.host(&tt.host, app.Ref{Namespace: "shop-prod", Name: "hello"})
-		got := free
+	near := func(c Config, host string) string {
+		host, err := c.host(&host, app.Ref{Namespace: "shop-prod", Name: "hello"})
 		switch {
 		case problem.Is(err, problem.InvalidHost):
-			got = refused
+			return refused
 		case err != nil:
 			t.Fatal(err)
-		case c.besideConsole(host):
-			got = told
+		case c.baseHosts().Beside(host):
+			return told
 		}
-		if got != tt.want {
-			t.Errorf("%s beside %q is %s, want %s", tt.host, tt.base, got, tt.want)
+		return free
+	}
+	for _, tt := range tests {
+		if got := near(Config{AppsDomain: "elsewhere.example", BaseURL: tt.base}, tt.host); got != tt.want {
+			t.Errorf("%s with BASE_URL %q is %s, want %s", tt.host, tt.base, got, tt.want)
+		}
+		base, err := url.Parse(tt.base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		extra := []string{"internal.example.net", base.Hostname()}
+		if got := near(Config{AppsDomain: "elsewhere.example", BaseURL: "https://console.example.net", ExtraHosts: extra}, tt.host); got != tt.want {
+			t.Errorf("%s with EXTRA_HOSTS %q is %s, want %s", tt.host, extra, got, tt.want)
 		}
 	}
 }

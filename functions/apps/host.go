@@ -3,12 +3,8 @@ package apps
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"regexp"
 	"strings"
-
-	"golang.org/x/net/publicsuffix"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -37,7 +33,7 @@ func (c Config) host(given *string, ref app.Ref) (string, error) {
 
 // reservedHost tells whether a host belongs to Sluice or to others on its ingress.
 func (c Config) reservedHost(host string) bool {
-	if host == strings.ToLower(c.AppsDomain) || c.overlapsConsole(host) {
+	if host == strings.ToLower(c.AppsDomain) || c.baseHosts().Overlap(host) {
 		return true
 	}
 	for _, r := range c.ReservedHosts {
@@ -49,43 +45,8 @@ func (c Config) reservedHost(host string) bool {
 	return false
 }
 
-// overlapsConsole tells whether a host is the console's, below it or above it: what
-// answers there could pass for the console, and set cookies that browsers send it.
-func (c Config) overlapsConsole(host string) bool {
-	console := c.consoleHost()
-	return console != "" && (host == console || strings.HasSuffix(console, "."+host) || c.belowConsole(host))
-}
-
-// belowConsole tells whether a host is below the console's, and can set cookies for it:
-// not what is below a public suffix, e.g. "shop.localhost" below "localhost".
-func (c Config) belowConsole(host string) bool {
-	console := c.consoleHost()
-	suffix, _ := publicsuffix.PublicSuffix(console)
-	return console != suffix && strings.HasSuffix(host, "."+console)
-}
-
-// besideConsole tells whether a host has its registrable domain in common with the
-// console, e.g. "shop.example.com" with "sluice.example.com". The console's own cookies
-// are none that such an app can set (package identity), but it can set so many others
-// for the common domain that browsers push them out, or send more than the ingress takes.
-func (c Config) besideConsole(host string) bool {
-	ours, err := publicsuffix.EffectiveTLDPlusOne(c.consoleHost())
-	if err != nil { // no BASE_URL, or nothing that cookies can be set for
-		return false
-	}
-	theirs, err := publicsuffix.EffectiveTLDPlusOne(host)
-	return err == nil && ours == theirs
-}
-
-// consoleHost is the host of BASE_URL, which the console answers on; "" if that is not
-// set, or an IP address, which shares cookies with nobody.
-func (c Config) consoleHost() string {
-	u, err := url.Parse(c.BaseURL)
-	if err != nil || net.ParseIP(u.Hostname()) != nil {
-		return ""
-	}
-	return strings.ToLower(u.Hostname())
-}
+// baseHosts are the hosts of the API and the console.
+func (c Config) baseHosts() app.BaseHosts { return app.BaseHostsOf(c.BaseURL, c.ExtraHosts) }
 
 // checkHost takes a DNS name of two labels or more, in lower case and without a
 // dot at the end; no IP address. Problem: invalid_host.

@@ -36,6 +36,11 @@ type Config struct {
 	// ask, so a certificate is never taken unseen. A missing file adds none.
 	IngressCAFile string `env:"INGRESS_CA_FILE"`
 
+	// BaseURL and ExtraHosts name the hosts of the API and the console, as the apps function
+	// has them. An app whose host is one of them, or above or below one, gets no route.
+	BaseURL    string   `env:"BASE_URL"`
+	ExtraHosts []string `env:"EXTRA_HOSTS"`
+
 	// CheckerSecret, in SYSTEM_NAMESPACE, has tls.crt, tls.key and ca.crt; the CA's key is
 	// in "{this}-ca".
 	CheckerSecret string `env:"CHECKER_TLS_SECRET, default=sluice-checker-tls"`

@@ -26,6 +26,7 @@ const (
 	writeMiddleware
 	gateRoute
 	openRoute
+	removeRoute
 	removeFormer
 	deleteMiddleware
 	hideKnative
@@ -44,17 +45,20 @@ const (
 // plan is what to do for one app.
 type plan struct {
 	drifted bool   // the gate was in place, and somebody has changed it
+	refused bool   // the gate does not say yet that the host is reserved
 	steps   []step // in this order, and look again afterwards
 	prove   proof  // once there are no steps
 	after   []step // once that is proven
 }
 
-func (p plan) idle() bool { return len(p.steps) == 0 && p.prove == proveNothing && len(p.after) == 0 }
+func (p plan) idle() bool {
+	return len(p.steps) == 0 && !p.refused && p.prove == proveNothing && len(p.after) == 0
+}
 
 // decide compares an app's document with what is in the cluster. due tells that a
-// gate in place should be proven again. A gate's parts are in place before the
-// route names them, and stay until no route does.
-func decide(a app.App, s cluster.State, due bool) plan {
+// gate in place should be proven again; reserved, that the app must not have its host. A
+// gate's parts are in place before the route names them, and stay until no route does.
+func decide(a app.App, s cluster.State, due, reserved bool) plan {
 	var p plan
 	if s.Service == cluster.Absent {
 		p.steps = append(p.steps, makeNamespace)
@@ -71,15 +75,37 @@ func decide(a app.App, s cluster.State, due bool) plan {
 	if s.HostStale {
 		p.steps = append(p.steps, writeHost)
 	}
-	if a.RequireAPIKey {
+	switch {
+	case reserved:
+		refuse(&p, a, s)
+	case a.RequireAPIKey:
 		engage(&p, a, s, due)
-	} else {
+	default:
 		release(&p, a, s)
 	}
 	if len(p.steps) > 0 { // first things first
 		p.prove, p.after = proveNothing, nil
 	}
 	return p
+}
+
+// refuse removes the routes of an app that must not have its host.
+func refuse(p *plan, a app.App, s cluster.State) {
+	if s.Route != cluster.RouteAbsent {
+		p.steps = append(p.steps, removeRoute)
+	}
+	if s.Former != cluster.RouteAbsent {
+		p.steps = append(p.steps, removeFormer)
+	}
+	p.refused = a.Gate.State != refusedState(a) || a.Gate.Message != reservedMessage
+}
+
+// refusedState returns the state of the gate of an app without a route.
+func refusedState(a app.App) app.GateState {
+	if a.RequireAPIKey {
+		return app.Pending
+	}
+	return app.Releasing
 }
 
 func engage(p *plan, a app.App, s cluster.State, due bool) {
@@ -168,20 +194,28 @@ func (s *Service) todo(ctx context.Context, ca []byte) ([]app.Ref, error) {
 		return nil, err
 	}
 	var todo []app.Ref
-	there, gates := map[app.Ref]bool{}, map[app.GateState]int{}
+	there, gates, reserved := map[app.Ref]bool{}, map[app.GateState]int{}, 0
 	for a, err := range s.store.AllApps(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		there[a.Ref()] = true
 		gates[a.Gate.State]++
-		if p := decide(a, s.cluster.State(inventory.Of(a.Ref()), a, ca), s.proofs.due(a.Ref(), s.now())); !p.idle() {
+		if s.baseHosts.Overlap(a.Host) {
+			reserved++
+		}
+		if p := s.plan(a, s.cluster.State(inventory.Of(a.Ref()), a, ca)); !p.idle() {
 			todo = append(todo, a.Ref())
 		}
 	}
 	s.proofs.keepOnly(there)
 	s.gauges.count(gates)
+	s.gauges.reserved.Set(float64(reserved))
 	return todo, nil
+}
+
+func (s *Service) plan(a app.App, seen cluster.State) plan {
+	return decide(a, seen, s.proofs.due(a.Ref(), s.now()), s.baseHosts.Overlap(a.Host))
 }
 
 // maxRounds is how often one piece of work looks at an app: once before each set
@@ -207,7 +241,7 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 		if err != nil {
 			return err
 		}
-		p := decide(a, s.cluster.State(seen, a, ca), s.proofs.due(ref, s.now()))
+		p := s.plan(a, s.cluster.State(seen, a, ca))
 		if p.drifted && !doubted {
 			doubted = true // another replica may have engaged the gate between the two looks
 			continue
@@ -218,7 +252,12 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 			}
 			s.log.WarnContext(ctx, "gate was changed from outside", "app", ref.String())
 		}
-		if len(p.steps) == 0 {
+		switch {
+		case len(p.steps) > 0:
+		case p.refused:
+			s.log.ErrorContext(ctx, "app has no route: its host is reserved", "app", ref.String(), "host", a.Host)
+			return s.record(ctx, a, refusedState(a), reservedMessage)
+		default:
 			return s.verify(ctx, seen, a, p)
 		}
 		wrote = true
@@ -296,6 +335,8 @@ func (s *Service) do(ctx context.Context, one step, seen cluster.Objects, a app.
 		return s.cluster.ApplyRoute(ctx, seen, a, true)
 	case openRoute:
 		return s.cluster.ApplyRoute(ctx, seen, a, false)
+	case removeRoute:
+		return s.cluster.RemoveRoute(ctx, seen, a.Ref())
 	case removeFormer:
 		return s.cluster.RemoveFormer(ctx, seen, a.Ref())
 	case deleteMiddleware:
@@ -321,6 +362,8 @@ func (s *Service) stuck(ctx context.Context, a app.App, err error) error {
 const (
 	driftMessage = "The gate was changed from outside; it is being put back."
 	stuckMessage = "The cluster does not take the change yet; trying again."
+
+	reservedMessage = "The app has no route: its host is reserved for Sluice's API and console. Create the app again with another host."
 )
 
 var (

@@ -17,7 +17,6 @@ import (
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	const right, absent, differs = cluster.Right, cluster.Absent, cluster.Differs
-	with := func(s cluster.State, change func(*cluster.State)) cluster.State { change(&s); return s }
 	tests := []struct {
 		name string
 		on   bool // Require API key
@@ -132,7 +131,7 @@ func TestDecide(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := decide(app.App{RequireAPIKey: tt.on, Gate: app.Gate{State: tt.gate}}, tt.seen, tt.due)
+			got := decide(app.App{RequireAPIKey: tt.on, Gate: app.Gate{State: tt.gate}}, tt.seen, tt.due, false)
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(plan{})); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -164,7 +163,7 @@ func TestGateOrder(t *testing.T) {
 
 func checkOrder(t *testing.T, on bool, state app.GateState, seen cluster.State) {
 	t.Helper()
-	p := decide(app.App{RequireAPIKey: on, Gate: app.Gate{State: state}}, seen, true)
+	p := decide(app.App{RequireAPIKey: on, Gate: app.Gate{State: state}}, seen, true, false)
 	at := map[step]int{}
 	for i, s := range p.steps {
 		at[s] = i + 1
@@ -212,27 +211,27 @@ func TestDecideForKnative(t *testing.T) {
 		},
 		{
 			name: "gated, but public at Knative's gateway", on: true, gate: app.Engaged,
-			seen: onKnative(gated, func(s *cluster.State) { s.Public = true }),
+			seen: with(gated, func(s *cluster.State) { s.Public = true }),
 			want: plan{drifted: true, steps: []step{hideKnative}},
 		},
 		{
 			name: "switched on", on: true, gate: app.Pending,
-			seen: onKnative(open, func(s *cluster.State) { s.Public = true }),
+			seen: with(open, func(s *cluster.State) { s.Public = true }),
 			want: plan{steps: []step{writeCA, writeMiddleware, gateRoute, hideKnative}},
 		},
-		{name: "gated and hidden", on: true, gate: app.Engaged, seen: onKnative(gated, func(s *cluster.State) { s.Hidden = true })},
+		{name: "gated and hidden", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Hidden = true })},
 		{
 			name: "off the route, still hidden", gate: app.Releasing,
-			seen: onKnative(open, func(s *cluster.State) { s.Middleware, s.Hidden = cluster.Right, true }),
+			seen: with(open, func(s *cluster.State) { s.Middleware, s.Hidden = cluster.Right, true }),
 			want: plan{prove: proveReleased, after: []step{showKnative, deleteMiddleware}},
 		},
-		{name: "public and ungated", gate: app.Ungated, seen: onKnative(open, func(s *cluster.State) { s.Public = true })},
+		{name: "public and ungated", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Public = true })},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			a := app.App{RequireAPIKey: tt.on, Gate: app.Gate{State: tt.gate}}
-			got := decide(a, tt.seen, false)
+			got := decide(a, tt.seen, false, false)
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(plan{})); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -240,7 +239,7 @@ func TestDecideForKnative(t *testing.T) {
 	}
 }
 
-func onKnative(s cluster.State, change func(*cluster.State)) cluster.State {
+func with(s cluster.State, change func(*cluster.State)) cluster.State {
 	change(&s)
 	return s
 }

@@ -60,6 +60,13 @@
 // again with the gate if it was not there before, and the gate is pending until Knative
 // says that every address of the service is inside and its gateways are in line.
 //
+// # Reserved hosts
+//
+// An app whose host is one of the API's and the console's, or above or below one, gets no
+// route: it could take over the console's sessions. The apps function refuses such a host.
+// This covers apps that had theirs before the host was reserved. The gate's message says
+// why, and sluice_wiring_reserved_hosts counts them.
+//
 // # Drift
 //
 // A gate whose Middleware or route somebody has changed is put back, and its state
@@ -123,6 +130,7 @@ type Cluster interface {
 	ApplyService(ctx context.Context, o cluster.Objects, a app.App) error
 	ApplyDeployment(ctx context.Context, o cluster.Objects, a app.App) error
 	ApplyRoute(ctx context.Context, o cluster.Objects, a app.App, gated bool) error
+	RemoveRoute(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	RemoveFormer(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	RemoveSuperseded(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	WriteHost(ctx context.Context, o cluster.Objects, ref app.Ref) error
@@ -142,6 +150,7 @@ type Cluster interface {
 type Service struct {
 	cfg         Config
 	checkerHost string
+	baseHosts   app.BaseHosts
 	store       *store.Store
 	cluster     Cluster
 	ingress     *ingress
@@ -167,7 +176,7 @@ func New(cfg Config, st *store.Store, cl Cluster, log *slog.Logger) (*Service, e
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, checkerHost: checker.Hostname(), store: st, cluster: cl,
+		cfg: cfg, checkerHost: checker.Hostname(), baseHosts: app.BaseHostsOf(cfg.BaseURL, cfg.ExtraHosts), store: st, cluster: cl,
 		ingress: in, proofs: newProofs(cfg.ReproveEvery, rand.N[time.Duration]), gauges: newGauges(),
 		log: log, now: time.Now,
 	}
@@ -198,8 +207,9 @@ func (s *Service) Close() { s.queue.Close() }
 
 // gauges are the function's own metrics.
 type gauges struct {
-	gates   *prometheus.GaugeVec
-	expires prometheus.Gauge
+	gates    *prometheus.GaugeVec
+	reserved prometheus.Gauge
+	expires  prometheus.Gauge
 }
 
 func newGauges() *gauges {
@@ -207,6 +217,9 @@ func newGauges() *gauges {
 		gates: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sluice_wiring_gates", Help: "Apps by the state of their gate, as the last tick has found them.",
 		}, []string{"state"}),
+		reserved: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "sluice_wiring_reserved_hosts", Help: "Apps without a route, because their host is reserved for the API and the console.",
+		}),
 		expires: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "sluice_wiring_certificate_expires_timestamp_seconds", Help: "When the checker's certificate expires; 0 when that is not known.",
 		}),
@@ -239,5 +252,5 @@ func (g *gauges) serves(cert []byte) {
 
 // Collectors are the function's own metrics.
 func (s *Service) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.gauges.gates, s.gauges.expires}
+	return []prometheus.Collector{s.gauges.gates, s.gauges.reserved, s.gauges.expires}
 }

@@ -130,6 +130,16 @@ func (c *Cluster) ApplyRoute(ctx context.Context, o Objects, a app.App, gated bo
 	return nil
 }
 
+// RemoveRoute deletes the app's route. The objects of its gate stay.
+func (c *Cluster) RemoveRoute(ctx context.Context, o Objects, ref app.Ref) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if c.routing == nil {
+		return fmt.Errorf("remove route %s: no kind of routes is set", ref)
+	}
+	return deleteSeen(ctx, c.objects(c.routing.kind(), ref.Namespace), o.route, same)
+}
+
 // RemoveFormer deletes what an app had by the kind of routes that the installation had
 // before, but for what serves the present kind as well. The route goes with the first call
 // and the gate with the next: an ingress learns of the two by ways of their own, and one

@@ -152,23 +152,25 @@ func TestBadValues(t *testing.T) {
 		args []string
 		says []string
 	}{
-		"no host":            {[]string{"--set", "host=null"}, []string{"'/host'", "got null, want string"}},
-		"no project":         {[]string{"--set", "firestore.project=null"}, []string{"'/firestore/project'", "got null, want string"}},
-		"no domain":          {[]string{"--set", "apps.domain=null"}, []string{"'/apps/domain'", "got null, want string"}},
-		"unknown runtime":    {[]string{"--set", "runtime=lambda"}, []string{"'/runtime'", "'knative', 'plain', 'openfaas'"}},
-		"one checker":        {[]string{"--set", "checker.replicas=1"}, []string{"'/checker/replicas'", "got 1, want 2"}},
-		"a URL as host":      {[]string{"--set", "host=https://sluice.example.com"}, []string{"'/host'", "does not match pattern"}},
-		"unknown value":      {[]string{"--set", "replicas=3"}, []string{"additional properties 'replicas' not allowed"}},
-		"unknown function":   {[]string{"--set", "functions.gateway.replicas=3"}, []string{"functions.gateway: there is no such function"}},
-		"another namespace":  {[]string{"--namespace", "default"}, []string{"installed in the namespace sluice-system"}},
-		"nowhere to push to": {[]string{"--set", "apps.imagePrefix="}, []string{"apps.imagePrefix says where builds push to"}},
-		"host is domain":     {[]string{"--set", "host=apps.example.com"}, []string{"host and apps.domain are the same"}},
-		"a password in it":   {[]string{"--set", "tracing.endpoint=https://me:secret@collector"}, []string{"'/tracing/endpoint'"}},
-		"too much of it":     {[]string{"--set-string", "tracing.ratio=2"}, []string{"'/tracing/ratio'"}},
-		"no Gateway":         {[]string{"--set", "ingress.routes=gateway-traefik"}, []string{"ingress.gateway says where routes of the Gateway API attach"}},
-		"no former Gateway":  {[]string{"--set", "ingress.formerRoutes=gateway-envoy"}, []string{"ingress.gateway says where routes of the Gateway API attach"}},
-		"no such routes":     {[]string{"--set", "ingress.routes=nginx"}, []string{"'/ingress/routes'", "'traefik', 'gateway-traefik', 'gateway-envoy'"}},
-		"a short token":      {[]string{"--set", "secrets.buildsToken=abc"}, []string{"'/secrets/buildsToken'"}},
+		"no host":                 {[]string{"--set", "host=null"}, []string{"'/host'", "got null, want string"}},
+		"no project":              {[]string{"--set", "firestore.project=null"}, []string{"'/firestore/project'", "got null, want string"}},
+		"no domain":               {[]string{"--set", "apps.domain=null"}, []string{"'/apps/domain'", "got null, want string"}},
+		"unknown runtime":         {[]string{"--set", "runtime=lambda"}, []string{"'/runtime'", "'knative', 'plain', 'openfaas'"}},
+		"one checker":             {[]string{"--set", "checker.replicas=1"}, []string{"'/checker/replicas'", "got 1, want 2"}},
+		"a URL as host":           {[]string{"--set", "host=https://sluice.example.com"}, []string{"'/host'", "does not match pattern"}},
+		"unknown value":           {[]string{"--set", "replicas=3"}, []string{"additional properties 'replicas' not allowed"}},
+		"unknown function":        {[]string{"--set", "functions.gateway.replicas=3"}, []string{"functions.gateway: there is no such function"}},
+		"another namespace":       {[]string{"--namespace", "default"}, []string{"installed in the namespace sluice-system"}},
+		"nowhere to push to":      {[]string{"--set", "apps.imagePrefix="}, []string{"apps.imagePrefix says where builds push to"}},
+		"extra host is domain":    {[]string{"--set", "extraHosts={apps.example.com}"}, []string{"extraHosts: apps.example.com is apps.domain or above it"}},
+		"extra host above domain": {[]string{"--set", "extraHosts={example.com}"}, []string{"extraHosts: example.com is apps.domain or above it"}},
+		"host is domain":          {[]string{"--set", "host=apps.example.com"}, []string{"host and apps.domain are the same"}},
+		"a password in it":        {[]string{"--set", "tracing.endpoint=https://me:secret@collector"}, []string{"'/tracing/endpoint'"}},
+		"too much of it":          {[]string{"--set-string", "tracing.ratio=2"}, []string{"'/tracing/ratio'"}},
+		"no Gateway":              {[]string{"--set", "ingress.routes=gateway-traefik"}, []string{"ingress.gateway says where routes of the Gateway API attach"}},
+		"no former Gateway":       {[]string{"--set", "ingress.formerRoutes=gateway-envoy"}, []string{"ingress.gateway says where routes of the Gateway API attach"}},
+		"no such routes":          {[]string{"--set", "ingress.routes=nginx"}, []string{"'/ingress/routes'", "'traefik', 'gateway-traefik', 'gateway-envoy'"}},
+		"a short token":           {[]string{"--set", "secrets.buildsToken=abc"}, []string{"'/secrets/buildsToken'"}},
 	} {
 		template := []string{"template", "sluice", filepath.Join(root(t), "infra", "chart"), "--namespace", manifest.Namespace, "--values", values}
 		_, err := manifest.RunHelm(t.Context(), root(t), append(template, c.args...)...)
@@ -176,6 +178,21 @@ func TestBadValues(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s: %v\nwant %q", name, err, says)
 			}
+		}
+	}
+}
+
+// TestExtraHosts tests that the functions know every host that serves the console.
+func TestExtraHosts(t *testing.T) {
+	t.Parallel()
+	values := filepath.Join(root(t), "infra", "chart", "values", "plain.yaml")
+	all, err := manifest.Chart(root(t), "--values", values, "--set", "extraHosts={a.example.net,b.example.net}")
+	must(t, err)
+	for _, o := range manifest.OfKinds(all, "ConfigMap") {
+		settings, _, err := unstructured.NestedStringMap(o.Object, "data")
+		must(t, err)
+		if got := settings["EXTRA_HOSTS"]; o.GetName() == "sluice-settings" && got != "a.example.net,b.example.net" {
+			t.Errorf("EXTRA_HOSTS is %q", got)
 		}
 	}
 }

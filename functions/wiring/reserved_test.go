@@ -1,0 +1,112 @@
+package wiring
+
+import (
+	"net/http"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
+)
+
+// TestDecideReserved tests that an app whose host is reserved loses its route, and only
+// that: its workload stays.
+func TestDecideReserved(t *testing.T) {
+	t.Parallel()
+	said := app.Gate{State: app.Pending, Message: reservedMessage}
+	tests := []struct {
+		name string
+		a    app.App
+		seen cluster.State
+		want plan
+	}{
+		{name: "gated", a: app.App{RequireAPIKey: true, Gate: app.Gate{State: app.Engaged}}, seen: gated, want: plan{steps: []step{removeRoute}, refused: true}},
+		{name: "open", a: app.App{Gate: app.Gate{State: app.Ungated}}, seen: open, want: plan{steps: []step{removeRoute}, refused: true}},
+		{
+			name: "moving", a: app.App{RequireAPIKey: true, Gate: said}, seen: with(gated, func(s *cluster.State) { s.Former = cluster.RouteGated }),
+			want: plan{steps: []step{removeRoute, removeFormer}},
+		},
+		{
+			name: "without a workload", a: app.App{RequireAPIKey: true, Gate: said},
+			want: plan{steps: []step{makeNamespace, applyService, applyDeployment}},
+		},
+		{name: "done", a: app.App{RequireAPIKey: true, Gate: said}, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteAbsent })},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := decide(tt.a, tt.seen, true, true)
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(plan{})); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReservedHost reserves the hosts of two apps, one with a gate and one without, and
+// frees them again.
+func TestReservedHost(t *testing.T) {
+	t.Parallel()
+	for _, gate := range []bool{true, false} {
+		t.Run("gate "+strconv.FormatBool(gate), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.ready()
+			before, status := app.Ungated, http.StatusOK
+			if gate {
+				before, status = app.Engaged, http.StatusUnauthorized
+				s.turn(true)
+			}
+			s.settles(before, "")
+
+			s.cfg.BaseURL, s.cfg.ExtraHosts = "https://sluice.example.com", []string{"login." + s.app().Host}
+			s.service = s.replica()
+			s.settles(refusedState(s.app()), reservedMessage)
+			s.answers(http.StatusNotFound)
+			if got := s.state(); got.Route != cluster.RouteAbsent || got.Service != cluster.Right || got.Deployment != cluster.Right {
+				t.Errorf("objects: %+v", got)
+			}
+			s.tick()
+			if n := s.reserved(); n != 1 {
+				t.Errorf("%v reserved hosts", n)
+			}
+
+			s.cfg.ExtraHosts = nil
+			s.service = s.replica()
+			s.settles(before, "")
+			s.answers(status)
+		})
+	}
+}
+
+// answers waits until the ingress answers requests without a key with a status.
+func (s *site) answers(want int) {
+	s.Helper()
+	s.within(func() string {
+		if status, _ := s.request(nil); status != want {
+			return strconv.Itoa(status)
+		}
+		return ""
+	})
+}
+
+// reserved returns the number of apps without a route, as the metric has it.
+func (s *site) reserved() float64 {
+	s.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s.service.Collectors()...)
+	families, err := registry.Gather()
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "sluice_wiring_reserved_hosts" {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	s.Fatal("no metric")
+	return 0
+}
