@@ -32,7 +32,7 @@ func TestHardQuotas(t *testing.T) {
 			kill  bool
 		}{
 			{"at once", 10_000, 10_000, false},
-			{"at three times its rate, one killed and back", 100, 5, true},
+			{"at three times its rate, one killed and back", long.Pick(200.0, 100.0), 5, true},
 		} {
 			t.Run(fmt.Sprintf("%d %s", n, run.name), func(t *testing.T) {
 				row := together.Test(t, fmt.Sprint(n), fmt.Sprintf("for three times a hard quota of %d, %s", quota, run.name),
