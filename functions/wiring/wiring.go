@@ -114,6 +114,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/basehost"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/reconcile"
 	"github.com/sluicegate/sluice/shared/store"
@@ -150,7 +151,7 @@ type Cluster interface {
 type Service struct {
 	cfg         Config
 	checkerHost string
-	baseHosts   app.BaseHosts
+	baseHosts   basehost.Hosts
 	store       *store.Store
 	cluster     Cluster
 	ingress     *ingress
@@ -176,7 +177,7 @@ func New(cfg Config, st *store.Store, cl Cluster, log *slog.Logger) (*Service, e
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, checkerHost: checker.Hostname(), baseHosts: app.BaseHostsOf(cfg.BaseURL, cfg.ExtraHosts), store: st, cluster: cl,
+		cfg: cfg, checkerHost: checker.Hostname(), baseHosts: basehost.Of(cfg.BaseURL, cfg.ExtraHosts), store: st, cluster: cl,
 		ingress: in, proofs: newProofs(cfg.ReproveEvery, rand.N[time.Duration]), gauges: newGauges(),
 		log: log, now: time.Now,
 	}
