@@ -48,7 +48,7 @@ func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.Cre
 		}
 		return wire.App{}, err
 	}
-	if body.Host != nil && s.cfg.baseHosts().Beside(a.Host) {
+	if body.Host != nil && s.cfg.baseHosts().SharesDomain(a.Host) {
 		s.log.WarnContext(ctx, "app shares the console's registrable domain", "app", a.Ref().String(), "host", a.Host)
 	}
 	// From here on the app exists: a client that hangs up doesn't leave it half made.

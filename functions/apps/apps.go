@@ -179,7 +179,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if cfg.baseHosts().Beside("app." + strings.ToLower(cfg.AppsDomain)) {
+	if cfg.baseHosts().SharesDomain("app." + strings.ToLower(cfg.AppsDomain)) {
 		p.Log.Warn("apps share the console's registrable domain; another domain for apps is safer", "apps_domain", cfg.AppsDomain, "base_url", cfg.BaseURL)
 	}
 	s := &Service{

@@ -124,7 +124,7 @@ func TestHostsNearTheConsole(t *testing.T) {
 			return refused
 		case err != nil:
 			t.Fatal(err)
-		case c.baseHosts().Beside(host):
+		case c.baseHosts().SharesDomain(host):
 			return told
 		}
 		return free

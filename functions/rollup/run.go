@@ -90,8 +90,8 @@ func (s *Service) Run(ctx context.Context) (Result, error) {
 	return r.result, err
 }
 
-// ahead is how far the process's clock may be ahead of the store's without a warning.
-const ahead = time.Second
+// maxClockLead is how far the process's clock may lead the store's without a warning.
+const maxClockLead = time.Second
 
 // time returns the earlier of the time by the process's clock and by the store's.
 func (s *Service) time(ctx context.Context) (time.Time, error) {
@@ -103,7 +103,7 @@ func (s *Service) time(ctx context.Context) (time.Time, error) {
 	if !own.After(stored) {
 		return own.UTC(), nil
 	}
-	if by := own.Sub(stored); by > ahead {
+	if by := own.Sub(stored); by > maxClockLead {
 		s.log.WarnContext(ctx, "clock is ahead of the store's", "by_ms", by/time.Millisecond)
 	}
 	return stored.UTC(), nil

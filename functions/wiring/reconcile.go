@@ -45,7 +45,7 @@ const (
 // plan is what to do for one app.
 type plan struct {
 	drifted bool   // the gate was in place, and somebody has changed it
-	refused bool   // the gate does not say yet that the host is reserved
+	refused bool   // the host is reserved, and the gate's message does not say so yet
 	steps   []step // in this order, and look again afterwards
 	prove   proof  // once there are no steps
 	after   []step // once that is proven
@@ -55,9 +55,10 @@ func (p plan) idle() bool {
 	return len(p.steps) == 0 && !p.refused && p.prove == proveNothing && len(p.after) == 0
 }
 
-// decide compares an app's document with what is in the cluster. due tells that a
-// gate in place should be proven again; reserved, that the app must not have its host. A
-// gate's parts are in place before the route names them, and stay until no route does.
+// decide compares an app's document with its objects in the cluster. due reports whether a
+// gate in place should be proven again. reserved reports whether the app's host is reserved,
+// so that the app gets no route. A gate's parts are in place before the route names them,
+// and stay until no route does.
 func decide(a app.App, s cluster.State, due, reserved bool) plan {
 	var p plan
 	if s.Service == cluster.Absent {

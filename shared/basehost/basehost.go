@@ -48,10 +48,10 @@ func (b Hosts) Above(host string) bool {
 	})
 }
 
-// Beside reports whether a host has its registrable domain in common with a base host, such
+// SharesDomain reports whether a host has its registrable domain in common with a base host, such
 // as "shop.example.com" with "sluice.example.com". Such an app cannot set the console's own
 // cookies, but it can set so many for the common domain that browsers drop them.
-func (b Hosts) Beside(host string) bool {
+func (b Hosts) SharesDomain(host string) bool {
 	domain, err := publicsuffix.EffectiveTLDPlusOne(host)
 	return err == nil && slices.ContainsFunc(b, func(base string) bool {
 		theirs, err := publicsuffix.EffectiveTLDPlusOne(base)
