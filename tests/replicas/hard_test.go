@@ -23,7 +23,7 @@ func TestHardQuotas(t *testing.T) {
 		quota    = int64(3000)
 		patience = time.Second
 	)
-	for _, n := range long.Pick([]int{2}, []int{2, 8}) {
+	for _, n := range numbers() {
 		s := stackOf(t, n)
 		for _, run := range []struct {
 			name  string
