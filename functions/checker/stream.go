@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicegate/sluice/functions/checker/internal/canary"
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -249,7 +250,7 @@ func (c *Checker) keeper() *canary.Keeper {
 			defer s.tryEnded.Do(func() { close(s.tried) })
 			return c.store.WriteCanary(ctx, s.name, store.Canary{
 				Replica: c.cfg.Replica, Run: c.process, Seq: seq,
-				Applied: s.applied.time(), Ceiling: c.cfg.MaxStaleness, Address: c.cfg.address(), Key: c.question,
+				Applied: s.applied.time(), Ceiling: c.cfg.MaxStaleness, Address: c.cfg.address(), Key: c.question, Features: inforce.Features(),
 			})
 		}
 	}

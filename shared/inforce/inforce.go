@@ -58,12 +58,35 @@ type Member struct {
 	Ceiling time.Duration // how long its proofs are good
 	Address string        // where it can be asked, host:port; "" nowhere
 	Key     explain.Key   // of questions about what it has refused; zero of one that takes none
+
+	Features []Feature // that it has; none of a release before there were features
 }
+
+// Feature names a form of messages, proofs or stored values that checkers of some releases
+// do not know. A new form is used only once all members of the list have its feature.
+type Feature string
+
+// RouteGenerations is the feature of a checker whose proofs name the generation of the
+// route (package gateproof).
+const RouteGenerations Feature = "route_generations"
+
+// Features lists the features of this release.
+func Features() []Feature { return []Feature{RouteGenerations} }
 
 // List is who may allow requests by one data type.
 type List struct {
 	Read    time.Time // it is complete as of then, by the store's clock
 	Members []Member
+}
+
+// Without returns the name of a member that does not have a feature, or "" if all have it.
+func (l List) Without(f Feature) string {
+	for _, m := range l.Members {
+		if !slices.Contains(m.Features, f) {
+			return m.Replica
+		}
+	}
+	return ""
 }
 
 // State is what a replica does about a change.

@@ -30,6 +30,8 @@ type Canary struct {
 	// who listen for canaries do not hear it.
 	Applied time.Time     // up to when it has heard the collection, by the store's clock
 	Ceiling time.Duration // how long its proofs are good
+
+	Features []inforce.Feature // that the writer has
 }
 
 // CanaryType is one of the three data types that a replica proves to see.
@@ -62,6 +64,8 @@ type canaryDoc struct {
 	Ceiling int64     `firestore:"ceiling_ms"`
 	Address string    `firestore:"address"`
 
+	Features []inforce.Feature `firestore:"features,omitempty"`
+
 	// Key is what questions about denials are sealed with (package explain): who may read
 	// this document may ask them. It is worth nothing once the process has ended.
 	Key []byte `firestore:"question_key"`
@@ -77,7 +81,7 @@ func readMember(snap *firestore.DocumentSnapshot) (inforce.Member, error) {
 	}
 	m := inforce.Member{
 		Replica: strings.TrimPrefix(snap.Ref.ID, canaryMark), Run: d.Run, Written: snap.UpdateTime,
-		Applied: d.Applied, Ceiling: time.Duration(d.Ceiling) * time.Millisecond, Address: d.Address,
+		Applied: d.Applied, Ceiling: time.Duration(d.Ceiling) * time.Millisecond, Address: d.Address, Features: d.Features,
 	}
 	if len(d.Key) == len(m.Key) {
 		m.Key = explain.Key(d.Key)
@@ -94,7 +98,7 @@ func (s *Store) canaryRef(t CanaryType, replica string) *firestore.DocumentRef {
 
 // WriteCanary writes c among the documents of type t. The caller sets the deadline.
 func (s *Store) WriteCanary(ctx context.Context, t CanaryType, c Canary) error {
-	d := canaryDoc{Run: c.Run, Seq: c.Seq, Applied: c.Applied, Ceiling: c.Ceiling.Milliseconds(), Address: c.Address, Key: c.Key[:]}
+	d := canaryDoc{Run: c.Run, Seq: c.Seq, Applied: c.Applied, Ceiling: c.Ceiling.Milliseconds(), Address: c.Address, Key: c.Key[:], Features: c.Features}
 	if t == CanaryKeys {
 		d.Status = canaryStatus
 	}

@@ -59,7 +59,7 @@ func TestMembers(t *testing.T) {
 	}
 	applied, key := time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC), explain.NewKey()
 	for _, c := range []store.Canary{
-		{Replica: "b", Run: "r", Seq: 1, Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443", Key: key},
+		{Replica: "b", Run: "r", Seq: 1, Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443", Key: key, Features: inforce.Features()},
 		{Replica: "a", Run: "q", Seq: 9},
 	} {
 		if err := s.WriteCanary(t.Context(), store.CanaryKeys, c); err != nil {
@@ -83,10 +83,16 @@ func TestMembers(t *testing.T) {
 	}
 	want := []inforce.Member{
 		{Replica: "a", Run: "q", Applied: list.Members[0].Applied, Ceiling: 90 * time.Second}, // as a checker of before writes it
-		{Replica: "b", Run: "r", Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443", Key: key},
+		{Replica: "b", Run: "r", Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443", Key: key, Features: inforce.Features()},
 	}
 	if diff := cmp.Diff(want, list.Members); diff != "" || !list.Members[0].Applied.IsZero() {
 		t.Errorf("members (-want +got):\n%s", diff)
+	}
+	if got := list.Without(inforce.RouteGenerations); got != "a" {
+		t.Errorf("the member of an earlier release is %q, want a", got)
+	}
+	if got := (inforce.List{Members: list.Members[1:]}).Without(inforce.RouteGenerations); got != "" {
+		t.Errorf("%q lacks a feature of this release", got)
 	}
 }
 

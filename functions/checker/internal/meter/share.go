@@ -127,7 +127,7 @@ func (s *sharing) proven(begun time.Time, canaries []store.Canary, now time.Time
 	defer s.mu.Unlock()
 	s.heard.Store(max(s.heard.Load(), s.since(begun)))
 	for _, c := range canaries {
-		if last, ok := s.canaries[c.Replica]; c.Replica != s.replica && (!ok || last.Canary != c) {
+		if last, ok := s.canaries[c.Replica]; c.Replica != s.replica && (!ok || last.Run != c.Run || last.Seq != c.Seq) {
 			s.canaries[c.Replica] = heardCanary{c, s.since(now)}
 		}
 	}
