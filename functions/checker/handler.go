@@ -140,7 +140,7 @@ func (c *Checker) deny(w http.ResponseWriter, r *http.Request, o outcome, addres
 		}
 		c.sendAway(r.Context(), w.Header(), now)
 	case problem.InvalidKey:
-		c.prove(w.Header(), r.Header, address)
+		c.prove(w.Header(), r, address)
 	}
 	answer, id := outcomes[o].answer, trace.IDOf(r.Header)
 	w.Header()[trace.Header] = []string{id}
@@ -181,8 +181,8 @@ func (c *Checker) note(id string, o outcome, v gate.Verdict, r *http.Request, ad
 // prove answers a nonce, as wiring sends one when it asks whether a gate is in place, on a
 // 401 about an app (see package gateproof). Anybody may send one and gets nothing for it but
 // one HMAC; without one, which is everybody else's request, this is a look into the header.
-func (c *Checker) prove(out, in http.Header, address string) {
-	nonces := in[gateproof.NonceHeader]
+func (c *Checker) prove(out http.Header, r *http.Request, address string) {
+	nonces := r.Header[gateproof.NonceHeader]
 	if len(nonces) != 1 || address == "" || !gateproof.ValidNonce(nonces[0]) || c.proofKey == nil {
 		return
 	}
@@ -191,5 +191,17 @@ func (c *Checker) prove(out, in http.Header, address string) {
 		c.log.Error("read the key of proofs failed", "error", err)
 		return
 	}
-	out[gateproof.ProofHeader] = []string{key.Prove(nonces[0], address)}
+	out[gateproof.ProofHeader] = []string{key.Prove(nonces[0], subject(r.URL.Path, address))}
+}
+
+// subject returns what a proof is about: the address of the app and, where the path of the
+// check names it, the generation of the route. Other text may follow the address, since
+// Envoy appends the client's path.
+func subject(path, address string) string {
+	after, more := strings.CutPrefix(path, checkPath+address+"/")
+	generation, _, _ := strings.Cut(after, "/")
+	if !more || !gateproof.ValidGeneration(generation) {
+		return address
+	}
+	return address + "/" + generation
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // TestProof: a denial of a request that carries a nonce proves that it is the gate's, for
-// that app alone, and is otherwise as any other.
+// that app alone, and is otherwise as any other. It names the generation of the route if
+// the address does.
 func TestProof(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,6 +39,17 @@ func TestProof(t *testing.T) {
 			res.Header.Del(gateproof.ProofHeader)
 			if diff := cmp.Diff(plain.Header, res.Header); diff != "" || res.StatusCode != http.StatusUnauthorized || readAll(t, res) != body {
 				t.Errorf("key %q: %d %s", given, res.StatusCode, diff)
+			}
+		}
+		for address, subject := range map[string]string{
+			"shop-prod/hello/h5f0qk2m3ys":               "shop-prod/hello/h5f0qk2m3ys",
+			"shop-prod/hello/h5f0qk2m3ys/a/b":           "shop-prod/hello/h5f0qk2m3ys",
+			"shop-prod/hello/":                          "shop-prod/hello",
+			"shop-prod/hello/.well-known/sluice-gate":   "shop-prod/hello",
+			"shop-prod/hello/longerthananygeneration/a": "shop-prod/hello",
+		} {
+			if proof := r.ask(address, gateproof.NonceHeader, nonce).Header.Get(gateproof.ProofHeader); !key.Proves(proof, nonce, subject) {
+				t.Errorf("%s: the proof is not for %s", address, subject)
 			}
 		}
 		for name, headers := range map[string][]string{

@@ -86,7 +86,7 @@ func TestAppThatCopiesTheGate(t *testing.T) {
 		return ""
 	})
 	s.turn(true)
-	s.settles(app.Pending, "Something answers like the gate, but is not: its answer lacks the checkers' proof.")
+	s.settles(app.Pending, string(copied))
 	if s.app().Gate.State == app.Engaged {
 		t.Error("a copy of the gate's denial is taken for the gate")
 	}

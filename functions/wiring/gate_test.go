@@ -3,18 +3,22 @@ package wiring
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/reconcile"
+	"github.com/sluicegate/sluice/shared/store"
 )
 
 var (
@@ -75,6 +79,40 @@ func (s *site) engageAndRelease() {
 	}
 	if status, _ := s.request(nil); status != http.StatusOK {
 		t.Errorf("after release: %d", status)
+	}
+}
+
+// TestIdentityHeadersWithoutAGate: an app without a gate gets no identity headers from
+// clients, and is served also while the Middleware that removes them is missing.
+func TestIdentityHeadersWithoutAGate(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.ready()
+	forged := map[string]string{"X-Service-Key-Prefix": "ab12cd34", "x_service.key-name": "forged", "X.SERVICE.KEY.PREFIX": "forged", "X-Api-Key": "own"}
+	s.within(func() string {
+		status, got := s.request(forged)
+		if status != http.StatusOK || len(got["X-Service-Key-Prefix"])+len(got["X_service.key-Name"])+len(got["X.service.key.prefix"]) > 0 || got.Get("X-Api-Key") != "own" {
+			return fmt.Sprintf("%d, the app got %v", status, got)
+		}
+		return ""
+	})
+	middlewares := s.dynamic.Resource(middlewareKind()).Namespace(s.ref.Namespace)
+	if err := middlewares.DeleteCollection(t.Context(), metav1.DeleteOptions{}, listAll()); err != nil {
+		t.Fatal(err)
+	}
+	s.within(func() string {
+		status, got := s.request(forged)
+		if status != http.StatusOK {
+			t.Fatalf("without the Middleware the app answers %d", status)
+		}
+		if got.Get("X-Service-Key-Prefix") == "" {
+			return "Traefik still has the Middleware"
+		}
+		return ""
+	})
+	s.tick()
+	if s.state().StripStale {
+		t.Error("the Middleware was not put back")
 	}
 }
 
@@ -152,10 +190,10 @@ func TestDriftIsRepairedAndProvenAgain(t *testing.T) {
 			name := s.ref.Name
 			if tt.resource == "middlewares" {
 				objects, err := s.dynamic.Resource(middlewareKind()).Namespace(s.ref.Namespace).List(t.Context(), listAll())
-				if err != nil || len(objects.Items) != 3 {
+				if err != nil || len(objects.Items) != 5 {
 					t.Fatalf("middlewares: %v", err)
 				}
-				name = objects.Items[1].GetName() // "gate" between "cors" and "ws"
+				name = objects.Items[1].GetName() // "gate" after "cors"
 			}
 			s.patch(tt.resource, name, tt.patch)
 			s.cfg.ProofPatience = 2 * time.Second
@@ -227,6 +265,59 @@ func TestSwitchingWhileItIsProven(t *testing.T) {
 	if took := time.Since(start); took > reconcile.Timeout/2 {
 		t.Errorf("switching off waited for the proof of switching on: %v", took)
 	}
+}
+
+// TestSwitchedOffAndOn: a gate that is switched off and on again is engaged only once the
+// ingress has the route that was written last. Until then the ingress may have a gated route
+// from before, and still take up the open one. No request without a key is served while the
+// gate is engaged.
+func TestSwitchedOffAndOn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.ready()
+	s.turn(true)
+	s.requested()
+	s.settles(app.Engaged, "")
+	for i := range 12 {
+		s.turn(false)
+		var off sync.WaitGroup
+		off.Go(s.requested)
+		select {
+		case <-time.After(time.Duration(i) * 30 * time.Millisecond):
+		case <-t.Context().Done():
+		}
+		s.turn(true)
+		s.requested()
+		off.Wait()
+		s.settles(app.Engaged, "")
+		for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); {
+			if status, _ := s.request(nil); status == http.StatusOK {
+				t.Fatalf("switch %d: a request without a key was served after the gate was engaged", i)
+			}
+		}
+	}
+}
+
+// TestEarlierCheckers: while there is a checker of a release whose proofs name no
+// generation, such a proof shows that a gate is in place.
+func TestEarlierCheckers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.earlier.Store(true)
+	s.cfg.ProofPatience = time.Second
+	s.service = s.replica()
+	s.ready()
+	s.turn(true)
+	s.settles(app.Pending, string(stale))
+	for _, c := range []store.Canary{
+		{Replica: "earlier", Run: "r", Seq: 1},
+		{Replica: "present", Run: "r", Seq: 1, Features: inforce.Features()},
+	} {
+		if err := s.store.WriteCanary(t.Context(), store.CanaryKeys, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.settles(app.Engaged, "")
 }
 
 func TestTwoReplicasAtOnce(t *testing.T) {

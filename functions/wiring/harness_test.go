@@ -50,6 +50,7 @@ type site struct {
 	ref     app.Ref
 	verdict atomic.Pointer[problem.Error] // to requests without the right key
 	copies  atomic.Bool                   // the app answers wiring's question as the gate would
+	earlier atomic.Bool                   // the checker is of a release whose proofs name no generation
 	checker string                        // its address; nobody listens there yet
 }
 
@@ -161,9 +162,13 @@ func (s *site) serveChecker() {
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if nonce := r.Header.Get(gateproof.NonceHeader); nonce != "" {
-			w.Header().Set(gateproof.ProofHeader, key.Prove(nonce, strings.TrimPrefix(r.URL.Path, "/check/")))
+			subject := strings.TrimPrefix(r.URL.Path, "/check/")
+			if s.earlier.Load() {
+				subject = s.ref.Namespace + "/" + s.ref.Name
+			}
+			w.Header().Set(gateproof.ProofHeader, key.Prove(nonce, subject))
 		}
-		if r.URL.Path == "/check/"+s.ref.Namespace+"/"+s.ref.Name && r.Header.Get("X-Api-Key") == "good" {
+		if strings.HasPrefix(r.URL.Path+"/", "/check/"+s.ref.Namespace+"/"+s.ref.Name+"/") && r.Header.Get("X-Api-Key") == "good" {
 			w.Header().Set("X-Service-Key-Prefix", "ab12cd34")
 			return
 		}

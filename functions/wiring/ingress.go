@@ -62,14 +62,27 @@ func newIngress(rawURL, caFile string) (*ingress, error) {
 	}, nil
 }
 
+// question is what the ingress is asked.
+type question struct {
+	app.App
+
+	// generation is that of the gate on the app's route, "" for a gate without one. The
+	// checkers' proof has to name it.
+	generation string
+
+	// anyGeneration accepts a proof that names no generation: some checkers are of an
+	// earlier release, or a former route of the app may be the one that answers.
+	anyGeneration bool
+}
+
 // ask asks every replica of the ingress for an app.
-func (i *ingress) ask(ctx context.Context, a app.App, sought proof) answer {
+func (i *ingress) ask(ctx context.Context, q question, sought proof) answer {
 	roots, err := authorities.Read(i.caFile)
 	if err != nil {
 		return answer{kind: untrusted, detail: "The authorities that vouch for the ingress's certificate cannot be read."}
 	}
 	r := replicas{i.addresses, func(ctx context.Context, address string) answer {
-		return i.askOne(ctx, net.JoinHostPort(address, i.port), a, roots)
+		return i.askOne(ctx, net.JoinHostPort(address, i.port), q, roots)
 	}}
 	return r.ask(ctx, sought)
 }
@@ -81,7 +94,7 @@ func (i *ingress) addresses(ctx context.Context) ([]string, error) {
 }
 
 // askOne asks one address over a connection of its own.
-func (i *ingress) askOne(ctx context.Context, address string, a app.App, roots *x509.CertPool) answer {
+func (i *ingress) askOne(ctx context.Context, address string, q question, roots *x509.CertPool) answer {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	transport := &http.Transport{
@@ -90,10 +103,10 @@ func (i *ingress) askOne(ctx context.Context, address string, a app.App, roots *
 			return d.DialContext(ctx, network, address)
 		},
 		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.Host, RootCAs: roots, Time: i.now},
+		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, ServerName: q.Host, RootCAs: roots, Time: i.now},
 	}
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, i.scheme+"://"+a.Host+ProbePath, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, i.scheme+"://"+q.Host+ProbePath, http.NoBody)
 	if err != nil {
 		return answer{kind: unreachable}
 	}
@@ -110,10 +123,24 @@ func (i *ingress) askOne(ctx context.Context, address string, a app.App, roots *
 		return i.noAnswer(ctx, err)
 	}
 	got := classify(resp.StatusCode, body)
-	if got.kind == refused && !i.witness.proven(a.Ref(), nonce, resp.Header.Get(gateproof.ProofHeader)) {
-		got.kind = copied
+	if got.kind == refused {
+		got.kind = i.proven(q, nonce, resp.Header.Get(gateproof.ProofHeader))
 	}
 	return got
+}
+
+// proven returns what a denial with the gate's own body is, by its proof.
+func (i *ingress) proven(q question, nonce, proof string) kind {
+	subject := q.Namespace + "/" + q.Name
+	switch {
+	case q.generation != "" && i.witness.proven(subject+"/"+q.generation, nonce, proof):
+		return refused
+	case !i.witness.proven(subject, nonce, proof):
+		return copied
+	case q.generation != "" && !q.anyGeneration:
+		return stale
+	}
+	return refused
 }
 
 func (i *ingress) noAnswer(ctx context.Context, err error) answer {
@@ -145,7 +172,8 @@ const (
 	silent      kind = "The ingress cannot reach the checker." // a bare 500 is what Traefik says then
 	unknownHost kind = "The ingress does not know the app's host, or the app answers 404 without a key."
 	other       kind = "The app's public URL still answers %d to a request without a key."
-	copied      kind = "Something answers like the gate, but is not: its answer lacks the checkers' proof."
+	copied      kind = "The answer lacks the checkers' proof for the present route. The ingress has not taken up the route yet, or something copies the gate's answer."
+	stale       kind = "The ingress has not taken up the present route yet. An earlier gate still answers."
 
 	// The gate is in place, but the detail says how it can be walked around.
 	bypassed   kind = "The app is reachable without the gate at %s." //nolint:gosec // "pass" is no password here

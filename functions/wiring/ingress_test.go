@@ -121,18 +121,18 @@ func TestEveryAddressIsAsked(t *testing.T) {
 	}
 	in.witness = &witness{current: key, known: 1}
 	in.lookup = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1", "127.0.0.2"}, nil }
-	if got := in.ask(t.Context(), hello, proveEngaged); got.proves(proveEngaged) {
+	if got := in.ask(t.Context(), question{App: hello}, proveEngaged); got.proves(proveEngaged) {
 		t.Error("one replica of two was proof enough")
 	}
 	late = false
-	if got := in.ask(t.Context(), hello, proveEngaged); !got.proves(proveEngaged) {
+	if got := in.ask(t.Context(), question{App: hello}, proveEngaged); !got.proves(proveEngaged) {
 		t.Errorf("both have it, but got %+v", got)
 	}
-	if got := in.ask(t.Context(), app.App{Name: "other", Namespace: "shop-prod", Host: hello.Host}, proveEngaged); got.kind != copied {
+	if got := in.ask(t.Context(), question{App: app.App{Name: "other", Namespace: "shop-prod", Host: hello.Host}}, proveEngaged); got.kind != copied {
 		t.Errorf("the gate of another app: %+v", got)
 	}
 	in.port = "1"
-	if got := in.ask(t.Context(), hello, proveEngaged); got.kind != unreachable {
+	if got := in.ask(t.Context(), question{App: hello}, proveEngaged); got.kind != unreachable {
 		t.Errorf("nobody there: %+v", got)
 	}
 }

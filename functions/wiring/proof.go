@@ -8,6 +8,8 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/store"
 )
 
 const (
@@ -29,12 +31,15 @@ const (
 
 // prove asks the ingress until it answers as sought or patience ends, and gives
 // the last answer.
-func (s *Service) prove(ctx context.Context, a app.App, sought proof) answer {
-	until := s.now().Add(s.patience(a.Gate))
+func (s *Service) prove(ctx context.Context, q question, sought proof, patience time.Duration) answer {
+	until := s.now().Add(patience)
+	if sought == proveEngaged && !q.anyGeneration {
+		q.anyGeneration = s.earlierCheckers(ctx)
+	}
 	for {
-		got, again := s.ingress.ask(ctx, a, sought), probeInterval
+		got, again := s.ingress.ask(ctx, q, sought), probeInterval
 		if sought == proveEngaged && got.proves(sought) {
-			got, again = s.checkBypass(ctx, a.Ref(), got), bypassInterval
+			got, again = s.checkBypass(ctx, q.Ref(), got), bypassInterval
 		}
 		if got.proves(sought) || !s.now().Before(until) {
 			return got
@@ -47,6 +52,16 @@ func (s *Service) prove(ctx context.Context, a app.App, sought proof) answer {
 			return got
 		}
 	}
+}
+
+// earlierCheckers reports whether there is a checker whose proofs name no generation.
+func (s *Service) earlierCheckers(ctx context.Context) bool {
+	list, err := s.store.Members(ctx, store.CanaryKeys)
+	if err != nil {
+		s.log.WarnContext(ctx, "list checkers failed", "error", err)
+		return false
+	}
+	return list.Without(inforce.RouteGenerations) != ""
 }
 
 // checkBypass looks for ways around a gate that answers as it should, and gives that answer
@@ -65,8 +80,12 @@ func (s *Service) checkBypass(ctx context.Context, ref app.Ref, got answer) answ
 	return got
 }
 
-func (s *Service) patience(g app.Gate) time.Duration {
+// patience returns how long to wait for the proof of a gate. wrote reports whether its
+// objects were just written.
+func (s *Service) patience(g app.Gate, wrote bool) time.Duration {
 	switch {
+	case g.State == app.Engaged && wrote:
+		return s.cfg.ProofPatience
 	case g.State == app.Engaged:
 		return doubtPatience
 	case s.now().Sub(g.Since) < freshFor:
@@ -156,13 +175,14 @@ func (w *witness) learn(privateKey []byte) error {
 	return nil
 }
 
-// proven tells whether a checker has proven that it was asked about an app.
-func (w *witness) proven(ref app.Ref, nonce, proof string) bool {
+// proven reports whether a checker has proven that it was asked about subject (see
+// [gateproof.Key.Prove]).
+func (w *witness) proven(subject, nonce, proof string) bool {
 	w.mu.Lock()
 	keys, known := [2]gateproof.Key{w.current, w.previous}, w.known
 	w.mu.Unlock()
 	for _, key := range keys[:known] {
-		if key.Proves(proof, nonce, ref.Namespace+"/"+ref.Name) {
+		if key.Proves(proof, nonce, subject) {
 			return true
 		}
 	}

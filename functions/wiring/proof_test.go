@@ -35,19 +35,20 @@ func TestProofs(t *testing.T) {
 // one before, and under no other.
 func TestWitness(t *testing.T) {
 	t.Parallel()
-	ref, nonce := app.Ref{Namespace: "shop-prod", Name: "hello"}, gateproof.NewNonce()
+	const hello = "shop-prod/hello"
+	nonce := gateproof.NewNonce()
 	proof := func(private string) string {
 		key, err := gateproof.KeyOf([]byte(private))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return key.Prove(nonce, "shop-prod/hello")
+		return key.Prove(nonce, hello)
 	}
 	var w witness
 	if err := w.learn(nil); err != nil {
 		t.Fatal(err)
 	}
-	if w.proven(ref, nonce, proof("first")) || w.proven(ref, nonce, (gateproof.Key{}).Prove(nonce, "shop-prod/hello")) {
+	if w.proven(hello, nonce, proof("first")) || w.proven(hello, nonce, (gateproof.Key{}).Prove(nonce, hello)) {
 		t.Error("something is proven before any key is known")
 	}
 	for _, step := range []struct {
@@ -58,12 +59,42 @@ func TestWitness(t *testing.T) {
 			t.Fatal(err)
 		}
 		for private, want := range map[string]bool{"first": step.first, "second": step.second, "third": step.last} {
-			if got := w.proven(ref, nonce, proof(private)); got != want {
+			if got := w.proven(hello, nonce, proof(private)); got != want {
 				t.Errorf("after %s: proven by %s: %v", step.learn, private, got)
 			}
 		}
-		if w.proven(app.Ref{Namespace: "shop-prod", Name: "other"}, nonce, proof(step.learn)) || w.proven(ref, gateproof.NewNonce(), proof(step.learn)) {
+		if w.proven("shop-prod/other", nonce, proof(step.learn)) || w.proven(hello, gateproof.NewNonce(), proof(step.learn)) {
 			t.Errorf("after %s: another app's, or an older, proof holds", step.learn)
+		}
+	}
+}
+
+// TestProven: once a route has a generation, only a proof of that generation shows that its
+// gate is in place. A proof without one does while there are checkers that know none.
+func TestProven(t *testing.T) {
+	t.Parallel()
+	var key gateproof.Key
+	key[0] = 1
+	in := ingress{witness: &witness{current: key, known: 1}}
+	hello, nonce := app.App{Name: "hello", Namespace: "shop-prod"}, gateproof.NewNonce()
+	for _, tt := range []struct {
+		name       string
+		subject    string
+		generation string
+		any        bool
+		want       kind
+	}{
+		{name: "same generation", subject: "shop-prod/hello/g2", generation: "g2", want: refused},
+		{name: "another generation", subject: "shop-prod/hello/g1", generation: "g2", want: copied},
+		{name: "another generation beside earlier checkers", subject: "shop-prod/hello/g1", generation: "g2", any: true, want: copied},
+		{name: "no generation", subject: "shop-prod/hello", generation: "g2", want: stale},
+		{name: "no generation, from an earlier checker", subject: "shop-prod/hello", generation: "g2", any: true, want: refused},
+		{name: "route without a generation", subject: "shop-prod/hello", want: refused},
+		{name: "another app", subject: "shop-prod/other/g2", generation: "g2", any: true, want: copied},
+	} {
+		q := question{App: hello, generation: tt.generation, anyGeneration: tt.any}
+		if got := in.proven(q, nonce, key.Prove(nonce, tt.subject)); got != tt.want {
+			t.Errorf("%s: %s", tt.name, got)
 		}
 	}
 }

@@ -22,6 +22,7 @@ const (
 	applyService
 	applyDeployment
 	writeHost
+	writeStrip
 	writeCA
 	writeMiddleware
 	gateRoute
@@ -29,6 +30,7 @@ const (
 	removeRoute
 	removeFormer
 	deleteMiddleware
+	removeGenerations
 	hideKnative
 	showKnative
 )
@@ -75,6 +77,9 @@ func decide(a app.App, s cluster.State, due, reserved bool) plan {
 	}
 	if s.HostStale {
 		p.steps = append(p.steps, writeHost)
+	}
+	if s.StripStale {
+		p.steps = append(p.steps, writeStrip)
 	}
 	switch {
 	case reserved:
@@ -126,11 +131,15 @@ func engage(p *plan, a app.App, s cluster.State, due bool) {
 	engaged := a.Gate.State == app.Engaged
 	// A copy of the CA that differs is a renewal, and is no reason to doubt the gate; nor is
 	// a route that only has to be opened to the app, or one of another kind, while something
-	// is left of the one before it that does not lead around the gate.
-	gated := s.Route == cluster.RouteGated || s.Route == cluster.RouteClosed
+	// is left of the one before it that does not lead around the gate; nor is a gate as an
+	// earlier release wrote it, which is replaced.
+	gated := s.Route == cluster.RouteGated || s.Route == cluster.RouteClosed || s.Route == cluster.RouteOutdated
 	moving := s.Former == cluster.RouteGated || s.Former == cluster.RouteClosed
-	p.drifted = engaged && !moving &&
-		(s.CA == cluster.Absent || s.Middleware != cluster.Right || !gated || s.Public)
+	changed := s.Middleware != cluster.Right && s.Middleware != cluster.Outdated
+	p.drifted = engaged && !moving && (s.CA == cluster.Absent || changed || !gated || s.Public)
+	if !engaged {
+		p.after = append(p.after, removeGenerations)
+	}
 	if !engaged || due || len(p.after) > 0 {
 		p.prove = proveEngaged
 	}
@@ -222,7 +231,7 @@ func (s *Service) plan(a app.App, seen cluster.State) plan {
 // maxRounds is how often one piece of work looks at an app: once before each set
 // of steps, once more to see that they hold, and again for writes that lost a race and
 // for gates that seem to have been changed.
-const maxRounds = 7
+const maxRounds = 8
 
 // reconcile looks at one app and does what there is to do, until there is nothing
 // left or it cannot go on for now.
@@ -252,6 +261,7 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 				return err
 			}
 			s.log.WarnContext(ctx, "gate was changed from outside", "app", ref.String())
+			continue // the gate that is put back is of another generation
 		}
 		switch {
 		case len(p.steps) > 0:
@@ -259,7 +269,7 @@ func (s *Service) reconcile(ctx context.Context, ref app.Ref) error {
 			s.log.ErrorContext(ctx, "app has no route: its host is reserved", "app", ref.String(), "host", a.Host)
 			return s.record(ctx, a, refusedState(a), reservedMessage)
 		default:
-			return s.verify(ctx, seen, a, p)
+			return s.verify(ctx, seen, a, p, wrote)
 		}
 		wrote = true
 		last = s.run(ctx, seen, a, ca, p.steps)
@@ -280,11 +290,12 @@ func (s *Service) cleanUp(ctx context.Context, ref app.Ref, wrote bool) error {
 }
 
 // verify proves what is in place, then takes away what that makes superfluous.
-func (s *Service) verify(ctx context.Context, seen cluster.Objects, a app.App, p plan) error {
+func (s *Service) verify(ctx context.Context, seen cluster.Objects, a app.App, p plan, wrote bool) error {
 	if p.prove == proveNothing {
 		return nil
 	}
-	answer := s.prove(ctx, a, p.prove)
+	q := question{App: a, generation: seen.Generation(), anyGeneration: slices.Contains(p.after, removeFormer)}
+	answer := s.prove(ctx, q, p.prove, s.patience(a.Gate, wrote))
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -328,10 +339,12 @@ func (s *Service) do(ctx context.Context, one step, seen cluster.Objects, a app.
 		return s.cluster.RemoveSuperseded(ctx, seen, a.Ref())
 	case writeHost:
 		return s.cluster.WriteHost(ctx, seen, a.Ref())
+	case writeStrip:
+		return s.cluster.WriteStrip(ctx, seen, a.Ref())
 	case writeCA:
 		return s.cluster.WriteCA(ctx, seen, a.Ref(), ca)
 	case writeMiddleware:
-		return s.cluster.WriteMiddleware(ctx, seen, a.Ref())
+		return s.cluster.WriteMiddleware(ctx, seen, a)
 	case gateRoute:
 		return s.cluster.ApplyRoute(ctx, seen, a, true)
 	case openRoute:
@@ -342,6 +355,8 @@ func (s *Service) do(ctx context.Context, one step, seen cluster.Objects, a app.
 		return s.cluster.RemoveFormer(ctx, seen, a.Ref())
 	case deleteMiddleware:
 		return s.cluster.DeleteMiddleware(ctx, seen, a.Ref())
+	case removeGenerations:
+		return s.cluster.RemoveGenerations(ctx, seen, a.Ref())
 	case hideKnative:
 		return s.cluster.HideKnative(ctx, seen, a.Ref())
 	case showKnative:

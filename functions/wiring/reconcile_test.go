@@ -3,6 +3,7 @@ package wiring
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,7 +55,17 @@ func TestDecide(t *testing.T) {
 			name: "half done", on: true, gate: app.Pending, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteOpen }),
 			want: plan{steps: []step{gateRoute}},
 		},
-		{name: "wired, not proven", on: true, gate: app.Pending, seen: gated, want: plan{prove: proveEngaged}},
+		{name: "wired, not proven", on: true, gate: app.Pending, seen: gated, want: plan{prove: proveEngaged, after: []step{removeGenerations}}},
+		{
+			name: "switched off and on before the route was opened", on: true, gate: app.Pending,
+			seen: with(gated, func(s *cluster.State) { s.Middleware, s.Route = cluster.Outdated, cluster.RouteOutdated }),
+			want: plan{steps: []step{writeMiddleware, gateRoute}},
+		},
+		{
+			name: "engaged by an earlier release", on: true, gate: app.Engaged,
+			seen: with(gated, func(s *cluster.State) { s.Middleware, s.Route = cluster.Outdated, cluster.RouteOutdated }),
+			want: plan{steps: []step{writeMiddleware, gateRoute}},
+		},
 		{name: "engaged", on: true, gate: app.Engaged, seen: gated},
 		{name: "engaged, to be proven again", on: true, gate: app.Engaged, seen: gated, due: true, want: plan{prove: proveEngaged}},
 		{
@@ -146,11 +157,11 @@ func TestDecide(t *testing.T) {
 // after what it needs, and its Middleware goes only once no route names it.
 func TestGateOrder(t *testing.T) {
 	t.Parallel()
-	all := []cluster.Status{cluster.Absent, cluster.Differs, cluster.Right}
+	all := []cluster.Status{cluster.Absent, cluster.Differs, cluster.Right, cluster.Outdated}
 	for _, on := range []bool{false, true} {
 		for _, ca := range all {
 			for _, middleware := range all {
-				for route := cluster.RouteAbsent; route <= cluster.RouteClosed; route++ {
+				for route := cluster.RouteAbsent; route <= cluster.RouteOutdated; route++ {
 					for _, state := range []app.GateState{app.Ungated, app.Pending, app.Engaged, app.Releasing} {
 						seen := cluster.State{Deployment: cluster.Right, Service: cluster.Right, CA: ca, Middleware: middleware, Route: route}
 						checkOrder(t, on, state, seen)
@@ -173,7 +184,9 @@ func checkOrder(t *testing.T, on bool, state app.GateState, seen cluster.State) 
 		t.Errorf("on=%v %v: steps %v", on, seen, p.steps)
 	case on && at[gateRoute] > 0 && (at[gateRoute] < at[writeCA] || at[gateRoute] < at[writeMiddleware]):
 		t.Errorf("%v: the route names the gate too early: %v", seen, p.steps)
-	case len(p.after) > 0 && (on || seen.Route != cluster.RouteOpen || p.prove != proveReleased):
+	case at[deleteMiddleware]+at[removeGenerations] > 0, on && slices.Contains(p.after, deleteMiddleware), on && len(p.after) > 0 && p.prove != proveEngaged:
+		t.Errorf("%v: a gate that a route may name goes: %+v", seen, p)
+	case !on && len(p.after) > 0 && (seen.Route != cluster.RouteOpen || p.prove != proveReleased):
 		t.Errorf("%v: the middleware goes too early: %+v", seen, p)
 	case on && len(p.steps) == 0 && seen != gated:
 		t.Errorf("%v: nothing is done", seen)

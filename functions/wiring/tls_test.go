@@ -176,7 +176,7 @@ func TestWhatIsWrongWithTheCertificate(t *testing.T) {
 				t.Fatal(err)
 			}
 			in.now, in.witness = func() time.Time { return now }, &witness{known: 1}
-			got := in.ask(t.Context(), app.App{Name: "hello", Namespace: "shop-prod", Host: host}, proveEngaged)
+			got := in.ask(t.Context(), question{App: app.App{Name: "hello", Namespace: "shop-prod", Host: host}}, proveEngaged)
 			if tt.want == "" {
 				if !got.proves(proveEngaged) {
 					t.Errorf("not proven: %+v", got)
@@ -214,7 +214,7 @@ func TestAuthoritiesAreReadAnew(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := in.ask(t.Context(), app.App{Host: "hello.example.com"}, proveReleased); got.kind != step.want || got.message() == "" {
+		if got := in.ask(t.Context(), question{App: app.App{Host: "hello.example.com"}}, proveReleased); got.kind != step.want || got.message() == "" {
 			t.Errorf("with %.20q in the file: %+v", step.text, got)
 		}
 	}

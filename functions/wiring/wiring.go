@@ -45,6 +45,15 @@
 // the gate's 401 is not taken for gated. What remains is an app that can reach the
 // checkers itself, and passes the question on; network policies forbid that.
 //
+// The proof names the generation of the route. An ingress takes up a changed route after
+// some seconds, and until then it serves the route before. If the gate is switched off and
+// on again within that time, the route before may be gated too, and the ingress may still
+// take up the open route between the two. So each time a gate is switched on, its route
+// names a Middleware of its own, which asks the checkers by an address of its own. Only
+// once every address of the ingress answers with the proof of that address is the gate
+// engaged. The Middlewares of earlier generations are then deleted. While some checkers are
+// of a release that does not name generations, a proof without one is accepted.
+//
 // # Ways around a gate
 //
 // A gate that answers is not called engaged while the app can be reached without it; its
@@ -135,13 +144,15 @@ type Cluster interface {
 	RemoveFormer(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	RemoveSuperseded(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	WriteHost(ctx context.Context, o cluster.Objects, ref app.Ref) error
+	WriteStrip(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	HideKnative(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	ShowKnative(ctx context.Context, o cluster.Objects, ref app.Ref) error
 	Delete(ctx context.Context, ref app.Ref) error
 
 	WriteCA(ctx context.Context, o cluster.Objects, ref app.Ref, ca []byte) error
-	WriteMiddleware(ctx context.Context, o cluster.Objects, ref app.Ref) error
+	WriteMiddleware(ctx context.Context, o cluster.Objects, a app.App) error
 	DeleteMiddleware(ctx context.Context, o cluster.Objects, ref app.Ref) error
+	RemoveGenerations(ctx context.Context, o cluster.Objects, ref app.Ref) error
 
 	Secret(ctx context.Context, namespace, name string) (cluster.Secret, error)
 	WriteSecret(ctx context.Context, s cluster.Secret) (cluster.Secret, error)

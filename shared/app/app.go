@@ -5,6 +5,7 @@
 package app
 
 import (
+	"strconv"
 	"strings"
 	"time"
 )
@@ -102,6 +103,13 @@ func (g Gate) Switch(on bool, now time.Time) Gate {
 		return Gate{State: Pending, Since: now}
 	}
 	return Gate{State: Releasing, Since: now}
+}
+
+// Generation names the route that puts a gate in this state in place, e.g. "h5f0qk2m3ys":
+// 1 to 13 of 0-9a-z. Each change of the state makes another. Package gateproof says what
+// it is for.
+func (g Gate) Generation() string {
+	return strconv.FormatUint(uint64(g.Since.UnixMicro()), 36) //nolint:gosec // Any 64 bits do.
 }
 
 // GateRequested is the type of the CloudEvent that tells wiring that an app's

@@ -196,7 +196,8 @@ func (c *Cluster) routeWays(u *unstructured.Unstructured, ref app.Ref, targets m
 			return targets[name] && (s["kind"] == nil || s["kind"] == "Service") && inNamespace(s, ref)
 		})
 		gated := u.GetKind() == "IngressRoute" && slices.ContainsFunc(objectsIn(route, "middlewares"), func(m map[string]any) bool {
-			return (m["name"] == gateName(ref) || m["name"] == preflightName(ref)) && inNamespace(m, ref)
+			name, _ := m["name"].(string)
+			return gates(name, ref) && inNamespace(m, ref)
 		})
 		if leads && !gated {
 			ways = append(ways, fmt.Sprintf("%s %s (%v)", u.GetKind(), u.GetName(), route["match"]))
@@ -221,13 +222,18 @@ func (c *Cluster) gatewayWays(u *unstructured.Unstructured, ref app.Ref, targets
 		gated := slices.ContainsFunc(objectsIn(rule, "filters"), func(f map[string]any) bool {
 			name, _, _ := unstructured.NestedString(f, "extensionRef", "name")
 			kind, _, _ := unstructured.NestedString(f, "extensionRef", "kind")
-			return kind == middlewareKind().Kind && (name == gateName(ref) || name == preflightName(ref))
+			return kind == middlewareKind().Kind && gates(name, ref)
 		})
 		if leads && !gated {
 			ways = append(ways, fmt.Sprintf("%s %s (%s)", u.GetKind(), u.GetName(), cmp.Or(strings.Join(hosts, ", "), "every host")))
 		}
 	}
 	return slices.Compact(ways)
+}
+
+// gates reports whether a name is that of a Middleware of the app's gate.
+func gates(name string, ref app.Ref) bool {
+	return name == gateName(ref) || name == preflightName(ref) || generationIn(name, ref) != ""
 }
 
 // own tells whether an object is the app's own route, which is compared as a whole (see

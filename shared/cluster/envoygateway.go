@@ -3,6 +3,7 @@ package cluster
 import (
 	"net/url"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,18 +38,28 @@ type gatewayEnvoy struct {
 	checker string // its URL; "" where no gate is written
 }
 
-// Where the objects of the gate are in the routing's order.
-const (
-	backendPart = iota
-	policyPart
-)
-
-func (r gatewayEnvoy) gate(ref app.Ref) []part {
-	name := gateName(ref)
+func (r gatewayEnvoy) gate(g gate) []part {
+	id := policyOf(g.ref)
 	return []part{
-		backendPart: {kind: envoyKind("Backend"), name: name, spec: r.backendSpec()},
-		policyPart:  {kind: envoyKind("SecurityPolicy"), name: name, spec: r.policySpec(ref), unnamed: true},
+		{kind: envoyKind("Backend"), name: id.name, spec: r.backendSpec()},
+		{kind: id.kind, name: id.name, spec: r.policySpec(g), earlier: r.policySpec(gate{ref: g.ref}), unnamed: true},
 	}
+}
+
+func policyOf(ref app.Ref) partID { return partID{envoyKind("SecurityPolicy"), gateName(ref)} }
+
+// generation is the one that the policy asks by.
+func (r gatewayEnvoy) generation(w way, ref app.Ref) string {
+	policy := w.gate[policyOf(ref)]
+	if policy == nil {
+		return ""
+	}
+	path, _, _ := unstructured.NestedString(policy.Object, "spec", "extAuth", "http", "pathOverride")
+	generation, ok := strings.CutPrefix(path, gate{ref: ref}.checkPath()+"/")
+	if !ok || !gateproof.ValidGeneration(generation) {
+		return ""
+	}
+	return generation
 }
 
 // backendSpec is where the checkers are.
@@ -74,17 +85,17 @@ func (r gatewayEnvoy) backendSpec() map[string]any {
 
 // policySpec is the gate itself (promises G6, G7, G11). The path is made here, from the
 // app's name alone, and replaces the client's.
-func (r gatewayEnvoy) policySpec(ref app.Ref) map[string]any {
+func (r gatewayEnvoy) policySpec(g gate) map[string]any {
 	return map[string]any{
-		"targetRefs": []any{map[string]any{"group": gatewayGroup, "kind": "HTTPRoute", "name": ref.Name}},
+		"targetRefs": []any{map[string]any{"group": gatewayGroup, "kind": "HTTPRoute", "name": g.ref.Name}},
 		"extAuth": map[string]any{
 			"failOpen":         false,
 			"statusOnError":    int64(503),
 			"timeout":          "5s",
 			"headersToExtAuth": []any{"X-API-Key", methodHeader, "Access-Control-Request-Method", trace.Header, gateproof.NonceHeader},
 			"http": map[string]any{
-				"backendRefs":      []any{map[string]any{"group": envoyGroup, "kind": "Backend", "name": gateName(ref), "weight": int64(1)}},
-				"pathOverride":     "/check/" + ref.Namespace + "/" + ref.Name,
+				"backendRefs":      []any{map[string]any{"group": envoyGroup, "kind": "Backend", "name": gateName(g.ref), "weight": int64(1)}},
+				"pathOverride":     g.checkPath(),
 				"headersToBackend": []any{"X-Service-Key-Prefix", "X-Service-Key-Name"},
 			},
 		},
@@ -94,9 +105,9 @@ func (r gatewayEnvoy) policySpec(ref app.Ref) map[string]any {
 // spec: the filter comes after the gate, so that it takes what the gate has read. A
 // preflight that asks for an upgrade, or that says it has a body, leads nowhere: it needs no
 // key, so with either it would be a way into the app.
-func (r gatewayEnvoy) spec(o Objects, a app.App, gated bool) map[string]any {
+func (r gatewayEnvoy) spec(o Objects, a app.App, by *gate) map[string]any {
 	open := r.route(a, leads(a, match("")))
-	if !gated {
+	if by == nil {
 		return open
 	}
 	nowhere := map[string]any{"matches": []any{
@@ -110,7 +121,7 @@ func (r gatewayEnvoy) spec(o Objects, a app.App, gated bool) map[string]any {
 		}}),
 		nowhere,
 	)
-	if r.enforced(o) || o.route != nil && (r.same(o.route, open) || r.same(o.route, full)) {
+	if r.enforced(o, by.ref) || o.route != nil && (r.same(o.route, open) || r.same(o.route, full)) {
 		return full
 	}
 	return r.closed(a)
@@ -130,11 +141,8 @@ func (r gatewayEnvoy) taken(u *unstructured.Unstructured) bool {
 }
 
 // enforced tells whether Envoy Gateway has taken the app's policy up for some route.
-func (r gatewayEnvoy) enforced(o Objects) bool {
-	var policy *unstructured.Unstructured
-	if len(o.gate) > policyPart {
-		policy = o.gate[policyPart]
-	}
+func (r gatewayEnvoy) enforced(o Objects, ref app.Ref) bool {
+	policy := o.way.gate[policyOf(ref)]
 	if policy == nil {
 		return false
 	}

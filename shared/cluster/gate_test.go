@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +27,7 @@ func TestGate(t *testing.T) {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
 	o := b.objects()
-	gate := map[string]any{
+	ask := map[string]any{
 		"address":                  checkerURL + "/check/" + b.app.Namespace + "/hello",
 		"tls":                      map[string]any{"caSecret": "sluice-checker-ca"},
 		"trustForwardHeader":       false,
@@ -35,24 +36,24 @@ func TestGate(t *testing.T) {
 		"authResponseHeadersRegex": `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)|upgrade|http2-settings)$`,
 		"authRequestHeaders":       []any{"X-API-Key", "Access-Control-Request-Method", "X-Request-Id", "X-Sluice-Probe"},
 	}
-	bodiless := maps.Clone(gate)
+	bodiless, generation := maps.Clone(ask), maps.Clone(ask)
 	bodiless["forwardBody"], bodiless["maxBodySize"] = true, int64(0)
-	want := []any{
-		map[string]any{"forwardAuth": gate},
-		map[string]any{"forwardAuth": bodiless},
-		map[string]any{"headers": map[string]any{"customRequestHeaders": map[string]any{"Upgrade": "websocket"}}},
+	generation["address"] = checkerURL + "/check/" + b.app.Namespace + "/hello/" + b.app.Gate.Generation()
+	want := map[string]any{
+		gateName(b.app.Ref()):                                 map[string]any{"forwardAuth": ask},
+		preflightName(b.app.Ref()):                            map[string]any{"forwardAuth": bodiless},
+		websocketName(b.app.Ref()):                            map[string]any{"headers": map[string]any{"customRequestHeaders": map[string]any{"Upgrade": "websocket"}}},
+		gateName(b.app.Ref()) + "-" + b.app.Gate.Generation(): map[string]any{"forwardAuth": generation},
 	}
-	var got []any
-	for _, u := range o.gate {
-		got = append(got, u.Object["spec"])
+	got := map[string]any{}
+	for id, u := range o.way.gate {
+		got[id.name] = u.Object["spec"]
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("middlewares (-want +got):\n%s", diff)
 	}
 	b.rules(o)
-	ctx := t.Context()
-	b.must(b.cluster.ApplyRoute(ctx, b.objects(), b.app, false))
-	b.must(b.cluster.DeleteMiddleware(ctx, b.objects(), b.app.Ref()))
+	b.release()
 	if got := b.state(); got.Route != RouteOpen || got.Middleware != Absent {
 		t.Errorf("after release: %+v", got)
 	}
@@ -74,10 +75,11 @@ func (b *bench) rules(o Objects) {
 		}
 	}
 	ref, host := b.app.Ref(), "Host(`"+b.app.Host+"`)"
+	named := gateName(ref) + "-" + b.app.Gate.Generation()
 	want := []any{
-		rule(host, gateName(ref)),
+		rule(host, named),
 		rule("Method(`OPTIONS`) && HeaderRegexp(`Access-Control-Request-Method`, `.*`) && "+host, preflightName(ref)),
-		rule("HeaderRegexp(`Upgrade`, `(?i)^websocket$`) && Method(`GET`) && "+host, gateName(ref), websocketName(ref)),
+		rule("HeaderRegexp(`Upgrade`, `(?i)^websocket$`) && Method(`GET`) && "+host, named, websocketName(ref)),
 	}
 	if diff := cmp.Diff(want, rules); diff != "" {
 		b.Errorf("rules (-want +got):\n%s", diff)
@@ -110,7 +112,7 @@ func TestLateWriter(t *testing.T) {
 
 func TestDriftIsSeen(t *testing.T) {
 	t.Parallel()
-	routes, gates, preflights, sockets := "ingressroutes", "gate", "preflights", "sockets"
+	routes, gates, preflights, sockets, generations := "ingressroutes", "gate", "preflights", "sockets", "generation"
 	tests := []struct {
 		name  string
 		kind  string
@@ -131,6 +133,7 @@ func TestDriftIsSeen(t *testing.T) {
 		{"TLS not verified", gates, `[{"op":"add","path":"/spec/forwardAuth/tls/insecureSkipVerify","value":true}]`, func(s *State) { s.Middleware = Differs }},
 		{"bodies in preflights", preflights, `[{"op":"remove","path":"/spec/forwardAuth/maxBodySize"}]`, func(s *State) { s.Middleware = Differs }},
 		{"another upgrade", sockets, `[{"op":"replace","path":"/spec/headers/customRequestHeaders/Upgrade","value":"h2c"}]`, func(s *State) { s.Middleware = Differs }},
+		{"another address of the generation", generations, `[{"op":"replace","path":"/spec/forwardAuth/address","value":"https://evil.example"}]`, func(s *State) { s.Middleware = Differs }},
 		{"headers not stripped", gates, `[{"op":"remove","path":"/spec/forwardAuth/authResponseHeadersRegex"}]`, func(s *State) { s.Middleware = Differs }},
 	}
 	for _, tt := range tests {
@@ -140,8 +143,8 @@ func TestDriftIsSeen(t *testing.T) {
 			b.place()
 			b.gate()
 			name, objects := b.app.Name, b.cluster.objects(traefikKind("IngressRoute"), b.app.Namespace)
-			if i := slices.Index([]string{gates, preflights, sockets}, tt.kind); i >= 0 {
-				name, objects = b.cluster.routing.gate(b.app.Ref())[i].name, b.cluster.objects(middlewareKind(), b.app.Namespace)
+			if i := slices.Index([]string{gates, preflights, sockets, generations}, tt.kind); i >= 0 {
+				name, objects = b.cluster.routing.gate(b.named())[i].name, b.cluster.objects(middlewareKind(), b.app.Namespace)
 			}
 			patch := strings.NewReplacer(`"+"`, "`", "+", "`").Replace(tt.patch)
 			_, err := objects.api.Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
@@ -154,6 +157,79 @@ func TestDriftIsSeen(t *testing.T) {
 			b.gate()
 			if diff := cmp.Diff(gated, b.state()); diff != "" {
 				t.Errorf("state after repair (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestGenerations: each time a gate is switched on, its route names a Middleware of its own,
+// and earlier ones can be deleted. A gate in place keeps its generation.
+func TestGenerations(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []RouteKind{TraefikRoutes, GatewayTraefikRoutes} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			b := gatewayBench(t, Routes{Kind: kind})
+			b.place()
+			b.gate()
+			first := b.named()
+			b.app.Gate = app.Gate{State: app.Engaged, Since: time.Now().Add(time.Second)}
+			if got := b.state(); got.Route != RouteGated || got.Middleware != Right {
+				t.Errorf("in place: %+v", got)
+			}
+			b.app.Gate = app.Gate{State: app.Pending, Since: time.Now().Add(2 * time.Second)}
+			if got := b.state(); got.Route != RouteOutdated || got.Middleware != Outdated {
+				t.Errorf("switched off and on: %+v", got)
+			}
+			b.gate()
+			second := b.named()
+			if got := b.state(); got.Route != RouteGated || got.Middleware != Right || second.generation == first.generation {
+				t.Errorf("generation %q after %q: %+v", second.generation, first.generation, got)
+			}
+			there := func(g gate) bool {
+				u, err := b.cluster.objects(middlewareKind(), b.app.Namespace).look(t.Context(), g.middleware())
+				b.must(err)
+				return u != nil
+			}
+			if !there(first) {
+				t.Error("the earlier Middleware was deleted before the proof")
+			}
+			b.must(b.cluster.RemoveGenerations(t.Context(), b.objects(), b.app.Ref()))
+			if there(first) || !there(second) {
+				t.Errorf("earlier: %t, present: %t", there(first), there(second))
+			}
+			b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
+			if there(second) {
+				t.Error("a Middleware outlives its app")
+			}
+		})
+	}
+}
+
+// TestEarlierRelease: a gate as a release before there were generations wrote it is known
+// for a gate, and not for a change from outside.
+func TestEarlierRelease(t *testing.T) {
+	t.Parallel()
+	for _, kind := range RouteKinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			b := gatewayBench(t, Routes{Kind: kind})
+			b.place()
+			b.app.RequireAPIKey, b.app.Gate = true, app.Gate{State: app.Engaged, Since: time.Now()}
+			earlier := gate{ref: b.app.Ref()}
+			for _, p := range b.cluster.routing.gate(earlier) {
+				b.must(b.cluster.writePart(t.Context(), nil, p, b.app.Ref()))
+			}
+			o := b.objects()
+			b.must(b.cluster.objects(b.cluster.routing.kind(), b.app.Namespace).apply(t.Context(),
+				owned(b.app.Ref(), b.app.Name, b.cluster.routing.spec(o, b.app, &earlier), o.route)))
+			got := b.state()
+			if got.Middleware != Outdated || got.Route != RouteOutdated && got.Route != RouteGated {
+				t.Errorf("before: %+v", got)
+			}
+			b.gate()
+			if got := b.state(); got.Middleware != Right || got.Route != RouteGated || b.named().generation == "" {
+				t.Errorf("generation %q: %+v", b.named().generation, got)
 			}
 		})
 	}

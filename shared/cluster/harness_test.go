@@ -76,10 +76,27 @@ func (b *bench) place() {
 // gate puts the app's gate on its route.
 func (b *bench) gate() {
 	b.Helper()
-	ctx, ref := b.Context(), b.app.Ref()
-	b.must(b.cluster.WriteCA(ctx, b.objects(), ref, []byte("CA")))
-	b.must(b.cluster.WriteMiddleware(ctx, b.objects(), ref))
+	ctx := b.Context()
+	if !b.app.RequireAPIKey {
+		b.app.RequireAPIKey, b.app.Gate = true, app.Gate{State: app.Pending, Since: time.Now()}
+	}
+	b.must(b.cluster.WriteCA(ctx, b.objects(), b.app.Ref(), []byte("CA")))
+	b.must(b.cluster.WriteMiddleware(ctx, b.objects(), b.app))
 	b.must(b.cluster.ApplyRoute(ctx, b.objects(), b.app, true))
+}
+
+// release takes the gate off the app's route.
+func (b *bench) release() {
+	b.Helper()
+	b.app.RequireAPIKey, b.app.Gate = false, app.Gate{State: app.Releasing, Since: time.Now()}
+	b.must(b.cluster.ApplyRoute(b.Context(), b.objects(), b.app, false))
+	b.must(b.cluster.DeleteMiddleware(b.Context(), b.objects(), b.app.Ref()))
+}
+
+// named returns the gate that the app's route names.
+func (b *bench) named() gate {
+	b.Helper()
+	return gate{ref: b.app.Ref(), generation: b.objects().Generation()}
 }
 
 func (b *bench) state() State {

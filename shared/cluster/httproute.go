@@ -120,16 +120,40 @@ type gatewayTraefik struct {
 }
 
 // spec has the rules that an IngressRoute has, for the same reasons.
-func (r gatewayTraefik) spec(_ Objects, a app.App, gated bool) map[string]any {
-	if !gated {
-		return r.route(a, leads(a, match("")))
+func (r gatewayTraefik) spec(_ Objects, a app.App, by *gate) map[string]any {
+	if by == nil {
+		return r.route(a, leads(a, match(""), stripFilter()))
 	}
-	ref := a.Ref()
 	return r.route(a,
-		leads(a, match(""), filter(gateName(ref))),
-		leads(a, match("OPTIONS", "Access-Control-Request-Method", ".*"), filter(preflightName(ref))),
-		leads(a, match("GET", "Upgrade", "(?i)^websocket$"), filter(gateName(ref)), filter(websocketName(ref))),
+		leads(a, match(""), filter(by.middleware())),
+		leads(a, match("OPTIONS", "Access-Control-Request-Method", ".*"), filter(preflightName(by.ref))),
+		leads(a, match("GET", "Upgrade", "(?i)^websocket$"), filter(by.middleware()), filter(websocketName(by.ref))),
 	)
+}
+
+func (gatewayTraefik) generation(w way, ref app.Ref) string {
+	var names []string
+	if w.route != nil {
+		for _, rule := range objectsIn(w.route.Object, "spec", "rules") {
+			for _, f := range objectsIn(rule, "filters") {
+				name, _, _ := unstructured.NestedString(f, "extensionRef", "name")
+				names = append(names, name)
+			}
+		}
+	}
+	return firstGeneration(names, ref)
+}
+
+// stripFilter removes both identity headers on an open route, in the spellings with one
+// character throughout. The Gateway API has no patterns, and 16 names at most.
+func stripFilter() map[string]any {
+	var names []any
+	for _, between := range []string{"-", "_", "."} {
+		for _, last := range []string{"Prefix", "Name"} {
+			names = append(names, strings.Join([]string{"X", "Service", "Key", last}, between))
+		}
+	}
+	return map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": map[string]any{"remove": names}}
 }
 
 // filter leads through a Middleware.

@@ -74,7 +74,13 @@ func TestHTTPRoute(t *testing.T) {
 			b.place()
 			to := []any{map[string]any{"group": "", "kind": "Service", "name": "hello", "port": int64(8080), "weight": int64(1)}}
 			everything := []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/"}}}
-			open := b.ofGateway(map[string]any{"matches": everything, "backendRefs": to})
+			rule := map[string]any{"matches": everything, "backendRefs": to}
+			if kind == GatewayTraefikRoutes {
+				rule["filters"] = []any{map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": map[string]any{"remove": []any{
+					"X-Service-Key-Prefix", "X-Service-Key-Name", "X_Service_Key_Prefix", "X_Service_Key_Name", "X.Service.Key.Prefix", "X.Service.Key.Name",
+				}}}}
+			}
+			open := b.ofGateway(rule)
 			if diff := cmp.Diff(open, b.spec(gatewayKind("HTTPRoute"), "hello")); diff != "" {
 				t.Errorf("an open route (-want +got):\n%s", diff)
 			}
@@ -105,8 +111,7 @@ func TestHTTPRoute(t *testing.T) {
 				t.Errorf("from the inventory (-want +got):\n%s", diff)
 			}
 
-			b.must(b.cluster.ApplyRoute(t.Context(), b.objects(), b.app, false))
-			b.must(b.cluster.DeleteMiddleware(t.Context(), b.objects(), b.app.Ref()))
+			b.release()
 			if got := b.state(); got.Route != RouteOpen || got.Middleware != Absent {
 				t.Errorf("released: %+v", got)
 			}
@@ -140,9 +145,9 @@ func TestGatewayTraefikRules(t *testing.T) {
 		return []any{map[string]any{"type": "RegularExpression", "name": name, "value": pattern}}
 	}
 	want := b.ofGateway(
-		rule(map[string]any{}, gateName(ref)),
+		rule(map[string]any{}, b.named().middleware()),
 		rule(map[string]any{"method": "OPTIONS", "headers": header("Access-Control-Request-Method", ".*")}, preflightName(ref)),
-		rule(map[string]any{"method": "GET", "headers": header("Upgrade", "(?i)^websocket$")}, gateName(ref), websocketName(ref)),
+		rule(map[string]any{"method": "GET", "headers": header("Upgrade", "(?i)^websocket$")}, b.named().middleware(), websocketName(ref)),
 	)
 	if diff := cmp.Diff(want, b.spec(gatewayKind("HTTPRoute"), "hello")); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
@@ -164,7 +169,7 @@ func TestEnvoyGate(t *testing.T) {
 			"headersToExtAuth": []any{"X-API-Key", "X-Forwarded-Method", "Access-Control-Request-Method", "X-Request-Id", "X-Sluice-Probe"},
 			"http": map[string]any{
 				"backendRefs":      []any{map[string]any{"group": envoyGroup, "kind": "Backend", "name": name, "weight": int64(1)}},
-				"pathOverride":     "/check/" + b.app.Namespace + "/hello",
+				"pathOverride":     "/check/" + b.app.Namespace + "/hello/" + b.app.Gate.Generation(),
 				"headersToBackend": []any{"X-Service-Key-Prefix", "X-Service-Key-Name"},
 			},
 		},
@@ -336,8 +341,9 @@ func TestMove(t *testing.T) {
 					t.Errorf("moved: %+v", got)
 				}
 				old := b.objects()
-				if (old.route != nil) != sharedRoute || (old.gate[0] != nil) != sharedGate {
-					t.Errorf("what is left of before: route %v, gate %v", old.route != nil, old.gate[0] != nil)
+				first := old.way.gate[b.cluster.routing.gate(b.named())[0].id()]
+				if (old.route != nil) != sharedRoute || (first != nil) != sharedGate {
+					t.Errorf("what is left of before: route %v, gate %v", old.route != nil, first != nil)
 				}
 			})
 		}

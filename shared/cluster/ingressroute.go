@@ -54,15 +54,22 @@ const (
 // so may carry no body, and for WebSockets, which get back the Upgrade that the gate
 // takes from everything. Traefik tries longer rules first, so these two begin with what
 // is cheapest to tell.
-func (r *ingressRoutes) spec(o Objects, a app.App, gated bool) map[string]any {
+//
+// An open route has two rules that match the same requests. The longer one removes
+// identity headers, which no app is to take from a client. Traefik leaves out a rule whose
+// Middleware is missing, and serves the app by the other one: an app without a gate does
+// not depend on it.
+func (r *ingressRoutes) spec(o Objects, a app.App, by *gate) map[string]any {
 	host := "Host(`" + a.Host + "`)"
-	rules := []any{routeRule(o, a, host)}
-	if gated {
-		ref := a.Ref()
+	rules := []any{
+		routeRule(o, a, host+" && PathPrefix(`/`)", stripName(a.Ref())),
+		routeRule(o, a, host),
+	}
+	if by != nil {
 		rules = []any{
-			routeRule(o, a, host, gateName(ref)),
-			routeRule(o, a, preflights+host, preflightName(ref)),
-			routeRule(o, a, websockets+host, gateName(ref), websocketName(ref)),
+			routeRule(o, a, host, by.middleware()),
+			routeRule(o, a, preflights+host, preflightName(by.ref)),
+			routeRule(o, a, websockets+host, by.middleware(), websocketName(by.ref)),
 		}
 	}
 	spec := map[string]any{"entryPoints": r.entryPoints, "routes": rules}
@@ -70,6 +77,19 @@ func (r *ingressRoutes) spec(o Objects, a app.App, gated bool) map[string]any {
 		spec["tls"] = maps.Clone(r.tls)
 	}
 	return spec
+}
+
+func (*ingressRoutes) generation(w way, ref app.Ref) string {
+	var names []string
+	if w.route != nil {
+		for _, rule := range objectsIn(w.route.Object, "spec", "routes") {
+			for _, m := range objectsIn(rule, "middlewares") {
+				name, _ := m["name"].(string)
+				names = append(names, name)
+			}
+		}
+	}
+	return firstGeneration(names, ref)
 }
 
 // routeRule leads what matches through Middlewares to the app. The scheme is said

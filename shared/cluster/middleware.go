@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -28,28 +29,64 @@ const (
 	maxAnswer = 4096
 )
 
+// gate is what makes one app's gate different from another's.
+type gate struct {
+	ref app.Ref
+
+	// generation is that of the route that the gate is for, as [app.Gate.Generation] has it;
+	// "" for a gate as releases before there were generations wrote it.
+	generation string
+}
+
 // part is one object of a gate, which is Sluice's as a whole.
 type part struct {
 	kind schema.GroupVersionKind
 	name string
 	spec map[string]any
 
+	// earlier is the spec of an earlier release, which gates as well; nil if there is none.
+	earlier map[string]any
+
 	// unnamed tells that it gates a route that does not name it.
 	unnamed bool
 }
+
+// partID tells an object of a gate from the others of its namespace.
+type partID struct {
+	kind schema.GroupVersionKind
+	name string
+}
+
+func (p part) id() partID { return partID{p.kind, p.name} }
 
 // middlewares makes gates of Traefik's Middlewares, which a route names.
 type middlewares struct {
 	checker string // its URL, without a slash at the end
 }
 
-// gate are the Middlewares of an app's gate.
-func (m middlewares) gate(ref app.Ref) []part {
-	return []part{
-		{kind: middlewareKind(), name: gateName(ref), spec: m.gateSpec(ref)},
-		{kind: middlewareKind(), name: preflightName(ref), spec: m.preflightSpec(ref)},
-		{kind: middlewareKind(), name: websocketName(ref), spec: websocketSpec()},
+// firstGeneration returns the first generation among the names of Middlewares.
+func firstGeneration(names []string, ref app.Ref) string {
+	for _, name := range names {
+		if generation := generationIn(name, ref); generation != "" {
+			return generation
+		}
 	}
+	return ""
+}
+
+// gate are the Middlewares of an app's gate. The last one is of a generation, and is left
+// out if there is none.
+func (m middlewares) gate(g gate) []part {
+	every := gate{ref: g.ref}
+	parts := []part{
+		{kind: middlewareKind(), name: gateName(g.ref), spec: m.gateSpec(every)},
+		{kind: middlewareKind(), name: preflightName(g.ref), spec: m.preflightSpec(every)},
+		{kind: middlewareKind(), name: websocketName(g.ref), spec: websocketSpec()},
+	}
+	if g.generation != "" {
+		parts = append(parts, part{kind: middlewareKind(), name: generationName(g), spec: m.gateSpec(g)})
+	}
+	return parts
 }
 
 // closed: a route that names a missing Middleware is closed by that.
@@ -57,17 +94,24 @@ func (middlewares) closed(app.App) map[string]any { return nil }
 
 // WriteMiddleware makes the objects of an app's gate, or puts them back as a
 // whole. The namespace must hold the checker's CA already.
-func (c *Cluster) WriteMiddleware(ctx context.Context, o Objects, ref app.Ref) error {
+func (c *Cluster) WriteMiddleware(ctx context.Context, o Objects, a app.App) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if c.checker == "" {
-		return fmt.Errorf("write the gate of %s: the checker's URL is not set", ref)
+		return fmt.Errorf("write the gate of %s: the checker's URL is not set", a.Ref())
 	}
-	for i, p := range c.routing.gate(ref) {
-		if p.right(o.gate[i], ref) {
+	for _, p := range c.routing.gate(o.gateOf(a)) {
+		seen, known := o.way.gate[p.id()]
+		if !known { // of a generation that no route names yet
+			var err error
+			if seen, err = c.objects(p.kind, a.Namespace).look(ctx, p.name); err != nil {
+				return err
+			}
+		}
+		if p.right(seen, a.Ref()) {
 			continue
 		}
-		if err := c.writePart(ctx, o.gate[i], p, ref); err != nil {
+		if err := c.writePart(ctx, seen, p, a.Ref()); err != nil {
 			return err
 		}
 	}
@@ -82,15 +126,24 @@ func (c *Cluster) writePart(ctx context.Context, seen *unstructured.Unstructured
 }
 
 // gateSpec is the gate itself (promises G6, G7, G11).
-func (m middlewares) gateSpec(ref app.Ref) map[string]any {
-	return map[string]any{"forwardAuth": m.forwardAuth(ref)}
+func (m middlewares) gateSpec(g gate) map[string]any {
+	return map[string]any{"forwardAuth": m.forwardAuth(g)}
+}
+
+// checkPath is the path by which a checker is asked about an app's requests.
+func (g gate) checkPath() string {
+	path := "/check/" + g.ref.Namespace + "/" + g.ref.Name
+	if g.generation != "" {
+		path += "/" + g.generation
+	}
+	return path
 }
 
 // forwardAuth is how the checker is asked about an app's requests. The address is made
-// here, from configuration and the app's name alone, never from a request.
-func (m middlewares) forwardAuth(ref app.Ref) map[string]any {
+// here, from configuration and the app's document alone, never from a request.
+func (m middlewares) forwardAuth(g gate) map[string]any {
 	return map[string]any{
-		"address":                  m.checker + "/check/" + ref.Namespace + "/" + ref.Name,
+		"address":                  m.checker + g.checkPath(),
 		"tls":                      map[string]any{"caSecret": caSecretName},
 		"trustForwardHeader":       false,
 		"forwardBody":              false,
@@ -106,10 +159,44 @@ func (m middlewares) forwardAuth(ref app.Ref) map[string]any {
 // preflightSpec is a gate that nothing with a body passes, of however many bytes: Traefik
 // reads the first one to hand it to the checker, and may hand over none. A preflight has
 // none, and needs no key, so with one it would be a way into the app.
-func (m middlewares) preflightSpec(ref app.Ref) map[string]any {
-	ask := m.forwardAuth(ref)
+func (m middlewares) preflightSpec(g gate) map[string]any {
+	ask := m.forwardAuth(g)
 	ask["forwardBody"], ask["maxBodySize"] = true, int64(0)
 	return map[string]any{"forwardAuth": ask}
+}
+
+// WriteStrip makes the Middleware that removes identity headers on an open route, or puts
+// it back as a whole.
+func (c *Cluster) WriteStrip(ctx context.Context, o Objects, ref app.Ref) error {
+	return c.writePart(ctx, o.strip, stripPart(ref), ref)
+}
+
+// stripPart is the Middleware that removes both identity headers, in each spelling that a
+// backend may take for them. Traefik has no patterns for names here.
+func stripPart(ref app.Ref) part {
+	removed := map[string]any{}
+	for _, last := range []string{"Prefix", "Name"} {
+		for _, name := range spellings("X", "Service", "Key", last) {
+			removed[name] = "" // which removes it
+		}
+	}
+	return part{kind: middlewareKind(), name: stripName(ref), spec: map[string]any{"headers": map[string]any{"customRequestHeaders": removed}}}
+}
+
+// spellings joins words by each choice of the characters between them that backends take
+// for the same.
+func spellings(words ...string) []string {
+	all := words[:1]
+	for _, word := range words[1:] {
+		var longer []string
+		for _, begun := range all {
+			for _, between := range []string{"-", "_", "."} {
+				longer = append(longer, begun+between+word)
+			}
+		}
+		all = longer
+	}
+	return all
 }
 
 // websocketSpec puts the Upgrade of a WebSocket back, which the gate has taken, in
@@ -123,13 +210,28 @@ func (p part) right(u *unstructured.Unstructured, ref app.Ref) bool {
 	return u != nil && hasAll(u.GetLabels(), labels(ref.Name)) && reflect.DeepEqual(u.Object["spec"], p.spec)
 }
 
-func (c *Cluster) gateStatus(o Objects, ref app.Ref) Status {
-	absent, right := true, true
-	for i, p := range c.routing.gate(ref) {
-		absent = absent && o.gate[i] == nil
-		right = right && p.right(o.gate[i], ref)
+// gateStatus compares the objects of an app's gate.
+func (c *Cluster) gateStatus(o Objects, a app.App) Status {
+	absent, right, gates := true, true, true
+	for _, p := range c.routing.gate(o.gateOf(a)) {
+		seen, known := o.way.gate[p.id()]
+		absent = absent && seen == nil
+		right = right && p.right(seen, a.Ref())
+		gates = gates && (!known || p.gates(seen, a.Ref()))
+	}
+	if !absent && !right && gates {
+		return Outdated
 	}
 	return statusOf(absent, right)
+}
+
+// gates reports whether an object is as this release or an earlier one wrote it.
+func (p part) gates(u *unstructured.Unstructured, ref app.Ref) bool {
+	if p.right(u, ref) {
+		return true
+	}
+	p.spec = p.earlier
+	return p.earlier != nil && p.right(u, ref)
 }
 
 // DeleteMiddleware deletes the objects of an app's gate, if they have not changed
@@ -137,8 +239,36 @@ func (c *Cluster) gateStatus(o Objects, ref app.Ref) Status {
 func (c *Cluster) DeleteMiddleware(ctx context.Context, o Objects, ref app.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	for i, p := range c.routing.gate(ref) {
-		if err := deleteSeen(ctx, c.objects(p.kind, ref.Namespace), o.gate[i], only); err != nil {
+	if err := c.RemoveGenerations(ctx, o, ref); err != nil {
+		return err
+	}
+	for id, u := range o.way.gate {
+		if err := deleteSeen(ctx, c.objects(id.kind, ref.Namespace), u, only); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RemoveGenerations deletes the Middlewares of generations that the app's route did not
+// name when it was looked at.
+func (c *Cluster) RemoveGenerations(ctx context.Context, o Objects, ref app.Ref) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if c.routing.gate(gate{ref: ref})[0].kind != middlewareKind() {
+		return nil // such a gate has no Middlewares
+	}
+	objects := c.objects(middlewareKind(), ref.Namespace)
+	all, err := objects.list(ctx, metav1.ListOptions{LabelSelector: managedSelector + "," + appLabel + "=" + ref.Name})
+	if err != nil {
+		return err
+	}
+	for _, u := range all {
+		generation := generationIn(u.GetName(), ref)
+		if generation == "" || generation == o.generation || generation == o.former.generation {
+			continue
+		}
+		if err := deleteSeen(ctx, objects, u, only); err != nil {
 			return err
 		}
 	}

@@ -3,10 +3,12 @@ package cluster
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/gateproof"
 )
 
 // Labels and annotations.
@@ -64,12 +66,40 @@ func texts(m map[string]string) map[string]any {
 // Service, e.g. "sluice-host-hello-5d41402abc".
 func hostName(ref app.Ref) string { return middlewareName("host", ref) }
 
+// stripName is the name of the Middleware that removes identity headers on the route of an
+// app without a gate.
+func stripName(ref app.Ref) string { return middlewareName("strip", ref) }
+
 // gateName is the name of what asks the checker about an app's requests, of a Middleware or
 // of what Envoy Gateway has for it, e.g. "sluice-gate-hello-5d41402abc"; preflightName that of the one which does so about
-// CORS preflights, and websocketName that of the one which lets WebSockets through.
+// CORS preflights, and websocketName that of the one which lets WebSockets through. Routes
+// that somebody else makes for a gated app name these.
 func gateName(ref app.Ref) string      { return middlewareName("gate", ref) }
 func preflightName(ref app.Ref) string { return middlewareName("cors", ref) }
 func websocketName(ref app.Ref) string { return middlewareName("ws", ref) }
+
+// generationName is the name of the Middleware that one generation of an app's own route
+// has in place of gateName, e.g. "sluice-gate-hello-5d41402abc-h5f0qk2m3ys". The ingress may
+// still have an earlier route: since that one names another Middleware, its requests do not
+// get this generation's proof.
+func generationName(g gate) string { return gateName(g.ref) + "-" + g.generation }
+
+// middleware is the name of the Middleware that asks the checker about an app's requests.
+func (g gate) middleware() string {
+	if g.generation == "" {
+		return gateName(g.ref)
+	}
+	return generationName(g)
+}
+
+// generationIn returns the generation in the name of a Middleware, or "".
+func generationIn(name string, ref app.Ref) string {
+	generation, ok := strings.CutPrefix(name, gateName(ref)+"-")
+	if !ok || !gateproof.ValidGeneration(generation) {
+		return ""
+	}
+	return generation
+}
 
 // middlewareName is one for an app alone, also where Traefik joins namespace and name;
 // at most 63 characters.

@@ -24,6 +24,7 @@ type Objects struct {
 	way                                // as the installation's kind of routes has it
 	former  way                        // as the kind before had it
 	host    *unstructured.Unstructured // the Middleware that leads to a Knative Service
+	strip   *unstructured.Unstructured // the Middleware that removes identity headers on an open route
 	ca      *corev1.Secret
 
 	placeholder *corev1.Service // of the app's name, but Knative's
@@ -31,7 +32,7 @@ type Objects struct {
 
 // None tells whether the app has no object of its own at all.
 func (o Objects) None() bool {
-	return o.Absent() && o.service == nil && o.none() && o.former.none() && o.host == nil
+	return o.Absent() && o.service == nil && o.none() && o.former.none() && o.host == nil && o.strip == nil
 }
 
 // Objects looks at an app's objects, one call for each.
@@ -69,9 +70,13 @@ func (c *Cluster) lookAtWays(o *Objects, ref app.Ref, look lookup) (err error) {
 			return err
 		}
 	}
-	if c.routing.knative() {
-		o.host, err = look(middlewareKind(), hostName(ref))
+	if !c.routing.knative() {
+		return nil
 	}
+	if o.host, err = look(middlewareKind(), hostName(ref)); err != nil {
+		return err
+	}
+	o.strip, err = look(middlewareKind(), stripName(ref))
 	return err
 }
 
@@ -125,7 +130,7 @@ func (c *Cluster) Inventory(ctx context.Context) (v Inventory, err error) {
 // listWay lists all that leads requests to apps by one routing.
 func (c *Cluster) listWay(ctx context.Context, v Inventory, by routing) error {
 	kinds := []schema.GroupVersionKind{by.kind()}
-	for _, p := range by.gate(app.Ref{}) {
+	for _, p := range by.gate(gate{}) {
 		kinds = append(kinds, p.kind)
 	}
 	for _, kind := range kinds {
@@ -149,6 +154,7 @@ const (
 	Absent Status = iota
 	Differs
 	Right
+	Outdated // as an earlier release wrote it, or for an earlier generation of the route
 )
 
 // Route says how an app's route compares to what it should be.
@@ -156,11 +162,12 @@ type Route int
 
 // The states of a route.
 const (
-	RouteAbsent  Route = iota
-	RouteDiffers       // neither of the following
-	RouteOpen          // as it should be without the gate
-	RouteGated         // as it should be with the gate, for now
-	RouteClosed        // gated, and leading nowhere: the ingress has taken its gate up, so that it may lead to the app
+	RouteAbsent   Route = iota
+	RouteDiffers        // neither of the following
+	RouteOpen           // as it should be without the gate
+	RouteGated          // as it should be with the gate, for now
+	RouteClosed         // gated, and leading nowhere: the ingress has taken its gate up, so that it may lead to the app
+	RouteOutdated       // gated by an earlier generation of the gate, or as an earlier release wrote it
 )
 
 // State is how an app's objects compare to its document.
@@ -186,6 +193,10 @@ type State struct {
 	// HostStale tells that the Middleware that leads to a Knative Service is missing or wrong.
 	HostStale bool
 
+	// StripStale reports whether an open route lacks the Middleware that removes identity
+	// headers. The route serves the app without it.
+	StripStale bool
+
 	// Public tells that a Knative Service is not kept off Knative's public gateway, which
 	// leads to the app without the gate; Hidden, that Sluice keeps it off.
 	Public, Hidden bool
@@ -197,8 +208,8 @@ func (c *Cluster) State(o Objects, a app.App, ca []byte) State {
 		Deployment: deploymentStatus(o.deployment, a),
 		Service:    serviceStatus(o.service, a),
 		CA:         caStatus(o.ca, ca),
-		Middleware: c.gateStatus(o, a.Ref()),
-		Route:      routeState(c.routing, o.way, o, a),
+		Middleware: c.gateStatus(o, a),
+		Route:      routeState(c.routing, o.way, o, a, o.gateOf(a)),
 		Former:     c.formerState(o, a),
 		Untaken:    o.route != nil && (!c.routing.taken(o.route) || !o.settled()),
 	}
@@ -206,7 +217,10 @@ func (c *Cluster) State(o Objects, a app.App, ca []byte) State {
 		s.Deployment, s.Service, s.Superseded = Right, Right, o.superseded()
 		s.Public, s.Hidden = !hidden(o.knative), hiddenBySluice(o.knative)
 	}
-	s.HostStale = c.routing.knative() && o.onKnative() && !hostPart(a.Ref()).right(o.host, a.Ref())
+	if c.routing.knative() {
+		s.HostStale = o.onKnative() && !hostPart(a.Ref()).right(o.host, a.Ref())
+		s.StripStale = !a.RequireAPIKey && !stripPart(a.Ref()).right(o.strip, a.Ref())
+	}
 	return s
 }
 
@@ -286,9 +300,15 @@ func (c *Cluster) remove(ctx context.Context, o Objects, ref app.Ref) error {
 	if err := c.removeWorkload(ctx, o.Workload); err != nil {
 		return err
 	}
+	if err := c.RemoveGenerations(ctx, o, ref); err != nil {
+		return err
+	}
 	o.route = nil
 	if err := c.removeWay(ctx, c.routing, o.way, ref); err != nil {
 		return err
 	}
-	return deleteSeen(ctx, c.objects(middlewareKind(), ref.Namespace), o.host, same)
+	if err := deleteSeen(ctx, c.objects(middlewareKind(), ref.Namespace), o.host, same); err != nil {
+		return err
+	}
+	return deleteSeen(ctx, c.objects(middlewareKind(), ref.Namespace), o.strip, same)
 }

@@ -19,6 +19,10 @@ func TestPlace(t *testing.T) {
 		t.Fatal("there are objects before the app is placed")
 	}
 	b.place()
+	if !b.state().StripStale {
+		t.Error("the route is said to remove identity headers before its Middleware is there")
+	}
+	b.must(b.cluster.WriteStrip(t.Context(), b.objects(), b.app.Ref()))
 	want := State{Deployment: Right, Service: Right, Route: RouteOpen}
 	if diff := cmp.Diff(want, b.state()); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
@@ -57,7 +61,7 @@ func TestPlaceWithoutImage(t *testing.T) {
 	b := newBench(t)
 	b.app.Image, b.app.GitSource = "", &app.GitSource{Repository: "https://git.example/x", Branch: "main"}
 	b.place()
-	if diff := cmp.Diff(State{Deployment: Right, Service: Right, Route: RouteOpen}, b.state()); diff != "" {
+	if diff := cmp.Diff(State{Deployment: Right, Service: Right, Route: RouteOpen, StripStale: true}, b.state()); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
 	if b.objects().deployment != nil {
@@ -118,7 +122,7 @@ func TestAdoption(t *testing.T) {
 	b.must(err)
 
 	b.place()
-	if diff := cmp.Diff(State{Deployment: Right, Service: Right, Route: RouteOpen}, b.state()); diff != "" {
+	if diff := cmp.Diff(State{Deployment: Right, Service: Right, Route: RouteOpen, StripStale: true}, b.state()); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
 	d := b.objects().deployment

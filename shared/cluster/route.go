@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -41,8 +42,8 @@ type routing interface {
 
 	// spec holds the fields of an app's route that are Sluice's: all of them, with what the
 	// API server would fill in. o is what is there, for an ingress that takes a gate up at
-	// a time of its own.
-	spec(o Objects, a app.App, gated bool) map[string]any
+	// a time of its own. by is the gate of the route, nil for none.
+	spec(o Objects, a app.App, by *gate) map[string]any
 
 	// closed is what spec is as long as a gate is not taken up, and leads nowhere; nil for an
 	// ingress that needs no such thing.
@@ -53,7 +54,11 @@ type routing interface {
 
 	// gate are the objects that ask the checker about an app's requests, in the order in
 	// which they are written, before the route.
-	gate(ref app.Ref) []part
+	gate(g gate) []part
+
+	// generation returns the generation of the gate that an app has, "" for a gate without
+	// one and for none.
+	generation(w way, ref app.Ref) string
 
 	// taken tells whether the ingress says that it has taken up a route. One that never
 	// says so has.
@@ -63,15 +68,21 @@ type routing interface {
 	knative() bool
 }
 
-// way is an app's route, and the objects of its gate in the routing's order; nil for each
-// that is absent.
+// way is an app's route, and the objects of its gate; nil for each that is absent. Objects
+// of a generation that the route does not name are not among them.
 type way struct {
-	route *unstructured.Unstructured
-	gate  []*unstructured.Unstructured
+	route      *unstructured.Unstructured
+	gate       map[partID]*unstructured.Unstructured
+	generation string // of the gate
 }
 
 func (w way) none() bool {
-	return w.route == nil && !slices.ContainsFunc(w.gate, func(u *unstructured.Unstructured) bool { return u != nil })
+	for _, u := range w.gate {
+		if u != nil {
+			return false
+		}
+	}
+	return w.route == nil
 }
 
 // lookup finds an object, nil when there is none.
@@ -82,15 +93,43 @@ func wayBy(by routing, ref app.Ref, look lookup) (w way, err error) {
 	if w.route, err = look(by.kind(), ref.Name); err != nil {
 		return way{}, err
 	}
-	for _, p := range by.gate(ref) {
-		u, err := look(p.kind, p.name)
-		if err != nil {
-			return way{}, err
+	w.gate = map[partID]*unstructured.Unstructured{}
+	lookAt := func(g gate) error {
+		for _, p := range by.gate(g) {
+			if _, known := w.gate[p.id()]; known {
+				continue
+			}
+			if w.gate[p.id()], err = look(p.kind, p.name); err != nil {
+				return err
+			}
 		}
-		w.gate = append(w.gate, u)
+		return nil
+	}
+	if err := lookAt(gate{ref: ref}); err != nil {
+		return way{}, err
+	}
+	w.generation = by.generation(w, ref)
+	if err := lookAt(gate{ref: ref, generation: w.generation}); err != nil {
+		return way{}, err
 	}
 	return w, nil
 }
+
+// gateOf returns the gate that the app's route is to have. One that is in place keeps its
+// generation.
+func (o Objects) gateOf(a app.App) gate {
+	g := gate{ref: a.Ref(), generation: a.Gate.Generation()}
+	switch {
+	case !a.RequireAPIKey:
+		g.generation = o.generation
+	case a.Gate.State == app.Engaged:
+		g.generation = cmp.Or(o.generation, o.former.generation, g.generation)
+	}
+	return g
+}
+
+// Generation returns the generation of the gate that the app's route has, or "".
+func (o Objects) Generation() string { return o.generation }
 
 // ApplyRoute makes the app's route send its host to its Service, through the gate when
 // gated is set: then the gate's objects must be there already, because Traefik answers 404
@@ -117,12 +156,16 @@ func (c *Cluster) ApplyRoute(ctx context.Context, o Objects, a app.App, gated bo
 			return err
 		}
 	}
-	if err := routes.apply(ctx, owned(a.Ref(), a.Name, c.routing.spec(o, a, gated), seen)); err != nil || gated {
+	var by *gate
+	if gated {
+		by = new(o.gateOf(a))
+	}
+	if err := routes.apply(ctx, owned(a.Ref(), a.Name, c.routing.spec(o, a, by), seen)); err != nil || gated {
 		return err
 	}
-	for i, p := range c.routing.gate(a.Ref()) {
+	for _, p := range c.routing.gate(gate{ref: a.Ref()}) {
 		if p.unnamed {
-			if err := deleteSeen(ctx, c.objects(p.kind, a.Namespace), o.gate[i], only); err != nil {
+			if err := deleteSeen(ctx, c.objects(p.kind, a.Namespace), o.way.gate[p.id()], only); err != nil {
 				return err
 			}
 		}
@@ -159,8 +202,8 @@ func (c *Cluster) removeWay(ctx context.Context, by routing, w way, ref app.Ref)
 	if err := deleteSeen(ctx, c.objects(by.kind(), ref.Namespace), w.route, same); err != nil {
 		return err
 	}
-	for i, p := range by.gate(ref) {
-		if err := deleteSeen(ctx, c.objects(p.kind, ref.Namespace), w.gate[i], same); err != nil {
+	for id, u := range w.gate {
+		if err := deleteSeen(ctx, c.objects(id.kind, ref.Namespace), u, same); err != nil {
 			return err
 		}
 	}
@@ -170,8 +213,9 @@ func (c *Cluster) removeWay(ctx context.Context, by routing, w way, ref app.Ref)
 // formerWay leaves out what the present kind uses as well: that is no leftover.
 func formerWay(former, present routing, ref app.Ref, look lookup) (way, error) {
 	return wayBy(former, ref, func(kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error) {
+		named := gate{ref: ref, generation: generationIn(name, ref)}
 		shared := kind == present.kind() && name == ref.Name ||
-			slices.ContainsFunc(present.gate(ref), func(p part) bool { return p.kind == kind && p.name == name })
+			slices.ContainsFunc(present.gate(named), func(p part) bool { return p.kind == kind && p.name == name })
 		if shared {
 			return nil, nil
 		}
@@ -183,28 +227,30 @@ func formerWay(former, present routing, ref app.Ref, look lookup) (way, error) {
 	})
 }
 
-// routeState compares an app's route with what it shall be.
-func routeState(by routing, w way, o Objects, a app.App) Route {
+// routeState compares an app's route with what it shall be with the gate g, or without it.
+func routeState(by routing, w way, o Objects, a app.App, g gate) Route {
 	u := w.route
 	switch {
 	case u == nil:
 		return RouteAbsent
 	case !hasAll(u.GetLabels(), labels(a.Name)):
 		return RouteDiffers
-	case by.same(u, by.spec(o, a, true)):
+	case by.same(u, by.spec(o, a, &g)):
 		return RouteGated
 	case by.closed(a) != nil && by.same(u, by.closed(a)):
 		return RouteClosed
-	case by.same(u, by.spec(o, a, false)) && !w.attached(by, a.Ref()):
+	case by.same(u, by.spec(o, a, nil)) && !w.attached(by, a.Ref()):
 		return RouteOpen
+	case by.same(u, by.spec(o, a, &gate{ref: g.ref, generation: w.generation})):
+		return RouteOutdated
 	}
 	return RouteDiffers
 }
 
 // attached tells whether there is an object of the gate that a route need not name.
 func (w way) attached(by routing, ref app.Ref) bool {
-	for i, p := range by.gate(ref) {
-		if p.unnamed && w.gate[i] != nil {
+	for _, p := range by.gate(gate{ref: ref}) {
+		if p.unnamed && w.gate[p.id()] != nil {
 			return true
 		}
 	}
@@ -222,7 +268,7 @@ func (c *Cluster) formerState(o Objects, a app.App) Route {
 	}
 	was := o
 	was.way = o.former
-	return routeState(c.former, o.former, was, a)
+	return routeState(c.former, o.former, was, a, gate{ref: a.Ref(), generation: o.former.generation})
 }
 
 // settleTime is how long a new route stands beside a former one at least: what an ingress

@@ -12,6 +12,10 @@
 // A proof says that a checker was asked about this app just now. It does not say by whom:
 // something that can reach the checkers itself could pass the question on. Network
 // policies keep apps away from them (infra/network.yaml).
+//
+// Where the question's address names a generation of the app's route, the proof is for
+// that generation. So the answer of a route that the ingress is about to replace proves
+// nothing of the route that replaces it.
 package gateproof
 
 import (
@@ -70,15 +74,29 @@ func ValidNonce(s string) bool {
 	return true
 }
 
-// Prove is the proof for a nonce that came with a question about an app, which is
-// written "{namespace}/{app}".
-func (k Key) Prove(nonce, app string) string {
+// maxGeneration is the largest length of a generation: 64 bits in base 36.
+const maxGeneration = 13
+
+// ValidGeneration reports whether s can be the generation of a route: 1 to 13 of 0-9a-z.
+func ValidGeneration(s string) bool {
+	for _, c := range []byte(s) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxGeneration
+}
+
+// Prove returns the proof for a nonce that came with a question about subject, which is
+// "{namespace}/{app}", or "{namespace}/{app}/{generation}" where the question names the
+// generation of the route.
+func (k Key) Prove(nonce, subject string) string {
 	mac := hmac.New(sha256.New, k[:])
-	mac.Write([]byte(nonce + "\n" + app)) // a nonce has one length, and no line break
+	mac.Write([]byte(nonce + "\n" + subject)) // a nonce has one length, and no line break
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Proves tells whether a proof is right, in constant time.
-func (k Key) Proves(proof, nonce, app string) bool {
-	return hmac.Equal([]byte(proof), []byte(k.Prove(nonce, app)))
+// Proves reports whether proof is the one for nonce and subject, in constant time.
+func (k Key) Proves(proof, nonce, subject string) bool {
+	return hmac.Equal([]byte(proof), []byte(k.Prove(nonce, subject)))
 }

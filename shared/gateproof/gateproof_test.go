@@ -25,6 +25,7 @@ func TestProof(t *testing.T) {
 	for name, proves := range map[string]bool{
 		"another nonce": k.Proves(proof, NewNonce(), "shop-prod/hello"),
 		"another app":   k.Proves(proof, nonce, "shop-prod/other"),
+		"a generation":  k.Proves(proof, nonce, "shop-prod/hello/g1"),
 		"another key":   key(t, "another").Proves(proof, nonce, "shop-prod/hello"),
 		"cut":           k.Proves(proof[:len(proof)-1], nonce, "shop-prod/hello"),
 		"none":          k.Proves("", nonce, "shop-prod/hello"),
@@ -53,6 +54,15 @@ func TestNonce(t *testing.T) {
 	for _, bad := range []string{"", good[1:], good + "A", good[1:] + "a", good[1:] + "1", good[1:] + "\n", good[1:] + "é"} {
 		if ValidNonce(bad) {
 			t.Errorf("%q is a nonce", bad)
+		}
+	}
+}
+
+func TestValidGeneration(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]bool{"h2x0k": true, "0": true, "abcdefghijklm": true, "": false, "abcdefghijklmn": false, ".well-known": false, "A": false, "a/b": false} {
+		if got := ValidGeneration(s); got != want {
+			t.Errorf("ValidGeneration(%q) = %t", s, got)
 		}
 	}
 }
