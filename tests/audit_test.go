@@ -61,6 +61,7 @@ func changes() []change {
 		{"DELETE " + ofEnvironment + "/plans/{plan_id}", "", "plan.delete", "environments/{environment}/plans/plan-audited"},
 		{"POST " + ofEnvironment + "/apps", `{"name":"{app}","image":"registry.example/echo:v1"}`, "app.create", "environments/{environment}/apps/{app}"},
 		{"PATCH " + ofApp, `{"require_api_key":true}`, "app.update", "environments/{environment}/apps/{app}"},
+		{"PATCH " + ofApp, `{"preflight":"refuse"}`, "app.update", "environments/{environment}/apps/{app}"},
 		{"POST " + ofApp + "/deployments", `{"image":"registry.example/echo:v2"}`, "deployment.create", "environments/{environment}/apps/{app}/deployments/2"},
 		{"POST " + ofApp + "/rollback", `{"revision":1}`, "deployment.create", "environments/{environment}/apps/{app}/deployments/3"},
 		{"POST " + ofProject + "/environments", `{"name":"next"}`, "environment.create", "environments/next"},

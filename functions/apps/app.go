@@ -107,7 +107,7 @@ func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) 
 	now := s.now().UTC()
 	a := app.App{
 		Name: httpapi.Given(in.Name), Project: e.Project, Environment: e.Name, Namespace: e.Namespace, Port: app.DefaultPort,
-		Gate: app.Gate{State: app.Ungated, Since: now}, CreatedAt: now, UpdatedAt: now,
+		Preflight: app.PreflightApp, Gate: app.Gate{State: app.Ungated, Since: now}, CreatedAt: now, UpdatedAt: now,
 	}
 	name := problem.All(httpapi.Required("name", in.Name), app.CheckName(a.Name))
 	var host, port error
@@ -119,7 +119,17 @@ func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) 
 			port = problem.Of(problem.InvalidPort)
 		}
 	}
-	return a, problem.All(name, host, port, from(&a, in))
+	return a, problem.All(name, host, port, setPreflight(&a, in.Preflight), from(&a, in))
+}
+
+// setPreflight sets the app's preflight if one is given. It returns an invalid_preflight
+// problem if the value is unknown.
+func setPreflight(a *app.App, given *string) error {
+	if given == nil {
+		return nil
+	}
+	a.Preflight = app.Preflight(*given)
+	return app.CheckPreflight(a.Preflight)
 }
 
 // from says what a new app comes from: an image or a git repository.
@@ -203,16 +213,27 @@ func (s *Service) sweep(ctx context.Context, ref app.Ref) error {
 	return gone
 }
 
-// updateApp switches Require API key. It answers at once; the app's gate tells
-// how far wiring is.
+// updateApp changes the settings that the body names. It returns immediately; the app's
+// gate shows the progress of wiring.
 func (s *Service) updateApp(ctx context.Context, in httpapi.Scope, body wire.UpdateApp) (wire.App, error) {
 	a, err := s.change(ctx, in, func(a *app.App) error {
-		if body.RequireAPIKey == nil || *body.RequireAPIKey == a.RequireAPIKey {
+		was := *a
+		if err := setPreflight(a, body.Preflight); err != nil {
+			return err
+		}
+		if body.RequireAPIKey != nil {
+			a.RequireAPIKey = *body.RequireAPIKey
+		}
+		if a.RequireAPIKey == was.RequireAPIKey && a.Preflight == was.Preflight {
 			return nil
 		}
-		a.RequireAPIKey = *body.RequireAPIKey
 		a.UpdatedAt = s.now().UTC()
-		a.Gate = a.Gate.Switch(a.RequireAPIKey, a.UpdatedAt)
+		if a.Preflight != was.Preflight {
+			a.Gate = a.Gate.Renew(a.UpdatedAt)
+		}
+		if a.RequireAPIKey != was.RequireAPIKey {
+			a.Gate = a.Gate.Switch(a.RequireAPIKey, a.UpdatedAt)
+		}
 		return nil
 	})
 	if err == nil && (a.Gate.State == app.Pending || a.Gate.State == app.Releasing) {
@@ -272,7 +293,7 @@ func (s *Service) wireApp(a app.App) wire.App {
 	out := wire.App{
 		Name: a.Name, Project: a.Project, Environment: a.Environment,
 		Host: a.Host, URL: strings.ReplaceAll(s.cfg.AppURL, hostMark, a.Host), Port: a.Port,
-		Kind: string(a.Kind()), Image: a.Image, RequireAPIKey: a.RequireAPIKey,
+		Kind: string(a.Kind()), Image: a.Image, RequireAPIKey: a.RequireAPIKey, Preflight: string(a.Preflight),
 		Gate:     wire.Gate{State: string(a.Gate.State), Since: a.Gate.Since, Message: a.Gate.Message},
 		Revision: a.Revision,
 	}

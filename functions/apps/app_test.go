@@ -27,7 +27,7 @@ func TestCreateApp(t *testing.T) {
 	want := wire.App{
 		Name: "hello", Project: o.project, Environment: "prod", Host: "hello." + o.namespace() + ".localhost", Port: 8080,
 		URL: "http://hello." + o.namespace() + ".localhost:8080", Kind: "image", Image: "registry.example/hello:v1",
-		Gate: wire.Gate{State: "ungated", Since: got.Gate.Since}, Revision: 1,
+		Preflight: "app", Gate: wire.Gate{State: "ungated", Since: got.Gate.Since}, Revision: 1,
 		Deployed: &wire.Deployed{At: got.Gate.Since, Status: "rolling_out"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -152,6 +152,9 @@ func TestBadApps(t *testing.T) {
 		{"below a reserved host", `,"image":"a:1","host":"x.y.sluice.example.com"`, 422, "invalid_host"},
 		{"the domain itself", `,"image":"a:1","host":"localhost"`, 422, "invalid_host"},
 		{"another's default", `,"image":"a:1","host":"hello.bank-prod.localhost"`, 422, "invalid_host"},
+		{"unknown preflight", `,"image":"a:1","preflight":"ignore"`, 422, "invalid_preflight"},
+		{"empty preflight", `,"image":"a:1","preflight":""`, 422, "invalid_preflight"},
+		{"preflight is no text", `,"image":"a:1","preflight":true`, 400, "wrong_type"},
 		{"require_api_key", `,"image":"a:1","require_api_key":true`, 400, "unknown_field"},
 		{"empty source", `,"git_source":{}`, 422, "invalid_git_source"},
 	}
@@ -240,6 +243,57 @@ func TestRequireAPIKey(t *testing.T) {
 	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":"yes"}`).fails(400, "wrong_type")
 	o.as("dev").patch(o.apps("/hello"), `{"image":"a:2"}`).fails(400, "unknown_field")
 	o.as("dev").patch(o.apps("/hello"), ``).fails(400, "malformed_json")
+}
+
+// TestPreflight: a change of preflight makes a gate that is on pending, so that it is proven
+// with the new route, and notifies wiring (promise G10).
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	notified := make(chan string, 9)
+	wiring := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { notified <- r.Header.Get("Ce-Subject") }))
+	t.Cleanup(wiring.Close)
+	o := newOffice(t)
+	o.cfg.WiringURL = wiring.URL
+	o.start(o.cluster)
+	o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1","preflight":"refuse"}`).gets(201)
+	set := func(body string) wire.App {
+		t.Helper()
+		o.as("dev").patch(o.apps("/hello"), body).gets(200)
+		return decode[wire.App](o.as("vic").get(o.apps("/hello")).gets(200))
+	}
+	if got := set(`{}`); got.Preflight != "refuse" || got.Gate.State != "ungated" {
+		t.Errorf("created: %+v", got)
+	}
+	if got := set(`{"preflight":"app"}`); got.Preflight != "app" || got.Gate.State != "ungated" {
+		t.Errorf("changed while off: %+v", got)
+	}
+	if got := set(`{"preflight":"refuse","require_api_key":true}`); got.Preflight != "refuse" || got.Gate.State != "pending" {
+		t.Errorf("changed and switched on: %+v", got)
+	}
+	ref := app.Ref{Namespace: o.namespace(), Name: "hello"}
+	if got := <-notified; got != ref.String() {
+		t.Errorf("wiring was notified of %q", got)
+	}
+	engaged, err := o.store.UpdateApp(t.Context(), ref, func(a app.App) (app.App, error) {
+		a.Gate.State = app.Engaged
+		return a, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := set(`{"preflight":"refuse"}`); got.Gate.State != "engaged" || !got.Gate.Since.Equal(engaged.Gate.Since) {
+		t.Errorf("set to what it is: %+v", got.Gate)
+	}
+	if got := set(`{"preflight":"app"}`); got.Preflight != "app" || got.Gate.State != "pending" || !got.Gate.Since.After(engaged.Gate.Since) {
+		t.Errorf("changed while engaged: %+v", got)
+	}
+	<-notified
+	o.as("vic").patch(o.apps("/hello"), `{"preflight":"refuse"}`).fails(403, "forbidden")
+	o.as("dev").patch(o.apps("/hello"), `{"preflight":"REFUSE"}`).fails(422, "invalid_preflight")
+	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":false,"preflight":""}`).fails(422, "invalid_preflight")
+	if got := set(`{}`); !got.RequireAPIKey || got.Preflight != "app" {
+		t.Errorf("after refused changes: %+v", got)
+	}
 }
 
 func TestWiringThatHangsDelaysNobody(t *testing.T) {

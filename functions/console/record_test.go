@@ -54,6 +54,7 @@ func TestRecordSays(t *testing.T) {
 		{"key.update", shop + "api-keys/key-ab12cd34", `{"status":"disabled"}`, `{"status":"active"}`, "ci", "enabled ci", "environments/prod/api-keys/key-ab12cd34"},
 		{"app.update", prod + "apps/hello", `{"require_api_key":false}`, `{"require_api_key":true}`, "", "switched Require API key on for hello", "environments/prod/apps/hello"},
 		{"app.update", prod + "apps/hello", `{"require_api_key":true}`, `{"require_api_key":false}`, "", "switched Require API key off for hello", "environments/prod/apps/hello"},
+		{"app.update", prod + "apps/hello", `{"preflight":"app"}`, `{"preflight":"refuse"}`, "", "changed app hello", "environments/prod/apps/hello"},
 		{"app.update", prod + "apps/hello", `{"port":80}`, `{"port":81}`, "", "changed app hello", "environments/prod/apps/hello"},
 		{"app.delete", prod + "apps/hello", `{"port":80}`, `null`, "", "deleted app hello", ""},
 		{"webhook.enable", prod + "apps/hello/webhook", `null`, `null`, "", "gave a new token to the webhook of hello", "environments/prod/apps/hello"},

@@ -158,11 +158,12 @@ var (
 	CreateApp = route[wire.CreateApp, wire.App]("apps", "POST "+environment+"/apps", Developer, http.StatusCreated,
 		"Create an app from an image, or from a git repository",
 		problem.MissingField, problem.InvalidName, problem.InvalidImage, problem.InvalidSource, problem.InvalidHost, problem.InvalidPort,
-		problem.AlreadyExists, problem.HostTaken).tagged()
+		problem.InvalidPreflight, problem.AlreadyExists, problem.HostTaken).tagged()
 	GetApp = route[None, wire.App]("apps", "GET "+anApp, Viewer, http.StatusOK,
 		"Read an app, with the state of its gate").tagged()
 	UpdateApp = route[wire.UpdateApp, wire.App]("apps", "PATCH "+anApp, Developer, http.StatusOK,
-		"Switch Require API key; the app's gate tells how far that is").guarded().tagged()
+		"Turn Require API key on or off, or set who answers CORS preflights; the app's gate shows the progress",
+		problem.InvalidPreflight).guarded().tagged()
 	DeleteApp = route[None, None]("apps", "DELETE "+anApp, Developer, http.StatusNoContent,
 		"Delete an app and what runs it").guarded()
 	SetGitSource = route[wire.GitSource, wire.App]("apps", "PUT "+anApp+"/git-source", Developer, http.StatusOK,

@@ -5,9 +5,12 @@
 package app
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // Kind is how an app gets its image (promises D7, D8).
@@ -36,8 +39,9 @@ type App struct {
 	Image       string // what runs now; "" before a git app's first build
 	GitSource   *GitSource
 
-	RequireAPIKey bool // the switch
-	Gate          Gate // what is
+	RequireAPIKey bool      // the switch
+	Preflight     Preflight // of a gated app; empty means PreflightApp
+	Gate          Gate      // what is
 
 	Trusts []Trust // pipelines that deploy it without a secret, oldest first
 
@@ -112,8 +116,37 @@ func (g Gate) Generation() string {
 	return strconv.FormatUint(uint64(g.Since.UnixMicro()), 36) //nolint:gosec // Any 64 bits do.
 }
 
+// Renew returns the gate's state after a change of its settings. A gate that is switched
+// on is pending until it is proven with the new settings.
+func (g Gate) Renew(now time.Time) Gate {
+	if g.State == Pending || g.State == Engaged {
+		return Gate{State: Pending, Since: now}
+	}
+	return g
+}
+
+// Preflight is the handling of CORS preflights without a key at a gated app (promise G10).
+type Preflight string
+
+// The ways to handle preflights.
+const (
+	PreflightApp    Preflight = "app"    // the app answers them, without the client's credentials
+	PreflightRefuse Preflight = "refuse" // the gate denies them like any other request
+)
+
+// Preflights lists the ways to handle preflights.
+func Preflights() []Preflight { return []Preflight{PreflightApp, PreflightRefuse} }
+
+// CheckPreflight returns an invalid_preflight problem if p is not one of [Preflights].
+func CheckPreflight(p Preflight) error {
+	if !slices.Contains(Preflights(), p) {
+		return problem.Of(problem.InvalidPreflight)
+	}
+	return nil
+}
+
 // GateRequested is the type of the CloudEvent that tells wiring that an app's
-// Require API key was switched; its subject is the app's [Ref]. It only hurries
+// Require API key was switched or its settings changed; its subject is the app's [Ref]. It only hurries
 // wiring up: the periodic one finds the same work.
 const GateRequested = "dev.sluicegate.app.gate_requested.v1"
 

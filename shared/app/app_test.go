@@ -53,6 +53,22 @@ func TestSwitch(t *testing.T) {
 	}
 }
 
+func TestRenew(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	now := since.Add(time.Hour)
+	for from, want := range map[GateState]Gate{
+		Ungated:   {State: Ungated, Since: since, Message: "as it was"},
+		Pending:   {State: Pending, Since: now},
+		Engaged:   {State: Pending, Since: now},
+		Releasing: {State: Releasing, Since: since, Message: "as it was"},
+	} {
+		if got := (Gate{State: from, Since: since, Message: "as it was"}).Renew(now); got != want {
+			t.Errorf("a gate that was %s is %+v, want %+v", from, got, want)
+		}
+	}
+}
+
 // TestRoles: each role may do what the ones before it may, and a stranger nothing
 // (promise S1).
 func TestRoles(t *testing.T) {

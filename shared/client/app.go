@@ -57,6 +57,11 @@ func (c *Client) RequireAPIKey(ctx context.Context, project, environment, app st
 	return call(ctx, c, api.UpdateApp, wire.UpdateApp{RequireAPIKey: &on}, project, environment, app)
 }
 
+// SetPreflight sets whether an app or its gate answers CORS preflights without a key.
+func (c *Client) SetPreflight(ctx context.Context, project, environment, app, preflight string) (wire.App, error) {
+	return call(ctx, c, api.UpdateApp, wire.UpdateApp{Preflight: &preflight}, project, environment, app)
+}
+
 // WaitGate waits until an app's gate is in a state, e.g. "engaged", or ctx ends;
 // the error then says how far the gate has come and why not further.
 func (c *Client) WaitGate(ctx context.Context, project, environment, app, state string) (wire.App, error) {

@@ -193,6 +193,10 @@ func TestCalls(t *testing.T) {
 			_, err := c.RequireAPIKey(ctx, "shop", "prod", "hello", false)
 			return err
 		}, "PATCH", env + "/apps/hello", `{"require_api_key":false}`},
+		{"SetPreflight", func(ctx context.Context, c *Client) error {
+			_, err := c.SetPreflight(ctx, "shop", "prod", "hello", "refuse")
+			return err
+		}, "PATCH", env + "/apps/hello", `{"preflight":"refuse"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -28,6 +28,8 @@ var fieldOf = map[Code]string{
 	InvalidSource: "git_source",
 	InvalidPass:   "password",
 	InvalidCommit: "commit",
+
+	InvalidPreflight: "preflight",
 }
 
 // Wrong are the problems with a request's fields that e holds, in the order in which they

@@ -65,6 +65,8 @@ const (
 	InvalidCommit  Code = "invalid_commit"
 	InvalidTrust   Code = "invalid_trust"
 	InvalidPolicy  Code = "invalid_policy"
+
+	InvalidPreflight Code = "invalid_preflight"
 )
 
 // Conflicts and absences.
@@ -170,6 +172,7 @@ var table = [...]Row{
 	{InvalidCommit, http.StatusUnprocessableEntity, "commit is a git commit hash, 4 to 64 hexadecimal digits.", 0},
 	{InvalidTrust, http.StatusUnprocessableEntity, "A trust names an issuer, an audience and claims.", 0},
 	{InvalidPolicy, http.StatusUnprocessableEntity, "leak_policy is disable or revoke.", 0},
+	{InvalidPreflight, http.StatusUnprocessableEntity, "preflight is app or refuse.", 0},
 
 	{NotFound, http.StatusNotFound, "There is nothing here by that name.", 0},
 	{AlreadyExists, http.StatusConflict, "That name is taken.", 0},

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -29,6 +30,7 @@ type appDoc struct {
 	Image         string        `firestore:"image"`
 	GitSource     *gitSourceDoc `firestore:"git_source"`
 	RequireAPIKey bool          `firestore:"require_api_key"`
+	Preflight     app.Preflight `firestore:"preflight,omitempty"` // empty in documents of earlier versions
 	Gate          gateDoc       `firestore:"gate"`
 	Revision      int64         `firestore:"revision"`  // the current one
 	Revisions     int64         `firestore:"revisions"` // the highest number given out
@@ -77,7 +79,7 @@ func (d appDoc) with(a app.App) appDoc {
 		source := gitSourceDoc(*g)
 		d.GitSource = &source
 	}
-	d.RequireAPIKey = a.RequireAPIKey
+	d.RequireAPIKey, d.Preflight = a.RequireAPIKey, a.Preflight
 	d.Gate, d.Deployed = gateDoc(a.Gate), deployedDoc(a.Deployed)
 	d.Trusts = trustsToDoc(a.Trusts)
 	d.Revision, d.Revisions = a.Revision, max(d.Revisions, a.Revision)
@@ -88,7 +90,7 @@ func (d appDoc) with(a app.App) appDoc {
 func (d appDoc) value() app.App {
 	a := app.App{
 		Name: d.Name, Project: d.Project, Environment: d.Environment, Namespace: d.Namespace,
-		Host: d.Host, Port: d.Port, Image: d.Image, RequireAPIKey: d.RequireAPIKey,
+		Host: d.Host, Port: d.Port, Image: d.Image, RequireAPIKey: d.RequireAPIKey, Preflight: cmp.Or(d.Preflight, app.PreflightApp),
 		Gate: app.Gate(d.Gate), Revision: d.Revision, Deployed: app.Deployed(d.Deployed), CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
 	}
 	if g := d.GitSource; g != nil {

@@ -21,7 +21,7 @@ func newApp(project, env, name string) app.App {
 	ns := project + "-" + env
 	return app.App{
 		Name: name, Project: project, Environment: env, Namespace: ns, Host: name + "." + ns + ".localhost", Port: 8080,
-		Image: "registry.example/" + name + ":v1", Revision: 1, Gate: app.Gate{State: app.Ungated, Since: at},
+		Image: "registry.example/" + name + ":v1", Revision: 1, Preflight: app.PreflightApp, Gate: app.Gate{State: app.Ungated, Since: at},
 		CreatedAt: at, UpdatedAt: at,
 	}
 }
@@ -43,7 +43,7 @@ func TestApp(t *testing.T) {
 	git := newApp("shop", "prod", "git")
 	git.Image, git.Revision = "", 0
 	git.GitSource = &app.GitSource{Repository: "https://git.example/x", Branch: "main", Path: "a/b"}
-	git.RequireAPIKey, git.Gate = true, app.Gate{State: app.Pending, Since: a.CreatedAt, Message: "soon"}
+	git.RequireAPIKey, git.Preflight, git.Gate = true, app.PreflightRefuse, app.Gate{State: app.Pending, Since: a.CreatedAt, Message: "soon"}
 	wantProblem(t, "create a git app", s.CreateApp(ctx, git, storetest.First(git)), "")
 	for _, want := range []app.App{a, git} {
 		got, err := s.App(ctx, "shop-prod", want.Name)
@@ -56,6 +56,21 @@ func TestApp(t *testing.T) {
 	wantProblem(t, "an app that is not there", err, problem.NotFound)
 	_, err = s.App(ctx, "shop-staging", "hello")
 	wantProblem(t, "in another environment", err, problem.NotFound)
+}
+
+// TestAppWithoutPreflight: a document of an earlier version has no preflight, and means the
+// default.
+func TestAppWithoutPreflight(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	makeEnvironment(t, s, "shop", "prod")
+	a := newApp("shop", "prod", "hello")
+	a.Preflight = ""
+	wantProblem(t, "create", s.CreateApp(t.Context(), a, storetest.First(a)), "")
+	got, err := s.App(t.Context(), "shop-prod", "hello")
+	if err != nil || got.Preflight != app.PreflightApp {
+		t.Errorf("preflight %q, %v, want %q", got.Preflight, err, app.PreflightApp)
+	}
 }
 
 func TestHostsAreUnique(t *testing.T) {

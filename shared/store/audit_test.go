@@ -84,10 +84,12 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	must(err)
 	a := app.App{
 		Name: "hello", Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: "h.example.com", Port: 80,
-		Image: "r/h:1", Revision: 1, Gate: app.Gate{State: app.Ungated}, CreatedAt: noon(),
+		Image: "r/h:1", Revision: 1, Preflight: app.PreflightApp, Gate: app.Gate{State: app.Ungated}, CreatedAt: noon(),
 	}
 	must(s.CreateApp(ctx, a, storetest.First(a)))
 	_, err = s.UpdateApp(ctx, a.Ref(), func(a app.App) (app.App, error) { a.RequireAPIKey = true; return a, nil })
+	must(err)
+	_, err = s.UpdateApp(ctx, a.Ref(), func(a app.App) (app.App, error) { a.Preflight = app.PreflightRefuse; return a, nil })
 	must(err)
 	_, err = s.UpdateApp(ctx, a.Ref(), func(a app.App) (app.App, error) { a.Gate.Message = "a step of wiring's"; return a, nil })
 	must(err)
@@ -131,7 +133,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	compare(t, s, "shop", []string{
 		`ada token.revoke projects/shop/tokens/` + string(left.ID) + ` {"expires_at":"2026-03-14T13:00:00.123456Z","name":"left","role":"developer"} > null`,
 		`ada environment.delete ` + env + ` {"namespace":"shop-prod"} > null`,
-		`ada app.delete ` + env + `/apps/hello {"git_source":` + source + `,"host":"h.example.com","image":"r/h:b1","port":80,"require_api_key":true} > null`,
+		`ada app.delete ` + env + `/apps/hello {"git_source":` + source + `,"host":"h.example.com","image":"r/h:b1","port":80,"preflight":"refuse","require_api_key":true} > null`,
 		`ada plan.delete ` + env + `/plans/plan-a {"burst":2,"name":"A","quota":9,"quota_mode":"hard","quota_period":"day","rate":1.5} > null`,
 		`ada key.revoke ` + key + ` {"status":"active"} > {"status":"revoked"}`,
 		`ada key.rotate ` + key + ` {"secret":null} > {"secret":"replaced"}`,
@@ -141,8 +143,9 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		`ada build.request ` + env + `/apps/hello/builds/1 null > {"build":1,"commit":"c1","git_source":` + source + `}`,
 		`ada app.update ` + env + `/apps/hello {"git_source":null} > {"git_source":` + source + `}`,
 		`ada deployment.create ` + env + `/apps/hello/deployments/2 {"image":"r/h:1","revision":1,"trigger":"manual"} > {"digest":"sha256:2","image":"r/h:2","revision":2,"trigger":"manual"}`,
+		`ada app.update ` + env + `/apps/hello {"preflight":"app"} > {"preflight":"refuse"}`,
 		`ada app.update ` + env + `/apps/hello {"require_api_key":false} > {"require_api_key":true}`,
-		`ada app.create ` + env + `/apps/hello null > {"git_source":null,"host":"h.example.com","image":"r/h:1","port":80,"require_api_key":false}`,
+		`ada app.create ` + env + `/apps/hello null > {"git_source":null,"host":"h.example.com","image":"r/h:1","port":80,"preflight":"app","require_api_key":false}`,
 		`ada plan.update ` + env + `/plans/plan-a {"quota":null,"quota_mode":null,"quota_period":null,"rate":1} > {"quota":9,"quota_mode":"hard","quota_period":"day","rate":1.5}`,
 		`ada plan.create ` + env + `/plans/plan-a null > {"burst":2,"name":"A","quota":null,"quota_mode":null,"quota_period":null,"rate":1}`,
 		`ada environment.create ` + env + ` null > {"namespace":"shop-prod"}`,

@@ -25,7 +25,7 @@ func storeApp(t *testing.T, s *store.Store, image string) app.App {
 	t.Helper()
 	a := app.App{
 		Name: "hello", Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: "hello.example.com", Port: 8080,
-		Image: image, Gate: app.Gate{State: app.Ungated, Since: noon()}, CreatedAt: noon(), UpdatedAt: noon(),
+		Image: image, Preflight: app.PreflightApp, Gate: app.Gate{State: app.Ungated, Since: noon()}, CreatedAt: noon(), UpdatedAt: noon(),
 	}
 	if image == "" {
 		a.GitSource = &app.GitSource{Repository: "https://git.example.com/hello.git", Branch: "main"}

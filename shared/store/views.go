@@ -53,7 +53,7 @@ func environmentView(e app.Environment) audit.Values {
 
 // appView leaves out what is not set by anybody: the gate's state, the revision.
 func appView(a app.App) audit.Values {
-	v := audit.Values{"host": a.Host, "port": a.Port, "require_api_key": a.RequireAPIKey, "git_source": nil}
+	v := audit.Values{"host": a.Host, "port": a.Port, "require_api_key": a.RequireAPIKey, "preflight": string(a.Preflight), "git_source": nil}
 	if g := a.GitSource; g != nil {
 		v["git_source"] = map[string]string{"repository": g.Repository, "branch": g.Branch, "path": g.Path}
 	}

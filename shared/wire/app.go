@@ -7,16 +7,17 @@ type App struct {
 	Name          string     `json:"name" kind:"app"`
 	Project       string     `json:"project" kind:"project"`
 	Environment   string     `json:"environment" kind:"environment"`
-	Host          string     `json:"host" kind:"host"`       // that the ingress serves the app on
-	URL           string     `json:"url" kind:"url"`         // of the app from outside
-	Port          int        `json:"port" kind:"port"`       // that the app's container listens on
-	Kind          string     `json:"kind" kind:"app_kind"`   // image apps are deployed from an image, git apps are built
-	Image         string     `json:"image"`                  // of the current revision; "" before the first
-	GitSource     *GitSource `json:"git_source"`             // null is an image app
-	RequireAPIKey bool       `json:"require_api_key"`        // what is asked for; gate tells how far that is
-	Gate          Gate       `json:"gate"`                   // what is observed
-	Revision      int64      `json:"revision" kind:"number"` // the current one; 0 before the first deployment
-	Deployed      *Deployed  `json:"deployed"`               // null before the first deployment
+	Host          string     `json:"host" kind:"host"`           // that the ingress serves the app on
+	URL           string     `json:"url" kind:"url"`             // of the app from outside
+	Port          int        `json:"port" kind:"port"`           // that the app's container listens on
+	Kind          string     `json:"kind" kind:"app_kind"`       // image apps are deployed from an image, git apps are built
+	Image         string     `json:"image"`                      // of the current revision; "" before the first
+	GitSource     *GitSource `json:"git_source"`                 // null is an image app
+	RequireAPIKey bool       `json:"require_api_key"`            // what is asked for; gate tells how far that is
+	Preflight     string     `json:"preflight" kind:"preflight"` // of a gated app: app answers CORS preflights without a key, or the gate refuses them
+	Gate          Gate       `json:"gate"`                       // what is observed
+	Revision      int64      `json:"revision" kind:"number"`     // the current one; 0 before the first deployment
+	Deployed      *Deployed  `json:"deployed"`                   // null before the first deployment
 }
 
 // Deployed is what a list of apps tells about each one's current deployment.
@@ -46,11 +47,13 @@ type CreateApp struct {
 	Port      *int       `json:"port,omitempty" kind:"port"` // 8080 if left out
 	Image     *string    `json:"image,omitempty" kind:"image"`
 	GitSource *GitSource `json:"git_source,omitempty"`
+	Preflight *string    `json:"preflight,omitempty" kind:"preflight"` // app if left out
 }
 
 // UpdateApp is the body of PATCH …/apps/{app}.
 type UpdateApp struct {
-	RequireAPIKey *bool `json:"require_api_key,omitempty"` // true: only requests with a valid key get through
+	RequireAPIKey *bool   `json:"require_api_key,omitempty"`            // true: only requests with a valid key get through
+	Preflight     *string `json:"preflight,omitempty" kind:"preflight"` // app: the app answers CORS preflights; refuse: they need a key
 }
 
 // Project is a project and the caller's role in it.
