@@ -1,5 +1,7 @@
 package console
 
+import "github.com/sluicegate/sluice/shared/app"
+
 // askReleaseGate asks before Require API key is switched off: it lets everybody in.
 func askReleaseGate(r *request, f form) error {
 	a, err := r.readApp()
@@ -43,4 +45,47 @@ func switchGate(r *request) error {
 		return r.done(r.inApp(), noticeGateOn)
 	}
 	return r.done(r.inApp(), noticeGateOff)
+}
+
+// preflightHandlings are the choices for CORS preflights.
+func preflightHandlings() []option {
+	return []option{
+		{Value: string(app.PreflightApp), Label: "Pass them to the app, without credentials"},
+		{Value: string(app.PreflightRefuse), Label: "Refuse them: pages of other origins cannot call the app"},
+	}
+}
+
+func askPreflight(r *request, f form) error {
+	a, err := r.readApp()
+	if err != nil {
+		return err
+	}
+	if f.Refusal == nil {
+		f = values{"preflight": a.Preflight}.form()
+	}
+	return r.ask(tabApps, formPage{
+		Title: "CORS preflights to " + a.Name, Action: r.inApp("settings", "preflight"), Button: "Save", Back: r.inApp("settings"), Form: f,
+		Inputs: []input{f.Select("preflight", "Preflights without a key", "Browsers send an OPTIONS request without a key before some requests to another origin. "+
+			"The setting applies while Require API key is on.", preflightHandlings()).Need()},
+	})
+}
+
+// setPreflight sets how the gate handles preflights, as the form says.
+func setPreflight(r *request) error {
+	a, err := r.readApp()
+	if err != nil {
+		return err
+	}
+	current := values{"preflight": a.Preflight}
+	typed := r.typed(current)
+	changed, conflict := r.changes(current, typed)
+	if conflict != nil {
+		return askPreflight(r, *conflict)
+	}
+	if len(changed) > 0 {
+		if _, err := r.api.SetPreflight(r.Context(), r.project, r.environment, r.app(), typed["preflight"]); err != nil {
+			return r.again(err, map[string]string{"invalid_preflight": "preflight"}, askPreflight)
+		}
+	}
+	return r.done(r.inApp("settings"), changed.notice(noticePreflightSet))
 }

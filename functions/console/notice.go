@@ -54,6 +54,7 @@ const (
 	noticeSecretUnknown
 	noticeLeakReported
 	noticeProjectChanged
+	noticePreflightSet
 )
 
 // text is what a notice says; "" of one that does not exist.
@@ -101,6 +102,7 @@ func (n notice) text() string { //nolint:funlen // a table
 		noticeSecretRefused:  "This is the key. What you have is a secret of it, but nobody gets through with this key now.",
 		noticeLeakReported:   "It is reported. If that is a key, nobody gets through with it any more, and its project sees who has reported it.",
 		noticeProjectChanged: "The settings are saved.",
+		noticePreflightSet:   "Setting saved. The app's page shows the progress of its gate.",
 		noticeSecretUnknown:  "This is the key with that prefix. What you have is none of its secrets any more: nobody gets through with it.",
 	}
 	return texts[n]
