@@ -103,6 +103,55 @@ func TestPreflight(t *testing.T) {
 	s.Call("hello").Header("X-Forwarded-Method", "OPTIONS").Header("Access-Control-Request-Method", "GET").Gets(http.StatusUnauthorized, "invalid_key")
 }
 
+// TestPreflightHasNoCredentials: a preflight, which needs no key, reaches the app without
+// the client's credentials and without a header by which an app could take it for another
+// method.
+func TestPreflightHasNoCredentials(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	k := s.AnyKey()
+	s.Opens("hello", k)
+	forbidden := []string{
+		"Cookie", "Authorization", "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override",
+		"x_http_method_override", "X.HTTP-Method_Override", "X_Method.Override",
+	}
+	with := func(c *stacktest.Call) *stacktest.Call {
+		for _, name := range forbidden {
+			c = c.Header(name, "DELETE")
+		}
+		return c
+	}
+	e := s.Echo(with(s.Call("hello").Method(http.MethodOptions).Header("Access-Control-Request-Method", "GET")).Gets(http.StatusOK))
+	for _, name := range forbidden {
+		if got := e.Headers[http.CanonicalHeaderKey(name)]; got != nil {
+			t.Errorf("the app got %s: %q", name, got)
+		}
+	}
+	e = s.Echo(with(s.Call("hello").Key(k)).Gets(http.StatusOK))
+	if e.Headers["Authorization"] == nil || e.Headers["X-Http-Method-Override"] == nil {
+		t.Errorf("a request with a key lost its headers: %v", e.Headers)
+	}
+}
+
+// TestRefusedPreflight: an app can refuse preflights. They then need a key, and count.
+func TestRefusedPreflight(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	k := s.AnyKey()
+	s.Opens("hello", k)
+	if _, err := s.Client.SetPreflight(t.Context(), s.Project, s.Env, "hello", "refuse"); err != nil {
+		t.Fatal(err)
+	}
+	s.WaitGate("hello", "engaged")
+	preflight := func() *stacktest.Call {
+		return s.Call("hello").Method(http.MethodOptions).Header("Access-Control-Request-Method", "GET")
+	}
+	preflight().Gets(http.StatusUnauthorized, "invalid_key")
+	preflight().Key(k).Gets(http.StatusOK)
+}
+
 func TestTwoKeysAreNoKey(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)

@@ -41,7 +41,7 @@ func TestCreateApp(t *testing.T) {
 	if !cmp.Equal(want, read) {
 		t.Errorf("read (-want +got):\n%s", cmp.Diff(want, read))
 	}
-	if diff := cmp.Diff(cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen}, o.state("hello")); diff != "" {
+	if diff := cmp.Diff(cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, StripStale: true}, o.state("hello")); diff != "" {
 		t.Errorf("in the cluster (-want +got):\n%s", diff)
 	}
 	o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v2"}`).fails(409, "already_exists")
@@ -99,7 +99,7 @@ func TestCreateGitApp(t *testing.T) {
 		*got.GitSource != (wire.GitSource{Repository: "https://git.example/shop.git", Branch: "main", Path: "web"}) {
 		t.Errorf("app %+v", got)
 	}
-	if diff := cmp.Diff(cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen}, o.state("built")); diff != "" {
+	if diff := cmp.Diff(cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, StripStale: true}, o.state("built")); diff != "" {
 		t.Errorf("in the cluster (-want +got):\n%s", diff)
 	}
 	o.as("dev").post(o.apps(""), `{"name":"second","host":"built.example.com","image":"a:1"}`).fails(409, "host_taken")

@@ -42,7 +42,7 @@ func (r gatewayEnvoy) gate(g gate) []part {
 	id := policyOf(g.ref)
 	return []part{
 		{kind: envoyKind("Backend"), name: id.name, spec: r.backendSpec()},
-		{kind: id.kind, name: id.name, spec: r.policySpec(g), earlier: r.policySpec(gate{ref: g.ref}), unnamed: true},
+		{kind: id.kind, name: id.name, spec: r.policySpec(g), earlier: r.policySpec(gate{ref: g.ref, refuse: g.refuse}), unnamed: true},
 	}
 }
 
@@ -92,7 +92,7 @@ func (r gatewayEnvoy) policySpec(g gate) map[string]any {
 			"failOpen":         false,
 			"statusOnError":    int64(503),
 			"timeout":          "5s",
-			"headersToExtAuth": []any{"X-API-Key", methodHeader, "Access-Control-Request-Method", trace.Header, gateproof.NonceHeader},
+			"headersToExtAuth": append([]any{"X-API-Key", methodHeader}, g.asked(trace.Header, gateproof.NonceHeader)...),
 			"http": map[string]any{
 				"backendRefs":      []any{map[string]any{"group": envoyGroup, "kind": "Backend", "name": gateName(g.ref), "weight": int64(1)}},
 				"pathOverride":     g.checkPath(),
@@ -104,7 +104,9 @@ func (r gatewayEnvoy) policySpec(g gate) map[string]any {
 
 // spec: the filter comes after the gate, so that it takes what the gate has read. A
 // preflight that asks for an upgrade, or that says it has a body, leads nowhere: it needs no
-// key, so with either it would be a way into the app.
+// key, so with either it would be a way into the app. For the same reason it loses the
+// client's credentials and the method overrides. The Gateway API has no patterns for names;
+// Envoy Gateway refuses names with an underscore by default.
 func (r gatewayEnvoy) spec(o Objects, a app.App, by *gate) map[string]any {
 	open := r.route(a, leads(a, match("")))
 	if by == nil {
@@ -115,16 +117,26 @@ func (r gatewayEnvoy) spec(o Objects, a app.App, by *gate) map[string]any {
 		match("OPTIONS", "Access-Control-Request-Method", ".*", "Transfer-Encoding", ".*"),
 		match("OPTIONS", "Access-Control-Request-Method", ".*", "Content-Length", "0*[1-9][0-9]*"),
 	}}
-	full := r.route(a,
-		leads(a, match(""), map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": map[string]any{
-			"remove": []any{"X-API-Key", methodHeader, "HTTP2-Settings"},
-		}}),
-		nowhere,
-	)
-	if r.enforced(o, by.ref) || o.route != nil && (r.same(o.route, open) || r.same(o.route, full)) {
+	removed := []any{"X-API-Key", methodHeader, "HTTP2-Settings"}
+	refusing := r.route(a, leads(a, match(""), removes(removed)), nowhere) // so was every route of an earlier release
+	full := refusing
+	if !by.refuse {
+		full = r.route(a,
+			leads(a, match(""), removes(removed)),
+			leads(a, match("OPTIONS", "Access-Control-Request-Method", ".*"),
+				removes(append(removed, "Cookie", "Authorization", "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"))),
+			nowhere,
+		)
+	}
+	if r.enforced(o, by.ref) || o.route != nil && (r.same(o.route, open) || r.same(o.route, full) || r.same(o.route, refusing)) {
 		return full
 	}
 	return r.closed(a)
+}
+
+// removes is a filter that removes headers of a request.
+func removes(headers []any) map[string]any {
+	return map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": map[string]any{"remove": headers}}
 }
 
 func (r gatewayEnvoy) closed(a app.App) map[string]any {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -38,6 +39,7 @@ func TestGate(t *testing.T) {
 	}
 	bodiless, generation := maps.Clone(ask), maps.Clone(ask)
 	bodiless["forwardBody"], bodiless["maxBodySize"] = true, int64(0)
+	bodiless["authResponseHeadersRegex"] = `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key|http[^0-9a-z]method([^0-9a-z]override)?|method[^0-9a-z]override)|upgrade|http2-settings|cookie|authorization)$`
 	generation["address"] = checkerURL + "/check/" + b.app.Namespace + "/hello/" + b.app.Gate.Generation()
 	want := map[string]any{
 		gateName(b.app.Ref()):                                 map[string]any{"forwardAuth": ask},
@@ -206,6 +208,43 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
+// TestRefusedPreflights: a gate that refuses preflights has no rule for them, and does not
+// tell the checker of them.
+func TestRefusedPreflights(t *testing.T) {
+	t.Parallel()
+	for _, kind := range RouteKinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			b := gatewayBench(t, Routes{Kind: kind})
+			b.app.Preflight = app.PreflightRefuse
+			b.place()
+			b.gate()
+			if got := b.state(); got.Route != RouteGated || got.Middleware != Right {
+				t.Errorf("state: %+v", got)
+			}
+			o := b.objects()
+			texts := []any{o.route.Object["spec"]}
+			for _, u := range o.way.gate {
+				texts = append(texts, u.Object["spec"])
+			}
+			text, err := json.Marshal(texts[1:])
+			b.must(err)
+			if strings.Contains(string(text), "Access-Control-Request-Method") {
+				t.Errorf("the checker is told of preflights: %s", text)
+			}
+			text, err = json.Marshal(texts[0])
+			b.must(err)
+			if kind != GatewayEnvoyRoutes && strings.Contains(string(text), "OPTIONS") {
+				t.Errorf("preflights have a rule: %s", text)
+			}
+			b.app.Preflight, b.app.Gate.State = app.PreflightApp, app.Engaged
+			if got := b.state(); got.Route != RouteOutdated {
+				t.Errorf("the setting was changed: %+v", got)
+			}
+		})
+	}
+}
+
 // TestEarlierRelease: a gate as a release before there were generations wrote it is known
 // for a gate, and not for a change from outside.
 func TestEarlierRelease(t *testing.T) {
@@ -218,9 +257,13 @@ func TestEarlierRelease(t *testing.T) {
 			b.app.RequireAPIKey, b.app.Gate = true, app.Gate{State: app.Engaged, Since: time.Now()}
 			earlier := gate{ref: b.app.Ref()}
 			for _, p := range b.cluster.routing.gate(earlier) {
+				if p.earlier != nil {
+					p.spec = p.earlier
+				}
 				b.must(b.cluster.writePart(t.Context(), nil, p, b.app.Ref()))
 			}
 			o := b.objects()
+			earlier.refuse = kind == GatewayEnvoyRoutes // its routes had no rule for preflights
 			b.must(b.cluster.objects(b.cluster.routing.kind(), b.app.Namespace).apply(t.Context(),
 				owned(b.app.Ref(), b.app.Name, b.cluster.routing.spec(o, b.app, &earlier), o.route)))
 			got := b.state()

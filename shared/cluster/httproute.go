@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -124,11 +125,15 @@ func (r gatewayTraefik) spec(_ Objects, a app.App, by *gate) map[string]any {
 	if by == nil {
 		return r.route(a, leads(a, match(""), stripFilter()))
 	}
-	return r.route(a,
+	rules := []any{
 		leads(a, match(""), filter(by.middleware())),
 		leads(a, match("OPTIONS", "Access-Control-Request-Method", ".*"), filter(preflightName(by.ref))),
 		leads(a, match("GET", "Upgrade", "(?i)^websocket$"), filter(by.middleware()), filter(websocketName(by.ref))),
-	)
+	}
+	if by.refuse {
+		rules = slices.Delete(rules, 1, 2) // preflights are requests like any other
+	}
+	return r.route(a, rules...)
 }
 
 func (gatewayTraefik) generation(w way, ref app.Ref) string {
@@ -153,7 +158,7 @@ func stripFilter() map[string]any {
 			names = append(names, strings.Join([]string{"X", "Service", "Key", last}, between))
 		}
 	}
-	return map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": map[string]any{"remove": names}}
+	return removes(names)
 }
 
 // filter leads through a Middleware.

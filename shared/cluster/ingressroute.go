@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,6 +71,9 @@ func (r *ingressRoutes) spec(o Objects, a app.App, by *gate) map[string]any {
 			routeRule(o, a, host, by.middleware()),
 			routeRule(o, a, preflights+host, preflightName(by.ref)),
 			routeRule(o, a, websockets+host, by.middleware(), websocketName(by.ref)),
+		}
+		if by.refuse {
+			rules = slices.Delete(rules, 1, 2) // preflights are requests like any other
 		}
 	}
 	spec := map[string]any{"entryPoints": r.entryPoints, "routes": rules}

@@ -24,6 +24,10 @@ const (
 	// passes.
 	takenHeaders = `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)|upgrade|http2-settings)$`
 
+	// preflightTakenHeaders are those that no preflight has on its way to the app: besides
+	// takenHeaders the client's credentials, and the method overrides in every spelling.
+	preflightTakenHeaders = `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key|http[^0-9a-z]method([^0-9a-z]override)?|method[^0-9a-z]override)|upgrade|http2-settings|cookie|authorization)$`
+
 	// maxAnswer bounds the checker's body, in bytes. Traefik allocates as much for
 	// every request, so it is no more than a denial needs.
 	maxAnswer = 4096
@@ -36,6 +40,10 @@ type gate struct {
 	// generation is that of the route that the gate is for, as [app.Gate.Generation] has it;
 	// "" for a gate as releases before there were generations wrote it.
 	generation string
+
+	// refuse denies CORS preflights that have no key. The checker then does not learn that a
+	// request is a preflight.
+	refuse bool
 }
 
 // part is one object of a gate, which is Sluice's as a whole.
@@ -77,10 +85,10 @@ func firstGeneration(names []string, ref app.Ref) string {
 // gate are the Middlewares of an app's gate. The last one is of a generation, and is left
 // out if there is none.
 func (m middlewares) gate(g gate) []part {
-	every := gate{ref: g.ref}
+	every := gate{ref: g.ref, refuse: g.refuse}
 	parts := []part{
 		{kind: middlewareKind(), name: gateName(g.ref), spec: m.gateSpec(every)},
-		{kind: middlewareKind(), name: preflightName(g.ref), spec: m.preflightSpec(every)},
+		{kind: middlewareKind(), name: preflightName(g.ref), spec: m.preflightSpec(every), earlier: m.earlierPreflightSpec(every)},
 		{kind: middlewareKind(), name: websocketName(g.ref), spec: websocketSpec()},
 	}
 	if g.generation != "" {
@@ -152,16 +160,27 @@ func (m middlewares) forwardAuth(g gate) map[string]any {
 		// What the checker needs to see; X-Forwarded-* comes besides. The client's
 		// cookies and credentials for the app are none of its business, and a header
 		// too large for it would turn into an answer that is not the gate's.
-		"authRequestHeaders": []any{"X-API-Key", "Access-Control-Request-Method", trace.Header, gateproof.NonceHeader},
+		"authRequestHeaders": append([]any{"X-API-Key"}, g.asked(trace.Header, gateproof.NonceHeader)...),
 	}
+}
+
+// asked returns headers that the checker gets, and before them the one that tells it of
+// preflights, unless they are refused.
+func (g gate) asked(headers ...any) []any {
+	if g.refuse {
+		return headers
+	}
+	return append([]any{"Access-Control-Request-Method"}, headers...)
 }
 
 // preflightSpec is a gate that nothing with a body passes, of however many bytes: Traefik
 // reads the first one to hand it to the checker, and may hand over none. A preflight has
-// none, and needs no key, so with one it would be a way into the app.
+// none, and needs no key, so with one it would be a way into the app. So would be the
+// client's credentials, and headers by which some apps take OPTIONS for another method.
 func (m middlewares) preflightSpec(g gate) map[string]any {
 	ask := m.forwardAuth(g)
 	ask["forwardBody"], ask["maxBodySize"] = true, int64(0)
+	ask["authResponseHeadersRegex"] = preflightTakenHeaders
 	return map[string]any{"forwardAuth": ask}
 }
 
@@ -197,6 +216,14 @@ func spellings(words ...string) []string {
 		all = longer
 	}
 	return all
+}
+
+// earlierPreflightSpec is preflightSpec of a release that left a preflight its credentials.
+func (m middlewares) earlierPreflightSpec(g gate) map[string]any {
+	spec := m.preflightSpec(g)
+	ask, _ := spec["forwardAuth"].(map[string]any)
+	ask["authResponseHeadersRegex"] = takenHeaders
+	return spec
 }
 
 // websocketSpec puts the Upgrade of a WebSocket back, which the gate has taken, in

@@ -118,7 +118,7 @@ func wayBy(by routing, ref app.Ref, look lookup) (w way, err error) {
 // gateOf returns the gate that the app's route is to have. One that is in place keeps its
 // generation.
 func (o Objects) gateOf(a app.App) gate {
-	g := gate{ref: a.Ref(), generation: a.Gate.Generation()}
+	g := gate{ref: a.Ref(), generation: a.Gate.Generation(), refuse: a.Preflight == app.PreflightRefuse}
 	switch {
 	case !a.RequireAPIKey:
 		g.generation = o.generation
@@ -241,8 +241,11 @@ func routeState(by routing, w way, o Objects, a app.App, g gate) Route {
 		return RouteClosed
 	case by.same(u, by.spec(o, a, nil)) && !w.attached(by, a.Ref()):
 		return RouteOpen
-	case by.same(u, by.spec(o, a, &gate{ref: g.ref, generation: w.generation})):
-		return RouteOutdated
+	}
+	for _, refuse := range []bool{false, true} {
+		if by.same(u, by.spec(o, a, &gate{ref: g.ref, generation: w.generation, refuse: refuse})) {
+			return RouteOutdated
+		}
 	}
 	return RouteDiffers
 }
@@ -268,7 +271,9 @@ func (c *Cluster) formerState(o Objects, a app.App) Route {
 	}
 	was := o
 	was.way = o.former
-	return routeState(c.former, o.former, was, a, gate{ref: a.Ref(), generation: o.former.generation})
+	g := o.gateOf(a)
+	g.generation = o.former.generation
+	return routeState(c.former, o.former, was, a, g)
 }
 
 // settleTime is how long a new route stands beside a former one at least: what an ingress
