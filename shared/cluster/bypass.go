@@ -150,13 +150,29 @@ func leading(services []*corev1.Service, w Workload) map[string]bool {
 			targets[s.Name] = true
 		}
 	}
-	for _, s := range services {
-		name, _, ok := strings.Cut(s.Spec.ExternalName, "."+w.ref.Namespace+".svc")
-		if ok && targets[name] {
-			targets[s.Name] = true
+	for found := true; found; { // an alias may be one of another alias
+		found = false
+		for _, s := range services {
+			if !targets[s.Name] && aliases(s, services, targets, w.ref.Namespace) {
+				targets[s.Name], found = true, true
+			}
 		}
 	}
 	return targets
+}
+
+// aliases reports whether a Service of type ExternalName names one of the targets, by its
+// name with or without the namespace and the cluster's domain, or by its IP address.
+func aliases(s *corev1.Service, services []*corev1.Service, targets map[string]bool, namespace string) bool {
+	external := strings.TrimSuffix(s.Spec.ExternalName, ".")
+	if external == "" {
+		return false
+	}
+	name, rest, _ := strings.Cut(external, ".")
+	inside := rest == "" || rest == namespace || rest == namespace+".svc" || strings.HasPrefix(rest, namespace+".svc.")
+	return inside && targets[name] || slices.ContainsFunc(services, func(t *corev1.Service) bool {
+		return targets[t.Name] && slices.Contains(t.Spec.ClusterIPs, external)
+	})
 }
 
 // outside tells whether a Service has an address of its own outside of the cluster.

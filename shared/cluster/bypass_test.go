@@ -63,6 +63,15 @@ func TestBypass(t *testing.T) {
 	b.make(
 		`{apiVersion: v1, kind: Service, metadata: {name: open}, spec: {type: NodePort, selector: {app.kubernetes.io/name: hello}, ports: [{port: 1}]}}`,
 		`{apiVersion: v1, kind: Service, metadata: {name: alias}, spec: {type: ExternalName, externalName: hello.`+b.app.Namespace+`.svc.cluster.local}}`,
+		`{apiVersion: v1, kind: Service, metadata: {name: short}, spec: {type: ExternalName, externalName: hello}}`,
+		`{apiVersion: v1, kind: Service, metadata: {name: dotted}, spec: {type: ExternalName, externalName: hello.`+b.app.Namespace+`.}}`,
+		`{apiVersion: v1, kind: Service, metadata: {name: second}, spec: {type: ExternalName, externalName: short.`+b.app.Namespace+`.svc}}`,
+		`{apiVersion: v1, kind: Service, metadata: {name: numeric}, spec: {type: ExternalName, externalName: `+b.objects().service.Spec.ClusterIP+`}}`,
+		`{apiVersion: v1, kind: Service, metadata: {name: elsewhere}, spec: {type: ExternalName, externalName: hello.example.com}}`,
+		"{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, metadata: {name: aliases}, spec: {routes: ["+
+			"{kind: Rule, match: Host(`m.example`), services: [{name: short, port: 1}]}, {kind: Rule, match: Host(`n.example`), services: [{name: dotted, port: 1}]}, "+
+			"{kind: Rule, match: Host(`o.example`), services: [{name: second, port: 1}]}, {kind: Rule, match: Host(`p.example`), services: [{name: numeric, port: 1}]}, "+
+			"{kind: Rule, match: Host(`q.example`), services: [{name: elsewhere, port: 1}]}]}}",
 		"{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, metadata: {name: side}, spec: {routes: [{kind: Rule, match: Host(`e.example`), services: [{name: inside, port: 1}]}]}}",
 		"{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, metadata: {name: byalias}, spec: {routes: [{kind: Rule, match: Host(`f.example`), middlewares: [{name: "+gate+", namespace: elsewhere}], services: [{name: alias, port: 1}]}]}}",
 		"{apiVersion: traefik.io/v1alpha1, kind: IngressRouteTCP, metadata: {name: hello}, spec: {routes: [{match: HostSNI(`g.example`), services: [{name: hello, port: 8080}]}]}}",
@@ -73,7 +82,9 @@ func TestBypass(t *testing.T) {
 		`{apiVersion: serving.knative.dev/v1beta1, kind: DomainMapping, metadata: {name: i.example}, spec: {ref: {apiVersion: serving.knative.dev/v1, kind: Service, name: hello}}}`,
 	)
 	want := []string{
-		"GRPCRoute rpc (every host)", "HTTPRoute hello (k.example, l.example)", "Ingress open (every host)", "Ingress open (h.example)", "IngressRoute byalias (Host(`f.example`))", "IngressRoute side (Host(`e.example`))",
+		"GRPCRoute rpc (every host)", "HTTPRoute hello (k.example, l.example)", "Ingress open (every host)", "Ingress open (h.example)",
+		"IngressRoute aliases (Host(`m.example`))", "IngressRoute aliases (Host(`n.example`))", "IngressRoute aliases (Host(`o.example`))", "IngressRoute aliases (Host(`p.example`))",
+		"IngressRoute byalias (Host(`f.example`))", "IngressRoute side (Host(`e.example`))",
 		"IngressRouteTCP hello (HostSNI(`g.example`))", "Service open (NodePort)", "http://i.example",
 	}
 	if diff := cmp.Diff(want, b.bypass().Ways); diff != "" {
