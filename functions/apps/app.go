@@ -41,6 +41,9 @@ func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.Cre
 	if err := s.forgetToken(ctx, a.Ref()); err != nil {
 		return wire.App{}, err
 	}
+	if err := s.checkCluster(ctx, a); err != nil {
+		return wire.App{}, err
+	}
 	a, first := s.first(ctx, a, in.Caller.Username)
 	if err := s.store.CreateApp(ctx, a, first); err != nil {
 		if body.Host == nil {
@@ -100,6 +103,16 @@ func (s *Service) forgetToken(ctx context.Context, ref app.Ref) error {
 		return err
 	}
 	return s.cluster.DeleteWebhookToken(ctx, ref)
+}
+
+// checkCluster returns a name_taken problem if the cluster has an object of the app's name
+// that the app cannot adopt. It returns none while the cluster does not answer.
+func (s *Service) checkCluster(ctx context.Context, a app.App) error {
+	seen, err := s.cluster.Objects(ctx, a.Ref())
+	if err != nil {
+		return nil //nolint:nilerr // The app is recorded, and place returns the error.
+	}
+	return s.cluster.CheckAdoption(ctx, seen, a)
 }
 
 // newApp is the app that a request describes.
@@ -182,7 +195,7 @@ func (s *Service) place(ctx context.Context, ref app.Ref) error {
 		return problem.New(problem.Unavailable,
 			"The app is recorded, but the cluster does not answer; what runs the app will be made as soon as it does.").Because(err)
 	}
-	if err != nil {
+	if err != nil && !problem.Is(err, problem.NameTaken) { // whose object came meanwhile; the app's revision fails by it
 		return fmt.Errorf("place %s: %w", ref, err)
 	}
 	return s.sweep(ctx, ref)

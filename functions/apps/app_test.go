@@ -11,9 +11,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -50,6 +55,42 @@ func TestCreateApp(t *testing.T) {
 	o.as("vic").get(o.apps("/none")).fails(404, "not_found")
 	o.as("vic").get(o.apps("/..%2f..%2fx")).fails(404, "not_found")
 	o.as("vic").get(o.at("/environments/none/apps")).fails(404, "not_found")
+}
+
+// TestCreateAppNameTaken: an app does not take over a workload that nobody allowed it to
+// adopt.
+func TestCreateAppNameTaken(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	kube, err := kubernetes.NewForConfig(clustertest.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.cluster.EnsureNamespace(t.Context(), o.namespace()); err != nil {
+		t.Fatal(err)
+	}
+	services := kube.CoreV1().Services(o.namespace())
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "hello"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
+	if _, err := services.Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	body := `{"name":"hello","image":"registry.example/hello:v1"}`
+	o.as("dev").post(o.apps(""), body).fails(409, "name_taken")
+	o.as("dev").get(o.apps("/hello")).fails(404, "not_found")
+	change := func(kind types.PatchType, patch string) {
+		t.Helper()
+		if _, err := services.Patch(t.Context(), "hello", kind, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(types.MergePatchType, `{"metadata":{"annotations":{"sluice.dev/adopt":"true"}}}`)
+	o.as("dev").post(o.apps(""), body).fails(409, "name_taken") // two ports would need names
+	change(types.JSONPatchType, `[{"op":"add","path":"/spec/ports/0/name","value":"first"}]`)
+	o.as("dev").post(o.apps(""), body).gets(201)
+	o.as("dev").delete(o.apps("/hello")).gets(204)
+	if _, err := services.Get(t.Context(), "hello", metav1.GetOptions{}); err != nil {
+		t.Errorf("the adopted Service: %v", err)
+	}
 }
 
 // TestFirstRevision: revision 1 says who made it, and runs the bytes that the tag

@@ -135,6 +135,7 @@ type Store interface {
 type Cluster interface {
 	EnsureNamespace(ctx context.Context, name string) error
 	Objects(ctx context.Context, ref app.Ref) (cluster.Objects, error)
+	CheckAdoption(ctx context.Context, o cluster.Objects, a app.App) error
 	Apply(ctx context.Context, o cluster.Objects, a app.App) error
 	Delete(ctx context.Context, ref app.Ref) error
 	WebhookToken(ctx context.Context, ref app.Ref) (hook.Token, error)

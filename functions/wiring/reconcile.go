@@ -369,7 +369,11 @@ func (s *Service) do(ctx context.Context, one step, seen cluster.Objects, a app.
 // is waiting for the gate.
 func (s *Service) stuck(ctx context.Context, a app.App, err error) error {
 	if ctx.Err() == nil && (a.Gate.State == app.Pending || a.Gate.State == app.Releasing) {
-		err = errors.Join(err, s.record(ctx, a, a.Gate.State, stuckMessage))
+		message := stuckMessage
+		if problem.Is(err, problem.NameTaken) {
+			message = problem.From(err).Message
+		}
+		err = errors.Join(err, s.record(ctx, a, a.Gate.State, message))
 	}
 	return err
 }

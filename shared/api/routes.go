@@ -158,7 +158,7 @@ var (
 	CreateApp = route[wire.CreateApp, wire.App]("apps", "POST "+environment+"/apps", Developer, http.StatusCreated,
 		"Create an app from an image, or from a git repository",
 		problem.MissingField, problem.InvalidName, problem.InvalidImage, problem.InvalidSource, problem.InvalidHost, problem.InvalidPort,
-		problem.InvalidPreflight, problem.AlreadyExists, problem.HostTaken).tagged()
+		problem.InvalidPreflight, problem.AlreadyExists, problem.HostTaken, problem.NameTaken).tagged()
 	GetApp = route[None, wire.App]("apps", "GET "+anApp, Viewer, http.StatusOK,
 		"Read an app, with the state of its gate").tagged()
 	UpdateApp = route[wire.UpdateApp, wire.App]("apps", "PATCH "+anApp, Developer, http.StatusOK,

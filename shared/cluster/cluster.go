@@ -5,8 +5,9 @@
 // # Whose fields
 //
 // Deployments, Services and routes are written by server-side apply with
-// the field manager "sluice". An object of that name that is already there is
-// adopted: its selector, the name of its container and every field that this
+// the field manager "sluice". An object of that name that is already there is adopted if
+// an administrator of the cluster annotated it with sluice.dev/adopt: "true"; else the app
+// does not get its name. Of what is adopted its selector, the name of its container and every field that this
 // package does not write stay as they are, and others may go on changing those
 // (replicas, resources, probes, spec.tls of a route). The fields that this package
 // does write are taken by force from whoever had them: the image, the port, the

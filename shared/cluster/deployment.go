@@ -34,6 +34,9 @@ func (c *Cluster) ApplyDeployment(ctx context.Context, o Objects, a app.App) err
 	if a.Image == "" {
 		return fmt.Errorf("apply deployment %s: %w", a.Ref(), errors.New("there is no image yet"))
 	}
+	if foreign(o.deployment) {
+		return taken("Deployment", a.Ref())
+	}
 	return c.deployments(a.Namespace).apply(ctx, deployment(o.deployment, a))
 }
 
@@ -210,11 +213,19 @@ func revisionIn(text string) int64 {
 // ApplyService makes the Service that gives an app its address inside the
 // cluster: the app's port, on its pods.
 func (c *Cluster) ApplyService(ctx context.Context, o Objects, a app.App) error {
+	if foreign(o.service) {
+		return taken("Service", a.Ref())
+	}
+	return c.services(a.Namespace).apply(ctx, service(o.service, a))
+}
+
+// service is what an app's Service shall be; there is the one that exists, or nil.
+func service(there *corev1.Service, a app.App) *unstructured.Unstructured {
 	port := int64(a.Port)
-	return c.services(a.Namespace).apply(ctx, owned(a.Ref(), a.Name, map[string]any{
+	return owned(a.Ref(), a.Name, map[string]any{
 		"selector": map[string]any{appLabel: a.Name},
 		"ports":    []any{map[string]any{"name": "http", "protocol": string(corev1.ProtocolTCP), "port": port, "targetPort": port}},
-	}, o.service))
+	}, there)
 }
 
 func serviceStatus(s *corev1.Service, a app.App) Status {

@@ -19,7 +19,8 @@ import (
 )
 
 // An app's Knative Service is adopted, never made: whoever wants an app to scale to
-// zero makes one of the app's name, before the app or later, and from then on deployments
+// zero makes one of the app's name, before the app or later, and an administrator of the
+// cluster allows its adoption (see adoptAnnotation). From then on deployments
 // change the image of its container and the revision annotation of its template, take
 // the service account's token away where nobody asked for one (see podSpec), and nothing
 // else. Its list of containers is one field to server-side apply, so it is read,
@@ -33,6 +34,9 @@ const knativeGroup = "serving.knative.dev"
 func (c *Cluster) updateKnative(ctx context.Context, there *unstructured.Unstructured, a app.App) error {
 	if a.Image == "" {
 		return fmt.Errorf("update knative service %s: %w", a.Ref(), errors.New("there is no image yet"))
+	}
+	if foreign(there) {
+		return taken("Knative Service", a.Ref())
 	}
 	shall, err := knativeRunning(there, a)
 	if err != nil {
@@ -75,6 +79,12 @@ func knativeRunning(there *unstructured.Unstructured, a app.App) (*unstructured.
 	}
 	maps.Copy(all, labels(a.Name))
 	shall.SetLabels(all)
+	notes := shall.GetAnnotations()
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	notes[adoptedAnnotation] = "true"
+	shall.SetAnnotations(notes)
 	return shall, nil
 }
 
@@ -184,7 +194,7 @@ func (o Objects) onKnative() bool { return o.knative != nil && !isOwn(o.service)
 func (o Objects) superseded() bool {
 	switch {
 	case isOwn(o.service):
-		return knativeIs(o.knative, "ConfigurationsReady")
+		return !adopted(o.service) && knativeIs(o.knative, "ConfigurationsReady")
 	case o.deployment != nil:
 		return hasAll(o.deployment.Labels, managed())
 	}
@@ -192,7 +202,7 @@ func (o Objects) superseded() bool {
 }
 
 // isOwn tells a Service that Sluice has made or adopted from somebody else's.
-func isOwn(s *corev1.Service) bool { return s != nil && hasAll(s.Labels, managed()) }
+func isOwn(s *corev1.Service) bool { return ours(s) }
 
 // tellPlaceholder sorts the Service of the app's name: Knative's is not the app's.
 func (o *Objects) tellPlaceholder() {

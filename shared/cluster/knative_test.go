@@ -31,7 +31,7 @@ func (b *bench) makeKnative() {
 	b.must(b.cluster.EnsureNamespace(b.Context(), b.app.Namespace))
 	service := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "serving.knative.dev/v1", "kind": "Service",
-		"metadata": map[string]any{"name": b.app.Name, "namespace": b.app.Namespace, "labels": map[string]any{"team": "shop"}},
+		"metadata": map[string]any{"name": b.app.Name, "namespace": b.app.Namespace, "labels": map[string]any{"team": "shop"}, "annotations": map[string]any{"sluice.dev/adopt": "true"}},
 		"spec": map[string]any{"template": map[string]any{
 			"metadata": map[string]any{"name": "hello-first", "annotations": map[string]any{"autoscaling.knative.dev/min-scale": "1"}},
 			"spec": map[string]any{"containers": []any{
@@ -89,8 +89,10 @@ func TestKnativeService(t *testing.T) {
 	b.must(b.cluster.ApplyWorkload(t.Context(), seen, b.app))
 	b.conflict(b.cluster.ApplyWorkload(t.Context(), seen, b.app))
 	b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
-	if seen, err = b.cluster.Workload(t.Context(), b.app.Ref()); err != nil || !seen.Absent() {
-		t.Errorf("after withdrawal: %+v, %v", seen, err)
+	seen, err = b.cluster.Workload(t.Context(), b.app.Ref())
+	b.must(err)
+	if seen.knative == nil || ours(seen.knative) || seen.knative.GetLabels()["team"] != "shop" || seen.knative.GetAnnotations()[adoptedAnnotation] != "true" {
+		t.Errorf("after the app's deletion: %+v", seen.knative)
 	}
 }
 

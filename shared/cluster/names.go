@@ -50,6 +50,9 @@ func owned[T any, P object[T]](ref app.Ref, name string, spec map[string]any, se
 	if seen != nil {
 		u.SetResourceVersion(seen.GetResourceVersion())
 	}
+	if adopted(seen) {
+		u.SetAnnotations(map[string]string{adoptedAnnotation: "true"})
+	}
 	return u
 }
 

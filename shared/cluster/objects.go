@@ -32,7 +32,7 @@ type Objects struct {
 
 // None tells whether the app has no object of its own at all.
 func (o Objects) None() bool {
-	return o.Absent() && o.service == nil && o.none() && o.former.none() && o.host == nil && o.strip == nil
+	return !ours(o.deployment) && !ours(o.knative) && !ours(o.service) && o.none() && o.former.none() && o.host == nil && o.strip == nil
 }
 
 // Objects looks at an app's objects, one call for each.
@@ -291,10 +291,10 @@ func (c *Cluster) remove(ctx context.Context, o Objects, ref app.Ref) error {
 	if err := c.RemoveFormer(ctx, o, ref); err != nil {
 		return err
 	}
-	if err := deleteSeen(ctx, c.objects(c.routing.kind(), ref.Namespace), o.route, same); err != nil {
+	if err := withdraw(ctx, c.objects(c.routing.kind(), ref.Namespace), o.route); err != nil {
 		return err
 	}
-	if err := deleteSeen(ctx, c.services(ref.Namespace), o.service, same); err != nil {
+	if err := withdraw(ctx, c.services(ref.Namespace), o.service); err != nil {
 		return err
 	}
 	if err := c.removeWorkload(ctx, o.Workload); err != nil {

@@ -98,7 +98,7 @@ func TestAdoption(t *testing.T) {
 	b.must(b.cluster.EnsureNamespace(ctx, b.app.Namespace))
 	three := int32(3)
 	_, err := b.kube.AppsV1().Deployments(b.app.Namespace).Create(ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "hello", Labels: map[string]string{"team": "web"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "hello", Labels: map[string]string{"team": "web"}, Annotations: map[string]string{"sluice.dev/adopt": "true"}},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &three,
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"run": "hello"}},
@@ -145,6 +145,101 @@ func TestAdoption(t *testing.T) {
 	spec, _ := b.objects().route.Object["spec"].(map[string]any)
 	if diff := cmp.Diff(map[string]any{"secretName": "theirs"}, spec["tls"]); diff != "" {
 		t.Errorf("tls of the route (-want +got):\n%s", diff)
+	}
+}
+
+// makeForeign makes a Deployment and a Service of the app's name, as somebody else would.
+func (b *bench) makeForeign(labels, annotations map[string]string) {
+	b.Helper()
+	ctx, meta := b.Context(), metav1.ObjectMeta{Name: b.app.Name, Labels: labels, Annotations: annotations}
+	by := metav1.CreateOptions{FieldManager: "kubectl"}
+	b.must(b.cluster.EnsureNamespace(ctx, b.app.Namespace))
+	pod := map[string]string{"run": "hello"}
+	_, err := b.kube.AppsV1().Deployments(b.app.Namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: pod},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: pod},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "hello", Image: "theirs:1"}}},
+		},
+	}}, by)
+	b.must(err)
+	_, err = b.kube.CoreV1().Services(b.app.Namespace).Create(ctx, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+		Selector: pod, Ports: []corev1.ServicePort{{Port: 8080}},
+	}}, by)
+	b.must(err)
+}
+
+// TestForeignObjects: objects of the app's name that nobody allowed to adopt are neither
+// changed nor deleted.
+func TestForeignObjects(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.makeForeign(map[string]string{"team": "web"}, map[string]string{"sluice.dev/adopt": "no"})
+	before := b.objects()
+	ctx, ref := t.Context(), b.app.Ref()
+	for name, err := range map[string]error{
+		"look":             before.Taken(ref),
+		"apply":            b.cluster.Apply(ctx, before, b.app),
+		"apply Deployment": b.cluster.ApplyDeployment(ctx, before, b.app),
+		"apply workload":   b.cluster.ApplyWorkload(ctx, before.Workload, b.app),
+	} {
+		if reason, refused := Refusal(err); !problem.Is(err, problem.NameTaken) || !refused || reason == "" {
+			t.Errorf("%s: %v, want name_taken", name, err)
+		}
+	}
+	if !before.None() {
+		t.Error("the app is said to have objects")
+	}
+	b.must(b.cluster.Delete(ctx, ref))
+	b.must(b.cluster.RemoveWorkload(ctx, ref))
+	after := b.objects()
+	if diff := cmp.Diff([]any{before.deployment, before.service}, []any{after.deployment, after.service}); diff != "" {
+		t.Errorf("foreign objects changed (-before +after):\n%s", diff)
+	}
+}
+
+// TestForeignRoute: neither is a route of the app's name.
+func TestForeignRoute(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.must(b.cluster.EnsureNamespace(t.Context(), b.app.Namespace))
+	b.make("{apiVersion: traefik.io/v1alpha1, kind: IngressRoute, metadata: {name: hello}, spec: {routes: [{kind: Rule, match: Host(`a.example`), services: [{name: other, port: 1}]}]}}")
+	o := b.objects()
+	if err := b.cluster.ApplyRoute(t.Context(), o, b.app, false); !problem.Is(err, problem.NameTaken) || !problem.Is(o.Taken(b.app.Ref()), problem.NameTaken) {
+		t.Errorf("%v, want name_taken", err)
+	}
+	b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
+	if b.objects().route == nil {
+		t.Error("somebody else's route was deleted")
+	}
+}
+
+// TestAdoptedObjectsStay: an adopted object outlives its app. So does one that an earlier
+// release adopted, which left no mark.
+func TestAdoptedObjectsStay(t *testing.T) {
+	t.Parallel()
+	for name, earlier := range map[string]bool{"adopted": false, "adopted by an earlier release": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			if earlier {
+				b.makeForeign(labels("hello"), nil)
+			} else {
+				b.makeForeign(nil, map[string]string{"sluice.dev/adopt": "true"})
+			}
+			b.place()
+			if o := b.objects(); o.Taken(b.app.Ref()) != nil || !adopted(o.deployment) || !adopted(o.service) || adopted(o.route) {
+				t.Errorf("adopted: Deployment %t, Service %t, route %t; %v", adopted(o.deployment), adopted(o.service), adopted(o.route), o.Taken(b.app.Ref()))
+			}
+			b.must(b.cluster.Delete(t.Context(), b.app.Ref()))
+			o := b.objects()
+			if o.deployment == nil || o.service == nil || o.route != nil || !o.None() {
+				t.Fatalf("left: Deployment %t, Service %t, route %t", o.deployment != nil, o.service != nil, o.route != nil)
+			}
+			if o.deployment.Annotations[adoptedAnnotation] != "true" || o.deployment.Spec.Template.Spec.Containers[0].Image != b.app.Image {
+				t.Errorf("the Deployment left: %+v", o.deployment)
+			}
+		})
 	}
 }
 

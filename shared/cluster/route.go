@@ -82,7 +82,7 @@ func (w way) none() bool {
 			return false
 		}
 	}
-	return w.route == nil
+	return !ours(w.route)
 }
 
 // lookup finds an object, nil when there is none.
@@ -148,6 +148,9 @@ func (c *Cluster) ApplyRoute(ctx context.Context, o Objects, a app.App, gated bo
 	if invalid := validation.IsDNS1123Subdomain(a.Host); len(invalid) > 0 { // nothing else may get into the rule
 		return fmt.Errorf("apply route %s: host %q: %s", a.Ref(), a.Host, invalid[0])
 	}
+	if foreign(o.route) {
+		return taken(o.route.GetKind(), a.Ref())
+	}
 	routes := c.objects(c.routing.kind(), a.Namespace)
 	seen := o.route
 	if seen == nil {
@@ -180,7 +183,7 @@ func (c *Cluster) RemoveRoute(ctx context.Context, o Objects, ref app.Ref) error
 	if c.routing == nil {
 		return fmt.Errorf("remove route %s: no kind of routes is set", ref)
 	}
-	return deleteSeen(ctx, c.objects(c.routing.kind(), ref.Namespace), o.route, same)
+	return withdraw(ctx, c.objects(c.routing.kind(), ref.Namespace), o.route)
 }
 
 // RemoveFormer deletes what an app had by the kind of routes that the installation had
@@ -199,7 +202,7 @@ func (c *Cluster) RemoveFormer(ctx context.Context, o Objects, ref app.Ref) erro
 
 // removeWay deletes an app's route and then its gate.
 func (c *Cluster) removeWay(ctx context.Context, by routing, w way, ref app.Ref) error {
-	if err := deleteSeen(ctx, c.objects(by.kind(), ref.Namespace), w.route, same); err != nil {
+	if err := withdraw(ctx, c.objects(by.kind(), ref.Namespace), w.route); err != nil {
 		return err
 	}
 	for id, u := range w.gate {

@@ -142,10 +142,19 @@ func (k typed[T]) write(ctx context.Context, object *T) (*T, error) {
 // apply writes the fields that are given, and no others, by server-side apply. An
 // object with a resource version must still be of that version. Problem: conflict.
 func (k typed[T]) apply(ctx context.Context, fields *unstructured.Unstructured) error {
+	return k.applyWith(ctx, fields, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+}
+
+// tryApply returns the error that apply would return, and writes nothing.
+func (k typed[T]) tryApply(ctx context.Context, fields *unstructured.Unstructured) error {
+	return k.applyWith(ctx, fields, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: []string{metav1.DryRunAll}})
+}
+
+func (k typed[T]) applyWith(ctx context.Context, fields *unstructured.Unstructured, o metav1.ApplyOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	fields.SetGroupVersionKind(k.kind)
-	_, err := k.api.Apply(ctx, fields.GetName(), fields, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	_, err := k.api.Apply(ctx, fields.GetName(), fields, o)
 	return k.failed("apply", fields.GetName(), err)
 }
 

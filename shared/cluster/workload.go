@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // Workload is what runs an app, as it was when looked at: the Knative Service of
@@ -95,8 +96,8 @@ func (c *Cluster) ApplyWorkload(ctx context.Context, w Workload, a app.App) erro
 }
 
 // RemoveWorkload deletes what runs an app, if there is anything: for one that was
-// started when the app had been deleted already. Problem: conflict when it has been
-// replaced by another object of that name.
+// started when the app had been deleted already. It leaves what was adopted. Problem:
+// conflict when it has been replaced by another object of that name.
 func (c *Cluster) RemoveWorkload(ctx context.Context, ref app.Ref) error {
 	w, err := c.Workload(ctx, ref)
 	if err != nil {
@@ -108,16 +109,21 @@ func (c *Cluster) RemoveWorkload(ctx context.Context, ref app.Ref) error {
 }
 
 func (c *Cluster) removeWorkload(ctx context.Context, w Workload) error {
-	if err := deleteSeen(ctx, c.deployments(w.ref.Namespace), w.deployment, same); err != nil {
+	if err := withdraw(ctx, c.deployments(w.ref.Namespace), w.deployment); err != nil {
 		return err
 	}
-	return deleteSeen(ctx, c.knativeServices(w.ref.Namespace), w.knative, same)
+	return c.releaseKnative(ctx, w)
 }
 
 // Refusal tells whether the API server has refused a write for what is in it or
 // for a quota, so that it will likely refuse it again, and what it said about that. A
 // right that this process lacks is no refusal: it may not have been granted yet.
+//
+// An object that the app may not adopt is a refusal too.
 func Refusal(err error) (reason string, refused bool) {
+	if problem.Is(err, problem.NameTaken) {
+		return problem.From(err).Message, true
+	}
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || lacksRight(err) {

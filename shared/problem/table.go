@@ -75,6 +75,7 @@ const (
 	AlreadyExists        Code = "already_exists"
 	NamespaceTaken       Code = "namespace_taken"
 	HostTaken            Code = "host_taken"
+	NameTaken            Code = "name_taken"
 	PlanInUse            Code = "plan_in_use"
 	NotEmpty             Code = "not_empty"
 	KeyRevoked           Code = "key_revoked"
@@ -177,6 +178,7 @@ var table = [...]Row{
 	{NotFound, http.StatusNotFound, "There is nothing here by that name.", 0},
 	{AlreadyExists, http.StatusConflict, "That name is taken.", 0},
 	{NamespaceTaken, http.StatusConflict, "Another project and environment already make this namespace.", 0},
+	{NameTaken, http.StatusConflict, "The cluster has an object of this name that Sluice did not make.", 0},
 	{HostTaken, http.StatusConflict, "Another app already answers on this host.", 0},
 	{PlanInUse, http.StatusConflict, "Keys still use this plan.", 0},
 	{NotEmpty, http.StatusConflict, "It still holds other things; delete those first.", 0},

@@ -20,7 +20,7 @@ func (l life) knativeService(t *testing.T, name, tag string) {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "serving.knative.dev/v1", "kind": "Service",
-		"metadata": map[string]any{"name": name},
+		"metadata": map[string]any{"name": name, "annotations": map[string]any{"sluice.dev/adopt": "true"}},
 		"spec": map[string]any{"template": map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{"autoscaling.knative.dev/min-scale": "0"}},
 			"spec": map[string]any{

@@ -71,10 +71,13 @@ func (a *application) appCreate() *cobra.Command {
 	var port int
 	cmd := &cobra.Command{
 		Use: "create APP", Short: "Create an app from an image or a git source", SuggestFor: []string{"add", "new"},
-		Long: `Create an app from an image, or from a git source, whose branch's head is built at once. A
-workload of that name that is there already is adopted. With --wait it is done when the
-first revision is live, and fails with the reason when it does not get there, though the app
-is created then; a build and what it deploys are given --wait-timeout each.`,
+		Long: `Create an app from an image, or from a git source. A git source is built from the head of
+its branch. If the cluster has a workload of that name, the app adopts it only if an
+administrator of the cluster annotated it with sluice.dev/adopt: "true".
+
+With --wait, the command ends when the first revision is live. It fails with the reason if
+the revision fails; the app exists then. --wait-timeout applies to the build and to the
+deployment separately.`,
 		Example: `  sluice app create hello --image registry.example.com/hello:v1 --wait
   sluice app create site --repository https://git.example.com/shop/site --branch main`,
 	}

@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+const (
+	// adoptAnnotation is for an administrator to set to "true" on an object that Sluice did
+	// not make. An app of the object's name then adopts it: its images run with what the
+	// object has, such as Secrets, volumes and a service account.
+	adoptAnnotation = "sluice.dev/adopt"
+
+	// adoptedAnnotation marks an object that was adopted. It outlives its app.
+	adoptedAnnotation = "sluice.dev/adopted"
+)
+
+// ours reports whether an object is there and is Sluice's, made or adopted.
+func ours[T any, P object[T]](o P) bool { return o != nil && hasAll(o.GetLabels(), managed()) }
+
+// foreign reports whether an object is there that no app may adopt. One that Sluice made is
+// not foreign if somebody took its labels off.
+func foreign[T any, P object[T]](o P) bool {
+	if o == nil || ours(o) || o.GetAnnotations()[adoptAnnotation] == "true" {
+		return false
+	}
+	made := slices.ContainsFunc(o.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager == fieldManager && m.Operation == metav1.ManagedFieldsOperationApply
+	})
+	return !made || adopted(o)
+}
+
+// adopted reports whether Sluice manages an object that it did not make, or may do so.
+func adopted[T any, P object[T]](o P) bool {
+	if o == nil {
+		return false
+	}
+	all := o.GetAnnotations()
+	return all[adoptedAnnotation] == "true" || !ours(o) && all[adoptAnnotation] == "true" || selectedByOthers(o.GetManagedFields())
+}
+
+// selectedByOthers reports whether somebody else has set which pods an object selects, as
+// whoever made it has. Earlier releases left no other mark on what they adopted.
+func selectedByOthers(managed []metav1.ManagedFieldsEntry) bool {
+	for _, m := range managed {
+		if m.Manager == fieldManager || m.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Spec struct {
+				Selector json.RawMessage `json:"f:selector"`
+			} `json:"f:spec"`
+		}
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) == nil && fields.Spec.Selector != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Taken returns a name_taken problem if there is an object of the app's name that the app
+// may not adopt.
+func (o Objects) Taken(ref app.Ref) error {
+	switch {
+	case o.knative != nil && foreign(o.knative):
+		return taken("Knative Service", ref)
+	case foreign(o.deployment):
+		return taken("Deployment", ref)
+	case foreign(o.service):
+		return taken("Service", ref)
+	case foreign(o.route):
+		return taken(o.route.GetKind(), ref)
+	}
+	return nil
+}
+
+// CheckAdoption returns a name_taken problem if a new app cannot have its name: there is an
+// object that it may not adopt, or a Service that cannot become the app's.
+func (c *Cluster) CheckAdoption(ctx context.Context, o Objects, a app.App) error {
+	if err := o.Taken(a.Ref()); err != nil || o.service == nil || ours(o.service) {
+		return err
+	}
+	err := c.services(a.Namespace).tryApply(ctx, service(o.service, a))
+	if reason, refused := Refusal(err); refused {
+		return problem.New(problem.NameTaken, "The Service %s cannot be adopted: %.500s", a.Ref(), reason)
+	}
+	return nil // any other error is that of the write
+}
+
+func taken(kind string, ref app.Ref) error {
+	return problem.New(problem.NameTaken,
+		"The namespace %s has a %s named %s that Sluice did not make. An administrator of the cluster can allow the app to adopt it, by the annotation %s: \"true\".",
+		ref.Namespace, kind, ref.Name, adoptAnnotation)
+}
+
+// withdraw deletes an object of an app that is deleted. It leaves an object that was adopted,
+// and takes Sluice's marks off it. The pods keep their labels, so they are not restarted.
+func withdraw[T any, P object[T]](ctx context.Context, k typed[T], seen P) error {
+	switch {
+	case !ours(seen):
+		return nil
+	case !adopted(seen):
+		return deleteSeen(ctx, k, seen, same)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": seen.GetResourceVersion(),
+		"labels":          map[string]any{managedByLabel: nil, appLabel: nil},
+	}})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err = k.api.Patch(ctx, seen.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	return k.failed("release", seen.GetName(), err)
+}
+
+// releaseKnative takes Sluice's marks off the Knative Service of an app that is deleted.
+// Sluice makes none, so each was adopted.
+func (c *Cluster) releaseKnative(ctx context.Context, w Workload) error {
+	if !ours(w.knative) {
+		return nil
+	}
+	shall := w.knative.DeepCopy()
+	all := shall.GetLabels()
+	delete(all, managedByLabel)
+	delete(all, appLabel)
+	if hiddenBySluice(shall) {
+		delete(all, visibilityLabel)
+	}
+	shall.SetLabels(all)
+	notes := shall.GetAnnotations()
+	delete(notes, hiddenAnnotation)
+	shall.SetAnnotations(notes)
+	_, err := c.knativeServices(w.ref.Namespace).write(ctx, shall)
+	return err
+}
