@@ -173,10 +173,10 @@ func (l life) drift(t *testing.T) {
 	middlewares := schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: "middlewares"}
 	gates, err := l.dynamic.Resource(middlewares).Namespace(l.namespace).List(t.Context(), meta.ListOptions{LabelSelector: "sluice.dev/app=hello"})
 	must(t, err)
-	if len(gates.Items) != 3 {
-		t.Fatalf("%d Middlewares, want the gate's three alone", len(gates.Items))
+	if len(gates.Items) != 5 {
+		t.Fatalf("%d Middlewares, want the gate's four and the one of an open route", len(gates.Items))
 	}
-	gate := &gates.Items[1] // "gate" between "cors" and "ws"
+	gate := &gates.Items[1] // "gate" after "cors"
 	must(t, unstructured.SetNestedField(gate.Object, true, "spec", "forwardAuth", "trustForwardHeader"))
 	_, err = l.dynamic.Resource(middlewares).Namespace(l.namespace).Update(t.Context(), gate, meta.UpdateOptions{})
 	must(t, err)

@@ -12,17 +12,15 @@ import (
 // kept are rights that no run can be made to use on demand, and why they are needed.
 func kept() map[right]string {
 	const (
-		apps, serving, traefik = "apps", "serving.knative.dev", "traefik.io"
-		listed                 = "lists where the API server cannot send what is there as the beginning of a watch"
-		late                   = "takes back what was written for an app that was deleted in that very moment"
+		apps, traefik = "apps", "traefik.io"
+		listed        = "lists where the API server cannot send what is there as the beginning of a watch"
+		late          = "takes back what was written for an app that was deleted in that very moment"
 	)
 	wiring, deploys := "sluice-wiring-environment", "sluice-deploys-environment"
 	return map[right]string{
 		{"sluice-webhook " + inWebhooks, "", "secrets", "list"}: listed,
-		{wiring, serving, "services", "delete"}:                 late,
 		{wiring, traefik, "ingressroutes", "delete"}:            late,
 		{deploys, apps, "deployments", "delete"}:                late,
-		{deploys, serving, "services", "delete"}:                late,
 	}
 }
 
