@@ -2,6 +2,15 @@ package console
 
 import "github.com/sluicegate/sluice/shared/app"
 
+// pageWithGate is the page that the switch Require API key was on: the app's settings or its
+// status.
+func (r *request) pageWithGate() string {
+	if r.FormValue("page") == "settings" {
+		return r.inApp("settings")
+	}
+	return r.inApp()
+}
+
 // askReleaseGate asks before Require API key is switched off: it lets everybody in.
 func askReleaseGate(r *request, f form) error {
 	a, err := r.readApp()
@@ -9,7 +18,7 @@ func askReleaseGate(r *request, f form) error {
 		return err
 	}
 	if !a.RequireAPIKey {
-		return r.done(r.inApp(), noticeNothingChanged)
+		return r.done(r.pageWithGate(), noticeNothingChanged)
 	}
 	return r.confirm(tabApps, confirmation{
 		Title: "Switch Require API key off for " + a.Name + "?",
@@ -18,9 +27,9 @@ func askReleaseGate(r *request, f form) error {
 			"No plan's rate or quota holds for it any more, and its requests are not counted.",
 			"Plans and keys stay as they are. Switching it on again puts the gate back.",
 		},
-		Original: []original{{"require", "off"}},
+		Original: []original{{"require", "off"}, {"page", r.FormValue("page")}},
 		Danger:   true, Form: f,
-		Action: r.inApp("gate"), Button: "Switch it off", Back: r.inApp(),
+		Action: r.inApp("gate"), Button: "Switch it off", Back: r.pageWithGate(),
 	})
 }
 
@@ -29,7 +38,7 @@ func switchGate(r *request) error {
 	on := r.PostForm.Get("require") == "on"
 	a, err := r.readApp()
 	if err == nil && a.RequireAPIKey == on {
-		return r.done(r.inApp(), noticeNothingChanged)
+		return r.done(r.pageWithGate(), noticeNothingChanged)
 	}
 	if err == nil {
 		_, err = r.api.RequireAPIKey(r.Context(), r.project, r.environment, r.app(), on)
@@ -42,9 +51,9 @@ func switchGate(r *request) error {
 	case err != nil:
 		return r.again(err, nil, showAppWith)
 	case on:
-		return r.done(r.inApp(), noticeGateOn)
+		return r.done(r.pageWithGate(), noticeGateOn)
 	}
-	return r.done(r.inApp(), noticeGateOff)
+	return r.done(r.pageWithGate(), noticeGateOff)
 }
 
 // preflightHandlings are the choices for CORS preflights.

@@ -44,3 +44,45 @@ func TestPreflightSetting(t *testing.T) {
 		t.Errorf("an unknown value: status %d %s", w.Code, w.Body)
 	}
 }
+
+// TestGateInSettings: the settings page has the switch Require API key and the notice of a
+// gate that is not in place yet, and comes back after a change.
+func TestGateInSettings(t *testing.T) {
+	t.Parallel()
+	for state, has := range map[string][]string{
+		"ungated": {`aria-checked="false"`, `name="require" value="on"`, "Anybody who knows the address"},
+		"pending": {`aria-checked="true"`, "The gate is not yet in place.", `class="notice amber"`},
+		"engaged": {`aria-checked="true"`, "API key required"},
+	} {
+		o := newOffice(t)
+		o.hello(state, "")
+		page := o.get(helloPath + "/settings").Body.String()
+		for _, text := range append(has, "Require API key", `name="page" value="settings"`) {
+			if !strings.Contains(page, text) {
+				t.Errorf("%s: the page lacks %q: %s", state, text, page)
+			}
+		}
+	}
+	o := newOffice(t)
+	o.hello("ungated", "")
+	o.answer("PATCH /api/v1/projects/shop/environments/prod/apps/hello", 200, wire.App{Name: "hello", Project: "shop", Environment: "prod"})
+	w := o.post(helloPath+"/gate", url.Values{"require": {"on"}, "page": {"settings"}})
+	if got := w.Header().Get("Location"); w.Code != http.StatusSeeOther || !strings.HasPrefix(got, helloPath+"/settings") {
+		t.Errorf("status %d, to %q", w.Code, got)
+	}
+}
+
+// TestRollbackOfTheCurrentRevision: each revision has a Rollback button, the current one too.
+func TestRollbackOfTheCurrentRevision(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.hello("ungated", "")
+	o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello/deployments", 200,
+		wire.List[wire.Deployment]{Items: []wire.Deployment{{Revision: 2, Image: "a:2", Status: "live", Current: true}, {Revision: 1, Image: "a:1", Status: "superseded"}}})
+	page := o.get(helloPath + "/deploys").Body.String()
+	for _, revision := range []string{"1", "2"} {
+		if !strings.Contains(page, helloPath+"/deploys/"+revision+"/rollback") {
+			t.Errorf("revision %s has no button: %s", revision, page)
+		}
+	}
+}

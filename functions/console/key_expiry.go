@@ -45,7 +45,7 @@ func statusBadge(status string) badge {
 	case "active":
 		return badge{Tone: toneGood, Text: "Active"}
 	case "disabled":
-		return badge{Tone: toneAmber, Text: "Disabled"}
+		return badge{Text: "Disabled"}
 	case "revoked":
 		return badge{Text: "Revoked"}
 	}

@@ -103,7 +103,7 @@ func TestKeyBadges(t *testing.T) {
 		{"active", today(9, 1), good, badge{toneAmber, "Over its rate today"}},
 		{"active", today(10, 1), good, badge{}},
 		{"active", today(0, 0), good, badge{}},
-		{"disabled", quota(100), badge{toneAmber, "Disabled"}, badge{}},
+		{"disabled", quota(100), badge{"", "Disabled"}, badge{}},
 		{"revoked", quota(100), badge{Text: "Revoked"}, badge{}},
 	}
 	for _, tt := range tests {
