@@ -207,7 +207,7 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 		if changed.Ref() != ref || changed.Host != before.Host {
 			return fmt.Errorf("%s may not become %s on %s", ref, changed.Ref(), changed.Host)
 		}
-		b.set(s.appRef(ref), d.with(changed))
+		b.change(s.appRef(ref), d, d.with(changed))
 		s.recordUpdate(ctx, b, audit.Change{
 			Action: audit.UpdateApp, Project: changed.Project, Resource: appPath(changed), Old: appView(d.value()), New: appView(changed),
 		})

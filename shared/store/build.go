@@ -99,7 +99,8 @@ func (s *Store) RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.Ap
 func (s *Store) addBuild(ctx context.Context, c current, b *batch, build deploy.Build) deploy.Build {
 	build.Number = c.doc.Builds + 1
 	b.app = append(b.app, firestore.Update{Path: "builds", Value: build.Number})
-	s.setBuild(b, c.ref, build)
+	s.setPending(b, c.ref, build)
+	b.create(s.buildRef(c.ref, build.Number), buildToDoc(build))
 	s.record(ctx, b, audit.Change{
 		Action: audit.RequestBuild, Project: c.doc.Project, New: buildView(build),
 		Resource: audit.Path(appPath(c.doc.value()), "builds", strconv.FormatInt(build.Number, 10)),
@@ -107,15 +108,14 @@ func (s *Store) addBuild(ctx context.Context, c current, b *batch, build deploy.
 	return build
 }
 
-// setBuild writes a build, and whether it is pending.
-func (s *Store) setBuild(b *batch, ref app.Ref, build deploy.Build) {
+// setPending writes whether a build is pending.
+func (s *Store) setPending(b *batch, ref app.Ref, build deploy.Build) {
 	pending := s.pendingRef(ref, build.Number)
 	if build.Final() {
 		b.delete(pending)
 	} else {
 		b.set(pending, pendingDoc{Namespace: ref.Namespace, App: ref.Name, Number: build.Number})
 	}
-	b.set(s.buildRef(ref, build.Number), buildToDoc(build))
 }
 
 // Build reads one build of an app. Problem: not_found.
@@ -163,7 +163,8 @@ func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, n int64, run depl
 		if run.Done && !build.Final() {
 			build = s.deployBuild(ctx, c, b, build, now)
 		}
-		s.setBuild(b, ref, build)
+		s.setPending(b, ref, build)
+		b.change(s.buildRef(ref, n), buildToDoc(stored), buildToDoc(build))
 		return nil
 	})
 	return build, err

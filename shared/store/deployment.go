@@ -88,7 +88,7 @@ func (s *Store) RecordDeployment(ctx context.Context, ref app.Ref, rule func(a a
 func (s *Store) addRevision(ctx context.Context, c current, b *batch, rev deploy.Revision, attempt string) deploy.Revision {
 	rev = rev.After(c.revision, c.doc.Revisions, c.doc.Builds)
 	if old, changed := c.revision.Overtaken(rev.Number); changed {
-		b.set(s.revisionRef(c.ref, old.Number), revisionDoc(old))
+		b.change(s.revisionRef(c.ref, old.Number), revisionDoc(c.revision), revisionDoc(old))
 	}
 	b.app = append(b.app,
 		firestore.Update{Path: "image", Value: rev.Runs()},
@@ -147,13 +147,13 @@ func (s *Store) setRevision(ctx context.Context, c current, b *batch, rev deploy
 		}
 		for _, old := range live {
 			first = false
-			b.set(s.revisionRef(c.ref, old.Number), revisionDoc(old.Replaced(rev.Number)))
+			b.change(s.revisionRef(c.ref, old.Number), revisionDoc(old), revisionDoc(old.Replaced(rev.Number)))
 		}
 	}
 	if turned && rev.Finished() {
 		s.announce(b, event.OfDeployment(c.doc.value(), rev, first))
 	}
 	b.app = append(b.app, firestore.Update{Path: "deployed", Value: deployedOf(rev)})
-	b.set(s.revisionRef(c.ref, rev.Number), revisionDoc(rev))
+	b.change(s.revisionRef(c.ref, rev.Number), revisionDoc(c.revision), revisionDoc(rev))
 	return nil
 }

@@ -228,7 +228,7 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 		if err := s.checkMoved(tx, b, stored, changed); err != nil {
 			return err
 		}
-		b.set(ref, keyToDoc(changed))
+		b.change(ref, keyToDoc(stored), keyToDoc(changed))
 		s.noteIssued(b, r, id)
 		s.recordUpdate(ctx, b, keyChange(stored, changed))
 		if t, ok := event.OfKeyChange(stored, changed); ok {

@@ -83,7 +83,7 @@ func (s *Store) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (re
 		if reflect.DeepEqual(keyToDoc(changed), keyToDoc(stored)) {
 			return nil
 		}
-		b.set(ref, keyToDoc(changed))
+		b.change(ref, keyToDoc(stored), keyToDoc(changed))
 		s.recordUpdate(ctx, b, leakChange(stored, changed, l))
 		s.announceKey(b, event.KeyLeaked, changed)
 		if t, ok := event.OfKeyChange(stored, changed); ok {

@@ -135,7 +135,7 @@ func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, ch
 		if changed, err = change(stored); err != nil {
 			return err
 		}
-		b.set(ref, planToDoc(changed))
+		b.change(ref, planToDoc(stored), planToDoc(changed))
 		s.recordUpdate(ctx, b, audit.Change{
 			Action: audit.UpdatePlan, Project: e.Project, Resource: planPath(e, id), Old: planView(stored), New: planView(changed),
 		})

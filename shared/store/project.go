@@ -62,17 +62,18 @@ func (s *Store) Projects(ctx context.Context, member string, page Page) ([]app.P
 func (s *Store) UpdateMembers(ctx context.Context, name string, change func(map[string]app.Role) (map[string]app.Role, error)) (changed app.Project, err error) {
 	ref := s.projects().Doc(name)
 	err = s.transactAlone(ctx, "update members of "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
-		if changed, err = txGet(tx, ref, "project", decode[projectDoc]); err != nil {
+		stored, err := txGet(tx, ref, "project", decode[projectDoc])
+		if err != nil {
 			return err
 		}
-		before := membersView(changed.Members)
-		if changed.Members, err = change(changed.Members); err != nil {
+		changed = stored
+		if changed.Members, err = change(maps.Clone(stored.Members)); err != nil {
 			return err
 		}
-		b.set(ref, projectToDoc(changed))
+		b.change(ref, projectToDoc(stored), projectToDoc(changed))
 		s.recordUpdate(ctx, b, audit.Change{
 			Action: audit.SetMembers, Project: name, Resource: audit.Path(projectPath(name), "members"),
-			Old: before, New: membersView(changed.Members),
+			Old: membersView(stored.Members), New: membersView(changed.Members),
 		})
 		return nil
 	})

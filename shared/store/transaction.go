@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,6 +41,31 @@ type batch struct {
 
 func (b *batch) set(ref *firestore.DocumentRef, d any) {
 	b.writes = append(b.writes, func(tx *firestore.Transaction) error { return tx.Set(ref, d) })
+}
+
+// change writes the fields of a document that is and was differ in. It leaves alone the
+// fields that this release does not know: a newer one may have written them.
+func (b *batch) change(ref *firestore.DocumentRef, was, is any) {
+	if fields := changedFields(was, is); len(fields) > 0 {
+		b.update(ref, fields...)
+	}
+}
+
+// changedFields compares two values of one struct type whose fields have firestore tags.
+func changedFields(was, is any) (changed []firestore.Update) {
+	before, after := reflect.ValueOf(was), reflect.ValueOf(is)
+	for i := range after.NumField() {
+		field, value := after.Type().Field(i), after.Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("firestore"), ",")
+		switch {
+		case reflect.DeepEqual(before.Field(i).Interface(), value.Interface()):
+		case options == "omitempty" && value.IsZero():
+			changed = append(changed, firestore.Update{FieldPath: firestore.FieldPath{name}, Value: firestore.Delete})
+		default:
+			changed = append(changed, firestore.Update{FieldPath: firestore.FieldPath{name}, Value: value.Interface()})
+		}
+	}
+	return changed
 }
 
 func (b *batch) create(ref *firestore.DocumentRef, d any) {

@@ -54,7 +54,7 @@ func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.Us
 		if err != nil {
 			return err
 		}
-		b.set(ref, userDoc(changed))
+		b.change(ref, userDoc(stored), userDoc(changed))
 		s.recordUpdate(ctx, b, userChange(stored, changed))
 		return nil
 	})
