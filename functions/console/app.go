@@ -165,19 +165,7 @@ func (r *request) overview() (appPage, error) {
 	if err := g.Wait(); err != nil {
 		return appPage{}, err
 	}
-	for i := range history.Items {
-		d := &history.Items[i]
-		if d.Current {
-			p.Current = d
-			continue
-		}
-		if d.Status == "live" && p.Serving == nil {
-			p.Serving = d
-		}
-		if p.Before == nil && (d.Status == "live" || d.Status == "superseded") {
-			p.Before = d
-		}
-	}
+	p.read(history.Items)
 	p.Curl = "curl -i " + p.App.URL
 	if p.App.RequireAPIKey {
 		p.Curl = callWithKey(p.App)
@@ -189,6 +177,23 @@ func (r *request) overview() (appPage, error) {
 	moving := gateMoves(p.App.Gate) || p.Current != nil && p.Current.Status == "rolling_out" || p.Build != nil && buildMoves(*p.Build)
 	p.Live = following(moving, r.inApp("state"), []any{p.App, p.Current, p.Serving, p.Build})
 	return p, nil
+}
+
+// read finds the deployments of an app's Overview in its history, which is newest first.
+func (p *appPage) read(history []wire.Deployment) {
+	for i := range history {
+		d := &history[i]
+		if d.Current {
+			p.Current = d
+			continue
+		}
+		if d.Status == "live" && p.Serving == nil {
+			p.Serving = d
+		}
+		if p.Before == nil && d.Status != "failed" || d.ReadyAt != nil && (p.Before == nil || p.Before.ReadyAt == nil) {
+			p.Before = d
+		}
+	}
 }
 
 // gateMoves tells whether a gate is on its way to another state.

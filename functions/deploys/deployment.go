@@ -2,6 +2,7 @@ package deploys
 
 import (
 	"context"
+	"iter"
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
@@ -18,8 +19,8 @@ const (
 	// another deployment came between.
 	recordAttempts = 8
 
-	// lookBack is how many revisions of a history are read at a time.
-	lookBack = 20
+	// historyPage is the number of revisions that are read at a time.
+	historyPage = 20
 )
 
 // listDeployments lists an app's history, newest first.
@@ -71,12 +72,15 @@ func (s *Service) rollBack(ctx context.Context, in httpapi.Scope, body wire.Roll
 	}
 }
 
-// rollBackFrom rolls back to the last revision before the app's current one that was
-// once live. Problem: conflict when that is not the current one any more.
+// rollBackFrom rolls back to the revision before the app's current one, see
+// [deploy.Previous]. It returns a conflict problem if that is no longer the current one.
 func (s *Service) rollBackFrom(ctx context.Context, a app.App, actor string) (wire.Deployment, error) {
-	source, err := s.newest(ctx, a.Ref(), a.Revision-1, deploy.Revision.WasLive)
+	source, ok, err := deploy.Previous(s.history(ctx, a.Ref()), a.Revision)
 	if err != nil {
 		return wire.Deployment{}, err
+	}
+	if !ok {
+		return wire.Deployment{}, problem.Of(problem.NoPreviousRevision)
 	}
 	return s.record(ctx, a.Ref(), func(_ app.App, current deploy.Revision) (deploy.Revision, error) {
 		if current.Number != a.Revision {
@@ -116,11 +120,12 @@ func (s *Service) promoted(ctx context.Context, from app.App, n *int64) (deploy.
 	if n != nil {
 		return s.revision(ctx, from.Ref(), *n)
 	}
-	rev, err := s.newest(ctx, from.Ref(), from.Revision, deploy.Revision.Promotable)
-	if problem.Is(err, problem.NoPreviousRevision) {
-		err = problem.New(problem.NoPreviousRevision, "Nothing is live there, and nothing rolls out.")
+	for rev, err := range s.history(ctx, from.Ref()) {
+		if err != nil || rev.Promotable() {
+			return rev, err
+		}
 	}
-	return rev, err
+	return deploy.Revision{}, problem.New(problem.NoPreviousRevision, "Nothing is live there, and nothing rolls out.")
 }
 
 // revision reads a revision by the number that a client gave. Problem: not_found.
@@ -131,24 +136,24 @@ func (s *Service) revision(ctx context.Context, ref app.Ref, n int64) (deploy.Re
 	return s.store.Deployment(ctx, ref, n)
 }
 
-// newest finds the newest revision up to a number that is as asked for. Problem:
-// no_previous_revision.
-func (s *Service) newest(ctx context.Context, ref app.Ref, upTo int64, is func(deploy.Revision) bool) (deploy.Revision, error) {
-	page := store.Page{Size: lookBack}
-	for {
-		revisions, next, err := s.store.Deployments(ctx, ref, page)
-		if err != nil {
-			return deploy.Revision{}, err
-		}
-		for _, rev := range revisions {
-			if rev.Number <= upTo && is(rev) {
-				return rev, nil
+// history returns an app's revisions, newest first. An error is the last element.
+func (s *Service) history(ctx context.Context, ref app.Ref) iter.Seq2[deploy.Revision, error] {
+	return func(yield func(deploy.Revision, error) bool) {
+		for page := (store.Page{Size: historyPage}); ; {
+			revisions, next, err := s.store.Deployments(ctx, ref, page)
+			if err != nil {
+				yield(deploy.Revision{}, err)
+				return
+			}
+			for _, rev := range revisions {
+				if !yield(rev, nil) {
+					return
+				}
+			}
+			if page.Token = next; next == "" {
+				return
 			}
 		}
-		if next == "" {
-			return deploy.Revision{}, problem.Of(problem.NoPreviousRevision)
-		}
-		page.Token = next
 	}
 }
 
@@ -169,9 +174,13 @@ func (s *Service) record(ctx context.Context, ref app.Ref, rule func(app.App, de
 }
 
 func wireDeployment(r deploy.Revision, current int64) wire.Deployment {
-	return wire.Deployment{
+	out := wire.Deployment{
 		Revision: r.Number, Image: r.Image, Digest: wire.Text(r.Digest), NoDigest: wire.Text(r.NoDigest()), Commit: wire.Text(r.Commit),
 		Trigger: string(r.Trigger), Actor: r.Actor, SourceRevision: wire.Ordinal(r.Source),
 		Status: string(r.Status), Message: wire.Text(r.Says()), DeployedAt: r.DeployedAt, Current: r.Number == current,
 	}
+	if at := r.FirstReady(); !at.IsZero() {
+		out.ReadyAt = &at
+	}
+	return out
 }

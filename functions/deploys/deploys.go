@@ -21,6 +21,10 @@
 //
 // # Live and failed
 //
+// A revision worked once one of its pods was ready. Before the workload is given another
+// revision, it is recorded whether the revision before had a ready pod: the write is bound
+// to the version of the workload that showed it.
+//
 // A revision is live when its workload reports that every pod is of that revision
 // and serves. One that makes no progress for PROGRESS_DEADLINE has failed, and so
 // has one that the cluster refuses (an invalid field, a quota). A cluster that does
@@ -76,6 +80,7 @@ type Store interface {
 	RecordDeployment(ctx context.Context, ref app.Ref, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (deploy.Revision, error)
 	Deployment(ctx context.Context, ref app.Ref, revision int64) (deploy.Revision, error)
 	Deployments(ctx context.Context, ref app.Ref, page store.Page) ([]deploy.Revision, string, error)
+	SetReady(ctx context.Context, ref app.Ref, revision int64, at time.Time) error
 	UpdateDeployment(ctx context.Context, ref app.Ref, revision int64, change func(deploy.Revision) (deploy.Revision, bool)) (deploy.Revision, error)
 
 	Announcements(ctx context.Context, after event.Place, limit int) ([]event.Waiting, error)

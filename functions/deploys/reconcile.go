@@ -112,6 +112,9 @@ func (s *Service) rollOut(ctx context.Context, ref app.Ref) (deploy.Revision, er
 			last = err
 			continue
 		}
+		if err := s.setReady(ctx, a, seen.Observation()); err != nil {
+			return deploy.Revision{}, err
+		}
 		wrote = true
 		last = s.cluster.ApplyWorkload(ctx, seen, a)
 		if last != nil && !problem.Is(last, problem.Conflict) {
@@ -119,6 +122,15 @@ func (s *Service) rollOut(ctx context.Context, ref app.Ref) (deploy.Revision, er
 		}
 	}
 	return deploy.Revision{}, errors.Join(fmt.Errorf("%s keeps changing", ref), last)
+}
+
+// setReady records that the revision that the workload still has, an earlier one, has a
+// ready pod.
+func (s *Service) setReady(ctx context.Context, a app.App, o deploy.Observation) error {
+	if o.Revision == 0 || o.Revision >= a.Revision || !o.Ready && !o.PodReady {
+		return nil
+	}
+	return s.store.SetReady(ctx, a.Ref(), o.Revision, s.moment())
 }
 
 // forget cleans up after work on an app that was deleted meanwhile: what was

@@ -1,9 +1,13 @@
 package deploys
 
 import (
+	"context"
 	"net/http"
+	"sync/atomic"
 	"testing"
 
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -60,23 +64,116 @@ func TestRollbackAndFailedRevisions(t *testing.T) {
 		"3 hello:broken failed", "2 hello:v2 superseded", "1 hello:v1 superseded")
 }
 
-// What was overtaken before it was live has never been seen to work: a rollback
-// without a number passes it over, and says so where there is nothing else.
-func TestRollbackPassesOverWhatNeverWasLive(t *testing.T) {
+// A rollback without a number skips a revision that never had a ready pod, if an earlier
+// revision had one.
+func TestRollbackSkipsRevisionsWithoutReadyPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
+	w.becomesLive(1)
 	w.deploy("hello:broken")
 	w.deploy("hello:v3")
 	w.within("prod", "3 hello:v3 live", "2 hello:broken superseded", "1 hello:v1 superseded")
-	if w.revision(1).WasLive() {
-		t.Fatal("revision 1 was live; nobody had it rolled out")
+	if d := w.post("hello/rollback", "").made(); d.SourceRevision != 1 {
+		t.Errorf("rolled back to %+v, want a copy of revision 1", d)
 	}
-	w.post("hello/rollback", "").refused(http.StatusConflict, problem.NoPreviousRevision)
-	w.deploy("hello:broken")
+}
+
+// silent is a cluster that does not respond until it is released. Writes go through.
+type silent struct {
+	Cluster
+	from    int64         // the revision after whose apply it stops responding
+	applied atomic.Bool   // that revision was applied
+	release chan struct{} // is closed to release the cluster
+}
+
+func (c *silent) Workload(ctx context.Context, ref app.Ref) (cluster.Workload, error) {
+	if c.from == 0 || c.applied.Load() {
+		select {
+		case <-c.release:
+		case <-ctx.Done():
+			return cluster.Workload{}, ctx.Err()
+		}
+	}
+	return c.Cluster.Workload(ctx, ref)
+}
+
+func (c *silent) ApplyWorkload(ctx context.Context, w cluster.Workload, a app.App) error {
+	err := c.Cluster.ApplyWorkload(ctx, w, a)
+	if err == nil && a.Revision == c.from {
+		c.applied.Store(true)
+	}
+	return err
+}
+
+// If no revision had a ready pod, a rollback without a number goes to the nearest earlier
+// revision that did not fail.
+func TestRollbackBeforeAnyPodIsReady(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	defer close(release)
+	w := newWorld(t, func(_ *Config, p *Parts) { p.Cluster = &silent{Cluster: p.Cluster, release: release} })
+	w.deploy("hello:v2")
+	w.deploy("hello:v3")
+	if d := w.post("hello/rollback", "").made(); d.SourceRevision != 2 || d.Image != "hello:v2" {
+		t.Errorf("rolled back to %+v, want a copy of revision 2", d)
+	}
+	w.fail(4)
 	w.deploy("hello:v5")
-	w.within("prod", "5 hello:v5 live", "4 hello:broken superseded", "3 hello:v3 superseded", "2 hello:broken superseded", "1 hello:v1 superseded")
 	if d := w.post("hello/rollback", "").made(); d.SourceRevision != 3 {
-		t.Errorf("rolled back to %+v", d)
+		t.Errorf("rolled back to %+v, want a copy of revision 3", d)
+	}
+}
+
+// If all earlier revisions failed, a rollback without a number is refused.
+func TestRollbackToFailedRevisionsIsRefused(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	defer close(release)
+	w := newWorld(t, func(_ *Config, p *Parts) { p.Cluster = &silent{Cluster: p.Cluster, release: release} })
+	w.fail(1)
+	w.deploy("hello:v2")
+	w.post("hello/rollback", "").refused(http.StatusConflict, problem.NoPreviousRevision)
+}
+
+// fail records that the current revision of prod's app failed.
+func (w *world) fail(n int64) {
+	w.Helper()
+	_, err := w.store.UpdateDeployment(w.Context(), w.ref("prod"), n, func(r deploy.Revision) (deploy.Revision, bool) {
+		r.Status, r.FinishedAt = deploy.Failed, r.DeployedAt
+		return r, true
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// A revision that had a ready pod worked, although a newer one overtook it before it was
+// seen live.
+func TestRollbackToOvertakenRevisionWithReadyPod(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	w := newWorld(t, func(_ *Config, p *Parts) {
+		p.Cluster = &silent{Cluster: p.Cluster, from: 2, release: release}
+	})
+	w.becomesLive(1)
+	w.deploy("hello:v2")
+	ready := func() bool {
+		seen, err := w.cluster.Workload(t.Context(), w.ref("prod"))
+		return err == nil && seen.Observation().Revision == 2 && seen.Observation().PodReady
+	}
+	if !until(t, ready) {
+		t.Fatal("revision 2 has no ready pod")
+	}
+	w.deploy("hello:broken")
+	close(release)
+	if !until(t, func() bool { return w.revision(2).Worked() }) {
+		t.Fatalf("revision 2: %+v", w.revision(2))
+	}
+	if r := w.revision(2); r.Status != deploy.Superseded || !r.FinishedAt.IsZero() {
+		t.Errorf("revision 2: %+v, want one that was never live", r)
+	}
+	if d := w.post("hello/rollback", "").made(); d.SourceRevision != 2 {
+		t.Errorf("rolled back to %+v, want a copy of revision 2", d)
 	}
 }
 

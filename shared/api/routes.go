@@ -283,7 +283,7 @@ var (
 	CreateDeployment = route[wire.CreateDeployment, wire.Deployment]("deploys", "POST "+anApp+"/deployments", Developer, http.StatusCreated,
 		"Deploy an image", problem.MissingField, problem.InvalidImage, problem.GitSourceAttached)
 	RollBack = route[wire.Rollback, wire.Deployment]("deploys", "POST "+anApp+"/rollback", Developer, http.StatusCreated,
-		"Deploy an earlier revision again; without a number the last one that was live",
+		"Deploy an earlier revision again; without a number, the last one that had a ready pod",
 		problem.NoPreviousRevision, problem.Conflict).optional()
 	Promote = route[wire.Promote, wire.Deployment]("deploys", "POST "+anApp+"/promote", Developer, http.StatusCreated,
 		"Deploy what the app of the same name runs in another environment",

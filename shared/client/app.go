@@ -102,8 +102,8 @@ func (c *Client) Deploy(ctx context.Context, project, environment, app, image st
 	return call(ctx, c, api.CreateDeployment, wire.CreateDeployment{Image: &image}, project, environment, app)
 }
 
-// Rollback deploys an earlier revision again; revision 0 is the last one before the
-// current that was once live.
+// Rollback deploys an earlier revision again. Revision 0 is the last one before the
+// current one that ever had a ready pod, or else the nearest that did not fail.
 func (c *Client) Rollback(ctx context.Context, project, environment, app string, revision int64) (wire.Deployment, error) {
 	return call(ctx, c, api.RollBack, wire.Rollback{Revision: unless(revision, 0)}, project, environment, app)
 }

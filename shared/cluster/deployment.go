@@ -167,6 +167,8 @@ func deploymentObservation(d *appsv1.Deployment) deploy.Observation {
 		return o
 	}
 	o.Ready, o.Message = rolledOut(d)
+	// Counts of ready pods include old ones. There are Replicas - UpdatedReplicas old pods.
+	o.PodReady = d.Status.ReadyReplicas > d.Status.Replicas-d.Status.UpdatedReplicas
 	for _, c := range d.Status.Conditions {
 		switch {
 		case c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionTrue:

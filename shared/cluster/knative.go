@@ -144,7 +144,9 @@ func knativeObservation(s *unstructured.Unstructured) deploy.Observation {
 	}
 	created, _, _ := unstructured.NestedString(s.Object, "status", "latestCreatedRevisionName")
 	ready, _, _ := unstructured.NestedString(s.Object, "status", "latestReadyRevisionName")
-	o.Ready = knativeIs(s, "Ready") && created != "" && created == ready
+	newest := created != "" && created == ready
+	o.Ready = newest && knativeIs(s, "Ready")
+	o.PodReady = newest && (o.Ready || knativeIs(s, "ConfigurationsReady")) // neither holds before Knative has made the new revision
 	condition := knativeCondition(s, "Ready")
 	if !o.Ready {
 		o.Message = knativeFailure(s, condition)

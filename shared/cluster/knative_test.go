@@ -133,7 +133,21 @@ func TestKnativeObservation(t *testing.T) {
 		{
 			"ready",
 			map[string]any{"observedGeneration": int64(2), "conditions": condition("True", ""), "latestCreatedRevisionName": "b", "latestReadyRevisionName": "b"},
-			deploy.Observation{Revision: 3, Ready: true, ProgressAt: at},
+			deploy.Observation{Revision: 3, Ready: true, PodReady: true, ProgressAt: at},
+		},
+		{
+			"its route is not ready",
+			map[string]any{"observedGeneration": int64(2), "latestCreatedRevisionName": "b", "latestReadyRevisionName": "b", "conditions": append(
+				condition("Unknown", "Waiting."), map[string]any{"type": "ConfigurationsReady", "status": "True"},
+			)},
+			deploy.Observation{Revision: 3, PodReady: true, Message: "Waiting.", ProgressAt: at},
+		},
+		{
+			"the new revision is not made yet",
+			map[string]any{"observedGeneration": int64(2), "latestCreatedRevisionName": "a", "latestReadyRevisionName": "a", "conditions": append(
+				condition("Unknown", "Waiting."), map[string]any{"type": "ConfigurationsReady", "status": "Unknown"},
+			)},
+			deploy.Observation{Revision: 3, Message: "Waiting.", ProgressAt: at},
 		},
 	}
 	for _, tt := range tests {

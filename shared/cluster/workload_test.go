@@ -127,7 +127,21 @@ func TestRollout(t *testing.T) {
 			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 1},
 			deploy.Observation{Message: "1 of 2 new pods are ready."},
 		},
-		{"ready", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}, deploy.Observation{Ready: true}},
+		{
+			"an old pod is ready",
+			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 2, ReadyReplicas: 1, AvailableReplicas: 1},
+			deploy.Observation{Message: "1 old pods are still there."},
+		},
+		{
+			"an old pod and a new pod are ready",
+			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2},
+			deploy.Observation{PodReady: true, Message: "1 old pods are still there."},
+		},
+		{
+			"ready",
+			appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2},
+			deploy.Observation{Ready: true, PodReady: true},
+		},
 		{"given up", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, Conditions: []appsv1.DeploymentCondition{
 			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "too slow"},
 		}}, deploy.Observation{Message: "too slow"}},

@@ -25,10 +25,9 @@
 // A rollback is a new revision with the image, digest and commit of an older one
 // (its source), whatever the tag points to by now.
 //
-//   - Without a number it takes the nearest revision before the current one that was
-//     once live ([Revision.WasLive]): one that failed, or was overtaken while it rolled
-//     out, has never been seen to work, so there is nothing to go back to. With none
-//     there it is no_previous_revision.
+//   - Without a number it takes the last revision before the current one that ever had a
+//     ready pod ([Revision.Worked]). If no revision had one, it takes the nearest earlier
+//     revision that did not fail. Without such a revision it is no_previous_revision.
 //   - With a number it takes exactly that one. A failed one is tried again, the
 //     current one is deployed again (its pods are replaced). One that does not exist
 //     is not_found.
@@ -51,6 +50,7 @@
 package deploy
 
 import (
+	"iter"
 	"strings"
 	"time"
 
@@ -100,6 +100,7 @@ type Revision struct {
 
 	DeployedAt time.Time // when it was recorded
 	AppliedAt  time.Time // when the cluster first took it; zero before
+	ReadyAt    time.Time // when one of its pods was first seen ready; zero before
 	FinishedAt time.Time // when it last became live or failed; zero before
 
 	Build       int64 // the build that made it; 0 for none
@@ -168,10 +169,36 @@ func (r Revision) After(current Revision, highest, builds int64) Revision {
 	return r
 }
 
-// WasLive tells whether the revision is live or was once. One that was overtaken
-// while it rolled out has never finished.
-func (r Revision) WasLive() bool {
-	return r.Status == Live || r.Status == Superseded && !r.FinishedAt.IsZero()
+// FirstReady returns the time when a pod of the revision was first ready, zero if none was.
+// Earlier versions of Sluice stored no ReadyAt: their revisions had a ready pod if they were
+// ever live.
+func (r Revision) FirstReady() time.Time {
+	if r.ReadyAt.IsZero() && (r.Status == Live || r.Status == Superseded) {
+		return r.FinishedAt
+	}
+	return r.ReadyAt
+}
+
+// Worked reports whether a pod of the revision was ever ready.
+func (r Revision) Worked() bool { return !r.FirstReady().IsZero() }
+
+// Previous returns the revision that a rollback from revision current takes without a
+// number. The history is in descending order. It returns false if there is none.
+func Previous(history iter.Seq2[Revision, error], current int64) (Revision, bool, error) {
+	var fallback Revision
+	for r, err := range history {
+		if err != nil {
+			return Revision{}, false, err
+		}
+		switch {
+		case r.Number >= current:
+		case r.Worked():
+			return r, true, nil
+		case fallback.Number == 0 && r.Status != Failed:
+			fallback = r
+		}
+	}
+	return fallback, fallback.Number != 0, nil
 }
 
 // Promotable tells whether a promotion without a number may take the revision.

@@ -9,6 +9,7 @@ import (
 type Observation struct {
 	Revision   int64     // that the workload shall run
 	Ready      bool      // every pod is of that revision and serves
+	PodReady   bool      // at least one pod of that revision is ready
 	Message    string    // why it is not ready
 	ProgressAt time.Time // when the rollout last got on; zero when unknown
 }
@@ -19,8 +20,14 @@ type Observation struct {
 // Kubernetes' verdict, so that it means the same for every kind of workload.
 func (r Revision) Observe(o Observation, deadline time.Duration, now time.Time) (Revision, bool) {
 	before := r
-	if r.Status == Live || r.Status == Superseded || o.Revision != r.Number {
+	if o.Revision != r.Number {
 		return r, false
+	}
+	if r.ReadyAt.IsZero() && (o.Ready || o.PodReady) {
+		r.ReadyAt = now
+	}
+	if r.Status == Live || r.Status == Superseded {
+		return r, r != before
 	}
 	if r.AppliedAt.IsZero() {
 		r.AppliedAt = now

@@ -36,7 +36,7 @@ func TestObserve(t *testing.T) {
 		{"live stays live", live, Observation{Revision: 3, Message: "A pod is gone."}, at(time.Hour), Live, "", false},
 		{"failed stays failed", failed, Observation{Revision: 3, Message: "No."}, at(time.Hour), Failed, "Why.", false},
 		{"failed, ready after all", failed, Observation{Revision: 3, Ready: true}, at(time.Hour), Live, "", true},
-		{"superseded", Revision{Number: 3, Status: Superseded}, Observation{Revision: 3, Ready: true}, at(0), Superseded, "", false},
+		{"superseded", Revision{Number: 3, Status: Superseded}, Observation{Revision: 3, Ready: true}, at(0), Superseded, "", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -49,6 +49,24 @@ func TestObserve(t *testing.T) {
 				t.Errorf("settled at %v", got.FinishedAt)
 			}
 		})
+	}
+}
+
+// The time of the first ready pod is recorded once, whatever the revision's status is.
+func TestFirstReadyPod(t *testing.T) {
+	t.Parallel()
+	for _, status := range Statuses() {
+		r := Revision{Number: 3, Status: status, AppliedAt: noon()}
+		if got, _ := r.Observe(Observation{Revision: 3}, time.Hour, noon()); !got.ReadyAt.IsZero() {
+			t.Errorf("%s, no pod: ready at %v", status, got.ReadyAt)
+		}
+		got, changed := r.Observe(Observation{Revision: 3, PodReady: true}, time.Hour, noon())
+		if !changed || !got.ReadyAt.Equal(noon()) || got.Status != status {
+			t.Errorf("%s: got %+v, changed %v", status, got, changed)
+		}
+		if again, changed := got.Observe(Observation{Revision: 3, PodReady: true}, time.Hour, noon().Add(1)); changed || !again.ReadyAt.Equal(noon()) {
+			t.Errorf("%s, again: got %+v, changed %v", status, again, changed)
+		}
 	}
 }
 
@@ -147,20 +165,59 @@ func TestAfter(t *testing.T) {
 func TestWhatARevisionIsGoodFor(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name                string
-		r                   Revision
-		wasLive, promotable bool
+		name               string
+		r                  Revision
+		worked, promotable bool
 	}{
 		{"rolling out", Revision{Status: RollingOut}, false, true},
+		{"rolling out with a ready pod", Revision{Status: RollingOut, ReadyAt: noon()}, true, true},
+		{"overtaken with a ready pod", first(Revision{Status: RollingOut, ReadyAt: noon()}.Overtaken(2)), true, false},
+		{"failed with a ready pod", Revision{Status: Failed, FinishedAt: noon(), ReadyAt: noon()}, true, false},
 		{"live", Revision{Status: Live, FinishedAt: noon()}, true, true},
 		{"replaced", Revision{Status: Live, FinishedAt: noon()}.Replaced(2), true, false},
 		{"overtaken", first(Revision{Status: RollingOut}.Overtaken(2)), false, false},
 		{"failed", Revision{Status: Failed, FinishedAt: noon()}, false, false},
 	}
 	for _, tt := range tests {
-		if tt.r.WasLive() != tt.wasLive || tt.r.Promotable() != tt.promotable {
-			t.Errorf("%s: was live %t, promotable %t", tt.name, tt.r.WasLive(), tt.r.Promotable())
+		if tt.r.Worked() != tt.worked || tt.r.Promotable() != tt.promotable {
+			t.Errorf("%s: worked %t, promotable %t", tt.name, tt.r.Worked(), tt.r.Promotable())
 		}
+	}
+}
+
+func TestPrevious(t *testing.T) {
+	t.Parallel()
+	ready := Revision{Status: Superseded, ReadyAt: noon()}
+	overtaken, failed := Revision{Status: Superseded}, Revision{Status: Failed}
+	tests := []struct {
+		name    string
+		history []Revision // oldest first, of which the last is the current one
+		want    int64      // 0 if there is none
+	}{
+		{name: "no history", history: nil, want: 0},
+		{name: "only the current revision", history: []Revision{ready}, want: 0},
+		{name: "the last with a ready pod", history: []Revision{ready, ready, overtaken, overtaken}, want: 2},
+		{name: "none with a ready pod", history: []Revision{overtaken, overtaken, failed, overtaken}, want: 2},
+		{name: "the current revision had a ready pod", history: []Revision{overtaken, ready}, want: 1},
+		{name: "all failed", history: []Revision{failed, failed, overtaken}, want: 0},
+		{name: "failed after a pod was ready", history: []Revision{overtaken, {Status: Failed, ReadyAt: noon()}, overtaken}, want: 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			history := func(yield func(Revision, error) bool) {
+				for i := len(tt.history) - 1; i >= 0; i-- {
+					tt.history[i].Number = int64(i + 1)
+					if !yield(tt.history[i], nil) {
+						return
+					}
+				}
+			}
+			got, ok, err := Previous(history, int64(len(tt.history)))
+			if err != nil || got.Number != tt.want || ok != (tt.want != 0) {
+				t.Errorf("got revision %d, %v, %v; want %d", got.Number, ok, err, tt.want)
+			}
+		})
 	}
 }
 

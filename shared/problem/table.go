@@ -192,7 +192,7 @@ var table = [...]Row{
 	{TooManyTrusts, http.StatusConflict, "The app trusts as many pipelines as it may; remove some that are not needed.", 0},
 	{GitSourceAttached, http.StatusConflict, "The app is built from its git source; leave image out or detach the git source.", 0},
 	{NoGitSource, http.StatusConflict, "The app has no git source to build from.", 0},
-	{NoPreviousRevision, http.StatusConflict, "There is no earlier revision that was once live.", 0},
+	{NoPreviousRevision, http.StatusConflict, "There is no earlier revision that did not fail.", 0},
 	{Conflict, http.StatusConflict, "It was changed by someone else meanwhile; read it again.", 0},
 
 	{Internal, http.StatusInternalServerError, "Something went wrong on our side.", 0},

@@ -31,6 +31,7 @@ type revisionDoc struct {
 
 	DeployedAt time.Time `firestore:"deployed_at"`
 	AppliedAt  time.Time `firestore:"applied_at"`
+	ReadyAt    time.Time `firestore:"ready_at"`
 	FinishedAt time.Time `firestore:"settled_at"`
 
 	Build       int64 `firestore:"build"`
@@ -133,6 +134,24 @@ func (s *Store) UpdateDeployment(ctx context.Context, ref app.Ref, revision int6
 		return s.setRevision(ctx, c, b, changed)
 	})
 	return changed, err
+}
+
+// SetReady records that a pod of a revision was ready, if no earlier time is recorded. The
+// revision need not be the current one. It does nothing if the app or the revision does
+// not exist.
+func (s *Store) SetReady(ctx context.Context, ref app.Ref, revision int64, at time.Time) error {
+	op := fmt.Sprintf("set revision %d of %s ready", revision, ref)
+	err := s.optimistic(ctx, op, ref, func(ctx context.Context, _ current, b *batch, _ int) error {
+		rev, err := s.Deployment(ctx, ref, revision)
+		if err == nil && rev.ReadyAt.IsZero() {
+			b.update(s.revisionRef(ref, revision), firestore.Update{Path: "ready_at", Value: at})
+		}
+		return err
+	})
+	if problem.Is(err, problem.NotFound) {
+		return nil
+	}
+	return err
 }
 
 // setRevision writes what has become of the current revision, and of those that it

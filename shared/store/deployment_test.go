@@ -198,6 +198,29 @@ func TestLiveRevisionReplacesTheOneThatWas(t *testing.T) {
 	}
 }
 
+// A revision's first ready pod is recorded once, also after another revision became the
+// current one.
+func TestSetReady(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "hello:v1")
+	deployImage(t, s, "hello:v2")
+	for _, at := range []time.Time{noon(), noon().Add(time.Hour)} {
+		if err := s.SetReady(t.Context(), hello(), 1, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := s.Deployment(t.Context(), hello(), 1)
+	if err != nil || !r.ReadyAt.Equal(noon()) || r.Image != "hello:v1" || r.Status != deploy.Superseded {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	for name, ref := range map[string]app.Ref{"a revision that does not exist": hello(), "an app that does not exist": {Namespace: "shop-prod", Name: "none"}} {
+		if err := s.SetReady(t.Context(), ref, 7, noon()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Twenty deploys at once, by several processes, get twenty numbers, and the highest is
 // the current one.
 func TestDeploymentsAtOnce(t *testing.T) {

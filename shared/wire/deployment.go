@@ -16,6 +16,8 @@ type Deployment struct {
 	Message        Text      `json:"message"` // why it failed
 	DeployedAt     time.Time `json:"deployed_at"`
 	Current        bool      `json:"current"` // the newest revision is what the app is to run
+
+	ReadyAt *time.Time `json:"ready_at"` // when one of its pods was first ready; null if none was
 }
 
 // CreateDeployment is the body of POST …/deployments. image is required.
@@ -25,7 +27,7 @@ type CreateDeployment struct {
 
 // Rollback is the body of POST …/rollback, which may be left out.
 type Rollback struct {
-	Revision *int64 `json:"revision,omitempty" kind:"number"` // absent is the last one before the current that was once live
+	Revision *int64 `json:"revision,omitempty" kind:"number"` // if absent, the last earlier revision that ever had a ready pod, or else the nearest that did not fail
 }
 
 // Promote is the body of POST …/promote. from_environment is required.

@@ -29,16 +29,17 @@ with the reason when it does not get there; the revision before then keeps servi
 func (a *application) appRollback() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rollback APP", Short: "Deploy an earlier revision again",
-		Long: `Deploy an earlier revision of an app again: the last one before the current that was once
-live, or that of --revision. It becomes a new revision in the history. Builds that were
-asked for before do not undo it. On a terminal it asks first.`,
+		Long: `Deploy an earlier revision of an app again: the last one before the current revision that
+ever had a ready pod, or that of --revision. If no revision had a ready pod, it takes the
+nearest earlier revision that did not fail. It becomes a new revision in the history.
+Builds that were requested before the rollback do not undo it. On a terminal it asks first.`,
 		Example: `  sluice app rollback hello --wait
   sluice app rollback hello --revision 3`,
 	}
 	revision := cmd.Flags().Int64("revision", 0, "revision to go back to")
 	confirm := a.confirmation(cmd, asks)
 	return a.deploying(cmd, func(ctx context.Context, w work) (wire.Deployment, error) {
-		target := "the last revision before the current one that was live"
+		target := "the previous revision that worked"
 		if cmd.Flags().Changed("revision") {
 			if *revision < 1 {
 				return wire.Deployment{}, usage("--revision is a number from 1")
