@@ -116,12 +116,12 @@ func TestPromotion(t *testing.T) {
 	staging := s.In("staging")
 	staging.App("hello")
 	deploy(t, staging, "v7")
-	staging.Runs("hello", image("v7"))
+	staging.Settled("hello", 2, "live")
 	d, err := s.Client.Promote(t.Context(), s.Project, s.Env, "hello", "staging", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Trigger != "promotion" || d.Image != image("v7") || d.SourceRevision != 2 {
+	if d.Trigger != "promotion" || d.Image != image("v7") || d.SourceRevision != 2 || string(d.SourceEnvironment) != "staging" {
 		t.Errorf("promoted %+v", d)
 	}
 	s.Runs("hello", image("v7"))

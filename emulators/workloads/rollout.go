@@ -27,6 +27,7 @@ type rollout struct {
 	template string    // digest of the pod template that is rolled out
 	since    time.Time // when that began
 	ready    bool      // its pods are
+	empty    bool      // it had no replicas
 	serving  *Pod      // the last pod that became ready, nil before
 }
 
@@ -44,6 +45,10 @@ func step(d *apps.Deployment, r rollout, now time.Time, readyAfter time.Duration
 			r.ready = true // it became ready before this process started
 		}
 	}
+	if r.empty && replicas(d) > 0 { // new pods have to become ready
+		r.since, r.ready = now, false
+	}
+	r.empty = replicas(d) == 0
 	pod := podOf(d)
 	switch {
 	case replicas(d) == 0:

@@ -200,7 +200,7 @@ func choosePromotion(r *request) error {
 // is newest by then.
 func askPromote(r *request, f form) error {
 	from := r.PathValue("from")
-	then, err := r.deployment(from, func(d wire.Deployment) bool { return d.Status == "rolling_out" || d.Status == "live" })
+	then, err := r.deployment(from, func(d wire.Deployment) bool { return d.ReadyAt != nil })
 	if err != nil {
 		return err
 	}

@@ -122,6 +122,8 @@ func did(a audit.Action, before, after map[string]any) string {
 		return "enabled"
 	case a == audit.Deploy && after["trigger"] == "rollback":
 		return fmt.Sprintf("rolled back to revision %v, as", after["source_revision"])
+	case a == audit.Deploy && after["source_environment"] != nil:
+		return fmt.Sprintf("promoted revision %v of %v, as", after["source_revision"], after["source_environment"])
 	case a == audit.Deploy && after["trigger"] == "promotion":
 		return "promoted what became"
 	}

@@ -37,18 +37,21 @@ func (s *Service) createDeployment(ctx context.Context, in httpapi.Scope, body w
 	if err := image.Check(*body.Image); err != nil {
 		return wire.Deployment{}, err
 	}
-	if in.App.GitSource != nil { // before a registry is asked in vain; the rule looks again
-		return wire.Deployment{}, problem.Of(problem.GitSourceAttached)
+	if err := takesImages(in.App); err != nil { // before the registry is called; the rule repeats it
+		return wire.Deployment{}, err
 	}
 	digest, note := s.registry.Resolve(ctx, *body.Image)
 	rev := deploy.New(*body.Image, digest, deploy.Manual, in.Caller.Username, s.moment())
 	rev.Note = note
-	return s.record(ctx, in.App.Ref(), func(a app.App, _ deploy.Revision) (deploy.Revision, error) {
-		if a.GitSource != nil {
-			return deploy.Revision{}, problem.Of(problem.GitSourceAttached)
-		}
-		return rev, nil
-	})
+	return s.recordImage(ctx, in.App.Ref(), rev)
+}
+
+// takesImages returns a git_source_attached problem if the app is built from git.
+func takesImages(a app.App) error {
+	if a.GitSource != nil {
+		return problem.Of(problem.GitSourceAttached)
+	}
+	return nil
 }
 
 // rollBack deploys an earlier revision again.
@@ -59,7 +62,8 @@ func (s *Service) rollBack(ctx context.Context, in httpapi.Scope, body wire.Roll
 		if err != nil {
 			return wire.Deployment{}, err
 		}
-		return s.copyOf(ctx, a.Ref(), source, deploy.Rollback, in.Caller.Username)
+		rev := source.Copy(deploy.Rollback, in.Caller.Username, s.moment())
+		return s.record(ctx, a.Ref(), func(app.App, deploy.Revision) (deploy.Revision, error) { return rev, nil })
 	}
 	for try := 1; ; try++ {
 		d, err := s.rollBackFrom(ctx, a, in.Caller.Username)
@@ -72,8 +76,8 @@ func (s *Service) rollBack(ctx context.Context, in httpapi.Scope, body wire.Roll
 	}
 }
 
-// rollBackFrom rolls back to the revision before the app's current one, see
-// [deploy.Previous]. It returns a conflict problem if that is no longer the current one.
+// rollBackFrom rolls back to the previous revision, see [deploy.Previous], if a is current. It
+// returns a conflict problem if another revision is the current one by now.
 func (s *Service) rollBackFrom(ctx context.Context, a app.App, actor string) (wire.Deployment, error) {
 	source, ok, err := deploy.Previous(s.history(ctx, a.Ref()), a.Revision)
 	if err != nil {
@@ -90,7 +94,7 @@ func (s *Service) rollBackFrom(ctx context.Context, a app.App, actor string) (wi
 	})
 }
 
-// promote deploys what the app of the same name runs in another environment of the
+// promote deploys a revision of the app of the same name in another environment of the
 // project.
 func (s *Service) promote(ctx context.Context, in httpapi.Scope, body wire.Promote) (wire.Deployment, error) {
 	if body.FromEnvironment == nil {
@@ -99,6 +103,9 @@ func (s *Service) promote(ctx context.Context, in httpapi.Scope, body wire.Promo
 	if *body.FromEnvironment == in.Environment.Name {
 		return wire.Deployment{}, problem.At("from_environment",
 			problem.New(problem.InvalidParameter, "from_environment is the app's own environment; roll back instead."))
+	}
+	if err := takesImages(in.App); err != nil {
+		return wire.Deployment{}, err
 	}
 	environment, err := s.api.Environment(ctx, in.Project.Name, *body.FromEnvironment)
 	if err != nil {
@@ -112,20 +119,27 @@ func (s *Service) promote(ctx context.Context, in httpapi.Scope, body wire.Promo
 	if err != nil {
 		return wire.Deployment{}, err
 	}
-	return s.copyOf(ctx, in.App.Ref(), source, deploy.Promotion, in.Caller.Username)
+	rev := source.Copy(deploy.Promotion, in.Caller.Username, s.moment())
+	rev.SourceEnvironment = environment.Name
+	return s.recordImage(ctx, in.App.Ref(), rev)
 }
 
-// promoted finds the revision that is promoted.
+// promoted returns the revision that is promoted: revision n, or the newest one that ever had
+// a ready pod. It returns a revision_not_live problem if the revision had none.
 func (s *Service) promoted(ctx context.Context, from app.App, n *int64) (deploy.Revision, error) {
 	if n != nil {
-		return s.revision(ctx, from.Ref(), *n)
+		rev, err := s.revision(ctx, from.Ref(), *n)
+		if err == nil && !rev.Worked() {
+			err = problem.Of(problem.RevisionNotLive)
+		}
+		return rev, err
 	}
 	for rev, err := range s.history(ctx, from.Ref()) {
-		if err != nil || rev.Promotable() {
+		if err != nil || rev.Worked() {
 			return rev, err
 		}
 	}
-	return deploy.Revision{}, problem.New(problem.NoPreviousRevision, "Nothing is live there, and nothing rolls out.")
+	return deploy.Revision{}, problem.New(problem.RevisionNotLive, "No revision in that environment ever had a ready pod.")
 }
 
 // revision reads a revision by the number that a client gave. Problem: not_found.
@@ -157,10 +171,9 @@ func (s *Service) history(ctx context.Context, ref app.Ref) iter.Seq2[deploy.Rev
 	}
 }
 
-// copyOf records a deployment of what a revision deployed.
-func (s *Service) copyOf(ctx context.Context, ref app.Ref, source deploy.Revision, why deploy.Trigger, actor string) (wire.Deployment, error) {
-	rev := source.Copy(why, actor, s.moment())
-	return s.record(ctx, ref, func(app.App, deploy.Revision) (deploy.Revision, error) { return rev, nil })
+// recordImage records a deployment of an app that takes images.
+func (s *Service) recordImage(ctx context.Context, ref app.Ref, rev deploy.Revision) (wire.Deployment, error) {
+	return s.record(ctx, ref, func(a app.App, _ deploy.Revision) (deploy.Revision, error) { return rev, takesImages(a) })
 }
 
 // record records a deployment and starts its rollout.
@@ -176,7 +189,7 @@ func (s *Service) record(ctx context.Context, ref app.Ref, rule func(app.App, de
 func wireDeployment(r deploy.Revision, current int64) wire.Deployment {
 	out := wire.Deployment{
 		Revision: r.Number, Image: r.Image, Digest: wire.Text(r.Digest), NoDigest: wire.Text(r.NoDigest()), Commit: wire.Text(r.Commit),
-		Trigger: string(r.Trigger), Actor: r.Actor, SourceRevision: wire.Ordinal(r.Source),
+		Trigger: string(r.Trigger), Actor: r.Actor, SourceRevision: wire.Ordinal(r.Source), SourceEnvironment: wire.Text(r.SourceEnvironment),
 		Status: string(r.Status), Message: wire.Text(r.Says()), DeployedAt: r.DeployedAt, Current: r.Number == current,
 	}
 	if at := r.FirstReady(); !at.IsZero() {

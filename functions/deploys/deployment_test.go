@@ -62,6 +62,7 @@ func TestRefusedDeployments(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.addApp("prod", "git", "")
+	w.addApp("prod", "lone", "lone:v1")
 	long := strings.Repeat("a", 900)
 	tests := []struct {
 		name, path, body string
@@ -92,7 +93,9 @@ func TestRefusedDeployments(t *testing.T) {
 		{"promote: itself", "hello/promote", `{"from_environment":"prod"}`, 400, problem.InvalidParameter},
 		{"promote: no such environment", "hello/promote", `{"from_environment":"qa"}`, 404, problem.NotFound},
 		{"promote: an environment that cannot be", "hello/promote", `{"from_environment":"a/../b"}`, 404, problem.NotFound},
-		{"promote: no such app there", "git/promote", `{"from_environment":"staging"}`, 404, problem.NotFound},
+		{"promote: no such app there", "lone/promote", `{"from_environment":"staging"}`, 404, problem.NotFound},
+		{"promote: a git app", "git/promote", `{"from_environment":"staging"}`, 409, problem.GitSourceAttached},
+		{"promote: no ready pod", "hello/promote", `{"from_environment":"staging"}`, 409, problem.RevisionNotLive},
 		{"promote: no such revision", "hello/promote", `{"from_environment":"staging","revision":7}`, 404, problem.NotFound},
 	}
 	for _, tt := range tests {

@@ -21,9 +21,12 @@
 //
 // # Live and failed
 //
-// A revision worked once one of its pods was ready. Before the workload is given another
-// revision, it is recorded whether the revision before had a ready pod: the write is bound
-// to the version of the workload that showed it.
+// A revision worked once one of its pods was ready. Before the workload gets another
+// revision, the function records whether the previous revision had a ready pod. The write
+// of the workload is bound to the version that showed it.
+//
+// An app is idle while its workload has zero desired replicas: no revision becomes live or
+// fails then, and a live one stays live.
 //
 // A revision is live when its workload reports that every pod is of that revision
 // and serves. One that makes no progress for PROGRESS_DEADLINE has failed, and so

@@ -63,7 +63,7 @@ func (s *Service) pass(ctx context.Context) error {
 				return err
 			}
 			live, _ := s.live.Load(a.Ref())
-			if a.Revision == 0 || live == a.Revision && seen.Of(a.Ref()).Runs(a) {
+			if a.Revision == 0 || live == a.Revision && settled(seen.Of(a.Ref()), a) {
 				continue
 			}
 			unsettled++
@@ -74,6 +74,12 @@ func (s *Service) pass(ctx context.Context) error {
 		s.gauges.unsettled.Set(float64(unsettled))
 		return nil
 	})
+}
+
+// settled reports whether the workload runs the app as it is recorded, and its document
+// shows whether it is idle.
+func settled(w cluster.Workload, a app.App) bool {
+	return w.Runs(a) && w.Observation().Idle == (a.Deployed.Status == string(deploy.Idle))
 }
 
 // reconcile has the cluster run an app's current revision, which is followed until it is

@@ -11,8 +11,13 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -289,6 +294,59 @@ func TestLateRevision(t *testing.T) {
 	if !until(t, func() bool { return w.ticked() && w.revision(2).Status == deploy.Live }) {
 		t.Fatalf("%+v", w.revision(2))
 	}
+}
+
+// scale changes the number of replicas of prod's Deployment, as a person or an autoscaler does.
+func (w *world) scale(replicas int) {
+	w.Helper()
+	kube, err := kubernetes.NewForConfig(clustertest.Config(w))
+	if err != nil {
+		w.Fatal(err)
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	_, err = kube.AppsV1().Deployments(w.ref("prod").Namespace).Patch(w.Context(), "hello", types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// An app is idle while its workload has zero desired replicas. A live revision stays live, and
+// a new one neither becomes live nor fails until it is scaled up.
+func TestWorkloadScaledToZeroIsIdle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *Config, _ *Parts) { c.ProgressDeadline = time.Nanosecond })
+	becomes := func(what string) {
+		t.Helper()
+		is := func() bool {
+			a, err := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
+			return err == nil && a.Deployed.Status == what
+		}
+		if !until(t, func() bool { return w.ticked() && is() }) {
+			t.Fatalf("the app is not %s", what)
+		}
+	}
+	w.becomesLive(1)
+	w.scale(0)
+	becomes("idle")
+	if r := w.revision(1); r.Status != deploy.Live {
+		t.Errorf("got %+v, want a live revision", r)
+	}
+	w.deploy("hello:broken")
+	becomes("idle")
+	if !w.ticked() { // the deadline is over by now
+		t.Error("the tick failed")
+	}
+	if r := w.revision(2); r.Status != deploy.RollingOut || r.Worked() || !strings.Contains(r.Message, "zero replicas") {
+		t.Errorf("got %+v, want a revision that is rolling out", r)
+	}
+	w.scale(1)
+	becomes("failed")
+	w.deploy("hello:v3")
+	becomes("live")
+	w.scale(0)
+	becomes("idle")
+	w.scale(1)
+	becomes("live")
 }
 
 // An app that is deleted while it is worked on leaves nothing in the cluster.

@@ -196,15 +196,32 @@ func TestPromotion(t *testing.T) {
 	digest := "sha256:1111111111111111111111111111111111111111111111111111111111111111"
 	w := newWorld(t, func(_ *Config, p *Parts) { p.Registry = tags{"hello:v2": digest} })
 	w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`).made()
+	w.within("staging", "2 hello:v2 live", "1 hello:v1 superseded")
 	w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v3"}`).made()
 	w.within("staging", "3 hello:v3 live", "2 hello:v2 superseded", "1 hello:v1 superseded")
 	d := w.post("hello/promote", `{"from_environment":"staging"}`).made()
-	if d.Trigger != string(deploy.Promotion) || d.Image != "hello:v3" || d.SourceRevision != 3 {
-		t.Errorf("the current one: %+v", d)
+	if d.Trigger != string(deploy.Promotion) || d.Image != "hello:v3" || d.SourceRevision != 3 || d.SourceEnvironment != "staging" {
+		t.Errorf("without a number: %+v", d)
 	}
 	d = w.post("hello/promote", `{"from_environment":"staging","revision":2}`).made()
-	if d.Image != "hello:v2" || string(d.Digest) != digest || d.SourceRevision != 2 {
-		t.Errorf("a given one: %+v", d)
+	if d.Image != "hello:v2" || string(d.Digest) != digest || d.SourceRevision != 2 || d.SourceEnvironment != "staging" {
+		t.Errorf("with a number: %+v", d)
 	}
 	w.runsWithin("hello:v2@"+digest, 3)
+}
+
+// A promotion takes only a revision that had a ready pod.
+func TestPromotionSkipsRevisionsWithoutReadyPod(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	promote := func(body string) answer { w.Helper(); return w.post("hello/promote", body) }
+	promote(`{"from_environment":"staging"}`).refused(http.StatusConflict, problem.RevisionNotLive)
+	promote(`{"from_environment":"staging","revision":1}`).refused(http.StatusConflict, problem.RevisionNotLive)
+	w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`).made()
+	w.within("staging", "2 hello:v2 live", "1 hello:v1 superseded")
+	w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:broken"}`).made()
+	promote(`{"from_environment":"staging","revision":3}`).refused(http.StatusConflict, problem.RevisionNotLive)
+	if d := promote(`{"from_environment":"staging"}`).made(); d.SourceRevision != 2 {
+		t.Errorf("promoted %+v, want a copy of revision 2", d)
+	}
 }

@@ -43,7 +43,7 @@ func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.
 		return err
 	}
 	what := begun{build: in.Number("build"), revision: in.Number("revision")}
-	got, err := s.progress(r.Context(), ref, what)
+	got, _, err := s.progress(r.Context(), ref, what)
 	if err != nil {
 		return unknown(err)
 	}
@@ -74,19 +74,21 @@ func appOf(in httpapi.Scope) app.Ref {
 	return app.Ref{Namespace: in.Param("namespace"), Name: in.Param("app")}
 }
 
-// progress reads how far a build or a revision is. Problem: not_found.
-func (s *Service) progress(ctx context.Context, ref app.Ref, what begun) (wire.WebhookStatus, error) {
+// progress reads the status of a build or a revision. idle reports whether the revision
+// waits until its workload is scaled up. It returns a not_found problem if there is no such
+// build or revision.
+func (s *Service) progress(ctx context.Context, ref app.Ref, what begun) (got wire.WebhookStatus, idle bool, err error) {
 	if what.build == 0 {
 		return s.rollout(ctx, ref, what.revision)
 	}
 	b, err := s.apps.Build(ctx, ref, what.build)
 	if err != nil {
-		return wire.WebhookStatus{}, err
+		return wire.WebhookStatus{}, false, err
 	}
-	got := wire.WebhookStatus{Status: wire.HookBuilding, Build: wire.Ordinal(b.Number), Commit: b.Commit, Message: wire.Text(b.Message)}
+	got = wire.WebhookStatus{Status: wire.HookBuilding, Build: wire.Ordinal(b.Number), Commit: b.Commit, Message: wire.Text(b.Message)}
 	switch b.Status {
 	case deploy.Succeeded:
-		got, err = s.rollout(ctx, ref, b.Revision)
+		got, idle, err = s.rollout(ctx, ref, b.Revision)
 		got.Build = wire.Ordinal(b.Number)
 	case deploy.BuildFailed:
 		got.Status = wire.HookFailed
@@ -94,15 +96,15 @@ func (s *Service) progress(ctx context.Context, ref app.Ref, what begun) (wire.W
 		got.Status = wire.HookSuperseded
 	case deploy.Queued, deploy.Running:
 	}
-	return got, err
+	return got, idle, err
 }
 
-func (s *Service) rollout(ctx context.Context, ref app.Ref, revision int64) (wire.WebhookStatus, error) {
+func (s *Service) rollout(ctx context.Context, ref app.Ref, revision int64) (got wire.WebhookStatus, idle bool, err error) {
 	rev, err := s.apps.Deployment(ctx, ref, revision)
 	if err != nil {
-		return wire.WebhookStatus{}, err
+		return wire.WebhookStatus{}, false, err
 	}
-	return wire.WebhookStatus{Status: string(rev.Status), Revision: wire.Ordinal(rev.Number), Image: wire.Text(rev.Image), Commit: rev.Commit, Message: wire.Text(rev.Says())}, nil
+	return wire.WebhookStatus{Status: string(rev.Status), Revision: wire.Ordinal(rev.Number), Image: wire.Text(rev.Image), Commit: rev.Commit, Message: wire.Text(rev.Says())}, rev.AppStatus() == deploy.Idle, nil
 }
 
 // ended tells whether nothing is under way any more.
@@ -110,8 +112,8 @@ func ended(got wire.WebhookStatus) bool {
 	return got.Status != wire.HookBuilding && got.Status != string(deploy.RollingOut)
 }
 
-// await waits until what a call has begun has ended, the time is over, the client hangs
-// up or the process is told to stop, and gives the last that is known. A store that does
+// await waits until what a call has begun has ended, its revision is idle, the time is over,
+// the client hangs up or the process is told to stop, and gives the last that is known. A store that does
 // not answer is asked again: what was begun is recorded, whatever becomes of this answer.
 func (s *Service) await(w http.ResponseWriter, r *http.Request, ref app.Ref, what begun, d time.Duration, got wire.WebhookStatus) (last wire.WebhookStatus, over bool) {
 	select {
@@ -126,13 +128,13 @@ func (s *Service) await(w http.ResponseWriter, r *http.Request, ref app.Ref, wha
 	tick := time.NewTicker(s.poll)
 	defer tick.Stop()
 	for {
-		now, err := s.progress(ctx, ref, what)
+		now, idle, err := s.progress(ctx, ref, what)
 		if problem.Is(err, problem.NotFound) { // the app has been deleted
 			return got, false
 		}
 		if err == nil {
-			if got = now; ended(got) {
-				return got, true
+			if got = now; ended(got) || idle {
+				return got, ended(got)
 			}
 		}
 		select {

@@ -129,6 +129,17 @@ func TestWaitEnds(t *testing.T) {
 	r.Header.Set("Prefer", "wait=300")
 	w.service.await(httptest.NewRecorder(), r, refOf(hello), begun{revision: 2}, time.Hour, rolling)
 
+	_, err := w.store.UpdateDeployment(t.Context(), refOf(hello), 2, func(r deploy.Revision) (deploy.Revision, bool) {
+		r.Idle, r.Message = true, "Scaled to zero."
+		return r, true
+	})
+	w.must(err)
+	idle := rolling
+	idle.Message = "Scaled to zero."
+	waits("wait=300").is(http.StatusAccepted, rolling)
+	w.ci(hello+"/deployments/2", "").with(hook.TokenHeader, w.token(hello)).with("Prefer", "wait=300").by(http.MethodGet).is(http.StatusOK,
+		wire.WebhookStatus{Status: idle.Status, Revision: 2, Image: image2, Message: idle.Message, StatusURL: "https://sluice.example.com/api/v1/webhook/" + hello + "/deployments/2"})
+
 	for range waiters {
 		w.service.waiting <- struct{}{}
 	}

@@ -286,8 +286,8 @@ var (
 		"Deploy an earlier revision again; without a number, the last one that had a ready pod",
 		problem.NoPreviousRevision, problem.Conflict).optional()
 	Promote = route[wire.Promote, wire.Deployment]("deploys", "POST "+anApp+"/promote", Developer, http.StatusCreated,
-		"Deploy what the app of the same name runs in another environment",
-		problem.MissingField, problem.InvalidParameter, problem.NoPreviousRevision)
+		"Deploy a revision of the app of the same name in another environment",
+		problem.MissingField, problem.InvalidParameter, problem.GitSourceAttached, problem.RevisionNotLive)
 )
 
 // The builds function: how images come to be from git.

@@ -108,8 +108,8 @@ func (c *Client) Rollback(ctx context.Context, project, environment, app string,
 	return call(ctx, c, api.RollBack, wire.Rollback{Revision: unless(revision, 0)}, project, environment, app)
 }
 
-// Promote deploys what the app of the same name runs in another environment, or a
-// given revision of it unless that is 0.
+// Promote deploys a revision of the app of the same name in another environment. Revision 0
+// is the newest one there that ever had a ready pod.
 func (c *Client) Promote(ctx context.Context, project, environment, app, from string, revision int64) (wire.Deployment, error) {
 	return call(ctx, c, api.Promote, wire.Promote{FromEnvironment: &from, Revision: unless(revision, 0)}, project, environment, app)
 }

@@ -162,6 +162,10 @@ func listens(c corev1.Container, port int) bool {
 // status".
 func deploymentObservation(d *appsv1.Deployment) deploy.Observation {
 	o := deploy.Observation{Revision: revisionIn(d.Spec.Template.Annotations[revisionAnnotation])}
+	if wanted(d) == 0 {
+		o.Idle, o.Message = true, "The workload is scaled to zero replicas."
+		return o
+	}
 	if d.Status.ObservedGeneration < d.Generation { // the conditions are about what was before
 		o.Message = "Kubernetes has not taken up the change yet."
 		return o
@@ -188,19 +192,23 @@ func rolledOut(d *appsv1.Deployment) (ready bool, message string) {
 			return false, c.Message
 		}
 	}
-	wanted := int32(1)
-	if d.Spec.Replicas != nil {
-		wanted = *d.Spec.Replicas
-	}
 	switch s := d.Status; {
-	case s.UpdatedReplicas < wanted:
-		return false, fmt.Sprintf("%d of %d pods are new.", s.UpdatedReplicas, wanted)
+	case s.UpdatedReplicas < wanted(d):
+		return false, fmt.Sprintf("%d of %d pods are new.", s.UpdatedReplicas, wanted(d))
 	case s.Replicas > s.UpdatedReplicas:
 		return false, fmt.Sprintf("%d old pods are still there.", s.Replicas-s.UpdatedReplicas)
 	case s.AvailableReplicas < s.UpdatedReplicas:
 		return false, fmt.Sprintf("%d of %d new pods are ready.", s.AvailableReplicas, s.UpdatedReplicas)
 	}
 	return true, ""
+}
+
+// wanted returns the number of pods that a Deployment is to have.
+func wanted(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
+	}
+	return *d.Spec.Replicas
 }
 
 // revisionIn reads a revision annotation; 0 when it does not say.

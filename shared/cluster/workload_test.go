@@ -160,6 +160,18 @@ func TestRollout(t *testing.T) {
 	}
 }
 
+// A Deployment without desired pods is idle, not ready.
+func TestDeploymentScaledToZeroIsIdle(t *testing.T) {
+	t.Parallel()
+	zero := int32(0)
+	d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &zero}}
+	d.Spec.Template.Annotations = map[string]string{revisionAnnotation: "7"}
+	want := deploy.Observation{Revision: 7, Idle: true, Message: "The workload is scaled to zero replicas."}
+	if diff := cmp.Diff(want, (Workload{deployment: d}).Observation()); diff != "" {
+		t.Errorf("observation (-want +got):\n%s", diff)
+	}
+}
+
 func TestRolloutOfARealDeployment(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

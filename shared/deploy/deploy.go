@@ -43,10 +43,17 @@
 //
 // # Promotion
 //
-// A promotion is a new revision with the image, digest and commit of the app of the
-// same name in another environment of the project. Without a number it takes what
-// rolls out there, or else what is live; with nothing there it is
-// no_previous_revision. Image and git apps can be promoted to alike.
+// A promotion is a new revision with the image, digest and commit of a revision of the app
+// of the same name in another environment of the project. It takes only a revision that
+// ever had a ready pod, otherwise it is revision_not_live. Without a number it takes the
+// newest such revision. It records the environment and the revision. A git app takes no
+// promotion (git_source_attached), as it takes no deployment by hand.
+//
+// # Idle
+//
+// An app whose workload has zero desired replicas is idle. Its revision stays what it is: one
+// that is rolling out cannot become live without a pod, and its deadline starts when the
+// workload is scaled up.
 package deploy
 
 import (
@@ -85,18 +92,43 @@ const (
 // Statuses lists all statuses of a revision.
 func Statuses() []Status { return []Status{RollingOut, Live, Failed, Superseded} }
 
+// AppStatus is the status of an app's deployment: that of its current revision, or Idle.
+type AppStatus string
+
+// Idle is the status of an app whose workload has zero desired replicas. No revision has it.
+const Idle AppStatus = "idle"
+
+// AppStatuses lists all statuses of an app's deployment.
+func AppStatuses() []AppStatus {
+	all := []AppStatus{Idle}
+	for _, status := range Statuses() {
+		all = append(all, AppStatus(status))
+	}
+	return all
+}
+
+// AppStatus returns the status of an app whose current revision is r.
+func (r Revision) AppStatus() AppStatus {
+	if r.Idle && r.Status != Failed {
+		return Idle
+	}
+	return AppStatus(r.Status)
+}
+
 // Revision is one deployment of an app.
 type Revision struct {
-	Number  int64  // 1 and up, ascending within the app
-	Image   string // as asked for, e.g. "registry.example.com/hello:v2"
-	Digest  string // what the tag was when accepted, e.g. "sha256:9f86…"; "" when unknown, see [Revision.NoDigest]
-	Commit  string // git commit, "" when unknown
-	Trigger Trigger
-	Actor   string // who: a username, or "webhook", or "build 7"
-	Source  int64  // revision that a rollback or promotion copied; 0 for others
-	Note    string // what there is to say about how it was recorded; stays
-	Status  Status
-	Message string // why the status is what it is; "" when all is well
+	Number            int64  // 1 and up, ascending within the app
+	Image             string // as asked for, e.g. "registry.example.com/hello:v2"
+	Digest            string // what the tag was when accepted, e.g. "sha256:9f86…"; "" when unknown, see [Revision.NoDigest]
+	Commit            string // git commit, "" when unknown
+	Trigger           Trigger
+	Actor             string // who: a username, or "webhook", or "build 7"
+	Source            int64  // revision that a rollback or promotion copied; 0 for others
+	SourceEnvironment string // environment that a promotion copied it from; "" for others
+	Note              string // what there is to say about how it was recorded; stays
+	Status            Status
+	Message           string // why the status is what it is; "" when all is well
+	Idle              bool   // its workload has zero desired replicas
 
 	DeployedAt time.Time // when it was recorded
 	AppliedAt  time.Time // when the cluster first took it; zero before
@@ -200,9 +232,6 @@ func Previous(history iter.Seq2[Revision, error], current int64) (Revision, bool
 	}
 	return fallback, fallback.Number != 0, nil
 }
-
-// Promotable tells whether a promotion without a number may take the revision.
-func (r Revision) Promotable() bool { return r.Status == RollingOut || r.Status == Live }
 
 // Overtaken is what becomes of r when a newer revision is recorded: one that was
 // rolling out is superseded, every other one stays what it is.

@@ -10,6 +10,7 @@ type Observation struct {
 	Revision   int64     // that the workload shall run
 	Ready      bool      // every pod is of that revision and serves
 	PodReady   bool      // at least one pod of that revision is ready
+	Idle       bool      // the workload has zero desired replicas
 	Message    string    // why it is not ready
 	ProgressAt time.Time // when the rollout last got on; zero when unknown
 }
@@ -26,7 +27,15 @@ func (r Revision) Observe(o Observation, deadline time.Duration, now time.Time) 
 	if r.ReadyAt.IsZero() && (o.Ready || o.PodReady) {
 		r.ReadyAt = now
 	}
+	r.Idle = o.Idle
 	if r.Status == Live || r.Status == Superseded {
+		return r, r != before
+	}
+	if o.Idle { // the deadline starts when there are to be pods
+		r.AppliedAt = time.Time{}
+		if r.Status == RollingOut {
+			r.Message = o.Message
+		}
 		return r, r != before
 	}
 	if r.AppliedAt.IsZero() {

@@ -36,6 +36,9 @@ func TestObserve(t *testing.T) {
 		{"live stays live", live, Observation{Revision: 3, Message: "A pod is gone."}, at(time.Hour), Live, "", false},
 		{"failed stays failed", failed, Observation{Revision: 3, Message: "No."}, at(time.Hour), Failed, "Why.", false},
 		{"failed, ready after all", failed, Observation{Revision: 3, Ready: true}, at(time.Hour), Live, "", true},
+		{"idle", applied, Observation{Revision: 3, Idle: true, Message: "Zero."}, at(time.Hour), RollingOut, "Zero.", true},
+		{"live and idle", live, Observation{Revision: 3, Idle: true, Message: "Zero."}, at(time.Hour), Live, "", true},
+		{"failed and idle", failed, Observation{Revision: 3, Idle: true, Message: "Zero."}, at(time.Hour), Failed, "Why.", true},
 		{"superseded", Revision{Number: 3, Status: Superseded}, Observation{Revision: 3, Ready: true}, at(0), Superseded, "", true},
 	}
 	for _, tt := range tests {
@@ -162,25 +165,42 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-func TestWhatARevisionIsGoodFor(t *testing.T) {
+// The deadline of a revision whose workload was scaled to zero starts when it is scaled up.
+func TestClockStartsAfterIdle(t *testing.T) {
+	t.Parallel()
+	r := Revision{Number: 3, Status: RollingOut, AppliedAt: noon()}
+	r, _ = r.Observe(Observation{Revision: 3, Idle: true}, time.Minute, noon().Add(time.Hour))
+	if r.AppStatus() != Idle {
+		t.Errorf("got the app's status %s, want idle", r.AppStatus())
+	}
+	r, _ = r.Observe(Observation{Revision: 3}, time.Minute, noon().Add(2*time.Hour))
+	if r.Status != RollingOut || r.AppStatus() != AppStatus(RollingOut) {
+		t.Errorf("got %+v, want a revision that is rolling out", r)
+	}
+	if r, _ = r.Observe(Observation{Revision: 3}, time.Minute, noon().Add(3*time.Hour)); r.Status != Failed {
+		t.Errorf("got %+v, want a failed revision", r)
+	}
+}
+
+func TestRevisionWorked(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name               string
-		r                  Revision
-		worked, promotable bool
+		name   string
+		r      Revision
+		worked bool
 	}{
-		{"rolling out", Revision{Status: RollingOut}, false, true},
-		{"rolling out with a ready pod", Revision{Status: RollingOut, ReadyAt: noon()}, true, true},
-		{"overtaken with a ready pod", first(Revision{Status: RollingOut, ReadyAt: noon()}.Overtaken(2)), true, false},
-		{"failed with a ready pod", Revision{Status: Failed, FinishedAt: noon(), ReadyAt: noon()}, true, false},
-		{"live", Revision{Status: Live, FinishedAt: noon()}, true, true},
-		{"replaced", Revision{Status: Live, FinishedAt: noon()}.Replaced(2), true, false},
-		{"overtaken", first(Revision{Status: RollingOut}.Overtaken(2)), false, false},
-		{"failed", Revision{Status: Failed, FinishedAt: noon()}, false, false},
+		{"rolling out", Revision{Status: RollingOut}, false},
+		{"rolling out with a ready pod", Revision{Status: RollingOut, ReadyAt: noon()}, true},
+		{"overtaken with a ready pod", first(Revision{Status: RollingOut, ReadyAt: noon()}.Overtaken(2)), true},
+		{"failed with a ready pod", Revision{Status: Failed, FinishedAt: noon(), ReadyAt: noon()}, true},
+		{"live", Revision{Status: Live, FinishedAt: noon()}, true},
+		{"replaced", Revision{Status: Live, FinishedAt: noon()}.Replaced(2), true},
+		{"overtaken", first(Revision{Status: RollingOut}.Overtaken(2)), false},
+		{"failed", Revision{Status: Failed, FinishedAt: noon()}, false},
 	}
 	for _, tt := range tests {
-		if tt.r.Worked() != tt.worked || tt.r.Promotable() != tt.promotable {
-			t.Errorf("%s: worked %t, promotable %t", tt.name, tt.r.Worked(), tt.r.Promotable())
+		if got := tt.r.Worked(); got != tt.worked {
+			t.Errorf("%s: got %t, want %t", tt.name, got, tt.worked)
 		}
 	}
 }

@@ -90,6 +90,7 @@ const (
 	GitSourceAttached    Code = "git_source_attached"
 	NoGitSource          Code = "no_git_source"
 	NoPreviousRevision   Code = "no_previous_revision"
+	RevisionNotLive      Code = "revision_not_live"
 )
 
 // The server's own troubles.
@@ -193,6 +194,7 @@ var table = [...]Row{
 	{GitSourceAttached, http.StatusConflict, "The app is built from its git source; leave image out or detach the git source.", 0},
 	{NoGitSource, http.StatusConflict, "The app has no git source to build from.", 0},
 	{NoPreviousRevision, http.StatusConflict, "There is no earlier revision that did not fail.", 0},
+	{RevisionNotLive, http.StatusConflict, "The revision never had a ready pod, so it cannot be promoted.", 0},
 	{Conflict, http.StatusConflict, "It was changed by someone else meanwhile; read it again.", 0},
 
 	{Internal, http.StatusInternalServerError, "Something went wrong on our side.", 0},

@@ -54,7 +54,7 @@ type deployedDoc struct {
 
 // deployedOf is what an app's document tells about a revision.
 func deployedOf(r deploy.Revision) deployedDoc {
-	return deployedDoc{At: r.DeployedAt, Status: string(r.Status)}
+	return deployedDoc{At: r.DeployedAt, Status: string(r.AppStatus())}
 }
 
 type gateDoc struct {

@@ -18,16 +18,18 @@ import (
 
 // revisionDoc is a document of apps/{namespace}.{app}/deployments/{revision}.
 type revisionDoc struct {
-	Number  int64          `firestore:"revision"`
-	Image   string         `firestore:"image"`
-	Digest  string         `firestore:"digest"`
-	Commit  string         `firestore:"commit"`
-	Trigger deploy.Trigger `firestore:"trigger"`
-	Actor   string         `firestore:"actor"`
-	Source  int64          `firestore:"source_revision"`
-	Note    string         `firestore:"note"`
-	Status  deploy.Status  `firestore:"status"`
-	Message string         `firestore:"message"`
+	Number            int64          `firestore:"revision"`
+	Image             string         `firestore:"image"`
+	Digest            string         `firestore:"digest"`
+	Commit            string         `firestore:"commit"`
+	Trigger           deploy.Trigger `firestore:"trigger"`
+	Actor             string         `firestore:"actor"`
+	Source            int64          `firestore:"source_revision"`
+	SourceEnvironment string         `firestore:"source_environment"`
+	Note              string         `firestore:"note"`
+	Status            deploy.Status  `firestore:"status"`
+	Message           string         `firestore:"message"`
+	Idle              bool           `firestore:"idle"`
 
 	DeployedAt time.Time `firestore:"deployed_at"`
 	AppliedAt  time.Time `firestore:"applied_at"`

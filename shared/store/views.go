@@ -81,6 +81,9 @@ func deploymentView(r deploy.Revision) audit.Values {
 	if r.Source != 0 {
 		v["source_revision"] = r.Source
 	}
+	if r.SourceEnvironment != "" {
+		v["source_environment"] = r.SourceEnvironment
+	}
 	return v
 }
 

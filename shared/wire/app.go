@@ -23,7 +23,7 @@ type App struct {
 // Deployed is what a list of apps tells about each one's current deployment.
 type Deployed struct {
 	At     time.Time `json:"at"`
-	Status string    `json:"status" kind:"deploy_status"`
+	Status string    `json:"status" kind:"app_status"` // of the current revision; idle if the workload has zero desired replicas
 }
 
 // Gate is the observed state of an app's gate.

@@ -56,12 +56,13 @@ Builds that were requested before the rollback do not undo it. On a terminal it 
 func (a *application) appPromote() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "promote APP", Short: "Deploy what the app runs in another environment",
-		Long: `Deploy what the app of the same name runs in another environment of the project, or the
-given revision of it, to this environment.`,
+		Long: `Deploy a revision of the app of the same name in another environment of the project to this
+environment. The revision must have had a ready pod there. An app that is built from git
+takes no promotion.`,
 		Example: `  sluice app promote hello --from staging --environment prod --wait`,
 	}
 	from := cmd.Flags().String("from", "", "environment to take it from (required)")
-	revision := cmd.Flags().Int64("revision", 0, "revision there; by default what rolls out there, or else what is live")
+	revision := cmd.Flags().Int64("revision", 0, "revision there (default the newest one that had a ready pod)")
 	return a.deploying(cmd, func(ctx context.Context, w work) (wire.Deployment, error) {
 		if *from == "" {
 			return wire.Deployment{}, usage("pass --from ENVIRONMENT")
@@ -95,7 +96,7 @@ func (a *application) deploying(cmd *cobra.Command, deploy func(ctx context.Cont
 			{Name: "Status", Value: d.Status, Tone: deployTone(d)},
 		}
 		if d.SourceRevision != 0 {
-			fields = append(fields, render.Field{Name: "From revision", Value: number(int64(d.SourceRevision))})
+			fields = append(fields, render.Field{Name: "From revision", Value: sourceOf(d)})
 		}
 		if d.Message != "" {
 			fields = append(fields, render.Field{Name: "Message", Value: string(d.Message)})
@@ -179,11 +180,19 @@ func historyRow(d wire.Deployment) []render.Cell {
 		revision += " (current)"
 	}
 	if d.SourceRevision != 0 {
-		trigger += " of " + number(int64(d.SourceRevision))
+		trigger += " of " + sourceOf(d)
 	}
 	cells := render.Plainly(revision, d.Image, short(string(d.Commit)), trigger, minute(d.DeployedAt), d.Status, d.Actor, string(d.Message))
 	cells[5].Tone = deployTone(d)
 	return cells
+}
+
+// sourceOf names the revision that a rollback or a promotion copied, e.g. "3 (staging)".
+func sourceOf(d wire.Deployment) string {
+	if d.SourceEnvironment == "" {
+		return number(int64(d.SourceRevision))
+	}
+	return number(int64(d.SourceRevision)) + " (" + string(d.SourceEnvironment) + ")"
 }
 
 // short abbreviates a commit as git does.
