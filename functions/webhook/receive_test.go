@@ -88,6 +88,43 @@ func TestProviderEvents(t *testing.T) {
 	}
 }
 
+// gitLab is a call as GitLab makes it: the token and the event are in headers of GitLab's.
+func (w *world) gitLab(address, event, body string) *call {
+	w.Helper()
+	return w.call(address, body).with(hook.GitLabTokenHeader, w.token(address)).with("X-Gitlab-Event", event)
+}
+
+// A push to the git source's branch builds its commit. All other events of GitLab's are ignored.
+func TestGitLabEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	body := func(ref, after string) string {
+		return fmt.Sprintf(`{"object_kind":"push","event_name":"push","before":"0000000000000000000000000000000000000000","after":%q,"ref":%q,"checkout_sha":null,"project_id":15}`, after, ref)
+	}
+	push := body("refs/heads/main", commit)
+	before := w.states()
+	for _, tt := range []struct{ name, event, body string }{
+		{name: "a tag", event: "Tag Push Hook", body: body("refs/tags/v1", commit)},
+		{name: "another event with a push's body", event: "Tag Push Hook", body: push},
+		{name: "an event with the name of GitHub's", event: "push", body: push},
+		{name: "an issue", event: "Issue Hook", body: `{"object_kind":"issue","object_attributes":{"id":301}}`},
+		{name: "another branch", event: "Push Hook", body: body("refs/heads/dev", commit)},
+		{name: "a deletion", event: "Push Hook", body: body("refs/heads/main", strings.Repeat("0", 40))},
+	} {
+		got := w.gitLab(site, tt.event, tt.body).send()
+		if got.status != http.StatusAccepted || !strings.HasPrefix(got.body, `{"status":"ignored","reason":"`) {
+			t.Errorf("%s: got %d %s", tt.name, got.status, got.body)
+		}
+	}
+	w.untouched(before)
+	w.gitLab(site, "Push Hook", push).with(hook.TokenHeader, w.token(hello)).refused(http.StatusUnauthorized, "invalid_token")
+	w.gitLab(site, "Push Hook", push).with(hook.GitLabTokenHeader, w.token(hello)).refused(http.StatusUnauthorized, "invalid_token")
+	w.untouched(before)
+	w.gitLab(site, "Push Hook", push).is(http.StatusAccepted, wire.WebhookStatus{Status: "building", Build: 1, Commit: commit})
+	w.gitLab(site, "Push Hook", push).with(hook.TokenHeader, w.token(site)).
+		is(http.StatusAccepted, wire.WebhookStatus{Status: "building", Build: 2, Commit: commit})
+}
+
 func TestIgnoredEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -36,7 +36,8 @@ func (b begun) statusURL(base string, ref app.Ref) string {
 // showStatus answers how far a build or a revision is, to who carries the app's token, or
 // that of a pipeline which the app trusts: a request without a body has nothing to sign. It
 // uses no pipeline's token up. With "Prefer: wait" it waits for the end.
-// Problems: invalid_token, also for what there is none of; rate_limited; unavailable.
+// It returns an invalid_token problem without such a token, a not_found problem for a build or
+// revision that does not exist, and a rate_limited or unavailable problem.
 func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
 	ref := appOf(in)
 	if err := s.mayRead(w, r, ref); err != nil {
@@ -45,7 +46,7 @@ func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.
 	what := begun{build: in.Number("build"), revision: in.Number("revision")}
 	got, _, err := s.progress(r.Context(), ref, what)
 	if err != nil {
-		return unknown(err)
+		return err
 	}
 	if wait := httpapi.PreferredWait(r.Header, s.maxWait); wait > 0 && !ended(got) {
 		got, _ = s.await(w, r, ref, what, wait, got)

@@ -43,16 +43,23 @@ func TestStatus(t *testing.T) {
 	w.comes(hello, 2, deploy.Failed, "It made no progress.")
 	is("failed", "It made no progress.")
 
+	for name, address := range map[string]string{
+		"no such revision":    hello + "/deployments/9",
+		"revision 0":          hello + "/deployments/0",
+		"no number":           hello + "/deployments/x",
+		"another app's build": hello + "/builds/1",
+	} {
+		t.Log(name)
+		read().to(address).by(http.MethodGet).refused(http.StatusNotFound, "not_found")
+	}
+
 	first := w.call(hello, "").send()
 	for name, c := range map[string]*call{
-		"no token":            w.call(hello+at, ""),
-		"another app's":       w.call(hello+at, "").with(hook.TokenHeader, w.token(site)),
-		"a signature alone":   w.call(hello+at, "").with(hook.SignatureHeader, sign(w.token(hello), "")),
-		"no such revision":    read().to(hello + "/deployments/9"),
-		"revision 0":          read().to(hello + "/deployments/0"),
-		"no number":           read().to(hello + "/deployments/x"),
-		"another app's build": read().to(hello + "/builds/1"),
-		"an unknown app":      read().to("shop-prod/nobody/deployments/1"),
+		"no token":                              w.call(hello+at, ""),
+		"another app's":                         w.call(hello+at, "").with(hook.TokenHeader, w.token(site)),
+		"a signature alone":                     w.call(hello+at, "").with(hook.SignatureHeader, sign(w.token(hello), "")),
+		"another app's token, no such revision": w.call(hello+"/deployments/9", "").with(hook.TokenHeader, w.token(site)),
+		"an unknown app":                        read().to("shop-prod/nobody/deployments/1"),
 	} {
 		got := c.by(http.MethodGet)
 		if got.refused(http.StatusUnauthorized, "invalid_token"); got.body != first.body {

@@ -119,7 +119,7 @@ func TestAction(t *testing.T) {
 				t.Fatalf("%d calls, want %d", len(calls), c.calls)
 			}
 			first := calls[0]
-			if first.Header.Get("X-Service-Token") != webhookToken || first.Header.Get("Idempotency-Key") != "github-77-2-deploy-sluice" || bodies[0] != `{"image":"r.example/a:1","commit":"9fceb02d"}` {
+			if first.Header.Get("X-Service-Token") != webhookToken || !strings.HasPrefix(first.Header.Get("Idempotency-Key"), "github-77-2-deploy-sluice-") || bodies[0] != `{"image":"r.example/a:1","commit":"9fceb02d"}` {
 				t.Errorf("%v %s", first.Header, bodies[0])
 			}
 			if strings.Contains(strings.ReplaceAll(got.log, "::add-mask::"+webhookToken, ""), webhookToken) {
@@ -132,6 +132,33 @@ func TestAction(t *testing.T) {
 				t.Errorf("the page says %q", got.page)
 			}
 		})
+	}
+}
+
+// The delivery's ID is the same for the same job, and differs for another job, matrix, image
+// or commit.
+func TestDeliveryOfAction(t *testing.T) {
+	t.Parallel()
+	base := []string{"SLUICE_IMAGE=r.example/a:1", "SLUICE_COMMIT=9fceb02d", "SLUICE_MATRIX={\n  \"os\": \"linux\"\n}", "SLUICE_WEBHOOK_TOKEN=" + webhookToken}
+	seen := map[string]string{}
+	for name, variable := range map[string]string{
+		"the same": "GITHUB_JOB=deploy", "job": "GITHUB_JOB=other", "matrix": "SLUICE_MATRIX={\n  \"os\": \"darwin\"\n}", "image": "SLUICE_IMAGE=r.example/a:2", "commit": "SLUICE_COMMIT=9fceb02e",
+	} {
+		h := newWebhook(t, `200 {"status":"deployed","revision":4}`)
+		for range 2 {
+			if got := act(t, append(slices.Clone(base), "SLUICE_URL="+h.URL, variable)...); got.code != 0 {
+				t.Fatalf("%s: exit %d:\n%s", name, got.code, got.log)
+			}
+		}
+		calls, _ := h.came()
+		id := calls[0].Header.Get("Idempotency-Key")
+		if again := calls[1].Header.Get("Idempotency-Key"); again != id {
+			t.Errorf("%s: got the deliveries %q and %q", name, id, again)
+		}
+		if other, ok := seen[id]; ok {
+			t.Errorf("%s and %s have the delivery %q", name, other, id)
+		}
+		seen[id] = name
 	}
 }
 
@@ -220,6 +247,10 @@ func TestActionIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	step := a.Runs.Steps[0]
+	if step.Env["SLUICE_MATRIX"] != "${{ toJSON(matrix) }}" {
+		t.Errorf("SLUICE_MATRIX: %s", step.Env["SLUICE_MATRIX"])
+	}
+	delete(step.Env, "SLUICE_MATRIX") // is no input
 	if !strings.Contains(step.Run, "deploy.sh") || len(step.Env) != len(a.Inputs) || len(a.Outputs) == 0 {
 		t.Errorf("%+v", a)
 	}

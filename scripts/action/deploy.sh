@@ -77,7 +77,9 @@ report() {
 
 body="{\"commit\":\"${SLUICE_COMMIT:-}\"}"
 [[ -z ${SLUICE_IMAGE:-} ]] || body="{\"image\":\"$SLUICE_IMAGE\",\"commit\":\"${SLUICE_COMMIT:-}\"}"
-delivery="github-${GITHUB_RUN_ID:-0}-${GITHUB_RUN_ATTEMPT:-0}-${GITHUB_JOB:-job}-${GITHUB_ACTION:-action}"
+# The jobs of a matrix have one name, so the delivery's ID has a checksum of the matrix and the body.
+checksum=$(printf '%s\n%s' "${SLUICE_MATRIX:-}" "$body" | cksum)
+delivery="github-${GITHUB_RUN_ID:-0}-${GITHUB_RUN_ATTEMPT:-0}-${GITHUB_JOB:-job}-${GITHUB_ACTION:-action}-${checksum%% *}"
 
 answer=$(call --header 'Content-Type: application/json' --header "Idempotency-Key: $delivery" --data "$body" "$SLUICE_URL") || fail "The webhook could not be called."
 begun=$SECONDS

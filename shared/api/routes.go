@@ -310,15 +310,15 @@ var (
 		"Deploy or build an app",
 		problem.InvalidToken, problem.RateLimited, problem.MalformedJSON, problem.WrongType, problem.BodyTooLarge, problem.UnsupportedMediaType,
 		problem.ImageRequired, problem.InvalidImage, problem.InvalidCommit, problem.GitSourceAttached, problem.Conflict).
-		reads("Authorization", "X-Service-Token", "X-Hub-Signature-256", "X-GitHub-Event", "X-GitHub-Delivery", "X-Gitea-Delivery", IdempotencyKey, Prefer).
+		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", "X-Hub-Signature-256", "X-GitHub-Event", "X-Gitlab-Event", "X-GitHub-Delivery", "X-Gitea-Delivery", IdempotencyKey, Prefer).
 		or(http.StatusAccepted, "An event that changes nothing", reflect.TypeFor[wire.WebhookIgnored]()).
 		or(http.StatusOK, "The outcome, of a call that waited for it", reflect.TypeFor[wire.WebhookStatus]()).
 		or(http.StatusOK, "A provider's ping", reflect.TypeFor[wire.WebhookPong]()).
 		raw("proves the sender before it reads the body")
 	GetWebhookDeployment = route[None, wire.WebhookStatus]("webhook", "GET "+webhook+"/deployments/{revision}", Token, http.StatusOK,
-		"How far the deployment that a call has begun is", problem.InvalidToken, problem.RateLimited).
-		reads("Authorization", "X-Service-Token", Prefer).raw("waits for the end when asked to")
+		"Read the status of the deployment that a call began", problem.InvalidToken, problem.NotFound, problem.RateLimited).
+		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", Prefer).raw("waits for the end when asked to")
 	GetWebhookBuild = route[None, wire.WebhookStatus]("webhook", "GET "+webhook+"/builds/{build}", Token, http.StatusOK,
-		"How far the build that a call has begun is", problem.InvalidToken, problem.RateLimited).
-		reads("Authorization", "X-Service-Token", Prefer).raw("waits for the end when asked to")
+		"Read the status of the build that a call began", problem.InvalidToken, problem.NotFound, problem.RateLimited).
+		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", Prefer).raw("waits for the end when asked to")
 )

@@ -4,7 +4,7 @@
 //
 // # Proof
 //
-// A call carries the token itself in X-Service-Token, or in X-Hub-Signature-256
+// A call carries the token itself in X-Service-Token or X-Gitlab-Token, or in X-Hub-Signature-256
 // the HMAC-SHA256 of its body under the token, as GitHub and Gitea compute it. One
 // of the two suffices; where both are sent, both must hold. A header that stands
 // twice proves nothing: what one reader checks must not differ from what another
@@ -23,7 +23,8 @@
 // A call without an event header comes from a CI pipeline. Its body holds image and
 // commit, and fields that nobody knows are ignored: pipelines send more than is needed.
 // Wrong types and fields that stand twice are refused, as everywhere else in the API. Of
-// the bodies of provider events only ref, after and deleted are read.
+// the bodies of provider events only ref, after and deleted are read. GitLab's Push Hook is a
+// push; all other events of GitLab's are ignored.
 //
 // A commit is 4 to 64 hexadecimal digits (git abbreviates to no less than 4, and
 // SHA-256 repositories have 64), kept in lower case, because it is shown in the

@@ -19,15 +19,27 @@ const (
 	Push    Event = "push"
 )
 
-// EventHeader is the header in which GitHub names the event.
-const EventHeader = "X-GitHub-Event"
+// The headers in which GitHub and GitLab name the event.
+const (
+	EventHeader       = "X-GitHub-Event"
+	gitLabEventHeader = "X-Gitlab-Event"
+)
 
-// EventOf reads a call's event. Gitea sends GitHub's header beside its own.
+// gitLabPush is GitLab's name of a push to a branch. A push of a tag has another name.
+const gitLabPush = "Push Hook"
+
+// EventOf reads a call's event. Gitea sends GitHub's header next to its own.
 func EventOf(header http.Header) Event {
 	for _, name := range []string{EventHeader, "X-Gitea-Event"} {
 		if values := header.Values(name); len(values) > 0 {
 			return Event(values[0])
 		}
+	}
+	if values := header.Values(gitLabEventHeader); len(values) > 0 {
+		if values[0] == gitLabPush {
+			return Push
+		}
+		return Event(gitLabEventHeader + ": " + values[0]) // differs from all events above
 	}
 	return NoEvent
 }
@@ -53,7 +65,7 @@ type Call struct {
 	Deleted bool   // of a push: the ref was deleted
 }
 
-// push is what is read of a push event's body, GitHub's and Gitea's alike.
+// push holds the fields of a push event that GitHub, Gitea and GitLab have in common.
 type push struct {
 	Ref     *string `json:"ref"`
 	After   *string `json:"after"`

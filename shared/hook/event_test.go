@@ -123,6 +123,8 @@ func TestHeaders(t *testing.T) {
 		{"none", nil, NoEvent, ""},
 		{"GitHub", map[string]string{"X-GitHub-Event": "push", "X-GitHub-Delivery": "d-1"}, Push, "d-1"},
 		{"Gitea", map[string]string{"X-Gitea-Event": "push", "X-Gitea-Delivery": "d-2"}, Push, "d-2"},
+		{"GitLab", map[string]string{"X-Gitlab-Event": "Push Hook", "Idempotency-Key": "d-3"}, Push, "d-3"},
+		{"GitLab's tag", map[string]string{"X-Gitlab-Event": "Tag Push Hook"}, "X-Gitlab-Event: Tag Push Hook", ""},
 		{"a pipeline", map[string]string{"Idempotency-Key": "run-7"}, NoEvent, "run-7"},
 		{"GitHub's before the rest", map[string]string{"Idempotency-Key": "run-7", "X-GitHub-Delivery": "d-1"}, NoEvent, "d-1"},
 	}

@@ -13,10 +13,11 @@ import (
 	"strings"
 )
 
-// The headers that prove a call.
+// The headers that prove a call. GitLab sends the token in a header with a fixed name.
 const (
-	TokenHeader     = "X-Service-Token"
-	SignatureHeader = "X-Hub-Signature-256"
+	TokenHeader       = "X-Service-Token"
+	GitLabTokenHeader = "X-Gitlab-Token" //nolint:gosec // a name
+	SignatureHeader   = "X-Hub-Signature-256"
 )
 
 // signaturePrefix names the one algorithm that is accepted.
@@ -26,14 +27,21 @@ const signaturePrefix = "sha256="
 // that holds a signature, by its body.
 // The zero Claim proves nothing.
 type Claim struct {
-	tokens, signatures []string // at most one of each
+	tokens, signatures []string // at most one of each header
 }
 
 // ClaimOf reads a call's claim. ok is false where it makes none, or a header stands
 // twice.
 func ClaimOf(header http.Header) (c Claim, ok bool) {
-	c = Claim{tokens: header.Values(TokenHeader), signatures: header.Values(SignatureHeader)}
-	if len(c.tokens) > 1 || len(c.signatures) > 1 || c.empty() {
+	for _, name := range []string{TokenHeader, GitLabTokenHeader} {
+		values := header.Values(name)
+		if len(values) > 1 {
+			return Claim{}, false
+		}
+		c.tokens = append(c.tokens, values...)
+	}
+	c.signatures = header.Values(SignatureHeader)
+	if len(c.signatures) > 1 || c.empty() {
 		return Claim{}, false
 	}
 	return c, true
@@ -43,7 +51,7 @@ func ClaimOf(header http.Header) (c Claim, ok bool) {
 // Bearer). It counts only where there is no claim to know the app's token; ok is false where
 // there is none, or two.
 func BearerOf(header http.Header) (token string, ok bool) {
-	if len(header.Values(TokenHeader))+len(header.Values(SignatureHeader)) > 0 {
+	if len(header.Values(TokenHeader))+len(header.Values(GitLabTokenHeader))+len(header.Values(SignatureHeader)) > 0 {
 		return "", false
 	}
 	values := header.Values("Authorization")

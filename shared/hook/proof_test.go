@@ -107,6 +107,36 @@ func TestProven(t *testing.T) {
 	}
 }
 
+// GitLab's header counts as the token's. If both are sent, both must be valid.
+func TestGitLabToken(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name           string
+		tokens, gitLab []string
+		want           bool
+	}{
+		{name: "the token", gitLab: []string{string(ours)}, want: true},
+		{name: "in both headers", tokens: []string{string(ours)}, gitLab: []string{string(ours)}, want: true},
+		{name: "another token", gitLab: []string{"wrong"}},
+		{name: "the token and a wrong one", tokens: []string{string(ours)}, gitLab: []string{"wrong"}},
+		{name: "a wrong one and the token", tokens: []string{"wrong"}, gitLab: []string{string(ours)}},
+		{name: "the token twice", gitLab: []string{string(ours), string(ours)}},
+		{name: "empty", gitLab: []string{""}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			header := http.Header{TokenHeader: tt.tokens, GitLabTokenHeader: tt.gitLab, "Authorization": {"Bearer x"}}
+			if got := proven(ours, header, []byte(body)); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+			if _, ok := BearerOf(header); ok {
+				t.Error("the bearer token counts next to the app's token")
+			}
+		})
+	}
+}
+
 func TestNewToken(t *testing.T) {
 	t.Parallel()
 	random := strings.NewReader("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f")
