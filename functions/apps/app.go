@@ -81,6 +81,9 @@ func asked(a app.App) app.App {
 // Problems: not_found, precondition_failed and those of f.
 func (s *Service) change(ctx context.Context, in httpapi.Scope, f func(*app.App) error) (app.App, error) {
 	a, err := s.store.UpdateApp(ctx, in.App.Ref(), func(a app.App) (app.App, error) {
+		if !a.CreatedAt.Equal(in.App.CreatedAt) {
+			return app.App{}, problem.New(problem.NotFound, "The app was deleted, and another one has its name.")
+		}
 		if err := in.Match.Check(asked(a)); err != nil {
 			return app.App{}, err
 		}
@@ -272,7 +275,7 @@ func (s *Service) deleteApp(ctx context.Context, in httpapi.Scope, _ api.None) (
 			return api.None{}, err
 		}
 	}
-	return api.None{}, s.remove(context.WithoutCancel(ctx), in.App.Ref())
+	return api.None{}, s.remove(context.WithoutCancel(ctx), in.App)
 }
 
 func latest(a, b time.Time) time.Time {
@@ -282,24 +285,36 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-func (s *Service) remove(ctx context.Context, ref app.Ref) error {
-	if err := s.cluster.Delete(ctx, ref); err != nil {
-		return err
+// remove deletes an app, unless another app has its name by now: then the app was deleted
+// already, and nothing of the other one is touched.
+func (s *Service) remove(ctx context.Context, a app.App) error {
+	ref := a.Ref()
+	allowed := func(ctx context.Context) (bool, error) {
+		named, err := s.store.App(ctx, ref.Namespace, ref.Name)
+		if problem.Is(err, problem.NotFound) {
+			return true, nil
+		}
+		return err == nil && named.CreatedAt.Equal(a.CreatedAt), err
 	}
-	// An app of that name that comes later must not have this one's token.
-	if err := s.cluster.DeleteWebhookToken(ctx, ref); err != nil {
+	if err := s.clear(ctx, ref, allowed); err != nil {
 		return err
 	}
 	// Somebody else may have been quicker; the outcome is the same.
-	if err := s.store.DeleteApp(ctx, ref); err != nil && !problem.Is(err, problem.NotFound) {
+	if err := s.store.DeleteApp(ctx, a); err != nil && !problem.Is(err, problem.NotFound) {
 		return err
 	}
 	// Wiring may have put something back before the document was gone, or somebody
 	// may have enabled the webhook again.
-	if err := s.sweep(ctx, ref); err != nil && !problem.Is(err, problem.NotFound) {
+	return s.clear(ctx, ref, allowed)
+}
+
+// clear deletes an app's objects and its webhook's token: an app of that name that comes
+// later must not have them.
+func (s *Service) clear(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error {
+	if err := s.cluster.DeleteIf(ctx, ref, allowed); err != nil {
 		return err
 	}
-	return s.cluster.DeleteWebhookToken(ctx, ref)
+	return s.cluster.DeleteWebhookTokenIf(ctx, ref, allowed)
 }
 
 func (s *Service) wireApp(a app.App) wire.App {

@@ -20,8 +20,11 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -375,6 +378,7 @@ type faultyCluster struct {
 	Cluster
 	place, withdraw error
 	beforePlace     func()
+	beforeWithdraw  func() // is called once
 }
 
 func (c *faultyCluster) Apply(ctx context.Context, o cluster.Objects, a app.App) error {
@@ -387,11 +391,55 @@ func (c *faultyCluster) Apply(ctx context.Context, o cluster.Objects, a app.App)
 	return c.Cluster.Apply(ctx, o, a)
 }
 
-func (c *faultyCluster) Delete(ctx context.Context, ref app.Ref) error {
+func (c *faultyCluster) DeleteIf(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error {
+	if before := c.beforeWithdraw; before != nil {
+		c.beforeWithdraw = nil
+		before()
+	}
 	if c.withdraw != nil {
 		return c.withdraw
 	}
-	return c.Cluster.Delete(ctx, ref)
+	return c.Cluster.DeleteIf(ctx, ref, allowed)
+}
+
+// A deletion that comes late spares a later app of that name, its objects and its token.
+func TestLateDeletion(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	faulty := &faultyCluster{Cluster: o.cluster}
+	o.start(faulty)
+	o.createApp("hello")
+	var later app.App
+	var token hook.Token
+	faulty.beforeWithdraw = func() {
+		o.as("dev").delete(o.apps("/hello")).gets(204)
+		later = o.createApp("hello")
+		o.as("dev").post(o.apps("/hello/webhook"), "").gets(200)
+		token = o.token("hello")
+	}
+	o.as("dev").delete(o.apps("/hello")).gets(204)
+	if a, err := o.store.App(t.Context(), o.namespace(), "hello"); err != nil || !a.CreatedAt.Equal(later.CreatedAt) {
+		t.Fatalf("got %+v, %v; want the later app", a, err)
+	}
+	if s := o.state("hello"); s.Deployment != cluster.Right || s.Service != cluster.Right || s.Route != cluster.RouteOpen {
+		t.Errorf("in the cluster: %+v", s)
+	}
+	if got := o.token("hello"); got != token {
+		t.Error("the later app's token is gone")
+	}
+}
+
+// A change that comes late spares a later app of that name.
+func TestLateUpdate(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	a := o.createApp("hello")
+	o.as("dev").delete(o.apps("/hello")).gets(204)
+	o.createApp("hello")
+	_, err := o.service.change(t.Context(), httpapi.Scope{App: a}, func(*app.App) error { return nil })
+	if !problem.Is(err, problem.NotFound) {
+		t.Errorf("got %v, want not_found", err)
+	}
 }
 
 func TestClusterTrouble(t *testing.T) {
@@ -425,7 +473,7 @@ func TestDeletedWhileBeingMade(t *testing.T) {
 	ref := app.Ref{Namespace: o.namespace(), Name: "hello"}
 	faulty := &faultyCluster{Cluster: o.cluster}
 	faulty.beforePlace = func() {
-		if err := o.store.DeleteApp(t.Context(), ref); err != nil {
+		if err := storetest.DeleteApp(t.Context(), o.store, ref); err != nil {
 			t.Error(err)
 		}
 	}

@@ -109,18 +109,18 @@ type Store interface {
 	Projects(ctx context.Context, member string, page store.Page) ([]app.Project, string, error)
 	UpdateMembers(ctx context.Context, name string, change func(map[string]app.Role) (map[string]app.Role, error)) (app.Project, error)
 	UpdateProject(ctx context.Context, name string, change func(app.Project) (app.Project, error)) (app.Project, error)
-	DeleteProject(ctx context.Context, name string) error
+	DeleteProject(ctx context.Context, p app.Project) error
 	UsersExist(ctx context.Context, names []string) (missing []string, err error)
 	CreateToken(ctx context.Context, t servicetoken.Token) error
 	Tokens(ctx context.Context, project string, page store.Page) ([]servicetoken.Token, string, error)
 	RevokeToken(ctx context.Context, project string, id servicetoken.ID) error
 	CreateEnvironment(ctx context.Context, e app.Environment) error
 	Environments(ctx context.Context, project string, page store.Page) ([]app.Environment, string, error)
-	DeleteEnvironment(ctx context.Context, project, name string) error
+	DeleteEnvironment(ctx context.Context, e app.Environment) error
 	CreateApp(ctx context.Context, a app.App, first store.First) error
 	Apps(ctx context.Context, namespace string, page store.Page) ([]app.App, string, error)
 	UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (app.App, error)
-	DeleteApp(ctx context.Context, ref app.Ref) error
+	DeleteApp(ctx context.Context, a app.App) error
 	AddTrust(ctx context.Context, ref app.Ref, t app.Trust) error
 	RemoveTrust(ctx context.Context, ref app.Ref, id string) error
 	Records(ctx context.Context, q audit.Query, page store.Page) ([]audit.Record, string, error)
@@ -138,9 +138,11 @@ type Cluster interface {
 	CheckAdoption(ctx context.Context, o cluster.Objects, a app.App) error
 	Apply(ctx context.Context, o cluster.Objects, a app.App) error
 	Delete(ctx context.Context, ref app.Ref) error
+	DeleteIf(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error
 	WebhookToken(ctx context.Context, ref app.Ref) (hook.Token, error)
 	SetWebhookToken(ctx context.Context, ref app.Ref, token hook.Token) error
 	DeleteWebhookToken(ctx context.Context, ref app.Ref) error
+	DeleteWebhookTokenIf(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error
 }
 
 // Registry resolves tags; *registry.Resolver implements it.

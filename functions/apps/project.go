@@ -77,7 +77,7 @@ func (s *Service) updateProject(ctx context.Context, in httpapi.Scope, body wire
 }
 
 func (s *Service) deleteProject(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
-	return api.None{}, s.store.DeleteProject(ctx, in.Project.Name)
+	return api.None{}, s.store.DeleteProject(ctx, in.Project)
 }
 
 func wireProject(p app.Project, role app.Role) wire.Project {
@@ -236,7 +236,7 @@ func (s *Service) createEnvironment(ctx context.Context, in httpapi.Scope, body 
 }
 
 func (s *Service) deleteEnvironment(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
-	return api.None{}, s.store.DeleteEnvironment(ctx, in.Project.Name, in.Environment.Name)
+	return api.None{}, s.store.DeleteEnvironment(ctx, in.Environment)
 }
 
 func (c Config) reservedNamespace(ns string) bool {

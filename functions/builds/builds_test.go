@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -149,7 +150,7 @@ func TestAppMadeAnew(t *testing.T) {
 	n := w.ask("silent")
 	w.tick()
 	old := w.build(n)
-	if err := w.store.DeleteApp(t.Context(), w.ref); err != nil {
+	if err := storetest.DeleteApp(t.Context(), w.store, w.ref); err != nil {
 		t.Fatal(err)
 	}
 	w.tick()

@@ -167,9 +167,17 @@ func (w *world) addApp(script string) {
 	}
 }
 
-// ask records a build of a script and gives its number.
+// ask makes a script the app's git source, records a build of it, and gives its number.
 func (w *world) ask(script string) int64 {
 	w.Helper()
+	_, err := w.store.UpdateApp(w.Context(), w.ref, func(a app.App) (app.App, error) {
+		git := source(script)
+		a.GitSource = &git
+		return a, nil
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
 	b, err := w.store.RecordBuild(w.Context(), w.ref, func(app.App) (deploy.Build, error) {
 		return deploy.NewBuild(source(script), "0123abc", deploy.Webhook, "webhook", time.Now().UTC().Truncate(time.Microsecond)), nil
 	})

@@ -147,7 +147,7 @@ func (s *Service) observe(ctx context.Context, ref app.Ref, b deploy.Build, run 
 		run = s.built(ctx, run)
 	}
 	before := b.Status
-	b, err := s.store.ObserveBuild(ctx, ref, b.Number, run, s.moment())
+	b, err := s.store.ObserveBuild(ctx, ref, b, run, s.moment())
 	if problem.Is(err, problem.NotFound) { // deleted meanwhile
 		return nil
 	}

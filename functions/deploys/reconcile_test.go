@@ -21,6 +21,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/storetest"
 )
 
 // runsWithin waits until the cluster runs what is recorded, and that is live.
@@ -163,7 +164,7 @@ func TestTickLeavesFollowedApps(t *testing.T) {
 	t.Parallel()
 	open := make(chan struct{})
 	w := newWorld(t, func(_ *Config, p *Parts) { p.Cluster = held{p.Cluster, open} })
-	if err := w.store.DeleteApp(t.Context(), w.ref("staging")); err != nil {
+	if err := storetest.DeleteApp(t.Context(), w.store, w.ref("staging")); err != nil {
 		t.Fatal(err)
 	}
 	ref := w.ref("prod")
@@ -372,7 +373,7 @@ type deleting struct {
 }
 
 func (c deleting) ApplyWorkload(ctx context.Context, w cluster.Workload, a app.App) error {
-	if err := c.w.store.DeleteApp(ctx, a.Ref()); err != nil {
+	if err := storetest.DeleteApp(ctx, c.w.store, a.Ref()); err != nil {
 		return err
 	}
 	return c.Cluster.ApplyWorkload(ctx, w, a)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -196,7 +197,7 @@ func TestWaitForBuild(t *testing.T) {
 	}
 	observe := func(n int64, run deploy.Run) {
 		t.Helper()
-		_, err := w.store.ObserveBuild(t.Context(), refOf(site), n, run, *w.clock.Load())
+		_, err := storetest.ObserveBuild(t.Context(), w.store, refOf(site), n, run, *w.clock.Load())
 		w.must(err)
 	}
 	observe(1, deploy.Run{UID: "1", Done: true, Message: "It does not compile."})

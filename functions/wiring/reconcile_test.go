@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/reconcile"
+	"github.com/sluicegate/sluice/shared/store/storetest"
 )
 
 func TestDecide(t *testing.T) {
@@ -354,7 +355,7 @@ func TestDeletedWhileItIsWorkedOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.service.cluster = &deleting{s.cluster, func() {
-		if err := s.store.DeleteApp(t.Context(), s.ref); err != nil && !problem.Is(err, problem.NotFound) {
+		if err := storetest.DeleteApp(t.Context(), s.store, s.ref); err != nil && !problem.Is(err, problem.NotFound) {
 			t.Error(err)
 		}
 	}}

@@ -266,9 +266,19 @@ const attempts = 4
 // Delete deletes whatever an app has in the cluster, and looks again until there is
 // nothing left.
 func (c *Cluster) Delete(ctx context.Context, ref app.Ref) error {
+	return c.DeleteIf(ctx, ref, func(context.Context) (bool, error) { return true, nil })
+}
+
+// DeleteIf is Delete while the condition allows it. The condition is checked between the read
+// of the objects and their deletion, which deletes no others: so objects that are made after
+// the condition was checked stay.
+func (c *Cluster) DeleteIf(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error {
 	for range attempts {
 		o, err := c.Objects(ctx, ref)
 		if err != nil || o.None() {
+			return err
+		}
+		if ok, err := allowed(ctx); err != nil || !ok {
 			return err
 		}
 		if err := c.remove(ctx, o, ref); err != nil && !problem.Is(err, problem.Conflict) {

@@ -66,6 +66,23 @@ func (c *Cluster) DeleteWebhookToken(ctx context.Context, ref app.Ref) error {
 	return c.secrets(c.webhooks).delete(ctx, ref.String(), metav1.DeleteOptions{})
 }
 
+// DeleteWebhookTokenIf disables an app's webhook if the condition allows it. The condition is
+// checked between the read of the Secret and its deletion: a Secret that is made later stays.
+func (c *Cluster) DeleteWebhookTokenIf(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error {
+	seen, err := c.secrets(c.webhooks).look(ctx, ref.String())
+	if err != nil || seen == nil {
+		return err
+	}
+	if ok, err := allowed(ctx); err != nil || !ok {
+		return err
+	}
+	err = deleteSeen(ctx, c.secrets(c.webhooks), seen, same)
+	if problem.Is(err, problem.Conflict) { // it was replaced
+		return nil
+	}
+	return err
+}
+
 // WatchedTokens are the tokens of all apps' webhooks, held in memory and kept up to date
 // by a watch. A look costs nothing and takes the same time for every name.
 type WatchedTokens struct {

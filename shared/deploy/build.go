@@ -147,9 +147,9 @@ func wholeCommit(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// Deploys decides what becomes of a build's image: it is deployed unless a newer build
-// has deployed already, the app was rolled back after the build had been asked for, or
-// the app is no git app any more (promises D9, D10, D7). It gives the finished build,
+// Deploys decides whether a build's image is deployed: it is, unless a newer build has
+// deployed already, the app was rolled back after the build had been requested, or the
+// build's git source was detached or replaced (promises D9, D10, D7). It gives the finished build,
 // and the revision to record when deploy is true.
 func (b Build) Deploys(a app.App, current Revision, now time.Time) (done Build, rev Revision, deploy bool) {
 	b.FinishedAt = now
@@ -162,6 +162,9 @@ func (b Build) Deploys(a app.App, current Revision, now time.Time) (done Build, 
 		return b, Revision{}, false
 	case a.GitSource == nil:
 		b.Status, b.Message = BuildSuperseded, "The git source was detached before this build had finished."
+		return b, Revision{}, false
+	case *a.GitSource != b.Source:
+		b.Status, b.Message = BuildSuperseded, "The git source was replaced before this build had finished."
 		return b, Revision{}, false
 	}
 	b.Status, b.Message = Succeeded, ""

@@ -73,6 +73,8 @@ func TestDeploys(t *testing.T) {
 		{"asked for before a rollback", git, 3, 4, false, BuildSuperseded},
 		{"long before a rollback", git, 3, 9, false, BuildSuperseded},
 		{"detached", app.App{}, 3, 0, false, BuildSuperseded},
+		{"another repository", app.App{GitSource: &app.GitSource{Repository: "other", Branch: "main"}}, 3, 0, false, BuildSuperseded},
+		{"another branch", app.App{GitSource: &app.GitSource{Branch: "dev"}}, 3, 0, false, BuildSuperseded},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

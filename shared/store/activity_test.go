@@ -107,7 +107,7 @@ func TestActivity(t *testing.T) {
 			t.Errorf("pages of %d (-want +got):\n%s", size, cmp.Diff(all, got))
 		}
 	}
-	wantProblem(t, "delete", s.DeleteApp(ctx, hello), "")
+	wantProblem(t, "delete", storetest.DeleteApp(ctx, s, hello), "")
 	if got, _ := of(audit.Deployments, audit.Query{}, store.Page{Size: 50}); !cmp.Equal(got, []string{"deployment.create ", "deployment.create "}) {
 		t.Errorf("of an app that is gone: %v", got)
 	}

@@ -224,13 +224,17 @@ const deletePage = 200
 
 // DeleteApp deletes an app with its history and gives up its host. The last of the
 // history goes in one transaction with the app, so that what is deployed meanwhile
-// goes too. Problem: not_found.
-func (s *Store) DeleteApp(ctx context.Context, ref app.Ref) error {
+// goes too. Problem: not_found, also for a later app of that name.
+func (s *Store) DeleteApp(ctx context.Context, expected app.App) error {
+	ref := expected.Ref()
 	for last := false; !last; {
 		err := s.transact(ctx, "delete app "+ref.String(), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 			a, err := txGet(tx, s.appRef(ref), "app", decode[appDoc])
 			if err != nil {
 				return err
+			}
+			if !sameTime(a.CreatedAt, expected.CreatedAt) {
+				return problem.New(problem.NotFound, "There is no such app.")
 			}
 			if last, err = s.deleteHistory(tx, b, ref); err != nil || !last {
 				return err

@@ -85,8 +85,8 @@ func TestHostsAreUnique(t *testing.T) {
 	wantProblem(t, "the same host in another project", s.CreateApp(ctx, two, storetest.First(two)), problem.HostTaken)
 	_, err := s.App(ctx, "bank-prod", "two")
 	wantProblem(t, "what was refused", err, problem.NotFound)
-	wantProblem(t, "delete", s.DeleteApp(ctx, one.Ref()), "")
-	wantProblem(t, "delete it again", s.DeleteApp(ctx, one.Ref()), problem.NotFound)
+	wantProblem(t, "delete", storetest.DeleteApp(ctx, s, one.Ref()), "")
+	wantProblem(t, "delete it again", storetest.DeleteApp(ctx, s, one.Ref()), problem.NotFound)
 	wantProblem(t, "the host that was given up", s.CreateApp(ctx, two, storetest.First(two)), "")
 }
 
@@ -182,4 +182,31 @@ func TestListApps(t *testing.T) {
 	for range s.AllApps(t.Context()) {
 		break // stopping early is fine
 	}
+}
+
+// A late deletion spares a later app, environment or project of the same name.
+func TestLateDeletion(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	ctx := t.Context()
+	create := func(at time.Time) (app.Project, app.Environment, app.App) {
+		t.Helper()
+		p, e, a := app.Project{Name: "shop", CreatedAt: at}, environment("shop", "prod"), newApp("shop", "prod", "hello")
+		e.CreatedAt, a.CreatedAt = at, at
+		wantProblem(t, "create project", s.CreateProject(ctx, p), "")
+		wantProblem(t, "create environment", s.CreateEnvironment(ctx, e), "")
+		wantProblem(t, "create app", s.CreateApp(ctx, a, storetest.First(a)), "")
+		return p, e, a
+	}
+	p, e, a := create(noon())
+	wantProblem(t, "delete app", s.DeleteApp(ctx, a), "")
+	wantProblem(t, "delete environment", s.DeleteEnvironment(ctx, e), "")
+	wantProblem(t, "delete project", s.DeleteProject(ctx, p), "")
+	laterProject, laterEnvironment, laterApp := create(noon().Add(time.Microsecond))
+	wantProblem(t, "delete the earlier app", s.DeleteApp(ctx, a), problem.NotFound)
+	wantProblem(t, "delete the later app", s.DeleteApp(ctx, laterApp), "")
+	wantProblem(t, "delete the earlier environment", s.DeleteEnvironment(ctx, e), problem.NotFound)
+	wantProblem(t, "delete the later environment", s.DeleteEnvironment(ctx, laterEnvironment), "")
+	wantProblem(t, "delete the earlier project", s.DeleteProject(ctx, p), problem.NotFound)
+	wantProblem(t, "delete the later project", s.DeleteProject(ctx, laterProject), "")
 }

@@ -106,7 +106,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		return deploy.NewBuild(*a.GitSource, "c1", deploy.Manual, "ada", noon()), nil
 	})
 	must(err)
-	_, err = s.ObserveBuild(t.Context(), a.Ref(), b.Number, deploy.Run{UID: "u", Done: true, OK: true, Image: "r/h:b1", Commit: "c1" + strings.Repeat("0", 38)}, noon())
+	_, err = storetest.ObserveBuild(t.Context(), s, a.Ref(), b.Number, deploy.Run{UID: "u", Done: true, OK: true, Image: "r/h:b1", Commit: "c1" + strings.Repeat("0", 38)}, noon())
 	must(err)
 	k := newKey(t)
 	k.Plan = "plan-a"
@@ -122,9 +122,9 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	change(func(k apikey.Key) apikey.Key { k.Secret = apikey.HashOf([]byte("other")); return k })
 	change(func(k apikey.Key) apikey.Key { return k.Revoke(noon(), "ada") })
 	must(s.DeletePlan(ctx, "shop-prod", "plan-a", always))
-	must(s.DeleteApp(ctx, a.Ref()))
-	must(s.DeleteEnvironment(ctx, "shop", "prod"))
-	must(s.DeleteProject(ctx, "shop"))
+	must(storetest.DeleteApp(ctx, s, a.Ref()))
+	must(storetest.DeleteEnvironment(ctx, s, "shop", "prod"))
+	must(storetest.DeleteProject(ctx, s, "shop"))
 	must(s.SignOut(ctx, "JTI", noon()))
 
 	const env = "projects/shop/environments/prod"
@@ -187,8 +187,8 @@ func TestNoRecordWithoutAChange(t *testing.T) {
 	refusal := problem.Of(problem.Conflict)
 	tests := map[string]error{
 		"a project that is there":   s.CreateProject(ctx, app.Project{Name: "shop"}),
-		"a project that is not":     s.DeleteProject(ctx, "none"),
-		"a project that holds some": s.DeleteProject(ctx, "shop"),
+		"a project that is not":     storetest.DeleteProject(ctx, s, "none"),
+		"a project that holds some": storetest.DeleteProject(ctx, s, "shop"),
 		"a plan of nowhere":         errorOf(s.CreatePlan(ctx, plan.Plan{ID: "plan-a", Namespace: "none"})),
 		"a plan that is not there":  s.DeletePlan(ctx, "shop-prod", "plan-a", always),
 		"a key without a plan":      errorOf(s.IssueKey(ctx, newKey(t), apikey.Request{}, 0)),

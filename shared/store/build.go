@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -148,13 +149,17 @@ func (s *Store) ForgetBuild(ctx context.Context, p PendingBuild) error {
 // ObserveBuild moves a build on by what is known about its run. When the run has
 // built an image, the same commit records the build's revision or that it deploys
 // nothing any more ([deploy.Build.Deploys]), so that an event that comes again finds
-// a build that is final. Problem: not_found.
-func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, n int64, run deploy.Run, now time.Time) (build deploy.Build, err error) {
+// a build that is final. Problem: not_found, also for a build of a later app of that name.
+func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, observed deploy.Build, run deploy.Run, now time.Time) (build deploy.Build, err error) {
+	n := observed.Number
 	op := fmt.Sprintf("observe build %d of %s", n, ref)
 	err = s.optimistic(ctx, op, ref, func(ctx context.Context, c current, b *batch, _ int) error {
 		stored, err := s.Build(ctx, ref, n)
 		if err != nil {
 			return err
+		}
+		if stored.ID() != observed.ID() {
+			return problem.New(problem.NotFound, "There is no such build.")
 		}
 		var changed bool
 		if build, changed = stored.Observe(run, now); !changed {

@@ -30,7 +30,7 @@ func recordBuild(t *testing.T, s *store.Store) deploy.Build {
 
 func observe(t *testing.T, s *store.Store, n int64, run deploy.Run) deploy.Build {
 	t.Helper()
-	b, err := s.ObserveBuild(t.Context(), hello(), n, run, noon().Add(time.Minute))
+	b, err := storetest.ObserveBuild(t.Context(), s, hello(), n, run, noon().Add(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestBuildIsDeployedOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
-			if _, err := s.ObserveBuild(t.Context(), hello(), 1, done, noon().Add(time.Minute)); err != nil {
+			if _, err := storetest.ObserveBuild(t.Context(), s, hello(), 1, done, noon().Add(time.Minute)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -139,13 +139,58 @@ func TestNewerBuildWins(t *testing.T) {
 	}
 }
 
+// A run of a deleted app's build does not move on the build of that number of a later app of
+// that name.
+func TestObserveBuildOfAnEarlierApp(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "")
+	earlier := recordBuild(t, s)
+	if err := storetest.DeleteApp(t.Context(), s, hello()); err != nil {
+		t.Fatal(err)
+	}
+	storeApp(t, s, "")
+	later, err := s.RecordBuild(t.Context(), hello(), func(a app.App) (deploy.Build, error) {
+		return deploy.NewBuild(*a.GitSource, "0123abc", deploy.Webhook, "webhook", noon().Add(time.Second)), nil
+	})
+	if err != nil || later.Number != earlier.Number {
+		t.Fatalf("build %d, %v", later.Number, err)
+	}
+	done := deploy.Run{UID: "a", Done: true, OK: true, Image: "hello:b1", Digest: "sha256:1", Commit: built}
+	_, err = s.ObserveBuild(t.Context(), hello(), earlier, done, noon())
+	expectProblem(t, err, problem.NotFound)
+	if b, err := s.Build(t.Context(), hello(), 1); err != nil || b.Status != deploy.Queued {
+		t.Errorf("got %+v, %v; want a queued build", b, err)
+	}
+}
+
+// A build of a replaced git source deploys nothing.
+func TestBuildOfAReplacedSource(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "")
+	recordBuild(t, s)
+	_, err := s.UpdateApp(t.Context(), hello(), func(a app.App) (app.App, error) {
+		a.GitSource = &app.GitSource{Repository: "https://git.example.com/other.git", Branch: "main"}
+		return a, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := deploy.Run{UID: "a", Done: true, OK: true, Image: "hello:b1", Digest: "sha256:1", Commit: built}
+	if b := observe(t, s, 1, done); b.Status != deploy.BuildSuperseded || b.Revision != 0 {
+		t.Errorf("got %+v, want a superseded build", b)
+	}
+	expectHistory(t, s)
+}
+
 func TestBuildThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	storeApp(t, s, "")
 	_, err := s.Build(t.Context(), hello(), 4)
 	expectProblem(t, err, problem.NotFound)
-	_, err = s.ObserveBuild(t.Context(), hello(), 4, deploy.Run{}, noon())
+	_, err = storetest.ObserveBuild(t.Context(), s, hello(), 4, deploy.Run{}, noon())
 	expectProblem(t, err, problem.NotFound)
 	_, err = s.RecordBuild(t.Context(), app.Ref{Namespace: "shop-prod", Name: "none"}, nil)
 	expectProblem(t, err, problem.NotFound)

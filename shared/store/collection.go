@@ -31,6 +31,12 @@ func decode[D document[V], V any](snap *firestore.DocumentSnapshot) (v V, err er
 	return d.value(), nil
 }
 
+// sameTime reports whether two times are equal as the store keeps them, in microseconds. The
+// time of its creation tells a thing from an earlier one of the same name.
+func sameTime(a, b time.Time) bool {
+	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
+}
+
 // shape reads a document as it is stored.
 func shape[D any](snap *firestore.DocumentSnapshot) (d D, err error) {
 	if err := snap.DataTo(&d); err != nil {

@@ -302,10 +302,10 @@ func TestDeletedAppLeavesNoHistory(t *testing.T) {
 	for i := range 201 { // more than one transaction deletes
 		deployImage(t, s, fmt.Sprintf("hello:v%d", i))
 	}
-	if err := s.DeleteApp(t.Context(), hello()); err != nil {
+	if err := storetest.DeleteApp(t.Context(), s, hello()); err != nil {
 		t.Fatal(err)
 	}
-	expectProblem(t, s.DeleteApp(t.Context(), hello()), problem.NotFound)
+	expectProblem(t, storetest.DeleteApp(t.Context(), s, hello()), problem.NotFound)
 	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 5})
 	if err != nil || len(pending) != 0 {
 		t.Errorf("pending builds: %v, %v", pending, err)
@@ -336,7 +336,7 @@ func TestDeleteAppWhileItIsDeployed(t *testing.T) {
 			}
 		})
 	}
-	if err := s.DeleteApp(t.Context(), hello()); err != nil {
+	if err := storetest.DeleteApp(t.Context(), s, hello()); err != nil {
 		t.Error(err)
 	}
 	all.Wait()

@@ -80,8 +80,10 @@ func (s *Store) Environments(ctx context.Context, project string, page Page) ([]
 // that name which somebody makes later does not show them. The check and the deletion
 // of the last of them are one transaction; [Store.CreateApp] and [Store.CreatePlan] read
 // the environment in their own, and [Store.IssueKey] the plan, so that nothing can be
-// left without its environment. Problems: not_found, not_empty.
-func (s *Store) DeleteEnvironment(ctx context.Context, project, name string) error {
+// left without its environment. Problems: not_found, also for a later environment of that
+// name; not_empty.
+func (s *Store) DeleteEnvironment(ctx context.Context, expected app.Environment) error {
+	project, name := expected.Project, expected.Name
 	namespace, err := environmentID(project, name)
 	if err != nil {
 		return err
@@ -92,7 +94,7 @@ func (s *Store) DeleteEnvironment(ctx context.Context, project, name string) err
 			if err != nil {
 				return err
 			}
-			if e.Project != project || e.Name != name {
+			if e.Project != project || e.Name != name || !sameTime(e.CreatedAt, expected.CreatedAt) {
 				return noEnvironment()
 			}
 			if last, err = s.emptyEnvironment(tx, b, namespace); err != nil || !last {

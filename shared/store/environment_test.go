@@ -47,7 +47,7 @@ func TestEnvironment(t *testing.T) {
 	for _, other := range [][2]string{{"a-b", "c"}, {"a", "c"}, {"a", ""}, {"", ""}, {"a", "../x"}, {"a", "b/c"}, {"a", "B-C"}} {
 		_, err := s.Environment(ctx, other[0], other[1])
 		wantProblem(t, fmt.Sprintf("read %q", other), err, problem.NotFound)
-		wantProblem(t, fmt.Sprintf("delete %q", other), s.DeleteEnvironment(ctx, other[0], other[1]), problem.NotFound)
+		wantProblem(t, fmt.Sprintf("delete %q", other), s.DeleteEnvironment(ctx, environment(other[0], other[1])), problem.NotFound)
 	}
 	list, next, err := s.Environments(ctx, "a", store.Page{Size: 5})
 	if err != nil || next != "" || len(list) != 1 || list[0].Name != "b-c" {
@@ -63,16 +63,16 @@ func TestDeleteWhatIsNotEmpty(t *testing.T) {
 	s := storetest.New(t)
 	ctx := t.Context()
 	makeEnvironment(t, s, "shop", "prod")
-	wantProblem(t, "a project with an environment", s.DeleteProject(ctx, "shop"), problem.NotEmpty)
+	wantProblem(t, "a project with an environment", storetest.DeleteProject(ctx, s, "shop"), problem.NotEmpty)
 	a := newApp("shop", "prod", "hello")
 	wantProblem(t, "create app", s.CreateApp(ctx, a, storetest.First(a)), "")
-	wantProblem(t, "an environment with an app", s.DeleteEnvironment(ctx, "shop", "prod"), problem.NotEmpty)
-	wantProblem(t, "delete app", s.DeleteApp(ctx, a.Ref()), "")
+	wantProblem(t, "an environment with an app", storetest.DeleteEnvironment(ctx, s, "shop", "prod"), problem.NotEmpty)
+	wantProblem(t, "delete app", storetest.DeleteApp(ctx, s, a.Ref()), "")
 	storePlan(t, s, "shop-prod", "0")
-	wantProblem(t, "an environment with a plan", s.DeleteEnvironment(ctx, "shop", "prod"), problem.NotEmpty)
+	wantProblem(t, "an environment with a plan", storetest.DeleteEnvironment(ctx, s, "shop", "prod"), problem.NotEmpty)
 	wantProblem(t, "delete plan", s.DeletePlan(ctx, "shop-prod", "plan-0", always), "")
-	wantProblem(t, "an empty environment", s.DeleteEnvironment(ctx, "shop", "prod"), "")
-	wantProblem(t, "an empty project", s.DeleteProject(ctx, "shop"), "")
+	wantProblem(t, "an empty environment", storetest.DeleteEnvironment(ctx, s, "shop", "prod"), "")
+	wantProblem(t, "an empty project", storetest.DeleteProject(ctx, s, "shop"), "")
 }
 
 // TestEnvironmentMadeAgain has nothing of the one before it, and one that cannot be
@@ -100,13 +100,13 @@ func TestEnvironmentMadeAgain(t *testing.T) {
 			t.Errorf("%d keys are listed, %v; want %d", len(got), err, want)
 		}
 	}
-	wantProblem(t, "with a key that opens something", s.DeleteEnvironment(ctx, "shop", "prod"), problem.NotEmpty)
+	wantProblem(t, "with a key that opens something", storetest.DeleteEnvironment(ctx, s, "shop", "prod"), problem.NotEmpty)
 	left(3)
 	if _, _, err := s.ReissueKey(ctx, keys[0].ID(), apikey.Request{}, revoke); err != nil {
 		t.Fatal(err)
 	}
 	wantProblem(t, "delete plan", s.DeletePlan(ctx, "shop-prod", "plan-starter", always), "")
-	wantProblem(t, "delete", s.DeleteEnvironment(ctx, "shop", "prod"), "")
+	wantProblem(t, "delete", storetest.DeleteEnvironment(ctx, s, "shop", "prod"), "")
 	wantProblem(t, "make again", s.CreateEnvironment(ctx, environment("shop", "prod")), "")
 	left(0)
 	_, err := s.Key(ctx, keys[1].ID())
@@ -127,7 +127,7 @@ func TestAppOrEnvironment(t *testing.T) {
 			var created, deleted error
 			var group sync.WaitGroup
 			group.Go(func() { created = s.CreateApp(t.Context(), a, storetest.First(a)) })
-			group.Go(func() { deleted = s.DeleteEnvironment(t.Context(), "shop-"+env, "prod") })
+			group.Go(func() { deleted = storetest.DeleteEnvironment(t.Context(), s, "shop-"+env, "prod") })
 			group.Wait()
 			if created == nil && deleted == nil {
 				t.Fatal("an app was left without its environment")

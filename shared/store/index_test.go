@@ -280,11 +280,11 @@ func askEverything(t *testing.T, s *store.Store) {
 	_, err = s.DeleteLeases(ctx, noon(), 10)
 	check(err)
 	check(s.DeletePlan(ctx, "shop-prod", p.ID, always))
-	if s.DeleteEnvironment(ctx, "shop", "prod") == nil || s.DeleteProject(ctx, "shop") == nil {
+	if storetest.DeleteEnvironment(ctx, s, "shop", "prod") == nil || storetest.DeleteProject(ctx, s, "shop") == nil {
 		t.Error("deleted what is not empty")
 	}
-	check(s.DeleteApp(ctx, ref))
-	check(s.DeleteEnvironment(ctx, "shop", "prod"))
+	check(storetest.DeleteApp(ctx, s, ref))
+	check(storetest.DeleteEnvironment(ctx, s, "shop", "prod"))
 }
 
 // askedInSource lists the fields that queries in the package's source name.

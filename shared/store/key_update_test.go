@@ -80,7 +80,7 @@ func TestUpdateKeyThatStays(t *testing.T) {
 	storePlan(t, s, "shop-prod", "starter")
 	storeApps(t, s, "hello")
 	k := storeKey(t, s, func(k *apikey.Key) { k.Apps = []string{"hello"} })
-	if err := s.DeleteApp(t.Context(), app.Ref{Namespace: "shop-prod", Name: "hello"}); err != nil {
+	if err := storetest.DeleteApp(t.Context(), s, app.Ref{Namespace: "shop-prod", Name: "hello"}); err != nil {
 		t.Fatal(err)
 	}
 	disable := func(k apikey.Key) (apikey.Key, error) { return k.WithStatus(apikey.Disabled) }

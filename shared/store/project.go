@@ -106,13 +106,17 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change func(app.
 // DeleteProject deletes a project that holds no environment, and its service tokens. The
 // check and the deletion are one transaction, and [Store.CreateEnvironment] reads the project
 // in its own, so that no environment can be left without its project. Problems:
-// not_found, not_empty.
-func (s *Store) DeleteProject(ctx context.Context, name string) error {
+// not_found, also for a later project of that name; not_empty.
+func (s *Store) DeleteProject(ctx context.Context, expected app.Project) error {
+	name := expected.Name
 	ref := s.projects().Doc(name)
 	return s.transact(ctx, "delete project "+name, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		p, err := txGet(tx, ref, "project", decode[projectDoc])
 		if err != nil {
 			return err
+		}
+		if !sameTime(p.CreatedAt, expected.CreatedAt) {
+			return problem.New(problem.NotFound, "There is no such project.")
 		}
 		holds, err := txExists(tx, s.environments().Where("project", "==", name))
 		if err != nil {

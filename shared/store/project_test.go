@@ -53,8 +53,8 @@ func TestProject(t *testing.T) {
 	if got, _ := s.Project(ctx, "shop"); !cmp.Equal(p, got) {
 		t.Errorf("a refused change was stored: %+v", got)
 	}
-	wantProblem(t, "delete", s.DeleteProject(ctx, "shop"), "")
-	wantProblem(t, "delete it again", s.DeleteProject(ctx, "shop"), problem.NotFound)
+	wantProblem(t, "delete", storetest.DeleteProject(ctx, s, "shop"), "")
+	wantProblem(t, "delete it again", storetest.DeleteProject(ctx, s, "shop"), problem.NotFound)
 }
 
 func TestProjectsOfAMember(t *testing.T) {

@@ -113,7 +113,7 @@ func TestTokensGoWithTheirProject(t *testing.T) {
 	p := makeProject(t, s, "shop", map[string]app.Role{"ada": app.Owner})
 	wanted := newToken(t, "shop", "nightly")
 	wantProblem(t, "create", s.CreateToken(ctx, wanted), "")
-	wantProblem(t, "delete the project", s.DeleteProject(ctx, "shop"), "")
+	wantProblem(t, "delete the project", storetest.DeleteProject(ctx, s, "shop"), "")
 	_, err := s.ServiceToken(ctx, wanted.ID)
 	wantProblem(t, "read", err, problem.NotFound)
 	wantProblem(t, "make it anew", s.CreateProject(ctx, p), "")
@@ -157,7 +157,7 @@ func TestTokenLimit(t *testing.T) {
 	if n := len(tokenNames(t, processes[0], "shop")); n != servicetoken.MaxPerProject || created.Load() != 2 || refused.Load() != 4 {
 		t.Errorf("%d tokens; %d of the last six were created, %d refused", n, created.Load(), refused.Load())
 	}
-	wantProblem(t, "delete a project with all of them", processes[0].DeleteProject(t.Context(), "shop"), "")
+	wantProblem(t, "delete a project with all of them", storetest.DeleteProject(t.Context(), processes[0], "shop"), "")
 	if names := tokenNames(t, processes[0], "shop"); len(names) != 0 {
 		t.Errorf("left: %v", names)
 	}

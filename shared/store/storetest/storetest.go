@@ -145,6 +145,42 @@ func Make(t testing.TB, create func() error) {
 	}
 }
 
+// DeleteApp deletes the app that has the name at the time of the call.
+func DeleteApp(ctx context.Context, s *store.Store, ref app.Ref) error {
+	a, err := s.App(ctx, ref.Namespace, ref.Name)
+	if err != nil {
+		return fmt.Errorf("delete app: %w", err)
+	}
+	return s.DeleteApp(ctx, a)
+}
+
+// DeleteEnvironment deletes the environment that has the name at the time of the call.
+func DeleteEnvironment(ctx context.Context, s *store.Store, project, name string) error {
+	e, err := s.Environment(ctx, project, name)
+	if err != nil {
+		return fmt.Errorf("delete environment: %w", err)
+	}
+	return s.DeleteEnvironment(ctx, e)
+}
+
+// DeleteProject deletes the project that has the name at the time of the call.
+func DeleteProject(ctx context.Context, s *store.Store, name string) error {
+	p, err := s.Project(ctx, name)
+	if err != nil {
+		return fmt.Errorf("delete project: %w", err)
+	}
+	return s.DeleteProject(ctx, p)
+}
+
+// ObserveBuild observes the build that has the number at the time of the call.
+func ObserveBuild(ctx context.Context, s *store.Store, ref app.Ref, n int64, run deploy.Run, now time.Time) (deploy.Build, error) {
+	b, err := s.Build(ctx, ref, n)
+	if err != nil {
+		return deploy.Build{}, fmt.Errorf("observe build: %w", err)
+	}
+	return s.ObserveBuild(ctx, ref, b, run, now)
+}
+
 // CopyKey stores n copies of a stored key, each with its own prefix.
 func CopyKey(t testing.TB, project string, id apikey.ID, n int) {
 	t.Helper()
