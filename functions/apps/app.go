@@ -26,7 +26,7 @@ func (s *Service) listApps(ctx context.Context, in httpapi.Scope, page api.Page)
 }
 
 func (s *Service) getApp(_ context.Context, in httpapi.Scope, _ api.None) (wire.App, error) {
-	in.Tag(asked(in.App))
+	in.Tag(in.App.Asked())
 	return s.wireApp(in.App), nil
 }
 
@@ -65,16 +65,8 @@ func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.Cre
 	if first.Build != nil {
 		s.builds.Notify(ctx, app.BuildRequested, a.Ref())
 	}
-	in.Tag(asked(a))
+	in.Tag(a.Asked())
 	return s.wireApp(a), nil
-}
-
-// asked is an app as far as it is asked for, which is what its tag is of: its gate and its
-// deployment's status move on by themselves. Times are as the store keeps them.
-func asked(a app.App) app.App {
-	a.Gate, a.Deployed = app.Gate{}, app.Deployed{}
-	a.CreatedAt, a.UpdatedAt = a.CreatedAt.UTC().Truncate(time.Microsecond), a.UpdatedAt.UTC().Truncate(time.Microsecond)
-	return a
 }
 
 // change changes the path's app in one transaction, if it is what If-Match names.
@@ -84,13 +76,15 @@ func (s *Service) change(ctx context.Context, in httpapi.Scope, f func(*app.App)
 		if !a.CreatedAt.Equal(in.App.CreatedAt) {
 			return app.App{}, problem.New(problem.NotFound, "The app was deleted, and another one has its name.")
 		}
-		if err := in.Match.Check(asked(a)); err != nil {
+		if err := in.Match.Check(a.Asked()); err != nil {
 			return app.App{}, err
 		}
 		err := f(&a)
 		return a, err
 	})
-	in.Tag(asked(a))
+	if err == nil {
+		in.Tag(a.Asked())
+	}
 	return a, err
 }
 

@@ -29,8 +29,15 @@ func (s *Service) requestBuild(ctx context.Context, in httpapi.Scope, body wire.
 			return wire.Build{}, err
 		}
 	}
+	request, err := in.Delivery(body)
+	if err != nil {
+		return wire.Build{}, err
+	}
 	ref := in.App.Ref()
-	b, err := s.store.RecordBuild(ctx, ref, func(a app.App) (deploy.Build, error) {
+	b, fresh, err := s.store.RecordBuildOnce(ctx, ref, request, s.moment(), func(a app.App) (deploy.Build, error) {
+		if err := in.CheckApp(a); err != nil {
+			return deploy.Build{}, err
+		}
 		if a.GitSource == nil {
 			return deploy.Build{}, problem.Of(problem.NoGitSource)
 		}
@@ -38,6 +45,10 @@ func (s *Service) requestBuild(ctx context.Context, in httpapi.Scope, body wire.
 	})
 	if err != nil {
 		return wire.Build{}, err
+	}
+	if !fresh {
+		in.SetReplayed()
+		return wireBuild(b), nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()

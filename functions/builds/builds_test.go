@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -269,6 +270,41 @@ func TestListBuilds(t *testing.T) {
 	}
 	if code, _ := get(base, ""); code != http.StatusUnauthorized {
 		t.Errorf("without a session: %d", code)
+	}
+}
+
+// A request for a build that is sent again with its Idempotency-Key makes one build. With
+// If-Match it builds only while the revision is what its sender has seen.
+func TestRequestBuildOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "silent", nil)
+	send := func(body string, headers map[string]string) *httptest.ResponseRecorder {
+		path := "/api/v1/projects/" + w.project + "/environments/prod/apps/hello/builds"
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+		r.Header.Set("X-Test-User", "ada")
+		r.Header.Set("Content-Type", "application/json")
+		for name, value := range headers {
+			r.Header.Set(name, value)
+		}
+		rec := httptest.NewRecorder()
+		w.handler.ServeHTTP(rec, r)
+		return rec
+	}
+	for try := range 2 {
+		rec := send(`{"commit":"0123abc"}`, map[string]string{"Idempotency-Key": "1", "If-Match": `"0"`})
+		var b wire.Build
+		if err := json.Unmarshal(rec.Body.Bytes(), &b); err != nil || rec.Code != http.StatusAccepted || b.Build != 1 || (rec.Header().Get("Idempotent-Replayed") == "true") != (try == 1) {
+			t.Errorf("call %d: got %d %v %s", try, rec.Code, rec.Header(), rec.Body)
+		}
+	}
+	if rec := send(`{"commit":"0123abd"}`, map[string]string{"Idempotency-Key": "1"}); rec.Code != http.StatusUnprocessableEntity {
+		t.Errorf("another commit: got %d %s", rec.Code, rec.Body)
+	}
+	if rec := send(`{}`, map[string]string{"If-Match": `"7"`}); rec.Code != http.StatusPreconditionFailed {
+		t.Errorf("another revision: got %d %s", rec.Code, rec.Body)
+	}
+	if builds, _, err := w.store.Builds(t.Context(), w.ref, store.Page{Size: 10}); err != nil || len(builds) != 1 {
+		t.Errorf("got %d builds, %v; want 1", len(builds), err)
 	}
 }
 

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"crypto/rand"
+	"strconv"
 	"strings"
 
 	"github.com/sluicegate/sluice/shared/wire"
@@ -29,16 +31,21 @@ func newBuild(r *request, f form) error {
 	}
 	return r.ask(tabApps, formPage{
 		Title: "Build " + a.Name, Button: "Build now", Action: r.inApp("builds"), Back: r.inApp("builds"), Form: f,
-		Lead: "What is built is deployed, unless a newer build is deployed before. What serves now keeps serving until it is ready.",
+		Lead:     "What is built is deployed, unless a newer build is deployed before. What serves now keeps serving until it is ready.",
+		Original: []original{{"current", strconv.FormatInt(a.Revision, 10)}, {onceField, rand.Text()}},
 		Inputs: []input{f.Text("commit", "Commit", "A commit hash, or the first digits of one on "+a.GitSource.Branch+". Empty builds the head of "+a.GitSource.Branch+".").
 			Like("9fceb02")},
 	})
 }
 
 func requestBuild(r *request) error {
-	_, err := r.api.RequestBuild(r.Context(), r.project, r.environment, r.app(), strings.TrimSpace(r.PostForm.Get("commit")))
+	once, err := r.deployOnce()
 	if err != nil {
-		return r.again(err, map[string]string{"invalid_commit": "commit"}, newBuild)
+		return err
+	}
+	_, err = once.RequestBuild(r.Context(), r.project, r.environment, r.app(), strings.TrimSpace(r.PostForm.Get("commit")))
+	if err != nil {
+		return r.notDeployed(err, map[string]string{"invalid_commit": "commit"}, newBuild)
 	}
 	return r.done(r.inApp("builds"), noticeBuildRequested)
 }

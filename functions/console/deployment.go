@@ -1,12 +1,14 @@
 package console
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -30,34 +32,49 @@ func newDeploy(r *request, f form) error {
 	return r.ask(tabApps, formPage{
 		Title: "Deploy " + a.Name, Button: "Deploy", Action: r.inApp("deploys"), Back: r.inApp("deploys"), Form: f,
 		Lead:     "The new revision becomes the current one. The one that serves now keeps serving until the new one is ready.",
-		Original: []original{{"current", strconv.FormatInt(a.Revision, 10)}},
+		Original: []original{{"current", strconv.FormatInt(a.Revision, 10)}, {onceField, rand.Text()}},
 		Inputs: []input{f.Text("image", "Image", "A full image reference with a tag or a digest.").
 			Need().Like("registry.example.com/hello:v2")},
 	})
 }
 
 func deploy(r *request) error {
-	a, err := r.readApp()
+	once, err := r.deployOnce()
 	if err != nil {
 		return err
 	}
-	if stale := r.conflict(a); stale != "" {
-		return newDeploy(r, r.invalid("", stale))
-	}
-	_, err = r.api.Deploy(r.Context(), r.project, r.environment, r.app(), r.PostForm.Get("image"))
+	_, err = once.Deploy(r.Context(), r.project, r.environment, r.app(), r.PostForm.Get("image"))
 	if err != nil {
-		return r.again(err, map[string]string{"invalid_image": "image", "image_required": "image"}, newDeploy)
+		return r.notDeployed(err, map[string]string{"invalid_image": "image", "image_required": "image"}, newDeploy)
 	}
 	return r.done(r.inApp("deploys"), noticeDeployed)
 }
 
-// conflict says so when another revision has become the current one since the form
-// was shown.
-func (r *request) conflict(a wire.App) string {
-	if r.PostForm.Get("current") == strconv.FormatInt(a.Revision, 10) {
-		return ""
+// deployOnce returns the API for a call that deploys or builds once for the sent form, and only
+// while the revision that the form was made for is current.
+func (r *request) deployOnce() (*client.Client, error) {
+	current, err := strconv.ParseInt(r.PostForm.Get("current"), 10, 64)
+	if err != nil {
+		return nil, notFound()
 	}
-	return fmt.Sprintf("Revision %d was deployed meanwhile, so nothing was done. Look at it, and send this again if you still want to.", a.Revision)
+	once, err := r.issueOnce()
+	if err != nil {
+		return nil, err
+	}
+	return once.Matching(api.RevisionTag(current)), nil
+}
+
+// notDeployed shows a form that the API refused once more. If another revision is current than
+// the one that the form was made for, it says so.
+func (r *request) notDeployed(err error, fields map[string]string, page ask) error {
+	if !client.HasCode(err, "precondition_failed") {
+		return r.again(err, fields, page)
+	}
+	a, err := r.readApp()
+	if err != nil {
+		return err
+	}
+	return page(r, r.invalid("", fmt.Sprintf("Nothing was changed: revision %d was deployed in the meantime. Review it, then submit again.", a.Revision)))
 }
 
 // deployment finds one revision of an app in an environment.
@@ -119,7 +136,7 @@ func askRollback(r *request, f form) error {
 		Title:    fmt.Sprintf("Roll %s back to revision %d?", r.app(), n),
 		Lead:     fmt.Sprintf("Revision %d is current now. A new revision will run what revision %d ran.", now.Revision, n),
 		Facts:    facts(now, then),
-		Original: []original{{"current", strconv.FormatInt(now.Revision, 10)}},
+		Original: []original{{"current", strconv.FormatInt(now.Revision, 10)}, {onceField, rand.Text()}},
 		Form:     f, // recovery takes nothing away: no Danger
 		Action:   r.inApp("deploys", strconv.FormatInt(n, 10), "rollback"), Button: fmt.Sprintf("Roll back to revision %d", n), Back: r.inApp("deploys"),
 	}
@@ -138,15 +155,12 @@ func rollBack(r *request) error {
 	if err != nil {
 		return err
 	}
-	a, err := r.readApp()
+	once, err := r.deployOnce()
 	if err != nil {
 		return err
 	}
-	if stale := r.conflict(a); stale != "" {
-		return askRollback(r, r.invalid("", stale))
-	}
-	if _, err := r.api.Rollback(r.Context(), r.project, r.environment, r.app(), n); err != nil {
-		return r.again(err, nil, askRollback)
+	if _, err := once.Rollback(r.Context(), r.project, r.environment, r.app(), n); err != nil {
+		return r.notDeployed(err, nil, askRollback)
 	}
 	return r.done(r.inApp("deploys"), noticeRolledBack)
 }
@@ -220,7 +234,7 @@ func askPromote(r *request, f form) error {
 		Lead:     fmt.Sprintf("A new revision in %s will run what revision %s in %s runs.", r.environment, revision, from),
 		Facts:    facts(now, then),
 		Points:   []string{"What serves now keeps serving until the new revision is ready."},
-		Original: []original{{"current", strconv.FormatInt(a.Revision, 10)}, {"revision", revision}},
+		Original: []original{{"current", strconv.FormatInt(a.Revision, 10)}, {"revision", revision}, {onceField, rand.Text()}},
 		Form:     f,
 		Action:   r.inApp("promote", from), Button: "Promote to " + r.environment, Back: r.inApp("promote"),
 	})
@@ -231,15 +245,12 @@ func promote(r *request) error {
 	if err != nil {
 		return notFound()
 	}
-	a, err := r.readApp()
+	once, err := r.deployOnce()
 	if err != nil {
 		return err
 	}
-	if stale := r.conflict(a); stale != "" {
-		return askPromote(r, r.invalid("", stale))
-	}
-	if _, err := r.api.Promote(r.Context(), r.project, r.environment, r.app(), r.PathValue("from"), revision); err != nil {
-		return r.again(err, nil, askPromote)
+	if _, err := once.Promote(r.Context(), r.project, r.environment, r.app(), r.PathValue("from"), revision); err != nil {
+		return r.notDeployed(err, nil, askPromote)
 	}
 	return r.done(r.inApp("deploys"), noticePromoted)
 }

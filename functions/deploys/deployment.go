@@ -26,6 +26,7 @@ const (
 // listDeployments lists an app's history, newest first.
 func (s *Service) listDeployments(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.Deployment], error) {
 	revisions, next, err := s.store.Deployments(ctx, in.App.Ref(), store.Page(page))
+	in.TagHistory(in.App.Revision)
 	return wire.ListOf(revisions, next, func(r deploy.Revision) wire.Deployment { return wireDeployment(r, in.App.Revision) }), err
 }
 
@@ -43,7 +44,7 @@ func (s *Service) createDeployment(ctx context.Context, in httpapi.Scope, body w
 	digest, note := s.registry.Resolve(ctx, *body.Image)
 	rev := deploy.New(*body.Image, digest, deploy.Manual, in.Caller.Username, s.moment())
 	rev.Note = note
-	return s.recordImage(ctx, in.App.Ref(), rev)
+	return s.recordImage(ctx, in, body, rev)
 }
 
 // takesImages returns a git_source_attached problem if the app is built from git.
@@ -63,10 +64,10 @@ func (s *Service) rollBack(ctx context.Context, in httpapi.Scope, body wire.Roll
 			return wire.Deployment{}, err
 		}
 		rev := source.Copy(deploy.Rollback, in.Caller.Username, s.moment())
-		return s.record(ctx, a.Ref(), func(app.App, deploy.Revision) (deploy.Revision, error) { return rev, nil })
+		return s.record(ctx, in, body, func(app.App, deploy.Revision) (deploy.Revision, error) { return rev, nil })
 	}
 	for try := 1; ; try++ {
-		d, err := s.rollBackFrom(ctx, a, in.Caller.Username)
+		d, err := s.rollBackFrom(ctx, in, body, a)
 		if !problem.Is(err, problem.Conflict) || try == recordAttempts {
 			return d, err
 		}
@@ -78,7 +79,7 @@ func (s *Service) rollBack(ctx context.Context, in httpapi.Scope, body wire.Roll
 
 // rollBackFrom rolls back to the previous revision, see [deploy.Previous], if a is current. It
 // returns a conflict problem if another revision is the current one by now.
-func (s *Service) rollBackFrom(ctx context.Context, a app.App, actor string) (wire.Deployment, error) {
+func (s *Service) rollBackFrom(ctx context.Context, in httpapi.Scope, body wire.Rollback, a app.App) (wire.Deployment, error) {
 	source, ok, err := deploy.Previous(s.history(ctx, a.Ref()), a.Revision)
 	if err != nil {
 		return wire.Deployment{}, err
@@ -86,11 +87,11 @@ func (s *Service) rollBackFrom(ctx context.Context, a app.App, actor string) (wi
 	if !ok {
 		return wire.Deployment{}, problem.Of(problem.NoPreviousRevision)
 	}
-	return s.record(ctx, a.Ref(), func(_ app.App, current deploy.Revision) (deploy.Revision, error) {
+	return s.record(ctx, in, body, func(_ app.App, current deploy.Revision) (deploy.Revision, error) {
 		if current.Number != a.Revision {
 			return deploy.Revision{}, problem.Of(problem.Conflict)
 		}
-		return source.Copy(deploy.Rollback, actor, s.moment()), nil
+		return source.Copy(deploy.Rollback, in.Caller.Username, s.moment()), nil
 	})
 }
 
@@ -121,7 +122,7 @@ func (s *Service) promote(ctx context.Context, in httpapi.Scope, body wire.Promo
 	}
 	rev := source.Copy(deploy.Promotion, in.Caller.Username, s.moment())
 	rev.SourceEnvironment = environment.Name
-	return s.recordImage(ctx, in.App.Ref(), rev)
+	return s.recordImage(ctx, in, body, rev)
 }
 
 // promoted returns the revision that is promoted: revision n, or the newest one that ever had
@@ -172,18 +173,36 @@ func (s *Service) history(ctx context.Context, ref app.Ref) iter.Seq2[deploy.Rev
 }
 
 // recordImage records a deployment of an app that takes images.
-func (s *Service) recordImage(ctx context.Context, ref app.Ref, rev deploy.Revision) (wire.Deployment, error) {
-	return s.record(ctx, ref, func(a app.App, _ deploy.Revision) (deploy.Revision, error) { return rev, takesImages(a) })
+func (s *Service) recordImage(ctx context.Context, in httpapi.Scope, body any, rev deploy.Revision) (wire.Deployment, error) {
+	return s.record(ctx, in, body, func(a app.App, _ deploy.Revision) (deploy.Revision, error) { return rev, takesImages(a) })
 }
 
-// record records a deployment and starts its rollout.
-func (s *Service) record(ctx context.Context, ref app.Ref, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (wire.Deployment, error) {
-	rev, err := s.store.RecordDeployment(ctx, ref, rule)
+// record records a deployment that a request with the body asks for, unless the same request
+// did before, and starts its rollout. It returns a precondition_failed problem if the app is
+// not what If-Match names.
+func (s *Service) record(ctx context.Context, in httpapi.Scope, body any, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (wire.Deployment, error) {
+	request, err := in.Delivery(body)
+	if err != nil {
+		return wire.Deployment{}, err
+	}
+	ref := in.App.Ref()
+	rev, fresh, err := s.store.RecordDeploymentOnce(ctx, ref, request, s.moment(), func(a app.App, current deploy.Revision) (deploy.Revision, error) {
+		if err := in.CheckApp(a); err != nil {
+			return deploy.Revision{}, err
+		}
+		return rule(a, current)
+	})
 	if err != nil {
 		return wire.Deployment{}, err
 	}
 	s.queue.Add(ctx, ref)
-	return wireDeployment(rev, rev.Number), nil
+	current := rev.Number
+	if !fresh {
+		in.SetReplayed()
+		current = max(current, in.App.Revision)
+	}
+	in.TagHistory(current)
+	return wireDeployment(rev, current), nil
 }
 
 func wireDeployment(r deploy.Revision, current int64) wire.Deployment {

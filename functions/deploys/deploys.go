@@ -69,6 +69,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/reconcile"
 	"github.com/sluicegate/sluice/shared/store"
@@ -80,7 +81,7 @@ type Store interface {
 	httpapi.Resources
 	AllApps(ctx context.Context) iter.Seq2[app.App, error]
 
-	RecordDeployment(ctx context.Context, ref app.Ref, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (deploy.Revision, error)
+	RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (recorded deploy.Revision, fresh bool, err error)
 	Deployment(ctx context.Context, ref app.Ref, revision int64) (deploy.Revision, error)
 	Deployments(ctx context.Context, ref app.Ref, page store.Page) ([]deploy.Revision, string, error)
 	SetReady(ctx context.Context, ref app.Ref, revision int64, at time.Time) error

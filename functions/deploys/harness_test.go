@@ -157,11 +157,18 @@ type answer struct {
 	world  *world
 	call   string
 	status int
+	header http.Header
 	body   []byte
 }
 
 // as makes a call about app hello of an environment as a user.
 func (w *world) as(user, method, environment, path, body string) answer {
+	w.Helper()
+	return w.send(user, method, environment, path, body, nil)
+}
+
+// send is as with headers.
+func (w *world) send(user, method, environment, path, body string, headers map[string]string) answer {
 	w.Helper()
 	address := "/api/v1/projects/" + w.project + "/environments/" + environment + "/apps/" + path
 	var in io.Reader = http.NoBody
@@ -173,9 +180,12 @@ func (w *world) as(user, method, environment, path, body string) answer {
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
 	rec := httptest.NewRecorder()
 	w.handler.ServeHTTP(rec, r)
-	return answer{world: w, call: method + " " + address + " " + body, status: rec.Code, body: rec.Body.Bytes()}
+	return answer{world: w, call: method + " " + address + " " + body, status: rec.Code, header: rec.Header(), body: rec.Body.Bytes()}
 }
 
 func (w *world) post(path, body string) answer {

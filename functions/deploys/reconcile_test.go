@@ -20,6 +20,7 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store/storetest"
 )
@@ -95,9 +96,9 @@ type faultyStore struct {
 	*fault
 }
 
-func (s faultyStore) RecordDeployment(ctx context.Context, ref app.Ref, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (r deploy.Revision, err error) {
-	err = s.step(func() (err error) { r, err = s.Store.RecordDeployment(ctx, ref, rule); return err })
-	return r, err
+func (s faultyStore) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(app.App, deploy.Revision) (deploy.Revision, error)) (r deploy.Revision, fresh bool, err error) {
+	err = s.step(func() (err error) { r, fresh, err = s.Store.RecordDeploymentOnce(ctx, ref, d, now, rule); return err })
+	return r, fresh, err
 }
 
 func (s faultyStore) UpdateDeployment(ctx context.Context, ref app.Ref, n int64, change func(deploy.Revision) (deploy.Revision, bool)) (r deploy.Revision, err error) {

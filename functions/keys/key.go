@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
@@ -27,9 +26,6 @@ const (
 	// prefixTries is how many prefixes are drawn before giving up. With a million
 	// keys one draw in 2.8 million is taken, so the second one already is a rarity.
 	prefixTries = 5
-
-	// maxRequestName bounds an Idempotency-Key, in bytes.
-	maxRequestName = 255
 )
 
 func (s *Service) listKeys(ctx context.Context, in httpapi.Scope, q api.KeysOf) (wire.List[wire.Key], error) {
@@ -283,19 +279,15 @@ func changeStatus(k *apikey.Key, in wire.UpdateKey) error {
 // body about a resource. Problem:
 // invalid_parameter.
 func (s *Service) request(in httpapi.Scope, about string, body any) (apikey.Request, error) {
-	names := in.Header(api.IdempotencyKey)
-	if len(names) == 0 {
-		return apikey.Request{}, nil
-	}
-	hidden := func(c rune) bool { return c < ' ' || c > '~' }
-	if len(names) > 1 || names[0] == "" || len(names[0]) > maxRequestName || strings.ContainsFunc(names[0], hidden) {
-		return apikey.Request{}, problem.New(problem.InvalidParameter, "Idempotency-Key has 1 to %d characters of visible ASCII and is sent once.", maxRequestName)
+	name, err := in.RequestName()
+	if name == "" || err != nil {
+		return apikey.Request{}, err
 	}
 	content, err := json.Marshal(body)
 	if err != nil {
 		return apikey.Request{}, fmt.Errorf("read a request again: %w", err)
 	}
-	return apikey.NewRequest(in.Caller.Username, in.Project.Name, names[0], append([]byte(about+"\n"), content...), s.moment()), nil
+	return apikey.NewRequest(in.Caller.Username, in.Project.Name, name, append([]byte(about+"\n"), content...), s.moment()), nil
 }
 
 // keyID takes the key's id from the path. Problem: not_found.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -28,7 +29,7 @@ func TestRedelivery(t *testing.T) {
 	if again.status != first.status || again.body != first.body {
 		t.Errorf("got %d %s\nand then %d %s", first.status, first.body, again.status, again.body)
 	}
-	if first.header.Get(replayedHeader) != "" || again.header.Get(replayedHeader) != "true" {
+	if first.header.Get(api.Replayed) != "" || again.header.Get(api.Replayed) != "true" {
 		t.Error("the header does not tell which one was the first")
 	}
 	w.ci(hello, body+" ").with("Idempotency-Key", "run-7").refused(http.StatusConflict, "conflict")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -122,7 +123,7 @@ func TestKeylessReplay(t *testing.T) {
 	w.trust(hello)
 	first := w.keyless(quiet, "org/repo main 1", deployBody).with("Idempotency-Key", "run-1").send()
 	first.is(http.StatusAccepted, rolling(2))
-	if again := w.keyless(quiet, "org/repo main 1", deployBody).with("Idempotency-Key", "run-1").send(); again.body != first.body || again.header.Get(replayedHeader) != "true" {
+	if again := w.keyless(quiet, "org/repo main 1", deployBody).with("Idempotency-Key", "run-1").send(); again.body != first.body || again.header.Get(api.Replayed) != "true" {
 		t.Errorf("the same call: %d %s", again.status, again.body)
 	}
 	for name, c := range map[string]*call{

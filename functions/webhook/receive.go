@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
@@ -22,9 +23,6 @@ import (
 // actor is who the history says made what a call asked for that was proven by the app's
 // token: that is no person's, and no pipeline's.
 const actor = "webhook"
-
-// replayedHeader marks the answer of a delivery that came before.
-const replayedHeader = "Idempotent-Replayed"
 
 // receive takes a call.
 func (s *Service) receive(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
@@ -196,7 +194,7 @@ func (c content) outcome(a app.App, call hook.Call, actor string, now time.Time)
 // reply tells a caller what came of the call.
 func (s *Service) reply(w http.ResponseWriter, r *http.Request, in httpapi.Scope, a hook.Answer, fresh bool) error {
 	if !fresh {
-		w.Header().Set(replayedHeader, "true")
+		w.Header().Set(api.Replayed, "true")
 	}
 	switch a.Action {
 	case hook.Deploy:

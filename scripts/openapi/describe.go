@@ -260,7 +260,7 @@ var requestHeaders = map[string]string{
 	"X-Gitlab-Token":    "The token of the app's webhook, of GitLab's call.",
 	"X-GitHub-Delivery": "A git provider's Idempotency-Key.",
 	"X-Gitea-Delivery":  "A git provider's Idempotency-Key.",
-	api.IfMatch:         "The ETag of what the sender has seen, or several, or *: of anything else nothing is changed.",
+	api.IfMatch:         "The ETag of what the sender has seen, or several, or *: of anything else nothing is changed. For deployments and builds it is the ETag of the app, or of its deployments: the current revision's number in quotes.",
 	"If-None-Match":     "The ETag of what the sender has; unchanged, it is not sent again.",
 }
 

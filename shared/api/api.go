@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sluicegate/sluice/shared/app"
@@ -73,6 +74,10 @@ type Empty struct{}
 // IdempotencyKey is the header that names a call which its sender may send again.
 const IdempotencyKey = "Idempotency-Key"
 
+// Replayed is the header of a response that repeats the result of an earlier call with the same
+// Idempotency-Key.
+const Replayed = "Idempotent-Replayed"
+
 // Prefer is the header that says how long a caller is willing to wait (RFC 7240).
 const Prefer = "Prefer"
 
@@ -82,6 +87,10 @@ const (
 	IfMatch = "If-Match"
 	ETag    = "ETag"
 )
+
+// RevisionTag returns the entity tag of an app's history, which is its current revision: 0
+// before the first.
+func RevisionTag(revision int64) string { return `"` + strconv.FormatInt(revision, 10) + `"` }
 
 // ChangeID is the header of an answer that names the change which was made.
 const ChangeID = "Sluice-Change"
@@ -104,6 +113,7 @@ type Row struct {
 	Optional bool     // the body may be left out
 	Headers  []string // that the handler reads
 	Tagged   bool     // the answer has an ETag, for the If-Match of changes
+	Repeats  bool     // a call that is sent again with its Idempotency-Key gets the first call's result
 	Raw      string   // why the handler takes the request itself; "" where it does not
 }
 

@@ -77,6 +77,14 @@ func (r Route[Req, Res]) guarded() Route[Req, Res] {
 	return r
 }
 
+// repeats specifies that a call with an Idempotency-Key is made once: sent again, it gets the
+// result of the first call.
+func (r Route[Req, Res]) repeats() Route[Req, Res] {
+	r.Headers, r.Repeats = append(r.Headers, IdempotencyKey), true
+	r.Problems = append(r.Problems, problem.IdempotencyKeyReused)
+	return r
+}
+
 // waits says that the answer waits, if it is asked to, until the change is in force at
 // every checker.
 func (r Route[Req, Res]) waits() Route[Req, Res] {
@@ -279,15 +287,17 @@ var (
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var (
 	ListDeployments = route[Page, wire.List[wire.Deployment]]("deploys", "GET "+anApp+"/deployments", Viewer, http.StatusOK,
-		"List an app's deployments, newest first", problem.InvalidPage)
+		"List an app's deployments, newest first", problem.InvalidPage).tagged()
 	CreateDeployment = route[wire.CreateDeployment, wire.Deployment]("deploys", "POST "+anApp+"/deployments", Developer, http.StatusCreated,
-		"Deploy an image", problem.MissingField, problem.InvalidImage, problem.GitSourceAttached)
+		"Deploy an image", problem.MissingField, problem.InvalidImage, problem.GitSourceAttached, problem.Conflict).
+		repeats().guarded().tagged()
 	RollBack = route[wire.Rollback, wire.Deployment]("deploys", "POST "+anApp+"/rollback", Developer, http.StatusCreated,
 		"Deploy an earlier revision again; without a number, the last one that had a ready pod",
-		problem.NoPreviousRevision, problem.Conflict).optional()
+		problem.NoPreviousRevision, problem.Conflict).optional().repeats().guarded().tagged()
 	Promote = route[wire.Promote, wire.Deployment]("deploys", "POST "+anApp+"/promote", Developer, http.StatusCreated,
 		"Deploy a revision of the app of the same name in another environment",
-		problem.MissingField, problem.InvalidParameter, problem.GitSourceAttached, problem.RevisionNotLive)
+		problem.MissingField, problem.InvalidParameter, problem.GitSourceAttached, problem.RevisionNotLive, problem.Conflict).
+		repeats().guarded().tagged()
 )
 
 // The builds function: how images come to be from git.
@@ -297,7 +307,8 @@ var (
 	ListBuilds = route[Page, wire.List[wire.Build]]("builds", "GET "+anApp+"/builds", Viewer, http.StatusOK,
 		"List an app's builds, newest first", problem.InvalidPage)
 	RequestBuild = route[wire.RequestBuild, wire.Build]("builds", "POST "+anApp+"/builds", Developer, http.StatusAccepted,
-		"Build a commit, or the branch's head", problem.InvalidCommit, problem.NoGitSource).optional()
+		"Build a commit, or the branch's head", problem.InvalidCommit, problem.NoGitSource, problem.Conflict).
+		optional().repeats().guarded()
 	GetBuild = route[None, wire.Build]("builds", "GET "+anApp+"/builds/{build}", Viewer, http.StatusOK,
 		"Read a build")
 )

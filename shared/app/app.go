@@ -51,6 +51,14 @@ type App struct {
 	UpdatedAt time.Time
 }
 
+// Asked returns the app without what is only observed: its gate, and its deployment's status.
+// Its entity tag is that of an app. Times are as the store keeps them, in microseconds.
+func (a App) Asked() App {
+	a.Gate, a.Deployed = Gate{}, Deployed{}
+	a.CreatedAt, a.UpdatedAt = a.CreatedAt.UTC().Truncate(time.Microsecond), a.UpdatedAt.UTC().Truncate(time.Microsecond)
+	return a
+}
+
 // Deployed is what an app's own document tells about its current deployment, so that
 // a list of apps shows it without reading their histories. It is zero before the
 // first deployment.

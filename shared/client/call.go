@@ -131,7 +131,8 @@ func (c *Client) send(ctx context.Context, row *api.Row, path []string, query st
 	}
 	for try := 1; ; try++ {
 		answer, err := c.once(ctx, row, address, body)
-		if err == nil || row.Method != http.MethodGet || try >= c.tries || !c.pause(ctx, try, err) {
+		repeats := row.Method == http.MethodGet || row.Repeats && c.request != ""
+		if err == nil || !repeats || try >= c.tries || !c.pause(ctx, try, err) {
 			return answer, err
 		}
 	}
@@ -159,6 +160,9 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 	}
 	if c.request != "" && row.Method == http.MethodPost {
 		req.Header.Set(api.IdempotencyKey, c.request)
+	}
+	if c.match != "" && slices.Contains(row.Headers, api.IfMatch) {
+		req.Header.Set(api.IfMatch, c.match)
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+string(c.token))

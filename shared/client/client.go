@@ -10,8 +10,9 @@
 // An answer that is no success is an [*Error]. Every call has a deadline. Reads
 // are tried again, with a growing, jittered pause, when the connection fails or
 // the server answers 429 or 5xx, and keep to Retry-After; changes are sent once,
-// since a lost answer does not say whether the change was made. Redirects are not
-// followed: the API makes none, and a token has no business elsewhere.
+// since a lost answer does not say whether the change was made. A deployment or a build that
+// is named ([Client.Once]) is made once however often it is sent, so it is tried again too.
+// Redirects are not followed: the API makes none, and a token has no business elsewhere.
 package client
 
 import (
@@ -48,6 +49,7 @@ type Client struct {
 	token   Token
 	device  Token  // for signing in
 	request string // Idempotency-Key of POSTs; "" sends none
+	match   string // If-Match of changes; "" sends none
 	http    *http.Client
 	wait    time.Duration // for which changes ask the server to wait
 	timeout time.Duration
@@ -105,13 +107,21 @@ func (c *Client) WithDevice(t Token) *Client {
 	return &known
 }
 
-// Once gives a client for one call that issues a key and may be made again, e.g.
-// because its answer was lost: sent with the same id, the second is refused as
-// already_issued for 24 hours. The id has 1 to 255 characters of visible ASCII.
+// Once gives a client for one call that may be made again, e.g. because its answer was lost.
+// For 24 hours, a second call with the same id gets the first one's result, or is refused as
+// already_issued if that was a key. The id has 1 to 255 characters of visible ASCII.
 func (c *Client) Once(id string) *Client {
 	named := *c
 	named.request = id
 	return &named
+}
+
+// Matching returns a client whose changes are made only of what has the entity tag, if the route
+// reads If-Match. Otherwise they are refused as precondition_failed.
+func (c *Client) Matching(tag string) *Client {
+	matching := *c
+	matching.match = tag
+	return &matching
 }
 
 // Waiting gives a client whose changes of keys and plans wait until every checker follows

@@ -46,6 +46,16 @@ func change(ctx context.Context, c *Client) error { _, err := c.CreateProject(ct
 
 func remove(ctx context.Context, c *Client) error { return c.DeleteProject(ctx, "p") }
 
+func deployOnce(ctx context.Context, c *Client) error {
+	_, err := c.Once("run 7").Deploy(ctx, "p", "prod", "hello", "hello:v2")
+	return err
+}
+
+func deployEach(ctx context.Context, c *Client) error {
+	_, err := c.Deploy(ctx, "p", "prod", "hello", "hello:v2")
+	return err
+}
+
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	type answers []func(*http.Request) (*http.Response, error)
@@ -71,6 +81,8 @@ func TestRetries(t *testing.T) {
 		{"not there is not there", answers{answer(404, ""), ok}, read, 0, 1, false, 0, 0},
 		{"a change on a server that is down", answers{down, ok}, change, 0, 1, false, 0, 0},
 		{"a change on a connection that breaks", answers{broken, ok}, change, 0, 1, false, 0, 0},
+		{"a named deployment on a connection that breaks", answers{broken, ok}, deployOnce, 0, 2, true, 50 * time.Millisecond, 100 * time.Millisecond},
+		{"a deployment without a name", answers{broken, ok}, deployEach, 0, 1, false, 0, 0},
 		{"a deletion on a connection that breaks", answers{broken, ok}, remove, 0, 1, false, 0, 0},
 		{"a change that hangs", answers{silent, ok}, change, 0, 1, false, DefaultTimeout, DefaultTimeout},
 	}

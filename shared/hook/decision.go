@@ -105,6 +105,14 @@ func NewDelivery(ref app.Ref, id string, body []byte) Delivery {
 	return Delivery{ID: hex.EncodeToString(named[:]), Body: hex.EncodeToString(content[:])}
 }
 
+// NewRequest returns the delivery of a call of the management API about an app that its caller
+// named. The same name from another caller, or about another app, is another delivery.
+func NewRequest(caller string, ref app.Ref, name string, content []byte) Delivery {
+	named := sha256.Sum256([]byte("request\n" + caller + "\n" + ref.String() + "\n" + name)) // no part holds a line break
+	sum := sha256.Sum256(content)
+	return Delivery{ID: hex.EncodeToString(named[:]), Body: hex.EncodeToString(sum[:])}
+}
+
 // NewSpent makes a pipeline's token one that was used.
 func NewSpent(p app.Pipeline) Spent {
 	named := sha256.Sum256([]byte("token\n" + p.Issuer + "\n" + p.TokenID)) // an issuer holds no line break

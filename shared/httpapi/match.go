@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -36,14 +37,30 @@ type Match struct {
 }
 
 // Check compares with a resource as it is stored. Problem: precondition_failed.
-func (m Match) Check(stored any) error {
+func (m Match) Check(stored any) error { return m.CheckTags(TagOf(stored)) }
+
+// CheckTags compares with the tags that a resource has. It returns a precondition_failed
+// problem if If-Match names none of them.
+func (m Match) CheckTags(tags ...string) error {
 	if !m.asked || len(m.tags) == 0 {
 		return nil
 	}
-	if !slices.Contains(m.tags, TagOf(stored)) { // a weak one begins with W/ and is never equal
-		return problem.Of(problem.PreconditionFailed)
+	for _, tag := range tags { // a weak one begins with W/ and is never equal
+		if slices.Contains(m.tags, tag) {
+			return nil
+		}
 	}
-	return nil
+	return problem.Of(problem.PreconditionFailed)
+}
+
+// CheckApp compares the request's app with the one that is stored. If-Match may name the app or
+// its history. It returns a precondition_failed problem if it names neither, and a not_found
+// problem if the stored app is a later one of that name.
+func (s Scope) CheckApp(stored app.App) error {
+	if !stored.CreatedAt.Equal(s.App.CreatedAt) {
+		return noSuch("app")
+	}
+	return s.Match.CheckTags(api.RevisionTag(stored.Revision), TagOf(stored.Asked()))
 }
 
 // Asked tells whether there was an If-Match.
@@ -81,6 +98,9 @@ func matchOf(h http.Header) (Match, error) {
 func badMatch() error {
 	return problem.New(problem.InvalidParameter, "If-Match is * or a list of entity tags, each in quotes as ETag gave it.")
 }
+
+// TagHistory sets the ETag of an app's history, of which the revision is the current one.
+func (s Scope) TagHistory(revision int64) { s.head.Set(api.ETag, api.RevisionTag(revision)) }
 
 // Tag says by ETag what the answer is of, as it is stored. That of a problem has none.
 func (s Scope) Tag(stored any) { s.head.Set(api.ETag, TagOf(stored)) }

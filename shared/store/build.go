@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 )
@@ -84,16 +85,32 @@ func (d pendingDoc) value() PendingBuild {
 // RecordBuild adds a build to an app. rule is called with the app and gives the build
 // without its number; it may be called more than once. Problems: not_found,
 // conflict, and those of rule.
-func (s *Store) RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.App) (deploy.Build, error)) (recorded deploy.Build, err error) {
+func (s *Store) RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.App) (deploy.Build, error)) (deploy.Build, error) {
+	recorded, _, err := s.RecordBuildOnce(ctx, ref, hook.Delivery{}, time.Time{}, rule)
+	return recorded, err
+}
+
+// RecordBuildOnce is RecordBuild for a request that may be sent again: then it returns what the
+// first one recorded, and fresh is false. Problem: idempotency_key_reused.
+func (s *Store) RecordBuildOnce(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App) (deploy.Build, error)) (recorded deploy.Build, fresh bool, err error) {
 	err = s.optimistic(ctx, "record build of "+ref.String(), ref, func(ctx context.Context, c current, b *batch, _ int) error {
+		before, found, err := s.requested(ctx, d, c.doc.value(), now)
+		if err != nil {
+			return err
+		}
+		if fresh = !found; found {
+			recorded, err = s.Build(ctx, ref, before.Build)
+			return err
+		}
 		build, err := rule(c.doc.value())
 		if err != nil {
 			return err
 		}
 		recorded = s.addBuild(ctx, c, b, build)
+		s.keepRequest(b, d, c.doc.value(), hook.Answer{Action: hook.Build, Build: recorded.Number}, now)
 		return nil
 	})
-	return recorded, err
+	return recorded, fresh, err
 }
 
 // addBuild writes a new build of an app and gives it its number.

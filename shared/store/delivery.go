@@ -71,9 +71,7 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 			return err
 		}
 		answer, fresh = out.Answer(s.add(ctx, c, b, out)), true
-		if d.ID != "" {
-			b.set(s.deliveryRef(d.ID), deliveryToDoc(c.doc.value(), d, answer, now.Add(hook.Remembered)))
-		}
+		s.keepRequest(b, d, c.doc.value(), answer, now)
 		return nil
 	})
 	return answer, fresh, err
@@ -113,6 +111,23 @@ func (s *Store) delivery(ctx context.Context, d hook.Delivery, to app.App, now t
 		return hook.Answer{}, false, problem.New(problem.Conflict, "This delivery came with another body before.")
 	}
 	return doc.answer(), true, nil
+}
+
+// requested looks for what a call of the management API recorded before. Problem:
+// idempotency_key_reused when it came with another body.
+func (s *Store) requested(ctx context.Context, d hook.Delivery, to app.App, now time.Time) (hook.Answer, bool, error) {
+	before, found, err := s.delivery(ctx, d, to, now)
+	if problem.Is(err, problem.Conflict) {
+		err = problem.Of(problem.IdempotencyKeyReused)
+	}
+	return before, found, err
+}
+
+// keepRequest keeps the result of a call that has an ID.
+func (s *Store) keepRequest(b *batch, d hook.Delivery, to app.App, a hook.Answer, now time.Time) {
+	if d.ID != "" {
+		b.set(s.deliveryRef(d.ID), deliveryToDoc(to, d, a, now.Add(hook.Remembered)))
+	}
 }
 
 // add writes what a call asks for and gives the number of it.

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/event"
+	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -63,9 +64,24 @@ func (s *Store) revisionRef(ref app.Ref, n int64) *firestore.DocumentRef {
 // called with the app and its current revision, the zero Revision before the first,
 // and gives the new one without its number; it may be called more than once.
 // Problems: not_found, conflict, and those of rule.
-func (s *Store) RecordDeployment(ctx context.Context, ref app.Ref, rule func(a app.App, current deploy.Revision) (deploy.Revision, error)) (recorded deploy.Revision, err error) {
+func (s *Store) RecordDeployment(ctx context.Context, ref app.Ref, rule func(a app.App, current deploy.Revision) (deploy.Revision, error)) (deploy.Revision, error) {
+	recorded, _, err := s.RecordDeploymentOnce(ctx, ref, hook.Delivery{}, time.Time{}, rule)
+	return recorded, err
+}
+
+// RecordDeploymentOnce is RecordDeployment for a request that may be sent again: then it
+// returns what the first one recorded, and fresh is false. Problem: idempotency_key_reused.
+func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.Delivery, now time.Time, rule func(a app.App, current deploy.Revision) (deploy.Revision, error)) (recorded deploy.Revision, fresh bool, err error) {
 	id := rand.Text()
 	err = s.optimistic(ctx, "record deployment of "+ref.String(), ref, func(ctx context.Context, c current, b *batch, try int) error {
+		before, found, err := s.requested(ctx, d, c.doc.value(), now)
+		if err != nil {
+			return err
+		}
+		if fresh = !found; found {
+			recorded, err = s.Deployment(ctx, ref, before.Revision)
+			return err
+		}
 		if try > 1 { // the commit before may have gone through without an answer
 			done, err := find(ctx, s.revisions(ref).Where("record", "==", id).Limit(1), decode[revisionDoc])
 			if err != nil {
@@ -81,9 +97,10 @@ func (s *Store) RecordDeployment(ctx context.Context, ref app.Ref, rule func(a a
 			return err
 		}
 		recorded = s.addRevision(ctx, c, b, rev, id)
+		s.keepRequest(b, d, c.doc.value(), hook.Answer{Action: hook.Deploy, Revision: recorded.Number}, now)
 		return nil
 	})
-	return recorded, err
+	return recorded, fresh, err
 }
 
 // addRevision writes a new current revision of an app and gives it its number. attempt

@@ -79,7 +79,7 @@ func TestStaleDeploy(t *testing.T) {
 	v.sees("Revision 2 is current now.")
 	deploy("registry.example/echo:v3")
 	v.clicks("Roll back to revision 1")
-	v.sees("Revision 3 was deployed meanwhile, so nothing was done.")
+	v.sees("Nothing was changed: revision 3 was deployed in the meantime.")
 	v.shot("rollback-stale")
 	if n := len(s.History("hello")); n != 3 {
 		t.Errorf("%d revisions are recorded", n)

@@ -23,6 +23,10 @@ ended, and fails with the reason when it deploys nothing.`,
 	waits := a.waiting(cmd)
 	cmd.AddCommand(a.buildList(), a.buildShow())
 	return a.command(inEnvironment, cmd, then(a.showBuild, func(ctx context.Context, w work) (wire.Build, error) {
+		w, _, err := w.once(ctx)
+		if err != nil {
+			return wire.Build{}, err
+		}
 		b, err := w.RequestBuild(ctx, w.project, w.environment, w.args[0], *commit)
 		if err != nil || !waits.wait {
 			return b, err

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -22,6 +24,10 @@ with the reason when it does not get there; the revision before then keeps servi
 		if *image == "" {
 			return wire.Deployment{}, usage("pass --image")
 		}
+		w, _, err := w.once(ctx)
+		if err != nil {
+			return wire.Deployment{}, err
+		}
 		return w.Deploy(ctx, w.project, w.environment, w.args[0], *image)
 	})
 }
@@ -32,11 +38,16 @@ func (a *application) appRollback() *cobra.Command {
 		Long: `Deploy an earlier revision of an app again: the last one before the current revision that
 ever had a ready pod, or that of --revision. If no revision had a ready pod, it takes the
 nearest earlier revision that did not fail. It becomes a new revision in the history.
-Builds that were requested before the rollback do not undo it. On a terminal it asks first.`,
+Builds that were requested before the rollback do not undo it. On a terminal it asks first.
+
+A second run is a second rollback. With --from-revision it rolls back only from that
+revision: if another one is current, it changes nothing and shows that one.`,
 		Example: `  sluice app rollback hello --wait
-  sluice app rollback hello --revision 3`,
+  sluice app rollback hello --revision 3
+  sluice app rollback hello --from-revision 7`,
 	}
 	revision := cmd.Flags().Int64("revision", 0, "revision to go back to")
+	from := cmd.Flags().Int64("from-revision", 0, "revision to go back from; another current one stays")
 	confirm := a.confirmation(cmd, asks)
 	return a.deploying(cmd, func(ctx context.Context, w work) (wire.Deployment, error) {
 		target := "the previous revision that worked"
@@ -46,11 +57,44 @@ Builds that were requested before the rollback do not undo it. On a terminal it 
 			}
 			target = "revision " + number(*revision)
 		}
+		if cmd.Flags().Changed("from-revision") && *from < 1 {
+			return wire.Deployment{}, usage("--from-revision is a number from 1")
+		}
+		w, current, err := w.once(ctx)
+		if err != nil {
+			return wire.Deployment{}, err
+		}
+		if *from > 0 && current.Revision != *from {
+			return a.unchanged(ctx, w, *from)
+		}
 		if err := confirm.ask(ctx, "Roll "+w.args[0]+" of "+w.place()+" back to "+target+"?", w.args[0]); err != nil {
 			return wire.Deployment{}, err
 		}
-		return w.Rollback(ctx, w.project, w.environment, w.args[0], *revision)
+		d, err := w.Rollback(ctx, w.project, w.environment, w.args[0], *revision)
+		if *from > 0 && client.HasCode(err, "precondition_failed") {
+			return a.unchanged(ctx, w, *from)
+		}
+		return d, err
 	})
+}
+
+// unchanged returns the current revision, because it is not the one to roll back from.
+func (a *application) unchanged(ctx context.Context, w work, from int64) (wire.Deployment, error) {
+	for d, err := range w.Deployments(ctx, w.project, w.environment, w.args[0]) {
+		if err == nil {
+			a.note("Nothing was changed: revision %d of %s is current, not revision %d.", d.Revision, w.args[0], from)
+		}
+		return d, err
+	}
+	return wire.Deployment{}, failed("no_revision", "%s has no revision yet.", w.args[0])
+}
+
+// once returns the work with a client that deploys or builds once, however often it sends the
+// call, and only while the app's current revision stays. It also returns the app.
+func (w work) once(ctx context.Context) (work, wire.App, error) {
+	a, err := w.App(ctx, w.project, w.environment, w.args[0])
+	w.Client = w.Once(rand.Text()).Matching(api.RevisionTag(a.Revision))
+	return w, a, err
 }
 
 func (a *application) appPromote() *cobra.Command {
@@ -69,6 +113,10 @@ takes no promotion.`,
 		}
 		if cmd.Flags().Changed("revision") && *revision < 1 {
 			return wire.Deployment{}, usage("--revision is a number from 1")
+		}
+		w, _, err := w.once(ctx)
+		if err != nil {
+			return wire.Deployment{}, err
 		}
 		return w.Promote(ctx, w.project, w.environment, w.args[0], *from, *revision)
 	})

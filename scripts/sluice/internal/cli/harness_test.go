@@ -50,6 +50,7 @@ type fake struct {
 	all     *answer // to everything, in place of them
 	log     []string
 	tokens  []string
+	headers []http.Header
 	request string // id that answers come with; "" is none
 }
 
@@ -71,6 +72,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := r.Method + " " + strings.TrimPrefix(r.URL.RequestURI(), "/api/v1")
 	f.log = append(f.log, strings.TrimSpace(request+" "+string(body)))
 	f.tokens = append(f.tokens, r.Header.Get("Authorization"))
+	f.headers = append(f.headers, r.Header.Clone())
 	queue := f.answers[request]
 	a := answer{http.StatusTeapot, `{"code":"unexpected","message":"The test has no answer to ` + request + `."}`}
 	switch {

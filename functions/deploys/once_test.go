@@ -1,0 +1,135 @@
+package deploys
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// A deployment, a rollback and a promotion that are sent again with their Idempotency-Key are
+// made once.
+func TestDeploymentWithIdempotencyKeyIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.becomesLive(1)
+	w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`).made()
+	w.within("staging", "2 hello:v2 live", "1 hello:v1 superseded")
+	revision := int64(1)
+	for _, call := range []struct{ path, body, other string }{
+		{path: "hello/deployments", body: `{"image":"hello:v2"}`, other: `{"image":"hello:v3"}`},
+		{path: "hello/rollback", body: "", other: `{"revision":1}`},
+		{path: "hello/promote", body: `{"from_environment":"staging"}`, other: `{"from_environment":"staging","revision":2}`},
+	} {
+		send := func(user, body string) answer {
+			return w.send(user, http.MethodPost, "prod", call.path, body, map[string]string{api.IdempotencyKey: "run 7 " + call.path})
+		}
+		revision++
+		for try := range 3 {
+			got := send("ada", call.body)
+			if d := got.made(); d.Revision != revision || !d.Current {
+				t.Errorf("%s, call %d: got %+v, want revision %d", call.path, try, d, revision)
+			}
+			if replayed := got.header.Get(api.Replayed); (replayed == "true") != (try > 0) {
+				t.Errorf("%s, call %d: replayed is %q", call.path, try, replayed)
+			}
+		}
+		send("ada", call.other).refused(http.StatusUnprocessableEntity, problem.IdempotencyKeyReused)
+		w.becomesLive(revision)
+		w.send("ada", http.MethodPost, "prod", call.path, call.body, map[string]string{api.IdempotencyKey: strings.Repeat("x", 256)}).
+			refused(http.StatusBadRequest, problem.InvalidParameter)
+	}
+	if got := w.history("prod"); len(got) != 4 {
+		t.Errorf("got the history %v, want 4 revisions", got)
+	}
+}
+
+// Without an Idempotency-Key, or with another one, two rollbacks are two rollbacks.
+func TestTwoRollbacksWithDifferentKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.becomesLive(1)
+	w.deploy("hello:v2")
+	w.becomesLive(2)
+	for i, key := range []string{"a", "b"} {
+		d := w.send("ada", http.MethodPost, "prod", "hello/rollback", "", map[string]string{api.IdempotencyKey: key}).made()
+		if want := int64(1 + i); d.SourceRevision != 0 && int64(d.SourceRevision) != want {
+			t.Errorf("rollback %s: got a copy of %d, want %d", key, d.SourceRevision, want)
+		}
+		w.becomesLive(d.Revision)
+	}
+}
+
+// Of calls with one Idempotency-Key at the same time, one deploys.
+func TestIdempotencyKeyAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			got := w.send("ada", http.MethodPost, "prod", "hello/deployments", `{"image":"hello:v2"}`, map[string]string{api.IdempotencyKey: "1"})
+			if got.status != http.StatusCreated {
+				t.Errorf("got %d %s", got.status, got.body)
+			}
+		})
+	}
+	all.Wait()
+	if got := w.history("prod"); len(got) != 2 {
+		t.Errorf("got the history %v, want 2 revisions", got)
+	}
+}
+
+// With If-Match an app is deployed only while its revision, or the whole app, is what its sender
+// has seen.
+func TestDeploymentWithIfMatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.becomesLive(1)
+	history := func() string {
+		return w.as("vera", http.MethodGet, "prod", "hello/deployments", "").header.Get(api.ETag)
+	}
+	if got := history(); got != `"1"` {
+		t.Errorf("got the tag %s, want the revision's", got)
+	}
+	a, err := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofApp := httpapi.TagOf(a.Asked())
+	w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`).made()
+	w.within("staging", "2 hello:v2 live", "1 hello:v1 superseded")
+	for _, call := range []struct{ path, body string }{
+		{path: "hello/deployments", body: `{"image":"hello:v2"}`},
+		{path: "hello/rollback", body: `{"revision":1}`},
+		{path: "hello/promote", body: `{"from_environment":"staging"}`},
+	} {
+		send := func(tag string) answer {
+			return w.send("ada", http.MethodPost, "prod", call.path, call.body, map[string]string{api.IfMatch: tag})
+		}
+		send(`"99"`).refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
+		tag := history()
+		got := send(tag)
+		if d := got.made(); got.header.Get(api.ETag) != api.RevisionTag(d.Revision) {
+			t.Errorf("%s: got the tag %s of revision %d", call.path, got.header.Get(api.ETag), d.Revision)
+		}
+		send(tag).refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
+		send(ofApp).refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
+		if a, err = w.store.App(t.Context(), w.ref("prod").Namespace, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		ofApp = httpapi.TagOf(a.Asked())
+		send(ofApp).made()
+	}
+	w.send("ada", http.MethodPost, "prod", "hello/rollback", "", map[string]string{api.IfMatch: `"1"`}).
+		refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
+	// A call that is sent again gets its result, although its revision is no longer current.
+	headers := map[string]string{api.IfMatch: history(), api.IdempotencyKey: "again"}
+	first := w.send("ada", http.MethodPost, "prod", "hello/deployments", `{"image":"hello:v9"}`, headers).made()
+	if again := w.send("ada", http.MethodPost, "prod", "hello/deployments", `{"image":"hello:v9"}`, headers).made(); again.Revision != first.Revision {
+		t.Errorf("got revision %d, want %d", again.Revision, first.Revision)
+	}
+}
