@@ -379,6 +379,7 @@ type faultyCluster struct {
 	place, withdraw error
 	beforePlace     func()
 	beforeWithdraw  func() // is called once
+	noNamespace     bool   // no namespace exists
 }
 
 func (c *faultyCluster) Apply(ctx context.Context, o cluster.Objects, a app.App) error {
@@ -400,6 +401,11 @@ func (c *faultyCluster) DeleteIf(ctx context.Context, ref app.Ref, allowed func(
 		return c.withdraw
 	}
 	return c.Cluster.DeleteIf(ctx, ref, allowed)
+}
+
+func (c *faultyCluster) NamespaceExists(ctx context.Context, name string) (bool, error) {
+	exists, err := c.Cluster.NamespaceExists(ctx, name)
+	return exists && !c.noNamespace, err
 }
 
 // A deletion that comes late spares a later app of that name, its objects and its token.

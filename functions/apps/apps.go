@@ -117,6 +117,7 @@ type Store interface {
 	CreateEnvironment(ctx context.Context, e app.Environment) error
 	Environments(ctx context.Context, project string, page store.Page) ([]app.Environment, string, error)
 	DeleteEnvironment(ctx context.Context, e app.Environment) error
+	ReleaseNamespace(ctx context.Context, namespace string) error
 	CreateApp(ctx context.Context, a app.App, first store.First) error
 	Apps(ctx context.Context, namespace string, page store.Page) ([]app.App, string, error)
 	UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (app.App, error)
@@ -134,6 +135,7 @@ type Store interface {
 // it. An app has a token as long as its webhook is enabled.
 type Cluster interface {
 	EnsureNamespace(ctx context.Context, name string) error
+	NamespaceExists(ctx context.Context, name string) (bool, error)
 	Objects(ctx context.Context, ref app.Ref) (cluster.Objects, error)
 	CheckAdoption(ctx context.Context, o cluster.Objects, a app.App) error
 	Apply(ctx context.Context, o cluster.Objects, a app.App) error

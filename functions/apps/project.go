@@ -225,7 +225,11 @@ func (s *Service) createEnvironment(ctx context.Context, in httpapi.Scope, body 
 		return wire.Environment{}, problem.New(problem.NamespaceTaken, "The namespace %s is reserved.", namespace)
 	}
 	e := app.Environment{Project: in.Project.Name, Name: name, Namespace: namespace, CreatedAt: s.now().UTC()}
-	if err := s.store.CreateEnvironment(ctx, e); err != nil {
+	err = s.store.CreateEnvironment(ctx, e)
+	if problem.Is(err, problem.NamespaceNotEmpty) {
+		err = s.createReleased(ctx, e)
+	}
+	if err != nil {
 		return wire.Environment{}, err
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -233,6 +237,23 @@ func (s *Service) createEnvironment(ctx context.Context, in httpapi.Scope, body 
 		s.log.WarnContext(ctx, "create namespace failed", "namespace", namespace, "error", err)
 	}
 	return wireEnvironment(e), nil
+}
+
+// createReleased stores an environment whose namespace belonged to another project, if the
+// cluster no longer has such a namespace. It returns a namespace_not_empty problem otherwise:
+// the namespace may hold that project's Secrets and volumes.
+func (s *Service) createReleased(ctx context.Context, e app.Environment) error {
+	exists, err := s.cluster.NamespaceExists(ctx, e.Namespace)
+	if err != nil {
+		return err
+	}
+	if exists {
+		return problem.Of(problem.NamespaceNotEmpty)
+	}
+	if err := s.store.ReleaseNamespace(ctx, e.Namespace); err != nil {
+		return err
+	}
+	return s.store.CreateEnvironment(ctx, e)
 }
 
 func (s *Service) deleteEnvironment(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {

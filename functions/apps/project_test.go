@@ -166,3 +166,28 @@ func TestNamespaces(t *testing.T) {
 	o.as("root").post("/projects", `{"name":"`+long+`"}`).gets(201)
 	o.as("root").post("/projects/"+long+"/environments", `{"name":"`+long+`"}`).fails(422, "invalid_name")
 }
+
+// The namespace of a deleted environment is for its project only, until the cluster has no such
+// namespace. A project that is created under the same name is another project.
+func TestNamespaceOfADeletedEnvironment(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	faulty := &faultyCluster{Cluster: o.cluster}
+	o.start(faulty)
+	again := func() {
+		t.Helper()
+		o.as("root").delete(o.at("/environments/prod")).gets(204)
+		o.as("root").delete(o.at("")).gets(204)
+		o.as("root").post("/projects", `{"name":"`+o.project+`"}`).gets(201)
+	}
+	o.as("root").delete(o.at("/environments/prod")).gets(204)
+	o.as("root").post(o.at("/environments"), `{"name":"prod"}`).gets(201) // its own one
+	again()
+	o.as("root").post(o.at("/environments"), `{"name":"prod"}`).fails(409, "namespace_not_empty")
+	faulty.noNamespace = true
+	o.as("root").post(o.at("/environments"), `{"name":"prod"}`).gets(201)
+	again()
+	faulty.noNamespace = false
+	o.as("root").post(o.at("/environments"), `{"name":"prod"}`).fails(409, "namespace_not_empty")
+	o.as("root").post(o.at("/environments"), `{"name":"other"}`).gets(201)
+}

@@ -64,7 +64,7 @@ func (r *request) deployOnce() (*client.Client, error) {
 	return once.Matching(api.RevisionTag(current)), nil
 }
 
-// notDeployed shows a form that the API refused once more. If another revision is current than
+// notDeployed shows a form again that the API refused. If another revision is current than
 // the one that the form was made for, it says so.
 func (r *request) notDeployed(err error, fields map[string]string, page ask) error {
 	if !client.HasCode(err, "precondition_failed") {

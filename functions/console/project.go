@@ -19,7 +19,7 @@ const labelHint = "1 to 40 characters: a–z, 0–9 and hyphens, with a letter o
 
 // nameFields says which codes are about a name.
 func nameFields() map[string]string {
-	return map[string]string{"invalid_name": "name", "already_exists": "name", "missing_field": "name", "namespace_taken": "name"}
+	return map[string]string{"invalid_name": "name", "already_exists": "name", "missing_field": "name", "namespace_taken": "name", "namespace_not_empty": "name"}
 }
 
 func createProject(r *request) error {

@@ -158,7 +158,7 @@ var (
 		"List a project's environments", problem.InvalidPage)
 	CreateEnvironment = route[wire.CreateEnvironment, wire.Environment]("apps", "POST "+project+"/environments", Owner, http.StatusCreated,
 		"Create an environment and its namespace",
-		problem.MissingField, problem.InvalidName, problem.AlreadyExists, problem.NamespaceTaken)
+		problem.MissingField, problem.InvalidName, problem.AlreadyExists, problem.NamespaceTaken, problem.NamespaceNotEmpty)
 	DeleteEnvironment = route[None, None]("apps", "DELETE "+environment, Owner, http.StatusNoContent,
 		"Delete an environment without apps, plans and usable keys", problem.NotEmpty)
 	ListApps = route[Page, wire.List[wire.App]]("apps", "GET "+environment+"/apps", Viewer, http.StatusOK,

@@ -46,6 +46,12 @@ func (c *Cluster) EnsureNamespace(ctx context.Context, name string) error {
 	return c.grant(ctx, name)
 }
 
+// NamespaceExists reports whether a namespace exists, also while it is being deleted.
+func (c *Cluster) NamespaceExists(ctx context.Context, name string) (bool, error) {
+	there, err := c.namespaces().look(ctx, name)
+	return there != nil, err
+}
+
 const (
 	// grantPatience is how long a right that was just granted may take to hold: the
 	// API server learns of it through a watch.

@@ -91,6 +91,7 @@ const (
 	NoGitSource          Code = "no_git_source"
 	NoPreviousRevision   Code = "no_previous_revision"
 	RevisionNotLive      Code = "revision_not_live"
+	NamespaceNotEmpty    Code = "namespace_not_empty"
 )
 
 // The server's own troubles.
@@ -195,6 +196,7 @@ var table = [...]Row{
 	{NoGitSource, http.StatusConflict, "The app has no git source to build from.", 0},
 	{NoPreviousRevision, http.StatusConflict, "There is no earlier revision that did not fail.", 0},
 	{RevisionNotLive, http.StatusConflict, "The revision never had a ready pod, so it cannot be promoted.", 0},
+	{NamespaceNotEmpty, http.StatusConflict, "The namespace belonged to another project. It can be used again once a cluster admin has deleted it.", 0},
 	{Conflict, http.StatusConflict, "It was changed by someone else meanwhile; read it again.", 0},
 
 	{Internal, http.StatusInternalServerError, "Something went wrong on our side.", 0},

@@ -24,6 +24,18 @@ type environmentDoc struct {
 
 func (d environmentDoc) value() app.Environment { return app.Environment(d) }
 
+// namespaceDoc is a document of namespaces/{namespace}: the project whose environment had the
+// namespace last. It exists from the deletion of the environment until the namespace has a
+// new one.
+type namespaceDoc struct {
+	Project     string    `firestore:"project"`
+	ProjectMade time.Time `firestore:"project_created_at"` // tells it from a later project of that name
+}
+
+func (s *Store) namespaceRef(namespace string) *firestore.DocumentRef {
+	return s.client.Collection("namespaces").Doc(namespace)
+}
+
 func (s *Store) environments() *firestore.CollectionRef { return s.client.Collection("environments") }
 
 // txEnvironment reads the environment of a namespace inside a transaction. Problem:
@@ -34,15 +46,21 @@ func (s *Store) txEnvironment(tx *firestore.Transaction, namespace string) (app.
 
 // CreateEnvironment stores a new environment of a project that exists. Problems:
 // not_found for the project; already_exists; namespace_taken when another
-// project and environment make the same namespace.
+// project and environment make the same namespace; namespace_not_empty when a deleted
+// environment of another project had it ([Store.ReleaseNamespace]).
 func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error {
 	return s.transact(ctx, "create environment "+e.Namespace, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
-		if _, err := txGet(tx, s.projects().Doc(e.Project), "project", decode[projectDoc]); err != nil {
+		p, err := txGet(tx, s.projects().Doc(e.Project), "project", decode[projectDoc])
+		if err != nil {
+			return err
+		}
+		if err := s.txNamespace(tx, e.Namespace, p); err != nil {
 			return err
 		}
 		there, err := s.txEnvironment(tx, e.Namespace)
 		switch {
 		case problem.Is(err, problem.NotFound):
+			b.delete(s.namespaceRef(e.Namespace))
 			b.create(s.environments().Doc(e.Namespace), environmentDoc(e))
 			s.record(ctx, b, audit.Change{
 				Action: audit.CreateEnvironment, Project: e.Project, Resource: environmentPath(e.Project, e.Name), New: environmentView(e),
@@ -55,6 +73,24 @@ func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error 
 		}
 		return problem.Of(problem.NamespaceTaken)
 	})
+}
+
+// txNamespace makes sure that no other project had a namespace last. Problem:
+// namespace_not_empty.
+func (s *Store) txNamespace(tx *firestore.Transaction, namespace string, p app.Project) error {
+	last, err := txGet(tx, s.namespaceRef(namespace), "namespace", shape[namespaceDoc])
+	if problem.Is(err, problem.NotFound) {
+		return nil
+	}
+	if err == nil && (last.Project != p.Name || !sameTime(last.ProjectMade, p.CreatedAt)) {
+		err = problem.Of(problem.NamespaceNotEmpty)
+	}
+	return err
+}
+
+// ReleaseNamespace lets any project have a namespace, because nothing is left in it.
+func (s *Store) ReleaseNamespace(ctx context.Context, namespace string) error {
+	return forget(ctx, s.namespaceRef(namespace))
 }
 
 // Environment reads one environment of a project. Problem: not_found.
@@ -97,9 +133,14 @@ func (s *Store) DeleteEnvironment(ctx context.Context, expected app.Environment)
 			if e.Project != project || e.Name != name || !sameTime(e.CreatedAt, expected.CreatedAt) {
 				return noEnvironment()
 			}
+			p, err := txGet(tx, s.projects().Doc(project), "project", decode[projectDoc])
+			if err != nil {
+				return err
+			}
 			if last, err = s.emptyEnvironment(tx, b, namespace); err != nil || !last {
 				return err
 			}
+			b.set(s.namespaceRef(namespace), namespaceDoc{Project: project, ProjectMade: p.CreatedAt})
 			b.delete(s.environments().Doc(namespace))
 			s.record(ctx, b, audit.Change{
 				Action: audit.DeleteEnvironment, Project: project, Resource: environmentPath(project, name), Old: environmentView(e),

@@ -84,7 +84,7 @@ func (s *Site) Documents() Snapshot {
 	c := Store(s.T, s.Stack)
 	all := Snapshot{}
 	for _, group := range []string{
-		"projects", "environments", "users", "hosts", "apps", "deployments", "builds", "pending_builds", "announcements",
+		"projects", "environments", "namespaces", "users", "hosts", "apps", "deployments", "builds", "pending_builds", "announcements",
 		"plans", "keys", "counters", "rollups", "marks", "thresholds", "deliveries", "receipts", "sessions", "audit",
 	} {
 		docs := c.CollectionGroup(group).Documents(s.T.Context())
