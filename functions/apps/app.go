@@ -38,6 +38,11 @@ func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.Cre
 	if err != nil {
 		return wire.App{}, err
 	}
+	if a.Image != "" {
+		if err := image.CheckRegistry(a.Image, in.Project.Registries); err != nil {
+			return wire.App{}, problem.At("image", err)
+		}
+	}
 	if err := s.forgetToken(ctx, a.Ref()); err != nil {
 		return wire.App{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/image"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -49,16 +50,38 @@ func (s *Service) createProject(ctx context.Context, in httpapi.Scope, body wire
 }
 
 func (s *Service) getProject(_ context.Context, in httpapi.Scope, _ api.None) (wire.Project, error) {
-	in.Tag(in.Project.LeakPolicy)
+	in.Tag(settingsOf(in.Project))
 	return wireProject(in.Project, in.Role), nil
+}
+
+// settings are the settings that the tag of a project stands for.
+type settings struct {
+	LeakPolicy apikey.LeakPolicy
+	Registries []string
+}
+
+func settingsOf(p app.Project) settings {
+	return settings{LeakPolicy: p.LeakPolicy, Registries: append([]string{}, p.Registries...)}
 }
 
 // updateProject changes the settings that the body names. The tag is of them alone: members
 // have one of their own.
 func (s *Service) updateProject(ctx context.Context, in httpapi.Scope, body wire.UpdateProject) (wire.Project, error) {
 	p, err := s.store.UpdateProject(ctx, in.Project.Name, func(p app.Project) (app.Project, error) {
-		if err := in.Match.Check(p.LeakPolicy); err != nil || !body.LeakPolicy.Set {
+		if err := in.Match.Check(settingsOf(p)); err != nil {
 			return p, err
+		}
+		if body.Registries.Set {
+			p.Registries = nil
+			if body.Registries.Value != nil {
+				p.Registries = *body.Registries.Value
+			}
+			if err := image.CheckRegistries(p.Registries); err != nil {
+				return p, problem.At("registries", err)
+			}
+		}
+		if !body.LeakPolicy.Set {
+			return p, nil
 		}
 		if body.LeakPolicy.Value == nil {
 			return p, httpapi.Missing("leak_policy")
@@ -72,7 +95,7 @@ func (s *Service) updateProject(ctx context.Context, in httpapi.Scope, body wire
 	if err != nil {
 		return wire.Project{}, err
 	}
-	in.Tag(p.LeakPolicy)
+	in.Tag(settingsOf(p))
 	return wireProject(p, in.Role), nil
 }
 
@@ -81,7 +104,9 @@ func (s *Service) deleteProject(ctx context.Context, in httpapi.Scope, _ api.Non
 }
 
 func wireProject(p app.Project, role app.Role) wire.Project {
-	return wire.Project{Name: p.Name, Role: string(role), CreatedAt: p.CreatedAt, LeakPolicy: string(p.LeakPolicy)}
+	return wire.Project{
+		Name: p.Name, Role: string(role), CreatedAt: p.CreatedAt, LeakPolicy: string(p.LeakPolicy), Registries: append([]string{}, p.Registries...),
+	}
 }
 
 // label is a required field that names a project or an environment. Problems:

@@ -191,3 +191,29 @@ func TestNamespaceOfADeletedEnvironment(t *testing.T) {
 	o.as("root").post(o.at("/environments"), `{"name":"prod"}`).fails(409, "namespace_not_empty")
 	o.as("root").post(o.at("/environments"), `{"name":"other"}`).gets(201)
 }
+
+// Owners set the registries that images may come from; none is any.
+func TestProjectRegistries(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	registries := func() []string { return decode[wire.Project](o.as("vic").get(o.at("")).gets(200)).Registries }
+	if got := registries(); got == nil || len(got) != 0 {
+		t.Errorf("got %v at first, want an empty list", got)
+	}
+	o.as("dev").patch(o.at(""), `{"registries":["ghcr.io"]}`).fails(403, "forbidden")
+	o.as("ada").patch(o.at(""), `{"registries":["https://ghcr.io"]}`).fails(422, "invalid_registries")
+	tag := o.as("ada").get(o.at("")).gets(200).tag
+	o.as("ada").patch(o.at(""), `{"registries":["registry.example/shop"]}`).gets(200)
+	if got := o.as("ada").match("PATCH", o.at(""), `{"registries":[]}`, tag); got.status != 412 {
+		t.Errorf("with a stale tag: got %d %s", got.status, got.body)
+	}
+	o.as("ada").patch(o.at(""), `{"leak_policy":"revoke"}`).gets(200)
+	if got := registries(); len(got) != 1 || got[0] != "registry.example/shop" {
+		t.Errorf("got %v", got)
+	}
+	o.as("ada").put(o.at("/members"), `{"members":[{"username":"ada","role":"owner"},{"username":"dev","role":"developer"},{"username":"vic","role":"viewer"}]}`).gets(200)
+	o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/other:v1"}`).fails(422, "registry_not_allowed")
+	o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/shop/hello:v1"}`).gets(201)
+	o.as("ada").patch(o.at(""), `{"registries":null}`).gets(200)
+	o.as("dev").post(o.apps(""), `{"name":"other","image":"registry.example/other:v1"}`).gets(201)
+}

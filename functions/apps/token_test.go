@@ -122,7 +122,7 @@ func TestTokenMayWhatItsRoleMay(t *testing.T) {
 	}
 
 	projects := decode[wire.List[wire.Project]](o.with(owner.FullToken).get("/projects").gets(200)).Items
-	want := []wire.Project{{Name: o.project, Role: "owner", LeakPolicy: "disable"}}
+	want := []wire.Project{{Name: o.project, Role: "owner", LeakPolicy: "disable", Registries: []string{}}}
 	if diff := cmp.Diff(want, projects, cmpopts.IgnoreFields(wire.Project{}, "CreatedAt")); diff != "" {
 		t.Errorf("projects of a token (-want +got):\n%s", diff)
 	}

@@ -19,6 +19,8 @@
 // ([deploy.Build.Observe]): an event that was seen before, or is about another run,
 // or comes after the end, changes nothing.
 //
+// A build whose git source was detached or replaced before it was started is superseded.
+//
 // A run that was cancelled, has timed out or was deleted is a failed build with the
 // reason in its message. So is a build that Tekton refuses, or that could not be
 // started within BUILD_TIMEOUT. Of a run that has failed by itself the message is the

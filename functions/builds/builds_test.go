@@ -89,7 +89,9 @@ func TestEventsThatNeverCome(t *testing.T) {
 func TestNewerBuildWins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", nil)
-	first, second := w.ask("silent"), w.ask("twice")
+	first := w.ask("slow-silent")
+	w.tick()
+	second := w.ask("twice")
 	w.tick()
 	w.becomes(second, deploy.Succeeded)
 	b := w.becomesByTicks(first, deploy.BuildSuperseded)
@@ -170,7 +172,9 @@ func TestAppMadeAnew(t *testing.T) {
 func TestCancelledAndDeletedRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "held", nil)
-	cancelled, deleted := w.ask("held"), w.ask("held-silent")
+	cancelled := w.ask("held")
+	w.tick()
+	deleted := w.ask("held-silent")
 	w.tick()
 	w.patch(cancelled, `{"spec":{"status":"Cancelled"}}`)
 	if b := w.becomes(cancelled, deploy.BuildFailed); !strings.Contains(b.Message, "Cancelled") {
@@ -181,6 +185,57 @@ func TestCancelledAndDeletedRuns(t *testing.T) {
 		t.Errorf("message %q", b.Message)
 	}
 	w.history()
+}
+
+// A build whose git source was removed or replaced before it began is superseded without a run.
+func TestSourceChangedBeforeTheBuildBegan(t *testing.T) {
+	t.Parallel()
+	other := source("silent")
+	other.Branch = "other"
+	for name, git := range map[string]*app.GitSource{"removed": nil, "replaced": &other} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "silent", nil)
+			n := w.ask("silent")
+			if _, err := w.store.UpdateApp(t.Context(), w.ref, func(a app.App) (app.App, error) { a.GitSource = git; return a, nil }); err != nil {
+				t.Fatal(err)
+			}
+			w.tick()
+			if b := w.build(n); b.Status != deploy.BuildSuperseded || b.RunUID != "" || b.Message == "" {
+				t.Errorf("got %+v, want a superseded build without a run", b)
+			}
+			w.history()
+		})
+	}
+}
+
+// A build whose image the project does not allow fails, before it has a run.
+func TestBuildForARegistryThatIsNotAllowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "silent", nil)
+	allow := func(registries ...string) {
+		t.Helper()
+		_, err := w.store.UpdateProject(t.Context(), w.project, func(p app.Project) (app.Project, error) { p.Registries = registries; return p, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	allow("registry.example.com/other")
+	n := w.ask("silent")
+	w.tick()
+	if b := w.build(n); b.Status != deploy.BuildFailed || b.RunUID != "" || !strings.Contains(b.Message, "registry.example.com") {
+		t.Errorf("got %+v, want a failed build without a run", b)
+	}
+	allow("registry.example.com/built")
+	w.becomesByTicks(w.ask("silent"), deploy.Succeeded)
+	running := w.ask("held-silent")
+	w.tick()
+	allow("registry.example.com/other")
+	w.tekton("successful", runOf(w, w.build(running), "True"))
+	if b := w.build(running); b.Status != deploy.BuildFailed || !strings.Contains(b.Message, "registry.example.com") {
+		t.Errorf("got %+v, want a failed build", b)
+	}
+	w.history("1 build 2")
 }
 
 // What comes on a path without the token, or is not about a build, changes nothing.

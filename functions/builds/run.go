@@ -145,6 +145,17 @@ func (s *Service) observe(ctx context.Context, ref app.Ref, b deploy.Build, run 
 	}
 	if run.Done && run.OK {
 		run = s.built(ctx, run)
+		refused, err := s.refusal(ctx, ref, b, run.Image)
+		if problem.Is(err, problem.NotFound) { // the app was deleted
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if refused.Done && run.OK && run.Image != "" {
+			refused.UID, refused.Event = run.UID, run.Event
+			run = refused
+		}
 	}
 	before := b.Status
 	b, err := s.store.ObserveBuild(ctx, ref, b, run, s.moment())
@@ -188,8 +199,38 @@ func (s *Service) built(ctx context.Context, run deploy.Run) deploy.Run {
 	return run
 }
 
+// refusal returns the end of a build that must not be started, or whose image must not be
+// deployed: because of the app's git source, or of the registry that the image is in. Without
+// a refusal the run is not done.
+func (s *Service) refusal(ctx context.Context, ref app.Ref, b deploy.Build, reference string) (deploy.Run, error) {
+	a, err := s.store.App(ctx, ref.Namespace, ref.Name)
+	if err != nil {
+		return deploy.Run{}, err
+	}
+	p, err := s.store.Project(ctx, a.Project)
+	if err != nil {
+		return deploy.Run{}, err
+	}
+	if b.RunUID == "" && (a.GitSource == nil || *a.GitSource != b.Source) {
+		return deploy.Run{Done: true, Stale: true, Message: "The git source was detached or replaced before this build began."}, nil
+	}
+	if err := image.CheckRegistry(reference, p.Registries); err != nil {
+		return deploy.Run{Done: true, Message: problem.From(err).Message}, nil
+	}
+	return deploy.Run{}, nil
+}
+
 // look starts the run of a build, or looks at it, and moves the build on by it.
 func (s *Service) look(ctx context.Context, ref app.Ref, b deploy.Build) error {
+	if b.RunUID == "" {
+		refused, err := s.refusal(ctx, ref, b, s.imageOf(ref, b))
+		if err != nil {
+			return err
+		}
+		if refused.Done {
+			return s.observe(ctx, ref, b, refused)
+		}
+	}
 	run, err := s.run(ctx, ref, b)
 	switch reason, refused := cluster.Refusal(err); {
 	case b.RunUID != "" && problem.Is(err, problem.NotFound):
@@ -210,6 +251,11 @@ func (s *Service) look(ctx context.Context, ref app.Ref, b deploy.Build) error {
 	return s.observe(ctx, ref, b, s.explained(ctx, ref, b, run))
 }
 
+// imageOf returns the reference that a build pushes its image to.
+func (s *Service) imageOf(ref app.Ref, b deploy.Build) string {
+	return s.cfg.ImagePrefix + "/" + ref.Namespace + "/" + ref.Name + ":" + b.ID()
+}
+
 func (s *Service) run(ctx context.Context, ref app.Ref, b deploy.Build) (deploy.Run, error) {
 	if b.RunUID != "" {
 		return s.cluster.Run(ctx, ref.Namespace, b.RunName(ref))
@@ -220,7 +266,7 @@ func (s *Service) run(ctx context.Context, ref app.Ref, b deploy.Build) (deploy.
 		Timeout: s.cfg.Timeout,
 		Params: map[string]string{
 			"repository": b.Source.Repository, "branch": b.Source.Branch, "commit": b.Commit, "path": b.Source.Path,
-			"image": s.cfg.ImagePrefix + "/" + ref.Namespace + "/" + ref.Name + ":" + b.ID(),
+			"image": s.imageOf(ref, b),
 		},
 	})
 }

@@ -76,13 +76,22 @@ func askProjectSettings(r *request, f form) error {
 		return err
 	}
 	if f.Refusal == nil {
-		f = values{"leak_policy": p.LeakPolicy}.form()
+		f = settingsOf(p).form()
 	}
 	return r.ask(tabEnvironments, formPage{
 		Title: "Settings of " + r.project, Action: r.inProject("settings"), Button: "Save", Back: r.inProject(), Form: f,
-		Inputs: []input{f.Select("leak_policy", "When a key leaks", "What happens once a key's current secret is reported as found where strangers can read it. "+
-			"The secret before a rotation merely ends at once.", leakPolicies()).Need()},
+		Inputs: []input{
+			f.Select("leak_policy", "When a key leaks", "What happens once a key's current secret is reported as found where strangers can read it. "+
+				"The secret before a rotation merely ends at once.", leakPolicies()).Need(),
+			f.Text("registries", "Image registries", "Registries that images may come from, separated by commas. Empty allows any.").
+				Like("registry.example.com/shop, ghcr.io"),
+		},
 	})
+}
+
+// settingsOf returns a project's settings as their form shows them.
+func settingsOf(p wire.Project) values {
+	return values{"leak_policy": p.LeakPolicy, "registries": strings.Join(p.Registries, ", ")}
 }
 
 func setProjectSettings(r *request) error {
@@ -90,15 +99,21 @@ func setProjectSettings(r *request) error {
 	if err != nil {
 		return err
 	}
-	current := values{"leak_policy": p.LeakPolicy}
+	current := settingsOf(p)
 	changed, conflict := r.changes(current, r.typed(current))
 	if conflict != nil {
 		return askProjectSettings(r, *conflict)
 	}
 	if len(changed) > 0 {
-		policy := cmp.Or(r.PostForm.Get("leak_policy"), "none")
-		if _, err := r.api.UpdateProject(r.Context(), r.project, wire.UpdateProject{LeakPolicy: wire.Some(policy)}); err != nil {
-			return r.again(err, map[string]string{"invalid_policy": "leak_policy"}, askProjectSettings)
+		var in wire.UpdateProject
+		if changed["leak_policy"] {
+			in.LeakPolicy = wire.Some(cmp.Or(r.PostForm.Get("leak_policy"), "none"))
+		}
+		if changed["registries"] {
+			in.Registries = wire.Some(strings.FieldsFunc(r.PostForm.Get("registries"), func(c rune) bool { return c == ',' || c == ' ' }))
+		}
+		if _, err := r.api.UpdateProject(r.Context(), r.project, in); err != nil {
+			return r.again(err, map[string]string{"invalid_policy": "leak_policy", "invalid_registries": "registries"}, askProjectSettings)
 		}
 	}
 	return r.done(r.inProject(), changed.notice(noticeProjectChanged))

@@ -74,16 +74,19 @@ func TestProjectSettings(t *testing.T) {
 		t.Errorf("the form: %s", body)
 	}
 	for _, tt := range []struct {
-		was, policy string
-		status      int
-		asked       []string
+		was, policy, registries string
+		status                  int
+		asked                   []string
 	}{
-		{"disable", "disable", http.StatusSeeOther, nil},
-		{"revoke", "revoke", http.StatusSeeOther, nil}, // as the form had it
-		{"other", "revoke", http.StatusConflict, nil},
-		{"disable", "revoke", http.StatusSeeOther, []string{`PATCH /api/v1/projects/shop {"leak_policy":"revoke"}`}},
+		{"disable", "disable", "", http.StatusSeeOther, nil},
+		{"revoke", "revoke", "", http.StatusSeeOther, nil}, // as the form had it
+		{"other", "revoke", "", http.StatusConflict, nil},
+		{"disable", "revoke", "", http.StatusSeeOther, []string{`PATCH /api/v1/projects/shop {"leak_policy":"revoke"}`}},
+		{"disable", "disable", "ghcr.io/acme, quay.io", http.StatusSeeOther, []string{
+			`PATCH /api/v1/projects/shop {"leak_policy":"revoke"}`, `PATCH /api/v1/projects/shop {"registries":["ghcr.io/acme","quay.io"]}`,
+		}},
 	} {
-		w := o.post(path, url.Values{"leak_policy": {tt.policy}, "was_leak_policy": {tt.was}})
+		w := o.post(path, url.Values{"leak_policy": {tt.policy}, "was_leak_policy": {tt.was}, "registries": {tt.registries}, "was_registries": {""}})
 		if diff := cmp.Diff(tt.asked, o.changes()); diff != "" || w.Code != tt.status {
 			t.Errorf("from %s to %s: %d (-want +got):\n%s", tt.was, tt.policy, w.Code, diff)
 		}

@@ -190,7 +190,11 @@ func (s *Service) record(ctx context.Context, in httpapi.Scope, body any, rule f
 		if err := in.CheckApp(a); err != nil {
 			return deploy.Revision{}, err
 		}
-		return rule(a, current)
+		rev, err := rule(a, current)
+		if err == nil {
+			err = image.CheckRegistry(rev.Image, in.Project.Registries)
+		}
+		return rev, err
 	})
 	if err != nil {
 		return wire.Deployment{}, err

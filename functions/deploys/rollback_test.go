@@ -225,3 +225,28 @@ func TestPromotionSkipsRevisionsWithoutReadyPod(t *testing.T) {
 		t.Errorf("promoted %+v, want a copy of revision 2", d)
 	}
 }
+
+// An image that the project does not allow is neither deployed, rolled back to nor promoted.
+func TestRegistriesOfAProject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.becomesLive(1)
+	w.within("staging", "1 hello:v1 live")
+	_, err := w.store.UpdateProject(t.Context(), w.project, func(p app.Project) (app.Project, error) {
+		p.Registries = []string{"registry.example.com/shop"}
+		return p, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, body := range map[string]string{
+		"hello/deployments": `{"image":"registry.example.com/other/hello:v2"}`,
+		"hello/rollback":    `{"revision":1}`,
+		"hello/promote":     `{"from_environment":"staging"}`,
+	} {
+		w.post(path, body).refused(http.StatusUnprocessableEntity, problem.RegistryNotAllowed)
+	}
+	w.deploy("registry.example.com/shop/hello:v2")
+	w.post("hello/rollback", "").refused(http.StatusUnprocessableEntity, problem.RegistryNotAllowed)
+	w.within("prod", "2 registry.example.com/shop/hello:v2 live", "1 hello:v1 superseded")
+}

@@ -148,8 +148,11 @@ func given(s *string) string {
 	return *s
 }
 
-// content is which bytes the call's image is.
-type content struct{ digest, note string }
+// content holds the facts about the call's image that its deployment needs.
+type content struct {
+	digest, note string
+	registries   []string // that the app's project allows
+}
 
 // resolve asks the registry about the call's image, if that is going to be
 // deployed. It comes before the transaction, which must not wait for strangers; a
@@ -162,11 +165,16 @@ func (s *Service) resolve(ctx context.Context, ref app.Ref, call hook.Call) (con
 	if err != nil {
 		return content{}, err
 	}
-	if a.Kind() != app.ImageApp {
-		return content{}, nil
+	p, err := s.apps.Project(ctx, a.Project)
+	if err != nil {
+		return content{}, err
 	}
-	digest, note := s.registry.Resolve(ctx, call.Image)
-	return content{digest: digest, note: note}, nil
+	c := content{registries: p.Registries}
+	if a.Kind() != app.ImageApp || image.CheckRegistry(call.Image, c.registries) != nil {
+		return c, nil //nolint:nilerr // outcome returns the problem
+	}
+	c.digest, c.note = s.registry.Resolve(ctx, call.Image)
+	return c, nil
 }
 
 // outcome is what a call adds to an app. Problems: those of [hook.Decide],
@@ -180,6 +188,9 @@ func (c content) outcome(a app.App, call hook.Call, actor string, now time.Time)
 	switch d.Action {
 	case hook.Deploy:
 		if err := image.Check(d.Image); err != nil {
+			return hook.Outcome{}, err
+		}
+		if err := image.CheckRegistry(d.Image, c.registries); err != nil {
 			return hook.Outcome{}, err
 		}
 		out.Revision = deploy.New(d.Image, c.digest, deploy.Webhook, actor, now)

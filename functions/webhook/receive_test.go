@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -86,6 +87,22 @@ func TestProviderEvents(t *testing.T) {
 	if revisions, builds := w.added(site); len(revisions) != 0 || len(builds) != 3 {
 		t.Errorf("there are %d revisions and %d builds", len(revisions), len(builds))
 	}
+}
+
+// An image that the project does not allow is refused, and changes nothing.
+func TestRegistriesOfAProject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, err := w.store.UpdateProject(t.Context(), "shop", func(p app.Project) (app.Project, error) {
+		p.Registries = []string{"registry.example.com/shop"}
+		return p, nil
+	})
+	w.must(err)
+	before := w.states()
+	w.ci(hello, `{"image":"registry.example.com/other/hello:2"}`).refused(http.StatusUnprocessableEntity, problem.RegistryNotAllowed)
+	w.ci(site, `{"image":"registry.example.com/other/hello:2"}`).refused(http.StatusConflict, problem.GitSourceAttached)
+	w.untouched(before)
+	w.ci(hello, `{"image":"`+image2+`"}`).is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
 }
 
 // gitLab is a call as GitLab makes it: the token and the event are in headers of GitLab's.

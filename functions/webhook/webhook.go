@@ -136,7 +136,8 @@ type Watched interface {
 
 // Apps keeps apps, their revisions and builds; *store.Store implements it.
 type Apps interface {
-	// App, Deployment and Build read one. Problem: not_found.
+	// Project, App, Deployment and Build read one. Problem: not_found.
+	Project(ctx context.Context, name string) (app.Project, error)
 	App(ctx context.Context, namespace, name string) (app.App, error)
 	Deployment(ctx context.Context, ref app.Ref, revision int64) (deploy.Revision, error)
 	Build(ctx context.Context, ref app.Ref, n int64) (deploy.Build, error)

@@ -73,6 +73,8 @@ var kinds = map[string]kind{
 	"ordinal":       {min: 1, max: 1 << 53, example: 3},
 	"trigger":       {values: all(deploy.Triggers())},
 	"deploy_status": {values: all(deploy.Statuses())},
+	"registries":    {items: "registry"},
+	"registry":      {length: [2]int64{1, 255}, example: "registry.example.com/shop"},
 	"app_status":    {values: all(deploy.AppStatuses())},
 	"build_status":  {values: all(deploy.BuildStatuses())},
 	"hook_status":   {values: all(wire.HookStatuses())},

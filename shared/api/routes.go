@@ -135,8 +135,8 @@ var (
 	GetProject = route[None, wire.Project]("apps", "GET "+project, Viewer, http.StatusOK,
 		"Read a project").tagged()
 	UpdateProject = route[wire.UpdateProject, wire.Project]("apps", "PATCH "+project, Owner, http.StatusOK,
-		"Change a project's settings: what becomes of its keys that leak",
-		problem.MissingField, problem.InvalidPolicy).guarded().tagged()
+		"Change a project's settings: what happens to leaked keys, and which registries images may come from",
+		problem.MissingField, problem.InvalidPolicy, problem.InvalidRegistries).guarded().tagged()
 	DeleteProject = route[None, None]("apps", "DELETE "+project, Owner, http.StatusNoContent,
 		"Delete a project without environments", problem.NotEmpty)
 	ListMembers = route[Page, wire.List[wire.Member]]("apps", "GET "+project+"/members", Viewer, http.StatusOK,
@@ -165,7 +165,7 @@ var (
 		"List an environment's apps", problem.InvalidPage)
 	CreateApp = route[wire.CreateApp, wire.App]("apps", "POST "+environment+"/apps", Developer, http.StatusCreated,
 		"Create an app from an image, or from a git repository",
-		problem.MissingField, problem.InvalidName, problem.InvalidImage, problem.InvalidSource, problem.InvalidHost, problem.InvalidPort,
+		problem.MissingField, problem.InvalidName, problem.InvalidImage, problem.RegistryNotAllowed, problem.InvalidSource, problem.InvalidHost, problem.InvalidPort,
 		problem.InvalidPreflight, problem.AlreadyExists, problem.HostTaken, problem.NameTaken).tagged()
 	GetApp = route[None, wire.App]("apps", "GET "+anApp, Viewer, http.StatusOK,
 		"Read an app, with the state of its gate").tagged()
@@ -289,14 +289,14 @@ var (
 	ListDeployments = route[Page, wire.List[wire.Deployment]]("deploys", "GET "+anApp+"/deployments", Viewer, http.StatusOK,
 		"List an app's deployments, newest first", problem.InvalidPage).tagged()
 	CreateDeployment = route[wire.CreateDeployment, wire.Deployment]("deploys", "POST "+anApp+"/deployments", Developer, http.StatusCreated,
-		"Deploy an image", problem.MissingField, problem.InvalidImage, problem.GitSourceAttached, problem.Conflict).
+		"Deploy an image", problem.MissingField, problem.InvalidImage, problem.RegistryNotAllowed, problem.GitSourceAttached, problem.Conflict).
 		repeats().guarded().tagged()
 	RollBack = route[wire.Rollback, wire.Deployment]("deploys", "POST "+anApp+"/rollback", Developer, http.StatusCreated,
 		"Deploy an earlier revision again; without a number, the last one that had a ready pod",
-		problem.NoPreviousRevision, problem.Conflict).optional().repeats().guarded().tagged()
+		problem.NoPreviousRevision, problem.RegistryNotAllowed, problem.Conflict).optional().repeats().guarded().tagged()
 	Promote = route[wire.Promote, wire.Deployment]("deploys", "POST "+anApp+"/promote", Developer, http.StatusCreated,
 		"Deploy a revision of the app of the same name in another environment",
-		problem.MissingField, problem.InvalidParameter, problem.GitSourceAttached, problem.RevisionNotLive, problem.Conflict).
+		problem.MissingField, problem.InvalidParameter, problem.GitSourceAttached, problem.RevisionNotLive, problem.RegistryNotAllowed, problem.Conflict).
 		repeats().guarded().tagged()
 )
 
@@ -320,7 +320,7 @@ var (
 	CallWebhook = route[wire.WebhookCall, wire.WebhookStatus]("webhook", "POST "+webhook, Token, http.StatusAccepted,
 		"Deploy or build an app",
 		problem.InvalidToken, problem.RateLimited, problem.MalformedJSON, problem.WrongType, problem.BodyTooLarge, problem.UnsupportedMediaType,
-		problem.ImageRequired, problem.InvalidImage, problem.InvalidCommit, problem.GitSourceAttached, problem.Conflict).
+		problem.ImageRequired, problem.InvalidImage, problem.RegistryNotAllowed, problem.InvalidCommit, problem.GitSourceAttached, problem.Conflict).
 		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", "X-Hub-Signature-256", "X-GitHub-Event", "X-Gitlab-Event", "X-GitHub-Delivery", "X-Gitea-Delivery", IdempotencyKey, Prefer).
 		or(http.StatusAccepted, "An event that changes nothing", reflect.TypeFor[wire.WebhookIgnored]()).
 		or(http.StatusOK, "The outcome, of a call that waited for it", reflect.TypeFor[wire.WebhookStatus]()).

@@ -15,6 +15,7 @@ type Project struct {
 	CreatedAt time.Time
 
 	LeakPolicy apikey.LeakPolicy // what becomes of its keys that leak
+	Registries []string          // that its apps' images may come from, as package image reads them; empty is any
 }
 
 // Environment is a place to run a project's apps, with keys and plans of its own.

@@ -83,6 +83,7 @@ type Run struct {
 	Event   string // type of the event, e.g. "successful"; "" when the run was looked at
 	Done    bool
 	OK      bool // with Done: it built an image
+	Stale   bool // with Done: it was not started, because the app has another git source or none
 	Image   string
 	Digest  string
 	Note    string // see [Build]
@@ -113,6 +114,8 @@ func (b Build) Observe(r Run, now time.Time) (Build, bool) {
 	switch {
 	case !r.Done:
 		b.Status, b.Message = Running, r.Message
+	case r.Stale:
+		b.Status, b.Message, b.FinishedAt = BuildSuperseded, r.Message, now
 	case !r.OK:
 		b.Status, b.Message, b.FinishedAt = BuildFailed, r.Message, now
 	case r.Image == "":

@@ -92,6 +92,8 @@ const (
 	NoPreviousRevision   Code = "no_previous_revision"
 	RevisionNotLive      Code = "revision_not_live"
 	NamespaceNotEmpty    Code = "namespace_not_empty"
+	RegistryNotAllowed   Code = "registry_not_allowed"
+	InvalidRegistries    Code = "invalid_registries"
 )
 
 // The server's own troubles.
@@ -196,6 +198,8 @@ var table = [...]Row{
 	{NoGitSource, http.StatusConflict, "The app has no git source to build from.", 0},
 	{NoPreviousRevision, http.StatusConflict, "There is no earlier revision that did not fail.", 0},
 	{RevisionNotLive, http.StatusConflict, "The revision never had a ready pod, so it cannot be promoted.", 0},
+	{RegistryNotAllowed, http.StatusUnprocessableEntity, "The project does not allow images from this registry.", 0},
+	{InvalidRegistries, http.StatusUnprocessableEntity, "registries is a list of hosts, each with an optional port and path, such as registry.example.com/shop.", 0},
 	{NamespaceNotEmpty, http.StatusConflict, "The namespace belonged to another project. It can be used again once a cluster admin has deleted it.", 0},
 	{Conflict, http.StatusConflict, "It was changed by someone else meanwhile; read it again.", 0},
 

@@ -24,14 +24,18 @@ type projectDoc struct {
 	CreatedAt time.Time           `firestore:"created_at"`
 
 	LeakPolicy apikey.LeakPolicy `firestore:"leak_policy,omitempty"` // none is the default
+	Registries []string          `firestore:"registries,omitempty"`
 }
 
 func projectToDoc(p app.Project) projectDoc {
-	return projectDoc{Name: p.Name, Members: p.Members, Usernames: slices.Sorted(maps.Keys(p.Members)), CreatedAt: p.CreatedAt, LeakPolicy: p.LeakPolicy}
+	return projectDoc{
+		Name: p.Name, Members: p.Members, Usernames: slices.Sorted(maps.Keys(p.Members)), CreatedAt: p.CreatedAt,
+		LeakPolicy: p.LeakPolicy, Registries: p.Registries,
+	}
 }
 
 func (d projectDoc) value() app.Project {
-	return app.Project{Name: d.Name, Members: d.Members, CreatedAt: d.CreatedAt, LeakPolicy: cmp.Or(d.LeakPolicy, apikey.LeakDisable)}
+	return app.Project{Name: d.Name, Members: d.Members, CreatedAt: d.CreatedAt, LeakPolicy: cmp.Or(d.LeakPolicy, apikey.LeakDisable), Registries: d.Registries}
 }
 
 func (s *Store) projects() *firestore.CollectionRef { return s.client.Collection("projects") }
@@ -90,13 +94,15 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change func(app.
 		if err != nil {
 			return err
 		}
-		if changed, err = change(stored); err != nil || changed.LeakPolicy == stored.LeakPolicy {
+		if changed, err = change(stored); err != nil || changed.LeakPolicy == stored.LeakPolicy && slices.Equal(changed.Registries, stored.Registries) {
 			return err
 		}
-		b.update(ref, firestore.Update{Path: "leak_policy", Value: string(changed.LeakPolicy)})
+		b.update(ref,
+			firestore.Update{Path: "leak_policy", Value: string(changed.LeakPolicy)},
+			firestore.Update{Path: "registries", Value: changed.Registries})
 		s.record(ctx, b, audit.Change{
 			Action: audit.UpdateProject, Project: name, Resource: audit.Path(projectPath(name), "settings"),
-			Old: audit.Values{"leak_policy": string(stored.LeakPolicy)}, New: audit.Values{"leak_policy": string(changed.LeakPolicy)},
+			Old: settingsView(stored, changed), New: settingsView(changed, stored),
 		})
 		return nil
 	})

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
@@ -43,6 +44,18 @@ func membersView(members map[string]app.Role) audit.Values {
 	v := audit.Values{}
 	for name, role := range members {
 		v[name] = string(role)
+	}
+	return v
+}
+
+// settingsView shows the settings of a project that differ from the other's.
+func settingsView(p, other app.Project) audit.Values {
+	v := audit.Values{}
+	if p.LeakPolicy != other.LeakPolicy {
+		v["leak_policy"] = string(p.LeakPolicy)
+	}
+	if !slices.Equal(p.Registries, other.Registries) {
+		v["registries"] = append([]string{}, p.Registries...)
 	}
 	return v
 }

@@ -62,12 +62,15 @@ type Project struct {
 	Role      string    `json:"role" kind:"role"` // the caller's; admins are owners everywhere
 	CreatedAt time.Time `json:"created_at"`
 
-	LeakPolicy string `json:"leak_policy" kind:"leak_policy"` // what becomes of a key when its current secret has leaked
+	LeakPolicy string   `json:"leak_policy" kind:"leak_policy"` // what happens to a key when its current secret has leaked
+	Registries []string `json:"registries" kind:"registries"`   // that images may come from; empty is any
 }
 
 // UpdateProject is the body of PATCH /projects/{project}.
 type UpdateProject struct {
 	LeakPolicy Optional[string] `json:"leak_policy,omitzero" nullable:"false" kind:"leak_policy"` // disable, which can be taken back, or revoke
+
+	Registries Optional[[]string] `json:"registries,omitzero" kind:"registries"` // that images may come from; null or [] is any
 }
 
 // CreateProject is the body of POST /projects.

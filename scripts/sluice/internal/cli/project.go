@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -53,6 +55,7 @@ func (a *application) showProject(p wire.Project) error {
 		{Name: "Project", Value: p.Name},
 		{Name: "Your role", Value: p.Role},
 		{Name: "Leaked keys are", Value: leakedAre(p.LeakPolicy)},
+		{Name: "Images from", Value: cmp.Or(strings.Join(p.Registries, ", "), "any registry")},
 		{Name: "Created", Value: stamp(p.CreatedAt)},
 	})
 }
@@ -70,19 +73,33 @@ func leakedAre(policy string) string {
 
 func (a *application) projectUpdate() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "update NAME", Short: "Change what becomes of a project's keys that leak", SuggestFor: []string{"edit", "set"},
-		Long: `Change what becomes of a key of the project when its current secret is reported as found
-where strangers can read it: disable, which can be taken back, or revoke, which is final. You
-have to be an owner. The secret before a rotation merely ends at once, whatever is set.`,
-		Example: `  sluice project update shop --leak-policy revoke`,
+		Use: "update NAME", Short: "Change a project's settings", SuggestFor: []string{"edit", "set"},
+		Long: `Change the settings of a project. You have to be an owner.
+
+--leak-policy sets what happens to a key when its current secret is reported as found in
+public: disable, which can be undone, or revoke, which is final. A previous secret only ends.
+
+--registries sets the registries that images may come from: for deployments, rollbacks,
+promotions, builds and webhooks. Each is a host with an optional port and path.`,
+		Example: `  sluice project update shop --leak-policy revoke
+  sluice project update shop --registries ghcr.io/acme,registry.example.com:5000
+  sluice project update shop --registries ""`,
 	}
-	policy := cmd.Flags().String("leak-policy", "", oneOf(apikey.LeakPolicies())+" (required)")
+	policy := cmd.Flags().String("leak-policy", "", oneOf(apikey.LeakPolicies()))
+	registries := cmd.Flags().String("registries", "", "registries that images may come from, separated by commas (empty for any)")
 	a.fixed(cmd, "leak-policy", words(apikey.LeakPolicies())...)
 	return a.command(onServer, cmd, then(a.showProject, func(ctx context.Context, w work) (wire.Project, error) {
-		if !apikey.LeakPolicy(*policy).Valid() {
-			return wire.Project{}, usage("--leak-policy is %s, not %q", oneOf(apikey.LeakPolicies()), *policy)
+		var in wire.UpdateProject
+		if cmd.Flags().Changed("registries") {
+			in.Registries = wire.Some(strings.FieldsFunc(*registries, func(c rune) bool { return c == ',' || c == ' ' }))
 		}
-		return w.UpdateProject(ctx, w.args[0], wire.UpdateProject{LeakPolicy: wire.Some(*policy)})
+		if *policy != "" || !in.Registries.Set {
+			if !apikey.LeakPolicy(*policy).Valid() {
+				return wire.Project{}, usage("--leak-policy is %s, not %q", oneOf(apikey.LeakPolicies()), *policy)
+			}
+			in.LeakPolicy = wire.Some(*policy)
+		}
+		return w.UpdateProject(ctx, w.args[0], in)
 	}))
 }
 
