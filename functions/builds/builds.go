@@ -19,7 +19,10 @@
 // ([deploy.Build.Observe]): an event that was seen before, or is about another run,
 // or comes after the end, changes nothing.
 //
-// A build whose git source was detached or replaced before it was started is superseded.
+// At most BUILDS_PER_APP builds of an app run at the same time. A build is started once fewer
+// than that many earlier ones are not final, so no process needs to know what others start:
+// earlier builds only become fewer. A build whose git source was detached or replaced before
+// it was started is superseded.
 //
 // A run that was cancelled, has timed out or was deleted is a failed build with the
 // reason in its message. So is a build that Tekton refuses, or that could not be

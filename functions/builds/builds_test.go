@@ -187,6 +187,27 @@ func TestCancelledAndDeletedRuns(t *testing.T) {
 	w.history()
 }
 
+// At most BUILDS_PER_APP builds of an app run at the same time. A queued build starts when an
+// earlier one has ended.
+func TestBuildsOfAnAppAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "held", func(c *Config, _ *Parts) { c.PerApp = 2 })
+	first, second, third, fourth := w.ask("held"), w.ask("held"), w.ask("held"), w.ask("held")
+	for range 2 {
+		w.tick()
+		for n, want := range map[int64]deploy.BuildStatus{first: deploy.Running, second: deploy.Running, third: deploy.Queued, fourth: deploy.Queued} {
+			if got := w.build(n).Status; got != want {
+				t.Errorf("build %d is %s, want %s", n, got, want)
+			}
+		}
+	}
+	w.patch(first, `{"spec":{"status":"Cancelled"}}`)
+	w.becomes(third, deploy.Running)
+	if got := w.build(fourth).Status; got != deploy.Queued {
+		t.Errorf("build %d is %s, want queued", fourth, got)
+	}
+}
+
 // A build whose git source was removed or replaced before it began is superseded without a run.
 func TestSourceChangedBeforeTheBuildBegan(t *testing.T) {
 	t.Parallel()

@@ -61,6 +61,10 @@ type Config struct {
 	// could not be started is given up.
 	Timeout time.Duration `env:"BUILD_TIMEOUT, default=30m"`
 
+	// PerApp is the maximum number of an app's builds that run at the same time. Later builds
+	// are queued.
+	PerApp int `env:"BUILDS_PER_APP, default=4"`
+
 	// Workers bounds builds that a pass looks at at the same time.
 	Workers int `env:"WORKERS, default=8"`
 }
@@ -85,8 +89,8 @@ func (c Config) check() error {
 	if len(c.Token) < minToken || strings.ContainsAny(string(c.Token), "/%?# ") {
 		return fmt.Errorf("the token of BUILDS_TOKEN or its file must have at least %d characters, and none that a path treats specially", minToken)
 	}
-	if c.Timeout <= 0 || c.Workers < 1 {
-		return errors.New("BUILD_TIMEOUT and WORKERS must be positive")
+	if c.Timeout <= 0 || c.Workers < 1 || c.PerApp < 1 {
+		return errors.New("BUILD_TIMEOUT, WORKERS and BUILDS_PER_APP must be positive")
 	}
 	if problems := validation.IsDNS1123Subdomain(c.ServiceAccount); len(problems) > 0 {
 		return fmt.Errorf("BUILD_SERVICE_ACCOUNT %q: %s", c.ServiceAccount, problems[0])

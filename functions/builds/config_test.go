@@ -32,7 +32,7 @@ func TestToken(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			cfg := Config{Token: test.token, TokenFile: test.file, ImagePrefix: "registry.example", ServiceAccount: "default", Timeout: time.Minute, Workers: 1}
+			cfg := Config{Token: test.token, TokenFile: test.file, ImagePrefix: "registry.example", ServiceAccount: "default", Timeout: time.Minute, PerApp: 1, Workers: 1}
 			cfg, err := cfg.withToken()
 			if err == nil {
 				err = cfg.check()

@@ -79,7 +79,7 @@ func TestServiceAccount(t *testing.T) {
 	if got := w.accountOfRun(); got != "builder" {
 		t.Errorf("the run has the account %q", got)
 	}
-	cfg := Config{Token: token, ImagePrefix: "registry.example.com/built", Timeout: time.Minute, Workers: 1}
+	cfg := Config{Token: token, ImagePrefix: "registry.example.com/built", Timeout: time.Minute, PerApp: 1, Workers: 1}
 	for name, ok := range map[string]bool{"builder": true, "team.builder": true, "": false, "Builder": false, "-b": false, "a b": false, strings.Repeat("a", 254): false} {
 		cfg.ServiceAccount = name
 		if err := cfg.check(); (err == nil) != ok {

@@ -124,7 +124,7 @@ func newWorld(t testing.TB, script string, with func(*Config, *Parts)) *world {
 	w := &world{TB: t, store: storetest.New(t), cluster: cl, project: clustertest.Name(), told: &told{}}
 	w.ref = app.Ref{Namespace: w.project + "-prod", Name: "hello"}
 	w.addApp(script)
-	cfg := Config{Token: token, ImagePrefix: "registry.example.com/built", Pipeline: "sluice-build", ServiceAccount: "default", Timeout: time.Minute, Workers: 4}
+	cfg := Config{Token: token, ImagePrefix: "registry.example.com/built", Pipeline: "sluice-build", ServiceAccount: "default", Timeout: time.Minute, PerApp: 4, Workers: 4}
 	parts := Parts{
 		Store: w.store, Cluster: cl, Registry: unasked{}, Nudge: w.told, Sessions: httpapitest.Sessions{}, Log: quiet(),
 	}

@@ -171,6 +171,7 @@ func (s *Service) observe(ctx context.Context, ref app.Ref, b deploy.Build, run 
 	}
 	if b.Final() && b.Status != before {
 		s.gauges.ended.WithLabelValues(string(b.Status)).Inc()
+		s.startNext(ctx, ref)
 	}
 	if b.Revision != 0 {
 		s.nudge.Notify(ctx, app.DeployRequested, ref)
@@ -199,6 +200,18 @@ func (s *Service) built(ctx context.Context, run deploy.Run) deploy.Run {
 	return run
 }
 
+// startNext works on an app's builds that wait for an earlier one to end. The next tick does
+// what fails here.
+func (s *Service) startNext(ctx context.Context, ref app.Ref) {
+	open, err := s.store.OpenBuilds(ctx, ref)
+	if err != nil {
+		s.log.WarnContext(ctx, "read open builds failed", "app", ref.String(), "error", err)
+	}
+	for _, n := range open {
+		s.queue.Add(ctx, store.PendingBuild{App: ref, Number: n})
+	}
+}
+
 // refusal returns the end of a build that must not be started, or whose image must not be
 // deployed: because of the app's git source, or of the registry that the image is in. Without
 // a refusal the run is not done.
@@ -220,6 +233,18 @@ func (s *Service) refusal(ctx context.Context, ref app.Ref, b deploy.Build, refe
 	return deploy.Run{}, nil
 }
 
+// waits reports whether a build must wait for earlier ones of its app.
+func (s *Service) waits(ctx context.Context, ref app.Ref, b deploy.Build) (bool, error) {
+	open, err := s.store.OpenBuilds(ctx, ref)
+	earlier := 0
+	for _, n := range open {
+		if n < b.Number {
+			earlier++
+		}
+	}
+	return earlier >= s.cfg.PerApp, err
+}
+
 // look starts the run of a build, or looks at it, and moves the build on by it.
 func (s *Service) look(ctx context.Context, ref app.Ref, b deploy.Build) error {
 	if b.RunUID == "" {
@@ -229,6 +254,9 @@ func (s *Service) look(ctx context.Context, ref app.Ref, b deploy.Build) error {
 		}
 		if refused.Done {
 			return s.observe(ctx, ref, b, refused)
+		}
+		if wait, err := s.waits(ctx, ref, b); wait || err != nil {
+			return err
 		}
 	}
 	run, err := s.run(ctx, ref, b)

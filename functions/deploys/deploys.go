@@ -1,5 +1,5 @@
 // Package deploys is the function that deploys images, keeps an app's history and
-// makes the cluster run the current revision (promises D1 to D6).
+// makes the cluster run the current revision (promises D1 to D6 and D15).
 //
 // Its routes are those of package api with this name. Package deploy says what a rollback and a promotion copy. An image is refused to a git app
 // (git_source_attached), as it is on its webhook.

@@ -146,6 +146,17 @@ func (s *Store) Builds(ctx context.Context, ref app.Ref, page Page) ([]deploy.Bu
 	return newest(ctx, s.builds(ref), "build", page, decode[buildDoc])
 }
 
+// OpenBuilds returns the numbers of an app's builds that are not final.
+func (s *Store) OpenBuilds(ctx context.Context, ref app.Ref) ([]int64, error) {
+	open := []deploy.BuildStatus{deploy.Queued, deploy.Running}
+	builds, err := find(ctx, s.builds(ref).Where("status", "in", open).Select("build"), decode[buildDoc])
+	numbers := make([]int64, len(builds))
+	for i, b := range builds {
+		numbers[i] = b.Number
+	}
+	return numbers, err
+}
+
 // PendingBuild names a build that is not final.
 type PendingBuild struct {
 	App    app.Ref

@@ -244,6 +244,8 @@ func askEverything(t *testing.T, s *store.Store) {
 	check(err)
 	_, _, err = s.PendingBuilds(ctx, page)
 	check(err)
+	_, err = s.OpenBuilds(ctx, ref)
+	check(err)
 	_, _, err = s.Users(ctx, page)
 	check(err)
 	_, err = s.Announcements(ctx, event.Place{}, 10)
