@@ -97,7 +97,7 @@ func TestServiceTokenIsKeptSecret(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := s.Client.RevokeToken(t.Context(), s.Project, token.ID); err != nil {
+	if _, err := s.Client.RevokeToken(t.Context(), s.Project, token.ID); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []client.Token{full, full[:len(full)-1], full + "x"} {

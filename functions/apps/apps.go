@@ -42,8 +42,9 @@
 // namespace that holds the tokens and nothing else. The webhook function reads the
 // Secret again before every deployment, so that a new token, or none, counts from the
 // next call on. The token goes with its app; one that a crash has left behind goes
-// before an app of that name is made again. Developers can read it again, since it lets
-// them do nothing that they may not do anyway; viewers see only whether there is one.
+// before an app of that name is made again. Developers who sign in can read it again, since it
+// lets them do nothing that they may not do anyway. Viewers and service tokens see only
+// whether there is one.
 //
 // Tokens are not kept in the store, so their audit records are written before they
 // are changed, and completed afterwards; see package audit.
@@ -62,7 +63,9 @@
 // the members: what acts in a project, with which role and until when, is no secret
 // there, and stands in its deployments. No token can have more than its maker, who is an
 // owner, and none can make, change or revoke one, or a member: what has leaked cannot
-// provide for the time after its end. A token belongs to its project. It goes on when
+// provide for the time after its end. For the same reason a token can neither read nor renew
+// a webhook's token, nor add a trust. API keys are the exception, because issuing them is the
+// purpose of a token: its revocation lists the keys that it issued. A token belongs to its project. It goes on when
 // whoever made it leaves, and ends with the project; so an owner who goes is no reason
 // for a pipeline to stop, and a reason to look at the list.
 //
@@ -92,6 +95,7 @@ import (
 
 	"github.com/sluicegate/sluice/functions/apps/internal/reference"
 	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/cluster"
@@ -113,7 +117,9 @@ type Store interface {
 	UsersExist(ctx context.Context, names []string) (missing []string, err error)
 	CreateToken(ctx context.Context, t servicetoken.Token) error
 	Tokens(ctx context.Context, project string, page store.Page) ([]servicetoken.Token, string, error)
+	ServiceToken(ctx context.Context, id servicetoken.ID) (servicetoken.Token, error)
 	RevokeToken(ctx context.Context, project string, id servicetoken.ID) error
+	KeysIssuedBy(ctx context.Context, t servicetoken.Token) ([]apikey.Key, error)
 	CreateEnvironment(ctx context.Context, e app.Environment) error
 	Environments(ctx context.Context, project string, page store.Page) ([]app.Environment, string, error)
 	DeleteEnvironment(ctx context.Context, e app.Environment) error

@@ -55,9 +55,34 @@ func newToken(in wire.CreateToken, now time.Time) (servicetoken.Token, error) {
 	return servicetoken.Token{Name: *in.Name, Role: role, ExpiresAt: expires, CreatedAt: now}, err
 }
 
-// revokeToken ends a token at once.
-func (s *Service) revokeToken(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
-	return api.None{}, s.store.RevokeToken(ctx, in.Project.Name, servicetoken.ID(in.Param("token_id")))
+// maxTokenKeys is the highest number of keys in the response to a revocation.
+const maxTokenKeys = 100
+
+// revokeToken revokes a token, then lists the keys that it issued. The revocation stands even
+// if the keys cannot be read; the response then says so.
+func (s *Service) revokeToken(ctx context.Context, in httpapi.Scope, _ api.None) (wire.RevokedToken, error) {
+	t, err := s.store.ServiceToken(ctx, servicetoken.ID(in.Param("token_id")))
+	if err != nil {
+		return wire.RevokedToken{}, err
+	}
+	if err := s.store.RevokeToken(ctx, in.Project.Name, t.ID); err != nil {
+		return wire.RevokedToken{}, err
+	}
+	out := wire.RevokedToken{Keys: []wire.TokenKey{}}
+	issued, err := s.store.KeysIssuedBy(ctx, t)
+	if err != nil {
+		s.log.WarnContext(ctx, "list keys of revoked token failed", "token_id", string(t.ID), "error", err)
+		return out, nil
+	}
+	count := len(issued)
+	out.KeyCount = &count
+	for _, k := range issued[:min(count, maxTokenKeys)] {
+		out.Keys = append(out.Keys, wire.TokenKey{
+			NamedKey:    wire.NamedKey{KeyID: string(k.ID()), Prefix: string(k.Prefix), Name: k.Name},
+			Environment: k.Environment,
+		})
+	}
+	return out, nil
 }
 
 func wireToken(t servicetoken.Token, now time.Time) wire.Token {

@@ -9,9 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -60,11 +63,44 @@ func TestTokens(t *testing.T) {
 	}
 	o.as("ada").delete(o.at("/tokens/token-000000000000")).fails(404, "not_found")
 	o.as("ada").delete(o.at("/tokens/nightly")).fails(404, "not_found")
-	o.as("ada").delete(o.at("/tokens/" + issued.ID)).gets(204)
+	none := 0
+	if diff := cmp.Diff(wire.RevokedToken{KeyCount: &none, Keys: []wire.TokenKey{}}, decode[wire.RevokedToken](o.as("ada").delete(o.at("/tokens/"+issued.ID)).gets(200))); diff != "" {
+		t.Errorf("revoked without keys (-want +got):\n%s", diff)
+	}
 	o.as("ada").delete(o.at("/tokens/"+issued.ID)).fails(404, "not_found")
 	o.with(issued.FullToken).get(o.at("")).fails(401, "unauthenticated")
 	if left := o.tokens(o.as("ada")); len(left) != 0 {
 		t.Errorf("left: %+v", left)
+	}
+}
+
+// TestRevocationListsKeys checks that the response to a revocation has the keys that the token
+// issued, at most 100, and their number.
+func TestRevocationListsKeys(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	issued := o.issue("nightly", app.Developer)
+	of := plan.Plan{ID: "plan-a", Namespace: o.namespace(), Name: "A", Limits: plan.Limits{Rate: 1, Burst: 1}}
+	if _, err := o.store.CreatePlan(t.Context(), of); err != nil {
+		t.Fatal(err)
+	}
+	ctx := trace.As(t.Context(), trace.Actor{Kind: trace.Token, Name: "token:nightly"})
+	for n := range maxTokenKeys + 1 {
+		k := apikey.Key{
+			Prefix: apikey.Prefix(fmt.Sprintf("issued%02x", n)), Project: o.project, Environment: "prod", Namespace: o.namespace(), Plan: of.ID,
+			Name: "batch", Status: apikey.Active, CreatedBy: "token:nightly",
+		}
+		if _, err := o.store.IssueKey(ctx, k, apikey.Request{}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := decode[wire.RevokedToken](o.as("ada").delete(o.at("/tokens/" + issued.ID)).gets(200))
+	if got.KeyCount == nil || *got.KeyCount != maxTokenKeys+1 || len(got.Keys) != maxTokenKeys {
+		t.Fatalf("got %+v, want %d keys", got, maxTokenKeys+1)
+	}
+	want := wire.TokenKey{NamedKey: wire.NamedKey{KeyID: "key-issued00", Prefix: "issued00", Name: "batch"}, Environment: "prod"}
+	if diff := cmp.Diff(want, got.Keys[0]); diff != "" {
+		t.Errorf("the first key (-want +got):\n%s", diff)
 	}
 }
 
@@ -156,7 +192,7 @@ func TestTokenOutlivesItsMaker(t *testing.T) {
 	o.as("root").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).gets(200)
 	o.as("ada").get(o.at("")).fails(403, "forbidden")
 	o.with(issued.FullToken).delete(o.at("/environments/prod")).gets(204)
-	o.as("eve").delete(o.at("/tokens/" + issued.ID)).gets(204)
+	o.as("eve").delete(o.at("/tokens/" + issued.ID)).gets(200)
 
 	records, _, err := o.store.Records(t.Context(), audit.Query{Project: o.project, Actor: "token:nightly"}, store.Page{Size: 10})
 	if err != nil || len(records) != 1 || records[0].Actor.Kind != "token" || records[0].Action != audit.DeleteEnvironment {

@@ -14,16 +14,16 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// getWebhook shows an app's webhook: to developers with the token, because it lets
-// them do what they may do anyway; to viewers without, because it would let them
-// deploy.
+// getWebhook returns an app's webhook. Developers who sign in see its token, because they may
+// deploy anyway. Viewers do not. Service tokens do not either, because the webhook's token
+// would stay valid after their revocation.
 func (s *Service) getWebhook(ctx context.Context, in httpapi.Scope, _ api.None) (wire.Webhook, error) {
 	token, err := s.cluster.WebhookToken(ctx, in.App.Ref())
 	if err != nil && !problem.Is(err, problem.NotFound) {
 		return wire.Webhook{}, err
 	}
 	out := s.wireWebhook(in, token, err == nil)
-	if !in.Role.Allows(app.Developer) {
+	if !in.Role.Allows(app.Developer) || in.Caller.Service() {
 		out.Token = nil
 	}
 	return out, nil

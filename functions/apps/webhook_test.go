@@ -86,6 +86,32 @@ func TestWebhookIsRefused(t *testing.T) {
 	}
 }
 
+// TestServiceTokenAtWebhook checks that a service token can neither read nor create what
+// deploys an app after the token's revocation.
+func TestServiceTokenAtWebhook(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.createApp("hello")
+	path := o.apps("/hello/webhook")
+	o.as("dev").post(path, "").gets(200)
+	before := o.token("hello")
+	for _, role := range app.Roles() {
+		program := o.with(o.issue("program-"+string(role), role).FullToken)
+		got := decode[wire.Webhook](program.get(path).gets(200))
+		if !got.Enabled || got.Token != nil {
+			t.Errorf("a service token of role %s reads %+v, want an enabled webhook without its token", role, got)
+		}
+		program.post(path, "").fails(403, "forbidden")
+		program.post(path+"/trusts", `{"provider":"github","claims":{"repository":"org/repo"}}`).fails(403, "forbidden")
+	}
+	if o.token("hello") != before {
+		t.Error("the webhook has another token")
+	}
+	if got := decode[wire.List[wire.Trust]](o.as("dev").get(path + "/trusts").gets(200)); len(got.Items) > 0 {
+		t.Errorf("the app has the trusts %+v", got.Items)
+	}
+}
+
 // TestTokenGoesWithItsApp: an app of the same name that comes later starts without.
 func TestTokenGoesWithItsApp(t *testing.T) {
 	t.Parallel()

@@ -48,8 +48,8 @@ func newToken(r *request, f form) error {
 	}
 	return r.ask(tabMembers, formPage{
 		Title: "New service token", Action: r.inProject("tokens"), Button: "Create token", Back: r.inProject("members"), Form: f,
-		Lead: "A program signs in with it, in this project alone. Members and tokens stay for people to change, whatever its role. " +
-			"The token itself is shown once, on the next page, and never again.",
+		Lead: "A program signs in with it, in this project only. Whatever its role, it cannot change members or tokens, read or renew a webhook's token, or add a trust. " +
+			"The token itself is shown only once, on the next page.",
 		Inputs: []input{
 			f.Text("name", "Name", labelHint+" What it does stands under this name in the audit log.").Need().Like("nightly"),
 			f.Select("role", "Role", "", roles()).Need(),
@@ -96,7 +96,7 @@ func askRevokeToken(r *request, f form) error {
 		}
 		return r.confirm(tabMembers, confirmation{
 			Title:  "Revoke the service token " + t.Name + "?",
-			Lead:   "What uses it gets 401 from its next call on. This cannot be undone. Keys and deployments that it has made stay.",
+			Lead:   "Programs that use it get 401 from their next call on. This cannot be undone. API keys and deployments that it made stay; the next page lists the keys.",
 			Danger: true, Form: f,
 			Action: r.inProject("tokens", t.ID, "revoke"), Button: "Revoke " + t.Name, Back: r.inProject("members"),
 		})
@@ -104,13 +104,40 @@ func askRevokeToken(r *request, f form) error {
 	return notFound()
 }
 
+// revokedTokenPage lists the keys that a revoked token issued.
+type revokedTokenPage struct {
+	Keys   []tokenKeyRow
+	More   int  // keys that are not in the list
+	Unread bool // the keys could not be read
+	List   string
+	Audit  string
+}
+
+// tokenKeyRow is a key that a revoked token issued, with its page.
+type tokenKeyRow struct {
+	wire.TokenKey
+
+	Path string
+}
+
+// revokeToken shows the keys that the token issued. A reload of that page sends the form again,
+// which changes nothing.
 func revokeToken(r *request) error {
-	err := r.api.RevokeToken(r.Context(), r.project, r.PathValue("token"))
-	if gone(err) {
+	revoked, err := r.api.RevokeToken(r.Context(), r.project, r.PathValue("token"))
+	switch {
+	case gone(err):
 		return r.done(r.inProject("members"), noticeNothingChanged)
-	}
-	if err != nil {
+	case err != nil:
 		return r.again(err, nil, askRevokeToken)
+	case revoked.KeyCount != nil && *revoked.KeyCount == 0:
+		return r.done(r.inProject("members"), noticeTokenRevoked)
 	}
-	return r.done(r.inProject("members"), noticeTokenRevoked)
+	p := revokedTokenPage{Unread: revoked.KeyCount == nil, List: r.inProject("members"), Audit: r.inProject("audit")}
+	for _, k := range revoked.Keys {
+		p.Keys = append(p.Keys, tokenKeyRow{k, r.inProject("environments", k.Environment, "api-keys", k.KeyID)})
+	}
+	if !p.Unread {
+		p.More = *revoked.KeyCount - len(p.Keys)
+	}
+	return r.show("tokens_revoked", page{Title: "Service token revoked", Tab: tabMembers}, p)
 }

@@ -91,9 +91,24 @@ func TestRevokeToken(t *testing.T) {
 	if w := o.get(tokensPath + "/token-00000000000x/revoke"); w.Code != 404 {
 		t.Errorf("one that is not there: %d", w.Code)
 	}
-	o.answer("DELETE /api/v1/projects/shop/tokens/token-000000000001", 204, nil)
+	const call = "DELETE /api/v1/projects/shop/tokens/token-000000000001"
+	count := 0
+	o.answer(call, 200, wire.RevokedToken{KeyCount: &count, Keys: []wire.TokenKey{}})
 	if w := o.post(path, nil); w.Code != 303 || len(o.changes()) != 1 {
 		t.Errorf("answer is %d, calls %q", w.Code, o.changes())
+	}
+	count = 2
+	key := wire.TokenKey{NamedKey: wire.NamedKey{KeyID: "key-ab12cd34", Prefix: "ab12cd34", Name: "<b>batch</b>"}, Environment: "prod"}
+	o.answer(call, 200, wire.RevokedToken{KeyCount: &count, Keys: []wire.TokenKey{key}})
+	w := o.post(path, nil)
+	for _, want := range []string{"stay valid", "/console/projects/shop/environments/prod/api-keys/key-ab12cd34", "&lt;b&gt;batch", "1 more not shown"} {
+		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("revoked with keys: %d, the page lacks %q", w.Code, want)
+		}
+	}
+	o.answer(call, 200, wire.RevokedToken{Keys: []wire.TokenKey{}})
+	if w := o.post(path, nil); w.Code != 200 || !strings.Contains(w.Body.String(), "could not be read") {
+		t.Errorf("revoked without a list: %d %s", w.Code, w.Body)
 	}
 	o.refuse("DELETE /api/v1/projects/shop/tokens/token-000000000001", 403, "forbidden")
 	if w := o.post(path, nil); w.Code != 403 || !strings.Contains(w.Body.String(), "The API says forbidden.") {

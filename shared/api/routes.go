@@ -92,8 +92,8 @@ func (r Route[Req, Res]) waits() Route[Req, Res] {
 	return r.or(http.StatusAccepted, "The change is recorded, but not known to be in force at every checker", r.Answer)
 }
 
-// people says that a service token may not use the route, whatever its role: it would
-// come by more than it was given, or outlive its end.
+// people reserves the route for people who sign in. A service token must not gain rights, or
+// create a credential that outlives its revocation; API keys are the exception.
 func (r Route[Req, Res]) people() Route[Req, Res] {
 	r.People = true
 	return r
@@ -152,8 +152,8 @@ var (
 		"Create a service token; the full token is in this answer alone",
 		problem.MissingField, problem.InvalidName, problem.InvalidRole, problem.InvalidExpiry, problem.ExpiryInPast,
 		problem.AlreadyExists, problem.TooManyTokens).people()
-	RevokeToken = route[None, None]("apps", "DELETE "+project+"/tokens/{token_id}", Owner, http.StatusNoContent,
-		"Revoke a service token for good, at once").people()
+	RevokeToken = route[None, wire.RevokedToken]("apps", "DELETE "+project+"/tokens/{token_id}", Owner, http.StatusOK,
+		"Revoke a service token immediately and permanently; the response lists the API keys that the token issued, which stay valid").people()
 	ListEnvironments = route[Page, wire.List[wire.Environment]]("apps", "GET "+project+"/environments", Viewer, http.StatusOK,
 		"List a project's environments", problem.InvalidPage)
 	CreateEnvironment = route[wire.CreateEnvironment, wire.Environment]("apps", "POST "+project+"/environments", Owner, http.StatusCreated,
@@ -179,16 +179,16 @@ var (
 	RemoveGitSource = route[None, None]("apps", "DELETE "+anApp+"/git-source", Developer, http.StatusNoContent,
 		"Deploy an app from images from now on").guarded()
 	GetWebhook = route[None, wire.Webhook]("apps", "GET "+anApp+"/webhook", Viewer, http.StatusOK,
-		"Read an app's webhook; developers see its token")
+		"Read an app's webhook; developers who sign in see its token, a service token does not")
 	EnableWebhook = route[Empty, wire.Webhook]("apps", "POST "+anApp+"/webhook", Developer, http.StatusOK,
-		"Give an app's webhook a new token", problem.Conflict).optional()
+		"Give an app's webhook a new token", problem.Conflict).people().optional()
 	DisableWebhook = route[None, None]("apps", "DELETE "+anApp+"/webhook", Developer, http.StatusNoContent,
 		"Take an app's webhook token away")
 	ListTrusts = route[None, wire.List[wire.Trust]]("apps", "GET "+anApp+"/webhook/trusts", Viewer, http.StatusOK,
 		"List the pipelines that deploy an app without a secret")
 	AddTrust = route[wire.AddTrust, wire.Trust]("apps", "POST "+anApp+"/webhook/trusts", Developer, http.StatusCreated,
 		"Let pipelines deploy an app by the tokens that their provider issues to them",
-		problem.MissingField, problem.InvalidTrust, problem.AlreadyExists, problem.TooManyTrusts)
+		problem.MissingField, problem.InvalidTrust, problem.AlreadyExists, problem.TooManyTrusts).people()
 	RemoveTrust = route[None, None]("apps", "DELETE "+anApp+"/webhook/trusts/{trust}", Developer, http.StatusNoContent,
 		"Trust pipelines no more")
 	ListDeliveries = route[Page, wire.List[wire.WebhookDelivery]]("apps", "GET "+anApp+"/webhook/deliveries", Viewer, http.StatusOK,

@@ -159,7 +159,7 @@ func (WebhookToken) GoString() string { return "[redacted]" }
 type Webhook struct {
 	Enabled bool
 	URL     string
-	Token   WebhookToken // "" while disabled, and for who may not deploy
+	Token   WebhookToken // "" while disabled, and for viewers and service tokens
 	Issuers []string     // whose pipelines it may trust
 }
 

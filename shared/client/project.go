@@ -71,9 +71,10 @@ func (c *Client) CreateToken(ctx context.Context, project string, token wire.Cre
 	return t.Token, Token(t.FullToken), err
 }
 
-// RevokeToken ends a service token at once, for good.
-func (c *Client) RevokeToken(ctx context.Context, project, id string) error {
-	return do(ctx, c, api.RevokeToken, api.None{}, project, id)
+// RevokeToken revokes a service token permanently. It returns the API keys that the token
+// issued.
+func (c *Client) RevokeToken(ctx context.Context, project, id string) (wire.RevokedToken, error) {
+	return call(ctx, c, api.RevokeToken, api.None{}, project, id)
 }
 
 // Environments lists a project's environments.

@@ -113,18 +113,18 @@ func TestPolicy(t *testing.T) {
 // another project is told what a stranger is.
 func TestForPeople(t *testing.T) {
 	t.Parallel()
-	for _, row := range []*api.Row{api.SignOut.Row, api.ChangePassword.Row, api.SetMembers.Row, api.RemoveMember.Row, api.CreateToken.Row, api.RevokeToken.Row} {
-		if _, err := new(office).ask(t, "own", row, "shop", "x"); err != nil {
+	for _, row := range []*api.Row{api.SignOut.Row, api.ChangePassword.Row, api.SetMembers.Row, api.RemoveMember.Row, api.CreateToken.Row, api.RevokeToken.Row, api.EnableWebhook.Row, api.AddTrust.Row} {
+		if _, err := new(office).ask(t, "own", row, "shop", "prod", "hello"); err != nil {
 			t.Errorf("an owner at %s: %v", row.Pattern(), err)
 		}
-		if _, err := new(office).ask(t, "token:owner", row, "shop", "x"); !problem.Is(err, problem.Forbidden) {
+		if _, err := new(office).ask(t, "token:owner", row, "shop", "prod", "hello"); !problem.Is(err, problem.Forbidden) {
 			t.Errorf("a token at %s: %v", row.Pattern(), err)
 		}
 		if !row.Has("project") {
 			continue
 		}
-		_, stranger := new(office).ask(t, "out", row, "nowhere", "x")
-		if _, err := new(office).ask(t, "token:owner", row, "nowhere", "x"); err == nil || err.Error() != stranger.Error() {
+		_, stranger := new(office).ask(t, "out", row, "nowhere", "prod", "hello")
+		if _, err := new(office).ask(t, "token:owner", row, "nowhere", "prod", "hello"); err == nil || err.Error() != stranger.Error() {
 			t.Errorf("a token of another project at %s: %v, a stranger: %v", row.Pattern(), err, stranger)
 		}
 	}

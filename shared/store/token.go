@@ -3,10 +3,14 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
+	"path"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/firestore"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
@@ -166,4 +170,64 @@ func (s *Store) UseToken(ctx context.Context, t servicetoken.Token, at time.Time
 		return fmt.Errorf("note use of %s: %w", t.ID, problemOf(err, "service token"))
 	}
 	return nil
+}
+
+const (
+	// maxIssues is the highest number of audit records that a list of a token's keys is
+	// made from, in pages of issuesPage. A token that rotates 100 keys each night makes
+	// 5,000 records in 50 days.
+	maxIssues  = 5000
+	issuesPage = 500
+)
+
+// KeysIssuedBy returns the keys that a service token created or rotated and that are not
+// revoked, by ID. The audit log has the creations and rotations; only the latest 5,000 count.
+func (s *Store) KeysIssuedBy(ctx context.Context, t servicetoken.Token) ([]apikey.Key, error) {
+	// Two processes wrote the token and the records, by two clocks.
+	q := audit.Query{Project: t.Project, From: t.CreatedAt.Add(-sameChange), Actor: t.Actor(), Actions: []audit.Action{audit.CreateKey, audit.RotateKey}}
+	issued := map[apikey.ID]bool{}
+	page := Page{Size: issuesPage}
+	for read := 0; read < maxIssues; read += issuesPage {
+		records, next, err := s.Records(ctx, q, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			issued[apikey.ID(path.Base(r.Resource))] = true
+		}
+		if page.Token = next; next == "" {
+			break
+		}
+	}
+	return s.unrevoked(ctx, slices.Sorted(maps.Keys(issued)))
+}
+
+// unrevoked reads keys. It leaves out keys that are revoked or no longer stored.
+func (s *Store) unrevoked(ctx context.Context, ids []apikey.ID) ([]apikey.Key, error) {
+	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
+	defer cancel()
+	var keys []apikey.Key
+	for part := range slices.Chunk(ids, issuesPage) {
+		refs := make([]*firestore.DocumentRef, len(part))
+		for i, id := range part {
+			refs[i] = s.keys().Doc(string(id))
+		}
+		snaps, err := s.client.GetAll(ctx, refs)
+		if err != nil {
+			return nil, fmt.Errorf("read keys: %w", problemOf(err, "key"))
+		}
+		for _, snap := range snaps {
+			if !snap.Exists() {
+				continue
+			}
+			k, err := readKey(snap)
+			if err != nil {
+				return nil, err
+			}
+			if k.Status != apikey.Revoked {
+				keys = append(keys, k)
+			}
+		}
+	}
+	return keys, nil
 }

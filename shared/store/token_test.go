@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 func newToken(t testing.TB, project, name string) servicetoken.Token {
@@ -74,6 +77,47 @@ func TestServiceToken(t *testing.T) {
 	wantProblem(t, "its name once more", s.CreateToken(ctx, newToken(t, "shop", "nightly")), "")
 	if diff := cmp.Diff(map[string]bool{"nightly": true}, tokenNames(t, s, "other")); diff != "" {
 		t.Errorf("another project's (-want +got):\n%s", diff)
+	}
+}
+
+// TestKeysIssuedBy checks that the keys of a service token are those that it created or
+// rotated, without revoked keys and keys of an earlier token of the same name.
+func TestKeysIssuedBy(t *testing.T) {
+	t.Parallel()
+	s, ada := storetest.New(t), asAda(t)
+	storePlan(t, s, "shop-prod", "starter")
+	nightly := trace.As(t.Context(), trace.Actor{Kind: trace.Token, Name: "token:nightly"})
+	issue := func(ctx context.Context) apikey.ID {
+		k := newKey(t)
+		_, err := s.IssueKey(ctx, k, apikey.Request{}, 0)
+		wantProblem(t, "issue", err, "")
+		return k.ID()
+	}
+	change := func(ctx context.Context, id apikey.ID, to func(apikey.Key) (apikey.Key, error)) {
+		_, _, err := s.ReissueKey(ctx, id, apikey.Request{}, to)
+		wantProblem(t, "change", err, "")
+	}
+	created, rotated, revoked, touched := issue(nightly), issue(ada), issue(nightly), issue(ada)
+	change(nightly, rotated, func(k apikey.Key) (apikey.Key, error) { return k.Rotate(apikey.HashOf([]byte("other")), 0, noon()) })
+	change(ada, revoked, func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon(), "ada"), nil })
+	change(nightly, touched, func(k apikey.Key) (apikey.Key, error) { return k.WithStatus(apikey.Disabled) })
+	token := servicetoken.Token{Project: "shop", Name: "nightly", CreatedAt: time.Now()}
+	keysOf := func(token servicetoken.Token) (ids []apikey.ID) {
+		keys, err := s.KeysIssuedBy(t.Context(), token)
+		wantProblem(t, "list", err, "")
+		for _, k := range keys {
+			ids = append(ids, k.ID())
+		}
+		return ids
+	}
+	want := []apikey.ID{created, rotated}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, keysOf(token)); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	token.CreatedAt = time.Now().Add(time.Hour)
+	if got := keysOf(token); len(got) > 0 {
+		t.Errorf("a later token of that name has the keys %v", got)
 	}
 }
 

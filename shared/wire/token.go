@@ -28,3 +28,17 @@ type CreateToken struct {
 	Role      *string `json:"role,omitempty" required:"true" kind:"role"`
 	ExpiresAt *string `json:"expires_at,omitempty" kind:"time"` // 366 days from now at most; 90 days if left out
 }
+
+// RevokedToken is the response to the revocation of a service token: the API keys that the
+// token created or rotated. They stay valid, so their owners may want to rotate them.
+// Revoked keys are left out.
+type RevokedToken struct {
+	KeyCount *int       `json:"key_count" kind:"count"` // null if the keys could not be read; the audit log has them
+	Keys     []TokenKey `json:"keys"`                   // the first 100 of them, by ID
+}
+
+// TokenKey is an API key that a service token created or rotated.
+type TokenKey struct {
+	NamedKey
+	Environment string `json:"environment" kind:"environment"`
+}

@@ -6,7 +6,7 @@ import "time"
 type Webhook struct {
 	Enabled bool    `json:"enabled"`
 	URL     string  `json:"url" kind:"url"` // that pipelines call
-	Token   *string `json:"token"`          // null while disabled, and for who may not deploy
+	Token   *string `json:"token"`          // null while disabled, and for viewers and service tokens
 
 	// Issuers are those whose pipelines an app may trust, as the installation's operator has
 	// named them.

@@ -172,7 +172,7 @@ func newProject(t *testing.T) *project {
 		p.tokens = append(p.tokens, role{name: name, token: full})
 	}
 	id, revoked := p.issue(t, "revoked", "owner", time.Hour)
-	if err := s.Client.RevokeToken(t.Context(), s.Project, id); err != nil {
+	if _, err := s.Client.RevokeToken(t.Context(), s.Project, id); err != nil {
 		t.Fatal(err)
 	}
 	_, expired := p.issue(t, "expired", "owner", time.Second)

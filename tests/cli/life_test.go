@@ -258,6 +258,7 @@ func TestServiceToken(t *testing.T) {
 	job.fails(1, "forbidden", "token create more --role viewer")
 	job.fails(1, "forbidden", "member set admin viewer")
 	job.fails(1, "forbidden", "project create mine")
+	job.fails(1, "forbidden", "app webhook enable hello")
 	job.fails(1, "forbidden", "plan list --project keys --environment prod")
 
 	var tokens wire.List[wire.Token]
@@ -269,7 +270,9 @@ func TestServiceToken(t *testing.T) {
 		t.Errorf("audit: %+v", records.Items)
 	}
 	p.fails(2, "confirmation_required", "token revoke rotation")
-	p.does("token revoke rotation --yes")
+	if left := p.does("token revoke rotation --yes"); !strings.Contains(left, "batch") {
+		t.Errorf("the revocation does not list the key that the token rotated:\n%s", left)
+	}
 	job.fails(3, "unauthenticated", "whoami")
 	p.fails(4, "not_found", "token revoke rotation --yes")
 	p.does("token create rotation --role viewer --quiet")

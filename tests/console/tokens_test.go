@@ -57,7 +57,7 @@ func TestServiceTokens(t *testing.T) {
 			}
 
 			v.clicks("Revoke nightly")
-			v.sees("What uses it gets 401 from its next call on.")
+			v.sees("Programs that use it get 401 from their next call on.")
 			v.clicks("Revoke nightly")
 			v.sees("The service token is revoked.")
 			if _, err := c.Project(t.Context(), s.Project); !client.HasCode(err, "unauthenticated") {

@@ -2,9 +2,9 @@
 // management API with, such as a nightly rotation of keys (promises S9, S10).
 //
 // A token belongs to a project, not to a person: it has a name there, a role, and an
-// end, and goes on when whoever made it leaves. It may what its role may, in its project
-// alone, but for what would let it outlive its own end: members and tokens are for
-// people to change.
+// end, and goes on when whoever made it leaves. It has the permissions of its role, in its
+// project only, except for changes that would outlive it: members, service tokens, webhook
+// tokens and trusts. It can create and rotate API keys; its revocation lists them.
 //
 // A full token is "sluice_st_<id>_<secret>", which scanners of code for leaked secrets
 // can look for. It is made as an API key is (package apikey): the secret has 190 random

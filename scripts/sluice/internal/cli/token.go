@@ -18,11 +18,13 @@ import (
 func (a *application) tokenGroup() *cobra.Command {
 	g := a.group("token", "Service tokens: what programs sign in with", a.tokenCreate(), a.tokenList(), a.tokenRevoke())
 	g.Long = `Service tokens: what programs sign in with, for a nightly rotation of keys or for
-infrastructure as code. A token has a name, a role in one project, and an end. It may what
-the role may, in that project alone, but for members and tokens, which are for people to
-change. A program passes it in SLUICE_TOKEN, with the server in SLUICE_URL.
+infrastructure as code. A token has a name, an expiry, and a role in one project. A program
+passes it in SLUICE_TOKEN, with the server in SLUICE_URL.
 
-A token belongs to its project: it goes on when whoever made it leaves.`
+A token has the permissions of its role, with these exceptions: it cannot change members or
+tokens, read or renew a webhook's token, or add a trust. It can create and rotate API keys.
+
+A token belongs to its project: it stays valid when its creator leaves.`
 	return g
 }
 
@@ -114,9 +116,12 @@ revoked is not listed; the audit log has it.`,
 
 func (a *application) tokenRevoke() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "revoke TOKEN", Short: "End a service token for good, at once", SuggestFor: []string{"delete", "remove", "rm"},
-		Long: `End a service token for good, at once; you have to be an owner. TOKEN is its name, or its
-id. It cannot be taken back; the name is free for another token.`,
+		Use: "revoke TOKEN", Short: "Revoke a service token permanently", SuggestFor: []string{"delete", "remove", "rm"},
+		Long: `Revoke a service token. It stops working immediately, and no command restores it; only owners
+can revoke it. TOKEN is its name or its ID. Its name becomes free for another token.
+
+The command lists the API keys that the token created or rotated. They stay valid: if the
+token has leaked, rotate or revoke them too.`,
 		Example: `  sluice token revoke nightly --project shop`,
 	}
 	confirm := a.confirmation(cmd, insists)
@@ -128,10 +133,40 @@ id. It cannot be taken back; the name is free for another token.`,
 		if err := confirm.ask(ctx, "Revoke service token "+t.Name+" of "+w.project+" for good?", w.args[0]); err != nil {
 			return err
 		}
-		if err := w.RevokeToken(ctx, w.project, t.ID); err != nil {
+		revoked, err := w.RevokeToken(ctx, w.project, t.ID)
+		if err != nil {
 			return err
 		}
-		return a.done("Service token %s of %s is revoked.", t.Name, w.project)
+		return a.showRevoked(t, revoked)
+	})
+}
+
+// showRevoked reports that a token is revoked, with the keys that it issued.
+func (a *application) showRevoked(t wire.Token, revoked wire.RevokedToken) error {
+	return a.show(revoked, func(s render.Screen) error {
+		if err := s.Line("Service token %s of %s is revoked.", t.Name, t.Project); err != nil {
+			return err
+		}
+		n := revoked.KeyCount
+		switch {
+		case n == nil:
+			a.note("The keys that it issued could not be read. To list them, run: sluice audit --project %s --actor token:%s", t.Project, t.Name)
+			return nil
+		case *n == 0:
+			return nil
+		}
+		a.note("It issued these keys, which stay valid. Rotate or revoke them if the token has leaked.")
+		rows := make([][]render.Cell, len(revoked.Keys))
+		for i, k := range revoked.Keys {
+			rows[i] = render.Plainly(k.KeyID, k.Name, k.Environment)
+		}
+		if err := s.Table([]render.Column{{Name: "KEY", Whole: true}, {Name: "NAME"}, {Name: "ENVIRONMENT"}}, rows); err != nil {
+			return err
+		}
+		if more := *n - len(rows); more > 0 {
+			a.note("%d more not shown.", more)
+		}
+		return nil
 	})
 }
 

@@ -22,7 +22,8 @@ func (a *application) webhookEnable() *cobra.Command {
 		Use: "enable APP", Short: "Enable an app's webhook, or make it a new token", SuggestFor: []string{"regenerate", "create"},
 		Long: `Enable an app's deploy webhook and print its URL, its secret token and what to put into
 CI: GitHub Actions, GitLab CI and plain curl, or the one of --ci. Run again, it makes a
-new token, and the one before is worth nothing any more; on a terminal it asks before that.`,
+new token, and the previous token stops working; on a terminal it asks before that. A service
+token cannot enable a webhook.`,
 		Example: `  sluice app webhook enable hello --project shop --environment prod --ci github`,
 	}
 	cmd.Flags().StringVar(&ci, "ci", "all", "snippet to print: "+oneOf(snippetChoices()))
@@ -106,6 +107,7 @@ func printSnippets(s render.Screen, h snippet.Hook, systems []snippet.CI) error 
 func (a *application) webhookStatus() *cobra.Command {
 	return a.command(inEnvironment, &cobra.Command{
 		Use: "status APP", Short: "Show an app's webhook and its token", SuggestFor: []string{"show", "get"},
+		Long:    `Show an app's webhook and its token. Viewers and service tokens do not see the token.`,
 		Example: `  sluice app webhook status hello`,
 	}, then(func(h client.Webhook) error {
 		return a.showFields(wireHook(h), hookFields(h))

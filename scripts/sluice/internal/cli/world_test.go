@@ -132,8 +132,8 @@ func shop() map[string][]answer {
 		"POST /projects/shop/environments":  ok(environmentJSON),
 		"DELETE " + env:                     none(),
 
-		"DELETE /projects/shop/tokens/token-ab12cd34ef56": none(),
-		"DELETE /projects/shop/tokens/token-zz99yy88xx77": none(),
+		"DELETE /projects/shop/tokens/token-ab12cd34ef56": ok(`{"key_count":2,"keys":[{"key_id":"key-ab12cd34","prefix":"ab12cd34","name":"Checkout team","environment":"prod"}]}`),
+		"DELETE /projects/shop/tokens/token-zz99yy88xx77": ok(`{"key_count":0,"keys":[]}`),
 
 		"GET " + env + "/plans":                 ok(list(planJSON + "," + hardPlanJSON + "," + freePlanJSON)),
 		"POST " + env + "/plans":                ok(forced(planJSON, forceJSON)),
