@@ -1,14 +1,13 @@
 package console
 
 import (
-	"net/url"
 	"strings"
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// requestField is the query that names the request which is looked for: an id is no secret.
+// requestField is the field and the query parameter with the request's ID, which is not secret.
 const requestField = "id"
 
 // requestPage says why a request was refused.
@@ -36,22 +35,33 @@ type denialRow struct {
 	KeyText string // its name, or its id
 }
 
-// findRequest shows the form, and what is known of the request that it names.
+// askRequest shows the form, filled with the ID of the query. It looks nothing up: the audit log
+// records each search, and any site can link to this page.
+func askRequest(r *request) error {
+	return r.showRequest(requestPage{Form: filled(requestField, r.URL.Query().Get(requestField))})
+}
+
+// findRequest shows what is known of the request that the form names.
 func findRequest(r *request) error {
-	id := strings.TrimSpace(r.URL.Query().Get(requestField))
-	p := requestPage{Here: r.inProject("requests"), Form: form{Typed: url.Values{requestField: {id}}}}
-	if id != "" {
-		found, err := r.api.ExplainRequest(r.Context(), r.project, id)
-		switch {
-		case client.HasCode(err, "invalid_parameter"):
-			p.Form, _ = r.refused(err, map[string]string{"invalid_parameter": requestField})
-			p.Form.Typed = url.Values{requestField: {id}}
-		case err != nil:
-			return err
-		default:
-			p.Found = r.found(found)
-		}
+	id := strings.TrimSpace(r.PostForm.Get(requestField))
+	p := requestPage{Form: filled(requestField, id)}
+	if id == "" {
+		return r.showRequest(p)
 	}
+	found, err := r.api.ExplainRequest(r.Context(), r.project, id)
+	switch {
+	case client.HasCode(err, "invalid_parameter"):
+		p.Form, _ = r.refused(err, map[string]string{"invalid_parameter": requestField})
+	case err != nil:
+		return err
+	default:
+		p.Found = r.found(found)
+	}
+	return r.showRequest(p)
+}
+
+func (r *request) showRequest(p requestPage) error {
+	p.Here = r.inProject("requests")
 	p.ID = p.Form.Text(requestField, "Request id", "The X-Request-Id of the answer that the client got.").Need().Like("7Q2ZLOKXH3BDRJ4ZC5VJ6T5MWE")
 	return r.show("requests", page{Status: p.Form.Status(), Title: "Find a request"}, p)
 }

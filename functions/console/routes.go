@@ -52,7 +52,7 @@ func routes() []route { //nolint:funlen // a table
 		{project + "/api-keys/report-leak", empty(askReportLeak), reportLeak},
 		{project + "/settings", empty(askProjectSettings), setProjectSettings},
 		{project + "/changes/{change}", showChange, nil},
-		{project + "/requests", findRequest, nil},
+		{project + "/requests", askRequest, findRequest},
 		{project + "/new-environment", empty(newEnvironment), nil},
 		{project + "/environments", nil, createEnvironment},
 		{environment, showOverview, nil},

@@ -105,7 +105,7 @@ func securitySchemes() map[string]openapi.SecurityScheme {
 	}
 	return map[string]openapi.SecurityScheme{
 		bearer:    *(&openapi.SecurityScheme{}).WithDescription("The token of a session, or a service token.").WithHTTPBearer(openapi.SecuritySchemeHTTPBearer{Scheme: "bearer"}),
-		cookie:    in(openapi.SecuritySchemeAPIKeyInCookie, identity.CookieName, "The session of a browser. Changes need the CSRF value too."),
+		cookie:    in(openapi.SecuritySchemeAPIKeyInCookie, identity.CookieName, "The session of a browser. Changes and recorded reads need the CSRF value too."),
 		csrf:      in(openapi.SecuritySchemeAPIKeyInHeader, identity.CSRFHeader, "csrf_token of the session."),
 		hookToken: in(openapi.SecuritySchemeAPIKeyInHeader, "X-Service-Token", "The token of the app's webhook."),
 		apiKey:    in(openapi.SecuritySchemeAPIKeyInHeader, "X-API-Key", "An API key, whole. It opens gated apps, and of the API its own description alone."),
@@ -206,7 +206,7 @@ func security(row *api.Row) []map[string][]string {
 		return []map[string][]string{with(hookToken), with(signature), with(hookToken, signature)}
 	case row.Need == api.Token:
 		return []map[string][]string{with(hookToken)}
-	case row.Method == http.MethodGet:
+	case !row.CSRF():
 		return []map[string][]string{with(bearer), with(cookie)}
 	}
 	return []map[string][]string{with(bearer), with(cookie, csrf)}

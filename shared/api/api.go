@@ -102,6 +102,7 @@ type Row struct {
 	Path     string // as net/http's patterns write it
 	Need     Need
 	People   bool         // a service token may not use it, whatever its role
+	Recorded bool         // a GET that the audit log records
 	Request  reflect.Type // of the body, or of the query where the method is GET; None has neither
 	Answer   reflect.Type
 	Status   int // of success
@@ -126,6 +127,10 @@ type Answer struct {
 
 // Pattern is the row as net/http's patterns write it.
 func (r *Row) Pattern() string { return r.Method + " " + r.Path }
+
+// CSRF reports whether a call by cookie needs the CSRF value: a change, or a call that the audit
+// log records. Otherwise another site's page could make the call in the user's name.
+func (r *Row) CSRF() bool { return r.Method != http.MethodGet || r.Recorded }
 
 // HasBody tells whether the route reads a JSON body.
 func (r *Row) HasBody() bool {
@@ -164,7 +169,7 @@ func (r *Row) Codes() []problem.Code {
 	codes := append([]problem.Code{problem.Internal, problem.Unavailable}, r.Problems...)
 	if r.Need.Session() {
 		codes = append(codes, problem.Unauthenticated)
-		if r.Method != http.MethodGet {
+		if r.CSRF() {
 			codes = append(codes, problem.CSRFRequired)
 		}
 	}

@@ -99,6 +99,12 @@ func (r Route[Req, Res]) people() Route[Req, Res] {
 	return r
 }
 
+// recorded says that the audit log records each call of a GET.
+func (r Route[Req, Res]) recorded() Route[Req, Res] {
+	r.Recorded = true
+	return r
+}
+
 // raw says why the handler takes the request itself.
 func (r Route[Req, Res]) raw(why string) Route[Req, Res] {
 	r.Raw = why
@@ -259,7 +265,7 @@ var (
 		problem.MissingField, problem.InvalidParameter, problem.RateLimited)
 	ExplainRequest = route[None, wire.ExplainedRequest]("keys", "GET "+project+"/requests/{request_id}", Developer, http.StatusOK,
 		"Why the gate refused a request to an app of the project, by the X-Request-Id of its answer: each checker remembers its last 4096 denials",
-		problem.InvalidParameter, problem.RateLimited)
+		problem.InvalidParameter, problem.RateLimited).recorded()
 )
 
 // The usage function: what was counted of a key.

@@ -16,7 +16,8 @@ import (
 
 // Sessions says who makes a request; *identity.Guard implements it.
 type Sessions interface {
-	// Session authenticates a request. Problems: unauthenticated, csrf_required, unavailable.
+	// Session authenticates a request. It returns a csrf_required problem for a change that
+	// may be forged. Other problems: unauthenticated, unavailable.
 	Session(r *http.Request) (identity.Session, error)
 }
 
@@ -93,6 +94,9 @@ func (a *API) scope(row *api.Row, r *http.Request) (Scope, error) {
 		return Scope{}, err
 	}
 	s.Caller = s.Session.Caller
+	if row.Recorded && s.Session.Forgeable {
+		return Scope{}, problem.Of(problem.CSRFRequired)
+	}
 	if row.Need == api.Admin && !s.Caller.Admin {
 		return Scope{}, problem.Of(problem.Forbidden)
 	}

@@ -29,7 +29,7 @@ func (o *office) Session(r *http.Request) (identity.Session, error) {
 	if role, ok := strings.CutPrefix(name, "token:"); ok {
 		c.Grant = identity.Grant{Project: "shop", Role: app.Role(role)}
 	}
-	return identity.Session{Caller: c}, nil
+	return identity.Session{Caller: c, Forgeable: r.Header.Get("Cookie") != ""}, nil
 }
 
 func (o *office) look(there bool, what string) error {
@@ -106,6 +106,22 @@ func TestPolicy(t *testing.T) {
 	}
 	if _, err := new(office).ask(t, "admin", api.ListUsers.Row); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRecordedReadIsNotForged checks that no other site can make a call that the audit log
+// records in a user's name.
+func TestRecordedReadIsNotForged(t *testing.T) {
+	t.Parallel()
+	for row, want := range map[*api.Row]problem.Code{api.ExplainRequest.Row: problem.CSRFRequired, api.GetProject.Row: ""} {
+		r := httptest.NewRequestWithContext(t.Context(), row.Method, "/", http.NoBody)
+		r.Header.Set("User", "own")
+		r.Header.Set("Cookie", "of a browser")
+		r.SetPathValue("project", "shop")
+		_, err := NewAPI(slog.New(slog.DiscardHandler), new(office), new(office)).scope(row, r)
+		if (err == nil) != (want == "") || want != "" && !problem.Is(err, want) {
+			t.Errorf("%s by cookie: got %v, want %q", row.Pattern(), err, want)
+		}
 	}
 }
 

@@ -75,7 +75,8 @@ func (g *Guard) Session(r *http.Request) (Session, error) {
 	if found.ID == "" {
 		return Session{}, refused
 	}
-	if byCookie && changes(r.Method) && !sameSecret(csrf, found.CSRF) {
+	found.Forgeable = byCookie && !sameSecret(csrf, found.CSRF)
+	if found.Forgeable && changes(r.Method) {
 		return Session{}, problem.Of(problem.CSRFRequired)
 	}
 	trace.Identify(r.Context(), trace.Actor{Kind: trace.User, Name: found.Caller.Username})

@@ -161,6 +161,29 @@ func TestCallerByCredentials(t *testing.T) {
 	}
 }
 
+// TestForgeable checks that only a request by cookie without the CSRF value may be forged.
+func TestForgeable(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	s, token := d.open(t, "ada", true)
+	cookie := CookieName + "=" + string(token)
+	for name, tt := range map[string]struct {
+		headers []string
+		want    bool
+	}{
+		"cookie":                          {headers: []string{"Cookie", cookie}, want: true},
+		"cookie and a wrong CSRF value":   {headers: []string{"Cookie", cookie, CSRFHeader, s.CSRF + "A"}, want: true},
+		"cookie and the CSRF value":       {headers: []string{"Cookie", cookie, CSRFHeader, s.CSRF}},
+		"bearer token":                    {headers: []string{"Authorization", "Bearer " + string(token)}},
+		"bearer token next to the cookie": {headers: []string{"Authorization", "Bearer " + string(token), "Cookie", cookie}},
+	} {
+		got, err := d.guard.Session(request(http.MethodGet, tt.headers...))
+		if err != nil || got.Forgeable != tt.want {
+			t.Errorf("%s: got %t, %v, want %t", name, got.Forgeable, err, tt.want)
+		}
+	}
+}
+
 func TestEndedSessions(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -52,6 +52,10 @@ type Session struct {
 	Version   int64  // of the user's password; a change ends the session
 	IssuedAt  time.Time
 	ExpiresAt time.Time
+
+	// Forgeable reports whether the request came by cookie, without the CSRF value: another
+	// site's page may have caused it.
+	Forgeable bool
 }
 
 // Token is a signed session. It prints as "[redacted]".

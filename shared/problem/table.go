@@ -149,7 +149,7 @@ var table = [...]Row{
 	{InvalidCredentials, http.StatusUnauthorized, "The username or the password is wrong.", 0},
 	{InvalidToken, http.StatusUnauthorized, "A valid webhook token or signature is required.", 0},
 	{Forbidden, http.StatusForbidden, "Your role does not allow this.", 0},
-	{CSRFRequired, http.StatusForbidden, "Changes made with the session cookie need the X-CSRF-Token header.", 0},
+	{CSRFRequired, http.StatusForbidden, "Changes and recorded reads made with the session cookie need the X-CSRF-Token header.", 0},
 
 	{MissingField, http.StatusUnprocessableEntity, "A required field is missing.", 0},
 	{InvalidName, http.StatusUnprocessableEntity, "The name is not acceptable.", 0},

@@ -82,6 +82,12 @@ func TestCSRF(t *testing.T) {
 			t.Errorf("sign-in as %s: %d %s", form, a.Status, a.Body)
 		}
 	}
+	recorded := "/api/v1/projects/" + s.Project + "/requests/nobodys" // the audit log records the call
+	for want, csrf := range map[int][]string{http.StatusForbidden: nil, http.StatusOK: {mine.CSRFToken}} {
+		if a := send(http.MethodGet, recorded, "application/json", "", csrf...); a.Status != want {
+			t.Errorf("a recorded GET with the CSRF value %q: %d %s", csrf, a.Status, a.Body)
+		}
+	}
 	for _, h := range []string{"X-HTTP-Method-Override", "X-Method-Override"} {
 		if a := call(t, request{path: plans, header: []string{"Cookie", identity.CookieName + "=" + mine.Token, h, "POST"}}); a.Status != http.StatusOK {
 			t.Errorf("GET with %s: %d %s", h, a.Status, a.Body)
@@ -94,7 +100,7 @@ func TestCSRF(t *testing.T) {
 	if allow := a.Header.Get("Access-Control-Allow-Origin"); allow != "" {
 		t.Errorf("the API allows the origin %q", allow)
 	}
-	row.Measured("17")
+	row.Measured("19")
 }
 
 // TestFixation: a session that somebody else chose.

@@ -129,6 +129,7 @@ func TestAnswersAreAccessible(t *testing.T) {
 	v.accessible()
 
 	v.opens("/console/projects/" + s.Project + "/requests?id=nobodys")
+	v.clicks("Find")
 	v.sees("No such request")
 	v.accessible()
 	v.types("Request id", "no id")
