@@ -24,7 +24,8 @@ func (s *Service) listTrusts(_ context.Context, in httpapi.Scope, _ api.None) (w
 	return list, nil
 }
 
-// addTrust lets pipelines deploy an app. Problems: invalid_trust; already_exists;
+// addTrust lets pipelines deploy an app. It adds the restrictions of the provider that the body
+// does not mention. Problems: invalid_trust; already_exists;
 // too_many_trusts.
 func (s *Service) addTrust(ctx context.Context, in httpapi.Scope, body wire.AddTrust) (wire.Trust, error) {
 	provider := cmp.Or(app.Provider(body.Provider), app.Other)
@@ -36,6 +37,7 @@ func (s *Service) addTrust(ctx context.Context, in httpapi.Scope, body wire.AddT
 	if err := s.checkIssuer(t.Issuer); err != nil {
 		return wire.Trust{}, err
 	}
+	t = t.Restricted()
 	if err := t.Check(); err != nil {
 		return wire.Trust{}, err
 	}
@@ -67,6 +69,7 @@ func (s *Service) removeTrust(ctx context.Context, in httpapi.Scope, _ api.None)
 
 func wireTrust(t app.Trust) wire.Trust {
 	return wire.Trust{
-		ID: t.ID, Provider: string(t.Provider), Issuer: t.Issuer, Audience: t.Audience, Claims: t.Claims, CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy,
+		ID: t.ID, Provider: string(t.Provider), Issuer: t.Issuer, Audience: t.Audience, Claims: t.Claims, Open: t.Open(),
+		CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy,
 	}
 }

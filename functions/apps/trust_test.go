@@ -19,7 +19,8 @@ func TestTrusts(t *testing.T) {
 
 	o.as("vic").post(path, good).fails(403, "forbidden")
 	added := decode[wire.Trust](o.as("dev").post(path, good).gets(201))
-	if added.Issuer != issuer || !strings.HasSuffix(added.Audience, "/api/v1/webhook/"+o.project+"-prod/hello") || added.CreatedBy != "dev" || added.Claims["repository"] != "org/repo" {
+	if added.Issuer != issuer || !strings.HasSuffix(added.Audience, "/api/v1/webhook/"+o.project+"-prod/hello") || added.CreatedBy != "dev" || added.Claims["repository"] != "org/repo" ||
+		added.Claims["event_name"] != "push|workflow_dispatch|schedule|release" || added.Open {
 		t.Errorf("added: %+v", added)
 	}
 	o.as("dev").post(path, good).fails(409, "already_exists")
@@ -33,6 +34,11 @@ func TestTrusts(t *testing.T) {
 	} {
 		o.as("dev").post(path, body).fails(422, code)
 	}
+	open := decode[wire.Trust](o.as("dev").post(path, `{"provider":"github","claims":{"repository":"org/open","event_name":"*"}}`).gets(201))
+	if !open.Open {
+		t.Errorf("a trust in all events is not listed as open: %+v", open)
+	}
+	o.as("dev").delete(path + "/" + open.ID).gets(204)
 	o.as("dev").post(path, `{"provider":"github","claims":{"repository":7}}`).fails(400, "wrong_type")
 	o.as("dev").post(path, `{"provider":"github","claim":{}}`).fails(400, "unknown_field")
 	listed := decode[wire.List[wire.Trust]](o.as("vic").get(path).gets(200))

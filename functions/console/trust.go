@@ -78,6 +78,7 @@ func addTrust(r *request) error {
 	claims := provider.Claims(app.Where{
 		Repository: r.PostForm.Get("repository"), Ref: r.PostForm.Get("ref"),
 		Environment: r.PostForm.Get("ci_environment"), Workflow: r.PostForm.Get("workflow"),
+		AnyEvent: r.PostForm.Has("any_event"), Unprotected: r.PostForm.Has("unprotected"),
 	})
 	_, err := r.api.AddTrust(r.Context(), r.project, r.environment, r.app(), wire.AddTrust{
 		Provider: string(provider), Issuer: r.PostForm.Get("issuer"), Claims: claims,

@@ -44,6 +44,9 @@ type Where struct {
 	Ref         string // e.g. "refs/heads/main"
 	Environment string // as the provider calls it
 	Workflow    string // its name
+
+	AnyEvent    bool // runs of pull requests and of all other events too
+	Unprotected bool // GitLab: runs on unprotected branches and tags too
 }
 
 // Claims are the claims by which a provider's tokens tell such pipelines.
@@ -60,6 +63,11 @@ func (p Provider) Claims(w Where) map[string]string {
 			}
 		}
 	case GitHub, Forgejo:
+	}
+	for name := range (Trust{Provider: p}).restrictions() {
+		if name == protectedClaim && w.Unprotected || name != protectedClaim && w.AnyEvent {
+			claims[name] = "*"
+		}
 	}
 	maps.DeleteFunc(claims, func(_, pattern string) bool { return pattern == "" })
 	return claims
@@ -85,6 +93,7 @@ type Trust struct {
 
 	// Claims are patterns by the claim's name. "*" is any text without "/", "**" is any
 	// text, all else is itself. There is at least one that says whose pipelines they are.
+	// Patterns of event claims can have alternatives: "push|schedule".
 	Claims map[string]string
 
 	CreatedAt time.Time
@@ -128,9 +137,79 @@ var elsewhere = []string{"iss", "aud", "exp", "nbf", "iat", "jti"}
 
 var claimName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./:-]{0,63}$`)
 
-// Check tells whether a trust is one: that it has an audience, and claims that are not
-// open to all. Problem: invalid_trust, with the field.
+// Claims that tell what started a run, and whether its branch or tag is protected.
+const (
+	githubEvent    = "event_name"
+	gitlabEvent    = "pipeline_source"
+	protectedClaim = "ref_protected"
+)
+
+// restrictions returns the patterns that keep a trust to code that the repository's own
+// members have merged. GitHub runs a pull_request_target workflow on the main branch for
+// anyone's pull request. GitLab runs pipelines for merge requests and unprotected branches.
+func (t Trust) restrictions() map[string]string {
+	switch t.system() {
+	case GitHub, Forgejo:
+		return map[string]string{githubEvent: "push|workflow_dispatch|schedule|release"}
+	case GitLab:
+		return map[string]string{gitlabEvent: "push|web|schedule|api|trigger|pipeline", protectedClaim: "true"}
+	case Other:
+	}
+	return nil
+}
+
+// system returns the provider of the trust's tokens, which is known by its public issuer even
+// if the trust names another provider.
+func (t Trust) system() Provider {
+	for _, p := range []Provider{GitHub, GitLab} {
+		if t.Issuer == p.Issuer() {
+			return p
+		}
+	}
+	return t.Provider
+}
+
+// Restricted returns t with its provider's restrictions. A claim that t names already stays as
+// it is; "*" opens it.
+func (t Trust) Restricted() Trust {
+	claims := map[string]string{}
+	maps.Copy(claims, t.restrictions())
+	maps.Copy(claims, t.Claims)
+	t.Claims = claims
+	return t
+}
+
+// Open reports whether t admits more than runs of merged code of a certain owner: it lacks a
+// restriction of its provider, or its subject does not name an owner. A trust that an earlier
+// version stored can be open; it admits the same pipelines as before.
+func (t Trust) Open() bool {
+	for name := range t.restrictions() {
+		if pattern, ok := t.Claims[name]; !ok || matchesAll(name, pattern) {
+			return true
+		}
+	}
+	return !t.names(owner)
+}
+
+// Check returns an invalid_trust problem, with the field, unless t can be added: it needs an
+// audience, claims that can match, and one that names the owner of the pipelines.
 func (t Trust) Check() error {
+	if err := t.checkForm(); err != nil {
+		return err
+	}
+	if !t.names(owner) {
+		return flaw("claims", "One of the claims must say whose pipelines they are, without a pattern where the owner stands: %s.", strings.Join(slices.Sorted(maps.Keys(owners)), ", "))
+	}
+	for _, name := range []string{"repository", "project_path"} {
+		if path := t.Claims[name]; !validRepository(t.system(), path) {
+			return flaw("claims", "The claim %s is a path such as org/repo, without scheme, host and .git: %q matches no pipeline.", name, path)
+		}
+	}
+	return nil
+}
+
+// checkForm is the part of Check that also holds for stored trusts.
+func (t Trust) checkForm() error {
 	if !slices.Contains(Providers(), t.Provider) {
 		return flaw("provider", "provider is github, gitlab, forgejo or other.")
 	}
@@ -140,15 +219,10 @@ func (t Trust) Check() error {
 	if len(t.Claims) == 0 || len(t.Claims) > maxClaims {
 		return flaw("claims", "claims are 1 to %d patterns by their claims' names.", maxClaims)
 	}
-	owned := false
 	for _, name := range slices.Sorted(maps.Keys(t.Claims)) {
 		if err := checkClaim(name, t.Claims[name]); err != nil {
 			return err
 		}
-		owned = owned || names(name, t.Claims[name])
-	}
-	if !owned {
-		return flaw("claims", "One of the claims must say whose pipelines they are, without a pattern where the owner stands: %s.", strings.Join(slices.Sorted(maps.Keys(owners)), ", "))
 	}
 	return nil
 }
@@ -161,18 +235,101 @@ func checkClaim(name, pattern string) error {
 		return flaw("claims", "The claim %s is checked of every token; leave it out.", name)
 	case pattern == "" || len(pattern) > maxPattern || Printable(pattern, maxPattern) != pattern:
 		return flaw("claims", "The claim %s needs a pattern of 1 to %d visible characters.", name, maxPattern)
-	case strings.Trim(pattern, "*/") == "":
+	case slices.Contains(alternatives(name, pattern), ""):
+		return flaw("claims", "The claim %s has an empty alternative.", name)
+	case matchesAll(name, pattern) && name != githubEvent && name != gitlabEvent && name != protectedClaim:
 		return flaw("claims", "The claim %s would match anything.", name)
 	}
 	return nil
 }
 
-// names tells whether a claim's pattern says whose pipelines they are.
-func names(claim, pattern string) bool {
+// matchesAll reports whether a claim's pattern, or an alternative of it, consists of wildcards
+// only.
+func matchesAll(claim, pattern string) bool {
+	return slices.ContainsFunc(alternatives(claim, pattern), func(one string) bool { return strings.Trim(one, "*/") == "" })
+}
+
+// alternatives returns the patterns of which one must match. Only events have several: their
+// values never contain "|".
+func alternatives(claim, pattern string) []string {
+	if claim == githubEvent || claim == gitlabEvent {
+		return strings.Split(pattern, "|")
+	}
+	return []string{pattern}
+}
+
+// names reports whether one of the claims names the owner of the pipelines, by a rule.
+func (t Trust) names(by func(claim, pattern string) bool) bool {
+	for name, pattern := range t.Claims {
+		if by(name, pattern) {
+			return true
+		}
+	}
+	return false
+}
+
+// owner reports whether a claim's pattern names the owner of the pipelines completely.
+func owner(claim, pattern string) bool {
 	path, known := owners[claim]
 	head, _, open := strings.Cut(pattern, "*")
-	owner, _, parted := strings.Cut(head, "/")
-	return known && (!open || path && parted && owner != "")
+	switch {
+	case !known || !open:
+		return known
+	case claim == "sub":
+		return subjectOwner(head)
+	}
+	return path && whole(head, "/")
+}
+
+// subjectKinds are the first parts of subjects that an owner follows, besides the claims of
+// owners, and whether the owner is the first part of a path.
+//
+//nolint:gochecknoglobals // a constant table
+var subjectKinds = map[string]bool{"repo": true, "organization": false}
+
+// subjectOwner reports whether the beginning of a subject names its owner completely, as in
+// "repo:org/", "organization:acme:", "spiffe://example.org/" or "org/".
+func subjectOwner(head string) bool {
+	kind, rest, typed := strings.Cut(head, ":")
+	switch {
+	case !typed:
+		return whole(head, "/")
+	case strings.HasPrefix(rest, "//"):
+		return !strings.Contains(kind, "/") && whole(rest[2:], "/")
+	}
+	path, known := subjectKinds[kind]
+	if !known && kind != "sub" {
+		path, known = owners[kind]
+	}
+	if path {
+		return known && whole(rest, "/")
+	}
+	return known && whole(rest, ":")
+}
+
+// whole reports whether text begins with a part that is not empty and that end closes.
+func whole(text, end string) bool {
+	part, _, closed := strings.Cut(text, end)
+	return closed && part != ""
+}
+
+// looseOwner is the rule of the first version, by which stored trusts stay valid: it took any
+// subject with a "/" before the first wildcard.
+func looseOwner(claim, pattern string) bool {
+	path, known := owners[claim]
+	head, _, open := strings.Cut(pattern, "*")
+	return known && (!open || path && whole(head, "/")) || owner(claim, pattern)
+}
+
+// validRepository reports whether a pattern can match a repository's path; "" is no claim.
+func validRepository(p Provider, path string) bool {
+	switch {
+	case path == "":
+		return true
+	case strings.ContainsAny(path, ":@") || strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") || strings.HasSuffix(path, ".git"):
+		return false
+	}
+	return strings.Contains(path, "**") || p == Other || p == GitLab || strings.Count(path, "/") == 1
 }
 
 func flaw(field, format string, args ...any) error {
@@ -188,11 +345,12 @@ func (t Trust) Same(other Trust) bool {
 
 // Admits tells whether a pipeline is one that t is about.
 func (t Trust) Admits(p Pipeline) bool {
-	if t.Check() != nil || t.Issuer != p.Issuer || !slices.Contains(p.Audience, t.Audience) {
+	if t.checkForm() != nil || !t.names(looseOwner) || t.Issuer != p.Issuer || !slices.Contains(p.Audience, t.Audience) {
 		return false
 	}
 	for name, pattern := range t.Claims {
-		if value, ok := p.Claims[name]; !ok || !matches(pattern, value) {
+		value, ok := p.Claims[name]
+		if !ok || !slices.ContainsFunc(alternatives(name, pattern), func(one string) bool { return matches(one, value) }) {
 			return false
 		}
 	}

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"cmp"
+	"maps"
 	"strings"
 	"testing"
 
@@ -31,6 +33,23 @@ func TestTrustCheck(t *testing.T) {
 		"with a ref":                    {map[string]string{"repository": "org/repo", "ref": "refs/heads/*"}, true},
 		"subject":                       {map[string]string{"sub": "repo:org/repo:**"}, true},
 		"number":                        {map[string]string{"repository_id": "123"}, true},
+		"a kind and its owner":          {map[string]string{"sub": "organization:acme:**"}, true},
+		"an owner by number":            {map[string]string{"sub": "repository_owner_id:42:**"}, true},
+		"a trust domain":                {map[string]string{"sub": "spiffe://example.org/**"}, true},
+		"some events":                   {map[string]string{"repository": "org/repo", "event_name": "push|schedule"}, true},
+		"all events":                    {map[string]string{"repository": "org/repo", "event_name": "*"}, true},
+		"any trust domain":              {map[string]string{"sub": "spiffe://**"}, false},
+		"many trust domains":            {map[string]string{"sub": "spiffe://example*/x/**"}, false},
+		"any organization":              {map[string]string{"sub": "organization:**"}, false},
+		"many organizations":            {map[string]string{"sub": "organization:acme*"}, false},
+		"a kind that is no owner":       {map[string]string{"sub": "ref:refs/heads/**"}, false},
+		"an environment of anyone":      {map[string]string{"sub": "environment:prod:**"}, false},
+		"an empty alternative":          {map[string]string{"repository": "org/repo", "event_name": "push|"}, false},
+		"a URL":                         {map[string]string{"repository": "https://github.com/org/repo"}, false},
+		"a clone address":               {map[string]string{"repository": "git@github.com:org/repo"}, false},
+		"a repository with .git":        {map[string]string{"repository": "org/repo.git"}, false},
+		"a host and a repository":       {map[string]string{"repository": "github.com/org/repo"}, false},
+		"a repository without an owner": {map[string]string{"repository": "repo"}, false},
 		"nothing":                       {nil, false},
 		"no owner":                      {map[string]string{"ref": "refs/heads/main"}, false},
 		"any owner":                     {map[string]string{"repository": "*/repo"}, false},
@@ -60,6 +79,74 @@ func TestTrustCheck(t *testing.T) {
 		if trust.Check() == nil || trust.Admits(pipeline()) {
 			t.Errorf("%s: taken", name)
 		}
+	}
+}
+
+// TestTrustRestricted checks that a new trust admits no pull request and no unprotected branch
+// unless its claims say so.
+func TestTrustRestricted(t *testing.T) {
+	t.Parallel()
+	github := map[string]string{"repository": "org/repo", "ref": "refs/heads/main"}
+	gitlab := map[string]string{"project_path": "org/repo"}
+	with := func(claims map[string]string, more ...string) map[string]string {
+		all := maps.Clone(claims)
+		for i := 0; i < len(more); i += 2 {
+			all[more[i]] = more[i+1]
+		}
+		return all
+	}
+	for name, tt := range map[string]struct {
+		provider Provider
+		issuer   string
+		claims   map[string]string // of the trust
+		token    map[string]string
+		want     bool
+		open     bool
+	}{
+		"push":                       {provider: GitHub, claims: github, token: with(github, "event_name", "push"), want: true},
+		"dispatch":                   {provider: Forgejo, claims: github, token: with(github, "event_name", "workflow_dispatch"), want: true},
+		"pull_request_target":        {provider: GitHub, claims: github, token: with(github, "event_name", "pull_request_target")},
+		"no event":                   {provider: GitHub, claims: github, token: github},
+		"every event":                {provider: GitHub, claims: with(github, "event_name", "*"), token: with(github, "event_name", "pull_request_target"), want: true, open: true},
+		"its own event":              {provider: GitHub, claims: with(github, "event_name", "deployment"), token: with(github, "event_name", "deployment"), want: true},
+		"another provider's name":    {provider: Other, issuer: GitHub.Issuer(), claims: github, token: with(github, "event_name", "pull_request_target")},
+		"protected branch":           {provider: GitLab, claims: gitlab, token: with(gitlab, "pipeline_source", "push", "ref_protected", "true"), want: true},
+		"unprotected branch":         {provider: GitLab, claims: gitlab, token: with(gitlab, "pipeline_source", "push", "ref_protected", "false")},
+		"merge request":              {provider: GitLab, claims: gitlab, token: with(gitlab, "pipeline_source", "merge_request_event", "ref_protected", "true")},
+		"unprotected, by option":     {provider: GitLab, claims: with(gitlab, "ref_protected", "*"), token: with(gitlab, "pipeline_source", "push", "ref_protected", "false"), want: true, open: true},
+		"a system of another issuer": {provider: Other, claims: map[string]string{"sub": "org/repo"}, token: map[string]string{"sub": "org/repo"}, want: true},
+	} {
+		trust := trusting(tt.claims)
+		trust.Provider, trust.Issuer = tt.provider, cmp.Or(tt.issuer, "https://ci.example.com")
+		trust = trust.Restricted()
+		if err := trust.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		p := pipeline()
+		p.Issuer, p.Claims = trust.Issuer, tt.token
+		if got := trust.Admits(p); got != tt.want || trust.Open() != tt.open {
+			t.Errorf("%s: admitted %t, open %t, want %t, %t", name, got, trust.Open(), tt.want, tt.open)
+		}
+	}
+}
+
+// TestStoredTrustsStay checks that a trust of an earlier version, which could not be added
+// now, admits the same pipelines and counts as open.
+func TestStoredTrustsStay(t *testing.T) {
+	t.Parallel()
+	for _, claims := range []map[string]string{{"sub": "repo://**"}, {"repository": "org/repo"}} {
+		trust, p := trusting(claims), pipeline()
+		p.Claims["sub"] = "repo://x"
+		if !trust.Admits(p) || !trust.Open() {
+			t.Errorf("%v: admits %t, open %t, want both", claims, trust.Admits(p), trust.Open())
+		}
+	}
+	if trust := trusting(map[string]string{"sub": "repo://**"}); trust.Check() == nil {
+		t.Error("a trust in any owner can be added")
+	}
+	literal := trusting(map[string]string{"repository": "org/repo", "ref": "refs/heads/a|refs/heads/main"})
+	if literal.Admits(pipeline()) {
+		t.Error("a ref has alternatives")
 	}
 }
 
@@ -149,6 +236,14 @@ func TestProviderClaims(t *testing.T) {
 			t.Errorf("%s: %v", p, got)
 		}
 	}
+	w.AnyEvent, w.Unprotected = true, true
+	if got := GitHub.Claims(w); got["event_name"] != "*" || got["ref_protected"] != "" {
+		t.Errorf("github, open: %v", got)
+	}
+	if got := GitLab.Claims(w); got["pipeline_source"] != "*" || got["ref_protected"] != "*" {
+		t.Errorf("gitlab, open: %v", got)
+	}
+	w.AnyEvent, w.Unprotected = false, false
 	if got := GitLab.Claims(w); len(got) != 4 || got["project_path"] != "g/p" || got["ref"] != "main" || got["ref_type"] != "branch" {
 		t.Errorf("gitlab: %v", got)
 	}

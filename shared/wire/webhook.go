@@ -24,16 +24,24 @@ type Trust struct {
 	// Claims are patterns by claims' names: "*" is any text without "/", "**" any text.
 	Claims map[string]string `json:"claims"`
 
+	// Open reports whether the trust admits pull requests, other people's code or unprotected
+	// branches: its event_name, or on GitLab its pipeline_source or ref_protected, is missing
+	// or "*", or its subject names no owner.
+	Open bool `json:"open"`
+
 	CreatedAt time.Time `json:"created_at"`
 	CreatedBy string    `json:"created_by"`
 }
 
 // AddTrust is the body of a POST of a trust.
 type AddTrust struct {
-	Provider string            `json:"provider,omitempty" kind:"provider"` // "" is other
-	Issuer   string            `json:"issuer,omitempty" kind:"issuer"`     // "" is the provider's public service
-	Audience string            `json:"audience,omitempty"`                 // "" is the webhook's URL
-	Claims   map[string]string `json:"claims"`
+	Provider string `json:"provider,omitempty" kind:"provider"` // "" is other
+	Issuer   string `json:"issuer,omitempty" kind:"issuer"`     // "" is the provider's public service
+	Audience string `json:"audience,omitempty"`                 // "" is the webhook's URL
+
+	// Claims get the provider's restrictions unless they name them: event_name on GitHub and
+	// Forgejo, pipeline_source and ref_protected on GitLab. "*" opens one of these.
+	Claims map[string]string `json:"claims"`
 }
 
 // WebhookCall is the body of a CI pipeline's POST to the webhook. What else it holds is

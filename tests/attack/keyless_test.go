@@ -249,6 +249,8 @@ func (f forger) forgeries() map[string]string {
 		"another branch":     f.ours(nil, members{"ref": "refs/heads/main2"}),
 		"a tag":              f.ours(nil, members{"ref": "refs/tags/main"}),
 		"a pull request":     f.ours(nil, members{"ref": "refs/pull/7/merge"}),
+		"anyone's code":      f.ours(nil, members{"event_name": "pull_request_target"}),
+		"no event":           f.ours(nil, members{"event_name": nil}),
 		"words":              "hello", "nothing": "", "long": strings.Repeat("a", 8<<10) + ".b.c",
 	}
 	good := f.ours(nil, nil)
@@ -392,6 +394,9 @@ func TestHostileTrusts(t *testing.T) {
 		{Issuer: well, Claims: map[string]string{"repository": "*/repo"}},
 		{Issuer: well, Claims: map[string]string{"repository": "o*/**"}},
 		{Issuer: well, Claims: map[string]string{"sub": "repo:*"}},
+		{Issuer: well, Claims: map[string]string{"sub": "spiffe://**"}},
+		{Issuer: well, Claims: map[string]string{"sub": "organization:**"}},
+		{Issuer: well, Claims: map[string]string{"repository": "https://github.com/org/repo"}},
 		{Issuer: well, Claims: map[string]string{"ref": "refs/heads/main"}},
 		{Issuer: well, Claims: map[string]string{"repository": "org/repo", "aud": "x"}},
 		{Issuer: well, Claims: map[string]string{"repository": "org/repo", "ref": "a\x00b"}},

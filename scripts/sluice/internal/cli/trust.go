@@ -41,7 +41,11 @@ func (a *application) trustAdd() *cobra.Command {
 		Long: `Let pipelines deploy an app without a secret, and print what to put into CI for it.
 
 Values are exact, or patterns: "*" is any text without "/", "**" is any text. Without --ref
-and --ci-environment every branch of the repository deploys. Further claims are named by
+and --ci-environment every branch of the repository deploys.
+
+On GitHub and Forgejo, only runs of push, workflow_dispatch, schedule and release deploy. On
+GitLab, only protected branches and tags deploy, without merge requests. --any-event and
+--unprotected open this; --claim event_name=PATTERN chooses events. Further claims are named by
 --claim, as the provider's tokens have them; with --issuer and --claim alone any issuer will
 do that the installation believes.`,
 		Example: `  sluice app webhook trust add hello --github org/repo --ref refs/heads/main
@@ -54,6 +58,8 @@ do that the installation believes.`,
 	cmd.Flags().StringVar(&f.where.Ref, "ref", "", "ref of the run, e.g. refs/heads/main")
 	cmd.Flags().StringVar(&f.where.Environment, "ci-environment", "", "environment of the run, as the provider calls it")
 	cmd.Flags().StringVar(&f.where.Workflow, "workflow", "", "name of the workflow (not on GitLab)")
+	cmd.Flags().BoolVar(&f.where.AnyEvent, "any-event", false, "also runs of pull requests and of all other events (default false)")
+	cmd.Flags().BoolVar(&f.where.Unprotected, "unprotected", false, "GitLab: also runs on unprotected branches and tags (default false)")
 	cmd.Flags().StringVar(&f.issuer, "issuer", "", "issuer of the tokens; github and gitlab have a public one")
 	cmd.Flags().StringVar(&f.audience, "audience", "", "whom tokens are meant for; the webhook's URL unless given")
 	cmd.Flags().StringArrayVar(&f.claims, "claim", nil, "one more claim as NAME=PATTERN; may be given again")
@@ -82,8 +88,13 @@ func (f *trustFlags) body() (wire.AddTrust, error) {
 		}
 		provider, f.where.Repository = p, *repository
 	}
-	if provider == app.GitLab && f.where.Workflow != "" {
+	switch {
+	case provider == app.GitLab && f.where.Workflow != "":
 		return wire.AddTrust{}, usage("GitLab's tokens name no workflow")
+	case provider == app.Other && f.where.AnyEvent:
+		return wire.AddTrust{}, usage("--any-event needs --github, --gitlab or --forgejo")
+	case provider != app.GitLab && f.where.Unprotected:
+		return wire.AddTrust{}, usage("--unprotected needs --gitlab")
 	}
 	claims := provider.Claims(f.where)
 	for _, given := range f.claims {
@@ -109,6 +120,7 @@ func (a *application) showTrust(ctx context.Context, w work, t wire.Trust) error
 	if t.Claims["ref"] == "" && t.Claims["environment"] == "" && t.Claims["sub"] == "" {
 		a.note("Runs of every branch deploy: --ref or --ci-environment says which.")
 	}
+	a.noteOpen(t)
 	return a.show(t, func(s render.Screen) error {
 		if err := s.Fields(trustFields(t)...); err != nil {
 			return err
@@ -121,6 +133,13 @@ func (a *application) showTrust(ctx context.Context, w work, t wire.Trust) error
 		}
 		return printSnippets(s, h, []snippet.CI{ci})
 	})
+}
+
+// noteOpen warns about a trust that is open.
+func (a *application) noteOpen(t wire.Trust) {
+	if t.Open {
+		a.note("%s is open: it admits pull requests, unprotected branches or any owner. Add a narrower trust, then remove this one.", t.ID)
+	}
 }
 
 func trustFields(t wire.Trust) []render.Field {
@@ -139,12 +158,14 @@ func (a *application) trustList() *cobra.Command {
 		return showList(a, "trusts", w.Trusts(ctx, w.project, w.environment, w.args[0]), []render.Column{
 			{Name: "ID", Whole: true},
 			{Name: "PROVIDER"},
+			{Name: "OPEN"},
 			{Name: "CLAIMS", Cap: 60},
 			{Name: "ISSUER", Rank: 1},
 			{Name: "AUDIENCE", Rank: 3},
 			{Name: "CREATED BY", Rank: 2},
 		}, func(t wire.Trust) []render.Cell {
-			return render.Plainly(t.ID, t.Provider, claimsText(t.Claims), t.Issuer, t.Audience, t.CreatedBy)
+			a.noteOpen(t)
+			return render.Plainly(t.ID, t.Provider, yesNo(t.Open), claimsText(t.Claims), t.Issuer, t.Audience, t.CreatedBy)
 		})
 	})
 }

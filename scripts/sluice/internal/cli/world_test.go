@@ -40,7 +40,8 @@ const (
 	hookJSON       = `{"enabled":true,"url":"https://sluice.example.com/api/v1/webhook/shop-prod/hello","token":"dG9rZW4tb2YtdGhlLXdlYmhvb2s","issuers":["https://token.actions.githubusercontent.com"]}`
 	gitHookJSON    = `{"enabled":true,"url":"https://sluice.example.com/api/v1/webhook/shop-prod/site","token":"dG9rZW4tb2YtdGhlLXdlYmhvb2s","issuers":["https://token.actions.githubusercontent.com"]}`
 	disabledJSON   = `{"enabled":false,"url":"https://sluice.example.com/api/v1/webhook/shop-prod/site","token":null,"issuers":["https://token.actions.githubusercontent.com"]}`
-	trustJSON      = `{"id":"trust-k3xq7m2pza","provider":"github","issuer":"https://token.actions.githubusercontent.com","audience":"https://sluice.example.com/api/v1/webhook/shop-prod/hello","claims":{"ref":"refs/heads/main","repository":"shop/hello","workflow":"deploy"},"created_at":"2026-03-14T15:09:00Z","created_by":"ada"}`
+	trustJSON      = `{"id":"trust-k3xq7m2pza","provider":"github","issuer":"https://token.actions.githubusercontent.com","audience":"https://sluice.example.com/api/v1/webhook/shop-prod/hello","claims":{"ref":"refs/heads/main","repository":"shop/hello","workflow":"deploy"},"open":false,"created_at":"2026-03-14T15:09:00Z","created_by":"ada"}`
+	openTrustJSON  = `{"id":"trust-openopen22","provider":"github","issuer":"https://token.actions.githubusercontent.com","audience":"https://sluice.example.com/api/v1/webhook/shop-prod/hello","claims":{"repository":"shop/hello"},"open":true,"created_at":"2026-03-14T15:09:00Z","created_by":"ada"}`
 	deliveryStart  = `"at":"2026-03-14T15:09:00Z","last_at":"2026-03-14T15:09:00Z","count":1,`
 	deliveriesJSON = `{"id":"d6",` + deliveryStart + `"result":"deployed","code":null,"reason":null,"event":null,"revision":4,"build":null,"commit":"0123456789abcdef0123456789abcdef01234567","request_id":"r-6","delivery":null},` +
 		`{"id":"d5",` + deliveryStart + `"result":"building","code":null,"reason":null,"event":"push","revision":null,"build":7,"commit":null,"request_id":"r-5","delivery":"72d3162e-cc78-11e3-81ab-4c9367dc0958"},` +
@@ -193,7 +194,7 @@ func shop() map[string][]answer {
 
 		"GET " + env + "/apps/hello/webhook/deliveries":                 ok(list(deliveriesJSON)),
 		"GET " + env + "/apps/site/webhook/deliveries":                  ok(list("")),
-		"GET " + env + "/apps/hello/webhook/trusts":                     ok(list(trustJSON)),
+		"GET " + env + "/apps/hello/webhook/trusts":                     ok(list(trustJSON + "," + openTrustJSON)),
 		"GET " + env + "/apps/site/webhook/trusts":                      ok(list("")),
 		"POST " + env + "/apps/hello/webhook/trusts":                    ok(trustJSON),
 		"DELETE " + env + "/apps/hello/webhook/trusts/trust-k3xq7m2pza": none(),
