@@ -227,6 +227,42 @@ func TestActionRefuses(t *testing.T) {
 	}
 }
 
+// TestActionNeedsHTTPS checks that no token is sent over plain http to another machine, neither
+// to the webhook nor to the status address of its response.
+func TestActionNeedsHTTPS(t *testing.T) {
+	t.Parallel()
+	const refusal = "The webhook's URL has no https"
+	for name, address := range map[string]string{
+		"http":                "http://sluice.example.invalid/hook",
+		"capitals":            "HTTP://sluice.example.invalid/hook",
+		"localhost as a user": "http://localhost@sluice.example.invalid/hook",
+		"localhost's port":    "http://localhost:1@sluice.example.invalid/hook",
+		"a host like it":      "http://localhost.example.invalid/hook",
+		"no scheme":           "sluice.example.invalid/hook",
+	} {
+		if got := act(t, "SLUICE_URL="+address, "SLUICE_WEBHOOK_TOKEN="+webhookToken); got.code != 1 || !strings.Contains(got.log, refusal) {
+			t.Errorf("%s: exit %d:\n%s", name, got.code, got.log)
+		}
+	}
+	for _, address := range []string{"https://127.0.0.1:1/", "http://localhost:1/", "http://[::1]:1/"} {
+		if got := act(t, "SLUICE_URL="+address, "SLUICE_WEBHOOK_TOKEN="+webhookToken); strings.Contains(got.log, refusal) {
+			t.Errorf("%s is refused:\n%s", address, got.log)
+		}
+	}
+	plain := newWebhook(t, `200 {"status":"live"}`)
+	address := strings.Replace(plain.URL, "127.0.0.1", "2130706433", 1) // the same address, not known as local
+	if got := act(t, "SLUICE_URL="+address, "SLUICE_WEBHOOK_TOKEN="+webhookToken); got.code != 1 || !strings.Contains(got.log, refusal) {
+		t.Errorf("another spelling: exit %d:\n%s", got.code, got.log)
+	}
+	if got := act(t, "SLUICE_URL="+address, "SLUICE_WEBHOOK_TOKEN="+webhookToken, "SLUICE_INSECURE=true"); got.code != 0 {
+		t.Errorf("insecure: true is ignored:\n%s", got.log)
+	}
+	h := newWebhook(t, `202 {"status":"rolling_out","revision":4,"status_url":"http://sluice.example.invalid/4"}`)
+	if got := act(t, "SLUICE_URL="+h.URL, "SLUICE_WEBHOOK_TOKEN="+webhookToken); got.code != 1 || !strings.Contains(got.log, refusal) {
+		t.Errorf("a status address with http: exit %d:\n%s", got.code, got.log)
+	}
+}
+
 // TestActionIsWhole: the action names the entry point, and gives it each of its inputs.
 func TestActionIsWhole(t *testing.T) {
 	t.Parallel()

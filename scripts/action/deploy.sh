@@ -33,6 +33,14 @@ encode() {
   done
 }
 
+# checkSecure refuses an address that shows tokens to the network: plain http, except on this
+# machine.
+checkSecure() {
+  local url=${1,,}
+  [[ ${SLUICE_INSECURE:-} == true || $url == https://* || $url =~ ^http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]+)?(/|$) ]] ||
+    fail "The webhook's URL has no https, so others on the network could read the token. Use https, or set the input insecure to true."
+}
+
 # proof is the header that proves a call. Each has a token of its own: one of the job's
 # counts once, and ends within minutes.
 proof() {
@@ -68,6 +76,7 @@ report() {
 }
 
 [[ -n ${SLUICE_URL:-} ]] || fail "url is required: the webhook's URL."
+checkSecure "$SLUICE_URL"
 [[ ${SLUICE_IMAGE:-} =~ ^[A-Za-z0-9._:/@-]*$ ]] || fail "image is no image reference."
 [[ ${SLUICE_COMMIT:-} =~ ^[0-9a-fA-F]*$ ]] || fail "commit is no commit's hash."
 [[ ${SLUICE_TIMEOUT:=900} =~ ^[0-9]+$ ]] || fail "timeout is a number of seconds."
@@ -105,6 +114,7 @@ while :; do
   url=$(field "$answer" status_url)
   status_url=${url:-${status_url:-}}
   if [[ -n $status_url ]]; then
+    checkSecure "$status_url"
     answer=$(call "$status_url") || fail "The webhook could not be asked."
   else
     answer=$(call --header 'Content-Type: application/json' --header "Idempotency-Key: $delivery" --data "$body" "$SLUICE_URL") || fail "The webhook could not be called."
