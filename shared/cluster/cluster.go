@@ -118,6 +118,13 @@ type (
 		// that name gets, "secret:NAME" a Secret in each app's namespace. With "" a route
 		// says nothing of TLS: then its entry point does, or others by the route's spec.tls.
 		RouteTLS string `env:"ROUTE_TLS"`
+
+		// CertificateDomain and CertificateHosts bound the hosts for which an ACME resolver
+		// requests certificates: those below the apps' domain, and these. "example.com" is
+		// that host only, ".example.com" everything below it. Otherwise each developer could
+		// use up the limits of the installation's ACME account.
+		CertificateDomain string   `env:"APPS_DOMAIN"`
+		CertificateHosts  []string `env:"CERTIFICATE_HOSTS"`
 	}
 
 	// Accounts are Sluice's own.

@@ -23,6 +23,8 @@ type ingressRoutes struct {
 	middlewares
 	entryPoints []any
 	tls         map[string]any // nil says nothing of it
+
+	certified []string // hosts, and with a leading dot domains, that may have ACME certificates
 }
 
 func newIngressRoutes(o Routes, gate middlewares) (*ingressRoutes, error) {
@@ -34,9 +36,56 @@ func newIngressRoutes(o Routes, gate middlewares) (*ingressRoutes, error) {
 		r.entryPoints = append(r.entryPoints, e)
 	}
 	var err error
-	r.tls, err = parseRouteTLS(o.RouteTLS)
-	return r, err
+	if r.tls, err = parseRouteTLS(o.RouteTLS); err != nil {
+		return nil, err
+	}
+	if o.CertificateDomain != "" {
+		r.certified = append(r.certified, "."+strings.ToLower(o.CertificateDomain))
+	}
+	for _, host := range o.CertificateHosts {
+		r.certified = append(r.certified, strings.ToLower(strings.TrimSpace(host)))
+	}
+	if r.resolves() && o.CertificateDomain == "" {
+		return nil, errors.New("routes with an ACME resolver need the apps' domain")
+	}
+	return r, nil
 }
+
+// resolves reports whether an ACME resolver gets the routes' certificates.
+func (r *ingressRoutes) resolves() bool { return r.tls["certResolver"] != nil }
+
+// tlsFor returns spec.tls of an app's route. A host that may have no certificate of the
+// resolver is served with Traefik's default certificate, unless its route has the resolver
+// already: then its certificate stays.
+func (r *ingressRoutes) tlsFor(route *unstructured.Unstructured, host string) map[string]any {
+	allowed := slices.ContainsFunc(r.certified, func(c string) bool {
+		return host == c || strings.HasPrefix(c, ".") && strings.HasSuffix(host, c)
+	})
+	if !r.resolves() || allowed || r.resolvesFor(route, host) {
+		return r.tls
+	}
+	return defaultTLS()
+}
+
+// resolvesFor reports whether a route has the resolver for this host.
+func (r *ingressRoutes) resolvesFor(route *unstructured.Unstructured, host string) bool {
+	if route == nil {
+		return false
+	}
+	is, _, _ := unstructured.NestedMap(route.Object, "spec", "tls")         // no such field is no resolver
+	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "routes") // likewise
+	return reflect.DeepEqual(is["certResolver"], r.tls["certResolver"]) && slices.ContainsFunc(rules, func(rule any) bool {
+		fields, _ := rule.(map[string]any)
+		return fields["match"] == hostRule(host)
+	})
+}
+
+// hostRule matches the requests for a host.
+func hostRule(host string) string { return "Host(`" + host + "`)" }
+
+// defaultTLS is Traefik's choice among the certificates that it holds. An empty spec.tls means
+// the same, but cannot be applied over a field in it.
+func defaultTLS() map[string]any { return map[string]any{"store": map[string]any{"name": "default"}} }
 
 func (*ingressRoutes) kind() schema.GroupVersionKind         { return traefikKind("IngressRoute") }
 func (*ingressRoutes) blank() map[string]any                 { return map[string]any{"routes": []any{}} }
@@ -61,7 +110,7 @@ const (
 // Middleware is missing, and serves the app by the other one: an app without a gate does
 // not depend on it.
 func (r *ingressRoutes) spec(o Objects, a app.App, by *gate) map[string]any {
-	host := "Host(`" + a.Host + "`)"
+	host := hostRule(a.Host)
 	rules := []any{
 		routeRule(o, a, host+" && PathPrefix(`/`)", stripName(a.Ref())),
 		routeRule(o, a, host),
@@ -77,8 +126,8 @@ func (r *ingressRoutes) spec(o Objects, a app.App, by *gate) map[string]any {
 		}
 	}
 	spec := map[string]any{"entryPoints": r.entryPoints, "routes": rules}
-	if r.tls != nil {
-		spec["tls"] = maps.Clone(r.tls)
+	if tls := r.tlsFor(o.route, a.Host); tls != nil {
+		spec["tls"] = maps.Clone(tls)
 	}
 	return spec
 }
@@ -120,7 +169,8 @@ func routeRule(o Objects, a app.App, match string, through ...string) map[string
 }
 
 func (r *ingressRoutes) same(u *unstructured.Unstructured, shall map[string]any) bool {
-	return sameTLS(u, r.tls) && sameFields(u, shall, "tls")
+	tls, _ := shall["tls"].(map[string]any) // absent is nil
+	return sameTLS(u, tls) && sameFields(u, shall, "tls")
 }
 
 // resolverName is what Traefik's configuration may call a certResolver.
@@ -133,8 +183,8 @@ func parseRouteTLS(s string) (map[string]any, error) {
 	switch {
 	case s == "":
 		return nil, nil //nolint:nilnil // no spec.tls is what was asked for
-	case s == "default": // an empty spec.tls says the same, but cannot be applied where there was a field in it
-		return map[string]any{"store": map[string]any{"name": "default"}}, nil
+	case s == "default":
+		return defaultTLS(), nil
 	case kind == "resolver" && resolverName.MatchString(name):
 		return map[string]any{"certResolver": name}, nil
 	case kind == "secret" && len(validation.IsDNS1123Subdomain(name)) == 0:

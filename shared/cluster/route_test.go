@@ -18,7 +18,7 @@ func TestRouteTLS(t *testing.T) {
 	b.place()
 	b.gate()
 	ask := func(setting string) {
-		c, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &Routes{EntryPoints: []string{"web"}, RouteTLS: setting}, CheckerURL: checkerURL})
+		c, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &Routes{EntryPoints: []string{"web"}, RouteTLS: setting, CertificateDomain: "localhost"}, CheckerURL: checkerURL})
 		b.must(err)
 		b.cluster = c
 	}
@@ -78,6 +78,57 @@ func TestRouteTLS(t *testing.T) {
 	}
 }
 
+// TestCertificateHosts checks that an ACME resolver gets certificates only for hosts below the
+// apps' domain, for hosts that an admin names, and for hosts whose route had it before.
+func TestCertificateHosts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	resolver, byDefault := map[string]any{"certResolver": "le"}, map[string]any{"store": map[string]any{"name": "default"}}
+	open := func(routes Routes) {
+		routes.EntryPoints = []string{"web"}
+		c, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &routes, CheckerURL: checkerURL})
+		b.must(err)
+		b.cluster = c
+	}
+	of := b.app.Namespace + ".example" // hosts are unique in the cluster that tests share
+	limited := Routes{RouteTLS: "resolver:le", CertificateDomain: "Apps." + of, CertificateHosts: []string{"shop." + of, ".More." + of}}
+	open(limited)
+	for _, tt := range []struct {
+		host string
+		want map[string]any
+	}{
+		{host: "hello.apps." + of, want: resolver},
+		{host: "a.hello.apps." + of, want: resolver},
+		{host: "shop." + of, want: resolver},
+		{host: "x.more." + of, want: resolver},
+		{host: "victim." + of, want: byDefault},
+		{host: "x.shop." + of, want: byDefault},
+		{host: "evilapps." + of, want: byDefault},
+		{host: "more." + of, want: byDefault},
+	} {
+		b.app.Host = tt.host
+		b.place()
+		b.gate()
+		if diff := cmp.Diff(any(tt.want), b.objects().route.Object["spec"].(map[string]any)["tls"]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.host, diff)
+		}
+		if got := b.state().Route; got != RouteGated {
+			t.Errorf("%s: the route is %v", tt.host, got)
+		}
+	}
+	b.app.Host = "victim." + of
+	open(Routes{RouteTLS: "resolver:le", CertificateDomain: of}) // such as an earlier version
+	b.gate()
+	open(limited)
+	if got := b.state().Route; got != RouteGated {
+		t.Errorf("a route that has the resolver already is %v", got)
+	}
+	b.gate()
+	if diff := cmp.Diff(any(resolver), b.objects().route.Object["spec"].(map[string]any)["tls"]); diff != "" {
+		t.Errorf("a host that had a certificate (-want +got):\n%s", diff)
+	}
+}
+
 // patchRoute changes the app's route from outside.
 func (b *bench) patchRoute(patch string) {
 	b.Helper()
@@ -92,5 +143,8 @@ func TestRouteTLSIsChecked(t *testing.T) {
 		if _, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &Routes{EntryPoints: []string{"web"}, RouteTLS: s}}); err == nil {
 			t.Errorf("%q was taken", s)
 		}
+	}
+	if _, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &Routes{EntryPoints: []string{"web"}, RouteTLS: "resolver:le"}}); err == nil {
+		t.Error("a resolver for hosts of any domain was taken")
 	}
 }

@@ -186,13 +186,16 @@ func TestBadValues(t *testing.T) {
 func TestExtraHosts(t *testing.T) {
 	t.Parallel()
 	values := filepath.Join(root(t), "infra", "chart", "values", "plain.yaml")
-	all, err := manifest.Chart(root(t), "--values", values, "--set", "extraHosts={a.example.net,b.example.net}")
+	all, err := manifest.Chart(root(t), "--values", values, "--set", "extraHosts={a.example.net,b.example.net}", "--set", "certificateHosts={shop.example.org,.example.net}")
 	must(t, err)
 	for _, o := range manifest.OfKinds(all, "ConfigMap") {
 		settings, _, err := unstructured.NestedStringMap(o.Object, "data")
 		must(t, err)
 		if got := settings["EXTRA_HOSTS"]; o.GetName() == "sluice-settings" && got != "a.example.net,b.example.net" {
 			t.Errorf("EXTRA_HOSTS is %q", got)
+		}
+		if got := settings["CERTIFICATE_HOSTS"]; o.GetName() == "sluice-settings" && got != "shop.example.org,.example.net" {
+			t.Errorf("CERTIFICATE_HOSTS is %q", got)
 		}
 	}
 }
