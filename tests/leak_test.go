@@ -79,3 +79,23 @@ func TestLeakedKey(t *testing.T) {
 	s.Opens("hello", next)
 	s.Refuses("hello", k)
 }
+
+// TestLeakedServiceToken checks that a service token that a scanner finds stops working, and that
+// its project sees it.
+func TestLeakedServiceToken(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	name, role := "leaked", "owner"
+	token, full, err := s.Client.CreateToken(t.Context(), s.Project, wire.CreateToken{Name: &name, Role: &role})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scans(t, wire.FoundSecret{Token: string(full), URL: "https://git.example.com/x", Source: "commit"})
+	if _, err := s.Client.WithToken(full).WhoAmI(t.Context()); !client.HasCode(err, "unauthenticated") {
+		t.Errorf("got %v, want unauthenticated", err)
+	}
+	usage, err := s.Client.EnvironmentUsage(t.Context(), s.Project, s.Env, "", "")
+	if err != nil || len(usage.LeakedTokens) != 1 || usage.LeakedTokens[0].TokenID != token.ID || usage.LeakedTokens[0].FoundAt != "https://git.example.com/x" {
+		t.Errorf("the attention list has %+v, %v", usage.LeakedTokens, err)
+	}
+}

@@ -8,15 +8,15 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// askReportLeak asks for a key that was found where strangers can read it. It is typed into a
-// field of its own, and shown on no page.
+// askReportLeak asks for a key or a service token that the public can read somewhere. No page
+// shows it.
 func askReportLeak(r *request, f form) error {
 	return r.ask(tabKeys, formPage{
 		Title: "Report a leaked key", Action: r.inProject("api-keys", "report-leak"), Button: "Report the key", Back: r.inProject("api-keys"), Form: f,
-		Lead: "For a key that was found where strangers can read it, of whatever project. If it is good, it opens nothing any more from then on, " +
-			"and its project sees who has reported it. You are not told whether there is such a key.",
+		Lead: "For an API key or a service token that the public can read somewhere, of any project. If it is valid, it stops working, " +
+			"and its project sees who reported it. The response does not show whether it exists.",
 		Inputs: []input{
-			f.Text("key", "Full key", "As it was found; what stands around it does no harm.").Need().As("password").Auto("off"),
+			f.Text("key", "Full key or service token", "As it was found; other text around it is ignored.").Need().As("password").Auto("off"),
 			f.Text("url", "Found at", "An address, or where else. Its project sees that too.").Like("https://git.example.com/shop/hello/blob/main/deploy.sh"),
 		},
 	})
@@ -27,7 +27,7 @@ func reportLeak(r *request) error {
 	where := strings.TrimSpace(r.PostForm.Get("url"))
 	r.PostForm.Del("key")
 	if !ok {
-		return askReportLeak(r, r.invalid("key", "That is no full key."))
+		return askReportLeak(r, r.invalid("key", "This is not a full key or service token."))
 	}
 	if _, err := r.api.ReportLeak(r.Context(), full, where); err != nil {
 		return r.again(err, map[string]string{"invalid_parameter": "key"}, askReportLeak)

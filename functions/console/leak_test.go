@@ -28,6 +28,11 @@ func TestReportLeak(t *testing.T) {
 	if diff := cmp.Diff([]string{`POST /api/v1/leaks/report {"key":"` + full + `","url":"https://git.example.com/x"}`}, o.changes()); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
+	const token = "sluice_st_ab12cd34ef56_0123456789abcdefghijABCDEFGHIJ0123456789"
+	o.post(reportPath, url.Values{"key": {"SLUICE_TOKEN=" + token}})
+	if got := o.changes(); len(got) != 2 || got[1] != `POST /api/v1/leaks/report {"key":"`+token+`"}` {
+		t.Errorf("a service token is reported as %q", got)
+	}
 	o.refuse("POST /api/v1/leaks/report", http.StatusBadRequest, "invalid_parameter")
 	for _, typed := range []string{full, "no key", ""} {
 		w := o.post(reportPath, url.Values{"key": {typed}, "url": {"https://git.example.com/x"}})
@@ -35,6 +40,16 @@ func TestReportLeak(t *testing.T) {
 		if w.Code < 400 || strings.Contains(body+o.log.String(), full[16:]) || !strings.Contains(body, `id="e-key"`) || !strings.Contains(body, "git.example.com/x") {
 			t.Errorf("%q: %d %s", typed, w.Code, body)
 		}
+	}
+}
+
+// TestLeakedTokenAlert checks that the Overview shows a leaked service token as an alert.
+func TestLeakedTokenAlert(t *testing.T) {
+	t.Parallel()
+	r := &request{s: newOffice(t).service, project: "shop"}
+	alerts := r.tokenAlerts([]wire.LeakedToken{{Name: "nightly", At: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC), By: "program:github"}})
+	if len(alerts) != 1 || alerts[0].rank() != 1 || alerts[0].What != "nightly" || !strings.Contains(alerts[0].Why, "program:github") || alerts[0].Path != "/console/projects/shop/members" {
+		t.Errorf("got %+v", alerts)
 	}
 }
 

@@ -100,7 +100,7 @@ func (n notice) text() string { //nolint:funlen // a table
 		noticeSecretCurrent:  "This is the key. What you have is its current secret: whoever has it gets through.",
 		noticeSecretPrevious: "This is the key. What you have is its secret from before the last rotation, which is still good.",
 		noticeSecretRefused:  "This is the key. What you have is a secret of it, but nobody gets through with this key now.",
-		noticeLeakReported:   "It is reported. If that is a key, nobody gets through with it any more, and its project sees who has reported it.",
+		noticeLeakReported:   "Report received. If this is a key or a service token, it no longer works. Its project can see who reported it.",
 		noticeProjectChanged: "The settings are saved.",
 		noticePreflightSet:   "Setting saved. The app's page shows the progress of its gate.",
 		noticeSecretUnknown:  "This is the key with that prefix. What you have is none of its secrets any more: nobody gets through with it.",

@@ -113,7 +113,7 @@ func (r *request) overviewPage() (overviewPage, error) {
 	p.Latest = latest
 	week := p.Usage.Days[max(len(p.Usage.Days)-weekDays, 0):]
 	p.Chart = newChart(week)
-	p.Alerts = slices.Concat(checkerAlerts(p.Usage.Checkers), r.appAlerts(apps.Items, latest), r.keyAlerts(p.Usage.Attention))
+	p.Alerts = slices.Concat(checkerAlerts(p.Usage.Checkers), r.appAlerts(apps.Items, latest), r.tokenAlerts(p.Usage.LeakedTokens), r.keyAlerts(p.Usage.Attention))
 	slices.SortStableFunc(p.Alerts, func(a, b alert) int { return cmp.Compare(b.rank(), a.rank()) })
 	p.More = max(len(p.Alerts)-alertsShown, 0)
 	p.Alerts = p.Alerts[:len(p.Alerts)-p.More]
@@ -193,6 +193,18 @@ func (r *request) keyAlerts(keys []wire.KeyAttention) []alert {
 		all[i] = alert{
 			badge: attentionBadge(k, now), What: cmp.Or(k.Name, k.Prefix), Why: k.Why(exact),
 			Path: r.inEnvironment("api-keys", k.KeyID),
+		}
+	}
+	return all
+}
+
+// tokenAlerts are the project's service tokens that have leaked.
+func (r *request) tokenAlerts(tokens []wire.LeakedToken) []alert {
+	all := make([]alert, len(tokens))
+	for i, t := range tokens {
+		all[i] = alert{
+			badge: badge{Tone: toneBad, Text: "Service token leaked"}, What: t.Name, Path: r.inProject("members"),
+			Why: "Reported by " + t.By + " at " + momentOf(t.At, r.s.now()).Exact + ", and revoked. Give its program another token. The audit log has its changes.",
 		}
 	}
 	return all

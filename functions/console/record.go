@@ -284,6 +284,7 @@ func wordsOf(a audit.Action) actionWords {
 		audit.SetMembers:        {"Change members", "changed the members"},
 		audit.CreateToken:       {"Create service token", "created service token"},
 		audit.RevokeToken:       {"Revoke service token", "revoked service token"},
+		audit.LeakToken:         {"Report leak of service token", "reported the leak of service token"},
 		audit.CreateEnvironment: {"Create environment", "created environment"},
 		audit.DeleteEnvironment: {"Delete environment", "deleted environment"},
 		audit.CreateApp:         {"Create app", "created app"},

@@ -77,7 +77,8 @@
 // What a report does is package apikey's to say, and the project's policy: it is a change of
 // a key as any other, with a record of its own, by which the project can ask when it is in
 // force. A report names one key at a time to the store, which reads once for what is no key
-// that it knows, or known to have leaked, and no more.
+// that it knows, or known to have leaked, and no more. A service token that is reported is
+// revoked, whatever the policy.
 //
 // A program is known by the signature over its body, which has to be read before that can be
 // checked: bodies are bounded in size, time and number, and each network has a share of
@@ -104,6 +105,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
@@ -123,6 +125,7 @@ type Store interface {
 	Keys(ctx context.Context, f store.KeyFilter, page store.Page) ([]apikey.Key, string, error)
 	ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, inforce.Change, error)
 	ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (store.LeakResult, inforce.Change, error)
+	ReportTokenLeak(ctx context.Context, id servicetoken.ID, l apikey.Leak) (store.LeakResult, error)
 	Change(ctx context.Context, project, id string) (inforce.Change, error)
 	Members(ctx context.Context, t store.CanaryType) (inforce.List, error)
 	Environments(ctx context.Context, project string, page store.Page) ([]app.Environment, string, error)

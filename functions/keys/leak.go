@@ -16,6 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
@@ -50,7 +51,8 @@ const (
 	answerFloor = time.Second
 )
 
-// malformed is the result of what is no full key by its checksum.
+// malformed is the result of a text that is neither a full key nor a full service token, by its
+// checksum.
 const malformed = store.LeakResult("malformed")
 
 // leaks takes reports of keys that were found where strangers can read them.
@@ -177,21 +179,44 @@ func (s *Service) endAll(ctx context.Context, found []wire.FoundSecret, by strin
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(leaksAtOnce)
 	for _, one := range found {
-		prefix, ok := apikey.Parse([]byte(one.Token))
-		if !ok {
-			s.leaks.results.WithLabelValues(byProgram, string(malformed)).Inc()
-			continue
-		}
 		l := apikey.Leak{Secret: apikey.HashOf([]byte(one.Token)), At: s.moment(), By: by, URL: apikey.FoundAt(one.URL), Source: apikey.FoundAt(one.Source)}
-		if !seen[l.Secret] {
+		end, ok := s.ending(one.Token, l, byProgram)
+		if ok && !seen[l.Secret] {
 			seen[l.Secret] = true
-			g.Go(func() error { return s.end(ctx, apikey.IDOf(apikey.Prefix(prefix)), l, byProgram) })
+			g.Go(func() error { return end(ctx) })
 		}
 	}
 	return g.Wait()
 }
 
-// end does what is to be done about one secret.
+// ending returns the function that ends a full key or a full service token. ok is false if the
+// text is neither.
+func (s *Service) ending(text string, l apikey.Leak, by string) (end func(context.Context) error, ok bool) {
+	if id, ok := servicetoken.Full(text).ID(); ok {
+		return func(ctx context.Context) error { return s.endToken(ctx, id, l, by) }, true
+	}
+	prefix, ok := apikey.Parse([]byte(text))
+	if !ok { // as anybody can tell without asking
+		s.leaks.results.WithLabelValues(by, string(malformed)).Inc()
+		return nil, false
+	}
+	return func(ctx context.Context) error { return s.end(ctx, apikey.IDOf(apikey.Prefix(prefix)), l, by) }, true
+}
+
+// endToken revokes a service token that has leaked.
+func (s *Service) endToken(ctx context.Context, id servicetoken.ID, l apikey.Leak, by string) error {
+	result, err := s.store.ReportTokenLeak(ctx, id, l)
+	if err != nil {
+		return err
+	}
+	s.leaks.results.WithLabelValues(by, string(result)).Inc()
+	if result != store.LeakUnknown {
+		s.log.InfoContext(ctx, "leaked service token revoked", "token_id", string(id), "result", string(result))
+	}
+	return nil
+}
+
+// end ends a secret of a key that has leaked.
 func (s *Service) end(ctx context.Context, id apikey.ID, l apikey.Leak, by string) error {
 	result, change, err := s.store.ReportLeak(ctx, id, l)
 	if err != nil {
@@ -213,15 +238,14 @@ func (s *Service) reportLeak(ctx context.Context, in httpapi.Scope, body wire.Re
 	if err := s.leaks.people.take(in.Caller, s.now()); err != nil {
 		return wire.LeaksReceived{}, err
 	}
-	prefix, ok := apikey.Parse([]byte(*body.Key))
-	if !ok { // as anybody can tell without asking
-		s.leaks.results.WithLabelValues(byPerson, string(malformed)).Inc()
-		return wire.LeaksReceived{}, notFull()
+	l := apikey.Leak{Secret: apikey.HashOf([]byte(*body.Key)), At: s.moment(), By: in.Caller.Username, URL: apikey.FoundAt(body.URL)}
+	end, ok := s.ending(*body.Key, l, byPerson)
+	if !ok {
+		return wire.LeaksReceived{}, problem.New(problem.InvalidParameter, "key must be a full API key or a full service token: it is not whole, or a character is wrong.")
 	}
 	floor := time.NewTimer(s.leaks.floor)
 	defer floor.Stop()
-	l := apikey.Leak{Secret: apikey.HashOf([]byte(*body.Key)), At: s.moment(), By: in.Caller.Username, URL: apikey.FoundAt(body.URL)}
-	err := s.end(ctx, apikey.IDOf(apikey.Prefix(prefix)), l, byPerson)
+	err := end(ctx)
 	select {
 	case <-floor.C:
 	case <-ctx.Done():

@@ -26,6 +26,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -155,6 +156,54 @@ func TestLeakIsEnded(t *testing.T) {
 	s.counted("program", "known", 1)
 	if strings.Contains(s.log.String(), k.FullKey) || strings.Contains(s.log.String(), k.FullKey[len(k.FullKey)-apikey.SecretLength:]) {
 		t.Error("the key is in the log")
+	}
+}
+
+// TestLeakedServiceToken checks that a service token that a program or a person reports is
+// revoked, once, with a record of where it was found, and that neither learns whether it exists.
+func TestLeakedServiceToken(t *testing.T) {
+	t.Parallel()
+	s := newScanner(t)
+	issue := func(name string) (servicetoken.Token, string) {
+		token, full, err := servicetoken.New(apikey.Random(), servicetoken.Token{
+			Project: "shop", Name: name, Role: app.Owner, CreatedBy: "ada", CreatedAt: s.service.moment(), ExpiresAt: s.service.moment().Add(time.Hour),
+		})
+		if err == nil {
+			err = s.store.CreateToken(t.Context(), token)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token, string(full)
+	}
+	found, full := issue("nightly")
+	typed, other := issue("weekly")
+	_, unknown, err := servicetoken.New(apikey.Random(), servicetoken.Token{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s.sends(wire.FoundSecret{Token: full, URL: "https://git.example.com/a?t=" + full, Source: "commit"}, wire.FoundSecret{Token: string(unknown)}).received(2)
+	}
+	s.do(http.MethodPost, leaksPath+"/report", `{"key":"`+other+`"}`).received(1)
+	for _, token := range []servicetoken.Token{found, typed} {
+		if _, err := s.store.ServiceToken(t.Context(), token.ID); !problem.Is(err, problem.NotFound) {
+			t.Errorf("%s after its leak: %v, want not_found", token.Name, err)
+		}
+	}
+	records, _, err := s.store.Records(t.Context(), audit.Query{Project: "shop", Actions: []audit.Action{audit.LeakToken}}, store.Page{Size: 10})
+	if err != nil || len(records) != 2 {
+		t.Fatalf("records %+v, %v, want 2", records, err)
+	}
+	r := records[1]
+	if diff := cmp.Diff(audit.Values{"found_at": "https://git.example.com/a?t=sluice_[redacted]", "found_in": "commit"}, r.New); diff != "" || r.Actor.Name != "program:github" {
+		t.Errorf("by %v (-want +got):\n%s", r.Actor, diff)
+	}
+	s.counted("program", "ended", 1)
+	s.counted("program", "unknown", 3)
+	s.counted("person", "ended", 1)
+	if strings.Contains(s.log.String(), full) {
+		t.Error("the token is in the log")
 	}
 }
 

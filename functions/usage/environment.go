@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
@@ -55,7 +57,7 @@ func (s *Service) getEnvironmentUsage(ctx context.Context, in httpapi.Scope, ask
 	return wire.EnvironmentUsage{
 		Environment: in.Environment.Name, UsageReport: counted.Wire(sum(e.keys, window, usage.DayOf(e.at))),
 		Keys: count(e.keys, e.at), Busiest: busiest(e.keys, window), Attention: attention(e.keys, e.at),
-		Checkers: wire.CheckerCounts{Proving: proving, Denying: denying}, AsOf: e.at.UTC(),
+		Checkers: wire.CheckerCounts{Proving: proving, Denying: denying}, LeakedTokens: leakedTokens(e.leaks, in.Project), AsOf: e.at.UTC(),
 	}, nil
 }
 
@@ -64,6 +66,7 @@ type environment struct {
 	at       time.Time
 	keys     []keyUse
 	checkers inforce.List
+	leaks    []audit.Record // of the project's service tokens, within lookAround
 }
 
 func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at time.Time) (environment, error) {
@@ -89,6 +92,10 @@ func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at tim
 	}
 	read := environment{at: at, keys: make([]keyUse, len(keys))}
 	if read.checkers, err = s.store.Members(ctx, store.CanaryKeys); err != nil {
+		return environment{}, err
+	}
+	leaks := audit.Query{Project: e.Project, From: at.Add(-lookAround), Actions: []audit.Action{audit.LeakToken}}
+	if read.leaks, _, err = s.store.Records(ctx, leaks, store.Page{Size: maxAttention}); err != nil {
 		return environment{}, err
 	}
 	for i, k := range keys {
@@ -165,6 +172,22 @@ func attention(keys []keyUse, now time.Time) []wire.KeyAttention {
 			a.At.Compare(b.At), cmp.Compare(a.KeyID, b.KeyID))
 	})
 	return all[:min(len(all), maxAttention)]
+}
+
+// leakedTokens returns the leaked service tokens of a project, not those of an earlier project of
+// its name.
+func leakedTokens(leaks []audit.Record, of app.Project) []wire.LeakedToken {
+	tokens := []wire.LeakedToken{}
+	text := func(v any) string { s, _ := v.(string); return s } // as package store writes it
+	for _, r := range leaks {
+		if !r.At.Before(of.CreatedAt) {
+			tokens = append(tokens, wire.LeakedToken{
+				TokenID: path.Base(r.Resource), Name: text(r.Old["name"]), At: r.At, By: r.Actor.Name,
+				FoundAt: text(r.New["found_at"]), FoundIn: text(r.New["found_in"]),
+			})
+		}
+	}
+	return tokens
 }
 
 // leaked tells whether somebody should do something about a leak: while the key's secret is the

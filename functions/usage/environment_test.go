@@ -7,10 +7,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -72,7 +77,8 @@ func TestEnvironment(t *testing.T) {
 			{NamedKey: wire.NamedKey{KeyID: "key-bbbbbbbb", Prefix: "bbbbbbbb", Name: "Old"}, Totals: wire.UsageTotals{QuotaDenied: 7}},
 		},
 		Attention: []wire.KeyAttention{{NamedKey: wire.NamedKey{KeyID: "key-dddddddd", Prefix: "dddddddd"}, Reason: wire.KeyExpired, At: h.now.Add(-time.Hour)}},
-		AsOf:      h.now,
+
+		LeakedTokens: []wire.LeakedToken{}, AsOf: h.now,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
@@ -106,6 +112,36 @@ func TestEnvironmentIsShared(t *testing.T) {
 	h.environmentUsage(prod)
 	if n := len(h.service.environments.kept); n != 1 {
 		t.Errorf("%d environments are kept, of which one was not asked for", n)
+	}
+}
+
+// TestLeakedTokens checks that a project's leaked service tokens are listed for seven days.
+func TestLeakedTokens(t *testing.T) {
+	t.Parallel()
+	h := start(t, 0)
+	h.now = time.Now()
+	ctx := trace.As(t.Context(), trace.Actor{Kind: trace.Program, Name: "program:github"})
+	token := map[string]servicetoken.Token{}
+	for _, project := range []string{"shop", "other"} {
+		made, full, err := servicetoken.New(apikey.Random(), servicetoken.Token{Project: project, Name: "nightly", Role: app.Owner, ExpiresAt: h.now.Add(time.Hour)})
+		h.must(err)
+		h.must(h.store.CreateToken(t.Context(), made))
+		leak := apikey.Leak{Secret: apikey.HashOf([]byte(full)), At: h.now, URL: "https://git.example.com/x", Source: "commit"}
+		_, err = h.store.ReportTokenLeak(ctx, made.ID, leak)
+		h.must(err)
+		token[project] = made
+	}
+	got := h.environmentUsage("shop/environments/prod/usage").LeakedTokens
+	want := []wire.LeakedToken{{TokenID: string(token["shop"].ID), Name: "nightly", By: "program:github", FoundAt: "https://git.example.com/x", FoundIn: "commit"}}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(wire.LeakedToken{}, "At")); diff != "" {
+		t.Errorf("leaked tokens (-want +got):\n%s", diff)
+	}
+	h.now = h.now.Add(lookAround + time.Minute)
+	if got := h.environmentUsage("shop/environments/prod/usage").LeakedTokens; len(got) > 0 {
+		t.Errorf("a week later: %+v", got)
+	}
+	if got := leakedTokens([]audit.Record{{At: h.now}}, app.Project{CreatedAt: h.now.Add(time.Second)}); len(got) > 0 {
+		t.Errorf("a later project of the name: %+v", got)
 	}
 }
 

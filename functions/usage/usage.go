@@ -25,6 +25,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
@@ -44,6 +45,7 @@ type Store interface {
 	AllKeys(ctx context.Context, f store.KeyFilter) ([]apikey.Key, error)
 	Members(ctx context.Context, t store.CanaryType) (inforce.List, error)
 	EnvironmentPlans(ctx context.Context, namespace string) ([]plan.Plan, error)
+	Records(ctx context.Context, q audit.Query, page store.Page) ([]audit.Record, string, error)
 }
 
 // Service answers the function's requests.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 )
 
 func read(t *testing.T, file string) string {
@@ -28,36 +29,37 @@ func read(t *testing.T, file string) string {
 // quotes, in three, or something else.
 var assignment = regexp.MustCompile(`^([A-Za-z]+) = (?:'''(.*)'''|"([^"\\]*)"|(true|\[.*\]))$`)
 
-// gitleaks reads the one rule of gitleaks.toml. It knows as much of TOML as the file uses, and
+// gitleaks reads the rules of gitleaks.toml by ID. It knows as much of TOML as the file uses, and
 // refuses any other line.
-func gitleaks(t *testing.T) map[string]string {
+func gitleaks(t *testing.T) map[string]map[string]string {
 	t.Helper()
-	rule, table := map[string]string{}, ""
+	rules, rule, table := map[string]map[string]string{}, map[string]string(nil), ""
 	for line := range strings.Lines(read(t, "gitleaks.toml")) {
 		line = strings.TrimSuffix(line, "\n")
 		found := assignment.FindStringSubmatch(line)
 		switch {
 		case line == "" || strings.HasPrefix(line, "#"):
 		case strings.HasPrefix(line, "["):
-			if table = line; line == "[[rules]]" && len(rule) > 0 {
-				t.Fatal("there is more than one rule")
+			if table = line; line == "[[rules]]" {
+				rule = map[string]string{}
 			}
 		case found == nil:
 			t.Fatalf("%q is not of the kind of lines that the file has", line)
 		case table == "[[rules]]":
 			rule[found[1]] = found[2] + found[3] + found[4]
+			rules[rule["id"]] = rule
 		}
 	}
-	return rule
+	return rules
 }
 
-// rules are the scanners' rules as RE2 has them, which gitleaks is made with too; the first
-// group is the key.
-func rules(t *testing.T) map[string]*regexp.Regexp {
+// rules are the scanners' rules for keys, or for service tokens, as RE2 has them, which gitleaks
+// is made with too; the first group is what was found.
+func rules(t *testing.T, id, keyword string) map[string]*regexp.Regexp {
 	t.Helper()
-	rule := gitleaks(t)
-	if rule["id"] != "sluice-api-key" || rule["keywords"] != `["sluice_"]` || rule["description"] == "" {
-		t.Errorf("gitleaks' rule is %v", rule)
+	rule := gitleaks(t)[id]
+	if rule["keywords"] != `["`+keyword+`"]` || rule["description"] == "" {
+		t.Errorf("gitleaks' rule %s is %v", id, rule)
 	}
 	var github struct{ Name, SecretFormat, BeforeSecret, AfterSecret string }
 	if err := yaml.UnmarshalStrict([]byte(read(t, "github.yaml")), &github); err != nil || github.Name == "" {
@@ -85,7 +87,7 @@ func newKey(t *testing.T) string {
 // TestRules: each rule finds keys, whatever stands around them, and nothing else (promise L6).
 func TestRules(t *testing.T) {
 	t.Parallel()
-	for name, rule := range rules(t) {
+	for name, rule := range rules(t, "sluice-api-key", "sluice_") {
 		for range 200 {
 			key := newKey(t)
 			for _, text := range []string{key, "X-API-Key: " + key + "\n", `{"key":"` + key + `"}`, "KEY='" + key + "';", "https://a.example/?k=" + key + "&x=1", "<b>" + key + "</b>", "a\n" + key + "\nb"} {
@@ -98,7 +100,7 @@ func TestRules(t *testing.T) {
 			}
 			for _, text := range []string{
 				key[:len(key)-1], key + "A", strings.ToUpper(key), strings.Replace(key, "_", "-", 1), key[:7] + "A" + key[8:], key[:15] + key[16:],
-				strings.Replace(key, "sluice_", "sluice_st_", 1), key[:20] + "-" + key[21:], "sluice_gate_and_more", "",
+				strings.Replace(key, "sluice_", "sluice_xx_", 1), key[:20] + "-" + key[21:], "sluice_gate_and_more", "",
 			} {
 				if found := rule.FindString(text); found != "" {
 					t.Errorf("%s finds %q in %q", name, found, text)
@@ -108,13 +110,44 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestTokenRules checks that each rule finds service tokens, and no part of a longer text.
+func TestTokenRules(t *testing.T) {
+	t.Parallel()
+	for name, rule := range rules(t, "sluice-service-token", "sluice_st_") {
+		for range 200 {
+			token := newToken(t)
+			for _, text := range []string{token, "SLUICE_TOKEN=" + token + "\n", `{"token":"` + token + `"}`, "a\n" + token + "\nb"} {
+				if found := rule.FindStringSubmatch(text); found == nil || found[1] != token {
+					t.Errorf("%s finds %q in %q", name, found, text)
+				}
+			}
+			for _, text := range []string{token[:len(token)-1], token + "A", strings.ToUpper(token), token[:14] + "-" + token[15:], "sluice_st_and_more"} {
+				if found := rule.FindString(text); found != "" {
+					t.Errorf("%s finds %q in %q", name, found, text)
+				}
+			}
+		}
+	}
+}
+
+func newToken(t *testing.T) string {
+	t.Helper()
+	_, full, err := servicetoken.New(rand.Reader, servicetoken.Token{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(full)
+}
+
 // TestPage: the pattern on the page is that of keys, and so is what it says of the checksum, in
 // its table and in its program.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	page := read(t, "README.md")
-	if !strings.Contains(page, "```\n"+apikey.Pattern+"\n```") || !strings.Contains(page, `r"`+apikey.Pattern+`"`) {
-		t.Error("the page has another pattern")
+	for _, pattern := range []string{apikey.Pattern, servicetoken.Pattern} {
+		if !strings.Contains(page, "```\n"+pattern+"\n```") {
+			t.Errorf("the page lacks the pattern %s", pattern)
+		}
 	}
 	rows := regexp.MustCompile("(?m)^\\| `(sluice_[0-9a-z]{8}_[0-9A-Za-z]{32})` \\| `([0-9A-Za-z]{6})` \\|$").FindAllStringSubmatch(page, -1)
 	if len(rows) != 2 {
@@ -131,12 +164,12 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no python3 to run the page's program")
 	}
-	good, bad := newKey(t), []byte(newKey(t))
+	good, token, bad := newKey(t), newToken(t), []byte(newKey(t))
 	bad[len(bad)-1] ^= 1
 	cmd := exec.CommandContext(t.Context(), python, "-c", program+"\nimport sys\nprint(*keys(sys.stdin.read()), sep='\\n')")
-	cmd.Stdin = strings.NewReader("a=" + good + "; b=" + string(bad) + ";")
+	cmd.Stdin = strings.NewReader("a=" + good + "; b=" + string(bad) + "; c=" + token + ";")
 	out, err := cmd.CombinedOutput()
-	if err != nil || string(bytes.TrimSpace(out)) != good {
+	if err != nil || string(bytes.TrimSpace(out)) != good+"\n"+token {
 		t.Errorf("the page's program finds %s, %v", out, err)
 	}
 }

@@ -97,6 +97,7 @@ var kinds = map[string]kind{
 
 	"key_id":        {pattern: `^key-[0-9a-z]{8}$`, example: "key-ab12cd34"},
 	"prefix":        {pattern: `^[0-9a-z]{8}$`, example: "ab12cd34"},
+	"leaked":        {pattern: `^(` + apikey.Pattern + `|` + servicetoken.Pattern + `)$`},
 	"full_key":      {pattern: `^` + apikey.Pattern + `$`},
 	"key_name":      {length: [2]int64{0, apikey.MaxName}, example: "ci"},
 	"scope":         {length: [2]int64{0, apikey.MaxApps}, items: "app"},
@@ -118,7 +119,7 @@ var kinds = map[string]kind{
 
 	"trust_id":     {pattern: `^trust-[a-z2-7]{10}$`, example: "trust-k3xq7m2pza"},
 	"token_id":     {pattern: `^token-[0-9a-z]{12}$`, example: "token-ab12cd34ef56"},
-	"full_token":   {pattern: `^sluice_st_[0-9a-z]{12}_[0-9A-Za-z]{38}$`},
+	"full_token":   {pattern: `^` + servicetoken.Pattern + `$`},
 	"token_name":   {pattern: label, example: "nightly"},
 	"token_status": {values: all(servicetoken.Statuses())},
 

@@ -62,6 +62,7 @@ const (
 
 	CreateToken Action = "token.create" // a service token
 	RevokeToken Action = "token.revoke"
+	LeakToken   Action = "token.leak" // the public could read it, so it is revoked
 
 	CreateEnvironment Action = "environment.create"
 	DeleteEnvironment Action = "environment.delete"
@@ -99,7 +100,7 @@ const (
 func Actions() []Action {
 	return []Action{
 		SignIn, SignOut, CreateUser, UpdateUser, ChangePassword,
-		CreateProject, UpdateProject, DeleteProject, SetMembers, CreateToken, RevokeToken, CreateEnvironment, DeleteEnvironment,
+		CreateProject, UpdateProject, DeleteProject, SetMembers, CreateToken, RevokeToken, LeakToken, CreateEnvironment, DeleteEnvironment,
 		CreateApp, UpdateApp, DeleteApp, EnableWebhook, DisableWebhook, AddTrust, RemoveTrust, CallWebhook, Deploy, RequestBuild,
 		CreatePlan, UpdatePlan, DeletePlan, CreateKey, UpdateKey, RotateKey, RevokeKey, LeakKey, ExplainRequest,
 	}

@@ -52,7 +52,7 @@ func TestKindsOfActions(t *testing.T) {
 		}
 	}
 	for _, a := range Actions() {
-		project := a == UpdateProject || a == SetMembers || a == CreateToken || a == RevokeToken || a == ExplainRequest
+		project := a == UpdateProject || a == SetMembers || a == CreateToken || a == RevokeToken || a == LeakToken || a == ExplainRequest
 		if !seen[a] && !a.OfInstallation() && !project {
 			t.Errorf("%s is of no kind", a)
 		}

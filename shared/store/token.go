@@ -154,6 +154,41 @@ func (s *Store) revoke(ctx context.Context, b *batch, t servicetoken.Token) {
 	s.record(ctx, b, audit.Change{Action: audit.RevokeToken, Project: t.Project, Resource: tokenPath(t), Old: tokenView(t)})
 }
 
+// ReportTokenLeak revokes a service token that has leaked, and records where it was found. A
+// token that is unknown or already revoked is not an error.
+func (s *Store) ReportTokenLeak(ctx context.Context, id servicetoken.ID, l apikey.Leak) (result LeakResult, err error) {
+	ref, err := s.tokenRef(id)
+	if err != nil {
+		return "", err
+	}
+	err = s.transact(ctx, "report leak of "+string(id), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		t, err := txGet(tx, ref, "service token", readToken)
+		if problem.Is(err, problem.NotFound) {
+			result = LeakUnknown
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case !t.Hash.Equal(l.Secret):
+			result = LeakUnknown
+			return nil
+		case t.Status(l.At) == servicetoken.Expired:
+			result = LeakRecorded
+		default:
+			result = LeakEnded
+		}
+		b.delete(ref)
+		s.record(ctx, b, audit.Change{
+			Action: audit.LeakToken, Project: t.Project, Resource: tokenPath(t), Old: tokenView(t),
+			New: audit.Values{"found_at": l.URL, "found_in": l.Source},
+		})
+		return nil
+	})
+	return result, err
+}
+
 // useTimeout bounds the writing of a token's last use, which a request waits for.
 const useTimeout = time.Second
 

@@ -13,8 +13,8 @@ type FoundSecret struct {
 
 // ReportLeak is the body of POST /leaks/report.
 type ReportLeak struct {
-	Key *string `json:"key,omitempty" required:"true" kind:"full_key"` // the full key that was found
-	URL string  `json:"url,omitempty" kind:"found_at"`                 // where, if that is known
+	Key *string `json:"key,omitempty" required:"true" kind:"leaked"` // the full API key or service token that was found
+	URL string  `json:"url,omitempty" kind:"found_at"`               // where, if that is known
 }
 
 // LeaksReceived is the answer to a report, whatever has become of it.
@@ -39,3 +39,13 @@ const (
 
 // LeakedSecrets lists them.
 func LeakedSecrets() []string { return []string{LeakedCurrent, LeakedEnded} }
+
+// LeakedToken is a service token that was reported as leaked, and is revoked.
+type LeakedToken struct {
+	TokenID string    `json:"token_id" kind:"token_id"`
+	Name    string    `json:"name" kind:"token_name"`
+	At      time.Time `json:"at"`                       // of the report
+	By      string    `json:"by"`                       // who reported it: a user, a service token, or a program as program:NAME
+	FoundAt string    `json:"found_at" kind:"found_at"` // "" if the report does not say
+	FoundIn string    `json:"found_in"`                 // e.g. "commit"; "" if the report does not say
+}

@@ -27,7 +27,12 @@ type EnvironmentUsage struct {
 	Busiest   []KeyTotals    `json:"busiest"`   // the keys with the most requests in the window, ten at most
 	Attention []KeyAttention `json:"attention"` // the most urgent first, a hundred at most
 	Checkers  CheckerCounts  `json:"checkers"`
-	AsOf      time.Time      `json:"as_of"` // when it was read
+
+	// LeakedTokens are the project's service tokens that were reported as leaked in the last
+	// seven days, the latest first.
+	LeakedTokens []LeakedToken `json:"leaked_tokens"`
+
+	AsOf time.Time `json:"as_of"` // when it was read
 }
 
 // CheckerCounts count the installation's checkers.

@@ -41,6 +41,10 @@ const (
 	usedEvery = 5 * time.Minute
 )
 
+// Pattern is a regular expression for full tokens, for scanners of other text. [Full.ID] checks
+// the checksum.
+const Pattern = `sluice_st_[0-9a-z]{12}_[0-9A-Za-z]{38}`
+
 // Bounds (promise S9).
 const (
 	MaxPerProject = 100       // tokens, expired ones among them

@@ -170,15 +170,17 @@ func (a *application) fullKey(ctx context.Context) (client.FullKey, error) {
 
 func (a *application) keyReportLeak() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "report-leak [-]", ValidArgs: []string{"-"}, Short: "Report a full key that strangers could read", SuggestFor: []string{"leak", "leaked", "report"},
-		Long: `Report a full key that was found where strangers can read it, of whatever project. It is read
-from standard input, or asked for; it is in no argument, which others on the machine could
-read. If it is good, it opens nothing any more: its key is disabled, or revoked, as the
-project has it ("sluice project update"), and the secret before a rotation merely ends.
-The key's project sees when and by whom it was reported, and where it was found.
+		Use: "report-leak [-]", ValidArgs: []string{"-"}, Short: "Report a leaked API key or service token", SuggestFor: []string{"leak", "leaked", "report"},
+		Long: `Report a full API key or service token that the public can read somewhere, of any project. The
+command reads it from standard input or asks for it. An argument would show it to others on
+this machine.
 
-Nobody is told whether there is such a key: the answer is the same either way. Members of
-its project see what has become of it with "sluice key find".`,
+A valid key stops working: it is disabled or revoked, as its project has chosen with
+"sluice project update"; a previous secret in its grace period ends. A service token is revoked.
+The project sees when it was reported, by which user, and where it was found.
+
+The response does not show whether the key exists. Members of its project see the result with
+"sluice key find", and for service tokens with "sluice status".`,
 		Example: `  sluice key report-leak --url https://git.example.com/shop/hello < leaked.txt
   pbpaste | sluice key report-leak -`,
 	}
@@ -196,7 +198,7 @@ its project see what has become of it with "sluice key find".`,
 			return err
 		}
 		return a.show(received, func(s render.Screen) error {
-			return s.Line("It is reported. If it is a key, nobody gets through with it any more, and its project sees who has reported it.")
+			return s.Line("Report received. If this is a key or a service token, it no longer works. Its project can see who reported it.")
 		})
 	})
 }

@@ -58,13 +58,26 @@ func (a *application) showStatus(of environmentStatus) error {
 				return err
 			}
 		}
-		for _, one := range u.Attention {
-			if err := s.Line("  %s", a.attentionText(one)); err != nil {
-				return err
-			}
+		if err := a.showAttention(s, u); err != nil {
+			return err
 		}
 		return showAppStates(s, of.Apps)
 	})
+}
+
+// showAttention lists the keys and the service tokens that need attention.
+func (a *application) showAttention(s render.Screen, u wire.EnvironmentUsage) error {
+	for _, one := range u.Attention {
+		if err := s.Line("  %s", a.attentionText(one)); err != nil {
+			return err
+		}
+	}
+	for _, t := range u.LeakedTokens {
+		if err := s.Line("  Service token %s: Leaked. Reported by %s at %s, and revoked.", t.Name, t.By, stamp(t.At)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // attentionText says why somebody should look at a key.

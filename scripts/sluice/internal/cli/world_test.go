@@ -57,7 +57,8 @@ const (
 	foundJSON   = `{"key":{` + keyFields + `},"secret":"current"}`
 	wholeJSON   = `{"environment":"prod","from":"2026-03-08","to":"2026-03-14","retention_days":92,"totals":{"allowed":1501,"rate_denied":40,"quota_denied":1},` +
 		`"days":[{"date":"2026-03-12","allowed":1000,"rate_denied":0,"quota_denied":0},{"date":"2026-03-13","allowed":1,"rate_denied":0,"quota_denied":0},{"date":"2026-03-14","allowed":500,"rate_denied":40,"quota_denied":1}],` +
-		`"keys":{"active":4,"disabled":1,"expired":1,"revoked":0},"busiest":[],"checkers":{"proving":2,"denying":1},"as_of":"2026-03-14T15:09:00Z","attention":[` +
+		`"keys":{"active":4,"disabled":1,"expired":1,"revoked":0},"busiest":[],"checkers":{"proving":2,"denying":1},"as_of":"2026-03-14T15:09:00Z",` +
+		`"leaked_tokens":[{"token_id":"token-ab12cd34ef56","name":"nightly","at":"2026-03-13T09:00:00Z","by":"program:github","found_at":"https://git.example.com/x","found_in":"commit"}],"attention":[` +
 		`{"key_id":"key-ab12cd34","prefix":"ab12cd34","name":"Checkout team","reason":"quota_used_up","at":"2026-03-15T00:00:00Z","share":1},` +
 		`{"key_id":"key-zz99yy88","prefix":"zz99yy88","name":"","reason":"expired","at":"2026-03-13T00:00:00Z","share":null},` +
 		`{"key_id":"key-cc11dd22","prefix":"cc11dd22","name":"Reports","reason":"quota_high","at":"2026-04-01T00:00:00Z","share":0.92},` +
