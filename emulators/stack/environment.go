@@ -43,6 +43,9 @@ func (s *Stack) functionEnvironment(f function, host string, port int, own map[s
 		"FIRESTORE_EMULATOR_HOST": s.o.local(firestorePort),
 		"SESSION_KEYS_DIR":        s.path("secrets/" + publicKeys),
 	}
+	if s.o.ManyCalls {
+		all["API_RATE"], all["API_BURST"] = "100000", "1000000"
+	}
 	if f.cluster {
 		all["KUBECONFIG"] = s.accountFile(f)
 	}

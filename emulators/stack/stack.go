@@ -78,6 +78,10 @@ type Options struct {
 	// BuildFlags are additional arguments of "go build" for the functions.
 	BuildFlags []string
 
+	// ManyCalls raises the budget of each caller of the management API, for tests whose
+	// admin makes many calls.
+	ManyCalls bool
+
 	Race bool // builds the functions with the race detector
 	Seed bool // makes the demo: project shop, environment prod, app hello
 }

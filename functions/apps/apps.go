@@ -194,7 +194,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 		p.Log.Warn("apps share the console's registrable domain; another domain for apps is safer", "apps_domain", cfg.AppsDomain, "base_url", cfg.BaseURL)
 	}
 	s := &Service{
-		cfg: cfg, store: p.Store, cluster: p.Cluster, registry: p.Registry, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store), log: p.Log, now: time.Now,
+		cfg: cfg, store: p.Store, cluster: p.Cluster, registry: p.Registry, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store).Within(cfg.Calls), log: p.Log, now: time.Now,
 		wiring:  nudge.New(cfg.WiringURL, eventSource, p.Log),
 		deploys: nudge.New(cfg.DeploysURL, eventSource, p.Log),
 		builds:  nudge.New(cfg.BuildsURL, eventSource, p.Log),

@@ -126,7 +126,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	s := &Service{
 		cfg: cfg, token: sha256.Sum256([]byte(cfg.Token)), store: p.Store, cluster: p.Cluster,
-		registry: p.Registry, nudge: p.Nudge, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store), gauges: newGauges(), log: p.Log, now: time.Now,
+		registry: p.Registry, nudge: p.Nudge, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store).Within(cfg.Calls), gauges: newGauges(), log: p.Log, now: time.Now,
 	}
 	s.queue = s.newQueue()
 	httpapi.Serve(s.api, api.ListBuilds, s.listBuilds)

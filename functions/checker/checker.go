@@ -68,7 +68,7 @@
 // the table of outcomes, handler.go answers; key.go is what a key's holder is told. internal/view is the picture of keys and
 // plans, internal/gate decides about a key, internal/bucket limits rates, internal/meter
 // counts and limits quotas, internal/lease holds hard ones, internal/peers tells other replicas, internal/canary proves
-// freshness, internal/denials keeps reasons, internal/limits says limits in header fields,
+// freshness, internal/denials keeps reasons, shared/limits writes limits into header fields,
 // internal/slots holds one small value per key.
 package checker
 

@@ -141,7 +141,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, store: p.Store, cluster: p.Cluster, registry: p.Registry, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store),
+		cfg: cfg, store: p.Store, cluster: p.Cluster, registry: p.Registry, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store).Within(cfg.Calls),
 		announcer: newAnnouncer(p.Store, p.Sink, cfg.LookEvery, p.Log), gauges: newGauges(),
 		log: p.Log, now: time.Now,
 	}

@@ -151,7 +151,7 @@ type Service struct {
 
 // New makes a service. Once ending is closed nobody waits any more.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger, ending <-chan struct{}) *Service {
-	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st), log: log, random: apikey.Random(), now: time.Now, counted: counted.NewReader(st, cfg.Recent)}
+	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), log: log, random: apikey.Random(), now: time.Now, counted: counted.NewReader(st, cfg.Recent)}
 	s.explains = newCallers(explainBurst, explainEvery, "questions about refused requests")
 	s.leaks = newLeaks(cfg, s)
 	s.checkers = newCheckers(cfg, st, log, ending)

@@ -93,7 +93,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		store: p.Store, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store), counts: newCounts(), keys: p.Keys,
+		store: p.Store, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store).Within(cfg.Calls), counts: newCounts(), keys: p.Keys,
 		hasher: hasher, trust: cfg.TrustProxy, log: p.Log,
 		throttle: newThrottle(cfg, time.Now()), failures: newBudget(time.Now(), recordsAtOnce, recordsEvery), opened: newSuccesses(time.Now()), now: time.Now,
 	}

@@ -60,7 +60,7 @@ type Service struct {
 // New makes a service.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Service {
 	s := &Service{
-		store: st, api: httpapi.NewAPI(log, sessions, st), counted: counted.NewReader(st, cfg.Recent),
+		store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), counted: counted.NewReader(st, cfg.Recent),
 		environments: newEnvironments(cfg.Life()), now: time.Now,
 	}
 	httpapi.Serve(s.api, api.GetUsage, s.getUsage)

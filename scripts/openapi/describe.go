@@ -125,6 +125,9 @@ func headers() map[string]openapi.Header {
 		api.ETag:       of("string", "Names what was asked for, as it is; for If-Match. What is only observed, such as a gate's state or the day a key was last seen, does not count."),
 		"Retry-After":  of("integer", "Seconds until it is worth trying again."),
 
+		"RateLimit-Policy": of("string", "The caller's budget of calls, as draft-ietf-httpapi-ratelimit-headers-11 has it."),
+		"RateLimit":        of("string", "The rest of that budget."),
+
 		"WWW-Authenticate": of("string", "What to prove oneself with; the same for all of one code."),
 	}
 }
@@ -292,6 +295,9 @@ func (d *document) answers(row *api.Row) (map[string]openapi.ResponseOrReference
 		if row.Tagged {
 			made.Response.WithHeadersItem(api.ETag, header(api.ETag))
 		}
+		if row.Budgeted() {
+			withBudget(made.Response)
+		}
 		answers[status] = made
 	}
 	for status, codes := range d.byStatus(row) {
@@ -311,6 +317,9 @@ func (d *document) problems(status int, codes []problem.Code) openapi.ResponseOr
 	if status == http.StatusUnauthorized {
 		made.Response.WithHeadersItem("WWW-Authenticate", header("WWW-Authenticate"))
 	}
+	if status == http.StatusTooManyRequests {
+		withBudget(made.Response)
+	}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		made.Response.WithHeadersItem("Retry-After", header("Retry-After"))
 	}
@@ -319,6 +328,13 @@ func (d *document) problems(status int, codes []problem.Code) openapi.ResponseOr
 	}
 	d.responses[string(codes[0])] = made
 	return openapi.ResponseOrReference{Reference: &openapi.Reference{Ref: "#/components/responses/" + string(codes[0])}}
+}
+
+// withBudget adds the header fields of a caller's budget.
+func withBudget(r *openapi.Response) {
+	for _, name := range []string{"RateLimit-Policy", "RateLimit"} {
+		r.WithHeadersItem(name, header(name))
+	}
 }
 
 func response(media, about string, schemas ...map[string]any) openapi.ResponseOrReference {

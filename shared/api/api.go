@@ -103,6 +103,7 @@ type Row struct {
 	Need     Need
 	People   bool         // a service token may not use it, whatever its role
 	Recorded bool         // a GET that the audit log records
+	Free     bool         // a call does not count against its caller's budget
 	Request  reflect.Type // of the body, or of the query where the method is GET; None has neither
 	Answer   reflect.Type
 	Status   int // of success
@@ -127,6 +128,9 @@ type Answer struct {
 
 // Pattern is the row as net/http's patterns write it.
 func (r *Row) Pattern() string { return r.Method + " " + r.Path }
+
+// Budgeted reports whether a call counts against its caller's budget (promise A14).
+func (r *Row) Budgeted() bool { return r.Need.Session() && !r.Free }
 
 // CSRF reports whether a call by cookie needs the CSRF value: a change, or a call that the audit
 // log records. Otherwise another site's page could make the call in the user's name.
@@ -172,6 +176,9 @@ func (r *Row) Codes() []problem.Code {
 		if r.CSRF() {
 			codes = append(codes, problem.CSRFRequired)
 		}
+	}
+	if r.Budgeted() {
+		codes = append(codes, problem.RateLimited)
 	}
 	if r.Need == Admin || r.Need.Role() != "" || r.People {
 		codes = append(codes, problem.Forbidden)

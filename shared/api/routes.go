@@ -99,9 +99,16 @@ func (r Route[Req, Res]) people() Route[Req, Res] {
 	return r
 }
 
-// recorded says that the audit log records each call of a GET.
+// recorded marks a GET whose calls the audit log records.
 func (r Route[Req, Res]) recorded() Route[Req, Res] {
 	r.Recorded = true
+	return r
+}
+
+// free marks a route whose calls do not count against the caller's budget: a status poll, or
+// sign-out.
+func (r Route[Req, Res]) free() Route[Req, Res] {
+	r.Free = true
 	return r
 }
 
@@ -120,7 +127,7 @@ var (
 	GetSession = route[None, wire.Session]("session", "GET "+Base+"/session", SignedIn, http.StatusOK,
 		"Who is signed in, or which service token it is, until when, and the CSRF value")
 	SignOut = route[None, None]("session", "DELETE "+Base+"/session", SignedIn, http.StatusNoContent,
-		"Sign out; the token is dead at once").people().raw("takes the session's cookie away")
+		"Sign out; the token is dead at once").people().free().raw("takes the session's cookie away")
 	ListUsers = route[Page, wire.List[wire.User]]("session", "GET "+Base+"/users", Admin, http.StatusOK,
 		"List users", problem.InvalidPage)
 	CreateUser = route[wire.CreateUser, wire.User]("session", "POST "+Base+"/users", Admin, http.StatusCreated,
@@ -174,7 +181,7 @@ var (
 		problem.MissingField, problem.InvalidName, problem.InvalidImage, problem.RegistryNotAllowed, problem.InvalidSource, problem.InvalidHost, problem.InvalidPort,
 		problem.InvalidPreflight, problem.AlreadyExists, problem.HostTaken, problem.NameTaken).tagged()
 	GetApp = route[None, wire.App]("apps", "GET "+anApp, Viewer, http.StatusOK,
-		"Read an app, with the state of its gate").tagged()
+		"Read an app, with the state of its gate").free().tagged()
 	UpdateApp = route[wire.UpdateApp, wire.App]("apps", "PATCH "+anApp, Developer, http.StatusOK,
 		"Turn Require API key on or off, or set who answers CORS preflights; the app's gate shows the progress",
 		problem.InvalidPreflight).guarded().tagged()
@@ -255,7 +262,7 @@ var (
 		problem.InvalidGrace, problem.KeyRevoked, problem.KeyExpired, problem.InvalidParameter, problem.AlreadyIssued, problem.IdempotencyKeyReused).
 		optional().reads(IdempotencyKey).waits().guarded().tagged()
 	GetChange = route[None, wire.InForce]("keys", "GET "+project+"/changes/{change}", Viewer, http.StatusOK,
-		"Whether a change of a key or a plan is in force at every checker; Sluice-Change named it").waits()
+		"Whether a change of a key or a plan is in force at every checker; Sluice-Change named it").free().waits()
 	ReportLeaks = route[[]wire.FoundSecret, wire.LeaksReceived]("keys", "POST "+Base+"/leaks", Signature, http.StatusOK,
 		"Report secrets that were found where strangers can read them, as a secret-scanning program does; those that are keys are ended",
 		problem.Unauthenticated, problem.RateLimited, problem.MalformedJSON, problem.WrongType, problem.BodyTooLarge).
@@ -316,7 +323,7 @@ var (
 		"Build a commit, or the branch's head", problem.InvalidCommit, problem.NoGitSource, problem.Conflict).
 		optional().repeats().guarded()
 	GetBuild = route[None, wire.Build]("builds", "GET "+anApp+"/builds/{build}", Viewer, http.StatusOK,
-		"Read a build")
+		"Read a build").free()
 )
 
 // The webhook function: what CI pipelines and git providers call.

@@ -15,12 +15,21 @@ type API struct {
 	*Mux
 	sessions  Sessions
 	resources Resources
+	budgets   *budgets // nil bounds nothing
 }
 
 // NewAPI makes an API without routes. sessions and resources are not asked by rows
 // that need nothing, or a webhook's token.
 func NewAPI(log *slog.Logger, sessions Sessions, resources Resources) *API {
 	return &API{Mux: New(log), sessions: sessions, resources: resources}
+}
+
+// Within bounds the calls of each principal. The zero budget bounds nothing.
+func (a *API) Within(b Budget) *API {
+	if b != (Budget{}) {
+		a.budgets = newBudgets(b)
+	}
+	return a
 }
 
 // Serve answers a route by a function of who asks, what the path names and what was
@@ -45,10 +54,9 @@ func Serve[Req, Res any](a *API, route api.Route[Req, Res], answer func(context.
 
 // begun is what a handler begins with: who asks, what the path names, and what was sent.
 func begun[Req any](a *API, row *api.Row, w http.ResponseWriter, r *http.Request) (scope Scope, in Req, err error) {
-	if scope, err = a.scope(row, r); err != nil {
+	if scope, err = a.scope(row, w.Header(), r); err != nil {
 		return scope, in, err
 	}
-	scope.head = w.Header()
 	if slices.Contains(row.Headers, api.IfMatch) {
 		if scope.Match, err = matchOf(r.Header); err != nil {
 			return scope, in, err
@@ -61,7 +69,7 @@ func begun[Req any](a *API, row *api.Row, w http.ResponseWriter, r *http.Request
 // ServeRaw answers a row whose handler takes the request itself.
 func ServeRaw(a *API, row *api.Row, answer func(http.ResponseWriter, *http.Request, Scope) error) {
 	a.Handle(row.Pattern(), func(w http.ResponseWriter, r *http.Request) error {
-		scope, err := a.scope(row, r)
+		scope, err := a.scope(row, w.Header(), r)
 		if err != nil {
 			return err
 		}

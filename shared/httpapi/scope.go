@@ -82,10 +82,11 @@ func (s Scope) BaseURL(configured string) string {
 // that: an IPv4 address, or an IPv6 network.
 func (s Scope) Network(trust trace.Trust) string { return trace.Network(s.request, trust) }
 
-// scope finds out who asks, whether they may, and what the path names, in this order.
-// Problems: those of [Sessions], forbidden, not_found.
-func (a *API) scope(row *api.Row, r *http.Request) (Scope, error) {
-	s := Scope{row: row, request: r}
+// scope finds out who asks, whether they may, and what the path names, in this order. It writes
+// the caller's budget into the header of the response. Problems: those of [Sessions],
+// rate_limited, forbidden, not_found.
+func (a *API) scope(row *api.Row, head http.Header, r *http.Request) (Scope, error) {
+	s := Scope{row: row, request: r, head: head}
 	if !row.Need.Session() {
 		return s, nil
 	}
@@ -94,6 +95,11 @@ func (a *API) scope(row *api.Row, r *http.Request) (Scope, error) {
 		return Scope{}, err
 	}
 	s.Caller = s.Session.Caller
+	if a.budgets != nil && row.Budgeted() {
+		if err := a.budgets.take(s.Caller, head); err != nil {
+			return Scope{}, err
+		}
+	}
 	if row.Recorded && s.Session.Forgeable {
 		return Scope{}, problem.Of(problem.CSRFRequired)
 	}

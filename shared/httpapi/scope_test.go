@@ -64,7 +64,7 @@ func (o *office) ask(t *testing.T, user string, row *api.Row, values ...string) 
 	for i, name := range row.Parameters() {
 		r.SetPathValue(name, values[i])
 	}
-	return a.scope(row, r)
+	return a.scope(row, http.Header{}, r)
 }
 
 // TestPolicy reads as the table of roles.
@@ -118,7 +118,7 @@ func TestRecordedReadIsNotForged(t *testing.T) {
 		r.Header.Set("User", "own")
 		r.Header.Set("Cookie", "of a browser")
 		r.SetPathValue("project", "shop")
-		_, err := NewAPI(slog.New(slog.DiscardHandler), new(office), new(office)).scope(row, r)
+		_, err := NewAPI(slog.New(slog.DiscardHandler), new(office), new(office)).scope(row, http.Header{}, r)
 		if (err == nil) != (want == "") || want != "" && !problem.Is(err, want) {
 			t.Errorf("%s by cookie: got %v, want %q", row.Pattern(), err, want)
 		}

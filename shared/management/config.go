@@ -5,6 +5,7 @@ package management
 import (
 	"context"
 
+	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/store"
 )
@@ -13,11 +14,17 @@ import (
 // embeds it in its own.
 type Config struct {
 	store.Database
+
+	Calls httpapi.Budget // of each caller of the API
+
 	SessionKeys string `env:"SESSION_KEYS_DIR, required"` // directory of the session keys; the public ones do, but for signing
 }
 
 // Open opens the store, which is its caller's to close, and the keys.
 func (c Config) Open(ctx context.Context) (*store.Store, *identity.Keyring, error) {
+	if err := c.Calls.Check(); err != nil {
+		return nil, nil, err
+	}
 	keys, err := identity.OpenKeyring(c.SessionKeys)
 	if err != nil {
 		return nil, nil, err

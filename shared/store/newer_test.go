@@ -77,7 +77,7 @@ func TestNewerFieldsStay(t *testing.T) {
 			return err
 		},
 		"apps/shop-prod.hello/builds/1": func() error {
-			_, err := s.ObserveBuild(ctx, hello(), build.Number, deploy.Run{UID: "run", Done: true, Message: "It failed."}, noon())
+			_, err := s.ObserveBuild(ctx, hello(), build, deploy.Run{UID: "run", Done: true, Message: "It failed."}, noon())
 			return err
 		},
 	} {

@@ -26,7 +26,7 @@ const portBase = 30980
 // stack starts a stack that ends with the test.
 func (b *bench) stack(t *testing.T) *stack.Stack {
 	t.Helper()
-	s, err := stack.Start(t.Context(), stack.Options{Root: b.root, Dir: t.TempDir(), PortBase: portBase, Log: t.Output()})
+	s, err := stack.Start(t.Context(), stack.Options{Root: b.root, Dir: t.TempDir(), PortBase: portBase, Log: t.Output(), ManyCalls: true})
 	if err != nil {
 		t.Fatal(err)
 	}

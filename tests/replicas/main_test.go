@@ -70,7 +70,7 @@ func stackOf(t *testing.T, n int) *stack.Stack {
 		return s
 	}
 	s, err := stack.Start(t.Context(), stack.Options{
-		Root: "../..", Dir: filepath.Join(dir, strconv.Itoa(n)), PortBase: firstBase + 100*len(stacks), Log: os.Stderr, Race: n < 8 && long.Enabled(), Checkers: n,
+		Root: "../..", Dir: filepath.Join(dir, strconv.Itoa(n)), PortBase: firstBase + 100*len(stacks), Log: os.Stderr, Race: n < 8 && long.Enabled(), Checkers: n, ManyCalls: true,
 		Env: map[string]map[string]string{"checker": {"CONNECTION_AGE": connectionAge.String()}},
 	})
 	if err != nil {

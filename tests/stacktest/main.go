@@ -52,7 +52,7 @@ func run(m *testing.M, with func(dir string, o *stack.Options) error, ready func
 		}
 		_ = os.RemoveAll(dir)
 	}()
-	o := stack.Options{Dir: dir, Log: os.Stderr, Race: true}
+	o := stack.Options{Dir: dir, Log: os.Stderr, Race: true, ManyCalls: true}
 	if !Elsewhere() {
 		if err := with(dir, &o); err != nil {
 			return 1, err

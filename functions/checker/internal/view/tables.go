@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
-	"github.com/sluicegate/sluice/functions/checker/internal/limits"
+	"github.com/sluicegate/sluice/shared/limits"
 	"github.com/sluicegate/sluice/shared/plan"
 )
 

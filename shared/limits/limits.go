@@ -1,11 +1,12 @@
-// Package limits says a key's limits in the header fields of
-// draft-ietf-httpapi-ratelimit-headers-11 (promise G16):
+// Package limits writes a caller's limits into the header fields of
+// draft-ietf-httpapi-ratelimit-headers-11 (promises G16, A14):
 //
 //	RateLimit-Policy: "rate";q=20;w=2, "quota";q=100000;w=2678400
 //	RateLimit: "rate";r=15;t=2, "quota";r=4711;t=86399
 //
 // The policy is the plan's and made once. There is no partition key: each key has its own
-// limits, and its holder knows which one it has sent.
+// limits, and its holder knows which one it has sent. Callers of the management API have a rate
+// and no quota.
 package limits
 
 import (
