@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/httpapi"
@@ -258,23 +259,33 @@ func (s *Service) updateApp(ctx context.Context, in httpapi.Scope, body wire.Upd
 }
 
 // deleteApp deletes an app: its objects first, the route before all, so that it
-// never answers without its gate, then its document. Whichever part fails, the
-// call can be repeated.
+// never answers without its gate, then its place in the scopes of keys, then its document.
+// Whichever part fails, the call can be repeated.
 //
 // With If-Match the app is first made another version, in the transaction that compares:
 // of those who change or delete the same version one alone goes on, and nothing of the
 // cluster is touched for the others.
-func (s *Service) deleteApp(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
+func (s *Service) deleteApp(ctx context.Context, in httpapi.Scope, _ api.None) (wire.DeletedApp, error) {
 	if in.Match.Asked() {
 		_, err := s.change(ctx, in, func(a *app.App) error {
 			a.UpdatedAt = latest(s.now().UTC(), a.UpdatedAt.Add(time.Microsecond))
 			return nil
 		})
 		if err != nil {
-			return api.None{}, err
+			return wire.DeletedApp{}, err
 		}
 	}
-	return api.None{}, s.remove(context.WithoutCancel(ctx), in.App)
+	narrowed, err := s.remove(context.WithoutCancel(ctx), in.App)
+	return wireDeleted(narrowed), err
+}
+
+func wireDeleted(n store.Narrowed) wire.DeletedApp {
+	out := wire.DeletedApp{KeyCount: n.Count, Keys: make([]wire.NarrowedKey, len(n.Keys))}
+	for i, k := range n.Keys {
+		apps, scope := apikey.ShownScope(k.Apps)
+		out.Keys[i] = wire.NarrowedKey{ID: string(k.ID()), Name: k.Name, Apps: apps, Scope: string(scope)}
+	}
+	return out
 }
 
 func latest(a, b time.Time) time.Time {
@@ -285,8 +296,9 @@ func latest(a, b time.Time) time.Time {
 }
 
 // remove deletes an app, unless another app has its name by now: then the app was deleted
-// already, and nothing of the other one is touched.
-func (s *Service) remove(ctx context.Context, a app.App) error {
+// already, and nothing of the other one is touched. It returns the keys whose scopes named
+// the app.
+func (s *Service) remove(ctx context.Context, a app.App) (narrowed store.Narrowed, err error) {
 	ref := a.Ref()
 	allowed := func(ctx context.Context) (bool, error) {
 		named, err := s.store.App(ctx, ref.Namespace, ref.Name)
@@ -296,15 +308,18 @@ func (s *Service) remove(ctx context.Context, a app.App) error {
 		return err == nil && named.CreatedAt.Equal(a.CreatedAt), err
 	}
 	if err := s.clear(ctx, ref, allowed); err != nil {
-		return err
+		return narrowed, err
 	}
 	// Somebody else may have been quicker; the outcome is the same.
-	if err := s.store.DeleteApp(ctx, a); err != nil && !problem.Is(err, problem.NotFound) {
-		return err
+	if narrowed, err = s.store.LeaveScopes(ctx, a); err == nil {
+		err = s.store.DeleteApp(ctx, a)
+	}
+	if err != nil && !problem.Is(err, problem.NotFound) {
+		return narrowed, err
 	}
 	// Wiring may have put something back before the document was gone, or somebody
 	// may have enabled the webhook again.
-	return s.clear(ctx, ref, allowed)
+	return narrowed, s.clear(ctx, ref, allowed)
 }
 
 // clear deletes an app's objects and its webhook's token: an app of that name that comes

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,12 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
@@ -364,13 +367,40 @@ func TestDeleteApp(t *testing.T) {
 	a := o.createApp("hello")
 	o.as("ada").delete(o.at("/environments/prod")).fails(409, "not_empty")
 	o.as("vic").delete(o.apps("/hello")).fails(403, "forbidden")
-	o.as("dev").delete(o.apps("/hello")).gets(204)
+	o.as("dev").delete(o.apps("/hello")).gets(200)
 	seen, err := o.cluster.Objects(t.Context(), a.Ref())
 	if err != nil || !seen.None() {
 		t.Errorf("objects are left: %v", err)
 	}
 	o.as("dev").delete(o.apps("/hello")).fails(404, "not_found")
 	o.createApp("hello") // the name and the host are free again
+}
+
+// The deletion of an app lists the keys whose scopes named it. A later app of its name is
+// not open to them.
+func TestDeleteAppListsKeys(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	a := o.createApp("hello")
+	p := plan.Plan{ID: "plan-a", Namespace: a.Namespace, Name: "a", Limits: plan.Limits{Rate: 1, Burst: 1}}
+	if _, err := o.store.CreatePlan(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	for prefix, apps := range map[apikey.Prefix][]string{"aaaaaaaa": {"hello"}, "bbbbbbbb": nil} {
+		k := apikey.Key{Prefix: prefix, Project: a.Project, Environment: a.Environment, Namespace: a.Namespace, Plan: p.ID, Name: "ci", Apps: apps, Status: apikey.Active}
+		if _, err := o.store.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := decode[wire.DeletedApp](o.as("dev").delete(o.apps("/hello")).gets(200))
+	want := wire.DeletedApp{KeyCount: 1, Keys: []wire.NarrowedKey{{ID: "key-aaaaaaaa", Name: "ci", Apps: []string{}, Scope: "none"}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("response (-want +got):\n%s", diff)
+	}
+	o.createApp("hello")
+	if k, err := o.store.Key(t.Context(), "key-aaaaaaaa"); err != nil || slices.Contains(k.Apps, "hello") || len(k.Apps) == 0 {
+		t.Errorf("scope is %q, %v", k.Apps, err)
+	}
 }
 
 // faultyCluster fails as told.
@@ -469,7 +499,7 @@ func TestClusterTrouble(t *testing.T) {
 	o.as("dev").delete(o.apps("/hello")).fails(503, "unavailable")
 	o.as("vic").get(o.apps("/hello")).gets(200)
 	faulty.withdraw = nil
-	o.as("dev").delete(o.apps("/hello")).gets(204)
+	o.as("dev").delete(o.apps("/hello")).gets(200)
 }
 
 // TestDeletedWhileBeingMade deletes an app between its document and its objects.

@@ -31,10 +31,13 @@
 // builds function starts it.
 //
 // Deleting an app goes the other way: first the route, then the rest of the
-// cluster's objects, then the document, then once more whatever wiring may have
-// put back meanwhile. It can be repeated. An environment's Kubernetes namespace is
-// left behind, since it may hold what Sluice did not make. Scopes of keys keep the
-// name of a deleted app.
+// cluster's objects, then the scopes of keys that name the app, then the document, and
+// finally the objects that wiring has restored in the meantime. It can be repeated. The
+// Kubernetes namespace of an environment stays, because it may hold other objects.
+//
+// A scope whose last app is deleted covers no app, so a later app of the same name is not
+// open to old keys. The response lists the keys. An earlier version left deleted apps in
+// scopes: a new app of such a name is rejected as name_in_scope while a usable key names it.
 //
 // # Webhooks
 //
@@ -127,6 +130,7 @@ type Store interface {
 	CreateApp(ctx context.Context, a app.App, first store.First) error
 	Apps(ctx context.Context, namespace string, page store.Page) ([]app.App, string, error)
 	UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (app.App, error)
+	LeaveScopes(ctx context.Context, a app.App) (store.Narrowed, error)
 	DeleteApp(ctx context.Context, a app.App) error
 	AddTrust(ctx context.Context, ref app.Ref, t app.Trust) error
 	RemoveTrust(ctx context.Context, ref app.Ref, id string) error

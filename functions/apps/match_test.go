@@ -42,7 +42,7 @@ func TestAppTag(t *testing.T) {
 	if diff := cmp.Diff(runs, o.state("hello")); diff != "" {
 		t.Errorf("a refused deletion took something away (-before +after):\n%s", diff)
 	}
-	dev.match("DELETE", path, "", tag).gets(204)
+	dev.match("DELETE", path, "", tag).gets(200)
 	dev.get(path).fails(404, "not_found")
 }
 

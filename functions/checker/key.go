@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
 	"github.com/sluicegate/sluice/functions/checker/internal/gate"
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/limits"
 	"github.com/sluicegate/sluice/shared/plan"
@@ -117,8 +118,9 @@ func (c *Checker) holders(v gate.Verdict, now time.Time) wire.OwnKey {
 	if err != nil { // it is made by the escaping of paths
 		name = ""
 	}
+	apps, scope := apikey.ShownScope(v.Key.Apps())
 	k := wire.OwnKey{
-		Prefix: v.Prefix, Name: name, Environment: p.Environment, Apps: v.Key.Apps(),
+		Prefix: v.Prefix, Name: name, Environment: p.Environment, Apps: apps, Scope: string(scope),
 		Plan: string(p.ID), PlanName: p.Name, Rate: p.Rate, Burst: p.Burst,
 	}
 	if at := v.Key.ExpiresAt(); at != math.MaxInt64 {

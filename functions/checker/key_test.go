@@ -118,7 +118,7 @@ func TestKeyIsShown(t *testing.T) {
 		quota, period, monday := int64(3), "week", time.Date(2000, 1, 3, 0, 0, 0, 0, time.UTC)
 		left := func(used, remaining int64) wire.OwnKey {
 			return wire.OwnKey{
-				Prefix: full[7:15], Name: "Café 5%", Environment: "prod", Apps: []string{"hello", "shop"}, Plan: "plan-quota", PlanName: "Little", Rate: 0.5, Burst: 3,
+				Prefix: full[7:15], Name: "Café 5%", Environment: "prod", Apps: []string{"hello", "shop"}, Scope: "apps", Plan: "plan-quota", PlanName: "Little", Rate: 0.5, Burst: 3,
 				Quota: &quota, QuotaPeriod: &period, Used: &used, Remaining: &remaining, ResetsAt: &monday, ExpiresAt: &expires,
 			}
 		}
@@ -136,7 +136,7 @@ func TestKeyIsShown(t *testing.T) {
 		wantCode(t, often, http.StatusTooManyRequests, "rate_limited")
 		wantLimits(t, often, `"key";q=5;w=5`, `"key";r=0;t=1`)
 		wantShown(t, r.show("GET", "X-Api-Key", free), wire.OwnKey{
-			Prefix: free[7:15], Environment: "prod", Apps: []string{}, Plan: "plan-a", PlanName: "All", Rate: 3, Burst: 7,
+			Prefix: free[7:15], Environment: "prod", Apps: []string{}, Scope: "all", Plan: "plan-a", PlanName: "All", Rate: 3, Burst: 7,
 		})
 		time.Sleep(2 * time.Second)
 		for range 2 {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -95,7 +96,7 @@ func newApp(r *request, f form) error {
 // appFields says which codes are about which field.
 func appFields() map[string]string {
 	return map[string]string{
-		"invalid_name": "name", "already_exists": "name", "invalid_image": "image", "invalid_host": "host", "host_taken": "host",
+		"invalid_name": "name", "already_exists": "name", "name_in_scope": "name", "invalid_image": "image", "invalid_host": "host", "host_taken": "host",
 		"invalid_port": "port", "invalid_git_source": "repository",
 	}
 }
@@ -252,7 +253,7 @@ func askDeleteApp(r *request, f form) error {
 		Points: []string{
 			"What runs it is removed from the cluster, and " + a.URL + " answers no more.",
 			"Its deploy history and its webhook are deleted.",
-			"Keys stay. A key that names this app in its scope opens nothing by that any more.",
+			"API keys stay. The app leaves their scopes; a key for this app only then covers no app.",
 		},
 		Type: a.Name, Danger: true, Form: f,
 		Action: r.inApp("delete"), Button: "Delete the app", Back: r.inApp("settings"),
@@ -263,12 +264,32 @@ func deleteApp(r *request) error {
 	if !r.retyped(r.app()) {
 		return askDeleteApp(r, r.invalid("name", wrongName))
 	}
-	err := r.api.DeleteApp(r.Context(), r.project, r.environment, r.app())
+	deleted, err := r.api.DeleteApp(r.Context(), r.project, r.environment, r.app())
 	switch {
 	case gone(err):
 		return err
 	case err != nil:
 		return r.again(err, nil, askDeleteApp)
+	case deleted.KeyCount == 0:
+		return r.done(r.inEnvironment("apps"), noticeAppDeleted)
 	}
-	return r.done(r.inEnvironment("apps"), noticeAppDeleted)
+	return r.showDeletedApp(deleted)
+}
+
+// deletedApp is the page after the deletion of an app that the scopes of keys named.
+type deletedApp struct {
+	App  string
+	Keys []narrowedKey
+	More int    // keys that the page does not list
+	List string // path of the list of apps
+}
+
+type narrowedKey struct{ Label, Path, Scope string }
+
+func (r *request) showDeletedApp(d wire.DeletedApp) error {
+	p := deletedApp{App: r.app(), More: d.KeyCount - len(d.Keys), List: r.inEnvironment("apps")}
+	for _, k := range d.Keys {
+		p.Keys = append(p.Keys, narrowedKey{Label: cmp.Or(k.Name, k.ID), Path: r.inEnvironment("api-keys", k.ID), Scope: scopeText(k.Apps)})
+	}
+	return r.show("apps_deleted", page{Title: "App deleted", Tab: tabApps}, p)
 }

@@ -28,7 +28,7 @@ type keyRow struct {
 	Quota  *quotaUse // nil without one
 	Week   []series  // of a small chart
 	Plan   string    // the plan's name
-	Scope  string    // "Every app", or their names
+	Scope  string    // "Every app", "No app", or their names
 	Until  string    // "14 March 2026", "Never"
 	Seen   string    // "14 March 2026", "Never"
 	Path   string
@@ -61,6 +61,12 @@ func (k keyRow) WeekText() string {
 	return "In the last seven days " + grouped(c.Allowed) + " allowed, " + grouped(c.Refused()) + " denied"
 }
 
+// everyApp reports whether a key covers every app of its environment.
+func everyApp(k wire.Key) bool { return len(k.Apps) == 0 && k.Scope != scopeNone }
+
+// scopeText names the apps of a scope that does not cover every app.
+func scopeText(apps []string) string { return cmp.Or(strings.Join(apps, ", "), "No app") }
+
 func (r *request) keyRow(k wire.Key, plans map[string]string) keyRow {
 	now := r.s.now()
 	row := keyRow{
@@ -74,8 +80,8 @@ func (r *request) keyRow(k wire.Key, plans map[string]string) keyRow {
 		lines, step := scale(k.Usage.Week)
 		row.Week = stack(k.Usage.Week, float64(lines)*step)
 	}
-	if len(k.Apps) > 0 {
-		row.Scope = strings.Join(k.Apps, ", ")
+	if !everyApp(k) {
+		row.Scope = scopeText(k.Apps)
 	}
 	if k.LastSeen != nil {
 		row.Seen = dateText(*k.LastSeen, now)

@@ -21,10 +21,16 @@ func keyFields() map[string]string {
 
 // Every app, or some: a key without a scope opens every app, so that taking the last
 // box away must not be the way to say so.
+//
+// A key whose apps were deleted covers none; scopeNone leaves it so.
 const (
 	scopeAll  = "all"
 	scopeSome = "some"
+	scopeNone = "none"
 )
+
+// noApps stands for the scope of a key that covers no app. The API rejects it as an app.
+const noApps = "-"
 
 // keyForm is the page of a new key, or of one to change.
 type keyForm struct {
@@ -39,6 +45,8 @@ type keyForm struct {
 	Name, Plan, Expires input
 	Apps                []choice
 	All                 bool   // every app is chosen
+	None                bool   // no app is chosen
+	HadNone             bool   // the key covers no app
 	AppsWrong           string // why the choice was not taken
 	Others              *input // apps by name, where there are more than a page has; nil where not
 	NoPlans             bool   // there is none to choose
@@ -121,7 +129,8 @@ func (r *request) askKey(p keyForm, o offered, had []string) error {
 	p.Name = f.Text("name", "Name", "Who uses the key. The app is told it with every request, in X-Service-Key-Name.").Like("Checkout team")
 	p.Plan = f.Select("plan", "Plan", "", options).Need()
 	p.Expires = f.Text("expires", "Last day", "The key is valid through the end of this day, UTC. Without one it never expires.").As("date")
-	p.All, p.AppsWrong = f.Value("scope") != scopeSome, f.Wrong("apps")
+	p.None = p.HadNone && f.Value("scope") == scopeNone
+	p.All, p.AppsWrong = f.Value("scope") != scopeSome && !p.None, f.Wrong("apps")
 	p.NoPlans, p.NewPlan = len(o.plans) == 0, r.inEnvironment("plans", "new")
 	more := o.apps.NextPageToken != ""
 	p.Apps = choices(f, o.apps.Items, had, more)
@@ -158,7 +167,10 @@ func (r *request) typedKey() (k wire.CreateKey, wrong *form) {
 	if plan == "" {
 		return refuse("plan", "Choose a plan.")
 	}
-	if r.PostForm.Get("scope") == scopeSome {
+	switch r.PostForm.Get("scope") {
+	case scopeNone:
+		k.Apps = []string{noApps}
+	case scopeSome:
 		k.Apps = append(strings.Fields(r.PostForm.Get("others")), r.PostForm["apps"]...)
 		slices.Sort(k.Apps)
 		k.Apps = slices.Compact(k.Apps)
@@ -176,7 +188,11 @@ func (r *request) typedKey() (k wire.CreateKey, wrong *form) {
 // keyValues is a key as its form shows it; the apps are compared as one value.
 func keyValues(k wire.Key) values {
 	date, _ := lastDay(k.ExpiresAt)
-	return values{"name": k.Name, "plan": k.Plan, "scope": strings.Join(k.Apps, " "), "expires": date}
+	apps := k.Apps
+	if k.Scope == scopeNone {
+		apps = []string{noApps}
+	}
+	return values{"name": k.Name, "plan": k.Plan, "scope": strings.Join(apps, " "), "expires": date}
 }
 
 func editKey(r *request) error {
@@ -189,7 +205,10 @@ func editKey(r *request) error {
 	}
 	f := keyValues(k).form()
 	f.Typed.Set("scope", scopeAll)
-	if len(k.Apps) > 0 {
+	switch {
+	case k.Scope == scopeNone:
+		f.Typed.Set("scope", scopeNone)
+	case len(k.Apps) > 0:
 		f.Typed.Set("scope", scopeSome)
 		f.Typed["apps"] = k.Apps
 	}
@@ -205,7 +224,7 @@ func (r *request) keyAndOffers() (k wire.Key, o offered, err error) {
 func (r *request) askKeyChange(k wire.Key, o offered, f form) error {
 	row := r.keyRow(k, nil)
 	p := keyForm{
-		Title: "Edit " + row.Label, Action: row.Path + "/edit", Button: "Save key", Back: row.Path, Form: f,
+		Title: "Edit " + row.Label, Action: row.Path + "/edit", Button: "Save key", Back: row.Path, Form: f, HadNone: k.Scope == scopeNone,
 		Lead: "The key itself stays as it is. Changes hold within seconds.",
 	}
 	if _, exact := lastDay(k.ExpiresAt); !exact {

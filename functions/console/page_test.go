@@ -231,6 +231,42 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// The page after an app's deletion lists the keys whose scopes named it.
+func TestDeletedAppWithKeys(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answer("DELETE /api/v1/projects/shop/environments/prod/apps/hello", 200, wire.DeletedApp{KeyCount: 3, Keys: []wire.NarrowedKey{
+		{ID: "key-ab12cd34", Name: "Checkout", Scope: "none"}, {ID: "key-zz99yy88", Apps: []string{"other"}, Scope: "apps"},
+	}})
+	body := o.post(helloPath+"/delete", url.Values{"name": {"hello"}}).Body.String()
+	for _, want := range []string{`api-keys/key-ab12cd34">Checkout</a> <span class="muted">No app`, `api-keys/key-zz99yy88">key-zz99yy88</a> <span class="muted">other`, "Keys that are not listed here: 1."} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q: %s", want, body)
+		}
+	}
+}
+
+// A key whose apps were deleted still covers no app after another field is changed.
+func TestKeyWithoutApps(t *testing.T) {
+	t.Parallel()
+	const api, page = "/api/v1/projects/shop/api-keys/key-ab12cd34", "/console/projects/shop/environments/prod/api-keys/key-ab12cd34/edit"
+	o := newOffice(t)
+	key := wire.Key{ID: "key-ab12cd34", Prefix: "ab12cd34", Project: "shop", Environment: "prod", Plan: "plan-gold", Name: "ci", Scope: "none", Status: "active"}
+	o.goldPlan("soft")
+	o.answer("GET "+api, 200, key)
+	o.answer("PATCH "+api, 200, key)
+	o.answer("GET /api/v1/projects/shop/environments/prod/plans", 200, wire.List[wire.Plan]{Items: []wire.Plan{{ID: "plan-gold", Name: "Gold"}}})
+	o.answer("GET /api/v1/projects/shop/environments/prod/apps", 200, wire.List[wire.App]{})
+	if body := o.get(page).Body.String(); !strings.Contains(body, `value="none" checked`) {
+		t.Errorf("the form does not show that the key covers no app: %s", body)
+	}
+	typed := url.Values{"name": {"new"}, "plan": {"plan-gold"}, "scope": {"none"}, "was_name": {"ci"}, "was_plan": {"plan-gold"}, "was_scope": {"-"}, "was_expires": {""}}
+	w := o.post(page, typed)
+	if diff := cmp.Diff([]string{"PATCH " + api + ` {"name":"new"}`}, o.changes()); diff != "" || w.Code != 303 {
+		t.Errorf("answer is %d; calls (-want +got):\n%s", w.Code, diff)
+	}
+}
+
 func TestNotice(t *testing.T) {
 	t.Parallel()
 	for n := noticeNone + 1; n <= noticeNothingChanged; n++ {

@@ -357,9 +357,10 @@ func status(k apikey.Key, now time.Time) string {
 
 // wireKey gives a key as it is shown, without what was counted of it.
 func wireKey(k apikey.Key, now time.Time) wire.Key {
+	apps, scope := apikey.ShownScope(k.Apps)
 	out := wire.Key{
 		ID: string(k.ID()), Prefix: string(k.Prefix), Project: k.Project, Environment: k.Environment,
-		Plan: string(k.Plan), Name: k.Name, Apps: append([]string{}, k.Apps...), Status: status(k, now),
+		Plan: string(k.Plan), Name: k.Name, Apps: apps, Scope: string(scope), Status: status(k, now),
 		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, Leak: wireLeak(k),
 	}
 	if !k.ExpiresAt.IsZero() {

@@ -31,7 +31,7 @@ func TestCreateKey(t *testing.T) {
 	expires := time.Date(2026, 4, 1, 0, 0, 0, 123456000, time.UTC)
 	want := wire.Key{
 		ID: issued.ID, Prefix: issued.Prefix, Project: "shop", Environment: "prod", Plan: "plan-starter", Name: "CI – Café",
-		Apps: []string{"hello", "other"}, Status: "active", ExpiresAt: &expires,
+		Apps: []string{"hello", "other"}, Scope: "apps", Status: "active", ExpiresAt: &expires,
 		CreatedAt: time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC), CreatedBy: "ada",
 		Usage: issued.Usage, // package counted's
 	}
@@ -64,7 +64,7 @@ func TestSecretsStayInside(t *testing.T) {
 		w.do(http.MethodPost, at+"/revoke", ""),
 		w.do(http.MethodPost, at+"/rotate", ""),
 	}
-	fields := []string{"apps", "created_at", "created_by", "environment", "expires_at", "id", "in_force", "last_seen", "leak", "name", "plan", "prefix", "previous_secret_expires_at", "project", "revoked_at", "revoked_by", "status", "usage"}
+	fields := []string{"apps", "created_at", "created_by", "environment", "expires_at", "id", "in_force", "last_seen", "leak", "name", "plan", "prefix", "previous_secret_expires_at", "project", "revoked_at", "revoked_by", "scope", "status", "usage"}
 	var got map[string]any
 	answers[0].into(http.StatusOK, &got)
 	if diff := cmp.Diff(fields, slices.Sorted(maps.Keys(got))); diff != "" {

@@ -88,9 +88,9 @@
 //
 // # Scopes
 //
-// An app that is deleted stays in the scopes that name it and counts again when
-// an app of that name comes back; whoever sets a scope can only name apps that
-// are there.
+// A scope can only name existing apps. The deletion of an app (package apps) removes it from
+// all scopes. A scope that named no other app then covers no app, which the field scope
+// shows as none; an empty list in a PATCH still means every app.
 package keys
 
 import (

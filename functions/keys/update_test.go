@@ -2,6 +2,7 @@ package keys
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -29,15 +31,15 @@ func TestUpdateKey(t *testing.T) {
 		{`{"name":""}`, func(k *wire.Key) { k.Name = "" }},
 		{`{"name":null}`, func(k *wire.Key) { k.Name = "" }},
 		{`{"apps":["other","hello"]}`, func(k *wire.Key) { k.Apps = []string{"hello", "other"} }},
-		{`{"apps":[]}`, func(k *wire.Key) { k.Apps = []string{} }},
-		{`{"apps":null}`, func(k *wire.Key) { k.Apps = []string{} }},
+		{`{"apps":[]}`, func(k *wire.Key) { k.Apps, k.Scope = []string{}, "all" }},
+		{`{"apps":null}`, func(k *wire.Key) { k.Apps, k.Scope = []string{}, "all" }},
 		{`{"plan":"plan-bigger"}`, func(k *wire.Key) { k.Plan = "plan-bigger" }},
 		{`{"status":"disabled"}`, func(k *wire.Key) { k.Status = "disabled" }},
 		{`{"status":"active"}`, func(*wire.Key) {}},
 		{`{"expires_at":null}`, func(k *wire.Key) { k.ExpiresAt = nil }},
 		{`{"expires_at":"2028-02-29T23:59:59.999999999Z"}`, func(k *wire.Key) { k.ExpiresAt = &later }},
 		{`{"name":"n","apps":[],"plan":"plan-bigger","expires_at":null,"status":"disabled"}`, func(k *wire.Key) {
-			k.Name, k.Apps, k.Plan, k.ExpiresAt, k.Status = "n", []string{}, "plan-bigger", nil, "disabled"
+			k.Name, k.Apps, k.Scope, k.Plan, k.ExpiresAt, k.Status = "n", []string{}, "all", "plan-bigger", nil, "disabled"
 		}},
 	}
 	for _, tt := range tests {
@@ -54,6 +56,26 @@ func TestUpdateKey(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A key whose only app was deleted covers no app, until a PATCH names apps or every app.
+func TestKeyOfADeletedApp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	issued := w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter","apps":["hello"]}`).issued(http.StatusCreated)
+	if err := w.store.DeleteApp(t.Context(), app.Ref{Namespace: "shop-prod", Name: "hello"}); err != nil {
+		t.Fatal(err)
+	}
+	at := shop + "/api-keys/" + issued.ID
+	for _, tt := range []struct{ body, scope string }{
+		{`{}`, "none"}, {`{"name":"renamed"}`, "none"}, {`{"apps":["other"]}`, "apps"}, {`{"apps":[]}`, "all"},
+	} {
+		if k := w.do(http.MethodPatch, at, tt.body).key(); k.Scope != tt.scope || slices.Contains(k.Apps, "-") {
+			t.Errorf("after %s: scope is %q with %q, want %q", tt.body, k.Scope, k.Apps, tt.scope)
+		}
+	}
+	w.do(http.MethodPatch, at, `{"apps":["-"]}`).refused(422, problem.InvalidScope)
 }
 
 func TestUpdateKeyRefused(t *testing.T) {

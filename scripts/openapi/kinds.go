@@ -101,6 +101,7 @@ var kinds = map[string]kind{
 	"full_key":      {pattern: `^` + apikey.Pattern + `$`},
 	"key_name":      {length: [2]int64{0, apikey.MaxName}, example: "ci"},
 	"scope":         {length: [2]int64{0, apikey.MaxApps}, items: "app"},
+	"scope_kind":    {values: all(apikey.ScopeKinds())},
 	"key_status":    {values: all(wire.KeyStatuses())},
 	"key_sort":      {values: all(wire.KeySorts()), initial: "id"},
 	"leak_policy":   {values: all(apikey.LeakPolicies()), initial: string(apikey.LeakDisable)},

@@ -129,7 +129,7 @@ type Answer struct {
 // Pattern is the row as net/http's patterns write it.
 func (r *Row) Pattern() string { return r.Method + " " + r.Path }
 
-// Budgeted reports whether a call counts against its caller's budget (promise A14).
+// Budgeted reports whether a call counts against its caller's budget (promise A15).
 func (r *Row) Budgeted() bool { return r.Need.Session() && !r.Free }
 
 // CSRF reports whether a call by cookie needs the CSRF value: a change, or a call that the audit

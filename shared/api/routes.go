@@ -179,14 +179,14 @@ var (
 	CreateApp = route[wire.CreateApp, wire.App]("apps", "POST "+environment+"/apps", Developer, http.StatusCreated,
 		"Create an app from an image, or from a git repository",
 		problem.MissingField, problem.InvalidName, problem.InvalidImage, problem.RegistryNotAllowed, problem.InvalidSource, problem.InvalidHost, problem.InvalidPort,
-		problem.InvalidPreflight, problem.AlreadyExists, problem.HostTaken, problem.NameTaken).tagged()
+		problem.InvalidPreflight, problem.AlreadyExists, problem.HostTaken, problem.NameTaken, problem.NameInScope).tagged()
 	GetApp = route[None, wire.App]("apps", "GET "+anApp, Viewer, http.StatusOK,
 		"Read an app, with the state of its gate").free().tagged()
 	UpdateApp = route[wire.UpdateApp, wire.App]("apps", "PATCH "+anApp, Developer, http.StatusOK,
 		"Turn Require API key on or off, or set who answers CORS preflights; the app's gate shows the progress",
 		problem.InvalidPreflight).guarded().tagged()
-	DeleteApp = route[None, None]("apps", "DELETE "+anApp, Developer, http.StatusNoContent,
-		"Delete an app and what runs it").guarded()
+	DeleteApp = route[None, wire.DeletedApp]("apps", "DELETE "+anApp, Developer, http.StatusOK,
+		"Delete an app and its workload, and remove it from the scopes of API keys").guarded()
 	SetGitSource = route[wire.GitSource, wire.App]("apps", "PUT "+anApp+"/git-source", Developer, http.StatusOK,
 		"Build an app from a git repository from now on", problem.MissingField, problem.InvalidSource).guarded().tagged()
 	RemoveGitSource = route[None, None]("apps", "DELETE "+anApp+"/git-source", Developer, http.StatusNoContent,

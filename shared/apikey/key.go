@@ -57,7 +57,7 @@ type Key struct {
 	Namespace   string   // the environment's, e.g. "shop-prod"; a key opens nothing elsewhere
 	Plan        plan.ID  // the one plan it belongs to
 	Name        string   // optional, forwarded to the app; "" is none
-	Apps        []string // scope, sorted; empty is every app of the environment
+	Apps        []string // scope, sorted; empty is every app of the environment; see [ShownScope]
 	Status      Status
 	Secret      Hash      // of the current full key
 	Previous    Hash      // of the full key before the last rotation; valid until PreviousUntil
@@ -179,6 +179,46 @@ func Scope(apps []string) ([]string, error) {
 		return nil, problem.New(problem.InvalidScope, "apps names at most %d apps, each once.", MaxApps)
 	}
 	return sorted, nil
+}
+
+// ScopeKind is the kind of a key's scope.
+type ScopeKind string
+
+// The kinds of scopes.
+const (
+	AllApps  ScopeKind = "all"  // every app of the environment
+	SomeApps ScopeKind = "apps" // the apps that the scope names
+	NoApps   ScopeKind = "none" // no app: the apps that it named were deleted
+)
+
+// ScopeKinds lists all kinds of scopes.
+func ScopeKinds() []ScopeKind { return []ScopeKind{AllApps, SomeApps, NoApps} }
+
+// noApp is the entry of a scope that covers no app. An empty list covers every app, so a
+// scope never becomes empty. No app can have this name.
+const noApp = "-"
+
+// ShownScope returns the apps that a stored scope names, and its kind.
+func ShownScope(stored []string) (apps []string, kind ScopeKind) {
+	apps = slices.DeleteFunc(append([]string{}, stored...), func(a string) bool { return a == noApp })
+	switch {
+	case len(stored) == 0:
+		return apps, AllApps
+	case len(apps) == 0:
+		return apps, NoApps
+	}
+	return apps, SomeApps
+}
+
+// WithoutApp returns k without an app that its scope names. A scope that named no other
+// app covers no app.
+func (k Key) WithoutApp(name string, now time.Time) Key {
+	k.Apps = slices.DeleteFunc(slices.Clone(k.Apps), func(a string) bool { return a == name })
+	if len(k.Apps) == 0 {
+		k.Apps = []string{noApp}
+	}
+	k.UpdatedAt = now
+	return k
 }
 
 // HeaderName gives a key's display name as a header value: visible ASCII and

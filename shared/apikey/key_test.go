@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -175,6 +176,27 @@ func TestCheckExpiry(t *testing.T) {
 	expect(t, CheckExpiry(at.Add(1), at), "")
 	expect(t, CheckExpiry(at, at), problem.ExpiryInPast)
 	expect(t, CheckExpiry(at.Add(-1), at), problem.ExpiryInPast)
+}
+
+// The scope of a key whose apps were deleted covers no app, and is never stored as empty.
+func TestWithoutApp(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		stored, shown []string
+		kind          ScopeKind
+	}{
+		{[]string{"a", "b"}, []string{"b"}, SomeApps},
+		{[]string{"a"}, []string{}, NoApps},
+	} {
+		k := Key{Apps: tt.stored}.WithoutApp("a", time.Now())
+		shown, kind := ShownScope(k.Apps)
+		if !slices.Equal(shown, tt.shown) || kind != tt.kind || len(k.Apps) == 0 {
+			t.Errorf("%q without a: got %q stored as %q, %s", tt.stored, shown, k.Apps, kind)
+		}
+	}
+	if shown, kind := ShownScope(nil); len(shown) > 0 || kind != AllApps {
+		t.Errorf("an empty scope is %s of %q", kind, shown)
+	}
 }
 
 func TestScope(t *testing.T) {

@@ -102,9 +102,10 @@ func data(n event.Announcement) any {
 	switch {
 	case n.Key != nil:
 		k := n.Key
+		apps, scope := apikey.ShownScope(k.Apps)
 		e := wire.KeyEvent{
 			KeyID: string(k.ID), Name: k.Name, Project: n.Project, Environment: n.Environment, Plan: string(k.Plan),
-			Apps: append([]string{}, k.Apps...), Status: string(k.Status),
+			Apps: apps, Scope: string(scope), Status: string(k.Status),
 		}
 		if k.Within > 0 {
 			e.WithinDays = &k.Within

@@ -44,15 +44,15 @@ func TestCloudEvents(t *testing.T) {
 	}{
 		{
 			event.OfKey(event.KeyCreated, aKey(), at), "", "dev.sluicegate.key.created.v1", "key-ab12cd34",
-			`{` + key + `,"apps":[],"status":"active","expires_at":"2026-03-28T12:00:00Z","within_days":null}`,
+			`{` + key + `,"apps":[],"scope":"all","status":"active","expires_at":"2026-03-28T12:00:00Z","within_days":null}`,
 		},
 		{
 			event.Expiries()[0].Of(aKey()), "key-ab12cd34.expiring-14.1774699200000000", "dev.sluicegate.key.expiring.v1", "key-ab12cd34",
-			`{` + key + `,"apps":[],"status":"active","expires_at":"2026-03-28T12:00:00Z","within_days":14}`,
+			`{` + key + `,"apps":[],"scope":"all","status":"active","expires_at":"2026-03-28T12:00:00Z","within_days":14}`,
 		},
 		{
 			event.Expiries()[2].Of(aKey()), "key-ab12cd34.expired.1774699200000000", "dev.sluicegate.key.expired.v1", "key-ab12cd34",
-			`{` + key + `,"apps":[],"status":"expired","expires_at":"2026-03-28T12:00:00Z","within_days":null}`,
+			`{` + key + `,"apps":[],"scope":"all","status":"expired","expires_at":"2026-03-28T12:00:00Z","within_days":null}`,
 		},
 		{
 			event.OfQuota(aKey(), soft, 80, 812, "2026-03-14.day.ab12cd34", at.Add(12*time.Hour), at), "key-ab12cd34.quota-80.2026-03-14.day.ab12cd34",

@@ -32,9 +32,10 @@ func (c *Client) App(ctx context.Context, project, environment, app string) (wir
 	return call(ctx, c, api.GetApp, api.None{}, project, environment, app)
 }
 
-// DeleteApp deletes an app with its workload and route.
-func (c *Client) DeleteApp(ctx context.Context, project, environment, app string) error {
-	return do(ctx, c, api.DeleteApp, api.None{}, project, environment, app)
+// DeleteApp deletes an app with its workload and route. It returns the keys whose scopes
+// named the app.
+func (c *Client) DeleteApp(ctx context.Context, project, environment, app string) (wire.DeletedApp, error) {
+	return call(ctx, c, api.DeleteApp, api.None{}, project, environment, app)
 }
 
 // SetGitSource makes an app a git app, or changes what it is built from.

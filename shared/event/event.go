@@ -106,7 +106,7 @@ type Key struct {
 	ID        apikey.ID
 	Name      string
 	Plan      plan.ID
-	Apps      []string // its scope; empty is every app
+	Apps      []string // its scope, as [apikey.Key] has it
 	Status    apikey.Status
 	ExpiresAt time.Time // zero never
 	Within    int       // of key.expiring: days, 14 or 1; 0 of the others

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// Budget bounds the calls of each principal at each replica (promise A14).
+// Budget bounds the calls of each principal at each replica (promise A15).
 type Budget struct {
 	Rate  float64 `env:"API_RATE, default=50"`   // calls per second
 	Burst int64   `env:"API_BURST, default=500"` // calls at once

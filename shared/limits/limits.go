@@ -1,5 +1,5 @@
 // Package limits writes a caller's limits into the header fields of
-// draft-ietf-httpapi-ratelimit-headers-11 (promises G16, A14):
+// draft-ietf-httpapi-ratelimit-headers-11 (promises G16, A15):
 //
 //	RateLimit-Policy: "rate";q=20;w=2, "quota";q=100000;w=2678400
 //	RateLimit: "rate";r=15;t=2, "quota";r=4711;t=86399

@@ -76,6 +76,7 @@ const (
 	NamespaceTaken       Code = "namespace_taken"
 	HostTaken            Code = "host_taken"
 	NameTaken            Code = "name_taken"
+	NameInScope          Code = "name_in_scope"
 	PlanInUse            Code = "plan_in_use"
 	NotEmpty             Code = "not_empty"
 	KeyRevoked           Code = "key_revoked"
@@ -184,6 +185,7 @@ var table = [...]Row{
 	{NamespaceTaken, http.StatusConflict, "Another project and environment already make this namespace.", 0},
 	{NameTaken, http.StatusConflict, "The cluster has an object of this name that Sluice did not make.", 0},
 	{HostTaken, http.StatusConflict, "Another app already answers on this host.", 0},
+	{NameInScope, http.StatusConflict, "The scopes of API keys still name an earlier app of this name. Update or revoke these keys first.", 0},
 	{PlanInUse, http.StatusConflict, "Keys still use this plan.", 0},
 	{NotEmpty, http.StatusConflict, "It still holds other things; delete those first.", 0},
 	{KeyRevoked, http.StatusConflict, "A revoked key stays revoked.", 0},

@@ -119,7 +119,8 @@ type First struct {
 
 // CreateApp stores a new app with what it begins with, and claims its host, in an
 // environment that exists.
-// Problems: not_found for the environment; already_exists; host_taken.
+// Problems: not_found for the environment; already_exists; host_taken; name_in_scope while
+// the scope of a usable key names an app that an earlier version has deleted.
 func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 	ref := a.Ref()
 	return s.transactAlone(ctx, "create app "+ref.String(), s.hostRef(a.Host), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
@@ -135,6 +136,13 @@ func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 		}
 		if err := txAbsent(tx, s.hostRef(a.Host), problem.Of(problem.HostTaken)); err != nil {
 			return err
+		}
+		named, err := txExists(tx, s.keysNaming(ref))
+		if err != nil {
+			return err
+		}
+		if named {
+			return problem.Of(problem.NameInScope)
 		}
 		d := appDoc{}.with(a)
 		if first.Build != nil {
@@ -224,7 +232,9 @@ const deletePage = 200
 
 // DeleteApp deletes an app with its history and gives up its host. The last of the
 // history goes in one transaction with the app, so that what is deployed meanwhile
-// goes too. Problem: not_found, also for a later app of that name.
+// goes too. The transaction also finds no usable key whose scope names the app, and
+// [Store.IssueKey] reads the app in its own, so no scope names a deleted app.
+// Problem: not_found, also for a later app of that name.
 func (s *Store) DeleteApp(ctx context.Context, expected app.App) error {
 	ref := expected.Ref()
 	for last := false; !last; {
@@ -236,8 +246,15 @@ func (s *Store) DeleteApp(ctx context.Context, expected app.App) error {
 			if !sameTime(a.CreatedAt, expected.CreatedAt) {
 				return problem.New(problem.NotFound, "There is no such app.")
 			}
+			narrowed, err := s.narrow(ctx, tx, b, ref)
+			if err != nil {
+				return err
+			}
 			if last, err = s.deleteHistory(tx, b, ref); err != nil || !last {
 				return err
+			}
+			if last = len(narrowed) == 0; !last {
+				return nil
 			}
 			b.delete(s.hostRef(a.Host), s.appRef(ref))
 			s.record(ctx, b, audit.Change{Action: audit.DeleteApp, Project: a.Project, Resource: appPath(a), Old: newAppView(a)})

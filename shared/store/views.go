@@ -116,8 +116,9 @@ func planView(p plan.Plan) audit.Values {
 }
 
 func keyView(k apikey.Key) audit.Values {
+	apps, scope := apikey.ShownScope(k.Apps)
 	return audit.Values{
-		"environment": k.Environment, "plan": string(k.Plan), "name": k.Name, "apps": append([]string{}, k.Apps...), "status": string(k.Status),
+		"environment": k.Environment, "plan": string(k.Plan), "name": k.Name, "apps": apps, "scope": string(scope), "status": string(k.Status),
 		"expires_at": timeView(k.ExpiresAt), "previous_secret_expires_at": timeView(k.PreviousUntil),
 	}
 }

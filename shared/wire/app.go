@@ -56,6 +56,20 @@ type UpdateApp struct {
 	Preflight     *string `json:"preflight,omitempty" kind:"preflight"` // app: the app answers CORS preflights; refuse: they need a key
 }
 
+// DeletedApp is the result of an app's deletion.
+type DeletedApp struct {
+	KeyCount int           `json:"key_count" kind:"count"` // the number of keys whose scope named the app
+	Keys     []NarrowedKey `json:"keys"`                   // the first 100 of these keys
+}
+
+// NarrowedKey is a key whose scope named an app that was deleted.
+type NarrowedKey struct {
+	ID    string   `json:"id" kind:"key_id"`
+	Name  string   `json:"name" kind:"key_name"`    // empty if none
+	Apps  []string `json:"apps" kind:"scope"`       // the other apps of its scope
+	Scope string   `json:"scope" kind:"scope_kind"` // apps, or none if the scope named no other app
+}
+
 // Project is a project and the caller's role in it.
 type Project struct {
 	Name      string    `json:"name" kind:"project"`

@@ -9,7 +9,8 @@ type KeyEvent struct {
 	Project     string     `json:"project"     kind:"project"`
 	Environment string     `json:"environment" kind:"environment"`
 	Plan        string     `json:"plan"        kind:"plan_id"`
-	Apps        []string   `json:"apps"        kind:"scope"`      // its scope; empty is every app of the environment
+	Apps        []string   `json:"apps"        kind:"scope"`      // the apps that scope names
+	Scope       string     `json:"scope"       kind:"scope_kind"` // all apps of the environment, the named apps, or none because they were deleted
 	Status      string     `json:"status"      kind:"key_status"` // expired from the expiry on
 	ExpiresAt   *time.Time `json:"expires_at"`                    // null never
 

@@ -10,7 +10,8 @@ type Key struct {
 	Environment             string     `json:"environment" kind:"environment"`
 	Plan                    string     `json:"plan" kind:"plan_id"`
 	Name                    string     `json:"name" kind:"key_name"`     // "" is none
-	Apps                    []string   `json:"apps" kind:"scope"`        // [] is every app of the environment
+	Apps                    []string   `json:"apps" kind:"scope"`        // the apps that scope names
+	Scope                   string     `json:"scope" kind:"scope_kind"`  // all apps of the environment, the named apps, or none because they were deleted
 	Status                  string     `json:"status" kind:"key_status"` // expired once expires_at has passed
 	ExpiresAt               *time.Time `json:"expires_at"`               // null never expires
 	CreatedAt               time.Time  `json:"created_at"`
@@ -30,7 +31,8 @@ type OwnKey struct {
 	Prefix      string     `json:"prefix" kind:"prefix"`
 	Name        string     `json:"name" kind:"key_name"` // "" is none
 	Environment string     `json:"environment" kind:"environment"`
-	Apps        []string   `json:"apps" kind:"scope"` // [] is every app of the environment
+	Apps        []string   `json:"apps" kind:"scope"`       // the apps that scope names
+	Scope       string     `json:"scope" kind:"scope_kind"` // all apps of the environment, the named apps, or none because they were deleted
 	Plan        string     `json:"plan" kind:"plan_id"`
 	PlanName    string     `json:"plan_name" kind:"plan_name"`
 	Rate        float64    `json:"rate" kind:"rate"`           // requests per second

@@ -27,7 +27,7 @@ import (
 func TestVocabularies(t *testing.T) {
 	t.Parallel()
 	for _, list := range []any{
-		plan.Periods(), plan.Modes(), app.Kinds(), app.Roles(), app.GateStates(), apikey.Statuses(), apikey.LeakPolicies(), store.LeakResults(), deploy.Triggers(), deploy.Statuses(), deploy.BuildStatuses(),
+		plan.Periods(), plan.Modes(), app.Kinds(), app.Roles(), app.GateStates(), apikey.Statuses(), apikey.LeakPolicies(), apikey.ScopeKinds(), store.LeakResults(), deploy.Triggers(), deploy.Statuses(), deploy.BuildStatuses(),
 		audit.Actions(), audit.Outcomes(), trace.Kinds(), cluster.RouteKinds(), event.Types(),
 	} {
 		kind := reflect.TypeOf(list).Elem()

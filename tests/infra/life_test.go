@@ -62,7 +62,8 @@ func (l life) run(t *testing.T) {
 func (l life) deleted(t *testing.T, apps ...string) {
 	t.Helper()
 	for _, app := range apps {
-		must(t, l.s.Client.DeleteApp(t.Context(), l.s.Project, l.s.Env, app))
+		_, err := l.s.Client.DeleteApp(t.Context(), l.s.Project, l.s.Env, app)
+		must(t, err)
 	}
 }
 

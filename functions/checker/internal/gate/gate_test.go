@@ -58,6 +58,7 @@ func TestPolicy(t *testing.T) {
 		{"expires in the year 9999", func(k *apikey.Key) { k.ExpiresAt = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }, "", true},
 		{"scoped to the app", func(k *apikey.Key) { k.Apps = []string{"a", "hello", "z"} }, "", true},
 		{"scoped to another app", func(k *apikey.Key) { k.Apps = []string{"other"} }, "", false},
+		{"scoped to a deleted app", func(k *apikey.Key) { *k = k.WithoutApp("hello", now) }, "", false},
 		{"scoped, another environment", func(k *apikey.Key) { k.Apps = []string{"hello"} }, "shop-test/hello", false},
 		{"unscoped opens every app of its environment", nil, "shop-prod/anything", true},
 		{"unscoped opens no other environment", nil, "shop-test/hello", false},

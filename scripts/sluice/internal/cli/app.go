@@ -138,16 +138,42 @@ func (a *application) waitFirst(ctx context.Context, w work, waits *waiting, p w
 }
 
 func (a *application) appDelete() *cobra.Command {
-	return a.removal(inEnvironment, names, &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "delete APP", Short: "Delete an app with its workload and route", SuggestFor: []string{"remove", "rm"},
+		Long: `Delete an app with its workload, route and history. The app leaves the scopes of API keys,
+and the command lists these keys. A key whose scope named only this app then covers no app.`,
 		Example: `  sluice app delete hello`,
-	}, func(w work) removal {
-		return removal{
-			question: "Delete app " + w.args[0] + " of " + w.place() + ", its workload and its history?",
-			do:       func(ctx context.Context) error { return w.DeleteApp(ctx, w.project, w.environment, w.args[0]) },
-			done:     "App " + w.args[0] + " is deleted.",
+	}
+	confirm := a.confirmation(cmd, names)
+	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
+		if err := confirm.ask(ctx, "Delete app "+w.args[0]+" of "+w.place()+", its workload and its history?", w.args[0]); err != nil {
+			return err
 		}
+		deleted, err := w.DeleteApp(ctx, w.project, w.environment, w.args[0])
+		if err != nil {
+			return err
+		}
+		return a.show(deleted, func(s render.Screen) error { return showDeleted(s, w.args[0], deleted) })
 	})
+}
+
+// showDeleted shows that an app is deleted, and the keys whose scopes named it.
+func showDeleted(s render.Screen, name string, d wire.DeletedApp) error {
+	if err := s.Line("App %s is deleted.", name); err != nil || d.KeyCount == 0 {
+		return err
+	}
+	if err := s.Line("API keys whose scopes named it: %d. The apps that these keys cover now:", d.KeyCount); err != nil {
+		return err
+	}
+	for _, k := range d.Keys {
+		if err := s.Line("%s %s: %s", k.ID, k.Name, scopeText(k.Apps, k.Scope)); err != nil {
+			return err
+		}
+	}
+	if more := d.KeyCount - len(d.Keys); more > 0 {
+		return s.Line("Keys that are not listed: %d. The audit log lists them.", more)
+	}
+	return nil
 }
 
 func (a *application) gitGroup() *cobra.Command {

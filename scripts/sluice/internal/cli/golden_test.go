@@ -81,6 +81,7 @@ var everyCommand = []struct {
 	{name: "app open", args: "app open hello"},
 	{name: "app show", args: "app show site"},
 	{name: "app delete", args: "app delete hello --yes"},
+	{name: "app delete with keys", args: "app delete site --yes"},
 	{name: "app update", args: "app update hello --image registry.example.com/shop/hello:v2"},
 	{name: "app update wait", args: "app update hello --image registry.example.com/shop/hello:v2 --wait"},
 	{name: "app history", args: "app history hello"},

@@ -127,7 +127,7 @@ func (a *application) listKeys(ctx context.Context, w work, f client.KeyFilter) 
 		{Name: "ENVIRONMENT", Rank: environment},
 	}, func(k wire.Key) []render.Cell {
 		quota, tone := quotaShare(k)
-		cells := render.Plainly(k.ID, k.Name, k.Status, k.Plan, quota, scopeText(k), dayOf(k.LastSeen), expiryText(k.ExpiresAt), k.Environment)
+		cells := render.Plainly(k.ID, k.Name, k.Status, k.Plan, quota, scopeText(k.Apps, k.Scope), dayOf(k.LastSeen), expiryText(k.ExpiresAt), k.Environment)
 		cells[2].Tone, cells[4].Tone, cells[7].Tone = statusTone(k.Status), tone, a.expiryTone(k)
 		return cells
 	})
@@ -236,7 +236,7 @@ func (a *application) keyFields(k wire.Key) []render.Field {
 		{Name: "Status", Value: k.Status, Tone: statusTone(k.Status)},
 		{Name: "Plan", Value: k.Plan},
 		{Name: "Environment", Value: k.Project + "/" + k.Environment},
-		{Name: "Apps", Value: scopeText(k)},
+		{Name: "Apps", Value: scopeText(k.Apps, k.Scope)},
 		expires,
 		{Name: "Last seen", Value: dayOf(k.LastSeen)},
 		{Name: "Created", Value: stamp(k.CreatedAt) + " by " + k.CreatedBy},
@@ -269,12 +269,15 @@ func leakField(l wire.KeyLeak) render.Field {
 	return f
 }
 
-// scopeText shows the apps that a key opens.
-func scopeText(k wire.Key) string {
-	if len(k.Apps) == 0 {
+// scopeText shows the apps that a key covers.
+func scopeText(apps []string, scope string) string {
+	switch {
+	case scope == string(apikey.NoApps):
+		return "none"
+	case len(apps) == 0:
 		return "all"
 	}
-	return strings.Join(k.Apps, ", ")
+	return strings.Join(apps, ", ")
 }
 
 // dayOf shows the last day on which a key was used.

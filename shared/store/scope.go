@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+)
+
+const (
+	narrowPage    = 100 // keys that one transaction changes
+	narrowedShown = 100 // keys that [Narrowed] holds
+)
+
+// Narrowed is the result of removing an app from the scopes of keys.
+type Narrowed struct {
+	Count int
+	Keys  []apikey.Key // the first narrowedShown keys, after the change
+}
+
+// keysNaming finds the usable keys whose scope names an app.
+func (s *Store) keysNaming(ref app.Ref) firestore.Query {
+	return s.keys().Where("namespace", "==", ref.Namespace).Where("apps", "array-contains", ref.Name).Where("status", "in", apikey.Usable())
+}
+
+// LeaveScopes removes an app from the scopes of all usable keys, before the app is
+// deleted. It returns a not_found problem if the app does not exist, or is a later one of
+// its name.
+func (s *Store) LeaveScopes(ctx context.Context, expected app.App) (Narrowed, error) {
+	ref := expected.Ref()
+	var all Narrowed
+	for {
+		var some []apikey.Key
+		err := s.transact(ctx, "remove "+ref.String()+" from scopes", func(ctx context.Context, tx *firestore.Transaction, b *batch) (err error) {
+			a, err := txGet(tx, s.appRef(ref), "app", decode[appDoc])
+			if err != nil {
+				return err
+			}
+			if !sameTime(a.CreatedAt, expected.CreatedAt) {
+				return problem.New(problem.NotFound, "There is no such app.")
+			}
+			some, err = s.narrow(ctx, tx, b, ref)
+			return err
+		})
+		if err != nil || len(some) == 0 {
+			return all, err
+		}
+		all.Count += len(some)
+		all.Keys = append(all.Keys, some[:min(len(some), narrowedShown-len(all.Keys))]...)
+	}
+}
+
+// narrow removes an app from the scopes of up to narrowPage usable keys, and returns these
+// keys. It writes only the fields that change, so fields of later versions stay.
+func (s *Store) narrow(ctx context.Context, tx *firestore.Transaction, b *batch, ref app.Ref) ([]apikey.Key, error) {
+	snaps, err := tx.Documents(s.keysNaming(ref).Limit(narrowPage)).GetAll()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := readAll(snaps, readKey)
+	if err != nil {
+		return nil, err
+	}
+	for i, stored := range keys {
+		keys[i] = stored.WithoutApp(ref.Name, s.now().UTC().Truncate(time.Microsecond))
+		b.update(snaps[i].Ref, firestore.Update{Path: "apps", Value: keys[i].Apps}, firestore.Update{Path: "updated_at", Value: keys[i].UpdatedAt})
+		s.recordUpdate(ctx, b, keyChange(stored, keys[i]))
+	}
+	return keys, nil
+}
