@@ -144,14 +144,14 @@ func fullKeyIn(text string) (client.FullKey, bool) {
 // searchKeys goes on to what is looked for. The form is posted, since a full key may have
 // been pasted, which belongs in no address; it leads to its key, and is shown nowhere.
 func searchKeys(r *request) error {
-	text := strings.TrimSpace(r.PostForm.Get("search"))
-	if full, ok := fullKeyIn(text); ok {
-		r.PostForm.Set("search", "")
-		return r.findKey(full)
-	}
 	q := url.Values{}
 	for _, name := range []string{"search", "status", "plan", "app", "sort"} {
-		if value := strings.TrimSpace(r.PostForm.Get(name)); value != "" {
+		value := strings.TrimSpace(r.PostForm.Get(name))
+		if full, ok := fullKeyIn(value); ok {
+			r.PostForm.Set(name, "")
+			return r.findKey(full)
+		}
+		if value != "" {
 			q.Set(name, value)
 		}
 	}

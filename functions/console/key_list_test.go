@@ -42,6 +42,8 @@ func TestSearchKeys(t *testing.T) {
 			[]string{`POST /api/v1/projects/shop/api-keys/find {"key":"` + full + `"}`},
 		},
 	}
+	tests = append(tests, tests[len(tests)-1])
+	tests[len(tests)-1].name, tests[len(tests)-1].typed = "a full key in another field", url.Values{"app": {full}}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,6 +62,19 @@ func TestSearchKeys(t *testing.T) {
 				t.Error("the key is in an address, or in the log")
 			}
 		})
+	}
+}
+
+// A full key in an address is rejected before the page is made, shown nowhere and not logged.
+func TestFullKeyInAddress(t *testing.T) {
+	t.Parallel()
+	const secret = "0123456789abcdefghijABCDEFGHIJ01234567"
+	o := newOffice(t)
+	for _, path := range []string{"/console/projects/shop/api-keys?search=", "/console/projects/shop/environments/prod/api-keys/"} {
+		w := o.get(path + "sluice_ab12cd34_" + secret)
+		if w.Code != http.StatusBadRequest || strings.Contains(w.Body.String()+o.log.String(), secret) || !strings.Contains(w.Body.String(), "Rotate the key") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
 	}
 }
 

@@ -175,6 +175,15 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Referrer-Policy", "same-origin")
 	head.Set("Cross-Origin-Opener-Policy", "same-origin")
 	head.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if httpapi.SecretInURL(r.URL) {
+		r = r.Clone(r.Context())
+		r.URL = &url.URL{Path: home} // the page shows the address
+		g.s.refuse(w, r, httpError{
+			Status: http.StatusBadRequest, Title: "A key does not belong in an address",
+			Text: "Browsers and proxies store addresses. Rotate the key, then search for it in the search field of API keys.",
+		})
+		return
+	}
 	if g.origin.Check(r) != nil {
 		g.s.refuse(w, r, httpError{
 			Status: http.StatusForbidden, Title: "That form is not from here",

@@ -170,7 +170,7 @@ func (r *Row) Codes() []problem.Code {
 	if r.Need == Holder { // the gate's own answers, and no others
 		return slices.Sorted(slices.Values(r.Problems))
 	}
-	codes := append([]problem.Code{problem.Internal, problem.Unavailable}, r.Problems...)
+	codes := append([]problem.Code{problem.Internal, problem.Unavailable, problem.SecretInURL}, r.Problems...)
 	if r.Need.Session() {
 		codes = append(codes, problem.Unauthenticated)
 		if r.CSRF() {

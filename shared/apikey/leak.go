@@ -14,6 +14,23 @@ import (
 // other text. Of what matches, [Parse] tells by the checksum what cannot be a key.
 const Pattern = `sluice_[0-9a-z]{8}_[0-9A-Za-z]{38}`
 
+// secretForm is the form of full keys and of service tokens. The last characters may be
+// missing, because most of the secret is enough to protect.
+var secretForm = regexp.MustCompile(`sluice_(?:st_)?([0-9a-z]{8,12})_[0-9A-Za-z]{32}`)
+
+// HoldsSecret reports whether a text contains a full key or a service token. It ignores the
+// checksum.
+func HoldsSecret(text string) bool { return secretForm.MatchString(text) }
+
+// PrefixIn returns the prefix of the full key that a text contains.
+func PrefixIn(text string) (p Prefix, ok bool) {
+	found := secretForm.FindStringSubmatch(text)
+	if found == nil || !ValidPrefix(found[1]) {
+		return "", false
+	}
+	return Prefix(found[1]), true
+}
+
 // LeakPolicy says what becomes of a key when its current secret was found where strangers
 // can read it. It is a project's.
 type LeakPolicy string

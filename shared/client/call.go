@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -121,6 +123,12 @@ func (c *Client) send(ctx context.Context, row *api.Row, path []string, query st
 	address := c.base + row.URL(url.PathEscape, path...)
 	if query != "" {
 		address += "?" + query
+	}
+	if apikey.HoldsSecret(address) {
+		return nil, &Error{
+			Status: http.StatusBadRequest, Code: string(problem.SecretInURL),
+			Message: "A full API key or a service token does not belong in an address. Nothing was sent.",
+		}
 	}
 	var body []byte
 	if in != nil {

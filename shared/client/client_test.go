@@ -130,6 +130,24 @@ func TestNamesCannotChangeThePath(t *testing.T) {
 	}
 }
 
+// An address that would contain a full key or a service token is never sent.
+func TestSecretsStayOutOfAddresses(t *testing.T) {
+	t.Parallel()
+	const secret = "0123456789abcdefghijABCDEFGHIJ01234567"
+	srv := &server{status: 200, body: `{}`}
+	c := serve(t, srv)
+	_, path := c.Key(t.Context(), "shop", "sluice_ab12cd34_"+secret)
+	_, query := c.KeysPage(t.Context(), "shop", KeyFilter{Search: "sluice_st_ab12cd34ef56_" + secret}, Page{})
+	for _, err := range []error{path, query} {
+		if !HasCode(err, "secret_in_url") {
+			t.Errorf("got %v, want secret_in_url", err)
+		}
+	}
+	if len(srv.seen) > 0 {
+		t.Errorf("sent %v", srv.seen)
+	}
+}
+
 func TestAnswerInDoubt(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, body string }{

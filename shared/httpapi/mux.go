@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"path"
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/trace"
@@ -62,7 +64,8 @@ func (m *Mux) Routes() []string { return slices.Clone(m.routes) }
 func (m *Mux) Panics() uint64 { return m.panics.Load() }
 
 // ServeHTTP implements [http.Handler]. It leaves the pattern of the route in
-// r.Pattern, for whoever called it with r.
+// r.Pattern, for its caller. It rejects an address that contains an API key
+// or a service token, and keeps that address out of the log.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, outer *http.Request) {
 	clean := path.Clean(outer.URL.Path) == outer.URL.Path
 	if _, pattern := m.beside.Handler(outer); clean && pattern != "" {
@@ -71,6 +74,10 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, outer *http.Request) {
 	}
 	start := m.now()
 	r := begin(outer)
+	logged, secret := r.URL.Path, SecretInURL(r.URL)
+	if secret {
+		logged = "[redacted]"
+	}
 	rec := &recorder{ResponseWriter: w}
 	rec.Header().Set(trace.Header, trace.ID(r.Context())) //nolint:contextcheck // begin makes it of the request's own
 	rec.Header().Set("Cache-Control", "no-store")
@@ -80,13 +87,15 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, outer *http.Request) {
 			m.recovered(rec, r, v)
 		}
 		m.log.LogAttrs(r.Context(), slog.LevelInfo, "request",
-			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("actor", trace.Who(r.Context()).Name),
+			slog.String("method", r.Method), slog.String("path", logged), slog.String("actor", trace.Who(r.Context()).Name),
 			slog.Int("status", rec.status()), slog.Int64("bytes", rec.bytes), slog.Duration("took", m.now().Sub(start)))
 	}()
-	if clean {
+	if clean && !secret {
 		_, outer.Pattern = m.mux.Handler(r)
 	}
 	switch {
+	case secret:
+		m.fail(rec, r, problem.Of(problem.SecretInURL))
 	case outer.Pattern != "":
 		m.mux.ServeHTTP(rec, r)
 	case clean && m.otherMethods(rec.Header(), r):
@@ -94,6 +103,15 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, outer *http.Request) {
 	default:
 		m.fail(rec, r, problem.Of(problem.NotFound))
 	}
+}
+
+// SecretInURL reports whether an address contains an API key or a service token.
+func SecretInURL(u *url.URL) bool {
+	query, err := url.QueryUnescape(u.RawQuery)
+	if err != nil {
+		query = u.RawQuery
+	}
+	return apikey.HoldsSecret(u.Path) || apikey.HoldsSecret(query)
 }
 
 // begin gives a request the context of one, unless the process has done so.

@@ -48,6 +48,34 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, code pr
 	}
 }
 
+// An address that contains a full key or a service token is rejected, and is not logged.
+func TestSecretInURL(t *testing.T) {
+	t.Parallel()
+	const secret = "0123456789abcdefghijABCDEFGHIJ01234567"
+	const key, token = "sluice_ab12cd34_" + secret, "sluice_st_ab12cd34ef56_" + secret
+	for _, target := range []string{
+		"/keys/" + key, "/nowhere/x" + key + "x", "/keys/a?search=" + key, "/keys/a?search=%73luice_ab12cd34%5f" + secret, "/keys/a?x=%zz&search=" + key,
+		"/keys/" + token, "/keys/a?" + token, "/keys/" + key[:len(key)-6],
+	} {
+		m, log := testMux()
+		m.Handle("GET /keys/{id}", func(http.ResponseWriter, *http.Request) error {
+			t.Errorf("%s reached the handler", target)
+			return nil
+		})
+		wantProblem(t, ask(m, http.MethodGet, target), http.StatusBadRequest, problem.SecretInURL)
+		if strings.Contains(log.String(), secret[:20]) || !strings.Contains(log.String(), "[redacted]") {
+			t.Errorf("log of %s: %s", target, log)
+		}
+	}
+	m, _ := testMux()
+	m.Handle("GET /keys/{id}", func(w http.ResponseWriter, _ *http.Request) error { return JSON(w, http.StatusOK, struct{}{}) })
+	for _, target := range []string{"/keys/key-ab12cd34", "/keys/sluice_ab12cd34", "/keys/a?search=sluice_internal_tools"} {
+		if w := ask(m, http.MethodGet, target); w.Code != http.StatusOK {
+			t.Errorf("%s: got %d %s, want 200", target, w.Code, w.Body)
+		}
+	}
+}
+
 // TestEveryProblemIsAnswered walks the whole table.
 func TestEveryProblemIsAnswered(t *testing.T) {
 	t.Parallel()

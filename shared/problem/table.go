@@ -26,6 +26,7 @@ const (
 	BodyTooLarge         Code = "body_too_large"
 	UnsupportedMediaType Code = "unsupported_media_type"
 	MethodNotAllowed     Code = "method_not_allowed"
+	SecretInURL          Code = "secret_in_url"
 )
 
 // Who may do what (promises S1, S3).
@@ -145,6 +146,7 @@ var table = [...]Row{
 	{BodyTooLarge, http.StatusRequestEntityTooLarge, "The request body is too large.", 0},
 	{UnsupportedMediaType, http.StatusUnsupportedMediaType, "Content-Type must be application/json.", 0},
 	{MethodNotAllowed, http.StatusMethodNotAllowed, "This address does not take that method.", 0},
+	{SecretInURL, http.StatusBadRequest, "The address of the request contains an API key or a service token. Rotate it: proxies may have logged the address.", 0},
 
 	{Unauthenticated, http.StatusUnauthorized, "Sign in first.", 0},
 	{InvalidCredentials, http.StatusUnauthorized, "The username or the password is wrong.", 0},

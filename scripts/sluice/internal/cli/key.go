@@ -24,20 +24,31 @@ func (a *application) keyGroup() *cobra.Command {
 	)
 	g.Long = `API keys and their usage. A KEY is named by its id (key-ab12cd34), its prefix (ab12cd34), or
 its name where no other key of the project has it; revoked keys do not count then, unless
-there are only such.`
+there are only such. Of a full key only the prefix is sent.`
 	return g
 }
 
 // onKey completes a command whose first argument names a key.
 func (a *application) onKey(cmd *cobra.Command, run run) *cobra.Command {
 	return a.command(inProject, cmd, func(ctx context.Context, w work) error {
-		id, err := keyID(ctx, w, w.args[0])
+		id, err := keyID(ctx, w, a.withoutSecret(w.args[0]))
 		if err != nil {
 			return err
 		}
 		w.args = []string{id}
 		return run(ctx, w)
 	})
+}
+
+// withoutSecret returns the ID of the key whose full key an argument contains, or else the
+// argument. No address may hold a full key.
+func (a *application) withoutSecret(arg string) string {
+	prefix, ok := apikey.PrefixIn(arg)
+	if !ok {
+		return arg
+	}
+	a.note("An argument contains a full key. Only its prefix is sent, but others on this machine can read arguments: rotate the key.")
+	return string(apikey.IDOf(prefix))
 }
 
 // keyID is the id of the key that a person names. What looks like a prefix can be a name
@@ -103,7 +114,7 @@ there is sluice key find.`,
 			in = inProject
 		}
 		return a.run(cmd.Context(), in, args, func(ctx context.Context, w work) error {
-			f.Environment = w.environment
+			f.Environment, f.Search = w.environment, a.withoutSecret(f.Search)
 			return a.listKeys(ctx, w, f)
 		})
 	}

@@ -54,6 +54,28 @@ func keys(t *testing.T, searched string) map[string][]answer {
 	return answers
 }
 
+// A full key in an argument is in no request; its ID is.
+func TestFullKeyInArgument(t *testing.T) {
+	t.Parallel()
+	const full = "sluice_ab12cd34_0123456789abcdefghijABCDEFGHIJ01234567"
+	for _, tt := range []struct{ args, want string }{
+		{"key show " + full, "GET /projects/shop/api-keys/key-ab12cd34"},
+		{"key show X-API-Key:" + full, "GET /projects/shop/api-keys/key-ab12cd34"},
+		{"key list --search " + full, "GET /projects/shop/api-keys?environment=prod&search=key-ab12cd34"},
+		{"app show " + full, ""},
+	} {
+		f := newFake(t, shop())
+		r := newPerson(t, f.URL).runs(strings.Fields(tt.args)...)
+		sent := strings.Join(f.requests(), " ")
+		if strings.Contains(sent, full[16:]) || !strings.HasPrefix(sent, tt.want) || strings.Contains(r.err, full[16:]) {
+			t.Errorf("%s sent %q, want %q: %s", tt.args, sent, tt.want, r)
+		}
+		if tt.want != "" && !strings.Contains(r.err, "rotate the key") {
+			t.Errorf("%s: %s", tt.args, r)
+		}
+	}
+}
+
 // TestKeyByName: which key a command means.
 func TestKeyByName(t *testing.T) {
 	t.Parallel()
