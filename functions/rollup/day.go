@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -20,13 +21,21 @@ const chunk = 200
 // merge brings the rollups up to what is counted of a day.
 func (r *run) merge(ctx context.Context, day usage.Day) error {
 	sums := usage.Sums{}
+	damaged := false
 	err := r.store.EachCounter(ctx, day, day, func(c usage.Counter) error {
 		r.result.Counters++
+		if c.Damaged != nil {
+			damaged = true
+			r.warn(ctx, c.Damaged)
+		}
 		sums.Add(c.Counts)
 		return nil
 	})
 	if err == nil {
 		err = r.raise(ctx, day, sums)
+	}
+	if err == nil && damaged && day.Closed(r.began) {
+		err = r.store.MarkIncomplete(ctx, day, usage.EarliestKept(r.today))
 	}
 	if r.cfg.Events && !day.Closed(r.began) {
 		r.open[day] = sums
@@ -59,11 +68,11 @@ func (r *run) raise(ctx context.Context, day usage.Day, sums usage.Sums) error {
 	var mu sync.Mutex // guards stored
 	return parallel(ctx, r.cfg.Parallel, slices.Collect(slices.Chunk(due, chunk)), func(ctx context.Context, prefixes []apikey.Prefix) error {
 		now := usage.Sums{}
-		err := r.store.UpdateRollups(ctx, prefixes, func(p apikey.Prefix, h usage.History) usage.History {
+		err := r.skipped(ctx, r.store.UpdateRollups(ctx, prefixes, func(p apikey.Prefix, h usage.History) usage.History {
 			h = m.change(p, h)
 			now[p] = h.On(day)
 			return h
-		})
+		}))
 		if err != nil {
 			return err
 		}
@@ -141,17 +150,42 @@ func (r *run) compact(ctx context.Context, day usage.Day, left map[int][]usage.S
 }
 
 // sourcesLeft gives, for each shard of a day that has any, the sources of the
-// counters that are not compacted.
+// counters that are not compacted. Damaged counters never are, nor is a shard whose sum is
+// damaged.
 func (r *run) sourcesLeft(ctx context.Context, day usage.Day) (map[int][]usage.Source, error) {
-	left := map[int][]usage.Source{}
+	left, noSum := map[int][]usage.Source{}, map[int]bool{}
 	err := r.store.EachCounter(ctx, day, day, func(c usage.Counter) error {
 		r.result.Counters++
-		if !c.Source.Compacted() {
+		switch {
+		case c.Damaged != nil && c.Source.Compacted():
+			noSum[c.Shard] = true
+		case c.Damaged == nil && !c.Source.Compacted():
 			left[c.Shard] = append(left[c.Shard], c.Source)
 		}
 		return nil
 	})
+	maps.DeleteFunc(left, func(shard int, _ []usage.Source) bool { return noSum[shard] })
 	return left, err
+}
+
+// skipped logs the damaged documents that a call of the store has left as they are, and
+// returns any other error.
+func (r *run) skipped(ctx context.Context, err error) error {
+	var damaged *store.DamagedError
+	if !errors.As(err, &damaged) {
+		return err
+	}
+	for _, document := range damaged.Documents {
+		r.warn(ctx, document)
+	}
+	return nil
+}
+
+// warn logs a damaged document, once in each process.
+func (r *run) warn(ctx context.Context, document error) {
+	if _, known := r.warned.LoadOrStore(document.Error(), true); !known {
+		r.log.ErrorContext(ctx, "damaged document skipped", "error", document)
+	}
 }
 
 // parallel calls do for each item, at most limit at once, and waits for all of

@@ -189,6 +189,8 @@ func (d *documents) SettledDay(context.Context) (day usage.Day, err error) {
 	return day, err
 }
 
+func (d *documents) MarkIncomplete(context.Context, usage.Day, usage.Day) error { return nil }
+
 func (d *documents) SettleDay(_ context.Context, day usage.Day) error {
 	return d.call(true, func() error {
 		if !day.Closed(d.now()) {

@@ -65,11 +65,11 @@ func deleteAll(deleted *int, least int, some func() (int, error)) error {
 func (r *run) pruneRollups(ctx context.Context, earliest usage.Day) error {
 	for {
 		prefixes, err := r.store.RollupsOlder(ctx, earliest-1, chunk)
-		if err != nil || len(prefixes) == 0 {
+		if err = r.skipped(ctx, err); err != nil || len(prefixes) == 0 {
 			return err
 		}
 		err = r.store.UpdateRollups(ctx, prefixes, func(_ apikey.Prefix, h usage.History) usage.History { return h.Since(earliest) })
-		if err != nil {
+		if err = r.skipped(ctx, err); err != nil {
 			return err
 		}
 		r.result.Pruned += len(prefixes)

@@ -1,6 +1,9 @@
 package rollup
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -219,4 +222,47 @@ func measured(t *testing.T, all ...prometheus.Collector) map[string]float64 {
 		}
 	}
 	return got
+}
+
+// Damaged documents keep nothing else from being merged, settled and pruned, and stay. The
+// settled day is marked as incomplete, and each document is logged once.
+func TestDamagedDocuments(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s := storetest.Open(t, project)
+	for _, day := range []string{"2024-02-01", "2024-02-02"} {
+		write(t, s, day, "a-1", 0, one("aaaaaaaa"), one("bbbbbbbb"))
+		write(t, s, day, "a-1", 1, one("cccccccc"))
+	}
+	storetest.Damage(t, project, "counters/2024-02-01.b-1.0", map[string]any{"day": "2024-02-01"})
+	storetest.Damage(t, project, "counters/2024-02-02.compacted.1", map[string]any{"day": "2024-02-02"})
+	storetest.Damage(t, project, "rollups/key-bbbbbbbb", map[string]any{"oldest": "2023-01-01"})
+	var log bytes.Buffer
+	svc := service(s, at(t, "2024-02-05T12:00:00Z"))
+	svc.log = slog.New(slog.NewTextHandler(&log, nil))
+	rollUp(t, svc)
+	rollUp(t, svc)
+	if n := strings.Count(log.String(), "damaged document skipped"); n != 3 {
+		t.Errorf("%d damaged documents are logged, want 3: %s", n, &log)
+	}
+	if settled, err := s.SettledDay(t.Context()); err != nil || settled.String() != "2024-02-02" {
+		t.Errorf("settled is %s, %v", settled, err)
+	}
+	h := rollups(t, s, "aaaaaaaa", "bbbbbbbb", "cccccccc")
+	if diff := cmp.Diff([]int{2, 0, 2}, []int{len(h[0]), len(h[1]), len(h[2])}); diff != "" {
+		t.Errorf("days of the histories (-want +got):\n%s", diff)
+	}
+	days, err := s.IncompleteDays(t.Context())
+	if diff := cmp.Diff([]usage.Day{day(t, "2024-02-01"), day(t, "2024-02-02")}, days); diff != "" || err != nil {
+		t.Errorf("incomplete days (-want +got), %v:\n%s", err, diff)
+	}
+
+	rollUp(t, service(s, at(t, "2024-05-30T12:00:00Z")))
+	want := map[string][]usage.Source{"2024-02-01": {"b-1"}, "2024-02-02": {"compacted"}}
+	if diff := cmp.Diff(want, sources(t, s)); diff != "" {
+		t.Errorf("counters after months (-want +got):\n%s", diff)
+	}
+	if h := rollups(t, s, "aaaaaaaa", "cccccccc"); len(h[0])+len(h[1]) != 0 {
+		t.Errorf("histories after months are %v", h)
+	}
 }

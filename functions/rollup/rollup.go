@@ -53,6 +53,12 @@
 //
 // Whatever of that fails makes the run fail, and the next one does it.
 //
+// # Damaged documents
+//
+// A counter or a rollup that cannot be read is skipped: it stays as it is, and everything
+// else goes on. The store counts it for an alert, and a process logs it once. A day is marked
+// as incomplete if it is settled without a damaged counter.
+//
 // # Clocks
 //
 // A run uses the earlier of two clocks: its own and the store's. A clock that is ahead
@@ -96,6 +102,8 @@ type Store interface {
 	// SettledDay gives the last settled day. Problem: not_found before the first.
 	SettledDay(ctx context.Context) (usage.Day, error)
 	SettleDay(ctx context.Context, day usage.Day) error
+	// MarkIncomplete notes that the counts of a day are incomplete.
+	MarkIncomplete(ctx context.Context, day, earliest usage.Day) error
 
 	DeleteLeases(ctx context.Context, before time.Time, limit int) (int, error) // of hard quotas
 	DeleteStaleCanaries(ctx context.Context, before time.Time) (int, error)
@@ -128,6 +136,7 @@ type Service struct {
 	prunedDay usage.Day                // the settled day when it last was
 
 	spenders   map[apikey.Prefix]spender // keys with requests in the open days
+	warned     sync.Map                  // damaged documents that are logged
 	denied     bool                      // all gates, in the run before
 	denying    bool                      // was announced last, if that is known
 	gatesKnown bool

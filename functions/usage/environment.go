@@ -55,7 +55,7 @@ func (s *Service) getEnvironmentUsage(ctx context.Context, in httpapi.Scope, ask
 	}
 	proving, denying := e.checkers.Proving()
 	return wire.EnvironmentUsage{
-		Environment: in.Environment.Name, UsageReport: counted.Wire(sum(e.keys, window, usage.DayOf(e.at))),
+		Environment: in.Environment.Name, UsageReport: counted.Wire(sum(e.keys, window, usage.DayOf(e.at)), e.incomplete),
 		Keys: count(e.keys, e.at), Busiest: busiest(e.keys, window), Attention: attention(e.keys, e.at),
 		Checkers: wire.CheckerCounts{Proving: proving, Denying: denying}, LeakedTokens: leakedTokens(e.leaks, in.Project), AsOf: e.at.UTC(),
 	}, nil
@@ -67,6 +67,8 @@ type environment struct {
 	keys     []keyUse
 	checkers inforce.List
 	leaks    []audit.Record // of the project's service tokens, within lookAround
+
+	incomplete []usage.Day // days that lack counts
 }
 
 func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at time.Time) (environment, error) {
@@ -82,7 +84,7 @@ func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at tim
 	for i, k := range keys {
 		prefixes[i] = k.Prefix
 	}
-	histories, err := s.counted.Histories(ctx, prefixes, s.now)
+	histories, incomplete, err := s.counted.Reported(ctx, prefixes, s.now)
 	if err != nil {
 		return environment{}, err
 	}
@@ -90,7 +92,7 @@ func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at tim
 	for _, p := range plans {
 		limits[p.ID] = p.Limits
 	}
-	read := environment{at: at, keys: make([]keyUse, len(keys))}
+	read := environment{at: at, keys: make([]keyUse, len(keys)), incomplete: incomplete}
 	if read.checkers, err = s.store.Members(ctx, store.CanaryKeys); err != nil {
 		return environment{}, err
 	}

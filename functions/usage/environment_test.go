@@ -69,7 +69,7 @@ func TestEnvironment(t *testing.T) {
 		Environment: "prod",
 		UsageReport: wire.UsageReport{
 			From: "2024-02-28", To: "2024-03-01", RetentionDays: 92, Totals: wire.UsageTotals{Allowed: 8, RateDenied: 1, QuotaDenied: 7},
-			Days: []wire.UsageDay{day("2024-02-28", 3, 0, 0), day("2024-02-29", 0, 0, 0), day("2024-03-01", 5, 1, 7)},
+			Days: []wire.UsageDay{day("2024-02-28", 3, 0, 0), day("2024-02-29", 0, 0, 0), day("2024-03-01", 5, 1, 7)}, Incomplete: []string{},
 		},
 		Keys: wire.KeyCounts{Active: 1, Disabled: 1, Expired: 1, Revoked: 1},
 		Busiest: []wire.KeyTotals{

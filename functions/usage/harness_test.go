@@ -38,6 +38,7 @@ func (c *countedReads) EachCounter(ctx context.Context, first, last usage.Day, u
 // project shop. Today is 2024-03-02, a day after a leap day's next.
 type harness struct {
 	t       *testing.T
+	project string // of Firestore
 	store   *countedReads
 	service *Service
 	now     time.Time
@@ -47,7 +48,8 @@ const key = "aaaaaaaa"
 
 func start(t *testing.T, recentSeconds int) *harness {
 	t.Helper()
-	h := &harness{t: t, store: &countedReads{Store: storetest.New(t)}, now: time.Date(2024, 3, 2, 12, 0, 0, 0, time.UTC)}
+	project := storetest.Project(t)
+	h := &harness{t: t, project: project, store: &countedReads{Store: storetest.Open(t, project)}, now: time.Date(2024, 3, 2, 12, 0, 0, 0, time.UTC)}
 	h.service = New(Config{Recent: counted.Recent{Seconds: recentSeconds}}, h.store, httpapitest.Sessions{}, slog.New(slog.DiscardHandler))
 	h.service.now = func() time.Time { return h.now }
 	storetest.Environment(t, h.store.Store, "shop", "prod")

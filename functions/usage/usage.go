@@ -82,12 +82,12 @@ func (s *Service) getUsage(ctx context.Context, in httpapi.Scope, asked api.Wind
 	if err != nil {
 		return wire.Usage{}, err
 	}
-	histories, err := s.counted.Histories(ctx, []apikey.Prefix{k.Prefix}, s.now)
+	histories, incomplete, err := s.counted.Reported(ctx, []apikey.Prefix{k.Prefix}, s.now)
 	if err != nil {
 		return wire.Usage{}, fmt.Errorf("usage of %s: %w", k.ID(), err)
 	}
 	r := usage.NewReport(window, histories[0], today)
-	out := wire.Usage{KeyID: string(k.ID()), UsageReport: counted.Wire(r)}
+	out := wire.Usage{KeyID: string(k.ID()), UsageReport: counted.Wire(r, incomplete)}
 	if r.Seen {
 		last := r.LastSeen.String()
 		out.LastSeen = &last

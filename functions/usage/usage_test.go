@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -23,7 +24,7 @@ func TestAnswer(t *testing.T) {
 		`"totals":{"allowed":18,"rate_denied":22,"quota_denied":33},"days":[` +
 		`{"date":"2024-02-28","allowed":7,"rate_denied":0,"quota_denied":0},` +
 		`{"date":"2024-02-29","allowed":0,"rate_denied":0,"quota_denied":0},` +
-		`{"date":"2024-03-01","allowed":11,"rate_denied":22,"quota_denied":33}],"last_seen":"2024-03-01"}` + "\n"
+		`{"date":"2024-03-01","allowed":11,"rate_denied":22,"quota_denied":33}],"incomplete":[],"last_seen":"2024-03-01"}` + "\n"
 	if diff := cmp.Diff(want, string(body)); diff != "" || status != http.StatusOK {
 		t.Errorf("%d (-want +got):\n%s", status, diff)
 	}
@@ -33,7 +34,7 @@ func TestKeyWithoutTraffic(t *testing.T) {
 	t.Parallel()
 	u := start(t, 0).usage("")
 	want := wire.Usage{KeyID: "key-aaaaaaaa", UsageReport: wire.UsageReport{
-		From: "2023-12-04", To: "2024-03-02", RetentionDays: 92, Days: u.Days,
+		From: "2023-12-04", To: "2024-03-02", RetentionDays: 92, Days: u.Days, Incomplete: []string{},
 	}}
 	if diff := cmp.Diff(want, u); diff != "" || len(u.Days) != 90 {
 		t.Errorf("%d days (-want +got):\n%s", len(u.Days), diff)
@@ -122,5 +123,24 @@ func TestRoles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A damaged counter and a damaged rollup leave the rest of a report right. The report names
+// the days that lack counts, settled or not.
+func TestDamagedDocuments(t *testing.T) {
+	t.Parallel()
+	h := start(t, 0)
+	h.flush("2024-03-02", "run-1", usage.Totals{Allowed: 3})
+	storetest.Damage(t, h.project, "counters/2024-03-01.run-2.0", map[string]any{"day": "2024-03-01"})
+	storetest.Damage(t, h.project, "rollups/key-"+key, nil)
+	h.must(h.store.MarkIncomplete(t.Context(), h.day("2024-02-20"), h.day("2024-01-01")))
+	u := h.usage("?from=2024-02-28")
+	if diff := cmp.Diff([]string{"2024-03-01"}, u.Incomplete); diff != "" || u.Totals.Allowed != 3 {
+		t.Errorf("allowed %d; incomplete days (-want +got):\n%s", u.Totals.Allowed, diff)
+	}
+	e := h.environmentUsage("shop/environments/prod/usage?from=2024-02-01")
+	if diff := cmp.Diff([]string{"2024-02-20", "2024-03-01"}, e.Incomplete); diff != "" {
+		t.Errorf("incomplete days of the environment (-want +got):\n%s", diff)
 	}
 }

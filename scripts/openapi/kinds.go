@@ -125,6 +125,7 @@ var kinds = map[string]kind{
 	"token_status": {values: all(servicetoken.Statuses())},
 
 	"day":       {format: "date", example: "2026-03-14"},
+	"days":      {length: [2]int64{0, usage.RetentionDays}, items: "day"},
 	"time":      {format: "date-time", example: "2026-12-31T23:59:59Z"},
 	"instant":   {example: "2026-03-14"},
 	"attention": {values: all(wire.Attentions())},

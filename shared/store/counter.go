@@ -95,12 +95,12 @@ func VersionAt(t time.Time) CounterVersion { return CounterVersion{t} }
 // EachCounter hands every counter of the days first to last to use, in no
 // particular order. It is one query, and a query's answer is what was stored at
 // one moment: sources and what they are compacted to are never seen together.
-// One that cannot be read, or an error of use, ends it: sums without it would be
-// wrong. What has no counter's id was written by nobody here and is passed over.
+// A counter that cannot be read is handed over as damaged, without counts. An error of use
+// ends it. Documents without the ID of a counter are skipped.
 func (s *Store) EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
-	for c, err := range eachCounter(ctx, s.counters().Where("day", ">=", first.String()).Where("day", "<=", last.String())) {
+	for c, err := range s.eachCounter(ctx, s.counters().Where("day", ">=", first.String()).Where("day", "<=", last.String())) {
 		if err != nil {
 			return fmt.Errorf("read counters from %s to %s: %w", first, last, err)
 		}
@@ -112,7 +112,7 @@ func (s *Store) EachCounter(ctx context.Context, first, last usage.Day, use func
 }
 
 // eachCounter goes through the counters that a query finds, until the first error.
-func eachCounter(ctx context.Context, q firestore.Query) iter.Seq2[usage.Counter, error] {
+func (s *Store) eachCounter(ctx context.Context, q firestore.Query) iter.Seq2[usage.Counter, error] {
 	return func(yield func(usage.Counter, error) bool) {
 		it := q.Documents(ctx)
 		defer it.Stop()
@@ -124,37 +124,51 @@ func eachCounter(ctx context.Context, q firestore.Query) iter.Seq2[usage.Counter
 			case err != nil:
 				yield(usage.Counter{}, problemOf(err, "counter"))
 				return
-			case isCounter(snap.Ref.ID):
-				if c, err := readCounter(snap); !yield(c, err) {
-					return
-				}
+			}
+			if c, ok := s.readCounter(snap); ok && !yield(c, nil) {
+				return
 			}
 		}
 	}
 }
 
-// isCounter tells whether an id is one that a counter can have.
-func isCounter(id string) bool {
+// counterOf returns the counter that an ID names, without counts. ok is false if no counter
+// has the ID.
+func counterOf(id string) (c usage.Counter, ok bool) {
 	day, rest, _ := strings.Cut(id, ".")
-	_, err := usage.ParseDay(day)
-	_, shard, ok := strings.Cut(rest, ".")
-	_, notNumber := strconv.Atoi(shard)
-	return err == nil && ok && notNumber == nil
+	source, shard, _ := strings.Cut(rest, ".")
+	on, noDay := usage.ParseDay(day)
+	n, noNumber := strconv.Atoi(shard)
+	return usage.Counter{Day: on, Source: usage.Source(source), Shard: n}, noDay == nil && noNumber == nil
 }
 
-func readCounter(snap *firestore.DocumentSnapshot) (usage.Counter, error) {
+// readCounter reads a counter, or returns it as damaged and counts that. ok is false if the
+// document is not a counter.
+func (s *Store) readCounter(snap *firestore.DocumentSnapshot) (c usage.Counter, ok bool) {
+	if c, ok = counterOf(snap.Ref.ID); !ok {
+		return c, false
+	}
 	d, err := shape[counterDoc](snap)
-	if err != nil {
-		return usage.Counter{}, err
-	}
-	c := usage.Counter{Source: usage.Source(d.Source), Shard: int(d.Shard), Counts: d.Counts}
-	if c.Day, err = usage.ParseDay(d.Day); err == nil {
-		err = c.Counts.Check()
+	if err == nil {
+		err = usage.Packed(d.Counts).Check()
 	}
 	if err != nil {
-		return usage.Counter{}, fmt.Errorf("read counter %s: %w", snap.Ref.ID, err)
+		s.countDamaged("counter")
+		c.Damaged = fmt.Errorf("read counter %s: %w", snap.Ref.ID, err)
+		return c, true
 	}
-	return c, nil
+	c.Counts = d.Counts
+	return c, true
+}
+
+// Damaged is the outcome that [Store.Observe] reports for a damaged document.
+const Damaged = "damaged"
+
+// countDamaged reports a damaged document to the observer. It reports no duration.
+func (s *Store) countDamaged(kind string) {
+	if notify := s.watcher.observer.Load(); notify != nil {
+		(*notify)("read_"+kind, Damaged, 0, true)
+	}
 }
 
 // OldestCounter gives the first day that has a counter. Problem: not_found when
@@ -162,7 +176,7 @@ func readCounter(snap *firestore.DocumentSnapshot) (usage.Counter, error) {
 func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	for c, err := range eachCounter(ctx, s.counters().OrderBy("day", firestore.Asc)) {
+	for c, err := range s.eachCounter(ctx, s.counters().OrderBy("day", firestore.Asc)) {
 		if err != nil {
 			return 0, fmt.Errorf("find the oldest counter: %w", err)
 		}
@@ -175,11 +189,12 @@ func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 // day, by one that holds their sum, together with what was compacted before, in
 // one transaction: whoever reads or listens sees either the ones or the other,
 // and no sum moves. More sources than fit one transaction take some. Sources that
-// have no such counter, any more or at all, count nothing.
+// have no such counter, any more or at all, count nothing. A damaged counter stays as it is;
+// if the sum itself is damaged, so do all counters of the shard.
 //
 // Counters are read by their names: a query in a transaction would lock its whole
 // range, and shards could not be compacted at once. Errors: [ErrNotClosed],
-// [usage.ErrDamaged], [usage.ErrTooMany].
+// [usage.ErrTooMany].
 func (s *Store) CompactCounters(ctx context.Context, day usage.Day, shard int, sources []usage.Source) error {
 	for some := range slices.Chunk(sources, maxWrites) {
 		op := fmt.Sprintf("compact shard %d of %s", shard, day)
@@ -211,9 +226,12 @@ func (s *Store) compact(tx *firestore.Transaction, b *batch, day usage.Day, shar
 		if !snap.Exists() {
 			continue
 		}
-		c, err := readCounter(snap)
-		if err != nil {
-			return err
+		c, _ := s.readCounter(snap) // its ID is that of a counter
+		switch {
+		case c.Damaged != nil && c.Source.Compacted():
+			return nil
+		case c.Damaged != nil:
+			continue
 		}
 		left = left || !c.Source.Compacted()
 		old = append(old, c)
@@ -239,7 +257,31 @@ func (s *Store) compact(tx *firestore.Transaction, b *batch, day usage.Day, shar
 }
 
 // DeleteCounters deletes counters of the days before one, as many as fit a
-// transaction, and tells how many; none means that none are left.
+// transaction, and tells how many; none means that none are left. Damaged counters stay.
 func (s *Store) DeleteCounters(ctx context.Context, before usage.Day) (int, error) {
-	return s.prune(ctx, "counters", s.counters().Where("day", "<", before.String()), maxWrites)
+	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
+	defer cancel()
+	var old []*firestore.DocumentRef
+	for c, err := range s.eachCounter(ctx, s.counters().Where("day", "<", before.String())) {
+		if err != nil {
+			return 0, fmt.Errorf("find old counters: %w", err)
+		}
+		if c.Damaged == nil {
+			old = append(old, s.counterRef(c.Day, c.Source, c.Shard))
+		}
+		if len(old) == maxWrites {
+			break
+		}
+	}
+	if len(old) == 0 {
+		return 0, nil
+	}
+	err := s.transact(ctx, "delete old counters", func(_ context.Context, _ *firestore.Transaction, b *batch) error {
+		b.delete(old...)
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(old), nil
 }

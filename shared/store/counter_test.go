@@ -106,23 +106,49 @@ func TestOldestCounterOfNone(t *testing.T) {
 	}
 }
 
-// Sums without a counter that cannot be read would be wrong for good.
+// A damaged counter is skipped: it is neither compacted nor deleted, and the others are.
 func TestDamagedCounter(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
-	s, raw := storetest.Open(t, project), rawClient(t, project)
-	day := dayOf(t, "2026-03-14")
-	_, err := raw.Doc("counters/2026-03-14.run-1.0").Set(t.Context(), map[string]any{
-		"day": "2026-03-14", "source": "run-1", "shard": 0, "counts": []byte("no counts"),
+	s, day := storetest.Open(t, project), dayOf(t, "2026-03-14")
+	for _, id := range []string{"2026-03-14.run-1.0", "2026-03-14.compacted.1"} {
+		storetest.Damage(t, project, "counters/"+id, map[string]any{"day": "2026-03-14"})
+	}
+	var calls atomic.Int64
+	s.Observe(func(op, outcome string, _ time.Duration, _ bool) {
+		if op == "read_counter" && outcome == store.Damaged {
+			calls.Add(1)
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
+	for shard := range 2 {
+		writeCounter(t, s, usage.Counter{Day: day, Source: "run-2", Shard: shard, Counts: packed("aaaaaaaa", 5)})
+		if err := s.CompactCounters(t.Context(), day, shard, []usage.Source{"run-1", "run-2"}); err != nil {
+			t.Errorf("compact shard %d: %v", shard, err)
+		}
 	}
-	if err := s.EachCounter(t.Context(), day, day, func(usage.Counter) error { return nil }); !errors.Is(err, usage.ErrDamaged) {
-		t.Errorf("read: %v", err)
+	calls.Store(0)
+	found := map[string]uint64{}
+	err := s.EachCounter(t.Context(), day, day, func(c usage.Counter) error {
+		id := usage.CounterID(c.Day, c.Source, c.Shard)
+		if found[id] = 0; c.Damaged == nil {
+			sums := usage.Sums{}
+			sums.Add(c.Counts)
+			found[id] = sums["aaaaaaaa"].Allowed
+		}
+		return nil
+	})
+	want := map[string]uint64{"2026-03-14.run-1.0": 0, "2026-03-14.compacted.0": 5, "2026-03-14.compacted.1": 0, "2026-03-14.run-2.1": 5}
+	if diff := cmp.Diff(want, found); diff != "" || err != nil {
+		t.Errorf("counters, damaged ones as 0 (-want +got), %v:\n%s", err, diff)
 	}
-	if err := s.CompactCounters(t.Context(), day, 0, []usage.Source{"run-1"}); !errors.Is(err, usage.ErrDamaged) {
-		t.Errorf("compacted: %v", err)
+	if calls.Load() != 2 {
+		t.Errorf("counted %d damaged documents, want 2", calls.Load())
+	}
+	if n, err := s.DeleteCounters(t.Context(), day+1); n != 2 || err != nil {
+		t.Errorf("deleted %d counters, %v, want 2", n, err)
+	}
+	if left := counters(t, s, "2026-03-14", "2026-03-14"); len(left) != 2 {
+		t.Errorf("left are %v, want the damaged counters", left)
 	}
 }
 

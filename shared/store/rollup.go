@@ -2,11 +2,15 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"cloud.google.com/go/firestore"
+	"google.golang.org/api/iterator"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -48,7 +52,8 @@ func readRollup(snap *firestore.DocumentSnapshot) (usage.History, error) {
 }
 
 // Rollups reads the histories of keys, in the order of prefixes, with one call
-// and one document read a key. A key that was never rolled up has an empty one.
+// and one document read a key. A key that was never rolled up, or whose rollup is damaged,
+// has an empty one.
 func (s *Store) Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error) {
 	if len(prefixes) == 0 {
 		return nil, nil
@@ -59,28 +64,59 @@ func (s *Store) Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.
 	if err != nil {
 		return nil, fmt.Errorf("get rollups: %w", problemOf(err, "rollup"))
 	}
-	return readAll(snaps, readRollup)
+	histories, _ := s.readRollups(snaps)
+	return histories, nil
+}
+
+// DamagedError is returned by calls that left damaged documents as they are, and did
+// everything else.
+type DamagedError struct{ Documents []error }
+
+// Error lists the documents.
+func (e *DamagedError) Error() string { return errors.Join(e.Documents...).Error() }
+
+// readRollups reads rollups. It counts damaged ones, and returns their errors in the order
+// of snaps; the others have nil.
+func (s *Store) readRollups(snaps []*firestore.DocumentSnapshot) (histories []usage.History, damaged []error) {
+	histories, damaged = make([]usage.History, len(snaps)), make([]error, len(snaps))
+	for i, snap := range snaps {
+		if histories[i], damaged[i] = readRollup(snap); damaged[i] != nil {
+			s.countDamaged("rollup")
+		}
+	}
+	return histories, damaged
+}
+
+// withoutNil returns a [DamagedError] of the errors that are not nil, or nil without any.
+func withoutNil(damaged []error) error {
+	if damaged = slices.DeleteFunc(damaged, func(err error) bool { return err == nil }); len(damaged) > 0 {
+		return &DamagedError{damaged}
+	}
+	return nil
 }
 
 // UpdateRollups changes the rollups of some keys in one transaction: change gets
 // what is stored of a key and gives what shall be; it may run more than once. What
 // stays as it was is not written, and a history that becomes empty is deleted.
+// Damaged rollups stay, and the call then returns a [DamagedError].
 func (s *Store) UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, change func(apikey.Prefix, usage.History) usage.History) error {
 	if len(prefixes) == 0 {
 		return nil
 	}
 	refs := s.rollupRefs(prefixes)
 	op := fmt.Sprintf("update %d rollups", len(prefixes))
-	return s.transact(ctx, op, func(_ context.Context, tx *firestore.Transaction, b *batch) error {
+	var damaged []error
+	err := s.transact(ctx, op, func(_ context.Context, tx *firestore.Transaction, b *batch) error {
 		snaps, err := tx.GetAll(refs)
 		if err != nil {
 			return err
 		}
-		stored, err := readAll(snaps, readRollup)
-		if err != nil {
-			return err
-		}
+		var stored []usage.History
+		stored, damaged = s.readRollups(snaps)
 		for i, p := range prefixes {
+			if damaged[i] != nil {
+				continue
+			}
 			switch changed := change(p, stored[i]); {
 			case changed.Equal(stored[i]):
 			case len(changed) == 0:
@@ -91,22 +127,38 @@ func (s *Store) UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, cha
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return withoutNil(damaged)
 }
 
-// RollupsOlder finds keys whose rollups hold days before one, at most limit.
-func (s *Store) RollupsOlder(ctx context.Context, before usage.Day, limit int) ([]apikey.Prefix, error) {
-	q := s.rollups().Where("oldest", "<", before.String()).Select().Limit(limit)
-	prefixes, err := find(ctx, q, func(snap *firestore.DocumentSnapshot) (apikey.Prefix, error) {
-		prefix, ok := apikey.ID(snap.Ref.ID).Prefix()
-		if !ok {
-			return "", fmt.Errorf("rollup %s is of no key", snap.Ref.ID)
+// RollupsOlder finds keys whose rollups hold days before one, at most limit. Damaged
+// rollups are not among them; the call then returns a [DamagedError] with the keys.
+func (s *Store) RollupsOlder(ctx context.Context, before usage.Day, limit int) (prefixes []apikey.Prefix, err error) {
+	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
+	defer cancel()
+	it := s.rollups().Where("oldest", "<", before.String()).Documents(ctx)
+	defer it.Stop()
+	var damaged []error
+	for len(prefixes) < limit {
+		snap, err := it.Next()
+		if errors.Is(err, iterator.Done) {
+			break
 		}
-		return prefix, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("find rollups from before %s: %w", before, err)
+		if err != nil {
+			return nil, fmt.Errorf("find rollups from before %s: %w", before, problemOf(err, "rollup"))
+		}
+		prefix, ok := apikey.ID(snap.Ref.ID).Prefix()
+		_, wrong := s.readRollups([]*firestore.DocumentSnapshot{snap})
+		switch {
+		case wrong[0] != nil:
+			damaged = append(damaged, wrong[0])
+		case ok:
+			prefixes = append(prefixes, prefix)
+		}
 	}
-	return prefixes, nil
+	return prefixes, withoutNil(damaged)
 }
 
 // settledDoc is the document marks/usage.
@@ -148,4 +200,43 @@ func (s *Store) SettleDay(ctx context.Context, day usage.Day) error {
 		}
 		return nil
 	})
+}
+
+// incompleteDoc is the document marks/incomplete. It is apart from marks/usage, which
+// versions that do not know it write as a whole.
+type incompleteDoc struct {
+	Days []string `firestore:"days"` // YYYY-MM-DD, ascending
+}
+
+// MarkIncomplete notes that the rollups lack counts of a settled day, because a counter is
+// damaged. It forgets days before earliest.
+func (s *Store) MarkIncomplete(ctx context.Context, day, earliest usage.Day) error {
+	ref := s.mark("incomplete")
+	return s.transact(ctx, "mark "+day.String()+" as incomplete", func(_ context.Context, tx *firestore.Transaction, b *batch) error {
+		d, err := txGet(tx, ref, "mark", shape[incompleteDoc])
+		if err != nil && !problem.Is(err, problem.NotFound) {
+			return err
+		}
+		days := slices.DeleteFunc(append(d.Days, day.String()), func(one string) bool { return one < earliest.String() })
+		slices.Sort(days)
+		b.set(ref, incompleteDoc{Days: slices.Compact(days)})
+		return nil
+	})
+}
+
+// IncompleteDays returns the days that were marked as incomplete.
+func (s *Store) IncompleteDays(ctx context.Context) ([]usage.Day, error) {
+	d, err := get(ctx, s.mark("incomplete"), "mark", shape[incompleteDoc])
+	if err != nil && !problem.Is(err, problem.NotFound) {
+		return nil, err
+	}
+	var days []usage.Day
+	for _, text := range d.Days {
+		day, err := usage.ParseDay(text)
+		if err != nil {
+			return nil, err
+		}
+		days = append(days, day)
+	}
+	return days, nil
 }

@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -105,15 +107,47 @@ func TestUpdateRollupsAtOnce(t *testing.T) {
 	}
 }
 
+// A damaged rollup is skipped and stays as it is. The others of the call are read, changed
+// and found.
 func TestDamagedRollup(t *testing.T) {
 	t.Parallel()
 	project := storetest.Project(t)
 	s, raw := storetest.Open(t, project), rawClient(t, project)
-	if _, err := raw.Doc("rollups/key-aaaaaaaa").Set(t.Context(), map[string]any{"days": []byte{1}, "oldest": "", "last_seen": ""}); err != nil {
-		t.Fatal(err)
+	broken := raw.Doc("rollups/key-aaaaaaaa")
+	storetest.Damage(t, project, "rollups/key-aaaaaaaa", map[string]any{"oldest": "2024-10-01", "last_seen": ""})
+	raise(t, s, 20000, 1, "bbbbbbbb")
+	both := []apikey.Prefix{"aaaaaaaa", "bbbbbbbb"}
+	var damaged *store.DamagedError
+	older, err := s.RollupsOlder(t.Context(), 20001, 1)
+	if diff := cmp.Diff([]apikey.Prefix{"bbbbbbbb"}, older); diff != "" || !errors.As(err, &damaged) {
+		t.Errorf("older (-want +got), %v:\n%s", err, diff)
 	}
-	if _, err := s.Rollups(t.Context(), []apikey.Prefix{"aaaaaaaa"}); err == nil {
-		t.Error("a damaged rollup reads as one")
+	err = s.UpdateRollups(t.Context(), both, func(_ apikey.Prefix, h usage.History) usage.History {
+		return h.Raise(20001, usage.Totals{Allowed: 2})
+	})
+	if !errors.As(err, &damaged) || len(damaged.Documents) != 1 || !strings.Contains(err.Error(), "key-aaaaaaaa") {
+		t.Errorf("update: got %v, want the damaged document", err)
+	}
+	got, err := s.Rollups(t.Context(), both)
+	if err != nil || len(got[0]) != 0 || len(got[1]) != 2 {
+		t.Errorf("histories are %v, %v", got, err)
+	}
+	if snap, err := broken.Get(t.Context()); err != nil || snap.Data()["last_seen"] != "" {
+		t.Errorf("the damaged rollup is %v, %v", snap, err)
+	}
+}
+
+func TestIncompleteDays(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for _, day := range []usage.Day{20005, 20001, 20005, 20003} {
+		if err := s.MarkIncomplete(t.Context(), day, 20002); err != nil {
+			t.Fatal(err)
+		}
+	}
+	days, err := s.IncompleteDays(t.Context())
+	if diff := cmp.Diff([]usage.Day{20003, 20005}, days); diff != "" || err != nil {
+		t.Errorf("days (-want +got), %v:\n%s", err, diff)
 	}
 }
 

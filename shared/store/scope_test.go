@@ -86,7 +86,7 @@ func TestManyKeysLeaveScopes(t *testing.T) {
 			storePlan(t, s, "shop-prod", "starter")
 			storeApps(t, s, "hello")
 			k := storeKey(t, s, func(k *apikey.Key) { k.Apps = []string{"hello"} })
-			copyKey(t, raw, k.ID(), 204)
+			storetest.CopyKey(t, project, k.ID(), 204)
 			a, err := s.App(t.Context(), "shop-prod", "hello")
 			if err != nil {
 				t.Fatal(err)
@@ -125,22 +125,4 @@ func reissue(t *testing.T, s *store.Store, id apikey.ID, change func(apikey.Key)
 	if _, _, err := s.ReissueKey(t.Context(), id, apikey.Request{}, change); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// copyKey stores n copies of a key's document under other ids.
-func copyKey(t *testing.T, raw *firestore.Client, id apikey.ID, n int) {
-	t.Helper()
-	snap, err := raw.Collection("keys").Doc(string(id)).Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := raw.BulkWriter(t.Context())
-	for i := range n {
-		d := snap.Data()
-		d["prefix"] = fmt.Sprintf("copy%04d", i)
-		if _, err := w.Create(raw.Collection("keys").Doc(fmt.Sprintf("key-copy%04d", i)), d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.End()
 }

@@ -28,6 +28,10 @@ type Counter struct {
 	Source Source
 	Shard  int // 0 to [Shards]-1; which keys share a shard is the source's own affair
 	Counts Packed
+
+	// Damaged is the reason why the stored counts cannot be read. Such a counter has no
+	// counts.
+	Damaged error
 }
 
 // CounterID is the id of a counter's document.

@@ -14,8 +14,9 @@ type UsageReport struct {
 	From          string      `json:"from" kind:"day"` // the effective one: not before the first kept day
 	To            string      `json:"to" kind:"day"`   // the effective one: not after today
 	RetentionDays int         `json:"retention_days" kind:"retention"`
-	Totals        UsageTotals `json:"totals"` // over the days of the window
-	Days          []UsageDay  `json:"days"`   // one for each day of the window, zeros too, ascending
+	Totals        UsageTotals `json:"totals"`                 // over the days of the window
+	Days          []UsageDay  `json:"days"`                   // one for each day of the window, zeros too, ascending
+	Incomplete    []string    `json:"incomplete" kind:"days"` // days of the window whose counts are too low, because a stored counter is damaged
 }
 
 // EnvironmentUsage is the usage of all keys of an environment in a window, and which of

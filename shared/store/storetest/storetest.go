@@ -216,6 +216,22 @@ func CopyKey(t testing.TB, project string, id apikey.ID, n int) {
 	}
 }
 
+// Damage replaces a document, such as "counters/2026-03-14.run-1.0", by one whose content
+// cannot be read. fields are the fields that queries look for.
+func Damage(t testing.TB, project, path string, fields map[string]any) {
+	t.Helper()
+	c, err := client.NewClient(t.Context(), project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	d := map[string]any{"counts": []byte("damaged"), "days": []byte("damaged")}
+	maps.Copy(d, fields)
+	if _, err := c.Doc(path).Set(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // First is what an app begins with when nobody says more: the plain revision of its image,
 // if it has one.
 func First(a app.App) store.First { return store.First{Revision: deploy.First(a)} }

@@ -44,6 +44,7 @@ type Store interface {
 	SettledDay(ctx context.Context) (usage.Day, error)
 	EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error
 	Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error) // in the order of prefixes
+	IncompleteDays(ctx context.Context) ([]usage.Day, error)                        // settled days that lack counts
 }
 
 // Reader reads the histories of keys.
@@ -53,8 +54,11 @@ type Reader struct {
 	recent *Shared[days]
 }
 
-// days are the sums of some days; once read, they do not change.
-type days map[usage.Day]usage.Sums
+// days are the counts of the days that are not settled; once read, they do not change.
+type days struct {
+	sums       map[usage.Day]usage.Sums
+	incomplete []usage.Day // days that lack counts, settled or not
+}
 
 // NewReader makes a reader.
 func NewReader(st Store, cfg Recent) *Reader {
@@ -66,24 +70,30 @@ const rollupsAtOnce = 500
 
 // Histories gives all that is known of keys, in the order of prefixes.
 func (r *Reader) Histories(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) ([]usage.History, error) {
+	all, _, err := r.Reported(ctx, prefixes, now)
+	return all, err
+}
+
+// Reported is [Reader.Histories] with the days that lack counts, because a counter is damaged.
+func (r *Reader) Reported(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) ([]usage.History, []usage.Day, error) {
 	recent, err := r.recent.Read(ctx, now, r.counters)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	all := make([]usage.History, 0, len(prefixes))
 	for some := range slices.Chunk(prefixes, rollupsAtOnce) {
 		histories, err := r.store.Rollups(ctx, some)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for i, h := range histories {
-			for day, sums := range recent {
+			for day, sums := range recent.sums {
 				h = h.Raise(day, sums[some[i]])
 			}
 			all = append(all, h)
 		}
 	}
-	return all, nil
+	return all, recent.incomplete, nil
 }
 
 // counters reads the counters of the days that are not settled; they serve for RECENT_SECONDS.
@@ -94,33 +104,48 @@ func (r *Reader) counters(ctx context.Context, now time.Time) (days, time.Durati
 	switch {
 	case problem.Is(err, problem.NotFound): // nothing was ever rolled up
 	case err != nil:
-		return nil, 0, fmt.Errorf("read what is not settled: %w", err)
+		return days{}, 0, fmt.Errorf("read what is not settled: %w", err)
 	default:
 		first = max(first, settled+1)
 	}
-	sums := days{}
+	read := days{sums: map[usage.Day]usage.Sums{}}
+	if read.incomplete, err = r.store.IncompleteDays(ctx); err != nil {
+		return days{}, 0, err
+	}
 	err = r.store.EachCounter(ctx, first, today, func(c usage.Counter) error {
-		if sums[c.Day] == nil {
-			sums[c.Day] = usage.Sums{}
+		if read.sums[c.Day] == nil {
+			read.sums[c.Day] = usage.Sums{}
 		}
-		sums[c.Day].Add(c.Counts)
+		if c.Damaged != nil {
+			read.incomplete = append(read.incomplete, c.Day)
+		}
+		read.sums[c.Day].Add(c.Counts)
 		return nil
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("read what is not settled: %w", err)
+		return days{}, 0, fmt.Errorf("read what is not settled: %w", err)
 	}
-	return sums, r.life, nil
+	slices.Sort(read.incomplete)
+	read.incomplete = slices.Compact(read.incomplete)
+	return read, r.life, nil
 }
 
 // week is how many days a list of keys shows of each.
 const week = 7
 
-// Wire tells a report.
-func Wire(r usage.Report) wire.UsageReport {
-	return wire.UsageReport{
+// Wire tells a report. incomplete are days that lack counts, in the report's window or not.
+func Wire(r usage.Report, incomplete []usage.Day) wire.UsageReport {
+	out := wire.UsageReport{
 		From: r.Window.From.String(), To: r.Window.To.String(),
 		RetentionDays: usage.RetentionDays, Totals: WireTotals(r.Totals), Days: wireDays(r.Days),
+		Incomplete: []string{},
 	}
+	for _, day := range incomplete {
+		if day >= r.Window.From && day <= r.Window.To {
+			out.Incomplete = append(out.Incomplete, day.String())
+		}
+	}
+	return out
 }
 
 // WireTotals tells totals.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,6 +79,9 @@ func (a *application) showUsage(ctx context.Context, w work, f usageFlags) error
 	u, err := w.Usage(ctx, w.project, w.args[0], f.from, f.to)
 	if err != nil {
 		return err
+	}
+	if len(u.Incomplete) > 0 {
+		a.note("These days lack counts, because a stored counter is damaged: %s.", strings.Join(u.Incomplete, ", "))
 	}
 	var k wire.Key
 	if a.format().ForPeople() {
