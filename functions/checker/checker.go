@@ -158,7 +158,7 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 		asked: make(chan struct{}, asking), question: explain.NewKey(), reading: make(chan struct{}, explaining),
 	}
 	c.explains = explain.NewAsked(c.question)
-	c.snapshot = &snapshot{buckets: c.buckets, shown: c.shown}
+	c.snapshot = &snapshot{buckets: c.buckets, shown: c.shown, now: c.now}
 	c.snapshot.Store(&view.View{})
 	c.leases = lease.New(lease.Config{
 		Run: c.process, Store: s, View: c.snapshot.Load, Buckets: c.buckets, Start: c.start, Now: c.now, Log: log,

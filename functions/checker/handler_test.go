@@ -357,6 +357,35 @@ func TestLimitsOfAKey(t *testing.T) {
 	})
 }
 
+// A key that disappears and comes back goes on with its quota.
+func TestQuotaOfAReturningKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		f.putPlan(plan.Plan{ID: "plan-quota", Namespace: "shop-prod", Limits: plan.Limits{Rate: 100, Burst: 100, Quota: 3, Period: plan.Month}})
+		var key apikey.Key
+		full := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-quota"; key = *k })
+		r := newReplica(t, f)
+		synctest.Wait()
+		ask := func() *http.Response { return r.ask("shop-prod/hello", "X-Api-Key", full) }
+		for range 2 {
+			if res := ask(); res.StatusCode != http.StatusOK {
+				t.Fatalf("got %d, want 200", res.StatusCode)
+			}
+		}
+		f.set(func() { delete(f.keys, string(key.ID())) })
+		synctest.Wait()
+		wantCode(t, ask(), http.StatusUnauthorized, "invalid_key")
+		f.putKey(key)
+		synctest.Wait()
+		if res := ask(); res.StatusCode != http.StatusOK {
+			t.Errorf("the last of the quota: got %d, want 200", res.StatusCode)
+		}
+		wantCode(t, ask(), http.StatusTooManyRequests, "quota_exhausted")
+		r.stop()
+	})
+}
+
 // TestFreshness walks a replica from its first proof to its last, and back (promise F1).
 func TestFreshness(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package checker
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
 	"github.com/sluicegate/sluice/functions/checker/internal/lease"
@@ -18,6 +19,7 @@ import (
 type snapshot struct {
 	atomic.Pointer[view.View]
 
+	now     func() time.Time
 	mu      sync.Mutex // of the writers only
 	buckets *bucket.Buckets
 	shown   *bucket.Buckets
@@ -47,10 +49,12 @@ func (s *snapshot) setKeys(reset bool, changes []view.KeyChange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.Load()
+	old.FreeSlots(s.now(), s.release)
 	next := old.WithKeys(reset, changes)
-	fresh := map[apikey.Prefix]uint32{}
+	fresh := map[apikey.Prefix]uint32{} // keys that appear, or come back
 	for _, c := range changes {
-		if k, ok := next.Find([]byte(c.Prefix)); ok && k.Slot() >= old.Slots() {
+		k, ok := next.Find([]byte(c.Prefix))
+		if _, known := old.Find([]byte(c.Prefix)); ok && !known {
 			fresh[c.Prefix] = k.Slot()
 		}
 	}
@@ -59,6 +63,16 @@ func (s *snapshot) setKeys(reset bool, changes []view.KeyChange) {
 	s.leases.Grow(next.Slots())
 	s.meter.Publish(next.Slots(), fresh, func() { s.Store(next) })
 	s.leases.Changed()
+}
+
+// release prepares a slot for another key, unless it holds counts.
+func (s *snapshot) release(slot uint32) bool {
+	if !s.meter.Idle(slot) {
+		return false
+	}
+	s.buckets.Reset(slot)
+	s.shown.Reset(slot)
+	return true
 }
 
 // receiveKeys replaces the view.

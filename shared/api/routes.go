@@ -229,7 +229,8 @@ var (
 		"List an environment's usage plans", problem.InvalidPage)
 	CreatePlan = route[wire.CreatePlan, wire.Plan]("keys", "POST "+environment+"/plans", Developer, http.StatusCreated,
 		"Create a usage plan; its id comes from its name",
-		problem.MissingField, problem.InvalidName, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota, problem.AlreadyExists).
+		problem.MissingField, problem.InvalidName, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota, problem.AlreadyExists,
+		problem.TooManyPlans).
 		waits().tagged()
 	GetPlan = route[None, wire.Plan]("keys", "GET "+aPlan, Viewer, http.StatusOK,
 		"Read a usage plan").tagged()

@@ -188,7 +188,10 @@ func TestCalls(t *testing.T) {
 			return err
 		}, "POST", env + "/apps", `{"name":"hello","image":"example.com/hello:1"}`},
 		{"App", func(ctx context.Context, c *Client) error { _, err := c.App(ctx, "shop", "prod", "hello"); return err }, "GET", env + "/apps/hello", ""},
-		{"DeleteApp", func(ctx context.Context, c *Client) error { _, err := c.DeleteApp(ctx, "shop", "prod", "hello"); return err }, "DELETE", env + "/apps/hello", ""},
+		{"DeleteApp", func(ctx context.Context, c *Client) error {
+			_, err := c.DeleteApp(ctx, "shop", "prod", "hello")
+			return err
+		}, "DELETE", env + "/apps/hello", ""},
 		{"RequireAPIKey", func(ctx context.Context, c *Client) error {
 			_, err := c.RequireAPIKey(ctx, "shop", "prod", "hello", false)
 			return err

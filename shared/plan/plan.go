@@ -26,7 +26,9 @@ const (
 	MaxRate  = 100_000 // requests per second
 	MaxBurst = 1_000_000
 	MaxQuota = 1_000_000_000_000
-	maxName  = 63 // characters
+
+	MaxPlans = 1_000 // in an environment
+	maxName  = 63    // characters
 )
 
 // Limits are what a plan allows each of its keys.

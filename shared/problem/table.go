@@ -86,6 +86,7 @@ const (
 	PreconditionFailed   Code = "precondition_failed"
 	IdempotencyKeyReused Code = "idempotency_key_reused"
 	TooManyKeys          Code = "too_many_keys"
+	TooManyPlans         Code = "too_many_plans"
 	TooManyTokens        Code = "too_many_tokens"
 	TooManyTrusts        Code = "too_many_trusts"
 	Conflict             Code = "conflict"
@@ -196,6 +197,7 @@ var table = [...]Row{
 	{AlreadyIssued, http.StatusConflict, "This very request has issued a key before; it was shown that once.", 0},
 	{PreconditionFailed, http.StatusPreconditionFailed, "It is not any more what If-Match names; read it again.", 0},
 	{TooManyKeys, http.StatusConflict, "The environment has as many keys as it may; revoke some that are not needed.", 0},
+	{TooManyPlans, http.StatusConflict, "The environment has 1,000 plans, which is the limit. Delete unused plans.", 0},
 	{TooManyTokens, http.StatusConflict, "The project has as many service tokens as it may; revoke some that are not needed.", 0},
 	{TooManyTrusts, http.StatusConflict, "The app trusts as many pipelines as it may; remove some that are not needed.", 0},
 	{GitSourceAttached, http.StatusConflict, "The app is built from its git source; leave image out or detach the git source.", 0},

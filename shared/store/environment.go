@@ -13,8 +13,9 @@ import (
 )
 
 // environmentDoc is a document of environments/{namespace}. The id is what makes
-// a namespace unique: "a-b"+"c" and "a"+"b-c" are one document. Its field full_at says
-// when a key was last created near the limit of how many there may be.
+// a namespace unique: "a-b"+"c" and "a"+"b-c" are one document. Its fields
+// full_at and plan_created_at are the times of the last creation of a key near the limit, and
+// of a plan: these creations write the document so that they conflict.
 type environmentDoc struct {
 	Project   string    `firestore:"project"`
 	Name      string    `firestore:"name"`

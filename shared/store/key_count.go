@@ -205,19 +205,23 @@ func versionOf(snap *firestore.DocumentSnapshot) (time.Time, error) { return sna
 
 // countKeys counts an environment's usable keys, in a transaction unless tx is nil.
 func (s *Store) countKeys(ctx context.Context, namespace string, tx *firestore.Transaction) (int, error) {
-	const name = "keys"
-	usable := s.keys().Where("namespace", "==", namespace).Where("status", "in", apikey.Usable())
-	q := usable.NewAggregationQuery().WithCount(name)
+	return count(ctx, s.keys().Where("namespace", "==", namespace).Where("status", "in", apikey.Usable()), tx)
+}
+
+// count counts the documents of a query, in a transaction unless tx is nil.
+func count(ctx context.Context, of firestore.Query, tx *firestore.Transaction) (int, error) {
+	const name = "n"
+	q := of.NewAggregationQuery().WithCount(name)
 	if tx != nil {
 		q = q.Transaction(tx)
 	}
 	found, err := q.Get(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("count keys: %w", problemOf(err, "key"))
+		return 0, fmt.Errorf("count documents: %w", problemOf(err, "document"))
 	}
 	n, ok := found[name].(*pb.Value)
 	if !ok {
-		return 0, fmt.Errorf("count keys: got %T", found[name])
+		return 0, fmt.Errorf("count documents: got %T", found[name])
 	}
 	return int(n.GetIntegerValue()), nil
 }

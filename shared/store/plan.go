@@ -56,13 +56,24 @@ func (s *Store) planRef(namespace string, id plan.ID) *firestore.DocumentRef {
 func planDocument(namespace string, id plan.ID) string { return namespace + "." + string(id) }
 
 // CreatePlan stores a new plan. Its environment is read in the same transaction,
-// so that it cannot be deleted meanwhile. Problems: not_found, already_exists.
+// so that it cannot be deleted meanwhile. The transaction also writes the environment, so that
+// two creations cannot pass the limit together.
+// Problems: not_found, already_exists, too_many_plans.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (inforce.Change, error) {
-	made, err := s.commit(ctx, "create plan "+string(p.ID), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+	environment := s.environments().Doc(p.Namespace)
+	made, err := s.commitAlone(ctx, "create plan "+string(p.ID), environment, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		e, err := s.txEnvironment(tx, p.Namespace)
 		if err != nil {
 			return err
 		}
+		n, err := count(ctx, s.plans().Where("namespace", "==", p.Namespace), tx)
+		if err != nil {
+			return err
+		}
+		if n >= plan.MaxPlans {
+			return problem.Of(problem.TooManyPlans)
+		}
+		b.update(environment, firestore.Update{Path: "plan_created_at", Value: firestore.ServerTimestamp})
 		b.create(s.planRef(p.Namespace, p.ID), planToDoc(p))
 		s.record(ctx, b, audit.Change{Action: audit.CreatePlan, Project: e.Project, Resource: planPath(e, p.ID), New: planView(p)})
 		return nil

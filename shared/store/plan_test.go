@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"cloud.google.com/go/firestore"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
@@ -193,4 +195,36 @@ func expectProblem(t testing.TB, err error, want problem.Code) {
 	if !problem.Is(err, want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
+}
+
+// An environment has at most 1,000 plans, also if several are created at the same time. Plans
+// of other environments do not count.
+func TestPlanLimit(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s, raw := storetest.Open(t, project), rawClient(t, project)
+	storePlan(t, s, "shop-prod", "first")
+	w := raw.BulkWriter(t.Context())
+	for i := range plan.MaxPlans - 2 {
+		if _, err := w.Create(raw.Collection("plans").Doc(fmt.Sprintf("shop-prod.plan-%d", i)), map[string]any{"namespace": "shop-prod"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.End()
+	var g errgroup.Group
+	var created atomic.Int64
+	for i := range 3 {
+		g.Go(func() error {
+			_, err := s.CreatePlan(t.Context(), plan.Plan{ID: plan.ID(fmt.Sprintf("plan-last-%d", i)), Namespace: "shop-prod", Name: "last"})
+			if problem.Is(err, problem.TooManyPlans) {
+				return nil
+			}
+			created.Add(1)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil || created.Load() != 1 {
+		t.Errorf("got %d new plans in addition to %d, %v, want 1", created.Load(), plan.MaxPlans-1, err)
+	}
+	storePlan(t, s, "shop-staging", "elsewhere")
 }

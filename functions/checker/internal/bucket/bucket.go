@@ -56,6 +56,9 @@ func (b *Buckets) Grow(n uint32) {
 	b.busy.Grow(n)
 }
 
+// Reset fills a slot's bucket, for another key.
+func (b *Buckets) Reset(slot uint32) { b.full.At(slot).Store(0) }
+
 // SetOthers says how many other replicas there are.
 func (b *Buckets) SetOthers(n int) { b.others.Store(int64(n)) }
 

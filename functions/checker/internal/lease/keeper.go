@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
@@ -31,6 +32,7 @@ const (
 // keeper is the book's side towards the view and the store; one goroutine uses it.
 type keeper struct {
 	turn   chan struct{}  // held by each write under way
+	full   atomic.Bool    // a key waits for a turn
 	flying sync.WaitGroup // of them
 
 	terms  map[usage.Term]*term // that are not over: what was held of them must be remembered
@@ -79,7 +81,7 @@ func (b *Book) Leave(ctx context.Context) {
 		if len(jobs) == 0 {
 			return
 		}
-		b.settle(ctx, jobs, now)
+		b.settle(ctx, jobs, now, true)
 		rest(ctx, breath)
 	}
 	b.cfg.Log.Warn("leases not given back: the store could not be reached before the process had to end")
@@ -111,7 +113,7 @@ func (b *Book) Tick(ctx context.Context, now time.Time) {
 	if surveyed {
 		jobs = append(jobs, b.rests(now)...)
 	}
-	b.settle(ctx, jobs, now)
+	b.settle(ctx, jobs, now, false)
 }
 
 // due are the keys that are asked for, and a few of those that are not.
@@ -139,7 +141,7 @@ func (b *Book) look(now time.Time) {
 	before, after := *b.accounts.Load(), map[uint32]*account{}
 	for k := range b.cfg.View().HardQuotas() {
 		a := before[k.Slot()]
-		if a == nil {
+		if a == nil || a.prefix != k.Prefix() { // another key had the slot before
 			a = &account{slot: k.Slot(), prefix: k.Prefix()}
 		}
 		after[a.slot] = a
@@ -150,7 +152,7 @@ func (b *Book) look(now time.Time) {
 	}
 	b.accounts.Store(&after)
 	for slot, a := range before {
-		if after[slot] == nil {
+		if after[slot] != a {
 			a.give(nil, nil)
 		}
 	}
@@ -242,21 +244,28 @@ func (b *Book) open(name usage.Term, l view.Limits, now time.Time) *term {
 	return t
 }
 
-// settle brings terms to the store, several at a time, and does not wait for them: a write
-// that hangs holds up no other key.
-func (b *Book) settle(ctx context.Context, jobs []job, now time.Time) {
+// settle brings terms to the store, atOnce at a time, and does not wait for the writes.
+// While all of them are in progress, it waits for a turn only if wait is true: the keeper
+// goes on, and looks at the other keys again.
+func (b *Book) settle(ctx context.Context, jobs []job, now time.Time, wait bool) {
 	for _, j := range jobs {
 		if !j.taken.CompareAndSwap(false, true) {
-			if j.account != nil {
-				b.low.Add(j.account.slot) // later, then
-			}
+			b.later(j)
 			continue
 		}
-		b.turn <- struct{}{}
+		if !b.takeTurn(ctx, wait) {
+			j.taken.Store(false)
+			b.full.Store(true)
+			b.later(j)
+			continue
+		}
 		b.flying.Go(func() {
 			defer func() {
 				j.taken.Store(false)
 				<-b.turn
+				if b.full.Swap(false) {
+					b.wake()
+				}
 			}()
 			if j.account == nil {
 				b.giveBack(ctx, j.term, now)
@@ -264,6 +273,31 @@ func (b *Book) settle(ctx context.Context, jobs []job, now time.Time) {
 				b.supply(ctx, j, now)
 			}
 		})
+	}
+}
+
+// later has the keeper look at a job's key again.
+func (b *Book) later(j job) {
+	if j.account != nil {
+		b.low.Add(j.account.slot)
+	}
+}
+
+// takeTurn takes a turn of the writes in progress, and reports whether it did.
+func (b *Book) takeTurn(ctx context.Context, wait bool) bool {
+	select {
+	case b.turn <- struct{}{}:
+		return true
+	default:
+	}
+	if !wait {
+		return false
+	}
+	select {
+	case b.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -464,6 +465,66 @@ func (c *crowd) serve(t *testing.T, rate, first float64, kill bool) (s service) 
 // giveUp tries once to give back what a replica holds.
 func (r *replica) giveUp(ctx context.Context, now time.Time) {
 	r.accounts.Store(&map[uint32]*account{})
-	r.settle(ctx, r.rests(now), now)
+	r.settle(ctx, r.rests(now), now, true)
 	r.flying.Wait()
+}
+
+// hanging is a store whose writes wait.
+type hanging struct {
+	*ledgers
+
+	release chan struct{}
+}
+
+func (h hanging) Lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error {
+	<-h.release
+	return h.ledgers.Lease(ctx, t, process, force, change)
+}
+
+// Writes that hang do not block the keeper. It supplies the keys that had to wait as soon as
+// a write ends.
+func TestHangingWrites(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const keys = atOnce + 4
+		var changes []view.KeyChange
+		for i := range keys {
+			k := apikey.Key{Prefix: apikey.Prefix(fmt.Sprintf("hang%04d", i)), Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Active}
+			changes = append(changes, view.KeyChange{Prefix: k.Prefix, Key: &k})
+		}
+		l := plan.Limits{Rate: 1, Burst: 1, Quota: 100, Period: plan.Day, Hard: true}
+		v := (&view.View{}).WithKeys(true, changes).WithPlans(true, []view.PlanChange{{Document: "shop-prod.plan-a", Limits: l}})
+		h := hanging{newLedgers(), make(chan struct{})}
+		defer close(h.release)
+		b := New(Config{
+			Run: "run", Store: h, View: func() *view.View { return v }, Buckets: &bucket.Buckets{}, Start: time.Now(), Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		})
+		b.cfg.Buckets.Grow(keys)
+		b.Grow(keys)
+		b.Changed()
+		ticked := make(chan struct{})
+		go func() {
+			b.Tick(t.Context(), time.Now())
+			close(ticked)
+		}()
+		synctest.Wait()
+		select {
+		case <-ticked:
+		default:
+			t.Fatal("the keeper waits for writes that hang")
+		}
+		for range keys - atOnce {
+			h.release <- struct{}{}
+			synctest.Wait()
+			<-b.awake
+			b.Tick(t.Context(), time.Now())
+		}
+		for range atOnce {
+			h.release <- struct{}{}
+		}
+		synctest.Wait()
+		if h.done != keys {
+			t.Errorf("%d keys are supplied, want %d", h.done, keys)
+		}
+	})
 }

@@ -312,6 +312,25 @@ func (m *Meter) Publish(size uint32, fresh map[apikey.Prefix]uint32, publish fun
 	publish()
 }
 
+// Idle reports whether a slot holds no counts: neither of this process, in a table that is
+// still in use, nor of others.
+func (m *Meter) Idle(slot uint32) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.state.Load()
+	for _, t := range append([]*dayTable{s.prev, s.cur, s.next}, m.closing...) {
+		if t != nil && slot < t.cells.Len() && t.cells.At(slot).prefix.Load() != 0 {
+			return false
+		}
+	}
+	for i := range s.base.periods {
+		if s.base.sums.At(slot)[i].Load() != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Unshared is for how long counts have not been shared, up to a flush interval and
 // the way through the store when all is well.
 func (m *Meter) Unshared(now time.Time) time.Duration { return m.share.age(now) }

@@ -448,3 +448,32 @@ func (s slow) WriteCounter(ctx context.Context, w usage.Counter, base store.Coun
 	time.Sleep(5 * time.Second)
 	return s.counters.WriteCounter(ctx, w, base)
 }
+
+// A slot holds counts until its day's table is out of use, and while others' counts of its key
+// are in the sums.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	now := instant(t, "2026-03-03T12:00:00Z")
+	c := newCounters()
+	p := start(c, "a", &now, 2)
+	turn := func(d time.Duration) {
+		now = now.Add(d)
+		p.advance(now)
+		p.Flush(t.Context())
+		p.advance(now)
+	}
+	p.request(0, view.Limits{Bucket: anyRate})
+	if p.Idle(0) || !p.Idle(1) {
+		t.Errorf("right after a request: idle %v, other slot %v", p.Idle(0), p.Idle(1))
+	}
+	if turn(12 * time.Hour); p.Idle(0) {
+		t.Error("idle while the day's table is read")
+	}
+	if turn(keepPrevious); !p.Idle(0) {
+		t.Error("not idle after the day's table is out of use")
+	}
+	p.Receive(c.batch())
+	if p.Idle(0) {
+		t.Error("idle with counts in this month's sum")
+	}
+}

@@ -3,8 +3,8 @@
 // by one index, without a lock and without a map.
 //
 // Values live in chunks that never move, so a pointer into a table stays good
-// while the table grows. A slot is never given to another key as long as the
-// process lives: a deleted key's last counts must still find their owner.
+// while the table grows. A slot goes to another key only when none of its values belong to
+// the previous one: a deleted key's last counts must still find their owner.
 package slots
 
 import (

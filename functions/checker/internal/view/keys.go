@@ -16,11 +16,28 @@ type KeyChange struct {
 }
 
 // WithKeys gives v with changes applied in their order. With reset the changes
-// are all keys there are. A key keeps its slot through changes and resets.
+// are all keys there are. A key keeps its slot through changes and resets, and while it is
+// gone (see [View.FreeSlots]).
 func (v *View) WithKeys(reset bool, changes []KeyChange) *View {
 	for size := 1; ; size *= 2 {
 		if next, ok := v.withKeys(reset, changes, size); ok {
+			if reset {
+				next.leaveMissing(v)
+			}
+			next.slots = next.book.next
 			return next
+		}
+	}
+}
+
+// leaveMissing notes the keys of the view before that v lacks.
+func (v *View) leaveMissing(before *View) {
+	for _, s := range before.shards {
+		for i := range s.keys() {
+			e := &s.entries[i]
+			if _, ok := v.Find(e.prefix[:]); !ok {
+				v.book.leave(apikey.Prefix(e.prefix[:]), e.slot)
+			}
 		}
 	}
 }
@@ -28,6 +45,9 @@ func (v *View) WithKeys(reset bool, changes []KeyChange) *View {
 // withKeys fails where size shards are too few.
 func (v *View) withKeys(reset bool, changes []KeyChange, size int) (*View, bool) {
 	next := *v
+	if next.book == nil {
+		next.book = &slotBook{}
+	}
 	next.shards, next.keys = nil, 0
 	if !reset {
 		next.shards, next.keys = slices.Clone(v.shards), v.keys
@@ -98,9 +118,12 @@ func (v *View) change(old *View, s *shard, changes []KeyChange, places []int) ([
 		c := &changes[i]
 		r := d.find([]byte(c.Prefix))
 		switch {
-		case c.Gone && r != nil:
+		case c.Gone && r != nil && !r.gone:
 			r.gone = true
+			v.book.leave(c.Prefix, r.slot)
 		case c.Gone:
+		case r != nil && r.gone:
+			*r = v.record(c.Key, v.book.slotOf(c.Prefix))
 		case r != nil:
 			*r = v.record(c.Key, r.slot)
 		case !d.add(v.record(c.Key, v.slotOf(old, c.Prefix))):
@@ -114,8 +137,7 @@ func (v *View) slotOf(old *View, p apikey.Prefix) uint32 {
 	if k, ok := old.Find([]byte(p)); ok {
 		return k.Slot()
 	}
-	v.slots++
-	return v.slots - 1
+	return v.book.slotOf(p)
 }
 
 // record turns a key into what a shard holds, naming its apps and its plan in the

@@ -67,12 +67,15 @@ type Plan struct {
 	Policy      limits.Policy
 }
 
-// planTable holds plans by place. A place stays its plan's for good.
+// planTable holds plans by place. A place stays its plan's while the plan is defined or a
+// key refers to it (see [View.sweepPlans]).
 type planTable struct {
 	rows    []planRow
 	told    []Plan            // as long
 	places  map[string]uint32 // by planName
+	free    []uint32          // places that nothing refers to
 	defined int
+	kept    int // places without a plan that the last sweep had to keep
 
 	ownRows, ownPlaces bool // cloned by this edit; until then they are another view's too
 }
@@ -114,8 +117,13 @@ func (t *planTable) place(name string) uint32 {
 		t.places, t.ownPlaces = cloned(t.places), true
 	}
 	at := uint32(len(t.rows))
+	if n := len(t.free); n > 0 {
+		at, t.free = t.free[n-1], t.free[:n-1]
+	} else {
+		t.rows, t.told = append(t.rows, planRow{}), append(t.told, Plan{})
+	}
 	namespace, id, _ := strings.Cut(name, ".")
-	t.rows, t.told = append(t.rows, planRow{namespace: namespace}), append(t.told, Plan{ID: plan.ID(id)})
+	t.rows[at], t.told[at] = planRow{namespace: namespace}, Plan{ID: plan.ID(id)}
 	t.places[name] = at
 	return at
 }
@@ -186,7 +194,37 @@ func (v *View) WithPlans(reset bool, changes []PlanChange) *View {
 		}
 		next.plans.define(c)
 	}
+	next.sweepPlans()
 	return &next
+}
+
+// plansKept is the number of places without a plan that are not worth a sweep.
+const plansKept = 1000
+
+// sweepPlans frees the places that have no plan and that no key refers to, once there are
+// many. It reads all keys, so it runs only when the places have doubled since.
+func (v *View) sweepPlans() {
+	t := &v.plans
+	if len(t.places)-t.defined < max(plansKept, 2*t.kept) {
+		return
+	}
+	used := make([]bool, len(t.rows))
+	for _, s := range v.shards {
+		for i := range s.keys() {
+			used[s.entries[i].plan] = true
+		}
+	}
+	t.own()
+	places, free := make(map[string]uint32, t.defined), slices.Clone(t.free)
+	for name, at := range t.places {
+		if used[at] || t.rows[at].defined {
+			places[name] = at
+			continue
+		}
+		t.rows[at], t.told[at] = planRow{}, Plan{}
+		free = append(free, at)
+	}
+	t.places, t.free, t.ownPlaces, t.kept = places, free, true, len(places)-t.defined
 }
 
 func cloned(m map[string]uint32) map[string]uint32 {

@@ -27,6 +27,7 @@ type View struct {
 	shards  []*shard // by hash; a power of two long, nil where there are no keys
 	keys    int      // how many there are
 	slots   uint32   // slots given out so far
+	book    *slotBook
 	plans   planTable
 	symbols symbolTable
 }

@@ -243,3 +243,80 @@ func BenchmarkChange(b *testing.B) {
 		}
 	})
 }
+
+// A key that disappears and comes back has its previous slot, whether a change or a reset
+// took it away. After an hour, another key may get a slot that holds no counts.
+func TestSlotOfAReturningKey(t *testing.T) {
+	t.Parallel()
+	slot := func(v *View, prefix string) uint32 {
+		t.Helper()
+		k, ok := v.Find([]byte(prefix))
+		if !ok {
+			t.Fatalf("the view lacks %s", prefix)
+		}
+		return k.Slot()
+	}
+	one, two, three := put(key("aaaaaaaa", "ns")), put(key("bbbbbbbb", "ns")), put(key("cccccccc", "ns"))
+	gone := KeyChange{Prefix: "aaaaaaaa", Gone: true}
+	v := (&View{}).WithKeys(true, []KeyChange{one, two})
+	first := slot(v, "aaaaaaaa")
+	for reset, changes := range map[bool][]KeyChange{false: {gone}, true: {two}} {
+		v = v.WithKeys(reset, changes).WithKeys(false, []KeyChange{three})
+		if got := slot(v, "cccccccc"); got == first {
+			t.Error("another key has the slot of a key that has just disappeared")
+		}
+		v = v.WithKeys(false, []KeyChange{one})
+		if got := slot(v, "aaaaaaaa"); got != first {
+			t.Errorf("the key came back with slot %d, want %d", got, first)
+		}
+	}
+
+	now := time.Unix(0, 0)
+	v = v.WithKeys(false, []KeyChange{gone})
+	for _, tt := range []struct {
+		after time.Duration
+		idle  bool
+		freed bool
+	}{{0, true, false}, {slotRest - 1, true, false}, {slotRest, false, false}, {slotRest, true, true}, {2 * slotRest, true, false}} {
+		freed := false
+		v.FreeSlots(now.Add(tt.after), func(slot uint32) bool {
+			freed = tt.idle && slot == first
+			return tt.idle
+		})
+		if freed != tt.freed {
+			t.Errorf("%s later, idle %v: freed is %v, want %v", tt.after, tt.idle, freed, tt.freed)
+		}
+	}
+	v = v.WithKeys(false, []KeyChange{put(key("dddddddd", "ns"))})
+	if got := slot(v, "dddddddd"); got != first {
+		t.Errorf("a new key has slot %d, want the free slot %d", got, first)
+	}
+	slots := v.Slots()
+	if v = v.WithKeys(false, []KeyChange{one}); slot(v, "aaaaaaaa") != slots {
+		t.Errorf("the key whose slot is taken has slot %d, want a new one", slot(v, "aaaaaaaa"))
+	}
+}
+
+// The places of deleted plans are used again, but not while a key refers to one.
+func TestPlacesOfDeletedPlans(t *testing.T) {
+	t.Parallel()
+	l := plan.Limits{Rate: 1, Burst: 1, Quota: 5, Period: plan.Day}
+	v := (&View{}).WithKeys(true, []KeyChange{put(key("aaaaaaaa", "ns"))}) // of plan-a, which is not defined yet
+	for i := range 3 * plansKept {
+		document := fmt.Sprintf("ns.plan-%d", i)
+		v = v.WithPlans(false, []PlanChange{{Document: document, Limits: l}})
+		v = v.WithPlans(false, []PlanChange{{Document: document, Gone: true}})
+	}
+	if n := len(v.plans.rows); n > 2*plansKept {
+		t.Errorf("%d places for no plan", n)
+	}
+	v = v.WithPlans(false, []PlanChange{{Document: "ns.plan-a", Limits: l}})
+	k, _ := v.Find([]byte("aaaaaaaa"))
+	if got, ok := k.Limits(); !ok || got.Quota != 5 || k.Plan().ID != "plan-a" || !k.In("ns") {
+		t.Errorf("the key has limits %v, %v of %s", got, ok, k.Plan().ID)
+	}
+	other := v.WithPlans(false, []PlanChange{{Document: "ns.plan-b", Limits: plan.Limits{Rate: 2, Burst: 2}}})
+	if got, _ := k.Limits(); got.Quota != 5 || other.Plans() != 2 {
+		t.Errorf("another plan changed the key's: %v", got)
+	}
+}
