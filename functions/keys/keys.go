@@ -50,9 +50,11 @@
 // allowed; it is null for a key without traffic in the last 92 days. It and usage are
 // what a report of the key says (package counted), a few seconds old at most.
 //
-// A list that is narrowed by plan alone is a query. Any other reads all keys of the
-// environment, or the project, to find those it is about: ten thousand documents in the
-// largest of environments.
+// A list that is narrowed by plan alone is a query. Any other reads keys with the right plan
+// and stored status, one after the other, until its page is full; with sort=last_seen it
+// reads all of them, and their usage. A process reads for four such calls at a time and keeps
+// no key that is not on the page, so its memory is bounded. Further calls wait, for 10 s at
+// most.
 //
 // # Refused requests
 //
@@ -96,6 +98,7 @@ package keys
 import (
 	"context"
 	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"time"
@@ -130,8 +133,9 @@ type Store interface {
 	Members(ctx context.Context, t store.CanaryType) (inforce.List, error)
 	Environments(ctx context.Context, project string, page store.Page) ([]app.Environment, string, error)
 	Record(ctx context.Context, c audit.Change) (string, error)
-	AllKeys(ctx context.Context, f store.KeyFilter) ([]apikey.Key, error)
-	PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error) // in the order of keys; zero where one is gone
+	EachListed(ctx context.Context, f store.KeyFilter, after apikey.ID) iter.Seq2[apikey.Key, error]
+	KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) // in the order of prefixes, without those that are gone
+	PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error)        // in the order of keys; zero where one is gone
 	counted.Store
 }
 
@@ -144,6 +148,7 @@ type Service struct {
 	explains *callers
 	leaks    *leaks
 	counted  *counted.Reader
+	scans    scans
 	log      *slog.Logger
 	random   io.Reader // of prefixes and secrets
 	now      func() time.Time
@@ -152,6 +157,7 @@ type Service struct {
 // New makes a service. Once ending is closed nobody waits any more.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger, ending <-chan struct{}) *Service {
 	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), log: log, random: apikey.Random(), now: time.Now, counted: counted.NewReader(st, cfg.Recent)}
+	s.scans = make(scans, scansAtOnce)
 	s.explains = newCallers(explainBurst, explainEvery, "questions about refused requests")
 	s.leaks = newLeaks(cfg, s)
 	s.checkers = newCheckers(cfg, st, log, ending)

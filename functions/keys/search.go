@@ -36,40 +36,114 @@ func checkSearch(q api.KeysOf) error {
 	return nil
 }
 
-// narrows tells whether a list takes a look at every key: the store finds keys by project,
-// environment and plan, in the order of their ids, and no more.
+// narrows reports whether a list needs more than one query of the store, which finds keys by
+// project, environment, plan and stored status, in the order of their IDs.
 func narrows(q api.KeysOf) bool {
 	return q.Search != "" || q.Status != "" || q.App != "" || q.Sort == wire.SortLastSeen
 }
 
-// search gives a page of the keys that are looked for. It reads all that there are, since
-// text, expiry and use are not indexed.
+// search returns a page of the matching keys.
 func (s *Service) search(ctx context.Context, f store.KeyFilter, q api.KeysOf) (wire.List[wire.Key], error) {
-	all, err := s.store.AllKeys(ctx, f)
+	after, err := placeOf(q.Token)
 	if err != nil {
 		return wire.List[wire.Key]{}, err
 	}
+	leave, err := s.scans.enter(ctx)
+	if err != nil {
+		return wire.List[wire.Key]{}, err
+	}
+	defer leave()
 	now := s.now()
-	all = slices.DeleteFunc(all, func(k apikey.Key) bool { return !matches(k, q, now) })
-	found := make([]foundKey, len(all))
-	var histories []usage.History
+	if f.Status = apikey.Status(q.Status); q.Status == expired {
+		f.Status = apikey.Active // as it is stored
+	}
+	var found []apikey.Prefix
+	var next string
 	if q.Sort == wire.SortLastSeen {
-		if histories, err = s.counted.Histories(ctx, prefixes(all), s.now); err != nil {
-			return wire.List[wire.Key]{}, err
-		}
+		found, next, err = s.searchSeen(ctx, f, q, after, now)
+	} else {
+		found, next, err = s.searchByID(ctx, f, q, after.id, now)
 	}
-	for i, k := range all {
-		found[i] = foundKey{Key: k}
-		if histories != nil {
-			found[i].seen, _ = histories[i].LastSeen(usage.DayOf(now))
-		}
+	if err != nil {
+		return wire.List[wire.Key]{}, err
 	}
-	part, next, err := pageOf(found, q.Page)
+	part, err := s.store.KeysOf(ctx, found)
 	if err != nil {
 		return wire.List[wire.Key]{}, err
 	}
 	items, err := s.wireKeys(ctx, part, now)
 	return wire.List[wire.Key]{Items: items, NextPageToken: next}, err
+}
+
+// searchByID reads keys in the order of their IDs until the page is full.
+func (s *Service) searchByID(ctx context.Context, f store.KeyFilter, q api.KeysOf, after apikey.ID, now time.Time) (found []apikey.Prefix, next string, err error) {
+	for k, err := range s.store.EachListed(ctx, f, after) {
+		switch {
+		case err != nil:
+			return nil, "", err
+		case !matches(k, q, now):
+		case len(found) == q.Size:
+			return found, place{id: apikey.IDOf(found[len(found)-1])}.token(), nil
+		default:
+			found = append(found, k.Prefix)
+		}
+	}
+	return found, "", nil
+}
+
+// searchSeen reads all keys and their days of use, since the store has no index of these. It
+// keeps a prefix and a day of each key that is looked for.
+func (s *Service) searchSeen(ctx context.Context, f store.KeyFilter, q api.KeysOf, after place, now time.Time) (found []apikey.Prefix, next string, err error) {
+	for k, err := range s.store.EachListed(ctx, f, "") {
+		if err != nil {
+			return nil, "", err
+		}
+		if matches(k, q, now) {
+			found = append(found, k.Prefix)
+		}
+	}
+	days, err := s.counted.LastSeen(ctx, found, s.now)
+	if err != nil {
+		return nil, "", err
+	}
+	places := make([]place, len(found))
+	for i, p := range found {
+		places[i] = place{days[i], apikey.IDOf(p)}
+	}
+	places = slices.DeleteFunc(places, func(p place) bool { return q.Token != "" && byPlace(p, after) <= 0 })
+	slices.SortFunc(places, byPlace)
+	if len(places) > q.Size {
+		places = places[:q.Size]
+		next = places[q.Size-1].token()
+	}
+	found = found[:0]
+	for _, p := range places {
+		prefix, _ := p.id.Prefix()
+		found = append(found, prefix)
+	}
+	return found, next, nil
+}
+
+// Bounds of the calls that read many keys: each takes memory and reads of the store.
+const (
+	scansAtOnce = 4
+	scanWait    = 10 * time.Second
+)
+
+// scans holds the calls that read many keys.
+type scans chan struct{}
+
+// enter waits until the call may read. The caller must call leave in the end. It returns an
+// unavailable problem if it has waited for too long.
+func (s scans) enter(ctx context.Context) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, scanWait)
+	defer cancel()
+	select {
+	case s <- struct{}{}:
+		return func() { <-s }, nil
+	case <-ctx.Done():
+		return nil, problem.Of(problem.Unavailable).Because(ctx.Err())
+	}
 }
 
 // matches tells whether a key is looked for. One without apps of its own opens every app.
@@ -80,40 +154,35 @@ func matches(k apikey.Key, q api.KeysOf, now time.Time) bool {
 		(strings.Contains(strings.ToLower(k.Name), text) || strings.Contains(string(k.Prefix), strings.TrimPrefix(text, "key-")))
 }
 
-// foundKey is a key with what it is sorted by: the day it was seen last, 0 for all alike.
-type foundKey struct {
-	apikey.Key
-
+// place is the position of a key in a list: the day of its last use, latest first, then its
+// ID. seen is 0 in a list that is sorted by ID.
+type place struct {
 	seen usage.Day
+	id   apikey.ID
 }
 
-// place is where a key stands among those found, for page tokens: those seen last come
-// first, and those seen on one day in the order of their ids.
-func (k foundKey) place() string { return k.seen.String() + "." + string(k.ID()) }
+func byPlace(a, b place) int { return cmp.Or(cmp.Compare(b.seen, a.seen), cmp.Compare(a.id, b.id)) }
 
-func byPlace(a, b string) int {
-	dayA, idA, _ := strings.Cut(a, ".")
-	dayB, idB, _ := strings.Cut(b, ".")
-	return cmp.Or(cmp.Compare(dayB, dayA), cmp.Compare(idA, idB))
+// token is the token of the page after a key.
+func (p place) token() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(p.seen.String() + "." + string(p.id)))
 }
 
-// pageOf is the part of what was found that comes after a token. Problem: invalid_page.
-func pageOf(found []foundKey, page api.Page) (part []apikey.Key, next string, err error) {
-	after, err := base64.RawURLEncoding.DecodeString(page.Token)
-	if err != nil || page.Token != "" && strings.Count(string(after), ".") != 1 {
-		return nil, "", problem.Of(problem.InvalidPage)
+// placeOf reads a token; that of the first page is "". Problem: invalid_page.
+func placeOf(token string) (p place, err error) {
+	if token == "" {
+		return p, nil
 	}
-	slices.SortFunc(found, func(a, b foundKey) int { return byPlace(a.place(), b.place()) })
-	for _, k := range found {
-		switch {
-		case page.Token != "" && byPlace(k.place(), string(after)) <= 0:
-		case len(part) < page.Size:
-			part, next = append(part, k.Key), k.place()
-		default:
-			return part, base64.RawURLEncoding.EncodeToString([]byte(next)), nil
-		}
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	day, id, _ := strings.Cut(string(text), ".")
+	if err == nil {
+		p.seen, err = usage.ParseDay(day)
 	}
-	return part, "", nil
+	p.id = apikey.ID(id)
+	if _, ok := p.id.Prefix(); err != nil || !ok {
+		return place{}, problem.Of(problem.InvalidPage)
+	}
+	return p, nil
 }
 
 // findKey finds the key that a full key is, or was, of: for whoever holds one of which

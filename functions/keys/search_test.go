@@ -1,16 +1,23 @@
 package keys
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -157,5 +164,67 @@ func TestUsageOfKeys(t *testing.T) {
 	want := &wire.QuotaUse{Quota: 10, Period: "week", ResetsAt: time.Date(2026, 3, 16, 0, 0, 0, 0, time.UTC)}
 	if diff := cmp.Diff(want, got.Quota); diff != "" {
 		t.Errorf("quota (-want +got):\n%s", diff)
+	}
+}
+
+// scanned is a store with 100,000 keys, which are read once the gate is open.
+type scanned struct {
+	Store
+
+	gate, entered       chan struct{}
+	running, over, read atomic.Int64 // readings in progress, too many of them, keys read
+}
+
+func (s *scanned) KeysOf(_ context.Context, prefixes []apikey.Prefix) (keys []apikey.Key, err error) {
+	for _, p := range prefixes {
+		keys = append(keys, apikey.Key{Prefix: p, Project: "shop", Namespace: "shop-prod", Plan: "plan-starter", Name: "many", Status: apikey.Active})
+	}
+	return keys, nil
+}
+
+func (s *scanned) EachListed(context.Context, store.KeyFilter, apikey.ID) iter.Seq2[apikey.Key, error] {
+	return func(yield func(apikey.Key, error) bool) {
+		if n := s.running.Add(1); n > scansAtOnce {
+			s.over.Store(n)
+		}
+		defer s.running.Add(-1)
+		s.entered <- struct{}{}
+		<-s.gate
+		for i := range 100_000 {
+			s.read.Add(1)
+			if !yield(apikey.Key{Prefix: apikey.Prefix(fmt.Sprintf("%08d", i)), Name: "many", Status: apikey.Active}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Calls that search many keys take turns, and read no key after their page is full.
+func TestSearchesTakeTurns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	const calls = 5 * scansAtOnce
+	s := &scanned{Store: w.store, gate: make(chan struct{}), entered: make(chan struct{}, calls)}
+	w.service.store = s
+	var g errgroup.Group
+	for range calls {
+		g.Go(func() error {
+			list := read[wire.List[wire.Key]](w.do(http.MethodGet, prod+"/api-keys?search=many&page_size=50", ""), http.StatusOK)
+			if len(list.Items) != 50 || list.NextPageToken == "" {
+				t.Errorf("got %d keys and the token %q", len(list.Items), list.NextPageToken)
+			}
+			return nil
+		})
+	}
+	for range scansAtOnce {
+		<-s.entered
+	}
+	close(s.gate)
+	if err := g.Wait(); err != nil || s.over.Load() > 0 {
+		t.Errorf("%d searches at the same time, %v, want at most %d", s.over.Load(), err, scansAtOnce)
+	}
+	if s.read.Load() != calls*51 {
+		t.Errorf("read %d keys, want 51 for each page", s.read.Load())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/usage/counted"
@@ -76,13 +78,13 @@ func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at tim
 	if err != nil {
 		return environment{}, err
 	}
-	keys, err := s.store.AllKeys(ctx, store.KeyFilter{Project: e.Project, Environment: e.Name})
-	if err != nil {
-		return environment{}, err
-	}
-	prefixes := make([]apikey.Prefix, len(keys))
-	for i, k := range keys {
-		prefixes[i] = k.Prefix
+	var keys []apikey.Key
+	var prefixes []apikey.Prefix
+	for k, err := range s.store.EachKey(ctx, store.KeyFilter{Project: e.Project, Environment: e.Name}) {
+		if err != nil {
+			return environment{}, err
+		}
+		keys, prefixes = append(keys, k), append(prefixes, k.Prefix)
 	}
 	histories, incomplete, err := s.counted.Reported(ctx, prefixes, s.now)
 	if err != nil {
@@ -234,7 +236,8 @@ func (k keyUse) attention(now time.Time) (wire.KeyAttention, bool) {
 
 // environments keeps what was read of each for as long as it serves.
 type environments struct {
-	life time.Duration
+	life  time.Duration
+	turns chan struct{} // holds the readings in progress
 
 	mu   sync.Mutex // guards what follows, and is held for no reading
 	kept map[string]*kept
@@ -244,11 +247,20 @@ type environments struct {
 type kept struct {
 	reading *counted.Shared[environment]
 	asked   time.Time // when it was wanted last
+	keys    int       // of the last reading
 }
 
 func newEnvironments(life time.Duration) *environments {
-	return &environments{life: life, kept: map[string]*kept{}}
+	return &environments{life: life, turns: make(chan struct{}, readingsAtOnce), kept: map[string]*kept{}}
 }
+
+// readingsAtOnce is the number of environments that are read at the same time: each takes
+// memory for all of its keys.
+const readingsAtOnce = 2
+
+// keptKeys is the number of keys above which the environments that were wanted least recently
+// are forgotten: a key with usage on every day takes about 3 kB.
+const keptKeys = 20_000
 
 // forgotten is how long after it was wanted last a reading is kept in memory, more than any
 // serves.
@@ -259,9 +271,36 @@ func (all *environments) read(
 	ctx context.Context, e app.Environment, now func() time.Time, load func(context.Context, app.Environment, time.Time) (environment, error),
 ) (environment, error) {
 	return all.of(e.Namespace, now()).Read(ctx, now, func(ctx context.Context, at time.Time) (environment, time.Duration, error) {
+		select {
+		case all.turns <- struct{}{}:
+			defer func() { <-all.turns }()
+		case <-ctx.Done():
+			return environment{}, 0, problem.Of(problem.Unavailable).Because(ctx.Err())
+		}
 		read, err := load(ctx, e, at)
+		all.bound(e.Namespace, len(read.keys))
 		return read, all.life + time.Duration(len(read.keys)/100)*time.Second, err
 	})
+}
+
+// bound notes how many keys an environment has, and forgets others until no more than
+// keptKeys are left.
+func (all *environments) bound(namespace string, keys int) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if k := all.kept[namespace]; k != nil {
+		k.keys = keys
+	}
+	names := slices.SortedFunc(maps.Keys(all.kept), func(a, b string) int { return all.kept[b].asked.Compare(all.kept[a].asked) })
+	sum := keys
+	for _, name := range names {
+		if name == namespace {
+			continue
+		}
+		if sum += all.kept[name].keys; sum > keptKeys {
+			delete(all.kept, name)
+		}
+	}
 }
 
 func (all *environments) of(namespace string, now time.Time) *counted.Shared[environment] {

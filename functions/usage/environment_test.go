@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"testing"
@@ -226,5 +227,30 @@ func TestMostUrgent(t *testing.T) {
 	first := busiest(many, usage.Window{From: 100, To: 100})
 	if len(first) != maxBusiest || first[0].Prefix != string(prefix(19)) || first[0].Totals != counted.WireTotals(usage.Totals{Allowed: 19}) {
 		t.Errorf("busiest are %+v", first)
+	}
+}
+
+// The readings of environments that are kept in memory have a limited number of keys: those
+// that were wanted least recently are read again.
+func TestKeptEnvironmentsAreBounded(t *testing.T) {
+	t.Parallel()
+	all, now, reads := newEnvironments(time.Hour), time.Unix(0, 0), map[string]int{}
+	read := func(namespace string) {
+		t.Helper()
+		now = now.Add(time.Second)
+		_, err := all.read(t.Context(), app.Environment{Namespace: namespace}, func() time.Time { return now },
+			func(context.Context, app.Environment, time.Time) (environment, error) {
+				reads[namespace]++
+				return environment{keys: make([]keyUse, keptKeys/2)}, nil
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, namespace := range []string{"a", "b", "a", "c", "a", "b"} {
+		read(namespace)
+	}
+	if diff := cmp.Diff(map[string]int{"a": 1, "b": 2, "c": 1}, reads); diff != "" {
+		t.Errorf("readings (-want +got):\n%s", diff)
 	}
 }

@@ -3,12 +3,15 @@ package store
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
 
 	"cloud.google.com/go/firestore"
+	"google.golang.org/api/iterator"
 
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -118,6 +121,30 @@ func find[V any](ctx context.Context, q firestore.Query, read reader[V]) ([]V, e
 		return nil, err
 	}
 	return readAll(snaps, read)
+}
+
+// each reads what a query finds as it is needed, and keeps nothing. An error is the last thing
+// it yields.
+func each[V any](ctx context.Context, q firestore.Query, read reader[V]) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
+		ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
+		defer cancel()
+		it := q.Documents(ctx)
+		defer it.Stop()
+		for {
+			snap, err := it.Next()
+			if errors.Is(err, iterator.Done) {
+				return
+			}
+			var v V
+			if err = problemOf(err, "document"); err == nil {
+				v, err = read(snap)
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 func snapshots(ctx context.Context, q firestore.Query) ([]*firestore.DocumentSnapshot, error) {

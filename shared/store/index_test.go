@@ -21,6 +21,7 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/deploy"
@@ -232,11 +233,13 @@ func askEverything(t *testing.T, s *store.Store) {
 		{Project: "shop", Environment: "prod"},
 		{Project: "shop", Environment: "prod", Plan: p.ID},
 		{Project: "shop", Plan: p.ID},
+		{Project: "shop", Environment: "prod", Plan: p.ID, Status: apikey.Active},
 	} {
 		_, _, err = s.Keys(ctx, f, page)
 		check(err)
-		_, err = s.AllKeys(ctx, f)
-		check(err)
+		for _, err := range s.EachListed(ctx, f, "") {
+			check(err)
+		}
 	}
 	_, _, err = s.Deployments(ctx, ref, page)
 	check(err)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"time"
@@ -164,11 +165,12 @@ func (s *Store) Key(ctx context.Context, id apikey.ID) (apikey.Key, error) {
 }
 
 // KeyFilter tells which keys a list has: those of a project, and, where they are not
-// "", of one of its environments and of a plan.
+// "", of one of its environments, of a plan, and with a stored status.
 type KeyFilter struct {
 	Project     string
 	Environment string
 	Plan        plan.ID
+	Status      apikey.Status
 }
 
 // Keys lists keys.
@@ -176,15 +178,25 @@ func (s *Store) Keys(ctx context.Context, f KeyFilter, page Page) ([]apikey.Key,
 	return list(ctx, s.keys(), s.filtered(f), page, readKey)
 }
 
-// AllKeys gives all keys of a filter, however many.
-func (s *Store) AllKeys(ctx context.Context, f KeyFilter) ([]apikey.Key, error) {
-	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
-	defer cancel()
-	snaps, err := s.filtered(f).Documents(ctx).GetAll()
-	if err != nil {
-		return nil, fmt.Errorf("read all keys: %w", problemOf(err, "key"))
+// EachKey goes through the keys of a filter in the order of their IDs. It reads them as they
+// are needed and keeps none.
+func (s *Store) EachKey(ctx context.Context, f KeyFilter) iter.Seq2[apikey.Key, error] {
+	return each(ctx, s.filtered(f).OrderBy(firestore.DocumentID, firestore.Asc), readKey)
+}
+
+// EachListed is [Store.EachKey] for the keys after an ID, unless that is "". The keys have
+// their prefix, name, scope, status and expiry, and nothing else.
+func (s *Store) EachListed(ctx context.Context, f KeyFilter, after apikey.ID) iter.Seq2[apikey.Key, error] {
+	q := s.filtered(f).OrderBy(firestore.DocumentID, firestore.Asc)
+	if after != "" {
+		q = q.StartAfter(s.keys().Doc(string(after)))
 	}
-	return readAll(snaps, readKey)
+	return each(ctx, q.Select("prefix", "name", "apps", "status", "expires_at"), func(snap *firestore.DocumentSnapshot) (apikey.Key, error) {
+		d, err := shape[keyDoc](snap)
+		return apikey.Key{
+			Prefix: apikey.Prefix(d.Prefix), Name: d.Name, Apps: d.Apps, Status: apikey.Status(d.Status), ExpiresAt: zeroOrTime(d.ExpiresAt),
+		}, err
+	})
 }
 
 func (s *Store) filtered(f KeyFilter) firestore.Query {
@@ -194,6 +206,9 @@ func (s *Store) filtered(f KeyFilter) firestore.Query {
 	}
 	if f.Plan != "" {
 		q = q.Where("plan", "==", f.Plan)
+	}
+	if f.Status != "" {
+		q = q.Where("status", "==", string(f.Status))
 	}
 	return q
 }

@@ -135,7 +135,7 @@ func TestManifestSettings(t *testing.T) {
 				}
 			}
 			for setting := range own {
-				if _, ok := known[setting]; !ok {
+				if _, ok := known[setting]; !ok && setting != "GOMEMLIMIT" { // the Go runtime reads it
 					t.Errorf("%s: %s does not read %s", name, function, setting)
 				}
 			}
@@ -164,6 +164,9 @@ func checkProcess(t *testing.T, what string, pod core.PodTemplateSpec, own map[s
 	port, trust := metricsPort, "true"
 	if pod.Labels["serving.knative.dev/service"] != "" {
 		port, trust = metricsPortKnative, "x-real-ip"
+	}
+	if own["GOMEMLIMIT"] == "" {
+		t.Errorf("%s: the Go runtime does not know the memory limit", what)
 	}
 	if own["METRICS_PORT"] != port {
 		t.Errorf("%s: METRICS_PORT is %q, want %s", what, own["METRICS_PORT"], port)

@@ -122,3 +122,14 @@ imagePullSecrets:
     matchLabels:
       kubernetes.io/metadata.name: {{ . }}
 {{- end }}
+
+{{/* The soft limit of the Go runtime: 90% of a container's memory limit, in bytes; the rest is
+for memory outside of its heap. It is empty without a limit. */}}
+{{- define "sluice.goMemoryLimit" -}}
+{{- $limit := dig "limits" "memory" "" . | toString -}}
+{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 -}}
+{{- $unit := regexFind "[A-Za-z]*$" $limit -}}
+{{- if and (regexMatch "^[0-9.]+[A-Za-z]*$" $limit) (hasKey $units $unit) -}}
+{{- printf "%.0f" (mulf (regexFind "^[0-9.]+" $limit | float64) (index $units $unit) 0.9) -}}
+{{- end -}}
+{{- end }}

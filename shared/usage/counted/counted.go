@@ -75,25 +75,43 @@ func (r *Reader) Histories(ctx context.Context, prefixes []apikey.Prefix, now fu
 }
 
 // Reported is [Reader.Histories] with the days that lack counts, because a counter is damaged.
-func (r *Reader) Reported(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) ([]usage.History, []usage.Day, error) {
+func (r *Reader) Reported(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) (all []usage.History, incomplete []usage.Day, err error) {
+	all = make([]usage.History, 0, len(prefixes))
+	incomplete, err = r.each(ctx, prefixes, now, func(h usage.History) { all = append(all, h) })
+	return all, incomplete, err
+}
+
+// LastSeen gives the last day with any traffic of each key, in the order of prefixes; 0 is
+// none. It keeps no histories.
+func (r *Reader) LastSeen(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) ([]usage.Day, error) {
+	days := make([]usage.Day, 0, len(prefixes))
+	_, err := r.each(ctx, prefixes, now, func(h usage.History) {
+		last, _ := h.LastSeen(usage.DayOf(now()))
+		days = append(days, last)
+	})
+	return days, err
+}
+
+// each hands the histories of keys to use, in the order of prefixes, and returns the days
+// that lack counts.
+func (r *Reader) each(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time, use func(usage.History)) (incomplete []usage.Day, err error) {
 	recent, err := r.recent.Read(ctx, now, r.counters)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	all := make([]usage.History, 0, len(prefixes))
 	for some := range slices.Chunk(prefixes, rollupsAtOnce) {
 		histories, err := r.store.Rollups(ctx, some)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		for i, h := range histories {
 			for day, sums := range recent.sums {
 				h = h.Raise(day, sums[some[i]])
 			}
-			all = append(all, h)
+			use(h)
 		}
 	}
-	return all, recent.incomplete, nil
+	return recent.incomplete, nil
 }
 
 // counters reads the counters of the days that are not settled; they serve for RECENT_SECONDS.
