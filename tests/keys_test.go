@@ -145,3 +145,25 @@ func TestPropagation(t *testing.T) {
 		}
 	}
 }
+
+// TestUsageAtOnce: a request is in the key's usage right after its response.
+func TestUsageAtOnce(t *testing.T) {
+	t.Parallel()
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	k := s.AnyKey()
+	s.Opens("hello", k)
+	read := func() wire.Usage {
+		t.Helper()
+		u, err := s.Client.Usage(t.Context(), s.Project, k.ID, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	before := read()
+	s.Call("hello").Key(k).Gets(http.StatusOK)
+	if u := read(); u.Totals.Allowed != before.Totals.Allowed+1 || u.LastSeen == nil || u.AsOf.Before(before.AsOf) {
+		t.Errorf("allowed %d, last seen %v as of %s; before: %d as of %s", u.Totals.Allowed, u.LastSeen, u.AsOf, before.Totals.Allowed, before.AsOf)
+	}
+}

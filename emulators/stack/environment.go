@@ -92,6 +92,7 @@ func (s *Stack) settings() map[string]map[string]string {
 		},
 		"deploys": {"REGISTRY_ALLOW_PRIVATE": private},
 		"keys":    {"CHECKER_URL": s.gateURL(checkerService), "CHECKER_CA_FILE": s.checkerCA()},
+		"usage":   {"CHECKER_URL": s.gateURL(checkerService), "CHECKER_CA_FILE": s.checkerCA()},
 		"builds": {
 			"REGISTRY_ALLOW_PRIVATE": private,
 			"DEPLOYS_URL":            s.functionURL("deploys"),

@@ -118,29 +118,31 @@ type Store interface {
 
 // Checker is one replica.
 type Checker struct {
-	cfg      Config
-	feed     Feed
-	store    Store
-	log      *slog.Logger
-	now      func() time.Time
-	start    time.Time // the zero of this process's clock
-	process  string    // names this process's canaries
-	buckets  *bucket.Buckets
-	shown    *bucket.Buckets // of keys shown to their holders
-	meter    *meter.Meter
-	leases   *lease.Book
-	snapshot *snapshot
-	proof    *canary.Proof
-	streams  [canary.Types]*stream
-	metrics  *metrics
-	denials  *denials.Log
-	peers    *peers.Link
-	asked    chan struct{} // holds one for each who waits to be told what is applied
-	question explain.Key   // what questions about denials are sealed with
-	explains *explain.Asked
-	reading  chan struct{} // holds one for each question that is read or answered
-	spans    *span.Tracer  // nil where none are exported
-	proven   atomic.Bool   // all three data types have been proven at least once
+	cfg       Config
+	feed      Feed
+	store     Store
+	log       *slog.Logger
+	now       func() time.Time
+	start     time.Time // the zero of this process's clock
+	process   string    // names this process's canaries
+	buckets   *bucket.Buckets
+	shown     *bucket.Buckets // of keys shown to their holders
+	meter     *meter.Meter
+	leases    *lease.Book
+	snapshot  *snapshot
+	proof     *canary.Proof
+	streams   [canary.Types]*stream
+	metrics   *metrics
+	denials   *denials.Log
+	peers     *peers.Link
+	asked     chan struct{} // holds one for each who waits to be told what is applied
+	question  explain.Key   // what questions about denials are sealed with
+	explains  *explain.Asked
+	usages    *explain.Asked
+	reading   chan struct{} // holds one for each question that is read or answered
+	reporting chan struct{} // holds one for each call for usage
+	spans     *span.Tracer  // nil where none are exported
+	proven    atomic.Bool   // all three data types have been proven at least once
 
 	certificate *servercert.Certificate       // nil without one
 	proofKey    func() (gateproof.Key, error) // of it; nil without one
@@ -155,9 +157,9 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 		cfg: cfg, feed: f, store: s, log: log,
 		now: time.Now, start: time.Now(), process: rand.Text(),
 		buckets: &bucket.Buckets{}, shown: &bucket.Buckets{}, denials: denials.New(cfg.DenialsLogged, log),
-		asked: make(chan struct{}, asking), question: explain.NewKey(), reading: make(chan struct{}, explaining),
+		asked: make(chan struct{}, asking), question: explain.NewKey(), reading: make(chan struct{}, explaining), reporting: make(chan struct{}, explaining),
 	}
-	c.explains = explain.NewAsked(c.question)
+	c.explains, c.usages = explain.NewAsked(c.question), explain.NewAsked(c.question)
 	c.snapshot = &snapshot{buckets: c.buckets, shown: c.shown, now: c.now}
 	c.snapshot.Store(&view.View{})
 	c.leases = lease.New(lease.Config{

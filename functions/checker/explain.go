@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/explain"
+	"github.com/sluicegate/sluice/shared/usage"
 )
 
 const (
@@ -19,6 +21,31 @@ const (
 	slowest = time.Second
 )
 
+// serveUsage returns the counts of some keys that this process holds in memory (package
+// counted), to callers that read the store.
+func (c *Checker) serveUsage(w http.ResponseWriter, r *http.Request) {
+	select {
+	case c.reporting <- struct{}{}:
+		defer func() { <-c.reporting }()
+	default:
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	q, status := c.readQuestion(w, r, c.usages)
+	if status != http.StatusOK {
+		w.WriteHeader(status)
+		return
+	}
+	answer := usage.Memory{Run: c.process, At: c.now().UTC(), Counts: []usage.Held{}}
+	for _, p := range q.Prefixes[:min(len(q.Prefixes), usage.MaxMemoryKeys)] {
+		if slot, ok := c.snapshot.find(apikey.Prefix(p)); ok {
+			answer.Counts = append(answer.Counts, c.meter.Held(slot, p)...)
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // who has hung up does not want to know
+}
+
 // serveExplain answers why a request was refused, to who may know it (package explain).
 func (c *Checker) serveExplain(w http.ResponseWriter, r *http.Request) {
 	select {
@@ -28,7 +55,7 @@ func (c *Checker) serveExplain(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	q, status := c.readQuestion(w, r)
+	q, status := c.readQuestion(w, r, c.explains)
 	if status != http.StatusOK {
 		w.WriteHeader(status)
 		return
@@ -43,7 +70,7 @@ func (c *Checker) serveExplain(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // who has hung up does not want to know
 }
 
-func (c *Checker) readQuestion(w http.ResponseWriter, r *http.Request) (explain.Question, int) {
+func (c *Checker) readQuestion(w http.ResponseWriter, r *http.Request, taken *explain.Asked) (explain.Question, int) {
 	seals := r.Header.Values(explain.Header)
 	if r.Method != http.MethodPost {
 		return explain.Question{}, http.StatusMethodNotAllowed
@@ -60,7 +87,7 @@ func (c *Checker) readQuestion(w http.ResponseWriter, r *http.Request) (explain.
 	case err != nil:
 		return explain.Question{}, http.StatusBadRequest
 	}
-	q, err := c.explains.Open(body, seals[0], c.now())
+	q, err := taken.Open(body, seals[0], c.now())
 	switch {
 	case err == nil:
 		return q, http.StatusOK

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/explain"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/usage"
 )
 
 // explained puts a question to a replica as it is.
@@ -176,4 +177,38 @@ func TestReasonsAreExplained(t *testing.T) {
 			t.Errorf("%s is explained, and no reason", r)
 		}
 	}
+}
+
+// The requests of a key are in the usage that the replica returns at once, for callers that
+// have read its canary and for no others.
+func TestServeUsage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStore()
+		full := issue(t, f, nil)
+		r := newReplica(t, f)
+		synctest.Wait()
+		r.ask("shop-prod/hello", "X-Api-Key", full)
+		ask := func(key explain.Key) (status int, a usage.Memory) {
+			body, seal, err := key.Seal(explain.Question{RequestID: "usage", At: time.Now(), Prefixes: []string{full[7:15], "nobodys0"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, usage.MemoryPath, strings.NewReader(string(body)))
+			req.Header.Set(explain.Header, seal)
+			rec := httptest.NewRecorder()
+			r.ServeHTTP(rec, req)
+			_ = json.Unmarshal(rec.Body.Bytes(), &a)
+			return rec.Code, a
+		}
+		status, got := ask(r.question)
+		want := []usage.Held{{Prefix: full[7:15], Source: r.process + "-1", Day: time.Now().UTC().Format(time.DateOnly), Allowed: 1}}
+		if diff := cmp.Diff(want, got.Counts); diff != "" || status != http.StatusOK || got.Run != r.process || !got.At.Equal(time.Now()) {
+			t.Errorf("got %d as of %s (-want +got):\n%s", status, got.At, diff)
+		}
+		if status, got := ask(explain.NewKey()); status != http.StatusForbidden || len(got.Counts) > 0 {
+			t.Errorf("another key: got %d %+v, want 403", status, got)
+		}
+		r.stop()
+	})
 }

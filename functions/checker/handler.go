@@ -17,6 +17,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/shared/usage"
 )
 
 // Header names as net/http spells them.
@@ -39,7 +40,7 @@ const checkPath = "/check/"
 const inHeader = "denial=header"
 
 // ServeHTTP answers GET /check/{namespace}/{app}, /api/v1/key, /applied, /healthz and
-// /readyz, and POST /counts and /denials. The contract with proxies is in infra/proxies.
+// /readyz, and POST /counts, /denials and /usage. The contract with proxies is in infra/proxies.
 //
 // /readyz is 200 once the first full snapshot has been proven, and stays so: a
 // replica that denies later must stay reachable, so that clients get its 503.
@@ -54,6 +55,8 @@ func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.serveApplied(w, r)
 	case r.URL.Path == explain.Path:
 		c.serveExplain(w, r)
+	case r.URL.Path == usage.MemoryPath:
+		c.serveUsage(w, r)
 	case r.URL.Path == peers.Path:
 		c.serveCounts(w, r)
 	case r.URL.Path == "/readyz" && !c.proven.Load():

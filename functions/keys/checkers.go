@@ -2,11 +2,7 @@ package keys
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -17,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/shared/api"
-	"github.com/sluicegate/sluice/shared/authorities"
+	"github.com/sluicegate/sluice/shared/checkerclient"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/store"
@@ -39,9 +35,6 @@ const (
 	// what is known.
 	waitsAtOnce = 64
 
-	// recheck is for how long the checkers' authority is taken to be what it was.
-	recheck = 30 * time.Second
-
 	// maxWord bounds what a checker says, in bytes.
 	maxWord = 4096
 )
@@ -60,7 +53,7 @@ func (s *Service) getChange(ctx context.Context, in httpapi.Scope, _ api.None) (
 
 // checkers tells whether changes are in force at all of them.
 type checkers struct {
-	cfg    Config
+	client *checkerclient.Client
 	store  Store
 	log    *slog.Logger
 	now    func() time.Time // the monotonic clock tells how long something took
@@ -68,14 +61,10 @@ type checkers struct {
 	asks   chan struct{}    // holds one for each call that asks about a refused request
 	ending <-chan struct{}  // closed when the process is told to stop
 	took   *prometheus.HistogramVec
-
-	mu   sync.Mutex // guards what follows
-	http *http.Client
-	made time.Time // when http was
 }
 
-func newCheckers(cfg Config, st Store, log *slog.Logger, ending <-chan struct{}) *checkers {
-	c := &checkers{cfg: cfg, store: st, log: log, now: time.Now, slots: make(chan struct{}, waitsAtOnce), asks: make(chan struct{}, explainsAtOnce), ending: ending}
+func newCheckers(client *checkerclient.Client, st Store, log *slog.Logger, ending <-chan struct{}) *checkers {
+	c := &checkers{client: client, store: st, log: log, now: time.Now, slots: make(chan struct{}, waitsAtOnce), asks: make(chan struct{}, explainsAtOnce), ending: ending}
 	c.took = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "sluice_change_in_force_seconds",
 		Help:    "How long calls waited until their change was in force at every checker (result everywhere), or until they gave up (unknown).",
@@ -231,7 +220,7 @@ func (w *waiting) ask(ctx context.Context, m inforce.Member) error {
 		return err
 	}
 	var word inforce.Word
-	if err := w.hear(r, maxWord, &word); errors.Is(err, errMute) {
+	if err := w.client.Call(r, maxWord, &word); errors.Is(err, checkerclient.ErrMute) {
 		return nil // its canary says what it has applied
 	} else if err != nil {
 		return err
@@ -287,63 +276,4 @@ func (w *waiting) answer(waited bool) wire.InForce {
 		out.Replicas = append(out.Replicas, shown)
 	}
 	return out
-}
-
-// errMute is of a checker that cannot be asked: nobody vouches for it, or it is of an
-// earlier release, or gone.
-var errMute = errors.New("it takes no questions")
-
-// hear puts a request to a checker, and reads so many bytes of what it says at most.
-func (c *checkers) hear(r *http.Request, most int64, answer any) error {
-	client, err := c.client()
-	switch {
-	case err != nil:
-		return err
-	case client == nil:
-		return errMute
-	}
-	res, err := client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }() // what was needed of it is read
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", r.URL.Host, res.Status)
-	}
-	if err := json.NewDecoder(io.LimitReader(res.Body, most)).Decode(answer); err != nil {
-		return fmt.Errorf("read what %s says: %w", r.URL.Host, err)
-	}
-	return nil
-}
-
-// client gives what checkers are asked with; nil where nobody vouches for them. Their
-// authority is read again now and then: it may be made after this process has begun.
-func (c *checkers) client() (*http.Client, error) {
-	if c.cfg.CheckerCAFile == "" {
-		return nil, nil //nolint:nilnil // no client is what this installation has
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.http != nil && c.now().Sub(c.made) < recheck {
-		return c.http, nil
-	}
-	roots, err := authorities.Read(c.cfg.CheckerCAFile)
-	if err != nil {
-		return nil, err
-	}
-	name, err := url.Parse(c.cfg.CheckerURL)
-	if err != nil {
-		return nil, fmt.Errorf("CHECKER_URL: %w", err)
-	}
-	if c.http != nil {
-		c.http.CloseIdleConnections()
-	}
-	c.http, c.made = &http.Client{Transport: &http.Transport{
-		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: name.Hostname()},
-		ForceAttemptHTTP2:   true,
-		TLSHandshakeTimeout: round,
-		IdleConnTimeout:     recheck,
-		MaxIdleConnsPerHost: 2,
-	}}, c.now()
-	return c.http, nil
 }

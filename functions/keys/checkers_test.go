@@ -21,6 +21,7 @@ import (
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -32,6 +33,7 @@ type member struct {
 	name, run string
 	word      func(ctx context.Context, c inforce.Change) inforce.Word
 	denials   http.Handler // that it is asked about; nil of one that takes no questions
+	usage     http.Handler // that it is asked for; nil of one that holds no counts
 	key       explain.Key
 }
 
@@ -62,13 +64,17 @@ func (w *world) join(words ...func(ctx context.Context, c inforce.Change) inforc
 	if err := os.WriteFile(file, certificate, 0o600); err != nil {
 		w.Fatal(err)
 	}
-	w.service.checkers.cfg.CheckerCAFile, w.service.checkers.cfg.CheckerURL = file, "https://example.com:8443"
+	w.service.checkers.client.CheckerCAFile, w.service.checkers.client.CheckerURL = file, "https://example.com:8443"
 	return all
 }
 
 func (m *member) answer(rw http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == explain.Path && m.denials != nil {
 		m.denials.ServeHTTP(rw, r)
+		return
+	}
+	if r.URL.Path == usage.MemoryPath && m.usage != nil {
+		m.usage.ServeHTTP(rw, r)
 		return
 	}
 	c, err := inforce.ParseWord(r.URL.RawQuery)
@@ -252,13 +258,13 @@ func TestWhoIsBelieved(t *testing.T) {
 		"another life":       func(_ *world, m *member) { m.run = "next" },
 		"another one's name": func(_ *world, m *member) { m.name = "z" },
 		"another authority": func(w *world, _ *member) {
-			if err := os.WriteFile(w.service.checkers.cfg.CheckerCAFile, nil, 0o600); err != nil {
+			if err := os.WriteFile(w.service.checkers.client.CheckerCAFile, nil, 0o600); err != nil {
 				w.Fatal(err)
 			}
 		},
-		"another host":   func(w *world, _ *member) { w.service.checkers.cfg.CheckerURL = "https://sluice.example.org" },
+		"another host":   func(w *world, _ *member) { w.service.checkers.client.CheckerURL = "https://sluice.example.org" },
 		"gone":           func(_ *world, m *member) { m.Close() },
-		"nobody vouches": func(w *world, _ *member) { w.service.checkers.cfg.CheckerCAFile = "" },
+		"nobody vouches": func(w *world, _ *member) { w.service.checkers.client.CheckerCAFile = "" },
 		"a future that the store has not seen": func(_ *world, m *member) {
 			m.word = func(context.Context, inforce.Change) inforce.Word { return inforce.Word{Keys: time.Unix(1, 0)} }
 		},

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/functions/keys/internal/program"
+	"github.com/sluicegate/sluice/shared/checkerclient"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/management"
@@ -20,17 +21,11 @@ type Config struct {
 	management.Config
 	counted.Recent
 	store.Outbox
+	checkerclient.Settings
 
 	// MaxKeys bounds the keys of one environment, revoked ones aside: each takes memory
 	// in every checker, so that one team without a bound could fill it for all.
 	MaxKeys int `env:"MAX_KEYS_PER_ENVIRONMENT, default=10000"`
-
-	// CheckerURL is the checkers' Service, whose name their certificate bears, and
-	// CheckerCAFile has the authority, PEM, that vouches for it: with both, each checker is
-	// asked whether it follows a change that somebody waits for. Without, its canary says
-	// so within CANARY_INTERVAL.
-	CheckerURL    string `env:"CHECKER_URL"`
-	CheckerCAFile string `env:"CHECKER_CA_FILE"`
 
 	// LeakPrograms are the secret-scanning programs whose reports of leaked keys are taken:
 	// NAME=URL with commas between, where URL has the keys with which one signs, e.g.

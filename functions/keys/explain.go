@@ -1,11 +1,8 @@
 package keys
 
 import (
-	"bytes"
 	"context"
 	"hash/maphash"
-	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/checkerclient"
 	"github.com/sluicegate/sluice/shared/explain"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity"
@@ -216,25 +214,12 @@ func (c *checkers) explain(ctx context.Context, id string, in map[string]string)
 
 // denialsOf asks one checker.
 func (c *checkers) denialsOf(ctx context.Context, m inforce.Member, q explain.Question) ([]explain.Denial, error) {
-	if m.Address == "" || m.Key == (explain.Key{}) {
-		return nil, errMute
-	}
-	body, seal, err := m.Key.Seal(q)
-	if err != nil {
-		return nil, err
-	}
-	u := url.URL{Scheme: "https", Host: m.Address, Path: explain.Path}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set(explain.Header, seal)
 	var a explain.Answer
-	if err := c.hear(r, explain.MaxAnswer, &a); err != nil {
+	if err := c.client.Ask(ctx, m, explain.Path, q, explain.MaxAnswer, &a); err != nil {
 		return nil, err
 	}
 	if a.Run != m.Run {
-		return nil, errMute
+		return nil, checkerclient.ErrMute
 	}
 	return a.Denials[:min(len(a.Denials), explain.MaxDenials)], nil
 }

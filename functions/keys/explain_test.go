@@ -114,8 +114,8 @@ func TestExplainSaysWhoWasHeard(t *testing.T) {
 		"more than is read": func(w *world, m *member) {
 			w.remembers(m, refusedAt(1, strings.Repeat("x", explain.MaxAnswer), "", "rate"))
 		},
-		"a server that is not": func(w *world, _ *member) { w.service.checkers.cfg.CheckerURL = "https://sluice.example.org" },
-		"nobody vouches":       func(w *world, _ *member) { w.service.checkers.cfg.CheckerCAFile = "" },
+		"a server that is not": func(w *world, _ *member) { w.service.checkers.client.CheckerURL = "https://sluice.example.org" },
+		"nobody vouches":       func(w *world, _ *member) { w.service.checkers.client.CheckerCAFile = "" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

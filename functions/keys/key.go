@@ -202,7 +202,7 @@ func (s *Service) changed(ctx context.Context, k apikey.Key, now time.Time) wire
 
 // created is changed for a new key. It reads no usage, because a new key has none.
 func (s *Service) created(ctx context.Context, k apikey.Key) wire.Key {
-	shown, err := s.wireUsed(ctx, []apikey.Key{k}, []usage.History{{}}, k.CreatedAt)
+	shown, err := s.wireUsed(ctx, []apikey.Key{k}, counted.Reading{Histories: []usage.History{{}}, AsOf: k.CreatedAt}, k.CreatedAt)
 	return s.shownOrBare(ctx, k, k.CreatedAt, shown, err)
 }
 
@@ -312,15 +312,15 @@ func noKey() error { return problem.New(problem.NotFound, "There is no such key.
 // wireKeys gives keys as they are shown, with what was counted of them, which takes one
 // call for all of them and one for their plans.
 func (s *Service) wireKeys(ctx context.Context, keys []apikey.Key, now time.Time) ([]wire.Key, error) {
-	histories, err := s.counted.Histories(ctx, prefixes(keys), s.now)
+	read, err := s.counted.Read(ctx, prefixes(keys), s.now)
 	if err != nil {
 		return nil, err
 	}
-	return s.wireUsed(ctx, keys, histories, now)
+	return s.wireUsed(ctx, keys, read, now)
 }
 
-// wireUsed returns keys with their usage, which histories has in the order of keys.
-func (s *Service) wireUsed(ctx context.Context, keys []apikey.Key, histories []usage.History, now time.Time) ([]wire.Key, error) {
+// wireUsed returns keys with their usage, which read has in the order of keys.
+func (s *Service) wireUsed(ctx context.Context, keys []apikey.Key, read counted.Reading, now time.Time) ([]wire.Key, error) {
 	plans, err := s.store.PlansOf(ctx, keys)
 	if err != nil {
 		return nil, err
@@ -329,9 +329,9 @@ func (s *Service) wireUsed(ctx context.Context, keys []apikey.Key, histories []u
 	out := make([]wire.Key, len(keys))
 	for i, k := range keys {
 		out[i] = wireKey(k, now)
-		lately := counted.Lately(histories[i], plans[i].Limits, now)
+		lately := counted.Lately(read.Histories[i], plans[i].Limits, read.AsOf, now)
 		out[i].Usage = &lately
-		if last, ok := histories[i].LastSeen(today); ok {
+		if last, ok := read.Histories[i].LastSeen(today); ok {
 			day := last.String()
 			out[i].LastSeen = &day
 		}

@@ -48,7 +48,8 @@
 //
 // last_seen is the last kept day on which the key saw any traffic, denied or
 // allowed; it is null for a key without traffic in the last 92 days. It and usage are
-// what a report of the key says (package counted), a few seconds old at most.
+// what a report of the key says (package counted), with the counts that checkers hold in
+// memory; as_of is their time. The order sort=last_seen uses stored days only.
 //
 // A list that is narrowed by plan alone is a query. Any other reads keys with the right plan
 // and stored status, one after the other, until its page is full; with sort=last_seen it
@@ -107,6 +108,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/checkerclient"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/inforce"
@@ -156,11 +158,12 @@ type Service struct {
 
 // New makes a service. Once ending is closed nobody waits any more.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger, ending <-chan struct{}) *Service {
-	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), log: log, random: apikey.Random(), now: time.Now, counted: counted.NewReader(st, cfg.Recent)}
+	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), log: log, random: apikey.Random(), now: time.Now}
+	s.checkers = newCheckers(checkerclient.New(cfg.Settings), st, log, ending)
+	s.counted = counted.NewReader(st, &counted.Checkers{Client: s.checkers.client, Members: st.Members, Log: log}, cfg.Recent)
 	s.scans = make(scans, scansAtOnce)
 	s.explains = newCallers(explainBurst, explainEvery, "questions about refused requests")
 	s.leaks = newLeaks(cfg, s)
-	s.checkers = newCheckers(cfg, st, log, ending)
 	httpapi.Serve(s.api, api.ListPlans, s.listPlans)
 	httpapi.ServeChange(s.api, api.CreatePlan, s.checkers, s.createPlan)
 	httpapi.Serve(s.api, api.GetPlan, s.getPlan)

@@ -2,14 +2,21 @@ package keys
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/explain"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -79,7 +86,7 @@ func TestChangesWithoutUsage(t *testing.T) {
 	w := newWorld(t)
 	w.makePlan(prod)
 	k := w.makeKey()
-	w.service.counted = counted.NewReader(noUsage{w.store}, counted.Recent{})
+	w.service.counted = counted.NewReader(noUsage{w.store}, nil, counted.Recent{})
 	at := shop + "/api-keys/" + k.ID
 	w.do(http.MethodGet, at, "").refused(http.StatusServiceUnavailable, problem.Unavailable)
 	w.do(http.MethodGet, shop+"/api-keys", "").refused(http.StatusServiceUnavailable, problem.Unavailable)
@@ -88,5 +95,47 @@ func TestChangesWithoutUsage(t *testing.T) {
 	}
 	if got := w.do(http.MethodPost, at+"/revoke", "").key(); got.Status != "revoked" {
 		t.Errorf("status %s", got.Status)
+	}
+}
+
+// A key shows the requests that checkers hold in memory. A total that the store also has
+// counts once, and as_of is that of the oldest checker that responded.
+func TestUsageInMemory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	k := w.makeKey()
+	stored := usage.Counter{Day: usage.DayOf(*w.clock.Load()), Source: "run-1", Counts: usage.Packed(nil).Pack(apikey.Prefix(k.Prefix), usage.Totals{Allowed: 2})}
+	if _, err := w.store.WriteCounter(t.Context(), stored, store.CounterVersion{}); err != nil {
+		t.Fatal(err)
+	}
+	asOf := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	members := w.join(atOnce, atOnce, atOnce)
+	w.service.counted = counted.NewReader(w.store, &counted.Checkers{
+		Client: w.service.checkers.client, Members: w.store.Members, Log: w.service.log, Patience: time.Minute,
+	}, counted.Recent{})
+	for i, held := range []uint64{5, 1} {
+		m := members[i]
+		m.key = explain.NewKey()
+		taken := explain.NewAsked(m.key)
+		m.usage = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			q, err := taken.Open(body, r.Header.Get(explain.Header), time.Now())
+			if err != nil || !slices.Equal(q.Prefixes, []string{k.Prefix}) {
+				t.Errorf("asked %s: %v", body, err)
+			}
+			_ = json.NewEncoder(rw).Encode(usage.Memory{Run: m.run, At: asOf.Add(time.Duration(i) * time.Second), Counts: []usage.Held{
+				{Prefix: k.Prefix, Source: fmt.Sprintf("run-%d", i+1), Day: "2026-03-14", Allowed: held},
+				{Prefix: k.Prefix, Source: fmt.Sprintf("run-%d", i+1), Day: "2026-03-11", Allowed: 100}, // settled long ago
+			}})
+		})
+		w.canaries(m, time.Time{})
+	}
+	got := w.do(http.MethodGet, shop+"/api-keys/"+k.ID, "").key()
+	if today := got.Usage.Week[6]; today.Allowed != 6 || got.LastSeen == nil || *got.LastSeen != "2026-03-14" || !got.Usage.AsOf.Equal(asOf) {
+		t.Errorf("today is %+v, last seen %v, as of %s", today, got.LastSeen, got.Usage.AsOf)
+	}
+	if old := got.Usage.Week[3]; old.Allowed != 0 {
+		t.Errorf("a closed day is %+v", old)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/sluicegate/sluice/shared/checkerclient"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/management"
@@ -14,6 +15,7 @@ import (
 type Config struct {
 	management.Config
 	counted.Recent
+	checkerclient.Settings
 }
 
 // The functions framework finds a function by what its package registers.

@@ -86,7 +86,7 @@ func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at tim
 		}
 		keys, prefixes = append(keys, k), append(prefixes, k.Prefix)
 	}
-	histories, incomplete, err := s.counted.Reported(ctx, prefixes, s.now)
+	counts, err := s.counted.Read(ctx, prefixes, s.now)
 	if err != nil {
 		return environment{}, err
 	}
@@ -94,7 +94,7 @@ func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at tim
 	for _, p := range plans {
 		limits[p.ID] = p.Limits
 	}
-	read := environment{at: at, keys: make([]keyUse, len(keys)), incomplete: incomplete}
+	read := environment{at: at, keys: make([]keyUse, len(keys)), incomplete: counts.Incomplete}
 	if read.checkers, err = s.store.Members(ctx, store.CanaryKeys); err != nil {
 		return environment{}, err
 	}
@@ -103,7 +103,7 @@ func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at tim
 		return environment{}, err
 	}
 	for i, k := range keys {
-		read.keys[i] = keyUse{Key: k, Limits: limits[k.Plan], History: histories[i]}
+		read.keys[i] = keyUse{Key: k, Limits: limits[k.Plan], History: counts.Histories[i]}
 	}
 	return read, nil
 }

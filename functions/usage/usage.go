@@ -28,6 +28,7 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/checkerclient"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
@@ -61,8 +62,9 @@ type Service struct {
 
 // New makes a service.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Service {
+	checkers := &counted.Checkers{Client: checkerclient.New(cfg.Settings), Members: st.Members, Log: log}
 	s := &Service{
-		store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), counted: counted.NewReader(st, cfg.Recent),
+		store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), counted: counted.NewReader(st, checkers, cfg.Recent),
 		environments: newEnvironments(cfg.Life()), now: time.Now,
 	}
 	httpapi.Serve(s.api, api.GetUsage, s.getUsage)
@@ -84,12 +86,12 @@ func (s *Service) getUsage(ctx context.Context, in httpapi.Scope, asked api.Wind
 	if err != nil {
 		return wire.Usage{}, err
 	}
-	histories, incomplete, err := s.counted.Reported(ctx, []apikey.Prefix{k.Prefix}, s.now)
+	read, err := s.counted.Read(ctx, []apikey.Prefix{k.Prefix}, s.now)
 	if err != nil {
 		return wire.Usage{}, fmt.Errorf("usage of %s: %w", k.ID(), err)
 	}
-	r := usage.NewReport(window, histories[0], today)
-	out := wire.Usage{KeyID: string(k.ID()), UsageReport: counted.Wire(r, incomplete)}
+	r := usage.NewReport(window, read.Histories[0], today)
+	out := wire.Usage{KeyID: string(k.ID()), UsageReport: counted.Wire(r, read.Incomplete), AsOf: read.AsOf}
 	if r.Seen {
 		last := r.LastSeen.String()
 		out.LastSeen = &last

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,7 +25,7 @@ func TestAnswer(t *testing.T) {
 		`"totals":{"allowed":18,"rate_denied":22,"quota_denied":33},"days":[` +
 		`{"date":"2024-02-28","allowed":7,"rate_denied":0,"quota_denied":0},` +
 		`{"date":"2024-02-29","allowed":0,"rate_denied":0,"quota_denied":0},` +
-		`{"date":"2024-03-01","allowed":11,"rate_denied":22,"quota_denied":33}],"incomplete":[],"last_seen":"2024-03-01"}` + "\n"
+		`{"date":"2024-03-01","allowed":11,"rate_denied":22,"quota_denied":33}],"incomplete":[],"last_seen":"2024-03-01","as_of":"2024-03-02T12:00:00Z"}` + "\n"
 	if diff := cmp.Diff(want, string(body)); diff != "" || status != http.StatusOK {
 		t.Errorf("%d (-want +got):\n%s", status, diff)
 	}
@@ -33,7 +34,7 @@ func TestAnswer(t *testing.T) {
 func TestKeyWithoutTraffic(t *testing.T) {
 	t.Parallel()
 	u := start(t, 0).usage("")
-	want := wire.Usage{KeyID: "key-aaaaaaaa", UsageReport: wire.UsageReport{
+	want := wire.Usage{KeyID: "key-aaaaaaaa", AsOf: time.Date(2024, 3, 2, 12, 0, 0, 0, time.UTC), UsageReport: wire.UsageReport{
 		From: "2023-12-04", To: "2024-03-02", RetentionDays: 92, Days: u.Days, Incomplete: []string{},
 	}}
 	if diff := cmp.Diff(want, u); diff != "" || len(u.Days) != 90 {

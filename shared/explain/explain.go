@@ -68,9 +68,10 @@ const (
 // Question asks why a request was refused.
 type Question struct {
 	RequestID  string    `json:"request_id"`
-	Namespaces []string  `json:"namespaces"` // of apps that the asker may see
-	At         time.Time `json:"at"`         // by the store's clock
-	Nonce      string    `json:"nonce"`      // so that no two questions are alike
+	Namespaces []string  `json:"namespaces"`         // of apps that the asker may see
+	Prefixes   []string  `json:"prefixes,omitempty"` // of the keys whose usage is requested (package counted)
+	At         time.Time `json:"at"`                 // by the store's clock
+	Nonce      string    `json:"nonce"`              // so that no two questions are alike
 }
 
 // Denial is a request that was refused, as far as it is told.

@@ -6,7 +6,8 @@ import "time"
 type Usage struct {
 	KeyID string `json:"key_id" kind:"key_id"`
 	UsageReport
-	LastSeen *string `json:"last_seen" kind:"day"` // the last kept day with any traffic, in the window or not
+	LastSeen *string   `json:"last_seen" kind:"day"` // the last kept day with any traffic, in the window or not
+	AsOf     time.Time `json:"as_of"`                // when the oldest checker that responded read its counts
 }
 
 // UsageReport is what was counted in a window. Dates are UTC calendar days, YYYY-MM-DD.
@@ -67,6 +68,7 @@ type KeyTotals struct {
 type KeyUsage struct {
 	Week  []UsageDay `json:"week"`  // the last seven days, ascending
 	Quota *QuotaUse  `json:"quota"` // null without a quota
+	AsOf  time.Time  `json:"as_of"` // when the oldest checker that responded read its counts
 }
 
 // QuotaUse is how far a quota is used up in its present period.

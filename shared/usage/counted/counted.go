@@ -8,6 +8,10 @@
 // counters, last the rollups. A day that is settled meanwhile, and whose counters may
 // then be gone, is whole in the rollup that is read last.
 //
+// Checkers hold counts in memory until they write them. A report of few keys includes these:
+// each checker returns its own totals, by source and day, and the larger one of the total in
+// memory and the total in the store counts. So a request shows at once.
+//
 // The counters are a document for each source and shard (a shard holds a thousand
 // keys), however many keys and requests there were. They are of all keys, so they are
 // kept for a moment and shared by the requests of that time: a page that shows a
@@ -29,8 +33,9 @@ import (
 
 // Recent is what a function that uses it reads from its environment.
 type Recent struct {
-	// Seconds is for how long counters that were read serve other requests. It adds to the age of what is told; the checkers' flush interval is 2 s
-	// by default, so counts show within 4 s. 0 reads them for every request.
+	// Seconds is the time for which counters that were read serve other requests. 0 reads them
+	// for every request. Counts of a checker that does not respond show within that time and
+	// its flush interval, 4 s by default.
 	Seconds int `env:"RECENT_SECONDS, default=2"`
 }
 
@@ -49,69 +54,84 @@ type Store interface {
 
 // Reader reads the histories of keys.
 type Reader struct {
-	store  Store
-	life   time.Duration
-	recent *Shared[days]
+	store    Store
+	checkers *Checkers // nil calls none
+	life     time.Duration
+	recent   *Shared[days]
 }
 
 // days are the counts of the days that are not settled; once read, they do not change.
 type days struct {
+	at         time.Time // start of the reading
+	counters   []usage.Counter
 	sums       map[usage.Day]usage.Sums
 	incomplete []usage.Day // days that lack counts, settled or not
 }
 
 // NewReader makes a reader.
-func NewReader(st Store, cfg Recent) *Reader {
-	return &Reader{store: st, life: cfg.Life(), recent: NewShared[days]()}
+func NewReader(st Store, checkers *Checkers, cfg Recent) *Reader {
+	return &Reader{store: st, checkers: checkers, life: cfg.Life(), recent: NewShared[days]()}
 }
 
 // rollupsAtOnce is how many rollups one call reads.
 const rollupsAtOnce = 500
 
-// Histories gives all that is known of keys, in the order of prefixes.
-func (r *Reader) Histories(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) ([]usage.History, error) {
-	all, _, err := r.Reported(ctx, prefixes, now)
-	return all, err
+// Reading is the usage of keys.
+type Reading struct {
+	Histories  []usage.History // in the order of the keys
+	Incomplete []usage.Day     // days that lack counts, because a counter is damaged
+	AsOf       time.Time       // of the oldest checker that responded; without one, of the counters
 }
 
-// Reported is [Reader.Histories] with the days that lack counts, because a counter is damaged.
-func (r *Reader) Reported(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) (all []usage.History, incomplete []usage.Day, err error) {
-	all = make([]usage.History, 0, len(prefixes))
-	incomplete, err = r.each(ctx, prefixes, now, func(h usage.History) { all = append(all, h) })
-	return all, incomplete, err
+// Read reads the usage of keys, with the counts that checkers hold in memory if there are at
+// most [usage.MaxMemoryKeys] keys.
+func (r *Reader) Read(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) (Reading, error) {
+	out := Reading{Histories: make([]usage.History, 0, len(prefixes))}
+	held, asOf := r.checkers.held(ctx, prefixes)
+	recent, err := r.each(ctx, prefixes, now, held, func(h usage.History) { out.Histories = append(out.Histories, h) })
+	out.Incomplete = recent.incomplete
+	if asOf.IsZero() {
+		asOf = recent.at
+	}
+	out.AsOf = asOf.UTC().Truncate(time.Microsecond) // as stored times
+	return out, err
 }
 
-// LastSeen gives the last day with any traffic of each key, in the order of prefixes; 0 is
-// none. It keeps no histories.
+// LastSeen returns the last day with any traffic of each key as it is stored, in the order of
+// prefixes; 0 is none. It keeps no histories.
 func (r *Reader) LastSeen(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) ([]usage.Day, error) {
 	days := make([]usage.Day, 0, len(prefixes))
-	_, err := r.each(ctx, prefixes, now, func(h usage.History) {
+	_, err := r.each(ctx, prefixes, now, nil, func(h usage.History) {
 		last, _ := h.LastSeen(usage.DayOf(now()))
 		days = append(days, last)
 	})
 	return days, err
 }
 
-// each hands the histories of keys to use, in the order of prefixes, and returns the days
-// that lack counts.
-func (r *Reader) each(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time, use func(usage.History)) (incomplete []usage.Day, err error) {
+// each hands the histories of keys to use, in the order of prefixes, with the counts that
+// checkers hold.
+func (r *Reader) each(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time, held []usage.Held, use func(usage.History)) (days, error) {
 	recent, err := r.recent.Read(ctx, now, r.counters)
 	if err != nil {
-		return nil, err
+		return days{}, err
 	}
+	more := recent.unwritten(held, now())
 	for some := range slices.Chunk(prefixes, rollupsAtOnce) {
 		histories, err := r.store.Rollups(ctx, some)
 		if err != nil {
-			return nil, err
+			return days{}, err
 		}
 		for i, h := range histories {
 			for day, sums := range recent.sums {
 				h = h.Raise(day, sums[some[i]])
 			}
+			for day, sums := range more {
+				h = h.Raise(day, recent.sums[day][some[i]].Plus(sums[some[i]]))
+			}
 			use(h)
 		}
 	}
-	return recent.incomplete, nil
+	return recent, nil
 }
 
 // counters reads the counters of the days that are not settled; they serve for RECENT_SECONDS.
@@ -126,7 +146,7 @@ func (r *Reader) counters(ctx context.Context, now time.Time) (days, time.Durati
 	default:
 		first = max(first, settled+1)
 	}
-	read := days{sums: map[usage.Day]usage.Sums{}}
+	read := days{at: now, sums: map[usage.Day]usage.Sums{}}
 	if read.incomplete, err = r.store.IncompleteDays(ctx); err != nil {
 		return days{}, 0, err
 	}
@@ -138,6 +158,7 @@ func (r *Reader) counters(ctx context.Context, now time.Time) (days, time.Durati
 			read.incomplete = append(read.incomplete, c.Day)
 		}
 		read.sums[c.Day].Add(c.Counts)
+		read.counters = append(read.counters, c)
 		return nil
 	})
 	if err != nil {
@@ -151,7 +172,8 @@ func (r *Reader) counters(ctx context.Context, now time.Time) (days, time.Durati
 // week is how many days a list of keys shows of each.
 const week = 7
 
-// Wire tells a report. incomplete are days that lack counts, in the report's window or not.
+// Wire returns the JSON form of a report. incomplete are days that lack counts, in the report's
+// window or not.
 func Wire(r usage.Report, incomplete []usage.Day) wire.UsageReport {
 	out := wire.UsageReport{
 		From: r.Window.From.String(), To: r.Window.To.String(),
@@ -180,9 +202,10 @@ func wireDays(days []usage.Dated) []wire.UsageDay {
 }
 
 // Lately tells what was counted of a key of a plan with limits l.
-func Lately(h usage.History, l plan.Limits, now time.Time) wire.KeyUsage {
+func Lately(h usage.History, l plan.Limits, asOf, now time.Time) wire.KeyUsage {
 	today := usage.DayOf(now)
 	return wire.KeyUsage{
+		AsOf:  asOf,
 		Week:  wireDays(usage.NewReport(usage.LastDays(week, today), h, today).Days),
 		Quota: QuotaUse(h, l, now),
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/shared/usage"
 )
 
 // A request that waits for another's reading can give up; a reading that fails is not
@@ -28,5 +30,42 @@ func TestReadingFails(t *testing.T) {
 	s.turn <- struct{}{}
 	if got, err := s.Read(t.Context(), now, two); got != 2 || err != nil {
 		t.Errorf("%d, %v", got, err)
+	}
+}
+
+// The counts in a checker's memory add only what the same source lacks in the store.
+func TestUnwritten(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2024, 3, 2, 12, 0, 0, 0, time.UTC)
+	today := usage.DayOf(now)
+	d := days{counters: []usage.Counter{
+		{Day: today, Source: "a-1", Counts: usage.Packed(nil).Pack("aaaaaaaa", usage.Totals{Allowed: 5, RateDenied: 5}).Pack("bbbbbbbb", usage.Totals{Allowed: 9})},
+		{Day: today, Source: "b-1", Counts: usage.Packed(nil).Pack("aaaaaaaa", usage.Totals{Allowed: 100})},
+	}}
+	held := func(source string, day usage.Day, allowed uint64) usage.Held {
+		return usage.Held{Prefix: "aaaaaaaa", Source: source, Day: day.String(), Allowed: allowed}
+	}
+	tests := []struct {
+		name string
+		held []usage.Held
+		want uint64
+	}{
+		{"more than stored", []usage.Held{held("a-1", today, 7)}, 2},
+		{"as stored", []usage.Held{held("a-1", today, 5)}, 0},
+		{"less than stored", []usage.Held{held("a-1", today, 3)}, 0},
+		{"a source that has written nothing", []usage.Held{held("c-1", today, 4)}, 4},
+		{"several sources", []usage.Held{held("a-1", today, 6), held("b-1", today, 101)}, 2},
+		{"a closed day", []usage.Held{held("a-1", today-5, 4)}, 0},
+		{"a day to come", []usage.Held{held("a-1", today+1, 4)}, 0},
+		{"no day", []usage.Held{{Prefix: "aaaaaaaa", Source: "a-1", Day: "today", Allowed: 4}}, 0},
+	}
+	for _, tt := range tests {
+		var got uint64
+		for _, sums := range d.unwritten(tt.held, now) {
+			got += sums["aaaaaaaa"].Allowed
+		}
+		if got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		}
 	}
 }

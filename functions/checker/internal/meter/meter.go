@@ -312,6 +312,28 @@ func (m *Meter) Publish(size uint32, fresh map[apikey.Prefix]uint32, publish fun
 	publish()
 }
 
+// Held returns the counts of a key in the tables of this process that are in use.
+func (m *Meter) Held(slot uint32, prefix string) []usage.Held {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.state.Load()
+	var all []usage.Held
+	for _, t := range append([]*dayTable{s.prev, s.cur, s.next}, m.closing...) {
+		if t == nil || slot >= t.cells.Len() {
+			continue
+		}
+		c := t.cells.At(slot)
+		h := usage.Held{
+			Prefix: prefix, Source: string(t.source), Day: t.day.String(),
+			Allowed: c.allowed.Load(), RateDenied: c.rateDenied.Load(), QuotaDenied: c.quotaDenied.Load(),
+		}
+		if h.Allowed+h.RateDenied+h.QuotaDenied > 0 {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
 // Idle reports whether a slot holds no counts: neither of this process, in a table that is
 // still in use, nor of others.
 func (m *Meter) Idle(slot uint32) bool {

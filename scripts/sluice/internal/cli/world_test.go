@@ -65,7 +65,7 @@ const (
 		`{"key_id":"key-cc11dd22","prefix":"cc11dd22","name":"Reports","reason":"quota_high","at":"2026-04-01T00:00:00Z","share":0.92},` +
 		`{"key_id":"key-dd11dd22","prefix":"dd11dd22","name":"Old partner","reason":"expires_soon","at":"2026-03-20T00:00:00Z","share":null},` +
 		`{"key_id":"key-ee11dd22","prefix":"ee11dd22","name":"Crawler","reason":"rate_exceeded","at":"2026-03-15T00:00:00Z","share":0.4}]}`
-	usageJSON = `{"key_id":"key-ab12cd34","from":"2026-03-11","to":"2026-03-14","retention_days":92,"totals":{"allowed":1501,"rate_denied":40,"quota_denied":1},"last_seen":"2026-03-14",` +
+	usageJSON = `{"key_id":"key-ab12cd34","from":"2026-03-11","to":"2026-03-14","retention_days":92,"totals":{"allowed":1501,"rate_denied":40,"quota_denied":1},"incomplete":[],"last_seen":"2026-03-14","as_of":"2026-03-14T15:09:20Z",` +
 		`"days":[{"date":"2026-03-11","allowed":0,"rate_denied":0,"quota_denied":0},{"date":"2026-03-12","allowed":1000,"rate_denied":0,"quota_denied":0},` +
 		`{"date":"2026-03-13","allowed":1,"rate_denied":0,"quota_denied":0},{"date":"2026-03-14","allowed":500,"rate_denied":40,"quota_denied":1}]}`
 	auditPlan = `{"id":"a1","at":"2026-03-14T15:00:00Z","actor":{"kind":"user","name":"ada"},"client_address":"203.0.113.9","request_id":"7Q2ZL0","action":"plan.update","outcome":"succeeded",` +

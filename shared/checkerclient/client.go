@@ -1,0 +1,130 @@
+// Package checkerclient calls checkers, each at the address that its canary names.
+package checkerclient
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/authorities"
+	"github.com/sluicegate/sluice/shared/explain"
+	"github.com/sluicegate/sluice/shared/inforce"
+)
+
+const (
+	// recheck is the time after which the checkers' authority is read again.
+	recheck = 30 * time.Second
+
+	// handshake bounds a TLS handshake.
+	handshake = 1500 * time.Millisecond
+)
+
+// Settings are the environment variables of a function that calls checkers.
+type Settings struct {
+	// CheckerURL is the checkers' Service, whose name their certificate bears, and
+	// CheckerCAFile has the authority, PEM, that issues it. With both, the function calls each
+	// checker. Without, a change is known to be in force within CANARY_INTERVAL, and usage
+	// shows what the checkers have written.
+	CheckerURL    string `env:"CHECKER_URL"`
+	CheckerCAFile string `env:"CHECKER_CA_FILE"`
+}
+
+// ErrMute reports a checker that cannot be called: the installation has no authority, or
+// the checker is of an earlier release or gone.
+var ErrMute = errors.New("it takes no calls")
+
+// Client calls checkers.
+type Client struct {
+	Settings
+
+	now func() time.Time
+
+	mu   sync.Mutex // guards what follows
+	http *http.Client
+	made time.Time // when http was
+}
+
+// New returns a client that has called nobody.
+func New(s Settings) *Client { return &Client{Settings: s, now: time.Now} }
+
+// Ask sends a member a question, sealed with its key, and decodes a response of at most
+// limit bytes. It returns [ErrMute] if the member takes no questions.
+func (c *Client) Ask(ctx context.Context, m inforce.Member, path string, q explain.Question, limit int64, answer any) error {
+	if m.Address == "" || m.Key == (explain.Key{}) {
+		return ErrMute
+	}
+	body, seal, err := m.Key.Seal(q)
+	if err != nil {
+		return err
+	}
+	u := url.URL{Scheme: "https", Host: m.Address, Path: path}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set(explain.Header, seal)
+	return c.Call(r, limit, answer)
+}
+
+// Call sends a request to a checker, and decodes a response of at most limit bytes.
+func (c *Client) Call(r *http.Request, limit int64, answer any) error {
+	client, err := c.client()
+	switch {
+	case err != nil:
+		return err
+	case client == nil:
+		return ErrMute
+	}
+	res, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }() // what was needed of it is read
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s returned %s", r.URL.Host, res.Status)
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, limit)).Decode(answer); err != nil {
+		return fmt.Errorf("read the response of %s: %w", r.URL.Host, err)
+	}
+	return nil
+}
+
+// client returns the HTTP client for checkers, or nil without an authority. It reads the
+// authority again now and then: wiring may make it after this process has started.
+func (c *Client) client() (*http.Client, error) {
+	if c.CheckerCAFile == "" {
+		return nil, nil //nolint:nilnil // the installation has no client
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.http != nil && c.now().Sub(c.made) < recheck {
+		return c.http, nil
+	}
+	roots, err := authorities.Read(c.CheckerCAFile)
+	if err != nil {
+		return nil, err
+	}
+	name, err := url.Parse(c.CheckerURL)
+	if err != nil {
+		return nil, fmt.Errorf("CHECKER_URL: %w", err)
+	}
+	if c.http != nil {
+		c.http.CloseIdleConnections()
+	}
+	c.http, c.made = &http.Client{Transport: &http.Transport{
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: name.Hostname()},
+		ForceAttemptHTTP2:   true,
+		TLSHandshakeTimeout: handshake,
+		IdleConnTimeout:     recheck,
+		MaxIdleConnsPerHost: 2,
+	}}, c.now()
+	return c.http, nil
+}
