@@ -201,7 +201,7 @@ func TestBadApps(t *testing.T) {
 		{"another's default", `,"image":"a:1","host":"hello.bank-prod.localhost"`, 422, "invalid_host"},
 		{"unknown preflight", `,"image":"a:1","preflight":"ignore"`, 422, "invalid_preflight"},
 		{"empty preflight", `,"image":"a:1","preflight":""`, 422, "invalid_preflight"},
-		{"preflight is no text", `,"image":"a:1","preflight":true`, 400, "wrong_type"},
+		{"preflight is a boolean", `,"image":"a:1","preflight":true`, 400, "wrong_type"},
 		{"require_api_key", `,"image":"a:1","require_api_key":true`, 400, "unknown_field"},
 		{"empty source", `,"git_source":{}`, 422, "invalid_git_source"},
 	}

@@ -61,7 +61,7 @@ var kinds = map[string]kind{
 	"port":       {min: 1, max: 65535, example: app.DefaultPort},
 	"app_kind":   {values: all(app.Kinds())},
 	"gate_state": {values: all(app.GateStates())},
-	"preflight":  {values: all(app.Preflights()), initial: string(app.PreflightApp)},
+	"preflight":  {values: all(app.Preflights())},
 	"repository": {length: [2]int64{1, 2048}, example: "https://git.example.com/shop/hello.git"},
 	"branch":     {length: [2]int64{1, 255}, example: "main"},
 	"folder":     {length: [2]int64{0, 512}, example: "services/api"},

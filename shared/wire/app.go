@@ -13,7 +13,7 @@ type App struct {
 	Kind          string     `json:"kind" kind:"app_kind"`       // image apps are deployed from an image, git apps are built
 	Image         string     `json:"image"`                      // of the current revision; "" before the first
 	GitSource     *GitSource `json:"git_source"`                 // null is an image app
-	RequireAPIKey bool       `json:"require_api_key"`            // what is asked for; gate tells how far that is
+	RequireAPIKey bool       `json:"require_api_key"`            // the desired state; gate shows the observed one
 	Preflight     string     `json:"preflight" kind:"preflight"` // of a gated app: app answers CORS preflights without a key, or the gate refuses them
 	Gate          Gate       `json:"gate"`                       // what is observed
 	Revision      int64      `json:"revision" kind:"number"`     // the current one; 0 before the first deployment
@@ -52,7 +52,7 @@ type CreateApp struct {
 
 // UpdateApp is the body of PATCH …/apps/{app}.
 type UpdateApp struct {
-	RequireAPIKey *bool   `json:"require_api_key,omitempty"`            // true: only requests with a valid key get through
+	RequireAPIKey *bool   `json:"require_api_key,omitempty"`            // true: only requests with a valid key are served
 	Preflight     *string `json:"preflight,omitempty" kind:"preflight"` // app: the app answers CORS preflights; refuse: they need a key
 }
 

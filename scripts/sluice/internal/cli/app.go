@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
+	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -67,7 +68,7 @@ func (a *application) showApp(p wire.App) error {
 }
 
 func (a *application) appCreate() *cobra.Command {
-	var image, host string
+	var image, host, preflight string
 	var port int
 	cmd := &cobra.Command{
 		Use: "create APP", Short: "Create an app from an image or a git source", SuggestFor: []string{"add", "new"},
@@ -85,6 +86,8 @@ deployment separately.`,
 	f.StringVar(&image, "image", "", "full image reference, with a tag or a digest")
 	f.StringVar(&host, "host", "", "host of the app's URL; by default made from its name")
 	f.IntVar(&port, "port", 0, "port that the app listens on")
+	f.StringVar(&preflight, "preflight", string(app.PreflightApp), "handling of CORS preflights without a key: "+oneOf(app.Preflights()))
+	a.fixed(cmd, "preflight", words(app.Preflights())...)
 	source := sourceFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("image", "repository")
 	waits := a.waiting(cmd)
@@ -103,6 +106,9 @@ deployment separately.`,
 		}
 		if f.Changed("port") {
 			create.Port = &port
+		}
+		if f.Changed("preflight") {
+			create.Preflight = &preflight
 		}
 		p, err := w.CreateApp(ctx, w.project, w.environment, create)
 		if err != nil || !waits.wait {
@@ -234,7 +240,7 @@ func (a *application) gateGroup() *cobra.Command {
 within a minute; --wait waits for that and fails with the reason if it does not come.`),
 		a.gateSwitch("off", false, "ungated", "Let requests to an app in without a key", `Let requests to an app in without a key. The gate is gone once its state is ungated;
 --wait waits for that. On a terminal it asks first.`),
-		a.gateStatus())
+		a.gatePreflight(), a.gateStatus())
 }
 
 func (a *application) gateSwitch(word string, on bool, target, short, long string) *cobra.Command {
@@ -258,6 +264,33 @@ func (a *application) gateSwitch(word string, on bool, target, short, long strin
 			return p, err
 		}
 		return a.waitGate(ctx, w, waits, p, target)
+	}))
+}
+
+func (a *application) gatePreflight() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "preflight APP HANDLING", Short: "Set who answers CORS preflights without a key",
+		Long: `Set how the gate handles a CORS preflight without a key. HANDLING is app or refuse:
+app, the default, passes it to the app, without cookies, credentials and a body; refuse denies
+it with 401. Browsers send no key with a preflight, so refuse keeps pages of other origins
+from calling the app. --wait waits until the gate is engaged again.`,
+		Example: `  sluice app gate preflight hello refuse --wait`,
+	}
+	waits := a.waiting(cmd)
+	return a.command(inEnvironment, cmd, then(a.showGate, func(ctx context.Context, w work) (wire.App, error) {
+		handling := app.Preflight(w.args[1])
+		if app.CheckPreflight(handling) != nil {
+			return wire.App{}, usage("HANDLING is %s, not %q", oneOf(app.Preflights()), handling)
+		}
+		p, err := w.SetPreflight(ctx, w.project, w.environment, w.args[0], string(handling))
+		if err != nil || !waits.wait {
+			return p, err
+		}
+		target := app.Ungated
+		if p.RequireAPIKey {
+			target = app.Engaged
+		}
+		return a.waitGate(ctx, w, waits, p, string(target))
 	}))
 }
 
@@ -293,12 +326,24 @@ func (a *application) showGate(p wire.App) error {
 func gateFields(p wire.App) []render.Field {
 	fields := []render.Field{
 		{Name: "Require API key", Value: yesNo(p.RequireAPIKey)},
+		{Name: "Preflights", Value: preflightText(p.Preflight)},
 		{Name: "Gate", Value: gateText(p.Gate), Tone: gateTone(p.Gate.State)},
 	}
 	if !p.Gate.Since.IsZero() {
 		fields = append(fields, render.Field{Name: "Since", Value: stamp(p.Gate.Since)})
 	}
 	return fields
+}
+
+// preflightText returns the handling of preflights for people.
+func preflightText(handling string) string {
+	switch app.Preflight(handling) {
+	case app.PreflightApp:
+		return "answered by the app"
+	case app.PreflightRefuse:
+		return "refused without a key"
+	}
+	return handling // of a newer server
 }
 
 func gateText(g wire.Gate) string {

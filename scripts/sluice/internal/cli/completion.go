@@ -77,6 +77,7 @@ func (a *application) offers() map[string]offer {
 			return w.Tokens(ctx, w.project)
 		}, func(t wire.Token) cobra.Completion { return described(t.Name, t.Role+", "+t.Status) }),
 		"ROLE":         func(context.Context, []string) ([]cobra.Completion, error) { return words(app.Roles()), nil },
+		"HANDLING":     func(context.Context, []string) ([]cobra.Completion, error) { return words(app.Preflights()), nil },
 		"context NAME": a.offerContexts, "--context": a.offerContexts,
 		"KEY": offered(a, inProject, func(ctx context.Context, w work) iter.Seq2[wire.Key, error] {
 			return only(func(k wire.Key) bool { return k.Status != string(apikey.Revoked) }, w.Keys(ctx, w.project, client.KeyFilter{}))

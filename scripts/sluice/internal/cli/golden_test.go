@@ -92,6 +92,8 @@ var everyCommand = []struct {
 	{name: "app gate on", args: "app gate on hello"},
 	{name: "app gate on wait", args: "app gate on hello --wait"},
 	{name: "app gate off", args: "app gate off hello"},
+	{name: "app gate preflight", args: "app gate preflight hello refuse"},
+	{name: "app gate preflight wait", args: "app gate preflight hello app --wait"},
 	{name: "app gate status", args: "app gate status hello"},
 	{name: "app git set", args: "app git set site --repository https://git.example.com/shop/site --branch main"},
 	{name: "app git remove", args: "app git remove site"},
