@@ -78,7 +78,9 @@ func (s *Stack) startGate(ctx, life context.Context) error {
 		g.Go(func() error {
 			service, err := s.startChecker(gctx, life, r)
 			if err == nil {
-				s.manage(r.process(), &managed{Service: service, function: true, pod: r.pod()})
+				m := &managed{Service: service, function: true, pod: r.pod()}
+				s.manage(r.process(), m)
+				s.keepAlive(m, r)
 			}
 			return err
 		})
@@ -240,7 +242,9 @@ func (s *Stack) replace(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	leaving := s.swap(old, fresh, service)
+	next := &managed{Service: service, function: true, pod: fresh.pod()}
+	leaving := s.swap(old, fresh, next)
+	s.keepAlive(next, fresh)
 	if err := s.waitListed(ctx, fresh.pod()); err != nil {
 		return err
 	}
@@ -263,13 +267,13 @@ func (s *Stack) replace(ctx context.Context, i int) error {
 
 // swap makes the fresh replica the one of its name. The old one stays among the
 // stack's processes until it has ended.
-func (s *Stack) swap(old, fresh replica, service *child.Service) (leaving *managed) {
+func (s *Stack) swap(old, fresh replica, next *managed) (leaving *managed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	leaving = s.services[old.process()]
 	leaving.meant = true
 	s.services[old.pod()+" (replaced)"] = leaving
-	s.services[fresh.process()] = &managed{Service: service, function: true, pod: fresh.pod()}
+	s.services[fresh.process()] = next
 	s.replicas[fresh.index] = fresh
 	s.info.Checkers = slices.Clone(s.info.Checkers) // Info has given the old one away
 	s.info.CheckerMetrics = slices.Clone(s.info.CheckerMetrics)

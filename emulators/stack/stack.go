@@ -9,8 +9,8 @@
 //     of the checkers and their stand-in, as far as they are ready, and one on that of
 //     sluice-checker-replicas, in front of the checkers alone.
 //   - kubelet: mounts Secrets as directories that follow changes, gives each function
-//     a token of its service account, probes whether the checkers are ready, and starts
-//     a function again that ends by itself.
+//     a token of its service account, probes whether the checkers are ready and alive,
+//     and restarts a function that ends.
 //   - the Deployment controller: Roll replaces the checkers one after the other.
 //   - Knative's PingSource: sends its CloudEvent to wiring and rollup.
 //
@@ -81,6 +81,10 @@ type Options struct {
 	// ManyCalls raises the budget of each caller of the management API, for tests whose
 	// admin makes many calls.
 	ManyCalls bool
+
+	// NoLiveness lets a checker hang that stops responding. Otherwise its liveness probe ends
+	// it. It is for tests that stop a checker on purpose.
+	NoLiveness bool
 
 	Race bool // builds the functions with the race detector
 	Seed bool // makes the demo: project shop, environment prod, app hello

@@ -85,6 +85,7 @@ func prepare(dir string, o *stack.Options) error {
 		return err
 	}
 	o.PortBase, o.APIServer = portBase, apiPort
+	o.NoLiveness = true            // tests stop a checker for longer
 	o.Untimed = []string{"rollup"} // an event during another's run is taken without one of its own
 	o.Env = map[string]map[string]string{
 		"checker":   {"MAX_STALENESS": ceiling.String(), "CANARY_INTERVAL": "1s", "MAX_UNSHARED": maxUnshared.String()},

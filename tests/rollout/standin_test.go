@@ -3,6 +3,7 @@ package rollout
 import (
 	"net/http"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,6 +55,35 @@ func TestBothCheckersDown(t *testing.T) {
 		}
 	}
 	report(t, answers, killing, killed, first.begin, back, ready)
+}
+
+// slowest is the longest time that a request may take while checkers hang: three failed
+// probes, the grace period, and a margin for a busy machine.
+const slowest = 10 * time.Second
+
+// TestHungCheckers stops both checkers under load. Their liveness probes end them, so no
+// request waits for the ingress's own 30 s, and clients are served again (promise O12).
+func TestHungCheckers(t *testing.T) {
+	s := stacktest.New(t, world)
+	s.GatedApp("hello")
+	k := s.AnyKey()
+	s.Opens("hello", k)
+	t.Cleanup(func() { each(t, func(name string) error { return world.Signal(name, syscall.SIGCONT) }) })
+	y := begin(t, s, "hello", k)
+	y.goOn(time.Second)
+	each(t, func(name string) error { return world.Signal(name, syscall.SIGSTOP) })
+	hung := time.Now()
+	served := y.until("a 200", hung, func(a answer) bool { return a.status == http.StatusOK })
+	y.goOn(time.Second)
+	var longest time.Duration
+	for _, a := range y.stop() {
+		took := a.end.Sub(a.begin)
+		longest = max(longest, took)
+		if a.status == http.StatusOK && a.key == "" || took > slowest {
+			t.Errorf("%v after the signal: key %q got %d %s after %v", a.begin.Sub(hung), a.key, a.status, a.code, took)
+		}
+	}
+	t.Logf("the slowest request took %v; served again after %v", longest.Round(time.Millisecond), served.end.Sub(hung).Round(time.Millisecond))
 }
 
 // each does something to both checkers at once.
