@@ -179,8 +179,11 @@ func denied(t *testing.T, a stacktest.Answer, status int, code, retryAfter strin
 	}
 }
 
-// certify writes a certificate of the app's public host into dir, in all the shapes
-// that proxies want, and gives who signed it.
+// checkerName is a name in every checker's certificate.
+const checkerName = "sluice-checker"
+
+// certify writes a certificate of the app's public host, which can be a checker's too, into
+// dir, in all the shapes that proxies want. It returns the pool of the certificate's issuer.
 func certify(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -188,7 +191,7 @@ func certify(t *testing.T, dir string) *x509.CertPool {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), DNSNames: []string{host, checkerName}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

@@ -36,6 +36,9 @@ type proxy struct {
 	alone bool   // gives the gate's 503 by itself, when not even the stand-in answers
 
 	// command makes the arguments, in a folder that holds the files with this
+	checkers string // their address; that of the stack's, if empty
+	repeats  bool   // repeats a check whose connection failed in the TLS handshake
+
 	// machine's addresses.
 	command func(t *testing.T, dir string, port int) (program string, args []string)
 }
@@ -43,11 +46,11 @@ type proxy struct {
 func proxies() []proxy {
 	return []proxy{
 		{name: "traefik", files: []string{"dynamic.yaml"}, port: 22180, command: traefik},
-		{name: "nginx", files: []string{"gate.conf"}, port: 22181, alone: true, command: nginx},
+		{name: "nginx", files: []string{"gate.conf"}, port: 22181, alone: true, repeats: true, command: nginx},
 		{name: "caddy", files: []string{"Caddyfile"}, port: 22182, alone: true, command: func(_ *testing.T, dir string, _ int) (string, []string) {
 			return "caddy", []string{"run", "--config", filepath.Join(dir, "Caddyfile"), "--adapter", "caddyfile"}
 		}},
-		{name: "haproxy", files: []string{"haproxy.cfg", "gate.lua"}, port: 22183, alone: true, command: func(_ *testing.T, dir string, _ int) (string, []string) {
+		{name: "haproxy", files: []string{"haproxy.cfg", "gate.lua"}, port: 22183, alone: true, repeats: true, command: func(_ *testing.T, dir string, _ int) (string, []string) {
 			return "haproxy", []string{"-db", "-f", filepath.Join(dir, "haproxy.cfg")}
 		}},
 	}
@@ -134,7 +137,7 @@ func (p proxy) trusting(t *testing.T, s *stacktest.Site, app, authority string, 
 	t.Helper()
 	dir := t.TempDir()
 	pool := certify(t, dir)
-	checkers := strings.TrimPrefix(world.Info().CheckerURL, "https://")
+	checkers := cmp.Or(p.checkers, strings.TrimPrefix(world.Info().CheckerURL, "https://"))
 	if p.app == "" {
 		p.app = backendOf(t, s, app)
 	}
