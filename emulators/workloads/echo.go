@@ -31,6 +31,7 @@ type Echo struct {
 	Path      string              `json:"path"`       // with the query, as sent
 	Headers   map[string][]string `json:"headers"`    // names and values as sent, Host among them
 	BodyBytes int64               `json:"body_bytes"` // length of the request's body
+	Trailers  map[string][]string `json:"trailers,omitempty"`
 }
 
 // errNobody says that nothing serves a request's host.
@@ -104,7 +105,7 @@ func (e *echo) see(r *http.Request) (Echo, error) {
 	next()
 	return Echo{
 		App: pod.App, Namespace: pod.Namespace, Image: pod.Image, Revision: pod.Revision,
-		Method: r.Method, Path: r.RequestURI, Headers: headers, BodyBytes: n,
+		Method: r.Method, Path: r.RequestURI, Headers: headers, BodyBytes: n, Trailers: r.Trailer,
 	}, nil
 }
 
@@ -174,6 +175,10 @@ func (e *echo) stream(w http.ResponseWriter, r *http.Request, _ Echo) {
 
 // socket sends every message back until the client closes.
 func (e *echo) socket(w http.ResponseWriter, r *http.Request) {
+	if _, err := e.see(r); err != nil { // a refused upgrade leaves the connection to other requests
+		http.NotFound(w, r)
+		return
+	}
 	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // any page may talk to an echo
 	if err != nil {
 		e.log.Debug("no web socket", "error", err)

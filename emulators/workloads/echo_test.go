@@ -119,6 +119,14 @@ func TestEchoShowsHeadersAsSent(t *testing.T) {
 			texts: []string{"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n", "3\r\nabc\r\n", "0\r\n\r\n"},
 			want:  Echo{Method: "POST", Path: "/", Headers: map[string][]string{"Host": {"h"}, "Transfer-Encoding": {"chunked"}}, BodyBytes: 3},
 		},
+		{
+			name:  "trailers",
+			texts: []string{"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\na\r\n0\r\nX-Trailer: 1\r\n\r\n"},
+			want: Echo{
+				Method: "POST", Path: "/", Headers: map[string][]string{"Host": {"h"}, "Transfer-Encoding": {"chunked"}}, BodyBytes: 1,
+				Trailers: map[string][]string{"X-Trailer": {"1"}},
+			},
+		},
 	}
 	// All on one connection too: what was recorded of one must not show in the next.
 	one := dialTest(t, address)
@@ -132,6 +140,28 @@ func TestEchoShowsHeadersAsSent(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestRefusedSocketLeavesConnection: after a request to /ws that is no WebSocket's, the
+// connection takes another request.
+func TestRefusedSocketLeavesConnection(t *testing.T) {
+	t.Parallel()
+	_, address := serveTest(t)
+	w := dialTest(t, address)
+	if _, err := io.WriteString(w, "OPTIONS /ws HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(w.answers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if status, got := w.say(t, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); status != http.StatusOK || got.Method != http.MethodGet {
+		t.Errorf("status %d, echo %+v", status, got)
 	}
 }
 

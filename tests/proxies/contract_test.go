@@ -54,6 +54,7 @@ func TestContract(t *testing.T) {
 			}
 			t.Run("web sockets", g.webSockets)
 			t.Run("upgrades", g.upgrades)
+			t.Run("nominated headers", g.nominated)
 		})
 	}
 }
@@ -70,6 +71,7 @@ func (g *gated) contract(t *testing.T, protocol string) {
 	t.Run("identity headers", func(t *testing.T) { allowed += g.identity(t, protocol, k) })
 	t.Run("the app's own errors", func(t *testing.T) { allowed += g.ownErrors(t, protocol, k) })
 	t.Run("preflight", func(t *testing.T) { g.preflights(t, protocol) })
+	t.Run("trailers", func(t *testing.T) { g.trailers(t, protocol, k.unnamed) })
 	t.Run("limits", func(t *testing.T) { g.limits(t, protocol, k) })
 	t.Run("streams", func(t *testing.T) { allowed += g.streams(t, protocol, k) })
 	g.Until("count each request once", func() bool {

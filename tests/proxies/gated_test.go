@@ -77,7 +77,8 @@ type request struct {
 	header http.Header
 	body   []byte
 
-	streamed bool // the body's length is not said
+	streamed bool        // the body's length is not said
+	trailer  http.Header // after a streamed body
 }
 
 // keyed is a request with a key, and more header pairs.
@@ -122,6 +123,9 @@ func (g *gated) try(t *testing.T, protocol string, r request) (stacktest.Answer,
 	}
 	if r.header != nil {
 		req.Header = r.header
+	}
+	if r.trailer != nil {
+		req.Trailer, req.TransferEncoding = r.trailer.Clone(), []string{"chunked"} // also of an empty body
 	}
 	res, err := g.clients[protocol].Do(req)
 	if err != nil {

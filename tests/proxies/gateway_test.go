@@ -45,7 +45,7 @@ func TestGatewayContract(t *testing.T) {
 	dir := t.TempDir()
 	pool := certify(t, dir)
 	makeGateway(t, s, dir)
-	p := proxy{name: "traefik", port: gatewayPort}
+	p := proxy{name: "traefik", port: gatewayPort, trailers: true}
 	program, args := stackTraefik(t, p.port)
 	g := p.run(t, s, dir, pool, http.StatusUnauthorized, program, append(args,
 		"--providers.kubernetescrd", "--providers.kubernetesgateway", "--providers.kubernetesgateway.nativelbbydefault")...)
@@ -54,6 +54,7 @@ func TestGatewayContract(t *testing.T) {
 	}
 	t.Run("web sockets", g.webSockets)
 	t.Run("upgrades", g.upgrades)
+	t.Run("nominated headers", g.nominated)
 }
 
 // makeGateway makes the Gateway, and the app's route to it.

@@ -35,12 +35,13 @@ type proxy struct {
 	app   string // the app's address; its Service's, if empty
 	alone bool   // gives the gate's 503 by itself, when not even the stand-in answers
 
-	// command makes the arguments, in a folder that holds the files with this
 	checkers string // their address; that of the stack's, if empty
 	repeats  bool   // repeats a check whose connection failed in the TLS handshake
+	trailers bool   // may pass a client's trailers on
 
 	// machine's addresses.
 	command func(t *testing.T, dir string, port int) (program string, args []string)
+	// command makes the arguments, in a folder that holds the files with this
 }
 
 func proxies() []proxy {
@@ -50,7 +51,7 @@ func proxies() []proxy {
 		{name: "caddy", files: []string{"Caddyfile"}, port: 22182, alone: true, command: func(_ *testing.T, dir string, _ int) (string, []string) {
 			return "caddy", []string{"run", "--config", filepath.Join(dir, "Caddyfile"), "--adapter", "caddyfile"}
 		}},
-		{name: "haproxy", files: []string{"haproxy.cfg", "gate.lua"}, port: 22183, alone: true, repeats: true, command: func(_ *testing.T, dir string, _ int) (string, []string) {
+		{name: "haproxy", files: []string{"haproxy.cfg", "gate.lua"}, port: 22183, alone: true, trailers: true, repeats: true, command: func(_ *testing.T, dir string, _ int) (string, []string) {
 			return "haproxy", []string{"-db", "-f", filepath.Join(dir, "haproxy.cfg")}
 		}},
 	}

@@ -43,6 +43,7 @@ type Echo struct {
 	Path      string              `json:"path"`
 	Headers   map[string][]string `json:"headers"`
 	BodyBytes int64               `json:"body_bytes"`
+	Trailers  map[string][]string `json:"trailers"`
 }
 
 // Call begins a GET of an app's "/".
