@@ -71,6 +71,7 @@ func (g *gated) contract(t *testing.T, protocol string) {
 	t.Run("identity headers", func(t *testing.T) { allowed += g.identity(t, protocol, k) })
 	t.Run("the app's own errors", func(t *testing.T) { allowed += g.ownErrors(t, protocol, k) })
 	t.Run("preflight", func(t *testing.T) { g.preflights(t, protocol) })
+	t.Run("endless bodies", func(t *testing.T) { g.endless(t, protocol) })
 	t.Run("trailers", func(t *testing.T) { g.trailers(t, protocol, k.unnamed) })
 	t.Run("limits", func(t *testing.T) { g.limits(t, protocol, k) })
 	t.Run("streams", func(t *testing.T) { allowed += g.streams(t, protocol, k) })
@@ -221,12 +222,17 @@ func spellings(name string) []string {
 	return all
 }
 
+// casings are ways to write a header's name.
+func casings() []func(string) string {
+	return []func(string) string{strings.ToLower, strings.ToUpper, func(name string) string { return name }}
+}
+
 // identity sends false identities in every spelling and three cases: the app sees the
 // checker's own or none.
 func (g *gated) identity(t *testing.T, protocol string, k keys) (n uint64) {
 	t.Helper()
 	names := slices.Concat(spellings("X-Service-Key-Prefix"), spellings("X-Service-Key-Name"), spellings("X-API-Key")[1:]) // the first one is the key's own
-	for _, written := range []func(string) string{strings.ToLower, strings.ToUpper, func(name string) string { return name }} {
+	for _, written := range casings() {
 		for some := range slices.Chunk(names, 60) { // HAProxy takes 101 headers
 			for _, key := range []stacktest.Key{k.good, k.unnamed} {
 				r := keyed(key)
@@ -298,7 +304,33 @@ func (g *gated) preflights(t *testing.T, protocol string) {
 			t.Errorf("the app got %s: %v", name, e.Headers[name])
 		}
 	}
+	g.powerless(t, protocol)
 	g.bodiless(t, protocol)
+}
+
+// powerless: a preflight reaches the app without the client's credentials, and without another
+// method to run.
+func (g *gated) powerless(t *testing.T, protocol string) {
+	t.Helper()
+	names := slices.Concat([]string{"Cookie", "Authorization"},
+		spellings("X-HTTP-Method-Override"), spellings("X-HTTP-Method"), spellings("X-Method-Override"))
+	for _, written := range casings() {
+		for some := range slices.Chunk(names, 60) { // HAProxy takes 101 headers
+			r := preflight("X-Other", "kept")
+			for _, name := range some {
+				r.header[written(name)] = []string{"DELETE"}
+			}
+			e := g.echo(t, g.send(t, protocol, r))
+			for header, v := range e.Headers {
+				if strings.Contains(strings.Join(v, " "), "DELETE") {
+					t.Errorf("the app got %s: %v", header, v)
+				}
+			}
+			if got := values(e, "X-Other"); e.Method != http.MethodOptions || got != "kept" {
+				t.Errorf("the app got %s with X-Other %q", e.Method, got)
+			}
+		}
+	}
 }
 
 // bodiless: what needs no key carries nothing to the app, whether its length is said or

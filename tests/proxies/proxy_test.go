@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -36,12 +37,13 @@ type proxy struct {
 	alone bool   // gives the gate's 503 by itself, when not even the stand-in answers
 
 	checkers string // their address; that of the stack's, if empty
-	repeats  bool   // repeats a check whose connection failed in the TLS handshake
+	refuse   bool   // refuses preflights without a key
 	trailers bool   // may pass a client's trailers on
+	repeats  bool   // repeats a check whose connection failed in the TLS handshake
 
+	// command makes the arguments, in a folder that holds the files with this
 	// machine's addresses.
 	command func(t *testing.T, dir string, port int) (program string, args []string)
-	// command makes the arguments, in a folder that holds the files with this
 }
 
 func proxies() []proxy {
@@ -77,10 +79,15 @@ func stackTraefik(t *testing.T, port int) (program string, args []string) {
 	}
 }
 
-// nginx gets the least that can include the file.
+// nginx gets the least that can include the file. Its workers run as the test's user: another
+// one could store no body in the test's folder.
 func nginx(t *testing.T, dir string, _ int) (string, []string) {
 	t.Helper()
-	conf := "daemon off; master_process on; worker_processes 2; pid " + dir + "/nginx.pid; error_log stderr;\n" +
+	own, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := "daemon off; master_process on; worker_processes 2; user " + own.Username + "; pid " + dir + "/nginx.pid; error_log stderr;\n" +
 		"events {}\nhttp {\naccess_log off;\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		conf += kind + "_temp_path " + dir + "/" + kind + ";\n"
@@ -104,6 +111,9 @@ func (p proxy) place(t *testing.T, dir string, addresses []address) {
 		}
 		texts[f] = string(b)
 	}
+	if p.refuse {
+		p.refusePreflights(t, texts)
+	}
 	for _, a := range addresses {
 		found := false
 		for f, text := range texts {
@@ -116,6 +126,24 @@ func (p proxy) place(t *testing.T, dir string, addresses []address) {
 	}
 	for f, text := range texts {
 		write(t, filepath.Join(dir, f), text)
+	}
+}
+
+// refusing marks the line of a shipped file that lets preflights pass without a key.
+const refusing = "# delete this line to refuse preflights without a key\n"
+
+// refusePreflights deletes the marked line from a proxy's files.
+func (p proxy) refusePreflights(t *testing.T, texts map[string]string) {
+	t.Helper()
+	marked := 0
+	for f, text := range texts {
+		marked += strings.Count(text, refusing)
+		if before, after, ok := strings.Cut(text, refusing); ok {
+			texts[f] = before[:strings.LastIndexByte(before, '\n')+1] + after
+		}
+	}
+	if marked != 1 {
+		t.Fatalf("%d lines of %v are marked, want 1", marked, p.files)
 	}
 }
 
