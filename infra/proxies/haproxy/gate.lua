@@ -51,6 +51,7 @@ local function question(txn)
 		["host"] = { "sluice-checker" },
 		["x-forwarded-method"] = { txn.sf:method() },
 		["x-forwarded-for"] = { txn.sf:src() },
+		["x-sluice-check"] = { txn.sf:uuid() }, -- for the listener only
 	}
 	for _, name in ipairs({ "x-api-key", "x-request-id", "traceparent" }) do
 		local values = list(client[name])
