@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -64,7 +65,7 @@ func TestKeyOfADeletedApp(t *testing.T) {
 	w := newWorld(t)
 	w.makePlan(prod)
 	issued := w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter","apps":["hello"]}`).issued(http.StatusCreated)
-	if err := w.store.DeleteApp(t.Context(), app.Ref{Namespace: "shop-prod", Name: "hello"}); err != nil {
+	if err := storetest.DeleteApp(t.Context(), w.store, app.Ref{Namespace: "shop-prod", Name: "hello"}); err != nil {
 		t.Fatal(err)
 	}
 	at := shop + "/api-keys/" + issued.ID

@@ -96,4 +96,3 @@ func TestNewerFieldsStay(t *testing.T) {
 		}
 	}
 }
-
