@@ -20,7 +20,7 @@ func TestShapes(t *testing.T) {
 		LastSeen: &day,
 	}
 	const keyJSON = `"id":"key-ab12cd34","prefix":"ab12cd34","project":"shop","environment":"prod","plan":"plan-starter","name":"ci",` +
-		`"apps":["hello"],"status":"active","expires_at":"2026-03-14T12:00:00Z","created_at":"2026-03-14T12:00:00Z","created_by":"ada",` +
+		`"apps":["hello"],"scope":"","status":"active","expires_at":"2026-03-14T12:00:00Z","created_at":"2026-03-14T12:00:00Z","created_by":"ada",` +
 		`"previous_secret_expires_at":"2026-03-14T12:00:00Z","revoked_at":null,"revoked_by":null,"last_seen":"2026-03-14","leak":null,"usage":null,"in_force":null`
 	tests := []struct {
 		name string
@@ -32,7 +32,7 @@ func TestShapes(t *testing.T) {
 		{
 			"key without options",
 			Key{ID: "key-ab12cd34", Apps: []string{}, CreatedAt: at},
-			`{"id":"key-ab12cd34","prefix":"","project":"","environment":"","plan":"","name":"","apps":[],"status":"","expires_at":null,` +
+			`{"id":"key-ab12cd34","prefix":"","project":"","environment":"","plan":"","name":"","apps":[],"scope":"","status":"","expires_at":null,` +
 				`"created_at":"2026-03-14T12:00:00Z","created_by":"","previous_secret_expires_at":null,"revoked_at":null,"revoked_by":null,"last_seen":null,"leak":null,"usage":null,"in_force":null}`,
 		},
 		{

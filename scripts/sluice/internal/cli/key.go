@@ -187,7 +187,8 @@ command reads it from standard input or asks for it. An argument would show it t
 this machine.
 
 A valid key stops working: it is disabled or revoked, as its project has chosen with
-"sluice project update"; a previous secret in its grace period ends. A service token is revoked.
+"sluice project update". A previous secret in its grace period ends. A service token is
+revoked.
 The project sees when it was reported, by which user, and where it was found.
 
 The response does not show whether the key exists. Members of its project see the result with
