@@ -70,7 +70,7 @@ func TestOwnKey(t *testing.T) {
 	now := time.Now().UTC()
 	resets, left := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC), quota-used
 	want := wire.OwnKey{
-		Prefix: k.Prefix, Name: "Checkout team 5%", Environment: s.Env, Apps: []string{"hello"}, Plan: p.ID, PlanName: p.Name, Rate: rate, Burst: burst,
+		Prefix: k.Prefix, Name: "Checkout team 5%", Environment: s.Env, Apps: []string{"hello"}, Scope: "apps", Plan: p.ID, PlanName: p.Name, Rate: rate, Burst: burst,
 		Quota: &quota, QuotaPeriod: &period, Used: &used, Remaining: &left, ResetsAt: &resets,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

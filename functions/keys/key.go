@@ -196,7 +196,13 @@ func (s *Service) change(
 // changed returns a key for the response to a change. The change is saved, and the response
 // may hold a new secret. So the response has no usage if the usage cannot be read.
 func (s *Service) changed(ctx context.Context, k apikey.Key, now time.Time) wire.Key {
-	shown, err := s.wireKeys(ctx, []apikey.Key{k}, now)
+	// No checker is called: one that does not answer would take the time in which the change
+	// comes into force.
+	read, err := s.counted.ReadStored(ctx, []apikey.Prefix{k.Prefix}, s.now)
+	var shown []wire.Key
+	if err == nil {
+		shown, err = s.wireUsed(ctx, []apikey.Key{k}, read, now)
+	}
 	return s.shownOrBare(ctx, k, now, shown, err)
 }
 

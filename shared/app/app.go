@@ -121,7 +121,7 @@ func (g Gate) Switch(on bool, now time.Time) Gate {
 // 1 to 13 of 0-9a-z. Each change of the state makes another. Package gateproof says what
 // it is for.
 func (g Gate) Generation() string {
-	return strconv.FormatUint(uint64(g.Since.UnixMicro()), 36) //nolint:gosec // Any 64 bits do.
+	return strconv.FormatUint(uint64(g.Since.UnixMicro()), 36)
 }
 
 // Renew returns the gate's state after a change of its settings. A gate that is switched

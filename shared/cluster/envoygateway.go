@@ -154,7 +154,7 @@ func (r gatewayEnvoy) taken(u *unstructured.Unstructured) bool {
 
 // enforced tells whether Envoy Gateway has taken the app's policy up for some route.
 func (r gatewayEnvoy) enforced(o Objects, ref app.Ref) bool {
-	policy := o.way.gate[policyOf(ref)]
+	policy := o.gate[policyOf(ref)]
 	if policy == nil {
 		return false
 	}

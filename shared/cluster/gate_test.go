@@ -48,7 +48,7 @@ func TestGate(t *testing.T) {
 		gateName(b.app.Ref()) + "-" + b.app.Gate.Generation(): map[string]any{"forwardAuth": generation},
 	}
 	got := map[string]any{}
-	for id, u := range o.way.gate {
+	for id, u := range o.gate {
 		got[id.name] = u.Object["spec"]
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -224,7 +224,7 @@ func TestRefusedPreflights(t *testing.T) {
 			}
 			o := b.objects()
 			texts := []any{o.route.Object["spec"]}
-			for _, u := range o.way.gate {
+			for _, u := range o.gate {
 				texts = append(texts, u.Object["spec"])
 			}
 			text, err := json.Marshal(texts[1:])

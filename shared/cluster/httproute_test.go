@@ -347,7 +347,7 @@ func TestMove(t *testing.T) {
 					t.Errorf("moved: %+v", got)
 				}
 				old := b.objects()
-				first := old.way.gate[b.cluster.routing.gate(b.named())[0].id()]
+				first := old.gate[b.cluster.routing.gate(b.named())[0].id()]
 				if (old.route != nil) != sharedRoute || (first != nil) != sharedGate {
 					t.Errorf("what is left of before: route %v, gate %v", old.route != nil, first != nil)
 				}

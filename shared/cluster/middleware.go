@@ -109,7 +109,7 @@ func (c *Cluster) WriteMiddleware(ctx context.Context, o Objects, a app.App) err
 		return fmt.Errorf("write the gate of %s: the checker's URL is not set", a.Ref())
 	}
 	for _, p := range c.routing.gate(o.gateOf(a)) {
-		seen, known := o.way.gate[p.id()]
+		seen, known := o.gate[p.id()]
 		if !known { // of a generation that no route names yet
 			var err error
 			if seen, err = c.objects(p.kind, a.Namespace).look(ctx, p.name); err != nil {
@@ -241,7 +241,7 @@ func (p part) right(u *unstructured.Unstructured, ref app.Ref) bool {
 func (c *Cluster) gateStatus(o Objects, a app.App) Status {
 	absent, right, gates := true, true, true
 	for _, p := range c.routing.gate(o.gateOf(a)) {
-		seen, known := o.way.gate[p.id()]
+		seen, known := o.gate[p.id()]
 		absent = absent && seen == nil
 		right = right && p.right(seen, a.Ref())
 		gates = gates && (!known || p.gates(seen, a.Ref()))
@@ -269,7 +269,7 @@ func (c *Cluster) DeleteMiddleware(ctx context.Context, o Objects, ref app.Ref) 
 	if err := c.RemoveGenerations(ctx, o, ref); err != nil {
 		return err
 	}
-	for id, u := range o.way.gate {
+	for id, u := range o.gate {
 		if err := deleteSeen(ctx, c.objects(id.kind, ref.Namespace), u, only); err != nil {
 			return err
 		}

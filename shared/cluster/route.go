@@ -168,7 +168,7 @@ func (c *Cluster) ApplyRoute(ctx context.Context, o Objects, a app.App, gated bo
 	}
 	for _, p := range c.routing.gate(gate{ref: a.Ref()}) {
 		if p.unnamed {
-			if err := deleteSeen(ctx, c.objects(p.kind, a.Namespace), o.way.gate[p.id()], only); err != nil {
+			if err := deleteSeen(ctx, c.objects(p.kind, a.Namespace), o.gate[p.id()], only); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
@@ -26,7 +27,7 @@ func TestWaysAroundTheGate(t *testing.T) {
 	s := stacktest.New(t, world)
 	c := clusterOf(t, s)
 	s.App("other") // makes the namespace
-	c.make(t, "services.v1.serving.knative.dev", "{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: third}, spec: {template: {spec: {containers: [{image: '"+stacktest.Image+"'}]}}}}")
+	c.make(t, "services.v1.serving.knative.dev", "{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: third, annotations: {sluice.dev/adopt: 'true'}}, spec: {template: {spec: {containers: [{image: '"+stacktest.Image+"'}]}}}}")
 	name, image := "third", stacktest.Image
 	if _, err := s.Client.CreateApp(t.Context(), s.Project, s.Env, wire.CreateApp{Name: &name, Image: &image}); err != nil {
 		t.Fatal(err)
@@ -151,6 +152,24 @@ func (c inCluster) regate(t *testing.T, app string) {
 	}
 	c.WaitGate(app, "ungated")
 	if _, err := c.Client.RequireAPIKey(t.Context(), c.Project, c.Env, app, true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deleteNamespace deletes the environment's namespace. No controller does that here, so it
+// also finishes the deletion.
+func (c inCluster) deleteNamespace(t *testing.T) {
+	t.Helper()
+	namespaces := c.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	if err := namespaces.Delete(t.Context(), c.namespace, meta.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	u, err := namespaces.Get(t.Context(), c.namespace, meta.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unstructured.RemoveNestedField(u.Object, "spec", "finalizers")
+	if _, err := namespaces.Update(t.Context(), u, meta.UpdateOptions{}, "finalize"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -141,6 +141,7 @@ func TestSecondOwner(t *testing.T) {
 	must(s.Client.DeletePlan(ctx, s.Project, s.Env, p.ID))
 	must(s.Client.DeleteEnvironment(ctx, s.Project, s.Env))
 	must(s.Client.DeleteProject(ctx, s.Project))
+	clusterOf(t, s).deleteNamespace(t)
 
 	_, err = s.Client.CreateProject(ctx, s.Project)
 	must(err)

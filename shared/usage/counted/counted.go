@@ -86,8 +86,17 @@ type Reading struct {
 // Read reads the usage of keys, with the counts that checkers hold in memory if there are at
 // most [usage.MaxMemoryKeys] keys.
 func (r *Reader) Read(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) (Reading, error) {
-	out := Reading{Histories: make([]usage.History, 0, len(prefixes))}
 	held, asOf := r.checkers.held(ctx, prefixes)
+	return r.read(ctx, prefixes, now, held, asOf)
+}
+
+// ReadStored is Read without the counts that checkers hold, and calls none of them.
+func (r *Reader) ReadStored(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time) (Reading, error) {
+	return r.read(ctx, prefixes, now, nil, time.Time{})
+}
+
+func (r *Reader) read(ctx context.Context, prefixes []apikey.Prefix, now func() time.Time, held []usage.Held, asOf time.Time) (Reading, error) {
+	out := Reading{Histories: make([]usage.History, 0, len(prefixes))}
 	recent, err := r.each(ctx, prefixes, now, held, func(h usage.History) { out.Histories = append(out.Histories, h) })
 	out.Incomplete = recent.incomplete
 	if asOf.IsZero() {

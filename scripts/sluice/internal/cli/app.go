@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
 	"github.com/sluicegate/sluice/shared/app"
@@ -67,6 +68,14 @@ func (a *application) showApp(p wire.App) error {
 	return a.showFields(p, append(fields, gateFields(p)...))
 }
 
+// ifSet returns the value of a flag that is set, and nil otherwise.
+func ifSet[T any](f *pflag.FlagSet, name string, value *T) *T {
+	if !f.Changed(name) {
+		return nil
+	}
+	return value
+}
+
 func (a *application) appCreate() *cobra.Command {
 	var image, host, preflight string
 	var port int
@@ -92,23 +101,12 @@ deployment separately.`,
 	cmd.MarkFlagsMutuallyExclusive("image", "repository")
 	waits := a.waiting(cmd)
 	return a.command(inEnvironment, cmd, then(a.showApp, func(ctx context.Context, w work) (wire.App, error) {
-		create := wire.CreateApp{Name: &w.args[0]}
-		switch {
-		case f.Changed("image"):
-			create.Image = &image
-		case f.Changed("repository"):
-			create.GitSource = source
-		default:
+		create := wire.CreateApp{
+			Name: &w.args[0], Image: ifSet(f, "image", &image), GitSource: ifSet(f, "repository", source),
+			Host: ifSet(f, "host", &host), Port: ifSet(f, "port", &port), Preflight: ifSet(f, "preflight", &preflight),
+		}
+		if create.Image == nil && create.GitSource == nil {
 			return wire.App{}, usage("an app needs --image or --repository")
-		}
-		if f.Changed("host") {
-			create.Host = &host
-		}
-		if f.Changed("port") {
-			create.Port = &port
-		}
-		if f.Changed("preflight") {
-			create.Preflight = &preflight
 		}
 		p, err := w.CreateApp(ctx, w.project, w.environment, create)
 		if err != nil || !waits.wait {
