@@ -62,7 +62,7 @@ func newIngress(rawURL, caFile string) (*ingress, error) {
 	}, nil
 }
 
-// question is what the ingress is asked.
+// question describes the proof that a request to the ingress seeks.
 type question struct {
 	app.App
 
@@ -129,7 +129,7 @@ func (i *ingress) askOne(ctx context.Context, address string, q question, roots 
 	return got
 }
 
-// proven returns what a denial with the gate's own body is, by its proof.
+// proven returns the kind of a denial that has the gate's body, by its proof.
 func (i *ingress) proven(q question, nonce, proof string) kind {
 	subject := q.Namespace + "/" + q.Name
 	switch {

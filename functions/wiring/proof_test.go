@@ -86,7 +86,7 @@ func TestProven(t *testing.T) {
 	}{
 		{name: "same generation", subject: "shop-prod/hello/g2", generation: "g2", want: refused},
 		{name: "another generation", subject: "shop-prod/hello/g1", generation: "g2", want: copied},
-		{name: "another generation beside earlier checkers", subject: "shop-prod/hello/g1", generation: "g2", any: true, want: copied},
+		{name: "another generation, with earlier checkers", subject: "shop-prod/hello/g1", generation: "g2", any: true, want: copied},
 		{name: "no generation", subject: "shop-prod/hello", generation: "g2", want: stale},
 		{name: "no generation, from an earlier checker", subject: "shop-prod/hello", generation: "g2", any: true, want: refused},
 		{name: "route without a generation", subject: "shop-prod/hello", want: refused},

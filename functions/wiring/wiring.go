@@ -49,9 +49,8 @@
 // some seconds, and until then it serves the route before. If the gate is switched off and
 // on again within that time, the route before may be gated too, and the ingress may still
 // take up the open route between the two. So each time a gate is switched on, its route
-// names a Middleware of its own, which asks the checkers by an address of its own. Only
-// once every address of the ingress answers with the proof of that address is the gate
-// engaged. The Middlewares of earlier generations are then deleted. While some checkers are
+// names a new Middleware, which calls the checkers at a new address. The gate is engaged
+// once every address of the ingress returns the proof of that address. The Middlewares of earlier generations are then deleted. While some checkers are
 // of a release that does not name generations, a proof without one is accepted.
 //
 // # Ways around a gate
