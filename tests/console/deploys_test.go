@@ -132,6 +132,7 @@ func TestBuilds(t *testing.T) {
 	v.clicks("Builds")
 	v.sees("0123456789ab")
 	v.sees("succeeded")
+	s.Settled("built", 2, "live") // the form refuses when a revision is deployed after it was opened
 	v.shot("builds")
 	v.clicks("Build now")
 	v.types("Commit", "no commit")
