@@ -41,6 +41,9 @@ type Options struct {
 	// Gateway adds the provider of the Gateway API, whose definitions must be there too.
 	Gateway bool
 
+	// Throttle is how long Traefik puts off a change after another one; 0 is 100 ms.
+	Throttle time.Duration
+
 	Env      []string  // added to this process's environment
 	Progress io.Writer // of a long build, for a person; nil drops it
 }
@@ -75,13 +78,14 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		URL:       fmt.Sprintf("http://127.0.0.1:%d", o.Port),
 		AccessLog: filepath.Join(o.LogDir, "traefik-access.log"),
 	}
+	o.Throttle = cmp.Or(o.Throttle, 100*time.Millisecond)
 	args := arguments(o, s.AccessLog)
 	if o.Secure {
 		s.SecureURL = fmt.Sprintf("https://127.0.0.1:%d", free[2])
 		args = append(args, fmt.Sprintf("--entrypoints.websecure.address=127.0.0.1:%d", free[2]), "--entrypoints.websecure.transport.lifecycle.gracetimeout=2s")
 	}
 	if o.Gateway {
-		args = append(args, "--providers.kubernetesgateway", "--providers.kubernetesgateway.throttleduration=100ms",
+		args = append(args, "--providers.kubernetesgateway", "--providers.kubernetesgateway.throttleduration="+o.Throttle.String(),
 			"--providers.kubernetesgateway.nativelbbydefault") // as the routes of its own say
 	}
 	command := child.Command{
@@ -110,8 +114,8 @@ func arguments(o Options, accessLog string) []string {
 		fmt.Sprintf("--entrypoints.traefik.address=127.0.0.1:%d", o.InternalPort),
 		"--providers.kubernetescrd",
 		"--providers.kubernetescrd.allowexternalnameservices", // Knative's Services are such
-		"--providers.kubernetescrd.throttleduration=100ms",
-		"--providers.providersthrottleduration=100ms",
+		"--providers.kubernetescrd.throttleduration=" + o.Throttle.String(),
+		"--providers.providersthrottleduration=" + o.Throttle.String(),
 		"--ping", "--ping.entrypoint=traefik",
 		"--metrics.prometheus", "--metrics.prometheus.entrypoint=traefik",
 		"--log.level=INFO", "--log.format=json", "--log.nocolor",

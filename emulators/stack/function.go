@@ -80,6 +80,24 @@ func (s *Stack) programDir() string {
 // program is the file of that program.
 func (s *Stack) program() string { return filepath.Join(s.programDir(), "functions") }
 
+// UsePrograms lets each function that starts from now on run the program of its name in dir,
+// such as one of another release. With an empty dir, functions run this release again.
+func (s *Stack) UsePrograms(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.programs = dir
+}
+
+// programOf returns the file of a function's program.
+func (s *Stack) programOf(function string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.programs != "" {
+		return filepath.Join(s.programs, function)
+	}
+	return s.program()
+}
+
 // build builds the program of the functions and emulators. Of several stacks that need it at
 // the same time, one compiles it.
 func (s *Stack) build(ctx context.Context) error {
@@ -141,7 +159,6 @@ type instance struct {
 // time fails the start.
 func (s *Stack) run(ctx context.Context, i instance) (*child.Service, error) {
 	command := child.Command{
-		Path:    s.program(),
 		Args:    []string{i.function.name},
 		Env:     s.functionEnvironment(i.function, i.host, i.port, i.own),
 		LogFile: filepath.Join(s.logs(), i.name+".log"),
@@ -150,7 +167,10 @@ func (s *Stack) run(ctx context.Context, i instance) (*child.Service, error) {
 	again := time.NewTicker(functionPause)
 	defer again.Stop()
 	for try := 1; ; try++ {
-		service, err := child.Run(ctx, i.name, functionLimit, func() (child.Command, child.Check) { return command, i.check })
+		service, err := child.Run(ctx, i.name, functionLimit, func() (child.Command, child.Check) {
+			command.Path = s.programOf(i.function.name)
+			return command, i.check
+		})
 		if err == nil || try == functionTries || ctx.Err() != nil {
 			return service, err
 		}

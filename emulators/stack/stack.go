@@ -112,6 +112,7 @@ type Stack struct {
 	mu       sync.Mutex
 	info     Info
 	services map[string]*managed
+	programs string         // of UsePrograms
 	closers  []func() error // of what is not a process, in the order it was opened
 
 	pods     *endpoints.List   // of the checkers and their stand-in; nil without them

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -14,11 +15,13 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/reconcile"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/long"
 )
 
 var (
@@ -274,27 +277,70 @@ func TestSwitchingWhileItIsProven(t *testing.T) {
 func TestSwitchedOffAndOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	var pauses []time.Duration
+	for i := range 12 {
+		pauses = append(pauses, time.Duration(i)*30*time.Millisecond)
+	}
+	s.switchOffAndOn(pauses, 500*time.Millisecond)
+}
+
+// TestSwitchedOften is TestSwitchedOffAndOn with 200 switches up to 3 s apart, on ingresses
+// that take up changes fast and slowly. Many apps are switched at the same time.
+func TestSwitchedOften(t *testing.T) {
+	long.Only(t)
+	t.Parallel()
+	const apps, switches = 20, 10
+	for _, throttle := range []time.Duration{100 * time.Millisecond, 2 * time.Second} {
+		t.Run(throttle.String(), func(t *testing.T) {
+			t.Parallel()
+			url := clustertest.ThrottledIngress(t, throttle)
+			var group sync.WaitGroup
+			defer group.Wait()
+			for i := range apps {
+				group.Go(func() {
+					t.Run(strconv.Itoa(i), func(t *testing.T) {
+						s := newSite(t)
+						s.cfg.IngressURL = url
+						s.service = s.replica()
+						var pauses []time.Duration
+						for j := range switches {
+							pauses = append(pauses, 3*time.Second*time.Duration(j*apps+i)/(apps*switches))
+						}
+						s.switchOffAndOn(pauses, throttle+500*time.Millisecond)
+					})
+				})
+			}
+		})
+	}
+}
+
+// switchOffAndOn switches the gate off, and on again after each pause. It fails if a request
+// without a key is served while the gate is engaged, within watch after each switch.
+func (s *site) switchOffAndOn(pauses []time.Duration, watch time.Duration) {
+	s.Helper()
 	s.ready()
 	s.turn(true)
 	s.requested()
 	s.settles(app.Engaged, "")
-	for i := range 12 {
+	for i, pause := range pauses {
 		s.turn(false)
 		var off sync.WaitGroup
 		off.Go(s.requested)
 		select {
-		case <-time.After(time.Duration(i) * 30 * time.Millisecond):
-		case <-t.Context().Done():
+		case <-time.After(pause):
+		case <-s.Context().Done():
 		}
 		s.turn(true)
 		s.requested()
 		off.Wait()
 		s.settles(app.Engaged, "")
-		for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); {
+		again := time.NewTicker(20 * time.Millisecond)
+		for end := time.Now().Add(watch); time.Now().Before(end); <-again.C {
 			if status, _ := s.request(nil); status == http.StatusOK {
-				t.Fatalf("switch %d: a request without a key was served after the gate was engaged", i)
+				s.Fatalf("switch %d: a request without a key was served after the gate was engaged", i)
 			}
 		}
+		again.Stop()
 	}
 }
 

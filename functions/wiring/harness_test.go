@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -71,7 +72,8 @@ func siteOf(t *testing.T, kind cluster.RouteKind) *site {
 	if s.dynamic, err = dynamic.NewForConfig(clustertest.Config(t)); err != nil {
 		t.Fatal(err)
 	}
-	l := s.listen("127.0.0.1:0")
+	// The port is closed until serveChecker: an address of its own keeps others from taking it.
+	l := s.listen(fmt.Sprintf("127.%d.%d.%d:0", 64+rand.IntN(64), rand.IntN(256), 1+rand.IntN(254)))
 	s.checker = l.Addr().String()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/tests/bench/load"
+	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
 const (
@@ -115,7 +116,7 @@ func TestAgainst(t *testing.T) {
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	c := &contest{ctx: ctx, wanted: wanted, values: map[string]*[2][]float64{}, sides: [2]side{
-		{checkout(t, root, commit), t.TempDir()}, {root, t.TempDir()},
+		{stacktest.Checkout(t, commit), t.TempDir()}, {root, t.TempDir()},
 	}}
 	all := c.build(t)
 	program := c.targets(t)
@@ -133,26 +134,6 @@ func TestAgainst(t *testing.T) {
 		fmt.Printf("turn %d of %d: %.0f s\n", turn+1, turns, time.Since(began).Seconds())
 	}
 	c.print(os.Stdout, commit)
-}
-
-// checkout adds a work tree of a commit below .local until the test ends.
-func checkout(t *testing.T, root, commit string) string {
-	t.Helper()
-	dir := filepath.Join(root, ".local", "against")
-	git := func(args ...string) ([]byte, error) {
-		return exec.Command("git", append([]string{"-C", root, "worktree"}, args...)...).CombinedOutput()
-	}
-	remove := func() {
-		_, _ = git("remove", "--force", dir)
-		_ = os.RemoveAll(dir)
-		_, _ = git("prune")
-	}
-	remove() // an earlier comparison may have been killed
-	t.Cleanup(remove)
-	if out, err := git("add", "--detach", dir, commit); err != nil {
-		t.Fatalf("check out %s: %v\n%s", commit, err, out)
-	}
-	return dir
 }
 
 // build builds the wanted suites in both trees. It returns the suites that both have.

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -106,6 +107,21 @@ func Ingress(tb testing.TB) string {
 func SecureIngress(tb testing.TB) string {
 	tb.Helper()
 	return traefik(tb).SecureURL
+}
+
+// ThrottledIngress starts another Traefik, which puts off a change for this long after
+// another one. It returns the URL of its entry point "web". The package needs [MainAlone].
+func ThrottledIngress(tb testing.TB, throttle time.Duration) string {
+	tb.Helper()
+	traefik(tb) // defines Traefik's resources
+	s, err := ingress.Start(tb.Context(), ingress.Options{
+		LogDir: tb.TempDir(), Kubeconfig: Kubeconfig(tb), Throttle: throttle, Progress: tb.Output(),
+	})
+	if err != nil {
+		tb.Fatalf("start Traefik: %v", err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+	return s.URL
 }
 
 func traefik(tb testing.TB) *ingress.Server {
