@@ -41,7 +41,7 @@ type Options struct {
 	// Gateway adds the provider of the Gateway API, whose definitions must be there too.
 	Gateway bool
 
-	// Throttle is how long Traefik puts off a change after another one; 0 is 100 ms.
+	// Throttle is the least time between two changes of Traefik's configuration; 0 is 100 ms.
 	Throttle time.Duration
 
 	Env      []string  // added to this process's environment

@@ -72,7 +72,7 @@ func siteOf(t *testing.T, kind cluster.RouteKind) *site {
 	if s.dynamic, err = dynamic.NewForConfig(clustertest.Config(t)); err != nil {
 		t.Fatal(err)
 	}
-	// The port is closed until serveChecker: an address of its own keeps others from taking it.
+	// The port is closed until serveChecker. No other process takes it: the address is random.
 	l := s.listen(fmt.Sprintf("127.%d.%d.%d:0", 64+rand.IntN(64), rand.IntN(256), 1+rand.IntN(254)))
 	s.checker = l.Addr().String()
 	if err := l.Close(); err != nil {

@@ -107,7 +107,7 @@ func (c *Client) WithDevice(t Token) *Client {
 	return &known
 }
 
-// Once gives a client for one call that may be made again, e.g. because its answer was lost.
+// Once returns a client for one call that may be repeated, such as after a lost response.
 // For 24 hours, a second call with the same id gets the first one's result, or is refused as
 // already_issued if that was a key. The id has 1 to 255 characters of visible ASCII.
 func (c *Client) Once(id string) *Client {

@@ -229,7 +229,7 @@ func (c *Cluster) ApplyService(ctx context.Context, o Objects, a app.App) error 
 	return c.services(a.Namespace).apply(ctx, service(o.service, a))
 }
 
-// service is what an app's Service shall be; there is the one that exists, or nil.
+// service returns an app's desired Service; there is the one that exists, or nil.
 func service(there *corev1.Service, a app.App) *unstructured.Unstructured {
 	port := int64(a.Port)
 	return owned(a.Ref(), a.Name, map[string]any{

@@ -33,7 +33,7 @@ const (
 	maxAnswer = 4096
 )
 
-// gate is what makes one app's gate different from another's.
+// gate has what differs between the gates of two apps.
 type gate struct {
 	ref app.Ref
 
@@ -59,7 +59,7 @@ type part struct {
 	unnamed bool
 }
 
-// partID tells an object of a gate from the others of its namespace.
+// partID identifies an object of a gate in its namespace.
 type partID struct {
 	kind schema.GroupVersionKind
 	name string

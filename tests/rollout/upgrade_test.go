@@ -21,10 +21,10 @@ import (
 // formerRelease is the release from which an installation upgrades.
 const formerRelease = "7c0a9d8"
 
-// TestUpgrade replaces every function by that of the release before and then by its own
-// again, under load. No request without a key is served, none with a key is refused, and no
-// gate leaves "engaged" during the upgrade. While the release before takes over, it writes
-// all routes anew, so gates may be pending for a moment: they deny all the same.
+// TestUpgrade replaces every function by that of the release before, and then by that of this
+// release, under load. No request without a key is served, none with a key is refused, and no
+// gate leaves "engaged" during the upgrade. The release before rewrites all routes when it
+// takes over. Gates may be pending for a moment then, and they still deny.
 func TestUpgrade(t *testing.T) {
 	long.Only(t)
 	s := stacktest.New(t, world)

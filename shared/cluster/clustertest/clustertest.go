@@ -109,8 +109,8 @@ func SecureIngress(tb testing.TB) string {
 	return traefik(tb).SecureURL
 }
 
-// ThrottledIngress starts another Traefik, which puts off a change for this long after
-// another one. It returns the URL of its entry point "web". The package needs [MainAlone].
+// ThrottledIngress starts another Traefik, which changes its configuration at most once in
+// the given time. It returns the URL of its entry point "web". The package needs [MainAlone].
 func ThrottledIngress(tb testing.TB, throttle time.Duration) string {
 	tb.Helper()
 	traefik(tb) // defines Traefik's resources
