@@ -57,8 +57,8 @@ func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.Cre
 		}
 		return wire.App{}, err
 	}
-	if body.Host != nil && s.cfg.baseHosts().SharesDomain(a.Host) {
-		s.log.WarnContext(ctx, "app shares the console's registrable domain", "app", a.Ref().String(), "host", a.Host)
+	if body.Host != nil {
+		s.warnShared(ctx, a)
 	}
 	// From here on the app exists: a client that hangs up doesn't leave it half made.
 	ctx = context.WithoutCancel(ctx)
@@ -126,16 +126,23 @@ func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) 
 		Preflight: app.PreflightApp, Gate: app.Gate{State: app.Ungated, Since: now}, CreatedAt: now, UpdatedAt: now,
 	}
 	name := problem.All(httpapi.Required("name", in.Name), app.CheckName(a.Name))
-	var host, port error
+	var host error
 	if in.Host != nil || name == nil { // the default one is made of the name
 		a.Host, host = s.cfg.host(in.Host, a.Ref())
 	}
-	if in.Port != nil {
-		if a.Port = *in.Port; a.Port < 1 || a.Port > 65535 {
-			port = problem.Of(problem.InvalidPort)
-		}
+	return a, problem.All(name, host, setPort(&a, in.Port), setPreflight(&a, in.Preflight), from(&a, in))
+}
+
+// setPort sets the app's port if one is given. It returns an invalid_port problem if the
+// number is not a port.
+func setPort(a *app.App, given *int) error {
+	if given == nil {
+		return nil
 	}
-	return a, problem.All(name, host, port, setPreflight(&a, in.Preflight), from(&a, in))
+	if a.Port = *given; a.Port < 1 || a.Port > 65535 {
+		return problem.Of(problem.InvalidPort)
+	}
+	return nil
 }
 
 // setPreflight sets the app's preflight if one is given. It returns an invalid_preflight
@@ -232,19 +239,19 @@ func (s *Service) sweep(ctx context.Context, ref app.Ref) error {
 // updateApp changes the settings that the body names. It returns immediately; the app's
 // gate shows the progress of wiring.
 func (s *Service) updateApp(ctx context.Context, in httpapi.Scope, body wire.UpdateApp) (wire.App, error) {
+	var rewired bool
+	var was app.App
 	a, err := s.change(ctx, in, func(a *app.App) error {
-		was := *a
-		if err := setPreflight(a, body.Preflight); err != nil {
+		was = *a
+		if err := s.setAll(a, body); err != nil {
 			return err
 		}
-		if body.RequireAPIKey != nil {
-			a.RequireAPIKey = *body.RequireAPIKey
-		}
-		if a.RequireAPIKey == was.RequireAPIKey && a.Preflight == was.Preflight {
+		rerouted := a.Preflight != was.Preflight || a.Host != was.Host || a.Port != was.Port
+		if rewired = rerouted || a.RequireAPIKey != was.RequireAPIKey; !rewired {
 			return nil
 		}
 		a.UpdatedAt = s.now().UTC()
-		if a.Preflight != was.Preflight {
+		if rerouted {
 			a.Gate = a.Gate.Renew(a.UpdatedAt)
 		}
 		if a.RequireAPIKey != was.RequireAPIKey {
@@ -252,10 +259,38 @@ func (s *Service) updateApp(ctx context.Context, in httpapi.Scope, body wire.Upd
 		}
 		return nil
 	})
-	if err == nil && (a.Gate.State == app.Pending || a.Gate.State == app.Releasing) {
+	if err != nil {
+		return wire.App{}, err
+	}
+	if a.Host != was.Host {
+		s.warnShared(ctx, a)
+	}
+	if rewired || a.Gate.State == app.Pending || a.Gate.State == app.Releasing {
 		s.wiring.Notify(ctx, app.GateRequested, a.Ref())
 	}
-	return s.wireApp(a), err
+	return s.wireApp(a), nil
+}
+
+// setAll sets the settings that the body names. It returns their problems.
+func (s *Service) setAll(a *app.App, body wire.UpdateApp) error {
+	var host error
+	if body.Host != nil && !strings.EqualFold(*body.Host, a.Host) { // a host that the app has may be reserved by now
+		var to string
+		if to, host = s.cfg.host(body.Host, a.Ref()); host == nil {
+			a.Host = to
+		}
+	}
+	if body.RequireAPIKey != nil {
+		a.RequireAPIKey = *body.RequireAPIKey
+	}
+	return problem.All(host, setPort(a, body.Port), setPreflight(a, body.Preflight))
+}
+
+// warnShared logs a warning if the app's host shares the console's registrable domain.
+func (s *Service) warnShared(ctx context.Context, a app.App) {
+	if s.cfg.baseHosts().SharesDomain(a.Host) {
+		s.log.WarnContext(ctx, "app shares the console's registrable domain", "app", a.Ref().String(), "host", a.Host)
+	}
 }
 
 // deleteApp deletes an app: its objects first, the route before all, so that it

@@ -343,6 +343,54 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
+// TestChangeAddress: a change of the host or the port makes a gate that is on pending, so that
+// it is proven with the new route, and notifies wiring (promises A7, G2).
+func TestChangeAddress(t *testing.T) {
+	t.Parallel()
+	notified := make(chan string, 9)
+	wiring := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { notified <- r.Header.Get("Ce-Subject") }))
+	t.Cleanup(wiring.Close)
+	o := newOffice(t)
+	o.cfg.WiringURL = wiring.URL
+	o.start(o.cluster)
+	hello, other := o.createApp("hello"), o.createApp("other")
+	set := func(body string) wire.App {
+		t.Helper()
+		o.as("dev").patch(o.apps("/hello"), body).gets(200)
+		return decode[wire.App](o.as("vic").get(o.apps("/hello")).gets(200))
+	}
+	if got := set(`{"host":"Hello.Example.com","port":3000}`); got.Host != "hello.example.com" || got.URL != "http://hello.example.com:8080" || got.Port != 3000 || got.Gate.State != "ungated" {
+		t.Errorf("changed while off: %+v", got)
+	}
+	if got := <-notified; got != hello.Ref().String() {
+		t.Errorf("wiring was notified of %q", got)
+	}
+	if got := o.state("hello"); got.Route != cluster.RouteElsewhere || got.Service != cluster.Differs || got.Deployment != cluster.Differs {
+		t.Errorf("before wiring acts: %+v", got)
+	}
+	for body, want := range map[string]string{
+		`{"host":"www.example.com"}`:               "pending",
+		`{"port":3001}`:                            "pending",
+		`{"host":"HELLO.example.com","port":3000}`: "engaged",
+	} {
+		engaged, err := o.store.UpdateApp(t.Context(), hello.Ref(), func(a app.App) (app.App, error) {
+			a.Host, a.Port, a.RequireAPIKey, a.Gate.State = "hello.example.com", 3000, true, app.Engaged
+			return a, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := set(body).Gate; got.State != want || got.Since.After(engaged.Gate.Since) != (want == "pending") {
+			t.Errorf("%s: the gate is %+v, want %s", body, got, want)
+		}
+	}
+	o.as("dev").patch(o.apps("/hello"), `{"host":"`+other.Host+`"}`).fails(409, "host_taken")
+	o.as("dev").patch(o.apps("/hello"), `{"host":"console.example.com"}`).fails(422, "invalid_host")
+	o.as("dev").patch(o.apps("/hello"), `{"host":"hello"}`).fails(422, "invalid_host")
+	o.as("dev").patch(o.apps("/hello"), `{"port":0}`).fails(422, "invalid_port")
+	o.as("vic").patch(o.apps("/hello"), `{"port":80}`).fails(403, "forbidden")
+}
+
 func TestWiringThatHangsDelaysNobody(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})

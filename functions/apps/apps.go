@@ -17,6 +17,10 @@
 // nobody can take it. Where two apps have the same default, as "a" in "b-c-d" and "a-b"
 // in "c-d" with that pattern, the second is told host_taken and asks for another.
 //
+// A change of the host or the port is a change of the document. Wiring then changes the
+// cluster's objects: it removes the route for the former host first, and proves the gate on
+// the new one. Requests fail until a pod listens on a new port.
+//
 // # Documents first
 //
 // Creating an app writes its document first, which claims its name and its host,

@@ -55,6 +55,7 @@ const (
 	noticeLeakReported
 	noticeProjectChanged
 	noticePreflightSet
+	noticeAddressSet
 )
 
 // text is what a notice says; "" of one that does not exist.
@@ -102,6 +103,7 @@ func (n notice) text() string { //nolint:funlen // a table
 		noticeSecretRefused:  "This is the key. What you have is a secret of it, but nobody gets through with this key now.",
 		noticeLeakReported:   "Report received. If this is a key or a service token, it no longer works. Its project can see who reported it.",
 		noticeProjectChanged: "The settings are saved.",
+		noticeAddressSet:     "Address saved. The app's page shows the progress of its gate.",
 		noticePreflightSet:   "Setting saved. The app's page shows the progress of its gate.",
 		noticeSecretUnknown:  "This is the key with that prefix. What you have is none of its secrets any more: nobody gets through with it.",
 	}

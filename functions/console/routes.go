@@ -97,6 +97,7 @@ func routes() []route { //nolint:funlen // a table
 		{app + "/settings", showSettings, nil},
 		{app + "/gate", empty(askReleaseGate), switchGate},
 		{app + "/settings/preflight", empty(askPreflight), setPreflight},
+		{app + "/settings/address", empty(askAddress), setAddress},
 		{app + "/settings/git", empty(askGitSource), setGitSource},
 		{app + "/settings/git/remove", empty(askRemoveGitSource), removeGitSource},
 		{webhook, toSettings, enableWebhook},

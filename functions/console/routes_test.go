@@ -63,6 +63,7 @@ func TestEveryChangeIsGuarded(t *testing.T) {
 		"/console/projects/shop/environments/prod/apps/hello/gate", "/console/projects/shop/environments/prod/apps/hello/settings/git",
 		"/console/projects/shop/environments/prod/apps/hello/settings/git/remove",
 		"/console/projects/shop/environments/prod/apps/hello/settings/preflight",
+		"/console/projects/shop/environments/prod/apps/hello/settings/address",
 		"/console/projects/shop/environments/prod/apps/hello/settings/webhook",
 		"/console/projects/shop/environments/prod/apps/hello/settings/webhook/token",
 		"/console/projects/shop/environments/prod/apps/hello/settings/webhook/regenerate",

@@ -49,6 +49,7 @@ type site struct {
 	dynamic dynamic.Interface
 	service *Service
 	ref     app.Ref
+	host    string                        // of the app
 	verdict atomic.Pointer[problem.Error] // to requests without the right key
 	copies  atomic.Bool                   // the app answers wiring's question as the gate would
 	earlier atomic.Bool                   // the checker is of a release whose proofs name no generation
@@ -86,6 +87,7 @@ func siteOf(t *testing.T, kind cluster.RouteKind) *site {
 	s.cfg.Gateway = clustertest.Gateway(t)
 	s.writes(kind, "")
 	s.ref = s.makeApp("hello")
+	s.host = s.app().Host
 	return s
 }
 
@@ -298,7 +300,7 @@ func (s *site) request(headers map[string]string) (int, http.Header) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	req.Host = "hello." + s.cfg.SystemNamespace + ".localhost"
+	req.Host = s.host
 	for name, value := range headers {
 		req.Header[name] = []string{value}
 	}

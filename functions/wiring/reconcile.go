@@ -84,6 +84,8 @@ func decide(a app.App, s cluster.State, due, reserved bool) plan {
 	switch {
 	case reserved:
 		refuse(&p, a, s)
+	case s.Route == cluster.RouteElsewhere || s.Former == cluster.RouteElsewhere:
+		leave(&p, a, s)
 	case a.RequireAPIKey:
 		engage(&p, a, s, due)
 	default:
@@ -93,6 +95,18 @@ func decide(a app.App, s cluster.State, due, reserved bool) plan {
 		p.prove, p.after = proveNothing, nil
 	}
 	return p
+}
+
+// leave removes the routes for a host that the app does not have, before it gets a route for
+// its own.
+func leave(p *plan, a app.App, s cluster.State) {
+	if s.Route == cluster.RouteElsewhere {
+		p.steps = append(p.steps, removeRoute)
+		p.drifted = a.Gate.State == app.Engaged
+	}
+	if s.Former == cluster.RouteElsewhere {
+		p.steps = append(p.steps, removeFormer)
+	}
 }
 
 // refuse removes the routes of an app that must not have its host.
@@ -383,7 +397,7 @@ const (
 	driftMessage = "The gate was changed from outside; it is being put back."
 	stuckMessage = "The cluster does not take the change yet; trying again."
 
-	reservedMessage = "The app has no route: its host is reserved for Sluice's API and console. Create the app again with another host."
+	reservedMessage = "The app has no route: its host is reserved for Sluice's API and console. Give the app another host."
 )
 
 var (

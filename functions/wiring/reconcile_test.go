@@ -138,6 +138,19 @@ func TestDecide(t *testing.T) {
 			name: "moved while it was switched off", gate: app.Releasing, seen: with(open, func(s *cluster.State) { s.Former, s.Middleware = cluster.RouteGated, right }),
 			want: plan{steps: []step{removeFormer}},
 		},
+		{
+			name: "host changed", on: true, gate: app.Pending,
+			seen: with(gated, func(s *cluster.State) { s.Middleware, s.Route = cluster.Outdated, cluster.RouteElsewhere }),
+			want: plan{steps: []step{removeRoute}},
+		},
+		{
+			name: "host changed, former route", gate: app.Ungated, seen: with(open, func(s *cluster.State) { s.Former = cluster.RouteElsewhere }),
+			want: plan{steps: []step{removeFormer}},
+		},
+		{
+			name: "engaged, route changed to another host", on: true, gate: app.Engaged, seen: with(gated, func(s *cluster.State) { s.Route = cluster.RouteElsewhere }),
+			want: plan{drifted: true, steps: []step{removeRoute}},
+		},
 		{name: "released but for the record", gate: app.Releasing, seen: open, want: plan{prove: proveReleased}},
 	}
 	for _, tt := range tests {
@@ -162,7 +175,7 @@ func TestGateOrder(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		for _, ca := range all {
 			for _, middleware := range all {
-				for route := cluster.RouteAbsent; route <= cluster.RouteOutdated; route++ {
+				for route := cluster.RouteAbsent; route <= cluster.RouteElsewhere; route++ {
 					for _, state := range []app.GateState{app.Ungated, app.Pending, app.Engaged, app.Releasing} {
 						seen := cluster.State{Deployment: cluster.Right, Service: cluster.Right, CA: ca, Middleware: middleware, Route: route}
 						checkOrder(t, on, state, seen)

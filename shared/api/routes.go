@@ -183,8 +183,8 @@ var (
 	GetApp = route[None, wire.App]("apps", "GET "+anApp, Viewer, http.StatusOK,
 		"Read an app, with the state of its gate").free().tagged()
 	UpdateApp = route[wire.UpdateApp, wire.App]("apps", "PATCH "+anApp, Developer, http.StatusOK,
-		"Turn Require API key on or off, or set who answers CORS preflights; the app's gate shows the progress",
-		problem.InvalidPreflight).guarded().tagged()
+		"Turn Require API key on or off, set who answers CORS preflights, or change the host or the port; the app's gate shows the progress",
+		problem.InvalidPreflight, problem.InvalidHost, problem.InvalidPort, problem.HostTaken).guarded().tagged()
 	DeleteApp = route[None, wire.DeletedApp]("apps", "DELETE "+anApp, Developer, http.StatusOK,
 		"Delete an app and its workload, and remove it from the scopes of API keys").guarded()
 	SetGitSource = route[wire.GitSource, wire.App]("apps", "PUT "+anApp+"/git-source", Developer, http.StatusOK,

@@ -58,6 +58,11 @@ func (c *Client) RequireAPIKey(ctx context.Context, project, environment, app st
 	return call(ctx, c, api.UpdateApp, wire.UpdateApp{RequireAPIKey: &on}, project, environment, app)
 }
 
+// UpdateApp changes the settings of an app that are not nil.
+func (c *Client) UpdateApp(ctx context.Context, project, environment, app string, u wire.UpdateApp) (wire.App, error) {
+	return call(ctx, c, api.UpdateApp, u, project, environment, app)
+}
+
 // SetPreflight sets whether an app or its gate answers CORS preflights without a key.
 func (c *Client) SetPreflight(ctx context.Context, project, environment, app, preflight string) (wire.App, error) {
 	return call(ctx, c, api.UpdateApp, wire.UpdateApp{Preflight: &preflight}, project, environment, app)

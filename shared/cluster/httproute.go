@@ -51,6 +51,11 @@ func (httpRoutes) blank() map[string]any { return map[string]any{} }
 
 func (httpRoutes) knative() bool { return false }
 
+func (httpRoutes) leads(u *unstructured.Unstructured, host string) bool {
+	names, _, err := unstructured.NestedStringSlice(u.Object, "spec", "hostnames")
+	return err == nil && !slices.ContainsFunc(names, func(name string) bool { return name != host })
+}
+
 func (httpRoutes) same(u *unstructured.Unstructured, shall map[string]any) bool {
 	return sameFields(u, shall)
 }

@@ -168,6 +168,15 @@ func routeRule(o Objects, a app.App, match string, through ...string) map[string
 	return rule
 }
 
+func (*ingressRoutes) leads(u *unstructured.Unstructured, host string) bool {
+	for _, rule := range objectsIn(u.Object, "spec", "routes") {
+		if match, _ := rule["match"].(string); !strings.Contains(match, hostRule(host)) {
+			return false
+		}
+	}
+	return true
+}
+
 func (r *ingressRoutes) same(u *unstructured.Unstructured, shall map[string]any) bool {
 	tls, _ := shall["tls"].(map[string]any) // absent is nil
 	return sameTLS(u, tls) && sameFields(u, shall, "tls")

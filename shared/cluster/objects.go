@@ -162,12 +162,13 @@ type Route int
 
 // The states of a route.
 const (
-	RouteAbsent   Route = iota
-	RouteDiffers        // neither of the following
-	RouteOpen           // as it should be without the gate
-	RouteGated          // as it should be with the gate, for now
-	RouteClosed         // gated, and leading nowhere: the ingress has taken its gate up, so that it may lead to the app
-	RouteOutdated       // gated by an earlier generation of the gate, or as an earlier release wrote it
+	RouteAbsent    Route = iota
+	RouteDiffers         // neither of the following
+	RouteOpen            // as it should be without the gate
+	RouteGated           // as it should be with the gate, for now
+	RouteClosed          // gated, and leading nowhere: the ingress has taken its gate up, so that it may lead to the app
+	RouteOutdated        // gated by an earlier generation of the gate, or as an earlier release wrote it
+	RouteElsewhere       // for another host than the app's
 )
 
 // State is how an app's objects compare to its document.

@@ -49,6 +49,9 @@ type routing interface {
 	// ingress that needs no such thing.
 	closed(a app.App) map[string]any
 
+	// leads reports whether every rule of a route is for the host. A blank route has none.
+	leads(route *unstructured.Unstructured, host string) bool
+
 	// same tells whether those fields of a route are as they shall be.
 	same(route *unstructured.Unstructured, shall map[string]any) bool
 
@@ -238,6 +241,8 @@ func routeState(by routing, w way, o Objects, a app.App, g gate) Route {
 		return RouteAbsent
 	case !hasAll(u.GetLabels(), labels(a.Name)):
 		return RouteDiffers
+	case !by.leads(u, a.Host):
+		return RouteElsewhere
 	case by.same(u, by.spec(o, a, &g)):
 		return RouteGated
 	case by.closed(a) != nil && by.same(u, by.closed(a)):

@@ -201,7 +201,9 @@ func (s *Store) AllApps(ctx context.Context) iter.Seq2[app.App, error] {
 }
 
 // UpdateApp changes an app in a transaction: change gets what is stored and gives
-// what shall be. The name and the host stay what they are. Problem: not_found.
+// what shall be. The name stays what it is. A new host is claimed, and the former one is
+// given up. It returns a not_found problem if the app does not exist, and a host_taken problem
+// if another app has the new host.
 func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (changed app.App, err error) {
 	err = s.transactAlone(ctx, "update app "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		d, err := txGet(tx, s.appRef(ref), "app", shape[appDoc])
@@ -212,8 +214,11 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 		if changed, err = change(before); err != nil {
 			return err
 		}
-		if changed.Ref() != ref || changed.Host != before.Host {
-			return fmt.Errorf("%s may not become %s on %s", ref, changed.Ref(), changed.Host)
+		if changed.Ref() != ref {
+			return fmt.Errorf("%s may not become %s", ref, changed.Ref())
+		}
+		if err := s.moveHost(tx, b, before, changed); err != nil {
+			return err
 		}
 		b.change(s.appRef(ref), d, d.with(changed))
 		s.recordUpdate(ctx, b, audit.Change{
@@ -225,6 +230,20 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 		return nil
 	})
 	return changed, err
+}
+
+// moveHost claims the host of a changed app and gives up the host that the app had. It returns
+// a host_taken problem if another app has the new host.
+func (s *Store) moveHost(tx *firestore.Transaction, b *batch, before, changed app.App) error {
+	if changed.Host == before.Host {
+		return nil
+	}
+	if err := txAbsent(tx, s.hostRef(changed.Host), problem.Of(problem.HostTaken)); err != nil {
+		return err
+	}
+	b.create(s.hostRef(changed.Host), hostDoc{App: changed.Ref().String()})
+	b.delete(s.hostRef(before.Host))
+	return nil
 }
 
 // deletePage is how many documents of a history one transaction deletes.

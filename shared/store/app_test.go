@@ -90,6 +90,28 @@ func TestHostsAreUnique(t *testing.T) {
 	wantProblem(t, "the host that was given up", s.CreateApp(ctx, two, storetest.First(two)), "")
 }
 
+// TestChangeHost: an app that gets another host claims it and gives up the former host.
+func TestChangeHost(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	ctx := t.Context()
+	makeEnvironment(t, s, "shop", "prod")
+	one, two, three := newApp("shop", "prod", "one"), newApp("shop", "prod", "two"), newApp("shop", "prod", "three")
+	wantProblem(t, "create", s.CreateApp(ctx, one, storetest.First(one)), "")
+	wantProblem(t, "create another", s.CreateApp(ctx, two, storetest.First(two)), "")
+	move := func(host string) error {
+		_, err := s.UpdateApp(ctx, one.Ref(), func(a app.App) (app.App, error) { a.Host = host; return a, nil })
+		return err
+	}
+	wantProblem(t, "to another app's host", move(two.Host), problem.HostTaken)
+	wantProblem(t, "to a free host", move("new.example.com"), "")
+	three.Host = "new.example.com"
+	wantProblem(t, "an app with the new host", s.CreateApp(ctx, three, storetest.First(three)), problem.HostTaken)
+	three.Host = one.Host
+	wantProblem(t, "an app with the former host", s.CreateApp(ctx, three, storetest.First(three)), "")
+	wantProblem(t, "back", move(one.Host), problem.HostTaken)
+}
+
 // TestOneHostManyApps lets eight apps ask for one host at once: one gets it.
 func TestOneHostManyApps(t *testing.T) {
 	t.Parallel()
@@ -140,8 +162,8 @@ func TestUpdateApp(t *testing.T) {
 		t.Errorf("an error of the change came out as %v", err)
 	}
 	for name, change := range map[string]func(*app.App){
-		"host": func(a *app.App) { a.Host = "other.example.com" },
-		"name": func(a *app.App) { a.Name = "other" },
+		"name":        func(a *app.App) { a.Name = "other" },
+		"environment": func(a *app.App) { a.Namespace = "shop-staging" },
 	} {
 		if _, err := s.UpdateApp(ctx, a.Ref(), func(is app.App) (app.App, error) { change(&is); return is, nil }); err == nil {
 			t.Errorf("the %s was changed", name)

@@ -54,6 +54,8 @@ type CreateApp struct {
 type UpdateApp struct {
 	RequireAPIKey *bool   `json:"require_api_key,omitempty"`            // true: only requests with a valid key are served
 	Preflight     *string `json:"preflight,omitempty" kind:"preflight"` // app: the app answers CORS preflights; refuse: they need a key
+	Host          *string `json:"host,omitempty" kind:"host"`           // no other app's; the app stops serving on its former host
+	Port          *int    `json:"port,omitempty" kind:"port"`           // that the app's container listens on; its pods restart
 }
 
 // DeletedApp is the result of an app's deletion.

@@ -280,16 +280,22 @@ from calling the app. --wait waits until the gate is engaged again.`,
 		if app.CheckPreflight(handling) != nil {
 			return wire.App{}, usage("HANDLING is %s, not %q", oneOf(app.Preflights()), handling)
 		}
-		p, err := w.SetPreflight(ctx, w.project, w.environment, w.args[0], string(handling))
-		if err != nil || !waits.wait {
-			return p, err
-		}
-		target := app.Ungated
-		if p.RequireAPIKey {
-			target = app.Engaged
-		}
-		return a.waitGate(ctx, w, waits, p, string(target))
+		return a.rewire(ctx, w, waits, wire.UpdateApp{Preflight: (*string)(&handling)})
 	}))
+}
+
+// rewire changes settings of an app that its gate has to be proven with. With --wait it waits
+// for that.
+func (a *application) rewire(ctx context.Context, w work, waits *waiting, update wire.UpdateApp) (wire.App, error) {
+	p, err := w.UpdateApp(ctx, w.project, w.environment, w.args[0], update)
+	if err != nil || !waits.wait {
+		return p, err
+	}
+	target := app.Ungated
+	if p.RequireAPIKey {
+		target = app.Engaged
+	}
+	return a.waitGate(ctx, w, waits, p, string(target))
 }
 
 // waitGate waits until the gate is in a state.

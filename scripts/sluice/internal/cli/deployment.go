@@ -14,21 +14,41 @@ import (
 
 func (a *application) appUpdate() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "update APP", Short: "Deploy a new image", SuggestFor: []string{"deploy"},
+		Use: "update APP", Short: "Deploy a new image, or change the host or the port", SuggestFor: []string{"deploy"},
 		Long: `Deploy a new image of an app. With --wait it is done when the revision is live, and fails
-with the reason when it does not get there; the revision before then keeps serving.`,
-		Example: `  sluice app update hello --image registry.example.com/hello:v2 --wait`,
+with the reason when it does not get there; the revision before then keeps serving.
+
+--host and --port change the app's host and port instead. The app stops serving on its
+former host. The gate is pending until it is proven on the new host; --wait waits for that.
+A new port restarts the app's pods. Requests fail until a pod listens on it.`,
+		Example: `  sluice app update hello --image registry.example.com/hello:v2 --wait
+  sluice app update hello --host hello.example.com --port 3000`,
 	}
-	image := cmd.Flags().String("image", "", "full image reference, with a tag or a digest (required)")
-	return a.deploying(cmd, func(ctx context.Context, w work) (wire.Deployment, error) {
-		if *image == "" {
-			return wire.Deployment{}, usage("pass --image")
-		}
+	f := cmd.Flags()
+	image := f.String("image", "", "full image reference, with a tag or a digest")
+	host := f.String("host", "", "host of the app's URL")
+	port := f.Int("port", 0, "port that the app listens on")
+	cmd.MarkFlagsMutuallyExclusive("image", "host")
+	cmd.MarkFlagsMutuallyExclusive("image", "port")
+	waits := a.waiting(cmd)
+	deploy := a.deployed(waits, func(ctx context.Context, w work) (wire.Deployment, error) {
 		w, _, err := w.once(ctx)
 		if err != nil {
 			return wire.Deployment{}, err
 		}
 		return w.Deploy(ctx, w.project, w.environment, w.args[0], *image)
+	})
+	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
+		update := wire.UpdateApp{Host: ifSet(f, "host", host), Port: ifSet(f, "port", port)}
+		switch {
+		case update != wire.UpdateApp{}:
+			return then(a.showApp, func(ctx context.Context, w work) (wire.App, error) {
+				return a.rewire(ctx, w, waits, update)
+			})(ctx, w)
+		case *image == "":
+			return usage("pass --image, --host or --port")
+		}
+		return deploy(ctx, w)
 	})
 }
 
@@ -125,8 +145,12 @@ takes no promotion.`,
 // deploying completes a command that asks for a deployment. It shows it, with --wait
 // once it is live.
 func (a *application) deploying(cmd *cobra.Command, deploy func(ctx context.Context, w work) (wire.Deployment, error)) *cobra.Command {
-	waits := a.waiting(cmd)
-	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
+	return a.command(inEnvironment, cmd, a.deployed(a.waiting(cmd), deploy))
+}
+
+// deployed asks for a deployment and shows it, with --wait once it is live.
+func (a *application) deployed(waits *waiting, deploy func(ctx context.Context, w work) (wire.Deployment, error)) run {
+	return func(ctx context.Context, w work) error {
 		app := w.args[0]
 		d, err := deploy(ctx, w)
 		if err == nil && waits.wait {
@@ -150,7 +174,7 @@ func (a *application) deploying(cmd *cobra.Command, deploy func(ctx context.Cont
 			fields = append(fields, render.Field{Name: "Message", Value: string(d.Message)})
 		}
 		return a.showFields(d, fields)
-	})
+	}
 }
 
 // waitLive waits until a revision is live. One that failed, or that another took the
