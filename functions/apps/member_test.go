@@ -27,6 +27,11 @@ func TestMembers(t *testing.T) {
 	}
 	o.as("vic").get(o.at("/members?page_token=%21")).fails(400, "invalid_page")
 	o.as("eve").get(o.at("/members")).fails(403, "forbidden")
+	if got := decode[wire.Member](o.as("vic").get(o.at("/members/dev")).gets(200)); got != all[1] {
+		t.Errorf("the member is %+v, want %+v", got, all[1])
+	}
+	o.as("vic").get(o.at("/members/eve")).fails(404, "not_found")
+	o.as("eve").get(o.at("/members/dev")).fails(403, "forbidden")
 
 	tests := []struct {
 		name, body string

@@ -124,6 +124,20 @@ func (s *Service) listMembers(_ context.Context, in httpapi.Scope, page api.Page
 	return pageOfMembers(in.Project.Members, page)
 }
 
+// getMember reads a member; the tag is of all members. It returns a not_found problem if the
+// user is not a member.
+func (s *Service) getMember(_ context.Context, in httpapi.Scope, _ api.None) (wire.Member, error) {
+	name := in.Param("username")
+	role, ok := in.Project.Members[name]
+	if !ok {
+		return wire.Member{}, noMember()
+	}
+	in.Tag(in.Project.Members)
+	return wire.Member{Username: name, Role: string(role)}, nil
+}
+
+func noMember() error { return problem.New(problem.NotFound, "There is no such member.") }
+
 // setMembers replaces the whole list of members.
 func (s *Service) setMembers(ctx context.Context, in httpapi.Scope, body wire.SetMembers) (wire.List[wire.Member], error) {
 	members, err := parseMembers(body.Members)
@@ -152,7 +166,7 @@ func (s *Service) removeMember(ctx context.Context, in httpapi.Scope, _ api.None
 	username := in.Param("username")
 	_, err := s.store.UpdateMembers(ctx, in.Project.Name, func(members map[string]app.Role) (map[string]app.Role, error) {
 		if _, ok := members[username]; !ok {
-			return nil, problem.New(problem.NotFound, "There is no such member.")
+			return nil, noMember()
 		}
 		if err := in.Match.Check(members); err != nil {
 			return nil, err
@@ -279,6 +293,10 @@ func (s *Service) createReleased(ctx context.Context, e app.Environment) error {
 		return err
 	}
 	return s.store.CreateEnvironment(ctx, e)
+}
+
+func (s *Service) getEnvironment(_ context.Context, in httpapi.Scope, _ api.None) (wire.Environment, error) {
+	return wireEnvironment(in.Environment), nil
 }
 
 func (s *Service) deleteEnvironment(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {

@@ -43,7 +43,12 @@ func TestProjects(t *testing.T) {
 	o.as("root").delete("/projects/" + other).gets(204)
 	o.as("root").delete("/projects/"+other).fails(404, "not_found")
 	o.as("ada").delete(o.at("")).fails(409, "not_empty")
+	if got := decode[wire.Environment](o.as("vic").get(o.at("/environments/prod")).gets(200)); got.Namespace != o.namespace() || got.CreatedAt.IsZero() {
+		t.Errorf("environment %+v", got)
+	}
+	o.as("eve").get(o.at("/environments/prod")).fails(403, "forbidden")
 	o.as("ada").delete(o.at("/environments/prod")).gets(204)
+	o.as("ada").get(o.at("/environments/prod")).fails(404, "not_found")
 	o.as("ada").delete(o.at("")).gets(204)
 }
 

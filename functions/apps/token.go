@@ -20,6 +20,22 @@ func (s *Service) listTokens(ctx context.Context, in httpapi.Scope, page api.Pag
 	return wire.ListOf(tokens, next, func(t servicetoken.Token) wire.Token { return wireToken(t, now) }), err
 }
 
+// getToken reads a service token of the project.
+func (s *Service) getToken(ctx context.Context, in httpapi.Scope, _ api.None) (wire.Token, error) {
+	t, err := s.tokenOf(ctx, in)
+	return wireToken(t, s.now()), err
+}
+
+// tokenOf returns the token that the path names. It returns a not_found problem if the project
+// has no such token.
+func (s *Service) tokenOf(ctx context.Context, in httpapi.Scope) (servicetoken.Token, error) {
+	t, err := s.store.ServiceToken(ctx, servicetoken.ID(in.Param("token_id")))
+	if err == nil && t.Project != in.Project.Name {
+		return servicetoken.Token{}, problem.New(problem.NotFound, "There is no such service token.")
+	}
+	return t, err
+}
+
 // createToken makes a service token and answers its full token, this once.
 func (s *Service) createToken(ctx context.Context, in httpapi.Scope, body wire.CreateToken) (wire.IssuedToken, error) {
 	now := s.now().UTC().Truncate(time.Microsecond) // as the store keeps it
@@ -61,7 +77,7 @@ const maxTokenKeys = 100
 // revokeToken revokes a token, then lists the keys that it issued. The revocation stands even
 // if the keys cannot be read; the response then says so.
 func (s *Service) revokeToken(ctx context.Context, in httpapi.Scope, _ api.None) (wire.RevokedToken, error) {
-	t, err := s.store.ServiceToken(ctx, servicetoken.ID(in.Param("token_id")))
+	t, err := s.tokenOf(ctx, in)
 	if err != nil {
 		return wire.RevokedToken{}, err
 	}

@@ -49,7 +49,15 @@ func TestTokens(t *testing.T) {
 	if list := string(o.as("ada").get(o.at("/tokens")).gets(200).body); strings.Contains(list, issued.FullToken) || strings.Contains(list, "hash") {
 		t.Errorf("the list shows more than it should: %s", list)
 	}
+	if diff := cmp.Diff(issued.Token, decode[wire.Token](o.as("vic").get(o.at("/tokens/"+issued.ID)).gets(200))); diff != "" {
+		t.Errorf("the token (-want +got):\n%s", diff)
+	}
+	o.as("root").post("/projects", `{"name":"other-`+o.project[:8]+`"}`).gets(201)
+	for _, path := range []string{"/projects/other-" + o.project[:8] + "/tokens/" + issued.ID, o.at("/tokens/token-000000000000"), o.at("/tokens/x")} {
+		o.as("root").get(path).fails(404, "not_found")
+	}
 	o.as("eve").get(o.at("/tokens")).fails(403, "forbidden")
+	o.as("eve").get(o.at("/tokens/"+issued.ID)).fails(403, "forbidden")
 	for _, name := range []string{"dev", "vic", "eve"} {
 		o.as(name).post(o.at("/tokens"), `{"name":"x","role":"viewer"}`).fails(403, "forbidden")
 		o.as(name).delete(o.at("/tokens/"+issued.ID)).fails(403, "forbidden")

@@ -24,6 +24,15 @@ func (s *Service) listTrusts(_ context.Context, in httpapi.Scope, _ api.None) (w
 	return list, nil
 }
 
+// getTrust reads a trust. It returns a not_found problem if the app has no such trust.
+func (s *Service) getTrust(_ context.Context, in httpapi.Scope, _ api.None) (wire.Trust, error) {
+	i := slices.IndexFunc(in.App.Trusts, func(t app.Trust) bool { return t.ID == in.Param("trust_id") })
+	if i < 0 {
+		return wire.Trust{}, problem.New(problem.NotFound, "There is no such trust.")
+	}
+	return wireTrust(in.App.Trusts[i]), nil
+}
+
 // addTrust lets pipelines deploy an app. It adds the restrictions of the provider that the body
 // does not mention. Problems: invalid_trust; already_exists;
 // too_many_trusts.
@@ -64,7 +73,7 @@ func (s *Service) checkIssuer(issuer string) error {
 
 // removeTrust takes a trust away.
 func (s *Service) removeTrust(ctx context.Context, in httpapi.Scope, _ api.None) (api.None, error) {
-	return api.None{}, s.store.RemoveTrust(context.WithoutCancel(ctx), in.App.Ref(), in.Param("trust"))
+	return api.None{}, s.store.RemoveTrust(context.WithoutCancel(ctx), in.App.Ref(), in.Param("trust_id"))
 }
 
 func wireTrust(t app.Trust) wire.Trust {

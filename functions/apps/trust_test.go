@@ -45,6 +45,11 @@ func TestTrusts(t *testing.T) {
 	if len(listed.Items) != 1 || listed.Items[0].ID != added.ID {
 		t.Errorf("listed: %+v", listed)
 	}
+	if got := decode[wire.Trust](o.as("vic").get(path + "/" + added.ID).gets(200)); !got.CreatedAt.Equal(added.CreatedAt) || got.ID != added.ID || got.Audience != added.Audience {
+		t.Errorf("the trust is %+v, want %+v", got, added)
+	}
+	o.as("vic").get(path+"/"+open.ID).fails(404, "not_found")
+	o.as("eve").get(path+"/"+added.ID).fails(403, "forbidden")
 	// What else changes the app leaves its trusts.
 	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).gets(200)
 	if listed := decode[wire.List[wire.Trust]](o.as("vic").get(path).gets(200)); len(listed.Items) != 1 {

@@ -87,7 +87,12 @@ func (r *request) deployment(environment string, is func(wire.Deployment) bool) 
 			return d, nil
 		}
 	}
-	return wire.Deployment{}, httpError{
+	return wire.Deployment{}, r.noRevision(environment)
+}
+
+// noRevision is the page for a revision that an app does not have in an environment.
+func (r *request) noRevision(environment string) error {
+	return httpError{
 		Status: http.StatusNotFound, Title: "There is no such revision",
 		Text: "The deploy history of " + r.app() + " in " + environment + " does not hold it.",
 	}
@@ -124,7 +129,10 @@ func askRollback(r *request, f form) error {
 	if err != nil {
 		return err
 	}
-	then, err := r.deployment(r.environment, func(d wire.Deployment) bool { return d.Revision == n })
+	then, err := r.api.Deployment(r.Context(), r.project, r.environment, r.app(), n)
+	if client.HasCode(err, "not_found") {
+		return r.noRevision(r.environment)
+	}
 	if err != nil {
 		return err
 	}

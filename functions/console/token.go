@@ -86,22 +86,16 @@ func createToken(r *request) error {
 }
 
 func askRevokeToken(r *request, f form) error {
-	rows, err := r.tokenRows(r.Context())
+	t, err := r.api.ServiceToken(r.Context(), r.project, r.PathValue("token"))
 	if err != nil {
 		return err
 	}
-	for _, t := range rows {
-		if t.ID != r.PathValue("token") {
-			continue
-		}
-		return r.confirm(tabMembers, confirmation{
-			Title:  "Revoke the service token " + t.Name + "?",
-			Lead:   "Programs that use it get 401 from their next call on. This cannot be undone. API keys and deployments that it made stay; the next page lists the keys.",
-			Danger: true, Form: f,
-			Action: r.inProject("tokens", t.ID, "revoke"), Button: "Revoke " + t.Name, Back: r.inProject("members"),
-		})
-	}
-	return notFound()
+	return r.confirm(tabMembers, confirmation{
+		Title:  "Revoke the service token " + t.Name + "?",
+		Lead:   "Programs that use it get 401 from their next call on. This cannot be undone. API keys and deployments that it made stay; the next page lists the keys.",
+		Danger: true, Form: f,
+		Action: r.inProject("tokens", t.ID, "revoke"), Button: "Revoke " + t.Name, Back: r.inProject("members"),
+	})
 }
 
 // revokedTokenPage lists the keys that a revoked token issued.

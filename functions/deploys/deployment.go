@@ -30,6 +30,12 @@ func (s *Service) listDeployments(ctx context.Context, in httpapi.Scope, page ap
 	return wire.ListOf(revisions, next, func(r deploy.Revision) wire.Deployment { return wireDeployment(r, in.App.Revision) }), err
 }
 
+// getDeployment reads one deployment. It returns a not_found problem if it does not exist.
+func (s *Service) getDeployment(ctx context.Context, in httpapi.Scope, _ api.None) (wire.Deployment, error) {
+	rev, err := s.revision(ctx, in.App.Ref(), in.Number("revision"))
+	return wireDeployment(rev, in.App.Revision), err
+}
+
 // createDeployment deploys an image.
 func (s *Service) createDeployment(ctx context.Context, in httpapi.Scope, body wire.CreateDeployment) (wire.Deployment, error) {
 	if body.Image == nil {

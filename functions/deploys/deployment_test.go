@@ -35,6 +35,28 @@ func TestDeployment(t *testing.T) {
 	w.runs("hello:v2", 2)
 }
 
+// TestReadDeployment: viewers read one deployment, as the list has it.
+func TestReadDeployment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.deploy("hello:v2")
+	w.within("prod", "2 hello:v2 live", "1 hello:v1 superseded")
+	var list wire.List[wire.Deployment]
+	if err := json.Unmarshal(w.as("vera", http.MethodGet, "prod", "hello/deployments", "").body, &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range list.Items {
+		a := w.as("vera", http.MethodGet, "prod", fmt.Sprintf("hello/deployments/%d", want.Revision), "")
+		var got wire.Deployment
+		if err := json.Unmarshal(a.body, &got); err != nil || a.status != http.StatusOK || !cmp.Equal(want, got) {
+			t.Errorf("%d %v (-want +got):\n%s", a.status, err, cmp.Diff(want, got))
+		}
+	}
+	for _, path := range []string{"hello/deployments/3", "hello/deployments/0", "hello/deployments/02", "hello/deployments/x", "none/deployments/1"} {
+		w.as("vera", http.MethodGet, "prod", path, "").refused(http.StatusNotFound, problem.NotFound)
+	}
+}
+
 // The digest is what is deployed, and what a rollback brings back when the tag has
 // moved.
 func TestDigest(t *testing.T) {

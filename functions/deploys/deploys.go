@@ -147,6 +147,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	s.queue = s.newQueue()
 	httpapi.Serve(s.api, api.ListDeployments, s.listDeployments)
+	httpapi.Serve(s.api, api.GetDeployment, s.getDeployment)
 	httpapi.Serve(s.api, api.CreateDeployment, s.createDeployment)
 	httpapi.Serve(s.api, api.RollBack, s.rollBack)
 	httpapi.Serve(s.api, api.Promote, s.promote)

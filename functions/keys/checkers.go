@@ -47,7 +47,7 @@ const (
 
 // getChange is asked about a change that was made before.
 func (s *Service) getChange(ctx context.Context, in httpapi.Scope, _ api.None) (wire.InForce, inforce.Change, error) {
-	c, err := s.store.Change(ctx, in.Project.Name, in.Param("change"))
+	c, err := s.store.Change(ctx, in.Project.Name, in.Param("change_id"))
 	return wire.InForce{}, c, err
 }
 

@@ -101,6 +101,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	httpapi.Serve(s.api, api.GetSession, s.getSession)
 	httpapi.ServeRaw(s.api, api.SignOut.Row, s.signOut)
 	httpapi.Serve(s.api, api.ListUsers, s.listUsers)
+	httpapi.Serve(s.api, api.GetUser, s.getUser)
 	httpapi.Serve(s.api, api.CreateUser, s.createUser)
 	httpapi.Serve(s.api, api.ChangePassword, s.changePassword)
 	return s, nil

@@ -16,6 +16,18 @@ func (s *Service) listUsers(ctx context.Context, _ httpapi.Scope, page api.Page)
 	return wire.ListOf(users, next, wireUser), err
 }
 
+// getUser reads a user. It returns a not_found problem if the user does not exist.
+func (s *Service) getUser(ctx context.Context, in httpapi.Scope, _ api.None) (wire.User, error) {
+	name := in.Param("username")
+	if !user.ValidName(name) {
+		return wire.User{}, noUser()
+	}
+	u, err := s.store.User(ctx, name)
+	return wireUser(u), err
+}
+
+func noUser() error { return problem.New(problem.NotFound, "There is no such user.") }
+
 func (s *Service) createUser(ctx context.Context, _ httpapi.Scope, body wire.CreateUser) (wire.User, error) {
 	username, password := httpapi.Given(body.Username), httpapi.Given(body.Password)
 	err := problem.All(httpapi.Required("username", body.Username), httpapi.Required("password", body.Password), checkUser(username, password))
@@ -109,7 +121,7 @@ func (s *Service) proveOwn(ctx context.Context, in httpapi.Scope, body wire.Chan
 // someone else: what was proven would no longer hold. Problem: conflict.
 func (s *Service) setPassword(ctx context.Context, name, password string, version int64) error {
 	if !user.ValidName(name) {
-		return problem.New(problem.NotFound, "There is no such user.")
+		return noUser()
 	}
 	hash, err := s.hasher.Hash(ctx, password)
 	if err != nil {

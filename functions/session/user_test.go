@@ -26,6 +26,15 @@ func TestCreateUser(t *testing.T) {
 	if strings.Contains(a.body, "argon2") || strings.Contains(a.body, adaPassword) {
 		t.Errorf("the answer tells too much: %s", a.body)
 	}
+	a = d.do(call{method: "GET", path: "/api/v1/users/ada", token: root.Token})
+	if got := read[wire.User](t, a); a.status != http.StatusOK || got.Username != "ada" || got.Admin {
+		t.Errorf("read: %d %+v", a.status, got)
+	}
+	for _, name := range []string{"bob", "..%2fbob", "Ada"} {
+		if a := d.do(call{method: "GET", path: "/api/v1/users/" + name, token: root.Token}); a.status != http.StatusNotFound {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
 	if u := d.signIn("ada", adaPassword).User; u.Admin {
 		t.Error("a user became an admin")
 	}

@@ -130,6 +130,8 @@ var (
 		"Sign out; the token is dead at once").people().free().raw("takes the session's cookie away")
 	ListUsers = route[Page, wire.List[wire.User]]("session", "GET "+Base+"/users", Admin, http.StatusOK,
 		"List users", problem.InvalidPage)
+	GetUser = route[None, wire.User]("session", "GET "+Base+"/users/{username}", Admin, http.StatusOK,
+		"Read a user")
 	CreateUser = route[wire.CreateUser, wire.User]("session", "POST "+Base+"/users", Admin, http.StatusCreated,
 		"Create a user", problem.MissingField, problem.InvalidName, problem.InvalidPass, problem.AlreadyExists, problem.RateLimited)
 	ChangePassword = route[wire.ChangePassword, None]("session", "PUT "+Base+"/users/{username}/password", SignedIn, http.StatusNoContent,
@@ -154,6 +156,8 @@ var (
 		"Delete a project without environments", problem.NotEmpty)
 	ListMembers = route[Page, wire.List[wire.Member]]("apps", "GET "+project+"/members", Viewer, http.StatusOK,
 		"List a project's members", problem.InvalidPage).tagged()
+	GetMember = route[None, wire.Member]("apps", "GET "+project+"/members/{username}", Viewer, http.StatusOK,
+		"Read a project's member; the ETag is that of the list").tagged()
 	SetMembers = route[wire.SetMembers, wire.List[wire.Member]]("apps", "PUT "+project+"/members", Owner, http.StatusOK,
 		"Replace the whole list of members",
 		problem.MissingField, problem.InvalidRole, problem.InvalidName, problem.LastOwner, problem.UnknownUser).people().guarded().tagged()
@@ -161,6 +165,8 @@ var (
 		"Take a user out of a project", problem.LastOwner).people().guarded()
 	ListTokens = route[Page, wire.List[wire.Token]]("apps", "GET "+project+"/tokens", Viewer, http.StatusOK,
 		"List a project's service tokens, without their secrets", problem.InvalidPage)
+	GetToken = route[None, wire.Token]("apps", "GET "+project+"/tokens/{token_id}", Viewer, http.StatusOK,
+		"Read a service token, without its secret")
 	CreateToken = route[wire.CreateToken, wire.IssuedToken]("apps", "POST "+project+"/tokens", Owner, http.StatusCreated,
 		"Create a service token; the full token is in this answer alone",
 		problem.MissingField, problem.InvalidName, problem.InvalidRole, problem.InvalidExpiry, problem.ExpiryInPast,
@@ -169,6 +175,8 @@ var (
 		"Revoke a service token immediately and permanently; the response lists the API keys that the token issued, which stay valid").people()
 	ListEnvironments = route[Page, wire.List[wire.Environment]]("apps", "GET "+project+"/environments", Viewer, http.StatusOK,
 		"List a project's environments", problem.InvalidPage)
+	GetEnvironment = route[None, wire.Environment]("apps", "GET "+environment, Viewer, http.StatusOK,
+		"Read an environment")
 	CreateEnvironment = route[wire.CreateEnvironment, wire.Environment]("apps", "POST "+project+"/environments", Owner, http.StatusCreated,
 		"Create an environment and its namespace",
 		problem.MissingField, problem.InvalidName, problem.AlreadyExists, problem.NamespaceTaken, problem.NamespaceNotEmpty)
@@ -199,10 +207,12 @@ var (
 		"Take an app's webhook token away")
 	ListTrusts = route[None, wire.List[wire.Trust]]("apps", "GET "+anApp+"/webhook/trusts", Viewer, http.StatusOK,
 		"List the pipelines that deploy an app without a secret")
+	GetTrust = route[None, wire.Trust]("apps", "GET "+anApp+"/webhook/trusts/{trust_id}", Viewer, http.StatusOK,
+		"Read a trust: which pipelines deploy an app without a secret")
 	AddTrust = route[wire.AddTrust, wire.Trust]("apps", "POST "+anApp+"/webhook/trusts", Developer, http.StatusCreated,
 		"Let pipelines deploy an app by the tokens that their provider issues to them",
 		problem.MissingField, problem.InvalidTrust, problem.AlreadyExists, problem.TooManyTrusts).people()
-	RemoveTrust = route[None, None]("apps", "DELETE "+anApp+"/webhook/trusts/{trust}", Developer, http.StatusNoContent,
+	RemoveTrust = route[None, None]("apps", "DELETE "+anApp+"/webhook/trusts/{trust_id}", Developer, http.StatusNoContent,
 		"Trust pipelines no more")
 	ListDeliveries = route[Page, wire.List[wire.WebhookDelivery]]("apps", "GET "+anApp+"/webhook/deliveries", Viewer, http.StatusOK,
 		"List the calls of an app's webhook of the last seven days and what came of them, newest first, 50 a page at most", problem.InvalidPage)
@@ -262,7 +272,7 @@ var (
 		"Give a key a new secret; the one before stays valid for the grace",
 		problem.InvalidGrace, problem.KeyRevoked, problem.KeyExpired, problem.InvalidParameter, problem.AlreadyIssued, problem.IdempotencyKeyReused).
 		optional().reads(IdempotencyKey).waits().guarded().tagged()
-	GetChange = route[None, wire.InForce]("keys", "GET "+project+"/changes/{change}", Viewer, http.StatusOK,
+	GetChange = route[None, wire.InForce]("keys", "GET "+project+"/changes/{change_id}", Viewer, http.StatusOK,
 		"Whether a change of a key or a plan is in force at every checker; Sluice-Change named it").free().waits()
 	ReportLeaks = route[[]wire.FoundSecret, wire.LeaksReceived]("keys", "POST "+Base+"/leaks", Signature, http.StatusOK,
 		"Report secrets that were found where strangers can read them, as a secret-scanning program does; those that are keys are ended",
@@ -302,6 +312,8 @@ var (
 var (
 	ListDeployments = route[Page, wire.List[wire.Deployment]]("deploys", "GET "+anApp+"/deployments", Viewer, http.StatusOK,
 		"List an app's deployments, newest first", problem.InvalidPage).tagged()
+	GetDeployment = route[None, wire.Deployment]("deploys", "GET "+anApp+"/deployments/{revision}", Viewer, http.StatusOK,
+		"Read a deployment").free()
 	CreateDeployment = route[wire.CreateDeployment, wire.Deployment]("deploys", "POST "+anApp+"/deployments", Developer, http.StatusCreated,
 		"Deploy an image", problem.MissingField, problem.InvalidImage, problem.RegistryNotAllowed, problem.GitSourceAttached, problem.Conflict).
 		repeats().guarded().tagged()

@@ -103,6 +103,11 @@ func (c *Client) DeploymentsPage(ctx context.Context, project, environment, app 
 	return call(ctx, c, api.ListDeployments, p, project, environment, app)
 }
 
+// Deployment reads one deployment.
+func (c *Client) Deployment(ctx context.Context, project, environment, app string, revision int64) (wire.Deployment, error) {
+	return call(ctx, c, api.GetDeployment, api.None{}, project, environment, app, strconv.FormatInt(revision, 10))
+}
+
 // Deploy deploys an image.
 func (c *Client) Deploy(ctx context.Context, project, environment, app, image string) (wire.Deployment, error) {
 	return call(ctx, c, api.CreateDeployment, wire.CreateDeployment{Image: &image}, project, environment, app)
@@ -199,6 +204,11 @@ func (c *Client) Trusts(ctx context.Context, project, environment, app string) i
 			}
 		}
 	}
+}
+
+// Trust reads a trust of an app.
+func (c *Client) Trust(ctx context.Context, project, environment, app, trust string) (wire.Trust, error) {
+	return call(ctx, c, api.GetTrust, api.None{}, project, environment, app, trust)
 }
 
 // AddTrust lets pipelines deploy an app by the tokens that their provider issues to them.

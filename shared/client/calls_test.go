@@ -56,6 +56,25 @@ func TestCalls(t *testing.T) {
 			"ResetPassword", func(ctx context.Context, c *Client) error { return c.ResetPassword(ctx, "ada", "new") },
 			"PUT", "/api/v1/users/ada/password", `{"password":"new"}`,
 		},
+		{"User", func(ctx context.Context, c *Client) error { _, err := c.User(ctx, "ada"); return err }, "GET", "/api/v1/users/ada", ""},
+		{"Member", func(ctx context.Context, c *Client) error { _, err := c.Member(ctx, "shop", "ada"); return err }, "GET", "/api/v1/projects/shop/members/ada", ""},
+		{"ServiceToken", func(ctx context.Context, c *Client) error {
+			_, err := c.ServiceToken(ctx, "shop", "token-1")
+			return err
+		}, "GET", "/api/v1/projects/shop/tokens/token-1", ""},
+		{"Environment", func(ctx context.Context, c *Client) error { _, err := c.Environment(ctx, "shop", "prod"); return err }, "GET", env, ""},
+		{"Trust", func(ctx context.Context, c *Client) error {
+			_, err := c.Trust(ctx, "shop", "prod", "hello", "trust-1")
+			return err
+		}, "GET", env + "/apps/hello/webhook/trusts/trust-1", ""},
+		{"Deployment", func(ctx context.Context, c *Client) error {
+			_, err := c.Deployment(ctx, "shop", "prod", "hello", 7)
+			return err
+		}, "GET", env + "/apps/hello/deployments/7", ""},
+		{"UpdateApp", func(ctx context.Context, c *Client) error {
+			_, err := c.UpdateApp(ctx, "shop", "prod", "hello", wire.UpdateApp{Host: ptr("a.example.com")})
+			return err
+		}, "PATCH", env + "/apps/hello", `{"host":"a.example.com"}`},
 		{"Projects", func(ctx context.Context, c *Client) error { return drain(Collect(c.Projects(ctx))) }, "GET", "/api/v1/projects", ""},
 		{
 			"CreateProject", func(ctx context.Context, c *Client) error { _, err := c.CreateProject(ctx, "shop"); return err },

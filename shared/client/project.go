@@ -49,6 +49,11 @@ func (c *Client) MembersPage(ctx context.Context, project string, p Page) (wire.
 	return call(ctx, c, api.ListMembers, p, project)
 }
 
+// Member reads a member of a project.
+func (c *Client) Member(ctx context.Context, project, username string) (wire.Member, error) {
+	return call(ctx, c, api.GetMember, api.None{}, project, username)
+}
+
 // SetMembers replaces a project's whole list of members.
 func (c *Client) SetMembers(ctx context.Context, project string, members []wire.Member) error {
 	return do(ctx, c, api.SetMembers, wire.SetMembers{Members: members}, project)
@@ -62,6 +67,11 @@ func (c *Client) RemoveMember(ctx context.Context, project, username string) err
 // Tokens lists a project's service tokens.
 func (c *Client) Tokens(ctx context.Context, project string) iter.Seq2[wire.Token, error] {
 	return all(ctx, c, api.ListTokens, whole, project)
+}
+
+// ServiceToken reads a service token of a project.
+func (c *Client) ServiceToken(ctx context.Context, project, id string) (wire.Token, error) {
+	return call(ctx, c, api.GetToken, api.None{}, project, id)
 }
 
 // CreateToken makes a service token. The full token, for [Client.WithToken], is in this
@@ -85,6 +95,11 @@ func (c *Client) Environments(ctx context.Context, project string) iter.Seq2[wir
 // EnvironmentsPage reads one page of them.
 func (c *Client) EnvironmentsPage(ctx context.Context, project string, p Page) (wire.List[wire.Environment], error) {
 	return call(ctx, c, api.ListEnvironments, p, project)
+}
+
+// Environment reads an environment of a project.
+func (c *Client) Environment(ctx context.Context, project, environment string) (wire.Environment, error) {
+	return call(ctx, c, api.GetEnvironment, api.None{}, project, environment)
 }
 
 // CreateEnvironment makes an environment.

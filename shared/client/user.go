@@ -38,6 +38,11 @@ func (c *Client) Users(ctx context.Context) iter.Seq2[wire.User, error] {
 	return all(ctx, c, api.ListUsers, whole)
 }
 
+// User reads a user; for admins.
+func (c *Client) User(ctx context.Context, username string) (wire.User, error) {
+	return call(ctx, c, api.GetUser, api.None{}, username)
+}
+
 // UsersPage reads one page of them.
 func (c *Client) UsersPage(ctx context.Context, p Page) (wire.List[wire.User], error) {
 	return call(ctx, c, api.ListUsers, p)

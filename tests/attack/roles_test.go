@@ -49,6 +49,7 @@ func expectations() map[string]expectation {
 		"POST /api/v1/session":                          {body: `{}`, status: 422},
 		"GET /api/v1/session":                           {body: "", status: 200},
 		"DELETE /api/v1/session":                        {body: "", status: 204},
+		"GET /api/v1/users/{username}":                  {body: "", status: 404}, // there is none
 		"GET /api/v1/users":                             {body: "", status: 200},
 		"POST /api/v1/users":                            {body: `{}`, status: 422},
 		"PUT /api/v1/users/{username}/password":         {need: api.Admin, body: `{}`, status: 422}, // of another user
@@ -64,12 +65,15 @@ func expectations() map[string]expectation {
 		"DELETE " + project:                             {body: "", status: 409}, // it has environments
 		"GET " + project + "/members":                   {body: "", status: 200},
 		"PUT " + project + "/members":                   {body: `{members}`, status: 200},
+		"GET " + project + "/members/{username}":        {body: "", status: 404}, // who is no member
 		"DELETE " + project + "/members/{username}":     {body: "", status: 404}, // who is no member
 		"GET " + project + "/tokens":                    {body: "", status: 200},
 		"POST " + project + "/tokens":                   {body: `{}`, status: 422},
+		"GET " + project + "/tokens/{token_id}":         {body: "", status: 404}, // there is none
 		"DELETE " + project + "/tokens/{token_id}":      {body: "", status: 404}, // there is none
 		"GET " + project + "/environments":              {body: "", status: 200},
 		"POST " + project + "/environments":             {body: `{"name":"{environment}"}`, status: 409},
+		"GET " + env:                                    {body: "", status: 200},
 		"DELETE " + env:                                 {body: "", status: 409}, // it has apps
 		"GET " + env + "/activity":                      {body: "", status: 200},
 		"GET " + env + "/apps":                          {body: "", status: 200},
@@ -85,7 +89,8 @@ func expectations() map[string]expectation {
 		"GET " + app + "/webhook/deliveries":            {body: "", status: 200},
 		"GET " + app + "/webhook/trusts":                {body: "", status: 200},
 		"POST " + app + "/webhook/trusts":               {body: `{}`, status: 422},
-		"DELETE " + app + "/webhook/trusts/{trust}":     {body: "", status: 404}, // there is none
+		"GET " + app + "/webhook/trusts/{trust_id}":     {body: "", status: 404}, // there is none
+		"DELETE " + app + "/webhook/trusts/{trust_id}":  {body: "", status: 404}, // there is none
 		"POST " + app + "/webhook/test":                 {body: "", status: 200}, // of the row before, it is enabled
 		"GET " + env + "/plans":                         {body: "", status: 200},
 		"POST " + env + "/plans":                        {body: `{}`, status: 422},
@@ -104,9 +109,10 @@ func expectations() map[string]expectation {
 		"GET " + project + "/api-keys/{key_id}/usage":   {body: "", status: 200},
 		"POST /api/v1/leaks":                            {body: `[]`, status: 0},
 		"POST /api/v1/leaks/report":                     {body: `{}`, status: 422},
-		"GET " + project + "/changes/{change}":          {body: "", status: 404}, // there is none
+		"GET " + project + "/changes/{change_id}":       {body: "", status: 404}, // there is none
 		"GET " + project + "/requests/{request_id}":     {body: "", status: 200}, // nobody remembers it
 		"GET " + app + "/deployments":                   {body: "", status: 200},
+		"GET " + app + "/deployments/{revision}":        {body: "", status: 200},
 		"POST " + app + "/deployments":                  {body: `{}`, status: 422},
 		"POST " + app + "/rollback":                     {body: "", status: 409}, // there is no revision before
 		"POST " + app + "/promote":                      {body: `{}`, status: 422},
@@ -165,7 +171,7 @@ func newProject(t *testing.T) *project {
 	k := s.AnyKey()
 	p.values = map[string]string{
 		"{project}": s.Project, "{environment}": s.Env, "{namespace}": s.Project + "-" + s.Env, "{app}": "hello",
-		"{plan_id}": k.Plan, "{key_id}": k.ID, "{build}": "1", "{change}": "7ff9ad4c0d7a3f2fabcdefgh2345", "{request_id}": "nobodys-request", "{revision}": "1", "{username}": "someone-else", "{token_id}": "token-000000000000", "{trust}": "trust-aaaaaaaaaa", "{members}": string(body),
+		"{plan_id}": k.Plan, "{key_id}": k.ID, "{build}": "1", "{change_id}": "7ff9ad4c0d7a3f2fabcdefgh2345", "{request_id}": "nobodys-request", "{revision}": "1", "{username}": "someone-else", "{token_id}": "token-000000000000", "{trust_id}": "trust-aaaaaaaaaa", "{members}": string(body),
 	}
 	for _, name := range []string{"viewer", "developer", "owner"} {
 		_, full := p.issue(t, "matrix-"+name, name, time.Hour)

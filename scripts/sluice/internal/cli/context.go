@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -202,15 +201,15 @@ func (a *application) checkPlace(ctx context.Context, c contexts.Context) error 
 		_, err := api.Project(ctx, c.Project)
 		return noProject(err, c.Project)
 	}
+	if _, err := api.Environment(ctx, c.Project, c.Environment); !client.HasCode(err, "not_found") {
+		return err
+	}
 	var names []string
 	for e, err := range api.Environments(ctx, c.Project) {
 		if err != nil {
 			return noProject(err, c.Project)
 		}
 		names = append(names, e.Name)
-	}
-	if slices.Contains(names, c.Environment) {
-		return nil
 	}
 	message := fmt.Sprintf("Project %s has no environment %s.", c.Project, c.Environment)
 	if len(names) > 0 {

@@ -182,7 +182,7 @@ func (a *application) deployed(waits *waiting, deploy func(ctx context.Context, 
 func (a *application) waitLive(ctx context.Context, w work, app string, waits *waiting, d wire.Deployment) (wire.Deployment, error) {
 	err := waits.until(ctx, "revision "+number(d.Revision)+" of "+app, func(ctx context.Context, first bool) (string, bool, error) {
 		if !first {
-			now, err := revisionOf(ctx, w, app, d.Revision)
+			now, err := w.Deployment(ctx, w.project, w.environment, app, d.Revision)
 			if err != nil {
 				return "", false, err
 			}
@@ -197,20 +197,6 @@ func (a *application) waitLive(ctx context.Context, w work, app string, waits *w
 		return d.Status, d.Status == "live", nil
 	})
 	return d, err
-}
-
-// revisionOf reads one revision. The history begins with the newest, so it is on the
-// first page unless dozens came after it.
-func revisionOf(ctx context.Context, w work, app string, revision int64) (wire.Deployment, error) {
-	for d, err := range w.Deployments(ctx, w.project, w.environment, app) {
-		if err != nil || d.Revision == revision {
-			return d, err
-		}
-		if d.Revision < revision {
-			break
-		}
-	}
-	return wire.Deployment{}, &client.Error{Status: 404, Code: "not_found", Message: "Revision " + number(revision) + " is not in the history."}
 }
 
 func deployTone(d wire.Deployment) render.Tone {

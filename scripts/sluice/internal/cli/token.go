@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -172,6 +173,12 @@ func (a *application) showRevoked(t wire.Token, revoked wire.RevokedToken) error
 
 // findToken is the token that a person names. No name is another's id.
 func findToken(ctx context.Context, w work, named string) (wire.Token, error) {
+	if servicetoken.ID(named).Valid() {
+		t, err := w.ServiceToken(ctx, w.project, named)
+		if !client.HasCode(err, "not_found") {
+			return t, err
+		}
+	}
 	for t, err := range w.Tokens(ctx, w.project) {
 		switch {
 		case err != nil:
