@@ -46,6 +46,7 @@ func (s *Service) requestBuild(ctx context.Context, in httpapi.Scope, body wire.
 	if err != nil {
 		return wire.Build{}, err
 	}
+	in.SetLocation(b.Number)
 	if !fresh {
 		in.SetReplayed()
 		return wireBuild(b), nil

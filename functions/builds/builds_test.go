@@ -369,7 +369,7 @@ func TestRequestBuildOnce(t *testing.T) {
 	for try := range 2 {
 		rec := send(`{"commit":"0123abc"}`, map[string]string{"Idempotency-Key": "1", "If-Match": `"0"`})
 		var b wire.Build
-		if err := json.Unmarshal(rec.Body.Bytes(), &b); err != nil || rec.Code != http.StatusAccepted || b.Build != 1 || (rec.Header().Get("Idempotent-Replayed") == "true") != (try == 1) {
+		if err := json.Unmarshal(rec.Body.Bytes(), &b); err != nil || rec.Code != http.StatusAccepted || b.Build != 1 || !strings.HasSuffix(rec.Header().Get("Location"), "/apps/hello/builds/1") || (rec.Header().Get("Idempotent-Replayed") == "true") != (try == 1) {
 			t.Errorf("call %d: got %d %v %s", try, rec.Code, rec.Header(), rec.Body)
 		}
 	}

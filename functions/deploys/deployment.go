@@ -212,6 +212,7 @@ func (s *Service) record(ctx context.Context, in httpapi.Scope, body any, rule f
 		current = max(current, in.App.Revision)
 	}
 	in.TagHistory(current)
+	in.SetLocation(rev.Number)
 	return wireDeployment(rev, current), nil
 }
 

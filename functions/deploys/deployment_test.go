@@ -179,7 +179,7 @@ func TestDeploymentsAtOnce(t *testing.T) {
 			image := fmt.Sprintf("hello:n%d", i)
 			a := w.post("hello/deployments", fmt.Sprintf(`{"image":%q}`, image))
 			var d wire.Deployment
-			if err := json.Unmarshal(a.body, &d); err != nil || a.status != http.StatusCreated {
+			if err := json.Unmarshal(a.body, &d); err != nil || a.status != http.StatusAccepted {
 				t.Errorf("deploy %d: %d %s", i, a.status, a.body)
 				return
 			}

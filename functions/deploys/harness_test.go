@@ -211,8 +211,13 @@ func (a answer) refused(status int, code problem.Code) {
 func (a answer) made() wire.Deployment {
 	a.world.Helper()
 	var d wire.Deployment
-	if err := json.Unmarshal(a.body, &d); err != nil || a.status != http.StatusCreated {
+	if err := json.Unmarshal(a.body, &d); err != nil || a.status != http.StatusAccepted {
 		a.world.Fatalf("%s\n got %d %s", a.call, a.status, a.body)
+	}
+	_, path, _ := strings.Cut(a.call, " /api/v1/")
+	want := "/api/v1/" + path[:strings.Index(path, "/apps/")] + fmt.Sprintf("/apps/hello/deployments/%d", d.Revision)
+	if got := a.header.Get("Location"); got != want {
+		a.world.Errorf("%s\n got the location %q, want %q", a.call, got, want)
 	}
 	return d
 }

@@ -212,6 +212,11 @@ func TestListReadTooEarly(t *testing.T) {
 	if f := read[wire.Effect](a, http.StatusAccepted).InForce; f == nil || f.Everywhere {
 		t.Errorf("%s", a.body)
 	}
+	// A key that was created is returned as such, also if the wait ends before it is in force.
+	a, _ = w.preferring(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter"}`, "wait=1")
+	if k := read[wire.IssuedKey](a, http.StatusCreated); k.InForce == nil || k.InForce.Everywhere || k.FullKey == "" {
+		t.Errorf("%s", a.body)
+	}
 }
 
 // TestWaitEndsWithTheProcess: who waits when the process is told to stop is answered at

@@ -123,6 +123,7 @@ func headers() map[string]openapi.Header {
 	return map[string]openapi.Header{
 		"X-Request-Id": of("string", "Names the request in the logs."),
 		api.ETag:       of("string", "Names what was asked for, as it is; for If-Match. What is only observed, such as a gate's state or the day a key was last seen, does not count."),
+		api.Location:   of("string", "The address that reads the work which the call began."),
 		"Retry-After":  of("integer", "Seconds until it is worth trying again."),
 
 		"RateLimit-Policy": of("string", "The caller's budget of calls, as draft-ietf-httpapi-ratelimit-headers-11 has it."),
@@ -294,6 +295,9 @@ func (d *document) answers(row *api.Row) (map[string]openapi.ResponseOrReference
 		made := response(cmp.Or(row.Media, "application/json"), strings.Join(when, "; or: ")+".", schemas...)
 		if row.Tagged {
 			made.Response.WithHeadersItem(api.ETag, header(api.ETag))
+		}
+		if row.Begins != nil {
+			made.Response.WithHeadersItem(api.Location, header(api.Location))
 		}
 		if row.Budgeted() {
 			withBudget(made.Response)

@@ -92,6 +92,9 @@ const (
 // before the first.
 func RevisionTag(revision int64) string { return `"` + strconv.FormatInt(revision, 10) + `"` }
 
+// Location is the header of a response that names the address of the work that the call began.
+const Location = "Location"
+
 // ChangeID is the header of an answer that names the change which was made.
 const ChangeID = "Sluice-Change"
 
@@ -116,6 +119,7 @@ type Row struct {
 	Headers  []string // that the handler reads
 	Tagged   bool     // the answer has an ETag, for the If-Match of changes
 	Repeats  bool     // a call that is sent again with its Idempotency-Key gets the first call's result
+	Begins   *Row     // reads the work that a call begins; the Location of the response. nil begins none
 	Raw      string   // why the handler takes the request itself; "" where it does not
 }
 

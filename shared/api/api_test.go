@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,5 +41,31 @@ func TestAnswersAreWhole(t *testing.T) {
 	}
 	if len(seen) < 20 {
 		t.Errorf("only %d types were looked at", len(seen))
+	}
+}
+
+// TestBegunWorkHasALocation: a call that begins work returns 202 and the address of that work,
+// below the same app.
+func TestBegunWorkHasALocation(t *testing.T) {
+	t.Parallel()
+	begins := 0
+	for _, row := range api.Table() {
+		if row.Need == api.Token || row.Method == http.MethodGet { // status_url of a webhook's call has its address
+			continue
+		}
+		if (row.Status == http.StatusAccepted) != (row.Begins != nil) {
+			t.Errorf("%s returns %d and begins %v", row.Pattern(), row.Status, row.Begins)
+		}
+		if row.Begins == nil {
+			continue
+		}
+		begins++
+		names := row.Begins.Parameters()
+		if got := names[:len(names)-1]; !slices.Equal(got, row.Parameters()) {
+			t.Errorf("%s begins %s", row.Pattern(), row.Begins.Pattern())
+		}
+	}
+	if begins == 0 {
+		t.Error("no call begins work")
 	}
 }

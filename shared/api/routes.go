@@ -89,7 +89,17 @@ func (r Route[Req, Res]) repeats() Route[Req, Res] {
 // every checker.
 func (r Route[Req, Res]) waits() Route[Req, Res] {
 	r.Headers = append(r.Headers, Prefer)
+	if r.Status == http.StatusCreated { // it stays 201: the resource exists, and in_force tells the rest
+		return r
+	}
 	return r.or(http.StatusAccepted, "The change is recorded, but not known to be in force at every checker", r.Answer)
+}
+
+// begins specifies that a call begins work that goes on after its response, and the route that
+// reads that work. Its path is that of this route's resource, and the number of the work.
+func (r Route[Req, Res]) begins(read *Row) Route[Req, Res] {
+	r.Begins = read
+	return r
 }
 
 // people reserves the route for people who sign in. A service token must not gain rights, or
@@ -314,16 +324,17 @@ var (
 		"List an app's deployments, newest first", problem.InvalidPage).tagged()
 	GetDeployment = route[None, wire.Deployment]("deploys", "GET "+anApp+"/deployments/{revision}", Viewer, http.StatusOK,
 		"Read a deployment").free()
-	CreateDeployment = route[wire.CreateDeployment, wire.Deployment]("deploys", "POST "+anApp+"/deployments", Developer, http.StatusCreated,
+	CreateDeployment = route[wire.CreateDeployment, wire.Deployment]("deploys", "POST "+anApp+"/deployments", Developer, http.StatusAccepted,
 		"Deploy an image", problem.MissingField, problem.InvalidImage, problem.RegistryNotAllowed, problem.GitSourceAttached, problem.Conflict).
-		repeats().guarded().tagged()
-	RollBack = route[wire.Rollback, wire.Deployment]("deploys", "POST "+anApp+"/rollback", Developer, http.StatusCreated,
+		begins(GetDeployment.Row).repeats().guarded().tagged()
+	RollBack = route[wire.Rollback, wire.Deployment]("deploys", "POST "+anApp+"/rollback", Developer, http.StatusAccepted,
 		"Deploy an earlier revision again; without a number, the last one that had a ready pod",
-		problem.NoPreviousRevision, problem.RegistryNotAllowed, problem.Conflict).optional().repeats().guarded().tagged()
-	Promote = route[wire.Promote, wire.Deployment]("deploys", "POST "+anApp+"/promote", Developer, http.StatusCreated,
+		problem.NoPreviousRevision, problem.RegistryNotAllowed, problem.Conflict).
+		begins(GetDeployment.Row).optional().repeats().guarded().tagged()
+	Promote = route[wire.Promote, wire.Deployment]("deploys", "POST "+anApp+"/promote", Developer, http.StatusAccepted,
 		"Deploy a revision of the app of the same name in another environment",
 		problem.MissingField, problem.InvalidParameter, problem.GitSourceAttached, problem.RevisionNotLive, problem.RegistryNotAllowed, problem.Conflict).
-		repeats().guarded().tagged()
+		begins(GetDeployment.Row).repeats().guarded().tagged()
 )
 
 // The builds function: how images come to be from git.
@@ -332,11 +343,11 @@ var (
 var (
 	ListBuilds = route[Page, wire.List[wire.Build]]("builds", "GET "+anApp+"/builds", Viewer, http.StatusOK,
 		"List an app's builds, newest first", problem.InvalidPage)
-	RequestBuild = route[wire.RequestBuild, wire.Build]("builds", "POST "+anApp+"/builds", Developer, http.StatusAccepted,
-		"Build a commit, or the branch's head", problem.InvalidCommit, problem.NoGitSource, problem.Conflict).
-		optional().repeats().guarded()
 	GetBuild = route[None, wire.Build]("builds", "GET "+anApp+"/builds/{build}", Viewer, http.StatusOK,
 		"Read a build").free()
+	RequestBuild = route[wire.RequestBuild, wire.Build]("builds", "POST "+anApp+"/builds", Developer, http.StatusAccepted,
+		"Build a commit, or the branch's head", problem.InvalidCommit, problem.NoGitSource, problem.Conflict).
+		begins(GetBuild.Row).optional().repeats().guarded()
 )
 
 // The webhook function: what CI pipelines and git providers call.

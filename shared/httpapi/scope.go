@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,6 +57,17 @@ func (s Scope) Number(name string) int64 {
 		return 0
 	}
 	return n
+}
+
+// SetLocation names the work that the call began, by its number, in the header of the response.
+func (s Scope) SetLocation(n int64) {
+	names := s.row.Begins.Parameters()
+	values := make([]string, len(names))
+	for i, name := range names {
+		values[i] = s.Param(name)
+	}
+	values[len(values)-1] = strconv.FormatInt(n, 10)
+	s.head.Set(api.Location, s.row.Begins.URL(url.PathEscape, values...))
 }
 
 // Header gives all values of a header. The row must say that it is read.

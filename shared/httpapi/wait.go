@@ -61,7 +61,7 @@ type effective[Res any] interface {
 
 // ServeChange is [Serve] for what changes the gate, and for what asks about such a change.
 // The answer names the change. With "Prefer: wait" it comes once the change is in force,
-// and says so; with another status it says that the wait has ended before.
+// and says so. If the wait ends before that, the status is 202; that of a creation stays 201.
 func ServeChange[Req, Res any, P effective[Res]](a *API, route api.Route[Req, Res], at Checkers,
 	answer func(context.Context, Scope, Req) (Res, inforce.Change, error),
 ) {
@@ -88,7 +88,7 @@ func ServeChange[Req, Res any, P effective[Res]](a *API, route api.Route[Req, Re
 			w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
 		}
 		status := route.Status
-		if !force.Everywhere {
+		if !force.Everywhere && status != http.StatusCreated {
 			status = http.StatusAccepted
 		}
 		return JSON(w, status, out)

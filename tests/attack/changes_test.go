@@ -141,10 +141,10 @@ func asPreferred(a stacktest.Answer, took time.Duration, seconds int) bool {
 	refused := a.Status >= 400 && a.Status < 500
 	made := a.Status == http.StatusCreated
 	if seconds > 0 {
-		made = a.Status == http.StatusAccepted && took >= wait && a.Header.Get("Preference-Applied") == fmt.Sprintf("wait=%d", seconds)
+		made = made && took >= wait && a.Header.Get("Preference-Applied") == fmt.Sprintf("wait=%d", seconds)
 	}
 	if seconds < 0 {
-		return (refused || a.Status == 0 || a.Status == http.StatusCreated || a.Status == http.StatusAccepted) && took < longestWait+beside
+		return (refused || a.Status == 0 || made) && took < longestWait+beside
 	}
 	return made && took < wait+beside
 }
