@@ -354,6 +354,7 @@ func TestRollbackWithoutADigest(t *testing.T) {
 		then := wire.Deployment{Revision: 1, Image: "registry.example/hello:v1", Status: "superseded", NoDigest: wire.Text(reason)}
 		o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello/deployments", 200,
 			wire.List[wire.Deployment]{Items: []wire.Deployment{{Revision: 2, Image: "registry.example/hello:v2", Status: "live", Current: true}, then}})
+		o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello/deployments/1", 200, then)
 		page := o.get(helloPath + "/deploys/1/rollback").Body.String()
 		if !strings.Contains(page, "Roll hello back to revision 1?") || !strings.Contains(page, reason) {
 			t.Errorf("%q is not on the page: %s", reason, page)

@@ -34,6 +34,9 @@ func newTokenOffice(t *testing.T) *office {
 	o := newOffice(t)
 	o.answer("GET /api/v1/projects/shop/members", 200, wire.List[wire.Member]{Items: []wire.Member{{Username: "ada", Role: "owner"}}})
 	o.answer("GET /api/v1/projects/shop/tokens", 200, wire.List[wire.Token]{Items: someTokens()})
+	for _, token := range someTokens() {
+		o.answer("GET /api/v1/projects/shop/tokens/"+token.ID, 200, token)
+	}
 	return o
 }
 

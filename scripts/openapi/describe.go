@@ -260,6 +260,7 @@ var requestHeaders = map[string]string{
 	api.IdempotencyKey:  "Names the call for 24 hours: sent again it changes nothing more, and is answered as the first time, or with already_issued where that answer held a full key.",
 	"Prefer":            "wait=SECONDS, at most 300, waits that long for the outcome.",
 	"X-GitHub-Event":    "The event, of a git provider's call: push builds, ping answers pong, others are ignored.",
+	"X-Gitea-Event":     "The event, of Gitea's and Forgejo's calls.",
 	"X-Gitlab-Event":    "The event, of GitLab's call: Push Hook builds, others are ignored.",
 	"X-Gitlab-Token":    "The token of the app's webhook, of GitLab's call.",
 	"X-GitHub-Delivery": "A git provider's Idempotency-Key.",

@@ -49,7 +49,7 @@ func (r Route[Req, Res]) media(kind string) Route[Req, Res] {
 
 // file says that the answer is the same for everybody, and not sent to who has it.
 func (r Route[Req, Res]) file() Route[Req, Res] {
-	return r.reads("If-None-Match").or(http.StatusNotModified, "The sender has it as it is", reflect.TypeFor[None]()).raw("sends a file")
+	return r.reads("If-None-Match", "Accept-Encoding").or(http.StatusNotModified, "The sender has it as it is", reflect.TypeFor[None]()).raw("sends a file")
 }
 
 // optional says that the body may be left out.
@@ -358,15 +358,15 @@ var (
 		"Deploy or build an app",
 		problem.InvalidToken, problem.RateLimited, problem.MalformedJSON, problem.WrongType, problem.BodyTooLarge, problem.UnsupportedMediaType,
 		problem.ImageRequired, problem.InvalidImage, problem.RegistryNotAllowed, problem.InvalidCommit, problem.GitSourceAttached, problem.Conflict).
-		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", "X-Hub-Signature-256", "X-GitHub-Event", "X-Gitlab-Event", "X-GitHub-Delivery", "X-Gitea-Delivery", IdempotencyKey, Prefer).
+		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", "X-Hub-Signature-256", "X-GitHub-Event", "X-Gitea-Event", "X-Gitlab-Event", "X-GitHub-Delivery", "X-Gitea-Delivery", IdempotencyKey, Prefer).
 		or(http.StatusAccepted, "An event that changes nothing", reflect.TypeFor[wire.WebhookIgnored]()).
 		or(http.StatusOK, "The outcome, of a call that waited for it", reflect.TypeFor[wire.WebhookStatus]()).
 		or(http.StatusOK, "A provider's ping", reflect.TypeFor[wire.WebhookPong]()).
 		raw("proves the sender before it reads the body")
 	GetWebhookDeployment = route[None, wire.WebhookStatus]("webhook", "GET "+webhook+"/deployments/{revision}", Token, http.StatusOK,
 		"Read the status of the deployment that a call began", problem.InvalidToken, problem.NotFound, problem.RateLimited).
-		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", Prefer).raw("waits for the end when asked to")
+		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", "X-Hub-Signature-256", Prefer).raw("waits for the end when asked to")
 	GetWebhookBuild = route[None, wire.WebhookStatus]("webhook", "GET "+webhook+"/builds/{build}", Token, http.StatusOK,
 		"Read the status of the build that a call began", problem.InvalidToken, problem.NotFound, problem.RateLimited).
-		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", Prefer).raw("waits for the end when asked to")
+		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", "X-Hub-Signature-256", Prefer).raw("waits for the end when asked to")
 )

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // API serves rows of package api's table.
@@ -52,9 +53,19 @@ func Serve[Req, Res any](a *API, route api.Route[Req, Res], answer func(context.
 	})
 }
 
-// begun is what a handler begins with: who asks, what the path names, and what was sent.
+// begun returns the start of a handler: the caller, the resources of the path, and what was
+// sent. The limit of the body holds before the resources are looked up.
 func begun[Req any](a *API, row *api.Row, w http.ResponseWriter, r *http.Request) (scope Scope, in Req, err error) {
-	if scope, err = a.scope(row, w.Header(), r); err != nil {
+	if scope, err = a.caller(row, w.Header(), r); err != nil {
+		return scope, in, err
+	}
+	var body []byte
+	if row.HasBody() {
+		if body, err = readBody(w, r); err != nil {
+			return scope, in, err
+		}
+	}
+	if err = a.find(r.Context(), &scope); err != nil {
 		return scope, in, err
 	}
 	if slices.Contains(row.Headers, api.IfMatch) {
@@ -62,23 +73,43 @@ func begun[Req any](a *API, row *api.Row, w http.ResponseWriter, r *http.Request
 			return scope, in, err
 		}
 	}
-	in, err = read[Req](row, w, r)
+	in, err = read[Req](row, r, body)
 	return scope, in, err
 }
 
-// ServeRaw answers a row whose handler takes the request itself.
+// common are the headers that every handler may read: they describe the body and the
+// connection.
+//
+//nolint:gochecknoglobals // a table; Go has no constant composite values
+var common = []string{"Content-Type", trace.RealIP, "X-Forwarded-For", "X-Forwarded-Proto"}
+
+// declared returns the request with only the common headers and those that the row says that
+// its handler reads. So a handler that reads another header finds nothing.
+func declared(row *api.Row, r *http.Request) *http.Request {
+	out := r.WithContext(r.Context()) // a copy
+	out.Header = http.Header{}
+	for _, name := range slices.Concat(common, row.Headers) {
+		if values := r.Header.Values(name); len(values) > 0 {
+			out.Header[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	return out
+}
+
+// ServeRaw answers a row whose handler takes the request itself, with the headers that the row
+// declares.
 func ServeRaw(a *API, row *api.Row, answer func(http.ResponseWriter, *http.Request, Scope) error) {
 	a.Handle(row.Pattern(), func(w http.ResponseWriter, r *http.Request) error {
 		scope, err := a.scope(row, w.Header(), r)
 		if err != nil {
 			return err
 		}
-		return answer(w, r, scope)
+		return answer(w, declared(row, r), scope)
 	})
 }
 
-// read takes what a row's request holds: the query of a GET, or else the JSON body.
-func read[Req any](row *api.Row, w http.ResponseWriter, r *http.Request) (Req, error) {
+// read returns what a row's request holds: the query of a GET, or else the JSON body.
+func read[Req any](row *api.Row, r *http.Request, body []byte) (Req, error) {
 	var in Req
 	query := reflect.ValueOf(&api.None{}).Elem()
 	if row.Method == http.MethodGet {
@@ -87,11 +118,11 @@ func read[Req any](row *api.Row, w http.ResponseWriter, r *http.Request) (Req, e
 	if err := bindQuery(r.URL.RawQuery, query); err != nil {
 		return in, err
 	}
-	switch {
-	case row.Method == http.MethodGet, row.Request == reflect.TypeFor[api.None]():
+	if !row.HasBody() || row.Optional && len(body) == 0 {
 		return in, nil
-	case row.Optional:
-		return DecodeOptional[Req](w, r)
 	}
-	return Decode[Req](w, r)
+	if err := requireJSON(r); err != nil {
+		return in, err
+	}
+	return in, Unmarshal(body, &in)
 }

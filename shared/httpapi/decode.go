@@ -38,20 +38,6 @@ func Decode[T any](w http.ResponseWriter, r *http.Request) (T, error) {
 	return v, Unmarshal(body, &v)
 }
 
-// DecodeOptional is Decode for calls whose body may be left out: an empty body
-// gives the zero T.
-func DecodeOptional[T any](w http.ResponseWriter, r *http.Request) (T, error) {
-	var v T
-	body, err := readBody(w, r)
-	if err != nil || len(body) == 0 {
-		return v, err
-	}
-	if err := requireJSON(r); err != nil {
-		return v, err
-	}
-	return v, Unmarshal(body, &v)
-}
-
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if err != nil {

@@ -94,10 +94,18 @@ func (s Scope) BaseURL(configured string) string {
 // that: an IPv4 address, or an IPv6 network.
 func (s Scope) Network(trust trace.Trust) string { return trace.Network(s.request, trust) }
 
-// scope finds out who asks, whether they may, and what the path names, in this order. It writes
-// the caller's budget into the header of the response. Problems: those of [Sessions],
-// rate_limited, forbidden, not_found.
+// scope returns the caller of a request, and what the path names.
 func (a *API) scope(row *api.Row, head http.Header, r *http.Request) (Scope, error) {
+	s, err := a.caller(row, head, r)
+	if err != nil {
+		return Scope{}, err
+	}
+	return s, a.find(r.Context(), &s)
+}
+
+// caller finds out who makes a request. It writes the caller's budget into the header of the
+// response. Problems: those of [Sessions], rate_limited, forbidden.
+func (a *API) caller(row *api.Row, head http.Header, r *http.Request) (Scope, error) {
 	s := Scope{row: row, request: r, head: head}
 	if !row.Need.Session() {
 		return s, nil
@@ -118,19 +126,29 @@ func (a *API) scope(row *api.Row, head http.Header, r *http.Request) (Scope, err
 	if row.Need == api.Admin && !s.Caller.Admin {
 		return Scope{}, problem.Of(problem.Forbidden)
 	}
+	return s, nil
+}
+
+// find looks up what the path names, as far as the caller may know it. Problems: forbidden,
+// not_found.
+func (a *API) find(ctx context.Context, s *Scope) (err error) {
+	row := s.row
+	if !row.Need.Session() {
+		return nil
+	}
 	if row.Has("project") {
-		err = a.inProject(r.Context(), row.Need.Role(), &s)
+		err = a.inProject(ctx, row.Need.Role(), s)
 	}
 	if err == nil && row.People && s.Caller.Service() {
 		err = problem.New(problem.Forbidden, "A service token may not do this, whatever its role; it is for people who sign in.")
 	}
 	if err == nil && row.Has("environment") {
-		s.Environment, err = a.Environment(r.Context(), s.Project.Name, s.Param("environment"))
+		s.Environment, err = a.Environment(ctx, s.Project.Name, s.Param("environment"))
 	}
 	if err == nil && row.Has("app") {
-		s.App, err = a.App(r.Context(), s.Environment, s.Param("app"))
+		s.App, err = a.App(ctx, s.Environment, s.Param("app"))
 	}
-	return s, err
+	return err
 }
 
 // inProject asks for a role in the project of the path. A project that does not exist is

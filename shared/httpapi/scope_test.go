@@ -15,6 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // office is who asks and what there is: project shop with environment prod and app hello.
@@ -216,6 +217,50 @@ func TestHeader(t *testing.T) {
 		}
 	}()
 	s.Header("X-Forwarded-For")
+}
+
+// TestUndeclaredHeaders: a handler that takes the request itself finds the headers of its row in
+// it, those that describe the body and the connection, and no others.
+func TestUndeclaredHeaders(t *testing.T) {
+	t.Parallel()
+	a := NewAPI(slog.New(slog.DiscardHandler), new(office), new(office))
+	var got http.Header
+	ServeRaw(a, api.GetWebhookBuild.Row, func(_ http.ResponseWriter, r *http.Request, _ Scope) error {
+		got = r.Header
+		return nil
+	})
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/webhook/shop-prod/hello/builds/1", http.NoBody)
+	want := http.Header{"X-Service-Token": {"t"}, "Prefer": {"wait=1", "wait=2"}, "X-Real-Ip": {"192.0.2.1"}}
+	r.Header = want.Clone()
+	for _, name := range []string{"X-Other", "Cookie", "X-Github-Event", "Idempotency-Key"} {
+		r.Header.Set(name, "v")
+	}
+	a.ServeHTTP(httptest.NewRecorder(), r)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("headers (-want +got):\n%s", diff)
+	}
+}
+
+// TestBodyLimitComesFirst: a body that is too large is refused before the path is looked up, and
+// after the caller is known.
+func TestBodyLimitComesFirst(t *testing.T) {
+	t.Parallel()
+	for user, want := range map[string]int{"admin": http.StatusRequestEntityTooLarge, "": http.StatusUnauthorized} {
+		var o office
+		a := NewAPI(slog.New(slog.DiscardHandler), &o, &o)
+		Serve(a, api.UpdateApp, func(context.Context, Scope, wire.UpdateApp) (wire.App, error) { return wire.App{}, nil })
+		for _, path := range []string{"nowhere/environments/prod/apps/hello", "shop/environments/prod/apps/none"} {
+			body := strings.NewReader(strings.Repeat(" ", MaxBody+1))
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPatch, "/api/v1/projects/"+path, body)
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("User", user)
+			w := httptest.NewRecorder()
+			a.ServeHTTP(w, r)
+			if w.Code != want || len(o.asked) > 0 {
+				t.Errorf("%q at %s: got %d after a look at %q, want %d", user, path, w.Code, o.asked, want)
+			}
+		}
+	}
 }
 
 func TestNumber(t *testing.T) {

@@ -77,7 +77,7 @@ func ServeChange[Req, Res any, P effective[Res]](a *API, route api.Route[Req, Re
 		if change.ID != "" {
 			w.Header().Set(api.ChangeID, change.ID)
 		}
-		wait := PreferredWait(r.Header, MaxWait)
+		wait := PreferredWait(declared(route.Row, r).Header, MaxWait)
 		if wait == 0 && r.Method != http.MethodGet {
 			return JSON(w, route.Status, out)
 		}
