@@ -7,6 +7,8 @@
 package plan
 
 import (
+	"cmp"
+	"crypto/rand"
 	"math"
 	"slices"
 	"strings"
@@ -97,15 +99,20 @@ func CheckName(name string) error {
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxName || strings.ContainsFunc(name, bad) {
 		return problem.New(problem.InvalidName, "A plan's name has 1 to %d printable characters.", maxName)
 	}
-	if slug(name) == "" {
-		return problem.New(problem.InvalidName, "A plan's name needs at least one letter a-z or digit.")
+	if strings.TrimSpace(name) == "" {
+		return problem.New(problem.InvalidName, "A plan's name needs at least one character that is not a space.")
 	}
 	return nil
 }
 
-// IDFor gives the id of a plan by its name: "plan-" and the name's slug, so that
-// "Starter (EU)" is "plan-starter-eu".
-func IDFor(name string) ID { return ID("plan-" + slug(name)) }
+// IDFor returns the ID of a new plan: "plan-" and the name's slug, so that "Starter (EU)" is
+// "plan-starter-eu". A name without letters a-z and digits gets a random ID.
+func IDFor(name string) ID {
+	return ID("plan-" + cmp.Or(slug(name), strings.ToLower(rand.Text()[:randomID])))
+}
+
+// randomID is the number of random characters in an ID that does not come from a name.
+const randomID = 10
 
 // slug keeps a-z and 0-9, lower-cased, and joins what is between by one hyphen.
 func slug(name string) string {

@@ -65,7 +65,8 @@ func TestCheckName(t *testing.T) {
 		{"NUL", "a\x00", problem.InvalidName},
 		{"C1 control", "a\u0085", problem.InvalidName},
 		{"not UTF-8", "a\xff", problem.InvalidName},
-		{"nothing for an id", "–––", problem.InvalidName},
+		{"blanks", "  ", problem.InvalidName},
+		{"nothing for an id", "無料", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -97,6 +98,15 @@ func TestIDFor(t *testing.T) {
 				t.Errorf("IDFor(%q) = %q, want %q", tt.in, got, tt.want)
 			}
 		})
+	}
+}
+
+// TestRandomID: names that make no ID get different random ones.
+func TestRandomID(t *testing.T) {
+	t.Parallel()
+	first, second := IDFor("無料"), IDFor("無料")
+	if !ValidID(string(first)) || !ValidID(string(second)) || first == second {
+		t.Errorf("got the IDs %q and %q, want two that are valid and different", first, second)
 	}
 }
 
