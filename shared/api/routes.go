@@ -225,7 +225,7 @@ var (
 	RemoveTrust = route[None, None]("apps", "DELETE "+anApp+"/webhook/trusts/{trust_id}", Developer, http.StatusNoContent,
 		"Trust pipelines no more")
 	ListDeliveries = route[Page, wire.List[wire.WebhookDelivery]]("apps", "GET "+anApp+"/webhook/deliveries", Viewer, http.StatusOK,
-		"List the calls of an app's webhook of the last seven days and what came of them, newest first, 50 a page at most", problem.InvalidPage)
+		"List the calls of an app's webhook of the last seven days and what came of them, newest first", problem.InvalidPage)
 	TestWebhook = route[Empty, wire.WebhookTest]("apps", "POST "+anApp+"/webhook/test", Developer, http.StatusOK,
 		"Send a git provider's ping to an app's webhook, the way that a pipeline takes, and tell what came of it; it changes nothing",
 		problem.Conflict).optional()
@@ -248,7 +248,7 @@ var (
 	ListPlans = route[Page, wire.List[wire.Plan]]("keys", "GET "+environment+"/plans", Viewer, http.StatusOK,
 		"List an environment's usage plans", problem.InvalidPage)
 	CreatePlan = route[wire.CreatePlan, wire.Plan]("keys", "POST "+environment+"/plans", Developer, http.StatusCreated,
-		"Create a usage plan; its id comes from its name",
+		"Create a usage plan; its ID comes from its name, or is random if the name has no letters a-z or digits",
 		problem.MissingField, problem.InvalidName, problem.InvalidRate, problem.InvalidBurst, problem.InvalidQuota, problem.AlreadyExists,
 		problem.TooManyPlans).
 		waits().tagged()
@@ -346,7 +346,7 @@ var (
 	GetBuild = route[None, wire.Build]("builds", "GET "+anApp+"/builds/{build}", Viewer, http.StatusOK,
 		"Read a build").free()
 	RequestBuild = route[wire.RequestBuild, wire.Build]("builds", "POST "+anApp+"/builds", Developer, http.StatusAccepted,
-		"Build a commit, or the branch's head", problem.InvalidCommit, problem.NoGitSource, problem.Conflict).
+		"Build a commit, or the branch's head", problem.InvalidCommit, problem.NoGitSource, problem.TooManyBuilds, problem.Conflict).
 		begins(GetBuild.Row).optional().repeats().guarded()
 )
 
@@ -357,7 +357,7 @@ var (
 	CallWebhook = route[wire.WebhookCall, wire.WebhookStatus]("webhook", "POST "+webhook, Token, http.StatusAccepted,
 		"Deploy or build an app",
 		problem.InvalidToken, problem.RateLimited, problem.MalformedJSON, problem.WrongType, problem.BodyTooLarge, problem.UnsupportedMediaType,
-		problem.ImageRequired, problem.InvalidImage, problem.RegistryNotAllowed, problem.InvalidCommit, problem.GitSourceAttached, problem.Conflict).
+		problem.ImageRequired, problem.InvalidImage, problem.RegistryNotAllowed, problem.InvalidCommit, problem.GitSourceAttached, problem.TooManyBuilds, problem.Conflict).
 		reads("Authorization", "X-Service-Token", "X-Gitlab-Token", "X-Hub-Signature-256", "X-GitHub-Event", "X-Gitea-Event", "X-Gitlab-Event", "X-GitHub-Delivery", "X-Gitea-Delivery", IdempotencyKey, Prefer).
 		or(http.StatusAccepted, "An event that changes nothing", reflect.TypeFor[wire.WebhookIgnored]()).
 		or(http.StatusOK, "The outcome, of a call that waited for it", reflect.TypeFor[wire.WebhookStatus]()).

@@ -27,6 +27,9 @@ func BuildStatuses() []BuildStatus {
 	return []BuildStatus{Queued, Running, Succeeded, BuildFailed, BuildSuperseded}
 }
 
+// MaxQueued is the number of builds of one app that may be queued.
+const MaxQueued = 20
+
 // Final tells whether nothing more will come of a build with the status.
 func (s BuildStatus) Final() bool { return s != Queued && s != Running }
 

@@ -87,6 +87,7 @@ const (
 	IdempotencyKeyReused Code = "idempotency_key_reused"
 	TooManyKeys          Code = "too_many_keys"
 	TooManyPlans         Code = "too_many_plans"
+	TooManyBuilds        Code = "too_many_builds"
 	TooManyTokens        Code = "too_many_tokens"
 	TooManyTrusts        Code = "too_many_trusts"
 	Conflict             Code = "conflict"
@@ -198,6 +199,7 @@ var table = [...]Row{
 	{PreconditionFailed, http.StatusPreconditionFailed, "It is not any more what If-Match names; read it again.", 0},
 	{TooManyKeys, http.StatusConflict, "The environment has as many keys as it may; revoke some that are not needed.", 0},
 	{TooManyPlans, http.StatusConflict, "The environment has 1,000 plans, which is the limit. Delete unused plans.", 0},
+	{TooManyBuilds, http.StatusConflict, "The app has 20 queued builds, which is the limit. Try again when some of them have begun.", 0},
 	{TooManyTokens, http.StatusConflict, "The project has as many service tokens as it may; revoke some that are not needed.", 0},
 	{TooManyTrusts, http.StatusConflict, "The app trusts as many pipelines as it may; remove some that are not needed.", 0},
 	{GitSourceAttached, http.StatusConflict, "The app is built from its git source; leave image out or detach the git source.", 0},

@@ -84,7 +84,7 @@ func (d pendingDoc) value() PendingBuild {
 
 // RecordBuild adds a build to an app. rule is called with the app and gives the build
 // without its number; it may be called more than once. Problems: not_found,
-// conflict, and those of rule.
+// conflict, too_many_builds, and those of rule.
 func (s *Store) RecordBuild(ctx context.Context, ref app.Ref, rule func(a app.App) (deploy.Build, error)) (deploy.Build, error) {
 	recorded, _, err := s.RecordBuildOnce(ctx, ref, hook.Delivery{}, time.Time{}, rule)
 	return recorded, err
@@ -106,11 +106,24 @@ func (s *Store) RecordBuildOnce(ctx context.Context, ref app.Ref, d hook.Deliver
 		if err != nil {
 			return err
 		}
+		if err := s.checkQueue(ctx, ref); err != nil {
+			return err
+		}
 		recorded = s.addBuild(ctx, c, b, build)
 		s.keepRequest(b, d, c.doc.value(), hook.Answer{Action: hook.Build, Build: recorded.Number}, now)
 		return nil
 	})
 	return recorded, fresh, err
+}
+
+// checkQueue returns a too_many_builds problem if the app has [deploy.MaxQueued] queued builds.
+// A commit that adds a build depends on the app's document, so at most that many are added.
+func (s *Store) checkQueue(ctx context.Context, ref app.Ref) error {
+	queued, err := find(ctx, s.builds(ref).Where("status", "==", deploy.Queued).Select("build").Limit(deploy.MaxQueued), decode[buildDoc])
+	if err == nil && len(queued) >= deploy.MaxQueued {
+		err = problem.Of(problem.TooManyBuilds)
+	}
+	return err
 }
 
 // addBuild writes a new build of an app and gives it its number.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
@@ -35,6 +36,34 @@ func observe(t *testing.T, s *store.Store, n int64, run deploy.Run) deploy.Build
 		t.Fatal(err)
 	}
 	return b
+}
+
+// TestQueuedBuildsAreBounded: an app with many queued builds gets no more, by hand or by its
+// webhook, until one of them begins.
+func TestQueuedBuildsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storeApp(t, s, "")
+	for range deploy.MaxQueued {
+		recordBuild(t, s)
+	}
+	record := func() error {
+		_, err := s.RecordBuild(t.Context(), hello(), func(app.App) (deploy.Build, error) {
+			return deploy.NewBuild(app.GitSource{Repository: "https://git.example/shop.git", Branch: "main"}, "", deploy.Manual, "ada", noon()), nil
+		})
+		return err
+	}
+	call := func() error {
+		_, _, err := s.Receive(t.Context(), hello(), hook.Delivery{}, noon(), func(app.App) (hook.Outcome, error) {
+			return hook.Outcome{Decision: hook.Decision{Action: hook.Build}, Build: deploy.NewBuild(app.GitSource{Repository: "https://git.example/shop.git", Branch: "main"}, "", deploy.Webhook, "webhook", noon())}, nil
+		})
+		return err
+	}
+	wantProblem(t, "one build more", record(), problem.TooManyBuilds)
+	wantProblem(t, "one call more", call(), problem.TooManyBuilds)
+	observe(t, s, 1, deploy.Run{UID: "a", Event: "started"})
+	wantProblem(t, "once a build has begun", call(), "")
+	wantProblem(t, "with a full queue again", record(), problem.TooManyBuilds)
 }
 
 func TestBuildIsDeployedOnce(t *testing.T) {

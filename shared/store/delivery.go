@@ -70,7 +70,11 @@ func (s *Store) Receive(ctx context.Context, ref app.Ref, d hook.Delivery, now t
 		if err != nil {
 			return err
 		}
-		answer, fresh = out.Answer(s.add(ctx, c, b, out)), true
+		number, err := s.add(ctx, c, b, out)
+		if err != nil {
+			return err
+		}
+		answer, fresh = out.Answer(number), true
 		s.keepRequest(b, d, c.doc.value(), answer, now)
 		return nil
 	})
@@ -130,14 +134,17 @@ func (s *Store) keepRequest(b *batch, d hook.Delivery, to app.App, a hook.Answer
 	}
 }
 
-// add writes what a call asks for and gives the number of it.
-func (s *Store) add(ctx context.Context, c current, b *batch, out hook.Outcome) int64 {
+// add writes what a call asks for and returns its number. Problem: too_many_builds.
+func (s *Store) add(ctx context.Context, c current, b *batch, out hook.Outcome) (int64, error) {
 	switch out.Action {
 	case hook.Deploy:
-		return s.addRevision(ctx, c, b, out.Revision, "").Number
+		return s.addRevision(ctx, c, b, out.Revision, "").Number, nil
 	case hook.Build:
-		return s.addBuild(ctx, c, b, out.Build).Number
+		if err := s.checkQueue(ctx, c.ref); err != nil {
+			return 0, err
+		}
+		return s.addBuild(ctx, c, b, out.Build).Number, nil
 	case hook.Ignore, hook.Pong:
 	}
-	return 0
+	return 0, nil
 }
