@@ -27,9 +27,6 @@ import (
 )
 
 const (
-	// maxDeliveries is how many a page lists, at most.
-	maxDeliveries = 50
-
 	// pingTimeout bounds a test, and maxPong what is read of its answer, in bytes.
 	pingTimeout = 5 * time.Second
 	maxPong     = 4 << 10
@@ -44,7 +41,6 @@ const pingBody = `{"zen":"This is a test.","commit":false}`
 
 // listDeliveries lists the calls of an app's webhook.
 func (s *Service) listDeliveries(ctx context.Context, in httpapi.Scope, page api.Page) (wire.List[wire.WebhookDelivery], error) {
-	page.Size = min(page.Size, maxDeliveries)
 	receipts, next, err := s.store.Receipts(ctx, in.App.Ref(), in.App.CreatedAt, store.Page(page))
 	if err != nil {
 		return wire.List[wire.WebhookDelivery]{}, err
