@@ -9,6 +9,7 @@ import (
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -178,7 +179,8 @@ func (a *application) deployed(waits *waiting, deploy func(ctx context.Context, 
 }
 
 // waitLive waits until a revision is live. One that failed, or that another took the
-// place of, is a failure with its reason.
+// place of, is a failure with its reason. An idle app ends the wait: its revision rolls out when
+// the app is scaled up.
 func (a *application) waitLive(ctx context.Context, w work, app string, waits *waiting, d wire.Deployment) (wire.Deployment, error) {
 	err := waits.until(ctx, "revision "+number(d.Revision)+" of "+app, func(ctx context.Context, first bool) (string, bool, error) {
 		if !first {
@@ -194,9 +196,22 @@ func (a *application) waitLive(ctx context.Context, w work, app string, waits *w
 		case "superseded":
 			return "", false, failed("superseded", "Revision %d of %s was superseded by another deployment.", d.Revision, app)
 		}
-		return d.Status, d.Status == "live", nil
+		if first || d.Status == "live" {
+			return d.Status, d.Status == "live", nil
+		}
+		idle, err := w.idle(ctx, app, d.Revision)
+		if idle {
+			a.note("App %s is idle: it is scaled to zero. Revision %d rolls out when the app is scaled up.", app, d.Revision)
+		}
+		return d.Status, idle, err
 	})
 	return d, err
+}
+
+// idle reports whether an app is scaled to zero, with the revision as its current one.
+func (w work) idle(ctx context.Context, name string, revision int64) (bool, error) {
+	now, err := w.App(ctx, w.project, w.environment, name)
+	return err == nil && now.Revision == revision && now.Deployed != nil && now.Deployed.Status == string(deploy.Idle), err
 }
 
 func deployTone(d wire.Deployment) render.Tone {

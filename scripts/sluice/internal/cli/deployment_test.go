@@ -51,6 +51,20 @@ func TestDeploymentsAreSentOnce(t *testing.T) {
 	}
 }
 
+// A wait for the revision of an idle app ends at once, with the reason.
+func TestWaitForAnIdleApp(t *testing.T) {
+	t.Parallel()
+	answers := shop()
+	idle := strings.Replace(engagedJSON, `"revision":3`, `"revision":4,"deployed":{"at":"2026-03-14T12:00:00Z","status":"idle"}`, 1)
+	answers["GET "+hello] = ok(engagedJSON, idle)
+	answers["GET "+hello+"/deployments/4"] = ok(revision4)
+	p := newPerson(t, newFake(t, answers).URL)
+	r := p.runs("app", "update", "hello", "--image", "i:2", "--wait")
+	if want := "App hello is idle: it is scaled to zero. Revision 4 rolls out when the app is scaled up."; r.exit != 0 || !strings.Contains(r.err, want) {
+		t.Errorf("got %+v, want the message %q", r, want)
+	}
+}
+
 // With --from-revision a rollback changes nothing if another revision is current.
 func TestRollbackFromRevision(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,6 @@ func TestWait(t *testing.T) {
 	superseded4 := strings.Replace(revision4, "rolling_out", "superseded", 1)
 	newApp := strings.Replace(appJSON, `"revision":3`, `"revision":1`, 1)
 	unbuilt := strings.Replace(appJSON, `"revision":3`, `"revision":0`, 1)
-	rolling5 := strings.Replace(revision4, `"revision":4`, `"revision":5`, 1)
 	tests := []struct {
 		name    string
 		args    string
@@ -29,13 +28,13 @@ func TestWait(t *testing.T) {
 	}{
 		{
 			"live", "app update hello --image i:2 --wait",
-			map[string][]answer{"GET " + hello + "/deployments": ok(list(revision4), list(live4))},
+			map[string][]answer{"GET " + hello + "/deployments/4": ok(revision4, live4)},
 			0,
 			"revision 4 of hello is rolling_out\nrevision 4 of hello is live\n",
 		},
 		{
 			"failed", "app update hello --image i:2 --wait",
-			map[string][]answer{"GET " + hello + "/deployments": ok(list(revision4), list(failed4))},
+			map[string][]answer{"GET " + hello + "/deployments/4": ok(revision4, failed4)},
 			1,
 			"revision 4 of hello is rolling_out\nerror: Revision 4 of hello failed: not ready within 2m0s: ImagePullBackOff (deploy_failed)\n",
 		},
@@ -47,37 +46,37 @@ func TestWait(t *testing.T) {
 		},
 		{
 			"overtaken", "app rollback hello --yes --wait",
-			map[string][]answer{"POST " + hello + "/rollback": ok(revision4), "GET " + hello + "/deployments": ok(list(rolling5 + "," + superseded4))},
+			map[string][]answer{"POST " + hello + "/rollback": ok(revision4), "GET " + hello + "/deployments/4": ok(superseded4)},
 			1,
 			"revision 4 of hello is rolling_out\nerror: Revision 4 of hello was superseded by another deployment. (superseded)\n",
 		},
 		{
 			"the server is away for a while", "app promote hello --from staging --wait",
-			map[string][]answer{"GET " + hello + "/deployments": {away, away, {200, list(live4)}}},
+			map[string][]answer{"GET " + hello + "/deployments/4": {away, away, {200, live4}}},
 			0,
 			"revision 4 of hello is rolling_out\nrevision 4 of hello is live\n",
 		},
 		{
 			"the app is gone", "app update hello --image i:2 --wait",
-			map[string][]answer{"GET " + hello + "/deployments": {{404, `{"code":"not_found","message":"Gone."}`}}},
+			map[string][]answer{"GET " + hello + "/deployments/4": {{404, `{"code":"not_found","message":"Gone."}`}}},
 			4,
 			"revision 4 of hello is rolling_out\nerror: Gone. (not_found)\n",
 		},
 		{
 			"too long", "app update hello --image i:2 --wait --wait-timeout 50ms",
-			map[string][]answer{"GET " + hello + "/deployments": ok(list(revision4))},
+			map[string][]answer{"GET " + hello + "/deployments/4": ok(revision4)},
 			1,
 			"revision 4 of hello is rolling_out\nerror: After 50ms revision 4 of hello is still rolling_out. (timeout)\n",
 		},
 		{
 			"a new app", "app create hello --image i:1 --wait",
-			map[string][]answer{"POST " + envPath + "/apps": ok(newApp), "GET " + hello + "/deployments": ok(list(strings.Replace(live4, ":4", ":1", 1)))},
+			map[string][]answer{"POST " + envPath + "/apps": ok(newApp), "GET " + hello + "/deployments/1": ok(strings.Replace(live4, ":4", ":1", 1))},
 			0,
 			"revision 1 of hello is rolling_out\nrevision 1 of hello is live\n",
 		},
 		{
 			"a new app that does not come up", "app create hello --image i:1 --wait",
-			map[string][]answer{"POST " + envPath + "/apps": ok(newApp), "GET " + hello + "/deployments": ok(list(strings.Replace(failed4, ":4", ":1", 1)))},
+			map[string][]answer{"POST " + envPath + "/apps": ok(newApp), "GET " + hello + "/deployments/1": ok(strings.Replace(failed4, ":4", ":1", 1))},
 			1,
 			"revision 1 of hello is rolling_out\nerror: Revision 1 of hello failed: not ready within 2m0s: ImagePullBackOff (deploy_failed)\n",
 		},
@@ -85,7 +84,7 @@ func TestWait(t *testing.T) {
 			"a new git app", "app create hello --repository https://git.example.com/shop/hello --wait",
 			map[string][]answer{
 				"POST " + envPath + "/apps": ok(unbuilt), "GET " + hello + "/builds": ok(list(runningJSON)), "GET " + hello + "/builds/8": ok(builtJSON),
-				"GET " + hello + "/deployments": ok(list(strings.Replace(live4, ":4", ":13", 1))),
+				"GET " + hello + "/deployments/13": ok(strings.Replace(live4, ":4", ":13", 1)),
 			},
 			0,
 			"build 8 of hello is running\nbuild 8 of hello is succeeded\nrevision 13 of hello is rolling_out\nrevision 13 of hello is live\n",
