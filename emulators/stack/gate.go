@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,9 +144,13 @@ func (s *Stack) addPod(life context.Context, pod, address string) {
 func (s *Stack) startChecker(ctx, life context.Context, r replica) (*child.Service, error) {
 	address := s.o.at(r.host(), checkerPort)
 	s.addPod(life, r.pod(), address)
+	spent := filepath.Join(s.path("spent"), r.pod()) // as the pod's volume in infra/chart
+	if err := os.MkdirAll(spent, 0o700); err != nil {
+		return nil, fmt.Errorf("start %s: %w", r.process(), err)
+	}
 	return s.run(ctx, instance{
 		function: function{name: checkerFunction}, name: r.process(), host: r.host(), port: s.o.port(checkerPort),
-		own:   map[string]string{"POD_NAME": r.pod(), "POD_IP": r.host(), "METRICS_PORT": strconv.Itoa(s.o.port(metricsPort))},
+		own:   map[string]string{"POD_NAME": r.pod(), "POD_IP": r.host(), "METRICS_PORT": strconv.Itoa(s.o.port(metricsPort)), "SPENT_DIR": spent},
 		check: func(ctx context.Context) error { return s.askGate(ctx, address, "/readyz") },
 		grace: checkerGrace,
 	})

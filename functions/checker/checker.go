@@ -67,7 +67,7 @@
 // heard where requests look; applied.go says how far that is, and explain.go why a request was refused. A request's is on two others: decision.go decides and holds
 // the table of outcomes, handler.go answers; key.go is what a key's holder is told. internal/view is the picture of keys and
 // plans, internal/gate decides about a key, internal/bucket limits rates, internal/meter
-// counts and limits quotas, internal/lease holds hard ones, internal/peers tells other replicas, internal/canary proves
+// counts and limits quotas, internal/lease holds hard ones, internal/spent records what is spent of them, internal/peers tells other replicas, internal/canary proves
 // freshness, internal/denials keeps reasons, shared/limits writes limits into header fields,
 // internal/slots holds one small value per key.
 package checker
@@ -90,6 +90,7 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/lease"
 	"github.com/sluicegate/sluice/functions/checker/internal/meter"
 	"github.com/sluicegate/sluice/functions/checker/internal/peers"
+	"github.com/sluicegate/sluice/functions/checker/internal/spent"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/explain"
@@ -163,7 +164,7 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	c.snapshot = &snapshot{buckets: c.buckets, shown: c.shown, now: c.now}
 	c.snapshot.Store(&view.View{})
 	c.leases = lease.New(lease.Config{
-		Run: c.process, Store: s, View: c.snapshot.Load, Buckets: c.buckets, Start: c.start, Now: c.now, Log: log,
+		Run: c.process, Store: s, View: c.snapshot.Load, Buckets: c.buckets, Start: c.start, Spent: c.spentDir(), Now: c.now, Log: log,
 	})
 	c.meter = meter.New(meter.Config{
 		Run: c.process, Leases: c.leases, Replica: cfg.Replica, Interval: cfg.FlushInterval, Writer: s,
@@ -177,6 +178,19 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	c.streams = c.newStreams()
 	c.metrics = newMetrics(c)
 	return c, nil
+}
+
+// spentDir returns the folder of the pod's records, or nil without one.
+func (c *Checker) spentDir() *spent.Dir {
+	if c.cfg.SpentDir == "" {
+		return nil
+	}
+	d, err := spent.Open(c.cfg.SpentDir)
+	if err != nil {
+		c.log.Warn("spent requests are not recorded: a crash keeps what this process holds", "error", err)
+		return nil
+	}
+	return d
 }
 
 // Collectors are the replica's metrics.

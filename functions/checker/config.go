@@ -27,6 +27,11 @@ type Config struct {
 	PodIP string `env:"POD_IP"`
 	Port  int    `env:"PORT, default=8080"`
 
+	// SpentDir is a folder that only the processes of this pod use. A process records there
+	// what it spends of hard quotas, so that the next one can return the rest after a crash.
+	// Without a folder the rest stays leased until the period ends.
+	SpentDir string `env:"SPENT_DIR"`
+
 	// MaxStaleness is the ceiling of this replica: at most 90 s, lowered in tests.
 	MaxStaleness time.Duration `env:"MAX_STALENESS, default=90s"`
 

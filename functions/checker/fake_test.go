@@ -113,6 +113,17 @@ func (f *fakeStore) Lease(ctx context.Context, _ usage.Term, _ string, _ bool, c
 	return nil
 }
 
+// EndLeases returns what the only process did not spend.
+func (f *fakeStore) EndLeases(ctx context.Context, all []usage.Ended) ([]usage.Ended, error) {
+	if err := f.answers(ctx); err != nil {
+		return all, err
+	}
+	for _, e := range all {
+		f.set(func() { f.held = min(f.held, e.Spent) })
+	}
+	return nil, nil
+}
+
 // WriteCounter takes any write: what is counted is package meter's to test.
 func (f *fakeStore) WriteCounter(ctx context.Context, _ usage.Counter, _ store.CounterVersion) (store.CounterVersion, error) {
 	return store.CounterVersion{}, f.answers(ctx)

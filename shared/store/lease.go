@@ -6,18 +6,21 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/firestore"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
 // leaseDoc is a document of leases/{first day}.{period}.{prefix}: what of a hard quota is
-// given out. Processes that have ended are in it until the period is over.
+// given out. A process that was lost is in it until the period is over.
 type leaseDoc struct {
-	Held   map[string]int64 `firestore:"held"` // by process: requests that it has allowed or may allow yet; not indexed
+	Held   map[string]int64 `firestore:"held"` // by process, or [ended]: requests that it has allowed or may allow yet; not indexed
 	EndsAt time.Time        `firestore:"ends_at"`
 }
 
@@ -98,6 +101,103 @@ func (s *Store) lease(ctx context.Context, t usage.Term, process string, force b
 		return fmt.Errorf("write lease %s: %w", ref.ID, problemOf(err, "lease"))
 	}
 	return nil
+}
+
+// ended is the name among processes that stands for all those that have ended: what they have
+// spent.
+const ended = "ended"
+
+// endAtOnce is the number of leases that one commit ends, and endCommits that of the commits
+// in progress.
+const endAtOnce, endCommits = 200, 8
+
+// EndLeases ends the leases of processes that have ended. Each keeps the requests that it has
+// spent, and the rest is available again. A write of such a process that comes through later
+// changes nothing, and repeating a call changes nothing either. It returns the leases that it
+// could not end. No two of all may be of one term.
+func (s *Store) EndLeases(ctx context.Context, all []usage.Ended) (rest []usage.Ended, err error) {
+	var mu sync.Mutex
+	var g errgroup.Group
+	g.SetLimit(endCommits)
+	for some := range slices.Chunk(all, endAtOnce) {
+		g.Go(func() error {
+			left, err := s.endSome(ctx, some, 0)
+			mu.Lock()
+			defer mu.Unlock()
+			rest = append(rest, left...)
+			return err
+		})
+	}
+	err = g.Wait()
+	return rest, err
+}
+
+// endSome ends leases in one commit. After a lost race it ends each half separately.
+func (s *Store) endSome(ctx context.Context, some []usage.Ended, try int) (rest []usage.Ended, err error) {
+	const tries, longest = 8, 50 * time.Millisecond
+	err = s.tryEnd(ctx, some)
+	lost := problem.Is(err, problem.Conflict) || problem.Is(err, problem.AlreadyExists) || problem.Is(err, problem.NotFound)
+	switch {
+	case err == nil:
+		return nil, nil
+	case !lost || len(some) == 1 && try == tries || !wait(ctx, rand.N(longest)): //nolint:gosec // spreads tries, protects nothing
+		return some, err
+	case len(some) == 1:
+		return s.endSome(ctx, some, try+1)
+	}
+	half := len(some) / 2
+	left, err := s.endSome(ctx, some[:half], 0)
+	right, errRight := s.endSome(ctx, some[half:], 0)
+	return append(left, right...), errors.Join(err, errRight)
+}
+
+// tryEnd skips damaged documents: nothing can be leased by them. It returns the problems of
+// lease.
+func (s *Store) tryEnd(ctx context.Context, some []usage.Ended) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	refs := make([]*firestore.DocumentRef, len(some))
+	for i, e := range some {
+		refs[i] = s.leases().Doc(e.ID())
+	}
+	snaps, err := s.client.GetAll(ctx, refs)
+	if err != nil {
+		return fmt.Errorf("read leases: %w", problemOf(err, "lease"))
+	}
+	err = s.client.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
+		for i, e := range some {
+			if err := endLease(tx, snaps[i], e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, firestore.MaxAttempts(1))
+	if err != nil {
+		return fmt.Errorf("end leases: %w", problemOf(err, "lease"))
+	}
+	return nil
+}
+
+// endLease moves what a process has spent to those that have ended. It writes even if the
+// document has nothing of the process: a late write of the process is then on top of a version
+// that is gone.
+func endLease(tx *firestore.Transaction, snap *firestore.DocumentSnapshot, e usage.Ended) error {
+	if !snap.Exists() {
+		_, ends := e.Span()
+		return tx.Create(snap.Ref, leaseDoc{Held: map[string]int64{ended: 0}, EndsAt: ends})
+	}
+	d, err := shape[leaseDoc](snap)
+	if err != nil {
+		return nil //nolint:nilerr // see tryEnd
+	}
+	own, _, err := d.sum(e.Process)
+	if err != nil {
+		return nil //nolint:nilerr // see tryEnd
+	}
+	return tx.Update(snap.Ref, []firestore.Update{
+		{FieldPath: firestore.FieldPath{"held", ended}, Value: d.Held[ended] + min(own, e.Spent)},
+		{FieldPath: firestore.FieldPath{"held", e.Process}, Value: firestore.Delete},
+	}, firestore.LastUpdateTime(snap.UpdateTime))
 }
 
 // DeleteLeases deletes up to limit leases of periods that ended before a time, and tells

@@ -2,15 +2,19 @@ package store_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/long"
 )
 
 // TestLease: what several processes take of one quota at the same time is what each believes
@@ -77,6 +81,118 @@ func TestDamagedLease(t *testing.T) {
 		})
 		if err == nil {
 			t.Errorf("leased of %v", held)
+		}
+	}
+}
+
+// heldBy returns what a process and all others hold of a term.
+func heldBy(t *testing.T, s *store.Store, term usage.Term, process string) (own, others int64) {
+	t.Helper()
+	err := s.Lease(t.Context(), term, process, false, func(o, all int64) int64 {
+		own, others = o, all
+		return o
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own, others
+}
+
+// hold sets what a process holds of a term.
+func hold(t *testing.T, s *store.Store, term usage.Term, process string, n int64) error {
+	t.Helper()
+	return s.Lease(t.Context(), term, process, true, func(int64, int64) int64 { return n })
+}
+
+// EndLeases keeps what processes have spent, and returns the rest. A repetition changes nothing,
+// and neither does a process that spent more than it held.
+func TestEndLeases(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	now := time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC)
+	a, b, damaged, absent := usage.TermOf("aaaaaaaa", plan.Day, now), usage.TermOf("bbbbbbbb", plan.Day, now), usage.TermOf("cccccccc", plan.Day, now), usage.TermOf("dddddddd", plan.Day, now)
+	for _, h := range []struct {
+		term    usage.Term
+		process string
+		n       int64
+	}{{a, "first", 100}, {a, "second", 50}, {b, "first", 7}} {
+		if err := hold(t, s, h.term, h.process, h.n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Put(t.Context(), t, "leases/"+damaged.ID(), map[string]any{"held": "much", "ends_at": now})
+	for range 2 {
+		rest, err := s.EndLeases(t.Context(), []usage.Ended{
+			{Term: a, Process: "first", Spent: 30}, {Term: b, Process: "first", Spent: 9}, {Term: damaged, Process: "first"}, {Term: absent, Process: "first", Spent: 3},
+		})
+		if len(rest) != 0 || err != nil {
+			t.Fatalf("%v are left, %v", rest, err)
+		}
+		for _, want := range []struct {
+			term  usage.Term
+			ended int64
+			all   int64 // of all but those that have ended
+		}{{a, 30, 50}, {b, 7, 0}, {absent, 0, 0}} {
+			if ended, others := heldBy(t, s, want.term, "ended"); ended != want.ended || others != want.all {
+				t.Errorf("%s: %d by ended processes and %d by others, want %d and %d", want.term.ID(), ended, others, want.ended, want.all)
+			}
+		}
+	}
+}
+
+// While other processes lease of the same keys, all leases of a process that has ended are
+// ended, in few commits.
+func TestEndManyLeases(t *testing.T) {
+	t.Parallel()
+	const patience = 15 * time.Second // of a checker that stops
+	n := long.Pick(450, 10_000)
+	s := storetest.New(t)
+	all := make([]usage.Ended, n)
+	var g errgroup.Group
+	g.SetLimit(32)
+	for i := range all {
+		all[i] = usage.Ended{Term: usage.TermOf(apikey.Prefix(fmt.Sprintf("key%05d", i)), plan.Month, time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC)), Process: "first", Spent: 1}
+		g.Go(func() error { return hold(t, s, all[i].Term, "first", 100) })
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	var commits atomic.Int64
+	s.Observe(func(op, _ string, _ time.Duration, _ bool) {
+		if op == "commit" {
+			commits.Add(1)
+		}
+	})
+	began := time.Now()
+	rest, err := s.EndLeases(t.Context(), all)
+	took, wrote := time.Since(began), commits.Load()
+	if len(rest) != 0 || err != nil {
+		t.Fatalf("%d are left, %v", len(rest), err)
+	}
+	t.Logf("%d leases ended in %v, %d commits", n, took, wrote)
+	if want := int64((n + 199) / 200); wrote != want || took > patience {
+		t.Errorf("%d commits in %v, want %d in at most %v", wrote, took, want, patience)
+	}
+	again := all[:100]
+	g.Go(func() error {
+		for _, e := range again[:20] {
+			if err := hold(t, s, e.Term, "second", 5); err != nil && !problem.Is(err, problem.Conflict) {
+				return err
+			}
+		}
+		return nil
+	})
+	for range 3 {
+		if rest, err := s.EndLeases(t.Context(), again); len(rest) != 0 || err != nil {
+			t.Fatalf("%d are left, %v", len(rest), err)
+		}
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []usage.Ended{all[0], all[99], all[n-1]} {
+		if ended, _ := heldBy(t, s, e.Term, "ended"); ended != 1 {
+			t.Errorf("%s: %d are held, want 1", e.ID(), ended)
 		}
 	}
 }

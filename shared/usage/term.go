@@ -29,3 +29,11 @@ func (t Term) Span() (began, ends time.Time) {
 	began = t.First.Start()
 	return began, t.Period.End(began)
 }
+
+// Ended is what a process that has ended has spent of a term.
+type Ended struct {
+	Term
+
+	Process string
+	Spent   int64 // requests
+}

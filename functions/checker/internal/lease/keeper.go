@@ -43,8 +43,15 @@ type keeper struct {
 	rounded time.Time     // at all keys
 }
 
-// Run keeps leases until ctx ends, and then gives back what is left.
+// Run keeps leases until ctx ends, and then gives back what is left. It first returns the rest
+// of the pod's previous processes, and begins to lease after [recoverFirst] at the latest.
 func (b *Book) Run(ctx context.Context) {
+	recovered := b.begin(ctx)
+	select {
+	case <-recovered:
+	case <-ctx.Done():
+	case <-time.After(recoverFirst):
+	}
 	tick := time.NewTicker(round / 10)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -56,6 +63,7 @@ func (b *Book) Run(ctx context.Context) {
 		case <-b.awake:
 		}
 	}
+	<-recovered
 	b.Leave(context.WithoutCancel(ctx))
 }
 
@@ -69,22 +77,37 @@ func rest(ctx context.Context, d time.Duration) {
 }
 
 // Leave gives back all that is left, as far as there is time: nothing is spent any more.
-// What is not given back stays with this process until its period is over.
+// What is not given back stays with this process until its period is over, or until the pod's
+// next process returns it.
 func (b *Book) Leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastWrite)
 	defer cancel()
 	b.accounts.Store(&map[uint32]*account{})
-	for ctx.Err() == nil {
-		b.flying.Wait()
-		now := b.cfg.Now()
-		jobs := b.rests(now)
-		if len(jobs) == 0 {
+	b.flying.Wait()
+	all := b.ended(b.cfg.Now())
+	for pause := firstPause; len(all) > 0; pause *= 2 {
+		var err error
+		if all, err = b.cfg.Store.EndLeases(ctx, all); err == nil {
+			continue
+		}
+		b.failures.Add(1)
+		if rest(ctx, pause); ctx.Err() != nil {
+			b.cfg.Log.Warn("leases not given back: the process had to end", "leases", len(all), "error", err)
 			return
 		}
-		b.settle(ctx, jobs, now, true)
-		rest(ctx, breath)
 	}
-	b.cfg.Log.Warn("leases not given back: the store could not be reached before the process had to end")
+	b.discard()
+}
+
+// ended returns what this process has spent of each term that is not over, and takes the rest
+// out of memory.
+func (b *Book) ended(now time.Time) (all []usage.Ended) {
+	for _, t := range b.terms {
+		if t.keep(0); t.read && !t.over(now) {
+			all = append(all, usage.Ended{Term: t.Term, Process: b.cfg.Run, Spent: t.held})
+		}
+	}
+	return all
 }
 
 // job is a term that may have to be brought to the store, for a key with limits; without one
@@ -101,6 +124,9 @@ func (b *Book) Tick(ctx context.Context, now time.Time) {
 	if b.changed.Load() && now.Sub(b.looked) >= restraint*b.took {
 		b.look(now)
 	}
+	if b.returned.Swap(false) {
+		b.reconsider()
+	}
 	surveyed := now.Sub(b.rounded) >= round
 	if surveyed {
 		b.rounded = now
@@ -113,7 +139,7 @@ func (b *Book) Tick(ctx context.Context, now time.Time) {
 	if surveyed {
 		jobs = append(jobs, b.rests(now)...)
 	}
-	b.settle(ctx, jobs, now, false)
+	b.settle(ctx, jobs, now)
 }
 
 // due are the keys that are asked for, and a few of those that are not.
@@ -172,8 +198,9 @@ func (b *Book) survey(now time.Time) {
 		}
 	}
 	for name, t := range b.terms {
-		if t.over(now.Add(-prepare)) { // a clock may be set back a little
+		if t.over(now.Add(-prepare)) && !t.taken.Load() { // a clock may be set back a little
 			delete(b.terms, name)
+			b.strike(t)
 		}
 	}
 }
@@ -245,15 +272,14 @@ func (b *Book) open(name usage.Term, l view.Limits, now time.Time) *term {
 }
 
 // settle brings terms to the store, atOnce at a time, and does not wait for the writes.
-// While all of them are in progress, it waits for a turn only if wait is true: the keeper
-// goes on, and looks at the other keys again.
-func (b *Book) settle(ctx context.Context, jobs []job, now time.Time, wait bool) {
+// While all of them are in progress, the keeper goes on, and looks at the other keys again.
+func (b *Book) settle(ctx context.Context, jobs []job, now time.Time) {
 	for _, j := range jobs {
 		if !j.taken.CompareAndSwap(false, true) {
 			b.later(j)
 			continue
 		}
-		if !b.takeTurn(ctx, wait) {
+		if !b.takeTurn() {
 			j.taken.Store(false)
 			b.full.Store(true)
 			b.later(j)
@@ -283,20 +309,12 @@ func (b *Book) later(j job) {
 	}
 }
 
-// takeTurn takes a turn of the writes in progress, and reports whether it did.
-func (b *Book) takeTurn(ctx context.Context, wait bool) bool {
+// takeTurn takes a turn of the writes in progress, and reports whether there was one.
+func (b *Book) takeTurn() bool {
 	select {
 	case b.turn <- struct{}{}:
 		return true
 	default:
-	}
-	if !wait {
-		return false
-	}
-	select {
-	case b.turn <- struct{}{}:
-		return true
-	case <-ctx.Done():
 		return false
 	}
 }
@@ -362,7 +380,7 @@ func (b *Book) lack(t *term, a *account, replicas int64, now time.Time) {
 	if replicas > 1 {
 		b.wanting.Add(a.slot)
 	}
-	t.none.Store(replicas == 1 || now.Sub(t.since) >= handover)
+	t.none.Store(!b.recovering.Load() && (replicas == 1 || now.Sub(t.since) >= handover))
 	t.wait(now, emptyPause)
 }
 
@@ -382,7 +400,7 @@ func (b *Book) demand(j job, now time.Time) demand {
 
 // bring brings what is held of a term to the store.
 func (b *Book) bring(ctx context.Context, t *term, quota int64, now time.Time, level func(int64) int64) (settled, error) {
-	done, err := t.settle(ctx, b.cfg.Store, b.cfg.Run, quota, level)
+	done, err := t.settle(ctx, b, quota, level)
 	if err == nil {
 		b.writes.Add(1)
 		return done, nil

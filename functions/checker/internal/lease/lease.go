@@ -19,8 +19,34 @@
 // What is held by a larger quota than the one that holds now is not spent: it is given back,
 // and leased of anew.
 //
-// What a process that was killed still held stays in its name until the period is over.
-// That is the price: so replicas hold little.
+// # After a crash
+//
+// A process records each request that it spends in a file of its pod (package spent), after it
+// takes the request from what is left and before the request is allowed. One atomic addition
+// to mapped memory does that. So at any time
+//
+//	allowed ≤ recorded ≤ held in memory ≤ held in the store
+//
+// A term gets its record when its entry in the store is first read, before anything of it can
+// be spent. What the entry held by then counts as spent.
+//
+// When the process has died, the pod's next process gets the lock of that file. From then on
+// nothing can change the record: the process can neither allow nor record a request. The next
+// process reads the record and sets the entry to the recorded number, if it holds more. It
+// adds that number to the entry of all ended processes, and deletes the one that had the name
+// of the process. Both happen in one write on top of the version that it read. Three things
+// follow:
+//
+//   - The sum stays at or above the number of allowed requests, and the whole rest is
+//     available again.
+//   - A late write of the dead process is on top of an earlier version, so it never lands.
+//   - A repeated recovery finds no entry and changes nothing. No process has the name again.
+//
+// A process that stops does the same for itself, after its last request. In doubt, package
+// spent returns no record. The entry then stays as it is until the period ends.
+//
+// What a lost pod held stays in the name of its process, because nothing proves how much of it
+// was spent. That is the price: so replicas hold little.
 //
 // # How much a replica holds
 //
@@ -51,6 +77,7 @@ import (
 
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
 	"github.com/sluicegate/sluice/functions/checker/internal/slots"
+	"github.com/sluicegate/sluice/functions/checker/internal/spent"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
@@ -60,6 +87,7 @@ import (
 // Store keeps what processes hold; see the store's own.
 type Store interface {
 	Lease(ctx context.Context, t usage.Term, process string, force bool, change func(own, others int64) int64) error
+	EndLeases(ctx context.Context, all []usage.Ended) (rest []usage.Ended, err error)
 }
 
 // Config is what a book needs.
@@ -68,7 +96,8 @@ type Config struct {
 	Store   Store
 	View    func() *view.View // the current one
 	Buckets *bucket.Buckets
-	Start   time.Time // the zero of the buckets' clock
+	Start   time.Time  // the zero of the buckets' clock
+	Spent   *spent.Dir // of this pod's processes; nil without one
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -86,6 +115,7 @@ type Book struct {
 	writes, failures atomic.Uint64
 
 	keeper
+	record
 }
 
 // New makes a book that holds nothing.
@@ -114,6 +144,9 @@ type term struct {
 	quota       atomic.Int64 // by which it is held
 	asked       atomic.Bool  // a request has found none left
 	none        atomic.Bool  // all is given out, and nobody gave any of it back
+
+	recorded   *atomic.Int64 // spent, in this process's file; unrecorded without a slot there
+	unrecorded atomic.Int64
 
 	ledger
 }
@@ -145,6 +178,7 @@ func (b *Book) Spend(slot uint32, l view.Limits, now int64) Answer {
 			return b.lacking(slot, t, l.Quota)
 		}
 		if t.left.CompareAndSwap(left, left-1) {
+			t.recorded.Add(1) // before the request is allowed
 			if left-1 <= t.low.Load() {
 				b.ask(slot)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
+	"github.com/sluicegate/sluice/functions/checker/internal/spent"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
@@ -94,6 +96,49 @@ func (l *ledgers) Lease(_ context.Context, t usage.Term, process string, force b
 	return nil
 }
 
+// EndLeases ends leases as the store does.
+func (l *ledgers) EndLeases(_ context.Context, all []usage.Ended) ([]usage.Ended, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fault == down {
+		return all, errFault
+	}
+	var writes []func()
+	for _, e := range all {
+		d := l.docs[e.Term]
+		if d == nil {
+			d = &ledgerDoc{held: map[string]int64{}}
+			l.docs[e.Term] = d
+		}
+		version, spent := d.version, d.held[ended]+min(d.held[e.Process], e.Spent)
+		land := func() {
+			if d.version == version {
+				d.held[ended] = spent
+				delete(d.held, e.Process)
+				d.version++
+				l.done++
+			}
+		}
+		writes = append(writes, land)
+	}
+	switch l.fault {
+	case lost:
+	case late:
+		l.late = append(l.late, writes...)
+	case none, unclear, down:
+		for _, land := range writes {
+			land()
+		}
+	}
+	if l.fault == none {
+		return nil, nil
+	}
+	return all, errFault
+}
+
+// ended is the name of all processes that have ended.
+const ended = "ended"
+
 // crowd is some replicas with one key, and a clock.
 type crowd struct {
 	store   *ledgers
@@ -101,6 +146,7 @@ type crowd struct {
 	limits  plan.Limits
 	live    []*replica
 	made    int
+	dir     string // of all pods; "" if they record nothing
 	allowed map[usage.Term]int64
 	dead    int64 // what killed replicas still held
 }
@@ -111,30 +157,80 @@ type replica struct {
 	buckets *bucket.Buckets
 	view    *view.View
 	start   time.Time
+	pod     string // the folder of its records
 }
 
 const theKey = apikey.Prefix("abcdefgh")
 
-func newCrowd(n int, l plan.Limits) *crowd {
-	c := &crowd{store: newLedgers(), now: time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC), limits: l, allowed: map[usage.Term]int64{}}
+func newCrowd(t fataler, dir string, n int, l plan.Limits) *crowd {
+	c := &crowd{store: newLedgers(), now: time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC), limits: l, dir: dir, allowed: map[usage.Term]int64{}}
 	for range n {
-		c.join()
+		c.join(t)
 	}
 	return c
 }
 
-func (c *crowd) join() {
-	r := &replica{buckets: &bucket.Buckets{}, start: c.now}
+// fataler is a test, or a check of one.
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// join adds a replica in a pod of its own.
+func (c *crowd) join(t fataler) {
+	t.Helper()
+	if c.dir == "" {
+		c.start(t, "")
+		return
+	}
+	pod, err := os.MkdirTemp(c.dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.start(t, pod)
+}
+
+// start adds a replica in a pod, which may have had others before.
+func (c *crowd) start(t fataler, pod string) *replica {
+	t.Helper()
+	var dir *spent.Dir
+	if pod != "" {
+		var err error
+		if dir, err = spent.Open(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &replica{buckets: &bucket.Buckets{}, start: c.now, pod: pod}
 	r.Book = New(Config{
-		Run: fmt.Sprint("run", c.made), Store: c.store, View: func() *view.View { return r.view }, Buckets: r.buckets, Start: c.now,
+		Run: fmt.Sprint("run", c.made), Store: c.store, View: func() *view.View { return r.view }, Buckets: r.buckets, Start: c.now, Spent: dir,
 		Now: func() time.Time { return c.now }, Log: slog.New(slog.DiscardHandler),
 	})
 	c.made++
 	r.buckets.Grow(1)
 	r.Grow(1)
+	if pod != "" {
+		all, _ := r.openFile() // recoverAll reads again what it finds
+		for _, e := range all {
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	c.live = append(c.live, r)
 	c.show(r)
 	c.count()
+	return r
+}
+
+// recoverAll returns what the previous replicas of a replica's pod did not spend.
+func (r *replica) recoverAll(ctx context.Context) {
+	if r.pod == "" {
+		return
+	}
+	all, _ := r.previous()
+	for _, e := range all {
+		r.recover(ctx, e)
+	}
 }
 
 // show has a replica hear of the plan as it now is.
@@ -184,9 +280,15 @@ func (r *replica) limits() view.Limits {
 	return l
 }
 
-// kill ends a replica without a word; leave lets it give back first.
-func (c *crowd) kill(at int) *replica {
+// kill ends a replica without notice. Its pod's folder remains.
+func (c *crowd) kill(t fataler, at int) *replica {
+	t.Helper()
 	r := c.live[at]
+	if r.file != nil {
+		if err := r.file.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	c.live = append(c.live[:at:at], c.live[at+1:]...)
 	c.count()
 	return r
@@ -214,9 +316,10 @@ func (r *replica) holds() (sum int64) {
 // much was allowed before.
 func TestNeverExceeded(t *testing.T) {
 	t.Parallel()
+	dir := ""
 	neverExceeded := func(t *rapid.T) {
 		quotas := rapid.Int64Range(1, 300)
-		c := newCrowd(rapid.IntRange(1, 8).Draw(t, "replicas"), plan.Limits{
+		c := newCrowd(t, dir, rapid.IntRange(1, 8).Draw(t, "replicas"), plan.Limits{
 			Rate: rapid.SampledFrom([]float64{1, 20, 1000}).Draw(t, "rate"), Burst: rapid.Int64Range(1, 200).Draw(t, "burst"),
 			Quota: quotas.Draw(t, "quota"), Period: plan.Day, Hard: true,
 		})
@@ -270,18 +373,25 @@ func TestNeverExceeded(t *testing.T) {
 			},
 			"kill": func(t *rapid.T) {
 				if len(c.live) > 1 {
-					c.kill(rapid.IntRange(0, len(c.live)-1).Draw(t, "who"))
+					c.kill(t, rapid.IntRange(0, len(c.live)-1).Draw(t, "who"))
 				}
 			},
-			"join": func(*rapid.T) {
+			"crash": func(t *rapid.T) {
+				c.start(t, c.kill(t, rapid.IntRange(0, len(c.live)-1).Draw(t, "who")).pod)
+			},
+			"recover": func(t *rapid.T) {
+				luck(t)
+				some().recoverAll(t.Context())
+			},
+			"join": func(t *rapid.T) {
 				if len(c.live) < 8 {
-					c.join()
+					c.join(t)
 				}
 			},
 			"stop": func(t *rapid.T) {
 				if len(c.live) > 1 {
-					r := c.kill(rapid.IntRange(0, len(c.live)-1).Draw(t, "who"))
 					luck(t)
+					r := c.kill(t, rapid.IntRange(0, len(c.live)-1).Draw(t, "who"))
 					r.giveUp(t.Context(), c.now)
 				}
 			},
@@ -306,8 +416,80 @@ func TestNeverExceeded(t *testing.T) {
 			"wanted": func(*rapid.T) { some().Wanted(0, c.now) },
 		})
 	}
-	for range 20 { // of a hundred schedules each
+	for i := range 20 { // of a hundred schedules each
+		dir = ""
+		if i%5 == 0 { // files take time
+			dir = t.TempDir()
+		}
 		rapid.Check(t, neverExceeded)
+	}
+}
+
+// A checker that is killed 20 times loses nothing of an idle key's quota: the next process of
+// the pod returns what it did not spend. The quota is never exceeded.
+func TestCrashesLoseNothing(t *testing.T) {
+	t.Parallel()
+	const quota, kills = 1000, 20
+	c := newCrowd(t, t.TempDir(), 1, plan.Limits{Rate: 10, Burst: 100, Quota: quota, Period: plan.Month, Hard: true})
+	name := usage.TermOf(theKey, plan.Month, c.now)
+	for range kills {
+		r := c.live[0]
+		c.tick(t.Context(), r)
+		c.request(r)
+		r = c.start(t, c.kill(t, 0).pod)
+		c.now = c.now.Add(3 * time.Minute)
+		r.recoverAll(t.Context())
+	}
+	if held := c.store.docs[name].held; held[ended] != kills || len(held) != 1 {
+		t.Errorf("%v are held, want %d by processes that have ended", held, kills)
+	}
+	for range 10 * quota {
+		c.now = c.now.Add(100 * time.Millisecond)
+		c.tick(t.Context(), c.live[0])
+		c.request(c.live[0])
+	}
+	if got := c.allowed[name]; got != quota {
+		t.Errorf("%d were allowed of %d", got, quota)
+	}
+}
+
+// Book.Run returns what a crashed process held before it leases, and its own rest at the end.
+func TestRunRecovers(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, t.TempDir(), 1, plan.Limits{Rate: 10, Burst: 100, Quota: 100, Period: plan.Month, Hard: true})
+	c.tick(t.Context(), c.live[0])
+	for range 7 {
+		c.request(c.live[0])
+	}
+	pod := c.kill(t, 0).pod
+	r := c.start(t, pod)
+	if err := r.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.file.Discard(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		r.Run(ctx)
+		close(done)
+	}()
+	for c.request(r) != Spent { // it has no lease yet
+		select {
+		case <-t.Context().Done():
+			t.Fatal("nothing is leased")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	cancel()
+	<-done
+	name := usage.TermOf(theKey, plan.Month, c.now)
+	if held := c.store.docs[name].held; held[ended] != c.allowed[name] || len(held) != 1 {
+		t.Errorf("%v are held of %d spent", held, c.allowed[name])
+	}
+	if files, err := os.ReadDir(pod); len(files) != 0 || err != nil {
+		t.Errorf("%v are left, %v", files, err)
 	}
 }
 
@@ -315,7 +497,7 @@ func TestNeverExceeded(t *testing.T) {
 // taken as much again changes nothing.
 func TestLateWrite(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(2, plan.Limits{Rate: 1000, Burst: 1000, Quota: 100, Period: plan.Day, Hard: true})
+	c := newCrowd(t, t.TempDir(), 2, plan.Limits{Rate: 1000, Burst: 1000, Quota: 100, Period: plan.Day, Hard: true})
 	a, b := c.live[0], c.live[1]
 	c.tick(t.Context(), a)
 	held := a.holds()
@@ -359,7 +541,7 @@ func TestServed(t *testing.T) {
 					continue
 				}
 				const rate, quota = 100.0, 4_000
-				c := newCrowd(n, plan.Limits{Rate: rate, Burst: 10, Quota: quota, Period: plan.Month, Hard: true})
+				c := newCrowd(t, t.TempDir(), n, plan.Limits{Rate: rate, Burst: 10, Quota: quota, Period: plan.Month, Hard: true})
 				s := c.serve(t, rate, first, killed)
 				name := fmt.Sprintf("%d replicas, %.0f %% at the first, killed %v", n, 100*first, killed)
 				t.Logf("%-40s %5d of %d served, %3d held by the killed, first refused after %5d, %2d refused in all, %3d writes",
@@ -382,7 +564,7 @@ func TestCost(t *testing.T) {
 	t.Parallel()
 	const requests, rate = 20_000, 100.0
 	for _, n := range []int{1, 2, 8} {
-		c := newCrowd(n, plan.Limits{Rate: rate, Burst: 20, Quota: 1_000_000_000, Period: plan.Month, Hard: true})
+		c := newCrowd(t, t.TempDir(), n, plan.Limits{Rate: rate, Burst: 20, Quota: 1_000_000_000, Period: plan.Month, Hard: true})
 		for _, r := range c.live {
 			c.tick(t.Context(), r)
 		}
@@ -452,7 +634,7 @@ func (c *crowd) serve(t *testing.T, rate, first float64, kill bool) (s service) 
 		case Gone:
 		}
 		if kill && s.served == 2000 {
-			c.dead += c.kill(len(c.live) - 1).holds()
+			c.dead += c.kill(t, len(c.live)-1).holds()
 			kill = false
 		}
 	}
@@ -462,11 +644,10 @@ func (c *crowd) serve(t *testing.T, rate, first float64, kill bool) (s service) 
 	return s
 }
 
-// giveUp tries once to give back what a replica holds.
+// giveUp tries once to return what a replica holds.
 func (r *replica) giveUp(ctx context.Context, now time.Time) {
 	r.accounts.Store(&map[uint32]*account{})
-	r.settle(ctx, r.rests(now), now, true)
-	r.flying.Wait()
+	_, _ = r.cfg.Store.EndLeases(ctx, r.ended(now)) // fails as the test chooses
 }
 
 // hanging is a store whose writes wait.

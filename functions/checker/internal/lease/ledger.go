@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicegate/sluice/functions/checker/internal/spent"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -30,6 +31,9 @@ type ledger struct {
 	unclear bool  // the last write's outcome is not known
 	sample  sample
 
+	slot    spent.Record // in this process's file
+	slotted bool
+
 	since time.Time // when there began to be too little; zero while there is enough
 	retry time.Time // no sooner
 	pause time.Duration
@@ -39,6 +43,7 @@ func newTerm(name usage.Term, quota int64, now time.Time) *term {
 	began, ends := name.Span()
 	t := &term{Term: name, began: began.UnixNano(), ends: ends.UnixNano(), ledger: ledger{sample: sample{at: now}}}
 	t.quota.Store(quota)
+	t.recorded = &t.unrecorded
 	return t
 }
 
@@ -72,10 +77,11 @@ type settled struct {
 
 // settle brings to the store what the term holds, and takes as much more as level says of
 // what no other process holds.
-func (t *term) settle(ctx context.Context, s Store, run string, quota int64, level func(free int64) int64) (done settled, err error) {
-	err = s.Lease(ctx, t.Term, run, t.unclear, func(own, others int64) int64 {
+func (t *term) settle(ctx context.Context, b *Book, quota int64, level func(free int64) int64) (done settled, err error) {
+	err = b.cfg.Store.Lease(ctx, t.Term, b.cfg.Run, t.unclear, func(own, others int64) int64 {
 		if !t.read { // an earlier account of this process may have spent all of it
 			t.read, t.held = true, own
+			b.enter(t)
 		}
 		left := t.left.Load()
 		given := max(quota-others-t.held, 0) // out to nobody

@@ -1,0 +1,346 @@
+// Package spent records the requests that a process spends of its leases in a memory-mapped
+// file. The record survives the process, so that the next process can return exactly the
+// unspent rest (package lease explains why that is safe).
+//
+// # Layout
+//
+// Each process writes one file, named after its run. The file begins with a header: a magic
+// number, the layout's version, the identity of the machine's boot, the run, and a checksum.
+// Slots of 32 bytes follow: a key's prefix (0 in a free slot), the period with its first day,
+// the number of spent requests, and a checksum of the identity. All words are 64-bit,
+// in the machine's byte order. The file grows by chunks of 64 KiB up to 4 MiB. A chunk is written before it
+// is mapped, so its memory or disk space exists and no store into it can fail.
+//
+// # Order of writes
+//
+// The kernel keeps the stores of a process that is killed. A new slot gets its prefix last,
+// and a free slot loses its prefix first. So a reader finds either a complete slot or none.
+// A process that is killed while it writes the header leaves a wrong checksum.
+//
+// # Doubt
+//
+// The unspent rest of a lease counts as spent, and stays leased, in each of these cases:
+//
+//   - The previous process may still run: it holds an exclusive lock (flock) of its file. The
+//     mapping holds the same open file, so the kernel releases the lock only when no thread
+//     of the process can write any more.
+//   - The machine was started again since: disks may have lost the last stores.
+//   - The header, or a slot, is damaged or of another layout, or a term occurs twice.
+//   - The file was full, so the lease has no slot.
+package spent
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+const (
+	version   = 1
+	chunkSize = 64 << 10 // a multiple of the page size of every machine
+	slotSize  = 32
+	perChunk  = chunkSize / slotSize
+	mostChunk = 64
+	mostFiles = 3 // in a folder; beyond them a process writes none
+
+	suffix = ".spent"
+
+	headerSlots = 4
+	headerSize  = headerSlots * slotSize
+	bootSize    = 36 // of a UUID as text
+	runSize     = 32
+)
+
+// The magic number is the first word of a file.
+const magic = "sluspent"
+
+// Dir is the folder that the processes of one pod share, one after the other.
+type Dir struct {
+	path string
+	boot string
+}
+
+// bootFile contains the identity of the machine's boot.
+const bootFile = "/proc/sys/kernel/random/boot_id"
+
+// Open returns the folder at path. It fails if the machine does not identify its boot.
+func Open(path string) (*Dir, error) {
+	text, err := os.ReadFile(bootFile)
+	if err != nil {
+		return nil, fmt.Errorf("identify the boot: %w", err)
+	}
+	return &Dir{path: path, boot: strings.TrimSpace(string(text))}, nil
+}
+
+// header returns the header of a run's file. It fails if a part does not fit.
+func (d *Dir) header(run string) ([]byte, error) {
+	if run == "" || len(run) > runSize || d.boot == "" || len(d.boot) > bootSize {
+		return nil, fmt.Errorf("run %q or boot %q has the wrong length", run, d.boot)
+	}
+	h := make([]byte, headerSize)
+	copy(h, magic)
+	binary.NativeEndian.PutUint64(h[8:], version)
+	copy(h[16:16+bootSize], d.boot)
+	copy(h[16+bootSize:16+bootSize+runSize], run)
+	binary.NativeEndian.PutUint64(h[headerSize-8:], uint64(crc32.ChecksumIEEE(h[:headerSize-8])))
+	return h, nil
+}
+
+// File is the record of the process that runs.
+type File struct {
+	file *os.File
+	name string
+
+	mu     sync.Mutex
+	chunks [][]byte
+	free   []place
+}
+
+// place is the number of a slot in a file.
+type place int
+
+// Record is the record of one lease.
+type Record struct {
+	Spent *atomic.Int64 // in the mapping
+	place place
+}
+
+// Create makes the file of a process. The file stays locked and mapped until the process ends.
+func (d *Dir) Create(run string) (*File, error) {
+	header, err := d.header(run)
+	if err != nil {
+		return nil, err
+	}
+	others, err := d.names()
+	if err != nil {
+		return nil, err
+	}
+	if len(others) >= mostFiles {
+		return nil, fmt.Errorf("%s contains the files of %d processes", d.path, len(others))
+	}
+	name := filepath.Join(d.path, run+suffix)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the operator names the folder
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", name, err)
+	}
+	s := &File{file: f, name: name}
+	if err := s.begin(header); err != nil {
+		return nil, errors.Join(err, s.Discard(), s.Close())
+	}
+	return s, nil
+}
+
+// begin locks the file before it contains a valid header: a reader that has the lock of a
+// valid file knows that its process has ended.
+func (f *File) begin(header []byte) error {
+	if err := lock(f.file); err != nil {
+		return err
+	}
+	if !f.grow() {
+		return fmt.Errorf("no space for %s", f.name)
+	}
+	copy(f.chunks[0], header)
+	f.free = slices.DeleteFunc(f.free, func(p place) bool { return p < headerSlots })
+	return nil
+}
+
+func lock(f *os.File) error {
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a descriptor fits
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return nil
+}
+
+// grow adds a chunk, and reports whether there was room. The caller holds mu.
+func (f *File) grow() bool {
+	n := len(f.chunks)
+	if n == mostChunk {
+		return false
+	}
+	if _, err := f.file.WriteAt(make([]byte, chunkSize), int64(n)*chunkSize); err != nil {
+		return false
+	}
+	chunk, err := syscall.Mmap(int(f.file.Fd()), int64(n)*chunkSize, chunkSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED) //nolint:gosec // a descriptor fits
+	if err != nil {
+		return false
+	}
+	f.chunks = append(f.chunks, chunk)
+	for i := range perChunk {
+		f.free = append(f.free, place((n+1)*perChunk-1-i))
+	}
+	return true
+}
+
+// The words of a slot.
+const (
+	prefixWord = iota
+	termWord
+	spentWord
+	checkWord
+)
+
+// word returns a word of a slot in the mapping.
+func (f *File) word(p place, at int) *atomic.Int64 {
+	offset := int(p)%perChunk*slotSize + at*8
+	return (*atomic.Int64)(unsafe.Pointer(&f.chunks[int(p)/perChunk][offset])) //nolint:gosec // aligned, and never unmapped
+}
+
+// Add records that a number of requests of a term are spent, and returns where to record the
+// next ones. ok is false if the file has no room for the term.
+func (f *File) Add(t usage.Term, spent int64) (r Record, ok bool) {
+	prefix, term, ok := words(t)
+	if !ok {
+		return Record{}, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.free) == 0 && !f.grow() {
+		return Record{}, false
+	}
+	p := f.free[len(f.free)-1]
+	f.free = f.free[:len(f.free)-1]
+	r = Record{Spent: f.word(p, spentWord), place: p}
+	r.Spent.Store(spent)
+	f.word(p, termWord).Store(term)
+	f.word(p, checkWord).Store(check(prefix, term))
+	f.word(p, prefixWord).Store(prefix)
+	return r, true
+}
+
+// Remove frees the slot of a record: its term is over.
+func (f *File) Remove(r Record) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.word(r.place, prefixWord).Store(0)
+	f.free = append(f.free, r.place)
+}
+
+// Close unmaps and unlocks the file, as the end of the process does. No record may be used
+// after it.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.file.Close()
+	for _, chunk := range f.chunks {
+		err = errors.Join(err, syscall.Munmap(chunk))
+	}
+	return err
+}
+
+// Discard deletes the file: nothing of it is to be returned.
+func (f *File) Discard() error { return os.Remove(f.name) }
+
+// Ended is the file of a process that has ended. It is locked until it is closed.
+type Ended struct {
+	Run     string
+	Spent   []usage.Ended // of each lease that has a record
+	Damaged int           // slots that cannot be trusted
+
+	file *os.File
+}
+
+// Ended returns the files of the processes that have ended and spent requests of leases, and
+// the number of files that a process has locked. It deletes the files that cannot be trusted,
+// and returns the reasons in err.
+func (d *Dir) Ended() (all []*Ended, locked int, err error) {
+	names, err := d.names()
+	for _, name := range names {
+		e, why := d.open(name)
+		switch {
+		case errors.Is(why, syscall.EWOULDBLOCK):
+			locked++
+		case why != nil:
+			err = errors.Join(err, why)
+		case len(e.Spent)+e.Damaged == 0:
+			err = errors.Join(err, e.Discard())
+		default:
+			all = append(all, e)
+		}
+	}
+	return all, locked, err
+}
+
+// names returns the names of all files.
+func (d *Dir) names() ([]string, error) {
+	entries, err := os.ReadDir(d.path)
+	var names []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), suffix) && e.Type().IsRegular() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// open locks a file and reads it.
+func (d *Dir) open(name string) (*Ended, error) {
+	f, err := os.OpenFile(filepath.Join(d.path, name), os.O_RDWR|syscall.O_NOFOLLOW, 0) //nolint:gosec // from a list of the folder
+	if err != nil {
+		return nil, err
+	}
+	if err := lock(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	e := &Ended{Run: strings.TrimSuffix(name, suffix), file: f}
+	if err := e.read(d); err != nil {
+		return nil, errors.Join(err, e.Discard())
+	}
+	return e, nil
+}
+
+// read reads all records. It fails if the file cannot be trusted.
+func (e *Ended) read(d *Dir) error {
+	header, err := d.header(e.Run)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(io.NewSectionReader(e.file, 0, mostChunk*chunkSize))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", e.file.Name(), err)
+	}
+	n := len(text)
+	if n < chunkSize || !bytes.Equal(text[:headerSize], header) {
+		return fmt.Errorf("%s%s is damaged, or of another boot or layout", e.Run, suffix)
+	}
+	spent, count := map[usage.Term]int64{}, map[usage.Term]int{}
+	for at := headerSize; at+slotSize <= n; at += slotSize {
+		slot := text[at : at+slotSize]
+		word := func(i int) int64 { return int64(binary.NativeEndian.Uint64(slot[8*i:])) } //nolint:gosec // a word
+		if word(prefixWord) == 0 {
+			continue
+		}
+		t, ok := termOf(word(prefixWord), word(termWord))
+		if !ok || word(checkWord) != check(word(prefixWord), word(termWord)) || word(spentWord) < 0 {
+			e.Damaged++
+			continue
+		}
+		spent[t], count[t] = word(spentWord), count[t]+1
+	}
+	for t, n := range spent {
+		if count[t] > 1 {
+			e.Damaged += count[t]
+			continue
+		}
+		e.Spent = append(e.Spent, usage.Ended{Term: t, Process: e.Run, Spent: n})
+	}
+	return nil
+}
+
+// Close unlocks the file, and leaves it for another process.
+func (e *Ended) Close() error { return e.file.Close() }
+
+// Discard deletes the file.
+func (e *Ended) Discard() error { return errors.Join(os.Remove(e.file.Name()), e.file.Close()) }

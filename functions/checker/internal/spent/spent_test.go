@@ -1,0 +1,250 @@
+package spent
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+func term(i int) usage.Term {
+	return usage.TermOf(apikey.Prefix(fmt.Sprintf("key%05d", i)), plan.Periods()[i%3], time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC))
+}
+
+func open(t *testing.T) *Dir {
+	t.Helper()
+	d, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// create makes a file, and end ends its process.
+func create(t *testing.T, d *Dir, run string) *File {
+	t.Helper()
+	f, err := d.Create(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func end(t *testing.T, f *File) {
+	t.Helper()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ended returns the only file of a process that has ended.
+func ended(t *testing.T, d *Dir) *Ended {
+	t.Helper()
+	all, locked, err := d.Ended()
+	if err != nil || len(all) != 1 || locked != 0 {
+		t.Fatalf("got %d files, %d locked, %v; want one", len(all), locked, err)
+	}
+	slices.SortFunc(all[0].Spent, func(a, b usage.Ended) int { return cmp.Compare(a.Prefix, b.Prefix) })
+	return all[0]
+}
+
+// The next process reads exactly what the previous one recorded, for more terms than a chunk
+// has room for. Slots of terms that are over are used again.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	f := create(t, d, "RUN1")
+	var want []usage.Ended
+	for i := range 3 * perChunk {
+		r, ok := f.Add(term(i), int64(i))
+		if !ok {
+			t.Fatalf("no room for term %d", i)
+		}
+		if i%2 == 0 {
+			f.Remove(r)
+			continue
+		}
+		r.Spent.Add(5)
+		want = append(want, usage.Ended{Term: term(i), Process: "RUN1", Spent: int64(i) + 5})
+	}
+	if len(f.chunks) != 2 {
+		t.Errorf("%d chunks, want 2", len(f.chunks))
+	}
+	end(t, f)
+	e := ended(t, d)
+	if !slices.Equal(e.Spent, want) || e.Run != "RUN1" || e.Damaged != 0 {
+		t.Errorf("got %d records of %s, %d damaged, want %d", len(e.Spent), e.Run, e.Damaged, len(want))
+	}
+	if err := e.Discard(); err != nil {
+		t.Error(err)
+	}
+	if all, _, err := d.Ended(); len(all) != 0 || err != nil {
+		t.Errorf("%d files are left, %v", len(all), err)
+	}
+}
+
+// A full file takes no more terms, and neither does a folder with the files of too many
+// processes. A file without a record is deleted.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	f := create(t, d, "RUN0")
+	for i := range mostChunk*perChunk - headerSlots {
+		if _, ok := f.Add(term(i%90_000), 0); !ok {
+			t.Fatalf("no room for term %d", i)
+		}
+	}
+	if _, ok := f.Add(term(1), 0); ok {
+		t.Error("a full file has room")
+	}
+	size, err := os.Stat(f.name)
+	if err != nil || size.Size() != mostChunk*chunkSize {
+		t.Errorf("the file has %d bytes, %v", size.Size(), err)
+	}
+	for i := 1; i < mostFiles; i++ {
+		defer end(t, create(t, d, fmt.Sprint("RUN", i)))
+	}
+	if _, err := d.Create("RUNX"); err == nil {
+		t.Error("no bound on files")
+	}
+	end(t, f)
+	if all, locked, err := d.Ended(); len(all) != 1 || locked != mostFiles-1 || err != nil {
+		t.Errorf("%d files, %d locked, %v", len(all), locked, err)
+	}
+	empty := open(t)
+	end(t, create(t, empty, "RUN0"))
+	if all, _, err := empty.Ended(); len(all) != 0 || err != nil {
+		t.Errorf("%d files, %v", len(all), err)
+	}
+	if names, err := empty.names(); len(names) != 0 || err != nil {
+		t.Errorf("%v are left, %v", names, err)
+	}
+}
+
+// What is damaged, or of another boot, is not returned.
+func TestDoubt(t *testing.T) {
+	t.Parallel()
+	second := (headerSlots + 1) * slotSize // slots are used from the first on
+	for _, test := range []struct {
+		name   string
+		change func(text []byte) []byte
+		other  bool // boot
+		want   int  // records
+	}{
+		{name: "intact", change: func(b []byte) []byte { return b }, want: 3},
+		{name: "another boot", change: func(b []byte) []byte { return b }, other: true},
+		{name: "empty", change: func([]byte) []byte { return nil }},
+		{name: "header cut", change: func(b []byte) []byte { return b[:headerSize-1] }},
+		{name: "zeros", change: func(b []byte) []byte { return make([]byte, len(b)) }},
+		{name: "header damaged", change: func(b []byte) []byte { b[9] ^= 1; return b }},
+		{name: "prefix damaged", change: func(b []byte) []byte { b[second] ^= 1; return b }, want: 2},
+		{name: "day damaged", change: func(b []byte) []byte { b[second+8] ^= 1; return b }, want: 2},
+		{name: "negative", change: func(b []byte) []byte { b[second+23] = 0xff; return b }, want: 2},
+		{name: "repeated", change: func(b []byte) []byte { copy(b[second:], b[second+slotSize:second+2*slotSize]); return b }, want: 1},
+		{name: "garbage at the end", change: func(b []byte) []byte { return append(b, "garbage, but longer than one slot"...) }, want: 3},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			d := open(t)
+			f := create(t, d, "RUN1")
+			for i := range 3 {
+				f.Add(term(i), 7)
+			}
+			end(t, f)
+			text, err := os.ReadFile(f.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(f.name, test.change(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if test.other {
+				d.boot = "another"
+			}
+			all, locked, err := d.Ended()
+			got := 0
+			for _, e := range all {
+				got += len(e.Spent)
+			}
+			if got != test.want || locked != 0 || (err == nil) != (test.want > 0) {
+				t.Errorf("got %d records, %d locked, %v; want %d", got, locked, err, test.want)
+			}
+		})
+	}
+}
+
+// helper names the folder in the process that TestKilled kills.
+const helper = "SPENT_HELPER"
+
+// A process that is killed keeps its file locked until it has ended. Its last store is read.
+func TestKilled(t *testing.T) {
+	if dir := os.Getenv(helper); dir != "" {
+		spend(t, dir)
+	}
+	t.Parallel()
+	d := open(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := exec.CommandContext(t.Context(), self, "-test.run=^TestKilled$")
+	run.Env = append(os.Environ(), helper+"="+d.path)
+	out, err := run.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, locked, err := d.Ended(); len(all) != 0 || locked != 1 || err != nil {
+		t.Errorf("while it runs: %d files, %d locked, %v", len(all), locked, err)
+	}
+	if err := run.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = run.Wait() // it was killed
+	e := ended(t, d)
+	if want := []usage.Ended{{Term: term(0), Process: "RUN1", Spent: 42}}; said != "42\n" || !slices.Equal(e.Spent, want) {
+		t.Errorf("got %v, want %v", e.Spent, want)
+	}
+	if _, err := os.Stat(filepath.Join(d.path, "RUN1"+suffix)); err != nil {
+		t.Error(err)
+	}
+}
+
+// spend records requests, says so, and waits for its end.
+func spend(t *testing.T, dir string) {
+	t.Helper()
+	d, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := create(t, d, "RUN1").Add(term(0), 40)
+	r.Spent.Add(2)
+	fmt.Fprintln(os.Stdout, r.Spent.Load())
+	select {}
+}
+
+// A store into the mapping allocates nothing.
+func TestNoAllocation(t *testing.T) {
+	d := open(t)
+	f := create(t, d, "RUN1")
+	defer end(t, f)
+	r, _ := f.Add(term(0), 0)
+	if n := testing.AllocsPerRun(100, func() { r.Spent.Add(1) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,39 @@
+package spent
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"slices"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// words returns a term as two words. ok is false for a term that does not fit.
+func words(t usage.Term) (prefix, term int64, ok bool) {
+	period := slices.Index(plan.Periods(), t.Period)
+	if !apikey.ValidPrefix(string(t.Prefix)) || period < 0 {
+		return 0, 0, false
+	}
+	prefix = int64(binary.NativeEndian.Uint64([]byte(t.Prefix))) //nolint:gosec // a word
+	return prefix, int64(period)<<32 | int64(uint32(t.First)), true
+}
+
+// termOf returns the term of two words. ok is false if no term has these words.
+func termOf(prefix, term int64) (t usage.Term, ok bool) {
+	period := term >> 32
+	if period < 0 || period >= int64(len(plan.Periods())) {
+		return usage.Term{}, false
+	}
+	text := binary.NativeEndian.AppendUint64(nil, uint64(prefix)) //nolint:gosec // a word
+	t = usage.Term{Prefix: apikey.Prefix(text), Period: plan.Periods()[period], First: usage.Day(int32(term))}
+	return t, apikey.ValidPrefix(string(text)) && usage.TermOf(t.Prefix, t.Period, t.First.Start()) == t
+}
+
+// check returns the checksum of a slot's identity.
+func check(prefix, term int64) int64 {
+	b := binary.NativeEndian.AppendUint64(nil, uint64(prefix)) //nolint:gosec // a word
+	b = binary.NativeEndian.AppendUint64(b, uint64(term))      //nolint:gosec // a word
+	return int64(crc32.ChecksumIEEE(b))
+}
