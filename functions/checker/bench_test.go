@@ -62,7 +62,7 @@ func loaded(b testing.TB, n int) (*Checker, string) {
 		{ID: "shop-prod.plan-a", Value: plan.Plan{Limits: plan.Limits{Rate: 1e5, Burst: 1e6, Quota: 1e12, Period: plan.Month}}},
 	}})
 	for t := range c.streams {
-		c.proof.Echo(t, c.proof.Begin(t, c.now()))
+		c.proof.Echo(t, c.proof.Begin(t, c.now()), c.now())
 	}
 	runtime.GC()
 	return c, fulls.String()

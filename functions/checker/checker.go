@@ -174,7 +174,7 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 	c.peers = &peers.Link{Exchange: peers.New(peers.Config{
 		Replica: cfg.Replica, Run: c.process, Buckets: c.buckets, Meter: c.meter, Leases: c.leases, Find: c.snapshot.shape, Start: c.start, Gone: cfg.MaxStaleness,
 	}), Now: c.now, Log: log}
-	c.proof = canary.New(cfg.MaxStaleness, c.start)
+	c.proof = canary.New(cfg.MaxStaleness, c.start, c.leases.Lapse)
 	c.streams = c.newStreams()
 	c.metrics = newMetrics(c)
 	return c, nil

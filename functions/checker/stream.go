@@ -219,7 +219,7 @@ func (s *stream) echo(heard []store.Canary) {
 	c := s.checker
 	for _, y := range heard {
 		if y.Replica == c.cfg.Replica && y.Run == c.process {
-			c.proof.Echo(s.at, y.Seq)
+			c.proof.Echo(s.at, y.Seq, c.now())
 		}
 	}
 	now := c.now()

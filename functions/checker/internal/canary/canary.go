@@ -32,9 +32,11 @@ type Proof struct {
 	ceiling time.Duration
 	until   atomic.Int64 // the replica may allow before this, in nanoseconds since start
 	start   time.Time
+	lapsed  func()
 
 	mu    sync.Mutex
 	tasks [Types]task
+	last  int64 // the latest time before which the replica was ever allowed to allow
 }
 
 // task is the proof of one data type.
@@ -47,9 +49,12 @@ type task struct {
 }
 
 // New makes a Proof in which nothing is proven. start is the process's own zero
-// of time and carries a monotonic reading.
-func New(ceiling time.Duration, start time.Time) *Proof {
-	p := &Proof{ceiling: ceiling, start: start}
+// of time and carries a monotonic reading. lapsed is called before the view is fresh again
+// after a time without any valid proof, or if the first proof takes longer than the ceiling.
+// Until that call returns, the view is not fresh. A doubt is not such a time as long as the
+// previous proof would still be valid.
+func New(ceiling time.Duration, start time.Time, lapsed func()) *Proof {
+	p := &Proof{ceiling: ceiling, start: start, lapsed: lapsed, last: int64(ceiling)}
 	for i := range p.tasks {
 		p.tasks[i] = task{begun: map[int64]int64{}, proven: never, doubt: make(chan struct{}, 1)}
 	}
@@ -74,9 +79,9 @@ func (p *Proof) Begin(t int, now time.Time) int64 {
 	return k.seq
 }
 
-// Echo notes that canary seq of type t has come back through its listener, and
+// Echo notes that canary seq of type t has come back through its listener by now, and
 // that all that came with it or before it is in the view.
-func (p *Proof) Echo(t int, seq int64) {
+func (p *Proof) Echo(t int, seq int64, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := &p.tasks[t]
@@ -90,7 +95,7 @@ func (p *Proof) Echo(t int, seq int64) {
 		}
 	}
 	k.proven, k.heard = max(k.proven, w), max(k.heard, seq)
-	p.update()
+	p.update(now)
 }
 
 // Answered tells whether canary seq of type t, or a later one, has come back, and
@@ -116,7 +121,7 @@ func (p *Proof) Doubt(t int) {
 	case k.doubt <- struct{}{}:
 	default:
 	}
-	p.update()
+	p.until.Store(never)
 }
 
 // Age gives how old the proof of type t is at now; ok is false where there is none.
@@ -127,8 +132,8 @@ func (p *Proof) Age(t int, now time.Time) (age time.Duration, ok bool) {
 	return time.Duration(p.since(now) - w), w != never
 }
 
-// update works out until when the replica may allow. The caller holds mu.
-func (p *Proof) update() {
+// update computes until when the replica may allow. The caller holds mu.
+func (p *Proof) update(now time.Time) {
 	oldest := int64(math.MaxInt64)
 	for _, k := range p.tasks {
 		oldest = min(oldest, k.proven)
@@ -137,7 +142,12 @@ func (p *Proof) update() {
 		p.until.Store(never)
 		return
 	}
-	p.until.Store(oldest + int64(p.ceiling))
+	until, at := oldest+int64(p.ceiling), p.since(now)
+	if p.last <= at && at < until {
+		p.lapsed()
+	}
+	p.last = max(p.last, until)
+	p.until.Store(until)
 }
 
 // since is the time from the process's start to now by the monotonic clock.

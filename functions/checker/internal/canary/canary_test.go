@@ -19,7 +19,7 @@ const ceiling = 90 * time.Second
 func TestFreshOnlyAfterAllThree(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
-	p := New(ceiling, start)
+	p := New(ceiling, start, func() {})
 	if p.Fresh(start) {
 		t.Fatal("fresh with nothing proven")
 	}
@@ -27,7 +27,7 @@ func TestFreshOnlyAfterAllThree(t *testing.T) {
 		if p.Fresh(start) {
 			t.Fatalf("fresh with %d of %d proven", typ, Types)
 		}
-		p.Echo(typ, p.Begin(typ, start))
+		p.Echo(typ, p.Begin(typ, start), start)
 	}
 	if !p.Fresh(start) || !p.Fresh(start.Add(ceiling-1)) || p.Fresh(start.Add(ceiling)) {
 		t.Error("fresh must be true below the ceiling and false at it")
@@ -38,7 +38,7 @@ func TestFreshOnlyAfterAllThree(t *testing.T) {
 func TestLateEcho(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
-	p := New(ceiling, start)
+	p := New(ceiling, start, func() {})
 	var first [Types]int64
 	for s := range 80 { // a canary a second, none answered
 		for typ := range Types {
@@ -48,19 +48,65 @@ func TestLateEcho(t *testing.T) {
 		}
 	}
 	for typ := range Types {
-		p.Echo(typ, first[typ])
+		p.Echo(typ, first[typ], start.Add(80*time.Second))
 	}
 	if !p.Fresh(start.Add(ceiling-1)) || p.Fresh(start.Add(ceiling)) {
 		t.Error("an echo 80 s late must prove what was committed before its canary, and no more")
 	}
 }
 
+// A time without a valid proof is reported before the view is fresh again. So is a first proof
+// that takes longer than the ceiling, and not a doubt that is cleared in time.
+func TestLapse(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		echoes []time.Duration // since the start
+		doubts bool            // after each
+		want   int
+	}{
+		{name: "in time", echoes: []time.Duration{time.Second, time.Minute, 2 * time.Minute}},
+		{name: "first too late", echoes: []time.Duration{ceiling}, want: 1},
+		{name: "one pause", echoes: []time.Duration{time.Second, time.Second + ceiling, time.Minute + ceiling}, want: 1},
+		{name: "doubts", echoes: []time.Duration{time.Second, ceiling}, doubts: true},
+		{name: "doubts and a pause", echoes: []time.Duration{time.Second, 2 * ceiling}, doubts: true, want: 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			start, got := time.Now(), 0
+			var p *Proof
+			now := start
+			p = New(ceiling, start, func() {
+				got++
+				if p.Fresh(now) {
+					t.Error("fresh before the pause was reported")
+				}
+			})
+			for _, d := range test.echoes {
+				now = start.Add(d)
+				for typ := range Types {
+					p.Echo(typ, p.Begin(typ, now), now)
+				}
+				if !p.Fresh(now) {
+					t.Errorf("not fresh after %v", d)
+				}
+				if test.doubts {
+					p.Doubt(0)
+				}
+			}
+			if got != test.want {
+				t.Errorf("%d pauses reported, want %d", got, test.want)
+			}
+		})
+	}
+}
+
 func TestDoubtIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
-	p := New(ceiling, start)
+	p := New(ceiling, start, func() {})
 	seq := p.Begin(0, start)
-	p.Echo(0, seq)
+	p.Echo(0, seq, start)
 	if !p.Answered(0, seq) {
 		t.Error("an echo is an answer")
 	}
@@ -82,7 +128,7 @@ func TestBound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		start := time.Now()
-		now, p := start, New(ceiling, start)
+		now, p := start, New(ceiling, start, func() {})
 		var begun [Types]map[int64]time.Time
 		var proven [Types]time.Time
 		for i := range begun {
@@ -96,7 +142,7 @@ func TestBound(t *testing.T) {
 				begun[typ][p.Begin(typ, now)] = now
 			case "echo":
 				for seq, w := range begun[typ] {
-					p.Echo(typ, seq)
+					p.Echo(typ, seq, now)
 					for s := range begun[typ] {
 						if s <= seq {
 							delete(begun[typ], s)
@@ -108,7 +154,7 @@ func TestBound(t *testing.T) {
 					break
 				}
 			case "stray":
-				p.Echo(typ, 1_000_000)
+				p.Echo(typ, 1_000_000, now)
 			case "doubt":
 				if rapid.IntRange(0, 5).Draw(t, "rarely") == 0 {
 					p.Doubt(typ)
@@ -132,7 +178,7 @@ func TestKeeperUnderFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		p := New(ceiling, time.Now())
+		p := New(ceiling, time.Now(), func() {})
 		var mu sync.Mutex
 		var echoed [Types]time.Time // begin of the latest canary that was echoed
 		down := false
@@ -149,7 +195,7 @@ func TestKeeperUnderFaults(t *testing.T) {
 				time.Sleep(rand.N(3 * time.Second))
 				mu.Lock()
 				defer mu.Unlock()
-				p.Echo(typ, seq)
+				p.Echo(typ, seq, time.Now())
 				echoed[typ] = begin
 				if seq%3 == 0 {
 					return errors.New("ambiguous: it was written all the same")
@@ -207,7 +253,7 @@ func TestKeeperWaitsForWhatIsComing(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
-				p := New(ceiling, time.Now())
+				p := New(ceiling, time.Now(), func() {})
 				var coming atomic.Bool
 				coming.Store(true)
 				var written []int64
@@ -221,7 +267,7 @@ func TestKeeperWaitsForWhatIsComing(t *testing.T) {
 							written = append(written, seq)
 						}
 						if c.echo && !coming.Load() {
-							p.Echo(i, seq)
+							p.Echo(i, seq, time.Now())
 						}
 						if c.fails {
 							return errors.New("not written")
@@ -238,7 +284,7 @@ func TestKeeperWaitsForWhatIsComing(t *testing.T) {
 				time.Sleep(20*time.Second + time.Millisecond)
 				synctest.Wait()
 				if c.echo {
-					p.Echo(0, written[len(written)-1])
+					p.Echo(0, written[len(written)-1], time.Now())
 				}
 				coming.Store(false)
 				time.Sleep(5 * time.Second)

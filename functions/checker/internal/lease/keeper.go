@@ -124,7 +124,7 @@ func (b *Book) Tick(ctx context.Context, now time.Time) {
 	if b.changed.Load() && now.Sub(b.looked) >= restraint*b.took {
 		b.look(now)
 	}
-	if b.returned.Swap(false) {
+	if b.more.Swap(false) {
 		b.reconsider()
 	}
 	surveyed := now.Sub(b.rounded) >= round
@@ -344,7 +344,7 @@ func (b *Book) supply(ctx context.Context, j job, now time.Time) {
 	if d.pressed && t.keep(d.least()) {
 		t.calm()
 	}
-	if now.Before(t.retry) || t.read && !t.unclear && t.left.Load() > t.low.Load() {
+	if now.Before(t.retry) || t.read && !t.unclear && t.lapses.Load() == b.lapses.Load() && t.left.Load() > t.low.Load() {
 		return
 	}
 	done, err := b.bring(ctx, t, j.limits.Quota, now, func(free int64) int64 { return d.level(free, replicas) })

@@ -48,6 +48,14 @@
 // What a lost pod held stays in the name of its process, because nothing proves how much of it
 // was spent. That is the price: so replicas hold little.
 //
+// # After a silence
+//
+// A process without a valid proof of freshness (package canary) allows nothing, and others may
+// treat it as lost. So once it has a proof again, it spends nothing of what it held before until
+// the store has confirmed it by a write. If its entry is lower than what it held, or gone, it
+// keeps only what it has spent. A process whose first proof comes later than the ceiling after
+// its start does the same.
+//
 // # How much a replica holds
 //
 // What its bucket lets through at once, and what it needs for the next 0.3 seconds at the pace
@@ -110,6 +118,8 @@ type Book struct {
 	wanting  slots.Set                           // keys of which others are to give back
 	others   atomic.Int64                        // replicas
 	changed  atomic.Bool                         // the view, since it was looked at
+	lapses   atomic.Int64                        // times without a proof of freshness
+	more     atomic.Bool                         // there may be more to lease, or less is held
 	awake    chan struct{}
 
 	writes, failures atomic.Uint64
@@ -142,6 +152,7 @@ type term struct {
 	left        atomic.Int64 // held and not spent
 	low         atomic.Int64 // at how many left more is asked for
 	quota       atomic.Int64 // by which it is held
+	lapses      atomic.Int64 // of the book when the store last confirmed what is held
 	asked       atomic.Bool  // a request has found none left
 	none        atomic.Bool  // all is given out, and nobody gave any of it back
 
@@ -168,7 +179,7 @@ func (b *Book) Spend(slot uint32, l view.Limits, now int64) Answer {
 		return Unleased // the view has just got it
 	}
 	t := a.at(now, l.Period)
-	if t == nil || t.quota.Load() > l.Quota {
+	if t == nil || t.quota.Load() > l.Quota || t.lapses.Load() != b.lapses.Load() {
 		b.ask(slot)
 		return Unleased
 	}
@@ -220,6 +231,14 @@ func (b *Book) wake() {
 	case b.awake <- struct{}{}:
 	default:
 	}
+}
+
+// Lapse notes a time without a proof of freshness. What was held then may have been released,
+// so none of it is spent until the store has confirmed it.
+func (b *Book) Lapse() {
+	b.lapses.Add(1)
+	b.more.Store(true)
+	b.wake()
 }
 
 // Grow makes room for slots below n. One goroutine at a time may call it.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -148,7 +149,8 @@ type crowd struct {
 	made    int
 	dir     string // of all pods; "" if they record nothing
 	allowed map[usage.Term]int64
-	dead    int64 // what killed replicas still held
+	lost    []*replica // with their pods
+	dead    int64      // what killed replicas still held
 }
 
 type replica struct {
@@ -157,7 +159,9 @@ type replica struct {
 	buckets *bucket.Buckets
 	view    *view.View
 	start   time.Time
-	pod     string // the folder of its records
+	pod     string               // the folder of its records
+	silent  bool                 // it has no valid proof of freshness
+	allowed map[usage.Term]int64 // by it
 }
 
 const theKey = apikey.Prefix("abcdefgh")
@@ -200,7 +204,7 @@ func (c *crowd) start(t fataler, pod string) *replica {
 			t.Fatal(err)
 		}
 	}
-	r := &replica{buckets: &bucket.Buckets{}, start: c.now, pod: pod}
+	r := &replica{buckets: &bucket.Buckets{}, start: c.now, pod: pod, allowed: map[usage.Term]int64{}}
 	r.Book = New(Config{
 		Run: fmt.Sprint("run", c.made), Store: c.store, View: func() *view.View { return r.view }, Buckets: r.buckets, Start: c.now, Spent: dir,
 		Now: func() time.Time { return c.now }, Log: slog.New(slog.DiscardHandler),
@@ -263,14 +267,34 @@ func (c *crowd) tick(ctx context.Context, r *replica) {
 // request asks a replica.
 func (c *crowd) request(r *replica) Answer {
 	l := r.limits()
-	if !l.Hard || !r.buckets.Take(0, l.Bucket, int64(c.now.Sub(r.start))) {
+	if r.silent || !l.Hard || !r.buckets.Take(0, l.Bucket, int64(c.now.Sub(r.start))) {
 		return Unleased
 	}
 	answer := r.Spend(0, l, c.now.UnixNano())
 	if answer == Spent {
 		c.allowed[usage.TermOf(theKey, l.Period, c.now)]++
+		r.allowed[usage.TermOf(theKey, l.Period, c.now)]++
 	}
 	return answer
+}
+
+// drain has all replicas spend what is left, without faults: those that are silent at last.
+func (c *crowd) drain(ctx context.Context) {
+	c.store.fault = none
+	for round := range 8 {
+		c.now = c.now.Add(2 * time.Second)
+		for _, r := range c.live {
+			r.recoverAll(ctx)
+			if r.silent && round == 5 {
+				r.Lapse()
+				r.silent = false
+			}
+			for range 60 {
+				c.request(r)
+			}
+			c.tick(ctx, r)
+		}
+	}
 }
 
 // limits are what the replica has heard of.
@@ -338,15 +362,16 @@ func TestNeverExceeded(t *testing.T) {
 				most[name] = max(most[name], r.limits().Quota)
 			}
 		}
-		t.Repeat(map[string]func(*rapid.T){
-			"": func(t *rapid.T) {
-				note()
-				for name, n := range c.allowed {
-					if n > most[name] {
-						t.Fatalf("%d were allowed of %d in %s", n, most[name], name.ID())
-					}
+		check := func(t *rapid.T) {
+			note()
+			for name, n := range c.allowed {
+				if n > most[name] {
+					t.Fatalf("%d were allowed of %d in %s", n, most[name], name.ID())
 				}
-			},
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"": check,
 			"ask": func(t *rapid.T) {
 				r := some()
 				for range rapid.IntRange(1, 60).Draw(t, "requests") {
@@ -373,7 +398,27 @@ func TestNeverExceeded(t *testing.T) {
 			},
 			"kill": func(t *rapid.T) {
 				if len(c.live) > 1 {
-					c.kill(t, rapid.IntRange(0, len(c.live)-1).Draw(t, "who"))
+					c.lost = append(c.lost, c.kill(t, rapid.IntRange(0, len(c.live)-1).Draw(t, "who")))
+				}
+			},
+			"silent": func(*rapid.T) { some().silent = true },
+			"fresh": func(*rapid.T) {
+				if r := some(); r.silent {
+					r.Lapse()
+					r.silent = false
+				}
+			},
+			"release": func(t *rapid.T) { // of a replica that is lost, or was silent for long
+				var all []usage.Ended
+				for _, r := range append(slices.Clone(c.live), c.lost...) {
+					if r.silent || !slices.Contains(c.live, r) {
+						name := usage.TermOf(theKey, plan.Day, c.now)
+						all = append(all, usage.Ended{Term: name, Process: r.cfg.Run, Spent: r.allowed[name]})
+					}
+				}
+				luck(t)
+				if len(all) > 0 {
+					_, _ = c.store.EndLeases(t.Context(), all[rapid.IntRange(0, len(all)-1).Draw(t, "whose"):][:1]) // fails as the test chooses
 				}
 			},
 			"crash": func(t *rapid.T) {
@@ -415,6 +460,8 @@ func TestNeverExceeded(t *testing.T) {
 			"hear":   func(*rapid.T) { c.show(some()) },
 			"wanted": func(*rapid.T) { some().Wanted(0, c.now) },
 		})
+		c.drain(t.Context())
+		check(t)
 	}
 	for i := range 20 { // of a hundred schedules each
 		dir = ""
@@ -450,6 +497,34 @@ func TestCrashesLoseNothing(t *testing.T) {
 	}
 	if got := c.allowed[name]; got != quota {
 		t.Errorf("%d were allowed of %d", got, quota)
+	}
+}
+
+// A replica whose lease was released while it had no proof spends nothing of it later: it asks
+// the store first.
+func TestReleasedLeaseIsNotSpent(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, "", 2, plan.Limits{Rate: 10, Burst: 100, Quota: 100, Period: plan.Day, Hard: true})
+	name := usage.TermOf(theKey, plan.Day, c.now)
+	a, b := c.live[0], c.live[1]
+	c.tick(t.Context(), a)
+	c.request(a)
+	if _, err := c.store.EndLeases(t.Context(), []usage.Ended{{Term: name, Process: a.cfg.Run, Spent: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	a.Lapse()
+	if got := c.request(a); got != Unleased {
+		t.Errorf("got %v before the store has confirmed the lease", got)
+	}
+	for range 500 {
+		c.now = c.now.Add(100 * time.Millisecond)
+		for _, r := range []*replica{b, a} {
+			c.tick(t.Context(), r)
+			c.request(r)
+		}
+	}
+	if got := c.allowed[name]; got < 90 || got > 100 {
+		t.Errorf("%d were allowed of 100", got)
 	}
 }
 

@@ -78,10 +78,15 @@ type settled struct {
 // settle brings to the store what the term holds, and takes as much more as level says of
 // what no other process holds.
 func (t *term) settle(ctx context.Context, b *Book, quota int64, level func(free int64) int64) (done settled, err error) {
-	err = b.cfg.Store.Lease(ctx, t.Term, b.cfg.Run, t.unclear, func(own, others int64) int64 {
+	lapses := b.lapses.Load()
+	force := t.unclear || t.lapses.Load() != lapses // a release on top of an earlier version cannot land then
+	err = b.cfg.Store.Lease(ctx, t.Term, b.cfg.Run, force, func(own, others int64) int64 {
 		if !t.read { // an earlier account of this process may have spent all of it
 			t.read, t.held = true, own
 			b.enter(t)
+		}
+		if own < t.held { // it was released
+			t.keep(0)
 		}
 		left := t.left.Load()
 		given := max(quota-others-t.held, 0) // out to nobody
@@ -96,6 +101,7 @@ func (t *term) settle(ctx context.Context, b *Book, quota int64, level func(free
 	t.unclear = false
 	t.held += done.more
 	t.left.Add(done.more)
+	t.lapses.Store(lapses)
 	return done, nil
 }
 

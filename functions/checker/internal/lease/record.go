@@ -20,7 +20,6 @@ const (
 type record struct {
 	file       *spent.File // of this process; nil without one
 	recovering atomic.Bool // until the first attempt to return the rest of previous processes
-	returned   atomic.Bool // such a rest, since the keeper last looked
 }
 
 // openFile opens this process's file. It returns what [Book.previous] does.
@@ -83,7 +82,7 @@ func (b *Book) recover(ctx context.Context, e *spent.Ended) bool {
 		b.cfg.Log.Error("records of spent requests are not valid: their leases count as spent", "process", e.Run, "records", e.Damaged)
 	}
 	rest, err := b.cfg.Store.EndLeases(ctx, e.Spent)
-	b.returned.Store(true)
+	b.more.Store(true)
 	b.wake()
 	if err != nil {
 		b.failures.Add(1)
@@ -125,7 +124,7 @@ func (b *Book) discard() {
 	}
 }
 
-// reconsider has the keeper look at all keys again: there is more to lease.
+// reconsider has the keeper look at all keys again, without a pause.
 func (b *Book) reconsider() {
 	for slot, a := range *b.accounts.Load() {
 		for _, t := range [...]*term{a.now.Load(), a.next.Load()} {

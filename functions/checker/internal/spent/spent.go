@@ -158,7 +158,7 @@ func (f *File) begin(header []byte) error {
 }
 
 func lock(f *os.File) error {
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a descriptor fits
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
 	return nil
@@ -173,7 +173,7 @@ func (f *File) grow() bool {
 	if _, err := f.file.WriteAt(make([]byte, chunkSize), int64(n)*chunkSize); err != nil {
 		return false
 	}
-	chunk, err := syscall.Mmap(int(f.file.Fd()), int64(n)*chunkSize, chunkSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED) //nolint:gosec // a descriptor fits
+	chunk, err := syscall.Mmap(int(f.file.Fd()), int64(n)*chunkSize, chunkSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return false
 	}

@@ -16,8 +16,8 @@ func words(t usage.Term) (prefix, term int64, ok bool) {
 	if !apikey.ValidPrefix(string(t.Prefix)) || period < 0 {
 		return 0, 0, false
 	}
-	prefix = int64(binary.NativeEndian.Uint64([]byte(t.Prefix))) //nolint:gosec // a word
-	return prefix, int64(period)<<32 | int64(uint32(t.First)), true
+	prefix = int64(binary.NativeEndian.Uint64([]byte(t.Prefix)))    //nolint:gosec // a word
+	return prefix, int64(period)<<32 | int64(uint32(t.First)), true //nolint:gosec // the bits of a day
 }
 
 // termOf returns the term of two words. ok is false if no term has these words.
@@ -26,8 +26,8 @@ func termOf(prefix, term int64) (t usage.Term, ok bool) {
 	if period < 0 || period >= int64(len(plan.Periods())) {
 		return usage.Term{}, false
 	}
-	text := binary.NativeEndian.AppendUint64(nil, uint64(prefix)) //nolint:gosec // a word
-	t = usage.Term{Prefix: apikey.Prefix(text), Period: plan.Periods()[period], First: usage.Day(int32(term))}
+	text := binary.NativeEndian.AppendUint64(nil, uint64(prefix))                                              //nolint:gosec // a word
+	t = usage.Term{Prefix: apikey.Prefix(text), Period: plan.Periods()[period], First: usage.Day(int32(term))} //nolint:gosec // the low half
 	return t, apikey.ValidPrefix(string(text)) && usage.TermOf(t.Prefix, t.Period, t.First.Start()) == t
 }
 
