@@ -144,7 +144,10 @@ func stateChangingRoutes(t *testing.T) []string {
 	var routes []string
 	for _, url := range world.Info().Metrics {
 		for _, found := range series.FindAllStringSubmatch(stacktest.Get(t, url).Body, -1) {
-			if found[1] != table.FindKey.Pattern() && found[1] != table.TestWebhook.Pattern() {
+			switch found[1] {
+			case table.FindKey.Pattern(), table.TestWebhook.Pattern(): // change nothing
+			case table.ReleaseQuota.Pattern(): // needs a lost checker; see TestReleaseLeases of package store
+			default:
 				routes = append(routes, found[1])
 			}
 		}

@@ -304,6 +304,7 @@ func wordsOf(a audit.Action) actionWords {
 		audit.RotateKey:         {"Rotate key", "rotated key"},
 		audit.RevokeKey:         {"Revoke key", "revoked key"},
 		audit.LeakKey:           {"Report leak of key", "reported the leak of key"},
+		audit.ReleaseQuota:      {"Release quota of key", "released the quota of key"},
 		audit.CallWebhook:       {"Call webhook", "of the webhook of"},
 		audit.ExplainRequest:    {"Ask why a request was refused", "asked why the gate refused request"},
 	}[a]; ok {

@@ -94,6 +94,12 @@
 // A scope can only name existing apps. The deletion of an app (package apps) removes it from
 // all scopes. A scope that named no other app then covers no app, which the field scope
 // shows as none; an empty list in a PATCH still means every app.
+//
+// # Hard quotas
+//
+// An owner can release what lost checkers hold of a key's hard quota. The store decides which
+// checkers are lost, and how much of it counts as spent. While every holder may still allow
+// requests, the call is quota_held. An owner could raise the quota of the plan by as much.
 package keys
 
 import (
@@ -114,6 +120,7 @@ import (
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/usage/counted"
 )
 
@@ -137,7 +144,8 @@ type Store interface {
 	Record(ctx context.Context, c audit.Change) (string, error)
 	EachListed(ctx context.Context, f store.KeyFilter, after apikey.ID) iter.Seq2[apikey.Key, error]
 	KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) // in the order of prefixes, without those that are gone
-	PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error)        // in the order of keys; zero where one is gone
+	ReleaseLeases(ctx context.Context, k apikey.Key, t usage.Term, used int64) (store.Released, error)
+	PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error) // in the order of keys; zero where one is gone
 	counted.Store
 }
 
@@ -177,6 +185,7 @@ func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger, endi
 	httpapi.ServeChange(s.api, api.UpdateKey, s.checkers, s.updateKey)
 	httpapi.ServeChange(s.api, api.RevokeKey, s.checkers, s.revokeKey)
 	httpapi.ServeChange(s.api, api.RotateKey, s.checkers, s.rotateKey)
+	httpapi.Serve(s.api, api.ReleaseQuota, s.releaseQuota)
 	httpapi.ServeChange(s.api, api.GetChange, s.checkers, s.getChange)
 	httpapi.ServeRaw(s.api, api.ReportLeaks.Row, s.reportLeaks)
 	httpapi.Serve(s.api, api.ReportLeak, s.reportLeak)

@@ -282,6 +282,8 @@ var (
 		"Give a key a new secret; the one before stays valid for the grace",
 		problem.InvalidGrace, problem.KeyRevoked, problem.KeyExpired, problem.InvalidParameter, problem.AlreadyIssued, problem.IdempotencyKeyReused).
 		optional().reads(IdempotencyKey).waits().guarded().tagged()
+	ReleaseQuota = route[Empty, wire.ReleasedQuota]("keys", "POST "+aKey+"/quota/release", Owner, http.StatusOK,
+		"Return what lost checkers hold of a key's hard quota in the current period", problem.QuotaHeld).optional()
 	GetChange = route[None, wire.InForce]("keys", "GET "+project+"/changes/{change_id}", Viewer, http.StatusOK,
 		"Whether a change of a key or a plan is in force at every checker; Sluice-Change named it").free().waits()
 	ReportLeaks = route[[]wire.FoundSecret, wire.LeaksReceived]("keys", "POST "+Base+"/leaks", Signature, http.StatusOK,

@@ -89,6 +89,8 @@ const (
 	RevokeKey Action = "key.revoke"
 	LeakKey   Action = "key.leak" // a secret of it was found where strangers can read it
 
+	ReleaseQuota Action = "key.release_quota" // what lost checkers held of it
+
 	ExplainRequest Action = "request.explain" // changes nothing: who has asked why a request was refused
 
 	// CallWebhook is no record's: an environment's activity has calls that changed nothing
@@ -102,7 +104,7 @@ func Actions() []Action {
 		SignIn, SignOut, CreateUser, UpdateUser, ChangePassword,
 		CreateProject, UpdateProject, DeleteProject, SetMembers, CreateToken, RevokeToken, LeakToken, CreateEnvironment, DeleteEnvironment,
 		CreateApp, UpdateApp, DeleteApp, EnableWebhook, DisableWebhook, AddTrust, RemoveTrust, CallWebhook, Deploy, RequestBuild,
-		CreatePlan, UpdatePlan, DeletePlan, CreateKey, UpdateKey, RotateKey, RevokeKey, LeakKey, ExplainRequest,
+		CreatePlan, UpdatePlan, DeletePlan, CreateKey, UpdateKey, RotateKey, RevokeKey, LeakKey, ReleaseQuota, ExplainRequest,
 	}
 }
 
@@ -126,7 +128,7 @@ func (k Kind) Actions() []Action {
 	case Deployments:
 		return []Action{Deploy, RequestBuild}
 	case Keys:
-		return []Action{CreateKey, UpdateKey, RotateKey, RevokeKey, LeakKey, CreatePlan, UpdatePlan, DeletePlan}
+		return []Action{CreateKey, UpdateKey, RotateKey, RevokeKey, LeakKey, ReleaseQuota, CreatePlan, UpdatePlan, DeletePlan}
 	case Settings:
 		return []Action{CreateApp, UpdateApp, DeleteApp, EnableWebhook, DisableWebhook, AddTrust, RemoveTrust, CreateEnvironment, DeleteEnvironment}
 	case Calls:

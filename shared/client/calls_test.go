@@ -197,6 +197,10 @@ func TestCalls(t *testing.T) {
 			},
 			"POST", "/api/v1/projects/shop/api-keys/key-ab12cd34/revoke", "",
 		},
+		{"ReleaseQuota", func(ctx context.Context, c *Client) error {
+			_, err := c.ReleaseQuota(ctx, "shop", "key-ab12cd34")
+			return err
+		}, "POST", "/api/v1/projects/shop/api-keys/key-ab12cd34/quota/release", ""},
 		{"RotateKey", func(ctx context.Context, c *Client) error {
 			_, _, err := c.RotateKey(ctx, "shop", "key-ab12cd34", 90*time.Minute)
 			return err

@@ -123,6 +123,11 @@ func (c *Client) RotateKey(ctx context.Context, project, keyID string, grace tim
 	return issued(call(ctx, c, api.RotateKey, wire.RotateKey{Grace: &g}, project, keyID))
 }
 
+// ReleaseQuota returns what lost checkers hold of a key's hard quota.
+func (c *Client) ReleaseQuota(ctx context.Context, project, keyID string) (wire.ReleasedQuota, error) {
+	return call(ctx, c, api.ReleaseQuota, api.Empty{}, project, keyID)
+}
+
 // ReportLeak reports a full key that was found where strangers can read it, at url if that is
 // known. It is not told whether there is such a key.
 func (c *Client) ReportLeak(ctx context.Context, full FullKey, url string) (wire.LeaksReceived, error) {

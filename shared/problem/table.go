@@ -81,6 +81,7 @@ const (
 	PlanInUse            Code = "plan_in_use"
 	NotEmpty             Code = "not_empty"
 	KeyRevoked           Code = "key_revoked"
+	QuotaHeld            Code = "quota_held"
 	KeyExpired           Code = "key_expired"
 	AlreadyIssued        Code = "already_issued"
 	PreconditionFailed   Code = "precondition_failed"
@@ -193,6 +194,7 @@ var table = [...]Row{
 	{PlanInUse, http.StatusConflict, "Keys still use this plan.", 0},
 	{NotEmpty, http.StatusConflict, "It still holds other things; delete those first.", 0},
 	{KeyRevoked, http.StatusConflict, "A revoked key stays revoked.", 0},
+	{QuotaHeld, http.StatusConflict, "The checkers that hold a part of the quota may still allow requests. A lost checker counts as lost 95 seconds after its last sign of life.", 0},
 	{KeyExpired, http.StatusConflict, "The key has expired.", 0},
 	{IdempotencyKeyReused, http.StatusUnprocessableEntity, "This Idempotency-Key was sent with another request before; each request has one of its own.", 0},
 	{AlreadyIssued, http.StatusConflict, "This very request has issued a key before; it was shown that once.", 0},

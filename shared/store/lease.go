@@ -22,6 +22,10 @@ import (
 type leaseDoc struct {
 	Held   map[string]int64 `firestore:"held"` // by process, or [ended]: requests that it has allowed or may allow yet; not indexed
 	EndsAt time.Time        `firestore:"ends_at"`
+
+	// Since is the time of each process's last write, by the store's clock. A process of an
+	// earlier version has none.
+	Since map[string]time.Time `firestore:"since,omitempty"`
 }
 
 var errLease = errors.New("a lease is not between 0 and the largest quota")
@@ -93,9 +97,14 @@ func (s *Store) lease(ctx context.Context, t usage.Term, process string, force b
 		return nil
 	case d.EndsAt.IsZero():
 		_, ends := t.Span()
-		_, err = ref.Create(ctx, leaseDoc{Held: map[string]int64{process: holds}, EndsAt: ends})
+		_, err = ref.Create(ctx, map[string]any{
+			"held": map[string]int64{process: holds}, "since": map[string]any{process: firestore.ServerTimestamp}, "ends_at": ends,
+		})
 	default:
-		_, err = ref.Update(ctx, []firestore.Update{{FieldPath: firestore.FieldPath{"held", process}, Value: holds}}, firestore.LastUpdateTime(snap.UpdateTime))
+		_, err = ref.Update(ctx, []firestore.Update{
+			{FieldPath: firestore.FieldPath{"held", process}, Value: holds},
+			{FieldPath: firestore.FieldPath{"since", process}, Value: firestore.ServerTimestamp},
+		}, firestore.LastUpdateTime(snap.UpdateTime))
 	}
 	if err != nil {
 		return fmt.Errorf("write lease %s: %w", ref.ID, problemOf(err, "lease"))
@@ -194,10 +203,20 @@ func endLease(tx *firestore.Transaction, snap *firestore.DocumentSnapshot, e usa
 	if err != nil {
 		return nil //nolint:nilerr // see tryEnd
 	}
-	return tx.Update(snap.Ref, []firestore.Update{
-		{FieldPath: firestore.FieldPath{"held", ended}, Value: d.Held[ended] + min(own, e.Spent)},
-		{FieldPath: firestore.FieldPath{"held", e.Process}, Value: firestore.Delete},
-	}, firestore.LastUpdateTime(snap.UpdateTime))
+	return tx.Update(snap.Ref, d.end(min(own, e.Spent), e.Process), firestore.LastUpdateTime(snap.UpdateTime))
+}
+
+// end removes processes that have ended. Together they have spent a number of requests.
+func (d leaseDoc) end(spent int64, processes ...string) []firestore.Update {
+	changes := []firestore.Update{{FieldPath: firestore.FieldPath{"held", ended}, Value: d.Held[ended] + spent}}
+	for _, p := range processes {
+		changes = append(
+			changes,
+			firestore.Update{FieldPath: firestore.FieldPath{"held", p}, Value: firestore.Delete},
+			firestore.Update{FieldPath: firestore.FieldPath{"since", p}, Value: firestore.Delete},
+		)
+	}
+	return changes
 }
 
 // DeleteLeases deletes up to limit leases of periods that ended before a time, and tells

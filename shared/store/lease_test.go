@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -195,4 +196,44 @@ func TestEndManyLeases(t *testing.T) {
 			t.Errorf("%s: %d are held, want 1", e.ID(), ended)
 		}
 	}
+}
+
+// What a lost process holds is released, except what was counted beyond the requests of the
+// others. The processes that may still allow requests keep theirs. The audit log has it.
+func TestReleaseLeases(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storetest.Environment(t, s, "shop", "prod")
+	now := time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC)
+	long := time.Now().Add(-time.Hour)
+	k := apikey.Key{Prefix: "aaaaaaaa", Project: "shop", Environment: "prod", Namespace: "shop-prod"}
+	term := usage.TermOf(k.Prefix, plan.Month, now)
+	release := func(used int64, want store.Released) {
+		t.Helper()
+		if got, err := s.ReleaseLeases(t.Context(), k, term, used); got != want || err != nil {
+			t.Errorf("got %+v, %v; want %+v", got, err, want)
+		}
+	}
+	release(0, store.Released{}) // there is no lease
+	s.Put(t.Context(), t, "leases/"+term.ID(), map[string]any{
+		"held":    map[string]int64{"LOST": 100, "GONE": 20, "FRESH": 40, "EARLIER": 7, "ended": 300},
+		"since":   map[string]any{"LOST": long, "GONE": long, "FRESH": long},
+		"ends_at": now.AddDate(0, 1, 0),
+	})
+	if err := s.WriteCanary(t.Context(), store.CanaryPlans, store.Canary{Replica: "checker-0", Run: "FRESH", Seq: 1}); err != nil {
+		t.Fatal(err)
+	}
+	release(300+47+30, store.Released{Requests: 90, Held: 47}) // the lost ones spent 30 at least
+	if ended, others := heldBy(t, s, term, "ended"); ended != 330 || others != 47 {
+		t.Errorf("%d by ended processes and %d by others, want 330 and 47", ended, others)
+	}
+	release(1000, store.Released{Held: 47})
+	records, _, err := s.Records(t.Context(), audit.Query{Project: "shop", Actions: []audit.Action{audit.ReleaseQuota}}, store.Page{Size: 10})
+	if err != nil || len(records) != 1 || records[0].Resource != "projects/shop/api-keys/key-aaaaaaaa" {
+		t.Errorf("records %+v, %v", records, err)
+	}
+	if err := hold(t, s, term, "STARTS", 50); err != nil { // it has no canary yet
+		t.Fatal(err)
+	}
+	release(0, store.Released{Held: 97})
 }

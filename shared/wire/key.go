@@ -135,3 +135,9 @@ func (e *Effect) Effective(f InForce) { e.InForce = &f }
 
 // Effective says whether the change is in force.
 func (f *InForce) Effective(to InForce) { *f = to }
+
+// ReleasedQuota is the result of a release of what lost checkers held of a hard quota.
+type ReleasedQuota struct {
+	Released int64 `json:"released" kind:"count"` // requests that are available again
+	Held     int64 `json:"held" kind:"count"`     // requests that checkers hold, spent ones included
+}

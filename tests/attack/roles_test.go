@@ -46,82 +46,83 @@ func expectations() map[string]expectation {
 		hook    = "/api/v1/webhook/{namespace}/{app}"
 	)
 	return map[string]expectation{
-		"POST /api/v1/session":                          {body: `{}`, status: 422},
-		"GET /api/v1/session":                           {body: "", status: 200},
-		"DELETE /api/v1/session":                        {body: "", status: 204},
-		"GET /api/v1/users/{username}":                  {body: "", status: 404}, // there is none
-		"GET /api/v1/users":                             {body: "", status: 200},
-		"POST /api/v1/users":                            {body: `{}`, status: 422},
-		"PUT /api/v1/users/{username}/password":         {need: api.Admin, body: `{}`, status: 422}, // of another user
-		"GET /api/v1/projects":                          {body: "", status: 200},
-		"POST /api/v1/projects":                         {body: `{"name":"{project}"}`, status: 409},
-		"GET /api/v1/audit":                             {body: "", status: 200},
-		"GET /api/v1/docs":                              {body: "", status: 200},
-		"GET /api/v1/key":                               {body: "", status: 0},
-		"GET /api/v1/openapi.json":                      {body: "", status: 200},
-		"GET " + project + "/audit":                     {body: "", status: 200},
-		"GET " + project:                                {body: "", status: 200},
-		"PATCH " + project:                              {body: `{}`, status: 200},
-		"DELETE " + project:                             {body: "", status: 409}, // it has environments
-		"GET " + project + "/members":                   {body: "", status: 200},
-		"PUT " + project + "/members":                   {body: `{members}`, status: 200},
-		"GET " + project + "/members/{username}":        {body: "", status: 404}, // who is no member
-		"DELETE " + project + "/members/{username}":     {body: "", status: 404}, // who is no member
-		"GET " + project + "/tokens":                    {body: "", status: 200},
-		"POST " + project + "/tokens":                   {body: `{}`, status: 422},
-		"GET " + project + "/tokens/{token_id}":         {body: "", status: 404}, // there is none
-		"DELETE " + project + "/tokens/{token_id}":      {body: "", status: 404}, // there is none
-		"GET " + project + "/environments":              {body: "", status: 200},
-		"POST " + project + "/environments":             {body: `{"name":"{environment}"}`, status: 409},
-		"GET " + env:                                    {body: "", status: 200},
-		"DELETE " + env:                                 {body: "", status: 409}, // it has apps
-		"GET " + env + "/activity":                      {body: "", status: 200},
-		"GET " + env + "/apps":                          {body: "", status: 200},
-		"POST " + env + "/apps":                         {body: `{}`, status: 422},
-		"GET " + app:                                    {body: "", status: 200},
-		"PATCH " + app:                                  {body: `{}`, status: 200},
-		"DELETE " + app:                                 {body: "", status: 404, app: "ghost"},
-		"PUT " + app + "/git-source":                    {body: `{}`, status: 422},
-		"DELETE " + app + "/git-source":                 {body: "", status: 404},
-		"GET " + app + "/webhook":                       {body: "", status: 200},
-		"POST " + app + "/webhook":                      {body: "", status: 200},
-		"DELETE " + app + "/webhook":                    {body: "", status: 204},
-		"GET " + app + "/webhook/deliveries":            {body: "", status: 200},
-		"GET " + app + "/webhook/trusts":                {body: "", status: 200},
-		"POST " + app + "/webhook/trusts":               {body: `{}`, status: 422},
-		"GET " + app + "/webhook/trusts/{trust_id}":     {body: "", status: 404}, // there is none
-		"DELETE " + app + "/webhook/trusts/{trust_id}":  {body: "", status: 404}, // there is none
-		"POST " + app + "/webhook/test":                 {body: "", status: 200}, // of the row before, it is enabled
-		"GET " + env + "/plans":                         {body: "", status: 200},
-		"POST " + env + "/plans":                        {body: `{}`, status: 422},
-		"GET " + env + "/plans/{plan_id}":               {body: "", status: 200},
-		"PATCH " + env + "/plans/{plan_id}":             {body: `{}`, status: 200},
-		"DELETE " + env + "/plans/{plan_id}":            {body: "", status: 409}, // a key uses it
-		"GET " + env + "/api-keys":                      {body: "", status: 200},
-		"POST " + env + "/api-keys":                     {body: `{}`, status: 422},
-		"GET " + project + "/api-keys":                  {body: "", status: 200},
-		"POST " + project + "/api-keys/find":            {body: `{}`, status: 422},
-		"GET " + env + "/usage":                         {body: "", status: 200},
-		"GET " + project + "/api-keys/{key_id}":         {body: "", status: 200},
-		"PATCH " + project + "/api-keys/{key_id}":       {body: `{}`, status: 200},
-		"POST " + project + "/api-keys/{key_id}/revoke": {body: "", status: 200},
-		"POST " + project + "/api-keys/{key_id}/rotate": {body: "", status: 200},
-		"GET " + project + "/api-keys/{key_id}/usage":   {body: "", status: 200},
-		"POST /api/v1/leaks":                            {body: `[]`, status: 0},
-		"POST /api/v1/leaks/report":                     {body: `{}`, status: 422},
-		"GET " + project + "/changes/{change_id}":       {body: "", status: 404}, // there is none
-		"GET " + project + "/requests/{request_id}":     {body: "", status: 200}, // nobody remembers it
-		"GET " + app + "/deployments":                   {body: "", status: 200},
-		"GET " + app + "/deployments/{revision}":        {body: "", status: 200},
-		"POST " + app + "/deployments":                  {body: `{}`, status: 422},
-		"POST " + app + "/rollback":                     {body: "", status: 409}, // there is no revision before
-		"POST " + app + "/promote":                      {body: `{}`, status: 422},
-		"GET " + app + "/builds":                        {body: "", status: 200},
-		"POST " + app + "/builds":                       {body: "", status: 409}, // it has no git source
-		"GET " + app + "/builds/{build}":                {body: "", status: 404}, // there is none
-		"POST " + hook:                                  {body: `{}`, status: 0},
-		"GET " + hook + "/deployments/{revision}":       {body: "", status: 0},
-		"GET " + hook + "/builds/{build}":               {body: "", status: 0},
+		"POST /api/v1/session":                                 {body: `{}`, status: 422},
+		"GET /api/v1/session":                                  {body: "", status: 200},
+		"DELETE /api/v1/session":                               {body: "", status: 204},
+		"GET /api/v1/users/{username}":                         {body: "", status: 404}, // there is none
+		"GET /api/v1/users":                                    {body: "", status: 200},
+		"POST /api/v1/users":                                   {body: `{}`, status: 422},
+		"PUT /api/v1/users/{username}/password":                {need: api.Admin, body: `{}`, status: 422}, // of another user
+		"GET /api/v1/projects":                                 {body: "", status: 200},
+		"POST /api/v1/projects":                                {body: `{"name":"{project}"}`, status: 409},
+		"GET /api/v1/audit":                                    {body: "", status: 200},
+		"GET /api/v1/docs":                                     {body: "", status: 200},
+		"GET /api/v1/key":                                      {body: "", status: 0},
+		"GET /api/v1/openapi.json":                             {body: "", status: 200},
+		"GET " + project + "/audit":                            {body: "", status: 200},
+		"GET " + project:                                       {body: "", status: 200},
+		"PATCH " + project:                                     {body: `{}`, status: 200},
+		"DELETE " + project:                                    {body: "", status: 409}, // it has environments
+		"GET " + project + "/members":                          {body: "", status: 200},
+		"PUT " + project + "/members":                          {body: `{members}`, status: 200},
+		"GET " + project + "/members/{username}":               {body: "", status: 404}, // who is no member
+		"DELETE " + project + "/members/{username}":            {body: "", status: 404}, // who is no member
+		"GET " + project + "/tokens":                           {body: "", status: 200},
+		"POST " + project + "/tokens":                          {body: `{}`, status: 422},
+		"GET " + project + "/tokens/{token_id}":                {body: "", status: 404}, // there is none
+		"DELETE " + project + "/tokens/{token_id}":             {body: "", status: 404}, // there is none
+		"GET " + project + "/environments":                     {body: "", status: 200},
+		"POST " + project + "/environments":                    {body: `{"name":"{environment}"}`, status: 409},
+		"GET " + env:                                           {body: "", status: 200},
+		"DELETE " + env:                                        {body: "", status: 409}, // it has apps
+		"GET " + env + "/activity":                             {body: "", status: 200},
+		"GET " + env + "/apps":                                 {body: "", status: 200},
+		"POST " + env + "/apps":                                {body: `{}`, status: 422},
+		"GET " + app:                                           {body: "", status: 200},
+		"PATCH " + app:                                         {body: `{}`, status: 200},
+		"DELETE " + app:                                        {body: "", status: 404, app: "ghost"},
+		"PUT " + app + "/git-source":                           {body: `{}`, status: 422},
+		"DELETE " + app + "/git-source":                        {body: "", status: 404},
+		"GET " + app + "/webhook":                              {body: "", status: 200},
+		"POST " + app + "/webhook":                             {body: "", status: 200},
+		"DELETE " + app + "/webhook":                           {body: "", status: 204},
+		"GET " + app + "/webhook/deliveries":                   {body: "", status: 200},
+		"GET " + app + "/webhook/trusts":                       {body: "", status: 200},
+		"POST " + app + "/webhook/trusts":                      {body: `{}`, status: 422},
+		"GET " + app + "/webhook/trusts/{trust_id}":            {body: "", status: 404}, // there is none
+		"DELETE " + app + "/webhook/trusts/{trust_id}":         {body: "", status: 404}, // there is none
+		"POST " + app + "/webhook/test":                        {body: "", status: 200}, // of the row before, it is enabled
+		"GET " + env + "/plans":                                {body: "", status: 200},
+		"POST " + env + "/plans":                               {body: `{}`, status: 422},
+		"GET " + env + "/plans/{plan_id}":                      {body: "", status: 200},
+		"PATCH " + env + "/plans/{plan_id}":                    {body: `{}`, status: 200},
+		"DELETE " + env + "/plans/{plan_id}":                   {body: "", status: 409}, // a key uses it
+		"GET " + env + "/api-keys":                             {body: "", status: 200},
+		"POST " + env + "/api-keys":                            {body: `{}`, status: 422},
+		"GET " + project + "/api-keys":                         {body: "", status: 200},
+		"POST " + project + "/api-keys/find":                   {body: `{}`, status: 422},
+		"GET " + env + "/usage":                                {body: "", status: 200},
+		"GET " + project + "/api-keys/{key_id}":                {body: "", status: 200},
+		"PATCH " + project + "/api-keys/{key_id}":              {body: `{}`, status: 200},
+		"POST " + project + "/api-keys/{key_id}/revoke":        {body: "", status: 200},
+		"POST " + project + "/api-keys/{key_id}/rotate":        {body: "", status: 200},
+		"POST " + project + "/api-keys/{key_id}/quota/release": {body: "", status: 200},
+		"GET " + project + "/api-keys/{key_id}/usage":          {body: "", status: 200},
+		"POST /api/v1/leaks":                                   {body: `[]`, status: 0},
+		"POST /api/v1/leaks/report":                            {body: `{}`, status: 422},
+		"GET " + project + "/changes/{change_id}":              {body: "", status: 404}, // there is none
+		"GET " + project + "/requests/{request_id}":            {body: "", status: 200}, // nobody remembers it
+		"GET " + app + "/deployments":                          {body: "", status: 200},
+		"GET " + app + "/deployments/{revision}":               {body: "", status: 200},
+		"POST " + app + "/deployments":                         {body: `{}`, status: 422},
+		"POST " + app + "/rollback":                            {body: "", status: 409}, // there is no revision before
+		"POST " + app + "/promote":                             {body: `{}`, status: 422},
+		"GET " + app + "/builds":                               {body: "", status: 200},
+		"POST " + app + "/builds":                              {body: "", status: 409}, // it has no git source
+		"GET " + app + "/builds/{build}":                       {body: "", status: 404}, // there is none
+		"POST " + hook:                                         {body: `{}`, status: 0},
+		"GET " + hook + "/deployments/{revision}":              {body: "", status: 0},
+		"GET " + hook + "/builds/{build}":                      {body: "", status: 0},
 	}
 }
 

@@ -16,6 +16,7 @@ var asking = []struct{ command, types, passes string }{
 	{"app gate off hello", "y", ""},
 	{"key rotate key-zz99yy88", "y", ""}, // it was rotated, and its grace is not over
 	{"key revoke key-ab12cd34", "y", "--yes"},
+	{"quota release key-ab12cd34", "y", "--yes"},
 	{"member remove bob", "y", "--yes"},
 	{"token revoke infrastructure", "y", "--yes"},
 	{"project delete shop", "shop", "--confirm shop"},

@@ -65,6 +65,7 @@ var everyCommand = []struct {
 	{name: "key enable", args: "key enable key-ab12cd34"},
 	{name: "key revoke", args: "key revoke key-ab12cd34 --yes"},
 	{name: "key rotate", args: "key rotate key-ab12cd34 --grace 1h"},
+	{name: "quota release", args: "quota release key-ab12cd34 --yes"},
 	{name: "key rotate again", args: "key rotate key-zz99yy88"},
 	{name: "key revoke no wait", args: "key revoke key-ab12cd34 --yes --no-wait"},
 	{name: "change", args: "change 7ff9ad4c"},

@@ -160,6 +160,7 @@ func shop() map[string][]answer {
 		"GET /projects/shop/api-keys?environment=prod":                                           ok(list(keyJSON + "," + oldKeyJSON)),
 		"GET /projects/shop/api-keys/key-ab12cd34":                                               ok(keyJSON),
 		"GET /projects/shop/api-keys/key-zz99yy88":                                               ok(oldKeyJSON),
+		"POST /projects/shop/api-keys/key-ab12cd34/quota/release":                                ok(`{"released":520,"held":1310}`),
 		"POST /projects/shop/api-keys/key-zz99yy88/rotate":                                       ok(forced(issuedJSON, forceJSON)),
 		"PATCH /projects/shop/api-keys/key-ab12cd34":                                             ok(forced(keyJSON, forceJSON)),
 		"POST /projects/shop/api-keys/key-ab12cd34/revoke":                                       ok(forced(revokedJSON, forceJSON)),

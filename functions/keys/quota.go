@@ -1,0 +1,43 @@
+package keys
+
+import (
+	"context"
+
+	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/usage/counted"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// releaseQuota returns what lost checkers hold of a key's hard quota in the current period.
+func (s *Service) releaseQuota(ctx context.Context, in httpapi.Scope, _ api.Empty) (wire.ReleasedQuota, error) {
+	id, err := keyID(in)
+	if err != nil {
+		return wire.ReleasedQuota{}, err
+	}
+	k, err := s.store.Key(ctx, id)
+	if err == nil {
+		err = belongs(k, in.Project)
+	}
+	if err != nil {
+		return wire.ReleasedQuota{}, err
+	}
+	p, err := s.store.Plan(ctx, k.Namespace, k.Plan)
+	if err != nil || !p.Limits.Hard {
+		return wire.ReleasedQuota{}, err // nothing is leased of any other quota
+	}
+	reading, err := s.counted.Read(ctx, []apikey.Prefix{k.Prefix}, s.now)
+	if err != nil {
+		return wire.ReleasedQuota{}, err
+	}
+	now := s.now()
+	used := counted.QuotaUse(reading.Histories[0], p.Limits, now).Used
+	r, err := s.store.ReleaseLeases(ctx, k, usage.TermOf(k.Prefix, p.Limits.Period, now), int64(used)) //nolint:gosec // requests of one key
+	if err == nil && r.Requests == 0 && r.Held > 0 {
+		err = problem.Of(problem.QuotaHeld)
+	}
+	return wire.ReleasedQuota{Released: r.Requests, Held: r.Held}, err
+}

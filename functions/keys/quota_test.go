@@ -1,0 +1,35 @@
+package keys
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Only owners release a quota. While its holder may still allow requests, nothing is released.
+func TestReleaseQuota(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.makePlan(prod)
+	soft := w.makeKey()
+	read[wire.Plan](w.do(http.MethodPost, prod+"/plans", `{"name":"Metered","rate":10,"burst":100,"quota":1000,"quota_period":"month","quota_mode":"hard"}`), http.StatusCreated)
+	hard := w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-metered"}`).issued(http.StatusCreated)
+	path := func(id string) string { return shop + "/api-keys/" + id + "/quota/release" }
+	for _, id := range []string{soft.ID, hard.ID} {
+		if got := read[wire.ReleasedQuota](w.as("olga", http.MethodPost, path(id), ""), http.StatusOK); got != (wire.ReleasedQuota{}) {
+			t.Errorf("%s: %+v", id, got)
+		}
+	}
+	term := usage.TermOf(apikey.Prefix(hard.Prefix), plan.Month, w.service.now())
+	if err := w.store.Lease(t.Context(), term, "RUN", false, func(int64, int64) int64 { return 100 }); err != nil {
+		t.Fatal(err)
+	}
+	w.as("olga", http.MethodPost, path(hard.ID), "").refused(http.StatusConflict, problem.QuotaHeld)
+	w.as("ada", http.MethodPost, path(hard.ID), "").refused(http.StatusForbidden, problem.Forbidden)
+	w.as("olga", http.MethodPost, bank+"/api-keys/"+hard.ID+"/quota/release", "").refused(http.StatusNotFound, problem.NotFound)
+}
