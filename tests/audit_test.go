@@ -4,16 +4,21 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	table "github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -315,5 +320,58 @@ func TestWhoReadsTheAuditLog(t *testing.T) {
 	failed, err := client.Collect(s.Client.InstallationAudit(t.Context(), client.AuditQuery{Actor: members[1].Username, Action: "session.sign_in"}))
 	if err != nil || len(failed) != 2 || failed[0].Outcome != "failed" || failed[1].Outcome != "succeeded" {
 		t.Errorf("sign-ins of the owner: %+v, %v", failed, err)
+	}
+}
+
+// TestConsoleRecordsClientAddress checks that a change through the console is recorded with the
+// address of the browser, also if another client claims an address in the console's header.
+func TestConsoleRecordsClientAddress(t *testing.T) {
+	stacktest.Insides(t, "it connects from two addresses of this machine")
+	t.Parallel()
+	const browser = "127.0.0.77"
+	s := stacktest.New(t, world)
+	info := world.Info()
+	session, err := client.New(info.BaseURL).SignIn(t.Context(), info.Admin.Username, info.Admin.Password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := client.New(info.BaseURL).WithToken(session.Token).WhoAmI(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(browser)}}).DialContext},
+	}
+	send := func(address, contentType, body string, head ...string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", contentType)
+		for i := 0; i < len(head); i += 2 {
+			req.Header.Set(head[i], head[i+1])
+		}
+		res, err := from.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close() // the status is enough
+		if res.StatusCode != http.StatusSeeOther && res.StatusCode != http.StatusCreated {
+			t.Fatalf("%s: %d", address, res.StatusCode)
+		}
+	}
+	form := url.Values{"csrf": {who.CSRFToken}, "name": {"clicked"}}
+	base := strings.Replace(info.BaseURL, "localhost", "127.0.0.1", 1)
+	send(base+"/console/projects/"+s.Project+"/environments", "application/x-www-form-urlencoded", form.Encode(),
+		"Cookie", "__Host-sluice_session="+string(session.Token))
+	send(base+"/api/v1/projects/"+s.Project+"/environments", "application/json", `{"name":"called"}`,
+		"Authorization", "Bearer "+string(session.Token), trace.ClientHeader, fmt.Sprint(time.Now().Unix(), " 203.0.113.9 ", strings.Repeat("0", 64)), "X-Forwarded-For", "203.0.113.9")
+	for _, name := range []string{"clicked", "called"} {
+		records, err := client.Collect(s.Client.Audit(t.Context(), s.Project, client.AuditQuery{Resource: "projects/" + s.Project + "/environments/" + name}))
+		if err != nil || len(records) != 1 || records[0].ClientAddress != browser {
+			t.Errorf("%s: got %+v, %v, want the address %s", name, records, err, browser)
+		}
 	}
 }

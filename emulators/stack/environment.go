@@ -37,7 +37,8 @@ func (s *Stack) functionEnvironment(f function, host string, port int, own map[s
 		"HOST": host, "PORT": strconv.Itoa(port),
 		"FUNCTION_TARGET":         f.name,
 		"LOG_LEVEL":               "info",
-		"TRUST_PROXY":             "true", // Traefik is in front
+		"TRUSTED_PROXIES":         "127.0.0.0/8,::1", // Traefik
+		"CONSOLE_TOKEN":           s.consoleToken,
 		"METRICS_PORT":            strconv.Itoa(metricsTarget),
 		"GOOGLE_CLOUD_PROJECT":    project,
 		"FIRESTORE_EMULATOR_HOST": s.o.local(firestorePort),
@@ -106,9 +107,7 @@ func (s *Stack) settings() map[string]map[string]string {
 			"CHECKER_TLS_SECRET": checkerSecret,
 			"SYSTEM_NAMESPACE":   systemNamespace,
 		},
-		// The console calls the management API as any client does, but signs people in at
-		// the function itself, which learns their addresses from it.
-		"console":       {"API_URL": "http://" + s.o.local(ingressPort), "SESSION_URL": s.functionURL("session")},
+		"console":       {"API_URL": "http://" + s.o.local(ingressPort)},
 		checkerFunction: {"TLS_DIR": s.path("secrets/" + checkerSecret)},
 		standinFunction: {"TLS_DIR": s.path("secrets/" + checkerSecret), "CHECKERS_URL": s.gateURL(replicasService)},
 	}

@@ -49,7 +49,7 @@ func (s *Stack) provision(ctx, life context.Context) error {
 	if _, err := s.api.CoreV1().Secrets(systemNamespace).Create(ctx, secret, meta.CreateOptions{}); err != nil {
 		return fmt.Errorf("make Secret %s: %w", sessionSecret, err)
 	}
-	s.password, s.eventsToken = rand.Text(), rand.Text()+rand.Text()
+	s.password, s.eventsToken, s.consoleToken = rand.Text(), rand.Text()+rand.Text(), rand.Text()+rand.Text()
 	s.describe()
 	if err := s.startIssuer(ctx); err != nil {
 		return err

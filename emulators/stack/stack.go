@@ -103,7 +103,8 @@ type Stack struct {
 	addresses map[string]string // cluster IP of each Service, by name
 	password  string            // of the first admin
 
-	eventsToken string // in the path on which builds takes the build system's events
+	eventsToken  string // in the path on which builds takes the build system's events
+	consoleToken string // by which the functions know the console
 
 	life  context.Context    //nolint:containedctx // of what runs in this process, until Close
 	end   context.CancelFunc // ends it

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Config is what the function reads from its environment.
@@ -18,13 +19,9 @@ type Config struct {
 	// address inside the cluster. The console calls it as any client does.
 	APIURL string `env:"API_URL, required"`
 
-	// SessionURL is where the session function answers, if not below APIURL. Sign-ins
-	// are throttled by the browser's address, which the console passes on in
-	// X-Forwarded-For and X-Real-Ip. A proxy in between would put the console's address
-	// in its place, and one guesser could keep everybody out; so it should be the
-	// function's own address. Empty is APIURL. (TRUST_PROXY, which every function has,
-	// says whether the console itself believes the proxy in front of it.)
-	SessionURL string `env:"SESSION_URL"`
+	// Console has the secret by which the functions believe the console about the addresses of
+	// its clients. Without it, they see all people as one client, with the console's address.
+	trace.Console
 
 	// Timeout bounds one call of the API. A person waits for it, and a page makes a few
 	// at the same time.
@@ -34,11 +31,6 @@ type Config struct {
 func (c Config) check() error {
 	if err := checkURL(c.APIURL); err != nil {
 		return fmt.Errorf("API_URL: %w", err)
-	}
-	if c.SessionURL != "" {
-		if err := checkURL(c.SessionURL); err != nil {
-			return fmt.Errorf("SESSION_URL: %w", err)
-		}
 	}
 	if c.Timeout <= 0 {
 		return errors.New("API_TIMEOUT must be positive")

@@ -67,7 +67,6 @@ const home = "/console"
 // Service answers the function's requests.
 type Service struct {
 	api       *client.Client // of the management API, nobody signed in
-	signIns   *client.Client // of its session function
 	templates templates
 	assets    assets
 	log       *slog.Logger
@@ -79,6 +78,10 @@ func New(cfg Config, log *slog.Logger) (*Service, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	secret, err := cfg.Console.Read()
+	if err != nil {
+		return nil, err
+	}
 	a, err := readAssets()
 	if err != nil {
 		return nil, err
@@ -88,12 +91,8 @@ func New(cfg Config, log *slog.Logger) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{templates: t, assets: a, log: trace.Logger(log), now: time.Now}
-	options := []client.Option{client.WithTransport(span.Transport(newTransport(), "api", true)), client.WithTimeout(cfg.Timeout), client.WithTries(tries)}
+	options := []client.Option{client.WithTransport(span.Transport(newTransport(), "api", true)), client.WithTimeout(cfg.Timeout), client.WithTries(tries), client.WithVouching(secret)}
 	s.api = client.New(cfg.APIURL, options...)
-	s.signIns = s.api
-	if cfg.SessionURL != "" {
-		s.signIns = client.New(cfg.SessionURL, options...)
-	}
 	return s, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -39,14 +40,21 @@ type answer struct {
 const (
 	testToken = "the-token-of-the-session"
 	testCSRF  = "the-csrf-value"
+
+	sharedSecret trace.Secret = "the-secret-that-the-functions-share"
 )
+
+// addressOf returns the address of the client that a call of the console names.
+func addressOf(h http.Header) string {
+	return trace.NewClients(trace.Proxies{}, sharedSecret).Address(&http.Request{Header: h, RemoteAddr: "10.0.0.1:1"})
+}
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
 	o := &office{t: t, answers: map[string]answer{}, queries: map[string]url.Values{}}
 	api := httptest.NewServer(o)
 	t.Cleanup(api.Close)
-	s, err := New(Config{APIURL: api.URL, Timeout: 5 * time.Second}, slog.New(slog.NewTextHandler(&o.log, nil)))
+	s, err := New(Config{APIURL: api.URL, Timeout: 5 * time.Second, Console: trace.Console{Secret: sharedSecret}}, slog.New(slog.NewTextHandler(&o.log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

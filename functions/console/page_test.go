@@ -317,12 +317,10 @@ func TestConfig(t *testing.T) {
 		ok   bool
 	}{
 		{"an address", Config{APIURL: "https://sluice.example.com", Timeout: time.Second}, true},
-		{"both", Config{APIURL: "http://api:8080", SessionURL: "http://session:8080", Timeout: time.Second}, true},
 		{"none", Config{Timeout: time.Second}, false},
 		{"with the API's path", Config{APIURL: "https://sluice.example.com/api/v1", Timeout: time.Second}, false},
 		{"with a password", Config{APIURL: "https://a:b@sluice.example.com", Timeout: time.Second}, false},
 		{"another scheme", Config{APIURL: "file:///x", Timeout: time.Second}, false},
-		{"a session address that is none", Config{APIURL: "http://api", SessionURL: "session", Timeout: time.Second}, false},
 		{"no time", Config{APIURL: "http://api"}, false},
 	}
 	for _, tt := range tests {

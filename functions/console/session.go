@@ -53,7 +53,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 		return s.signInAgain(w, r, refusal{Status: http.StatusForbidden, Message: "This form was out of date. Sign in again."})
 	}
 	username := r.PostForm.Get("username")
-	session, err := s.signIns.WithDevice(device(r)).SignIn(r.Context(), username, r.PostForm.Get("password"))
+	session, err := s.api.WithDevice(device(r)).SignIn(r.Context(), username, r.PostForm.Get("password"))
 	if err != nil {
 		return s.signInAgain(w, r, s.signInRefusal(r, err))
 	}

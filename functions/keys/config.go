@@ -12,7 +12,6 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/management"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/usage/counted"
 )
 
@@ -31,10 +30,6 @@ type Config struct {
 	// NAME=URL with commas between, where URL has the keys with which one signs, e.g.
 	// "github=https://api.github.com/meta/public_keys/secret_scanning". None by default.
 	LeakPrograms program.List `env:"LEAK_PROGRAMS"`
-
-	// TrustProxy says whom to believe about a client's address (see trace.Trust), by which
-	// reports without a good signature are counted.
-	TrustProxy trace.Trust `env:"TRUST_PROXY, default=false"`
 }
 
 // The functions framework finds a function by what its package registers.

@@ -58,7 +58,6 @@ const malformed = store.LeakResult("malformed")
 // leaks takes reports of keys that were found where strangers can read them.
 type leaks struct {
 	programs *program.Keys
-	trust    trace.Trust
 	proven   *callers // programs
 	unproven *callers // by network
 	people   *callers
@@ -71,7 +70,7 @@ type leaks struct {
 func newLeaks(cfg Config, s *Service) *leaks {
 	now := time.Now // the clock in production
 	l := &leaks{
-		programs: program.New(cfg.LeakPrograms, s.log, now), trust: cfg.TrustProxy, floor: answerFloor, clock: now,
+		programs: program.New(cfg.LeakPrograms, s.log, now), floor: answerFloor, clock: now,
 		proven:   newCallers(programBurst, programEvery, "reports of leaked keys"),
 		unproven: newCallers(unprovenBurst, unprovenEvery, "reports without a good signature"),
 		people:   newCallers(personBurst, personEvery, "reports of leaked keys"),
@@ -97,7 +96,7 @@ const (
 // become of it, and only once all of it is done: on any other answer the program may send it
 // again, which changes nothing that was done.
 func (s *Service) reportLeaks(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
-	network := [2]string{in.Network(s.leaks.trust)}
+	network := [2]string{in.Network()}
 	if s.leaks.unproven.spent(network, s.now()) {
 		return s.leaks.unproven.takeNamed(network, s.now())
 	}

@@ -310,7 +310,10 @@ func TestLeakSender(t *testing.T) {
 func TestLeakStrangersAreLimited(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
-	s.service.leaks.trust = trace.TrustForwarded
+	handler := s.handler
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r.WithContext(trace.Begin(r.Context(), trace.Request{ID: "r1", Address: trace.Forwarded(r.Header)})))
+	})
 	from := func(address, body string, head http.Header) answer {
 		h := head.Clone()
 		h.Set("X-Forwarded-For", address)

@@ -11,7 +11,6 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/management"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Password is a password in the configuration. It prints as "[redacted]".
@@ -33,12 +32,6 @@ type Config struct {
 	// The first admin, made at start when there is no such user. Both or neither.
 	AdminUsername string   `env:"ADMIN_USERNAME"`
 	AdminPassword Password `env:"ADMIN_PASSWORD"`
-
-	// TrustProxy says whom to believe about a client's address (see trace.Trust).
-	// Without a proxy in front its word would be the client's, and let anyone escape
-	// the throttle; behind one it should be believed: otherwise all clients share the
-	// proxy's address.
-	TrustProxy trace.Trust `env:"TRUST_PROXY, default=false"`
 
 	// HashesAtOnce bounds password hashes that run at the same time, 19 MiB each:
 	// 4 need 76 MiB and keep four cores busy.

@@ -51,7 +51,6 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Service answers the function's requests.
@@ -64,7 +63,6 @@ type Service struct {
 	keys     *identity.Keyring
 	hasher   hasher
 	throttle *throttle
-	trust    trace.Trust
 	log      *slog.Logger
 	now      func() time.Time
 }
@@ -94,7 +92,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	}
 	s := &Service{
 		store: p.Store, api: httpapi.NewAPI(p.Log, p.Sessions, p.Store).Within(cfg.Calls), counts: newCounts(), keys: p.Keys,
-		hasher: hasher, trust: cfg.TrustProxy, log: p.Log,
+		hasher: hasher, log: p.Log,
 		throttle: newThrottle(cfg, time.Now()), failures: newBudget(time.Now(), recordsAtOnce, recordsEvery), opened: newSuccesses(time.Now()), now: time.Now,
 	}
 	httpapi.ServeRaw(s.api, api.SignIn.Row, s.signIn)

@@ -71,7 +71,7 @@ func (s *Service) device(token *string, username string) identity.Device {
 
 // from says whom an attempt comes from; proof is that it is somebody known.
 func (s *Service) from(in httpapi.Scope, username, proof string) from {
-	return from{username: username, address: in.Network(s.trust), proof: proof}
+	return from{username: username, address: in.Network(), proof: proof}
 }
 
 // getSession tells about the session that the request comes with.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/chaos/stepped"
 	"github.com/sluicegate/sluice/tests/long"
@@ -107,7 +106,7 @@ func TestThrottlePerAddress(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
 	cfg := d.cfg
-	cfg.AddressBurst, cfg.TrustProxy = 3, trace.TrustNobody
+	cfg.AddressBurst = 3
 	h := d.replica(cfg).Handler()
 	try := func(i int, address string) answer {
 		return do(h, attempt(fmt.Sprintf("user%d", i), "wrong password", address, ""))

@@ -19,7 +19,6 @@ import (
 	"github.com/sluicegate/sluice/shared/nudge"
 	"github.com/sluicegate/sluice/shared/registry"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Config is what the function reads from its environment.
@@ -60,10 +59,6 @@ type Config struct {
 	// the system's, e.g. "/var/run/sluice/issuers-ca/ca.crt". It is read at start; a missing
 	// file adds none.
 	IssuersCAFile string `env:"ISSUERS_CA_FILE"`
-
-	// TrustProxy says whom to believe about a client's address (see trace.Trust). Behind
-	// a proxy that is not believed all clients share the proxy's address.
-	TrustProxy trace.Trust `env:"TRUST_PROXY, default=false"`
 }
 
 // source is who the notifications are from.

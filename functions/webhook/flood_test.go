@@ -111,8 +111,9 @@ func TestBodyIsReadForTheToken(t *testing.T) {
 // their memory is bounded, and whoever carries the token is served meanwhile.
 func TestSlowBodies(t *testing.T) {
 	w := newWorld(t) // alone, since it measures the heap
-	w.service.trust = trace.TrustForwarded
-	server := httptest.NewServer(w.handler)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.handler.ServeHTTP(rw, r.WithContext(trace.Begin(r.Context(), trace.Request{ID: "r1", Address: trace.Forwarded(r.Header)})))
+	}))
 	t.Cleanup(server.Close)
 	const connections = 300
 	before := heap()

@@ -47,7 +47,7 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (ca
 		return call, true, free, err
 	case !claim.CarriesToken(): // nothing is proven before the body is there
 		s.readWithin(w, unprovenRead)
-		if call.body, free, err = s.strangers.read(w, r, trace.Network(r, s.trust)); err != nil {
+		if call.body, free, err = s.strangers.read(w, r, trace.Network(r.Context())); err != nil {
 			return call, false, free, err
 		}
 		_, ours, err = s.admit(w, r, ref, s.calls, claim, func(t hook.Token) bool { return claim.Proves(t, call.body) })
@@ -168,7 +168,7 @@ func (s *Service) mayLook(ref app.Ref, claim hook.Claim) bool {
 // from, never against the app. Problems: invalid_token, always the same; rate_limited.
 func (s *Service) refuse(w http.ResponseWriter, r *http.Request) error {
 	s.readWithin(w, unprovenRead)
-	if err := s.refusals.take(trace.Network(r, s.trust), s.now()); err != nil {
+	if err := s.refusals.take(trace.Network(r.Context()), s.now()); err != nil {
 		return err
 	}
 	return problem.Of(problem.InvalidToken)

@@ -117,7 +117,6 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Tokens asks for webhooks' tokens; *cluster.Cluster implements it.
@@ -191,7 +190,6 @@ type Service struct {
 	deploys  Nudge
 	builds   Nudge
 	nobodys  hook.Token // stands in where there is no token
-	trust    trace.Trust
 
 	calls      *limit // proven ones, by app
 	reads      *limit // of outcomes, proven, by app
@@ -229,7 +227,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 	s := &Service{
 		api:    httpapi.NewAPI(p.Log, nil, nil),
 		tokens: p.Tokens, watched: p.Watched, issuers: p.Issuers, apps: p.Apps, registry: p.Registry, deploys: p.Deploys, builds: p.Builds,
-		nobodys: nobodys, trust: cfg.TrustProxy,
+		nobodys: nobodys,
 		calls: newLimit(cfg.CallsPerMinute, start), reads: newLimit(cfg.CallsPerMinute, start), refusals: newLimit(cfg.RefusalsPerMinute, start),
 		identified: newLimit(cfg.RefusalsPerMinute, start),
 		looks:      rate.NewLimiter(looksPerSecond, looksAtOnce),

@@ -176,7 +176,7 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 		req.Header.Set("Authorization", "Bearer "+string(c.token))
 	}
 	if r, ok := trace.Of(ctx); ok {
-		onBehalf(req.Header, r)
+		c.onBehalf(req.Header, r)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -196,15 +196,15 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 	return answer, nil
 }
 
-// onBehalf makes a call of another request: it goes on under its id, and in its trace.
-func onBehalf(h http.Header, of trace.Request) {
+// onBehalf sends a call for another request: with its ID, in its trace, and for its client if
+// the caller can sign that.
+func (c *Client) onBehalf(h http.Header, of trace.Request) {
 	h.Set(trace.Header, of.ID)
 	if of.Parent != "" {
 		h.Set(trace.ParentHeader, of.Parent)
 	}
-	if of.Address != "" {
-		h.Set("X-Forwarded-For", of.Address)
-		h.Set(trace.RealIP, of.Address)
+	if signed := trace.Vouch(c.vouching, of.Address, h.Get("Authorization"), c.now()); signed != "" {
+		h.Set(trace.ClientHeader, signed)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Defaults of [New].
@@ -54,6 +55,9 @@ type Client struct {
 	wait    time.Duration // for which changes ask the server to wait
 	timeout time.Duration
 	tries   int
+	now     func() time.Time
+
+	vouching trace.Secret // "" names no client of the caller
 }
 
 // Page asks for a part of a list: 1 to 500 items, 0 leaves the size to the server, and
@@ -74,17 +78,23 @@ func WithTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = 
 // WithTries bounds how often a read is tried; 1 never tries again.
 func WithTries(n int) Option { return func(c *Client) { c.tries = max(n, 1) } }
 
+// WithVouching names, in each call for another request, the address of that request's client. It
+// is for the console, which shares the secret with the server.
+func WithVouching(s trace.Secret) Option { return func(c *Client) { c.vouching = s } }
+
 // WithToken signs every call with a session's token.
 func WithToken(t Token) Option { return func(c *Client) { c.token = t } }
 
 // New makes a client of the installation at baseURL, e.g.
 // "https://sluice.example.com". A URL that is none shows with the first call.
 func New(baseURL string, opts ...Option) *Client {
+	now := time.Now // the clock in production
 	c := &Client{
 		base:    strings.TrimRight(baseURL, "/"),
 		http:    &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		timeout: DefaultTimeout,
 		tries:   DefaultTries,
+		now:     now,
 	}
 	for _, o := range opts {
 		o(c)

@@ -29,9 +29,11 @@ type Config struct {
 	Idle        int    `env:"IDLE_SECONDS, default=120"`  // between requests of a connection
 	Header      int    `env:"HEADER_SECONDS, default=10"` // for a request's header
 
-	// TrustProxy says whom to believe about a client's address, for audit records:
-	// false, true (the last entry of X-Forwarded-For) or x-real-ip.
-	TrustProxy trace.Trust `env:"TRUST_PROXY, default=false"`
+	// Proxies are the proxies between clients and the function: networks, addresses and host
+	// names. Only these proxies, and the console, are believed about a client's address, for
+	// audit records and limits.
+	Proxies trace.Proxies `env:"TRUSTED_PROXIES"`
+	trace.Console
 
 	span.Settings // where to spans are exported, and which; nowhere by default
 }

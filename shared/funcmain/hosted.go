@@ -11,6 +11,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 
 	"github.com/sluicegate/sluice/shared/span"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Receive takes an event; see [Events].
@@ -65,6 +66,10 @@ func (h *hosted) open(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	console, err := cfg.Console.Read()
+	if err != nil {
+		return err
+	}
 	f, err := h.build(ctx, log)
 	if err != nil {
 		return err
@@ -77,8 +82,10 @@ func (h *hosted) open(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	h.function, h.spans, h.metrics, h.handler = f, spans, newMetrics(h.name, f, spans), f.Handler
 	if !f.Lean {
+		clients := trace.NewClients(cfg.Proxies, console)
+		clients.Follow(ctx, log)
 		now := time.Now // the clock in production
-		h.handler = &observer{next: f.Handler, metrics: h.metrics, spans: spans, trust: cfg.TrustProxy, log: log, now: now}
+		h.handler = &observer{next: f.Handler, metrics: h.metrics, spans: spans, clients: clients, log: log, now: now}
 	}
 	return nil
 }

@@ -160,7 +160,11 @@ func TestRequestReachesTheHandler(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	})
-	o := &observer{next: api, metrics: newMetrics("test", &Function{Handler: api}, nil), trust: trace.TrustForwarded, log: slog.New(slog.DiscardHandler), now: time.Now}
+	var proxies trace.Proxies
+	if err := proxies.UnmarshalText([]byte("192.0.2.0/24")); err != nil { // of httptest's requests
+		t.Fatal(err)
+	}
+	o := &observer{next: api, metrics: newMetrics("test", &Function{Handler: api}, nil), clients: trace.NewClients(proxies, ""), log: slog.New(slog.DiscardHandler), now: time.Now}
 	r := httptest.NewRequest(http.MethodGet, "/x", nil)
 	r.Header.Set("X-Request-Id", "r1")
 	r.Header.Set("X-Forwarded-For", "203.0.113.9")

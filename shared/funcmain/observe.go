@@ -21,7 +21,7 @@ type observer struct {
 	next    http.Handler
 	metrics *metrics
 	spans   *span.Tracer
-	trust   trace.Trust
+	clients *trace.Clients
 	log     *slog.Logger
 	now     func() time.Time
 }
@@ -29,7 +29,7 @@ type observer struct {
 // ServeHTTP implements [http.Handler].
 func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := o.now()
-	origin := trace.Request{ID: trace.IDOf(r.Header), Address: trace.Address(r, o.trust), Parent: trace.ParentOf(r.Header)}
+	origin := trace.Request{ID: trace.IDOf(r.Header), Address: o.clients.Address(r), Parent: trace.ParentOf(r.Header)}
 	ctx, spanned := o.spans.Server(r.Context(), origin.Parent)
 	origin.Parent = cmp.Or(spanned.Parent(), origin.Parent) // what the request causes is below it
 	r = r.WithContext(trace.Begin(ctx, origin))

@@ -119,7 +119,7 @@ func begin(r *http.Request) *http.Request {
 	if _, ok := trace.Of(r.Context()); ok {
 		return r.WithContext(r.Context()) // a copy: the caller's stays as it is
 	}
-	origin := trace.Request{ID: trace.IDOf(r.Header), Address: trace.Address(r, trace.TrustNobody), Parent: trace.ParentOf(r.Header)}
+	origin := trace.Request{ID: trace.IDOf(r.Header), Address: trace.Peer(r), Parent: trace.ParentOf(r.Header)}
 	return r.WithContext(trace.Begin(r.Context(), origin))
 }
 

@@ -90,9 +90,8 @@ func (s Scope) BaseURL(configured string) string {
 	return "http://" + s.request.Host
 }
 
-// Network is where the request comes from, as far as trust says whom to believe about
-// that: an IPv4 address, or an IPv6 network.
-func (s Scope) Network(trust trace.Trust) string { return trace.Network(s.request, trust) }
+// Network returns the network that the request comes from, see [trace.Network].
+func (s Scope) Network() string { return trace.Network(s.request.Context()) }
 
 // scope returns the caller of a request, and what the path names.
 func (a *API) scope(row *api.Row, head http.Header, r *http.Request) (Scope, error) {

@@ -1,97 +1,89 @@
 package trace
 
 import (
-	"fmt"
+	"context"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
-// Trust says whom a function believes about where its requests come from.
-type Trust string
+// forwardedFor is the header to which each proxy appends the address of its client.
+const forwardedFor = "X-Forwarded-For"
 
-// The values of TRUST_PROXY.
-const (
-	TrustNobody Trust = "false" // the peer of the connection it is
-
-	// TrustForwarded takes the last entry of X-Forwarded-For, the one that the nearest
-	// proxy wrote; the entries before it are the client's own words.
-	TrustForwarded Trust = "true"
-
-	// TrustRealIP takes X-Real-Ip: for an ingress that puts the client's address there
-	// in place of whatever came (Traefik does), with other proxies behind it that add
-	// themselves to X-Forwarded-For, as Knative's do.
-	TrustRealIP Trust = "x-real-ip"
-)
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (t *Trust) UnmarshalText(text []byte) error {
-	switch got := Trust(text); got {
-	case TrustNobody, TrustForwarded, TrustRealIP:
-		*t = got
-		return nil
+// Address returns the address of the client that sent a request. The console names its
+// client in a signed header (see [Vouch]). Otherwise the address is the last one that is not
+// a trusted proxy's: X-Forwarded-For is read from the right, after the peer of the
+// connection. The entries to the left of that address are the client's own. The address is
+// "" if the peer has no IP address.
+func (c *Clients) Address(r *http.Request) string {
+	if address, ok := c.vouched(r.Header); ok {
+		return address.String()
 	}
-	return fmt.Errorf("%q is none of false, true and x-real-ip", text)
+	at, ok := peer(r)
+	if !ok {
+		return ""
+	}
+	entries := strings.Split(strings.Join(r.Header[forwardedFor], ","), ",")
+	for _, entry := range slices.Backward(entries) {
+		before, ok := parse(strings.TrimSpace(entry))
+		if !ok || !c.trusts(at) {
+			break
+		}
+		at = before
+	}
+	return at.String()
 }
 
-// RealIP is the header that [TrustRealIP] believes.
-const RealIP = "X-Real-Ip"
+// Peer returns the address of the peer of a request's connection, or "" if it has none.
+func Peer(r *http.Request) string {
+	if at, ok := peer(r); ok {
+		return at.String()
+	}
+	return ""
+}
 
-// Address says where a request comes from: whom a trusted proxy says, or else the peer
-// of the connection. Without a proxy in front its headers are the client's own words,
-// so trust must be asked for. What is no IP address is "", so that nothing else gets
-// into a record.
-func Address(r *http.Request, t Trust) string {
-	said := ""
-	switch t {
-	case TrustForwarded:
-		said = Forwarded(r.Header)
-	case TrustRealIP:
-		said = plainAddress(r.Header.Get(RealIP))
-	case TrustNobody:
-	}
-	if said != "" {
-		return said
-	}
+func peer(r *http.Request) (netip.Addr, bool) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr
 	}
-	return plainAddress(host)
+	return parse(host)
 }
 
-// Forwarded gives the last entry of X-Forwarded-For, or "" where that is no IP
-// address.
+func parse(s string) (netip.Addr, bool) {
+	addr, err := netip.ParseAddr(s)
+	return addr.Unmap().WithZone(""), err == nil
+}
+
+// Forwarded returns the last entry of X-Forwarded-For, or "" if it is not an IP address. It
+// is for callers that only the ingress can reach.
 func Forwarded(h http.Header) string {
-	hops := h["X-Forwarded-For"]
+	hops := h[forwardedFor]
 	if len(hops) == 0 {
 		return ""
 	}
 	last := hops[len(hops)-1]
-	return plainAddress(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:]))
-}
-
-func plainAddress(s string) string {
-	addr, err := netip.ParseAddr(s)
-	if err != nil {
+	addr, ok := parse(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:]))
+	if !ok {
 		return ""
 	}
-	return addr.Unmap().WithZone("").String()
+	return addr.String()
 }
 
-// Network names whom a request comes from, for limits: its [Address], or the /64
-// network of an IPv6 address, which one person has all of. All whose address is not
-// known count as one.
-func Network(r *http.Request, t Trust) string {
-	host := Address(r, t)
-	addr, err := netip.ParseAddr(host)
+// Network returns the network that the request of a context comes from, for limits: its
+// address, or the /64 network of an IPv6 address, which one person has all of. It is ""
+// for all requests without a known address.
+func Network(ctx context.Context) string {
+	r, _ := Of(ctx)
+	addr, err := netip.ParseAddr(r.Address)
 	if err != nil || addr.Is4() {
-		return host
+		return r.Address
 	}
 	network, err := addr.Prefix(64)
 	if err != nil { // 64 fits every IPv6 address
-		return host
+		return r.Address
 	}
 	return network.String()
 }

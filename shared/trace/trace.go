@@ -12,6 +12,13 @@
 // what the request asks of other functions. A client can give two requests the same
 // id: it is a thread to follow, and proves nothing.
 //
+// # The address
+//
+// A client's address comes from X-Forwarded-For as far as trusted proxies have written it,
+// and otherwise from the connection ([Clients.Address]). Audit records, and limits by address
+// ([Network]), use that address only. The console's calls come from its own pods, so it names
+// its client in a header that it signs with a secret of Sluice's functions ([Vouch]).
+//
 // # Traces of others
 //
 // A valid traceparent (W3C Trace Context) is taken over: its trace id stands in every log

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -40,40 +39,6 @@ func TestIDOf(t *testing.T) {
 	}
 	if a, b := NewID(), NewID(); a == b {
 		t.Error("two requests got one id")
-	}
-}
-
-func TestAddress(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, peer string
-		forwarded  []string
-		trust      Trust
-		want       string
-	}{
-		{"the peer", "192.0.2.1:1234", nil, TrustNobody, "192.0.2.1"},
-		{"a header that nobody asked for", "192.0.2.1:1234", []string{"203.0.113.9"}, TrustNobody, "192.0.2.1"},
-		{"the proxy's word", "192.0.2.1:1234", []string{"203.0.113.9"}, TrustForwarded, "203.0.113.9"},
-		{"the last entry", "192.0.2.1:1234", []string{"10.0.0.1, 203.0.113.9"}, TrustForwarded, "203.0.113.9"},
-		{"of the last line", "192.0.2.1:1234", []string{"10.0.0.1", "203.0.113.9"}, TrustForwarded, "203.0.113.9"},
-		{"a proxy without words", "192.0.2.1:1234", nil, TrustForwarded, "192.0.2.1"},
-		{"words that are no address", "192.0.2.1:1234", []string{"<script>"}, TrustForwarded, "192.0.2.1"},
-		{"the ingress's word", "192.0.2.1:1234", []string{"203.0.113.9"}, TrustRealIP, "198.51.100.4"},
-		{"IPv6", "[2001:db8::1%eth0]:1234", nil, TrustNobody, "2001:db8::1"},
-		{"IPv4 in IPv6", "[::ffff:192.0.2.1]:1234", nil, TrustNobody, "192.0.2.1"},
-		{"no peer", "@", nil, TrustNobody, ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			r := httptest.NewRequest(http.MethodGet, "/", nil)
-			r.RemoteAddr = tt.peer
-			r.Header["X-Forwarded-For"] = tt.forwarded
-			r.Header["X-Real-Ip"] = []string{"198.51.100.4"}
-			if got := Address(r, tt.trust); got != tt.want {
-				t.Errorf("%q, want %q", got, tt.want)
-			}
-		})
 	}
 }
 
@@ -160,14 +125,4 @@ func ExampleIdentify() {
 	Identify(ctx, Actor{Kind: User, Name: "ada"})
 	fmt.Println(ID(ctx), Who(ctx).Name)
 	// Output: r1 ada
-}
-
-func TestTrust(t *testing.T) {
-	t.Parallel()
-	for text, good := range map[string]bool{"true": true, "false": true, "x-real-ip": true, "": false, "yes": false} {
-		got := TrustNobody
-		if err := got.UnmarshalText([]byte(text)); (err == nil) != good || good && string(got) != text {
-			t.Errorf("%q is %q, %v", text, got, err)
-		}
-	}
 }

@@ -97,7 +97,7 @@ func left(t *testing.T) {
 		return err == nil && len(pods.Items) == 0
 	})
 	kept := map[string]bool{
-		"sluice-session-keys": true, "sluice-session-public-keys": true, "sluice-builds-token": true, "sluice-admin": true,
+		"sluice-session-keys": true, "sluice-session-public-keys": true, "sluice-builds-token": true, "sluice-console-token": true, "sluice-admin": true,
 		"sluice-checker-tls": true, "sluice-checker-tls-ca": true,
 	}
 	secrets, err := api.CoreV1().Secrets(manifest.Namespace).List(t.Context(), meta.ListOptions{})

@@ -156,14 +156,12 @@ func fromElsewhere(pod core.PodTemplateSpec, setting string) bool {
 	})
 }
 
-// checkProcess: every function has metrics, on a port that is free in its pod, and
-// believes the proxy in front of it about clients' addresses. The checker reads the
-// proxy's headers whatever is set, and the stand-in reads none.
+// checkProcess: every function has metrics, on a port that is free in its pod.
 func checkProcess(t *testing.T, what string, pod core.PodTemplateSpec, own map[string]string) {
 	t.Helper()
-	port, trust := metricsPort, "true"
+	port := metricsPort
 	if pod.Labels["serving.knative.dev/service"] != "" {
-		port, trust = metricsPortKnative, "x-real-ip"
+		port = metricsPortKnative
 	}
 	if own["GOMEMLIMIT"] == "" {
 		t.Errorf("%s: the Go runtime does not know the memory limit", what)
@@ -174,11 +172,5 @@ func checkProcess(t *testing.T, what string, pod core.PodTemplateSpec, own map[s
 	function := pod.Labels["sluice.dev/function"]
 	if own["FUNCTION_TARGET"] != function {
 		t.Errorf("%s: FUNCTION_TARGET is %q", what, own["FUNCTION_TARGET"])
-	}
-	if beside[function] != "" {
-		trust = ""
-	}
-	if own["TRUST_PROXY"] != trust {
-		t.Errorf("%s: TRUST_PROXY is %q, want %q", what, own["TRUST_PROXY"], trust)
 	}
 }

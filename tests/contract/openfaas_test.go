@@ -221,6 +221,12 @@ func TestStackList(t *testing.T) {
 		if secret := secrets[f.SessionKeys]; secret != "" && !slices.Contains(other.Secrets, secret) {
 			t.Errorf("%s lacks %s: %v", name, secret, other.Secrets)
 		}
+		if manages := f.SessionKeys != "" || name == "console"; manages != slices.Contains(other.Secrets, "sluice-console-token") {
+			t.Errorf("%s has the Secrets %v", name, other.Secrets)
+		}
+		if other.Environment["TRUSTED_PROXIES"] != "sluice-proxies-0.openfaas.svc.cluster.local" {
+			t.Errorf("%s trusts %q", name, other.Environment["TRUSTED_PROXIES"])
+		}
 		if kept := other.Labels["com.openfaas.scale.zero"] == "false"; f.Timer && !kept {
 			t.Errorf("%s scales to zero, and a timer would wake it each minute", name)
 		}

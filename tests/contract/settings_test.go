@@ -51,6 +51,7 @@ func settings(t *testing.T, function string) map[string]string {
 	}
 	mount(t, function, kubeconfigFile, kubeconfig)
 	mount(t, function, secretsDir+"/sluice-builds-token", []byte(buildsToken))
+	mount(t, function, secretsDir+"/sluice-console-token", []byte(buildsToken))
 	for name, content := range sessionKeys(t) {
 		mount(t, function, secretsDir+"/"+name, content)
 	}

@@ -171,6 +171,9 @@ func TestBadValues(t *testing.T) {
 		"no former Gateway":       {[]string{"--set", "ingress.formerRoutes=gateway-envoy"}, []string{"ingress.gateway says where routes of the Gateway API attach"}},
 		"no such routes":          {[]string{"--set", "ingress.routes=nginx"}, []string{"'/ingress/routes'", "'traefik', 'gateway-traefik', 'gateway-envoy'"}},
 		"a short token":           {[]string{"--set", "secrets.buildsToken=abc"}, []string{"'/secrets/buildsToken'"}},
+		"no proxies":              {[]string{"--set", "runtime=knative"}, []string{"proxies names the pods between the ingress and the functions"}},
+		"unknown ingress":         {[]string{"--set", "ingress.url=http://10.0.0.1"}, []string{"trustedProxies names the ingress"}},
+		"a URL as proxy":          {[]string{"--set", "trustedProxies={http://10.0.0.1}"}, []string{"'/trustedProxies/0'"}},
 	} {
 		template := []string{"template", "sluice", filepath.Join(root(t), "infra", "chart"), "--namespace", manifest.Namespace, "--values", values}
 		_, err := manifest.RunHelm(t.Context(), root(t), append(template, c.args...)...)
@@ -196,6 +199,39 @@ func TestExtraHosts(t *testing.T) {
 		}
 		if got := settings["CERTIFICATE_HOSTS"]; o.GetName() == "sluice-settings" && got != "shop.example.org,.example.net" {
 			t.Errorf("CERTIFICATE_HOSTS is %q", got)
+		}
+	}
+}
+
+// TestTrustedProxies tests that the functions trust the proxies of their runtime and of the
+// values, and that each name stands for a Service with an address for each pod.
+func TestTrustedProxies(t *testing.T) {
+	t.Parallel()
+	const ingress, activator, gateway = "sluice-ingress.traefik.svc.cluster.local", "sluice-proxies-0.knative-serving.svc.cluster.local", "sluice-proxies-1.kourier-system.svc.cluster.local"
+	for set, want := range map[string]string{
+		"plain":    ingress + ",192.0.2.0/24",
+		"knative":  ingress + "," + activator + "," + gateway + ",127.0.0.0/8,::1/128,192.0.2.0/24",
+		"openfaas": ingress + ",sluice-proxies-0.openfaas.svc.cluster.local,192.0.2.0/24",
+	} {
+		all, err := manifest.Chart(root(t), "--values", filepath.Join(root(t), "infra", "chart", "values", set+".yaml"), "--set", "trustedProxies={192.0.2.0/24}")
+		must(t, err)
+		headless := map[string]bool{}
+		for _, o := range manifest.OfKinds(all, "Service") {
+			address, _, _ := unstructured.NestedString(o.Object, "spec", "clusterIP")
+			headless[o.GetName()+"."+o.GetNamespace()+".svc.cluster.local"] = address == "None"
+		}
+		for _, o := range manifest.OfKinds(all, "ConfigMap") {
+			settings, _, err := unstructured.NestedStringMap(o.Object, "data")
+			must(t, err)
+			got := settings["TRUSTED_PROXIES"]
+			if o.GetName() == "sluice-settings" && got != want {
+				t.Errorf("%s: got %q, want %q", set, got, want)
+			}
+			for name := range strings.SplitSeq(got, ",") {
+				if strings.HasSuffix(name, ".local") && !headless[name] {
+					t.Errorf("%s: there is no headless Service %s", set, name)
+				}
+			}
 		}
 	}
 }
@@ -278,7 +314,7 @@ func TestInstall(t *testing.T) {
 	values := filepath.Join(dir, "values", "knative.yaml")
 	helm("install", "sluice", dir, "--values", values)
 	made := secrets(t, client)
-	if got := slices.Sorted(maps.Keys(made)); !slices.Equal(got, []string{"sluice-admin", "sluice-builds-token", "sluice-session-keys", "sluice-session-public-keys"}) {
+	if got := slices.Sorted(maps.Keys(made)); !slices.Equal(got, []string{"sluice-admin", "sluice-builds-token", "sluice-console-token", "sluice-session-keys", "sluice-session-public-keys"}) {
 		t.Errorf("made at the installation: %v", got)
 	}
 	signs(t, made)

@@ -80,7 +80,7 @@ func TestManifests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, example := range []string{"infra/network.yaml", "infra/gateway/traefik.yaml", "infra/gateway/envoy.yaml"} {
+	for _, example := range []string{"infra/network.yaml", "infra/openfaas/network.yaml", "infra/gateway/traefik.yaml", "infra/gateway/envoy.yaml"} {
 		text, err := os.ReadFile(filepath.Join(root(t), example))
 		must(t, err)
 		objects, err := manifest.Decode(text)
@@ -117,7 +117,7 @@ func TestManifests(t *testing.T) {
 func namespaces(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	for name, labels := range map[string]map[string]string{
-		system: {"pod-security.kubernetes.io/enforce": "restricted"}, "traefik": nil, "openfaas": nil, "tekton-pipelines": nil, "envoy-gateway-system": nil, "shop-prod": nil,
+		system: {"pod-security.kubernetes.io/enforce": "restricted"}, "traefik": nil, "openfaas": nil, "tekton-pipelines": nil, "knative-serving": nil, "kourier-system": nil, "envoy-gateway-system": nil, "shop-prod": nil,
 	} {
 		n := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: name, Labels: labels}}
 		_, err := client.CoreV1().Namespaces().Create(t.Context(), n, meta.CreateOptions{})

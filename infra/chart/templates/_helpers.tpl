@@ -46,6 +46,26 @@ of the former ones, with the API group of each. */}}
 {{- end }}
 {{- end }}
 
+{{/* The proxies that functions believe about the addresses of clients: the ingress, the pods
+between it and the functions, the sidecar in a pod of Knative's, and those of the values. */}}
+{{- define "sluice.trustedProxies" -}}
+{{- if not .Values.ingress.url }}
+- sluice-ingress.{{ .Values.ingress.namespace }}.svc.cluster.local
+{{- end }}
+{{- if ne .Values.runtime "plain" }}
+{{- range $i, $p := .Values.proxies }}
+- sluice-proxies-{{ $i }}.{{ $p.namespace }}.svc.cluster.local
+{{- end }}
+{{- end }}
+{{- if eq .Values.runtime "knative" }}
+- 127.0.0.0/8
+- ::1/128
+{{- end }}
+{{- range .Values.trustedProxies }}
+- {{ . | quote }}
+{{- end }}
+{{- end }}
+
 {{/* Where a function takes what others tell it. */}}
 {{- define "sluice.url" -}}
 {{- if eq .root.Values.runtime "openfaas" }}http://gateway.openfaas.svc.cluster.local:8080/function/{{ .name }}
