@@ -51,11 +51,19 @@
 // what a report of the key says (package counted), with the counts that checkers hold in
 // memory; as_of is their time. The order sort=last_seen uses stored days only.
 //
-// A list that is narrowed by plan alone is a query. Any other reads keys with the right plan
-// and stored status, one after the other, until its page is full; with sort=last_seen it
-// reads all of them, and their usage. A process reads for four such calls at a time and keeps
-// no key that is not on the page, so its memory is bounded. Further calls wait, for 10 s at
-// most.
+// # Lists
+//
+// A list that is narrowed only by plan reads the keys. Any other reads the list of keys
+// (package store), which has an index for each filter and order, and then the keys of its page.
+// A page reads at most 200 entries of the list of keys. It may have fewer keys than requested,
+// and still a token. A page of 50 keys costs at most 200 document reads, and one more for each
+// plan. A key that is no longer as the list of keys has it is left out.
+//
+// The list of keys is not ready before rollup has compared all keys with it, and while rollup
+// has not run for 10 minutes. Until then such a list reads keys with the right plan and stored
+// status, one after the other, until its page is full; with sort=last_seen it reads all of them,
+// and their usage. A process reads for four such calls at a time and keeps no key that is not on
+// the page, so its memory is bounded. Further calls wait, for 10 s at most.
 //
 // # Refused requests
 //
@@ -142,6 +150,8 @@ type Store interface {
 	Members(ctx context.Context, t store.CanaryType) (inforce.List, error)
 	Environments(ctx context.Context, project string, page store.Page) ([]app.Environment, string, error)
 	Record(ctx context.Context, c audit.Change) (string, error)
+	KeyListReady(ctx context.Context) (bool, error)
+	FindKeys(ctx context.Context, q store.KeySearch, after store.KeyPlace, limit int) ([]store.Candidate, error)
 	EachListed(ctx context.Context, f store.KeyFilter, after apikey.ID) iter.Seq2[apikey.Key, error]
 	KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) // in the order of prefixes, without those that are gone
 	ReleaseLeases(ctx context.Context, k apikey.Key, t usage.Term, used int64) (store.Released, error)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
@@ -14,7 +15,6 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -42,28 +42,17 @@ func narrows(q api.KeysOf) bool {
 	return q.Search != "" || q.Status != "" || q.App != "" || q.Sort == wire.SortLastSeen
 }
 
-// search returns a page of the matching keys.
+// search returns a page of the matching keys, which may have fewer keys than requested.
 func (s *Service) search(ctx context.Context, f store.KeyFilter, q api.KeysOf) (wire.List[wire.Key], error) {
 	after, err := placeOf(q.Token)
 	if err != nil {
 		return wire.List[wire.Key]{}, err
 	}
-	leave, err := s.scans.enter(ctx)
-	if err != nil {
-		return wire.List[wire.Key]{}, err
-	}
-	defer leave()
 	now := s.now()
 	if f.Status = apikey.Status(q.Status); q.Status == expired {
 		f.Status = apikey.Active // as it is stored
 	}
-	var found []apikey.Prefix
-	var next string
-	if q.Sort == wire.SortLastSeen {
-		found, next, err = s.searchSeen(ctx, f, q, after, now)
-	} else {
-		found, next, err = s.searchByID(ctx, f, q, after.id, now)
-	}
+	found, next, err := s.find(ctx, f, q, after, now)
 	if err != nil {
 		return wire.List[wire.Key]{}, err
 	}
@@ -71,8 +60,80 @@ func (s *Service) search(ctx context.Context, f store.KeyFilter, q api.KeysOf) (
 	if err != nil {
 		return wire.List[wire.Key]{}, err
 	}
+	// The list of keys may be older than the keys.
+	part = slices.DeleteFunc(part, func(k apikey.Key) bool { return !f.Holds(k) || !matches(k, q, now) })
 	items, err := s.wireKeys(ctx, part, now)
 	return wire.List[wire.Key]{Items: items, NextPageToken: next}, err
+}
+
+// find returns the keys of a page, and the token of the next page. It reads the list of keys,
+// or the keys themselves while the list is not ready.
+func (s *Service) find(ctx context.Context, f store.KeyFilter, q api.KeysOf, after place, now time.Time) (found []apikey.Prefix, next string, err error) {
+	ready, err := s.store.KeyListReady(ctx)
+	if ready && err == nil {
+		found, next, err = s.searchList(ctx, searchOf(f, q, now), q.Size, after)
+		if !problem.Is(err, problem.Conflict) {
+			return found, next, err
+		}
+		s.log.WarnContext(ctx, "search of the list of keys failed", "error", err)
+	} else if err != nil {
+		return nil, "", err
+	}
+	leave, err := s.scans.enter(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	defer leave()
+	if q.Sort == wire.SortLastSeen {
+		return s.searchSeen(ctx, f, q, after, now)
+	}
+	return s.searchByID(ctx, f, q, after.ID, now)
+}
+
+// searchOf returns the search of the list of keys for a call.
+func searchOf(f store.KeyFilter, q api.KeysOf, now time.Time) store.KeySearch {
+	search := store.KeySearch{KeyFilter: f, Text: apikey.SearchText(q.Search), App: q.App, LastSeen: q.Sort == wire.SortLastSeen}
+	switch q.Status {
+	case expired:
+		search.Expired = now
+	case string(apikey.Active):
+		search.Unexpired = now
+	}
+	return search
+}
+
+// maxCandidates is the number of entries of the list of keys that a page reads at most.
+const maxCandidates = 200
+
+// candidates returns the number of entries that a page reads at most. Each key of the page
+// costs two more reads, of the key and its usage. So a page of up to 60 keys costs about 200.
+func candidates(size int) int { return min(max(size+1, maxCandidates-10-2*size), maxCandidates) }
+
+// searchList reads the list of keys until the page is full or has read its candidates.
+func (s *Service) searchList(ctx context.Context, search store.KeySearch, size int, after place) (found []apikey.Prefix, next string, err error) {
+	limit := size + 1 // the key after the page tells that there are more
+	for left := candidates(size); left > 0; {
+		limit = min(limit, left)
+		some, err := s.store.FindKeys(ctx, search, store.KeyPlace(after), limit)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, c := range some {
+			if c.Selected && len(found) == size {
+				return found, after.token(), nil
+			}
+			if c.Selected {
+				found = append(found, c.Prefix)
+			}
+			after = place(c.Place)
+		}
+		if len(some) < limit {
+			return found, "", nil
+		}
+		left -= limit
+		limit *= 2
+	}
+	return found, after.token(), nil
 }
 
 // searchByID reads keys in the order of their IDs until the page is full.
@@ -83,7 +144,7 @@ func (s *Service) searchByID(ctx context.Context, f store.KeyFilter, q api.KeysO
 			return nil, "", err
 		case !matches(k, q, now):
 		case len(found) == q.Size:
-			return found, place{id: apikey.IDOf(found[len(found)-1])}.token(), nil
+			return found, place{ID: apikey.IDOf(found[len(found)-1])}.token(), nil
 		default:
 			found = append(found, k.Prefix)
 		}
@@ -108,17 +169,20 @@ func (s *Service) searchSeen(ctx context.Context, f store.KeyFilter, q api.KeysO
 	}
 	places := make([]place, len(found))
 	for i, p := range found {
-		places[i] = place{days[i], apikey.IDOf(p)}
+		places[i].ID = apikey.IDOf(p)
+		if days[i] != 0 {
+			places[i].Value = days[i].String()
+		}
 	}
-	places = slices.DeleteFunc(places, func(p place) bool { return q.Token != "" && byPlace(p, after) <= 0 })
-	slices.SortFunc(places, byPlace)
+	places = slices.DeleteFunc(places, func(p place) bool { return q.Token != "" && byLastSeen(p, after) <= 0 })
+	slices.SortFunc(places, byLastSeen)
 	if len(places) > q.Size {
 		places = places[:q.Size]
 		next = places[q.Size-1].token()
 	}
 	found = found[:0]
 	for _, p := range places {
-		prefix, _ := p.id.Prefix()
+		prefix, _ := p.ID.Prefix()
 		found = append(found, prefix)
 	}
 	return found, next, nil
@@ -148,38 +212,35 @@ func (s scans) enter(ctx context.Context) (leave func(), err error) {
 
 // matches tells whether a key is looked for. One without apps of its own opens every app.
 func matches(k apikey.Key, q api.KeysOf, now time.Time) bool {
-	text := strings.ToLower(q.Search)
 	return (q.Status == "" || status(k, now) == q.Status) &&
 		(q.App == "" || len(k.Apps) == 0 || slices.Contains(k.Apps, q.App)) &&
-		(strings.Contains(strings.ToLower(k.Name), text) || strings.Contains(string(k.Prefix), strings.TrimPrefix(text, "key-")))
+		k.Found(apikey.SearchText(q.Search))
 }
 
-// place is the position of a key in a list: the day of its last use, latest first, then its
-// ID. seen is 0 in a list that is sorted by ID.
-type place struct {
-	seen usage.Day
-	id   apikey.ID
-}
+// place is the place of a key in a list: the value of the field that the list is ordered by,
+// and the key's ID.
+type place store.KeyPlace
 
-func byPlace(a, b place) int { return cmp.Or(cmp.Compare(b.seen, a.seen), cmp.Compare(a.id, b.id)) }
+// byLastSeen compares the places of a list that is ordered by the day of the last use.
+func byLastSeen(a, b place) int {
+	return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(b.ID, a.ID))
+}
 
 // token is the token of the page after a key.
 func (p place) token() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(p.seen.String() + "." + string(p.id)))
+	return base64.RawURLEncoding.EncodeToString([]byte(p.Value + " " + string(p.ID)))
 }
 
-// placeOf reads a token; that of the first page is "". Problem: invalid_page.
+// placeOf reads a token; that of the first page is "". It returns an invalid_page problem if
+// the text is not a token.
 func placeOf(token string) (p place, err error) {
 	if token == "" {
 		return p, nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(token)
-	day, id, _ := strings.Cut(string(text), ".")
-	if err == nil {
-		p.seen, err = usage.ParseDay(day)
-	}
-	p.id = apikey.ID(id)
-	if _, ok := p.id.Prefix(); err != nil || !ok {
+	value, id, _ := strings.Cut(string(text), " ")
+	p = place{Value: value, ID: apikey.ID(id)}
+	if _, ok := p.ID.Prefix(); err != nil || !ok || !utf8.ValidString(value) {
 		return place{}, problem.Of(problem.InvalidPage)
 	}
 	return p, nil

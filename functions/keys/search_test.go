@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,9 +18,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/long"
 )
 
 // named issues keys with names; the n-th has n apps, of which there are two.
@@ -35,11 +41,41 @@ func (w *world) named(names ...string) map[string]wire.IssuedKey {
 	return all
 }
 
-// TestSearch: which keys a filter leaves, by their names, and in what order; a page at a
-// time and all at once.
+// compareList does what rollup does once a day, so that the list of keys is ready.
+func (w *world) compareList() {
+	w.Helper()
+	for last := apikey.ID(""); ; {
+		var err error
+		if last, _, err = w.store.RelistKeys(w.Context(), last, 200); err != nil {
+			w.Fatal(err)
+		}
+		if last == "" {
+			break
+		}
+	}
+	if err := w.store.SetKeyList(w.Context(), store.ListState{Day: "2026-03-14"}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// TestSearch checks which keys a filter selects, and in which order, with pages of several
+// sizes: before the list of keys is ready, and after it.
 func TestSearch(t *testing.T) {
 	t.Parallel()
+	for _, ready := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ready=%v", ready), func(t *testing.T) {
+			t.Parallel()
+			testSearch(t, ready)
+		})
+	}
+}
+
+func testSearch(t *testing.T, ready bool) {
+	t.Helper()
 	w := newWorld(t)
+	if ready {
+		w.compareList()
+	}
 	w.makePlan(prod)
 	keys := w.named("Every", "one", "Two apps", "Anybody", "revoked")
 	w.see(keys["one"], "2026-03-10")
@@ -65,7 +101,12 @@ func TestSearch(t *testing.T) {
 		{"status=disabled", []string{"Two apps"}},
 		{"status=revoked&search=rev", []string{"revoked"}},
 		{"app=hello", every},
-		{"app=other&search=very", []string{"Every"}},
+		{"app=other&search=every", []string{"Every"}},
+		{"search=very", nil},
+		{"search=apps", []string{"Two apps"}},
+		{"search=two+ap&app=other", []string{"Two apps"}},
+		{"status=expired&sort=last_seen&search=on", []string{"one"}},
+		{"status=active&app=other&sort=last_seen", []string{"Anybody", "Every"}},
 		{"plan=plan-none&sort=last_seen", nil},
 		{"sort=last_seen&status=active", []string{"Anybody", "Every"}},
 		{"sort=id", every},
@@ -177,7 +218,7 @@ type scanned struct {
 
 func (s *scanned) KeysOf(_ context.Context, prefixes []apikey.Prefix) (keys []apikey.Key, err error) {
 	for _, p := range prefixes {
-		keys = append(keys, apikey.Key{Prefix: p, Project: "shop", Namespace: "shop-prod", Plan: "plan-starter", Name: "many", Status: apikey.Active})
+		keys = append(keys, apikey.Key{Prefix: p, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: "plan-starter", Name: "many", Status: apikey.Active})
 	}
 	return keys, nil
 }
@@ -226,5 +267,138 @@ func TestSearchesTakeTurns(t *testing.T) {
 	}
 	if s.read.Load() != calls*51 {
 		t.Errorf("read %d keys, want 51 for each page", s.read.Load())
+	}
+}
+
+// reads is a store that counts the documents that it has read.
+type reads struct {
+	Store
+
+	n atomic.Int64
+}
+
+func (r *reads) FindKeys(ctx context.Context, q store.KeySearch, after store.KeyPlace, limit int) ([]store.Candidate, error) {
+	found, err := r.Store.FindKeys(ctx, q, after, limit)
+	r.n.Add(int64(len(found)))
+	return found, err
+}
+
+func (r *reads) KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) {
+	r.n.Add(int64(len(prefixes)))
+	return r.Store.KeysOf(ctx, prefixes)
+}
+
+func (r *reads) PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error) {
+	plans := map[plan.ID]bool{}
+	for _, k := range keys {
+		plans[k.Plan] = true
+	}
+	r.n.Add(int64(len(plans)))
+	return r.Store.PlansOf(ctx, keys)
+}
+
+func (r *reads) Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error) {
+	r.n.Add(int64(len(prefixes)))
+	return r.Store.Rollups(ctx, prefixes)
+}
+
+func (r *reads) EachListed(ctx context.Context, f store.KeyFilter, after apikey.ID) iter.Seq2[apikey.Key, error] {
+	return func(yield func(apikey.Key, error) bool) {
+		for k, err := range r.Store.EachListed(ctx, f, after) {
+			r.n.Add(1)
+			if !yield(k, err) {
+				return
+			}
+		}
+	}
+}
+
+// others are the reads of a call that no store's method above makes: of the project, the
+// environment, the progress of rollup and marks of the counters.
+const others = 5
+
+// A page of a list costs at most 200 document reads, and many lists at the same time a bounded
+// amount of memory, in an environment of any size.
+func TestListIsCheap(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	w := newWorldIn(t, project)
+	w.makePlan(prod)
+	k := w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter","name":"Checkout team","apps":["hello"]}`).issued(http.StatusCreated)
+	storetest.CopyKey(t, project, apikey.ID(k.ID), long.Pick(1000, 100_000))
+	w.compareList()
+	counted := &reads{Store: w.store}
+	w.service.store = counted
+	for _, query := range []string{
+		"search=team", "status=active", "app=hello", "sort=last_seen", "status=active&app=hello&sort=last_seen&search=check&plan=plan-starter",
+		"status=expired", "search=nobody", "status=expired&sort=last_seen", "search=team&app=other",
+	} {
+		counted.n.Store(0)
+		list := read[wire.List[wire.Key]](w.do(http.MethodGet, prod+"/api-keys?page_size=50&"+query, ""), http.StatusOK)
+		matching := !strings.Contains(query, "expired") && !strings.Contains(query, "nobody") && !strings.Contains(query, "other")
+		if matching && (len(list.Items) != 50 || list.NextPageToken == "") {
+			t.Errorf("%s: got %d keys and the token %q, want a full page and a token", query, len(list.Items), list.NextPageToken)
+		}
+		if got := counted.n.Load() + others; got > 200 {
+			t.Errorf("%s: %d document reads, want at most 200", query, got)
+		}
+	}
+	manyLists(t, w)
+}
+
+// manyLists makes 20 calls at the same time, and checks the heap while they run.
+func manyLists(t *testing.T, w *world) {
+	t.Helper()
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	runtime.GC()
+	before, most := heap(), uint64(0)
+	done := make(chan struct{})
+	var calls sync.WaitGroup
+	for range 20 {
+		calls.Go(func() { w.do(http.MethodGet, prod+"/api-keys?page_size=50&search=team&sort=last_seen", "") })
+	}
+	go func() { calls.Wait(); close(done) }()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+			most = max(most, heap())
+		}
+	}
+	if most > before+128<<20 {
+		t.Errorf("20 lists took %d MiB of heap, want at most 128", (most-before)>>20)
+	}
+}
+
+// A list shows keys as they are, although an earlier release changes them and not the list.
+func TestListOfAnEarlierRelease(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	w := newWorldIn(t, project)
+	w.makePlan(prod)
+	keys := w.named("one", "other")
+	w.compareList()
+	storetest.Change(t, project, "keys/"+keys["one"].ID, map[string]any{"status": "disabled", "updated_at": time.Now()})
+	storetest.Change(t, project, "keys/"+keys["other"].ID, nil)
+	if got := w.everyPage(prod + "/api-keys?status=active"); len(got) > 0 {
+		t.Errorf("active keys: got %v, want none", got)
+	}
+	since := time.Now().Add(-time.Hour)
+	if _, compared, corrected, err := w.store.RelistChanged(t.Context(), since, 200); err != nil || compared != 1 || corrected != 1 {
+		t.Errorf("corrected %d of %d changed keys, %v, want 1 of 1", corrected, compared, err)
+	}
+	if got := w.everyPage(prod + "/api-keys?status=disabled"); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("disabled keys after the correction: %v", got)
+	}
+	if _, corrected, err := w.store.RelistKeys(t.Context(), "", 200); err != nil || corrected != 1 {
+		t.Errorf("corrected %d entries, %v, want that of the deleted key", corrected, err)
+	}
+	if _, corrected, err := w.store.RelistKeys(t.Context(), "", 200); err != nil || corrected != 0 {
+		t.Errorf("corrected %d entries again, %v", corrected, err)
 	}
 }

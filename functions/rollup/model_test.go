@@ -211,6 +211,21 @@ func (d *documents) DeleteLeases(context.Context, time.Time, int) (int, error) {
 
 func (d *documents) DeleteThresholds(context.Context, time.Time, int) (int, error) { return 0, nil }
 
+// There are no keys here.
+func (d *documents) KeyList(context.Context) (store.ListState, error) {
+	return store.ListState{}, nil
+}
+
+func (d *documents) SetKeyList(context.Context, store.ListState) error { return nil }
+
+func (d *documents) RelistKeys(context.Context, apikey.ID, int) (apikey.ID, int, error) {
+	return "", 0, nil
+}
+
+func (d *documents) RelistChanged(context.Context, time.Time, int) (time.Time, int, int, error) {
+	return time.Time{}, 0, 0, nil
+}
+
 // Events are off here.
 func (d *documents) AnnounceExpiries(context.Context, event.Expiry, int) (int, error) {
 	return 0, nil

@@ -17,6 +17,10 @@
 //     retention, audit records older than a year, and receipts of webhooks older than a week, where the
 //     store's TTL policy has not been quicker. This is done when a day was settled, and in a
 //     process's first run.
+//  5. List: the list of keys (collection keylist), by which the function keys finds keys, is
+//     compared with the keys that changed, and once a day with all keys, and corrected. The
+//     first pass lists the keys of an earlier release; until it ends, the function keys reads
+//     the keys themselves.
 //
 // # Why totals are right, whatever happens
 //
@@ -110,6 +114,12 @@ type Store interface {
 	DeleteRevokedKeys(ctx context.Context, before time.Time, limit int) (int, error)
 	DeleteRecords(ctx context.Context, before time.Time, limit int) (int, error) // of the audit
 	DeleteReceipts(ctx context.Context, before time.Time, limit int) (int, error)
+
+	// The list of keys.
+	KeyList(ctx context.Context) (store.ListState, error)
+	SetKeyList(ctx context.Context, l store.ListState) error
+	RelistKeys(ctx context.Context, after apikey.ID, limit int) (last apikey.ID, corrected int, err error)
+	RelistChanged(ctx context.Context, since time.Time, limit int) (last time.Time, compared, corrected int, err error)
 
 	// For events. Each announces what was not announced before.
 	AnnounceExpiries(ctx context.Context, e event.Expiry, limit int) (int, error)

@@ -31,6 +31,7 @@ type Result struct {
 	Records  int // of the audit, deleted
 	Receipts int // of webhooks' calls, deleted
 	Events   int // announced
+	Listed   int // entries of the list of keys that were corrected
 
 	Thresholds int // memories of what was announced, deleted
 }
@@ -56,7 +57,7 @@ func (s *Service) Once(ctx context.Context) error {
 	r, err := s.Run(ctx)
 	log := s.log.With("days", r.Days, "settled", r.Settled, "counters", r.Counters, "rollups", r.Rollups,
 		"deleted", r.Deleted, "pruned", r.Pruned, "canaries", r.Canaries, "leases", r.Leases, "audit_records", r.Records,
-		"receipts", r.Receipts, "events", r.Events, "thresholds", r.Thresholds, "took_ms", s.now().Sub(began)/time.Millisecond)
+		"receipts", r.Receipts, "events", r.Events, "thresholds", r.Thresholds, "listed", r.Listed, "took_ms", s.now().Sub(began)/time.Millisecond)
 	if !errors.Is(err, ErrBusy) {
 		s.gauges.ran(err, s.now())
 	}
@@ -140,7 +141,7 @@ func (r *run) do(ctx context.Context) error {
 	if errs == nil { // else sums are missing
 		errs = r.announce(ctx, settled)
 	}
-	return errors.Join(errs, r.prune(ctx, settled))
+	return errors.Join(errs, r.prune(ctx, settled), r.keylist(ctx))
 }
 
 // settledDay gives the last settled day; of a store without one, the day before

@@ -228,8 +228,8 @@ type KeysOf struct {
 	Plan   string `query:"plan" kind:"plan_id"`      // only keys of this plan
 	Status string `query:"status" kind:"key_status"` // only keys with this status
 	App    string `query:"app" kind:"app"`           // only keys that open this app
-	Search string `query:"search" kind:"search"`     // only keys whose name or id has this in it, in capitals or not
-	Sort   string `query:"sort" kind:"key_sort"`     // by id if left out
+	Search string `query:"search" kind:"search"`     // only keys with a word of the name, or the ID, that begins with this; case does not matter
+	Sort   string `query:"sort" kind:"key_sort"`     // by id, or by expiry with status=expired, if left out
 }
 
 // KeysIn narrows a list of a project's keys.

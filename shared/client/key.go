@@ -58,7 +58,7 @@ type KeyFilter struct {
 	Plan        string // a plan's id
 	Status      string // one of [wire.KeyStatuses]
 	App         string // that the keys open
-	Search      string // a part of the name or id
+	Search      string // the beginning of a word of the name, or of the ID
 	Sort        string // one of [wire.KeySorts]; "" is by id
 }
 

@@ -85,8 +85,8 @@ func forget(ctx context.Context, ref *firestore.DocumentRef) error {
 }
 
 // prune deletes up to limit documents that a query finds, at most [maxWrites], in one
-// commit, and tells how many.
-func (s *Store) prune(ctx context.Context, what string, q firestore.Query, limit int) (int, error) {
+// commit, and tells how many. also are further documents to delete for an ID.
+func (s *Store) prune(ctx context.Context, what string, q firestore.Query, limit int, also ...func(id string) *firestore.DocumentRef) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
 	snaps, err := q.Select().Limit(limit).Documents(ctx).GetAll()
@@ -99,6 +99,9 @@ func (s *Store) prune(ctx context.Context, what string, q firestore.Query, limit
 	err = s.transact(ctx, "delete old "+what, func(_ context.Context, _ *firestore.Transaction, b *batch) error {
 		for _, snap := range snaps {
 			b.delete(snap.Ref)
+			for _, ref := range also {
+				b.delete(ref(snap.Ref.ID))
+			}
 		}
 		return nil
 	})

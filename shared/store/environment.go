@@ -176,7 +176,7 @@ func (s *Store) emptyEnvironment(tx *firestore.Transaction, b *batch, namespace 
 		return false, err
 	}
 	for _, k := range revoked {
-		b.delete(k.Ref)
+		b.delete(k.Ref, s.listRef(k.Ref.ID))
 	}
 	return len(revoked) < deletePage, nil
 }

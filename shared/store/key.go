@@ -137,6 +137,7 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, li
 				return err
 			}
 			b.create(ref, keyToDoc(k))
+			s.list(b, k)
 			s.noteIssued(b, r, k.ID())
 			s.announceKey(b, event.KeyCreated, k)
 			s.record(ctx, b, audit.Change{
@@ -152,7 +153,7 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, li
 // DeleteRevokedKeys deletes up to limit keys that were revoked before a time, and tells
 // how many. Nothing changes a revoked key: its last change is its revocation.
 func (s *Store) DeleteRevokedKeys(ctx context.Context, before time.Time, limit int) (int, error) {
-	return s.prune(ctx, "keys", s.keys().Where("status", "==", string(apikey.Revoked)).Where("updated_at", "<", before), limit)
+	return s.prune(ctx, "keys", s.keys().Where("status", "==", string(apikey.Revoked)).Where("updated_at", "<", before), limit, s.listRef)
 }
 
 // Key reads one key. Problem: not_found.
@@ -162,6 +163,12 @@ func (s *Store) Key(ctx context.Context, id apikey.ID) (apikey.Key, error) {
 		return apikey.Key{}, err
 	}
 	return get(ctx, ref, "key", readKey)
+}
+
+// Holds reports whether a list with this filter has a key.
+func (f KeyFilter) Holds(k apikey.Key) bool {
+	return k.Project == f.Project && (f.Environment == "" || k.Environment == f.Environment) &&
+		(f.Plan == "" || k.Plan == f.Plan) && (f.Status == "" || k.Status == f.Status)
 }
 
 // KeyFilter tells which keys a list has: those of a project, and, where they are not
@@ -199,8 +206,11 @@ func (s *Store) EachListed(ctx context.Context, f KeyFilter, after apikey.ID) it
 	})
 }
 
-func (s *Store) filtered(f KeyFilter) firestore.Query {
-	q := s.keys().Where("project", "==", f.Project)
+func (s *Store) filtered(f KeyFilter) firestore.Query { return f.on(s.keys().Query) }
+
+// on narrows a query of a collection whose documents have the fields of a filter.
+func (f KeyFilter) on(q firestore.Query) firestore.Query {
+	q = q.Where("project", "==", f.Project)
 	if f.Environment != "" {
 		q = q.Where("environment", "==", f.Environment)
 	}
@@ -244,6 +254,7 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 			return err
 		}
 		b.change(ref, keyToDoc(stored), keyToDoc(changed))
+		s.relist(b, changed)
 		s.noteIssued(b, r, id)
 		s.recordUpdate(ctx, b, keyChange(stored, changed))
 		if t, ok := event.OfKeyChange(stored, changed); ok {

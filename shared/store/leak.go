@@ -84,6 +84,7 @@ func (s *Store) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (re
 			return nil
 		}
 		b.change(ref, keyToDoc(stored), keyToDoc(changed))
+		s.relist(b, changed)
 		s.recordUpdate(ctx, b, leakChange(stored, changed, l))
 		s.announceKey(b, event.KeyLeaked, changed)
 		if t, ok := event.OfKeyChange(stored, changed); ok {

@@ -22,7 +22,7 @@ type rollupDoc struct {
 }
 
 func rollupToDoc(h usage.History) rollupDoc {
-	return rollupDoc{Days: h.Pack(), Oldest: h[0].Day.String(), LastSeen: h[len(h)-1].Day.String()}
+	return rollupDoc{Days: h.Pack(), Oldest: h[0].Day.String(), LastSeen: lastDay(h)}
 }
 
 func (s *Store) rollups() *firestore.CollectionRef { return s.client.Collection("rollups") }
@@ -113,19 +113,25 @@ func (s *Store) UpdateRollups(ctx context.Context, prefixes []apikey.Prefix, cha
 		}
 		var stored []usage.History
 		stored, damaged = s.readRollups(snaps)
+		seen := map[*firestore.DocumentRef]string{}
 		for i, p := range prefixes {
 			if damaged[i] != nil {
 				continue
 			}
-			switch changed := change(p, stored[i]); {
+			changed := change(p, stored[i])
+			switch {
 			case changed.Equal(stored[i]):
+				continue
 			case len(changed) == 0:
 				b.delete(refs[i])
 			default:
 				b.set(refs[i], rollupToDoc(changed))
 			}
+			if last := lastDay(changed); last != lastDay(stored[i]) {
+				seen[s.listRef(refs[i].ID)] = last
+			}
 		}
-		return nil
+		return s.noteSeen(tx, b, seen)
 	})
 	if err != nil {
 		return err

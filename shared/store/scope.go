@@ -68,6 +68,7 @@ func (s *Store) narrow(ctx context.Context, tx *firestore.Transaction, b *batch,
 	for i, stored := range keys {
 		keys[i] = stored.WithoutApp(ref.Name, s.now().UTC().Truncate(time.Microsecond))
 		b.update(snaps[i].Ref, firestore.Update{Path: "apps", Value: keys[i].Apps}, firestore.Update{Path: "updated_at", Value: keys[i].UpdatedAt})
+		s.relist(b, keys[i])
 		s.recordUpdate(ctx, b, keyChange(stored, keys[i]))
 	}
 	return keys, nil

@@ -198,7 +198,7 @@ func CopyKey(t testing.TB, project string, id apikey.ID, n int) {
 		batch := c.BulkWriter(t.Context())
 		var jobs []*client.BulkWriterJob
 		for ; i < n && len(jobs) < 500; i++ {
-			k := apikey.Key{Prefix: apikey.Prefix(fmt.Sprintf("copy%04d", i))}
+			k := apikey.Key{Prefix: apikey.Prefix(fmt.Sprintf("c%07d", i))}
 			fields := maps.Clone(snap.Data())
 			fields["prefix"] = string(k.Prefix)
 			job, err := batch.Create(keys.Doc(string(k.ID())), fields)
@@ -228,6 +228,25 @@ func Damage(t testing.TB, project, path string, fields map[string]any) {
 	d := map[string]any{"counts": []byte("damaged"), "days": []byte("damaged")}
 	maps.Copy(d, fields)
 	if _, err := c.Doc(path).Set(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Change writes fields of a document, such as "keys/key-ab12cd34", as an earlier release or
+// another program does. Without fields it deletes the document.
+func Change(t testing.TB, project, path string, fields map[string]any) {
+	t.Helper()
+	c, err := client.NewClient(t.Context(), project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if fields == nil {
+		_, err = c.Doc(path).Delete(t.Context())
+	} else {
+		_, err = c.Doc(path).Set(t.Context(), fields, client.MergeAll)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }

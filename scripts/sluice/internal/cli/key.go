@@ -98,7 +98,7 @@ there is sluice key find.`,
 	cmd.Flags().StringVar(&f.Status, "status", "", "only those that are "+oneOf(wire.KeyStatuses()))
 	cmd.Flags().StringVar(&f.Plan, "plan", "", "only those of a usage plan, e.g. plan-starter")
 	cmd.Flags().StringVar(&f.App, "app", "", "only those that open an app")
-	cmd.Flags().StringVar(&f.Search, "search", "", "only those whose name or id has this in it")
+	cmd.Flags().StringVar(&f.Search, "search", "", "beginning of a word of the name, or of the ID")
 	cmd.Flags().StringVar(&f.Sort, "sort", "", "by "+oneOf(wire.KeySorts()))
 	a.fixed(cmd, "status", wire.KeyStatuses()...)
 	a.fixed(cmd, "sort", wire.KeySorts()...)

@@ -1,0 +1,412 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// listedDoc is a document of keylist/{key id}, the list of keys: the fields by which a key is
+// found. It is written together with the key. No checker listens to the list, so the day of the
+// last use may change in it.
+type listedDoc struct {
+	Project     string   `firestore:"project"`
+	Environment string   `firestore:"environment"`
+	Plan        string   `firestore:"plan"`
+	Status      string   `firestore:"status"`
+	Apps        []string `firestore:"apps"`      // of the scope; [everyApp] of a key that covers every app
+	Words       []string `firestore:"words"`     // [apikey.Key.SearchTerms]
+	Expires     string   `firestore:"expires"`   // [sortable]; "" never
+	LastSeen    string   `firestore:"last_seen"` // YYYY-MM-DD; "" never; written by rollup
+}
+
+// everyApp is the entry of a key that covers every app. No app can have this name.
+const everyApp = "*"
+
+func listedToDoc(k apikey.Key) listedDoc {
+	d := listedDoc{
+		Project: k.Project, Environment: k.Environment, Plan: string(k.Plan), Status: string(k.Status),
+		Apps: k.Apps, Words: k.SearchTerms(), Expires: sortable(k.ExpiresAt),
+	}
+	if len(d.Apps) == 0 {
+		d.Apps = []string{everyApp}
+	}
+	return d
+}
+
+// sortable returns a text that sorts as the time does; "" if it is zero.
+func sortable(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000000Z")
+}
+
+// lastDay is the day of the last use in a history; "" without one.
+func lastDay(h usage.History) string {
+	if len(h) == 0 {
+		return ""
+	}
+	return h[len(h)-1].Day.String()
+}
+
+func (s *Store) keylist() *firestore.CollectionRef { return s.client.Collection("keylist") }
+
+func (s *Store) listRef(id string) *firestore.DocumentRef { return s.keylist().Doc(id) }
+
+// list writes the entry of a new key in the list of keys.
+func (s *Store) list(b *batch, k apikey.Key) { b.set(s.listRef(string(k.ID())), listedToDoc(k)) }
+
+// relist writes the entry of a changed key in the list of keys. The day of its last use and
+// fields of later releases stay.
+func (s *Store) relist(b *batch, k apikey.Key) {
+	fields := firestore.Merge(
+		[]string{"project"}, []string{"environment"}, []string{"plan"}, []string{"status"}, []string{"apps"}, []string{"words"}, []string{"expires"},
+	)
+	b.writes = append(b.writes, func(tx *firestore.Transaction) error {
+		return tx.Set(s.listRef(string(k.ID())), listedToDoc(k), fields)
+	})
+}
+
+// KeySearch selects keys of the list of keys. Zero fields select all.
+type KeySearch struct {
+	KeyFilter
+
+	Text      string    // as [apikey.SearchText] returns it
+	App       string    // that the key covers
+	Expired   time.Time // the key expires at this time or before
+	Unexpired time.Time // the key expires after this time, or never
+
+	// LastSeen orders keys by the day of their last use, latest first. The order is that of
+	// expiries if Expired is set, and otherwise that of IDs.
+	LastSeen bool
+}
+
+// KeyPlace is the place of a key in the order of a list.
+type KeyPlace struct {
+	Value string // of the field that the list is ordered by; "" in the order of IDs
+	ID    apikey.ID
+}
+
+// Candidate is a key that a search has read. It may be one that the search does not select.
+type Candidate struct {
+	Prefix   apikey.Prefix
+	Place    KeyPlace
+	Selected bool
+}
+
+// FindKeys reads up to limit entries of the list of keys after a place, or from the start if
+// that is zero. Fewer than limit are the last. The entries may be older than the keys. It
+// returns a conflict problem if the database lacks an index.
+func (s *Store) FindKeys(ctx context.Context, q KeySearch, after KeyPlace, limit int) ([]Candidate, error) {
+	snaps, err := snapshots(ctx, s.searched(q, after).Select("apps", "words", "expires", "last_seen").Limit(limit))
+	if err != nil {
+		return nil, fmt.Errorf("find keys: %w", err)
+	}
+	return readAll(snaps, q.candidate)
+}
+
+// searched is the query of a search. Firestore looks up one array at most: entries that are
+// found by their words are compared with the app when they are read.
+func (s *Store) searched(q KeySearch, after KeyPlace) firestore.Query {
+	f := q.on(s.keylist().Query)
+	switch {
+	case q.Text != "":
+		f = f.Where("words", "array-contains", apikey.SearchTerm(strings.ToValidUTF8(q.Text, "\uFFFD")))
+	case q.App != "":
+		f = f.Where("apps", "array-contains-any", []string{everyApp, q.App})
+	}
+	switch q.order() {
+	case "last_seen":
+		f = f.OrderBy("last_seen", firestore.Desc).OrderBy(firestore.DocumentID, firestore.Desc)
+	case "expires":
+		f = f.Where("expires", ">", "").Where("expires", "<=", sortable(q.Expired)).OrderBy("expires", firestore.Asc).OrderBy(firestore.DocumentID, firestore.Asc)
+	default:
+		f = f.OrderBy(firestore.DocumentID, firestore.Asc)
+	}
+	switch {
+	case after.ID == "":
+		return f
+	case q.order() == "":
+		return f.StartAfter(s.listRef(string(after.ID)))
+	}
+	return f.StartAfter(after.Value, s.listRef(string(after.ID)))
+}
+
+// order is the field that a search is ordered by; "" in the order of IDs.
+func (q KeySearch) order() string {
+	switch {
+	case q.LastSeen:
+		return "last_seen"
+	case !q.Expired.IsZero():
+		return "expires"
+	}
+	return ""
+}
+
+func (q KeySearch) candidate(snap *firestore.DocumentSnapshot) (Candidate, error) {
+	d, err := shape[listedDoc](snap)
+	prefix, _ := apikey.ID(snap.Ref.ID).Prefix() // FindKeys's caller reads the key
+	c := Candidate{Prefix: prefix, Place: KeyPlace{ID: apikey.ID(snap.Ref.ID)}, Selected: q.selects(d)}
+	switch q.order() {
+	case "last_seen":
+		c.Place.Value = d.LastSeen
+	case "expires":
+		c.Place.Value = d.Expires
+	}
+	return c, err
+}
+
+// selects reports whether a search selects an entry that its query has found.
+func (q KeySearch) selects(d listedDoc) bool {
+	return (q.App == "" || slices.Contains(d.Apps, everyApp) || slices.Contains(d.Apps, q.App)) &&
+		(q.Expired.IsZero() || d.Expires != "" && d.Expires <= sortable(q.Expired)) &&
+		(q.Unexpired.IsZero() || d.Expires == "" || d.Expires > sortable(q.Unexpired))
+}
+
+// listDoc is the document marks/keylist, which rollup writes in each run.
+type listDoc struct {
+	After   string    `firestore:"after"`   // the last key that the present pass has compared
+	Day     string    `firestore:"day"`     // YYYY-MM-DD on which the last pass ended; "" before the first
+	Changed time.Time `firestore:"changed"` // changes of keys up to here are in the list
+}
+
+// ListState is the progress of rollup, which compares the list of keys with the keys.
+type ListState struct {
+	After   apikey.ID // the last key that the present pass has compared; "" between passes
+	Day     string    // YYYY-MM-DD on which the last pass ended; "" before the first
+	Changed time.Time // changes of keys up to here are in the list
+}
+
+// listStale is the age of the last comparison at which the list of keys is not used: an earlier
+// release may change keys and not the list.
+const listStale = 10 * time.Minute
+
+// KeyListReady reports whether the list of keys has all keys: rollup has compared all of them
+// once, and those that changed within the last 10 minutes, by the store's clock.
+func (s *Store) KeyListReady(ctx context.Context) (bool, error) {
+	ready, err := get(ctx, s.mark("keylist"), "mark", func(snap *firestore.DocumentSnapshot) (bool, error) {
+		d, err := shape[listDoc](snap)
+		return d.Day != "" && snap.ReadTime.Sub(snap.UpdateTime) < listStale, err
+	})
+	if problem.Is(err, problem.NotFound) {
+		return false, nil
+	}
+	return ready, err
+}
+
+// KeyList returns the progress of rollup; zero before the first run.
+func (s *Store) KeyList(ctx context.Context) (ListState, error) {
+	d, err := get(ctx, s.mark("keylist"), "mark", shape[listDoc])
+	if problem.Is(err, problem.NotFound) {
+		return ListState{}, nil
+	}
+	return ListState{apikey.ID(d.After), d.Day, d.Changed}, err
+}
+
+// SetKeyList stores the progress of rollup.
+func (s *Store) SetKeyList(ctx context.Context, l ListState) error {
+	return s.transact(ctx, "mark the list of keys", func(_ context.Context, _ *firestore.Transaction, b *batch) error {
+		b.set(s.mark("keylist"), listDoc{string(l.After), l.Day, l.Changed})
+		return nil
+	})
+}
+
+// RelistKeys compares up to limit keys after an ID, or from the start if that is "", with the
+// list of keys. It corrects the list, and deletes entries without a key. It returns the last ID
+// that it has compared; "" after the last key.
+func (s *Store) RelistKeys(ctx context.Context, after apikey.ID, limit int) (last apikey.ID, corrected int, err error) {
+	from := max(string(after), "key-") // canaries have lower IDs
+	page := func(coll *firestore.CollectionRef) ([]*firestore.DocumentSnapshot, error) {
+		return snapshots(ctx, coll.OrderBy(firestore.DocumentID, firestore.Asc).StartAfter(coll.Doc(from)).Limit(limit))
+	}
+	keys, err := page(s.keys())
+	if err != nil {
+		return "", 0, fmt.Errorf("read keys: %w", err)
+	}
+	entries, err := page(s.keylist())
+	if err != nil {
+		return "", 0, fmt.Errorf("read the list of keys: %w", err)
+	}
+	end := ""
+	for _, snaps := range [][]*firestore.DocumentSnapshot{keys, entries} {
+		if len(snaps) == limit {
+			if id := snaps[limit-1].Ref.ID; end == "" || id < end {
+				end = id
+			}
+		}
+	}
+	within := func(snaps []*firestore.DocumentSnapshot) []*firestore.DocumentSnapshot {
+		return slices.DeleteFunc(snaps, func(snap *firestore.DocumentSnapshot) bool { return end != "" && snap.Ref.ID > end })
+	}
+	corrected, err = s.compareList(ctx, within(keys), within(entries))
+	return apikey.ID(end), corrected, err
+}
+
+// RelistChanged compares up to limit keys that were changed at a time or later with the list of
+// keys, the earliest change first. It returns the time of the last change; fewer than limit are
+// the last ones.
+func (s *Store) RelistChanged(ctx context.Context, since time.Time, limit int) (last time.Time, compared, corrected int, err error) {
+	keys, err := snapshots(ctx, s.keys().Where("updated_at", ">=", since).OrderBy("updated_at", firestore.Asc).Limit(limit))
+	if err != nil || len(keys) == 0 {
+		return since, 0, 0, err
+	}
+	refs := make([]*firestore.DocumentRef, len(keys))
+	for i, snap := range keys {
+		refs[i] = s.listRef(snap.Ref.ID)
+		if at, ok := snap.Data()["updated_at"].(time.Time); ok {
+			last = at
+		}
+	}
+	entries, err := s.getAll(ctx, refs)
+	if err == nil {
+		corrected, err = s.compareList(ctx, keys, entries)
+	}
+	return last, len(keys), corrected, err
+}
+
+// getAll reads documents with one call. Those that do not exist are in it, too.
+func (s *Store) getAll(ctx context.Context, refs []*firestore.DocumentRef) ([]*firestore.DocumentSnapshot, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	snaps, err := s.client.GetAll(ctx, refs)
+	return snaps, problemOf(err, "document")
+}
+
+// compareList compares keys and entries of the list of keys as they were read, and corrects the
+// list where they differ. A damaged key keeps its entry.
+func (s *Store) compareList(ctx context.Context, keys, entries []*firestore.DocumentSnapshot) (corrected int, err error) {
+	listed := map[string]*firestore.DocumentSnapshot{}
+	for _, entry := range entries {
+		listed[entry.Ref.ID] = entry
+	}
+	var rollups []*firestore.DocumentRef
+	for _, key := range keys {
+		rollups = append(rollups, s.rollups().Doc(key.Ref.ID))
+	}
+	used, err := s.getAll(ctx, rollups)
+	if err != nil {
+		return 0, fmt.Errorf("read rollups: %w", err)
+	}
+	var wrong []string
+	for i, key := range keys {
+		if !listedRight(key, used[i], listed[key.Ref.ID]) {
+			wrong = append(wrong, key.Ref.ID)
+		}
+		delete(listed, key.Ref.ID)
+	}
+	for id := range listed { // without a key
+		if listed[id].Exists() {
+			wrong = append(wrong, id)
+		}
+	}
+	slices.Sort(wrong)
+	for some := range slices.Chunk(wrong, narrowPage) {
+		if err := s.correctList(ctx, some); err != nil {
+			return corrected, err
+		}
+		corrected += len(some)
+	}
+	return corrected, nil
+}
+
+// listedRight reports whether an entry of the list of keys is that of a key with a rollup.
+func listedRight(key, rollup, entry *firestore.DocumentSnapshot) bool {
+	var is listedDoc
+	absent := entry == nil || !entry.Exists() || entry.DataTo(&is) != nil
+	want, err := entryOf(key, rollup, is)
+	if err != nil {
+		return true
+	}
+	if absent {
+		return false
+	}
+	_, unordered := entry.DataAt("last_seen") // lists by the last use leave out entries without it
+	return unordered == nil && reflect.DeepEqual(is, want)
+}
+
+// entryOf returns the entry of the list of keys that a key with a rollup must have. One with a
+// damaged rollup keeps its last use.
+func entryOf(key, rollup *firestore.DocumentSnapshot, is listedDoc) (listedDoc, error) {
+	k, err := readKey(key)
+	if err != nil {
+		return listedDoc{}, err
+	}
+	d := listedToDoc(k)
+	d.LastSeen = is.LastSeen
+	if h, err := readRollup(rollup); err == nil {
+		d.LastSeen = lastDay(h)
+	}
+	return d, nil
+}
+
+// correctList writes the entries of some keys as they are at its commit. Fields of later
+// releases stay.
+func (s *Store) correctList(ctx context.Context, ids []string) error {
+	return s.transact(ctx, fmt.Sprintf("correct %d entries of the list of keys", len(ids)), func(_ context.Context, tx *firestore.Transaction, b *batch) error {
+		var refs []*firestore.DocumentRef
+		for _, id := range ids {
+			refs = append(refs, s.keys().Doc(id), s.rollups().Doc(id), s.listRef(id))
+		}
+		snaps, err := tx.GetAll(refs)
+		if err != nil {
+			return err
+		}
+		for some := range slices.Chunk(snaps, 3) {
+			key, rollup, entry := some[0], some[1], some[2]
+			if !key.Exists() {
+				b.delete(entry.Ref)
+				continue
+			}
+			var is listedDoc
+			absent := !entry.Exists() || entry.DataTo(&is) != nil
+			want, err := entryOf(key, rollup, is)
+			switch {
+			case err != nil: // a damaged key
+			case absent:
+				b.set(entry.Ref, want)
+			default: // last_seen may be missing
+				changes := changedFields(is, want)
+				if is.LastSeen == want.LastSeen {
+					changes = append(changes, firestore.Update{Path: "last_seen", Value: want.LastSeen})
+				}
+				b.update(entry.Ref, changes...)
+			}
+		}
+		return nil
+	})
+}
+
+// noteSeen writes the days of the last use of some keys into the list of keys, in a
+// transaction that has written nothing yet. Keys without an entry stay without.
+func (s *Store) noteSeen(tx *firestore.Transaction, b *batch, last map[*firestore.DocumentRef]string) error {
+	refs := make([]*firestore.DocumentRef, 0, len(last))
+	for ref := range last {
+		refs = append(refs, ref)
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	snaps, err := tx.GetAll(refs)
+	if err != nil {
+		return err
+	}
+	for i, snap := range snaps {
+		if snap.Exists() {
+			b.update(refs[i], firestore.Update{Path: "last_seen", Value: last[refs[i]]})
+		}
+	}
+	return nil
+}
