@@ -39,6 +39,8 @@ type chart struct {
 	Labels []dateLabel
 	Hints  []hint
 	About  string // what the chart shows, in a sentence
+
+	Incomplete string // days that lack counts, "14 March 2026, 15 March 2026"
 }
 
 // series is one outcome's part of all bars.
@@ -68,8 +70,9 @@ type hint struct {
 	Text string
 }
 
-// newChart draws days, one after another in time.
-func newChart(days []wire.UsageDay) chart {
+// newChart draws days, one after another in time. incomplete are the days of the report that
+// lack counts.
+func newChart(days []wire.UsageDay, incomplete ...string) chart {
 	lines, step := scale(days)
 	top := float64(lines) * step
 	c := chart{
@@ -85,11 +88,16 @@ func newChart(days []wire.UsageDay) chart {
 		y := plotTop + plotHeight*(1-float64(i)/float64(lines))
 		c.Ticks = append(c.Ticks, tick{Y: pixels(y), Text: short(float64(i) * step), TextY: pixels(y + 4)})
 	}
+	var lacking []string
 	for i, d := range days {
+		if slices.Contains(incomplete, d.Date) {
+			lacking = append(lacking, longDate(d.Date))
+		}
 		if d.UsageTotals != (wire.UsageTotals{}) {
 			c.Hints = append(c.Hints, hint{X: i, Text: dayText(d)})
 		}
 	}
+	c.Incomplete = strings.Join(lacking, ", ")
 	return c
 }
 

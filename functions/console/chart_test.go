@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,19 @@ func draw(t *testing.T, c chart) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// A chart names its days that lack counts, and no others.
+func TestIncompleteDays(t *testing.T) {
+	t.Parallel()
+	const notice = "lack counts"
+	week := days([3]uint64{1}, [3]uint64{2})
+	if got := draw(t, newChart(week, "2026-02-01", "2026-03-02")); !strings.Contains(got, notice) || !strings.Contains(got, "damaged: 2 March 2026.") {
+		t.Errorf("the chart does not name 2 March 2026: %s", got)
+	}
+	if got := draw(t, newChart(week, "2026-02-01")); strings.Contains(got, notice) {
+		t.Errorf("the chart names a day that it does not show: %s", got)
+	}
 }
 
 func TestChartGolden(t *testing.T) {

@@ -112,7 +112,7 @@ func (r *request) overviewPage() (overviewPage, error) {
 	}
 	p.Latest = latest
 	week := p.Usage.Days[max(len(p.Usage.Days)-weekDays, 0):]
-	p.Chart = newChart(week)
+	p.Chart = newChart(week, p.Usage.Incomplete...)
 	p.Alerts = slices.Concat(checkerAlerts(p.Usage.Checkers), r.appAlerts(apps.Items, latest), r.tokenAlerts(p.Usage.LeakedTokens), r.keyAlerts(p.Usage.Attention))
 	slices.SortStableFunc(p.Alerts, func(a, b alert) int { return cmp.Compare(b.rank(), a.rank()) })
 	p.More = max(len(p.Alerts)-alertsShown, 0)

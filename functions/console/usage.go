@@ -40,7 +40,7 @@ func (r *request) usage() (usageCard, error) {
 	window, err := r.api.Usage(r.Context(), r.project, r.PathValue("key"), from, to)
 	switch {
 	case err == nil:
-		shown := newChart(window.Days)
+		shown := newChart(window.Days, window.Incomplete...)
 		card.lastSeen = window.LastSeen
 		card.Shown, card.Moved = &shown, from != "" && from < window.From
 		card.Form = filled("from", window.From, "to", window.To)

@@ -35,6 +35,7 @@ type member struct {
 	denials   http.Handler // that it is asked about; nil of one that takes no questions
 	usage     http.Handler // that it is asked for; nil of one that holds no counts
 	key       explain.Key
+	features  []inforce.Feature
 }
 
 // atOnce says that all is applied.
@@ -95,7 +96,7 @@ func (w *world) canaries(m *member, applied time.Time) {
 		w.Fatal(err)
 	}
 	for _, t := range store.CanaryTypes() {
-		c := store.Canary{Replica: m.name, Run: m.run, Seq: 1, Applied: applied, Ceiling: 90 * time.Second, Address: u.Host, Key: m.key}
+		c := store.Canary{Replica: m.name, Run: m.run, Seq: 1, Applied: applied, Ceiling: 90 * time.Second, Address: u.Host, Key: m.key, Features: m.features}
 		if err := w.store.WriteCanary(w.Context(), t, c); err != nil {
 			w.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/explain"
+	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -129,8 +130,13 @@ func TestUsageInMemory(t *testing.T) {
 				{Prefix: k.Prefix, Source: fmt.Sprintf("run-%d", i+1), Day: "2026-03-11", Allowed: 100}, // settled long ago
 			}})
 		})
+		m.features = inforce.Features()
 		w.canaries(m, time.Time{})
 	}
+	earlier := members[2]
+	earlier.key = explain.NewKey()
+	earlier.usage = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a checker of an earlier release is asked") })
+	w.canaries(earlier, time.Time{})
 	got := w.do(http.MethodGet, shop+"/api-keys/"+k.ID, "").key()
 	if today := got.Usage.Week[6]; today.Allowed != 6 || got.LastSeen == nil || *got.LastSeen != "2026-03-14" || !got.Usage.AsOf.Equal(asOf) {
 		t.Errorf("today is %+v, last seen %v, as of %s", today, got.LastSeen, got.Usage.AsOf)

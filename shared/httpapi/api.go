@@ -78,10 +78,10 @@ func begun[Req any](a *API, row *api.Row, w http.ResponseWriter, r *http.Request
 }
 
 // common are the headers that every handler may read: they describe the body and the
-// connection.
+// connection. Package trace has read the client's address before.
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
-var common = []string{"Content-Type", trace.RealIP, "X-Forwarded-For", "X-Forwarded-Proto"}
+var common = []string{"Content-Type", "X-Forwarded-Proto"}
 
 // declared returns the request with only the common headers and those that the row says that
 // its handler reads. So a handler that reads another header finds nothing.

@@ -70,8 +70,15 @@ type Feature string
 // route (package gateproof).
 const RouteGenerations Feature = "route_generations"
 
+// UsageInMemory is the feature of a checker that returns the counts in its memory
+// (package usage). Other checkers treat the request as misconfigured.
+const UsageInMemory Feature = "usage_in_memory"
+
 // Features lists the features of this release.
-func Features() []Feature { return []Feature{RouteGenerations} }
+func Features() []Feature { return []Feature{RouteGenerations, UsageInMemory} }
+
+// Has reports whether a member has a feature.
+func (m Member) Has(f Feature) bool { return slices.Contains(m.Features, f) }
 
 // List is who may allow requests by one data type.
 type List struct {
@@ -82,7 +89,7 @@ type List struct {
 // Without returns the name of a member that does not have a feature, or "" if all have it.
 func (l List) Without(f Feature) string {
 	for _, m := range l.Members {
-		if !slices.Contains(m.Features, f) {
+		if !m.Has(f) {
 			return m.Replica
 		}
 	}

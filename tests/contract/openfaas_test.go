@@ -143,6 +143,11 @@ func checkStackFunction(t *testing.T, function string, f stackFunction) {
 			t.Errorf("%s must have %s", function, name)
 		}
 	}
+	for _, name := range []string{"CHECKER_URL", "CHECKER_CA_FILE"} {
+		if _, reads := known[name]; reads && f.Environment[name] == "" && function != "wiring" {
+			t.Errorf("%s must have %s to call checkers", function, name)
+		}
+	}
 	if f.Environment["SESSION_KEYS_DIR"] != "" && !slices.ContainsFunc(f.Secrets, func(s string) bool { return strings.HasPrefix(s, "sluice-session-") }) {
 		t.Errorf("%s has no session keys", function)
 	}

@@ -30,8 +30,8 @@ type Checkers struct {
 }
 
 // held returns the counts of keys in the memory of all checkers that respond, and the time
-// of the oldest response; zero without one. A checker that does not respond is left out: it
-// writes its counts within seconds, if it lives.
+// of the oldest response; zero without one. A checker that does not respond, or is of
+// an earlier release, is left out: it writes its counts within seconds, if it lives.
 func (c *Checkers) held(ctx context.Context, prefixes []apikey.Prefix) (all []usage.Held, asOf time.Time) {
 	if c == nil || c.Client.CheckerCAFile == "" || len(prefixes) == 0 || len(prefixes) > usage.MaxMemoryKeys {
 		return nil, time.Time{}
@@ -50,6 +50,9 @@ func (c *Checkers) held(ctx context.Context, prefixes []apikey.Prefix) (all []us
 	var mu sync.Mutex // guards all and asOf
 	var calls sync.WaitGroup
 	for _, m := range list.Members {
+		if !m.Has(inforce.UsageInMemory) {
+			continue
+		}
 		calls.Go(func() {
 			var a usage.Memory
 			if err := c.Client.Ask(ctx, m, usage.MemoryPath, q, maxMemory, &a); err != nil || a.Run != m.Run {
