@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/sluicegate/sluice/shared/api"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // API serves rows of package api's table.
