@@ -7,23 +7,32 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/sluicegate/sluice/functions/checker"
+	"github.com/sluicegate/sluice/functions/checker/internal/spent"
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // start runs a replica on the real store until the test ends.
 func start(t *testing.T, project, replica string) (c *checker.Checker, stop func()) {
 	t.Helper()
-	cfg := checker.Config{Replica: replica, TLSDir: "unused", MaxStaleness: 5 * time.Second, CanaryInterval: time.Second, FlushInterval: 100 * time.Millisecond, MaxUnshared: 3 * time.Second}
+	return startIn(t, project, replica, "")
+}
+
+// startIn is start with a folder for the records of spent requests.
+func startIn(t *testing.T, project, replica, pod string) (c *checker.Checker, stop func()) {
+	t.Helper()
+	cfg := checker.Config{Replica: replica, SpentDir: pod, TLSDir: "unused", MaxStaleness: 5 * time.Second, CanaryInterval: time.Second, FlushInterval: 100 * time.Millisecond, MaxUnshared: 3 * time.Second}
 	c, err := checker.New(cfg, store.NewFeed(project), storetest.Open(t, project), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -203,4 +212,59 @@ func remaining(t *testing.T, c *checker.Checker, key string) int64 {
 		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
 	}
 	return *k.Remaining
+}
+
+// TestCrashedProcess: a checker returns what the previous process of its pod did not spend, and
+// a checker that stops leaves nothing leased and no file.
+func TestCrashedProcess(t *testing.T) {
+	t.Parallel()
+	project := storetest.Project(t)
+	s := storetest.Open(t, project)
+	storetest.Environment(t, s, "shop", "prod")
+	k, full := issue(t, s, plan.Limits{Rate: 1000, Burst: 1000, Quota: 100, Period: plan.Month, Hard: true})
+	term := usage.TermOf(k.Prefix, plan.Month, time.Now())
+	held := func(process string) (own, others int64) {
+		t.Helper()
+		err := s.Lease(t.Context(), term, process, false, func(o, all int64) int64 {
+			own, others = o, all
+			return o
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return own, others
+	}
+	if err := s.Lease(t.Context(), term, "CRASHED", false, func(int64, int64) int64 { return 100 }); err != nil {
+		t.Fatal(err)
+	}
+	pod := t.TempDir()
+	dir, err := spent.Open(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crashed, err := dir.Create("CRASHED")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := crashed.Add(term, 30); !ok {
+		t.Fatal("no room")
+	}
+	if err := crashed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, stop := startIn(t, project, "checker-a", pod)
+	eventually(t, c, full, http.StatusOK)
+	allowed := int64(1)
+	for range 200 {
+		if ask(c, full) == http.StatusOK {
+			allowed++
+		}
+	}
+	stop()
+	if ended, others := held("ended"); ended != 30+allowed || others != 0 || ended > 100 {
+		t.Errorf("%d are spent and %d leased, want %d and 0", ended, others, 30+allowed)
+	}
+	if files, err := os.ReadDir(pod); len(files) != 0 || err != nil {
+		t.Errorf("%v are left, %v", files, err)
+	}
 }

@@ -198,8 +198,8 @@ func TestEndManyLeases(t *testing.T) {
 	}
 }
 
-// What a lost process holds is released, except what was counted beyond the requests of the
-// others. The processes that may still allow requests keep theirs. The audit log has it.
+// The lease of a lost process is released, except the requests that were counted beyond those of
+// the others. The processes that may still allow requests keep theirs. The audit log has it.
 func TestReleaseLeases(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -30,7 +30,7 @@ func (t Term) Span() (began, ends time.Time) {
 	return began, t.Period.End(began)
 }
 
-// Ended is what a process that has ended has spent of a term.
+// Ended is the number of requests that a process spent of a term before it ended.
 type Ended struct {
 	Term
 

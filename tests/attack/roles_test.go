@@ -106,7 +106,7 @@ func expectations() map[string]expectation {
 		"PATCH " + project + "/api-keys/{key_id}":              {body: `{}`, status: 200},
 		"POST " + project + "/api-keys/{key_id}/revoke":        {body: "", status: 200},
 		"POST " + project + "/api-keys/{key_id}/rotate":        {body: "", status: 200},
-		"POST " + project + "/api-keys/{key_id}/quota/release": {body: "", status: 200},
+		"POST " + project + "/api-keys/{key_id}/quota/release": {body: "", status: 200}, // nothing is leased of a soft quota
 		"GET " + project + "/api-keys/{key_id}/usage":          {body: "", status: 200},
 		"POST /api/v1/leaks":                                   {body: `[]`, status: 0},
 		"POST /api/v1/leaks/report":                            {body: `{}`, status: 422},

@@ -76,9 +76,8 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Leave gives back all that is left, as far as there is time: nothing is spent any more.
-// What is not given back stays with this process until its period is over, or until the pod's
-// next process returns it.
+// Leave returns all that is left, as far as there is time. Nothing is spent after it. The rest
+// stays with this process until its period is over, or until the pod's next process returns it.
 func (b *Book) Leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastWrite)
 	defer cancel()

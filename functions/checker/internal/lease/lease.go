@@ -45,8 +45,8 @@
 // A process that stops does the same for itself, after its last request. In doubt, package
 // spent returns no record. The entry then stays as it is until the period ends.
 //
-// What a lost pod held stays in the name of its process, because nothing proves how much of it
-// was spent. That is the price: so replicas hold little.
+// The entry of a lost pod's process stays, because nothing proves how much of it was spent. That
+// is the price, so replicas hold little.
 //
 // # After a silence
 //

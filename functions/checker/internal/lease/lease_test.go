@@ -180,7 +180,7 @@ type fataler interface {
 	Fatal(args ...any)
 }
 
-// join adds a replica in a pod of its own.
+// join adds a replica in a new pod.
 func (c *crowd) join(t fataler) {
 	t.Helper()
 	if c.dir == "" {
@@ -525,6 +525,17 @@ func TestReleasedLeaseIsNotSpent(t *testing.T) {
 	}
 	if got := c.allowed[name]; got < 90 || got > 100 {
 		t.Errorf("%d were allowed of 100", got)
+	}
+}
+
+// A request that spends of a lease allocates nothing, with a record in a file.
+func TestSpendAllocatesNothing(t *testing.T) {
+	c := newCrowd(t, t.TempDir(), 1, plan.Limits{Rate: 1000, Burst: 1000, Quota: 100_000, Period: plan.Day, Hard: true})
+	r := c.live[0]
+	c.tick(t.Context(), r)
+	l, now := r.limits(), c.now.UnixNano()
+	if n := testing.AllocsPerRun(100, func() { r.Spend(0, l, now) }); n != 0 || r.holds() == 0 {
+		t.Errorf("%v allocations", n)
 	}
 }
 

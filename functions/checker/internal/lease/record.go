@@ -97,7 +97,7 @@ func (b *Book) recover(ctx context.Context, e *spent.Ended) bool {
 	return true
 }
 
-// enter gives a term that was read a slot of the file, if there is room.
+// enter assigns a slot of the file to a term that was read, if there is room.
 func (b *Book) enter(t *term) {
 	if b.file == nil {
 		return

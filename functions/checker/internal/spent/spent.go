@@ -22,8 +22,8 @@
 // The unspent rest of a lease counts as spent, and stays leased, in each of these cases:
 //
 //   - The previous process may still run: it holds an exclusive lock (flock) of its file. The
-//     mapping holds the same open file, so the kernel releases the lock only when no thread
-//     of the process can write any more.
+//     mapping holds the same open file, so the kernel releases the lock only when the last
+//     thread of the process has ended.
 //   - The machine was started again since: disks may have lost the last stores.
 //   - The header, or a slot, is damaged or of another layout, or a term occurs twice.
 //   - The file was full, so the lease has no slot.

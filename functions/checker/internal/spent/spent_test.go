@@ -130,7 +130,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// What is damaged, or of another boot, is not returned.
+// A damaged record, or one of another boot, is not returned.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
 	second := (headerSlots + 1) * slotSize // slots are used from the first on
