@@ -191,6 +191,7 @@ func (s *stream) listed(reset bool, departed []string, heard []store.Canary) {
 	if _, proven := s.checker.proof.Age(s.at, s.checker.now()); proven && !there && (reset || slices.Contains(departed, own)) {
 		s.checker.log.Error("own canary is gone", "collection", string(s.name))
 		s.doubt()
+		s.checker.leases.Lapse() // without a canary, this process may count as lost
 	}
 }
 
