@@ -44,8 +44,8 @@ const (
 	sharedSecret trace.Secret = "the-secret-that-the-functions-share"
 )
 
-// addressOf returns the address of the client that a call of the console names.
-func addressOf(h http.Header) string {
+// vouchedAddress returns the address of the client that a call of the console names.
+func vouchedAddress(h http.Header) string {
 	return trace.NewClients(trace.Proxies{}, sharedSecret).Address(&http.Request{Header: h, RemoteAddr: "10.0.0.1:1"})
 }
 

@@ -89,7 +89,7 @@ func TestSignIn(t *testing.T) {
 	if session != "fresh" {
 		t.Errorf("the session's cookie is %q", session)
 	}
-	if got := addressOf(o.headers) + " " + o.headers.Get(trace.Header) + " " + o.headers.Get(trace.ParentHeader); got != "192.0.2.7 r1 "+parent {
+	if got := vouchedAddress(o.headers) + " " + o.headers.Get(trace.Header) + " " + o.headers.Get(trace.ParentHeader); got != "192.0.2.7 r1 "+parent {
 		t.Errorf("the sign-in is made for %q", got)
 	}
 

@@ -89,6 +89,9 @@ func (m *memory) Lease(_ context.Context, _ usage.Term, _ string, _ bool, change
 	return nil
 }
 
+// EndLeases has nothing to return: no plan here has a hard quota.
+func (m *memory) EndLeases(context.Context, []usage.Ended) ([]usage.Ended, error) { return nil, nil }
+
 // WriteCounter takes a counter.
 func (m *memory) WriteCounter(context.Context, usage.Counter, store.CounterVersion) (store.CounterVersion, error) {
 	return store.CounterVersion{}, nil
