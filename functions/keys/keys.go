@@ -60,7 +60,7 @@
 // plan. A key that is no longer as the list of keys has it is left out.
 //
 // The list of keys is not ready before rollup has compared all keys with it, and while rollup
-// has not run for 10 minutes. Until then such a list reads keys with the right plan and stored
+// has not run for 15 minutes. Until then such a list reads keys with the right plan and stored
 // status, one after the other, until its page is full; with sort=last_seen it reads all of them,
 // and their usage. A process reads for four such calls at a time and keeps no key that is not on
 // the page, so its memory is bounded. Further calls wait, for 10 s at most.

@@ -46,14 +46,14 @@ func (w *world) compareList() {
 	w.Helper()
 	for last := apikey.ID(""); ; {
 		var err error
-		if last, _, err = w.store.RelistKeys(w.Context(), last, 200); err != nil {
+		if last, _, err = w.store.RelistKeys(w.Context(), last, 200, func(apikey.Key, usage.History) {}); err != nil {
 			w.Fatal(err)
 		}
 		if last == "" {
 			break
 		}
 	}
-	if err := w.store.SetKeyList(w.Context(), store.ListState{Day: "2026-03-14"}); err != nil {
+	if err := w.store.SetKeyList(w.Context(), store.ListState{Day: "2026-03-14", Changed: time.Now()}); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -395,10 +395,10 @@ func TestListOfAnEarlierRelease(t *testing.T) {
 	if got := w.everyPage(prod + "/api-keys?status=disabled"); !slices.Equal(got, []string{"one"}) {
 		t.Errorf("disabled keys after the correction: %v", got)
 	}
-	if _, corrected, err := w.store.RelistKeys(t.Context(), "", 200); err != nil || corrected != 1 {
+	if _, corrected, err := w.store.RelistKeys(t.Context(), "", 200, func(apikey.Key, usage.History) {}); err != nil || corrected != 1 {
 		t.Errorf("corrected %d entries, %v, want that of the deleted key", corrected, err)
 	}
-	if _, corrected, err := w.store.RelistKeys(t.Context(), "", 200); err != nil || corrected != 0 {
+	if _, corrected, err := w.store.RelistKeys(t.Context(), "", 200, func(apikey.Key, usage.History) {}); err != nil || corrected != 0 {
 		t.Errorf("corrected %d entries again, %v", corrected, err)
 	}
 }

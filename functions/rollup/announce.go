@@ -30,12 +30,13 @@ const (
 )
 
 // announce tells of what time has brought about: keys that expire, quotas that are used up,
-// gates that all deny. settled is the last settled day.
+// gates that all deny. settled is the last settled day. Without events it only learns which keys
+// have requests, and how much of their quotas is used up.
 func (r *run) announce(ctx context.Context, settled usage.Day) error {
-	if !r.cfg.Events {
-		return nil
+	err := r.quotas(ctx, settled)
+	if r.cfg.Events {
+		err = errors.Join(err, r.expiries(ctx), r.gates(ctx))
 	}
-	err := errors.Join(r.expiries(ctx), r.quotas(ctx, settled), r.gates(ctx))
 	if err != nil {
 		return fmt.Errorf("announce: %w", err)
 	}
@@ -98,7 +99,7 @@ func (r *run) known(ctx context.Context, settled usage.Day) (now map[apikey.Pref
 	var before []apikey.Prefix
 	for _, sums := range r.open {
 		for p, t := range sums {
-			if _, seen := now[p]; seen || t.Allowed == 0 {
+			if _, seen := now[p]; seen || t.Zero() {
 				continue
 			}
 			s, ok := r.spenders[p]
@@ -160,6 +161,9 @@ const quotasAtOnce = 100
 // tell announces of which of these keys' quotas enough is used up, but what nobody needs to be
 // told of any more.
 func (r *run) tell(ctx context.Context, prefixes []apikey.Prefix, now map[apikey.Prefix]spender) error {
+	if !r.cfg.Events {
+		return nil
+	}
 	var spent []store.Spent
 	for _, p := range prefixes {
 		if n, ok := r.reached(now[p]); ok {
@@ -189,17 +193,24 @@ func (r *run) reached(s spender) (event.Announcement, bool) {
 		return event.Announcement{}, false
 	}
 	_, ends := s.term.Span()
+	used := r.used(s)
+	percent := event.Reached(used, s.limits.Quota)
+	if percent <= s.told {
+		return event.Announcement{}, false
+	}
+	return event.OfQuota(s.key, s.limits, percent, int64(used), s.term.ID(), ends, r.began), true //nolint:gosec // it is no 2^63 requests
+}
+
+// used is how much a key has used of its quota in the term that is known of it.
+func (r *run) used(s spender) uint64 {
+	_, ends := s.term.Span()
 	used := s.before
 	for day, sums := range r.open {
 		if day > s.settled && day >= s.term.First && day < usage.DayOf(ends) {
 			used += sums[s.term.Prefix].Allowed
 		}
 	}
-	percent := event.Reached(used, s.limits.Quota)
-	if percent <= s.told {
-		return event.Announcement{}, false
-	}
-	return event.OfQuota(s.key, s.limits, percent, int64(used), s.term.ID(), ends, r.began), true //nolint:gosec // it is no 2^63 requests
+	return used
 }
 
 // gates announces that all gates deny, or do not any more. That they deny has to be seen

@@ -37,7 +37,7 @@ func (r *run) merge(ctx context.Context, day usage.Day) error {
 	if err == nil && damaged && day.Closed(r.began) {
 		err = r.store.MarkIncomplete(ctx, day, usage.EarliestKept(r.today))
 	}
-	if r.cfg.Events && !day.Closed(r.began) {
+	if !day.Closed(r.began) {
 		r.open[day] = sums
 	}
 	if err != nil {

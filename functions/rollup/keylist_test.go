@@ -21,7 +21,8 @@ func TestListOfKeys(t *testing.T) {
 	project := storetest.Project(t)
 	s := storetest.Open(t, project)
 	storetest.Environment(t, s, "shop", "prod")
-	now := at(t, "2024-03-03T12:00:00Z")
+	now := time.Now().UTC() // the list is ready by the store's clock
+	today, before := usage.DayOf(now).String(), (usage.DayOf(now) - 1).String()
 	_, err := s.CreatePlan(t.Context(), plan.Plan{ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: now})
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +43,7 @@ func TestListOfKeys(t *testing.T) {
 	}
 	storetest.Change(t, project, entry("bbbbbbbb"), nil)   // an earlier release has no list
 	storetest.Change(t, project, "keys/key-cccccccc", nil) // it deletes keys only
-	write(t, s, "2024-03-02", "a-1", 0, one("aaaaaaaa"), one("bbbbbbbb"))
+	write(t, s, before, "a-1", 0, one("aaaaaaaa"), one("bbbbbbbb"))
 	ready := func() bool {
 		t.Helper()
 		ready, err := s.KeyListReady(t.Context())
@@ -69,21 +70,50 @@ func TestListOfKeys(t *testing.T) {
 	if r := rollUp(t, svc); r.Listed != 2 || !ready() {
 		t.Errorf("corrected %d entries, want 2; ready: %v", r.Listed, ready())
 	}
-	if diff := cmp.Diff([]string{"bbbbbbbb 2024-03-02", "aaaaaaaa 2024-03-02", "dddddddd "}, listed()); diff != "" {
+	if diff := cmp.Diff([]string{"bbbbbbbb " + before, "aaaaaaaa " + before, "dddddddd "}, listed()); diff != "" {
 		t.Errorf("listed keys (-want +got):\n%s", diff)
 	}
 	issue("eeeeeeee", now)
 	storetest.Change(t, project, entry("eeeeeeee"), nil) // of an earlier release
-	write(t, s, "2024-03-03", "a-1", 0, one("dddddddd"))
+	write(t, s, today, "a-1", 0, one("dddddddd"))
 	svc.now = func() time.Time { return now.Add(time.Minute) }
 	if r := rollUp(t, svc); r.Listed != 1 {
 		t.Errorf("corrected %d entries, want that of the changed key", r.Listed)
 	}
-	if diff := cmp.Diff([]string{"dddddddd 2024-03-03", "bbbbbbbb 2024-03-02", "aaaaaaaa 2024-03-02", "eeeeeeee "}, listed()); diff != "" {
+	if diff := cmp.Diff([]string{"dddddddd " + today, "bbbbbbbb " + before, "aaaaaaaa " + before, "eeeeeeee "}, listed()); diff != "" {
 		t.Errorf("listed keys (-want +got):\n%s", diff)
 	}
 	err = s.UpdateRollups(t.Context(), []apikey.Prefix{"dddddddd"}, func(apikey.Prefix, usage.History) usage.History { return nil })
-	if got := listed()[0]; err != nil || got != "bbbbbbbb 2024-03-02" {
+	if got := listed()[0]; err != nil || got != "bbbbbbbb "+before {
 		t.Errorf("the first key is %q, %v, after the days of dddddddd have left the retention", got, err)
+	}
+}
+
+// A summary has the totals of the settled days, the keys with requests on later days, and those
+// near their limits. A new process keeps what it does not know yet.
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for _, prefix := range []apikey.Prefix{"aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"} {
+		quotaKey(t, s, prefix, plan.ID("plan-"+prefix), plan.Limits{Quota: 10, Period: plan.Day})
+	}
+	now := time.Now().UTC()
+	today := usage.DayOf(now)
+	totals := func(allowed, rate uint64) usage.Totals { return usage.Totals{Allowed: allowed, RateDenied: rate} }
+	write(t, s, (today - 4).String(), "a-1", 0, usage.Count{Prefix: "aaaaaaaa", Totals: totals(1, 0)}, usage.Count{Prefix: "bbbbbbbb", Totals: totals(5, 1)})
+	write(t, s, (today - 3).String(), "a-1", 0, usage.Count{Prefix: "aaaaaaaa", Totals: totals(2, 0)})
+	write(t, s, today.String(), "a-1", 0,
+		usage.Count{Prefix: "aaaaaaaa", Totals: totals(9, 0)}, usage.Count{Prefix: "cccccccc", Totals: totals(3, 1)}, usage.Count{Prefix: "dddddddd", Totals: totals(7, 0)})
+	for range 2 { // the second is a process that has just started
+		rollUp(t, service(s, now))
+		got, ok, err := s.Summary(t.Context(), "shop-prod")
+		want := store.Summary{
+			Days:    usage.History{{Day: today - 4, Totals: totals(6, 1)}, {Day: today - 3, Totals: totals(2, 0)}},
+			Settled: today - 3, Busiest: []apikey.Prefix{"bbbbbbbb", "aaaaaaaa"},
+			Used: []apikey.Prefix{"aaaaaaaa", "cccccccc", "dddddddd"}, Attention: []apikey.Prefix{"aaaaaaaa", "cccccccc"},
+		}
+		if diff := cmp.Diff(want, got); diff != "" || !ok || err != nil {
+			t.Errorf("ready: %v, %v; summary (-want +got):\n%s", ok, err, diff)
+		}
 	}
 }

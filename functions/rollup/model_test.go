@@ -218,13 +218,21 @@ func (d *documents) KeyList(context.Context) (store.ListState, error) {
 
 func (d *documents) SetKeyList(context.Context, store.ListState) error { return nil }
 
-func (d *documents) RelistKeys(context.Context, apikey.ID, int) (apikey.ID, int, error) {
+func (d *documents) RelistKeys(context.Context, apikey.ID, int, func(apikey.Key, usage.History)) (apikey.ID, int, error) {
 	return "", 0, nil
 }
 
 func (d *documents) RelistChanged(context.Context, time.Time, int) (time.Time, int, int, error) {
 	return time.Time{}, 0, 0, nil
 }
+
+func (d *documents) SetSummaries(context.Context, map[string]store.Summary) error { return nil }
+
+func (d *documents) SetUsed(context.Context, string, []apikey.Prefix, []apikey.Prefix) error {
+	return nil
+}
+
+func (d *documents) Used(context.Context, string) ([]apikey.Prefix, error) { return nil, nil }
 
 // Events are off here.
 func (d *documents) AnnounceExpiries(context.Context, event.Expiry, int) (int, error) {

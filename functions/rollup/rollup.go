@@ -20,7 +20,11 @@
 //  5. List: the list of keys (collection keylist), by which the function keys finds keys, is
 //     compared with the keys that changed, and once a day with all keys, and corrected. The
 //     first pass lists the keys of an earlier release; until it ends, the function keys reads
-//     the keys themselves.
+//     the keys themselves. At its end, each pass stores the totals of the settled days and the
+//     busiest keys of each environment.
+//  6. Summarize: for each environment, the keys with requests on the open days, and those near
+//     their limits, are stored if they changed. Reports of environments add the counters of
+//     these keys to the totals of the settled days.
 //
 // # Why totals are right, whatever happens
 //
@@ -49,9 +53,9 @@
 // What time brings about is announced once, with a mark that outlives the event (package
 // store). A look for expiring keys reads the mark and the keys that have come to their moment
 // since: six documents a run while there are none. Quotas are held against the sums that the
-// run has just read. A process reads each key that was used in the open days, and its plan, once an hour, its
-// rollup when a day was settled, and nothing in between; so a changed plan counts within the hour. Whether all
-// gates deny follows from the checkers' canaries, three documents a replica. That is known of
+// run has just read, with events or without. A process reads each
+// key that was used in the open days, and its plan, once an hour, its rollup when a day was
+// settled, and nothing in between; so a changed plan counts within the hour. Whether all gates deny follows from the checkers' canaries, three documents a replica. That is known of
 // the installation, not of an app: every checker serves all of them. And it is not known while
 // the store itself is away, where nothing can be written down.
 //
@@ -118,8 +122,13 @@ type Store interface {
 	// The list of keys.
 	KeyList(ctx context.Context) (store.ListState, error)
 	SetKeyList(ctx context.Context, l store.ListState) error
-	RelistKeys(ctx context.Context, after apikey.ID, limit int) (last apikey.ID, corrected int, err error)
+	RelistKeys(ctx context.Context, after apikey.ID, limit int, use func(apikey.Key, usage.History)) (last apikey.ID, corrected int, err error)
 	RelistChanged(ctx context.Context, since time.Time, limit int) (last time.Time, compared, corrected int, err error)
+
+	// The summaries of environments, by namespace.
+	SetSummaries(ctx context.Context, all map[string]store.Summary) error
+	SetUsed(ctx context.Context, namespace string, used, attention []apikey.Prefix) error
+	Used(ctx context.Context, namespace string) ([]apikey.Prefix, error)
 
 	// For events. Each announces what was not announced before.
 	AnnounceExpiries(ctx context.Context, e event.Expiry, limit int) (int, error)
@@ -150,11 +159,14 @@ type Service struct {
 	denied     bool                      // all gates, in the run before
 	denying    bool                      // was announced last, if that is known
 	gatesKnown bool
+
+	pass       *pass              // over all keys; nil between passes
+	summarized map[string]current // what this process knows to be stored, by namespace
 }
 
 // New makes a service.
 func New(cfg Config, s Store, log *slog.Logger) *Service {
-	return &Service{cfg: cfg, store: s, log: log, now: time.Now, gauges: newGauges(), stored: map[usage.Day]usage.Sums{}}
+	return &Service{cfg: cfg, store: s, log: log, now: time.Now, gauges: newGauges(), stored: map[usage.Day]usage.Sums{}, summarized: map[string]current{}}
 }
 
 // gauges are the function's own metrics. How far behind it is can be read off them:

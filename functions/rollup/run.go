@@ -141,7 +141,12 @@ func (r *run) do(ctx context.Context) error {
 	if errs == nil { // else sums are missing
 		errs = r.announce(ctx, settled)
 	}
-	return errors.Join(errs, r.prune(ctx, settled), r.keylist(ctx))
+	known := errs == nil
+	errs = errors.Join(errs, r.prune(ctx, settled), r.keylist(ctx, settled))
+	if known { // after the pass, which may have added a day to the summaries
+		errs = errors.Join(errs, r.summarize(ctx))
+	}
+	return errs
 }
 
 // settledDay gives the last settled day; of a store without one, the day before

@@ -29,7 +29,7 @@ const (
 	maxAttention = 100
 
 	// lookAround is how long before and after its expiry a key is worth a look.
-	lookAround = 7 * 24 * time.Hour
+	lookAround = apikey.LeakShown
 )
 
 // keyUse is a key with all that is known of its use.
@@ -57,8 +57,8 @@ func (s *Service) getEnvironmentUsage(ctx context.Context, in httpapi.Scope, ask
 	}
 	proving, denying := e.checkers.Proving()
 	return wire.EnvironmentUsage{
-		Environment: in.Environment.Name, UsageReport: counted.Wire(sum(e.keys, window, usage.DayOf(e.at)), e.incomplete),
-		Keys: count(e.keys, e.at), Busiest: busiest(e.keys, window), Attention: attention(e.keys, e.at),
+		Environment: in.Environment.Name, UsageReport: counted.Wire(usage.NewReport(window, e.total, usage.DayOf(e.at)), e.incomplete),
+		Keys: e.counts, Busiest: busiest(e.busy, window), Attention: attention(e.watched, e.at),
 		Checkers: wire.CheckerCounts{Proving: proving, Denying: denying}, LeakedTokens: leakedTokens(e.leaks, in.Project), AsOf: e.at.UTC(),
 	}, nil
 }
@@ -66,7 +66,10 @@ func (s *Service) getEnvironmentUsage(ctx context.Context, in httpapi.Scope, ask
 // environment is what was read of one.
 type environment struct {
 	at       time.Time
-	keys     []keyUse
+	total    usage.History // of all keys together
+	counts   wire.KeyCounts
+	busy     []keyUse // the busiest are among these
+	watched  []keyUse // those that need attention are among these
 	checkers inforce.List
 	leaks    []audit.Record // of the project's service tokens, within lookAround
 
@@ -74,27 +77,17 @@ type environment struct {
 }
 
 func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at time.Time) (environment, error) {
-	plans, err := s.store.EnvironmentPlans(ctx, e.Namespace)
+	read := environment{at: at}
+	summarized, err := s.readSummary(ctx, e, &read)
+	if problem.Is(err, problem.Conflict) { // the database lacks an index
+		read, summarized, err = environment{at: at}, false, nil
+	}
+	if err == nil && !summarized {
+		err = s.readKeys(ctx, e, &read)
+	}
 	if err != nil {
 		return environment{}, err
 	}
-	var keys []apikey.Key
-	var prefixes []apikey.Prefix
-	for k, err := range s.store.EachKey(ctx, store.KeyFilter{Project: e.Project, Environment: e.Name}) {
-		if err != nil {
-			return environment{}, err
-		}
-		keys, prefixes = append(keys, k), append(prefixes, k.Prefix)
-	}
-	counts, err := s.counted.Read(ctx, prefixes, s.now)
-	if err != nil {
-		return environment{}, err
-	}
-	limits := map[plan.ID]plan.Limits{}
-	for _, p := range plans {
-		limits[p.ID] = p.Limits
-	}
-	read := environment{at: at, keys: make([]keyUse, len(keys)), incomplete: counts.Incomplete}
 	if read.checkers, err = s.store.Members(ctx, store.CanaryKeys); err != nil {
 		return environment{}, err
 	}
@@ -102,25 +95,56 @@ func (s *Service) readEnvironment(ctx context.Context, e app.Environment, at tim
 	if read.leaks, _, err = s.store.Records(ctx, leaks, store.Page{Size: maxAttention}); err != nil {
 		return environment{}, err
 	}
-	for i, k := range keys {
-		read.keys[i] = keyUse{Key: k, Limits: limits[k.Plan], History: counts.Histories[i]}
-	}
 	return read, nil
 }
 
-// sum is the report of all keys together.
-func sum(keys []keyUse, w usage.Window, today usage.Day) usage.Report {
-	all := usage.NewReport(w, nil, today)
+// readKeys reads all keys of an environment and their usage.
+func (s *Service) readKeys(ctx context.Context, e app.Environment, read *environment) error {
+	plans, err := s.store.EnvironmentPlans(ctx, e.Namespace)
+	if err != nil {
+		return err
+	}
+	var keys []apikey.Key
+	var prefixes []apikey.Prefix
+	for k, err := range s.store.EachKey(ctx, store.KeyFilter{Project: e.Project, Environment: e.Name}) {
+		if err != nil {
+			return err
+		}
+		keys, prefixes = append(keys, k), append(prefixes, k.Prefix)
+	}
+	counts, err := s.counted.Read(ctx, prefixes, s.now)
+	if err != nil {
+		return err
+	}
+	limits := map[plan.ID]plan.Limits{}
+	for _, p := range plans {
+		limits[p.ID] = p.Limits
+	}
+	all := make([]keyUse, len(keys))
+	for i, k := range keys {
+		all[i] = keyUse{Key: k, Limits: limits[k.Plan], History: counts.Histories[i]}
+	}
+	read.total, read.counts, read.incomplete = total(all), count(all, read.at), counts.Incomplete
+	read.busy, read.watched = all, all
+	return nil
+}
+
+// total is the usage of all keys together.
+func total(keys []keyUse) usage.History {
+	days := map[usage.Day]usage.Totals{}
 	for _, k := range keys {
-		for _, d := range k.History.Since(w.From) {
-			if d.Day <= w.To {
-				day := &all.Days[d.Day-w.From]
-				day.Totals = day.Totals.Plus(d.Totals)
-				all.Totals = all.Totals.Plus(d.Totals)
-			}
+		for _, d := range k.History {
+			days[d.Day] = days[d.Day].Plus(d.Totals)
 		}
 	}
-	return all
+	return historyOf(days)
+}
+
+func historyOf(days map[usage.Day]usage.Totals) (h usage.History) {
+	for _, day := range slices.Sorted(maps.Keys(days)) {
+		h = append(h, usage.Dated{Day: day, Totals: days[day]})
+	}
+	return h
 }
 
 func count(keys []keyUse, now time.Time) (n wire.KeyCounts) {
@@ -194,12 +218,8 @@ func leakedTokens(leaks []audit.Record, of app.Project) []wire.LeakedToken {
 	return tokens
 }
 
-// leaked tells whether somebody should do something about a leak: while the key's secret is the
-// one that has leaked, unless it is revoked, and otherwise for some days, in which its user
-// may ask why it opens nothing.
-func (k keyUse) leaked(now time.Time) bool {
-	return k.Leak != nil && (k.Exposed() && k.Status != apikey.Revoked || now.Sub(k.Leak.At) < lookAround)
-}
+// leaked reports whether somebody must look at the key's leak.
+func (k keyUse) leaked(now time.Time) bool { return now.Before(k.LeakShownUntil()) }
 
 // attention says why somebody should look at an active key, the most urgent reason alone.
 func (k keyUse) attention(now time.Time) (wire.KeyAttention, bool) {
@@ -278,8 +298,8 @@ func (all *environments) read(
 			return environment{}, 0, problem.Of(problem.Unavailable).Because(ctx.Err())
 		}
 		read, err := load(ctx, e, at)
-		all.bound(e.Namespace, len(read.keys))
-		return read, all.life + time.Duration(len(read.keys)/100)*time.Second, err
+		all.bound(e.Namespace, len(read.busy))
+		return read, all.life + time.Duration(len(read.busy)/100)*time.Second, err
 	})
 }
 

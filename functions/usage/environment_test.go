@@ -241,7 +241,7 @@ func TestKeptEnvironmentsAreBounded(t *testing.T) {
 		_, err := all.read(t.Context(), app.Environment{Namespace: namespace}, func() time.Time { return now },
 			func(context.Context, app.Environment, time.Time) (environment, error) {
 				reads[namespace]++
-				return environment{keys: make([]keyUse, keptKeys/2)}, nil
+				return environment{busy: make([]keyUse, keptKeys/2)}, nil
 			})
 		if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package usage
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -24,6 +25,40 @@ import (
 type countedReads struct {
 	*store.Store
 	reads, counters atomic.Int64
+	keys            atomic.Int64 // keys and rollups, and a thousand counted keys
+}
+
+func (c *countedReads) EachKey(ctx context.Context, f store.KeyFilter) iter.Seq2[apikey.Key, error] {
+	return func(yield func(apikey.Key, error) bool) {
+		for k, err := range c.Store.EachKey(ctx, f) {
+			c.keys.Add(1)
+			if !yield(k, err) {
+				return
+			}
+		}
+	}
+}
+
+func (c *countedReads) KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) {
+	c.keys.Add(int64(len(prefixes)))
+	return c.Store.KeysOf(ctx, prefixes)
+}
+
+func (c *countedReads) FindKeys(ctx context.Context, q store.KeySearch, after store.KeyPlace, limit int) ([]store.Candidate, error) {
+	found, err := c.Store.FindKeys(ctx, q, after, limit)
+	c.keys.Add(int64(len(found)))
+	return found, err
+}
+
+func (c *countedReads) CountKeys(ctx context.Context, q store.KeySearch) (int, error) {
+	n, err := c.Store.CountKeys(ctx, q)
+	c.keys.Add(int64(n/1000 + 1))
+	return n, err
+}
+
+func (c *countedReads) Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error) {
+	c.keys.Add(int64(len(prefixes)))
+	return c.Store.Rollups(ctx, prefixes)
 }
 
 func (c *countedReads) EachCounter(ctx context.Context, first, last usage.Day, use func(usage.Counter) error) error {

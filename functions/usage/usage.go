@@ -11,10 +11,13 @@
 // A report of a key reads the key, its rollup, the mark, and the counters of the days
 // that are not settled, which requests share.
 //
-// A report of an environment reads all its plans, keys and rollups: two documents a key. A
-// process reads two environments at a time, and keeps environments with 20,000 keys together.
-// It serves for RECENT_SECONDS, and a second more for each hundred keys, so that whoever
-// watches the largest of environments reads no more than 200 documents a second.
+// A report of an environment with more than 60 keys reads the summary that rollup writes: the
+// totals of the settled days, and the keys with requests on later days, whose counters it adds.
+// It counts the keys by status, and reads only those that may be the busiest or need attention.
+// That is at most 200 documents for 100,000 keys. With fewer keys, and until rollup has compared
+// all keys once, it reads all plans, keys and rollups: two documents a key. A process reads two
+// environments at a time, and keeps environments with 20,000 keys together. A report serves for
+// RECENT_SECONDS, and a second more for each hundred keys that were read.
 package usage
 
 import (
@@ -46,6 +49,11 @@ type Store interface {
 	Key(ctx context.Context, id apikey.ID) (apikey.Key, error)
 	counted.Store
 	EachKey(ctx context.Context, f store.KeyFilter) iter.Seq2[apikey.Key, error]
+	Summary(ctx context.Context, namespace string) (sum store.Summary, ok bool, err error)
+	CountKeys(ctx context.Context, q store.KeySearch) (int, error)
+	FindKeys(ctx context.Context, q store.KeySearch, after store.KeyPlace, limit int) ([]store.Candidate, error)
+	KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) // in the order of prefixes, without those that are gone
+	PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error)        // in the order of keys; zero where one is gone
 	Members(ctx context.Context, t store.CanaryType) (inforce.List, error)
 	EnvironmentPlans(ctx context.Context, namespace string) ([]plan.Plan, error)
 	Records(ctx context.Context, q audit.Query, page store.Page) ([]audit.Record, string, error)

@@ -89,6 +89,25 @@ func (k Key) WithLeak(l Leak, p LeakPolicy) Key {
 	return k
 }
 
+// LeakShown is how long an overview shows a leak that needs no change any longer.
+const LeakShown = 7 * 24 * time.Hour
+
+// forever is later than all that is compared with it.
+var forever = time.Date(lastYear, 12, 31, 0, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // Go has no constant times
+
+// LeakShownUntil is the time until which an overview shows the key's leak: as long as the
+// current secret is the one that has leaked, unless the key is revoked, and otherwise some days,
+// in which its user may ask why it is denied. It is zero without a leak.
+func (k Key) LeakShownUntil() time.Time {
+	switch {
+	case k.Leak == nil:
+		return time.Time{}
+	case k.Exposed() && k.Status != Revoked:
+		return forever
+	}
+	return k.Leak.At.Add(LeakShown)
+}
+
 // Exposed tells whether the current secret is known to have leaked.
 func (k Key) Exposed() bool { return k.Leak != nil && k.Leak.Secret == k.Secret }
 

@@ -142,7 +142,7 @@ func (s *Store) DeleteEnvironment(ctx context.Context, expected app.Environment)
 				return err
 			}
 			b.set(s.namespaceRef(namespace), namespaceDoc{Project: project, ProjectMade: p.CreatedAt})
-			b.delete(s.environments().Doc(namespace))
+			b.delete(s.environments().Doc(namespace), s.summaryRef(namespace), s.usedRef(namespace, 0))
 			s.record(ctx, b, audit.Change{
 				Action: audit.DeleteEnvironment, Project: project, Resource: environmentPath(project, name), Old: environmentView(e),
 			})

@@ -141,14 +141,17 @@ func (r *recorder) note(q *pb.StructuredQuery) {
 	}
 	filters(q.GetWhere())
 	for _, o := range q.GetOrderBy() {
-		path := o.GetField().GetFieldPath()
-		if path == firestore.DocumentID || slices.Contains(a.ranged, path) {
-			continue
-		}
+		path, order := o.GetField().GetFieldPath(), o.GetField().GetFieldPath()
 		if o.GetDirection() == pb.StructuredQuery_DESCENDING {
-			path += " desc"
+			order += " desc"
 		}
-		a.ranged = append(a.ranged, path)
+		switch i := slices.Index(a.ranged, path); {
+		case path == firestore.DocumentID:
+		case i >= 0:
+			a.ranged[i] = order
+		default:
+			a.ranged = append(a.ranged, order)
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -261,7 +264,9 @@ func askEverything(t *testing.T, s *store.Store) {
 			}
 		}
 	}
-	_, _, err = s.RelistKeys(ctx, "", 10)
+	_, err = s.FindKeys(ctx, store.KeySearch{KeyFilter: store.KeyFilter{Project: "shop", Environment: "prod"}, Leaked: noon()}, store.KeyPlace{}, 10)
+	check(err)
+	_, _, err = s.RelistKeys(ctx, "", 10, func(apikey.Key, usage.History) {})
 	check(err)
 	_, _, _, err = s.RelistChanged(ctx, noon(), 10)
 	check(err)

@@ -23,10 +23,11 @@ type listedDoc struct {
 	Environment string   `firestore:"environment"`
 	Plan        string   `firestore:"plan"`
 	Status      string   `firestore:"status"`
-	Apps        []string `firestore:"apps"`      // of the scope; [everyApp] of a key that covers every app
-	Words       []string `firestore:"words"`     // [apikey.Key.SearchTerms]
-	Expires     string   `firestore:"expires"`   // [sortable]; "" never
-	LastSeen    string   `firestore:"last_seen"` // YYYY-MM-DD; "" never; written by rollup
+	Apps        []string `firestore:"apps"`       // of the scope; [everyApp] of a key that covers every app
+	Words       []string `firestore:"words"`      // [apikey.Key.SearchTerms]
+	Expires     string   `firestore:"expires"`    // [sortable]; "" never
+	LeakUntil   string   `firestore:"leak_until"` // [sortable] of [apikey.Key.LeakShownUntil]; "" never
+	LastSeen    string   `firestore:"last_seen"`  // YYYY-MM-DD; "" never; written by rollup
 }
 
 // everyApp is the entry of a key that covers every app. No app can have this name.
@@ -36,6 +37,7 @@ func listedToDoc(k apikey.Key) listedDoc {
 	d := listedDoc{
 		Project: k.Project, Environment: k.Environment, Plan: string(k.Plan), Status: string(k.Status),
 		Apps: k.Apps, Words: k.SearchTerms(), Expires: sortable(k.ExpiresAt),
+		LeakUntil: sortable(k.LeakShownUntil()),
 	}
 	if len(d.Apps) == 0 {
 		d.Apps = []string{everyApp}
@@ -70,7 +72,7 @@ func (s *Store) list(b *batch, k apikey.Key) { b.set(s.listRef(string(k.ID())), 
 // fields of later releases stay.
 func (s *Store) relist(b *batch, k apikey.Key) {
 	fields := firestore.Merge(
-		[]string{"project"}, []string{"environment"}, []string{"plan"}, []string{"status"}, []string{"apps"}, []string{"words"}, []string{"expires"},
+		[]string{"project"}, []string{"environment"}, []string{"plan"}, []string{"status"}, []string{"apps"}, []string{"words"}, []string{"expires"}, []string{"leak_until"},
 	)
 	b.writes = append(b.writes, func(tx *firestore.Transaction) error {
 		return tx.Set(s.listRef(string(k.ID())), listedToDoc(k), fields)
@@ -85,9 +87,11 @@ type KeySearch struct {
 	App       string    // that the key covers
 	Expired   time.Time // the key expires at this time or before
 	Unexpired time.Time // the key expires after this time, or never
+	Since     time.Time // with Expired: the key expires after this time
+	Leaked    time.Time // an overview shows the key's leak after this time
 
 	// LastSeen orders keys by the day of their last use, latest first. The order is that of
-	// expiries if Expired is set, and otherwise that of IDs.
+	// leaks, latest first, if Leaked is set, of expiries if Expired is set, and otherwise that of IDs.
 	LastSeen bool
 }
 
@@ -108,7 +112,7 @@ type Candidate struct {
 // that is zero. Fewer than limit are the last. The entries may be older than the keys. It
 // returns a conflict problem if the database lacks an index.
 func (s *Store) FindKeys(ctx context.Context, q KeySearch, after KeyPlace, limit int) ([]Candidate, error) {
-	snaps, err := snapshots(ctx, s.searched(q, after).Select("apps", "words", "expires", "last_seen").Limit(limit))
+	snaps, err := snapshots(ctx, s.searched(q, after).Select("apps", "words", "expires", "leak_until", "last_seen").Limit(limit))
 	if err != nil {
 		return nil, fmt.Errorf("find keys: %w", err)
 	}
@@ -129,7 +133,9 @@ func (s *Store) searched(q KeySearch, after KeyPlace) firestore.Query {
 	case "last_seen":
 		f = f.OrderBy("last_seen", firestore.Desc).OrderBy(firestore.DocumentID, firestore.Desc)
 	case "expires":
-		f = f.Where("expires", ">", "").Where("expires", "<=", sortable(q.Expired)).OrderBy("expires", firestore.Asc).OrderBy(firestore.DocumentID, firestore.Asc)
+		f = f.Where("expires", ">", sortable(q.Since)).Where("expires", "<=", sortable(q.Expired)).OrderBy("expires", firestore.Asc).OrderBy(firestore.DocumentID, firestore.Asc)
+	case "leak_until":
+		f = f.Where("leak_until", ">", sortable(q.Leaked)).OrderBy("leak_until", firestore.Desc).OrderBy(firestore.DocumentID, firestore.Desc)
 	default:
 		f = f.OrderBy(firestore.DocumentID, firestore.Asc)
 	}
@@ -147,6 +153,8 @@ func (q KeySearch) order() string {
 	switch {
 	case q.LastSeen:
 		return "last_seen"
+	case !q.Leaked.IsZero():
+		return "leak_until"
 	case !q.Expired.IsZero():
 		return "expires"
 	}
@@ -160,6 +168,8 @@ func (q KeySearch) candidate(snap *firestore.DocumentSnapshot) (Candidate, error
 	switch q.order() {
 	case "last_seen":
 		c.Place.Value = d.LastSeen
+	case "leak_until":
+		c.Place.Value = d.LeakUntil
 	case "expires":
 		c.Place.Value = d.Expires
 	}
@@ -178,6 +188,7 @@ type listDoc struct {
 	After   string    `firestore:"after"`   // the last key that the present pass has compared
 	Day     string    `firestore:"day"`     // YYYY-MM-DD on which the last pass ended; "" before the first
 	Changed time.Time `firestore:"changed"` // changes of keys up to here are in the list
+	Settled int       `firestore:"settled"` // the last settled day at the last pass, as [usage.Day]
 }
 
 // ListState is the progress of rollup, which compares the list of keys with the keys.
@@ -185,18 +196,19 @@ type ListState struct {
 	After   apikey.ID // the last key that the present pass has compared; "" between passes
 	Day     string    // YYYY-MM-DD on which the last pass ended; "" before the first
 	Changed time.Time // changes of keys up to here are in the list
+	Settled usage.Day // the last settled day at the last pass; 0 before the first
 }
 
 // listStale is the age of the last comparison at which the list of keys is not used: an earlier
 // release may change keys and not the list.
-const listStale = 10 * time.Minute
+const listStale = 15 * time.Minute
 
 // KeyListReady reports whether the list of keys has all keys: rollup has compared all of them
-// once, and those that changed within the last 10 minutes, by the store's clock.
+// once, and all changes but those of the last 15 minutes, by the store's clock.
 func (s *Store) KeyListReady(ctx context.Context) (bool, error) {
 	ready, err := get(ctx, s.mark("keylist"), "mark", func(snap *firestore.DocumentSnapshot) (bool, error) {
 		d, err := shape[listDoc](snap)
-		return d.Day != "" && snap.ReadTime.Sub(snap.UpdateTime) < listStale, err
+		return d.Day != "" && snap.ReadTime.Sub(d.Changed) < listStale, err
 	})
 	if problem.Is(err, problem.NotFound) {
 		return false, nil
@@ -210,21 +222,22 @@ func (s *Store) KeyList(ctx context.Context) (ListState, error) {
 	if problem.Is(err, problem.NotFound) {
 		return ListState{}, nil
 	}
-	return ListState{apikey.ID(d.After), d.Day, d.Changed}, err
+	return ListState{apikey.ID(d.After), d.Day, d.Changed, usage.Day(d.Settled)}, err //nolint:gosec // a day
 }
 
 // SetKeyList stores the progress of rollup.
 func (s *Store) SetKeyList(ctx context.Context, l ListState) error {
 	return s.transact(ctx, "mark the list of keys", func(_ context.Context, _ *firestore.Transaction, b *batch) error {
-		b.set(s.mark("keylist"), listDoc{string(l.After), l.Day, l.Changed})
+		b.set(s.mark("keylist"), listDoc{string(l.After), l.Day, l.Changed, int(l.Settled)})
 		return nil
 	})
 }
 
 // RelistKeys compares up to limit keys after an ID, or from the start if that is "", with the
-// list of keys. It corrects the list, and deletes entries without a key. It returns the last ID
-// that it has compared; "" after the last key.
-func (s *Store) RelistKeys(ctx context.Context, after apikey.ID, limit int) (last apikey.ID, corrected int, err error) {
+// list of keys. It corrects the list, and deletes entries without a key. It hands each key with
+// its rollup to use, unless that is damaged. It returns the last ID that it has compared; ""
+// after the last key.
+func (s *Store) RelistKeys(ctx context.Context, after apikey.ID, limit int, use func(apikey.Key, usage.History)) (last apikey.ID, corrected int, err error) {
 	from := max(string(after), "key-") // canaries have lower IDs
 	page := func(coll *firestore.CollectionRef) ([]*firestore.DocumentSnapshot, error) {
 		return snapshots(ctx, coll.OrderBy(firestore.DocumentID, firestore.Asc).StartAfter(coll.Doc(from)).Limit(limit))
@@ -248,7 +261,7 @@ func (s *Store) RelistKeys(ctx context.Context, after apikey.ID, limit int) (las
 	within := func(snaps []*firestore.DocumentSnapshot) []*firestore.DocumentSnapshot {
 		return slices.DeleteFunc(snaps, func(snap *firestore.DocumentSnapshot) bool { return end != "" && snap.Ref.ID > end })
 	}
-	corrected, err = s.compareList(ctx, within(keys), within(entries))
+	corrected, err = s.compareList(ctx, within(keys), within(entries), use)
 	return apikey.ID(end), corrected, err
 }
 
@@ -269,7 +282,7 @@ func (s *Store) RelistChanged(ctx context.Context, since time.Time, limit int) (
 	}
 	entries, err := s.getAll(ctx, refs)
 	if err == nil {
-		corrected, err = s.compareList(ctx, keys, entries)
+		corrected, err = s.compareList(ctx, keys, entries, func(apikey.Key, usage.History) {})
 	}
 	return last, len(keys), corrected, err
 }
@@ -287,7 +300,7 @@ func (s *Store) getAll(ctx context.Context, refs []*firestore.DocumentRef) ([]*f
 
 // compareList compares keys and entries of the list of keys as they were read, and corrects the
 // list where they differ. A damaged key keeps its entry.
-func (s *Store) compareList(ctx context.Context, keys, entries []*firestore.DocumentSnapshot) (corrected int, err error) {
+func (s *Store) compareList(ctx context.Context, keys, entries []*firestore.DocumentSnapshot, use func(apikey.Key, usage.History)) (corrected int, err error) {
 	listed := map[string]*firestore.DocumentSnapshot{}
 	for _, entry := range entries {
 		listed[entry.Ref.ID] = entry
@@ -304,6 +317,11 @@ func (s *Store) compareList(ctx context.Context, keys, entries []*firestore.Docu
 	for i, key := range keys {
 		if !listedRight(key, used[i], listed[key.Ref.ID]) {
 			wrong = append(wrong, key.Ref.ID)
+		}
+		k, damaged := readKey(key)
+		h, lost := readRollup(used[i])
+		if damaged == nil && lost == nil {
+			use(k, h)
 		}
 		delete(listed, key.Ref.ID)
 	}

@@ -27,14 +27,14 @@ type EnvironmentUsage struct {
 	UsageReport
 	Keys      KeyCounts      `json:"keys"`
 	Busiest   []KeyTotals    `json:"busiest"`   // the keys with the most requests in the window, ten at most
-	Attention []KeyAttention `json:"attention"` // the most urgent first, a hundred at most
+	Attention []KeyAttention `json:"attention"` // the most urgent first, a hundred at most; twelve with more than 60 keys
 	Checkers  CheckerCounts  `json:"checkers"`
 
 	// LeakedTokens are the project's service tokens that were reported as leaked in the last
 	// seven days, the latest first.
 	LeakedTokens []LeakedToken `json:"leaked_tokens"`
 
-	AsOf time.Time `json:"as_of"` // when it was read
+	AsOf time.Time `json:"as_of"` // when it was read; totals lack the counts that checkers have not written yet
 }
 
 // CheckerCounts count the installation's checkers.

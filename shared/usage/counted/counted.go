@@ -63,6 +63,7 @@ type Reader struct {
 // days are the counts of the days that are not settled; once read, they do not change.
 type days struct {
 	at         time.Time // start of the reading
+	first      usage.Day // the first of the days
 	counters   []usage.Counter
 	sums       map[usage.Day]usage.Sums
 	incomplete []usage.Day // days that lack counts, settled or not
@@ -104,6 +105,38 @@ func (r *Reader) read(ctx context.Context, prefixes []apikey.Prefix, now func() 
 	}
 	out.AsOf = asOf.UTC().Truncate(time.Microsecond) // as stored times
 	return out, err
+}
+
+// Open is the stored usage of all keys on days that a summary does not have.
+type Open struct {
+	Sums       map[usage.Day]usage.Sums
+	Incomplete []usage.Day // days that lack counts, of any time
+}
+
+// Open returns the stored usage on the days after one, up to today.
+func (r *Reader) Open(ctx context.Context, after usage.Day, now func() time.Time) (Open, error) {
+	recent, err := r.recent.Read(ctx, now, r.counters)
+	if err != nil {
+		return Open{}, err
+	}
+	open := Open{Sums: map[usage.Day]usage.Sums{}, Incomplete: recent.incomplete}
+	for day, sums := range recent.sums {
+		if day > after {
+			open.Sums[day] = sums
+		}
+	}
+	if after+1 >= recent.first {
+		return open, nil
+	}
+	// Settled since the summary was written: the counters still exist.
+	err = r.store.EachCounter(ctx, after+1, recent.first-1, func(c usage.Counter) error {
+		if open.Sums[c.Day] == nil {
+			open.Sums[c.Day] = usage.Sums{}
+		}
+		open.Sums[c.Day].Add(c.Counts)
+		return nil
+	})
+	return open, err
 }
 
 // LastSeen returns the last day with any traffic of each key as it is stored, in the order of
@@ -155,7 +188,7 @@ func (r *Reader) counters(ctx context.Context, now time.Time) (days, time.Durati
 	default:
 		first = max(first, settled+1)
 	}
-	read := days{at: now, sums: map[usage.Day]usage.Sums{}}
+	read := days{at: now, first: first, sums: map[usage.Day]usage.Sums{}}
 	if read.incomplete, err = r.store.IncompleteDays(ctx); err != nil {
 		return days{}, 0, err
 	}

@@ -1,0 +1,75 @@
+package usage
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// The report of an environment with many keys, which is read from its summary, is the same as
+// that of all of its keys, and costs at most 200 document reads.
+func TestSummaryOfManyKeys(t *testing.T) {
+	t.Parallel()
+	h := start(t, 0)
+	_, err := h.store.CreatePlan(t.Context(), plan.Plan{
+		ID: "plan-q", Namespace: "shop-prod", Name: "Q", Limits: plan.Limits{Rate: 1, Burst: 1, Quota: 10, Period: plan.Day}, CreatedAt: h.now, UpdatedAt: h.now,
+	})
+	h.must(err)
+	h.issue("bbbbbbbb", func(k *apikey.Key) { k.Plan = "plan-q" })
+	h.issue("cccccccc", func(k *apikey.Key) { k.ExpiresAt = h.now.Add(-time.Hour) })
+	h.issue("dddddddd", func(k *apikey.Key) { k.ExpiresAt = h.now.Add(time.Hour) })
+	h.issue("eeeeeeee", func(k *apikey.Key) { k.Leak = &apikey.Leak{Secret: k.Secret, At: h.now}; k.Status = apikey.Disabled })
+	h.issue("ffffffff", func(k *apikey.Key) { k.Status = apikey.Revoked })
+	storetest.CopyKey(t, h.project, "key-"+key, 300)
+	settled := h.day("2024-02-28")
+	h.must(h.store.UpdateRollups(t.Context(), []apikey.Prefix{key, "ffffffff", "c0000007"}, func(p apikey.Prefix, old usage.History) usage.History {
+		return old.Raise(settled-10, usage.Totals{Allowed: uint64(p[0])}).Raise(settled, usage.Totals{Allowed: 1, QuotaDenied: 2})
+	}))
+	h.must(h.store.SettleDay(t.Context(), settled))
+	used := []apikey.Prefix{key, "bbbbbbbb", "c0000001", "c0000002"}
+	counts := usage.Packed(nil)
+	for i, p := range used {
+		counts = counts.Pack(p, usage.Totals{Allowed: uint64(9 - i), RateDenied: uint64(i / 3)})
+	}
+	for _, day := range []string{"2024-02-29", "2024-03-02"} {
+		_, err := h.store.WriteCounter(t.Context(), usage.Counter{Day: h.day(day), Source: "a-1", Counts: counts}, store.CounterVersion{})
+		h.must(err)
+	}
+	const prod = "shop/environments/prod/usage?from=2024-02-01"
+	all := h.environmentUsage(prod)
+	if read := h.store.keys.Load(); read < 600 {
+		t.Fatalf("read %d documents of 306 keys without a summary", read)
+	}
+
+	sum := store.Summary{Busiest: []apikey.Prefix{"ffffffff", "c0000007", key}}
+	collect := func(_ apikey.Key, h usage.History) { sum.Days = total([]keyUse{{History: sum.Days}, {History: h}}) }
+	for last := apikey.ID(""); ; {
+		last, _, err = h.store.RelistKeys(t.Context(), last, 200, collect)
+		h.must(err)
+		if last == "" {
+			break
+		}
+	}
+	h.must(h.store.SetSummaries(t.Context(), map[string]store.Summary{"shop-prod": sum}))
+	h.must(h.store.SetUsed(t.Context(), "shop-prod", used, []apikey.Prefix{"bbbbbbbb", "c0000002"}))
+	h.must(h.store.SetKeyList(t.Context(), store.ListState{Day: "2024-03-02", Changed: time.Now(), Settled: settled}))
+	h.store.keys.Store(0)
+	if diff := cmp.Diff(all, h.environmentUsage(prod)); diff != "" {
+		t.Errorf("report (-of all keys +of the summary):\n%s", diff)
+	}
+	if read := h.store.keys.Load(); read > 100 {
+		t.Errorf("read %d documents of 306 keys, want at most 100", read)
+	}
+	if !slices.ContainsFunc(all.Attention, func(a wire.KeyAttention) bool { return a.Prefix == "bbbbbbbb" }) || len(all.Attention) != 5 {
+		t.Errorf("attention: %+v", all.Attention)
+	}
+}

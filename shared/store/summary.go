@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/usage"
+)
+
+// Summary is the usage of an environment, as rollup writes it.
+type Summary struct {
+	Days    usage.History   // of all keys together, up to Settled
+	Settled usage.Day       // the last settled day at the last pass over all keys
+	Busiest []apikey.Prefix // the keys with the most requests on these days
+
+	Used      []apikey.Prefix // keys with requests on later days, sorted
+	Attention []apikey.Prefix // keys of these that are near their limits
+}
+
+// summaryDoc is a document of summaries/{namespace}.
+type summaryDoc struct {
+	Days    []byte   `firestore:"days"` // usage.History, packed; not indexed
+	Busiest []string `firestore:"busiest"`
+}
+
+// usedDoc is a document of summaries/{namespace}.{part}. The first part has the other fields.
+type usedDoc struct {
+	Used      []byte   `firestore:"used"` // prefixes; not indexed
+	Parts     int      `firestore:"parts,omitempty"`
+	Attention []string `firestore:"attention,omitempty"`
+}
+
+// usedInPart is the number of keys in a part: 8 bytes each, half of what a document may hold.
+const usedInPart = 60_000
+
+func (s *Store) summaryRef(namespace string) *firestore.DocumentRef {
+	return s.client.Collection("summaries").Doc(namespace)
+}
+
+func (s *Store) usedRef(namespace string, part int) *firestore.DocumentRef {
+	return s.client.Collection("summaries").Doc(namespace + "." + strconv.Itoa(part))
+}
+
+// SetSummaries stores the settled days and the busiest keys of environments, by namespace.
+func (s *Store) SetSummaries(ctx context.Context, all map[string]Summary) error {
+	namespaces := make([]string, 0, len(all))
+	for namespace := range all {
+		namespaces = append(namespaces, namespace)
+	}
+	for some := range slices.Chunk(namespaces, narrowPage) {
+		err := s.transact(ctx, fmt.Sprintf("store %d summaries", len(some)), func(_ context.Context, _ *firestore.Transaction, b *batch) error {
+			for _, namespace := range some {
+				b.set(s.summaryRef(namespace), summaryDoc{all[namespace].Days.Pack(), textsOf(all[namespace].Busiest)})
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetUsed stores the used keys of an environment, sorted, and those that are near their limits.
+func (s *Store) SetUsed(ctx context.Context, namespace string, used, attention []apikey.Prefix) error {
+	return s.transact(ctx, "store the used keys of "+namespace, func(_ context.Context, _ *firestore.Transaction, b *batch) error {
+		parts := max((len(used)+usedInPart-1)/usedInPart, 1)
+		for i := range parts {
+			var d usedDoc
+			for _, p := range used[i*usedInPart : min((i+1)*usedInPart, len(used))] {
+				d.Used = append(d.Used, p...)
+			}
+			if i == 0 {
+				d.Parts, d.Attention = parts, textsOf(attention)
+			}
+			b.set(s.usedRef(namespace, i), d)
+		}
+		return nil
+	})
+}
+
+// Used returns the used keys of an environment, sorted.
+func (s *Store) Used(ctx context.Context, namespace string) ([]apikey.Prefix, error) {
+	sum, err := s.used(ctx, namespace)
+	return sum.Used, err
+}
+
+func (s *Store) used(ctx context.Context, namespace string) (sum Summary, err error) {
+	for i, parts := 0, 1; i < parts; i++ {
+		d, err := get(ctx, s.usedRef(namespace, i), "part", shape[usedDoc])
+		if problem.Is(err, problem.NotFound) {
+			break
+		}
+		if err != nil {
+			return sum, err
+		}
+		if i == 0 {
+			parts, sum.Attention = d.Parts, prefixesOf(d.Attention)
+		}
+		for part := range slices.Chunk(d.Used, apikey.PrefixLength) {
+			sum.Used = append(sum.Used, apikey.Prefix(part))
+		}
+	}
+	return sum, nil
+}
+
+// Summary returns the summary of an environment. ok is false unless rollup has compared all
+// keys, and runs. An environment without keys at that time has an empty summary.
+func (s *Store) Summary(ctx context.Context, namespace string) (sum Summary, ok bool, err error) {
+	if ok, err = s.KeyListReady(ctx); !ok || err != nil {
+		return sum, false, err
+	}
+	state, err := s.KeyList(ctx)
+	if err != nil || state.Settled == 0 {
+		return sum, false, err
+	}
+	if sum, err = s.used(ctx, namespace); err != nil {
+		return sum, false, err
+	}
+	sum.Settled = state.Settled
+	d, err := get(ctx, s.summaryRef(namespace), "summary", shape[summaryDoc])
+	if problem.Is(err, problem.NotFound) {
+		return sum, true, nil
+	}
+	if err == nil {
+		sum.Days, err = usage.UnpackHistory(d.Days)
+		sum.Busiest = prefixesOf(d.Busiest)
+	}
+	return sum, err == nil, err
+}
+
+func textsOf(prefixes []apikey.Prefix) []string {
+	texts := make([]string, len(prefixes))
+	for i, p := range prefixes {
+		texts[i] = string(p)
+	}
+	return texts
+}
+
+func prefixesOf(texts []string) []apikey.Prefix {
+	prefixes := make([]apikey.Prefix, len(texts))
+	for i, text := range texts {
+		prefixes[i] = apikey.Prefix(text)
+	}
+	return prefixes
+}
+
+// CountKeys counts the keys that a search without Text and App selects. It costs a document read
+// for each 1,000 keys.
+func (s *Store) CountKeys(ctx context.Context, q KeySearch) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return count(ctx, s.searched(q, KeyPlace{}), nil)
+}
