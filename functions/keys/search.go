@@ -111,7 +111,7 @@ func candidates(size int) int { return min(max(size+1, maxCandidates-10-2*size),
 
 // searchList reads the list of keys until the page is full or has read its candidates.
 func (s *Service) searchList(ctx context.Context, search store.KeySearch, size int, after place) (found []apikey.Prefix, next string, err error) {
-	limit := size + 1 // the key after the page tells that there are more
+	limit := size + 1 // one more key shows whether there is a next page
 	for left := candidates(size); left > 0; {
 		limit = min(limit, left)
 		some, err := s.store.FindKeys(ctx, search, store.KeyPlace(after), limit)

@@ -201,7 +201,7 @@ func (r *run) reached(s spender) (event.Announcement, bool) {
 	return event.OfQuota(s.key, s.limits, percent, int64(used), s.term.ID(), ends, r.began), true //nolint:gosec // it is no 2^63 requests
 }
 
-// used is how much a key has used of its quota in the term that is known of it.
+// used returns the used part of a key's quota in the term of s.
 func (r *run) used(s spender) uint64 {
 	_, ends := s.term.Span()
 	used := s.before

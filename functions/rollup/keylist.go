@@ -15,14 +15,14 @@ const (
 	// keysAtOnce is the number of keys that are compared with the list of keys at a time.
 	keysAtOnce = 200
 
-	// clocksApart is how far the clocks of the processes that change keys may be apart. A
-	// change with a time of further back is compared in the daily pass.
+	// clocksApart is the largest expected difference of the clocks of the processes that change
+	// keys. A change that arrives with an older time is compared in the daily pass.
 	clocksApart = 3 * time.Minute
 )
 
 // keylist brings the list of keys up to date: with the keys that changed since the previous
 // run, and with all keys once a day. Functions of this release write both together, so this
-// corrects what an earlier release or a restored backup left behind.
+// corrects the entries of keys that an earlier release changed, or that a backup restored.
 func (r *run) keylist(ctx context.Context, settled usage.Day) error {
 	state, err := r.store.KeyList(ctx)
 	if err != nil {

@@ -89,7 +89,7 @@ func (k Key) WithLeak(l Leak, p LeakPolicy) Key {
 	return k
 }
 
-// LeakShown is how long an overview shows a leak that needs no change any longer.
+// LeakShown is the duration for which an overview shows a leak that needs no further change.
 const LeakShown = 7 * 24 * time.Hour
 
 // forever is later than all that is compared with it.

@@ -24,7 +24,8 @@ import (
 
 // Snapshot is what is kept of a site: its environment's Secrets and workloads as
 // they stand in the cluster, and every document of the store that belongs to it but for the
-// receipts of webhooks' calls, which tell of what changed nothing too.
+// receipts of webhooks' calls, which tell of what changed nothing too, and summaries, which
+// rollup writes.
 type Snapshot map[string]string
 
 // Snapshot reads it all, by name, as text that can be compared and searched.
@@ -33,7 +34,7 @@ func (s *Site) Snapshot() Snapshot {
 	all := s.Documents()
 	namespace := s.Project + "-" + s.Env
 	for name := range all {
-		if strings.Contains(name, "/receipts/") || !strings.Contains(all[name], namespace) && !strings.Contains(name, namespace) {
+		if strings.Contains(name, "/receipts/") || strings.Contains(name, "/summaries/") || !strings.Contains(all[name], namespace) && !strings.Contains(name, namespace) {
 			delete(all, name)
 		}
 	}
@@ -85,7 +86,7 @@ func (s *Site) Documents() Snapshot {
 	all := Snapshot{}
 	for _, group := range []string{
 		"projects", "environments", "namespaces", "users", "hosts", "apps", "deployments", "builds", "pending_builds", "announcements",
-		"plans", "keys", "counters", "rollups", "marks", "thresholds", "deliveries", "receipts", "sessions", "audit",
+		"plans", "keys", "keylist", "summaries", "counters", "rollups", "marks", "thresholds", "deliveries", "receipts", "sessions", "audit",
 	} {
 		docs := c.CollectionGroup(group).Documents(s.T.Context())
 		for {
