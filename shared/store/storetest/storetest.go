@@ -184,12 +184,24 @@ func ObserveBuild(ctx context.Context, s *store.Store, ref app.Ref, n int64, run
 // CopyKey stores n copies of a stored key, each with its own prefix.
 func CopyKey(t testing.TB, project string, id apikey.ID, n int) {
 	t.Helper()
+	copyOf(t, project, "keys", id, n)
+}
+
+// CopyEntry stores the entries of the copies of [CopyKey] in the list of keys. Only the ID of
+// the stored key finds them, not their own IDs.
+func CopyEntry(t testing.TB, project string, id apikey.ID, n int) {
+	t.Helper()
+	copyOf(t, project, "keylist", id, n)
+}
+
+func copyOf(t testing.TB, project, collection string, id apikey.ID, n int) {
+	t.Helper()
 	c, err := client.NewClient(t.Context(), project)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	keys := c.Collection("keys")
+	keys := c.Collection(collection)
 	snap, err := keys.Doc(string(id)).Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +212,9 @@ func CopyKey(t testing.TB, project string, id apikey.ID, n int) {
 		for ; i < n && len(jobs) < 500; i++ {
 			k := apikey.Key{Prefix: apikey.Prefix(fmt.Sprintf("c%07d", i))}
 			fields := maps.Clone(snap.Data())
-			fields["prefix"] = string(k.Prefix)
+			if collection == "keys" {
+				fields["prefix"] = string(k.Prefix)
+			}
 			job, err := batch.Create(keys.Doc(string(k.ID())), fields)
 			if err != nil {
 				t.Fatal(err)
