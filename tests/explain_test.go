@@ -61,7 +61,7 @@ func TestRequestIsExplained(t *testing.T) {
 			if d.Reason != tt.reason || d.Code != tt.code || d.Environment != s.Env || d.App != "hello" || d.Explanation == "" || time.Since(d.At) > time.Minute {
 				t.Errorf("%s: %+v", id, d)
 			}
-			if named := d.KeyID != nil && *d.KeyID == tt.key.ID && d.KeyPrefix != nil && *d.KeyPrefix == tt.key.Prefix; named != tt.own || !tt.own && (d.KeyID != nil || d.KeyPrefix != nil || d.KeyName != nil) {
+			if named := d.KeyID != nil && *d.KeyID == tt.key.ID && d.KeyPrefix != nil && *d.KeyPrefix == tt.key.Prefix; named != tt.own || !tt.own && (d.KeyID != nil || d.KeyPrefix != nil || d.KeyName != "") {
 				t.Errorf("%s: its key is told as %v", id, d.KeyID)
 			}
 			if e, err := s.Client.ExplainRequest(t.Context(), other.Project, id); err != nil || len(e.Denials) != 0 || e.Answered != 2 {

@@ -318,7 +318,7 @@ func wireDeleted(n store.Narrowed) wire.DeletedApp {
 	out := wire.DeletedApp{KeyCount: n.Count, Keys: make([]wire.NarrowedKey, len(n.Keys))}
 	for i, k := range n.Keys {
 		apps, scope := apikey.ShownScope(k.Apps)
-		out.Keys[i] = wire.NarrowedKey{ID: string(k.ID()), Name: k.Name, Apps: apps, Scope: string(scope)}
+		out.Keys[i] = wire.NarrowedKey{KeyID: string(k.ID()), Name: k.Name, Apps: apps, Scope: string(scope)}
 	}
 	return out
 }

@@ -441,7 +441,7 @@ func TestDeleteAppListsKeys(t *testing.T) {
 		}
 	}
 	got := decode[wire.DeletedApp](o.as("dev").delete(o.apps("/hello")).gets(200))
-	want := wire.DeletedApp{KeyCount: 1, Keys: []wire.NarrowedKey{{ID: "key-aaaaaaaa", Name: "ci", Apps: []string{}, Scope: "none"}}}
+	want := wire.DeletedApp{KeyCount: 1, Keys: []wire.NarrowedKey{{KeyID: "key-aaaaaaaa", Name: "ci", Apps: []string{}, Scope: "none"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("response (-want +got):\n%s", diff)
 	}

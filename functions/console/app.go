@@ -289,7 +289,7 @@ type narrowedKey struct{ Label, Path, Scope string }
 func (r *request) showDeletedApp(d wire.DeletedApp) error {
 	p := deletedApp{App: r.app(), More: d.KeyCount - len(d.Keys), List: r.inEnvironment("apps")}
 	for _, k := range d.Keys {
-		p.Keys = append(p.Keys, narrowedKey{Label: cmp.Or(k.Name, k.ID), Path: r.inEnvironment("api-keys", k.ID), Scope: scopeText(k.Apps)})
+		p.Keys = append(p.Keys, narrowedKey{Label: cmp.Or(k.Name, k.KeyID), Path: r.inEnvironment("api-keys", k.KeyID), Scope: scopeText(k.Apps)})
 	}
 	return r.show("apps_deleted", page{Title: "App deleted", Tab: tabApps}, p)
 }

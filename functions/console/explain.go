@@ -72,8 +72,8 @@ func (r *request) found(e wire.ExplainedRequest) *foundRequest {
 		row := denialRow{Denial: d, AppPath: r.inProject("environments", d.Environment, "apps", d.App)}
 		if d.KeyID != nil {
 			row.KeyPath, row.KeyText = r.inProject("environments", d.Environment, "api-keys", *d.KeyID), *d.KeyID
-			if d.KeyName != nil && *d.KeyName != "" {
-				row.KeyText = *d.KeyName
+			if d.KeyName != "" {
+				row.KeyText = string(d.KeyName)
 			}
 		}
 		f.Denials = append(f.Denials, row)

@@ -20,10 +20,10 @@ func TestFindRequest(t *testing.T) {
 	key, prefix, name := "key-ab12cd34", "ab12cd34", "<b>Checkout</b>"
 	denial := wire.Denial{
 		At: time.Now(), Code: "invalid_key", Reason: "expired", Explanation: "The key has expired.", Environment: "prod", App: "hello",
-		KeyID: &key, KeyPrefix: &prefix, KeyName: &name, Method: "<i>", Replica: "checker-0",
+		KeyID: &key, KeyPrefix: &prefix, KeyName: wire.Text(name), Method: "<i>", Replica: "checker-0",
 	}
 	foreign := denial
-	foreign.KeyID, foreign.KeyPrefix, foreign.KeyName, foreign.Method = nil, nil, nil, ""
+	foreign.KeyID, foreign.KeyPrefix, foreign.KeyName, foreign.Method = nil, nil, "", ""
 	const call = "GET /api/v1/projects/shop/requests/r-1"
 	o.answer(call, 200, wire.ExplainedRequest{RequestID: "r-1", Denials: []wire.Denial{denial, foreign}, Asked: 2, Answered: 1})
 	body := o.post(requestsPath, url.Values{"id": {" r-1 "}}).Body.String()

@@ -236,7 +236,7 @@ func TestDeletedAppWithKeys(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.answer("DELETE /api/v1/projects/shop/environments/prod/apps/hello", 200, wire.DeletedApp{KeyCount: 3, Keys: []wire.NarrowedKey{
-		{ID: "key-ab12cd34", Name: "Checkout", Scope: "none"}, {ID: "key-zz99yy88", Apps: []string{"other"}, Scope: "apps"},
+		{KeyID: "key-ab12cd34", Name: "Checkout", Scope: "none"}, {KeyID: "key-zz99yy88", Apps: []string{"other"}, Scope: "apps"},
 	}})
 	body := o.post(helloPath+"/delete", url.Values{"name": {"hello"}}).Body.String()
 	for _, want := range []string{`api-keys/key-ab12cd34">Checkout</a> <span class="muted">No app`, `api-keys/key-zz99yy88">key-zz99yy88</a> <span class="muted">other`, "Keys that are not listed here: 1."} {

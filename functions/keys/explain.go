@@ -153,7 +153,7 @@ func (s *Service) wireDenial(ctx context.Context, of app.Project, d heard) (wire
 		switch {
 		case err == nil && belongs(k, of) == nil:
 			keyID, prefix := string(id), d.KeyPrefix
-			out.KeyID, out.KeyPrefix, out.KeyName = &keyID, &prefix, &k.Name
+			out.KeyID, out.KeyPrefix, out.KeyName = &keyID, &prefix, wire.Text(k.Name)
 			if reason == explain.Unknown && k.Status == apikey.Revoked {
 				reason = explain.Revoked
 			}

@@ -76,7 +76,7 @@ func TestExplainRequest(t *testing.T) {
 			Environment: environment, App: "hello", Method: "GET", Replica: replica,
 		}
 		if key != nil {
-			d.KeyID, d.KeyPrefix, d.KeyName = &key.ID, &key.Prefix, &key.Name
+			d.KeyID, d.KeyPrefix, d.KeyName = &key.ID, &key.Prefix, wire.Text(key.Name)
 		}
 		return d
 	}
@@ -88,7 +88,7 @@ func TestExplainRequest(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	theirs := read[wire.ExplainedRequest](w.as("bob", http.MethodGet, bank+"/requests/r-1", ""), http.StatusOK)
-	if len(theirs.Denials) != 1 || theirs.Denials[0].KeyID != nil || theirs.Denials[0].KeyPrefix != nil || theirs.Denials[0].KeyName != nil {
+	if len(theirs.Denials) != 1 || theirs.Denials[0].KeyID != nil || theirs.Denials[0].KeyPrefix != nil || theirs.Denials[0].KeyName != "" {
 		t.Errorf("the other project sees %+v", theirs)
 	}
 	records, _, err := w.store.Records(t.Context(), audit.Query{Project: "shop", Actions: []audit.Action{audit.ExplainRequest}}, store.Page{Size: 10})

@@ -75,7 +75,7 @@ func TestCreatePlanRefused(t *testing.T) {
 		{"empty name", `{"name":"","rate":10,"burst":20}`, 422, problem.InvalidName},
 		{"long name", `{"name":"` + strings.Repeat("a", 64) + `","rate":10,"burst":20}`, 422, problem.InvalidName},
 		{"control character", `{"name":"a\u0007","rate":10,"burst":20}`, 422, problem.InvalidName},
-		{"name without an id", `{"name":"!!!","rate":10,"burst":20}`, 422, problem.InvalidName},
+		{"blank name", `{"name":"  ","rate":10,"burst":20}`, 422, problem.InvalidName},
 		{"rate 0", `{"name":"Starter","rate":0,"burst":20}`, 422, problem.InvalidRate},
 		{"negative rate", `{"name":"Starter","rate":-1,"burst":20}`, 422, problem.InvalidRate},
 		{"huge rate", `{"name":"Starter","rate":1e300,"burst":20}`, 422, problem.InvalidRate},

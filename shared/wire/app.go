@@ -66,7 +66,7 @@ type DeletedApp struct {
 
 // NarrowedKey is a key whose scope named an app that was deleted.
 type NarrowedKey struct {
-	ID    string   `json:"id" kind:"key_id"`
+	KeyID string   `json:"key_id" kind:"key_id"`
 	Name  string   `json:"name" kind:"key_name"`    // empty if none
 	Apps  []string `json:"apps" kind:"scope"`       // the other apps of its scope
 	Scope string   `json:"scope" kind:"scope_kind"` // apps, or none if the scope named no other app

@@ -20,7 +20,7 @@ type Denial struct {
 	App         string    `json:"app" kind:"app"`
 	KeyID       *string   `json:"key_id" kind:"key_id"`
 	KeyPrefix   *string   `json:"key_prefix" kind:"prefix"`
-	KeyName     *string   `json:"key_name" kind:"key_name"` // "" is none
+	KeyName     Text      `json:"key_name" kind:"key_name"` // null without a key, and of a key without a name
 	Method      string    `json:"method"`                   // of the request, as its client wrote it; 16 bytes at most
 	Replica     string    `json:"replica"`                  // the checker that refused it
 }

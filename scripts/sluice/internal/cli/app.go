@@ -170,7 +170,7 @@ func showDeleted(s render.Screen, name string, d wire.DeletedApp) error {
 		return err
 	}
 	for _, k := range d.Keys {
-		if err := s.Line("%s %s: %s", k.ID, k.Name, scopeText(k.Apps, k.Scope)); err != nil {
+		if err := s.Line("%s %s: %s", k.KeyID, k.Name, scopeText(k.Apps, k.Scope)); err != nil {
 			return err
 		}
 	}

@@ -60,8 +60,8 @@ func (a *application) showExplained(project string, e wire.ExplainedRequest) err
 func denialFields(d wire.Denial) []render.Field {
 	key := "not one of this project"
 	switch {
-	case d.KeyID != nil && *d.KeyName != "":
-		key = *d.KeyID + " (" + *d.KeyName + ")"
+	case d.KeyID != nil && d.KeyName != "":
+		key = *d.KeyID + " (" + string(d.KeyName) + ")"
 	case d.KeyID != nil:
 		key = *d.KeyID
 	}

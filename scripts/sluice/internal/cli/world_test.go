@@ -54,7 +54,7 @@ const (
 	buildJSON   = `{"build":7,"commit":"0123456789abcdef0123456789abcdef01234567","git_source":{"repository":"https://git.example.com/shop/site","branch":"main"},"actor":"webhook","status":"succeeded","image":"registry.example.com/shop/site:b7","revision":12,"requested_at":"2026-03-14T15:00:00Z","finished_at":"2026-03-14T15:05:00Z"}`
 	runningJSON = `{"build":8,"git_source":{"repository":"https://git.example.com/shop/site","branch":"main"},"actor":"ada","status":"running","requested_at":"2026-03-14T15:08:00Z","finished_at":null}`
 	builtJSON   = `{"build":8,"commit":"0123456789abcdef0123456789abcdef01234567","git_source":{"repository":"https://git.example.com/shop/site","branch":"main"},"actor":"ada","status":"succeeded","image":"registry.example.com/shop/site:b8","revision":13,"requested_at":"2026-03-14T15:08:00Z","finished_at":"2026-03-14T15:09:00Z"}`
-	deletedJSON = `{"key_count":101,"keys":[{"id":"key-ab12cd34","name":"Checkout team","apps":["hello"],"scope":"apps"},{"id":"key-zz99yy88","name":"","apps":[],"scope":"none"}]}`
+	deletedJSON = `{"key_count":101,"keys":[{"key_id":"key-ab12cd34","name":"Checkout team","apps":["hello"],"scope":"apps"},{"key_id":"key-zz99yy88","name":"","apps":[],"scope":"none"}]}`
 	foundJSON   = `{"key":{` + keyFields + `},"secret":"current"}`
 	wholeJSON   = `{"environment":"prod","from":"2026-03-08","to":"2026-03-14","retention_days":92,"totals":{"allowed":1501,"rate_denied":40,"quota_denied":1},` +
 		`"days":[{"date":"2026-03-12","allowed":1000,"rate_denied":0,"quota_denied":0},{"date":"2026-03-13","allowed":1,"rate_denied":0,"quota_denied":0},{"date":"2026-03-14","allowed":500,"rate_denied":40,"quota_denied":1}],` +
