@@ -161,7 +161,7 @@ func hooksAgain(x *trial) {
 func deploysNow(x *trial) {
 	img := image(x.fault, "hand")
 	r := x.deploy(img)
-	x.gets("deploy", r, http.StatusCreated, "")
+	x.gets("deploy", r, http.StatusAccepted, "")
 	x.Runs("byhand", img)
 	x.once("byhand", img)
 	x.note("%.1f s", r.took.Seconds())

@@ -19,7 +19,7 @@ func clusterFaults() []fault {
 		gate:       {must: "serves: no request asks the API server, and the ingress keeps its routes; a revocation acts", during: all(serves(3*time.Second), revokesInTime)},
 		management: {must: "plans and keys are managed as before", during: manages},
 		webhook:    {must: "its token cannot be read: 503 unavailable, never 401; the delivery sent again deploys once", during: cannotHook, after: hooksAgain},
-		deploys:    {must: "is recorded at once (201) and rolled out when the API server is back; what runs goes on", during: recordsOnly, after: rollsOutLater},
+		deploys:    {must: "is recorded at once (202) and rolled out when the API server is back; what runs goes on", during: recordsOnly, after: rollsOutLater},
 		rollup:     {must: "runs", during: rolls},
 
 		acknowledgement: followed(),
@@ -48,7 +48,7 @@ func clusterFaults() []fault {
 
 func recordsOnly(x *trial) {
 	r := x.deploy(image(x.fault, "hand"))
-	x.gets("deploy", r, http.StatusCreated, "")
+	x.gets("deploy", r, http.StatusAccepted, "")
 	x.Call("byhand").Gets(http.StatusOK)
 	x.note("recorded after %.1f s", r.took.Seconds())
 }

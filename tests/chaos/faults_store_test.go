@@ -141,7 +141,7 @@ func managesOrNot(x *trial) {
 }
 
 func deploysOrNot(x *trial) {
-	x.orUnavailable("deploy", x.deploy(image(x.fault, "hand")), http.StatusCreated)
+	x.orUnavailable("deploy", x.deploy(image(x.fault, "hand")), http.StatusAccepted)
 }
 
 func rollsOrNot(x *trial) {

@@ -194,7 +194,7 @@ func (x *trial) recovered(s surface) {
 		x.once("hooked", img)
 	case deploys:
 		img := image(x.fault, "hand-after")
-		x.eventually("deploy", func() reply { return x.deploy(img) }, http.StatusCreated)
+		x.eventually("deploy", func() reply { return x.deploy(img) }, http.StatusAccepted)
 		x.Runs("byhand", img)
 		x.Settled("byhand", x.revisionsOf("byhand", img)[0], "live") // the newest, if a call without an answer made one too
 	case rollup:
