@@ -120,7 +120,7 @@ func (s *Service) checkCluster(ctx context.Context, a app.App) error {
 
 // newApp is the app that a request describes.
 func (s *Service) newApp(e app.Environment, in wire.CreateApp) (app.App, error) {
-	now := s.now().UTC()
+	now := s.moment()
 	a := app.App{
 		Name: httpapi.Given(in.Name), Project: e.Project, Environment: e.Name, Namespace: e.Namespace, Port: app.DefaultPort,
 		Preflight: app.PreflightApp, Gate: app.Gate{State: app.Ungated, Since: now}, CreatedAt: now, UpdatedAt: now,
@@ -250,7 +250,7 @@ func (s *Service) updateApp(ctx context.Context, in httpapi.Scope, body wire.Upd
 		if rewired = rerouted || a.RequireAPIKey != was.RequireAPIKey; !rewired {
 			return nil
 		}
-		a.UpdatedAt = s.now().UTC()
+		a.UpdatedAt = s.moment()
 		if rerouted {
 			a.Gate = a.Gate.Renew(a.UpdatedAt)
 		}
@@ -303,7 +303,7 @@ func (s *Service) warnShared(ctx context.Context, a app.App) {
 func (s *Service) deleteApp(ctx context.Context, in httpapi.Scope, _ api.None) (wire.DeletedApp, error) {
 	if in.Match.Asked() {
 		_, err := s.change(ctx, in, func(a *app.App) error {
-			a.UpdatedAt = latest(s.now().UTC(), a.UpdatedAt.Add(time.Microsecond))
+			a.UpdatedAt = latest(s.moment(), a.UpdatedAt.Add(time.Microsecond))
 			return nil
 		})
 		if err != nil {

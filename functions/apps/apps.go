@@ -251,6 +251,9 @@ func (s *Service) serve() {
 	reference.Serve(s.api)
 }
 
+// moment returns the time in the resolution of the store.
+func (s *Service) moment() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
+
 // Handler serves the function's routes.
 func (s *Service) Handler() http.Handler { return s.api }
 

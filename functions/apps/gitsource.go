@@ -32,7 +32,7 @@ func (s *Service) setGitSource(ctx context.Context, in httpapi.Scope, body wire.
 	}
 	a, err := s.change(ctx, in, func(a *app.App) error {
 		if a.GitSource == nil || *a.GitSource != source {
-			a.GitSource, a.UpdatedAt = &source, s.now().UTC()
+			a.GitSource, a.UpdatedAt = &source, s.moment()
 		}
 		return nil
 	})
@@ -47,7 +47,7 @@ func (s *Service) removeGitSource(ctx context.Context, in httpapi.Scope, _ api.N
 		if a.GitSource == nil {
 			return problem.New(problem.NotFound, "The app has no git source.")
 		}
-		a.GitSource, a.UpdatedAt = nil, s.now().UTC()
+		a.GitSource, a.UpdatedAt = nil, s.moment()
 		return nil
 	})
 	return api.None{}, err

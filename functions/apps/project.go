@@ -45,7 +45,7 @@ func (s *Service) createProject(ctx context.Context, in httpapi.Scope, body wire
 	if err != nil {
 		return wire.Project{}, err
 	}
-	p := app.Project{Name: name, Members: map[string]app.Role{in.Caller.Username: app.Owner}, CreatedAt: s.now().UTC(), LeakPolicy: apikey.LeakDisable}
+	p := app.Project{Name: name, Members: map[string]app.Role{in.Caller.Username: app.Owner}, CreatedAt: s.moment(), LeakPolicy: apikey.LeakDisable}
 	return wireProject(p, app.Owner), s.store.CreateProject(ctx, p)
 }
 
@@ -263,7 +263,7 @@ func (s *Service) createEnvironment(ctx context.Context, in httpapi.Scope, body 
 	if s.cfg.reservedNamespace(namespace) {
 		return wire.Environment{}, problem.New(problem.NamespaceTaken, "The namespace %s is reserved.", namespace)
 	}
-	e := app.Environment{Project: in.Project.Name, Name: name, Namespace: namespace, CreatedAt: s.now().UTC()}
+	e := app.Environment{Project: in.Project.Name, Name: name, Namespace: namespace, CreatedAt: s.moment()}
 	err = s.store.CreateEnvironment(ctx, e)
 	if problem.Is(err, problem.NamespaceNotEmpty) {
 		err = s.createReleased(ctx, e)

@@ -38,7 +38,7 @@ func (s *Service) tokenOf(ctx context.Context, in httpapi.Scope) (servicetoken.T
 
 // createToken makes a service token and answers its full token, this once.
 func (s *Service) createToken(ctx context.Context, in httpapi.Scope, body wire.CreateToken) (wire.IssuedToken, error) {
-	now := s.now().UTC().Truncate(time.Microsecond) // as the store keeps it
+	now := s.moment()
 	t, err := newToken(body, now)
 	if err != nil {
 		return wire.IssuedToken{}, err

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
@@ -41,7 +40,7 @@ func (s *Service) addTrust(ctx context.Context, in httpapi.Scope, body wire.AddT
 	t := app.Trust{
 		ID: "trust-" + strings.ToLower(rand.Text()[:10]), Provider: provider, Issuer: cmp.Or(body.Issuer, provider.Issuer()),
 		Audience: cmp.Or(body.Audience, s.webhookURL(in)), Claims: body.Claims,
-		CreatedAt: s.now().UTC().Truncate(time.Microsecond), CreatedBy: in.Caller.Username,
+		CreatedAt: s.moment(), CreatedBy: in.Caller.Username,
 	}
 	if err := s.checkIssuer(t.Issuer); err != nil {
 		return wire.Trust{}, err

@@ -260,7 +260,7 @@ func (w *waiting) answer(waited bool) wire.InForce {
 	defer w.mu.Unlock()
 	states := w.states()
 	out := wire.InForce{Change: w.change.ID, Everywhere: w.read && inforce.Everywhere(states), Replicas: []wire.ReplicaInForce{}}
-	if now := w.now().UTC().Truncate(time.Millisecond); out.Everywhere {
+	if now := w.now().UTC().Truncate(time.Microsecond); out.Everywhere {
 		out.At = &now
 	}
 	for _, r := range states {
@@ -270,7 +270,7 @@ func (w *waiting) answer(waited bool) wire.InForce {
 			shown.AfterMS = &ms
 		}
 		if r.State == inforce.Silent {
-			denies := r.DeniesFrom.UTC().Truncate(time.Millisecond).Add(time.Millisecond) // never too early
+			denies := r.DeniesFrom.UTC().Truncate(time.Microsecond).Add(time.Microsecond) // never too early
 			shown.DeniesFrom = &denies
 		}
 		out.Replicas = append(out.Replicas, shown)

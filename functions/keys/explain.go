@@ -146,7 +146,7 @@ type heard struct {
 // project's. Any other is not, and neither is told whether it is another project's or
 // nobody's: who sends a made-up secret with a prefix must not learn that there is such a key.
 func (s *Service) wireDenial(ctx context.Context, of app.Project, d heard) (wire.Denial, error) {
-	out := wire.Denial{At: d.At, Code: d.Code, App: d.App, Method: d.Method, Replica: d.replica}
+	out := wire.Denial{At: d.At.UTC().Truncate(time.Microsecond), Code: d.Code, App: d.App, Method: d.Method, Replica: d.replica}
 	reason := d.Reason
 	if id := apikey.IDOf(apikey.Prefix(d.KeyPrefix)); apikey.ValidPrefix(d.KeyPrefix) {
 		k, err := s.store.Key(ctx, id)
