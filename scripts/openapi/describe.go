@@ -294,15 +294,7 @@ func (d *document) answers(row *api.Row) (map[string]openapi.ResponseOrReference
 			}
 		}
 		made := response(cmp.Or(row.Media, "application/json"), strings.Join(when, "; or: ")+".", schemas...)
-		if row.Tagged {
-			made.Response.WithHeadersItem(api.ETag, header(api.ETag))
-		}
-		if row.Begins != nil {
-			made.Response.WithHeadersItem(api.Location, header(api.Location))
-		}
-		if row.Budgeted() {
-			withBudget(made.Response)
-		}
+		withHeaders(made.Response, row)
 		answers[status] = made
 	}
 	for status, codes := range d.byStatus(row) {
@@ -333,6 +325,19 @@ func (d *document) problems(status int, codes []problem.Code) openapi.ResponseOr
 	}
 	d.responses[string(codes[0])] = made
 	return openapi.ResponseOrReference{Reference: &openapi.Reference{Ref: "#/components/responses/" + string(codes[0])}}
+}
+
+// withHeaders adds the header fields of a row's successful responses.
+func withHeaders(r *openapi.Response, row *api.Row) {
+	if row.Tagged {
+		r.WithHeadersItem(api.ETag, header(api.ETag))
+	}
+	if row.Begins != nil {
+		r.WithHeadersItem(api.Location, header(api.Location))
+	}
+	if row.Budgeted() {
+		withBudget(r)
+	}
 }
 
 // withBudget adds the header fields of a caller's budget.

@@ -53,7 +53,7 @@ func (httpRoutes) knative() bool { return false }
 
 func (httpRoutes) leads(u *unstructured.Unstructured, host string) bool {
 	names, _, err := unstructured.NestedStringSlice(u.Object, "spec", "hostnames")
-	return err == nil && !slices.ContainsFunc(names, func(name string) bool { return name != host })
+	return err == nil && (len(names) == 0 || slices.Contains(names, host))
 }
 
 func (httpRoutes) same(u *unstructured.Unstructured, shall map[string]any) bool {

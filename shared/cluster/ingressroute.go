@@ -169,12 +169,11 @@ func routeRule(o Objects, a app.App, match string, through ...string) map[string
 }
 
 func (*ingressRoutes) leads(u *unstructured.Unstructured, host string) bool {
-	for _, rule := range objectsIn(u.Object, "spec", "routes") {
-		if match, _ := rule["match"].(string); !strings.Contains(match, hostRule(host)) {
-			return false
-		}
-	}
-	return true
+	rules := objectsIn(u.Object, "spec", "routes")
+	return len(rules) == 0 || slices.ContainsFunc(rules, func(rule map[string]any) bool {
+		match, _ := rule["match"].(string)
+		return strings.Contains(match, hostRule(host))
+	})
 }
 
 func (r *ingressRoutes) same(u *unstructured.Unstructured, shall map[string]any) bool {

@@ -49,7 +49,7 @@ type routing interface {
 	// ingress that needs no such thing.
 	closed(a app.App) map[string]any
 
-	// leads reports whether every rule of a route is for the host. A blank route has none.
+	// leads reports whether a rule of a route is for the host, or the route has no rules.
 	leads(route *unstructured.Unstructured, host string) bool
 
 	// same tells whether those fields of a route are as they shall be.
