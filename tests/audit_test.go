@@ -82,6 +82,7 @@ func changes() []change {
 		{"DELETE " + ofApp + "/webhook/trusts/{trust_id}", "", "webhook.distrust", "environments/{environment}/apps/{app}/webhook/trusts/{trust_id}"},
 		{"DELETE " + ofApp + "/webhook", "", "webhook.disable", "environments/{environment}/apps/{app}/webhook"},
 		{"DELETE " + ofApp, "", "app.delete", "environments/{environment}/apps/{app}"},
+		{"DELETE /api/v1/host-reservations/{host}", "", "host.release", "/host-reservations/{host}"},
 		{"DELETE " + ofProject + "/environments/next/apps/{app}", "", "app.delete", "environments/next/apps/{app}"},
 		{"DELETE " + ofProject + "/environments/next", "", "environment.delete", "environments/next"},
 		{"DELETE " + ofEnvironment, "", "environment.delete", "environments/{environment}"},
@@ -108,7 +109,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	s := stacktest.New(t, world)
 	suffix := strings.ToLower(rand.Text()[:8])
 	a := &auditor{Site: s, names: map[string]string{
-		"project": "audit" + suffix, "environment": "prod", "namespace": "audit" + suffix + "-prod", "app": "hello",
+		"project": "audit" + suffix, "environment": "prod", "namespace": "audit" + suffix + "-prod", "app": "hello", "host": "hello.audit" + suffix + "-prod.localhost",
 		"plan_id": "plan-audited", "issuer": world.Info().IssuerURL, "username": "u" + suffix, "secret": "pass-" + rand.Text(),
 	}}
 	a.secrets = append(a.secrets, a.names["secret"])

@@ -310,8 +310,13 @@ func (s *Service) deleteApp(ctx context.Context, in httpapi.Scope, _ api.None) (
 			return wire.DeletedApp{}, err
 		}
 	}
+	if err := s.store.CheckRelease(ctx, in.App); err != nil { // before anything is deleted
+		return wire.DeletedApp{}, err
+	}
 	narrowed, err := s.remove(context.WithoutCancel(ctx), in.App)
-	return wireDeleted(narrowed), err
+	deleted := wireDeleted(narrowed)
+	deleted.Host, deleted.HostReservedUntil = in.App.Host, s.now().UTC().Add(store.HostReserved).Truncate(time.Microsecond)
+	return deleted, err
 }
 
 func wireDeleted(n store.Narrowed) wire.DeletedApp {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -420,6 +421,38 @@ func TestDeleteApp(t *testing.T) {
 	o.createApp("hello") // the name and the host are free again
 }
 
+// TestReleasedHost checks that another project cannot have the host of a deleted app until an
+// admin releases it, and does not learn whose it was.
+func TestReleasedHost(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	const body = `{"name":"hello","host":"www.example.com","image":"registry.example/hello:v1"}`
+	other := o.project + "x"
+	o.as("root").post("/projects", `{"name":"`+other+`"}`).gets(201)
+	o.as("root").post("/projects/"+other+"/environments", `{"name":"prod"}`).gets(201)
+	foreign := func() reply { return o.as("root").post("/projects/"+other+"/environments/prod/apps", body) }
+
+	o.as("dev").post(o.apps(""), body).gets(201)
+	deleted := decode[wire.DeletedApp](o.as("dev").delete(o.apps("/hello")).gets(200))
+	if in := time.Until(deleted.HostReservedUntil).Round(time.Hour); deleted.Host != "www.example.com" || in != store.HostReserved {
+		t.Errorf("got the host %s, reserved for %v", deleted.Host, in)
+	}
+	refused := foreign()
+	refused.fails(409, "host_reserved")
+	if strings.Contains(string(refused.body), o.project) {
+		t.Errorf("the response names the project: %s", refused.body)
+	}
+	o.as("ada").get("/host-reservations").fails(403, "forbidden")
+	o.as("ada").delete("/host-reservations/www.example.com").fails(403, "forbidden")
+	list := decode[wire.List[wire.HostReservation]](o.as("root").get("/host-reservations").gets(200))
+	if len(list.Items) != 1 || list.Items[0].Host != "www.example.com" || list.Items[0].Project != o.project || list.Items[0].App != o.namespace()+".hello" {
+		t.Errorf("got the reservations %+v", list.Items)
+	}
+	o.as("root").delete("/host-reservations/WWW.example.com").gets(204)
+	o.as("root").delete("/host-reservations/www.example.com").fails(404, "not_found")
+	foreign().gets(201)
+}
+
 // The deletion of an app lists the keys whose scopes named it. A later app of its name is
 // not open to them.
 func TestDeleteAppListsKeys(t *testing.T) {
@@ -437,7 +470,7 @@ func TestDeleteAppListsKeys(t *testing.T) {
 		}
 	}
 	got := decode[wire.DeletedApp](o.as("dev").delete(o.apps("/hello")).gets(200))
-	want := wire.DeletedApp{KeyCount: 1, Keys: []wire.NarrowedKey{{KeyID: "key-aaaaaaaa", Name: "ci", Apps: []string{}, Scope: "none"}}}
+	want := wire.DeletedApp{KeyCount: 1, Keys: []wire.NarrowedKey{{KeyID: "key-aaaaaaaa", Name: "ci", Apps: []string{}, Scope: "none"}}, Host: a.Host, HostReservedUntil: got.HostReservedUntil}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("response (-want +got):\n%s", diff)
 	}

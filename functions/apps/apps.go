@@ -136,6 +136,9 @@ type Store interface {
 	UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (app.App, error)
 	LeaveScopes(ctx context.Context, a app.App) (store.Narrowed, error)
 	DeleteApp(ctx context.Context, a app.App) error
+	CheckRelease(ctx context.Context, a app.App) error
+	Reservations(ctx context.Context, page store.Page) ([]store.Reservation, string, error)
+	ReleaseReservation(ctx context.Context, host string) error
 	AddTrust(ctx context.Context, ref app.Ref, t app.Trust) error
 	RemoveTrust(ctx context.Context, ref app.Ref, id string) error
 	Records(ctx context.Context, q audit.Query, page store.Page) ([]audit.Record, string, error)
@@ -229,6 +232,8 @@ func (s *Service) serve() {
 	httpapi.Serve(s.api, api.GetEnvironment, s.getEnvironment)
 	httpapi.Serve(s.api, api.CreateEnvironment, s.createEnvironment)
 	httpapi.Serve(s.api, api.DeleteEnvironment, s.deleteEnvironment)
+	httpapi.Serve(s.api, api.ListHostReservations, s.listReservations)
+	httpapi.Serve(s.api, api.ReleaseHost, s.releaseHost)
 	httpapi.Serve(s.api, api.ListApps, s.listApps)
 	httpapi.Serve(s.api, api.CreateApp, s.createApp)
 	httpapi.Serve(s.api, api.GetApp, s.getApp)

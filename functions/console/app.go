@@ -253,6 +253,7 @@ func askDeleteApp(r *request, f form) error {
 		Points: []string{
 			"What runs it is removed from the cluster, and " + a.URL + " answers no more.",
 			"Its deploy history and its webhook are deleted.",
+			"Its host, " + a.Host + ", is reserved for the project for 30 days. Only an admin can release it earlier.",
 			"API keys stay. The app leaves their scopes; a key for this app only then covers no app.",
 		},
 		Type: a.Name, Danger: true, Form: f,

@@ -17,6 +17,7 @@ const (
 	noticePasswordChanged
 	noticePasswordReset
 	noticeUserCreated
+	noticeHostReleased
 	noticeProjectCreated
 	noticeProjectDeleted
 	noticeEnvironmentCreated
@@ -65,6 +66,7 @@ func (n notice) text() string { //nolint:funlen // a table
 		noticeSessionEnded:       "Your session has ended. Sign in to go on; what was not saved yet was not done.",
 		noticePasswordChanged:    "The password is changed, and all of your sessions have ended. Sign in with the new one.",
 		noticePasswordReset:      "The password is set, and all sessions of that user have ended.",
+		noticeHostReleased:       "The host is released. An app of any project can have it.",
 		noticeUserCreated:        "The user can sign in now. Projects show once somebody makes them a member.",
 		noticeProjectCreated:     "The project is created.",
 		noticeProjectDeleted:     "The project is deleted.",
@@ -74,7 +76,7 @@ func (n notice) text() string { //nolint:funlen // a table
 		noticeMemberRemoved:      "The member is removed.",
 		noticeTokenRevoked:       "The service token is revoked. It opens nothing any more.",
 		noticeAppCreated:         "The app is created.",
-		noticeAppDeleted:         "The app is deleted.",
+		noticeAppDeleted:         "The app is deleted. Its host is reserved for the project for 30 days.",
 		noticeGateOn:             "Require API key is switched on.",
 		noticeGateOff:            "Require API key is switched off.",
 		noticeGitSet:             "The git source is saved. The next build is from it.",

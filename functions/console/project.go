@@ -37,7 +37,7 @@ func showProject(r *request) error {
 func askDeleteProject(r *request, f form) error {
 	return r.confirm(tabEnvironments, confirmation{
 		Title: "Delete the project " + r.project + "?",
-		Lead:  "This cannot be undone. A project that still has environments is not deleted.",
+		Lead:  "This cannot be undone. A project that still has environments is not deleted. Hosts of its deleted apps stay reserved for 30 days; then only an admin can release them.",
 		Type:  r.project, Danger: true, Form: f,
 		Action: r.inProject("delete"), Button: "Delete the project", Back: r.inProject(),
 	})

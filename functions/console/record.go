@@ -281,6 +281,7 @@ func wordsOf(a audit.Action) actionWords {
 		audit.CreateProject:     {"Create project", "created project"},
 		audit.UpdateProject:     {"Change project's settings", "changed the settings"},
 		audit.DeleteProject:     {"Delete project", "deleted project"},
+		audit.ReleaseHost:       {"Release reserved host", "released the reserved host"},
 		audit.SetMembers:        {"Change members", "changed the members"},
 		audit.CreateToken:       {"Create service token", "created service token"},
 		audit.RevokeToken:       {"Revoke service token", "revoked service token"},

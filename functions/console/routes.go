@@ -35,6 +35,8 @@ func routes() []route { //nolint:funlen // a table
 		{"/users", listUsers, createUser},
 		{"/new-user", empty(newUser), nil},
 		{"/users/{username}/password", empty(askPassword), resetPassword},
+		{"/hosts", listReservations, nil},
+		{"/hosts/{host}/release", empty(askReleaseHost), releaseHost},
 		{"/audit", showInstallationAudit, nil},
 
 		{"/projects", listProjects, createProject},

@@ -207,6 +207,8 @@ func (d *documents) DeleteRevokedKeys(context.Context, time.Time, int) (int, err
 
 func (d *documents) DeleteReceipts(context.Context, time.Time, int) (int, error) { return 0, nil }
 
+func (d *documents) DeleteReservations(context.Context, time.Time, int) (int, error) { return 0, nil }
+
 func (d *documents) DeleteLeases(context.Context, time.Time, int) (int, error) { return 0, nil }
 
 func (d *documents) DeleteThresholds(context.Context, time.Time, int) (int, error) { return 0, nil }

@@ -38,6 +38,7 @@ func (r *run) prune(ctx context.Context, settled usage.Day) error {
 		// Keys that were revoked before the first kept day: no report shows a day of theirs any more.
 		deleteAll(&res.Keys, chunk, func() (int, error) { return r.store.DeleteRevokedKeys(ctx, earliest.Start(), chunk) }),
 		deleteAll(&res.Records, chunk, func() (int, error) { return r.store.DeleteRecords(ctx, r.began.Add(-audit.Kept), chunk) }),
+		deleteAll(&res.Hosts, chunk, func() (int, error) { return r.store.DeleteReservations(ctx, r.began, chunk) }),
 		deleteAll(&res.Receipts, chunk, func() (int, error) {
 			return r.store.DeleteReceipts(ctx, r.began.Add(-hook.ReceiptsKept), chunk)
 		}),

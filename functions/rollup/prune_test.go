@@ -202,6 +202,27 @@ func TestReceiptsGo(t *testing.T) {
 	}
 }
 
+// TestReservationsEnd checks that the reservation of a host goes after 30 days.
+func TestReservationsEnd(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storetest.Environment(t, s, "shop", "prod")
+	now := time.Now().UTC()
+	a := app.App{Name: "hello", Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: "www.example.com", CreatedAt: now, GitSource: &app.GitSource{}}
+	if err := s.CreateApp(t.Context(), a, store.First{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := storetest.DeleteApp(t.Context(), s, a.Ref()); err != nil {
+		t.Fatal(err)
+	}
+	if r := rollUp(t, service(s, now.Add(store.HostReserved-time.Hour))); r.Hosts != 0 {
+		t.Errorf("%d reservations ended early", r.Hosts)
+	}
+	if r := rollUp(t, service(s, now.Add(store.HostReserved+time.Hour))); r.Hosts != 1 {
+		t.Errorf("%d reservations ended after 30 days, want 1", r.Hosts)
+	}
+}
+
 // measured reads metrics, by name and value of their label.
 func measured(t *testing.T, all ...prometheus.Collector) map[string]float64 {
 	t.Helper()

@@ -118,6 +118,7 @@ type Store interface {
 	DeleteRevokedKeys(ctx context.Context, before time.Time, limit int) (int, error)
 	DeleteRecords(ctx context.Context, before time.Time, limit int) (int, error) // of the audit
 	DeleteReceipts(ctx context.Context, before time.Time, limit int) (int, error)
+	DeleteReservations(ctx context.Context, before time.Time, limit int) (int, error) // of hosts
 
 	// The list of keys.
 	KeyList(ctx context.Context) (store.ListState, error)

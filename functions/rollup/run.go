@@ -30,6 +30,7 @@ type Result struct {
 	Keys     int // deleted, long after they were revoked
 	Records  int // of the audit, deleted
 	Receipts int // of webhooks' calls, deleted
+	Hosts    int // reservations, deleted
 	Events   int // announced
 	Listed   int // entries of the list of keys that were corrected
 
@@ -57,7 +58,8 @@ func (s *Service) Once(ctx context.Context) error {
 	r, err := s.Run(ctx)
 	log := s.log.With("days", r.Days, "settled", r.Settled, "counters", r.Counters, "rollups", r.Rollups,
 		"deleted", r.Deleted, "pruned", r.Pruned, "canaries", r.Canaries, "leases", r.Leases, "audit_records", r.Records,
-		"receipts", r.Receipts, "events", r.Events, "thresholds", r.Thresholds, "listed", r.Listed, "took_ms", s.now().Sub(began)/time.Millisecond)
+		"receipts", r.Receipts, "host_reservations", r.Hosts, "events", r.Events, "thresholds", r.Thresholds, "listed", r.Listed,
+		"took_ms", s.now().Sub(began)/time.Millisecond)
 	if !errors.Is(err, ErrBusy) {
 		s.gauges.ran(err, s.now())
 	}

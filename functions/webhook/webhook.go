@@ -228,7 +228,7 @@ func New(cfg Config, p Parts) (*Service, error) {
 		api:    httpapi.NewAPI(p.Log, nil, nil),
 		tokens: p.Tokens, watched: p.Watched, issuers: p.Issuers, apps: p.Apps, registry: p.Registry, deploys: p.Deploys, builds: p.Builds,
 		nobodys: nobodys,
-		calls: newLimit(cfg.CallsPerMinute, start), reads: newLimit(cfg.CallsPerMinute, start), refusals: newLimit(cfg.RefusalsPerMinute, start),
+		calls:   newLimit(cfg.CallsPerMinute, start), reads: newLimit(cfg.CallsPerMinute, start), refusals: newLimit(cfg.RefusalsPerMinute, start),
 		identified: newLimit(cfg.RefusalsPerMinute, start),
 		looks:      rate.NewLimiter(looksPerSecond, looksAtOnce),
 		pipelines:  newBodies(), strangers: newBodies(),

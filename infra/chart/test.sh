@@ -52,6 +52,8 @@ until_is() {
 # empty before it goes.
 clean() {
   call DELETE "$at/apps/gated"
+  host=$(value host)
+  [ -z "$host" ] || call DELETE "/host-reservations/$host" # the next run's project is another one
   call GET "$at/api-keys"
   for id in $(grep -o '"id":"[^"]*"' answer | cut -d '"' -f 4); do
     call POST "/projects/$project/api-keys/$id/revoke"

@@ -56,6 +56,7 @@ var kinds = map[string]kind{
 	"resource":      {example: "projects/shop/environments/prod"},
 	"object":        {types: []jsonschema.SimpleType{jsonschema.Object, jsonschema.Null}},
 
+	"former_app": {example: "shop-prod.hello"},
 	"host":       {example: "hello-shop-prod.apps.example.com"},
 	"url":        {format: "uri", example: "https://hello-shop-prod.apps.example.com"},
 	"port":       {min: 1, max: 65535, example: app.DefaultPort},
@@ -139,7 +140,7 @@ var kinds = map[string]kind{
 //
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var pathKinds = map[string]string{
-	"project": "project", "environment": "environment", "app": "app", "namespace": "namespace", "username": "username",
+	"project": "project", "environment": "environment", "app": "app", "namespace": "namespace", "username": "username", "host": "host",
 	"plan_id": "plan_id", "key_id": "key_id", "token_id": "token_id", "change": "change", "request_id": "request_id", "revision": "ordinal", "build": "ordinal", "trust": "trust_id",
 }
 

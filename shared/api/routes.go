@@ -192,19 +192,24 @@ var (
 		problem.MissingField, problem.InvalidName, problem.AlreadyExists, problem.NamespaceTaken, problem.NamespaceNotEmpty)
 	DeleteEnvironment = route[None, None]("apps", "DELETE "+environment, Owner, http.StatusNoContent,
 		"Delete an environment without apps, plans and usable keys", problem.NotEmpty)
+	ListHostReservations = route[Page, wire.List[wire.HostReservation]]("apps", "GET "+Base+"/host-reservations", Admin, http.StatusOK,
+		"List the hosts that apps gave up, which are reserved for their projects for 30 days", problem.InvalidPage)
+	ReleaseHost = route[None, None]("apps", "DELETE "+Base+"/host-reservations/{host}", Admin, http.StatusNoContent,
+		"Release a reserved host, so that any project can have it")
 	ListApps = route[Page, wire.List[wire.App]]("apps", "GET "+environment+"/apps", Viewer, http.StatusOK,
 		"List an environment's apps", problem.InvalidPage)
 	CreateApp = route[wire.CreateApp, wire.App]("apps", "POST "+environment+"/apps", Developer, http.StatusCreated,
 		"Create an app from an image, or from a git repository",
 		problem.MissingField, problem.InvalidName, problem.InvalidImage, problem.RegistryNotAllowed, problem.InvalidSource, problem.InvalidHost, problem.InvalidPort,
-		problem.InvalidPreflight, problem.AlreadyExists, problem.HostTaken, problem.NameTaken, problem.NameInScope).tagged()
+		problem.InvalidPreflight, problem.AlreadyExists, problem.HostTaken, problem.HostReserved, problem.NameTaken, problem.NameInScope).tagged()
 	GetApp = route[None, wire.App]("apps", "GET "+anApp, Viewer, http.StatusOK,
 		"Read an app, with the state of its gate").free().tagged()
 	UpdateApp = route[wire.UpdateApp, wire.App]("apps", "PATCH "+anApp, Developer, http.StatusOK,
 		"Turn Require API key on or off, set who answers CORS preflights, or change the host or the port; the app's gate shows the progress",
-		problem.InvalidPreflight, problem.InvalidHost, problem.InvalidPort, problem.HostTaken).guarded().tagged()
+		problem.InvalidPreflight, problem.InvalidHost, problem.InvalidPort, problem.HostTaken, problem.HostReserved, problem.TooManyHostReservations).guarded().tagged()
 	DeleteApp = route[None, wire.DeletedApp]("apps", "DELETE "+anApp, Developer, http.StatusOK,
-		"Delete an app and its workload, and remove it from the scopes of API keys").guarded()
+		"Delete an app and its workload, remove it from the scopes of API keys, and reserve its host for the project for 30 days",
+		problem.TooManyHosts).guarded()
 	SetGitSource = route[wire.GitSource, wire.App]("apps", "PUT "+anApp+"/git-source", Developer, http.StatusOK,
 		"Build an app from a git repository from now on", problem.MissingField, problem.InvalidSource).guarded().tagged()
 	RemoveGitSource = route[None, None]("apps", "DELETE "+anApp+"/git-source", Developer, http.StatusNoContent,

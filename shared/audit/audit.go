@@ -71,6 +71,8 @@ const (
 	UpdateApp Action = "app.update"
 	DeleteApp Action = "app.delete"
 
+	ReleaseHost Action = "host.release" // a reserved one
+
 	EnableWebhook  Action = "webhook.enable" // or give it another token
 	DisableWebhook Action = "webhook.disable"
 	AddTrust       Action = "webhook.trust" // pipelines deploy without a secret from now on
@@ -102,7 +104,7 @@ const (
 func Actions() []Action {
 	return []Action{
 		SignIn, SignOut, CreateUser, UpdateUser, ChangePassword,
-		CreateProject, UpdateProject, DeleteProject, SetMembers, CreateToken, RevokeToken, LeakToken, CreateEnvironment, DeleteEnvironment,
+		CreateProject, UpdateProject, DeleteProject, SetMembers, ReleaseHost, CreateToken, RevokeToken, LeakToken, CreateEnvironment, DeleteEnvironment,
 		CreateApp, UpdateApp, DeleteApp, EnableWebhook, DisableWebhook, AddTrust, RemoveTrust, CallWebhook, Deploy, RequestBuild,
 		CreatePlan, UpdatePlan, DeletePlan, CreateKey, UpdateKey, RotateKey, RevokeKey, LeakKey, ReleaseQuota, ExplainRequest,
 	}
@@ -140,7 +142,7 @@ func (k Kind) Actions() []Action {
 // OfInstallation tells whether records of the action belong to no project.
 func (a Action) OfInstallation() bool {
 	switch a {
-	case SignIn, SignOut, CreateUser, UpdateUser, ChangePassword, CreateProject, DeleteProject:
+	case SignIn, SignOut, CreateUser, UpdateUser, ChangePassword, CreateProject, DeleteProject, ReleaseHost:
 		return true
 	default:
 		return false

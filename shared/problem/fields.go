@@ -24,6 +24,7 @@ var fieldOf = map[Code]string{
 	ImageRequired: "image",
 	InvalidHost:   "host",
 	HostTaken:     "host",
+	HostReserved:  "host",
 	InvalidPort:   "port",
 	InvalidSource: "git_source",
 	InvalidPass:   "password",

@@ -76,6 +76,8 @@ const (
 	AlreadyExists        Code = "already_exists"
 	NamespaceTaken       Code = "namespace_taken"
 	HostTaken            Code = "host_taken"
+	HostReserved         Code = "host_reserved"
+	TooManyHosts         Code = "too_many_host_reservations"
 	NameTaken            Code = "name_taken"
 	NameInScope          Code = "name_in_scope"
 	PlanInUse            Code = "plan_in_use"
@@ -190,6 +192,8 @@ var table = [...]Row{
 	{NamespaceTaken, http.StatusConflict, "Another project and environment already make this namespace.", 0},
 	{NameTaken, http.StatusConflict, "The cluster has an object of this name that Sluice did not make.", 0},
 	{HostTaken, http.StatusConflict, "Another app already answers on this host.", 0},
+	{HostReserved, http.StatusConflict, "This host is reserved, because an app gave it up in the last 30 days. Choose another host, or ask an admin to release it.", 0},
+	{TooManyHosts, http.StatusConflict, "The project has 100 reserved hosts, which is the limit. Ask an admin to release some of them, and retry.", 0},
 	{NameInScope, http.StatusConflict, "The scopes of API keys still name an earlier app of this name. Update or revoke these keys first.", 0},
 	{PlanInUse, http.StatusConflict, "Keys still use this plan.", 0},
 	{NotEmpty, http.StatusConflict, "It still holds other things; delete those first.", 0},

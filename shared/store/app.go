@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -63,12 +64,6 @@ type gateDoc struct {
 	Message string        `firestore:"message"`
 }
 
-// hostDoc is a document of hosts/{host}: the claim of one app on a host, which
-// makes hosts unique in the whole installation.
-type hostDoc struct {
-	App string `firestore:"app"` // an [app.Ref]
-}
-
 // with gives the document the app's fields; the counters, which no app carries,
 // stay, except that a revision in use has been given out.
 func (d appDoc) with(a app.App) appDoc {
@@ -107,10 +102,6 @@ func (s *Store) apps() *firestore.CollectionRef { return s.client.Collection("ap
 
 func (s *Store) appRef(ref app.Ref) *firestore.DocumentRef { return s.apps().Doc(ref.String()) }
 
-func (s *Store) hostRef(host string) *firestore.DocumentRef {
-	return s.client.Collection("hosts").Doc(host)
-}
-
 // First is what a new app begins with.
 type First struct {
 	Revision deploy.Revision // of an app that is made with an image
@@ -119,7 +110,8 @@ type First struct {
 
 // CreateApp stores a new app with what it begins with, and claims its host, in an
 // environment that exists.
-// Problems: not_found for the environment; already_exists; host_taken; name_in_scope while
+// Problems: not_found for the environment; already_exists; host_taken; host_reserved if another
+// project's app gave the host up lately; name_in_scope while
 // the scope of a usable key names an app that an earlier version has deleted.
 func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 	ref := a.Ref()
@@ -134,7 +126,7 @@ func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 		if err := txAbsent(tx, s.appRef(ref), problem.New(problem.AlreadyExists, "There already is an app with that name.")); err != nil {
 			return err
 		}
-		if err := txAbsent(tx, s.hostRef(a.Host), problem.Of(problem.HostTaken)); err != nil {
+		if err := s.claimHost(tx, b, a); err != nil {
 			return err
 		}
 		named, err := txExists(tx, s.keysNaming(ref))
@@ -152,7 +144,6 @@ func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 			b.create(s.revisionRef(ref, a.Revision), revisionDoc(first.Revision))
 		}
 		b.create(s.appRef(ref), d)
-		b.create(s.hostRef(a.Host), hostDoc{App: ref.String()})
 		s.record(ctx, b, audit.Change{Action: audit.CreateApp, Project: a.Project, Resource: appPath(a), New: newAppView(a)})
 		return nil
 	})
@@ -201,9 +192,9 @@ func (s *Store) AllApps(ctx context.Context) iter.Seq2[app.App, error] {
 }
 
 // UpdateApp changes an app in a transaction: change gets what is stored and gives
-// what shall be. The name stays what it is. A new host is claimed, and the former one is
-// given up. It returns a not_found problem if the app does not exist, and a host_taken problem
-// if another app has the new host.
+// what shall be. The name stays what it is. A change of the host claims the new one, and reserves
+// the previous one for the app's project. Problems: not_found; if the host changes, host_taken,
+// host_reserved and too_many_host_reservations.
 func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (changed app.App, err error) {
 	err = s.transactAlone(ctx, "update app "+ref.String(), s.appRef(ref), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		d, err := txGet(tx, s.appRef(ref), "app", shape[appDoc])
@@ -217,8 +208,10 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 		if changed.Ref() != ref {
 			return fmt.Errorf("%s may not become %s", ref, changed.Ref())
 		}
-		if err := s.moveHost(tx, b, before, changed); err != nil {
-			return err
+		if changed.Host != before.Host {
+			if err := errors.Join(s.claimHost(tx, b, changed), s.releaseHost(tx, b, before)); err != nil {
+				return err
+			}
 		}
 		b.change(s.appRef(ref), d, d.with(changed))
 		s.recordUpdate(ctx, b, audit.Change{
@@ -232,28 +225,14 @@ func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App)
 	return changed, err
 }
 
-// moveHost claims the host of a changed app and gives up the host that the app had. It returns
-// a host_taken problem if another app has the new host.
-func (s *Store) moveHost(tx *firestore.Transaction, b *batch, before, changed app.App) error {
-	if changed.Host == before.Host {
-		return nil
-	}
-	if err := txAbsent(tx, s.hostRef(changed.Host), problem.Of(problem.HostTaken)); err != nil {
-		return err
-	}
-	b.create(s.hostRef(changed.Host), hostDoc{App: changed.Ref().String()})
-	b.delete(s.hostRef(before.Host))
-	return nil
-}
-
 // deletePage is how many documents of a history one transaction deletes.
 const deletePage = 200
 
-// DeleteApp deletes an app with its history and gives up its host. The last of the
+// DeleteApp deletes an app with its history, and reserves its host for its project. The last of the
 // history goes in one transaction with the app, so that what is deployed meanwhile
 // goes too. The transaction also finds no usable key whose scope names the app, and
 // [Store.IssueKey] reads the app in its own, so no scope names a deleted app.
-// Problem: not_found, also for a later app of that name.
+// Problems: not_found, also for a later app of that name; too_many_host_reservations.
 func (s *Store) DeleteApp(ctx context.Context, expected app.App) error {
 	ref := expected.Ref()
 	for last := false; !last; {
@@ -275,7 +254,10 @@ func (s *Store) DeleteApp(ctx context.Context, expected app.App) error {
 			if last = len(narrowed) == 0; !last {
 				return nil
 			}
-			b.delete(s.hostRef(a.Host), s.appRef(ref))
+			if err := s.releaseHost(tx, b, a); err != nil {
+				return err
+			}
+			b.delete(s.appRef(ref))
 			s.record(ctx, b, audit.Change{Action: audit.DeleteApp, Project: a.Project, Resource: appPath(a), Old: newAppView(a)})
 			return nil
 		})

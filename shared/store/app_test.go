@@ -87,7 +87,7 @@ func TestHostsAreUnique(t *testing.T) {
 	wantProblem(t, "what was refused", err, problem.NotFound)
 	wantProblem(t, "delete", storetest.DeleteApp(ctx, s, one.Ref()), "")
 	wantProblem(t, "delete it again", storetest.DeleteApp(ctx, s, one.Ref()), problem.NotFound)
-	wantProblem(t, "the host that was given up", s.CreateApp(ctx, two, storetest.First(two)), "")
+	wantProblem(t, "the host of a deleted app", s.CreateApp(ctx, two, storetest.First(two)), problem.HostReserved)
 }
 
 // TestChangeHost: an app that gets another host claims it and gives up the former host.

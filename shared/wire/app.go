@@ -62,6 +62,17 @@ type UpdateApp struct {
 type DeletedApp struct {
 	KeyCount int           `json:"key_count" kind:"count"` // the number of keys whose scope named the app
 	Keys     []NarrowedKey `json:"keys"`                   // the first 100 of these keys
+
+	Host              string    `json:"host" kind:"host"`    // of the app; reserved for its project, so no other project can have it
+	HostReservedUntil time.Time `json:"host_reserved_until"` // 30 days after the deletion
+}
+
+// HostReservation is a host that is reserved for the project of an app that gave it up.
+type HostReservation struct {
+	Host    string    `json:"host" kind:"host"`
+	App     string    `json:"app" kind:"former_app"` // the app that gave the host up, as NAMESPACE.APP
+	Project string    `json:"project" kind:"project"`
+	Until   time.Time `json:"until"` // from then on any project can have the host
 }
 
 // NarrowedKey is a key whose scope named an app that was deleted.

@@ -55,6 +55,8 @@ func expectations() map[string]expectation {
 		"PUT /api/v1/users/{username}/password":                {need: api.Admin, body: `{}`, status: 422}, // of another user
 		"GET /api/v1/projects":                                 {body: "", status: 200},
 		"POST /api/v1/projects":                                {body: `{"name":"{project}"}`, status: 409},
+		"GET /api/v1/host-reservations":                        {body: "", status: 200},
+		"DELETE /api/v1/host-reservations/{host}":              {body: "", status: 404}, // it is not reserved
 		"GET /api/v1/audit":                                    {body: "", status: 200},
 		"GET /api/v1/docs":                                     {body: "", status: 200},
 		"GET /api/v1/key":                                      {body: "", status: 0},
@@ -172,7 +174,7 @@ func newProject(t *testing.T) *project {
 	k := s.AnyKey()
 	p.values = map[string]string{
 		"{project}": s.Project, "{environment}": s.Env, "{namespace}": s.Project + "-" + s.Env, "{app}": "hello",
-		"{plan_id}": k.Plan, "{key_id}": k.ID, "{build}": "1", "{change_id}": "7ff9ad4c0d7a3f2fabcdefgh2345", "{request_id}": "nobodys-request", "{revision}": "1", "{username}": "someone-else", "{token_id}": "token-000000000000", "{trust_id}": "trust-aaaaaaaaaa", "{members}": string(body),
+		"{plan_id}": k.Plan, "{key_id}": k.ID, "{build}": "1", "{change_id}": "7ff9ad4c0d7a3f2fabcdefgh2345", "{request_id}": "nobodys-request", "{revision}": "1", "{host}": "nobody.example.com", "{username}": "someone-else", "{token_id}": "token-000000000000", "{trust_id}": "trust-aaaaaaaaaa", "{members}": string(body),
 	}
 	for _, name := range []string{"viewer", "developer", "owner"} {
 		_, full := p.issue(t, "matrix-"+name, name, time.Hour)

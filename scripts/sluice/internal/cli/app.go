@@ -145,12 +145,13 @@ func (a *application) appDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete APP", Short: "Delete an app with its workload and route", SuggestFor: []string{"remove", "rm"},
 		Long: `Delete an app with its workload, route and history. The app leaves the scopes of API keys,
-and the command lists these keys. A key whose scope named only this app then covers no app.`,
+and the command lists these keys. A key whose scope named only this app then covers no app.
+The app's host is reserved for the project for 30 days; an admin can release it earlier.`,
 		Example: `  sluice app delete hello`,
 	}
 	confirm := a.confirmation(cmd, names)
 	return a.command(inEnvironment, cmd, func(ctx context.Context, w work) error {
-		if err := confirm.ask(ctx, "Delete app "+w.args[0]+" of "+w.place()+", its workload and its history?", w.args[0]); err != nil {
+		if err := confirm.ask(ctx, "Delete app "+w.args[0]+" of "+w.place()+", its workload and its history? Its host stays reserved for the project for 30 days.", w.args[0]); err != nil {
 			return err
 		}
 		deleted, err := w.DeleteApp(ctx, w.project, w.environment, w.args[0])
@@ -163,8 +164,16 @@ and the command lists these keys. A key whose scope named only this app then cov
 
 // showDeleted shows that an app is deleted, and the keys whose scopes named it.
 func showDeleted(s render.Screen, name string, d wire.DeletedApp) error {
-	if err := s.Line("App %s is deleted.", name); err != nil || d.KeyCount == 0 {
+	if err := s.Line("App %s is deleted.", name); err != nil {
 		return err
+	}
+	if !d.HostReservedUntil.IsZero() { // an earlier server reserves none
+		if err := s.Line("Its host, %s, is reserved for the project until %s.", d.Host, stamp(d.HostReservedUntil)); err != nil {
+			return err
+		}
+	}
+	if d.KeyCount == 0 {
+		return nil
 	}
 	if err := s.Line("API keys whose scopes named it: %d. The apps that these keys cover now:", d.KeyCount); err != nil {
 		return err

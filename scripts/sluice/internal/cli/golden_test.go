@@ -122,6 +122,8 @@ var everyCommand = []struct {
 	{name: "audit installation", args: "audit --installation"},
 	{name: "admin create-user", args: "admin create-user bob --password-stdin", stdin: "correct horse battery"},
 	{name: "admin list-users", args: "admin list-users"},
+	{name: "admin list-hosts", args: "admin list-hosts"},
+	{name: "admin release-host", args: "admin release-host www.example.com --yes"},
 	{name: "admin reset-password", args: "admin reset-password bob --password-stdin", stdin: "correct horse battery"},
 	{name: "version", args: "version", local: true},
 	{name: "completion", args: "completion tcsh", local: true},

@@ -13,7 +13,36 @@ import (
 )
 
 func (a *application) adminGroup() *cobra.Command {
-	return a.group("admin", "Users of the installation, for admins", a.createUser(), a.listUsers(), a.resetPassword())
+	return a.group("admin", "Users and reserved hosts, for admins", a.createUser(), a.listUsers(), a.resetPassword(), a.listHosts(), a.releaseHost())
+}
+
+func (a *application) listHosts() *cobra.Command {
+	return a.command(onServer, &cobra.Command{
+		Use: "list-hosts", Short: "List reserved hosts", SuggestFor: []string{"hosts"},
+		Long:    `List the hosts that apps gave up. Each is reserved for its project for 30 days.`,
+		Example: `  sluice admin list-hosts`,
+	}, func(ctx context.Context, w work) error {
+		return showList(a, "reserved hosts", w.HostReservations(ctx), []render.Column{
+			{Name: "HOST", Whole: true}, {Name: "PROJECT"}, {Name: "APP", Rank: 1}, {Name: "UNTIL"},
+		}, func(h wire.HostReservation) []render.Cell {
+			return render.Plainly(h.Host, h.Project, h.App, stamp(h.Until))
+		})
+	})
+}
+
+func (a *application) releaseHost() *cobra.Command {
+	return a.removal(onServer, names, &cobra.Command{
+		Use: "release-host HOST", Short: "Let any project have a reserved host",
+		Long: `Let any project have a reserved host before its 30 days are over. Clients of the former app
+may still send their API keys to the host.`,
+		Example: `  sluice admin release-host shop.example.com`,
+	}, func(w work) removal {
+		return removal{
+			question: "Release host " + w.args[0] + " for all projects?",
+			do:       func(ctx context.Context) error { return w.ReleaseHost(ctx, w.args[0]) },
+			done:     "Host " + w.args[0] + " is released.",
+		}
+	})
 }
 
 func (a *application) createUser() *cobra.Command {

@@ -115,6 +115,10 @@ func shop() map[string][]answer {
 		"GET /users":              ok(list(`{"username":"ada","admin":true},{"username":"bob","admin":false}`)),
 		"POST /users":             ok(`{"username":"bob","admin":false}`),
 		"PUT /users/bob/password": none(),
+
+		"GET /host-reservations":                    ok(list(`{"host":"www.example.com","app":"shop-prod.hello","project":"shop","until":"2026-04-13T15:09:26Z"}`)),
+		"DELETE /host-reservations/www.example.com": none(),
+
 		"PUT /users/ada/password": none(),
 
 		"GET /projects":                     {{http.StatusOK, `{"items":[` + projectJSON + `],"next_page_token":"more"}`}},
@@ -194,7 +198,7 @@ func shop() map[string][]answer {
 		"GET " + env + "/apps/hello":              ok(pendingJSON, engagedJSON),
 		"GET " + env + "/apps/site":               ok(gitAppJSON),
 		"PATCH " + env + "/apps/hello":            ok(pendingJSON),
-		"DELETE " + env + "/apps/hello":           ok(`{"key_count":0,"keys":[]}`),
+		"DELETE " + env + "/apps/hello":           ok(`{"key_count":0,"keys":[],"host":"hello-shop-prod.apps.example.com","host_reserved_until":"2026-04-13T15:09:26Z"}`),
 		"DELETE " + env + "/apps/site":            ok(deletedJSON),
 		"PUT " + env + "/apps/site/git-source":    ok(gitAppJSON),
 		"DELETE " + env + "/apps/site/git-source": none(),

@@ -1,0 +1,22 @@
+package console
+
+func listReservations(r *request) error {
+	return showList(r, "hosts", page{Title: "Reserved hosts"}, r.api.HostReservationsPage)
+}
+
+func askReleaseHost(r *request, f form) error {
+	host := r.PathValue("host")
+	return r.confirm("", confirmation{
+		Title:  "Release the host " + host + "?",
+		Lead:   "An app of any project can then have this host. Clients of the former app may still send their API keys to it.",
+		Danger: true, Form: f,
+		Action: at("hosts", host, "release"), Button: "Release the host", Back: at("hosts"),
+	})
+}
+
+func releaseHost(r *request) error {
+	if err := r.api.ReleaseHost(r.Context(), r.PathValue("host")); err != nil {
+		return r.again(err, nil, askReleaseHost)
+	}
+	return r.done(at("hosts"), noticeHostReleased)
+}

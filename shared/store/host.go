@@ -1,0 +1,174 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"cloud.google.com/go/firestore"
+
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// Reservations of hosts that apps gave up: clients may still send their keys to such a host.
+const (
+	HostReserved    = 30 * 24 * time.Hour
+	maxReservations = 100 // of one project
+)
+
+// hostDoc is a document of hosts/{host}, which makes hosts unique in the whole installation: the
+// claim of an app on the host, or the reservation of the host for the project of an app that
+// gave it up. Earlier versions treat a reservation as a claim.
+type hostDoc struct {
+	App         string    `firestore:"app"` // an [app.Ref]; the former app in a reservation
+	Project     string    `firestore:"project,omitempty"`
+	ProjectMade time.Time `firestore:"project_created_at,omitempty"` // tells it from a later project of that name
+	Reserved    bool      `firestore:"reserved,omitempty"`
+	Until       time.Time `firestore:"reserved_until,omitempty"`
+}
+
+// Reservation is a host that is reserved for a project.
+type Reservation struct {
+	Host    string
+	App     string // the app that gave the host up, as namespace.name
+	Project string // may be deleted
+	Until   time.Time
+}
+
+func readReservation(snap *firestore.DocumentSnapshot) (Reservation, error) {
+	d, err := shape[hostDoc](snap)
+	return Reservation{Host: snap.Ref.ID, App: d.App, Project: d.Project, Until: d.Until}, err
+}
+
+func (s *Store) hosts() *firestore.CollectionRef { return s.client.Collection("hosts") }
+
+func (s *Store) hostRef(host string) *firestore.DocumentRef { return s.hosts().Doc(host) }
+
+// claimHost gives an app its host. It returns a host_taken problem if another app has the host,
+// and a host_reserved problem if the host is reserved for another project.
+func (s *Store) claimHost(tx *firestore.Transaction, b *batch, a app.App) error {
+	snaps, err := tx.GetAll([]*firestore.DocumentRef{s.hostRef(a.Host)})
+	if err != nil {
+		return err
+	}
+	claim := hostDoc{App: a.Ref().String()}
+	if !snaps[0].Exists() {
+		b.create(s.hostRef(a.Host), claim)
+		return nil
+	}
+	held, err := shape[hostDoc](snaps[0])
+	if err != nil {
+		return err
+	}
+	if !held.Reserved {
+		return problem.Of(problem.HostTaken)
+	}
+	if s.now().Before(held.Until) {
+		made, err := s.txProjectMade(tx, a.Project)
+		if err != nil {
+			return err
+		}
+		if held.Project != a.Project || !sameTime(held.ProjectMade, made) {
+			return problem.Of(problem.HostReserved)
+		}
+	}
+	b.set(s.hostRef(a.Host), claim)
+	return nil
+}
+
+// releaseHost reserves the host that an app gives up for the app's project, and deletes the
+// project's expired reservations. It returns a too_many_host_reservations problem if the
+// project has maxReservations.
+func (s *Store) releaseHost(tx *firestore.Transaction, b *batch, a app.App) error {
+	made, err := s.txProjectMade(tx, a.Project)
+	if err != nil {
+		return err
+	}
+	// Expired reservations stay until they are deleted here or by rollup, so there may be more.
+	q := s.hosts().Where("project", "==", a.Project).Where("project_created_at", "==", made).Limit(2 * maxReservations)
+	snaps, err := tx.Documents(q).GetAll()
+	if err != nil {
+		return err
+	}
+	now, reserved := s.now().UTC(), 0
+	for _, snap := range snaps {
+		r, err := readReservation(snap)
+		switch {
+		case err != nil:
+			return err
+		case now.Before(r.Until):
+			reserved++
+		default:
+			b.delete(snap.Ref)
+		}
+	}
+	if reserved >= maxReservations {
+		return problem.Of(problem.TooManyHosts)
+	}
+	b.set(s.hostRef(a.Host), hostDoc{App: a.Ref().String(), Project: a.Project, ProjectMade: made, Reserved: true, Until: now.Add(HostReserved).Truncate(time.Microsecond)})
+	return nil
+}
+
+// txProjectMade returns the time at which a project was created, which is its identity; zero if
+// the project does not exist.
+func (s *Store) txProjectMade(tx *firestore.Transaction, project string) (time.Time, error) {
+	p, err := txGet(tx, s.projects().Doc(project), "project", decode[projectDoc])
+	if problem.Is(err, problem.NotFound) {
+		return time.Time{}, nil
+	}
+	return p.CreatedAt, err
+}
+
+// CheckRelease returns a too_many_host_reservations problem if an app cannot give up its host,
+// because its project has too many reservations.
+func (s *Store) CheckRelease(ctx context.Context, a app.App) error {
+	return s.transact(ctx, "check the host of "+a.Ref().String(), func(_ context.Context, tx *firestore.Transaction, _ *batch) error {
+		return s.releaseHost(tx, &batch{}, a)
+	})
+}
+
+// Reservations lists the hosts that are reserved. Expired reservations stay in the list until
+// rollup deletes them.
+func (s *Store) Reservations(ctx context.Context, page Page) ([]Reservation, string, error) {
+	return list(ctx, s.hosts(), s.hosts().Where("reserved", "==", true), page, readReservation)
+}
+
+// ReleaseReservation lets any project have a host that is reserved. It returns a not_found
+// problem if the host is not reserved.
+func (s *Store) ReleaseReservation(ctx context.Context, host string) error {
+	none := problem.New(problem.NotFound, "That host is not reserved.")
+	if !validID(host) {
+		return none
+	}
+	ref := s.hostRef(host)
+	return s.transact(ctx, "release host "+host, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
+		held, err := txGet(tx, ref, "host", shape[hostDoc])
+		if problem.Is(err, problem.NotFound) || err == nil && !held.Reserved {
+			return none
+		}
+		if err != nil {
+			return err
+		}
+		b.delete(ref)
+		s.record(ctx, b, audit.Change{
+			Action: audit.ReleaseHost, Resource: audit.Path("host-reservations", host), Old: audit.Values{"app": held.App, "project": held.Project, "reserved_until": held.Until},
+		})
+		return nil
+	})
+}
+
+// DeleteReservations deletes up to limit reservations that ended before a time, and returns
+// their number.
+func (s *Store) DeleteReservations(ctx context.Context, before time.Time, limit int) (int, error) {
+	deleted := 0
+	err := s.transact(ctx, "delete old reservations", func(_ context.Context, tx *firestore.Transaction, b *batch) error {
+		snaps, err := tx.Documents(s.hosts().Where("reserved_until", "<", before).Limit(limit)).GetAll()
+		for _, snap := range snaps {
+			b.delete(snap.Ref)
+		}
+		deleted = len(snaps)
+		return err
+	})
+	return deleted, err
+}
