@@ -78,7 +78,7 @@ func New(cfg Config, log *slog.Logger) (*Service, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	secret, err := cfg.Console.Read()
+	secret, err := cfg.Read()
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ const (
 // become of it, and only once all of it is done: on any other answer the program may send it
 // again, which changes nothing that was done.
 func (s *Service) reportLeaks(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
-	network := [2]string{in.Network()}
+	network := [2]string{trace.Network(r.Context())}
 	if s.leaks.unproven.spent(network, s.now()) {
 		return s.leaks.unproven.takeNamed(network, s.now())
 	}

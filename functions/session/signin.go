@@ -25,7 +25,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request, in httpapi.Scop
 	}
 	username, password := *body.Username, *body.Password
 	device := s.device(body.Device, username)
-	f := s.from(in, username, device.ID)
+	f := s.from(r.Context(), username, device.ID)
 	familiar := s.throttle.knows(s.now(), f)
 	u, err := s.authenticate(r.Context(), f, device.Version, password)
 	s.counts.signIn(err)
@@ -70,8 +70,8 @@ func (s *Service) device(token *string, username string) identity.Device {
 }
 
 // from says whom an attempt comes from; proof is that it is somebody known.
-func (s *Service) from(in httpapi.Scope, username, proof string) from {
-	return from{username: username, address: in.Network(), proof: proof}
+func (s *Service) from(ctx context.Context, username, proof string) from {
+	return from{username: username, address: trace.Network(ctx), proof: proof}
 }
 
 // getSession tells about the session that the request comes with.

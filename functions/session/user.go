@@ -113,7 +113,7 @@ const anyVersion int64 = 0
 // version. Wrong ones count against the session alone: a thief of it may not guess for
 // long, and not keep its owner from signing in either.
 func (s *Service) proveOwn(ctx context.Context, in httpapi.Scope, body wire.ChangePassword) (int64, error) {
-	u, err := s.authenticate(ctx, s.from(in, in.Caller.Username, in.Session.ID), in.Session.Version, httpapi.Given(body.CurrentPassword))
+	u, err := s.authenticate(ctx, s.from(ctx, in.Caller.Username, in.Session.ID), in.Session.Version, httpapi.Given(body.CurrentPassword))
 	return u.Version, err
 }
 

@@ -206,7 +206,7 @@ var (
 		"Read an app, with the state of its gate").free().tagged()
 	UpdateApp = route[wire.UpdateApp, wire.App]("apps", "PATCH "+anApp, Developer, http.StatusOK,
 		"Turn Require API key on or off, set who answers CORS preflights, or change the host or the port; the app's gate shows the progress",
-		problem.InvalidPreflight, problem.InvalidHost, problem.InvalidPort, problem.HostTaken, problem.HostReserved, problem.TooManyHostReservations).guarded().tagged()
+		problem.InvalidPreflight, problem.InvalidHost, problem.InvalidPort, problem.HostTaken, problem.HostReserved, problem.TooManyHosts).guarded().tagged()
 	DeleteApp = route[None, wire.DeletedApp]("apps", "DELETE "+anApp, Developer, http.StatusOK,
 		"Delete an app and its workload, remove it from the scopes of API keys, and reserve its host for the project for 30 days",
 		problem.TooManyHosts).guarded()

@@ -12,7 +12,6 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Sessions says who makes a request; *identity.Guard implements it.
@@ -89,9 +88,6 @@ func (s Scope) BaseURL(configured string) string {
 	}
 	return "http://" + s.request.Host
 }
-
-// Network returns the network that the request comes from, see [trace.Network].
-func (s Scope) Network() string { return trace.Network(s.request.Context()) }
 
 // scope returns the caller of a request, and what the path names.
 func (a *API) scope(row *api.Row, head http.Header, r *http.Request) (Scope, error) {

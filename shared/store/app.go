@@ -234,38 +234,42 @@ const deletePage = 200
 // [Store.IssueKey] reads the app in its own, so no scope names a deleted app.
 // Problems: not_found, also for a later app of that name; too_many_host_reservations.
 func (s *Store) DeleteApp(ctx context.Context, expected app.App) error {
-	ref := expected.Ref()
 	for last := false; !last; {
-		err := s.transact(ctx, "delete app "+ref.String(), func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
-			a, err := txGet(tx, s.appRef(ref), "app", decode[appDoc])
-			if err != nil {
-				return err
-			}
-			if !sameTime(a.CreatedAt, expected.CreatedAt) {
-				return problem.New(problem.NotFound, "There is no such app.")
-			}
-			narrowed, err := s.narrow(ctx, tx, b, ref)
-			if err != nil {
-				return err
-			}
-			if last, err = s.deleteHistory(tx, b, ref); err != nil || !last {
-				return err
-			}
-			if last = len(narrowed) == 0; !last {
-				return nil
-			}
-			if err := s.releaseHost(tx, b, a); err != nil {
-				return err
-			}
-			b.delete(s.appRef(ref))
-			s.record(ctx, b, audit.Change{Action: audit.DeleteApp, Project: a.Project, Resource: appPath(a), Old: newAppView(a)})
-			return nil
+		err := s.transact(ctx, "delete app "+expected.Ref().String(), func(ctx context.Context, tx *firestore.Transaction, b *batch) (err error) {
+			last, err = s.deletePart(ctx, tx, b, expected)
+			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// deletePart deletes some of an app's history, or its last part with the app. It reports
+// whether this was the last part.
+func (s *Store) deletePart(ctx context.Context, tx *firestore.Transaction, b *batch, expected app.App) (last bool, err error) {
+	ref := expected.Ref()
+	a, err := txGet(tx, s.appRef(ref), "app", decode[appDoc])
+	if err != nil {
+		return false, err
+	}
+	if !sameTime(a.CreatedAt, expected.CreatedAt) {
+		return false, problem.New(problem.NotFound, "There is no such app.")
+	}
+	narrowed, err := s.narrow(ctx, tx, b, ref)
+	if err != nil {
+		return false, err
+	}
+	if last, err = s.deleteHistory(tx, b, ref); err != nil || !last || len(narrowed) > 0 {
+		return false, err
+	}
+	if err := s.releaseHost(tx, b, a); err != nil {
+		return false, err
+	}
+	b.delete(s.appRef(ref))
+	s.record(ctx, b, audit.Change{Action: audit.DeleteApp, Project: a.Project, Resource: appPath(a), Old: newAppView(a)})
+	return true, nil
 }
 
 // deleteHistory deletes some of an app's revisions and builds, which Firestore would

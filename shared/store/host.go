@@ -45,7 +45,7 @@ func (s *Store) hosts() *firestore.CollectionRef { return s.client.Collection("h
 
 func (s *Store) hostRef(host string) *firestore.DocumentRef { return s.hosts().Doc(host) }
 
-// claimHost gives an app its host. It returns a host_taken problem if another app has the host,
+// claimHost assigns the host of an app to it. It returns a host_taken problem if another app has the host,
 // and a host_reserved problem if the host is reserved for another project.
 func (s *Store) claimHost(tx *firestore.Transaction, b *batch, a app.App) error {
 	snaps, err := tx.GetAll([]*firestore.DocumentRef{s.hostRef(a.Host)})
