@@ -129,7 +129,7 @@ func TestCardinality(t *testing.T) {
 	mux := http.NewServeMux() // lists no routes, and redirects with patterns of its own making
 	mux.HandleFunc("/tree/{name}/", func(http.ResponseWriter, *http.Request) {})
 	m := newMetrics("test", &Function{Handler: mux}, nil)
-	o := &observer{next: mux, metrics: m, log: slog.New(slog.DiscardHandler), now: time.Now}
+	o := &observer{next: mux, metrics: m, clients: trace.NewClients(trace.Proxies{}, ""), log: slog.New(slog.DiscardHandler), now: time.Now}
 	for i := range 5000 {
 		for _, path := range []string{"/tree/x", "/", "/tree/x/y", "//a/../"} {
 			r := httptest.NewRequest("M"+strconv.Itoa(i), "/", nil)

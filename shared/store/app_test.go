@@ -225,6 +225,7 @@ func TestLateDeletion(t *testing.T) {
 	wantProblem(t, "delete environment", s.DeleteEnvironment(ctx, e), "")
 	wantProblem(t, "delete project", s.DeleteProject(ctx, p), "")
 	wantProblem(t, "release namespace", s.ReleaseNamespace(ctx, "shop-prod"), "")
+	wantProblem(t, "release host", s.ReleaseReservation(ctx, a.Host), "")
 	laterProject, laterEnvironment, laterApp := create(noon().Add(time.Microsecond))
 	wantProblem(t, "delete the earlier app", s.DeleteApp(ctx, a), problem.NotFound)
 	wantProblem(t, "delete the later app", s.DeleteApp(ctx, laterApp), "")
