@@ -192,7 +192,7 @@ var table = [...]Row{
 	{NamespaceTaken, http.StatusConflict, "Another project and environment already make this namespace.", 0},
 	{NameTaken, http.StatusConflict, "The cluster has an object of this name that Sluice did not make.", 0},
 	{HostTaken, http.StatusConflict, "Another app already answers on this host.", 0},
-	{HostReserved, http.StatusConflict, "This host is reserved, because an app gave it up in the last 30 days. Choose another host, or ask an admin to release it.", 0},
+	{HostReserved, http.StatusConflict, "This host is reserved: an app gave it up in the last 30 days. Choose another host, or ask an admin to release it.", 0},
 	{TooManyHosts, http.StatusConflict, "The project has 100 reserved hosts, which is the limit. Ask an admin to release some of them, and retry.", 0},
 	{NameInScope, http.StatusConflict, "The scopes of API keys still name an earlier app of this name. Update or revoke these keys first.", 0},
 	{PlanInUse, http.StatusConflict, "Keys still use this plan.", 0},
