@@ -50,17 +50,21 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (ca
 		if call.body, free, err = s.strangers.read(w, r, trace.Network(r.Context())); err != nil {
 			return call, false, free, err
 		}
-		_, ours, err = s.admit(w, r, ref, s.calls, claim, func(t hook.Token) bool { return claim.Proves(t, call.body) })
+		ours, err = s.admit(w, r, ref, s.calls, claim, func(t hook.Token) bool { return claim.Proves(t, call.body) })
 		return call, ours, free, err
 	}
-	token, ours, err := s.admit(w, r, ref, s.calls, claim, claim.Knows)
-	if err != nil {
+	if ours, err = s.admit(w, r, ref, s.calls, claim, claim.Knows); err != nil {
 		return call, ours, free, err
 	}
 	if call.body, free, err = s.pipelines.read(w, r, ref.String()); err != nil {
 		return call, true, free, err
 	}
-	if !claim.Proves(token, call.body) { // a signature beside the token
+	// The token may have changed while the body arrived, and a signature may be sent with it.
+	token, err := s.tokens.WebhookToken(r.Context(), ref)
+	if err != nil && !problem.Is(err, problem.NotFound) {
+		return call, true, free, err
+	}
+	if err != nil || !claim.Proves(token, call.body) {
 		return call, false, free, s.refuse(w, r)
 	}
 	return call, true, free, nil
@@ -103,36 +107,36 @@ func (s *Service) refused(w http.ResponseWriter, r *http.Request, err error) err
 	return err
 }
 
-// admit takes a call for an app whose token it knows, and gives the token. Refusals come
+// admit takes a call for an app whose token it knows. Refusals come
 // from memory; a call that is proven there counts against the app and is proven once
 // more against the API server, so that a token that is worth nothing any more opens
 // nothing, however late the watch tells. known is as proven of prove. Problems:
 // invalid_token; rate_limited; unavailable.
-func (s *Service) admit(w http.ResponseWriter, r *http.Request, ref app.Ref, limit *limit, claim hook.Claim, proven func(hook.Token) bool) (token hook.Token, known bool, err error) {
+func (s *Service) admit(w http.ResponseWriter, r *http.Request, ref app.Ref, limit *limit, claim hook.Claim, proven func(hook.Token) bool) (known bool, err error) {
 	remembered, err := s.remembered(r.Context(), ref)
 	if err != nil {
-		return "", false, err
+		return false, err
 	}
 	inMemory := proven(remembered)
 	if !inMemory && !s.mayLook(ref, claim) {
-		return "", false, s.refuse(w, r)
+		return false, s.refuse(w, r)
 	}
 	if inMemory {
 		if err := limit.take(ref.String(), s.now()); err != nil {
-			return "", true, err
+			return true, err
 		}
 	}
-	token, err = s.tokens.WebhookToken(r.Context(), ref)
+	token, err := s.tokens.WebhookToken(r.Context(), ref)
 	if inMemory && err != nil && !problem.Is(err, problem.NotFound) {
-		return "", true, err
+		return true, err
 	}
 	if err != nil || !proven(token) {
-		return "", false, s.refuse(w, r)
+		return false, s.refuse(w, r)
 	}
 	if !inMemory {
-		return token, true, limit.take(ref.String(), s.now())
+		return true, limit.take(ref.String(), s.now())
 	}
-	return token, true, nil
+	return true, nil
 }
 
 // remembered is an app's token as the watch has told it. Where there is none it is one

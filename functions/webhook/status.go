@@ -66,7 +66,7 @@ func (s *Service) mayRead(w http.ResponseWriter, r *http.Request, ref app.Ref) e
 	if !claim.CarriesToken() {
 		return s.refuse(w, r)
 	}
-	_, _, err := s.admit(w, r, ref, s.reads, claim, func(t hook.Token) bool { return claim.Proves(t, nil) })
+	_, err := s.admit(w, r, ref, s.reads, claim, func(t hook.Token) bool { return claim.Proves(t, nil) })
 	return err
 }
 

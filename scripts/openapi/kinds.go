@@ -141,7 +141,7 @@ var kinds = map[string]kind{
 //nolint:gochecknoglobals // a table; Go has no constant composite values
 var pathKinds = map[string]string{
 	"project": "project", "environment": "environment", "app": "app", "namespace": "namespace", "username": "username", "host": "host",
-	"plan_id": "plan_id", "key_id": "key_id", "token_id": "token_id", "change": "change", "request_id": "request_id", "revision": "ordinal", "build": "ordinal", "trust": "trust_id",
+	"plan_id": "plan_id", "key_id": "key_id", "token_id": "token_id", "change_id": "change", "request_id": "request_id", "revision": "ordinal", "build": "ordinal", "trust_id": "trust_id",
 }
 
 // all are the values of a closed vocabulary.

@@ -53,18 +53,21 @@ func Serve[Req, Res any](a *API, route api.Route[Req, Res], answer func(context.
 }
 
 // begun returns the start of a handler: the caller, the resources of the path, and what was
-// sent. The limit of the body holds before the resources are looked up.
+// sent. The caller is found out twice. Without a session its body is not read, and it may lose
+// its rights while the body arrives. The limit of the body holds for every path.
 func begun[Req any](a *API, row *api.Row, w http.ResponseWriter, r *http.Request) (scope Scope, in Req, err error) {
-	if scope, err = a.caller(row, w.Header(), r); err != nil {
-		return scope, in, err
-	}
 	var body []byte
 	if row.HasBody() {
+		if row.Need.Session() {
+			if _, err = a.sessions.Session(r); err != nil {
+				return scope, in, err
+			}
+		}
 		if body, err = readBody(w, r); err != nil {
 			return scope, in, err
 		}
 	}
-	if err = a.find(r.Context(), &scope); err != nil {
+	if scope, err = a.scope(row, w.Header(), r); err != nil {
 		return scope, in, err
 	}
 	if slices.Contains(row.Headers, api.IfMatch) {
