@@ -179,12 +179,15 @@ func (t Trust) Restricted() Trust {
 	return t
 }
 
-// Open reports whether t admits more than runs of merged code of a certain owner: it lacks a
-// restriction of its provider, or its subject does not name an owner. A trust that an earlier
+// Open reports whether t may admit more than runs of merged code of a certain owner: it lacks a
+// restriction of its provider, a restriction has a value that is not one of the provider's
+// defaults, or its subject does not name an owner. A trust that an earlier
 // version stored can be open; it admits the same pipelines as before.
 func (t Trust) Open() bool {
-	for name := range t.restrictions() {
-		if pattern, ok := t.Claims[name]; !ok || matchesAll(name, pattern) {
+	for name, narrow := range t.restrictions() {
+		usual := alternatives(name, narrow)
+		other := func(one string) bool { return !slices.Contains(usual, one) }
+		if slices.ContainsFunc(alternatives(name, t.Claims[name]), other) {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@
 package image
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -25,10 +26,24 @@ func Check(reference string) error {
 	if err != nil {
 		return problem.Of(problem.InvalidImage).Because(err)
 	}
-	if ref.Identifier() == "" {
+	if ref.Identifier() == "" || !validPath(ref.Context().RepositoryStr()) {
 		return problem.Of(problem.InvalidImage)
 	}
 	return nil
+}
+
+// component is a part of a repository's path in the specification of the Open Container
+// Initiative. The parser also takes "..", which leads a registry's client elsewhere.
+var component = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*$`)
+
+// validPath reports whether each part of a repository's path is valid.
+func validPath(path string) bool {
+	for part := range strings.SplitSeq(path, "/") {
+		if !component.MatchString(part) {
+			return false
+		}
+	}
+	return true
 }
 
 // stray tells whether a character has no place in a reference. The parser looks at

@@ -65,5 +65,8 @@ func canonical(registry string) (string, error) {
 	if err != nil {
 		return "", problem.Of(problem.InvalidRegistries).Because(fmt.Errorf("registry %q: %w", registry, err))
 	}
+	if !validPath(repository.RepositoryStr()) {
+		return "", problem.Of(problem.InvalidRegistries)
+	}
 	return strings.ToLower(strings.TrimSuffix(repository.Name(), anyRepository)), nil
 }

@@ -48,7 +48,7 @@ func TestCheckRegistries(t *testing.T) {
 	if err := CheckRegistries([]string{"ghcr.io", "ghcr.io/acme/team", "localhost:5000", "docker.io", "127.0.0.1:5000"}); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []string{"", "https://ghcr.io", "ghcr.io/", "ghcr.io/Acme", "ghcr.io/acme:1", "ghcr.io/acme@" + digest, "ghcr .io", strings.Repeat("a", 256)} {
+	for _, bad := range []string{"", "https://ghcr.io", "ghcr.io/", "ghcr.io/Acme", "ghcr.io/acme:1", "ghcr.io/..", "ghcr.io/acme/./team", "ghcr.io/acme@" + digest, "ghcr .io", strings.Repeat("a", 256)} {
 		if err := CheckRegistries([]string{bad}); !problem.Is(err, problem.InvalidRegistries) {
 			t.Errorf("%.80q: got %v, want invalid_registries", bad, err)
 		}

@@ -44,6 +44,8 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
+
+	"github.com/sluicegate/sluice/shared/apikey"
 )
 
 // Header carries the id from client to function, from function to function, and back.
@@ -162,7 +164,7 @@ func IDOf(h http.Header) string {
 // NewID makes an id: 26 of [A-Z2-7].
 func NewID() string { return rand.Text() }
 
-// ValidID tells whether s can be an id.
+// ValidID reports whether s can be an id. A full key cannot: ids are logged.
 func ValidID(s string) bool {
 	if s == "" || len(s) > maxID {
 		return false
@@ -174,7 +176,7 @@ func ValidID(s string) bool {
 			return false
 		}
 	}
-	return true
+	return !apikey.HoldsSecret(s)
 }
 
 // ParentHeader carries a trace of others from function to function. It is the name of the

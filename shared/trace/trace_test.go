@@ -21,6 +21,7 @@ func TestIDOf(t *testing.T) {
 		{"a UUID", "0190f2a4-5c1e-7b1e-8d1a-2f6a1c9d3e4b", true},
 		{"as long as may be", strings.Repeat("x", 64), true},
 		{"longer", strings.Repeat("x", 65), false},
+		{"a full key", "sluice_ab12cd34_" + strings.Repeat("a", 38), false},
 		{"a blank", "a b", false},
 		{"a line break", "a\nlevel=ERROR", false},
 		{"a quote", `a"`, false},
