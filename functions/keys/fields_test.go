@@ -20,10 +20,10 @@ func TestWrongFields(t *testing.T) {
 		want               []string // field and code
 	}{
 		{http.MethodPost, prod + "/plans", `{}`, []string{"name missing_field", "rate missing_field", "burst missing_field"}},
-		{http.MethodPost, prod + "/plans", `{"name":"-","rate":0,"burst":0,"quota":5,"quota_period":"hour","quota_mode":"firm"}`, []string{
+		{http.MethodPost, prod + "/plans", `{"name":"\u0000","rate":0,"burst":0,"quota":5,"quota_period":"hour","quota_mode":"firm"}`, []string{
 			"name invalid_name", "quota_mode invalid_quota", "rate invalid_rate", "burst invalid_burst", "quota_period invalid_quota",
 		}},
-		{http.MethodPost, prod + "/plans", `{"name":"-","burst":1}`, []string{"rate missing_field", "name invalid_name"}},
+		{http.MethodPost, prod + "/plans", `{"name":"\u0000","burst":1}`, []string{"rate missing_field", "name invalid_name"}},
 		{http.MethodPost, prod + "/plans", `{"name":"A","rate":1,"burst":1,"quota":0}`, []string{"quota invalid_quota"}},
 		{http.MethodPatch, plan, `{"name":null,"rate":0,"quota_mode":"hard"}`, []string{"name missing_field", "quota_mode invalid_quota", "rate invalid_rate"}},
 		{http.MethodPost, prod + "/api-keys", `{"name":"\u0000","apps":["a","a"],"expires_at":"soon"}`, []string{

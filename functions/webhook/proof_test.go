@@ -1,7 +1,9 @@
 package webhook
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -95,3 +97,29 @@ func TestOnlyPost(t *testing.T) {
 		}
 	}
 }
+
+// TestTokenChangesDuringTheBody: a call whose token is replaced while its body arrives changes
+// nothing.
+func TestTokenChangesDuringTheBody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := w.states()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/webhook/"+hello, http.NoBody)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(hook.TokenHeader, w.token(hello))
+	body := strings.NewReader(`{"image":"` + image2 + `"}`)
+	r.Body = io.NopCloser(readerFunc(func(b []byte) (int, error) {
+		w.enable(hello)
+		return body.Read(b)
+	}))
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, r)
+	if rec.Code != http.StatusUnauthorized {
+		t.Errorf("got %d %s, want 401", rec.Code, rec.Body)
+	}
+	w.untouched(before)
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }

@@ -56,7 +56,7 @@ func TestCertificateIsMadeAtStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool(t, ca), DNSName: "127.0.0.1"}); err != nil {
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool(t, ca), DNSName: s.checkerHost()}); err != nil {
 		t.Error(err)
 	}
 	if _, ok := secret.Data[caKeysEntry]; ok || len(secret.Data) != 3 || secret.Type != cluster.TLSSecret {
@@ -142,7 +142,7 @@ func TestUnreadableCAIsMadeAnew(t *testing.T) {
 		t.Fatalf("the CA stayed as it was, %v", err)
 	}
 	leaf, _ := s.served()
-	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool(t, after), DNSName: "127.0.0.1"}); err != nil {
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool(t, after), DNSName: s.checkerHost()}); err != nil {
 		t.Error(err)
 	}
 }

@@ -91,6 +91,12 @@ func siteOf(t *testing.T, kind cluster.RouteKind) *site {
 	return s
 }
 
+// checkerHost returns the address for which the checkers' certificate is.
+func (s *site) checkerHost() string {
+	host, _, _ := net.SplitHostPort(s.checker)
+	return host
+}
+
 // writes starts the function anew with a kind of routes, and one that was there before.
 func (s *site) writes(kind, former cluster.RouteKind) {
 	s.Helper()
