@@ -241,7 +241,7 @@ func (a *auditor) learn(c change, body []byte) {
 		a.names["token_id"] = answer.ID
 		a.secrets = append(a.secrets, answer.Token[len("sluice_st_123456789012_"):])
 	case c.action == "webhook.trust":
-		a.names["trust"] = answer.ID
+		a.names["trust_id"] = answer.ID
 	case c.action == "webhook.enable":
 		a.hook = answer.Token
 		a.secrets = append(a.secrets, answer.Token)

@@ -90,7 +90,6 @@ func TestBadInput(t *testing.T) {
 		{"no name", "POST", plans, `{"rate":1,"burst":1}`, 422, "missing_field"},
 		{"long name", "POST", plans, `{"name":"` + strings.Repeat("a", 64) + `","rate":1,"burst":1}`, 422, "invalid_name"},
 		{"control character", "POST", plans, `{"name":"a\u0000b","rate":1,"burst":1}`, 422, "invalid_name"},
-		{"name without a slug", "POST", plans, `{"name":"???","rate":1,"burst":1}`, 422, "invalid_name"},
 		{"rate zero", "POST", plans, `{"name":"a","rate":0,"burst":1}`, 422, "invalid_rate"},
 		{"rate negative", "POST", plans, `{"name":"a","rate":-1,"burst":1}`, 422, "invalid_rate"},
 		{"rate huge", "POST", plans, `{"name":"a","rate":100001,"burst":1}`, 422, "invalid_rate"},

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/sluicegate/sluice/shared/problem"
@@ -69,6 +70,9 @@ func unmarshal(body []byte, v any, knownOnly bool) error {
 	}
 	if err := checkShape(body); err != nil {
 		return err
+	}
+	if knownOnly && loneSurrogate(body) {
+		return problem.New(problem.MalformedJSON, "The request body contains half of a surrogate pair.")
 	}
 	if string(bytes.TrimSpace(body)) == "null" { // encoding/json takes it for an object left empty
 		return problem.New(problem.WrongType, "The request body must be a JSON object.")
@@ -262,6 +266,43 @@ func quoted(s []byte) []byte {
 		}
 	}
 	return nil
+}
+
+// loneSurrogate reports whether a JSON text has an escape for half of a surrogate pair.
+// encoding/json replaces it, so the stored text would differ from the one that was sent.
+func loneSurrogate(text []byte) bool {
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		r := escaped(text[i:])
+		switch {
+		case r < 0: // another escape
+			i++
+		case !utf16.IsSurrogate(r):
+			i += escapeLength - 1
+		case utf16.DecodeRune(r, escaped(text[i+escapeLength:])) == unicode.ReplacementChar:
+			return true
+		default:
+			i += 2*escapeLength - 1
+		}
+	}
+	return false
+}
+
+// escapeLength is the length of an escape such as "\u00e4".
+const escapeLength = 6
+
+// escaped returns the rune of the \u escape that s begins with, or -1.
+func escaped(s []byte) rune {
+	if len(s) < escapeLength || s[1] != 'u' || s[0] != '\\' {
+		return -1
+	}
+	n, err := strconv.ParseUint(string(s[2:escapeLength]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(n)
 }
 
 // fieldName returns the folded name in a quoted string.

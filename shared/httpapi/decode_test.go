@@ -197,6 +197,21 @@ func TestOptionalBody(t *testing.T) {
 	}
 }
 
+// TestSurrogates: half of a surrogate pair is refused, because it would be stored as another
+// text.
+func TestSurrogates(t *testing.T) {
+	t.Parallel()
+	for body, valid := range map[string]bool{
+		`{"name":"\ud83d\ude00"}`: true, `{"name":"\\ud83d"}`: true, `{"name":"\u00e4"}`: true,
+		`{"name":"\ud83d"}`: false, `{"name":"\ude00\ud83d"}`: false, `{"name":"\ud83d\u0041"}`: false, `{"name":"\ud83d`: false,
+	} {
+		var v order
+		if err := Unmarshal([]byte(body), &v); (err == nil) != valid {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
 // TestBodyMemory checks that no body makes the decoder allocate much more than its size:
 // callers need no credentials to sign in.
 func TestBodyMemory(t *testing.T) {

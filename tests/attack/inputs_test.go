@@ -187,7 +187,7 @@ func TestMassAssignment(t *testing.T) {
 		"POST " + env + "/api-keys {\"plan\":\"" + k.Plan + "\"":                                 {`"id":"key-aaaaaaaa"`, `"prefix":"aaaaaaaa"`, `"hash":"x"`, `"secret":"x"`, `"key":"x"`, `"namespace":"x"`, `"created_by":"x"`, `"status":"active"`, `"previous_secret_expires_at":null`},
 		"PATCH " + project + "/api-keys/" + k.ID + " {\"name\":\"n\"":                            {`"id":"key-aaaaaaaa"`, `"prefix":"aaaaaaaa"`, `"project":"other"`, `"environment":"x"`, `"namespace":"x"`, `"hash":"x"`, `"created_at":"2020-01-01T00:00:00Z"`, `"last_seen":"2020-01-01"`},
 		"PATCH " + env + "/plans/" + k.Plan + " {\"name\":\"n\"":                                 {`"id":"plan-x"`, `"namespace":"x"`},
-		"PATCH " + env + "/apps/hello {\"require_api_key\":true":                                 {`"gate":{"state":"engaged"}`, `"host":"evil.example"`, `"revision":7`, `"image":"x:y"`, `"namespace":"x"`, `"kind":"git"`, `"url":"x"`},
+		"PATCH " + env + "/apps/hello {\"require_api_key\":true":                                 {`"gate":{"state":"engaged"}`, `"revision":7`, `"image":"x:y"`, `"namespace":"x"`, `"kind":"git"`, `"url":"x"`},
 		"POST " + env + "/apps {\"name\":\"new\",\"image\":\"registry.example/echo:v1\"":         {`"gate":{"state":"engaged"}`, `"revision":7`, `"namespace":"kube-system"`, `"require_api_key":false`},
 		"POST " + env + "/apps/hello/deployments {\"image\":\"registry.example/echo:v2\"":        {`"revision":7`, `"trigger":"webhook"`, `"actor":"x"`, `"status":"live"`, `"digest":"x"`, `"deployed_at":"2020-01-01T00:00:00Z"`},
 		"POST " + project + "/environments {\"name\":\"new\"":                                    {`"namespace":"kube-system"`, `"project":"other"`},
