@@ -29,6 +29,7 @@ var withoutCredential = []*api.Row{
 func credentialBodies() map[*api.Row]string {
 	return map[*api.Row]string{
 		api.SignOut.Row:        "",
+		api.ReleaseHost.Row:    "",
 		api.CreateUser.Row:     `{"username":"user-{project}","password":"a long enough password"}`,
 		api.ChangePassword.Row: `{"password":"a long enough password"}`,
 		api.CreateProject.Row:  `{"name":"more-{project}"}`,

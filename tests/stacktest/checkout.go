@@ -1,7 +1,6 @@
 package stacktest
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -15,19 +14,12 @@ func Checkout(t testing.TB, commit string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(root, ".local"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp(filepath.Join(root, ".local"), "checkout-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := filepath.Join(t.TempDir(), "tree")
 	git := func(args ...string) ([]byte, error) {
 		return exec.Command("git", append([]string{"-C", root, "worktree"}, args...)...).CombinedOutput()
 	}
 	t.Cleanup(func() {
 		_, _ = git("remove", "--force", dir)
-		_ = os.RemoveAll(dir)
 		_, _ = git("prune")
 	})
 	if out, err := git("add", "--detach", dir, commit); err != nil {
