@@ -191,8 +191,8 @@ func (s *Store) AllApps(ctx context.Context) iter.Seq2[app.App, error] {
 	}
 }
 
-// UpdateApp changes an app in a transaction: change gets what is stored and gives
-// what shall be. The name stays what it is. A change of the host claims the new one, and reserves
+// UpdateApp changes an app in a transaction: change receives the stored app and returns the
+// new one. The name cannot change. A change of the host claims the new one, and reserves
 // the previous one for the app's project. Problems: not_found; if the host changes, host_taken,
 // host_reserved and too_many_host_reservations.
 func (s *Store) UpdateApp(ctx context.Context, ref app.Ref, change func(app.App) (app.App, error)) (changed app.App, err error) {
