@@ -136,7 +136,7 @@ type Checker struct {
 	metrics   *metrics
 	denials   *denials.Log
 	peers     *peers.Link
-	asked     chan struct{} // holds one for each who waits to be told what is applied
+	asked     chan struct{} // holds an item for each caller that waits for what is applied
 	question  explain.Key   // what questions about denials are sealed with
 	explains  *explain.Asked
 	usages    *explain.Asked

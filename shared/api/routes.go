@@ -230,7 +230,7 @@ var (
 	RemoveTrust = route[None, None]("apps", "DELETE "+anApp+"/webhook/trusts/{trust_id}", Developer, http.StatusNoContent,
 		"Trust pipelines no more")
 	ListDeliveries = route[Page, wire.List[wire.WebhookDelivery]]("apps", "GET "+anApp+"/webhook/deliveries", Viewer, http.StatusOK,
-		"List the calls of an app's webhook of the last seven days and what came of them, newest first", problem.InvalidPage)
+		"List the calls of an app's webhook of the last seven days and their results, newest first", problem.InvalidPage)
 	TestWebhook = route[Empty, wire.WebhookTest]("apps", "POST "+anApp+"/webhook/test", Developer, http.StatusOK,
 		"Send a git provider's ping to an app's webhook, the way that a pipeline takes, and tell what came of it; it changes nothing",
 		problem.Conflict).optional()

@@ -258,7 +258,7 @@ func TestBodyLimitComesFirst(t *testing.T) {
 			w := httptest.NewRecorder()
 			a.ServeHTTP(w, r)
 			if w.Code != want || len(o.asked) > 0 {
-				t.Errorf("%q at %s: got %d after a look at %q, want %d", user, path, w.Code, o.asked, want)
+				t.Errorf("%q at %s: got %d after it read %q, want %d", user, path, w.Code, o.asked, want)
 			}
 		}
 	}

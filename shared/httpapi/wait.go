@@ -61,7 +61,7 @@ type effective[Res any] interface {
 
 // ServeChange is [Serve] for what changes the gate, and for what asks about such a change.
 // The answer names the change. With "Prefer: wait" it comes once the change is in force,
-// and says so. If the wait ends before that, the status is 202; that of a creation stays 201.
+// and reports it. If the wait ends before that, the status is 202; that of a creation stays 201.
 func ServeChange[Req, Res any, P effective[Res]](a *API, route api.Route[Req, Res], at Checkers,
 	answer func(context.Context, Scope, Req) (Res, inforce.Change, error),
 ) {

@@ -17,7 +17,7 @@ func (a *application) appUpdate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "update APP", Short: "Deploy a new image, or change the host or the port", SuggestFor: []string{"deploy"},
 		Long: `Deploy a new image of an app. With --wait it is done when the revision is live, and fails
-with the reason when it does not get there; the revision before then keeps serving.
+with the reason otherwise. Until then the previous revision keeps serving.
 
 --host and --port change the app's host and port instead. The app stops serving on its
 former host. The gate is pending until it is proven on the new host; --wait waits for that.
