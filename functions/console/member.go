@@ -1,6 +1,9 @@
 package console
 
 import (
+	"errors"
+	"slices"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/app"
@@ -40,30 +43,26 @@ func listMembers(r *request, f form) error {
 	})
 }
 
-// setMember adds a member or changes a role. The API takes the whole list, so the
-// list is read anew, and the one who is changed must be what the form was made of.
+// setMember adds a member or changes a role. It changes nothing if the user's role is no longer
+// the one that the form shows.
 func setMember(r *request) error {
-	username, role := r.PostForm.Get("username"), r.PostForm.Get("role")
-	members, err := client.Collect(r.api.Members(r.Context(), r.project))
-	if err != nil {
-		return err
-	}
-	is, at := "", -1
-	for i, m := range members {
-		if m.Username == username {
-			is, at = m.Role, i
-		}
-	}
-	if was := r.PostForm.Get("was"); was != is {
-		return listMembers(r, r.invalid("", memberChanged(username, is)))
-	}
-	if at < 0 {
-		members = append(members, wire.Member{Username: username, Role: role})
-	} else {
-		members[at].Role = role
-	}
-	if err := r.api.SetMembers(r.Context(), r.project, members); err != nil {
+	username, role, was := r.PostForm.Get("username"), r.PostForm.Get("role"), r.PostForm.Get("was")
+	err := r.api.ChangeMembers(r.Context(), r.project, func(members []wire.Member) ([]wire.Member, error) {
+		at := slices.IndexFunc(members, func(m wire.Member) bool { return m.Username == username })
 		if at < 0 {
+			members, at = append(members, wire.Member{Username: username}), len(members)
+		}
+		if is := members[at].Role; is != was {
+			return nil, memberChangedError(memberChanged(username, is))
+		}
+		members[at].Role = role
+		return members, nil
+	})
+	if changed, ok := errors.AsType[memberChangedError](err); ok {
+		return listMembers(r, r.invalid("", string(changed)))
+	}
+	if err != nil {
+		if was == "" {
 			fields := map[string]string{"unknown_user": "username", "invalid_name": "username", "invalid_role": "role"}
 			return r.again(err, fields, listMembers)
 		}
@@ -75,6 +74,11 @@ func setMember(r *request) error {
 	}
 	return r.done(r.inProject("members"), noticeMemberSet)
 }
+
+// memberChangedError says that a member's role is not the one that the form shows.
+type memberChangedError string
+
+func (e memberChangedError) Error() string { return string(e) }
 
 // memberChanged says what somebody else has made of a member meanwhile.
 func memberChanged(username, is string) string {

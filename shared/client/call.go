@@ -29,6 +29,12 @@ const maxAnswer = 16 << 20
 
 // call makes a call of the table of routes; path are the values of its path, in order.
 func call[Req, Res any](ctx context.Context, c *Client, route api.Route[Req, Res], in Req, path ...string) (Res, error) {
+	out, _, err := tagged(ctx, c, route, in, path...)
+	return out, err
+}
+
+// tagged makes a call as call does, and returns the response's entity tag with its value.
+func tagged[Req, Res any](ctx context.Context, c *Client, route api.Route[Req, Res], in Req, path ...string) (Res, string, error) {
 	var out Res
 	var body any
 	query := ""
@@ -39,17 +45,17 @@ func call[Req, Res any](ctx context.Context, c *Client, route api.Route[Req, Res
 		body = in
 	}
 	name := strings.TrimPrefix(route.URL(func(s string) string { return s }, path...), api.Base)
-	answer, err := c.send(ctx, route.Row, path, query, body)
+	answer, tag, err := c.send(ctx, route.Row, path, query, body)
 	if err != nil {
-		return out, fmt.Errorf("%s %s: %w", route.Method, name, err)
+		return out, "", fmt.Errorf("%s %s: %w", route.Method, name, err)
 	}
 	if route.Answer == reflect.TypeFor[api.None]() || route.Method == http.MethodDelete && len(answer) == 0 { // of an older server
-		return out, nil
+		return out, tag, nil
 	}
 	if err := json.Unmarshal(answer, &out); err != nil {
-		return out, fmt.Errorf("%s %s: read the answer: %w", route.Method, name, err)
+		return out, "", fmt.Errorf("%s %s: read the answer: %w", route.Method, name, err)
 	}
-	return out, nil
+	return out, tag, nil
 }
 
 // do is call for what answers nothing that the caller wants.
@@ -112,12 +118,12 @@ func Collect[T any](list iter.Seq2[T, error]) ([]T, error) {
 	return items, nil
 }
 
-// send sends a request, again where that is harmless, and gives the body of a
-// successful answer.
-func (c *Client) send(ctx context.Context, row *api.Row, path []string, query string, in any) ([]byte, error) {
+// send sends a request, again where that is harmless, and returns the body and the entity tag
+// of a successful response.
+func (c *Client) send(ctx context.Context, row *api.Row, path []string, query string, in any) (body []byte, tag string, err error) {
 	for _, s := range path {
 		if s == "" || s == "." || s == ".." { // a proxy would make another path of it
-			return nil, fmt.Errorf("%q is no name", s)
+			return nil, "", fmt.Errorf("%q is no name", s)
 		}
 	}
 	address := c.base + row.URL(url.PathEscape, path...)
@@ -125,29 +131,28 @@ func (c *Client) send(ctx context.Context, row *api.Row, path []string, query st
 		address += "?" + query
 	}
 	if apikey.HoldsSecret(address) {
-		return nil, &Error{
+		return nil, "", &Error{
 			Status: http.StatusBadRequest, Code: string(problem.SecretInURL),
 			Message: "A full API key or a service token does not belong in an address. Nothing was sent.",
 		}
 	}
-	var body []byte
+	var sent []byte
 	if in != nil {
-		var err error
-		if body, err = json.Marshal(in); err != nil {
-			return nil, fmt.Errorf("write the body: %w", err)
+		if sent, err = json.Marshal(in); err != nil {
+			return nil, "", fmt.Errorf("write the body: %w", err)
 		}
 	}
 	for try := 1; ; try++ {
-		answer, err := c.once(ctx, row, address, body)
+		body, tag, err = c.once(ctx, row, address, sent)
 		repeats := row.Method == http.MethodGet || row.Repeats && c.request != ""
 		if err == nil || !repeats || try >= c.tries || !c.pause(ctx, try, err) {
-			return answer, err
+			return body, tag, err
 		}
 	}
 }
 
 // once sends one request.
-func (c *Client) once(ctx context.Context, row *api.Row, address string, body []byte) ([]byte, error) {
+func (c *Client) once(ctx context.Context, row *api.Row, address string, body []byte) (answer []byte, tag string, err error) {
 	timeout, prefer := c.timeout, ""
 	if c.wait >= time.Second && slices.Contains(row.Headers, api.Prefer) {
 		timeout += c.wait
@@ -157,7 +162,7 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, row.Method, address, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	req.Header.Set("Accept", "application/json")
 	if body != nil {
@@ -180,20 +185,20 @@ func (c *Client) once(ctx context.Context, row *api.Row, address string, body []
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, withoutURL(err)
+		return nil, "", withoutURL(err)
 	}
 	defer func() { _ = res.Body.Close() }() // the body is read already
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	answer, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, "", fmt.Errorf("read the answer: %w", err)
 	}
 	if len(answer) > maxAnswer {
-		return nil, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+		return nil, "", fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
 	}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
-		return nil, readError(res, answer)
+		return nil, "", readError(res, answer)
 	}
-	return answer, nil
+	return answer, res.Header.Get(api.ETag), nil
 }
 
 // onBehalf sends a call for another request: with its ID, in its trace, and for its client if

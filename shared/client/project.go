@@ -6,8 +6,12 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
 )
+
+// changeTries bounds how often ChangeMembers starts over.
+const changeTries = 5
 
 // Projects lists the projects that the caller has a role in; admins, all.
 func (c *Client) Projects(ctx context.Context) iter.Seq2[wire.Project, error] {
@@ -57,6 +61,37 @@ func (c *Client) Member(ctx context.Context, project, username string) (wire.Mem
 // SetMembers replaces a project's whole list of members.
 func (c *Client) SetMembers(ctx context.Context, project string, members []wire.Member) error {
 	return do(ctx, c, api.SetMembers, wire.SetMembers{Members: members}, project)
+}
+
+// ChangeMembers replaces a project's list of members by what change makes of it. If somebody else
+// changes the list meanwhile, it starts over with the list as it is then: change may be called
+// several times. An error of change ends it.
+func (c *Client) ChangeMembers(ctx context.Context, project string, change func([]wire.Member) ([]wire.Member, error)) error {
+	for try := 1; ; try++ {
+		members, tag, err := c.taggedMembers(ctx, project)
+		if err != nil {
+			return err
+		}
+		if members, err = change(members); err != nil {
+			return err
+		}
+		err = c.Matching(tag).SetMembers(ctx, project, members)
+		if try == changeTries || !HasCode(err, string(problem.PreconditionFailed)) {
+			return err
+		}
+	}
+}
+
+// taggedMembers reads all members of a project, and the entity tag of the list's first page: if
+// the list changes before its last page is read, no change matches the tag.
+func (c *Client) taggedMembers(ctx context.Context, project string) ([]wire.Member, string, error) {
+	list, tag, err := tagged(ctx, c, api.ListMembers, Page{}, project)
+	members := list.Items
+	for err == nil && list.NextPageToken != "" {
+		list, err = call(ctx, c, api.ListMembers, Page{Token: list.NextPageToken}, project)
+		members = append(members, list.Items...)
+	}
+	return members, tag, err
 }
 
 // RemoveMember takes a user out of a project.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -182,25 +181,20 @@ func (a *application) memberSet() *cobra.Command {
 		Long: `Make a user a member of a project, or change a member's role.
 
 A viewer reads. A developer also deploys and manages apps, keys and plans. An owner
-also manages members and environments. The API takes the list of members as a whole,
-so of two changes at once the later one counts.`,
+also manages members and environments.`,
 		Example: `  sluice member set ada developer --project shop`,
 	}, func(ctx context.Context, w work) error {
-		members, err := client.Collect(w.Members(ctx, w.project))
-		if err != nil {
-			return err
-		}
 		given := wire.Member{Username: w.args[0], Role: w.args[1]}
-		found := false
-		for i, m := range members {
-			if m.Username == given.Username {
-				members[i], found = given, true
+		err := w.ChangeMembers(ctx, w.project, func(members []wire.Member) ([]wire.Member, error) {
+			for i, m := range members {
+				if m.Username == given.Username {
+					members[i] = given
+					return members, nil
+				}
 			}
-		}
-		if !found {
-			members = append(members, given)
-		}
-		if err := w.SetMembers(ctx, w.project, members); err != nil {
+			return append(members, given), nil
+		})
+		if err != nil {
 			return err
 		}
 		return a.show(given, func(s render.Screen) error {
