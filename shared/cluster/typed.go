@@ -132,6 +132,9 @@ func (k typed[T]) write(ctx context.Context, object *T) (*T, error) {
 	verb := "update"
 	if u.GetResourceVersion() != "" {
 		is, err = k.api.Update(ctx, u, metav1.UpdateOptions{FieldManager: fieldManager})
+		if apierrors.IsNotFound(err) { // somebody has deleted it since it was seen
+			err = problem.Of(problem.Conflict).Because(err)
+		}
 	} else {
 		verb = "create"
 		is, err = k.api.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})

@@ -41,7 +41,12 @@ func TestWebhookToken(t *testing.T) {
 	if diff := cmp.Diff(want, &corev1.Secret{Type: secret.Type, Data: secret.Data}); diff != "" {
 		t.Errorf("secret (-want +got):\n%s", diff)
 	}
+	seen, err := b.cluster.Secret(ctx, b.cluster.webhooks, ref.String())
+	b.must(err)
 	b.must(b.cluster.DeleteWebhookToken(ctx, ref))
+	if _, err := b.cluster.WriteSecret(ctx, seen); !problem.Is(err, problem.Conflict) {
+		t.Errorf("written after its deletion: got %v, want conflict", err)
+	}
 	b.must(b.cluster.DeleteWebhookToken(ctx, ref))
 	if _, err := b.cluster.WebhookToken(ctx, ref); !problem.Is(err, problem.NotFound) {
 		t.Errorf("disabled again: %v", err)
