@@ -168,7 +168,7 @@ func (r *request) findKey(full client.FullKey) error {
 	case gone(err):
 		return listKeysWith(r, r.invalid("search", "No key of this project has that prefix. It may be another project's, or was deleted 92 days after it was revoked. If strangers could read it, report it as leaked, below."))
 	case errors.As(err, &e) && e.Status == http.StatusBadRequest:
-		return listKeysWith(r, r.invalid("search", cmp.Or(e.Message, "That is no full key.")))
+		return listKeysWith(r, r.invalid("search", cmp.Or(e.Message, "This is not a full key.")))
 	}
 	return err
 }

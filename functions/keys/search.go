@@ -274,7 +274,7 @@ func (s *Service) findKey(ctx context.Context, in httpapi.Scope, body wire.FindK
 }
 
 func notFull() error {
-	return problem.New(problem.InvalidParameter, "That is no full key: it is not whole, or a character of it is wrong.")
+	return problem.New(problem.InvalidParameter, "This is not a full key. A part of it is missing, or a character is wrong.")
 }
 
 // secretState says which of a key's secrets one is.

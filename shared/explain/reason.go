@@ -34,7 +34,7 @@ var sentences = [...]sentence{
 	{"unshared", "The checkers could not tell each other what is left of the key's quota, so it was not risked. It recovers by itself; try again."},
 	{"unleased", "What is left of the key's hard quota was in the hands of other checkers. Try again in a moment."},
 
-	{"malformed", "What came is no key: it is not whole, or a character of it is wrong."},
+	{"malformed", "The value that the request carries is not a key. A part of it is missing, or a character is wrong."},
 	{Unknown, "There is no such key in this project."},
 	{Revoked, "The key has been revoked, for good. Its holder needs another one."},
 	{WrongSecret, "The key has another secret now: it was rotated and the grace of the one before is over, or the text is not the key's."},

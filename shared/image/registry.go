@@ -50,7 +50,7 @@ func CheckRegistry(reference string, registries []string) error {
 		return err == nil && strings.HasPrefix(repository, prefix+"/")
 	})
 	if !allowed {
-		return problem.New(problem.RegistryNotAllowed, "The project does not allow images from %s.", ref.Context().RegistryStr())
+		return problem.New(problem.RegistryNotAllowed, "The project does not allow images from %s.", ref.Context().Name())
 	}
 	return nil
 }

@@ -207,7 +207,7 @@ var table = [...]Row{
 	{TooManyPlans, http.StatusConflict, "The environment has 1,000 plans, which is the limit. Delete unused plans.", 0},
 	{TooManyBuilds, http.StatusConflict, "The app has 20 queued builds, which is the limit. Try again when some of them have begun.", 0},
 	{TooManyTokens, http.StatusConflict, "The project has as many service tokens as it may; revoke some that are not needed.", 0},
-	{TooManyTrusts, http.StatusConflict, "The app trusts as many pipelines as it may; remove some that are not needed.", 0},
+	{TooManyTrusts, http.StatusConflict, "An app can have at most 10 trusts. Remove one that is not needed.", 0},
 	{GitSourceAttached, http.StatusConflict, "The app is built from its git source; leave image out or detach the git source.", 0},
 	{NoGitSource, http.StatusConflict, "The app has no git source to build from.", 0},
 	{NoPreviousRevision, http.StatusConflict, "There is no earlier revision that did not fail.", 0},

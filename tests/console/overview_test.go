@@ -140,7 +140,7 @@ func TestKeySearch(t *testing.T) {
 			v.opens(s.page("api-keys"))
 			v.types("Name, prefix, or a full key", other.Full[:len(other.Full)-1]+"?")
 			v.clicks("Search")
-			v.sees("That is no full key")
+			v.sees("This is not a full key")
 			if strings.Contains(v.source(), other.Full[:30]) {
 				t.Error("the text is still to be seen")
 			}
