@@ -167,7 +167,7 @@ func (w *world) addApp(script string) {
 	}
 }
 
-// ask makes a script the app's git source, records a build of it, and gives its number.
+// ask makes a script the app's git source, records a build of it, and returns its number.
 func (w *world) ask(script string) int64 {
 	w.Helper()
 	_, err := w.store.UpdateApp(w.Context(), w.ref, func(a app.App) (app.App, error) {

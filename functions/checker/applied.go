@@ -37,7 +37,7 @@ func (a *applied) set(at time.Time, delay time.Duration) {
 	})
 }
 
-// doubt takes back what is applied.
+// doubt forgets which changes are applied.
 func (a *applied) doubt() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

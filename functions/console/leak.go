@@ -81,8 +81,8 @@ func askProjectSettings(r *request, f form) error {
 	return r.ask(tabEnvironments, formPage{
 		Title: "Settings of " + r.project, Action: r.inProject("settings"), Button: "Save", Back: r.inProject(), Form: f,
 		Inputs: []input{
-			f.Select("leak_policy", "When a key leaks", "What happens once a key's current secret is reported as found where strangers can read it. "+
-				"The secret before a rotation merely ends at once.", leakPolicies()).Need(),
+			f.Select("leak_policy", "When a key leaks", "What happens when somebody reports that a key's current secret is public. "+
+				"The secret before a rotation only ends at once.", leakPolicies()).Need(),
 			f.Text("registries", "Image registries", "Registries that images may come from, separated by commas. Empty allows any.").
 				Like("registry.example.com/shop, ghcr.io"),
 		},

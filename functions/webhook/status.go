@@ -113,9 +113,9 @@ func ended(got wire.WebhookStatus) bool {
 	return got.Status != wire.HookBuilding && got.Status != string(deploy.RollingOut)
 }
 
-// await waits until what a call has begun has ended, its revision is idle, the time is over,
-// the client hangs up or the process is told to stop, and gives the last that is known. A store that does
-// not answer is asked again: what was begun is recorded, whatever becomes of this answer.
+// await waits until the work that a call has begun has ended, its revision is idle, the time is
+// over, the client hangs up or the process stops. It returns the last known status. It asks a store
+// that does not respond again, because the work is recorded and goes on without this response.
 func (s *Service) await(w http.ResponseWriter, r *http.Request, ref app.Ref, what begun, d time.Duration, got wire.WebhookStatus) (last wire.WebhookStatus, over bool) {
 	select {
 	case s.waiting <- struct{}{}:

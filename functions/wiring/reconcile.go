@@ -144,9 +144,9 @@ func engage(p *plan, a app.App, s cluster.State, due bool) {
 	}
 	engaged := a.Gate.State == app.Engaged
 	// A copy of the CA that differs is a renewal, and is no reason to doubt the gate; nor is
-	// a route that only has to be opened to the app, or one of another kind, while something
-	// is left of the one before it that does not lead around the gate; nor is a gate as an
-	// earlier release wrote it, which is replaced.
+	// a route that only has to be opened to the app. Nor is a route of another kind while its
+	// predecessor exists and does not lead around the gate, nor a gate of an earlier release,
+	// which is replaced.
 	gated := s.Route == cluster.RouteGated || s.Route == cluster.RouteClosed || s.Route == cluster.RouteOutdated
 	moving := s.Former == cluster.RouteGated || s.Former == cluster.RouteClosed
 	changed := s.Middleware != cluster.Right && s.Middleware != cluster.Outdated

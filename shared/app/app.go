@@ -118,8 +118,8 @@ func (g Gate) Switch(on bool, now time.Time) Gate {
 }
 
 // Generation names the route that puts a gate in this state in place, e.g. "h5f0qk2m3ys":
-// 1 to 13 of 0-9a-z. Each change of the state makes another. Package gateproof says what
-// it is for.
+// 1 to 13 of 0-9a-z. Each change of the state makes another. Package gateproof explains
+// its use.
 func (g Gate) Generation() string {
 	return strconv.FormatUint(uint64(g.Since.UnixMicro()), 36)
 }

@@ -46,8 +46,8 @@ func adopted[T any, P object[T]](o P) bool {
 	return all[adoptedAnnotation] == "true" || !ours(o) && all[adoptAnnotation] == "true" || selectedByOthers(o.GetManagedFields())
 }
 
-// selectedByOthers reports whether somebody else has set which pods an object selects, as
-// whoever made it has. Earlier releases left no other mark on what they adopted.
+// selectedByOthers reports whether somebody else has set which pods an object selects, as the
+// creator of an adopted object has. Earlier releases left no other mark on objects that they adopted.
 func selectedByOthers(managed []metav1.ManagedFieldsEntry) bool {
 	for _, m := range managed {
 		if m.Manager == fieldManager || m.FieldsV1 == nil {

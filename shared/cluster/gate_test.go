@@ -164,8 +164,8 @@ func TestDriftIsSeen(t *testing.T) {
 	}
 }
 
-// TestGenerations: each time a gate is switched on, its route names a Middleware of its own,
-// and earlier ones can be deleted. A gate in place keeps its generation.
+// TestGenerations checks that a route names another Middleware whenever its gate is switched on,
+// and that earlier Middlewares can be deleted. A gate in place keeps its generation.
 func TestGenerations(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []RouteKind{TraefikRoutes, GatewayTraefikRoutes} {
@@ -230,7 +230,7 @@ func TestRefusedPreflights(t *testing.T) {
 			text, err := json.Marshal(texts[1:])
 			b.must(err)
 			if strings.Contains(string(text), "Access-Control-Request-Method") {
-				t.Errorf("the checker is told of preflights: %s", text)
+				t.Errorf("the checker is called for preflights: %s", text)
 			}
 			text, err = json.Marshal(texts[0])
 			b.must(err)

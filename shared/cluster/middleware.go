@@ -24,8 +24,8 @@ const (
 	// passes.
 	takenHeaders = `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key)|upgrade|http2-settings)$`
 
-	// preflightTakenHeaders are those that no preflight has on its way to the app: besides
-	// takenHeaders the client's credentials, and the method overrides in every spelling.
+	// preflightTakenHeaders matches the headers that are removed from preflights: takenHeaders,
+	// the client's credentials, and the method overrides in every spelling.
 	preflightTakenHeaders = `(?i)^(x[^0-9a-z](service[^0-9a-z]key[^0-9a-z](prefix|name)|api[^0-9a-z]key|http[^0-9a-z]method([^0-9a-z]override)?|method[^0-9a-z]override)|upgrade|http2-settings|cookie|authorization)$`
 
 	// maxAnswer bounds the checker's body, in bytes. Traefik allocates as much for

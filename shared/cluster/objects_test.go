@@ -20,7 +20,7 @@ func TestPlace(t *testing.T) {
 	}
 	b.place()
 	if !b.state().StripStale {
-		t.Error("the route is said to remove identity headers before its Middleware is there")
+		t.Error("the route is reported to remove identity headers before its Middleware exists")
 	}
 	b.must(b.cluster.WriteStrip(t.Context(), b.objects(), b.app.Ref()))
 	want := State{Deployment: Right, Service: Right, Route: RouteOpen}
@@ -188,7 +188,7 @@ func TestForeignObjects(t *testing.T) {
 		}
 	}
 	if !before.None() {
-		t.Error("the app is said to have objects")
+		t.Error("the app is reported to have objects")
 	}
 	b.must(b.cluster.Delete(ctx, ref))
 	b.must(b.cluster.RemoveWorkload(ctx, ref))

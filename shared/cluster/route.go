@@ -233,7 +233,7 @@ func formerWay(former, present routing, ref app.Ref, look lookup) (way, error) {
 	})
 }
 
-// routeState compares an app's route with what it shall be with the gate g, or without it.
+// routeState compares an app's route with the route that it needs with the gate g, or without it.
 func routeState(by routing, w way, o Objects, a app.App, g gate) Route {
 	u := w.route
 	switch {

@@ -155,8 +155,8 @@ func wholeCommit(s string) bool {
 
 // Deploys decides whether a build's image is deployed: it is, unless a newer build has
 // deployed already, the app was rolled back after the build had been requested, or the
-// build's git source was detached or replaced (promises D9, D10, D7). It gives the finished build,
-// and the revision to record when deploy is true.
+// build's git source was detached or replaced (promises D9, D10, D7). It returns the finished
+// build, and the revision to record if deploy is true.
 func (b Build) Deploys(a app.App, current Revision, now time.Time) (done Build, rev Revision, deploy bool) {
 	b.FinishedAt = now
 	switch {

@@ -187,9 +187,9 @@ func (s *Store) OldestCounter(ctx context.Context) (usage.Day, error) {
 
 // CompactCounters replaces counters of some sources, of one shard of a closed
 // day, by one that holds their sum, together with what was compacted before, in
-// one transaction: whoever reads or listens sees either the ones or the other,
-// and no sum moves. More sources than fit one transaction take some. Sources that
-// have no such counter, any more or at all, count nothing. A damaged counter stays as it is;
+// one transaction: readers and listeners see either the counters or their sum,
+// and no total changes. More sources than fit one transaction take some. Sources
+// without such a counter count nothing. A damaged counter stays as it is;
 // if the sum itself is damaged, so do all counters of the shard.
 //
 // Counters are read by their names: a query in a transaction would lock its whole

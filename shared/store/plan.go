@@ -56,7 +56,7 @@ func (s *Store) planRef(namespace string, id plan.ID) *firestore.DocumentRef {
 func planDocument(namespace string, id plan.ID) string { return namespace + "." + string(id) }
 
 // CreatePlan stores a new plan. Its environment is read in the same transaction,
-// so that it cannot be deleted meanwhile. The transaction also writes the environment, so that
+// so that it cannot be deleted at the same time. The transaction also writes the environment, so that
 // two creations cannot pass the limit together.
 // Problems: not_found, already_exists, too_many_plans.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (inforce.Change, error) {

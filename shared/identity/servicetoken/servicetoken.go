@@ -2,7 +2,7 @@
 // management API with, such as a nightly rotation of keys (promises S9, S10).
 //
 // A token belongs to a project, not to a person: it has a name there, a role, and an
-// end, and goes on when whoever made it leaves. It has the permissions of its role, in its
+// end, and it stays valid when its creator leaves. It has the permissions of its role, in its
 // project only, except for changes that would outlive it: members, service tokens, webhook
 // tokens and trusts. It can create and rotate API keys; its revocation lists them.
 //
