@@ -9,15 +9,15 @@ import (
 
 	"cloud.google.com/go/firestore"
 
+	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
-// How much there is when pages must still be fast.
-const (
-	crowdKeys = 1000
-	crowdApps = 200
-	atOnce    = 500 // writes of one commit
-)
+const atOnce = 500 // writes of one commit
+
+// crowdSize returns the number of keys and apps with which pages must still be fast. "make test"
+// has fewer of both, but more than one page shows: functions look after every app.
+func crowdSize() (keys, apps int) { return long.Pick(300, 1000), long.Pick(60, 200) }
 
 // crowd fills a site with keys and apps, all but a few of them copies of documents
 // that the API has made: the store then holds what a thousand calls would have left.
@@ -25,10 +25,11 @@ const (
 func (s site) crowd() {
 	s.T.Helper()
 	c := stacktest.Store(s.T, world)
+	keys, apps := crowdSize()
 	key := s.named(s.starter(), "Checkout team")
 	s.App("hello")
 	namespace := s.Project + "-" + s.Env
-	s.copies(c, c.Doc("keys/"+key.ID), crowdKeys-1, func(i int, d map[string]any) string {
+	s.copies(c, c.Doc("keys/"+key.ID), keys-1, func(i int, d map[string]any) string {
 		prefix := fmt.Sprintf("%s%05d", key.Prefix[:3], i)
 		d["prefix"], d["name"] = prefix, fmt.Sprintf("Team %d", i)
 		if i%3 == 0 {
@@ -36,7 +37,7 @@ func (s site) crowd() {
 		}
 		return "key-" + prefix
 	})
-	s.copies(c, c.Doc("apps/"+namespace+".hello"), crowdApps-1, func(i int, d map[string]any) string {
+	s.copies(c, c.Doc("apps/"+namespace+".hello"), apps-1, func(i int, d map[string]any) string {
 		name := fmt.Sprintf("app-%03d", i)
 		d["name"], d["host"] = name, name+"."+namespace+".localhost"
 		return namespace + "." + name

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 )
 
-// What a page may take, with 1 000 keys and 200 apps.
+// The bounds of a page.
 const (
 	maxPage      = 100 << 10 // bytes
 	maxFirstByte = 50 * time.Millisecond
