@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -189,12 +190,20 @@ func (p proxy) run(t *testing.T, s *stacktest.Site, dir string, pool *x509.CertP
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, dir
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+world.Info().Kubeconfig)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	started, ended := make(chan error), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // the kernel kills the proxy when the thread that started it ends
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			ended <- cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
 		t.Fatalf("%v (scripts/prerequisites.sh --race installs it)", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
 		select {
