@@ -17,7 +17,7 @@ FUZZTIME ?= 5m
 LINT := go tool -modfile=scripts/lint/go.mod golangci-lint
 TEST = go build -buildvcs=false -o .local/bin/test ./scripts/test && exec .local/bin/test $(if $(V),-v)
 
-.PHONY: help up down cluster cluster-test cluster-down test test-long unit e2e report load fuzz bench bench-proxies screenshots pictures docs images measure lint vuln fmt
+.PHONY: help up down cluster cluster-test cluster-down test test-long unit e2e report load fuzz bench bench-proxies screenshots pictures docs images lint vuln fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,9 +97,6 @@ docs: ## write the command line's pages and the API's description anew
 
 images: ## build an OCI image of each function into .local/images; PUSH=registry/prefix pushes them
 	@go run ./scripts/images $(if $(PUSH),--push $(PUSH),.local/images)
-
-measure: ## print how large the code is: rooms, files, imports, handlers
-	@go run ./scripts/measure
 
 lint: ## check formatting and the rules of .golangci.yml
 	$(LINT) run ./...
