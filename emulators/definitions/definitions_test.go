@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
-	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
 const root = "../.."

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
 // TestCredentials: the API server takes infra/tekton/credentials.yaml, every Secret in

@@ -21,13 +21,13 @@ import (
 	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
-	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/funcmain"
-	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/tests/clustertest"
+	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
@@ -126,7 +126,7 @@ func newWorld(t testing.TB, script string, with func(*Config, *Parts)) *world {
 	w.addApp(script)
 	cfg := Config{Token: token, ImagePrefix: "registry.example.com/built", Pipeline: "sluice-build", ServiceAccount: "default", Timeout: time.Minute, PerApp: 4, Workers: 4}
 	parts := Parts{
-		Store: w.store, Cluster: cl, Registry: unasked{}, Nudge: w.told, Sessions: httpapitest.Sessions{}, Log: quiet(),
+		Store: w.store, Cluster: cl, Registry: unasked{}, Nudge: w.told, Sessions: functest.Sessions{}, Log: quiet(),
 	}
 	if with != nil {
 		with(&cfg, &parts)

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/sluicegate/sluice/shared/cluster"
-	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
 // runOf is a run of a build as an event shows it.

@@ -20,8 +20,9 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/long"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // moody is a sink that takes an event, fails before it has, fails after it has, hangs, asks to
@@ -62,7 +63,7 @@ func (m *moody) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if m.ids[id]++; m.ids[id] == 1 {
 		m.heard[subject] = append(m.heard[subject], r.Header.Get("Ce-Type"))
 	}
-	if mood < 25 { // taken, and the answer is lost
+	if mood < 25 { // taken, and the functest.Answer is lost
 		w.WriteHeader(http.StatusInternalServerError)
 	}
 }
@@ -93,7 +94,7 @@ func startSender(t *testing.T, st *store.Store, url string) *sender {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &sender{announcer: newAnnouncer(st, sink, 20*time.Millisecond, quiet()), kill: cancel, ended: make(chan struct{})}
+	s := &sender{announcer: newAnnouncer(st, sink, 20*time.Millisecond, functest.Quiet()), kill: cancel, ended: make(chan struct{})}
 	go func() { defer close(s.ended); s.announcer.run(ctx) }()
 	return s
 }
@@ -143,7 +144,7 @@ func TestFlood(t *testing.T) {
 	}
 	keys := long.Pick(30, 100)
 	want := flood(t, writing, sink, keys)
-	if !until(t, func() bool { return sink.events() == keys*floodChanges }) {
+	if !functest.Within(t, patience, func() bool { return sink.events() == keys*floodChanges }) {
 		t.Errorf("%d events arrived", sink.events())
 	}
 	close(stop)

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // listener is a sink that takes what it gets, unless it is away.
@@ -77,10 +78,10 @@ func TestAnnouncements(t *testing.T) {
 	w.deploy("hello:v2")
 	w.runsWithin("hello:v2", 2)
 	w.deploy("hello:broken")
-	if !until(t, func() bool { return w.revision(3).Status == deploy.Failed }) {
+	if !functest.Within(t, patience, func() bool { return w.revision(3).Status == deploy.Failed }) {
 		t.Fatalf("%+v", w.revision(3))
 	}
-	w.post("hello/rollback", "").made()
+	made(w.post("hello/rollback", ""))
 	w.runsWithin("hello:v2", 4)
 	if got := sink.all(); len(got) != 0 {
 		t.Errorf("heard %v", got)
@@ -99,14 +100,14 @@ func TestAnnouncements(t *testing.T) {
 		diff = cmp.Diff(want, own)
 		return diff == ""
 	}
-	if !until(t, heard) {
+	if !functest.Within(t, patience, heard) {
 		t.Errorf("heard (-want +got):\n%s", diff)
 	}
 	left := func() bool {
 		waiting, err := w.store.Announcements(t.Context(), event.Place{}, 10)
 		return err == nil && len(waiting) == 0
 	}
-	if !until(t, left) {
+	if !functest.Within(t, patience, left) {
 		t.Error("the outbox is not empty")
 	}
 }
@@ -186,7 +187,7 @@ func TestDrain(t *testing.T) {
 	t.Run("sent again after a crash", func(t *testing.T) {
 		t.Parallel()
 		b, sink := &box{waiting: []event.Waiting{note("a", 1, 0)}, deaf: true}, &listener{}
-		n := newAnnouncer(b, sink, time.Second, quiet())
+		n := newAnnouncer(b, sink, time.Second, functest.Quiet())
 		n.drain(t.Context())
 		b.deaf = false
 		n.drain(t.Context())
@@ -198,7 +199,7 @@ func TestDrain(t *testing.T) {
 	t.Run("given up after a day", func(t *testing.T) {
 		t.Parallel()
 		b := &box{waiting: []event.Waiting{note("a", 1, event.Kept), note("b", 2, event.Kept-1)}}
-		n := newAnnouncer(b, &listener{away: true}, time.Second, quiet())
+		n := newAnnouncer(b, &listener{away: true}, time.Second, functest.Quiet())
 		n.drain(t.Context())
 		if diff := cmp.Diff([]string{"b-0002"}, b.left()); diff != "" {
 			t.Errorf("left (-want +got):\n%s", diff)
@@ -207,7 +208,7 @@ func TestDrain(t *testing.T) {
 	t.Run("without a sink nothing stays for ever", func(t *testing.T) {
 		t.Parallel()
 		b := &box{waiting: []event.Waiting{note("a", 1, event.Kept), note("b", 2, 0)}}
-		newAnnouncer(b, nil, time.Second, quiet()).drain(t.Context())
+		newAnnouncer(b, nil, time.Second, functest.Quiet()).drain(t.Context())
 		if diff := cmp.Diff([]string{"b-0002"}, b.left()); diff != "" {
 			t.Errorf("left (-want +got):\n%s", diff)
 		}
@@ -230,7 +231,7 @@ func TestDrain(t *testing.T) {
 				return answering(http.StatusBadRequest, "")
 			}
 			return nil
-		}), time.Second, quiet())
+		}), time.Second, functest.Quiet())
 		n.drain(t.Context())
 		n.drain(t.Context())
 		if diff := cmp.Diff(map[string]int{"bad": 1, "good": 49}, tried); diff != "" {
@@ -270,7 +271,7 @@ func TestSinkAway(t *testing.T) {
 				b.waiting = append(b.waiting, note(fmt.Sprint("key", i), i, 0))
 			}
 			var sent atomic.Int32
-			n := newAnnouncer(b, sinkFunc(func(event.Announcement) error { sent.Add(1); return tt.err }), time.Second, quiet())
+			n := newAnnouncer(b, sinkFunc(func(event.Announcement) error { sent.Add(1); return tt.err }), time.Second, functest.Quiet())
 			now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 			n.now = func() time.Time { return now }
 			n.drain(t.Context())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func TestDeployment(t *testing.T) {
@@ -26,7 +27,7 @@ func TestDeployment(t *testing.T) {
 		DeployedAt: got.DeployedAt, Current: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("answer (-want +got):\n%s", diff)
+		t.Errorf("functest.Answer (-want +got):\n%s", diff)
 	}
 	if time.Since(got.DeployedAt) > time.Minute {
 		t.Errorf("deployed at %v", got.DeployedAt)
@@ -42,18 +43,18 @@ func TestReadDeployment(t *testing.T) {
 	w.deploy("hello:v2")
 	w.within("prod", "2 hello:v2 live", "1 hello:v1 superseded")
 	var list wire.List[wire.Deployment]
-	if err := json.Unmarshal(w.as("vera", http.MethodGet, "prod", "hello/deployments", "").body, &list); err != nil {
+	if err := json.Unmarshal(w.as("vera", http.MethodGet, "prod", "hello/deployments", "").Body, &list); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range list.Items {
 		a := w.as("vera", http.MethodGet, "prod", fmt.Sprintf("hello/deployments/%d", want.Revision), "")
 		var got wire.Deployment
-		if err := json.Unmarshal(a.body, &got); err != nil || a.status != http.StatusOK || !cmp.Equal(want, got) {
-			t.Errorf("%d %v (-want +got):\n%s", a.status, err, cmp.Diff(want, got))
+		if err := json.Unmarshal(a.Body, &got); err != nil || a.Status != http.StatusOK || !cmp.Equal(want, got) {
+			t.Errorf("%d %v (-want +got):\n%s", a.Status, err, cmp.Diff(want, got))
 		}
 	}
 	for _, path := range []string{"hello/deployments/3", "hello/deployments/0", "hello/deployments/02", "hello/deployments/x", "none/deployments/1"} {
-		w.as("vera", http.MethodGet, "prod", path, "").refused(http.StatusNotFound, problem.NotFound)
+		w.as("vera", http.MethodGet, "prod", path, "").Refused(http.StatusNotFound, problem.NotFound)
 	}
 }
 
@@ -72,7 +73,7 @@ func TestDigest(t *testing.T) {
 	if d := w.deploy("hello:stable"); string(d.Digest) != second {
 		t.Errorf("the digest is %q", d.Digest)
 	}
-	back := w.post("hello/rollback", "").made()
+	back := made(w.post("hello/rollback", ""))
 	if string(back.Digest) != first || back.SourceRevision != 2 || back.Image != "hello:stable" {
 		t.Errorf("rolled back to %+v", back)
 	}
@@ -124,15 +125,15 @@ func TestRefusedDeployments(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := *w
 			w.TB = t
-			w.post(tt.path, tt.body).refused(tt.status, tt.code)
+			w.post(tt.path, tt.body).Refused(tt.status, tt.code)
 		})
 	}
 	for _, path := range []string{"hello/deployments", "hello/rollback", "hello/promote"} {
-		w.as("vera", http.MethodPost, "prod", path, `{}`).refused(http.StatusForbidden, problem.Forbidden)
-		w.as("", http.MethodPost, "prod", path, `{}`).refused(http.StatusUnauthorized, problem.Unauthenticated)
+		w.as("vera", http.MethodPost, "prod", path, `{}`).Refused(http.StatusForbidden, problem.Forbidden)
+		w.as("", http.MethodPost, "prod", path, `{}`).Refused(http.StatusUnauthorized, problem.Unauthenticated)
 	}
-	w.as("bob", http.MethodGet, "prod", "hello/deployments", "").refused(http.StatusForbidden, problem.Forbidden)
-	w.as("vera", http.MethodGet, "prod", "hello/deployments?page_token=x", "").refused(http.StatusBadRequest, problem.InvalidPage)
+	w.as("bob", http.MethodGet, "prod", "hello/deployments", "").Refused(http.StatusForbidden, problem.Forbidden)
+	w.as("vera", http.MethodGet, "prod", "hello/deployments?page_token=x", "").Refused(http.StatusBadRequest, problem.InvalidPage)
 	if got := w.history("prod"); len(got) != 1 {
 		t.Errorf("something was recorded: %v", got)
 	}
@@ -148,7 +149,7 @@ func TestHistoryByPage(t *testing.T) {
 	for token := ""; ; {
 		a := w.as("vera", http.MethodGet, "prod", "hello/deployments?page_size=2&page_token="+token, "")
 		var list wire.List[wire.Deployment]
-		if err := json.Unmarshal(a.body, &list); err != nil {
+		if err := json.Unmarshal(a.Body, &list); err != nil {
 			t.Fatal(err)
 		}
 		for _, d := range list.Items {
@@ -179,8 +180,8 @@ func TestDeploymentsAtOnce(t *testing.T) {
 			image := fmt.Sprintf("hello:n%d", i)
 			a := w.post("hello/deployments", fmt.Sprintf(`{"image":%q}`, image))
 			var d wire.Deployment
-			if err := json.Unmarshal(a.body, &d); err != nil || a.status != http.StatusAccepted {
-				t.Errorf("deploy %d: %d %s", i, a.status, a.body)
+			if err := json.Unmarshal(a.Body, &d); err != nil || a.Status != http.StatusAccepted {
+				t.Errorf("deploy %d: %d %s", i, a.Status, a.Body)
 				return
 			}
 			mu.Lock()
@@ -198,7 +199,7 @@ func TestDeploymentsAtOnce(t *testing.T) {
 		t.Fatalf("numbers: %v", numbers)
 	}
 	last := images[deploys+1]
-	if !until(t, func() bool { return w.history("prod")[0] == fmt.Sprintf("21 %s live", last) }) {
+	if !functest.Within(t, patience, func() bool { return w.history("prod")[0] == fmt.Sprintf("21 %s live", last) }) {
 		t.Fatalf("history: %v", w.history("prod"))
 	}
 	w.runs(last, 21)

@@ -2,12 +2,8 @@ package deploys
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -19,13 +15,13 @@ import (
 	"github.com/sluicegate/sluice/emulators/workloads"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
-	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/deploy"
-	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/clustertest"
+	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
@@ -68,7 +64,7 @@ func runPods(t testing.TB) {
 	t.Helper()
 	config := clustertest.Config(t)
 	controller.Do(func() {
-		c, err := workloads.New(config, quiet())
+		c, err := workloads.New(config, functest.Quiet())
 		if err != nil {
 			t.Error(err)
 			return
@@ -77,8 +73,6 @@ func runPods(t testing.TB) {
 		go func() { _ = c.Run(context.Background()) }() // ends with the process
 	})
 }
-
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func newWorld(t testing.TB, with func(*Config, *Parts)) *world {
 	t.Helper()
@@ -101,7 +95,7 @@ func (w *world) start(with func(*Config, *Parts)) {
 	cfg := w.cfg
 	parts := Parts{
 		Store: w.store, Cluster: w.cluster, Registry: tags{},
-		Sessions: httpapitest.Sessions{}, Log: quiet(),
+		Sessions: functest.Sessions{}, Log: functest.Quiet(),
 	}
 	if with != nil {
 		with(&cfg, &parts)
@@ -152,72 +146,36 @@ func (w *world) addApp(environment, name, image string) {
 	}
 }
 
-// answer is what a call got.
-type answer struct {
-	world  *world
-	call   string
-	status int
-	header http.Header
-	body   []byte
-}
-
 // as makes a call about app hello of an environment as a user.
-func (w *world) as(user, method, environment, path, body string) answer {
+func (w *world) as(user, method, environment, path, body string) functest.Answer {
 	w.Helper()
 	return w.send(user, method, environment, path, body, nil)
 }
 
 // send is as with headers.
-func (w *world) send(user, method, environment, path, body string, headers map[string]string) answer {
+func (w *world) send(user, method, environment, path, body string, headers http.Header) functest.Answer {
 	w.Helper()
 	address := "/api/v1/projects/" + w.project + "/environments/" + environment + "/apps/" + path
-	var in io.Reader = http.NoBody
-	if body != "" {
-		in = strings.NewReader(body)
-	}
-	r := httptest.NewRequestWithContext(w.Context(), method, address, in)
-	r.Header.Set(httpapitest.UserHeader, user)
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	for name, value := range headers {
-		r.Header.Set(name, value)
-	}
-	rec := httptest.NewRecorder()
-	w.handler.ServeHTTP(rec, r)
-	return answer{world: w, call: method + " " + address + " " + body, status: rec.Code, header: rec.Header(), body: rec.Body.Bytes()}
+	return functest.Call{Method: method, Path: address, Body: body, User: user, Header: headers}.Send(w, w.handler)
 }
 
-func (w *world) post(path, body string) answer {
+func (w *world) post(path, body string) functest.Answer {
 	w.Helper()
 	return w.as("ada", http.MethodPost, "prod", path, body)
 }
 
 func (w *world) deploy(image string) wire.Deployment {
 	w.Helper()
-	return w.post("hello/deployments", fmt.Sprintf(`{"image":%q}`, image)).made()
+	return made(w.post("hello/deployments", fmt.Sprintf(`{"image":%q}`, image)))
 }
 
-// refused expects an error answer.
-func (a answer) refused(status int, code problem.Code) {
-	a.world.Helper()
-	var e wire.Error
-	if err := json.Unmarshal(a.body, &e); err != nil || a.status != status || e.Code != string(code) || e.Message == "" {
-		a.world.Errorf("%s\n got %d %s\nwant %d %s", a.call, a.status, a.body, status, code)
-	}
-}
-
-// made expects a new revision.
-func (a answer) made() wire.Deployment {
-	a.world.Helper()
-	var d wire.Deployment
-	if err := json.Unmarshal(a.body, &d); err != nil || a.status != http.StatusAccepted {
-		a.world.Fatalf("%s\n got %d %s", a.call, a.status, a.body)
-	}
-	_, path, _ := strings.Cut(a.call, " /api/v1/")
-	want := "/api/v1/" + path[:strings.Index(path, "/apps/")] + fmt.Sprintf("/apps/hello/deployments/%d", d.Revision)
-	if got := a.header.Get("Location"); got != want {
-		a.world.Errorf("%s\n got the location %q, want %q", a.call, got, want)
+// made returns the revision that a call has made.
+func made(a functest.Answer) wire.Deployment {
+	a.Helper()
+	d := functest.Read[wire.Deployment](a, http.StatusAccepted)
+	environment, _, _ := strings.Cut(a.Call.Path, "/apps/")
+	if got, want := a.Header.Get("Location"), fmt.Sprintf("%s/apps/hello/deployments/%d", environment, d.Revision); got != want {
+		a.Errorf("%s: the location is %q, want %q", a.Call.Path, got, want)
 	}
 	return d
 }
@@ -226,11 +184,7 @@ func (a answer) made() wire.Deployment {
 // image status".
 func (w *world) history(environment string) []string {
 	w.Helper()
-	a := w.as("vera", http.MethodGet, environment, "hello/deployments?page_size=500", "")
-	var list wire.List[wire.Deployment]
-	if err := json.Unmarshal(a.body, &list); err != nil || a.status != http.StatusOK {
-		w.Fatalf("%d %s", a.status, a.body)
-	}
+	list := functest.Read[wire.List[wire.Deployment]](w.as("vera", http.MethodGet, environment, "hello/deployments?page_size=500", ""), http.StatusOK)
 	var lines []string
 	for _, d := range list.Items {
 		lines = append(lines, fmt.Sprintf("%d %s %s", d.Revision, d.Image, d.Status))
@@ -242,7 +196,7 @@ func (w *world) history(environment string) []string {
 func (w *world) within(environment string, want ...string) {
 	w.Helper()
 	var diff string
-	if !until(w, func() bool { diff = cmp.Diff(want, w.history(environment)); return diff == "" }) {
+	if !functest.Within(w, patience, func() bool { diff = cmp.Diff(want, w.history(environment)); return diff == "" }) {
 		w.Fatalf("history of %s (-want +got):\n%s", environment, diff)
 	}
 }
@@ -266,7 +220,7 @@ func (w *world) runs(image string, revision int64) {
 // becomesLive has ticks roll prod's current revision out.
 func (w *world) becomesLive(n int64) {
 	w.Helper()
-	if !until(w, func() bool { return w.ticked() && w.revision(n).Status == deploy.Live }) {
+	if !functest.Within(w, patience, func() bool { return w.ticked() && w.revision(n).Status == deploy.Live }) {
 		w.Fatalf("revision %d: %+v", n, w.revision(n))
 	}
 }
@@ -278,21 +232,4 @@ func (w *world) revision(n int64) deploy.Revision {
 		w.Fatal(err)
 	}
 	return r
-}
-
-// until waits for a condition.
-func until(t testing.TB, condition func() bool) bool {
-	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	again := time.NewTicker(100 * time.Millisecond)
-	defer again.Stop()
-	for !condition() {
-		select {
-		case <-again.C:
-		case <-deadline.C:
-			return false
-		}
-	}
-	return true
 }

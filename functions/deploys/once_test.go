@@ -9,6 +9,7 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // A deployment, a rollback and a promotion that are sent again with their Idempotency-Key are
@@ -17,7 +18,7 @@ func TestDeploymentWithIdempotencyKeyIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.becomesLive(1)
-	w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`).made()
+	made(w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`))
 	w.within("staging", "2 hello:v2 live", "1 hello:v1 superseded")
 	revision := int64(1)
 	for _, call := range []struct{ path, body, other string }{
@@ -25,23 +26,23 @@ func TestDeploymentWithIdempotencyKeyIsMadeOnce(t *testing.T) {
 		{path: "hello/rollback", body: "", other: `{"revision":1}`},
 		{path: "hello/promote", body: `{"from_environment":"staging"}`, other: `{"from_environment":"staging","revision":2}`},
 	} {
-		send := func(user, body string) answer {
-			return w.send(user, http.MethodPost, "prod", call.path, body, map[string]string{api.IdempotencyKey: "run 7 " + call.path})
+		send := func(user, body string) functest.Answer {
+			return w.send(user, http.MethodPost, "prod", call.path, body, http.Header{api.IdempotencyKey: {"run 7 " + call.path}})
 		}
 		revision++
 		for try := range 3 {
 			got := send("ada", call.body)
-			if d := got.made(); d.Revision != revision || !d.Current {
+			if d := made(got); d.Revision != revision || !d.Current {
 				t.Errorf("%s, call %d: got %+v, want revision %d", call.path, try, d, revision)
 			}
-			if replayed := got.header.Get(api.Replayed); (replayed == "true") != (try > 0) {
+			if replayed := got.Header.Get(api.Replayed); (replayed == "true") != (try > 0) {
 				t.Errorf("%s, call %d: replayed is %q", call.path, try, replayed)
 			}
 		}
-		send("ada", call.other).refused(http.StatusUnprocessableEntity, problem.IdempotencyKeyReused)
+		send("ada", call.other).Refused(http.StatusUnprocessableEntity, problem.IdempotencyKeyReused)
 		w.becomesLive(revision)
-		w.send("ada", http.MethodPost, "prod", call.path, call.body, map[string]string{api.IdempotencyKey: strings.Repeat("x", 256)}).
-			refused(http.StatusBadRequest, problem.InvalidParameter)
+		w.send("ada", http.MethodPost, "prod", call.path, call.body, http.Header{api.IdempotencyKey: {strings.Repeat("x", 256)}}).
+			Refused(http.StatusBadRequest, problem.InvalidParameter)
 	}
 	if got := w.history("prod"); len(got) != 4 {
 		t.Errorf("got the history %v, want 4 revisions", got)
@@ -56,7 +57,7 @@ func TestTwoRollbacksWithDifferentKeys(t *testing.T) {
 	w.deploy("hello:v2")
 	w.becomesLive(2)
 	for i, key := range []string{"a", "b"} {
-		d := w.send("ada", http.MethodPost, "prod", "hello/rollback", "", map[string]string{api.IdempotencyKey: key}).made()
+		d := made(w.send("ada", http.MethodPost, "prod", "hello/rollback", "", http.Header{api.IdempotencyKey: {key}}))
 		if want := int64(1 + i); d.SourceRevision != 0 && int64(d.SourceRevision) != want {
 			t.Errorf("rollback %s: got a copy of %d, want %d", key, d.SourceRevision, want)
 		}
@@ -71,9 +72,9 @@ func TestIdempotencyKeyAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			got := w.send("ada", http.MethodPost, "prod", "hello/deployments", `{"image":"hello:v2"}`, map[string]string{api.IdempotencyKey: "1"})
-			if got.status != http.StatusAccepted {
-				t.Errorf("got %d %s", got.status, got.body)
+			got := w.send("ada", http.MethodPost, "prod", "hello/deployments", `{"image":"hello:v2"}`, http.Header{api.IdempotencyKey: {"1"}})
+			if got.Status != http.StatusAccepted {
+				t.Errorf("got %d %s", got.Status, got.Body)
 			}
 		})
 	}
@@ -90,7 +91,7 @@ func TestDeploymentWithIfMatch(t *testing.T) {
 	w := newWorld(t, nil)
 	w.becomesLive(1)
 	history := func() string {
-		return w.as("vera", http.MethodGet, "prod", "hello/deployments", "").header.Get(api.ETag)
+		return w.as("vera", http.MethodGet, "prod", "hello/deployments", "").Header.Get(api.ETag)
 	}
 	if got := history(); got != `"1"` {
 		t.Errorf("got the tag %s, want the revision's", got)
@@ -100,36 +101,36 @@ func TestDeploymentWithIfMatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	ofApp := httpapi.TagOf(a.Asked())
-	w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`).made()
+	made(w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`))
 	w.within("staging", "2 hello:v2 live", "1 hello:v1 superseded")
 	for _, call := range []struct{ path, body string }{
 		{path: "hello/deployments", body: `{"image":"hello:v2"}`},
 		{path: "hello/rollback", body: `{"revision":1}`},
 		{path: "hello/promote", body: `{"from_environment":"staging"}`},
 	} {
-		send := func(tag string) answer {
-			return w.send("ada", http.MethodPost, "prod", call.path, call.body, map[string]string{api.IfMatch: tag})
+		send := func(tag string) functest.Answer {
+			return w.send("ada", http.MethodPost, "prod", call.path, call.body, http.Header{api.IfMatch: {tag}})
 		}
-		send(`"99"`).refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
+		send(`"99"`).Refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
 		tag := history()
 		got := send(tag)
-		if d := got.made(); got.header.Get(api.ETag) != api.RevisionTag(d.Revision) {
-			t.Errorf("%s: got the tag %s of revision %d", call.path, got.header.Get(api.ETag), d.Revision)
+		if d := made(got); got.Header.Get(api.ETag) != api.RevisionTag(d.Revision) {
+			t.Errorf("%s: got the tag %s of revision %d", call.path, got.Header.Get(api.ETag), d.Revision)
 		}
-		send(tag).refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
-		send(ofApp).refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
+		send(tag).Refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
+		send(ofApp).Refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
 		if a, err = w.store.App(t.Context(), w.ref("prod").Namespace, "hello"); err != nil {
 			t.Fatal(err)
 		}
 		ofApp = httpapi.TagOf(a.Asked())
-		send(ofApp).made()
+		made(send(ofApp))
 	}
-	w.send("ada", http.MethodPost, "prod", "hello/rollback", "", map[string]string{api.IfMatch: `"1"`}).
-		refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
+	w.send("ada", http.MethodPost, "prod", "hello/rollback", "", http.Header{api.IfMatch: {`"1"`}}).
+		Refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
 	// A call that is sent again gets its result, although its revision is no longer current.
-	headers := map[string]string{api.IfMatch: history(), api.IdempotencyKey: "again"}
-	first := w.send("ada", http.MethodPost, "prod", "hello/deployments", `{"image":"hello:v9"}`, headers).made()
-	if again := w.send("ada", http.MethodPost, "prod", "hello/deployments", `{"image":"hello:v9"}`, headers).made(); again.Revision != first.Revision {
+	headers := http.Header{api.IfMatch: {history()}, api.IdempotencyKey: {"again"}}
+	first := made(w.send("ada", http.MethodPost, "prod", "hello/deployments", `{"image":"hello:v9"}`, headers))
+	if again := made(w.send("ada", http.MethodPost, "prod", "hello/deployments", `{"image":"hello:v9"}`, headers)); again.Revision != first.Revision {
 		t.Errorf("got revision %d, want %d", again.Revision, first.Revision)
 	}
 }

@@ -17,18 +17,19 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
-	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/tests/clustertest"
+	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // runsWithin waits until the cluster runs what is recorded, and that is live.
 func (w *world) runsWithin(image string, revision int64) {
 	w.Helper()
-	if !until(w, func() bool { return w.revision(revision).Status == deploy.Live }) {
+	if !functest.Within(w, patience, func() bool { return w.revision(revision).Status == deploy.Live }) {
 		w.Fatalf("revision %d: %+v", revision, w.revision(revision))
 	}
 	w.runs(image, revision)
@@ -123,7 +124,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 				})
 				w.post("hello/deployments", `{"image":"hello:v2"}`)
 				// On a slow machine the rollout may be over at its first look, in fewer steps.
-				until(t, func() bool { return killed.steps.Load() >= at || !w.service.queue.Has(w.ref("prod")) })
+				functest.Within(t, patience, func() bool { return killed.steps.Load() >= at || !w.service.queue.Has(w.ref("prod")) })
 				if err := w.service.Close(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -135,7 +136,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 				if recorded := at > 1 || after; recorded != (a.Revision == 2) {
 					t.Fatalf("revision %d is the current one", a.Revision)
 				}
-				if !until(t, func() bool { return w.ticked() && w.revision(a.Revision).Status == deploy.Live }) {
+				if !functest.Within(t, patience, func() bool { return w.ticked() && w.revision(a.Revision).Status == deploy.Live }) {
 					t.Fatalf("%+v", w.revision(a.Revision))
 				}
 				w.runs(a.Image, a.Revision)
@@ -180,7 +181,7 @@ func TestTickLeavesFollowedApps(t *testing.T) {
 		t.Errorf("the tick has worked on it, %v", err)
 	}
 	close(open)
-	if !until(t, func() bool { return w.ticked() && w.revision(1).Status == deploy.Live }) {
+	if !functest.Within(t, patience, func() bool { return w.ticked() && w.revision(1).Status == deploy.Live }) {
 		t.Errorf("%+v", w.revision(1))
 	}
 }
@@ -253,7 +254,7 @@ func TestRefusedByTheCluster(t *testing.T) {
 	}
 }
 
-// away is a cluster that does not answer for a while.
+// away is a cluster that does not functest.Answer for a while.
 type away struct {
 	Cluster
 	gone *atomic.Bool
@@ -266,7 +267,7 @@ func (c away) ApplyWorkload(ctx context.Context, w cluster.Workload, a app.App) 
 	return c.Cluster.ApplyWorkload(ctx, w, a)
 }
 
-// A cluster that does not answer is nobody's failure.
+// A cluster that does not functest.Answer is nobody's failure.
 func TestClusterThatIsAway(t *testing.T) {
 	t.Parallel()
 	var gone atomic.Bool
@@ -275,14 +276,14 @@ func TestClusterThatIsAway(t *testing.T) {
 	})
 	gone.Store(true)
 	w.deploy("hello:v2")
-	if !until(t, func() bool { return w.revision(2).Message == notAnswering }) {
+	if !functest.Within(t, patience, func() bool { return w.revision(2).Message == notAnswering }) {
 		t.Errorf("%+v", w.revision(2))
 	}
 	if got := w.revision(2).Status; got != deploy.RollingOut {
 		t.Errorf("status %s", got)
 	}
 	gone.Store(false)
-	if !until(t, func() bool { return w.ticked() && w.revision(2).Status == deploy.Live }) {
+	if !functest.Within(t, patience, func() bool { return w.ticked() && w.revision(2).Status == deploy.Live }) {
 		t.Errorf("%+v", w.revision(2))
 	}
 	w.runs("hello:v2", 2)
@@ -293,7 +294,7 @@ func TestLateRevision(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config, _ *Parts) { c.ProgressDeadline = time.Nanosecond })
 	w.deploy("hello:v2")
-	if !until(t, func() bool { return w.ticked() && w.revision(2).Status == deploy.Live }) {
+	if !functest.Within(t, patience, func() bool { return w.ticked() && w.revision(2).Status == deploy.Live }) {
 		t.Fatalf("%+v", w.revision(2))
 	}
 }
@@ -323,7 +324,7 @@ func TestWorkloadScaledToZeroIsIdle(t *testing.T) {
 			a, err := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
 			return err == nil && a.Deployed.Status == what
 		}
-		if !until(t, func() bool { return w.ticked() && is() }) {
+		if !functest.Within(t, patience, func() bool { return w.ticked() && is() }) {
 			t.Fatalf("the app is not %s", what)
 		}
 	}
@@ -362,7 +363,7 @@ func TestDeletedWhileWorkedOn(t *testing.T) {
 		_, deleted := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
 		return err == nil && seen.Absent() && problem.Is(deleted, problem.NotFound)
 	}
-	if !until(t, gone) {
+	if !functest.Within(t, patience, gone) {
 		t.Error("its workload is still there")
 	}
 }

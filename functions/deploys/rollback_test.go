@@ -10,6 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func TestRollback(t *testing.T) {
@@ -18,18 +19,18 @@ func TestRollback(t *testing.T) {
 	w.becomesLive(1)
 	w.deploy("hello:v2")
 	w.within("prod", "2 hello:v2 live", "1 hello:v1 superseded")
-	if d := w.post("hello/rollback", "").made(); d.Trigger != "rollback" || d.SourceRevision != 1 || d.Actor != "ada" {
+	if d := made(w.post("hello/rollback", "")); d.Trigger != "rollback" || d.SourceRevision != 1 || d.Actor != "ada" {
 		t.Errorf("without a number: %+v", d)
 	}
 	w.within("prod", "3 hello:v1 live", "2 hello:v2 superseded", "1 hello:v1 superseded")
-	if d := w.post("hello/rollback", `{}`).made(); d.SourceRevision != 2 {
+	if d := made(w.post("hello/rollback", `{}`)); d.SourceRevision != 2 {
 		t.Errorf("of a rollback: %+v", d)
 	}
 	w.becomesLive(4)
-	if d := w.post("hello/rollback", `{"revision":1}`).made(); d.SourceRevision != 1 {
+	if d := made(w.post("hello/rollback", `{"revision":1}`)); d.SourceRevision != 1 {
 		t.Errorf("with a number: %+v", d)
 	}
-	if d := w.post("hello/rollback", `{"revision":5}`).made(); d.SourceRevision != 5 {
+	if d := made(w.post("hello/rollback", `{"revision":5}`)); d.SourceRevision != 5 {
 		t.Errorf("to the current one: %+v", d)
 	}
 	w.within("prod", "6 hello:v1 live", "5 hello:v1 superseded", "4 hello:v2 superseded",
@@ -49,15 +50,15 @@ func TestRollbackAndFailedRevisions(t *testing.T) {
 	if m := w.revision(3).Message; m == "" {
 		t.Error("the failed revision says nothing")
 	}
-	if d := w.post("hello/rollback", "").made(); d.SourceRevision != 2 {
+	if d := made(w.post("hello/rollback", "")); d.SourceRevision != 2 {
 		t.Errorf("from a failed one: %+v", d)
 	}
 	w.within("prod", "4 hello:v2 live", "3 hello:broken failed", "2 hello:v2 superseded", "1 hello:v1 superseded")
-	if d := w.post("hello/rollback", "").made(); d.SourceRevision != 2 {
+	if d := made(w.post("hello/rollback", "")); d.SourceRevision != 2 {
 		t.Errorf("past a failed one: %+v", d)
 	}
 	w.within("prod", "5 hello:v2 live", "4 hello:v2 superseded", "3 hello:broken failed", "2 hello:v2 superseded", "1 hello:v1 superseded")
-	if d := w.post("hello/rollback", `{"revision":3}`).made(); d.SourceRevision != 3 || d.Image != "hello:broken" {
+	if d := made(w.post("hello/rollback", `{"revision":3}`)); d.SourceRevision != 3 || d.Image != "hello:broken" {
 		t.Errorf("to a failed one: %+v", d)
 	}
 	w.within("prod", "6 hello:broken failed", "5 hello:v2 live", "4 hello:v2 superseded",
@@ -73,7 +74,7 @@ func TestRollbackSkipsRevisionsWithoutReadyPod(t *testing.T) {
 	w.deploy("hello:broken")
 	w.deploy("hello:v3")
 	w.within("prod", "3 hello:v3 live", "2 hello:broken superseded", "1 hello:v1 superseded")
-	if d := w.post("hello/rollback", "").made(); d.SourceRevision != 1 {
+	if d := made(w.post("hello/rollback", "")); d.SourceRevision != 1 {
 		t.Errorf("rolled back to %+v, want a copy of revision 1", d)
 	}
 }
@@ -114,12 +115,12 @@ func TestRollbackBeforeAnyPodIsReady(t *testing.T) {
 	w := newWorld(t, func(_ *Config, p *Parts) { p.Cluster = &silent{Cluster: p.Cluster, release: release} })
 	w.deploy("hello:v2")
 	w.deploy("hello:v3")
-	if d := w.post("hello/rollback", "").made(); d.SourceRevision != 2 || d.Image != "hello:v2" {
+	if d := made(w.post("hello/rollback", "")); d.SourceRevision != 2 || d.Image != "hello:v2" {
 		t.Errorf("rolled back to %+v, want a copy of revision 2", d)
 	}
 	w.fail(4)
 	w.deploy("hello:v5")
-	if d := w.post("hello/rollback", "").made(); d.SourceRevision != 3 {
+	if d := made(w.post("hello/rollback", "")); d.SourceRevision != 3 {
 		t.Errorf("rolled back to %+v, want a copy of revision 3", d)
 	}
 }
@@ -132,7 +133,7 @@ func TestRollbackToFailedRevisionsIsRefused(t *testing.T) {
 	w := newWorld(t, func(_ *Config, p *Parts) { p.Cluster = &silent{Cluster: p.Cluster, release: release} })
 	w.fail(1)
 	w.deploy("hello:v2")
-	w.post("hello/rollback", "").refused(http.StatusConflict, problem.NoPreviousRevision)
+	w.post("hello/rollback", "").Refused(http.StatusConflict, problem.NoPreviousRevision)
 }
 
 // fail records that the current revision of prod's app failed.
@@ -161,18 +162,18 @@ func TestRollbackToOvertakenRevisionWithReadyPod(t *testing.T) {
 		seen, err := w.cluster.Workload(t.Context(), w.ref("prod"))
 		return err == nil && seen.Observation().Revision == 2 && seen.Observation().PodReady
 	}
-	if !until(t, ready) {
+	if !functest.Within(t, patience, ready) {
 		t.Fatal("revision 2 has no ready pod")
 	}
 	w.deploy("hello:broken")
 	close(release)
-	if !until(t, func() bool { return w.revision(2).Worked() }) {
+	if !functest.Within(t, patience, func() bool { return w.revision(2).Worked() }) {
 		t.Fatalf("revision 2: %+v", w.revision(2))
 	}
 	if r := w.revision(2); r.Status != deploy.Superseded || !r.FinishedAt.IsZero() {
 		t.Errorf("revision 2: %+v, want one that was never live", r)
 	}
-	if d := w.post("hello/rollback", "").made(); d.SourceRevision != 2 {
+	if d := made(w.post("hello/rollback", "")); d.SourceRevision != 2 {
 		t.Errorf("rolled back to %+v, want a copy of revision 2", d)
 	}
 }
@@ -184,7 +185,7 @@ func TestRollbackDuringARollout(t *testing.T) {
 	w.deploy("hello:v2")
 	w.within("prod", "2 hello:v2 live", "1 hello:v1 superseded")
 	w.deploy("hello:broken")
-	if d := w.post("hello/rollback", "").made(); d.SourceRevision != 2 {
+	if d := made(w.post("hello/rollback", "")); d.SourceRevision != 2 {
 		t.Errorf("rolled back to %+v", d)
 	}
 	w.within("prod", "4 hello:v2 live", "3 hello:broken superseded", "2 hello:v2 superseded", "1 hello:v1 superseded")
@@ -195,15 +196,15 @@ func TestPromotion(t *testing.T) {
 	t.Parallel()
 	digest := "sha256:1111111111111111111111111111111111111111111111111111111111111111"
 	w := newWorld(t, func(_ *Config, p *Parts) { p.Registry = tags{"hello:v2": digest} })
-	w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`).made()
+	made(w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`))
 	w.within("staging", "2 hello:v2 live", "1 hello:v1 superseded")
-	w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v3"}`).made()
+	made(w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v3"}`))
 	w.within("staging", "3 hello:v3 live", "2 hello:v2 superseded", "1 hello:v1 superseded")
-	d := w.post("hello/promote", `{"from_environment":"staging"}`).made()
+	d := made(w.post("hello/promote", `{"from_environment":"staging"}`))
 	if d.Trigger != string(deploy.Promotion) || d.Image != "hello:v3" || d.SourceRevision != 3 || d.SourceEnvironment != "staging" {
 		t.Errorf("without a number: %+v", d)
 	}
-	d = w.post("hello/promote", `{"from_environment":"staging","revision":2}`).made()
+	d = made(w.post("hello/promote", `{"from_environment":"staging","revision":2}`))
 	if d.Image != "hello:v2" || string(d.Digest) != digest || d.SourceRevision != 2 || d.SourceEnvironment != "staging" {
 		t.Errorf("with a number: %+v", d)
 	}
@@ -214,14 +215,14 @@ func TestPromotion(t *testing.T) {
 func TestPromotionSkipsRevisionsWithoutReadyPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	promote := func(body string) answer { w.Helper(); return w.post("hello/promote", body) }
-	promote(`{"from_environment":"staging"}`).refused(http.StatusConflict, problem.RevisionNotLive)
-	promote(`{"from_environment":"staging","revision":1}`).refused(http.StatusConflict, problem.RevisionNotLive)
-	w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`).made()
+	promote := func(body string) functest.Answer { w.Helper(); return w.post("hello/promote", body) }
+	promote(`{"from_environment":"staging"}`).Refused(http.StatusConflict, problem.RevisionNotLive)
+	promote(`{"from_environment":"staging","revision":1}`).Refused(http.StatusConflict, problem.RevisionNotLive)
+	made(w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`))
 	w.within("staging", "2 hello:v2 live", "1 hello:v1 superseded")
-	w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:broken"}`).made()
-	promote(`{"from_environment":"staging","revision":3}`).refused(http.StatusConflict, problem.RevisionNotLive)
-	if d := promote(`{"from_environment":"staging"}`).made(); d.SourceRevision != 2 {
+	made(w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:broken"}`))
+	promote(`{"from_environment":"staging","revision":3}`).Refused(http.StatusConflict, problem.RevisionNotLive)
+	if d := made(promote(`{"from_environment":"staging"}`)); d.SourceRevision != 2 {
 		t.Errorf("promoted %+v, want a copy of revision 2", d)
 	}
 }
@@ -231,7 +232,9 @@ func TestRegistriesOfAProject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.becomesLive(1)
-	w.within("staging", "1 hello:v1 live")
+	if !functest.Within(t, patience, func() bool { return w.ticked() && w.history("staging")[0] == "1 hello:v1 live" }) {
+		t.Fatal(w.history("staging"))
+	}
 	_, err := w.store.UpdateProject(t.Context(), w.project, func(p app.Project) (app.Project, error) {
 		p.Registries = []string{"registry.example.com/shop"}
 		return p, nil
@@ -244,9 +247,9 @@ func TestRegistriesOfAProject(t *testing.T) {
 		"hello/rollback":    `{"revision":1}`,
 		"hello/promote":     `{"from_environment":"staging"}`,
 	} {
-		w.post(path, body).refused(http.StatusUnprocessableEntity, problem.RegistryNotAllowed)
+		w.post(path, body).Refused(http.StatusUnprocessableEntity, problem.RegistryNotAllowed)
 	}
 	w.deploy("registry.example.com/shop/hello:v2")
-	w.post("hello/rollback", "").refused(http.StatusUnprocessableEntity, problem.RegistryNotAllowed)
+	w.post("hello/rollback", "").Refused(http.StatusUnprocessableEntity, problem.RegistryNotAllowed)
 	w.within("prod", "2 registry.example.com/shop/hello:v2 live", "1 hello:v1 superseded")
 }

@@ -2,13 +2,11 @@ package keys
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -33,19 +31,19 @@ func TestAccess(t *testing.T) {
 	before := w.stored(id)
 	for _, path := range reads {
 		for _, user := range []string{"vera", "ada", "olga"} {
-			if a := w.as(user, http.MethodGet, path, ""); a.status != http.StatusOK {
-				t.Errorf("%s may not read %s: %d %s", user, path, a.status, a.body)
+			if a := w.as(user, http.MethodGet, path, ""); a.Status != http.StatusOK {
+				t.Errorf("%s may not read %s: %d %s", user, path, a.Status, a.Body)
 			}
 		}
-		w.as("bob", http.MethodGet, path, "").refused(http.StatusForbidden, problem.Forbidden)
-		w.as("", http.MethodGet, path, "").refused(http.StatusUnauthorized, problem.Unauthenticated)
+		w.as("bob", http.MethodGet, path, "").Refused(http.StatusForbidden, problem.Forbidden)
+		w.as("", http.MethodGet, path, "").Refused(http.StatusUnauthorized, problem.Unauthenticated)
 	}
 	for _, c := range writes {
 		for _, user := range []string{"vera", "bob"} {
-			w.as(user, c.method, c.path, c.body).refused(http.StatusForbidden, problem.Forbidden)
-			w.as(user, c.method, c.path, `{"broken"`).refused(http.StatusForbidden, problem.Forbidden)
+			w.as(user, c.method, c.path, c.body).Refused(http.StatusForbidden, problem.Forbidden)
+			w.as(user, c.method, c.path, `{"broken"`).Refused(http.StatusForbidden, problem.Forbidden)
 		}
-		w.as("", c.method, c.path, c.body).refused(http.StatusUnauthorized, problem.Unauthenticated)
+		w.as("", c.method, c.path, c.body).Refused(http.StatusUnauthorized, problem.Unauthenticated)
 	}
 	if after := w.stored(id); after.Status != before.Status || after.Secret != before.Secret || w.countKeys() != 1 || w.countPlans() != 1 {
 		t.Error("something has changed")
@@ -54,7 +52,7 @@ func TestAccess(t *testing.T) {
 		t.Errorf("the plan's rate is now %v", p.Limits.Rate)
 	}
 	// An id alone opens nothing: the role counts in the address's own project.
-	w.as("bob", http.MethodGet, bank+"/api-keys/"+id, "").refused(http.StatusNotFound, problem.NotFound)
+	w.as("bob", http.MethodGet, bank+"/api-keys/"+id, "").Refused(http.StatusNotFound, problem.NotFound)
 }
 
 // What does not exist is only told to those who may know.
@@ -63,18 +61,18 @@ func TestUnknownPlaces(t *testing.T) {
 	w := newWorld(t)
 	for _, env := range []string{"none", "PROD", "a.b", "a%2Fb", strings.Repeat("a", 41), "%00"} {
 		at := shop + "/environments/" + env
-		w.as("bob", http.MethodGet, at+"/plans", "").refused(http.StatusForbidden, problem.Forbidden)
+		w.as("bob", http.MethodGet, at+"/plans", "").Refused(http.StatusForbidden, problem.Forbidden)
 		for _, path := range []string{"/plans", "/api-keys", "/plans/plan-starter"} {
-			w.do(http.MethodGet, at+path, "").refused(http.StatusNotFound, problem.NotFound)
+			w.do(http.MethodGet, at+path, "").Refused(http.StatusNotFound, problem.NotFound)
 		}
-		w.do(http.MethodPost, at+"/plans", `{"name":"New","rate":1,"burst":1}`).refused(http.StatusNotFound, problem.NotFound)
-		w.do(http.MethodPost, at+"/api-keys", `{"plan":"plan-starter"}`).refused(http.StatusNotFound, problem.NotFound)
+		w.do(http.MethodPost, at+"/plans", `{"name":"New","rate":1,"burst":1}`).Refused(http.StatusNotFound, problem.NotFound)
+		w.do(http.MethodPost, at+"/api-keys", `{"plan":"plan-starter"}`).Refused(http.StatusNotFound, problem.NotFound)
 	}
-	w.do(http.MethodGet, bank+"/api-keys", "").refused(http.StatusForbidden, problem.Forbidden)
-	w.do(http.MethodGet, "/api/v1/projects/none/api-keys", "").refused(http.StatusForbidden, problem.Forbidden)
-	w.do(http.MethodGet, "/api/v2/projects/shop/api-keys", "").refused(http.StatusNotFound, problem.NotFound)
-	w.do(http.MethodPut, shop+"/api-keys", `{}`).refused(http.StatusMethodNotAllowed, problem.MethodNotAllowed)
-	w.do(http.MethodDelete, shop+"/api-keys/key-00000000", "").refused(http.StatusMethodNotAllowed, problem.MethodNotAllowed)
+	w.do(http.MethodGet, bank+"/api-keys", "").Refused(http.StatusForbidden, problem.Forbidden)
+	w.do(http.MethodGet, "/api/v1/projects/none/api-keys", "").Refused(http.StatusForbidden, problem.Forbidden)
+	w.do(http.MethodGet, "/api/v2/projects/shop/api-keys", "").Refused(http.StatusNotFound, problem.NotFound)
+	w.do(http.MethodPut, shop+"/api-keys", `{}`).Refused(http.StatusMethodNotAllowed, problem.MethodNotAllowed)
+	w.do(http.MethodDelete, shop+"/api-keys/key-00000000", "").Refused(http.StatusMethodNotAllowed, problem.MethodNotAllowed)
 }
 
 func TestContentType(t *testing.T) {
@@ -86,12 +84,7 @@ func TestContentType(t *testing.T) {
 		"application/x-www-form-urlencoded": problem.UnsupportedMediaType,
 		"application/json; charset=utf-8":   problem.MissingField,
 	} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, prod+"/plans", strings.NewReader(`{}`))
-		r.Header.Set(httpapitest.UserHeader, "ada")
-		r.Header.Set("Content-Type", kind)
-		rec := httptest.NewRecorder()
-		w.handler.ServeHTTP(rec, r)
-		answer{world: w, call: kind, status: rec.Code, body: rec.Body.Bytes()}.refused(problem.Of(code).Status(), code)
+		w.send("ada", http.MethodPost, prod+"/plans", `{}`, http.Header{"Content-Type": {kind}}).Refused(problem.Of(code).Status(), code)
 	}
 }
 
@@ -111,24 +104,24 @@ func TestChangesAtOnce(t *testing.T) {
 	}
 	all.Go(func() { renamed = w.do(http.MethodPatch, at, `{"name":"renamed"}`) })
 	all.Go(func() {
-		for revoked = w.do(http.MethodPost, at+"/revoke", ""); revoked.status == http.StatusConflict; {
+		for revoked = w.do(http.MethodPost, at+"/revoke", ""); revoked.Status == http.StatusConflict; {
 			revoked = w.do(http.MethodPost, at+"/revoke", "")
 		}
 	})
 	all.Wait()
 	k := w.stored(id)
-	if revoked.status != http.StatusOK || k.Status != apikey.Revoked {
-		t.Errorf("revoke: %d %s, stored is %s", revoked.status, revoked.body, k.Status)
+	if revoked.Status != http.StatusOK || k.Status != apikey.Revoked {
+		t.Errorf("revoke: %d %s, stored is %s", revoked.Status, revoked.Body, k.Status)
 	}
-	if (renamed.status == http.StatusOK) != (k.Name == "renamed") {
-		t.Errorf("rename: %d %s, stored is %q", renamed.status, renamed.body, k.Name)
+	if (renamed.Status == http.StatusOK) != (k.Name == "renamed") {
+		t.Errorf("rename: %d %s, stored is %q", renamed.Status, renamed.Body, k.Name)
 	}
 	holders := 0
 	for _, a := range rotated {
-		if a.status != http.StatusOK && a.status != http.StatusConflict {
-			t.Errorf("rotate: %d %s", a.status, a.body)
+		if a.Status != http.StatusOK && a.Status != http.StatusConflict {
+			t.Errorf("rotate: %d %s", a.Status, a.Body)
 		}
-		if a.status == http.StatusOK && k.Secret.Equal(apikey.HashOf([]byte(a.issued(http.StatusOK).FullKey))) {
+		if a.Status == http.StatusOK && k.Secret.Equal(apikey.HashOf([]byte(a.issued(http.StatusOK).FullKey))) {
 			holders++
 		}
 	}
@@ -149,10 +142,10 @@ func TestCreatePlanAtOnce(t *testing.T) {
 	all.Wait()
 	created := 0
 	for _, a := range answers {
-		if a.status == http.StatusCreated {
+		if a.Status == http.StatusCreated {
 			created++
 		} else {
-			a.refused(http.StatusConflict, problem.AlreadyExists)
+			a.Refused(http.StatusConflict, problem.AlreadyExists)
 		}
 	}
 	if created != 1 || w.countPlans() != 1 {
@@ -162,7 +155,7 @@ func TestCreatePlanAtOnce(t *testing.T) {
 
 func anyOK(answers []answer) bool {
 	for _, a := range answers {
-		if a.status == http.StatusOK {
+		if a.Status == http.StatusOK {
 			return true
 		}
 	}

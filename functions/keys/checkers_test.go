@@ -17,7 +17,6 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/explain"
-	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -106,15 +105,8 @@ func (w *world) canaries(m *member, applied time.Time) {
 // preferring is do with a Prefer header; it gives what the header of the answer names.
 func (w *world) preferring(method, path, body, prefer string) (a answer, change string) {
 	w.Helper()
-	r := httptest.NewRequestWithContext(w.Context(), method, path, strings.NewReader(body))
-	r.Header.Set(httpapitest.UserHeader, "ada")
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	r.Header.Set(api.Prefer, prefer)
-	rec := httptest.NewRecorder()
-	w.handler.ServeHTTP(rec, r)
-	return answer{world: w, call: method + " " + path, status: rec.Code, body: rec.Body.Bytes()}, rec.Header().Get(api.ChangeID)
+	a = w.send("ada", method, path, body, http.Header{api.Prefer: {prefer}})
+	return a, a.Header.Get(api.ChangeID)
 }
 
 // TestInForce: every change of a key or a plan waits until all say that they follow it,
@@ -142,22 +134,22 @@ func TestInForce(t *testing.T) {
 		a, change := w.preferring(c.method, c.path, c.body, "wait=10")
 		f := read[wire.Effect](a, c.status).InForce
 		if f == nil || !f.Everywhere || f.At == nil || f.Change != change || change == "" || len(f.Replicas) != 2 {
-			t.Errorf("%s: %s", a.call, a.body)
+			t.Errorf("%s: %s", a.Call.Path, a.Body)
 			continue
 		}
 		for _, r := range f.Replicas {
 			if r.State != string(inforce.Applied) || r.AfterMS == nil || r.DeniesFrom != nil {
-				t.Errorf("%s: %s", a.call, a.body)
+				t.Errorf("%s: %s", a.Call.Path, a.Body)
 			}
 		}
 		later := read[wire.InForce](w.as("vera", http.MethodGet, shop+"/changes/"+change, ""), http.StatusOK)
 		if !later.Everywhere || later.Change != change || len(later.Replicas) != 2 || later.Replicas[0].AfterMS != nil {
-			t.Errorf("%s, asked later: %+v", a.call, later)
+			t.Errorf("%s, asked later: %+v", a.Call.Path, later)
 		}
 	}
 	again, change := w.preferring(http.MethodPost, key+"/revoke", "", "wait=10")
 	if f := read[wire.Effect](again, http.StatusOK).InForce; f == nil || !f.Everywhere || change != "" {
-		t.Errorf("revoked again: %s", again.body)
+		t.Errorf("revoked again: %s", again.Body)
 	}
 }
 
@@ -176,7 +168,7 @@ func TestNotInForce(t *testing.T) {
 		t.Errorf("it has waited for %s", took)
 	}
 	if f == nil || f.Everywhere || f.At != nil || len(f.Replicas) != 2 || f.Replicas[0].State != "applied" || f.Replicas[1].State != "silent" {
-		t.Fatalf("%s", a.body)
+		t.Fatalf("%s", a.Body)
 	}
 	denies := f.Replicas[1].DeniesFrom
 	if denies == nil || denies.Before(before.Add(80*time.Second)) || denies.After(time.Now().Add(91*time.Second)) {
@@ -211,12 +203,12 @@ func TestListReadTooEarly(t *testing.T) {
 	key := shop + "/api-keys/" + w.makeKey().ID
 	a, _ := w.preferring(http.MethodPost, key+"/revoke", "", "wait=1")
 	if f := read[wire.Effect](a, http.StatusAccepted).InForce; f == nil || f.Everywhere {
-		t.Errorf("%s", a.body)
+		t.Errorf("%s", a.Body)
 	}
 	// A key that was created is returned as such, also if the wait ends before it is in force.
 	a, _ = w.preferring(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter"}`, "wait=1")
 	if k := read[wire.IssuedKey](a, http.StatusCreated); k.InForce == nil || k.InForce.Everywhere || k.FullKey == "" {
-		t.Errorf("%s", a.body)
+		t.Errorf("%s", a.Body)
 	}
 }
 
@@ -243,13 +235,13 @@ func TestWaitEndsWithTheProcess(t *testing.T) {
 	a, _ := w.preferring(http.MethodPost, key+"/revoke", "", "wait=30")
 	f := read[wire.Effect](a, http.StatusAccepted).InForce
 	if took := time.Since(ended); took > 5*time.Second || f == nil || f.Everywhere || len(f.Replicas) != 2 || f.Replicas[1].State != "silent" {
-		t.Errorf("after %s: %s", took, a.body)
+		t.Errorf("after %s: %s", took, a.Body)
 	}
 	begun := time.Now()
 	a, _ = w.preferring(http.MethodPatch, prod+"/plans/plan-starter", `{"rate":3}`, "wait=30")
 	f = read[wire.Effect](a, http.StatusAccepted).InForce
 	if took := time.Since(begun); took > 5*time.Second || f == nil || len(f.Replicas) != 2 {
-		t.Errorf("after %s: %s", took, a.body)
+		t.Errorf("after %s: %s", took, a.Body)
 	}
 	if n := len(w.service.checkers.slots); n != 0 {
 		t.Errorf("%d slots are still taken", n)
@@ -283,7 +275,7 @@ func TestWhoIsBelieved(t *testing.T) {
 			spoil(w, w.join(atOnce)[0])
 			a, _ := w.preferring(http.MethodPost, key+"/revoke", "", "wait=1")
 			if f := read[wire.Effect](a, http.StatusAccepted).InForce; f == nil || f.Everywhere || len(f.Replicas) != 1 || f.Replicas[0].State != "silent" {
-				t.Errorf("%s", a.body)
+				t.Errorf("%s", a.Body)
 			}
 		})
 	}
@@ -300,8 +292,8 @@ func TestNobodyWaits(t *testing.T) {
 	key := shop + "/api-keys/" + w.makeKey().ID
 	for _, prefer := range []string{"", "wait", "wait=0", "wait=-5", "wait=soon", "wait=1e9", "respond-async", strings.Repeat("x", 5000)} {
 		a, _ := w.preferring(http.MethodPatch, key, `{"name":"`+strings.Repeat("n", len(prefer)%9+1)+`"}`, prefer)
-		if !strings.Contains(string(a.body), `"in_force":null`) || a.status != http.StatusOK {
-			t.Errorf("%.20q: %d %s", prefer, a.status, a.body)
+		if !strings.Contains(string(a.Body), `"in_force":null`) || a.Status != http.StatusOK {
+			t.Errorf("%.20q: %d %s", prefer, a.Status, a.Body)
 		}
 	}
 	if n := asked.Load(); n != 0 {
@@ -317,12 +309,12 @@ func TestChangesOfOthers(t *testing.T) {
 	w.makePlan(prod)
 	w.makePlan(bank + "/environments/prod")
 	_, change := w.preferring(http.MethodPatch, prod+"/plans/plan-starter", `{"rate":5}`, "wait=1")
-	w.as("vera", http.MethodGet, shop+"/changes/"+change, "").into(http.StatusOK, &wire.InForce{})
-	w.as("bob", http.MethodGet, bank+"/changes/"+change, "").refused(http.StatusNotFound, problem.NotFound)
-	w.as("bob", http.MethodGet, shop+"/changes/"+change, "").refused(http.StatusForbidden, problem.Forbidden)
-	w.as("", http.MethodGet, shop+"/changes/"+change, "").refused(http.StatusUnauthorized, problem.Unauthenticated)
+	w.as("vera", http.MethodGet, shop+"/changes/"+change, "").Into(http.StatusOK, &wire.InForce{})
+	w.as("bob", http.MethodGet, bank+"/changes/"+change, "").Refused(http.StatusNotFound, problem.NotFound)
+	w.as("bob", http.MethodGet, shop+"/changes/"+change, "").Refused(http.StatusForbidden, problem.Forbidden)
+	w.as("", http.MethodGet, shop+"/changes/"+change, "").Refused(http.StatusUnauthorized, problem.Unauthenticated)
 	for _, id := range []string{"x", "%00", "..%2f" + change, change + "x", change[:len(change)-1], strings.ToUpper(change), strings.Repeat("a", 3000), "__x__"} {
-		w.do(http.MethodGet, shop+"/changes/"+id, "").refused(http.StatusNotFound, problem.NotFound)
+		w.do(http.MethodGet, shop+"/changes/"+id, "").Refused(http.StatusNotFound, problem.NotFound)
 	}
 	members, _, err := w.store.Records(t.Context(), audit.Query{Project: "shop"}, store.Page{Size: 10})
 	if err != nil || len(members) < 3 {
@@ -330,7 +322,7 @@ func TestChangesOfOthers(t *testing.T) {
 	}
 	for _, r := range members {
 		if !strings.HasPrefix(string(r.Action), "plan.") && !strings.HasPrefix(string(r.Action), "key.") {
-			w.do(http.MethodGet, shop+"/changes/"+r.ID, "").refused(http.StatusNotFound, problem.NotFound)
+			w.do(http.MethodGet, shop+"/changes/"+r.ID, "").Refused(http.StatusNotFound, problem.NotFound)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // crowded returns a world with a number of keys in prod, at least one.
@@ -37,10 +37,10 @@ func (w *world) createMany(n, callers int) (created int64, took []time.Duration)
 				begun := time.Now()
 				a := w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter"}`)
 				took[i-1] = time.Since(begun)
-				if a.status == http.StatusCreated {
+				if a.Status == http.StatusCreated {
 					ok.Add(1)
 				} else {
-					w.Errorf("got %d %s, want 201", a.status, a.body)
+					w.Errorf("got %d %s, want 201", a.Status, a.Body)
 				}
 			}
 		})

@@ -57,11 +57,11 @@ func TestExplainRequest(t *testing.T) {
 	w.makePlan(prod)
 	w.makePlan(bank + "/environments/prod")
 	own := w.makeKey()
-	w.do(http.MethodPatch, shop+"/api-keys/"+own.ID, `{"name":"Checkout"}`).into(http.StatusOK, &own)
+	w.do(http.MethodPatch, shop+"/api-keys/"+own.ID, `{"name":"Checkout"}`).Into(http.StatusOK, &own)
 	gone := w.makeKey()
-	w.do(http.MethodPost, shop+"/api-keys/"+gone.ID+"/revoke", "").into(http.StatusOK, &gone)
+	w.do(http.MethodPost, shop+"/api-keys/"+gone.ID+"/revoke", "").Into(http.StatusOK, &gone)
 	var foreign wire.IssuedKey
-	w.as("bob", http.MethodPost, bank+"/environments/prod/api-keys", aKey).into(http.StatusCreated, &foreign)
+	w.as("bob", http.MethodPost, bank+"/environments/prod/api-keys", aKey).Into(http.StatusCreated, &foreign)
 	all := w.join(atOnce, atOnce)
 	w.remembers(all[0],
 		refusedAt(8, "shop-prod", own.Prefix, "expired"), refusedAt(6, "bank-prod", own.Prefix, "expired"), refusedAt(4, "", "", "bad_address"),
@@ -139,18 +139,18 @@ func TestWhoMayExplain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, id := range []string{"a%20b", "%00", strings.Repeat("a", 65), "a.b", "%C3%A9", "%3Cb%3E"} {
-		w.do(http.MethodGet, shop+"/requests/"+id, "").refused(http.StatusBadRequest, problem.InvalidParameter)
+		w.do(http.MethodGet, shop+"/requests/"+id, "").Refused(http.StatusBadRequest, problem.InvalidParameter)
 	}
-	w.as("vera", http.MethodGet, shop+"/requests/r-1", "").refused(http.StatusForbidden, problem.Forbidden)
-	w.as("bob", http.MethodGet, shop+"/requests/r-1", "").refused(http.StatusForbidden, problem.Forbidden)
-	w.as("", http.MethodGet, shop+"/requests/r-1", "").refused(http.StatusUnauthorized, problem.Unauthenticated)
+	w.as("vera", http.MethodGet, shop+"/requests/r-1", "").Refused(http.StatusForbidden, problem.Forbidden)
+	w.as("bob", http.MethodGet, shop+"/requests/r-1", "").Refused(http.StatusForbidden, problem.Forbidden)
+	w.as("", http.MethodGet, shop+"/requests/r-1", "").Refused(http.StatusUnauthorized, problem.Unauthenticated)
 	if got := read[wire.ExplainedRequest](w.as("olga", http.MethodGet, shop+"/requests/r-1", ""), http.StatusOK); got.Asked != 0 || got.Denials == nil {
 		t.Errorf("%+v", got)
 	}
 	for range explainsAtOnce {
 		w.service.checkers.asks <- struct{}{}
 	}
-	w.do(http.MethodGet, shop+"/requests/r-1", "").refused(http.StatusServiceUnavailable, problem.Unavailable)
+	w.do(http.MethodGet, shop+"/requests/r-1", "").Refused(http.StatusServiceUnavailable, problem.Unavailable)
 }
 
 // TestExplainsOfACaller: a caller who asks too often is told when to ask again, and no
@@ -159,18 +159,18 @@ func TestExplainsOfACaller(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ask := func() answer { return w.do(http.MethodGet, shop+"/requests/r-1", "") }
-	w.do(http.MethodGet, shop+"/requests/a.b", "").refused(http.StatusBadRequest, problem.InvalidParameter)
+	w.do(http.MethodGet, shop+"/requests/a.b", "").Refused(http.StatusBadRequest, problem.InvalidParameter)
 	for range explainBurst {
 		read[wire.ExplainedRequest](ask(), http.StatusOK)
 	}
 	refused := ask()
-	refused.refused(http.StatusTooManyRequests, problem.RateLimited)
-	if refused.retry != "1" {
-		t.Errorf("Retry-After: %q", refused.retry)
+	refused.Refused(http.StatusTooManyRequests, problem.RateLimited)
+	if refused.Header.Get("Retry-After") != "1" {
+		t.Errorf("Retry-After: %q", refused.Header.Get("Retry-After"))
 	}
 	w.setClock(w.clock.Load().Add(explainEvery))
 	read[wire.ExplainedRequest](ask(), http.StatusOK)
-	ask().refused(http.StatusTooManyRequests, problem.RateLimited)
+	ask().Refused(http.StatusTooManyRequests, problem.RateLimited)
 	records, _, err := w.store.Records(t.Context(), audit.Query{Project: "shop", Actions: []audit.Action{audit.ExplainRequest}}, store.Page{Size: 100})
 	if err != nil || len(records) != explainBurst+1 {
 		t.Errorf("%d records, %v", len(records), err)
@@ -213,7 +213,7 @@ func TestForeignKeysAreNotProbed(t *testing.T) {
 	w := newWorld(t)
 	w.makePlan(bank + "/environments/prod")
 	var foreign wire.IssuedKey
-	w.as("bob", http.MethodPost, bank+"/environments/prod/api-keys", aKey).into(http.StatusCreated, &foreign)
+	w.as("bob", http.MethodPost, bank+"/environments/prod/api-keys", aKey).Into(http.StatusCreated, &foreign)
 	project, err := w.store.Project(t.Context(), "shop")
 	if err != nil {
 		t.Fatal(err)

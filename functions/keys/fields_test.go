@@ -43,19 +43,19 @@ func TestWrongFields(t *testing.T) {
 		{http.MethodGet, prod + "/plans/plan-none", "", nil},
 	} {
 		a := w.do(c.method, c.path, c.body)
-		told := read[wire.Error](a, a.status)
+		told := read[wire.Error](a, a.Status)
 		var got []string
 		for _, e := range told.Errors {
 			got = append(got, e.Field+" "+e.Code)
 			if e.Message == "" {
-				t.Errorf("%s: %s has no message", a.call, e.Field)
+				t.Errorf("%s: %s has no message", a.Call.Path, e.Field)
 			}
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", a.call, diff)
+			t.Errorf("%s (-want +got):\n%s", a.Call.Path, diff)
 		}
 		if len(told.Errors) > 0 && (told.Code != told.Errors[0].Code || told.Message != told.Errors[0].Message) {
-			t.Errorf("%s: the answer is %s, not its first field's", a.call, told.Code)
+			t.Errorf("%s: the answer is %s, not its first field's", a.Call.Path, told.Code)
 		}
 	}
 	if w.countPlans() != 1 || w.countKeys() != 1 {

@@ -1,28 +1,20 @@
 package keys
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
-	"log/slog"
-	"maps"
 	"net/http"
-	"net/http/httptest"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // Addresses of the tests' world.
@@ -50,7 +42,7 @@ type world struct {
 	handler http.Handler
 	store   *store.Store
 	clock   atomic.Pointer[time.Time]
-	log     *lockedBuffer
+	log     functest.Log
 }
 
 func newWorld(t testing.TB) *world {
@@ -61,10 +53,9 @@ func newWorld(t testing.TB) *world {
 // newWorldIn is newWorld in a Firestore project that the test already has.
 func newWorldIn(t testing.TB, project string) *world {
 	t.Helper()
-	w := &world{TB: t, store: storetest.Open(t, project), log: &lockedBuffer{}}
+	w := &world{TB: t, store: storetest.Open(t, project)}
 	w.setClock(time.Date(2026, 3, 14, 12, 0, 0, 123456789, time.UTC))
-	log := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.service = New(Config{MaxKeys: 10000}, w.store, httpapitest.Sessions{}, log, nil)
+	w.service = New(Config{MaxKeys: 10000}, w.store, functest.Sessions{}, w.log.Logger(), nil)
 	w.service.now = func() time.Time { return *w.clock.Load() }
 	w.handler = w.service.Handler()
 	w.addEnvironment("shop", "prod", "hello", "other")
@@ -93,14 +84,23 @@ func (w *world) addEnvironment(project, name string, apps ...string) {
 	}
 }
 
-// answer is what a call got.
-type answer struct {
-	world  *world
-	call   string
-	status int
-	body   []byte
-	tag    string // ETag
-	retry  string // Retry-After
+// answer is the response to a call.
+type answer struct{ functest.Answer }
+
+func (a answer) key() wire.Key   { a.Helper(); return read[wire.Key](a, http.StatusOK) }
+func (a answer) plan() wire.Plan { a.Helper(); return read[wire.Plan](a, http.StatusOK) }
+func (a answer) issued(status int) wire.IssuedKey {
+	a.Helper()
+	return read[wire.IssuedKey](a, status)
+}
+
+// read decodes the fields of an answer that T has.
+func read[T any](a answer, status int) (v T) {
+	a.Helper()
+	if err := json.Unmarshal(a.Is(status).Body, &v); err != nil {
+		a.Fatalf("%s: %v: %s", a.Call.Path, err, a.Body)
+	}
+	return v
 }
 
 // as makes a call as a user, with a JSON body unless it is "".
@@ -112,58 +112,13 @@ func (w *world) as(user, method, path, body string) answer {
 // send is as with headers.
 func (w *world) send(user, method, path, body string, head http.Header) answer {
 	w.Helper()
-	var in io.Reader = http.NoBody
-	if body != "" {
-		in = strings.NewReader(body)
-	}
-	r := httptest.NewRequestWithContext(w.Context(), method, path, in)
-	maps.Copy(r.Header, head)
-	r.Header.Set(httpapitest.UserHeader, user)
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	rec := httptest.NewRecorder()
-	w.handler.ServeHTTP(rec, r)
-	return answer{world: w, call: method + " " + path + " " + body, status: rec.Code, body: rec.Body.Bytes(), tag: rec.Header().Get(api.ETag), retry: rec.Header().Get("Retry-After")}
+	return answer{functest.Call{Method: method, Path: path, Body: body, User: user, Header: head}.Send(w, w.handler)}
 }
 
 // do is as for ada, who may do everything.
 func (w *world) do(method, path, body string) answer {
 	w.Helper()
 	return w.as("ada", method, path, body)
-}
-
-// refused expects an error answer.
-func (a answer) refused(status int, code problem.Code) {
-	a.world.Helper()
-	var e wire.Error
-	if err := json.Unmarshal(a.body, &e); err != nil || a.status != status || e.Code != string(code) || e.Message == "" {
-		a.world.Errorf("%s\n got %d %s\nwant %d %s", a.call, a.status, a.body, status, code)
-	}
-}
-
-// into expects a status and reads the body.
-func (a answer) into(status int, v any) {
-	a.world.Helper()
-	if a.status != status {
-		a.world.Fatalf("%s\n got %d %s\nwant %d", a.call, a.status, a.body, status)
-	}
-	if err := json.Unmarshal(a.body, v); err != nil {
-		a.world.Fatalf("%s: %v: %s", a.call, err, a.body)
-	}
-}
-
-func (a answer) key() wire.Key   { a.world.Helper(); return read[wire.Key](a, http.StatusOK) }
-func (a answer) plan() wire.Plan { a.world.Helper(); return read[wire.Plan](a, http.StatusOK) }
-func (a answer) issued(status int) wire.IssuedKey {
-	a.world.Helper()
-	return read[wire.IssuedKey](a, status)
-}
-
-func read[T any](a answer, status int) (v T) {
-	a.world.Helper()
-	a.into(status, &v)
-	return v
 }
 
 // makePlan makes plan-starter in an environment.
@@ -214,22 +169,4 @@ func (w *world) storedPlan(id plan.ID) plan.Plan {
 		w.Fatal(err)
 	}
 	return p
-}
-
-// lockedBuffer is a log that concurrent requests write to.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

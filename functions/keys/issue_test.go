@@ -22,7 +22,7 @@ func TestPrefixTaken(t *testing.T) {
 		t.Errorf("%s was taken by %s", first.ID, second.ID)
 	}
 	w.service.random = &stutter{text: first.Prefix, times: 1000, then: apikey.Random()}
-	w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter"}`).refused(http.StatusInternalServerError, problem.Internal)
+	w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter"}`).Refused(http.StatusInternalServerError, problem.Internal)
 	if n := w.countKeys(); n != 2 {
 		t.Errorf("%d keys are stored", n)
 	}

@@ -66,13 +66,13 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 	fields := []string{"apps", "created_at", "created_by", "environment", "expires_at", "id", "in_force", "last_seen", "leak", "name", "plan", "prefix", "previous_secret_expires_at", "project", "revoked_at", "revoked_by", "scope", "status", "usage"}
 	var got map[string]any
-	answers[0].into(http.StatusOK, &got)
+	answers[0].Into(http.StatusOK, &got)
 	if diff := cmp.Diff(fields, slices.Sorted(maps.Keys(got))); diff != "" {
 		t.Errorf("a key's fields (-want +got):\n%s", diff)
 	}
 	said := w.log.String()
 	for _, a := range answers {
-		said += string(a.body)
+		said += string(a.Body)
 	}
 	for _, full := range []string{first.FullKey, second.FullKey} {
 		hash := apikey.HashOf([]byte(full))
@@ -83,7 +83,7 @@ func TestSecretsStayInside(t *testing.T) {
 		}
 	}
 	if !strings.Contains(w.log.String(), at) {
-		t.Errorf("the log does not tell of the key: %s", w.log)
+		t.Errorf("the log does not tell of the key: %s", &w.log)
 	}
 }
 
@@ -98,8 +98,8 @@ func TestCreateKeyMinimal(t *testing.T) {
 	} {
 		a := w.do(http.MethodPost, prod+"/api-keys", body)
 		k := a.issued(http.StatusCreated)
-		if k.Name != "" || k.ExpiresAt != nil || k.PreviousSecretExpiresAt != nil || !strings.Contains(string(a.body), `"apps":[]`) {
-			t.Errorf("%s made %s", body, a.body)
+		if k.Name != "" || k.ExpiresAt != nil || k.PreviousSecretExpiresAt != nil || !strings.Contains(string(a.Body), `"apps":[]`) {
+			t.Errorf("%s made %s", body, a.Body)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestCreateKeyRefused(t *testing.T) {
 		{"past expiry", with(`"expires_at":"2026-03-14T11:59:59Z"`), 422, problem.ExpiryInPast},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { w.do(http.MethodPost, prod+"/api-keys", tt.body).refused(tt.status, tt.code) })
+		t.Run(tt.name, func(t *testing.T) { w.do(http.MethodPost, prod+"/api-keys", tt.body).Refused(tt.status, tt.code) })
 	}
 	if n := w.countKeys(); n != 0 {
 		t.Errorf("%d keys are stored", n)
@@ -189,7 +189,7 @@ func TestExpiredStatus(t *testing.T) {
 	if s := w.stored(active).Status; s != apikey.Active {
 		t.Errorf("stored is %s", s)
 	}
-	w.do(http.MethodPost, shop+"/api-keys/"+active+"/rotate", "").refused(http.StatusConflict, problem.KeyExpired)
+	w.do(http.MethodPost, shop+"/api-keys/"+active+"/rotate", "").Refused(http.StatusConflict, problem.KeyExpired)
 	w.do(http.MethodPatch, shop+"/api-keys/"+active, `{"expires_at":"2026-03-15T00:00:00Z"}`)
 	if k := w.do(http.MethodGet, shop+"/api-keys/"+active, "").key(); k.Status != "active" {
 		t.Errorf("with a later expiry the key is %s", k.Status)
@@ -239,12 +239,12 @@ func TestListKeys(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", path, diff)
 		}
 	}
-	w.do(http.MethodGet, shop+"/api-keys?environment=none", "").refused(http.StatusNotFound, problem.NotFound)
-	w.do(http.MethodGet, shop+"/api-keys?environment=..%2Fx", "").refused(http.StatusNotFound, problem.NotFound)
-	w.do(http.MethodGet, prod+"/api-keys?plan=a&plan=b", "").refused(http.StatusBadRequest, problem.InvalidParameter)
-	w.do(http.MethodGet, shop+"/api-keys?environment=prod&environment=staging", "").refused(http.StatusBadRequest, problem.InvalidParameter)
-	w.do(http.MethodGet, shop+"/api-keys?page_size=501", "").refused(http.StatusBadRequest, problem.InvalidPage)
-	w.do(http.MethodGet, prod+"/api-keys?page_token=%00", "").refused(http.StatusBadRequest, problem.InvalidPage)
+	w.do(http.MethodGet, shop+"/api-keys?environment=none", "").Refused(http.StatusNotFound, problem.NotFound)
+	w.do(http.MethodGet, shop+"/api-keys?environment=..%2Fx", "").Refused(http.StatusNotFound, problem.NotFound)
+	w.do(http.MethodGet, prod+"/api-keys?plan=a&plan=b", "").Refused(http.StatusBadRequest, problem.InvalidParameter)
+	w.do(http.MethodGet, shop+"/api-keys?environment=prod&environment=staging", "").Refused(http.StatusBadRequest, problem.InvalidParameter)
+	w.do(http.MethodGet, shop+"/api-keys?page_size=501", "").Refused(http.StatusBadRequest, problem.InvalidPage)
+	w.do(http.MethodGet, prod+"/api-keys?page_token=%00", "").Refused(http.StatusBadRequest, problem.InvalidPage)
 }
 
 func TestKeysOfOthers(t *testing.T) {
@@ -255,19 +255,19 @@ func TestKeysOfOthers(t *testing.T) {
 	before := w.stored(theirs.ID)
 	for _, id := range []string{theirs.ID, "key-00000000", "key-", "canary.checker-0", "key-ABCDEFGH", "..", "a%2Fb", theirs.Prefix, strings.Repeat("x", 2000), "%00"} {
 		at := shop + "/api-keys/" + id
-		w.do(http.MethodGet, at, "").refused(http.StatusNotFound, problem.NotFound)
-		w.do(http.MethodPatch, at, `{"name":"mine"}`).refused(http.StatusNotFound, problem.NotFound)
-		w.do(http.MethodPatch, at, `{}`).refused(http.StatusNotFound, problem.NotFound)
-		w.do(http.MethodPost, at+"/revoke", "").refused(http.StatusNotFound, problem.NotFound)
-		w.do(http.MethodPost, at+"/rotate", "").refused(http.StatusNotFound, problem.NotFound)
+		w.do(http.MethodGet, at, "").Refused(http.StatusNotFound, problem.NotFound)
+		w.do(http.MethodPatch, at, `{"name":"mine"}`).Refused(http.StatusNotFound, problem.NotFound)
+		w.do(http.MethodPatch, at, `{}`).Refused(http.StatusNotFound, problem.NotFound)
+		w.do(http.MethodPost, at+"/revoke", "").Refused(http.StatusNotFound, problem.NotFound)
+		w.do(http.MethodPost, at+"/rotate", "").Refused(http.StatusNotFound, problem.NotFound)
 	}
 	if diff := cmp.Diff(before, w.stored(theirs.ID)); diff != "" {
 		t.Errorf("the other project's key has changed:\n%s", diff)
 	}
 	for _, id := range []string{"plan-none", "plan-", "Starter", "plan-a%2Fb", "canary.checker-0", fmt.Sprintf("plan-%064d", 1)} {
 		at := prod + "/plans/" + id
-		w.do(http.MethodGet, at, "").refused(http.StatusNotFound, problem.NotFound)
-		w.do(http.MethodPatch, at, `{"rate":1}`).refused(http.StatusNotFound, problem.NotFound)
-		w.do(http.MethodDelete, at, "").refused(http.StatusNotFound, problem.NotFound)
+		w.do(http.MethodGet, at, "").Refused(http.StatusNotFound, problem.NotFound)
+		w.do(http.MethodPatch, at, `{"rate":1}`).Refused(http.StatusNotFound, problem.NotFound)
+		w.do(http.MethodDelete, at, "").Refused(http.StatusNotFound, problem.NotFound)
 	}
 }

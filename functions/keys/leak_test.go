@@ -92,9 +92,9 @@ func (s *scanner) sends(found ...wire.FoundSecret) answer {
 const leaksPath = "/api/v1/leaks"
 
 func (a answer) received(n int) {
-	a.world.Helper()
+	a.Helper()
 	if diff := cmp.Diff(wire.LeaksReceived{Received: n}, read[wire.LeaksReceived](a, http.StatusOK)); diff != "" {
-		a.world.Error(diff)
+		a.Error(diff)
 	}
 }
 
@@ -276,12 +276,12 @@ func TestLeakSender(t *testing.T) {
 		"a session beside": {"Authorization": {"Bearer x"}},
 	} {
 		a := s.send("olga", http.MethodPost, leaksPath, body, head)
-		a.refused(http.StatusUnauthorized, problem.Unauthenticated)
+		a.Refused(http.StatusUnauthorized, problem.Unauthenticated)
 		if first == nil {
-			first = a.body
+			first = a.Body
 		}
-		if string(a.body) != string(first) {
-			t.Errorf("%s: %s", name, a.body)
+		if string(a.Body) != string(first) {
+			t.Errorf("%s: %s", name, a.Body)
 		}
 	}
 	if got := s.stored(k.ID); got.Status != apikey.Active || got.Leak != nil {
@@ -289,14 +289,14 @@ func TestLeakSender(t *testing.T) {
 	}
 	for name, text := range map[string]string{"no list": `{"token":""}`, "null": `null`, "no object": `["x"]`, "a number": `[{"token":1}]`} {
 		t.Log(name)
-		s.send("", http.MethodPost, leaksPath, text, s.sign(text)).refused(http.StatusBadRequest, problem.WrongType)
+		s.send("", http.MethodPost, leaksPath, text, s.sign(text)).Refused(http.StatusBadRequest, problem.WrongType)
 	}
-	s.send("", http.MethodPost, leaksPath, `[`, s.sign(`[`)).refused(http.StatusBadRequest, problem.MalformedJSON)
+	s.send("", http.MethodPost, leaksPath, `[`, s.sign(`[`)).Refused(http.StatusBadRequest, problem.MalformedJSON)
 	many := make([]wire.FoundSecret, maxLeaks+1)
 	many[0].Token = k.FullKey
-	s.sends(many...).refused(http.StatusRequestEntityTooLarge, problem.BodyTooLarge)
+	s.sends(many...).Refused(http.StatusRequestEntityTooLarge, problem.BodyTooLarge)
 	large := `[{"token":"` + k.FullKey + `","type":"` + strings.Repeat("x", maxLeaksBody) + `"}]`
-	s.send("", http.MethodPost, leaksPath, large, s.sign(large)).refused(http.StatusRequestEntityTooLarge, problem.BodyTooLarge)
+	s.send("", http.MethodPost, leaksPath, large, s.sign(large)).Refused(http.StatusRequestEntityTooLarge, problem.BodyTooLarge)
 	if got := s.stored(k.ID); got.Status != apikey.Active {
 		t.Errorf("what was refused has made the key %s", got.Status)
 	}
@@ -320,16 +320,16 @@ func TestLeakStrangersAreLimited(t *testing.T) {
 		return s.send("", http.MethodPost, leaksPath, body, h)
 	}
 	for range unprovenBurst {
-		from("203.0.113.1", `[]`, http.Header{}).refused(http.StatusUnauthorized, problem.Unauthenticated)
+		from("203.0.113.1", `[]`, http.Header{}).Refused(http.StatusUnauthorized, problem.Unauthenticated)
 	}
-	from("203.0.113.1", `[]`, http.Header{}).refused(http.StatusTooManyRequests, problem.RateLimited)
+	from("203.0.113.1", `[]`, http.Header{}).Refused(http.StatusTooManyRequests, problem.RateLimited)
 	for range unprovenBurst + 1 { // what is proven counts for nothing there
 		from("203.0.113.2", `[]`, s.sign(`[]`)).received(0)
 	}
 	for range programBurst - unprovenBurst - 1 {
 		from("203.0.113.3", `[]`, s.sign(`[]`)).received(0)
 	}
-	from("203.0.113.3", `[]`, s.sign(`[]`)).refused(http.StatusTooManyRequests, problem.RateLimited)
+	from("203.0.113.3", `[]`, s.sign(`[]`)).Refused(http.StatusTooManyRequests, problem.RateLimited)
 }
 
 // TestLeakBodies: one network cannot take all the room.
@@ -370,8 +370,8 @@ func TestLeakByPerson(t *testing.T) {
 	}
 	made := s.madeUp()
 	there, nowhere := report("bob", k.FullKey), report("bob", made)
-	if string(there.body) != string(nowhere.body) || there.status != nowhere.status || there.status != http.StatusOK {
-		t.Errorf("a key: %d %s, none: %d %s", there.status, there.body, nowhere.status, nowhere.body)
+	if string(there.Body) != string(nowhere.Body) || there.Status != nowhere.Status || there.Status != http.StatusOK {
+		t.Errorf("a key: %d %s, none: %d %s", there.Status, there.Body, nowhere.Status, nowhere.Body)
 	}
 	there.received(1)
 	got := s.do(http.MethodGet, shop+"/api-keys/"+k.ID, "").key()
@@ -381,13 +381,13 @@ func TestLeakByPerson(t *testing.T) {
 	if r := s.leaks("shop"); len(r) != 1 {
 		t.Errorf("recorded as %+v", r)
 	}
-	report("bob", "sluice_x").refused(http.StatusBadRequest, problem.InvalidParameter)
-	report("bob", k.FullKey[:len(k.FullKey)-1]+"~").refused(http.StatusBadRequest, problem.InvalidParameter)
-	s.as("bob", http.MethodPost, leaksPath+"/report", `{}`).refused(http.StatusUnprocessableEntity, problem.MissingField)
+	report("bob", "sluice_x").Refused(http.StatusBadRequest, problem.InvalidParameter)
+	report("bob", k.FullKey[:len(k.FullKey)-1]+"~").Refused(http.StatusBadRequest, problem.InvalidParameter)
+	s.as("bob", http.MethodPost, leaksPath+"/report", `{}`).Refused(http.StatusUnprocessableEntity, problem.MissingField)
 	for range personBurst - 4 {
 		report("bob", made).received(1)
 	}
-	report("bob", made).refused(http.StatusTooManyRequests, problem.RateLimited)
+	report("bob", made).Refused(http.StatusTooManyRequests, problem.RateLimited)
 	report("vera", made).received(1)
 }
 
@@ -454,8 +454,8 @@ func TestLeakGarbage(t *testing.T) {
 	s.counted("program", "malformed", maxLeaks)
 	k := s.makeKey()
 	r.down = true
-	s.sends(wire.FoundSecret{Token: k.FullKey}).refused(http.StatusServiceUnavailable, problem.Unavailable)
-	s.as("bob", http.MethodPost, leaksPath+"/report", fmt.Sprintf(`{"key":%q}`, k.FullKey)).refused(http.StatusServiceUnavailable, problem.Unavailable)
+	s.sends(wire.FoundSecret{Token: k.FullKey}).Refused(http.StatusServiceUnavailable, problem.Unavailable)
+	s.as("bob", http.MethodPost, leaksPath+"/report", fmt.Sprintf(`{"key":%q}`, k.FullKey)).Refused(http.StatusServiceUnavailable, problem.Unavailable)
 	r.down = false
 	s.sends(wire.FoundSecret{Token: k.FullKey}).received(1)
 	if got := s.stored(k.ID); got.Status != apikey.Disabled {
@@ -468,5 +468,5 @@ func TestWithoutPrograms(t *testing.T) {
 	t.Parallel()
 	s := newScanner(t)
 	s.service.leaks = newLeaks(Config{}, s.service)
-	s.sends().refused(http.StatusUnauthorized, problem.Unauthenticated)
+	s.sends().Refused(http.StatusUnauthorized, problem.Unauthenticated)
 }

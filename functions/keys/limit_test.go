@@ -26,15 +26,15 @@ func TestKeysOfAnEnvironment(t *testing.T) {
 	if n := w.countKeys(); n != 5 {
 		t.Fatalf("%d keys were created, 5 may be", n)
 	}
-	w.do(http.MethodPost, prod+"/api-keys", create).refused(http.StatusConflict, problem.TooManyKeys)
+	w.do(http.MethodPost, prod+"/api-keys", create).Refused(http.StatusConflict, problem.TooManyKeys)
 	w.do(http.MethodPost, staging+"/api-keys", create).issued(http.StatusCreated)
 	keys, _, err := w.store.Keys(t.Context(), store.KeyFilter{Project: "shop", Environment: "prod"}, store.Page{Size: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.do(http.MethodPatch, shop+"/api-keys/"+string(keys[0].ID()), `{"status":"disabled"}`).key()
-	w.do(http.MethodPost, prod+"/api-keys", create).refused(http.StatusConflict, problem.TooManyKeys)
+	w.do(http.MethodPost, prod+"/api-keys", create).Refused(http.StatusConflict, problem.TooManyKeys)
 	w.do(http.MethodPost, shop+"/api-keys/"+string(keys[0].ID())+"/revoke", "").key()
 	w.do(http.MethodPost, prod+"/api-keys", create).issued(http.StatusCreated)
-	w.do(http.MethodPost, prod+"/api-keys", create).refused(http.StatusConflict, problem.TooManyKeys)
+	w.do(http.MethodPost, prod+"/api-keys", create).Refused(http.StatusConflict, problem.TooManyKeys)
 }

@@ -24,7 +24,7 @@ func TestTags(t *testing.T) {
 	made := w.as("olga", http.MethodPost, prod+"/plans", `{"name":"Starter","rate":10,"burst":20}`)
 	issued := w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter","apps":["other","hello"],"expires_at":"2026-12-31T23:59:59.123456789Z"}`)
 	key = shop + "/api-keys/" + issued.issued(http.StatusCreated).ID
-	last := map[string]string{plan: made.tag, key: issued.tag}
+	last := map[string]string{plan: made.Tag(), key: issued.Tag()}
 	for _, c := range []struct{ of, method, path, body string }{
 		{plan, http.MethodPatch, plan, `{"rate":11,"quota":5,"quota_period":"day"}`},
 		{plan, http.MethodPatch, plan, `{"quota":null}`},
@@ -33,27 +33,27 @@ func TestTags(t *testing.T) {
 		{key, http.MethodPost, key + "/rotate", `{"grace":"0s"}`}, // nothing that is shown differs
 		{key, http.MethodPost, key + "/revoke", ``},
 	} {
-		before := w.do(http.MethodGet, c.of, "").tag
+		before := w.do(http.MethodGet, c.of, "").Tag()
 		if before == "" || before != last[c.of] {
 			t.Errorf("%s before %s: tag %s, want %s", c.of, c.body, before, last[c.of])
 		}
 		after := w.match(c.method, c.path, c.body, before)
-		if after.status != http.StatusOK || after.tag == "" || after.tag == before {
-			t.Errorf("%s: %d, tag %s after %s", after.call, after.status, after.tag, before)
+		if after.Status != http.StatusOK || after.Tag() == "" || after.Tag() == before {
+			t.Errorf("%s: %d, tag %s after %s", after.Call.Path, after.Status, after.Tag(), before)
 		}
 		again := w.match(c.method, c.path, c.body, before)
-		again.refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
-		if again.tag != "" {
-			t.Errorf("a problem has the tag %s", again.tag)
+		again.Refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
+		if again.Tag() != "" {
+			t.Errorf("a problem has the tag %s", again.Tag())
 		}
-		last[c.of] = after.tag
+		last[c.of] = after.Tag()
 	}
-	w.match(http.MethodDelete, plan, "", made.tag).refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
+	w.match(http.MethodDelete, plan, "", made.Tag()).Refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
 	if w.countPlans() != 1 {
 		t.Error("the plan is gone")
 	}
-	if a := w.match(http.MethodDelete, plan, "", last[plan]); a.status != http.StatusNoContent {
-		t.Errorf("%d %s", a.status, a.body)
+	if a := w.match(http.MethodDelete, plan, "", last[plan]); a.Status != http.StatusNoContent {
+		t.Errorf("%d %s", a.Status, a.Body)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestChangeAtOnce(t *testing.T) {
 			if c.method == http.MethodPost {
 				of = path[:len(path)-len("/revoke")]
 			}
-			tag := w.do(http.MethodGet, of, "").tag
+			tag := w.do(http.MethodGet, of, "").Tag()
 			answers := make([]answer, callers)
 			var all sync.WaitGroup
 			for i := range answers {
@@ -93,14 +93,14 @@ func TestChangeAtOnce(t *testing.T) {
 			all.Wait()
 			made := 0
 			for _, a := range answers {
-				if a.status == http.StatusOK {
+				if a.Status == http.StatusOK {
 					made++
-					if now := w.do(http.MethodGet, of, "").tag; now != a.tag {
-						t.Errorf("it has the tag %s, and the one that changed it was told %s", now, a.tag)
+					if now := w.do(http.MethodGet, of, "").Tag(); now != a.Tag() {
+						t.Errorf("it has the tag %s, and the one that changed it was told %s", now, a.Tag())
 					}
 					continue
 				}
-				a.refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
+				a.Refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
 			}
 			if made != 1 {
 				t.Errorf("%d of %d changed the same version", made, callers)
@@ -114,7 +114,7 @@ func TestMatch(t *testing.T) {
 	w := newWorld(t)
 	w.makePlan(prod)
 	path := prod + "/plans/plan-starter"
-	tag := w.do(http.MethodGet, path, "").tag
+	tag := w.do(http.MethodGet, path, "").Tag()
 	for match, status := range map[string]int{
 		"*":                       http.StatusOK,
 		` * `:                     http.StatusOK,
@@ -133,20 +133,20 @@ func TestMatch(t *testing.T) {
 		``:                        http.StatusBadRequest,
 		` , `:                     http.StatusBadRequest,
 	} {
-		if a := w.match(http.MethodPatch, path, `{}`, match); a.status != status {
-			t.Errorf("If-Match: %s\n got %d %s\nwant %d", match, a.status, a.body, status)
+		if a := w.match(http.MethodPatch, path, `{}`, match); a.Status != status {
+			t.Errorf("If-Match: %s\n got %d %s\nwant %d", match, a.Status, a.Body, status)
 		}
-		tag = w.do(http.MethodGet, path, "").tag // {} changes nothing
+		tag = w.do(http.MethodGet, path, "").Tag() // {} changes nothing
 	}
 	lines := http.Header{api.IfMatch: {`"another"`, tag}}
-	if a := w.send("ada", http.MethodPatch, path, `{}`, lines); a.status != http.StatusOK {
-		t.Errorf("on two lines: %d %s", a.status, a.body)
+	if a := w.send("ada", http.MethodPatch, path, `{}`, lines); a.Status != http.StatusOK {
+		t.Errorf("on two lines: %d %s", a.Status, a.Body)
 	}
 	// What is not there, or not the caller's, stays so.
-	w.match(http.MethodPatch, prod+"/plans/plan-none", `{}`, "*").refused(http.StatusNotFound, problem.NotFound)
+	w.match(http.MethodPatch, prod+"/plans/plan-none", `{}`, "*").Refused(http.StatusNotFound, problem.NotFound)
 	theirs := http.Header{api.IfMatch: {tag}}
-	w.send("bob", http.MethodPatch, path, `{}`, theirs).refused(http.StatusForbidden, problem.Forbidden)
-	w.send("bob", http.MethodPost, bank+"/api-keys/"+w.makeKey().ID+"/revoke", "", theirs).refused(http.StatusNotFound, problem.NotFound)
+	w.send("bob", http.MethodPatch, path, `{}`, theirs).Refused(http.StatusForbidden, problem.Forbidden)
+	w.send("bob", http.MethodPost, bank+"/api-keys/"+w.makeKey().ID+"/revoke", "", theirs).Refused(http.StatusNotFound, problem.NotFound)
 }
 
 // A rotation that is sent again, since its answer was lost, is told that it was made, and
@@ -156,7 +156,7 @@ func TestRotatedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.makePlan(prod)
 	key := shop + "/api-keys/" + w.makeKey().ID
-	head := http.Header{api.IfMatch: {w.do(http.MethodGet, key, "").tag}, api.IdempotencyKey: {"nightly-1"}}
+	head := http.Header{api.IfMatch: {w.do(http.MethodGet, key, "").Tag()}, api.IdempotencyKey: {"nightly-1"}}
 	w.send("ada", http.MethodPost, key+"/rotate", "", head).issued(http.StatusOK)
-	w.send("ada", http.MethodPost, key+"/rotate", "", head).refused(http.StatusConflict, problem.AlreadyIssued)
+	w.send("ada", http.MethodPost, key+"/rotate", "", head).Refused(http.StatusConflict, problem.AlreadyIssued)
 }

@@ -25,8 +25,8 @@ func TestPlanLife(t *testing.T) {
 	if diff := cmp.Diff(want, w.as("vera", http.MethodGet, at, "").plan()); diff != "" {
 		t.Errorf("read (-want +got):\n%s", diff)
 	}
-	w.do(http.MethodPost, prod+"/plans", `{"name":"starter eu","rate":1,"burst":1}`).refused(http.StatusConflict, problem.AlreadyExists)
-	w.do(http.MethodGet, staging+"/plans/plan-starter-eu", "").refused(http.StatusNotFound, problem.NotFound)
+	w.do(http.MethodPost, prod+"/plans", `{"name":"starter eu","rate":1,"burst":1}`).Refused(http.StatusConflict, problem.AlreadyExists)
+	w.do(http.MethodGet, staging+"/plans/plan-starter-eu", "").Refused(http.StatusNotFound, problem.NotFound)
 
 	want.Name, want.Rate = "Renamed", 2
 	if diff := cmp.Diff(want, w.do(http.MethodPatch, at, `{"name":"Renamed","rate":2}`).plan()); diff != "" {
@@ -36,13 +36,13 @@ func TestPlanLife(t *testing.T) {
 	if diff := cmp.Diff(wire.List[wire.Plan]{Items: []wire.Plan{want}}, list); diff != "" {
 		t.Errorf("list (-want +got):\n%s", diff)
 	}
-	if a := w.do(http.MethodDelete, at, ""); a.status != http.StatusNoContent || len(a.body) > 0 {
-		t.Errorf("deleted: %d %s", a.status, a.body)
+	if a := w.do(http.MethodDelete, at, ""); a.Status != http.StatusNoContent || len(a.Body) > 0 {
+		t.Errorf("deleted: %d %s", a.Status, a.Body)
 	}
-	w.do(http.MethodGet, at, "").refused(http.StatusNotFound, problem.NotFound)
-	w.do(http.MethodDelete, at, "").refused(http.StatusNotFound, problem.NotFound)
-	if a := w.do(http.MethodGet, prod+"/plans", ""); strings.TrimSpace(string(a.body)) != `{"items":[],"next_page_token":""}` {
-		t.Errorf("an empty list is %s", a.body)
+	w.do(http.MethodGet, at, "").Refused(http.StatusNotFound, problem.NotFound)
+	w.do(http.MethodDelete, at, "").Refused(http.StatusNotFound, problem.NotFound)
+	if a := w.do(http.MethodGet, prod+"/plans", ""); strings.TrimSpace(string(a.Body)) != `{"items":[],"next_page_token":""}` {
+		t.Errorf("an empty list is %s", a.Body)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestCreatePlanRefused(t *testing.T) {
 		{"mode of another type", with(`"quota":5,"quota_period":"day","quota_mode":true`), 400, problem.WrongType},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { w.do(http.MethodPost, prod+"/plans", tt.body).refused(tt.status, tt.code) })
+		t.Run(tt.name, func(t *testing.T) { w.do(http.MethodPost, prod+"/plans", tt.body).Refused(tt.status, tt.code) })
 	}
 	if n := w.countPlans(); n != 0 {
 		t.Errorf("%d plans are stored", n)
@@ -110,7 +110,7 @@ func TestCreatePlanRefused(t *testing.T) {
 func TestCreatePlanNotJSON(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.do(http.MethodPost, prod+"/plans", "").refused(http.StatusUnsupportedMediaType, problem.UnsupportedMediaType)
+	w.do(http.MethodPost, prod+"/plans", "").Refused(http.StatusUnsupportedMediaType, problem.UnsupportedMediaType)
 }
 
 func TestCreatePlanMode(t *testing.T) {
@@ -191,7 +191,7 @@ func TestUpdatePlanQuota(t *testing.T) {
 			at := prod + "/plans/plan-" + fmt.Sprint(i)
 			a := w.do(http.MethodPatch, at, tt.body)
 			if strings.HasPrefix(tt.want, "invalid") {
-				a.refused(http.StatusUnprocessableEntity, problem.Code(tt.want))
+				a.Refused(http.StatusUnprocessableEntity, problem.Code(tt.want))
 				tt.want = "1000 month hard"
 			}
 			if got := quotaText(w.do(http.MethodGet, at, "").plan()); got != tt.want {
@@ -232,7 +232,7 @@ func TestUpdatePlanRefused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.body, func(t *testing.T) {
-			w.do(http.MethodPatch, prod+"/plans/plan-starter", tt.body).refused(tt.status, tt.code)
+			w.do(http.MethodPatch, prod+"/plans/plan-starter", tt.body).Refused(tt.status, tt.code)
 		})
 	}
 	if diff := cmp.Diff(before, w.storedPlan("plan-starter")); diff != "" {
@@ -246,9 +246,9 @@ func TestDeletePlanInUse(t *testing.T) {
 	w.makePlan(prod)
 	w.makePlan(staging)
 	w.makeKey()
-	w.do(http.MethodDelete, prod+"/plans/plan-starter", "").refused(http.StatusConflict, problem.PlanInUse)
-	if a := w.do(http.MethodDelete, staging+"/plans/plan-starter", ""); a.status != http.StatusNoContent {
-		t.Errorf("the other environment's plan: %d %s", a.status, a.body)
+	w.do(http.MethodDelete, prod+"/plans/plan-starter", "").Refused(http.StatusConflict, problem.PlanInUse)
+	if a := w.do(http.MethodDelete, staging+"/plans/plan-starter", ""); a.Status != http.StatusNoContent {
+		t.Errorf("the other environment's plan: %d %s", a.Status, a.Body)
 	}
 }
 
@@ -273,6 +273,6 @@ func TestPlanPages(t *testing.T) {
 		t.Errorf("listed (-want +got):\n%s", diff)
 	}
 	for _, query := range []string{"page_size=0", "page_size=-1", "page_size=501", "page_size=x", "page_size=99999999999999999999", "page_token=!", "page_token=Li4"} {
-		w.do(http.MethodGet, prod+"/plans?"+query, "").refused(http.StatusBadRequest, problem.InvalidPage)
+		w.do(http.MethodGet, prod+"/plans?"+query, "").Refused(http.StatusBadRequest, problem.InvalidPage)
 	}
 }

@@ -29,7 +29,7 @@ func TestReleaseQuota(t *testing.T) {
 	if err := w.store.Lease(t.Context(), term, "RUN", false, func(int64, int64) int64 { return 100 }); err != nil {
 		t.Fatal(err)
 	}
-	w.as("olga", http.MethodPost, path(hard.ID), "").refused(http.StatusConflict, problem.QuotaHeld)
-	w.as("ada", http.MethodPost, path(hard.ID), "").refused(http.StatusForbidden, problem.Forbidden)
-	w.as("olga", http.MethodPost, bank+"/api-keys/"+hard.ID+"/quota/release", "").refused(http.StatusNotFound, problem.NotFound)
+	w.as("olga", http.MethodPost, path(hard.ID), "").Refused(http.StatusConflict, problem.QuotaHeld)
+	w.as("ada", http.MethodPost, path(hard.ID), "").Refused(http.StatusForbidden, problem.Forbidden)
+	w.as("olga", http.MethodPost, bank+"/api-keys/"+hard.ID+"/quota/release", "").Refused(http.StatusNotFound, problem.NotFound)
 }

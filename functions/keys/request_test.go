@@ -2,7 +2,6 @@ package keys
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -10,20 +9,13 @@ import (
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // once is do with an Idempotency-Key for each name.
 func (w *world) once(user, path, body string, names ...string) answer {
 	w.Helper()
-	r := httptest.NewRequestWithContext(w.Context(), http.MethodPost, path, strings.NewReader(body))
-	r.Header.Set(httpapitest.UserHeader, user)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header[api.IdempotencyKey] = names
-	rec := httptest.NewRecorder()
-	w.handler.ServeHTTP(rec, r)
-	return answer{world: w, call: path + " " + body, status: rec.Code, body: rec.Body.Bytes()}
+	return w.send(user, http.MethodPost, path, body, http.Header{api.IdempotencyKey: names})
 }
 
 const aKey = `{"plan":"plan-starter"}`
@@ -34,19 +26,19 @@ func TestCreateOnce(t *testing.T) {
 	w.makePlan(prod)
 	first := w.once("ada", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated)
 	again := w.once("ada", prod+"/api-keys", aKey, "form-1")
-	again.refused(http.StatusConflict, problem.AlreadyIssued)
-	if !strings.Contains(string(again.body), first.ID) || strings.Contains(string(again.body), first.FullKey) {
-		t.Errorf("it does not name the key, or shows it again: %s", again.body)
+	again.Refused(http.StatusConflict, problem.AlreadyIssued)
+	if !strings.Contains(string(again.Body), first.ID) || strings.Contains(string(again.Body), first.FullKey) {
+		t.Errorf("it does not name the key, or shows it again: %s", again.Body)
 	}
-	w.once("ada", prod+"/api-keys", `{"plan":"plan-starter","name":"Another"}`, "form-1").refused(http.StatusUnprocessableEntity, problem.IdempotencyKeyReused)
+	w.once("ada", prod+"/api-keys", `{"plan":"plan-starter","name":"Another"}`, "form-1").Refused(http.StatusUnprocessableEntity, problem.IdempotencyKeyReused)
 	if n := w.countKeys(); n != 1 {
 		t.Fatalf("%d keys are stored", n)
 	}
-	w.once("ada", prod+"/api-keys", `{ "plan": "plan-starter" }`, "form-1").refused(http.StatusConflict, problem.AlreadyIssued) // means the same
+	w.once("ada", prod+"/api-keys", `{ "plan": "plan-starter" }`, "form-1").Refused(http.StatusConflict, problem.AlreadyIssued) // means the same
 	w.once("ada", prod+"/api-keys", aKey, "form-2").issued(http.StatusCreated)
 	w.once("olga", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated) // her own
 	w.setClock(w.service.now().Add(apikey.RequestRemembered - time.Second))
-	w.once("ada", prod+"/api-keys", aKey, "form-1").refused(http.StatusConflict, problem.AlreadyIssued)
+	w.once("ada", prod+"/api-keys", aKey, "form-1").Refused(http.StatusConflict, problem.AlreadyIssued)
 	w.setClock(w.service.now().Add(time.Second))
 	w.once("ada", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated)
 }
@@ -56,7 +48,7 @@ func TestRefusedIsNotIssued(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.makePlan(prod)
-	w.once("ada", prod+"/api-keys", `{"plan":"plan-none"}`, "form-1").refused(http.StatusUnprocessableEntity, problem.UnknownPlan)
+	w.once("ada", prod+"/api-keys", `{"plan":"plan-none"}`, "form-1").Refused(http.StatusUnprocessableEntity, problem.UnknownPlan)
 	w.once("ada", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated)
 }
 
@@ -73,10 +65,10 @@ func TestCreateOnceAtOnce(t *testing.T) {
 	all.Wait()
 	issued := 0
 	for _, a := range answers {
-		if a.status == http.StatusCreated {
+		if a.Status == http.StatusCreated {
 			issued++
-		} else if a.status != http.StatusConflict {
-			t.Errorf("%d %s", a.status, a.body)
+		} else if a.Status != http.StatusConflict {
+			t.Errorf("%d %s", a.Status, a.Body)
 		}
 	}
 	if n := w.countKeys(); issued != 1 || n != 1 {
@@ -90,11 +82,11 @@ func TestRotateOnce(t *testing.T) {
 	w.makePlan(prod)
 	key := w.makeKey()
 	at := shop + "/api-keys/" + key.ID + "/rotate"
-	w.once("ada", at, `{"grace":"721h"}`, "form-1").refused(http.StatusUnprocessableEntity, problem.InvalidGrace)
+	w.once("ada", at, `{"grace":"721h"}`, "form-1").Refused(http.StatusUnprocessableEntity, problem.InvalidGrace)
 	rotated := w.once("ada", at, "{}", "form-1").issued(http.StatusOK)
-	w.once("ada", at, "{}", "form-1").refused(http.StatusConflict, problem.AlreadyIssued)
-	w.once("ada", at, `{"grace":"0s"}`, "form-1").refused(http.StatusUnprocessableEntity, problem.IdempotencyKeyReused)
-	w.once("ada", prod+"/api-keys", aKey, "form-1").refused(http.StatusUnprocessableEntity, problem.IdempotencyKeyReused)
+	w.once("ada", at, "{}", "form-1").Refused(http.StatusConflict, problem.AlreadyIssued)
+	w.once("ada", at, `{"grace":"0s"}`, "form-1").Refused(http.StatusUnprocessableEntity, problem.IdempotencyKeyReused)
+	w.once("ada", prod+"/api-keys", aKey, "form-1").Refused(http.StatusUnprocessableEntity, problem.IdempotencyKeyReused)
 	k := w.stored(key.ID)
 	if !k.Secret.Equal(apikey.HashOf([]byte(rotated.FullKey))) || !k.Previous.Equal(apikey.HashOf([]byte(key.FullKey))) {
 		t.Error("the second call has changed the key's secrets")
@@ -110,8 +102,8 @@ func TestIdempotencyKeyRefused(t *testing.T) {
 		"empty": {""}, "twice": {"a", "b"}, "too long": {strings.Repeat("a", 256)}, "a line break": {"a\nb"}, "not ASCII": {"é"},
 	} {
 		a := w.once("ada", prod+"/api-keys", aKey, names...)
-		if a.status != http.StatusBadRequest {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
+		if a.Status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", name, a.Status, a.Body)
 		}
 	}
 	if n := w.countKeys(); n != 0 {

@@ -21,10 +21,10 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // named issues keys with names; the n-th has n apps, of which there are two.
@@ -159,7 +159,7 @@ func TestSearchRefuses(t *testing.T) {
 		"status=gone": problem.InvalidParameter, "app=A.b": problem.InvalidParameter, "sort=name": problem.InvalidParameter, "search=" + strings.Repeat("x", 201): problem.InvalidParameter,
 		"status=active&page_token=%3F": problem.InvalidPage, "status=active&page_token=a2V5LWFi": problem.InvalidPage,
 	} {
-		w.do(http.MethodGet, prod+"/api-keys?"+query, "").refused(http.StatusBadRequest, code)
+		w.do(http.MethodGet, prod+"/api-keys?"+query, "").Refused(http.StatusBadRequest, code)
 	}
 }
 
@@ -186,11 +186,11 @@ func TestFind(t *testing.T) {
 	w.setClock(w.clock.Load().Add(25 * time.Hour))
 	is(first.FullKey, "unknown") // its grace is over
 
-	w.as("bob", http.MethodPost, bank+"/api-keys/find", `{"key":"`+second.FullKey+`"}`).refused(http.StatusNotFound, problem.NotFound)
-	w.as("bob", http.MethodPost, shop+"/api-keys/find", `{"key":"`+second.FullKey+`"}`).refused(http.StatusForbidden, problem.Forbidden)
-	find(second.FullKey[:53]).refused(http.StatusBadRequest, problem.InvalidParameter)
-	find("sluice_"+first.Prefix+"_"+strings.Repeat("0", 38)).refused(http.StatusBadRequest, problem.InvalidParameter)
-	w.do(http.MethodPost, shop+"/api-keys/find", `{}`).refused(http.StatusUnprocessableEntity, problem.MissingField)
+	w.as("bob", http.MethodPost, bank+"/api-keys/find", `{"key":"`+second.FullKey+`"}`).Refused(http.StatusNotFound, problem.NotFound)
+	w.as("bob", http.MethodPost, shop+"/api-keys/find", `{"key":"`+second.FullKey+`"}`).Refused(http.StatusForbidden, problem.Forbidden)
+	find(second.FullKey[:53]).Refused(http.StatusBadRequest, problem.InvalidParameter)
+	find("sluice_"+first.Prefix+"_"+strings.Repeat("0", 38)).Refused(http.StatusBadRequest, problem.InvalidParameter)
+	w.do(http.MethodPost, shop+"/api-keys/find", `{}`).Refused(http.StatusUnprocessableEntity, problem.MissingField)
 	if strings.Contains(w.log.String(), second.FullKey[16:]) {
 		t.Error("the key is in the log")
 	}

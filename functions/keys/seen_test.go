@@ -89,8 +89,8 @@ func TestChangesWithoutUsage(t *testing.T) {
 	k := w.makeKey()
 	w.service.counted = counted.NewReader(noUsage{w.store}, nil, counted.Recent{})
 	at := shop + "/api-keys/" + k.ID
-	w.do(http.MethodGet, at, "").refused(http.StatusServiceUnavailable, problem.Unavailable)
-	w.do(http.MethodGet, shop+"/api-keys", "").refused(http.StatusServiceUnavailable, problem.Unavailable)
+	w.do(http.MethodGet, at, "").Refused(http.StatusServiceUnavailable, problem.Unavailable)
+	w.do(http.MethodGet, shop+"/api-keys", "").Refused(http.StatusServiceUnavailable, problem.Unavailable)
 	if got := w.do(http.MethodPost, at+"/rotate", "").issued(http.StatusOK); got.FullKey == "" {
 		t.Error("the new secret is lost")
 	}

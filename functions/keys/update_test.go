@@ -12,8 +12,8 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 func TestUpdateKey(t *testing.T) {
@@ -76,7 +76,7 @@ func TestKeyOfADeletedApp(t *testing.T) {
 			t.Errorf("after %s: scope is %q with %q, want %q", tt.body, k.Scope, k.Apps, tt.scope)
 		}
 	}
-	w.do(http.MethodPatch, at, `{"apps":["-"]}`).refused(422, problem.InvalidScope)
+	w.do(http.MethodPatch, at, `{"apps":["-"]}`).Refused(422, problem.InvalidScope)
 }
 
 func TestUpdateKeyRefused(t *testing.T) {
@@ -114,7 +114,7 @@ func TestUpdateKeyRefused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.body, func(t *testing.T) {
-			w.do(http.MethodPatch, shop+"/api-keys/"+issued.ID, tt.body).refused(tt.status, tt.code)
+			w.do(http.MethodPatch, shop+"/api-keys/"+issued.ID, tt.body).Refused(tt.status, tt.code)
 		})
 	}
 	if diff := cmp.Diff(before, w.stored(issued.ID)); diff != "" {
@@ -130,9 +130,9 @@ func TestWrongTypeNamesTheField(t *testing.T) {
 	id := w.makeKey().ID
 	for body, field := range map[string]string{`{"status":5}`: "status", `{"apps":"hello"}`: "apps", `{"name":["n"]}`: "name"} {
 		a := w.do(http.MethodPatch, shop+"/api-keys/"+id, body)
-		a.refused(http.StatusBadRequest, problem.WrongType)
-		if !strings.Contains(string(a.body), field) {
-			t.Errorf("%s is told as %s", body, a.body)
+		a.Refused(http.StatusBadRequest, problem.WrongType)
+		if !strings.Contains(string(a.Body), field) {
+			t.Errorf("%s is told as %s", body, a.Body)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestRevoke(t *testing.T) {
 	w.makePlan(prod)
 	issued := w.makeKey()
 	at := shop + "/api-keys/" + issued.ID
-	w.do(http.MethodPost, at+"/revoke", `{"reason":"leaked"}`).refused(http.StatusBadRequest, problem.UnknownField)
+	w.do(http.MethodPost, at+"/revoke", `{"reason":"leaked"}`).Refused(http.StatusBadRequest, problem.UnknownField)
 	want := issued.Key
 	want.Status, want.RevokedAt, want.RevokedBy = "revoked", new(w.service.moment()), new("ada")
 	if diff := cmp.Diff(want, w.do(http.MethodPost, at+"/revoke", "").key()); diff != "" {
@@ -157,9 +157,9 @@ func TestRevoke(t *testing.T) {
 		t.Errorf("revoked again (-want +got):\n%s", diff)
 	}
 	for _, body := range []string{`{"status":"active"}`, `{"status":"disabled"}`, `{"name":"n"}`, `{"expires_at":null}`} {
-		w.do(http.MethodPatch, at, body).refused(http.StatusConflict, problem.KeyRevoked)
+		w.do(http.MethodPatch, at, body).Refused(http.StatusConflict, problem.KeyRevoked)
 	}
-	w.do(http.MethodPost, at+"/rotate", "").refused(http.StatusConflict, problem.KeyRevoked)
+	w.do(http.MethodPost, at+"/rotate", "").Refused(http.StatusConflict, problem.KeyRevoked)
 	if k := w.do(http.MethodPatch, at, `{}`).key(); k.Status != "revoked" {
 		t.Errorf("a PATCH that says nothing made it %s", k.Status)
 	}
@@ -239,7 +239,7 @@ func TestRotateRefused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.body, func(t *testing.T) {
-			w.do(http.MethodPost, shop+"/api-keys/"+id+"/rotate", tt.body).refused(tt.status, tt.code)
+			w.do(http.MethodPost, shop+"/api-keys/"+id+"/rotate", tt.body).Refused(tt.status, tt.code)
 		})
 	}
 	if diff := cmp.Diff(before, w.stored(id)); diff != "" {

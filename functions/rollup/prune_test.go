@@ -16,8 +16,8 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // Counters go when no quota period needs them; what they counted stays in the

@@ -15,9 +15,9 @@ import (
 
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/long"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 const (

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/httpapi/httpapitest"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // countedReads counts what is read of the counters.
@@ -85,7 +85,7 @@ func start(t *testing.T, recentSeconds int) *harness {
 	t.Helper()
 	project := storetest.Project(t)
 	h := &harness{t: t, project: project, store: &countedReads{Store: storetest.Open(t, project)}, now: time.Date(2024, 3, 2, 12, 0, 0, 0, time.UTC)}
-	h.service = New(Config{Recent: counted.Recent{Seconds: recentSeconds}}, h.store, httpapitest.Sessions{}, slog.New(slog.DiscardHandler))
+	h.service = New(Config{Recent: counted.Recent{Seconds: recentSeconds}}, h.store, functest.Sessions{}, slog.New(slog.DiscardHandler))
 	h.service.now = func() time.Time { return h.now }
 	storetest.Environment(t, h.store.Store, "shop", "prod")
 	storetest.Environment(t, h.store.Store, "other", "prod")
@@ -135,7 +135,7 @@ func (h *harness) rollUp(day string, t usage.Totals) {
 func (h *harness) as(user, path string) (int, []byte) {
 	h.t.Helper()
 	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(h.t.Context(), http.MethodGet, path, nil)
-	r.Header.Set(httpapitest.UserHeader, user)
+	r.Header.Set(functest.UserHeader, user)
 	h.service.Handler().ServeHTTP(w, r)
 	return w.Code, w.Body.Bytes()
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
 func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }

@@ -19,8 +19,8 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // asAda is the context of a request of ada's.

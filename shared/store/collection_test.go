@@ -13,7 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 func TestPaging(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // commits are the times of the writes of one document, from the first on.

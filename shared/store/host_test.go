@@ -8,7 +8,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // hostWorld is a store with apps that claim and give up hosts.

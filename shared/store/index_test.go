@@ -28,8 +28,8 @@ import (
 	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // indexFile is infra/firestore/firestore.indexes.json.

@@ -13,9 +13,9 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/tests/long"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // TestLease: what several processes take of one quota at the same time is what each believes

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // always lets a plan be deleted as it is.
@@ -211,11 +211,12 @@ func TestPlanLimit(t *testing.T) {
 		}
 	}
 	w.End()
+	processes := []*store.Store{s, storetest.Open(t, project)}
 	var g errgroup.Group
 	var created atomic.Int64
 	for i := range 3 {
 		g.Go(func() error {
-			_, err := s.CreatePlan(t.Context(), plan.Plan{ID: plan.ID(fmt.Sprintf("plan-last-%d", i)), Namespace: "shop-prod", Name: "last"})
+			_, err := processes[i%2].CreatePlan(t.Context(), plan.Plan{ID: plan.ID(fmt.Sprintf("plan-last-%d", i)), Namespace: "shop-prod", Name: "last"})
 			if problem.Is(err, problem.TooManyPlans) {
 				return nil
 			}

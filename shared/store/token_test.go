@@ -18,8 +18,8 @@ import (
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 func newToken(t testing.TB, project, name string) servicetoken.Token {

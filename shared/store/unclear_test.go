@@ -12,7 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // TestUnclearCommit: a change of which the store says that it was cancelled is told by its

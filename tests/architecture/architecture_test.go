@@ -66,17 +66,16 @@ func TestDirection(t *testing.T) {
 				t.Errorf("%s imports another function: %s", p.path(), own)
 			case strings.HasPrefix(p.path(), "shared/") && (strings.HasPrefix(own, "functions/") || strings.HasPrefix(own, "scripts/")):
 				t.Errorf("%s imports %s", p.path(), own)
-			case !forTests(p.path()) && strings.HasPrefix(own, "emulators/"):
-				t.Errorf("%s imports an emulator: %s", p.path(), own)
+			case !forTests(p.path()) && ours && forTests(own):
+				t.Errorf("%s imports %s, which is for tests", p.path(), own)
 			}
 		}
 	}
 }
 
-// forTests tells whether a folder's code only ever runs in tests and in the
-// local stack: such as shared/store/storetest.
+// forTests reports whether the code of a folder runs only in tests and in the local stack.
 func forTests(path string) bool {
-	return strings.HasPrefix(path, "emulators/") || strings.HasPrefix(path, "tests/") || strings.HasSuffix(path, "test")
+	return strings.HasPrefix(path, "emulators/") || strings.HasPrefix(path, "tests/") || path == "scripts/test"
 }
 
 // function names the function that a folder belongs to, or "".

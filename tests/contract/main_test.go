@@ -24,7 +24,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/registry"
 
-	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
 // checkout is the repository's root.

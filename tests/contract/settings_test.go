@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicegate/sluice/shared/cluster/clustertest"
 	"github.com/sluicegate/sluice/shared/identity"
-	"github.com/sluicegate/sluice/shared/store/storetest"
+	"github.com/sluicegate/sluice/tests/clustertest"
+	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 // Places in a function's root directory that a platform mounts something at.

@@ -26,7 +26,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/workloads"
 	"github.com/sluicegate/sluice/shared/cluster"
-	"github.com/sluicegate/sluice/shared/cluster/clustertest"
+	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
 const (

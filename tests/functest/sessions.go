@@ -1,5 +1,4 @@
-// Package httpapitest lets tests ask as whom they like.
-package httpapitest
+package functest
 
 import (
 	"net/http"
@@ -8,16 +7,16 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// UserHeader says who makes a request.
+// UserHeader names the user of a request to a function that uses [Sessions].
 const UserHeader = "X-Test-User"
 
-// Admin is the username of one.
+// Admin is the username of an administrator.
 const Admin = "admin"
 
-// Sessions believes every request.
+// Sessions accepts every request of a named user.
 type Sessions struct{}
 
-// Session gives a session of the user that the request names. Problem: unauthenticated.
+// Session returns a session of the user that the request names. Problem: unauthenticated.
 func (Sessions) Session(r *http.Request) (identity.Session, error) {
 	name := r.Header.Get(UserHeader)
 	if name == "" {

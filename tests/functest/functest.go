@@ -1,0 +1,156 @@
+// Package functest calls functions in unit tests and checks their answers.
+package functest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// Call is a request to a function.
+type Call struct {
+	Method, Path string
+	Body         string // JSON unless the header says otherwise; "" sends no body
+	User         string // who calls a function that uses [Sessions]
+	From         string // IP address of the client; "" is that of net/http/httptest
+	Header       http.Header
+}
+
+// Send makes the call.
+func (c Call) Send(tb testing.TB, h http.Handler) Answer {
+	tb.Helper()
+	var body io.Reader = http.NoBody
+	if c.Body != "" {
+		body = strings.NewReader(c.Body)
+	}
+	r := httptest.NewRequestWithContext(tb.Context(), c.Method, c.Path, body)
+	if c.Body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.User != "" {
+		r.Header.Set(UserHeader, c.User)
+	}
+	if c.From != "" {
+		r.RemoteAddr = c.From + ":1234"
+	}
+	maps.Copy(r.Header, c.Header)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return Answer{TB: tb, Call: c, Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}
+}
+
+// Answer is the response to a call.
+type Answer struct {
+	testing.TB
+
+	Call   Call
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Tag returns the entity tag.
+func (a Answer) Tag() string { return a.Header.Get(api.ETag) }
+
+// Is ends the test unless the answer has the status.
+func (a Answer) Is(status int) Answer {
+	a.Helper()
+	if a.Status != status {
+		a.Fatalf("%s %s %.200s\n got %d %s\nwant %d", a.Call.Method, a.Call.Path, a.Call.Body, a.Status, a.Body, status)
+	}
+	return a
+}
+
+// Refused checks that the answer is a problem with the status and the code.
+func (a Answer) Refused(status int, code problem.Code) {
+	a.Helper()
+	if a.Status != status || a.Code() != code {
+		a.Errorf("%s %s %.200s\n got %d %s\nwant %d %s", a.Call.Method, a.Call.Path, a.Call.Body, a.Status, a.Body, status, code)
+	}
+}
+
+// Code returns the code of the problem that the answer is, or "".
+func (a Answer) Code() problem.Code {
+	var e wire.Error
+	if json.Unmarshal(a.Body, &e) != nil || e.Message == "" {
+		return ""
+	}
+	return problem.Code(e.Code)
+}
+
+// Into decodes an answer with the status into v, a pointer. It ends the test if the answer has
+// another status or an unknown field.
+func (a Answer) Into(status int, v any) {
+	a.Helper()
+	a.Is(status)
+	d := json.NewDecoder(bytes.NewReader(a.Body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		a.Fatalf("%s %s: %s: %v", a.Call.Method, a.Call.Path, a.Body, err)
+	}
+}
+
+// Read is [Answer.Into] a new value.
+func Read[T any](a Answer, status int) T {
+	a.Helper()
+	var v T
+	a.Into(status, &v)
+	return v
+}
+
+// Within polls a condition until it is true, and reports whether it is after the limit.
+func Within(tb testing.TB, limit time.Duration, condition func() bool) bool {
+	tb.Helper()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for !condition() {
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			return false
+		}
+	}
+	return true
+}
+
+// Quiet returns a logger that discards everything.
+func Quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// Log is a log that a test reads while requests write to it.
+type Log struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Logger returns a logger that writes everything to the log, as JSON.
+func (l *Log) Logger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// Write implements [io.Writer].
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// String returns what has been logged.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
