@@ -18,11 +18,11 @@ import (
 // The bounds below keep an environment's usable keys at or below its limit. Only
 // creations add usable keys: a revoked key stays revoked.
 //
-//  1. A creation that counts in its transaction reads the environment's document first.
-//     If it counts limit - keysAtOnce keys or more, it also writes that document.
+//  1. A creation that counts during its transaction first reads the environment's document
+//     in it. If it counts limit - keysAtOnce keys or more, it also writes that document.
 //     Two such creations conflict, so the second one counts the key of the first one.
 //  2. Any other creation commits without such a write. It has counted fewer keys,
-//     in its transaction or before it. A count before the transaction starts with a read of
+//     during its transaction or before it. A count before the transaction starts with a read of
 //     the document's version. The transaction compares that version.
 //  3. Consider the last time at which fewer than limit - keysAtOnce keys exist. Every count
 //     that starts later leads to a write. A later commit without a write uses an earlier count.
@@ -33,7 +33,8 @@ import (
 //     At that commit, the environment has at most limit - keysAtOnce + 400 keys.
 //     Later creations write one after the other, and their counts are exact.
 //
-// The argument uses no clock. The other 100 keys of keysAtOnce are for commits that take
+// A count is no part of a transaction: the lock on its query would delay the creations of all
+// environments. The argument uses no clock. The other 100 keys of keysAtOnce are for commits that take
 // effect after their creation has ended, because its connection broke or its time was up.
 //
 // keyProcesses is the highest number of processes that create keys at the same time,
@@ -56,7 +57,7 @@ type countPlace int
 
 const (
 	countAgain  countPlace = iota // before the transaction, then decide again
-	countInside                   // in the transaction
+	countInside                   // during the transaction
 	countReused                   // nowhere: the present count is enough
 )
 
@@ -119,7 +120,7 @@ func (m *keyCounts) enter(namespace string, now time.Time) (c *keyCount, forget 
 type counter func(context.Context) (version time.Time, keys int, err error)
 
 // admit waits until fewer than keysInProgress creations are in progress, and counts if
-// necessary. A nil error takes a place of inProgress. A zero version requires a count in
+// necessary. A nil error takes a place of inProgress. A zero version requires a count during
 // the transaction.
 func (c *keyCount) admit(ctx context.Context, limit int, now func() time.Time, count counter) (version time.Time, err error) {
 	if err := take(ctx, c.turn); err != nil {
@@ -167,7 +168,7 @@ func (s *Store) admitKey(ctx context.Context, namespace string, limit int) (vers
 		if err != nil {
 			return time.Time{}, 0, err
 		}
-		n, err := s.countKeys(ctx, namespace, nil)
+		n, err := s.countKeys(ctx, namespace)
 		return version, n, err
 	})
 	if err != nil {
@@ -178,7 +179,7 @@ func (s *Store) admitKey(ctx context.Context, namespace string, limit int) (vers
 }
 
 // commitBelow commits the creation of a key in an environment that may have limit keys, or
-// any number if limit is 0. Creations that count in their transaction do so one at a time.
+// any number if limit is 0. Creations that count during their transaction do so one at a time.
 func (s *Store) commitBelow(ctx context.Context, op, namespace string, limit int, issue func(room change) change) (done, error) {
 	if limit == 0 {
 		return s.commit(ctx, op, issue(func(context.Context, *firestore.Transaction, *batch) error { return nil }))
@@ -203,19 +204,15 @@ func (s *Store) commitBelow(ctx context.Context, op, namespace string, limit int
 
 func versionOf(snap *firestore.DocumentSnapshot) (time.Time, error) { return snap.UpdateTime, nil }
 
-// countKeys counts an environment's usable keys, in a transaction unless tx is nil.
-func (s *Store) countKeys(ctx context.Context, namespace string, tx *firestore.Transaction) (int, error) {
-	return count(ctx, s.keys().Where("namespace", "==", namespace).Where("status", "in", apikey.Usable()), tx)
+// countKeys counts an environment's usable keys.
+func (s *Store) countKeys(ctx context.Context, namespace string) (int, error) {
+	return count(ctx, s.keys().Where("namespace", "==", namespace).Where("status", "in", apikey.Usable()))
 }
 
-// count counts the documents of a query, in a transaction unless tx is nil.
-func count(ctx context.Context, of firestore.Query, tx *firestore.Transaction) (int, error) {
+// count counts the documents of a query.
+func count(ctx context.Context, of firestore.Query) (int, error) {
 	const name = "n"
-	q := of.NewAggregationQuery().WithCount(name)
-	if tx != nil {
-		q = q.Transaction(tx)
-	}
-	found, err := q.Get(ctx)
+	found, err := of.NewAggregationQuery().WithCount(name).Get(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("count documents: %w", problemOf(err, "document"))
 	}
@@ -239,13 +236,13 @@ func (s *Store) checkVersion(tx *firestore.Transaction, namespace string, versio
 	return err
 }
 
-// roomForKey counts an environment's keys in a transaction. Near the limit, it also writes
-// the environment's document. It returns a too_many_keys problem if the limit is reached.
+// roomForKey counts an environment's keys during a transaction that reads the environment's
+// document first. Near the limit, it also writes that document. It returns a too_many_keys problem if the limit is reached.
 func (s *Store) roomForKey(ctx context.Context, tx *firestore.Transaction, b *batch, namespace string, limit int) error {
 	if _, err := s.txEnvironment(tx, namespace); err != nil {
 		return err
 	}
-	n, err := s.countKeys(ctx, namespace, tx)
+	n, err := s.countKeys(ctx, namespace)
 	switch {
 	case err != nil:
 		return err

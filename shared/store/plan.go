@@ -55,9 +55,9 @@ func (s *Store) planRef(namespace string, id plan.ID) *firestore.DocumentRef {
 
 func planDocument(namespace string, id plan.ID) string { return namespace + "." + string(id) }
 
-// CreatePlan stores a new plan. Its environment is read in the same transaction,
-// so that it cannot be deleted at the same time. The transaction also writes the environment, so that
-// two creations cannot pass the limit together.
+// CreatePlan stores a new plan. Its transaction reads the environment, so that it cannot be
+// deleted at the same time. It also writes the environment, so that two creations conflict:
+// a count that starts after the read is exact, although it is no part of the transaction.
 // Problems: not_found, already_exists, too_many_plans.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (inforce.Change, error) {
 	environment := s.environments().Doc(p.Namespace)
@@ -66,7 +66,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (inforce.Change, er
 		if err != nil {
 			return err
 		}
-		n, err := count(ctx, s.plans().Where("namespace", "==", p.Namespace), tx)
+		n, err := count(ctx, s.plans().Where("namespace", "==", p.Namespace))
 		if err != nil {
 			return err
 		}

@@ -229,3 +229,26 @@ func TestPlanLimit(t *testing.T) {
 	}
 	storePlan(t, s, "shop-staging", "elsewhere")
 }
+
+// TestPlansOfManyEnvironments checks that creations of plans in different environments do not
+// wait for each other.
+func TestPlansOfManyEnvironments(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	const environments = 12
+	for i := range environments {
+		storetest.Environment(t, s, fmt.Sprintf("project%d", i), "prod")
+	}
+	var all sync.WaitGroup
+	for i := range environments {
+		all.Go(func() {
+			for round := range 3 {
+				p := plan.Plan{ID: plan.ID(fmt.Sprintf("plan-%d", round)), Namespace: fmt.Sprintf("project%d-prod", i), Name: "A", Limits: plan.Limits{Rate: 1, Burst: 1}}
+				if _, err := s.CreatePlan(t.Context(), p); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}

@@ -156,5 +156,5 @@ func prefixesOf(texts []string) []apikey.Prefix {
 func (s *Store) CountKeys(ctx context.Context, q KeySearch) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return count(ctx, s.searched(q, KeyPlace{}), nil)
+	return count(ctx, s.searched(q, KeyPlace{}))
 }
