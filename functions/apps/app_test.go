@@ -29,13 +29,14 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/clustertest"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 func TestCreateApp(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	got := decode[wire.App](o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).gets(201))
+	got := functest.Read[wire.App](o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`), 201)
 	want := wire.App{
 		Name: "hello", Project: o.project, Environment: "prod", Host: "hello." + o.namespace() + ".localhost", Port: 8080,
 		URL: "http://hello." + o.namespace() + ".localhost:8080", Kind: "image", Image: "registry.example/hello:v1",
@@ -45,19 +46,19 @@ func TestCreateApp(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("app (-want +got):\n%s", diff)
 	}
-	read := decode[wire.App](o.as("vic").get(o.apps("/hello")).gets(200))
+	read := functest.Read[wire.App](o.as("vic").get(o.apps("/hello")), 200)
 	if !cmp.Equal(want, read) {
 		t.Errorf("read (-want +got):\n%s", cmp.Diff(want, read))
 	}
 	if diff := cmp.Diff(cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, StripStale: true}, o.state("hello")); diff != "" {
 		t.Errorf("in the cluster (-want +got):\n%s", diff)
 	}
-	o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v2"}`).fails(409, "already_exists")
-	o.as("vic").post(o.apps(""), `{"name":"other","image":"registry.example/hello:v1"}`).fails(403, "forbidden")
-	o.as("eve").get(o.apps("/hello")).fails(403, "forbidden")
-	o.as("vic").get(o.apps("/none")).fails(404, "not_found")
-	o.as("vic").get(o.apps("/..%2f..%2fx")).fails(404, "not_found")
-	o.as("vic").get(o.at("/environments/none/apps")).fails(404, "not_found")
+	o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v2"}`).Refused(409, "already_exists")
+	o.as("vic").post(o.apps(""), `{"name":"other","image":"registry.example/hello:v1"}`).Refused(403, "forbidden")
+	o.as("eve").get(o.apps("/hello")).Refused(403, "forbidden")
+	o.as("vic").get(o.apps("/none")).Refused(404, "not_found")
+	o.as("vic").get(o.apps("/..%2f..%2fx")).Refused(404, "not_found")
+	o.as("vic").get(o.at("/environments/none/apps")).Refused(404, "not_found")
 }
 
 // TestCreateAppNameTaken: an app does not take over a workload that nobody allowed it to
@@ -78,8 +79,8 @@ func TestCreateAppNameTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := `{"name":"hello","image":"registry.example/hello:v1"}`
-	o.as("dev").post(o.apps(""), body).fails(409, "name_taken")
-	o.as("dev").get(o.apps("/hello")).fails(404, "not_found")
+	o.as("dev").post(o.apps(""), body).Refused(409, "name_taken")
+	o.as("dev").get(o.apps("/hello")).Refused(404, "not_found")
 	change := func(kind types.PatchType, patch string) {
 		t.Helper()
 		if _, err := services.Patch(t.Context(), "hello", kind, []byte(patch), metav1.PatchOptions{}); err != nil {
@@ -87,10 +88,10 @@ func TestCreateAppNameTaken(t *testing.T) {
 		}
 	}
 	change(types.MergePatchType, `{"metadata":{"annotations":{"sluice.dev/adopt":"true"}}}`)
-	o.as("dev").post(o.apps(""), body).fails(409, "name_taken") // two ports would need names
+	o.as("dev").post(o.apps(""), body).Refused(409, "name_taken") // two ports would need names
 	change(types.JSONPatchType, `[{"op":"add","path":"/spec/ports/0/name","value":"first"}]`)
-	o.as("dev").post(o.apps(""), body).gets(201)
-	o.as("dev").delete(o.apps("/hello")).gets(200)
+	o.as("dev").post(o.apps(""), body).Is(201)
+	o.as("dev").delete(o.apps("/hello")).Is(200)
 	if _, err := services.Get(t.Context(), "hello", metav1.GetOptions{}); err != nil {
 		t.Errorf("the adopted Service: %v", err)
 	}
@@ -112,7 +113,7 @@ func TestFirstRevision(t *testing.T) {
 		{"unknown", "registry.example/unknown:v1", "registry.example/unknown:v1", "", "Not asked."},
 	}
 	for _, tt := range tests {
-		got := decode[wire.App](o.as("dev").post(o.apps(""), `{"name":"`+tt.name+`","image":"`+tt.image+`"}`).gets(201))
+		got := functest.Read[wire.App](o.as("dev").post(o.apps(""), `{"name":"`+tt.name+`","image":"`+tt.image+`"}`), 201)
 		a, err := o.store.App(t.Context(), o.namespace(), tt.name)
 		if err != nil || got.Image != tt.runs || a.Image != tt.runs {
 			t.Errorf("%s: the answer says %s, the document %s, %v; want %s", tt.name, got.Image, a.Image, err, tt.runs)
@@ -138,7 +139,7 @@ func TestCreateGitApp(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	body := `{"name":"built","port":3000,"host":"Built.Example.COM","git_source":{"repository":"https://git.example/shop.git","branch":"main","path":"web"}}`
-	got := decode[wire.App](o.as("dev").post(o.apps(""), body).gets(201))
+	got := functest.Read[wire.App](o.as("dev").post(o.apps(""), body), 201)
 	if got.Kind != "git" || got.Image != "" || got.Revision != 0 || got.Port != 3000 || got.Host != "built.example.com" ||
 		*got.GitSource != (wire.GitSource{Repository: "https://git.example/shop.git", Branch: "main", Path: "web"}) {
 		t.Errorf("app %+v", got)
@@ -146,7 +147,7 @@ func TestCreateGitApp(t *testing.T) {
 	if diff := cmp.Diff(cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, StripStale: true}, o.state("built")); diff != "" {
 		t.Errorf("in the cluster (-want +got):\n%s", diff)
 	}
-	o.as("dev").post(o.apps(""), `{"name":"second","host":"built.example.com","image":"a:1"}`).fails(409, "host_taken")
+	o.as("dev").post(o.apps(""), `{"name":"second","host":"built.example.com","image":"a:1"}`).Refused(409, "host_taken")
 
 	pending, _, err := o.store.PendingBuilds(t.Context(), store.Page{Size: 10})
 	if diff := cmp.Diff([]store.PendingBuild{{App: app.Ref{Namespace: o.namespace(), Name: "built"}, Number: 1}}, pending); err != nil || diff != "" {
@@ -204,14 +205,14 @@ func TestBadApps(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			o.as("dev").post(o.apps(""), `{"name":"hello"`+tt.rest+`}`).fails(tt.status, tt.code)
+			o.as("dev").post(o.apps(""), `{"name":"hello"`+tt.rest+`}`).Refused(tt.status, problem.Code(tt.code))
 		})
 	}
-	if got := decode[wire.List[wire.App]](o.as("vic").get(o.apps("")).gets(200)); len(got.Items) != 0 {
+	if got := functest.Read[wire.List[wire.App]](o.as("vic").get(o.apps("")), 200); len(got.Items) != 0 {
 		t.Errorf("stored %+v", got.Items)
 	}
-	o.as("dev").post(o.apps(""), `{"name":"a","image":"a:1","host":"hello.`+o.namespace()+`.localhost"}`).gets(201)
-	o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1"}`).fails(409, "host_taken")
+	o.as("dev").post(o.apps(""), `{"name":"a","image":"a:1","host":"hello.`+o.namespace()+`.localhost"}`).Is(201)
+	o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1"}`).Refused(409, "host_taken")
 }
 
 // TestAppNames: a name that no Service can have is refused before anything is
@@ -221,14 +222,14 @@ func TestAppNames(t *testing.T) {
 	o := newOffice(t)
 	for _, name := range []string{"1st", "0", "", "-a", "Hello", "a.b"} {
 		for _, rest := range []string{`,"image":"a:1"`, `,"git_source":{"repository":"https://g.example/x","branch":"main"}`} {
-			o.as("dev").post(o.apps(""), `{"name":"`+name+`"`+rest+`}`).fails(422, "invalid_name")
+			o.as("dev").post(o.apps(""), `{"name":"`+name+`"`+rest+`}`).Refused(422, "invalid_name")
 		}
 	}
-	o.as("dev").post(o.apps(""), `{"image":"a:1"}`).fails(422, "missing_field")
-	if got := decode[wire.List[wire.App]](o.as("vic").get(o.apps("")).gets(200)); len(got.Items) != 0 {
+	o.as("dev").post(o.apps(""), `{"image":"a:1"}`).Refused(422, "missing_field")
+	if got := functest.Read[wire.List[wire.App]](o.as("vic").get(o.apps("")), 200); len(got.Items) != 0 {
 		t.Errorf("stored %+v", got.Items)
 	}
-	o.as("ada").post(o.at("/environments"), `{"name":"2nd"}`).gets(201)
+	o.as("ada").post(o.at("/environments"), `{"name":"2nd"}`).Is(201)
 }
 
 func TestListApps(t *testing.T) {
@@ -239,7 +240,7 @@ func TestListApps(t *testing.T) {
 	}
 	var got []string
 	for query := "?page_size=2"; ; {
-		list := decode[wire.List[wire.App]](o.as("vic").get(o.apps(query)).gets(200))
+		list := functest.Read[wire.List[wire.App]](o.as("vic").get(o.apps(query)), 200)
 		for _, a := range list.Items {
 			got = append(got, a.Name)
 		}
@@ -263,7 +264,7 @@ func TestRequireAPIKey(t *testing.T) {
 	o.start(o.cluster)
 	o.createApp("hello")
 	gate := func(who, body string) wire.App {
-		return decode[wire.App](o.as(who).patch(o.apps("/hello"), body).gets(200))
+		return functest.Read[wire.App](o.as(who).patch(o.apps("/hello"), body), 200)
 	}
 	if got := gate("dev", `{}`); got.RequireAPIKey || got.Gate.State != "ungated" {
 		t.Errorf("after an empty change: %+v", got)
@@ -282,11 +283,11 @@ func TestRequireAPIKey(t *testing.T) {
 	if got := gate("dev", `{"require_api_key":false}`); got.RequireAPIKey || got.Gate.State != "releasing" {
 		t.Errorf("switched off: %+v", got)
 	}
-	o.as("vic").patch(o.apps("/hello"), `{"require_api_key":true}`).fails(403, "forbidden")
-	o.as("dev").patch(o.apps("/none"), `{"require_api_key":true}`).fails(404, "not_found")
-	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":"yes"}`).fails(400, "wrong_type")
-	o.as("dev").patch(o.apps("/hello"), `{"image":"a:2"}`).fails(400, "unknown_field")
-	o.as("dev").patch(o.apps("/hello"), ``).fails(400, "malformed_json")
+	o.as("vic").patch(o.apps("/hello"), `{"require_api_key":true}`).Refused(403, "forbidden")
+	o.as("dev").patch(o.apps("/none"), `{"require_api_key":true}`).Refused(404, "not_found")
+	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":"yes"}`).Refused(400, "wrong_type")
+	o.as("dev").patch(o.apps("/hello"), `{"image":"a:2"}`).Refused(400, "unknown_field")
+	o.as("dev").patch(o.apps("/hello"), ``).Refused(400, "malformed_json")
 }
 
 // TestPreflight: a change of preflight makes a gate that is on pending, so that it is proven
@@ -299,11 +300,11 @@ func TestPreflight(t *testing.T) {
 	o := newOffice(t)
 	o.cfg.WiringURL = wiring.URL
 	o.start(o.cluster)
-	o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1","preflight":"refuse"}`).gets(201)
+	o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1","preflight":"refuse"}`).Is(201)
 	set := func(body string) wire.App {
 		t.Helper()
-		o.as("dev").patch(o.apps("/hello"), body).gets(200)
-		return decode[wire.App](o.as("vic").get(o.apps("/hello")).gets(200))
+		o.as("dev").patch(o.apps("/hello"), body).Is(200)
+		return functest.Read[wire.App](o.as("vic").get(o.apps("/hello")), 200)
 	}
 	if got := set(`{}`); got.Preflight != "refuse" || got.Gate.State != "ungated" {
 		t.Errorf("created: %+v", got)
@@ -332,9 +333,9 @@ func TestPreflight(t *testing.T) {
 		t.Errorf("changed while engaged: %+v", got)
 	}
 	<-notified
-	o.as("vic").patch(o.apps("/hello"), `{"preflight":"refuse"}`).fails(403, "forbidden")
-	o.as("dev").patch(o.apps("/hello"), `{"preflight":"REFUSE"}`).fails(422, "invalid_preflight")
-	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":false,"preflight":""}`).fails(422, "invalid_preflight")
+	o.as("vic").patch(o.apps("/hello"), `{"preflight":"refuse"}`).Refused(403, "forbidden")
+	o.as("dev").patch(o.apps("/hello"), `{"preflight":"REFUSE"}`).Refused(422, "invalid_preflight")
+	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":false,"preflight":""}`).Refused(422, "invalid_preflight")
 	if got := set(`{}`); !got.RequireAPIKey || got.Preflight != "app" {
 		t.Errorf("after refused changes: %+v", got)
 	}
@@ -353,8 +354,8 @@ func TestChangeAddress(t *testing.T) {
 	hello, other := o.createApp("hello"), o.createApp("other")
 	set := func(body string) wire.App {
 		t.Helper()
-		o.as("dev").patch(o.apps("/hello"), body).gets(200)
-		return decode[wire.App](o.as("vic").get(o.apps("/hello")).gets(200))
+		o.as("dev").patch(o.apps("/hello"), body).Is(200)
+		return functest.Read[wire.App](o.as("vic").get(o.apps("/hello")), 200)
 	}
 	if got := set(`{"host":"Hello.Example.com","port":3000}`); got.Host != "hello.example.com" || got.URL != "http://hello.example.com:8080" || got.Port != 3000 || got.Gate.State != "ungated" {
 		t.Errorf("changed while off: %+v", got)
@@ -381,11 +382,11 @@ func TestChangeAddress(t *testing.T) {
 			t.Errorf("%s: the gate is %+v, want %s", body, got, want)
 		}
 	}
-	o.as("dev").patch(o.apps("/hello"), `{"host":"`+other.Host+`"}`).fails(409, "host_taken")
-	o.as("dev").patch(o.apps("/hello"), `{"host":"console.example.com"}`).fails(422, "invalid_host")
-	o.as("dev").patch(o.apps("/hello"), `{"host":"hello"}`).fails(422, "invalid_host")
-	o.as("dev").patch(o.apps("/hello"), `{"port":0}`).fails(422, "invalid_port")
-	o.as("vic").patch(o.apps("/hello"), `{"port":80}`).fails(403, "forbidden")
+	o.as("dev").patch(o.apps("/hello"), `{"host":"`+other.Host+`"}`).Refused(409, "host_taken")
+	o.as("dev").patch(o.apps("/hello"), `{"host":"console.example.com"}`).Refused(422, "invalid_host")
+	o.as("dev").patch(o.apps("/hello"), `{"host":"hello"}`).Refused(422, "invalid_host")
+	o.as("dev").patch(o.apps("/hello"), `{"port":0}`).Refused(422, "invalid_port")
+	o.as("vic").patch(o.apps("/hello"), `{"port":80}`).Refused(403, "forbidden")
 }
 
 func TestWiringThatHangsDelaysNobody(t *testing.T) {
@@ -398,7 +399,7 @@ func TestWiringThatHangsDelaysNobody(t *testing.T) {
 	o.cfg.WiringURL = wiring.URL
 	o.start(o.cluster)
 	o.createApp("hello")
-	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).gets(200)
+	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).Is(200)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // no time left to drain
 	if err := o.service.Close(ctx); err != nil {
@@ -410,14 +411,14 @@ func TestDeleteApp(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	a := o.createApp("hello")
-	o.as("ada").delete(o.at("/environments/prod")).fails(409, "not_empty")
-	o.as("vic").delete(o.apps("/hello")).fails(403, "forbidden")
-	o.as("dev").delete(o.apps("/hello")).gets(200)
+	o.as("ada").delete(o.at("/environments/prod")).Refused(409, "not_empty")
+	o.as("vic").delete(o.apps("/hello")).Refused(403, "forbidden")
+	o.as("dev").delete(o.apps("/hello")).Is(200)
 	seen, err := o.cluster.Objects(t.Context(), a.Ref())
 	if err != nil || !seen.None() {
 		t.Errorf("objects are left: %v", err)
 	}
-	o.as("dev").delete(o.apps("/hello")).fails(404, "not_found")
+	o.as("dev").delete(o.apps("/hello")).Refused(404, "not_found")
 	o.createApp("hello") // the name and the host are free again
 }
 
@@ -428,29 +429,29 @@ func TestReleasedHost(t *testing.T) {
 	o := newOffice(t)
 	const body = `{"name":"hello","host":"www.example.com","image":"registry.example/hello:v1"}`
 	other := o.project + "x"
-	o.as("root").post("/projects", `{"name":"`+other+`"}`).gets(201)
-	o.as("root").post("/projects/"+other+"/environments", `{"name":"prod"}`).gets(201)
-	foreign := func() reply { return o.as("root").post("/projects/"+other+"/environments/prod/apps", body) }
+	o.as("root").post("/projects", `{"name":"`+other+`"}`).Is(201)
+	o.as("root").post("/projects/"+other+"/environments", `{"name":"prod"}`).Is(201)
+	foreign := func() functest.Answer { return o.as("root").post("/projects/"+other+"/environments/prod/apps", body) }
 
-	o.as("dev").post(o.apps(""), body).gets(201)
-	deleted := decode[wire.DeletedApp](o.as("dev").delete(o.apps("/hello")).gets(200))
+	o.as("dev").post(o.apps(""), body).Is(201)
+	deleted := functest.Read[wire.DeletedApp](o.as("dev").delete(o.apps("/hello")), 200)
 	if in := time.Until(deleted.HostReservedUntil).Round(time.Hour); deleted.Host != "www.example.com" || in != store.HostReserved {
 		t.Errorf("got the host %s, reserved for %v", deleted.Host, in)
 	}
 	refused := foreign()
-	refused.fails(409, "host_reserved")
-	if strings.Contains(string(refused.body), o.project) {
-		t.Errorf("the response names the project: %s", refused.body)
+	refused.Refused(409, "host_reserved")
+	if strings.Contains(string(refused.Body), o.project) {
+		t.Errorf("the response names the project: %s", refused.Body)
 	}
-	o.as("ada").get("/host-reservations").fails(403, "forbidden")
-	o.as("ada").delete("/host-reservations/www.example.com").fails(403, "forbidden")
-	list := decode[wire.List[wire.HostReservation]](o.as("root").get("/host-reservations").gets(200))
+	o.as("ada").get("/host-reservations").Refused(403, "forbidden")
+	o.as("ada").delete("/host-reservations/www.example.com").Refused(403, "forbidden")
+	list := functest.Read[wire.List[wire.HostReservation]](o.as("root").get("/host-reservations"), 200)
 	if len(list.Items) != 1 || list.Items[0].Host != "www.example.com" || list.Items[0].Project != o.project || list.Items[0].App != o.namespace()+".hello" {
 		t.Errorf("got the reservations %+v", list.Items)
 	}
-	o.as("root").delete("/host-reservations/WWW.example.com").gets(204)
-	o.as("root").delete("/host-reservations/www.example.com").fails(404, "not_found")
-	foreign().gets(201)
+	o.as("root").delete("/host-reservations/WWW.example.com").Is(204)
+	o.as("root").delete("/host-reservations/www.example.com").Refused(404, "not_found")
+	foreign().Is(201)
 }
 
 // The deletion of an app lists the keys whose scopes named it. A later app of its name is
@@ -469,7 +470,7 @@ func TestDeleteAppListsKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := decode[wire.DeletedApp](o.as("dev").delete(o.apps("/hello")).gets(200))
+	got := functest.Read[wire.DeletedApp](o.as("dev").delete(o.apps("/hello")), 200)
 	want := wire.DeletedApp{KeyCount: 1, Keys: []wire.NarrowedKey{{KeyID: "key-aaaaaaaa", Name: "ci", Apps: []string{}, Scope: "none"}}, Host: a.Host, HostReservedUntil: got.HostReservedUntil}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("response (-want +got):\n%s", diff)
@@ -525,12 +526,12 @@ func TestLateDeletion(t *testing.T) {
 	var later app.App
 	var token hook.Token
 	faulty.beforeWithdraw = func() {
-		o.as("dev").delete(o.apps("/hello")).gets(200)
+		o.as("dev").delete(o.apps("/hello")).Is(200)
 		later = o.createApp("hello")
-		o.as("dev").post(o.apps("/hello/webhook"), "").gets(200)
+		o.as("dev").post(o.apps("/hello/webhook"), "").Is(200)
 		token = o.token("hello")
 	}
-	o.as("dev").delete(o.apps("/hello")).gets(200)
+	o.as("dev").delete(o.apps("/hello")).Is(200)
 	if a, err := o.store.App(t.Context(), o.namespace(), "hello"); err != nil || !a.CreatedAt.Equal(later.CreatedAt) {
 		t.Fatalf("got %+v, %v; want the later app", a, err)
 	}
@@ -547,7 +548,7 @@ func TestLateUpdate(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	a := o.createApp("hello")
-	o.as("dev").delete(o.apps("/hello")).gets(200)
+	o.as("dev").delete(o.apps("/hello")).Is(200)
 	o.createApp("hello")
 	_, err := o.service.change(t.Context(), httpapi.Scope{App: a}, func(*app.App) error { return nil })
 	if !problem.Is(err, problem.NotFound) {
@@ -561,22 +562,22 @@ func TestClusterTrouble(t *testing.T) {
 	faulty := &faultyCluster{Cluster: o.cluster, place: problem.Of(problem.Unavailable)}
 	o.start(faulty)
 	create := `{"name":"hello","image":"registry.example/hello:v1"}`
-	o.as("dev").post(o.apps(""), create).fails(503, "unavailable")
-	o.as("dev").post(o.apps(""), create).fails(409, "already_exists")
-	o.as("vic").get(o.apps("/hello")).gets(200) // recorded, for wiring to make
+	o.as("dev").post(o.apps(""), create).Refused(503, "unavailable")
+	o.as("dev").post(o.apps(""), create).Refused(409, "already_exists")
+	o.as("vic").get(o.apps("/hello")).Is(200) // recorded, for wiring to make
 
 	faulty.place = errors.New("secret detail")
-	reply := o.as("dev").post(o.apps(""), `{"name":"other","image":"registry.example/hello:v1"}`)
-	reply.fails(500, "internal")
-	if strings.Contains(string(reply.body), "secret") {
-		t.Errorf("the cause got out: %s", reply.body)
+	answer := o.as("dev").post(o.apps(""), `{"name":"other","image":"registry.example/hello:v1"}`)
+	answer.Refused(500, "internal")
+	if strings.Contains(string(answer.Body), "secret") {
+		t.Errorf("the cause got out: %s", answer.Body)
 	}
 
 	faulty.withdraw = problem.Of(problem.Unavailable)
-	o.as("dev").delete(o.apps("/hello")).fails(503, "unavailable")
-	o.as("vic").get(o.apps("/hello")).gets(200)
+	o.as("dev").delete(o.apps("/hello")).Refused(503, "unavailable")
+	o.as("vic").get(o.apps("/hello")).Is(200)
 	faulty.withdraw = nil
-	o.as("dev").delete(o.apps("/hello")).gets(200)
+	o.as("dev").delete(o.apps("/hello")).Is(200)
 }
 
 // TestDeletedWhileBeingMade deletes an app between its document and its objects.
@@ -591,7 +592,7 @@ func TestDeletedWhileBeingMade(t *testing.T) {
 		}
 	}
 	o.start(faulty)
-	o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).fails(404, "not_found")
+	o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).Refused(404, "not_found")
 	if seen, err := o.cluster.Objects(t.Context(), ref); err != nil || !seen.None() {
 		t.Errorf("objects of an app that is gone: %v", err)
 	}
@@ -609,7 +610,7 @@ func TestOneNameManyTimes(t *testing.T) {
 			r := o.as("dev").post(o.apps(""), fmt.Sprintf(`{"name":"hello","image":"registry.example/hello:v%d"}`, i))
 			mu.Lock()
 			defer mu.Unlock()
-			got[r.status]++
+			got[r.Status]++
 		})
 	}
 	group.Wait()

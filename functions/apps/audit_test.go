@@ -15,13 +15,14 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // audited gives a project's records as "who what outcome", newest first.
 func (o *office) audited(who, query string) []string {
 	o.Helper()
 	var got []string
-	for _, r := range decode[wire.List[wire.AuditRecord]](o.as(who).get(o.at("/audit" + query)).gets(200)).Items {
+	for _, r := range functest.Read[wire.List[wire.AuditRecord]](o.as(who).get(o.at("/audit"+query)), 200).Items {
 		got = append(got, r.Actor.Name+" "+r.Action+" "+r.Outcome)
 	}
 	return got
@@ -31,8 +32,8 @@ func TestAudit(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.createApp("hello")
-	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).gets(200)
-	o.as("vic").patch(o.apps("/hello"), `{"require_api_key":false}`).fails(403, "forbidden") // leaves nothing
+	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).Is(200)
+	o.as("vic").patch(o.apps("/hello"), `{"require_api_key":false}`).Refused(403, "forbidden") // leaves nothing
 	all := []string{
 		"dev app.update succeeded", "dev app.create succeeded", "ada environment.create succeeded", "root project.set_members succeeded",
 	}
@@ -52,13 +53,13 @@ func TestAudit(t *testing.T) {
 		"?from=2026-01-02&from=2026-01-03": "invalid_parameter", "?actor=" + strings.Repeat("a", 513): "invalid_parameter",
 		"?a=%zz": "invalid_parameter", "?page_token=x": "invalid_page",
 	} {
-		o.as("ada").get(o.at("/audit"+query)).fails(400, code)
+		o.as("ada").get(o.at("/audit"+query)).Refused(400, problem.Code(code))
 	}
-	o.as("ada").get(o.at("/audit?from=2026-01-02&to=2026-01-01")).fails(422, "invalid_window")
+	o.as("ada").get(o.at("/audit?from=2026-01-02&to=2026-01-01")).Refused(422, "invalid_window")
 	for _, who := range []string{"dev", "vic", "eve"} {
-		o.as(who).get(o.at("/audit")).fails(403, "forbidden")
+		o.as(who).get(o.at("/audit")).Refused(403, "forbidden")
 	}
-	o.as("").get(o.at("/audit")).fails(401, "unauthenticated")
+	o.as("").get(o.at("/audit")).Refused(401, "unauthenticated")
 }
 
 // TestActivity: every member sees what happened in an environment, owners from where too;
@@ -67,11 +68,11 @@ func TestActivity(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.createApp("hello")
-	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).gets(200)
+	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).Is(200)
 	path := o.at("/environments/prod/activity")
 	of := func(who, query string) (got []string) {
 		t.Helper()
-		for _, a := range decode[wire.List[wire.Activity]](o.as(who).get(path + query).gets(200)).Items {
+		for _, a := range functest.Read[wire.List[wire.Activity]](o.as(who).get(path+query), 200).Items {
 			if owner := who == "ada" || who == "root"; owner != (a.ClientAddress != "") {
 				t.Errorf("%s sees that %s came from %q", who, a.Action, a.ClientAddress)
 			}
@@ -95,14 +96,14 @@ func TestActivity(t *testing.T) {
 	for query, code := range map[string]string{
 		"?kind=all": "invalid_parameter", "?from=yesterday": "invalid_date", "?page_token=x": "invalid_page", "?resource=x": "unknown_parameter",
 	} {
-		o.as("vic").get(path+query).fails(400, code)
+		o.as("vic").get(path+query).Refused(400, problem.Code(code))
 	}
-	o.as("vic").get(path+"?from=2026-01-02&to=2026-01-01").fails(422, "invalid_window")
-	o.as("eve").get(path).fails(403, "forbidden")
-	o.as("").get(path).fails(401, "unauthenticated")
-	o.as("dev").delete(o.apps("/hello")).gets(200)
-	o.as("ada").delete(o.at("/environments/prod")).gets(204)
-	o.as("ada").post(o.at("/environments"), `{"name":"prod"}`).gets(201)
+	o.as("vic").get(path+"?from=2026-01-02&to=2026-01-01").Refused(422, "invalid_window")
+	o.as("eve").get(path).Refused(403, "forbidden")
+	o.as("").get(path).Refused(401, "unauthenticated")
+	o.as("dev").delete(o.apps("/hello")).Is(200)
+	o.as("ada").delete(o.at("/environments/prod")).Is(204)
+	o.as("ada").post(o.at("/environments"), `{"name":"prod"}`).Is(201)
 	if got := of("vic", ""); !cmp.Equal(got, all[2:]) {
 		t.Errorf("of an environment that was made anew: %v", got)
 	}
@@ -112,10 +113,10 @@ func TestInstallationAudit(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	for _, who := range []string{"ada", "dev", "eve"} {
-		o.as(who).get("/audit").fails(403, "forbidden")
+		o.as(who).get("/audit").Refused(403, "forbidden")
 	}
-	o.as("").get("/audit").fails(401, "unauthenticated")
-	list := decode[wire.List[wire.AuditRecord]](o.as("root").get("/audit?action=project.create").gets(200))
+	o.as("").get("/audit").Refused(401, "unauthenticated")
+	list := functest.Read[wire.List[wire.AuditRecord]](o.as("root").get("/audit?action=project.create"), 200)
 	if len(list.Items) != 1 || list.Items[0].Resource != "projects/"+o.project || string(list.Items[0].New) != `{"root":"owner"}` || string(list.Items[0].Old) != "null" {
 		t.Errorf("records %+v", list.Items)
 	}
@@ -126,10 +127,10 @@ func TestInstallationAudit(t *testing.T) {
 func TestAuditOfAnEarlierProject(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	o.as("ada").delete(o.at("/environments/prod")).gets(204)
-	o.as("ada").delete(o.at("")).gets(204)
-	o.as("root").post("/projects", `{"name":"`+o.project+`"}`).gets(201)
-	o.as("root").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).gets(200)
+	o.as("ada").delete(o.at("/environments/prod")).Is(204)
+	o.as("ada").delete(o.at("")).Is(204)
+	o.as("root").post("/projects", `{"name":"`+o.project+`"}`).Is(201)
+	o.as("root").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).Is(200)
 	if got := o.audited("eve", "?from=2020-01-01"); !cmp.Equal(got, []string{"root project.set_members succeeded"}) {
 		t.Errorf("the new owner sees %v", got)
 	}
@@ -156,8 +157,8 @@ func TestAuditOfTokens(t *testing.T) {
 	o := newOffice(t)
 	o.createApp("hello")
 	query := "?resource=" + url.QueryEscape("projects/"+o.project+"/environments/prod/apps/hello/webhook")
-	token := decode[wire.Webhook](o.as("dev").post(o.apps("/hello/webhook"), "").gets(200)).Token
-	o.as("dev").delete(o.apps("/hello/webhook")).gets(204)
+	token := functest.Read[wire.Webhook](o.as("dev").post(o.apps("/hello/webhook"), ""), 200).Token
+	o.as("dev").delete(o.apps("/hello/webhook")).Is(204)
 	want := []string{"dev webhook.disable succeeded", "dev webhook.enable succeeded"}
 	if diff := cmp.Diff(want, o.audited("ada", query)); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
@@ -167,14 +168,14 @@ func TestAuditOfTokens(t *testing.T) {
 			t.Errorf("meanwhile: %v", got)
 		}
 	}}
-	o.as("dev").post(o.apps("/hello/webhook"), "").fails(503, "unavailable")
+	o.as("dev").post(o.apps("/hello/webhook"), "").Refused(503, "unavailable")
 	if got := o.audited("ada", query+"&page_size=1"); !cmp.Equal(got, []string{"dev webhook.enable failed"}) {
 		t.Errorf("afterwards: %v", got)
 	}
 	o.service.store = brokenRecords{o.store}
 	o.service.cluster = brokenWebhooks{o.cluster, func() { t.Error("a token was changed without a record") }}
-	o.as("dev").post(o.apps("/hello/webhook"), "").fails(503, "unavailable")
-	records := string(o.as("root").get(o.at("/audit")).gets(200).body)
+	o.as("dev").post(o.apps("/hello/webhook"), "").Refused(503, "unavailable")
+	records := string(o.as("root").get(o.at("/audit")).Is(200).Body)
 	if strings.Contains(records, *token) {
 		t.Errorf("the token is in %s", records)
 	}

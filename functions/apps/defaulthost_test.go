@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 const (
@@ -109,28 +110,28 @@ func TestPatternOfHosts(t *testing.T) {
 	before := o.createApp("first")
 	o.cfg.AppHost = oneLabel
 	o.start(o.cluster)
-	if got := decode[wire.App](o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1"}`).gets(201)).Host; got != "hello-"+o.namespace()+".localhost" {
+	if got := functest.Read[wire.App](o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1"}`), 201).Host; got != "hello-"+o.namespace()+".localhost" {
 		t.Errorf("by default %s", got)
 	}
-	if got := decode[wire.App](o.as("vic").get(o.apps("/first")).gets(200)); got.Host != before.Host {
+	if got := functest.Read[wire.App](o.as("vic").get(o.apps("/first")), 200); got.Host != before.Host {
 		t.Errorf("the pattern has moved %s to %s", before.Host, got.Host)
 	}
 
 	// "a-x" in "{project}-prod", "a" in "x-{project}-prod".
 	second := "x-" + o.project
-	o.as("root").post("/projects", `{"name":"`+second+`"}`).gets(201)
-	o.as("root").post("/projects/"+second+"/environments", `{"name":"prod"}`).gets(201)
-	o.as("dev").post(o.apps(""), `{"name":"a-x","image":"a:1"}`).gets(201)
+	o.as("root").post("/projects", `{"name":"`+second+`"}`).Is(201)
+	o.as("root").post("/projects/"+second+"/environments", `{"name":"prod"}`).Is(201)
+	o.as("dev").post(o.apps(""), `{"name":"a-x","image":"a:1"}`).Is(201)
 	at := "/projects/" + second + "/environments/prod/apps"
 	refused := o.as("root").post(at, `{"name":"a","image":"a:1"}`)
-	refused.fails(409, "host_taken")
-	if host := "a-x-" + o.namespace() + ".localhost"; !strings.Contains(string(refused.body), host) {
-		t.Errorf("nothing is said of %s: %s", host, refused.body)
+	refused.Refused(409, "host_taken")
+	if host := "a-x-" + o.namespace() + ".localhost"; !strings.Contains(string(refused.Body), host) {
+		t.Errorf("nothing is said of %s: %s", host, refused.Body)
 	}
-	o.as("root").post(at, `{"name":"a","image":"a:1","host":"a-of-x.example.com"}`).gets(201)
+	o.as("root").post(at, `{"name":"a","image":"a:1","host":"a-of-x.example.com"}`).Is(201)
 
-	o.as("ada").post(o.at("/environments"), `{"name":"production"}`).gets(201)
+	o.as("ada").post(o.at("/environments"), `{"name":"production"}`).Is(201)
 	long, at := strings.Repeat("a", 40), o.at("/environments/production/apps")
-	o.as("dev").post(at, `{"name":"`+long+`","image":"a:1"}`).fails(422, "invalid_host")
-	o.as("dev").post(at, `{"name":"`+long+`","image":"a:1","host":"long.localhost"}`).gets(201)
+	o.as("dev").post(at, `{"name":"`+long+`","image":"a:1"}`).Refused(422, "invalid_host")
+	o.as("dev").post(at, `{"name":"`+long+`","image":"a:1","host":"long.localhost"}`).Is(201)
 }

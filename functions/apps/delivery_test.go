@@ -17,6 +17,7 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // TestDeliveries: what was kept of an app's calls since it was made, by pages of 50 at most.
@@ -25,7 +26,7 @@ func TestDeliveries(t *testing.T) {
 	o := newOffice(t)
 	a := o.createApp("hello")
 	path := o.apps("/hello/webhook/deliveries")
-	if diff := cmp.Diff([]wire.WebhookDelivery{}, decode[wire.List[wire.WebhookDelivery]](o.as("vic").get(path).gets(200)).Items); diff != "" {
+	if diff := cmp.Diff([]wire.WebhookDelivery{}, functest.Read[wire.List[wire.WebhookDelivery]](o.as("vic").get(path), 200).Items); diff != "" {
 		t.Errorf("before the first call (-want +got):\n%s", diff)
 	}
 	at := a.CreatedAt.Add(time.Second)
@@ -47,15 +48,15 @@ func TestDeliveries(t *testing.T) {
 	if err := o.store.KeepReceipts(t.Context(), receipts); err != nil {
 		t.Fatal(err)
 	}
-	first := decode[wire.List[wire.WebhookDelivery]](o.as("vic").get(path + "?page_size=50").gets(200))
+	first := functest.Read[wire.List[wire.WebhookDelivery]](o.as("vic").get(path+"?page_size=50"), 200)
 	if len(first.Items) != 50 || first.Items[0].Build != 55 || first.NextPageToken == "" {
 		t.Fatalf("first page: %d, %+v", len(first.Items), first.Items[0])
 	}
-	if all := decode[wire.List[wire.WebhookDelivery]](o.as("vic").get(path + "?page_size=500").gets(200)); len(all.Items) != 57 {
+	if all := functest.Read[wire.List[wire.WebhookDelivery]](o.as("vic").get(path+"?page_size=500"), 200); len(all.Items) != 57 {
 		t.Errorf("a page of 500 has %d deliveries, want 57", len(all.Items))
 	}
-	o.as("vic").get(path+"?page_size=501").fails(400, "invalid_page")
-	second := o.as("vic").get(path + "?page_token=" + first.NextPageToken).gets(200)
+	o.as("vic").get(path+"?page_size=501").Refused(400, "invalid_page")
+	second := o.as("vic").get(path + "?page_token=" + first.NextPageToken).Is(200)
 	want := []wire.WebhookDelivery{
 		{
 			ID: receipts[3].ID, At: receipts[3].At, LastAt: receipts[3].Last, Count: 1, Result: "deployed", Event: "push",
@@ -63,11 +64,11 @@ func TestDeliveries(t *testing.T) {
 		},
 		{ID: receipts[2].ID, At: at, LastAt: receipts[2].Last, Count: 12, Result: "unproven", Code: "invalid_token", RequestID: "r2"},
 	}
-	if diff := cmp.Diff(want, decode[wire.List[wire.WebhookDelivery]](second).Items[5:]); diff != "" {
+	if diff := cmp.Diff(want, functest.Read[wire.List[wire.WebhookDelivery]](second, second.Status).Items[5:]); diff != "" {
 		t.Errorf("the oldest (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(string(second.body), `"count":12,"result":"unproven","code":"invalid_token","reason":null,"event":null,"revision":null,"build":null,"commit":null,`) {
-		t.Errorf("absent fields are not null: %s", second.body)
+	if !strings.Contains(string(second.Body), `"count":12,"result":"unproven","code":"invalid_token","reason":null,"event":null,"revision":null,"build":null,"commit":null,`) {
+		t.Errorf("absent fields are not null: %s", second.Body)
 	}
 }
 
@@ -76,18 +77,18 @@ func TestDeliveriesAreRefused(t *testing.T) {
 	o := newOffice(t)
 	o.createApp("hello")
 	list, test := o.apps("/hello/webhook/deliveries"), o.apps("/hello/webhook/test")
-	o.as("eve").get(list).fails(403, "forbidden")
-	o.as("").get(list).fails(401, "unauthenticated")
-	o.as("dev").get(o.apps("/nobody/webhook/deliveries")).fails(404, "not_found")
-	o.as("dev").get(list+"?page_token=x").fails(400, "invalid_page")
-	o.as("dev").get(list+"?page_size=0").fails(400, "invalid_page")
+	o.as("eve").get(list).Refused(403, "forbidden")
+	o.as("").get(list).Refused(401, "unauthenticated")
+	o.as("dev").get(o.apps("/nobody/webhook/deliveries")).Refused(404, "not_found")
+	o.as("dev").get(list+"?page_token=x").Refused(400, "invalid_page")
+	o.as("dev").get(list+"?page_size=0").Refused(400, "invalid_page")
 	for _, name := range []string{"vic", "eve"} {
-		o.as(name).post(test, "").fails(403, "forbidden")
+		o.as(name).post(test, "").Refused(403, "forbidden")
 	}
-	o.as("").post(test, "").fails(401, "unauthenticated")
-	o.as("dev").post(o.apps("/nobody/webhook/test"), "").fails(404, "not_found")
-	o.as("dev").post(test, `{"url":"http://evil.example"}`).fails(400, "unknown_field")
-	o.as("dev").post(test, "").fails(409, "conflict") // it is disabled
+	o.as("").post(test, "").Refused(401, "unauthenticated")
+	o.as("dev").post(o.apps("/nobody/webhook/test"), "").Refused(404, "not_found")
+	o.as("dev").post(test, `{"url":"http://evil.example"}`).Refused(400, "unknown_field")
+	o.as("dev").post(test, "").Refused(409, "conflict") // it is disabled
 }
 
 // gateway is what stands at the address of webhooks, and what it was asked.
@@ -126,10 +127,10 @@ func TestWebhookTest(t *testing.T) {
 	g := newGateway(t, httptest.NewServer)
 	o.cfg.BaseURL = g.URL + "/"
 	o.start(o.cluster)
-	o.as("dev").post(o.apps("/hello/webhook"), "").gets(200)
+	o.as("dev").post(o.apps("/hello/webhook"), "").Is(200)
 	test := func() wire.WebhookTest {
 		t.Helper()
-		got := decode[wire.WebhookTest](o.as("dev").post(o.apps("/hello/webhook/test"), "").gets(200))
+		got := functest.Read[wire.WebhookTest](o.as("dev").post(o.apps("/hello/webhook/test"), ""), 200)
 		if got.RequestID != g.asked.Header.Get("X-Request-Id") {
 			t.Errorf("the ping was request %q, told is %q", g.asked.Header.Get("X-Request-Id"), got.RequestID)
 		}
@@ -174,7 +175,7 @@ func TestWebhookTestUnreachable(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.createApp("hello")
-	o.as("dev").post(o.apps("/hello/webhook"), "").gets(200)
+	o.as("dev").post(o.apps("/hello/webhook"), "").Is(200)
 	secure, closed := newGateway(t, httptest.NewTLSServer), newGateway(t, httptest.NewServer)
 	closed.Close()
 	for _, tt := range []struct{ base, caFile, says string }{
@@ -186,7 +187,7 @@ func TestWebhookTestUnreachable(t *testing.T) {
 	} {
 		o.cfg.BaseURL, o.cfg.IngressCAFile = tt.base, tt.caFile
 		o.start(o.cluster)
-		got := decode[wire.WebhookTest](o.as("dev").post(o.apps("/hello/webhook/test"), "{}").gets(200))
+		got := functest.Read[wire.WebhookTest](o.as("dev").post(o.apps("/hello/webhook/test"), "{}"), 200)
 		if got.Result != "unreachable" || got.Status != 0 || !strings.Contains(got.Message, tt.says) {
 			t.Errorf("%q: %+v", tt.base, got)
 		}

@@ -2,12 +2,9 @@ package apps
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,8 +14,8 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/clustertest"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -64,9 +61,9 @@ func newOffice(t *testing.T) *office {
 			return o.store.CreateUser(t.Context(), user.User{Name: name, Version: 1, Admin: name == "root"})
 		})
 	}
-	o.as("root").post("/projects", `{"name":"`+o.project+`"}`).gets(201)
-	o.as("root").put(o.at("/members"), `{"members":[{"username":"ada","role":"owner"},{"username":"dev","role":"developer"},{"username":"vic","role":"viewer"}]}`).gets(200)
-	o.as("ada").post(o.at("/environments"), `{"name":"prod"}`).gets(201)
+	o.as("root").post("/projects", `{"name":"`+o.project+`"}`).Is(201)
+	o.as("root").put(o.at("/members"), `{"members":[{"username":"ada","role":"owner"},{"username":"dev","role":"developer"},{"username":"vic","role":"viewer"}]}`).Is(200)
+	o.as("ada").post(o.at("/environments"), `{"name":"prod"}`).Is(201)
 	return o
 }
 
@@ -108,7 +105,7 @@ func (o *office) namespace() string { return o.project + "-prod" }
 // createApp makes an app with an image and gives it as it is stored.
 func (o *office) createApp(name string) app.App {
 	o.Helper()
-	o.as("dev").post(o.apps(""), `{"name":"`+name+`","image":"registry.example/`+name+`:v1"}`).gets(201)
+	o.as("dev").post(o.apps(""), `{"name":"`+name+`","image":"registry.example/`+name+`:v1"}`).Is(201)
 	a, err := o.store.App(o.Context(), o.namespace(), name)
 	if err != nil {
 		o.Fatal(err)
@@ -141,26 +138,33 @@ type person struct {
 
 func (o *office) as(name string) person { return person{office: o, name: name} }
 
-func (p person) get(path string) reply        { p.Helper(); return p.do("GET", path, "") }
-func (p person) post(path, body string) reply { p.Helper(); return p.do("POST", path, body) }
-func (p person) put(path, body string) reply  { p.Helper(); return p.do("PUT", path, body) }
-func (p person) patch(path, body string) reply {
+func (p person) get(path string) functest.Answer { p.Helper(); return p.do("GET", path, "") }
+
+func (p person) post(path, body string) functest.Answer {
+	p.Helper()
+	return p.do("POST", path, body)
+}
+
+func (p person) put(path, body string) functest.Answer {
+	p.Helper()
+	return p.do("PUT", path, body)
+}
+
+func (p person) patch(path, body string) functest.Answer {
 	p.Helper()
 	return p.do("PATCH", path, body)
 }
-func (p person) delete(path string) reply { p.Helper(); return p.do("DELETE", path, "") }
 
-func (p person) do(method, path, body string) reply {
+func (p person) delete(path string) functest.Answer { p.Helper(); return p.do("DELETE", path, "") }
+
+func (p person) do(method, path, body string) functest.Answer {
 	p.Helper()
 	return p.match(method, path, body)
 }
 
 // match is do with If-Match, of as many lines as there are tags.
-func (p person) match(method, path, body string, tags ...string) reply {
+func (p person) match(method, path, body string, tags ...string) functest.Answer {
 	p.Helper()
-	r := httptest.NewRequestWithContext(p.Context(), method, "/api/v1"+path, strings.NewReader(body))
-	r.Header.Set("Content-Type", "application/json")
-	r.Header[api.IfMatch] = tags
 	if p.name != "" {
 		token, err := p.keys.Sign(identity.NewSession(identity.Caller{Username: p.name, Admin: p.name == "root"}, 1, time.Now()))
 		if err != nil {
@@ -168,46 +172,9 @@ func (p person) match(method, path, body string, tags ...string) reply {
 		}
 		p.bearer = string(token)
 	}
+	header := http.Header{"Content-Type": {"application/json"}, api.IfMatch: tags}
 	if p.bearer != "" {
-		r.Header.Set("Authorization", "Bearer "+p.bearer)
+		header.Set("Authorization", "Bearer "+p.bearer)
 	}
-	w := httptest.NewRecorder()
-	p.handler.ServeHTTP(w, r)
-	return reply{p.T, method + " " + path, w.Code, w.Body.Bytes(), w.Header().Get(api.ETag)}
-}
-
-// reply is what came back.
-type reply struct {
-	*testing.T
-	call   string
-	status int
-	body   []byte
-	tag    string // ETag
-}
-
-func (r reply) gets(status int) reply {
-	r.Helper()
-	if r.status != status {
-		r.Fatalf("%s: %d %s, want %d", r.call, r.status, r.body, status)
-	}
-	return r
-}
-
-func (r reply) fails(status int, code string) {
-	r.Helper()
-	var e wire.Error
-	if err := json.Unmarshal(r.body, &e); err != nil || r.status != status || e.Code != code || e.Message == "" {
-		r.Errorf("%s: %d %s, want %d %s", r.call, r.status, r.body, status, code)
-	}
-}
-
-func decode[T any](r reply) T {
-	r.Helper()
-	var v T
-	d := json.NewDecoder(strings.NewReader(string(r.body)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&v); err != nil {
-		r.Fatalf("%s: %s: %v", r.call, r.body, err)
-	}
-	return v
+	return functest.Call{Method: method, Path: "/api/v1" + path, Body: body, Header: header}.Send(p.T, p.handler)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // An app's tag is of what is asked for: what is observed of it changes none.
@@ -17,7 +18,7 @@ func TestAppTag(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	dev, path := o.as("dev"), o.apps("/hello")
-	tag := dev.post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).gets(201).tag
+	tag := dev.post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).Is(201).Tag()
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -26,24 +27,24 @@ func TestAppTag(t *testing.T) {
 		{"PUT", path + "/git-source", `{"repository":"https://git.example/hello.git","branch":"main"}`, 200},
 		{"DELETE", path + "/git-source", "", 204},
 	} {
-		dev.match(c.method, c.path, c.body, `"of-before"`).fails(412, "precondition_failed")
-		if now := dev.get(path).gets(200).tag; now != tag || now == "" {
+		dev.match(c.method, c.path, c.body, `"of-before"`).Refused(412, "precondition_failed")
+		if now := dev.get(path).Is(200).Tag(); now != tag || now == "" {
 			t.Errorf("before %s: tag %s, want %s", c.body, now, tag)
 		}
-		made := dev.match(c.method, c.path, c.body, tag).gets(c.status).tag
-		dev.match(c.method, c.path, c.body, tag).fails(412, "precondition_failed")
-		if tag = dev.get(path).gets(200).tag; made != "" && made != tag {
+		made := dev.match(c.method, c.path, c.body, tag).Is(c.status).Tag()
+		dev.match(c.method, c.path, c.body, tag).Refused(412, "precondition_failed")
+		if tag = dev.get(path).Is(200).Tag(); made != "" && made != tag {
 			t.Errorf("the change was told the tag %s, and it is %s", made, tag)
 		}
 		o.observe("hello")
 	}
 	runs := o.state("hello")
-	dev.match("DELETE", path, "", `"of-before"`).fails(412, "precondition_failed")
+	dev.match("DELETE", path, "", `"of-before"`).Refused(412, "precondition_failed")
 	if diff := cmp.Diff(runs, o.state("hello")); diff != "" {
 		t.Errorf("a refused deletion took something away (-before +after):\n%s", diff)
 	}
-	dev.match("DELETE", path, "", tag).gets(200)
-	dev.get(path).fails(404, "not_found")
+	dev.match("DELETE", path, "", tag).Is(200)
+	dev.get(path).Refused(404, "not_found")
 }
 
 // observe moves an app's gate on, as wiring does.
@@ -65,8 +66,8 @@ func TestAppAtOnce(t *testing.T) {
 	o := newOffice(t)
 	dev, path := o.as("dev"), o.apps("/hello")
 	o.createApp("hello")
-	tag := dev.get(path).gets(200).tag
-	o.once(6, func(i int) reply {
+	tag := dev.get(path).Is(200).Tag()
+	o.once(6, func(i int) functest.Answer {
 		switch i % 3 {
 		case 0:
 			return dev.match("DELETE", path, "", tag)
@@ -83,29 +84,29 @@ func TestMembersAtOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	ada, path := o.as("ada"), o.at("/members")
-	tag := ada.get(path).gets(200).tag
-	if page := ada.get(path + "?page_size=1").gets(200).tag; page != tag || tag == "" {
+	tag := ada.get(path).Is(200).Tag()
+	if page := ada.get(path + "?page_size=1").Is(200).Tag(); page != tag || tag == "" {
 		t.Errorf("a page has the tag %s, all of them %s", page, tag)
 	}
-	o.once(6, func(i int) reply {
+	o.once(6, func(i int) functest.Answer {
 		if i%2 == 0 {
 			return ada.match("DELETE", path+"/vic", "", tag)
 		}
 		return ada.match("PUT", path, `{"members":[{"username":"ada","role":"owner"},{"username":"dev","role":"viewer"}]}`, tag)
 	})
-	now := ada.get(path).gets(200).tag
-	if told := ada.match("PUT", path, `{"members":[{"username":"ada","role":"owner"}]}`, now).gets(200).tag; told == now || told != ada.get(path).gets(200).tag {
+	now := ada.get(path).Is(200).Tag()
+	if told := ada.match("PUT", path, `{"members":[{"username":"ada","role":"owner"}]}`, now).Is(200).Tag(); told == now || told != ada.get(path).Is(200).Tag() {
 		t.Errorf("the change was told the tag %s", told)
 	}
-	ada.match("PUT", path, `{"members":[{"username":"ada","role":"owner"},{"username":"eve","role":"owner"}]}`, now).fails(412, "precondition_failed")
-	ada.match("DELETE", path+"/vic", "", "*").fails(404, "not_found")
+	ada.match("PUT", path, `{"members":[{"username":"ada","role":"owner"},{"username":"eve","role":"owner"}]}`, now).Refused(412, "precondition_failed")
+	ada.match("DELETE", path+"/vic", "", "*").Refused(404, "not_found")
 }
 
 // once makes calls at once, of which one must succeed and the others find that it is
 // another version, or gone.
-func (o *office) once(callers int, call func(i int) reply) {
+func (o *office) once(callers int, call func(i int) functest.Answer) {
 	o.Helper()
-	replies := make([]reply, callers)
+	replies := make([]functest.Answer, callers)
 	var all sync.WaitGroup
 	for i := range replies {
 		all.Go(func() { replies[i] = call(i) })
@@ -114,11 +115,11 @@ func (o *office) once(callers int, call func(i int) reply) {
 	made := 0
 	for _, r := range replies {
 		switch {
-		case r.status < 300:
+		case r.Status < 300:
 			made++
-		case r.status == http.StatusNotFound:
+		case r.Status == http.StatusNotFound:
 		default:
-			r.fails(http.StatusPreconditionFailed, string(problem.PreconditionFailed))
+			r.Refused(http.StatusPreconditionFailed, problem.PreconditionFailed)
 		}
 	}
 	if made != 1 {

@@ -5,7 +5,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func TestMembers(t *testing.T) {
@@ -13,7 +15,7 @@ func TestMembers(t *testing.T) {
 	o := newOffice(t)
 	all := []wire.Member{{Username: "ada", Role: "owner"}, {Username: "dev", Role: "developer"}, {Username: "vic", Role: "viewer"}}
 	list := func(query string) wire.List[wire.Member] {
-		return decode[wire.List[wire.Member]](o.as("vic").get(o.at("/members" + query)).gets(200))
+		return functest.Read[wire.List[wire.Member]](o.as("vic").get(o.at("/members"+query)), 200)
 	}
 	if diff := cmp.Diff(wire.List[wire.Member]{Items: all}, list("")); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
@@ -25,13 +27,13 @@ func TestMembers(t *testing.T) {
 	if diff := cmp.Diff(wire.List[wire.Member]{Items: all[2:]}, list("?page_size=2&page_token="+first.NextPageToken)); diff != "" {
 		t.Errorf("second page (-want +got):\n%s", diff)
 	}
-	o.as("vic").get(o.at("/members?page_token=%21")).fails(400, "invalid_page")
-	o.as("eve").get(o.at("/members")).fails(403, "forbidden")
-	if got := decode[wire.Member](o.as("vic").get(o.at("/members/dev")).gets(200)); got != all[1] {
+	o.as("vic").get(o.at("/members?page_token=%21")).Refused(400, "invalid_page")
+	o.as("eve").get(o.at("/members")).Refused(403, "forbidden")
+	if got := functest.Read[wire.Member](o.as("vic").get(o.at("/members/dev")), 200); got != all[1] {
 		t.Errorf("the member is %+v, want %+v", got, all[1])
 	}
-	o.as("vic").get(o.at("/members/eve")).fails(404, "not_found")
-	o.as("eve").get(o.at("/members/dev")).fails(403, "forbidden")
+	o.as("vic").get(o.at("/members/eve")).Refused(404, "not_found")
+	o.as("eve").get(o.at("/members/dev")).Refused(403, "forbidden")
 
 	tests := []struct {
 		name, body string
@@ -51,21 +53,21 @@ func TestMembers(t *testing.T) {
 		{"wrong type", `{"members":{}}`, 400, "wrong_type"},
 	}
 	for _, tt := range tests {
-		o.as("ada").put(o.at("/members"), tt.body).fails(tt.status, tt.code)
+		o.as("ada").put(o.at("/members"), tt.body).Refused(tt.status, problem.Code(tt.code))
 	}
 	if diff := cmp.Diff(all, list("").Items); diff != "" {
 		t.Errorf("members after refused changes (-want +got):\n%s", diff)
 	}
-	o.as("dev").put(o.at("/members"), `{"members":[{"username":"dev","role":"owner"}]}`).fails(403, "forbidden")
+	o.as("dev").put(o.at("/members"), `{"members":[{"username":"dev","role":"owner"}]}`).Refused(403, "forbidden")
 
-	o.as("dev").delete(o.at("/members/vic")).fails(403, "forbidden")
-	o.as("ada").delete(o.at("/members/zoe")).fails(404, "not_found")
-	o.as("ada").delete(o.at("/members/ada")).fails(422, "last_owner")
-	o.as("ada").delete(o.at("/members/vic")).gets(204)
-	o.as("vic").get(o.at("/members")).fails(403, "forbidden")
-	got := decode[wire.List[wire.Member]](o.as("ada").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).gets(200))
+	o.as("dev").delete(o.at("/members/vic")).Refused(403, "forbidden")
+	o.as("ada").delete(o.at("/members/zoe")).Refused(404, "not_found")
+	o.as("ada").delete(o.at("/members/ada")).Refused(422, "last_owner")
+	o.as("ada").delete(o.at("/members/vic")).Is(204)
+	o.as("vic").get(o.at("/members")).Refused(403, "forbidden")
+	got := functest.Read[wire.List[wire.Member]](o.as("ada").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`), 200)
 	if diff := cmp.Diff([]wire.Member{{Username: "eve", Role: "owner"}}, got.Items); diff != "" {
 		t.Errorf("new members (-want +got):\n%s", diff)
 	}
-	o.as("ada").get(o.at("")).fails(403, "forbidden")
+	o.as("ada").get(o.at("")).Refused(403, "forbidden")
 }

@@ -6,7 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func TestGitSourceOfAnApp(t *testing.T) {
@@ -16,32 +18,32 @@ func TestGitSourceOfAnApp(t *testing.T) {
 	path := o.apps("/hello/git-source")
 	source := wire.GitSource{Repository: "https://git.example.com/shop/hello.git", Branch: "main", Path: "services/api"}
 
-	o.as("dev").delete(path).fails(404, "not_found")
-	got := decode[wire.App](o.as("dev").put(path, `{"repository":"https://git.example.com/shop/hello.git","branch":"main","path":"services/api"}`).gets(200))
+	o.as("dev").delete(path).Refused(404, "not_found")
+	got := functest.Read[wire.App](o.as("dev").put(path, `{"repository":"https://git.example.com/shop/hello.git","branch":"main","path":"services/api"}`), 200)
 	if diff := cmp.Diff(&source, got.GitSource); diff != "" {
 		t.Errorf("source (-want +got):\n%s", diff)
 	}
 	if got.Kind != "git" || got.Image != before.Image || got.Revision != before.Revision {
 		t.Errorf("attached, it is a %s app and runs %s, revision %d", got.Kind, got.Image, got.Revision)
 	}
-	got = decode[wire.App](o.as("dev").put(path, `{"repository":"git@git.example.com:shop/hello.git","branch":"release"}`).gets(200))
+	got = functest.Read[wire.App](o.as("dev").put(path, `{"repository":"git@git.example.com:shop/hello.git","branch":"release"}`), 200)
 	if got.GitSource.Branch != "release" || got.GitSource.Path != "" {
 		t.Errorf("changed, its source is %+v", got.GitSource)
 	}
 
-	o.as("dev").delete(path).gets(204)
-	got = decode[wire.App](o.as("dev").get(o.apps("/hello")).gets(200))
+	o.as("dev").delete(path).Is(204)
+	got = functest.Read[wire.App](o.as("dev").get(o.apps("/hello")), 200)
 	if got.Kind != "image" || got.GitSource != nil || got.Image != before.Image || got.Revision != before.Revision {
 		t.Errorf("detached, it is %+v", got)
 	}
-	o.as("dev").delete(path).fails(404, "not_found")
+	o.as("dev").delete(path).Refused(404, "not_found")
 }
 
 func TestGitSourceIsRefused(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.createApp("hello")
-	o.as("dev").post(o.apps(""), `{"name":"site","git_source":{"repository":"https://git.example.com/site.git","branch":"main"}}`).gets(201)
+	o.as("dev").post(o.apps(""), `{"name":"site","git_source":{"repository":"https://git.example.com/site.git","branch":"main"}}`).Is(201)
 	path := o.apps("/hello/git-source")
 	const good = `{"repository":"https://git.example.com/hello.git","branch":"main"}`
 	tests := []struct {
@@ -60,19 +62,19 @@ func TestGitSourceIsRefused(t *testing.T) {
 		{"a long branch", `{"repository":"https://git.example.com/a.git","branch":"` + strings.Repeat("a", 256) + `"}`, 422, "invalid_git_source"},
 	}
 	for _, tt := range tests {
-		o.as("dev").put(path, tt.body).fails(tt.status, tt.code)
+		o.as("dev").put(path, tt.body).Refused(tt.status, problem.Code(tt.code))
 	}
 	for _, name := range []string{"vic", "eve"} {
-		o.as(name).put(path, good).fails(403, "forbidden")
-		o.as(name).delete(o.apps("/site/git-source")).fails(403, "forbidden")
+		o.as(name).put(path, good).Refused(403, "forbidden")
+		o.as(name).delete(o.apps("/site/git-source")).Refused(403, "forbidden")
 	}
-	o.as("").put(path, good).fails(401, "unauthenticated")
-	o.as("dev").put(o.apps("/nobody/git-source"), good).fails(404, "not_found")
-	o.as("dev").delete(o.apps("/nobody/git-source")).fails(404, "not_found")
-	if got := decode[wire.App](o.as("dev").get(o.apps("/hello")).gets(200)); got.GitSource != nil {
+	o.as("").put(path, good).Refused(401, "unauthenticated")
+	o.as("dev").put(o.apps("/nobody/git-source"), good).Refused(404, "not_found")
+	o.as("dev").delete(o.apps("/nobody/git-source")).Refused(404, "not_found")
+	if got := functest.Read[wire.App](o.as("dev").get(o.apps("/hello")), 200); got.GitSource != nil {
 		t.Errorf("hello has the source %+v", got.GitSource)
 	}
-	if got := decode[wire.App](o.as("dev").get(o.apps("/site")).gets(200)); got.GitSource == nil {
+	if got := functest.Read[wire.App](o.as("dev").get(o.apps("/site")), 200); got.GitSource == nil {
 		t.Error("site has lost its source")
 	}
 }

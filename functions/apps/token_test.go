@@ -13,15 +13,17 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // issue makes a service token of the office's project.
 func (o *office) issue(name string, role app.Role) wire.IssuedToken {
 	o.Helper()
-	return decode[wire.IssuedToken](o.as("ada").post(o.at("/tokens"), fmt.Sprintf(`{"name":%q,"role":%q}`, name, role)).gets(201))
+	return functest.Read[wire.IssuedToken](o.as("ada").post(o.at("/tokens"), fmt.Sprintf(`{"name":%q,"role":%q}`, name, role)), 201)
 }
 
 // with is somebody who comes with a bearer token.
@@ -29,7 +31,7 @@ func (o *office) with(token string) person { return person{office: o, bearer: to
 
 func (o *office) tokens(as person) []wire.Token {
 	o.Helper()
-	return decode[wire.List[wire.Token]](as.get(o.at("/tokens")).gets(200)).Items
+	return functest.Read[wire.List[wire.Token]](as.get(o.at("/tokens")), 200).Items
 }
 
 func TestTokens(t *testing.T) {
@@ -46,37 +48,37 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s sees (-want +got):\n%s", name, diff)
 		}
 	}
-	if list := string(o.as("ada").get(o.at("/tokens")).gets(200).body); strings.Contains(list, issued.FullToken) || strings.Contains(list, "hash") {
+	if list := string(o.as("ada").get(o.at("/tokens")).Is(200).Body); strings.Contains(list, issued.FullToken) || strings.Contains(list, "hash") {
 		t.Errorf("the list shows more than it should: %s", list)
 	}
-	if diff := cmp.Diff(issued.Token, decode[wire.Token](o.as("vic").get(o.at("/tokens/"+issued.ID)).gets(200))); diff != "" {
+	if diff := cmp.Diff(issued.Token, functest.Read[wire.Token](o.as("vic").get(o.at("/tokens/"+issued.ID)), 200)); diff != "" {
 		t.Errorf("the token (-want +got):\n%s", diff)
 	}
-	o.as("root").post("/projects", `{"name":"other-`+o.project[:8]+`"}`).gets(201)
+	o.as("root").post("/projects", `{"name":"other-`+o.project[:8]+`"}`).Is(201)
 	for _, path := range []string{"/projects/other-" + o.project[:8] + "/tokens/" + issued.ID, o.at("/tokens/token-000000000000"), o.at("/tokens/x")} {
-		o.as("root").get(path).fails(404, "not_found")
+		o.as("root").get(path).Refused(404, "not_found")
 	}
-	o.as("eve").get(o.at("/tokens")).fails(403, "forbidden")
-	o.as("eve").get(o.at("/tokens/"+issued.ID)).fails(403, "forbidden")
+	o.as("eve").get(o.at("/tokens")).Refused(403, "forbidden")
+	o.as("eve").get(o.at("/tokens/"+issued.ID)).Refused(403, "forbidden")
 	for _, name := range []string{"dev", "vic", "eve"} {
-		o.as(name).post(o.at("/tokens"), `{"name":"x","role":"viewer"}`).fails(403, "forbidden")
-		o.as(name).delete(o.at("/tokens/"+issued.ID)).fails(403, "forbidden")
+		o.as(name).post(o.at("/tokens"), `{"name":"x","role":"viewer"}`).Refused(403, "forbidden")
+		o.as(name).delete(o.at("/tokens/"+issued.ID)).Refused(403, "forbidden")
 	}
-	o.as("ada").get(o.at("/tokens?page_size=0")).fails(400, "invalid_page")
+	o.as("ada").get(o.at("/tokens?page_size=0")).Refused(400, "invalid_page")
 
-	o.with(issued.FullToken).get(o.at("")).gets(200)
+	o.with(issued.FullToken).get(o.at("")).Is(200)
 	used := o.tokens(o.as("vic"))
 	if used[0].LastUsedAt == nil || used[0].LastUsedAt.Before(before) {
 		t.Errorf("used, it is %+v", used[0])
 	}
-	o.as("ada").delete(o.at("/tokens/token-000000000000")).fails(404, "not_found")
-	o.as("ada").delete(o.at("/tokens/nightly")).fails(404, "not_found")
+	o.as("ada").delete(o.at("/tokens/token-000000000000")).Refused(404, "not_found")
+	o.as("ada").delete(o.at("/tokens/nightly")).Refused(404, "not_found")
 	none := 0
-	if diff := cmp.Diff(wire.RevokedToken{KeyCount: &none, Keys: []wire.TokenKey{}}, decode[wire.RevokedToken](o.as("ada").delete(o.at("/tokens/"+issued.ID)).gets(200))); diff != "" {
+	if diff := cmp.Diff(wire.RevokedToken{KeyCount: &none, Keys: []wire.TokenKey{}}, functest.Read[wire.RevokedToken](o.as("ada").delete(o.at("/tokens/"+issued.ID)), 200)); diff != "" {
 		t.Errorf("revoked without keys (-want +got):\n%s", diff)
 	}
-	o.as("ada").delete(o.at("/tokens/"+issued.ID)).fails(404, "not_found")
-	o.with(issued.FullToken).get(o.at("")).fails(401, "unauthenticated")
+	o.as("ada").delete(o.at("/tokens/"+issued.ID)).Refused(404, "not_found")
+	o.with(issued.FullToken).get(o.at("")).Refused(401, "unauthenticated")
 	if left := o.tokens(o.as("ada")); len(left) != 0 {
 		t.Errorf("left: %+v", left)
 	}
@@ -102,7 +104,7 @@ func TestRevocationListsKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := decode[wire.RevokedToken](o.as("ada").delete(o.at("/tokens/" + issued.ID)).gets(200))
+	got := functest.Read[wire.RevokedToken](o.as("ada").delete(o.at("/tokens/"+issued.ID)), 200)
 	if got.KeyCount == nil || *got.KeyCount != maxTokenKeys+1 || len(got.Keys) != maxTokenKeys {
 		t.Fatalf("got %+v, want %d keys", got, maxTokenKeys+1)
 	}
@@ -137,10 +139,10 @@ func TestCreateTokenRefused(t *testing.T) {
 		{"a wrong type", `{"name":7,"role":"viewer"}`, 400, "wrong_type"},
 	}
 	for _, tt := range tests {
-		o.as("ada").post(o.at("/tokens"), tt.body).fails(tt.status, tt.code)
+		o.as("ada").post(o.at("/tokens"), tt.body).Refused(tt.status, problem.Code(tt.code))
 	}
 	at := in(366*24*time.Hour - time.Minute)
-	got := decode[wire.IssuedToken](o.as("ada").post(o.at("/tokens"), `{"name":"year","role":"viewer","expires_at":"`+at+`"}`).gets(201))
+	got := functest.Read[wire.IssuedToken](o.as("ada").post(o.at("/tokens"), `{"name":"year","role":"viewer","expires_at":"`+at+`"}`), 201)
 	if got.ExpiresAt.Format(time.RFC3339) != at {
 		t.Errorf("it expires at %s, not %s", got.ExpiresAt, at)
 	}
@@ -152,40 +154,40 @@ func TestTokenMayWhatItsRoleMay(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	other := o.project + "-b"
-	o.as("root").post("/projects", `{"name":"`+other+`"}`).gets(201)
+	o.as("root").post("/projects", `{"name":"`+other+`"}`).Is(201)
 	viewer, developer, owner := o.issue("v", app.Viewer), o.issue("d", app.Developer), o.issue("o", app.Owner)
 
-	o.with(viewer.FullToken).get(o.apps("")).gets(200)
-	o.with(viewer.FullToken).post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).fails(403, "forbidden")
-	o.with(developer.FullToken).post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).gets(201)
-	o.with(developer.FullToken).get(o.at("/audit")).fails(403, "forbidden")
-	o.with(owner.FullToken).get(o.at("/audit")).gets(200)
-	o.with(owner.FullToken).post(o.at("/environments"), `{"name":"next"}`).gets(201)
+	o.with(viewer.FullToken).get(o.apps("")).Is(200)
+	o.with(viewer.FullToken).post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).Refused(403, "forbidden")
+	o.with(developer.FullToken).post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v1"}`).Is(201)
+	o.with(developer.FullToken).get(o.at("/audit")).Refused(403, "forbidden")
+	o.with(owner.FullToken).get(o.at("/audit")).Is(200)
+	o.with(owner.FullToken).post(o.at("/environments"), `{"name":"next"}`).Is(201)
 	if rev, err := o.store.Deployment(t.Context(), app.Ref{Namespace: o.namespace(), Name: "hello"}, 1); err != nil || rev.Actor != "token:d" {
 		t.Errorf("deployed by %q, %v", rev.Actor, err)
 	}
 
-	projects := decode[wire.List[wire.Project]](o.with(owner.FullToken).get("/projects").gets(200)).Items
+	projects := functest.Read[wire.List[wire.Project]](o.with(owner.FullToken).get("/projects"), 200).Items
 	want := []wire.Project{{Name: o.project, Role: "owner", LeakPolicy: "disable", Registries: []string{}}}
 	if diff := cmp.Diff(want, projects, cmpopts.IgnoreFields(wire.Project{}, "CreatedAt")); diff != "" {
 		t.Errorf("projects of a token (-want +got):\n%s", diff)
 	}
-	o.with(owner.FullToken).get("/projects?page_token=c2hvcA").fails(400, "invalid_page")
+	o.with(owner.FullToken).get("/projects?page_token=c2hvcA").Refused(400, "invalid_page")
 
 	for _, token := range []wire.IssuedToken{viewer, developer, owner} {
 		as := o.with(token.FullToken)
 		for _, elsewhere := range []string{"/projects/" + other, "/projects/none", "/projects/" + other + "/tokens", "/projects/" + other + "/members"} {
-			if got, stranger := as.get(elsewhere).gets(403), o.as("eve").get(elsewhere).gets(403); string(got.body) != string(stranger.body) {
-				t.Errorf("%s: %s tells more than %s", elsewhere, got.body, stranger.body)
+			if got, stranger := as.get(elsewhere).Is(403), o.as("eve").get(elsewhere).Is(403); string(got.Body) != string(stranger.Body) {
+				t.Errorf("%s: %s tells more than %s", elsewhere, got.Body, stranger.Body)
 			}
 		}
-		as.post("/projects", `{"name":"mine"}`).fails(403, "forbidden")
-		as.get("/audit").fails(403, "forbidden")
-		as.put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).fails(403, "forbidden")
-		as.delete(o.at("/members/vic")).fails(403, "forbidden")
-		as.post(o.at("/tokens"), `{"name":"more","role":"viewer"}`).fails(403, "forbidden")
-		as.delete(o.at("/tokens/"+viewer.ID)).fails(403, "forbidden")
-		as.delete(o.at("/tokens/"+token.ID)).fails(403, "forbidden")
+		as.post("/projects", `{"name":"mine"}`).Refused(403, "forbidden")
+		as.get("/audit").Refused(403, "forbidden")
+		as.put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).Refused(403, "forbidden")
+		as.delete(o.at("/members/vic")).Refused(403, "forbidden")
+		as.post(o.at("/tokens"), `{"name":"more","role":"viewer"}`).Refused(403, "forbidden")
+		as.delete(o.at("/tokens/"+viewer.ID)).Refused(403, "forbidden")
+		as.delete(o.at("/tokens/"+token.ID)).Refused(403, "forbidden")
 	}
 	if n := len(o.tokens(o.as("ada"))); n != 3 {
 		t.Errorf("%d tokens", n)
@@ -197,20 +199,20 @@ func TestTokenOutlivesItsMaker(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	issued := o.issue("nightly", app.Owner)
-	o.as("root").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).gets(200)
-	o.as("ada").get(o.at("")).fails(403, "forbidden")
-	o.with(issued.FullToken).delete(o.at("/environments/prod")).gets(204)
-	o.as("eve").delete(o.at("/tokens/" + issued.ID)).gets(200)
+	o.as("root").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`).Is(200)
+	o.as("ada").get(o.at("")).Refused(403, "forbidden")
+	o.with(issued.FullToken).delete(o.at("/environments/prod")).Is(204)
+	o.as("eve").delete(o.at("/tokens/" + issued.ID)).Is(200)
 
 	records, _, err := o.store.Records(t.Context(), audit.Query{Project: o.project, Actor: "token:nightly"}, store.Page{Size: 10})
 	if err != nil || len(records) != 1 || records[0].Actor.Kind != "token" || records[0].Action != audit.DeleteEnvironment {
 		t.Errorf("records %+v, %v", records, err)
 	}
-	again := decode[wire.IssuedToken](o.as("eve").post(o.at("/tokens"), `{"name":"nightly","role":"viewer"}`).gets(201))
-	o.as("eve").delete(o.at("")).gets(204)
-	o.with(again.FullToken).get("/projects").fails(401, "unauthenticated")
-	o.as("root").post("/projects", `{"name":"`+o.project+`"}`).gets(201)
-	o.with(again.FullToken).get(o.at("")).fails(401, "unauthenticated")
+	again := functest.Read[wire.IssuedToken](o.as("eve").post(o.at("/tokens"), `{"name":"nightly","role":"viewer"}`), 201)
+	o.as("eve").delete(o.at("")).Is(204)
+	o.with(again.FullToken).get("/projects").Refused(401, "unauthenticated")
+	o.as("root").post("/projects", `{"name":"`+o.project+`"}`).Is(201)
+	o.with(again.FullToken).get(o.at("")).Refused(401, "unauthenticated")
 	if left := o.tokens(o.as("root")); len(left) != 0 {
 		t.Errorf("the new project has %+v", left)
 	}

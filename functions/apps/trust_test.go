@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // TestTrusts: developers say which pipelines deploy an app, viewers see it, and it is of
@@ -17,13 +19,13 @@ func TestTrusts(t *testing.T) {
 	const issuer = "https://token.actions.githubusercontent.com"
 	good := `{"provider":"github","claims":{"repository":"org/repo","ref":"refs/heads/main"}}`
 
-	o.as("vic").post(path, good).fails(403, "forbidden")
-	added := decode[wire.Trust](o.as("dev").post(path, good).gets(201))
+	o.as("vic").post(path, good).Refused(403, "forbidden")
+	added := functest.Read[wire.Trust](o.as("dev").post(path, good), 201)
 	if added.Issuer != issuer || !strings.HasSuffix(added.Audience, "/api/v1/webhook/"+o.project+"-prod/hello") || added.CreatedBy != "dev" || added.Claims["repository"] != "org/repo" ||
 		added.Claims["event_name"] != "push|workflow_dispatch|schedule|release" || added.Open {
 		t.Errorf("added: %+v", added)
 	}
-	o.as("dev").post(path, good).fails(409, "already_exists")
+	o.as("dev").post(path, good).Refused(409, "already_exists")
 	for body, code := range map[string]string{
 		`{}`:                                   "missing_field",
 		`{"claims":{"repository":"org/repo"}}`: "missing_field",
@@ -32,33 +34,33 @@ func TestTrusts(t *testing.T) {
 		`{"provider":"hub","issuer":"` + issuer + `","claims":{"sub":"x"}}`:     "invalid_trust",
 		`{"issuer":"` + issuer + `","audience":"a\u00e9","claims":{"sub":"x"}}`: "invalid_trust",
 	} {
-		o.as("dev").post(path, body).fails(422, code)
+		o.as("dev").post(path, body).Refused(422, problem.Code(code))
 	}
-	open := decode[wire.Trust](o.as("dev").post(path, `{"provider":"github","claims":{"repository":"org/open","event_name":"*"}}`).gets(201))
+	open := functest.Read[wire.Trust](o.as("dev").post(path, `{"provider":"github","claims":{"repository":"org/open","event_name":"*"}}`), 201)
 	if !open.Open {
 		t.Errorf("a trust in all events is not listed as open: %+v", open)
 	}
-	o.as("dev").delete(path + "/" + open.ID).gets(204)
-	o.as("dev").post(path, `{"provider":"github","claims":{"repository":7}}`).fails(400, "wrong_type")
-	o.as("dev").post(path, `{"provider":"github","claim":{}}`).fails(400, "unknown_field")
-	listed := decode[wire.List[wire.Trust]](o.as("vic").get(path).gets(200))
+	o.as("dev").delete(path + "/" + open.ID).Is(204)
+	o.as("dev").post(path, `{"provider":"github","claims":{"repository":7}}`).Refused(400, "wrong_type")
+	o.as("dev").post(path, `{"provider":"github","claim":{}}`).Refused(400, "unknown_field")
+	listed := functest.Read[wire.List[wire.Trust]](o.as("vic").get(path), 200)
 	if len(listed.Items) != 1 || listed.Items[0].ID != added.ID {
 		t.Errorf("listed: %+v", listed)
 	}
-	if got := decode[wire.Trust](o.as("vic").get(path + "/" + added.ID).gets(200)); !got.CreatedAt.Equal(added.CreatedAt) || got.ID != added.ID || got.Audience != added.Audience {
+	if got := functest.Read[wire.Trust](o.as("vic").get(path+"/"+added.ID), 200); !got.CreatedAt.Equal(added.CreatedAt) || got.ID != added.ID || got.Audience != added.Audience {
 		t.Errorf("the trust is %+v, want %+v", got, added)
 	}
-	o.as("vic").get(path+"/"+open.ID).fails(404, "not_found")
-	o.as("eve").get(path+"/"+added.ID).fails(403, "forbidden")
+	o.as("vic").get(path+"/"+open.ID).Refused(404, "not_found")
+	o.as("eve").get(path+"/"+added.ID).Refused(403, "forbidden")
 	// What else changes the app leaves its trusts.
-	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).gets(200)
-	if listed := decode[wire.List[wire.Trust]](o.as("vic").get(path).gets(200)); len(listed.Items) != 1 {
+	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":true}`).Is(200)
+	if listed := functest.Read[wire.List[wire.Trust]](o.as("vic").get(path), 200); len(listed.Items) != 1 {
 		t.Errorf("after a change of the app: %+v", listed)
 	}
-	o.as("vic").delete(path+"/"+added.ID).fails(403, "forbidden")
-	o.as("dev").delete(path + "/" + added.ID).gets(204)
-	o.as("dev").delete(path+"/"+added.ID).fails(404, "not_found")
-	if got := decode[wire.Webhook](o.as("vic").get(o.apps("/hello/webhook")).gets(200)); len(got.Issuers) != 1 || got.Issuers[0] != issuer {
+	o.as("vic").delete(path+"/"+added.ID).Refused(403, "forbidden")
+	o.as("dev").delete(path + "/" + added.ID).Is(204)
+	o.as("dev").delete(path+"/"+added.ID).Refused(404, "not_found")
+	if got := functest.Read[wire.Webhook](o.as("vic").get(o.apps("/hello/webhook")), 200); len(got.Issuers) != 1 || got.Issuers[0] != issuer {
 		t.Errorf("the webhook names the issuers %v", got.Issuers)
 	}
 }

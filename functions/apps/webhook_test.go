@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func (o *office) token(name string) hook.Token {
@@ -31,33 +32,33 @@ func TestWebhook(t *testing.T) {
 	url := "http://example.com/api/v1/webhook/" + o.namespace() + "/hello"
 
 	disabled := wire.Webhook{URL: url, Issuers: o.cfg.Issuers}
-	if diff := cmp.Diff(disabled, decode[wire.Webhook](o.as("dev").get(path).gets(200))); diff != "" {
+	if diff := cmp.Diff(disabled, functest.Read[wire.Webhook](o.as("dev").get(path), 200)); diff != "" {
 		t.Errorf("before (-want +got):\n%s", diff)
 	}
-	first := decode[wire.Webhook](o.as("dev").post(path, "").gets(200))
+	first := functest.Read[wire.Webhook](o.as("dev").post(path, ""), 200)
 	if !first.Enabled || first.URL != url || first.Token == nil || !hook.Token(*first.Token).Valid() {
 		t.Fatalf("enabled: %+v", first)
 	}
 	if got := o.token("hello"); string(got) != *first.Token {
 		t.Error("the cluster holds another token than the one shown")
 	}
-	if diff := cmp.Diff(first, decode[wire.Webhook](o.as("dev").get(path).gets(200))); diff != "" {
+	if diff := cmp.Diff(first, functest.Read[wire.Webhook](o.as("dev").get(path), 200)); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(wire.Webhook{Enabled: true, URL: url, Issuers: o.cfg.Issuers}, decode[wire.Webhook](o.as("vic").get(path).gets(200))); diff != "" {
+	if diff := cmp.Diff(wire.Webhook{Enabled: true, URL: url, Issuers: o.cfg.Issuers}, functest.Read[wire.Webhook](o.as("vic").get(path), 200)); diff != "" {
 		t.Errorf("a viewer sees (-want +got):\n%s", diff)
 	}
 
-	second := decode[wire.Webhook](o.as("dev").post(path, "{}").gets(200))
+	second := functest.Read[wire.Webhook](o.as("dev").post(path, "{}"), 200)
 	if second.Token == nil || *second.Token == *first.Token || string(o.token("hello")) != *second.Token {
 		t.Error("enabled again, it has no new token")
 	}
-	o.as("dev").delete(path).gets(204)
-	o.as("dev").delete(path).gets(204)
+	o.as("dev").delete(path).Is(204)
+	o.as("dev").delete(path).Is(204)
 	if got := o.token("hello"); got != "" {
 		t.Error("disabled, there still is a token")
 	}
-	if diff := cmp.Diff(disabled, decode[wire.Webhook](o.as("dev").get(path).gets(200))); diff != "" {
+	if diff := cmp.Diff(disabled, functest.Read[wire.Webhook](o.as("dev").get(path), 200)); diff != "" {
 		t.Errorf("after (-want +got):\n%s", diff)
 	}
 }
@@ -68,19 +69,19 @@ func TestWebhookIsRefused(t *testing.T) {
 	o.createApp("hello")
 	path := o.apps("/hello/webhook")
 	for _, name := range []string{"vic", "eve"} {
-		o.as(name).post(path, "").fails(403, "forbidden")
-		o.as(name).delete(path).fails(403, "forbidden")
+		o.as(name).post(path, "").Refused(403, "forbidden")
+		o.as(name).delete(path).Refused(403, "forbidden")
 	}
-	o.as("eve").get(path).fails(403, "forbidden")
-	o.as("").get(path).fails(401, "unauthenticated")
-	o.as("").post(path, "").fails(401, "unauthenticated")
+	o.as("eve").get(path).Refused(403, "forbidden")
+	o.as("").get(path).Refused(401, "unauthenticated")
+	o.as("").post(path, "").Refused(401, "unauthenticated")
 	for _, nobody := range []string{"/nobody/webhook", "/No_Name/webhook"} {
-		o.as("dev").get(o.apps(nobody)).fails(404, "not_found")
-		o.as("dev").post(o.apps(nobody), "").fails(404, "not_found")
-		o.as("dev").delete(o.apps(nobody)).fails(404, "not_found")
+		o.as("dev").get(o.apps(nobody)).Refused(404, "not_found")
+		o.as("dev").post(o.apps(nobody), "").Refused(404, "not_found")
+		o.as("dev").delete(o.apps(nobody)).Refused(404, "not_found")
 	}
-	o.as("dev").post(path, `{"token":"mine"}`).fails(400, "unknown_field")
-	o.as("dev").post(path, `[]`).fails(400, "wrong_type")
+	o.as("dev").post(path, `{"token":"mine"}`).Refused(400, "unknown_field")
+	o.as("dev").post(path, `[]`).Refused(400, "wrong_type")
 	if got := o.token("hello"); got != "" {
 		t.Error("there is a token")
 	}
@@ -93,21 +94,21 @@ func TestServiceTokenAtWebhook(t *testing.T) {
 	o := newOffice(t)
 	o.createApp("hello")
 	path := o.apps("/hello/webhook")
-	o.as("dev").post(path, "").gets(200)
+	o.as("dev").post(path, "").Is(200)
 	before := o.token("hello")
 	for _, role := range app.Roles() {
 		program := o.with(o.issue("program-"+string(role), role).FullToken)
-		got := decode[wire.Webhook](program.get(path).gets(200))
+		got := functest.Read[wire.Webhook](program.get(path), 200)
 		if !got.Enabled || got.Token != nil {
 			t.Errorf("a service token of role %s reads %+v, want an enabled webhook without its token", role, got)
 		}
-		program.post(path, "").fails(403, "forbidden")
-		program.post(path+"/trusts", `{"provider":"github","claims":{"repository":"org/repo"}}`).fails(403, "forbidden")
+		program.post(path, "").Refused(403, "forbidden")
+		program.post(path+"/trusts", `{"provider":"github","claims":{"repository":"org/repo"}}`).Refused(403, "forbidden")
 	}
 	if o.token("hello") != before {
 		t.Error("the webhook has another token")
 	}
-	if got := decode[wire.List[wire.Trust]](o.as("dev").get(path + "/trusts").gets(200)); len(got.Items) > 0 {
+	if got := functest.Read[wire.List[wire.Trust]](o.as("dev").get(path+"/trusts"), 200); len(got.Items) > 0 {
 		t.Errorf("the app has the trusts %+v", got.Items)
 	}
 }
@@ -118,15 +119,15 @@ func TestTokenGoesWithItsApp(t *testing.T) {
 	o := newOffice(t)
 	o.createApp("hello")
 	o.createApp("other")
-	o.as("dev").post(o.apps("/hello/webhook"), "").gets(200)
-	o.as("dev").post(o.apps("/other/webhook"), "").gets(200)
+	o.as("dev").post(o.apps("/hello/webhook"), "").Is(200)
+	o.as("dev").post(o.apps("/other/webhook"), "").Is(200)
 	kept := o.token("other")
 	if kept == o.token("hello") {
 		t.Error("two apps have one token")
 	}
-	o.as("dev").delete(o.apps("/hello")).gets(200)
+	o.as("dev").delete(o.apps("/hello")).Is(200)
 	o.createApp("hello")
-	if got := decode[wire.Webhook](o.as("dev").get(o.apps("/hello/webhook")).gets(200)); got.Enabled {
+	if got := functest.Read[wire.Webhook](o.as("dev").get(o.apps("/hello/webhook")), 200); got.Enabled {
 		t.Error("the new app has the old one's webhook")
 	}
 	if o.token("other") != kept {
@@ -146,10 +147,10 @@ func TestEnabledAtOnce(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			r := o.as("dev").post(o.apps("/hello/webhook"), "")
-			if r.status == http.StatusConflict {
+			if r.Status == http.StatusConflict {
 				return
 			}
-			w := decode[wire.Webhook](r.gets(200))
+			w := functest.Read[wire.Webhook](r, 200)
 			mu.Lock()
 			defer mu.Unlock()
 			shown[*w.Token] = true
@@ -177,9 +178,9 @@ func TestTokenLeftBehind(t *testing.T) {
 	if got := o.token("hello"); got != "" {
 		t.Error("the new app has a token that nobody enabled")
 	}
-	o.as("dev").post(o.apps("/hello/webhook"), "").gets(200)
+	o.as("dev").post(o.apps("/hello/webhook"), "").Is(200)
 	kept := o.token("hello")
-	o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1"}`).fails(409, "already_exists")
+	o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1"}`).Refused(409, "already_exists")
 	if o.token("hello") != kept {
 		t.Error("an app that was not made has changed the token")
 	}

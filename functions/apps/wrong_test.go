@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // Every wrong field is told of at once.
@@ -37,11 +38,11 @@ func TestWrongFields(t *testing.T) {
 	} {
 		r := o.as("ada").do(c.method, c.path, c.body)
 		var got []string
-		for _, e := range decode[wire.Error](r).Errors {
+		for _, e := range functest.Read[wire.Error](r, r.Status).Errors {
 			got = append(got, e.Field+" "+e.Code)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s %s: %s (-want +got):\n%s", r.call, c.body, r.body, diff)
+			t.Errorf("%s %s: %s (-want +got):\n%s", r.Call.Path, c.body, r.Body, diff)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -67,7 +68,7 @@ func TestBuild(t *testing.T) {
 			if asked := strings.Contains(tt.script, "nodigest"); asked != (r.Note == "Not asked.") {
 				t.Errorf("the revision notes %q", r.Note)
 			}
-			if !until(t, func() bool { return w.told.count() > 0 }) {
+			if !functest.Within(t, patience, func() bool { return w.told.count() > 0 }) {
 				t.Error("the deploys function was not told")
 			}
 		})

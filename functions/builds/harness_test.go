@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -90,7 +89,7 @@ func runBuilds(t testing.TB) {
 			return
 		}
 		sink := httptest.NewServer(http.HandlerFunc(deliver)) // ends with the process, as the API server does
-		c, err := emulator.New(config, emulator.Options{Sink: sink.URL + "/events/" + token, Took: 300 * time.Millisecond}, quiet())
+		c, err := emulator.New(config, emulator.Options{Sink: sink.URL + "/events/" + token, Took: 300 * time.Millisecond}, functest.Quiet())
 		if err != nil {
 			t.Error(err)
 			return
@@ -98,8 +97,6 @@ func runBuilds(t testing.TB) {
 		go func() { _ = c.Run(context.Background()) }()
 	})
 }
-
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // world is the function over a real document store, a real Kubernetes API and the
 // builds emulator, with a git app hello in an environment of its own.
@@ -126,7 +123,7 @@ func newWorld(t testing.TB, script string, with func(*Config, *Parts)) *world {
 	w.addApp(script)
 	cfg := Config{Token: token, ImagePrefix: "registry.example.com/built", Pipeline: "sluice-build", ServiceAccount: "default", Timeout: time.Minute, PerApp: 4, Workers: 4}
 	parts := Parts{
-		Store: w.store, Cluster: cl, Registry: unasked{}, Nudge: w.told, Sessions: functest.Sessions{}, Log: quiet(),
+		Store: w.store, Cluster: cl, Registry: unasked{}, Nudge: w.told, Sessions: functest.Sessions{}, Log: functest.Quiet(),
 	}
 	if with != nil {
 		with(&cfg, &parts)
@@ -252,7 +249,7 @@ func (w *world) becomesByTicks(n int64, want deploy.BuildStatus) deploy.Build {
 // becomesAfter does something before each look.
 func (w *world) becomesAfter(each func(), n int64, want deploy.BuildStatus) deploy.Build {
 	w.Helper()
-	if !until(w, func() bool { each(); return w.build(n).Status == want }) {
+	if !functest.Within(w, patience, func() bool { each(); return w.build(n).Status == want }) {
 		w.Fatalf("build %d: %+v, want %s", n, w.build(n), want)
 	}
 	return w.build(n)
@@ -272,21 +269,4 @@ func (w *world) history(want ...string) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		w.Errorf("history (-want +got):\n%s", diff)
 	}
-}
-
-// until waits for a condition.
-func until(t testing.TB, condition func() bool) bool {
-	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	for !condition() {
-		select {
-		case <-again.C:
-		case <-deadline.C:
-			return false
-		}
-	}
-	return true
 }

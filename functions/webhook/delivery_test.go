@@ -26,10 +26,10 @@ func TestRedelivery(t *testing.T) {
 	w.later(24*time.Hour - time.Second)
 
 	again := w.ci(hello, body).with("Idempotency-Key", "run-7").send()
-	if again.status != first.status || again.body != first.body {
-		t.Errorf("got %d %s\nand then %d %s", first.status, first.body, again.status, again.body)
+	if again.Status != first.Status || string(again.Body) != string(first.Body) {
+		t.Errorf("got %d %s\nand then %d %s", first.Status, string(first.Body), again.Status, string(again.Body))
 	}
-	if first.header.Get(api.Replayed) != "" || again.header.Get(api.Replayed) != "true" {
+	if first.Header.Get(api.Replayed) != "" || again.Header.Get(api.Replayed) != "true" {
 		t.Error("the header does not tell which one was the first")
 	}
 	w.ci(hello, body+" ").with("Idempotency-Key", "run-7").refused(http.StatusConflict, "conflict")
@@ -119,8 +119,8 @@ func TestDeliveriesAtOnce(t *testing.T) {
 	}
 	w.later(time.Minute) // the rate limit has nothing to do with this
 	for _, a := range atOnce(func(i int) string { return fmt.Sprint(i) }) {
-		if a.status != http.StatusAccepted {
-			t.Errorf("got %d %s", a.status, a.body)
+		if a.Status != http.StatusAccepted {
+			t.Errorf("got %d %s", a.Status, string(a.Body))
 		}
 	}
 	revisions, _ := w.added(hello)

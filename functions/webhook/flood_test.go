@@ -31,7 +31,7 @@ func TestRefusedFromMemory(t *testing.T) {
 			address = hello
 		}
 		got := w.call(address, `{}`).with(hook.TokenHeader, strings.Repeat("A", 43)).sentFrom(fmt.Sprintf("203.0.113.%d", i%250)).send()
-		got.refused(http.StatusUnauthorized, "invalid_token")
+		got.Refused(http.StatusUnauthorized, "invalid_token")
 	}
 	if n := w.tokens.questions(); n > calls/20 {
 		t.Errorf("%d questions to the API server for %d calls", n, calls)

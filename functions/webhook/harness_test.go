@@ -1,17 +1,13 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +23,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -138,16 +135,16 @@ type world struct {
 	tags    *tags
 	told    *told
 	clock   atomic.Pointer[time.Time]
-	log     *lockedBuffer
+	log     functest.Log
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{TB: t, store: storetest.New(t), tokens: newTokens(), tags: &tags{}, told: &told{seen: map[string]int{}}, log: &lockedBuffer{}}
+	w := &world{TB: t, store: storetest.New(t), tokens: newTokens(), tags: &tags{}, told: &told{seen: map[string]int{}}}
 	w.setClock(time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC))
 	s, err := New(Config{CallsPerMinute: 60, RefusalsPerMinute: 60, BaseURL: "https://sluice.example.com/", MaxWait: 300 * time.Second}, Parts{
 		Tokens: w.tokens, Watched: w.tokens, Issuers: &vouching{}, Apps: w.store, Registry: w.tags, Deploys: w.told, Builds: w.told, Random: rand.Reader,
-		Log: slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Log: w.log.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -279,35 +276,31 @@ func sign(key, body string) string {
 }
 
 func (c *call) with(name, value string) *call    { c.header.Set(name, value); return c }
-func (c *call) without(name string) *call        { c.header.Del(name); return c }
+func (c *call) without(name string) *call        { c.header[http.CanonicalHeaderKey(name)] = nil; return c }
 func (c *call) adding(name, value string) *call  { c.header.Add(name, value); return c }
 func (c *call) sentFrom(address string) *call    { c.from = address; return c }
 func (c *call) is(status int, want any)          { c.world.Helper(); c.send().is(status, want) }
-func (c *call) refused(s int, code problem.Code) { c.world.Helper(); c.send().refused(s, code) }
+func (c *call) refused(s int, code problem.Code) { c.world.Helper(); c.send().Refused(s, code) }
 
-// answer is what a call got.
+// answer is the response to a call.
 type answer struct {
-	call   *call
-	status int
-	header http.Header
-	body   string
+	functest.Answer
+
+	call *call
 }
 
 func (c *call) send() answer { c.world.Helper(); return c.by(http.MethodPost) }
 
 func (c *call) by(method string) answer {
 	c.world.Helper()
-	r := httptest.NewRequestWithContext(c.world.Context(), method, "/api/v1/webhook/"+c.address, strings.NewReader(c.body))
-	r.Header = c.header.Clone()
-	if c.from != "" {
-		r.RemoteAddr = c.from + ":1234"
-	}
+	h := c.world.handler
 	if c.request != "" {
-		r = r.WithContext(trace.Begin(r.Context(), trace.Request{ID: c.request}))
+		h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c.world.handler.ServeHTTP(w, r.WithContext(trace.Begin(r.Context(), trace.Request{ID: c.request})))
+		})
 	}
-	rec := httptest.NewRecorder()
-	c.world.handler.ServeHTTP(rec, r)
-	return answer{call: c, status: rec.Code, header: rec.Header(), body: rec.Body.String()}
+	sent := functest.Call{Method: method, Path: "/api/v1/webhook/" + c.address, Body: c.body, From: c.from, Header: c.header}
+	return answer{sent.Send(c.world, h), c}
 }
 
 // is expects a status and a JSON body, with the status_url that goes with it.
@@ -325,36 +318,7 @@ func (a answer) is(status int, want any) {
 	if err != nil {
 		a.call.world.Fatal(err)
 	}
-	if a.status != status || strings.TrimSpace(a.body) != string(b) {
-		a.call.world.Errorf("%s %s\n got %d %s\nwant %d %s", a.call.address, a.call.body, a.status, a.body, status, b)
+	if a.Status != status || strings.TrimSpace(string(a.Body)) != string(b) {
+		a.Errorf("%s %s\n got %d %s\nwant %d %s", a.call.address, a.call.body, a.Status, a.Body, status, b)
 	}
-}
-
-// refused expects an error answer.
-func (a answer) refused(status int, code problem.Code) {
-	a.call.world.Helper()
-	var e wire.Error
-	if err := json.Unmarshal([]byte(a.body), &e); err != nil || a.status != status || e.Code != string(code) || e.Message == "" {
-		a.call.world.Errorf("%s %.200s\n got %d %s\nwant %d %s", a.call.address, a.call.body, a.status, a.body, status, code)
-	}
-}
-
-// lockedBuffer is a log that concurrent requests write to.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-var _ io.Writer = (*lockedBuffer)(nil)
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -108,8 +108,8 @@ func TestKeylessRefusals(t *testing.T) {
 		if strings.HasPrefix(name, "a status") {
 			got = c.by(http.MethodGet)
 		}
-		if got.status != http.StatusUnauthorized || got.body != want.body {
-			t.Errorf("%s: %d %s", name, got.status, got.body)
+		if got.Status != http.StatusUnauthorized || string(got.Body) != string(want.Body) {
+			t.Errorf("%s: %d %s", name, got.Status, string(got.Body))
 		}
 	}
 	w.untouched(before)
@@ -123,8 +123,8 @@ func TestKeylessReplay(t *testing.T) {
 	w.trust(hello)
 	first := w.keyless(quiet, "org/repo main 1", deployBody).with("Idempotency-Key", "run-1").send()
 	first.is(http.StatusAccepted, rolling(2))
-	if again := w.keyless(quiet, "org/repo main 1", deployBody).with("Idempotency-Key", "run-1").send(); again.body != first.body || again.header.Get(api.Replayed) != "true" {
-		t.Errorf("the same call: %d %s", again.status, again.body)
+	if again := w.keyless(quiet, "org/repo main 1", deployBody).with("Idempotency-Key", "run-1").send(); string(again.Body) != string(first.Body) || again.Header.Get(api.Replayed) != "true" {
+		t.Errorf("the same call: %d %s", again.Status, string(again.Body))
 	}
 	for name, c := range map[string]*call{
 		"without its name":       w.keyless(quiet, "org/repo main 1", deployBody),
@@ -134,8 +134,8 @@ func TestKeylessReplay(t *testing.T) {
 		"as an event":            w.keyless(quiet, "org/repo main 1", `{}`).with("X-GitHub-Event", "ping"),
 		"as another name's push": w.keyless(quiet, "org/repo main 1", deployBody).with("X-GitHub-Delivery", "run-3"),
 	} {
-		if got := c.send(); got.status != http.StatusUnauthorized {
-			t.Errorf("%s: %d %s", name, got.status, got.body)
+		if got := c.send(); got.Status != http.StatusUnauthorized {
+			t.Errorf("%s: %d %s", name, got.Status, string(got.Body))
 		}
 	}
 	w.later(2 * time.Minute)
@@ -144,7 +144,7 @@ func TestKeylessReplay(t *testing.T) {
 	var together sync.WaitGroup
 	answers := make(chan int, 8)
 	for range 8 {
-		together.Go(func() { answers <- w.keyless(quiet, "org/repo main 2", deployBody).send().status })
+		together.Go(func() { answers <- w.keyless(quiet, "org/repo main 2", deployBody).send().Status })
 	}
 	together.Wait()
 	close(answers)
@@ -169,7 +169,7 @@ func TestTrustIsTakenAway(t *testing.T) {
 	w.keyless(quiet, "org/repo main 1", deployBody).is(http.StatusAccepted, rolling(2))
 	w.must(w.store.RemoveTrust(t.Context(), refOf(quiet), "trust-aaaaaaaaaa"))
 	w.keyless(quiet, "org/repo main 2", deployBody).refused(http.StatusUnauthorized, problem.InvalidToken)
-	w.keyless(quiet+"/deployments/2", "org/repo main 3", "").by(http.MethodGet).refused(http.StatusUnauthorized, problem.InvalidToken)
+	w.keyless(quiet+"/deployments/2", "org/repo main 3", "").by(http.MethodGet).Refused(http.StatusUnauthorized, problem.InvalidToken)
 }
 
 // TestKeylessTrouble: while the issuer cannot be asked, nobody is let in and nothing is lost.
@@ -192,7 +192,7 @@ func TestKeylessLimits(t *testing.T) {
 	w, _ := trusting(t)
 	limited := 0
 	for range 100 {
-		if w.keyless(quiet, "stranger/repo main 1", deployBody).sentFrom("192.0.2.7").send().status == http.StatusTooManyRequests {
+		if w.keyless(quiet, "stranger/repo main 1", deployBody).sentFrom("192.0.2.7").send().Status == http.StatusTooManyRequests {
 			limited++
 		}
 	}

@@ -49,12 +49,12 @@ func TestUnproven(t *testing.T) {
 	first := w.call(hello, body).send()
 	for name, c := range tests {
 		got := c.send()
-		if got.refused(http.StatusUnauthorized, "invalid_token"); got.body != first.body {
-			t.Errorf("%s: the answer is %s and not %s", name, got.body, first.body)
+		if got.Refused(http.StatusUnauthorized, "invalid_token"); string(got.Body) != string(first.Body) {
+			t.Errorf("%s: the answer is %s and not %s", name, string(got.Body), string(first.Body))
 		}
-		got.header.Del("X-Request-Id")
-		first.header.Del("X-Request-Id")
-		if diff := cmp.Diff(first.header, got.header); diff != "" {
+		got.Header.Del("X-Request-Id")
+		first.Header.Del("X-Request-Id")
+		if diff := cmp.Diff(first.Header, got.Header); diff != "" {
 			t.Errorf("%s: headers differ:\n%s", name, diff)
 		}
 	}
@@ -92,8 +92,8 @@ func TestOnlyPost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete} {
-		if got := w.ci(hello, `{}`).by(method); got.status != http.StatusMethodNotAllowed {
-			t.Errorf("%s is %d", method, got.status)
+		if got := w.ci(hello, `{}`).by(method); got.Status != http.StatusMethodNotAllowed {
+			t.Errorf("%s is %d", method, got.Status)
 		}
 	}
 }

@@ -206,8 +206,8 @@ func TestReceiptsCannotBeKept(t *testing.T) {
 		if i%50 == 0 {
 			w.later(time.Minute)
 		}
-		if got := w.provider(hello, "ping", `{}`).send(); got.status != http.StatusOK {
-			t.Fatalf("call %d: %d %s", i, got.status, got.body)
+		if got := w.provider(hello, "ping", `{}`).send(); got.Status != http.StatusOK {
+			t.Fatalf("call %d: %d %s", i, got.Status, string(got.Body))
 		}
 	}
 	w.service.receipts.mu.Lock()

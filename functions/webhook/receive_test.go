@@ -129,8 +129,8 @@ func TestGitLabEvents(t *testing.T) {
 		{name: "a deletion", event: "Push Hook", body: body("refs/heads/main", strings.Repeat("0", 40))},
 	} {
 		got := w.gitLab(site, tt.event, tt.body).send()
-		if got.status != http.StatusAccepted || !strings.HasPrefix(got.body, `{"status":"ignored","reason":"`) {
-			t.Errorf("%s: got %d %s", tt.name, got.status, got.body)
+		if got.Status != http.StatusAccepted || !strings.HasPrefix(string(got.Body), `{"status":"ignored","reason":"`) {
+			t.Errorf("%s: got %d %s", tt.name, got.Status, string(got.Body))
 		}
 	}
 	w.untouched(before)
@@ -159,8 +159,8 @@ func TestIgnoredEvents(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := w.provider(site, tt.event, tt.body).send()
-			if got.status != http.StatusAccepted || !strings.HasPrefix(got.body, `{"status":"ignored","reason":"`) || strings.Contains(got.body, `"reason":""`) {
-				t.Errorf("got %d %s", got.status, got.body)
+			if got.Status != http.StatusAccepted || !strings.HasPrefix(string(got.Body), `{"status":"ignored","reason":"`) || strings.Contains(string(got.Body), `"reason":""`) {
+				t.Errorf("got %d %s", got.Status, string(got.Body))
 			}
 		})
 	}
@@ -200,8 +200,8 @@ func TestBadInput(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := w.ci(hello, tt.body).send()
-			if got.status != tt.status || !strings.Contains(got.body, `"code":"`+tt.code+`"`) {
-				t.Errorf("got %d %s, want %d %s", got.status, got.body, tt.status, tt.code)
+			if got.Status != tt.status || !strings.Contains(string(got.Body), `"code":"`+tt.code+`"`) {
+				t.Errorf("got %d %s, want %d %s", got.Status, string(got.Body), tt.status, tt.code)
 			}
 		})
 	}
@@ -241,8 +241,8 @@ func TestRateLimit(t *testing.T) {
 	}
 	asked := w.tokens.questions()
 	got := ping().send()
-	got.refused(http.StatusTooManyRequests, "rate_limited")
-	if after := got.header.Get("Retry-After"); after != "40" {
+	got.Refused(http.StatusTooManyRequests, "rate_limited")
+	if after := got.Header.Get("Retry-After"); after != "40" {
 		t.Errorf("Retry-After is %q", after)
 	}
 	if n := w.tokens.questions(); n != asked {
@@ -255,8 +255,8 @@ func TestRateLimit(t *testing.T) {
 		ping().is(http.StatusOK, pong)
 	}
 	got = ping().send()
-	got.refused(http.StatusTooManyRequests, "rate_limited")
-	if after := got.header.Get("Retry-After"); after != "20" {
+	got.Refused(http.StatusTooManyRequests, "rate_limited")
+	if after := got.Header.Get("Retry-After"); after != "20" {
 		t.Errorf("Retry-After is %q", after)
 	}
 }

@@ -51,7 +51,7 @@ func TestStatus(t *testing.T) {
 		"another app's build": hello + "/builds/1",
 	} {
 		t.Log(name)
-		read().to(address).by(http.MethodGet).refused(http.StatusNotFound, "not_found")
+		read().to(address).by(http.MethodGet).Refused(http.StatusNotFound, "not_found")
 	}
 
 	first := w.call(hello, "").send()
@@ -63,8 +63,8 @@ func TestStatus(t *testing.T) {
 		"an unknown app":                        read().to("shop-prod/nobody/deployments/1"),
 	} {
 		got := c.by(http.MethodGet)
-		if got.refused(http.StatusUnauthorized, "invalid_token"); got.body != first.body {
-			t.Errorf("%s: %s", name, got.body)
+		if got.Refused(http.StatusUnauthorized, "invalid_token"); string(got.Body) != string(first.Body) {
+			t.Errorf("%s: %s", name, string(got.Body))
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestWait(t *testing.T) {
 		w.until(func() bool { _, err := w.store.Deployment(t.Context(), refOf(hello), revision); return err == nil })
 		select {
 		case got := <-answered:
-			t.Errorf("%s: answered before the end: %d %s", tt.name, got.status, got.body)
+			t.Errorf("%s: answered before the end: %d %s", tt.name, got.Status, string(got.Body))
 		default:
 		}
 		w.comes(hello, revision, tt.status, "Because.")
@@ -206,7 +206,7 @@ func TestWaitForBuild(t *testing.T) {
 	observe(2, deploy.Run{UID: "2", Done: true, OK: true, Image: image2, Digest: digest, Commit: commit})
 	w.comes(site, 1, deploy.Live, "")
 	got := w.ci(site, `{}`).with("Idempotency-Key", "works").with("Prefer", "wait=60").send()
-	if got.status != http.StatusOK || !strings.HasPrefix(got.body, `{"status":"deployed","build":2,"revision":1,"image":"`+image2) {
-		t.Errorf("got %d %s", got.status, got.body)
+	if got.Status != http.StatusOK || !strings.HasPrefix(string(got.Body), `{"status":"deployed","build":2,"revision":1,"image":"`+image2) {
+		t.Errorf("got %d %s", got.Status, string(got.Body))
 	}
 }

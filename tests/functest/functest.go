@@ -22,10 +22,10 @@ import (
 // Call is a request to a function.
 type Call struct {
 	Method, Path string
-	Body         string // JSON unless the header says otherwise; "" sends no body
+	Body         string // "" sends no body
 	User         string // who calls a function that uses [Sessions]
 	From         string // IP address of the client; "" is that of net/http/httptest
-	Header       http.Header
+	Header       http.Header // without it, a body is JSON
 }
 
 // Send makes the call.
@@ -36,7 +36,7 @@ func (c Call) Send(tb testing.TB, h http.Handler) Answer {
 		body = strings.NewReader(c.Body)
 	}
 	r := httptest.NewRequestWithContext(tb.Context(), c.Method, c.Path, body)
-	if c.Body != "" {
+	if _, ok := c.Header["Content-Type"]; c.Body != "" && !ok {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	if c.User != "" {
