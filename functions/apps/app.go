@@ -11,8 +11,8 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/image"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/registry"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -40,7 +40,7 @@ func (s *Service) createApp(ctx context.Context, in httpapi.Scope, body wire.Cre
 		return wire.App{}, err
 	}
 	if a.Image != "" {
-		if err := image.CheckRegistry(a.Image, in.Project.Registries); err != nil {
+		if err := registry.CheckRegistry(a.Image, in.Project.Registries); err != nil {
 			return wire.App{}, problem.At("image", err)
 		}
 	}
@@ -163,7 +163,7 @@ func from(a *app.App, in wire.CreateApp) error {
 	case in.Image != nil:
 		a.Image, a.Revision = *in.Image, 1
 		a.Deployed = app.Deployed{At: a.CreatedAt, Status: string(deploy.RollingOut)}
-		return image.Check(a.Image)
+		return registry.Check(a.Image)
 	case in.GitSource != nil:
 		a.GitSource = &app.GitSource{Repository: in.GitSource.Repository, Branch: in.GitSource.Branch, Path: in.GitSource.Path}
 		return problem.Within("git_source", checkGitSource(*a.GitSource))

@@ -16,9 +16,9 @@ import (
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/authorities"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/shared/outbound"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/store"
@@ -89,7 +89,7 @@ func (s *Service) ping(ctx context.Context, ref app.Ref, token hook.Token) wire.
 
 // sendPing makes the call, over a connection of its own, and reads the answer.
 func (s *Service) sendPing(ctx context.Context, ref app.Ref, token hook.Token) (status int, answer []byte, err error) {
-	roots, err := authorities.Read(s.cfg.IngressCAFile)
+	roots, err := outbound.Authorities(s.cfg.IngressCAFile)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/image"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/registry"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -76,7 +76,7 @@ func (s *Service) updateProject(ctx context.Context, in httpapi.Scope, body wire
 			if body.Registries.Value != nil {
 				p.Registries = *body.Registries.Value
 			}
-			if err := image.CheckRegistries(p.Registries); err != nil {
+			if err := registry.CheckRegistries(p.Registries); err != nil {
 				return p, problem.At("registries", err)
 			}
 		}

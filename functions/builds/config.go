@@ -14,7 +14,6 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
-	"github.com/sluicegate/sluice/shared/image"
 	"github.com/sluicegate/sluice/shared/management"
 	"github.com/sluicegate/sluice/shared/nudge"
 	"github.com/sluicegate/sluice/shared/registry"
@@ -95,7 +94,7 @@ func (c Config) check() error {
 	if problems := validation.IsDNS1123Subdomain(c.ServiceAccount); len(problems) > 0 {
 		return fmt.Errorf("BUILD_SERVICE_ACCOUNT %q: %s", c.ServiceAccount, problems[0])
 	}
-	if err := image.Check(c.ImagePrefix + "/namespace/app:build"); err != nil {
+	if err := registry.Check(c.ImagePrefix + "/namespace/app:build"); err != nil {
 		return fmt.Errorf("IMAGE_PREFIX %q: %w", c.ImagePrefix, err)
 	}
 	return nil

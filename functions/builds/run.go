@@ -13,9 +13,9 @@ import (
 	"github.com/sluicegate/sluice/shared/buildevent"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
-	"github.com/sluicegate/sluice/shared/image"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/reconcile"
+	"github.com/sluicegate/sluice/shared/registry"
 	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/store"
 )
@@ -185,10 +185,10 @@ func (s *Service) built(ctx context.Context, run deploy.Run) deploy.Run {
 		return run // the rule says what that means
 	}
 	reference := run.Image
-	if image.Check(reference) != nil && run.Digest != "" { // a repository alone
+	if registry.Check(reference) != nil && run.Digest != "" { // a repository alone
 		reference += "@" + run.Digest
 	}
-	if image.Check(reference) != nil || run.Digest != "" && image.Check("image@"+run.Digest) != nil {
+	if registry.Check(reference) != nil || run.Digest != "" && registry.Check("image@"+run.Digest) != nil {
 		run.OK = false
 		run.Message = fmt.Sprintf("The run succeeded, but its results name no usable image: %.200q, %.200q.", run.Image, run.Digest)
 		return run
@@ -227,7 +227,7 @@ func (s *Service) refusal(ctx context.Context, ref app.Ref, b deploy.Build, refe
 	if b.RunUID == "" && (a.GitSource == nil || *a.GitSource != b.Source) {
 		return deploy.Run{Done: true, Stale: true, Message: "The git source was detached or replaced before this build began."}, nil
 	}
-	if err := image.CheckRegistry(reference, p.Registries); err != nil {
+	if err := registry.CheckRegistry(reference, p.Registries); err != nil {
 		return deploy.Run{Done: true, Message: problem.From(err).Message}, nil
 	}
 	return deploy.Run{}, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/image"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/registry"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -41,7 +41,7 @@ func (s *Service) createDeployment(ctx context.Context, in httpapi.Scope, body w
 	if body.Image == nil {
 		return wire.Deployment{}, httpapi.Missing("image")
 	}
-	if err := image.Check(*body.Image); err != nil {
+	if err := registry.Check(*body.Image); err != nil {
 		return wire.Deployment{}, err
 	}
 	if err := takesImages(in.App); err != nil { // before the registry is called; the rule repeats it
@@ -198,7 +198,7 @@ func (s *Service) record(ctx context.Context, in httpapi.Scope, body any, rule f
 		}
 		rev, err := rule(a, current)
 		if err == nil {
-			err = image.CheckRegistry(rev.Image, in.Project.Registries)
+			err = registry.CheckRegistry(rev.Image, in.Project.Registries)
 		}
 		return rev, err
 	})

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/functions/webhook/internal/issuers"
-	"github.com/sluicegate/sluice/shared/authorities"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/outbound"
 	"github.com/sluicegate/sluice/shared/registry"
 	"github.com/sluicegate/sluice/shared/store"
 )
@@ -118,7 +118,7 @@ func newFunction(ctx context.Context, cfg Config, log *slog.Logger) (*funcmain.F
 
 // openIssuers makes those who vouch for pipelines. It asks none of them yet.
 func openIssuers(cfg Config, log *slog.Logger) (*issuers.Issuers, error) {
-	roots, err := authorities.Read(cfg.IssuersCAFile)
+	roots, err := outbound.Authorities(cfg.IssuersCAFile)
 	if err != nil {
 		return nil, fmt.Errorf("ISSUERS_CA_FILE: %w", err)
 	}

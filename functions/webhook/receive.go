@@ -14,8 +14,8 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/image"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/registry"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -158,7 +158,7 @@ type content struct {
 // deployed. It comes before the transaction, which must not wait for strangers; a
 // call that becomes a deployment in between goes without a digest.
 func (s *Service) resolve(ctx context.Context, ref app.Ref, call hook.Call) (content, error) {
-	if call.Image == "" || image.Check(call.Image) != nil {
+	if call.Image == "" || registry.Check(call.Image) != nil {
 		return content{}, nil //nolint:nilerr // outcome says what is wrong with it
 	}
 	a, err := s.apps.App(ctx, ref.Namespace, ref.Name)
@@ -170,7 +170,7 @@ func (s *Service) resolve(ctx context.Context, ref app.Ref, call hook.Call) (con
 		return content{}, err
 	}
 	c := content{registries: p.Registries}
-	if a.Kind() != app.ImageApp || image.CheckRegistry(call.Image, c.registries) != nil {
+	if a.Kind() != app.ImageApp || registry.CheckRegistry(call.Image, c.registries) != nil {
 		return c, nil //nolint:nilerr // outcome returns the problem
 	}
 	c.digest, c.note = s.registry.Resolve(ctx, call.Image)
@@ -187,10 +187,10 @@ func (c content) outcome(a app.App, call hook.Call, actor string, now time.Time)
 	out := hook.Outcome{Decision: d}
 	switch d.Action {
 	case hook.Deploy:
-		if err := image.Check(d.Image); err != nil {
+		if err := registry.Check(d.Image); err != nil {
 			return hook.Outcome{}, err
 		}
-		if err := image.CheckRegistry(d.Image, c.registries); err != nil {
+		if err := registry.CheckRegistry(d.Image, c.registries); err != nil {
 			return hook.Outcome{}, err
 		}
 		out.Revision = deploy.New(d.Image, c.digest, deploy.Webhook, actor, now)

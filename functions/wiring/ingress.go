@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/authorities"
 	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/outbound"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -49,7 +49,7 @@ func newIngress(rawURL, caFile string) (*ingress, error) {
 	if err != nil {
 		return nil, fmt.Errorf("INGRESS_URL: %w", err)
 	}
-	if _, err := authorities.Read(caFile); err != nil {
+	if _, err := outbound.Authorities(caFile); err != nil {
 		return nil, fmt.Errorf("INGRESS_CA_FILE: %w", err)
 	}
 	port := u.Port()
@@ -77,7 +77,7 @@ type question struct {
 
 // ask asks every replica of the ingress for an app.
 func (i *ingress) ask(ctx context.Context, q question, sought proof) answer {
-	roots, err := authorities.Read(i.caFile)
+	roots, err := outbound.Authorities(i.caFile)
 	if err != nil {
 		return answer{kind: untrusted, detail: "The authorities that vouch for the ingress's certificate cannot be read."}
 	}

@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicegate/sluice/shared/authorities"
 	"github.com/sluicegate/sluice/shared/explain"
 	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/outbound"
 )
 
 const (
@@ -108,7 +108,7 @@ func (c *Client) client() (*http.Client, error) {
 	if c.http != nil && c.now().Sub(c.made) < recheck {
 		return c.http, nil
 	}
-	roots, err := authorities.Read(c.CheckerCAFile)
+	roots, err := outbound.Authorities(c.CheckerCAFile)
 	if err != nil {
 		return nil, err
 	}

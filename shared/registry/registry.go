@@ -1,13 +1,12 @@
-// Package registry asks container registries what an image's tag is right now, so that
-// a rollback brings back the same bytes even if the tag has moved since (promise D5).
-// It is the only one to talk to registries.
+// Package registry checks references to container images, and resolves their tags to digests. A
+// rollback then deploys the same image, even if the tag has moved (promise D5). No other package
+// calls registries.
 //
-// A registry is asked without credentials, or with those of the process's own
-// container configuration. Whoever may deploy chooses the registry's name, so a
-// registry that resolves to a loopback, link-local or private address is not
-// asked unless that is allowed: the address is checked where the connection is
-// made, so that neither a redirect nor a second DNS answer gets around it.
-// Kubernetes pulls what it pulls; this is about what this process can reach.
+// The package calls a registry without credentials, or with those of the process's own container
+// configuration. A caller that may deploy chooses the registry's name. So the package does not
+// call a registry at a loopback, link-local or private address, unless a setting allows it. It
+// checks the address of each connection, so a redirect or a second DNS answer does not help.
+// Kubernetes pulls images by itself; this package restricts only this process.
 //
 // A registry's certificate is verified by the system's authorities and those of
 // REGISTRY_CA_FILE. What fails is said in the history, and logged with the registry's name.
@@ -32,7 +31,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
-	"github.com/sluicegate/sluice/shared/authorities"
+	"github.com/sluicegate/sluice/shared/outbound"
 	"github.com/sluicegate/sluice/shared/span"
 )
 
@@ -67,7 +66,7 @@ type Access struct {
 // New makes a resolver. It asks registries at loopback, link-local and private addresses
 // only where access allows it, and then also over plain HTTP.
 func New(access Access, log *slog.Logger) (*Resolver, error) {
-	roots, err := authorities.Read(access.CAFile)
+	roots, err := outbound.Authorities(access.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("REGISTRY_CA_FILE: %w", err)
 	}

@@ -22,9 +22,9 @@ import (
 // Call is a request to a function.
 type Call struct {
 	Method, Path string
-	Body         string // "" sends no body
-	User         string // who calls a function that uses [Sessions]
-	From         string // IP address of the client; "" is that of net/http/httptest
+	Body         string      // "" sends no body
+	User         string      // who calls a function that uses [Sessions]
+	From         string      // IP address of the client; "" is that of net/http/httptest
 	Header       http.Header // without it, a body is JSON
 }
 

@@ -29,8 +29,8 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/outbound"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/published"
 )
 
 const (
@@ -65,7 +65,7 @@ func (l *List) UnmarshalText(text []byte) error {
 		if !app.ValidLabel(name) {
 			return fmt.Errorf("%q is not NAME=URL, with a name of a-z, 0-9 and hyphens", one)
 		}
-		if err := published.CheckAddress(address); err != nil {
+		if err := outbound.CheckAddress(address); err != nil {
 			return fmt.Errorf("the keys of %s: %w", name, err)
 		}
 		*l = append(*l, Program{name, address})
@@ -94,7 +94,7 @@ type book struct {
 
 // New makes the keys of programs, none of which is read before it is needed.
 func New(list List, log *slog.Logger, now func() time.Time) *Keys {
-	k := &Keys{log: log, now: now, client: published.Client(http.DefaultTransport)}
+	k := &Keys{log: log, now: now, client: outbound.Client(http.DefaultTransport)}
 	for _, p := range list {
 		k.books = append(k.books, &book{Program: p, turn: make(chan struct{}, 1)})
 	}

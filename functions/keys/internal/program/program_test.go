@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/shared/outbound"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/published"
 )
 
 // site is where a program publishes its keys.
@@ -157,7 +157,7 @@ func TestKeysUnknown(t *testing.T) {
 		"no JSON":    func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
 		"no keys":    func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"public_keys":[]}`)) },
 		"more than is read": func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte(strings.Repeat(" ", published.MaxAnswer+1) + "{}"))
+			_, _ = w.Write([]byte(strings.Repeat(" ", outbound.MaxAnswer+1) + "{}"))
 		},
 		"a connection closed": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {

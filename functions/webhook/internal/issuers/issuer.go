@@ -12,8 +12,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
+	"github.com/sluicegate/sluice/shared/outbound"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/published"
 )
 
 // issuer is one that is believed.
@@ -41,7 +41,7 @@ func (i *issuer) verify(ctx context.Context, raw string) error {
 	default:
 		return problem.Of(problem.Unavailable).Because(fmt.Errorf("too many wait for issuer %s", i.address))
 	}
-	ctx, cancel := context.WithTimeout(ctx, published.Patience)
+	ctx, cancel := context.WithTimeout(ctx, outbound.Patience)
 	defer cancel()
 	keys, err := i.keySet(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (i *issuer) remembered() (oidc.KeySet, error) {
 
 // discover finds out where the issuer's keys are.
 func (i *issuer) discover(ctx context.Context) (oidc.KeySet, error) {
-	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, published.Client(i.transport)), published.Patience)
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, outbound.Client(i.transport)), outbound.Patience)
 	defer cancel()
 	provider, err := oidc.NewProvider(ctx, i.address)
 	if err != nil {
@@ -119,7 +119,7 @@ func (i *issuer) discover(ctx context.Context) (oidc.KeySet, error) {
 	if !sameOrigin(i.address, found.Keys) {
 		return nil, fmt.Errorf("issuer %s has its keys elsewhere, at %.200q", i.address, found.Keys)
 	}
-	return oidc.NewRemoteKeySet(oidc.ClientContext(ctx, &http.Client{Timeout: published.Patience, Transport: rationed{i}}), found.Keys), nil
+	return oidc.NewRemoteKeySet(oidc.ClientContext(ctx, &http.Client{Timeout: outbound.Patience, Transport: rationed{i}}), found.Keys), nil
 }
 
 func sameOrigin(a, b string) bool {
@@ -142,7 +142,7 @@ type heard struct {
 // VerifySignature implements [oidc.KeySet].
 func (h *heard) VerifySignature(ctx context.Context, raw string) ([]byte, error) {
 	payload, err := h.KeySet.VerifySignature(ctx, raw)
-	if errors.Is(err, published.ErrSilent) || ctx.Err() != nil {
+	if errors.Is(err, outbound.ErrNoAnswer) || ctx.Err() != nil {
 		h.silence = err
 	}
 	return payload, err
@@ -170,7 +170,7 @@ func (r rationed) RoundTrip(req *http.Request) (*http.Response, error) {
 	if soon {
 		return nil, before
 	}
-	resp, err := published.Bounded{RoundTripper: r.transport}.RoundTrip(req)
+	resp, err := outbound.Bounded{RoundTripper: r.transport}.RoundTrip(req)
 	if err != nil {
 		r.mu.Lock()
 		r.answer = err

@@ -41,8 +41,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/outbound"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/published"
 )
 
 const (
@@ -88,7 +88,7 @@ type Issuers struct {
 func New(addresses []string, transport http.RoundTripper, log *slog.Logger, now func() time.Time) (*Issuers, error) {
 	i := &Issuers{known: map[string]*issuer{}, now: now}
 	for _, address := range addresses {
-		if err := published.CheckAddress(address); err != nil {
+		if err := outbound.CheckAddress(address); err != nil {
 			return nil, fmt.Errorf("OIDC_ISSUERS: %w", err)
 		}
 		i.known[address] = &issuer{

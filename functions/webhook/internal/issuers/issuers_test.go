@@ -23,8 +23,8 @@ import (
 
 	ci "github.com/sluicegate/sluice/emulators/issuer"
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/outbound"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/shared/published"
 )
 
 const (
@@ -307,7 +307,7 @@ func TestIssuerTrouble(t *testing.T) {
 		},
 		"no JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
 		"huge": func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write(bytes.Repeat([]byte(" "), published.MaxAnswer+1))
+			_, _ = w.Write(bytes.Repeat([]byte(" "), outbound.MaxAnswer+1))
 		},
 		"slow":            func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		"keys inside":     elsewhere("http://169.254.169.254/keys"),
@@ -327,7 +327,7 @@ func TestIssuerTrouble(t *testing.T) {
 				if _, err := is.Verify(t.Context(), s.token(t, nil)); !problem.Is(err, problem.Unavailable) {
 					t.Errorf("at first: %v", err)
 				}
-				if took := time.Since(began); took > published.Patience {
+				if took := time.Since(began); took > outbound.Patience {
 					t.Errorf("took %s", took)
 				}
 				asked := s.asked.Load()

@@ -1,4 +1,4 @@
-package authorities
+package outbound
 
 import (
 	"encoding/pem"
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestRead(t *testing.T) {
+func TestAuthorities(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
@@ -20,14 +20,14 @@ func TestRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	system, err := Read("")
+	system, err := Authorities("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]struct{ more, fails bool }{
 		"good.pem": {true, false}, "none.pem": {false, true}, "missing.pem": {false, false}, ".": {false, true},
 	} {
-		got, err := Read(filepath.Join(dir, name))
+		got, err := Authorities(filepath.Join(dir, name))
 		if (err != nil) != want.fails || err == nil && got.Equal(system) == want.more {
 			t.Errorf("%s: %v", name, err)
 		}

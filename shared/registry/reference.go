@@ -1,6 +1,4 @@
-// Package image checks references to container images: the one rule for every
-// way in which an app gets its image (promise D5).
-package image
+package registry
 
 import (
 	"regexp"

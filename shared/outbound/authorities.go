@@ -1,6 +1,4 @@
-// Package authorities gives who may vouch for the certificates of others: the system's own
-// authorities, and those of a private one that a setting names.
-package authorities
+package outbound
 
 import (
 	"crypto/x509"
@@ -10,10 +8,9 @@ import (
 	"os"
 )
 
-// Read gives the system's authorities, and those of a PEM file besides. The file may be
-// missing, so that it can be mounted from what is made later; then, and without a name,
-// it adds none.
-func Read(file string) (*x509.CertPool, error) {
+// Authorities returns the certificate authorities of the system and those of a PEM file. An empty
+// name or a missing file adds none, so that the file can be mounted before it exists.
+func Authorities(file string) (*x509.CertPool, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		roots = x509.NewCertPool()

@@ -1,4 +1,4 @@
-package published
+package outbound
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		s := httptest.NewServer(c.answer)
 		resp, err := Client(http.DefaultTransport).Get(s.URL)
-		if (err == nil) != c.good || err != nil && !errors.Is(err, ErrSilent) {
+		if (err == nil) != c.good || err != nil && !errors.Is(err, ErrNoAnswer) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err == nil {
