@@ -70,10 +70,10 @@ func (s *Store) tokenRef(id servicetoken.ID) (*firestore.DocumentRef, error) {
 func noToken() error { return problem.New(problem.NotFound, "There is no such service token.") }
 
 // CreateToken stores a new service token. Its name must be free in its project, which
-// has at most [servicetoken.MaxPerProject]. A query says nothing about the tokens that
-// others are about to create, so the project's document is written too, which lets one
-// through at a time, and none after the project is deleted. Problems: not_found,
-// already_exists, too_many_tokens.
+// has at most [servicetoken.MaxPerProject]. The transaction reads and writes the project's
+// document, so creations conflict, and none succeeds after the project is deleted. The query for
+// the other tokens starts after the read, so it finds them all without being part of the
+// transaction. Problems: not_found, already_exists, too_many_tokens.
 func (s *Store) CreateToken(ctx context.Context, t servicetoken.Token) error {
 	op := "create " + string(t.ID)
 	ref, err := s.tokenRef(t.ID)
@@ -85,7 +85,7 @@ func (s *Store) CreateToken(ctx context.Context, t servicetoken.Token) error {
 		if _, err := txGet(tx, of, "project", decode[projectDoc]); err != nil {
 			return err
 		}
-		there, err := txTokens(tx, s.tokensOf(t.Project))
+		there, err := find(ctx, s.tokensOf(t.Project), readToken)
 		if err != nil {
 			return err
 		}
