@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/sluicegate/sluice/emulators/internal/program"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Options say how builds go.
@@ -163,19 +164,9 @@ func (b *build) work(ctx, runCtx context.Context, r *run) {
 	if !b.start(ctx) {
 		return
 	}
-	pause(runCtx, b.script.takes(cmp.Or(b.opts.Took, 500*time.Millisecond)))
+	trace.Sleep(runCtx, b.script.takes(cmp.Or(b.opts.Took, 500*time.Millisecond)))
 	if ctx.Err() != nil || runCtx.Err() != nil && !r.cancelled.Load() {
 		return
 	}
 	b.end(ctx, ending(b.run, b.script, r.cancelled.Load()))
-}
-
-// pause waits unless ctx ends before.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/internal/program"
 	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // status is where a run or its TaskRun is.
@@ -138,7 +139,7 @@ func (c *Controller) send(ctx context.Context, e event, s Script) {
 				c.log.Warn("event not sent", "kind", e.kind, "error", err)
 				break
 			}
-			pause(ctx, wait)
+			trace.Sleep(ctx, wait)
 			wait *= 2
 		}
 	}

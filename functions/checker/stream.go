@@ -14,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -98,10 +99,7 @@ func (s *stream) run(ctx context.Context) {
 			pause = firstPause
 		}
 		s.checker.log.Warn("listener ended", "listener", string(s.name), "error", err, "pause", pause)
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause/2 + rand.N(pause/2)): //nolint:gosec // spreads restarts, protects nothing
-		}
+		trace.Sleep(ctx, pause/2+rand.N(pause/2)) //nolint:gosec // spreads restarts, protects nothing
 		pause = min(2*pause, lastPause)
 	}
 }

@@ -137,15 +137,8 @@ func parseCall(body []byte) (hook.Call, error) {
 	if err := httpapi.UnmarshalKnown(body, &in); err != nil {
 		return hook.Call{}, err
 	}
-	commit, err := hook.ParseCommit(given(in.Commit))
-	return hook.Call{Image: given(in.Image), Commit: commit}, err
-}
-
-func given(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
+	commit, err := hook.ParseCommit(httpapi.Given(in.Commit))
+	return hook.Call{Image: httpapi.Given(in.Image), Commit: commit}, err
 }
 
 // content holds the facts about the call's image that its deployment needs.

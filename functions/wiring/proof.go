@@ -10,6 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 const (
@@ -44,11 +45,7 @@ func (s *Service) prove(ctx context.Context, q question, sought proof, patience 
 		if got.proves(sought) || !s.now().Before(until) {
 			return got
 		}
-		timer := time.NewTimer(again)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !trace.Sleep(ctx, again) {
 			return got
 		}
 	}

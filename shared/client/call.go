@@ -276,14 +276,7 @@ func (c *Client) pause(ctx context.Context, try int, err error) bool {
 	if deadline, has := ctx.Deadline(); has && time.Until(deadline) < wait {
 		return false // the reason is worth more to the caller than a timeout
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return trace.Sleep(ctx, wait)
 }
 
 // backoff tells how long to wait after an error, and whether another try can

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -64,10 +65,8 @@ func (s *Store) Lease(ctx context.Context, t usage.Term, process string, force b
 		if err = s.lease(ctx, t, process, force, change); !problem.Is(err, problem.Conflict) && !problem.Is(err, problem.AlreadyExists) && !problem.Is(err, problem.NotFound) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !trace.Sleep(ctx, rand.N(longest)) { //nolint:gosec // keeps those who want the same apart, protects nothing
 			return fmt.Errorf("lease %s: %w", t.ID(), problemOf(ctx.Err(), "lease"))
-		case <-time.After(rand.N(longest)): //nolint:gosec // keeps those who want the same apart, protects nothing
 		}
 	}
 	return err
@@ -149,7 +148,7 @@ func (s *Store) endSome(ctx context.Context, some []usage.Ended, try int) (rest 
 	switch {
 	case err == nil:
 		return nil, nil
-	case !lost || len(some) == 1 && try == tries || !wait(ctx, rand.N(longest)): //nolint:gosec // spreads tries, protects nothing
+	case !lost || len(some) == 1 && try == tries || !trace.Sleep(ctx, rand.N(longest)): //nolint:gosec // spreads tries, protects nothing
 		return some, err
 	case len(some) == 1:
 		return s.endSome(ctx, some, try+1)

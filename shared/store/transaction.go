@@ -18,6 +18,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // optimisticTimeout bounds an optimistic update with all its attempts.
@@ -197,7 +198,7 @@ func (s *Store) optimistic(ctx context.Context, op string, ref app.Ref, f func(c
 	pause := firstPause
 	for try := 1; ; try++ {
 		conflict, err := s.tryOptimistic(ctx, ref, try, f)
-		if conflict && wait(ctx, rand.N(pause)) { //nolint:gosec // spreads tries, protects nothing
+		if conflict && trace.Sleep(ctx, rand.N(pause)) { //nolint:gosec // spreads tries, protects nothing
 			pause = min(2*pause, maxPause)
 			continue
 		}
@@ -251,18 +252,6 @@ func (s *Store) current(ctx context.Context, ref app.Ref) (current, error) {
 		c.revision, err = deploy.First(c.doc.value()), nil
 	}
 	return c, err
-}
-
-// wait waits unless ctx ends before.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // keyedMutex lets one change of a document at a time through in this process. That only

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -56,7 +57,7 @@ func (b *Book) Run(ctx context.Context) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		b.Tick(ctx, b.cfg.Now())
-		rest(ctx, breath)
+		trace.Sleep(ctx, breath)
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -65,15 +66,6 @@ func (b *Book) Run(ctx context.Context) {
 	}
 	<-recovered
 	b.Leave(context.WithoutCancel(ctx))
-}
-
-func rest(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 // Leave returns all that is left, as far as there is time. Nothing is spent after it. The rest
@@ -90,7 +82,7 @@ func (b *Book) Leave(ctx context.Context) {
 			continue
 		}
 		b.failures.Add(1)
-		if rest(ctx, pause); ctx.Err() != nil {
+		if trace.Sleep(ctx, pause); ctx.Err() != nil {
 			b.cfg.Log.Warn("leases not given back: the process had to end", "leases", len(all), "error", err)
 			return
 		}

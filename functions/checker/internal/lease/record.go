@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/spent"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 const (
@@ -55,7 +56,7 @@ func (b *Book) begin(ctx context.Context) <-chan struct{} {
 			if left == 0 {
 				return
 			}
-			rest(ctx, pause)
+			trace.Sleep(ctx, pause)
 			all, locked = b.previous()
 		}
 	}()

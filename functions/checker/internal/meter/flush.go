@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
@@ -35,7 +36,7 @@ func (m *Meter) Run(ctx context.Context) {
 		m.advance(m.cfg.Now())
 		m.Flush(ctx)
 		hurry := m.hurry
-		if !pause(ctx, hurryPause) {
+		if !trace.Sleep(ctx, hurryPause) {
 			break
 		}
 		select {
@@ -47,23 +48,11 @@ func (m *Meter) Run(ctx context.Context) {
 	m.finish(context.WithoutCancel(ctx))
 }
 
-// pause waits for d and tells whether ctx lasted that long.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
 func (m *Meter) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastFlush)
 	defer cancel()
 	for !m.Flush(ctx) {
-		if !pause(ctx, hurryPause) {
+		if !trace.Sleep(ctx, hurryPause) {
 			m.cfg.Log.Error("counts lost: the store could not be reached before the process had to end")
 			return
 		}
