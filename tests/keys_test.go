@@ -146,7 +146,9 @@ func TestPropagation(t *testing.T) {
 	}
 }
 
-// TestUsageAtOnce: a request is in the key's usage right after its response.
+// TestUsageAtOnce checks that a key's usage includes a request right after its response. A usage
+// report leaves out a checker that does not respond within a second, so the test repeats a
+// report that took longer.
 func TestUsageAtOnce(t *testing.T) {
 	t.Parallel()
 	s := stacktest.New(t, world)
@@ -155,11 +157,16 @@ func TestUsageAtOnce(t *testing.T) {
 	s.Opens("hello", k)
 	read := func() wire.Usage {
 		t.Helper()
-		u, err := s.Client.Usage(t.Context(), s.Project, k.ID, "", "")
-		if err != nil {
-			t.Fatal(err)
+		for limit := time.Now().Add(time.Minute); ; {
+			begin := time.Now()
+			u, err := s.Client.Usage(t.Context(), s.Project, k.ID, "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if time.Since(begin) < time.Second || time.Now().After(limit) {
+				return u
+			}
 		}
-		return u
 	}
 	before := read()
 	s.Call("hello").Key(k).Gets(http.StatusOK)
