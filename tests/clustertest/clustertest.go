@@ -43,7 +43,6 @@ type servers struct {
 	gateway     string
 }
 
-//nolint:gochecknoglobals // once per process is the point
 var (
 	own  servers
 	mark = rand.Text()[:6] // part of this process's names

@@ -31,8 +31,6 @@ const hostVariable = "FIRESTORE_EMULATOR_HOST"
 
 // start starts one emulator per test process, unless the environment names one.
 // It ends with the process.
-//
-//nolint:gochecknoglobals // once per process is the point
 var start = sync.OnceValue(func() error {
 	if os.Getenv(hostVariable) == "" {
 		server, err := firestore.Start(context.Background(), firestore.Options{})
