@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/shared/trace"
 )
 
 // Objects are what the cluster holds for one app, as they were when looked at.
@@ -260,9 +261,12 @@ func (c *Cluster) Apply(ctx context.Context, o Objects, a app.App) error {
 	return c.ApplyRoute(ctx, o, a, false)
 }
 
-// attempts is how often [Cluster.Delete] looks again when objects change under
-// its hands.
-const attempts = 4
+// attempts is the number of tries of [Cluster.DeleteIf] while functions write the objects that
+// it deletes. From the third try on, the pause before a try grows by attemptPause: 5 s in all.
+const (
+	attempts     = 8
+	attemptPause = 250 * time.Millisecond
+)
 
 // Delete deletes whatever an app has in the cluster, and looks again until there is
 // nothing left.
@@ -274,7 +278,10 @@ func (c *Cluster) Delete(ctx context.Context, ref app.Ref) error {
 // of the objects and their deletion, which deletes no others: so objects that are made after
 // the condition was checked stay.
 func (c *Cluster) DeleteIf(ctx context.Context, ref app.Ref, allowed func(context.Context) (bool, error)) error {
-	for range attempts {
+	for try := range attempts {
+		if !trace.Sleep(ctx, time.Duration(max(0, try-1))*attemptPause) {
+			return fmt.Errorf("delete %s: %w", ref, problem.Of(problem.Unavailable).Because(ctx.Err()))
+		}
 		o, err := c.Objects(ctx, ref)
 		if err != nil || o.None() {
 			return err
