@@ -126,7 +126,7 @@ func TestPatternOfHosts(t *testing.T) {
 	refused := o.as("root").post(at, `{"name":"a","image":"a:1"}`)
 	refused.Refused(409, "host_taken")
 	if host := "a-x-" + o.namespace() + ".localhost"; !strings.Contains(string(refused.Body), host) {
-		t.Errorf("nothing is said of %s: %s", host, refused.Body)
+		t.Errorf("the message does not name %s: %s", host, refused.Body)
 	}
 	o.as("root").post(at, `{"name":"a","image":"a:1","host":"a-of-x.example.com"}`).Is(201)
 

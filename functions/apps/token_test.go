@@ -178,7 +178,7 @@ func TestTokenMayWhatItsRoleMay(t *testing.T) {
 		as := o.with(token.FullToken)
 		for _, elsewhere := range []string{"/projects/" + other, "/projects/none", "/projects/" + other + "/tokens", "/projects/" + other + "/members"} {
 			if got, stranger := as.get(elsewhere).Is(403), o.as("eve").get(elsewhere).Is(403); string(got.Body) != string(stranger.Body) {
-				t.Errorf("%s: %s tells more than %s", elsewhere, got.Body, stranger.Body)
+				t.Errorf("%s: got %s, want %s as for a stranger", elsewhere, got.Body, stranger.Body)
 			}
 		}
 		as.post("/projects", `{"name":"mine"}`).Refused(403, "forbidden")

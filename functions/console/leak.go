@@ -82,7 +82,7 @@ func askProjectSettings(r *request, f form) error {
 		Title: "Settings of " + r.project, Action: r.inProject("settings"), Button: "Save", Back: r.inProject(), Form: f,
 		Inputs: []input{
 			f.Select("leak_policy", "When a key leaks", "What happens when somebody reports that a key's current secret is public. "+
-				"The secret before a rotation only ends at once.", leakPolicies()).Need(),
+				"A previous secret that is public ends at once, and the key does not change.", leakPolicies()).Need(),
 			f.Text("registries", "Image registries", "Registries that images may come from, separated by commas. Empty allows any.").
 				Like("registry.example.com/shop, ghcr.io"),
 		},

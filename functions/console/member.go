@@ -75,7 +75,7 @@ func setMember(r *request) error {
 	return r.done(r.inProject("members"), noticeMemberSet)
 }
 
-// memberChangedError says that a member's role is not the one that the form shows.
+// memberChangedError is returned if a member's role is not the one that the form shows.
 type memberChangedError string
 
 func (e memberChangedError) Error() string { return string(e) }

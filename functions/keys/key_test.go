@@ -83,7 +83,7 @@ func TestSecretsStayInside(t *testing.T) {
 		}
 	}
 	if !strings.Contains(w.log.String(), at) {
-		t.Errorf("the log does not tell of the key: %s", &w.log)
+		t.Errorf("the log does not name the key: %s", &w.log)
 	}
 }
 

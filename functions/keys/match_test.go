@@ -96,7 +96,7 @@ func TestChangeAtOnce(t *testing.T) {
 				if a.Status == http.StatusOK {
 					made++
 					if now := w.do(http.MethodGet, of, "").Tag(); now != a.Tag() {
-						t.Errorf("it has the tag %s, and the one that changed it was told %s", now, a.Tag())
+						t.Errorf("got the tag %s, want %s as in the response to the change", now, a.Tag())
 					}
 					continue
 				}

@@ -132,7 +132,7 @@ func TestWrongTypeNamesTheField(t *testing.T) {
 		a := w.do(http.MethodPatch, shop+"/api-keys/"+id, body)
 		a.Refused(http.StatusBadRequest, problem.WrongType)
 		if !strings.Contains(string(a.Body), field) {
-			t.Errorf("%s is told as %s", body, a.Body)
+			t.Errorf("%s: got %s", body, a.Body)
 		}
 	}
 }

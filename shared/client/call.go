@@ -123,7 +123,7 @@ func Collect[T any](list iter.Seq2[T, error]) ([]T, error) {
 func (c *Client) send(ctx context.Context, row *api.Row, path []string, query string, in any) (body []byte, tag string, err error) {
 	for _, s := range path {
 		if s == "" || s == "." || s == ".." { // a proxy would make another path of it
-			return nil, "", fmt.Errorf("%q is no name", s)
+			return nil, "", fmt.Errorf("%q is not a valid name", s)
 		}
 	}
 	address := c.base + row.URL(url.PathEscape, path...)

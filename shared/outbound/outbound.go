@@ -25,7 +25,7 @@ const (
 	MaxAnswer = 256 << 10
 )
 
-// ErrNoAnswer is returned if there is no response, or none that can be used.
+// ErrNoAnswer is returned if a server sends no usable response.
 var ErrNoAnswer = errors.New("there is no answer that can be used")
 
 // CheckAddress returns an error unless an address uses https, or http to this machine, and has no

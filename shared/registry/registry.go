@@ -6,7 +6,7 @@
 // configuration. A caller that may deploy chooses the registry's name. So the package does not
 // call a registry at a loopback, link-local or private address, unless a setting allows it. It
 // checks the address of each connection, so a redirect or a second DNS answer does not help.
-// Kubernetes pulls images by itself; this package restricts only this process.
+// The restriction covers only this process: Kubernetes pulls images on its own.
 //
 // A registry's certificate is verified by the system's authorities and those of
 // REGISTRY_CA_FILE. What fails is said in the history, and logged with the registry's name.

@@ -114,7 +114,7 @@ func TestFailures(t *testing.T) {
 			"a path for a context", "whoami --context ../x", nil, 2,
 			"error: a context's name has letters, digits, '.', '_' and '-', begins with a letter or digit, and has at most 63 characters (usage)",
 		},
-		{"a name that is a path", "app show ..", nil, 1, `error: GET /projects/shop/environments/prod/apps/..: ".." is no name (failed)`},
+		{"a name that is a path", "app show ..", nil, 1, `error: GET /projects/shop/environments/prod/apps/..: ".." is not a valid name (failed)`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
