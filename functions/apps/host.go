@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/basehost"
+	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -47,7 +47,7 @@ func (c Config) reservedHost(host string) bool {
 }
 
 // baseHosts are the hosts of the API and the console.
-func (c Config) baseHosts() basehost.Hosts { return basehost.Of(c.BaseURL, c.ExtraHosts) }
+func (c Config) baseHosts() cluster.BaseHosts { return cluster.BaseHostsOf(c.BaseURL, c.ExtraHosts) }
 
 // checkHost takes a DNS name of two labels or more, in lower case and without a
 // dot at the end; no IP address. Problem: invalid_host.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/checkers"
 )
 
 // applied is up to when a stream's collection has been applied, by the store's clock:
@@ -92,9 +92,9 @@ func (a *applied) reach(ctx context.Context, c time.Time) time.Time {
 const asking = 256
 
 // serveApplied answers what this replica has applied, to those who wait for a change:
-// once it has reached what they name, or after a while (see [inforce.Word]).
+// once it has reached what they name, or after a while (see [checkers.Ack]).
 func (c *Checker) serveApplied(w http.ResponseWriter, r *http.Request) {
-	want, err := inforce.ParseWord(r.URL.RawQuery)
+	want, err := checkers.ParseChange(r.URL.RawQuery)
 	if err != nil || r.Method != http.MethodGet {
 		w.WriteHeader(http.StatusBadRequest)
 		return
@@ -106,9 +106,9 @@ func (c *Checker) serveApplied(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), inforce.Patience)
+	ctx, cancel := context.WithTimeout(r.Context(), checkers.AckTimeout)
 	defer cancel()
-	word := inforce.Word{
+	word := checkers.Ack{
 		Replica: c.cfg.Replica, Run: c.process,
 		Keys: c.streams[keyStream].applied.reach(ctx, want.Keys), Plans: c.streams[planStream].applied.reach(ctx, want.Plans),
 	}

@@ -9,15 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/store"
 )
 
 // applied asks a replica what it has applied.
-func (r *replica) applied(t *testing.T, query string) (status int, w inforce.Word) {
+func (r *replica) applied(t *testing.T, query string) (status int, w checkers.Ack) {
 	t.Helper()
 	rec := httptest.NewRecorder()
-	r.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, inforce.Path+"?"+query, nil))
+	r.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, checkers.AckPath+"?"+query, nil))
 	if rec.Code == http.StatusOK {
 		if err := json.Unmarshal(rec.Body.Bytes(), &w); err != nil {
 			t.Fatal(err)
@@ -47,7 +47,7 @@ func TestApplied(t *testing.T) {
 			t.Errorf("%d %+v", status, w)
 		}
 		f.stall(true)
-		change := inforce.Change{Keys: time.Now().Add(time.Millisecond)}
+		change := checkers.Change{Keys: time.Now().Add(time.Millisecond)}
 		go func() {
 			time.Sleep(100 * time.Millisecond)
 			f.stall(false)
@@ -57,9 +57,9 @@ func TestApplied(t *testing.T) {
 			t.Errorf("after %s it says %+v", time.Since(begun), w)
 		}
 		f.stall(true)
-		later := inforce.Change{Plans: time.Now().Add(time.Hour)}
+		later := checkers.Change{Plans: time.Now().Add(time.Hour)}
 		begun = time.Now()
-		if _, w = r.applied(t, later.Query()); !w.Plans.Before(later.Plans) || time.Since(begun) != inforce.Patience {
+		if _, w = r.applied(t, later.Query()); !w.Plans.Before(later.Plans) || time.Since(begun) != checkers.AckTimeout {
 			t.Errorf("after %s it says %+v", time.Since(begun), w)
 		}
 		f.stall(false)
@@ -81,7 +81,7 @@ func TestMissedChange(t *testing.T) {
 		r := newReplica(t, f)
 		synctest.Wait()
 		f.stall(true)
-		change := inforce.Change{Keys: time.Now().Add(time.Millisecond)}
+		change := checkers.Change{Keys: time.Now().Add(time.Millisecond)}
 		go func() {
 			time.Sleep(100 * time.Millisecond)
 			f.set(func() { f.missed, f.stalled = true, false })

@@ -68,7 +68,7 @@
 // the table of outcomes, handler.go answers; key.go is what a key's holder is told. internal/view is the picture of keys and
 // plans, internal/gate decides about a key, internal/bucket limits rates, internal/meter
 // counts and limits quotas, internal/lease holds hard ones, internal/spent records what is spent of them, internal/peers tells other replicas, internal/canary proves
-// freshness, internal/denials keeps reasons, shared/limits writes limits into header fields,
+// freshness, internal/denials keeps reasons, shared/plan writes limits into header fields,
 // internal/slots holds one small value per key.
 package checker
 
@@ -93,8 +93,7 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/spent"
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/explain"
-	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/servercert"
 	"github.com/sluicegate/sluice/shared/span"
@@ -136,17 +135,17 @@ type Checker struct {
 	metrics   *metrics
 	denials   *denials.Log
 	peers     *peers.Link
-	asked     chan struct{} // holds an item for each caller that waits for what is applied
-	question  explain.Key   // what questions about denials are sealed with
-	explains  *explain.Asked
-	usages    *explain.Asked
-	reading   chan struct{} // holds one for each question that is read or answered
+	asked     chan struct{}     // holds an item for each caller that waits for what is applied
+	queryKey  checkers.QueryKey // signs queries to this process
+	explains  *checkers.ReplayGuard
+	usages    *checkers.ReplayGuard
+	reading   chan struct{} // holds one for each query that is read or answered
 	reporting chan struct{} // holds one for each call for usage
 	spans     *span.Tracer  // nil where none are exported
 	proven    atomic.Bool   // all three data types have been proven at least once
 
-	certificate *servercert.Certificate       // nil without one
-	proofKey    func() (gateproof.Key, error) // of it; nil without one
+	certificate *servercert.Certificate           // nil without one
+	proofKey    func() (checkers.ProofKey, error) // of it; nil without one
 }
 
 // New makes a replica that denies until [Checker.Run] has proven its view.
@@ -158,9 +157,9 @@ func New(cfg Config, f Feed, s Store, log *slog.Logger) (*Checker, error) {
 		cfg: cfg, feed: f, store: s, log: log,
 		now: time.Now, start: time.Now(), process: rand.Text(),
 		buckets: &bucket.Buckets{}, shown: &bucket.Buckets{}, denials: denials.New(cfg.DenialsLogged, log),
-		asked: make(chan struct{}, asking), question: explain.NewKey(), reading: make(chan struct{}, explaining), reporting: make(chan struct{}, explaining),
+		asked: make(chan struct{}, asking), queryKey: checkers.NewQueryKey(), reading: make(chan struct{}, explaining), reporting: make(chan struct{}, explaining),
 	}
-	c.explains, c.usages = explain.NewAsked(c.question), explain.NewAsked(c.question)
+	c.explains, c.usages = checkers.NewReplayGuard(c.queryKey), checkers.NewReplayGuard(c.queryKey)
 	c.snapshot = &snapshot{buckets: c.buckets, shown: c.shown, now: c.now}
 	c.snapshot.Store(&view.View{})
 	c.leases = lease.New(lease.Config{

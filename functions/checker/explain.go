@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/explain"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
 const (
-	// explaining is how many questions about denials are read or answered at one time.
+	// explaining is how many queries about denials are read or responseed at the same time.
 	explaining = 16
 
-	// slowest is how long a question may take to come: whoever reaches the port can begin
-	// one, and must not keep others from asking.
+	// slowest is how long a query may take to arrive. Anybody who reaches the port can begin one
+	// and must not keep others waiting.
 	slowest = time.Second
 )
 
@@ -31,22 +31,22 @@ func (c *Checker) serveUsage(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	q, status := c.readQuestion(w, r, c.usages)
+	q, status := c.readQuery(w, r, c.usages)
 	if status != http.StatusOK {
 		w.WriteHeader(status)
 		return
 	}
-	answer := usage.Memory{Run: c.process, At: c.now().UTC(), Counts: []usage.Held{}}
+	response := usage.Memory{Run: c.process, At: c.now().UTC(), Counts: []usage.Held{}}
 	for _, p := range q.Prefixes[:min(len(q.Prefixes), usage.MaxMemoryKeys)] {
 		if slot, ok := c.snapshot.find(apikey.Prefix(p)); ok {
-			answer.Counts = append(answer.Counts, c.meter.Held(slot, p)...)
+			response.Counts = append(response.Counts, c.meter.Held(slot, p)...)
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // who has hung up does not want to know
+	_ = json.NewEncoder(w).Encode(response) // the client may have gone
 }
 
-// serveExplain answers why a request was refused, to who may know it (package explain).
+// serveExplain returns the denials of a request, to callers that read the store.
 func (c *Checker) serveExplain(w http.ResponseWriter, r *http.Request) {
 	select {
 	case c.reading <- struct{}{}:
@@ -55,47 +55,47 @@ func (c *Checker) serveExplain(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	q, status := c.readQuestion(w, r, c.explains)
+	q, status := c.readQuery(w, r, c.explains)
 	if status != http.StatusOK {
 		w.WriteHeader(status)
 		return
 	}
-	answer := explain.Answer{Replica: c.cfg.Replica, Run: c.process, Denials: []explain.Denial{}}
-	for _, d := range c.denials.FindIn(q.RequestID, q.Sees, explain.MaxDenials) {
-		answer.Denials = append(answer.Denials, explain.Denial{
-			At: d.At, Code: d.Code, Reason: explain.Reason(d.Reason), Namespace: d.Namespace, App: d.App, KeyPrefix: d.KeyPrefix, Method: d.Method,
+	response := checkers.Response{Replica: c.cfg.Replica, Run: c.process, Denials: []checkers.Denial{}}
+	for _, d := range c.denials.FindIn(q.RequestID, q.Sees, checkers.MaxDenials) {
+		response.Denials = append(response.Denials, checkers.Denial{
+			At: d.At, Code: d.Code, Reason: checkers.Reason(d.Reason), Namespace: d.Namespace, App: d.App, KeyPrefix: d.KeyPrefix, Method: d.Method,
 		})
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // who has hung up does not want to know
+	_ = json.NewEncoder(w).Encode(response) // the client may have gone
 }
 
-func (c *Checker) readQuestion(w http.ResponseWriter, r *http.Request, taken *explain.Asked) (explain.Question, int) {
-	seals := r.Header.Values(explain.Header)
+func (c *Checker) readQuery(w http.ResponseWriter, r *http.Request, guard *checkers.ReplayGuard) (checkers.Query, int) {
+	signatures := r.Header.Values(checkers.SignatureHeader)
 	if r.Method != http.MethodPost {
-		return explain.Question{}, http.StatusMethodNotAllowed
+		return checkers.Query{}, http.StatusMethodNotAllowed
 	}
-	if len(seals) != 1 {
-		return explain.Question{}, http.StatusForbidden
+	if len(signatures) != 1 {
+		return checkers.Query{}, http.StatusForbidden
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(c.now().Add(slowest)) // which not every server has
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, explain.MaxQuestion))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, checkers.MaxQuery))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return explain.Question{}, http.StatusRequestEntityTooLarge
+		return checkers.Query{}, http.StatusRequestEntityTooLarge
 	case err != nil:
-		return explain.Question{}, http.StatusBadRequest
+		return checkers.Query{}, http.StatusBadRequest
 	}
-	q, err := taken.Open(body, seals[0], c.now())
+	q, err := guard.VerifyQuery(body, signatures[0], c.now())
 	switch {
 	case err == nil:
 		return q, http.StatusOK
-	case errors.Is(err, explain.ErrShape):
+	case errors.Is(err, checkers.ErrMalformed):
 		return q, http.StatusBadRequest
-	case errors.Is(err, explain.ErrTooMany):
+	case errors.Is(err, checkers.ErrTooMany):
 		return q, http.StatusServiceUnavailable
 	}
-	c.log.Debug("question refused", "address", r.RemoteAddr, "error", err)
+	c.log.Debug("query rejected", "address", r.RemoteAddr, "error", err)
 	return q, http.StatusForbidden
 }

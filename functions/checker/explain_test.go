@@ -14,17 +14,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/explain"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 )
 
-// explained puts a question to a replica as it is.
-func (r *replica) explained(t *testing.T, method string, body io.Reader, seals ...string) (status int, a explain.Answer) {
+// explained sends a query to a replica as it is.
+func (r *replica) explained(t *testing.T, method string, body io.Reader, signatures ...string) (status int, a checkers.Response) {
 	t.Helper()
-	req := httptest.NewRequestWithContext(t.Context(), method, explain.Path, body)
-	for _, s := range seals {
-		req.Header.Add(explain.Header, s)
+	req := httptest.NewRequestWithContext(t.Context(), method, checkers.QueryPath, body)
+	for _, s := range signatures {
+		req.Header.Add(checkers.SignatureHeader, s)
 	}
 	rec := httptest.NewRecorder()
 	r.ServeHTTP(rec, req)
@@ -39,13 +39,13 @@ func (r *replica) explained(t *testing.T, method string, body io.Reader, seals .
 }
 
 // why asks as who has read a replica's canary does.
-func (r *replica) why(t *testing.T, id string, namespaces ...string) []explain.Denial {
+func (r *replica) why(t *testing.T, id string, namespaces ...string) []checkers.Denial {
 	t.Helper()
-	body, seal, err := r.question.Seal(explain.Question{RequestID: id, Namespaces: namespaces, At: time.Now()})
+	body, signature, err := r.queryKey.SignQuery(checkers.Query{RequestID: id, Namespaces: namespaces, At: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, a := r.explained(t, http.MethodPost, strings.NewReader(string(body)), seal)
+	status, a := r.explained(t, http.MethodPost, strings.NewReader(string(body)), signature)
 	if status != http.StatusOK || a.Replica != "checker-0" || a.Run != r.process || a.Denials == nil {
 		t.Fatalf("%d %+v", status, a)
 	}
@@ -66,7 +66,7 @@ func TestExplain(t *testing.T) {
 		r.ask("bank-prod/hello", "X-Request-Id", "mine")
 		r.ask("shop-prod/no.address", "X-Request-Id", "mine")
 		at := time.Now().UTC()
-		want := []explain.Denial{{
+		want := []checkers.Denial{{
 			At: at.Add(-time.Second), Code: "invalid_key", Reason: "expired", Namespace: "shop-prod", App: "hello", KeyPrefix: expired[7:15], Method: "GET",
 		}}
 		if diff := cmp.Diff(want, r.why(t, "mine", "shop-prod", "shop-test")); diff != "" {
@@ -80,15 +80,15 @@ func TestExplain(t *testing.T) {
 				t.Errorf("%v: %+v", unseen, got)
 			}
 		}
-		for range 2 * explain.MaxDenials {
+		for range 2 * checkers.MaxDenials {
 			r.ask("shop-prod/hello", "X-Request-Id", "same")
 		}
-		if got := r.why(t, "same", "shop-prod"); len(got) != explain.MaxDenials {
+		if got := r.why(t, "same", "shop-prod"); len(got) != checkers.MaxDenials {
 			t.Errorf("%d are told", len(got))
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if c := f.canaries[store.CanaryKeys]; c.Key != r.question || c.Key == (explain.Key{}) {
+		if c := f.canaries[store.CanaryKeys]; c.Key != r.queryKey || c.Key == (checkers.QueryKey{}) {
 			t.Error("the canary does not have the key")
 		}
 	})
@@ -101,40 +101,40 @@ func TestExplainIsNotForAnybody(t *testing.T) {
 		r := newReplica(t, newFakeStore())
 		synctest.Wait()
 		r.ask("shop-prod/hello", "X-Request-Id", "mine")
-		seal := func(k explain.Key, at time.Time) (string, string) {
-			body, s, err := k.Seal(explain.Question{RequestID: "mine", Namespaces: []string{"shop-prod"}, At: at})
+		signature := func(k checkers.QueryKey, at time.Time) (string, string) {
+			body, s, err := k.SignQuery(checkers.Query{RequestID: "mine", Namespaces: []string{"shop-prod"}, At: at})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return string(body), s
 		}
-		body, good := seal(r.question, time.Now())
-		foreign, forged := seal(explain.NewKey(), time.Now())
-		old, stale := seal(r.question, time.Now().Add(-2*explain.Window))
+		body, good := signature(r.queryKey, time.Now())
+		foreign, forged := signature(checkers.NewQueryKey(), time.Now())
+		old, stale := signature(r.queryKey, time.Now().Add(-2*checkers.QueryWindow))
 		for _, tt := range []struct {
 			name, method, body string
-			seals              []string
+			signatures         []string
 			want               int
 		}{
 			{"not how it is asked", http.MethodGet, "", []string{good}, http.StatusMethodNotAllowed},
-			{"no seal", http.MethodPost, body, nil, http.StatusForbidden},
+			{"no signature", http.MethodPost, body, nil, http.StatusForbidden},
 			{"an empty one", http.MethodPost, body, []string{""}, http.StatusForbidden},
 			{"two", http.MethodPost, body, []string{good, good}, http.StatusForbidden},
-			{"another question's", http.MethodPost, body + " ", []string{good}, http.StatusForbidden},
+			{"another query's", http.MethodPost, body + " ", []string{good}, http.StatusForbidden},
 			{"of another process", http.MethodPost, foreign, []string{forged}, http.StatusForbidden},
 			{"of another time", http.MethodPost, old, []string{stale}, http.StatusForbidden},
-			{"too large", http.MethodPost, strings.Repeat("x", explain.MaxQuestion+1), []string{good}, http.StatusRequestEntityTooLarge},
+			{"too large", http.MethodPost, strings.Repeat("x", checkers.MaxQuery+1), []string{good}, http.StatusRequestEntityTooLarge},
 			{"the right one", http.MethodPost, body, []string{good}, http.StatusOK},
 			{"again", http.MethodPost, body, []string{good}, http.StatusForbidden},
 		} {
-			if got, _ := r.explained(t, tt.method, strings.NewReader(tt.body), tt.seals...); got != tt.want {
+			if got, _ := r.explained(t, tt.method, strings.NewReader(tt.body), tt.signatures...); got != tt.want {
 				t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 			}
 		}
 	})
 }
 
-// TestExplainIsBounded: who holds questions back keeps others waiting for a moment, and
+// TestExplainIsBounded: who holds queries back keeps others waiting for a moment, and
 // not for memory.
 func TestExplainIsBounded(t *testing.T) {
 	t.Parallel()
@@ -145,8 +145,8 @@ func TestExplainIsBounded(t *testing.T) {
 		for i := range ends {
 			var body *io.PipeReader
 			body, ends[i] = io.Pipe()
-			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, explain.Path, body)
-			req.Header.Set(explain.Header, "00")
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, checkers.QueryPath, body)
+			req.Header.Set(checkers.SignatureHeader, "00")
 			go r.ServeHTTP(httptest.NewRecorder(), req)
 		}
 		synctest.Wait()
@@ -166,14 +166,14 @@ func TestExplainIsBounded(t *testing.T) {
 // TestReasonsAreExplained: whatever a request is refused for is said in words.
 func TestReasonsAreExplained(t *testing.T) {
 	t.Parallel()
-	known := explain.Reasons()
+	known := checkers.Reasons()
 	for _, o := range outcomes {
-		if o.reason != "" && !slices.Contains(known, explain.Reason(o.reason)) {
+		if o.reason != "" && !slices.Contains(known, checkers.Reason(o.reason)) {
 			t.Errorf("%s is not explained", o.reason)
 		}
 	}
 	for _, r := range known {
-		if r != explain.Revoked && !slices.ContainsFunc(outcomes, func(o result) bool { return o.reason == string(r) }) {
+		if r != checkers.Revoked && !slices.ContainsFunc(outcomes, func(o result) bool { return o.reason == string(r) }) {
 			t.Errorf("%s is explained, and no reason", r)
 		}
 	}
@@ -189,24 +189,24 @@ func TestServeUsage(t *testing.T) {
 		r := newReplica(t, f)
 		synctest.Wait()
 		r.ask("shop-prod/hello", "X-Api-Key", full)
-		ask := func(key explain.Key) (status int, a usage.Memory) {
-			body, seal, err := key.Seal(explain.Question{RequestID: "usage", At: time.Now(), Prefixes: []string{full[7:15], "nobodys0"}})
+		ask := func(key checkers.QueryKey) (status int, a usage.Memory) {
+			body, signature, err := key.SignQuery(checkers.Query{RequestID: "usage", At: time.Now(), Prefixes: []string{full[7:15], "nobodys0"}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, usage.MemoryPath, strings.NewReader(string(body)))
-			req.Header.Set(explain.Header, seal)
+			req.Header.Set(checkers.SignatureHeader, signature)
 			rec := httptest.NewRecorder()
 			r.ServeHTTP(rec, req)
 			_ = json.Unmarshal(rec.Body.Bytes(), &a)
 			return rec.Code, a
 		}
-		status, got := ask(r.question)
+		status, got := ask(r.queryKey)
 		want := []usage.Held{{Prefix: full[7:15], Source: r.process + "-1", Day: time.Now().UTC().Format(time.DateOnly), Allowed: 1}}
 		if diff := cmp.Diff(want, got.Counts); diff != "" || status != http.StatusOK || got.Run != r.process || !got.At.Equal(time.Now()) {
 			t.Errorf("got %d as of %s (-want +got):\n%s", status, got.At, diff)
 		}
-		if status, got := ask(explain.NewKey()); status != http.StatusForbidden || len(got.Counts) > 0 {
+		if status, got := ask(checkers.NewQueryKey()); status != http.StatusForbidden || len(got.Counts) > 0 {
 			t.Errorf("another key: got %d %+v, want 403", status, got)
 		}
 		r.stop()

@@ -11,9 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/explain"
-	"github.com/sluicegate/sluice/shared/gateproof"
-	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/trace"
@@ -51,9 +49,9 @@ func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.serveCheck(w, r, appIn(address))
 	case r.URL.Path == api.GetOwnKey.Path, r.Method == http.MethodConnect: // which has no path over HTTP/2
 		c.serveKey(w, r)
-	case r.URL.Path == inforce.Path:
+	case r.URL.Path == checkers.AckPath:
 		c.serveApplied(w, r)
-	case r.URL.Path == explain.Path:
+	case r.URL.Path == checkers.QueryPath:
 		c.serveExplain(w, r)
 	case r.URL.Path == usage.MemoryPath:
 		c.serveUsage(w, r)
@@ -185,8 +183,8 @@ func (c *Checker) note(id string, o outcome, v gate.Verdict, r *http.Request, ad
 // 401 about an app (see package gateproof). Anybody may send one and gets nothing for it but
 // one HMAC; without one, which is everybody else's request, this is a look into the header.
 func (c *Checker) prove(out http.Header, r *http.Request, address string) {
-	nonces := r.Header[gateproof.NonceHeader]
-	if len(nonces) != 1 || address == "" || !gateproof.ValidNonce(nonces[0]) || c.proofKey == nil {
+	nonces := r.Header[checkers.NonceHeader]
+	if len(nonces) != 1 || address == "" || !checkers.ValidNonce(nonces[0]) || c.proofKey == nil {
 		return
 	}
 	key, err := c.proofKey()
@@ -194,7 +192,7 @@ func (c *Checker) prove(out http.Header, r *http.Request, address string) {
 		c.log.Error("read the key of proofs failed", "error", err)
 		return
 	}
-	out[gateproof.ProofHeader] = []string{key.Prove(nonces[0], subject(r.URL.Path, address))}
+	out[checkers.ProofHeader] = []string{key.SignProof(nonces[0], subject(r.URL.Path, address))}
 }
 
 // subject returns what a proof is about: the address of the app and, where the path of the
@@ -203,7 +201,7 @@ func (c *Checker) prove(out http.Header, r *http.Request, address string) {
 func subject(path, address string) string {
 	after, more := strings.CutPrefix(path, checkPath+address+"/")
 	generation, _, _ := strings.Cut(after, "/")
-	if !more || !gateproof.ValidGeneration(generation) {
+	if !more || !checkers.ValidGeneration(generation) {
 		return address
 	}
 	return address + "/" + generation

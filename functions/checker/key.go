@@ -11,7 +11,6 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/gate"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/limits"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
@@ -36,7 +35,7 @@ func asksDenial(query string) bool { return query == inHeader || query == limits
 // the proxy asks for it, and on nothing else. On a 401 it would tell that the key is real.
 func (c *Checker) sayLimits(h http.Header, o outcome, v gate.Verdict, now time.Time) {
 	if o == overShown {
-		h[limits.PolicyField], h[limits.LimitField] = shownPolicy, shownLimit
+		h[plan.PolicyField], h[plan.LimitField] = shownPolicy, shownLimit
 		return
 	}
 	s := c.standing(v, now)
@@ -44,8 +43,8 @@ func (c *Checker) sayLimits(h http.Header, o outcome, v gate.Verdict, now time.T
 }
 
 // standing is what is left of a key's limits.
-func (c *Checker) standing(v gate.Verdict, now time.Time) limits.Standing {
-	s := limits.Standing{Token: time.Duration(v.Limits.Bucket.Token), Quota: v.Limits.Quota}
+func (c *Checker) standing(v gate.Verdict, now time.Time) plan.Standing {
+	s := plan.Standing{Token: time.Duration(v.Limits.Bucket.Token), Quota: v.Limits.Quota}
 	s.Tokens, s.Wait = c.buckets.Left(v.Key.Slot(), v.Limits.Bucket, int64(now.Sub(c.start)))
 	if s.Quota != 0 {
 		used, began, ends := c.meter.Used(v.Key.Slot(), v.Limits.Period, now)

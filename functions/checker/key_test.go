@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -166,7 +166,7 @@ func TestKeyIsNotShown(t *testing.T) {
 			"unknown":      {"X-Api-Key", issue(t, newFakeStore(), nil), "Access-Control-Request-Method", "GET"},
 			"disabled":     {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.Status = apikey.Disabled })},
 			"expired":      {"X-Api-Key", issue(t, f, func(k *apikey.Key) { k.ExpiresAt = time.Now() })},
-			"wrong_secret": {"X-Api-Key", rotated, gateproof.NonceHeader, gateproof.NewNonce()},
+			"wrong_secret": {"X-Api-Key", rotated, checkers.NonceHeader, checkers.NewNonce()},
 			"repeated":     {"X-Api-Key", good, "X-Api-Key", good},
 		}
 		synctest.Wait()

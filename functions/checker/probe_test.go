@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/checkers"
 )
 
 // TestProof: a denial of a request that carries a nonce proves that it is the gate's, for
@@ -21,22 +21,22 @@ func TestProof(t *testing.T) {
 		full := issue(t, f, nil)
 		r := newReplica(t, f)
 		synctest.Wait()
-		key, err := gateproof.KeyOf([]byte("private"))
+		key, err := checkers.DeriveProofKey([]byte("private"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.proofKey = func() (gateproof.Key, error) { return key, nil }
+		r.proofKey = func() (checkers.ProofKey, error) { return key, nil }
 		plain := r.ask("shop-prod/hello")
 		takeID(t, plain)
-		body, nonce := readAll(t, plain), gateproof.NewNonce()
+		body, nonce := readAll(t, plain), checkers.NewNonce()
 		for _, given := range []string{"", full + "x"} {
-			res := r.ask("shop-prod/hello", gateproof.NonceHeader, nonce, "X-Api-Key", given)
-			proof := res.Header.Get(gateproof.ProofHeader)
-			if !key.Proves(proof, nonce, "shop-prod/hello") || key.Proves(proof, nonce, "shop-prod/other") {
+			res := r.ask("shop-prod/hello", checkers.NonceHeader, nonce, "X-Api-Key", given)
+			proof := res.Header.Get(checkers.ProofHeader)
+			if !key.VerifyProof(proof, nonce, "shop-prod/hello") || key.VerifyProof(proof, nonce, "shop-prod/other") {
 				t.Errorf("key %q: the proof is %q", given, proof)
 			}
 			takeID(t, res)
-			res.Header.Del(gateproof.ProofHeader)
+			res.Header.Del(checkers.ProofHeader)
 			if diff := cmp.Diff(plain.Header, res.Header); diff != "" || res.StatusCode != http.StatusUnauthorized || readAll(t, res) != body {
 				t.Errorf("key %q: %d %s", given, res.StatusCode, diff)
 			}
@@ -48,19 +48,19 @@ func TestProof(t *testing.T) {
 			"shop-prod/hello/.well-known/sluice-gate":   "shop-prod/hello",
 			"shop-prod/hello/longerthananygeneration/a": "shop-prod/hello",
 		} {
-			if proof := r.ask(address, gateproof.NonceHeader, nonce).Header.Get(gateproof.ProofHeader); !key.Proves(proof, nonce, subject) {
+			if proof := r.ask(address, checkers.NonceHeader, nonce).Header.Get(checkers.ProofHeader); !key.VerifyProof(proof, nonce, subject) {
 				t.Errorf("%s: the proof is not for %s", address, subject)
 			}
 		}
 		for name, headers := range map[string][]string{
-			"allowed":       {gateproof.NonceHeader, nonce, "X-Api-Key", full},
-			"a preflight":   {gateproof.NonceHeader, nonce, "X-Forwarded-Method", "", "X-Forwarded-Method", "OPTIONS", "Access-Control-Request-Method", "GET"},
-			"two nonces":    {gateproof.NonceHeader, nonce, gateproof.NonceHeader, nonce},
-			"a short nonce": {gateproof.NonceHeader, nonce[1:]},
-			"a long nonce":  {gateproof.NonceHeader, strings.Repeat("A", 1<<16)},
+			"allowed":       {checkers.NonceHeader, nonce, "X-Api-Key", full},
+			"a preflight":   {checkers.NonceHeader, nonce, "X-Forwarded-Method", "", "X-Forwarded-Method", "OPTIONS", "Access-Control-Request-Method", "GET"},
+			"two nonces":    {checkers.NonceHeader, nonce, checkers.NonceHeader, nonce},
+			"a short nonce": {checkers.NonceHeader, nonce[1:]},
+			"a long nonce":  {checkers.NonceHeader, strings.Repeat("A", 1<<16)},
 			"no nonce":      {},
 		} {
-			if proof := r.ask("shop-prod/hello", headers...).Header[gateproof.ProofHeader]; proof != nil {
+			if proof := r.ask("shop-prod/hello", headers...).Header[checkers.ProofHeader]; proof != nil {
 				t.Errorf("%s: it is answered with the proof %q", name, proof)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicegate/sluice/functions/checker/internal/canary"
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
@@ -249,7 +249,7 @@ func (c *Checker) keeper() *canary.Keeper {
 			defer s.tryEnded.Do(func() { close(s.tried) })
 			return c.store.WriteCanary(ctx, s.name, store.Canary{
 				Replica: c.cfg.Replica, Run: c.process, Seq: seq,
-				Applied: s.applied.time(), Ceiling: c.cfg.MaxStaleness, Address: c.cfg.address(), Key: c.question, Features: inforce.Features(),
+				Applied: s.applied.time(), Ceiling: c.cfg.MaxStaleness, Address: c.cfg.address(), Key: c.queryKey, Features: checkers.Features(),
 			})
 		}
 	}

@@ -13,9 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/shared/api"
-	"github.com/sluicegate/sluice/shared/checkerclient"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -26,7 +25,7 @@ const (
 
 	// round is how long they are asked before the list of them is read again: one that was
 	// asked may be gone, and its next life another one.
-	round = inforce.Patience + 500*time.Millisecond
+	round = checkers.AckTimeout + 500*time.Millisecond
 
 	// nextRound is the least time from one reading of the list to the next.
 	nextRound = 250 * time.Millisecond
@@ -46,14 +45,14 @@ const (
 )
 
 // getChange is asked about a change that was made before.
-func (s *Service) getChange(ctx context.Context, in httpapi.Scope, _ api.None) (wire.InForce, inforce.Change, error) {
+func (s *Service) getChange(ctx context.Context, in httpapi.Scope, _ api.None) (wire.InForce, checkers.Change, error) {
 	c, err := s.store.Change(ctx, in.Project.Name, in.Param("change_id"))
 	return wire.InForce{}, c, err
 }
 
-// checkers tells whether changes are in force at all of them.
-type checkers struct {
-	client *checkerclient.Client
+// checkerSet calls checkers: to find out whether a change is in force, and why a request was denied.
+type checkerSet struct {
+	client *checkers.Client
 	store  Store
 	log    *slog.Logger
 	now    func() time.Time // the monotonic clock tells how long something took
@@ -63,8 +62,8 @@ type checkers struct {
 	took   *prometheus.HistogramVec
 }
 
-func newCheckers(client *checkerclient.Client, st Store, log *slog.Logger, ending <-chan struct{}) *checkers {
-	c := &checkers{client: client, store: st, log: log, now: time.Now, slots: make(chan struct{}, waitsAtOnce), asks: make(chan struct{}, explainsAtOnce), ending: ending}
+func newCheckers(client *checkers.Client, st Store, log *slog.Logger, ending <-chan struct{}) *checkerSet {
+	c := &checkerSet{client: client, store: st, log: log, now: time.Now, slots: make(chan struct{}, waitsAtOnce), asks: make(chan struct{}, explainsAtOnce), ending: ending}
 	c.took = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "sluice_change_in_force_seconds",
 		Help:    "How long calls waited until their change was in force at every checker (result everywhere), or until they gave up (unknown).",
@@ -77,7 +76,7 @@ func newCheckers(client *checkerclient.Client, st Store, log *slog.Logger, endin
 }
 
 // InForce implements [httpapi.Checkers].
-func (c *checkers) InForce(ctx context.Context, change inforce.Change, wait time.Duration) wire.InForce {
+func (c *checkerSet) InForce(ctx context.Context, change checkers.Change, wait time.Duration) wire.InForce {
 	if !c.mayWait() {
 		wait = 0
 	} else {
@@ -89,7 +88,7 @@ func (c *checkers) InForce(ctx context.Context, change inforce.Change, wait time
 	if wait > 0 {
 		go c.endWith(ctx, cancel)
 	}
-	w := &waiting{checkers: c, change: change, begun: begun, after: map[string]time.Duration{}}
+	w := &waiting{checkerSet: c, change: change, begun: begun, after: map[string]time.Duration{}}
 	for {
 		next := time.NewTimer(nextRound)
 		err := w.round(ctx)
@@ -112,7 +111,7 @@ func (c *checkers) InForce(ctx context.Context, change inforce.Change, wait time
 }
 
 // mayWait takes a slot, if there is one; a process that is told to stop has none.
-func (c *checkers) mayWait() bool {
+func (c *checkerSet) mayWait() bool {
 	select {
 	case <-c.ending:
 		return false
@@ -128,7 +127,7 @@ func (c *checkers) mayWait() bool {
 
 // endWith ends a wait when the process is told to stop: a wait may take longer than the
 // drain, which would cut its answer.
-func (c *checkers) endWith(ctx context.Context, end context.CancelFunc) {
+func (c *checkerSet) endWith(ctx context.Context, end context.CancelFunc) {
 	select {
 	case <-c.ending:
 		end()
@@ -137,7 +136,7 @@ func (c *checkers) endWith(ctx context.Context, end context.CancelFunc) {
 }
 
 // measured notes how long a call has waited, if it has.
-func (c *checkers) measured(f wire.InForce, waited bool, took time.Duration) wire.InForce {
+func (c *checkerSet) measured(f wire.InForce, waited bool, took time.Duration) wire.InForce {
 	result := unknown
 	if f.Everywhere {
 		result = everywhere
@@ -150,14 +149,14 @@ func (c *checkers) measured(f wire.InForce, waited bool, took time.Duration) wir
 
 // waiting is a call that waits for a change.
 type waiting struct {
-	*checkers
+	*checkerSet
 
-	change inforce.Change
+	change checkers.Change
 	begun  time.Time
 
 	mu          sync.Mutex // guards what follows
 	read        bool       // both lists have been read, after the change
-	keys, plans inforce.List
+	keys, plans checkers.List
 	after       map[string]time.Duration // how long a replica took, by its name
 }
 
@@ -176,7 +175,7 @@ func (w *waiting) round(ctx context.Context) error {
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, round)
 	defer cancel()
-	silent := map[string]inforce.Member{} // by address
+	silent := map[string]checkers.Member{} // by address
 	for _, m := range slices.Concat(keys.Members, plans.Members) {
 		if m.Address != "" && w.silent(m.Replica) {
 			silent[m.Address] = m
@@ -201,9 +200,9 @@ func (w *waiting) round(ctx context.Context) error {
 var errEarly = errors.New("the list was read before the change")
 
 // members lists the checkers that must apply what was committed at c: none if c is zero.
-func (w *waiting) members(ctx context.Context, t store.CanaryType, c time.Time) (inforce.List, error) {
+func (w *waiting) members(ctx context.Context, t store.CanaryType, c time.Time) (checkers.List, error) {
 	if c.IsZero() {
-		return inforce.List{}, nil
+		return checkers.List{}, nil
 	}
 	list, err := w.store.Members(ctx, t)
 	if err == nil && list.Read.Before(c) {
@@ -213,29 +212,29 @@ func (w *waiting) members(ctx context.Context, t store.CanaryType, c time.Time) 
 }
 
 // ask has a member say what it has applied.
-func (w *waiting) ask(ctx context.Context, m inforce.Member) error {
-	u := url.URL{Scheme: "https", Host: m.Address, Path: inforce.Path, RawQuery: w.change.Query()}
+func (w *waiting) ask(ctx context.Context, m checkers.Member) error {
+	u := url.URL{Scheme: "https", Host: m.Address, Path: checkers.AckPath, RawQuery: w.change.Query()}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
 		return err
 	}
-	var word inforce.Word
-	if err := w.client.Call(r, maxWord, &word); errors.Is(err, checkerclient.ErrMute) {
+	var word checkers.Ack
+	if err := w.client.Call(r, maxWord, &word); errors.Is(err, checkers.ErrUnreachable) {
 		return nil // its canary says what it has applied
 	} else if err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.keys, w.plans = w.keys.Heard(word, word.Keys), w.plans.Heard(word, word.Plans)
+	w.keys, w.plans = w.keys.WithAck(word, word.Keys), w.plans.WithAck(word, word.Plans)
 	return nil
 }
 
 // states are the replicas' as far as it is known. The caller holds mu.
-func (w *waiting) states() []inforce.Replica {
-	all := inforce.Together(w.keys.Of(w.change.Keys), w.plans.Of(w.change.Plans))
+func (w *waiting) states() []checkers.Replica {
+	all := checkers.Merge(w.keys.Of(w.change.Keys), w.plans.Of(w.change.Plans))
 	for _, r := range all {
-		if _, known := w.after[r.Name]; !known && r.State == inforce.Applied {
+		if _, known := w.after[r.Name]; !known && r.State == checkers.Applied {
 			w.after[r.Name] = w.now().Sub(w.begun)
 		}
 	}
@@ -245,13 +244,13 @@ func (w *waiting) states() []inforce.Replica {
 func (w *waiting) silent(replica string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.states(), func(r inforce.Replica) bool { return r.Name == replica && r.State == inforce.Silent })
+	return slices.ContainsFunc(w.states(), func(r checkers.Replica) bool { return r.Name == replica && r.State == checkers.Silent })
 }
 
 func (w *waiting) everywhere() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.read && inforce.Everywhere(w.states())
+	return w.read && checkers.Complete(w.states())
 }
 
 // answer says what is known.
@@ -259,17 +258,17 @@ func (w *waiting) answer(waited bool) wire.InForce {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	states := w.states()
-	out := wire.InForce{Change: w.change.ID, Everywhere: w.read && inforce.Everywhere(states), Replicas: []wire.ReplicaInForce{}}
+	out := wire.InForce{Change: w.change.ID, Everywhere: w.read && checkers.Complete(states), Replicas: []wire.ReplicaInForce{}}
 	if now := w.now().UTC().Truncate(time.Microsecond); out.Everywhere {
 		out.At = &now
 	}
 	for _, r := range states {
 		shown := wire.ReplicaInForce{Replica: r.Name, State: string(r.State)}
-		if after, known := w.after[r.Name]; known && waited && r.State == inforce.Applied {
+		if after, known := w.after[r.Name]; known && waited && r.State == checkers.Applied {
 			ms := after.Milliseconds()
 			shown.AfterMS = &ms
 		}
-		if r.State == inforce.Silent {
+		if r.State == checkers.Silent {
 			denies := r.DeniesFrom.UTC().Truncate(time.Microsecond).Add(time.Microsecond) // never too early
 			shown.DeniesFrom = &denies
 		}

@@ -16,8 +16,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/audit"
-	"github.com/sluicegate/sluice/shared/explain"
-	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -30,26 +29,26 @@ type member struct {
 	*httptest.Server
 
 	name, run string
-	word      func(ctx context.Context, c inforce.Change) inforce.Word
+	word      func(ctx context.Context, c checkers.Change) checkers.Ack
 	denials   http.Handler // that it is asked about; nil of one that takes no questions
 	usage     http.Handler // that it is asked for; nil of one that holds no counts
-	key       explain.Key
-	features  []inforce.Feature
+	key       checkers.QueryKey
+	features  []checkers.Feature
 }
 
 // atOnce says that all is applied.
-func atOnce(_ context.Context, c inforce.Change) inforce.Word {
-	return inforce.Word{Keys: c.Keys, Plans: c.Plans}
+func atOnce(_ context.Context, c checkers.Change) checkers.Ack {
+	return checkers.Ack{Keys: c.Keys, Plans: c.Plans}
 }
 
 // never says that nothing is.
-func never(ctx context.Context, _ inforce.Change) inforce.Word {
+func never(ctx context.Context, _ checkers.Change) checkers.Ack {
 	<-ctx.Done()
-	return inforce.Word{}
+	return checkers.Ack{}
 }
 
 // join makes checkers, and the function know whose word to take.
-func (w *world) join(words ...func(ctx context.Context, c inforce.Change) inforce.Word) []*member {
+func (w *world) join(words ...func(ctx context.Context, c checkers.Change) checkers.Ack) []*member {
 	w.Helper()
 	var all []*member
 	for i, word := range words {
@@ -69,7 +68,7 @@ func (w *world) join(words ...func(ctx context.Context, c inforce.Change) inforc
 }
 
 func (m *member) answer(rw http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == explain.Path && m.denials != nil {
+	if r.URL.Path == checkers.QueryPath && m.denials != nil {
 		m.denials.ServeHTTP(rw, r)
 		return
 	}
@@ -77,8 +76,8 @@ func (m *member) answer(rw http.ResponseWriter, r *http.Request) {
 		m.usage.ServeHTTP(rw, r)
 		return
 	}
-	c, err := inforce.ParseWord(r.URL.RawQuery)
-	if err != nil || r.URL.Path != inforce.Path {
+	c, err := checkers.ParseChange(r.URL.RawQuery)
+	if err != nil || r.URL.Path != checkers.AckPath {
 		http.Error(rw, "not how this is asked", http.StatusBadRequest)
 		return
 	}
@@ -138,7 +137,7 @@ func TestInForce(t *testing.T) {
 			continue
 		}
 		for _, r := range f.Replicas {
-			if r.State != string(inforce.Applied) || r.AfterMS == nil || r.DeniesFrom != nil {
+			if r.State != string(checkers.Applied) || r.AfterMS == nil || r.DeniesFrom != nil {
 				t.Errorf("%s: %s", a.Call.Path, a.Body)
 			}
 		}
@@ -187,9 +186,9 @@ func TestNotInForce(t *testing.T) {
 // early is a store whose lists of checkers were read a moment before the change.
 type early struct{ Store }
 
-func (e early) Members(ctx context.Context, t store.CanaryType) (inforce.List, error) {
+func (e early) Members(ctx context.Context, t store.CanaryType) (checkers.List, error) {
 	list, err := e.Store.Members(ctx, t)
-	return inforce.List{Read: list.Read.Add(-time.Minute)}, err
+	return checkers.List{Read: list.Read.Add(-time.Minute)}, err
 }
 
 // TestListReadTooEarly tests that a list of checkers from before the change counts for
@@ -221,7 +220,7 @@ func TestWaitEndsWithTheProcess(t *testing.T) {
 	w.service.checkers.ending = ending
 	w.makePlan(prod)
 	asked := make(chan struct{}, 10)
-	w.join(atOnce, func(ctx context.Context, c inforce.Change) inforce.Word {
+	w.join(atOnce, func(ctx context.Context, c checkers.Change) checkers.Ack {
 		asked <- struct{}{}
 		return never(ctx, c)
 	})
@@ -264,7 +263,7 @@ func TestWhoIsBelieved(t *testing.T) {
 		"gone":           func(_ *world, m *member) { m.Close() },
 		"nobody vouches": func(w *world, _ *member) { w.service.checkers.client.CheckerCAFile = "" },
 		"a future that the store has not seen": func(_ *world, m *member) {
-			m.word = func(context.Context, inforce.Change) inforce.Word { return inforce.Word{Keys: time.Unix(1, 0)} }
+			m.word = func(context.Context, checkers.Change) checkers.Ack { return checkers.Ack{Keys: time.Unix(1, 0)} }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -288,7 +287,7 @@ func TestNobodyWaits(t *testing.T) {
 	w := newWorld(t)
 	w.makePlan(prod)
 	var asked atomic.Int64
-	w.join(func(ctx context.Context, c inforce.Change) inforce.Word { asked.Add(1); return atOnce(ctx, c) })
+	w.join(func(ctx context.Context, c checkers.Change) checkers.Ack { asked.Add(1); return atOnce(ctx, c) })
 	key := shop + "/api-keys/" + w.makeKey().ID
 	for _, prefer := range []string{"", "wait", "wait=0", "wait=-5", "wait=soon", "wait=1e9", "respond-async", strings.Repeat("x", 5000)} {
 		a, _ := w.preferring(http.MethodPatch, key, `{"name":"`+strings.Repeat("n", len(prefer)%9+1)+`"}`, prefer)

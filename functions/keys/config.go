@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/functions/keys/internal/program"
-	"github.com/sluicegate/sluice/shared/checkerclient"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/management"
@@ -20,7 +20,7 @@ type Config struct {
 	management.Config
 	counted.Recent
 	store.Outbox
-	checkerclient.Settings
+	checkers.Settings
 
 	// MaxKeys bounds the keys of one environment, revoked ones aside: each takes memory
 	// in every checker, so that one team without a bound could fill it for all.

@@ -13,11 +13,9 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
-	"github.com/sluicegate/sluice/shared/checkerclient"
-	"github.com/sluicegate/sluice/shared/explain"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
@@ -105,7 +103,7 @@ func (s *Service) explainRequest(ctx context.Context, in httpapi.Scope, _ api.No
 	if err != nil {
 		return wire.ExplainedRequest{}, err
 	}
-	for _, d := range found[:min(len(found), explain.MaxDenials)] {
+	for _, d := range found[:min(len(found), checkers.MaxDenials)] {
 		shown, err := s.wireDenial(ctx, in.Project, d)
 		if err != nil {
 			return wire.ExplainedRequest{}, err
@@ -137,7 +135,7 @@ func (s *Service) environmentsOf(ctx context.Context, project string) (map[strin
 
 // heard is a denial, and who remembers it.
 type heard struct {
-	explain.Denial
+	checkers.Denial
 
 	replica string
 }
@@ -154,13 +152,13 @@ func (s *Service) wireDenial(ctx context.Context, of app.Project, d heard) (wire
 		case err == nil && belongs(k, of) == nil:
 			keyID, prefix := string(id), d.KeyPrefix
 			out.KeyID, out.KeyPrefix, out.KeyName = &keyID, &prefix, wire.Text(k.Name)
-			if reason == explain.Unknown && k.Status == apikey.Revoked {
-				reason = explain.Revoked
+			if reason == checkers.Unknown && k.Status == apikey.Revoked {
+				reason = checkers.Revoked
 			}
 		case err != nil && !problem.Is(err, problem.NotFound):
 			return wire.Denial{}, err
-		case reason == explain.WrongSecret:
-			reason = explain.Unknown
+		case reason == checkers.WrongSecret:
+			reason = checkers.Unknown
 		}
 	}
 	out.Reason, out.Explanation = string(reason), reason.Text()
@@ -169,7 +167,7 @@ func (s *Service) wireDenial(ctx context.Context, of app.Project, d heard) (wire
 
 // explain asks all checkers about a request, in the namespaces that are given, and gives
 // what they remember, newest first. Problem: unavailable.
-func (c *checkers) explain(ctx context.Context, id string, in map[string]string) (wire.ExplainedRequest, []heard, error) {
+func (c *checkerSet) explain(ctx context.Context, id string, in map[string]string) (wire.ExplainedRequest, []heard, error) {
 	select {
 	case c.asks <- struct{}{}:
 		defer func() { <-c.asks }()
@@ -180,7 +178,7 @@ func (c *checkers) explain(ctx context.Context, id string, in map[string]string)
 	if err != nil {
 		return wire.ExplainedRequest{}, nil, err
 	}
-	q := explain.Question{RequestID: id, At: list.Read, Namespaces: []string{}}
+	q := checkers.Query{RequestID: id, At: list.Read, Namespaces: []string{}}
 	for namespace := range in {
 		q.Namespaces = append(q.Namespaces, namespace)
 	}
@@ -213,13 +211,13 @@ func (c *checkers) explain(ctx context.Context, id string, in map[string]string)
 }
 
 // denialsOf asks one checker.
-func (c *checkers) denialsOf(ctx context.Context, m inforce.Member, q explain.Question) ([]explain.Denial, error) {
-	var a explain.Answer
-	if err := c.client.Ask(ctx, m, explain.Path, q, explain.MaxAnswer, &a); err != nil {
+func (c *checkerSet) denialsOf(ctx context.Context, m checkers.Member, q checkers.Query) ([]checkers.Denial, error) {
+	var a checkers.Response
+	if err := c.client.Query(ctx, m, checkers.QueryPath, q, checkers.MaxResponse, &a); err != nil {
 		return nil, err
 	}
 	if a.Run != m.Run {
-		return nil, checkerclient.ErrMute
+		return nil, checkers.ErrUnreachable
 	}
-	return a.Denials[:min(len(a.Denials), explain.MaxDenials)], nil
+	return a.Denials[:min(len(a.Denials), checkers.MaxDenials)], nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/audit"
-	"github.com/sluicegate/sluice/shared/explain"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -22,28 +22,28 @@ import (
 
 // remembers makes a checker answer questions: it holds to what it is asked about no more
 // than it must, so that the function's own care shows.
-func (w *world) remembers(m *member, denials ...explain.Denial) {
+func (w *world) remembers(m *member, denials ...checkers.Denial) {
 	w.Helper()
-	m.key = explain.NewKey()
-	asked := explain.NewAsked(m.key)
+	m.key = checkers.NewQueryKey()
+	asked := checkers.NewReplayGuard(m.key)
 	m.denials = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err == nil {
-			_, err = asked.Open(body, r.Header.Get(explain.Header), time.Now())
+			_, err = asked.VerifyQuery(body, r.Header.Get(checkers.SignatureHeader), time.Now())
 		}
 		if err != nil || r.Method != http.MethodPost {
 			w.Errorf("asked in a way that no checker answers: %v", err)
 			rw.WriteHeader(http.StatusForbidden)
 			return
 		}
-		_ = json.NewEncoder(rw).Encode(explain.Answer{Replica: m.name, Run: m.run, Denials: denials})
+		_ = json.NewEncoder(rw).Encode(checkers.Response{Replica: m.name, Run: m.run, Denials: denials})
 	})
 	w.canaries(m, time.Time{})
 }
 
 // refusedAt is a denial of an app, so many seconds after noon.
-func refusedAt(second int, namespace string, prefix string, why explain.Reason) explain.Denial {
-	return explain.Denial{
+func refusedAt(second int, namespace string, prefix string, why checkers.Reason) checkers.Denial {
+	return checkers.Denial{
 		At: time.Date(2026, 3, 14, 12, 0, second, 0, time.UTC), Code: "invalid_key", Reason: why,
 		Namespace: namespace, App: "hello", KeyPrefix: prefix, Method: "GET",
 	}
@@ -72,7 +72,7 @@ func TestExplainRequest(t *testing.T) {
 	got := read[wire.ExplainedRequest](w.do(http.MethodGet, shop+"/requests/r-1", ""), http.StatusOK)
 	show := func(second int, environment, replica, reason string, key *wire.Key) wire.Denial {
 		d := wire.Denial{
-			At: time.Date(2026, 3, 14, 12, 0, second, 0, time.UTC), Code: "invalid_key", Reason: reason, Explanation: explain.Reason(reason).Text(),
+			At: time.Date(2026, 3, 14, 12, 0, second, 0, time.UTC), Code: "invalid_key", Reason: reason, Explanation: checkers.Reason(reason).Text(),
 			Environment: environment, App: "hello", Method: "GET", Replica: replica,
 		}
 		if key != nil {
@@ -102,17 +102,17 @@ func TestExplainRequest(t *testing.T) {
 func TestExplainSaysWhoWasHeard(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(w *world, m *member){
-		"an earlier release": func(w *world, m *member) { m.key = explain.Key{}; w.canaries(m, time.Time{}) },
+		"an earlier release": func(w *world, m *member) { m.key = checkers.QueryKey{}; w.canaries(m, time.Time{}) },
 		"another life":       func(w *world, m *member) { m.run = "next" },
 		"the key of another": func(w *world, m *member) {
 			m.denials = http.HandlerFunc(forbid)
-			m.key = explain.NewKey()
+			m.key = checkers.NewQueryKey()
 			w.canaries(m, time.Time{})
 		},
 		"gone":    func(_ *world, m *member) { m.Close() },
 		"no JSON": func(_ *world, m *member) { m.denials = http.HandlerFunc(http.NotFound) },
 		"more than is read": func(w *world, m *member) {
-			w.remembers(m, refusedAt(1, strings.Repeat("x", explain.MaxAnswer), "", "rate"))
+			w.remembers(m, refusedAt(1, strings.Repeat("x", checkers.MaxResponse), "", "rate"))
 		},
 		"a server that is not": func(w *world, _ *member) { w.service.checkers.client.CheckerURL = "https://sluice.example.org" },
 		"nobody vouches":       func(w *world, _ *member) { w.service.checkers.client.CheckerCAFile = "" },
@@ -218,11 +218,11 @@ func TestForeignKeysAreNotProbed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there, err := w.service.wireDenial(t.Context(), project, heard{refusedAt(1, "shop-prod", foreign.Prefix, explain.WrongSecret), "a"})
+	there, err := w.service.wireDenial(t.Context(), project, heard{refusedAt(1, "shop-prod", foreign.Prefix, checkers.WrongSecret), "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobodys, err := w.service.wireDenial(t.Context(), project, heard{refusedAt(1, "shop-prod", "zzzzzzzz", explain.Unknown), "a"})
+	nobodys, err := w.service.wireDenial(t.Context(), project, heard{refusedAt(1, "shop-prod", "zzzzzzzz", checkers.Unknown), "a"})
 	if diff := cmp.Diff(nobodys, there); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}

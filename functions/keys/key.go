@@ -9,8 +9,8 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -78,14 +78,14 @@ func (s *Service) getKey(ctx context.Context, in httpapi.Scope, _ api.None) (wir
 }
 
 // createKey issues a key and answers its full key, this once.
-func (s *Service) createKey(ctx context.Context, in httpapi.Scope, body wire.CreateKey) (wire.IssuedKey, inforce.Change, error) {
+func (s *Service) createKey(ctx context.Context, in httpapi.Scope, body wire.CreateKey) (wire.IssuedKey, checkers.Change, error) {
 	k, err := s.newKey(body)
 	if err != nil {
-		return wire.IssuedKey{}, inforce.Change{}, err
+		return wire.IssuedKey{}, checkers.Change{}, err
 	}
 	request, err := s.request(in, in.Environment.Namespace, body)
 	if err != nil {
-		return wire.IssuedKey{}, inforce.Change{}, err
+		return wire.IssuedKey{}, checkers.Change{}, err
 	}
 	e := in.Environment
 	k.Project, k.Environment, k.Namespace, k.CreatedBy = e.Project, e.Name, e.Namespace, in.Caller.Username
@@ -111,15 +111,15 @@ func (s *Service) newKey(in wire.CreateKey) (apikey.Key, error) {
 
 // issue draws prefix and secret for k and stores it, with another prefix when
 // the first is taken.
-func (s *Service) issue(ctx context.Context, k apikey.Key, request apikey.Request) (apikey.Key, apikey.Full, inforce.Change, error) {
+func (s *Service) issue(ctx context.Context, k apikey.Key, request apikey.Request) (apikey.Key, apikey.Full, checkers.Change, error) {
 	for range prefixTries {
 		prefix, err := apikey.NewPrefix(s.random)
 		if err != nil {
-			return apikey.Key{}, "", inforce.Change{}, fmt.Errorf("draw prefix: %w", err)
+			return apikey.Key{}, "", checkers.Change{}, fmt.Errorf("draw prefix: %w", err)
 		}
 		full, err := apikey.NewSecret(s.random, prefix)
 		if err != nil {
-			return apikey.Key{}, "", inforce.Change{}, fmt.Errorf("draw secret: %w", err)
+			return apikey.Key{}, "", checkers.Change{}, fmt.Errorf("draw secret: %w", err)
 		}
 		k.Prefix, k.Secret = prefix, apikey.HashOf([]byte(full))
 		change, err := s.store.IssueKey(ctx, k, request, s.cfg.MaxKeys)
@@ -127,40 +127,40 @@ func (s *Service) issue(ctx context.Context, k apikey.Key, request apikey.Reques
 			return k, full, change, err
 		}
 	}
-	return apikey.Key{}, "", inforce.Change{}, fmt.Errorf("none of %d prefixes drawn is free", prefixTries)
+	return apikey.Key{}, "", checkers.Change{}, fmt.Errorf("none of %d prefixes drawn is free", prefixTries)
 }
 
 // updateKey changes what the body names.
-func (s *Service) updateKey(ctx context.Context, in httpapi.Scope, body wire.UpdateKey) (wire.Key, inforce.Change, error) {
+func (s *Service) updateKey(ctx context.Context, in httpapi.Scope, body wire.UpdateKey) (wire.Key, checkers.Change, error) {
 	now := s.moment()
 	return s.change(ctx, in, apikey.Request{}, now, func(k apikey.Key) (apikey.Key, error) { return changeKey(k, body, now) })
 }
 
 // revokeKey revokes a key for good; again is no error.
-func (s *Service) revokeKey(ctx context.Context, in httpapi.Scope, _ api.Empty) (wire.Key, inforce.Change, error) {
+func (s *Service) revokeKey(ctx context.Context, in httpapi.Scope, _ api.Empty) (wire.Key, checkers.Change, error) {
 	now := s.moment()
 	return s.change(ctx, in, apikey.Request{}, now, func(k apikey.Key) (apikey.Key, error) { return k.Revoke(now, in.Caller.Username), nil })
 }
 
 // rotateKey gives a key a new secret and answers its full key, this once; the old one
 // stays valid for the grace.
-func (s *Service) rotateKey(ctx context.Context, in httpapi.Scope, body wire.RotateKey) (wire.IssuedKey, inforce.Change, error) {
+func (s *Service) rotateKey(ctx context.Context, in httpapi.Scope, body wire.RotateKey) (wire.IssuedKey, checkers.Change, error) {
 	grace, err := parseGrace(body.Grace)
 	if err != nil {
-		return wire.IssuedKey{}, inforce.Change{}, err
+		return wire.IssuedKey{}, checkers.Change{}, err
 	}
 	request, err := s.request(in, in.Param("key_id"), body)
 	if err != nil {
-		return wire.IssuedKey{}, inforce.Change{}, err
+		return wire.IssuedKey{}, checkers.Change{}, err
 	}
 	id, err := keyID(in)
 	if err != nil {
-		return wire.IssuedKey{}, inforce.Change{}, err
+		return wire.IssuedKey{}, checkers.Change{}, err
 	}
 	prefix, _ := id.Prefix() // checked by keyID
 	full, err := apikey.NewSecret(s.random, prefix)
 	if err != nil {
-		return wire.IssuedKey{}, inforce.Change{}, fmt.Errorf("draw secret: %w", err)
+		return wire.IssuedKey{}, checkers.Change{}, fmt.Errorf("draw secret: %w", err)
 	}
 	now, hash := s.moment(), apikey.HashOf([]byte(full))
 	k, change, err := s.change(ctx, in, request, now, func(k apikey.Key) (apikey.Key, error) { return k.Rotate(hash, grace, now) })
@@ -172,10 +172,10 @@ func (s *Service) rotateKey(ctx context.Context, in httpapi.Scope, body wire.Rot
 // already_issued, idempotency_key_reused and those of f.
 func (s *Service) change(
 	ctx context.Context, in httpapi.Scope, request apikey.Request, now time.Time, f func(apikey.Key) (apikey.Key, error),
-) (wire.Key, inforce.Change, error) {
+) (wire.Key, checkers.Change, error) {
 	id, err := keyID(in)
 	if err != nil {
-		return wire.Key{}, inforce.Change{}, err
+		return wire.Key{}, checkers.Change{}, err
 	}
 	k, change, err := s.store.ReissueKey(ctx, id, request, func(k apikey.Key) (apikey.Key, error) {
 		if err := belongs(k, in.Project); err != nil {
@@ -187,7 +187,7 @@ func (s *Service) change(
 		return f(k)
 	})
 	if err != nil {
-		return wire.Key{}, inforce.Change{}, err
+		return wire.Key{}, checkers.Change{}, err
 	}
 	in.Tag(k)
 	return s.changed(ctx, k, now), change, nil

@@ -122,10 +122,9 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
-	"github.com/sluicegate/sluice/shared/checkerclient"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -135,19 +134,19 @@ import (
 // Store keeps plans, keys and what keys were used for; *store.Store implements it.
 type Store interface {
 	httpapi.Resources
-	CreatePlan(ctx context.Context, p plan.Plan) (inforce.Change, error)
+	CreatePlan(ctx context.Context, p plan.Plan) (checkers.Change, error)
 	Plan(ctx context.Context, namespace string, id plan.ID) (plan.Plan, error)
 	Plans(ctx context.Context, namespace string, page store.Page) ([]plan.Plan, string, error)
-	UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (plan.Plan, inforce.Change, error)
+	UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (plan.Plan, checkers.Change, error)
 	DeletePlan(ctx context.Context, namespace string, id plan.ID, may func(plan.Plan) error) error
-	IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, most int) (inforce.Change, error)
+	IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, most int) (checkers.Change, error)
 	Key(ctx context.Context, id apikey.ID) (apikey.Key, error)
 	Keys(ctx context.Context, f store.KeyFilter, page store.Page) ([]apikey.Key, string, error)
-	ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, inforce.Change, error)
-	ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (store.LeakResult, inforce.Change, error)
+	ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (apikey.Key, checkers.Change, error)
+	ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (store.LeakResult, checkers.Change, error)
 	ReportTokenLeak(ctx context.Context, id servicetoken.ID, l apikey.Leak) (store.LeakResult, error)
-	Change(ctx context.Context, project, id string) (inforce.Change, error)
-	Members(ctx context.Context, t store.CanaryType) (inforce.List, error)
+	Change(ctx context.Context, project, id string) (checkers.Change, error)
+	Members(ctx context.Context, t store.CanaryType) (checkers.List, error)
 	Environments(ctx context.Context, project string, page store.Page) ([]app.Environment, string, error)
 	Record(ctx context.Context, c audit.Change) (string, error)
 	KeyListReady(ctx context.Context) (bool, error)
@@ -164,7 +163,7 @@ type Service struct {
 	cfg      Config
 	store    Store
 	api      *httpapi.API
-	checkers *checkers
+	checkers *checkerSet
 	explains *callers
 	leaks    *leaks
 	counted  *counted.Reader
@@ -177,7 +176,7 @@ type Service struct {
 // New makes a service. Once ending is closed nobody waits any more.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger, ending <-chan struct{}) *Service {
 	s := &Service{cfg: cfg, store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), log: log, random: apikey.Random(), now: time.Now}
-	s.checkers = newCheckers(checkerclient.New(cfg.Settings), st, log, ending)
+	s.checkers = newCheckers(checkers.NewClient(cfg.Settings), st, log, ending)
 	s.counted = counted.NewReader(st, &counted.Checkers{Client: s.checkers.client, Members: st.Members, Log: log}, cfg.Recent)
 	s.scans = make(scans, scansAtOnce)
 	s.explains = newCallers(explainBurst, explainEvery, "questions about refused requests")

@@ -26,8 +26,8 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
@@ -428,10 +428,10 @@ type reading struct {
 	down  bool
 }
 
-func (r *reading) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (store.LeakResult, inforce.Change, error) {
+func (r *reading) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (store.LeakResult, checkers.Change, error) {
 	r.reads++
 	if r.down {
-		return "", inforce.Change{}, problem.Of(problem.Unavailable).Because(io.ErrUnexpectedEOF)
+		return "", checkers.Change{}, problem.Of(problem.Unavailable).Because(io.ErrUnexpectedEOF)
 	}
 	return r.Store.ReportLeak(ctx, id, l)
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -18,10 +18,10 @@ func (s *Service) listPlans(ctx context.Context, in httpapi.Scope, page api.Page
 	return wire.ListOf(plans, next, wirePlan), err
 }
 
-func (s *Service) createPlan(ctx context.Context, in httpapi.Scope, body wire.CreatePlan) (wire.Plan, inforce.Change, error) {
+func (s *Service) createPlan(ctx context.Context, in httpapi.Scope, body wire.CreatePlan) (wire.Plan, checkers.Change, error) {
 	name, limits, err := newPlan(body)
 	if err != nil {
-		return wire.Plan{}, inforce.Change{}, err
+		return wire.Plan{}, checkers.Change{}, err
 	}
 	now := s.moment()
 	p := plan.Plan{ID: plan.IDFor(name), Namespace: in.Environment.Namespace, Name: name, Limits: limits, CreatedAt: now, UpdatedAt: now}
@@ -40,10 +40,10 @@ func (s *Service) getPlan(ctx context.Context, in httpapi.Scope, _ api.None) (wi
 	return wirePlan(p), err
 }
 
-func (s *Service) updatePlan(ctx context.Context, in httpapi.Scope, body wire.UpdatePlan) (wire.Plan, inforce.Change, error) {
+func (s *Service) updatePlan(ctx context.Context, in httpapi.Scope, body wire.UpdatePlan) (wire.Plan, checkers.Change, error) {
 	id, err := planID(in)
 	if err != nil {
-		return wire.Plan{}, inforce.Change{}, err
+		return wire.Plan{}, checkers.Change{}, err
 	}
 	now := s.moment()
 	p, change, err := s.store.UpdatePlan(ctx, in.Environment.Namespace, id, func(p plan.Plan) (plan.Plan, error) {

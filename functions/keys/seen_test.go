@@ -14,8 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/explain"
-	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -117,11 +116,11 @@ func TestUsageInMemory(t *testing.T) {
 	}, counted.Recent{})
 	for i, held := range []uint64{5, 1} {
 		m := members[i]
-		m.key = explain.NewKey()
-		taken := explain.NewAsked(m.key)
+		m.key = checkers.NewQueryKey()
+		taken := checkers.NewReplayGuard(m.key)
 		m.usage = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
-			q, err := taken.Open(body, r.Header.Get(explain.Header), time.Now())
+			q, err := taken.VerifyQuery(body, r.Header.Get(checkers.SignatureHeader), time.Now())
 			if err != nil || !slices.Equal(q.Prefixes, []string{k.Prefix}) {
 				t.Errorf("asked %s: %v", body, err)
 			}
@@ -130,11 +129,11 @@ func TestUsageInMemory(t *testing.T) {
 				{Prefix: k.Prefix, Source: fmt.Sprintf("run-%d", i+1), Day: "2026-03-11", Allowed: 100}, // settled long ago
 			}})
 		})
-		m.features = inforce.Features()
+		m.features = checkers.Features()
 		w.canaries(m, time.Time{})
 	}
 	earlier := members[2]
-	earlier.key = explain.NewKey()
+	earlier.key = checkers.NewQueryKey()
 	earlier.usage = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a checker of an earlier release is asked") })
 	w.canaries(earlier, time.Time{})
 	got := w.do(http.MethodGet, shop+"/api-keys/"+k.ID, "").key()

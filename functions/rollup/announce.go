@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/event"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -216,7 +216,7 @@ func (r *run) used(s spender) uint64 {
 // gates announces that all gates deny, or do not any more. That they deny has to be seen
 // twice: checkers may all be new.
 func (r *run) gates(ctx context.Context) error {
-	lists := map[store.CanaryType]inforce.List{}
+	lists := map[store.CanaryType]checkers.List{}
 	for _, t := range store.CanaryTypes() {
 		list, err := r.store.Members(ctx, t)
 		if err != nil {
@@ -246,7 +246,7 @@ func (r *run) gates(ctx context.Context) error {
 // older than its ceiling can have no younger proof; one that writes canaries and did not hear
 // the collection for as long has said so itself. So it is never told of a checker that may
 // still allow; and of one that fails otherwise, it is not known here.
-func allDeny(lists map[store.CanaryType]inforce.List) (denying bool, checkers int) {
+func allDeny(lists map[store.CanaryType]checkers.List) (denying bool, checkers int) {
 	seen := map[string]int{}
 	for _, list := range lists {
 		for _, m := range list.Members {

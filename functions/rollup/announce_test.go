@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/event"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -143,27 +143,27 @@ func TestNoEvents(t *testing.T) {
 func TestAllDeny(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
-	member := func(name string, written, applied time.Duration) inforce.Member {
-		return inforce.Member{Replica: name, Written: now.Add(-written), Applied: now.Add(-applied), Ceiling: 90 * time.Second}
+	member := func(name string, written, applied time.Duration) checkers.Member {
+		return checkers.Member{Replica: name, Written: now.Add(-written), Applied: now.Add(-applied), Ceiling: 90 * time.Second}
 	}
 	fresh, gone := member("a", 2*time.Second, 4*time.Second), member("b", 2*time.Minute, 2*time.Minute)
 	deaf := member("b", time.Second, 2*time.Minute)
 	tests := []struct {
 		name                  string
-		keys, plans, counters []inforce.Member
+		keys, plans, counters []checkers.Member
 		denying               bool
 		checkers              int
 	}{
-		{"one is fresh", []inforce.Member{fresh, gone}, []inforce.Member{fresh, gone}, []inforce.Member{fresh, gone}, false, 2},
-		{"cut off", []inforce.Member{gone}, []inforce.Member{gone}, []inforce.Member{gone}, true, 1},
-		{"deaf", []inforce.Member{deaf}, []inforce.Member{deaf}, []inforce.Member{deaf}, true, 1},
-		{"of plans alone", []inforce.Member{fresh}, []inforce.Member{member("a", 2*time.Minute, 2*time.Minute)}, []inforce.Member{fresh}, true, 1},
-		{"each for something else", []inforce.Member{fresh, gone}, []inforce.Member{fresh, gone}, []inforce.Member{member("b", 0, 0), member("a", time.Hour, time.Hour)}, true, 2},
+		{"one is fresh", []checkers.Member{fresh, gone}, []checkers.Member{fresh, gone}, []checkers.Member{fresh, gone}, false, 2},
+		{"cut off", []checkers.Member{gone}, []checkers.Member{gone}, []checkers.Member{gone}, true, 1},
+		{"deaf", []checkers.Member{deaf}, []checkers.Member{deaf}, []checkers.Member{deaf}, true, 1},
+		{"of plans alone", []checkers.Member{fresh}, []checkers.Member{member("a", 2*time.Minute, 2*time.Minute)}, []checkers.Member{fresh}, true, 1},
+		{"each for something else", []checkers.Member{fresh, gone}, []checkers.Member{fresh, gone}, []checkers.Member{member("b", 0, 0), member("a", time.Hour, time.Hour)}, true, 2},
 		{"not one is there", nil, nil, nil, true, 0},
 	}
 	for _, tt := range tests {
-		list := func(m []inforce.Member) inforce.List { return inforce.List{Read: now, Members: m} }
-		denying, checkers := allDeny(map[store.CanaryType]inforce.List{
+		list := func(m []checkers.Member) checkers.List { return checkers.List{Read: now, Members: m} }
+		denying, checkers := allDeny(map[store.CanaryType]checkers.List{
 			store.CanaryKeys: list(tt.keys), store.CanaryPlans: list(tt.plans), store.CanaryCounters: list(tt.counters),
 		})
 		if denying != tt.denying || checkers != tt.checkers {

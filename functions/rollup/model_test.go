@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/event"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -255,8 +255,8 @@ func (d *documents) Rollups(context.Context, []apikey.Prefix) ([]usage.History, 
 	return nil, nil
 }
 
-func (d *documents) Members(context.Context, store.CanaryType) (inforce.List, error) {
-	return inforce.List{}, nil
+func (d *documents) Members(context.Context, store.CanaryType) (checkers.List, error) {
+	return checkers.List{}, nil
 }
 
 func (d *documents) DeleteStaleCanaries(context.Context, time.Time) (int, error) {

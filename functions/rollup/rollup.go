@@ -88,8 +88,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/event"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -139,7 +139,7 @@ type Store interface {
 	KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error)
 	PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error)
 	Rollups(ctx context.Context, prefixes []apikey.Prefix) ([]usage.History, error)
-	Members(ctx context.Context, t store.CanaryType) (inforce.List, error)
+	Members(ctx context.Context, t store.CanaryType) (checkers.List, error)
 }
 
 // Service rolls up.

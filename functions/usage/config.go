@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/sluicegate/sluice/shared/checkerclient"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/management"
@@ -15,7 +15,7 @@ import (
 type Config struct {
 	management.Config
 	counted.Recent
-	checkerclient.Settings
+	checkers.Settings
 }
 
 // The functions framework finds a function by what its package registers.

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -70,7 +70,7 @@ type environment struct {
 	counts   wire.KeyCounts
 	busy     []keyUse // the busiest are among these
 	watched  []keyUse // those that need attention are among these
-	checkers inforce.List
+	checkers checkers.List
 	leaks    []audit.Record // of the project's service tokens, within lookAround
 
 	incomplete []usage.Day // days that lack counts

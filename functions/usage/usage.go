@@ -31,9 +31,8 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/audit"
-	"github.com/sluicegate/sluice/shared/checkerclient"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -54,7 +53,7 @@ type Store interface {
 	FindKeys(ctx context.Context, q store.KeySearch, after store.KeyPlace, limit int) ([]store.Candidate, error)
 	KeysOf(ctx context.Context, prefixes []apikey.Prefix) ([]apikey.Key, error) // in the order of prefixes, without those that are gone
 	PlansOf(ctx context.Context, keys []apikey.Key) ([]plan.Plan, error)        // in the order of keys; zero where one is gone
-	Members(ctx context.Context, t store.CanaryType) (inforce.List, error)
+	Members(ctx context.Context, t store.CanaryType) (checkers.List, error)
 	EnvironmentPlans(ctx context.Context, namespace string) ([]plan.Plan, error)
 	Records(ctx context.Context, q audit.Query, page store.Page) ([]audit.Record, string, error)
 }
@@ -70,7 +69,7 @@ type Service struct {
 
 // New makes a service.
 func New(cfg Config, st Store, sessions httpapi.Sessions, log *slog.Logger) *Service {
-	checkers := &counted.Checkers{Client: checkerclient.New(cfg.Settings), Members: st.Members, Log: log}
+	checkers := &counted.Checkers{Client: checkers.NewClient(cfg.Settings), Members: st.Members, Log: log}
 	s := &Service{
 		store: st, api: httpapi.NewAPI(log, sessions, st).Within(cfg.Calls), counted: counted.NewReader(st, checkers, cfg.Recent),
 		environments: newEnvironments(cfg.Life()), now: time.Now,

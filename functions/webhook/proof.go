@@ -22,118 +22,116 @@ const (
 	looksAtOnce    = 10
 )
 
-// proven is a call that has proven itself.
-type proven struct {
-	body  []byte
-	actor string // who the history says made what it asks for
+// proof is what a call has proven.
+type proof struct {
+	ours  bool   // whoever sent it knows the app's token, or is a pipeline that the app trusts
+	body  []byte // of the request
+	actor string // in the deployment history
 
-	// pipeline is whose token it was proven by; nil where that was the app's own.
+	// pipeline is nil if the app's own token proved the call.
 	pipeline *app.Pipeline
 }
 
-// prove lets only those through who know the app's token, or bring one of a pipeline that
-// the app trusts, and reads the body. ours tells, beside an error too, whether the call has
-// proven itself. free gives the body's memory back and is never nil. Problems:
-// invalid_token; rate_limited; body_too_large, malformed_json; unavailable.
-func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (call proven, ours bool, free func(), err error) {
-	call, free = proven{actor: actor}, func() {}
+// prove verifies that the caller knows the app's token, or is a pipeline that the app trusts,
+// and reads the body. The proof says with an error too whether it is ours. free releases the
+// body's memory and is never nil. Problems: invalid_token; rate_limited; body_too_large,
+// malformed_json; unavailable.
+func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p proof, free func(), err error) {
+	p, free = proof{actor: actor}, func() {}
 	claim, ok := hook.ClaimOf(r.Header)
 	switch {
 	case !ok:
-		if call.pipeline, call.actor, err = s.identify(w, r, ref, s.calls); err != nil {
-			return call, false, free, err
+		if p.pipeline, p.actor, err = s.identify(r, ref, s.calls); err != nil {
+			return p, free, err
 		}
-		call.body, free, err = s.pipelines.read(w, r, ref.String())
-		return call, true, free, err
-	case !claim.CarriesToken(): // nothing is proven before the body is there
+	case !claim.CarriesToken(): // a signature proves nothing before the body is read
 		s.readWithin(w, unprovenRead)
-		if call.body, free, err = s.strangers.read(w, r, trace.Network(r.Context())); err != nil {
-			return call, false, free, err
+		if p.body, free, err = s.strangers.read(w, r, trace.Network(r.Context())); err != nil {
+			return p, free, err
 		}
-		ours, err = s.admit(w, r, ref, s.calls, claim, func(t hook.Token) bool { return claim.Proves(t, call.body) })
-		return call, ours, free, err
+		p.ours, err = s.admit(r.Context(), ref, s.calls, claim, func(t hook.Token) bool { return claim.Proves(t, p.body) })
+		return p, free, err
+	default:
+		if p.ours, err = s.admit(r.Context(), ref, s.calls, claim, claim.Knows); err != nil {
+			return p, free, err
+		}
 	}
-	if ours, err = s.admit(w, r, ref, s.calls, claim, claim.Knows); err != nil {
-		return call, ours, free, err
-	}
-	if call.body, free, err = s.pipelines.read(w, r, ref.String()); err != nil {
-		return call, true, free, err
+	p.ours = true
+	if p.body, free, err = s.pipelines.read(w, r, ref.String()); err != nil || p.pipeline != nil {
+		return p, free, err
 	}
 	// The token may have changed while the body arrived, and a signature may be sent with it.
 	token, err := s.tokens.WebhookToken(r.Context(), ref)
-	if err != nil && !problem.Is(err, problem.NotFound) {
-		return call, true, free, err
+	switch {
+	case err != nil && !problem.Is(err, problem.NotFound):
+		return p, free, err
+	case err != nil || !claim.Proves(token, p.body):
+		p.ours = false
+		return p, free, problem.Of(problem.InvalidToken)
 	}
-	if err != nil || !claim.Proves(token, call.body) {
-		return call, false, free, s.refuse(w, r)
-	}
-	return call, true, free, nil
+	return p, free, nil
 }
 
-// identify takes a call of a pipeline that the app trusts, by the token that its provider
-// has issued to it, and tells who it is. The app is read anew for each call that an issuer
-// vouches for: what is trusted no more opens nothing. Problems: invalid_token;
-// rate_limited; unavailable.
-func (s *Service) identify(w http.ResponseWriter, r *http.Request, ref app.Ref, limit *limit) (*app.Pipeline, string, error) {
+// identify returns the pipeline that the request's token names, and its name in the deployment
+// history. It reads the app for each token that an issuer verifies, so a trust that is removed
+// ends at once. Problems: invalid_token; rate_limited; unavailable.
+func (s *Service) identify(r *http.Request, ref app.Ref, limit *limit) (*app.Pipeline, string, error) {
 	raw, ok := hook.BearerOf(r.Header)
 	if !ok || !app.ValidNamespace(ref.Namespace) || !app.ValidLabel(ref.Name) {
-		return nil, "", s.refuse(w, r)
+		return nil, "", problem.Of(problem.InvalidToken)
 	}
 	pipeline, err := s.issuers.Verify(r.Context(), raw)
 	if err != nil {
-		return nil, "", s.refused(w, r, err)
+		return nil, "", s.notTrusted(r.Context(), err)
 	}
-	// Anybody may have a pipeline somewhere: its questions to the store are counted.
+	// Anybody may have a pipeline somewhere, so its reads from the store are limited.
 	if err := s.identified.take(pipeline.Owner(), s.now()); err != nil {
 		return nil, "", err
 	}
 	a, err := s.apps.App(r.Context(), ref.Namespace, ref.Name)
 	if err != nil {
-		return nil, "", s.refused(w, r, unknown(err))
+		return nil, "", s.notTrusted(r.Context(), unknown(err))
 	}
 	trust, ok := app.Admitting(a.Trusts, pipeline)
 	if !ok {
-		return nil, "", s.refuse(w, r)
+		return nil, "", problem.Of(problem.InvalidToken)
 	}
 	return &pipeline, trust.Actor(pipeline), limit.take(ref.String(), s.now())
 }
 
-// refused is refuse where the problem is that, and else the error.
-func (s *Service) refused(w http.ResponseWriter, r *http.Request, err error) error {
+// notTrusted logs why a pipeline's token is invalid, which the response does not say.
+func (s *Service) notTrusted(ctx context.Context, err error) error {
 	if problem.Is(err, problem.InvalidToken) {
-		s.log.InfoContext(r.Context(), "refuse pipeline", "error", err)
-		return s.refuse(w, r)
+		s.log.InfoContext(ctx, "pipeline not trusted", "error", err)
 	}
 	return err
 }
 
-// admit takes a call for an app whose token it knows. Refusals come
-// from memory; a call that is proven there counts against the app and is proven once
-// more against the API server, so that a token that is worth nothing any more opens
-// nothing, however late the watch tells. known is as proven of prove. Problems:
-// invalid_token; rate_limited; unavailable.
-func (s *Service) admit(w http.ResponseWriter, r *http.Request, ref app.Ref, limit *limit, claim hook.Claim, proven func(hook.Token) bool) (known bool, err error) {
-	remembered, err := s.remembered(r.Context(), ref)
+// admit verifies a claim against the app's token in memory, and then against the API server,
+// so that a token is invalid as soon as it is replaced, however late the watch is. A claim that
+// memory verifies counts against the app. known reports whether the claim is proven, with an
+// error too. Problems: invalid_token; rate_limited; unavailable.
+func (s *Service) admit(ctx context.Context, ref app.Ref, limit *limit, claim hook.Claim, proves func(hook.Token) bool) (known bool, err error) {
+	remembered, err := s.remembered(ctx, ref)
 	if err != nil {
 		return false, err
 	}
-	inMemory := proven(remembered)
+	inMemory := proves(remembered)
 	if !inMemory && !s.mayLook(ref, claim) {
-		return false, s.refuse(w, r)
+		return false, problem.Of(problem.InvalidToken)
 	}
 	if inMemory {
 		if err := limit.take(ref.String(), s.now()); err != nil {
 			return true, err
 		}
 	}
-	token, err := s.tokens.WebhookToken(r.Context(), ref)
-	if inMemory && err != nil && !problem.Is(err, problem.NotFound) {
+	token, err := s.tokens.WebhookToken(ctx, ref)
+	switch {
+	case inMemory && err != nil && !problem.Is(err, problem.NotFound):
 		return true, err
-	}
-	if err != nil || !proven(token) {
-		return false, s.refuse(w, r)
-	}
-	if !inMemory {
+	case err != nil || !proves(token):
+		return false, problem.Of(problem.InvalidToken)
+	case !inMemory:
 		return true, limit.take(ref.String(), s.now())
 	}
 	return true, nil
@@ -166,16 +164,6 @@ func (s *Service) remembered(ctx context.Context, ref app.Ref) (hook.Token, erro
 func (s *Service) mayLook(ref app.Ref, claim hook.Claim) bool {
 	valid := app.ValidNamespace(ref.Namespace) && app.ValidLabel(ref.Name) // they become part of paths
 	return valid && claim.Formed() && s.looks.AllowN(s.clock(), 1)
-}
-
-// refuse says that a call is not proven, and counts it against the address that it comes
-// from, never against the app. Problems: invalid_token, always the same; rate_limited.
-func (s *Service) refuse(w http.ResponseWriter, r *http.Request) error {
-	s.readWithin(w, unprovenRead)
-	if err := s.refusals.take(trace.Network(r.Context()), s.now()); err != nil {
-		return err
-	}
-	return problem.Of(problem.InvalidToken)
 }
 
 // readWithin bounds what is left of the request's body in time.

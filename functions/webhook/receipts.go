@@ -34,10 +34,7 @@ const (
 )
 
 // remember puts a call into the receipts. It neither waits nor fails.
-func (s *Service) remember(r *http.Request, ref app.Ref, got taken, result hook.Result, err error) {
-	if !got.proven {
-		result = hook.Unproven // however it was refused
-	}
+func (s *Service) remember(r *http.Request, ref app.Ref, answer hook.Answer, result hook.Result, err error) {
 	receipt := hook.Receipt{At: s.moment(), App: ref, Result: result, Count: 1, RequestID: trace.ID(r.Context())}
 	receipt.Last = receipt.At
 	if err != nil {
@@ -51,8 +48,8 @@ func (s *Service) remember(r *http.Request, ref app.Ref, got taken, result hook.
 		return
 	}
 	receipt.Event, receipt.Delivery = hook.EventOf(r.Header), hook.DeliveryOf(r.Header)
-	receipt.Revision, receipt.Build = got.answer.Revision, got.answer.Build
-	receipt.Commit, receipt.Reason = got.answer.Commit, got.answer.Reason
+	receipt.Revision, receipt.Build = answer.Revision, answer.Build
+	receipt.Commit, receipt.Reason = answer.Commit, answer.Reason
 	s.receipts.put(receipt.Bounded()) // bounded before it waits
 }
 

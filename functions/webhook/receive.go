@@ -24,63 +24,76 @@ import (
 // token: that is no person's, and no pipeline's.
 const actor = "webhook"
 
-// receive takes a call.
+// receive handles a call: it verifies, records and passes on what the call asks for, keeps a
+// receipt, and responds.
 func (s *Service) receive(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
 	ref := appOf(in)
-	got, err := s.take(w, r, ref)
-	result := hook.ResultOf(got.answer, got.fresh, err)
+	p, free, err := s.prove(w, r, ref)
+	defer free()
+	var answer hook.Answer
+	var fresh bool
+	if err == nil {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the body has been read
+		answer, fresh, err = s.perform(r, ref, p)
+	} else if !p.ours {
+		err = s.reject(w, r, err)
+	}
+	result := hook.ResultOf(answer, fresh, err)
 	s.outcomes.WithLabelValues(string(result)).Inc()
-	s.remember(r, ref, got, result, err)
+	if !p.ours {
+		result = hook.Unproven // also if it was rejected for its body or rate
+	}
+	s.remember(r, ref, answer, result, err)
 	if err != nil {
 		return err
 	}
-	return s.reply(w, r, in, got.answer, got.fresh)
+	return s.reply(w, r, in, answer, fresh)
 }
 
-// taken is what became of a call.
-type taken struct {
-	proven bool // by the token in memory at least
-	answer hook.Answer
-	fresh  bool // and not that of the delivery's first
-}
-
-// take does what a call asks for, and tells what that was.
-func (s *Service) take(w http.ResponseWriter, r *http.Request, ref app.Ref) (taken, error) {
-	proof, ours, free, err := s.prove(w, r, ref)
-	defer free()
-	got := taken{proven: ours}
-	if err != nil {
-		return got, err
+// reject counts an unproven request against the address that it comes from, never against the
+// app. Problems: invalid_token, always the same; rate_limited; others as they are.
+func (s *Service) reject(w http.ResponseWriter, r *http.Request, err error) error {
+	if !problem.Is(err, problem.InvalidToken) {
+		return err
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the body is in; only hanging up is still to come
-	trace.Identify(r.Context(), trace.Actor{Kind: trace.Webhook, Name: proof.actor})
-	call, err := readCall(r, proof.body)
+	s.readWithin(w, unprovenRead)
+	if err := s.refusals.take(trace.Network(r.Context()), s.now()); err != nil {
+		return err
+	}
+	return problem.Of(problem.InvalidToken)
+}
+
+// perform records what a proven call asks for and notifies the function that continues. fresh
+// is false if an earlier call with the same delivery id recorded it.
+func (s *Service) perform(r *http.Request, ref app.Ref, p proof) (answer hook.Answer, fresh bool, err error) {
+	trace.Identify(r.Context(), trace.Actor{Kind: trace.Webhook, Name: p.actor})
+	call, err := readCall(r, p.body)
 	if err != nil {
-		return got, err
+		return answer, false, err
 	}
 	d := hook.Delivery{}
 	if id := hook.DeliveryOf(r.Header); id != "" {
-		d = hook.NewDelivery(ref, id, proof.body)
+		d = hook.NewDelivery(ref, id, p.body)
 	}
-	if proof.pipeline != nil {
-		d.Token = hook.NewSpent(*proof.pipeline)
+	if p.pipeline != nil {
+		d.Token = hook.NewSpent(*p.pipeline)
 	}
-	got.answer, got.fresh, err = s.record(r.Context(), ref, call, d, proof)
+	answer, fresh, err = s.record(r.Context(), ref, call, d, p)
 	if err != nil {
-		return got, err
+		return answer, false, err
 	}
-	if got.fresh {
-		s.pass(r.Context(), ref, got.answer)
+	if fresh {
+		s.pass(r.Context(), ref, answer)
 	}
-	s.log.InfoContext(r.Context(), "webhook called", "app", ref.String(), "actor", proof.actor,
-		"event", string(call.Event), "action", string(got.answer.Action), "revision", got.answer.Revision, "build", got.answer.Build, "replayed", !got.fresh)
-	return got, nil
+	s.log.InfoContext(r.Context(), "webhook called", "app", ref.String(), "actor", p.actor,
+		"event", string(call.Event), "action", string(answer.Action), "revision", answer.Revision, "build", answer.Build, "replayed", !fresh)
+	return answer, fresh, nil
 }
 
 // record does what a proven call asks for, unless its delivery did before.
 // Problems: those of [hook.Decide] and of the store, and invalid_token when the
 // Secret has outlived its app, or the app has ceased to trust the pipeline.
-func (s *Service) record(ctx context.Context, ref app.Ref, call hook.Call, d hook.Delivery, by proven) (hook.Answer, bool, error) {
+func (s *Service) record(ctx context.Context, ref app.Ref, call hook.Call, d hook.Delivery, by proof) (hook.Answer, bool, error) {
 	now := s.moment()
 	c, err := s.resolve(ctx, ref, call)
 	if err != nil {

@@ -40,8 +40,8 @@ func (b begun) statusURL(base string, ref app.Ref) string {
 // revision that does not exist, and a rate_limited or unavailable problem.
 func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.Scope) error {
 	ref := appOf(in)
-	if err := s.mayRead(w, r, ref); err != nil {
-		return err
+	if err := s.mayRead(r, ref); err != nil {
+		return s.reject(w, r, err)
 	}
 	what := begun{build: in.Number("build"), revision: in.Number("revision")}
 	got, _, err := s.progress(r.Context(), ref, what)
@@ -55,18 +55,18 @@ func (s *Service) showStatus(w http.ResponseWriter, r *http.Request, in httpapi.
 	return httpapi.JSON(w, http.StatusOK, got)
 }
 
-// mayRead lets those through who may see what came of an app's calls. Problems:
+// mayRead verifies that the caller may read the outcomes of an app's calls. Problems:
 // invalid_token; rate_limited; unavailable.
-func (s *Service) mayRead(w http.ResponseWriter, r *http.Request, ref app.Ref) error {
+func (s *Service) mayRead(r *http.Request, ref app.Ref) error {
 	claim, ok := hook.ClaimOf(r.Header)
 	if !ok {
-		_, _, err := s.identify(w, r, ref, s.reads)
+		_, _, err := s.identify(r, ref, s.reads)
 		return err
 	}
 	if !claim.CarriesToken() {
-		return s.refuse(w, r)
+		return problem.Of(problem.InvalidToken)
 	}
-	_, err := s.admit(w, r, ref, s.reads, claim, func(t hook.Token) bool { return claim.Proves(t, nil) })
+	_, err := s.admit(r.Context(), ref, s.reads, claim, func(t hook.Token) bool { return claim.Proves(t, nil) })
 	return err
 }
 

@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/reconcile"
 	"github.com/sluicegate/sluice/shared/store"
@@ -357,7 +357,7 @@ func TestEarlierCheckers(t *testing.T) {
 	s.settles(app.Pending, string(stale))
 	for _, c := range []store.Canary{
 		{Replica: "earlier", Run: "r", Seq: 1},
-		{Replica: "present", Run: "r", Seq: 1, Features: inforce.Features()},
+		{Replica: "present", Run: "r", Seq: 1, Features: checkers.Features()},
 	} {
 		if err := s.store.WriteCanary(t.Context(), store.CanaryKeys, c); err != nil {
 			t.Fatal(err)

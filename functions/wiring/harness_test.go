@@ -26,9 +26,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/funcmain"
-	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
@@ -166,17 +166,17 @@ func (s *site) serveChecker() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	key, err := gateproof.KeyOf(secret.Data[keyEntry])
+	key, err := checkers.DeriveProofKey(secret.Data[keyEntry])
 	if err != nil {
 		s.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if nonce := r.Header.Get(gateproof.NonceHeader); nonce != "" {
+		if nonce := r.Header.Get(checkers.NonceHeader); nonce != "" {
 			subject := strings.TrimPrefix(r.URL.Path, "/check/")
 			if s.earlier.Load() {
 				subject = s.ref.Namespace + "/" + s.ref.Name
 			}
-			w.Header().Set(gateproof.ProofHeader, key.Prove(nonce, subject))
+			w.Header().Set(checkers.ProofHeader, key.SignProof(nonce, subject))
 		}
 		if strings.HasPrefix(r.URL.Path+"/", "/check/"+s.ref.Namespace+"/"+s.ref.Name+"/") && r.Header.Get("X-Api-Key") == "good" {
 			w.Header().Set("X-Service-Key-Prefix", "ab12cd34")

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/denial"
-	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/outbound"
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -110,9 +110,9 @@ func (i *ingress) askOne(ctx context.Context, address string, q question, roots 
 	if err != nil {
 		return answer{kind: unreachable}
 	}
-	nonce := gateproof.NewNonce()
+	nonce := checkers.NewNonce()
 	req.Header.Set("User-Agent", "sluice-wiring")
-	req.Header.Set(gateproof.NonceHeader, nonce)
+	req.Header.Set(checkers.NonceHeader, nonce)
 	resp, err := transport.RoundTrip(req) // a redirect is an answer like any other
 	if err != nil {
 		return i.noAnswer(ctx, err)
@@ -124,7 +124,7 @@ func (i *ingress) askOne(ctx context.Context, address string, q question, roots 
 	}
 	got := classify(resp.StatusCode, body)
 	if got.kind == refused {
-		got.kind = i.proven(q, nonce, resp.Header.Get(gateproof.ProofHeader))
+		got.kind = i.proven(q, nonce, resp.Header.Get(checkers.ProofHeader))
 	}
 	return got
 }

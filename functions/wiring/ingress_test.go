@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/denial"
-	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -86,12 +86,12 @@ func TestUnproven(t *testing.T) {
 // TestEveryAddressIsAsked has an ingress of two replicas, of which one is late.
 func TestEveryAddressIsAsked(t *testing.T) {
 	t.Parallel()
-	hello, key := app.App{Name: "hello", Namespace: "shop-prod", Host: "hello.example.com"}, gateproof.Key{}
+	hello, key := app.App{Name: "hello", Namespace: "shop-prod", Host: "hello.example.com"}, checkers.ProofKey{}
 	gate := func(w http.ResponseWriter, r *http.Request) {
 		if r.Host != "hello.example.com" || r.URL.Path != ProbePath || r.Header.Get("X-Api-Key") != "" {
 			t.Errorf("asked for %s%s", r.Host, r.URL.Path)
 		}
-		w.Header().Set(gateproof.ProofHeader, key.Prove(r.Header.Get(gateproof.NonceHeader), "shop-prod/hello"))
+		w.Header().Set(checkers.ProofHeader, key.SignProof(r.Header.Get(checkers.NonceHeader), "shop-prod/hello"))
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = w.Write(denial.New(problem.InvalidKey).Body())
 	}

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/gateproof"
-	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
 )
@@ -58,7 +57,7 @@ func (s *Service) earlierCheckers(ctx context.Context) bool {
 		s.log.WarnContext(ctx, "list checkers failed", "error", err)
 		return false
 	}
-	return list.Without(inforce.RouteGenerations) != ""
+	return list.Without(checkers.RouteGenerations) != ""
 }
 
 // checkBypass looks for ways around a gate that answers as it should, and gives that answer
@@ -148,7 +147,7 @@ func (p *proofs) keepOnly(there map[app.Ref]bool) {
 // only, and may call gates in place unproven until the minute is over.
 type witness struct {
 	mu                sync.Mutex
-	current, previous gateproof.Key
+	current, previous checkers.ProofKey
 	known             int // how many of the two
 }
 
@@ -158,7 +157,7 @@ func (w *witness) learn(privateKey []byte) error {
 	if len(privateKey) == 0 {
 		return nil
 	}
-	key, err := gateproof.KeyOf(privateKey)
+	key, err := checkers.DeriveProofKey(privateKey)
 	if err != nil {
 		return fmt.Errorf("the checkers' proofs: %w", err)
 	}
@@ -173,13 +172,13 @@ func (w *witness) learn(privateKey []byte) error {
 }
 
 // proven reports whether a checker has proven that it was asked about subject (see
-// [gateproof.Key.Prove]).
+// [checkers.ProofKey.Prove]).
 func (w *witness) proven(subject, nonce, proof string) bool {
 	w.mu.Lock()
-	keys, known := [2]gateproof.Key{w.current, w.previous}, w.known
+	keys, known := [2]checkers.ProofKey{w.current, w.previous}, w.known
 	w.mu.Unlock()
 	for _, key := range keys[:known] {
-		if key.Proves(proof, nonce, subject) {
+		if key.VerifyProof(proof, nonce, subject) {
 			return true
 		}
 	}

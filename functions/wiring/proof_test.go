@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/checkers"
 )
 
 func TestProofs(t *testing.T) {
@@ -36,19 +36,19 @@ func TestProofs(t *testing.T) {
 func TestWitness(t *testing.T) {
 	t.Parallel()
 	const hello = "shop-prod/hello"
-	nonce := gateproof.NewNonce()
+	nonce := checkers.NewNonce()
 	proof := func(private string) string {
-		key, err := gateproof.KeyOf([]byte(private))
+		key, err := checkers.DeriveProofKey([]byte(private))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return key.Prove(nonce, hello)
+		return key.SignProof(nonce, hello)
 	}
 	var w witness
 	if err := w.learn(nil); err != nil {
 		t.Fatal(err)
 	}
-	if w.proven(hello, nonce, proof("first")) || w.proven(hello, nonce, (gateproof.Key{}).Prove(nonce, hello)) {
+	if w.proven(hello, nonce, proof("first")) || w.proven(hello, nonce, (checkers.ProofKey{}).SignProof(nonce, hello)) {
 		t.Error("something is proven before any key is known")
 	}
 	for _, step := range []struct {
@@ -63,7 +63,7 @@ func TestWitness(t *testing.T) {
 				t.Errorf("after %s: proven by %s: %v", step.learn, private, got)
 			}
 		}
-		if w.proven("shop-prod/other", nonce, proof(step.learn)) || w.proven(hello, gateproof.NewNonce(), proof(step.learn)) {
+		if w.proven("shop-prod/other", nonce, proof(step.learn)) || w.proven(hello, checkers.NewNonce(), proof(step.learn)) {
 			t.Errorf("after %s: another app's, or an older, proof holds", step.learn)
 		}
 	}
@@ -73,10 +73,10 @@ func TestWitness(t *testing.T) {
 // gate is in place. A proof without one does while there are checkers that know none.
 func TestProven(t *testing.T) {
 	t.Parallel()
-	var key gateproof.Key
+	var key checkers.ProofKey
 	key[0] = 1
 	in := ingress{witness: &witness{current: key, known: 1}}
-	hello, nonce := app.App{Name: "hello", Namespace: "shop-prod"}, gateproof.NewNonce()
+	hello, nonce := app.App{Name: "hello", Namespace: "shop-prod"}, checkers.NewNonce()
 	for _, tt := range []struct {
 		name       string
 		subject    string
@@ -93,7 +93,7 @@ func TestProven(t *testing.T) {
 		{name: "another app", subject: "shop-prod/other/g2", generation: "g2", any: true, want: copied},
 	} {
 		q := question{App: hello, generation: tt.generation, anyGeneration: tt.any}
-		if got := in.proven(q, nonce, key.Prove(nonce, tt.subject)); got != tt.want {
+		if got := in.proven(q, nonce, key.SignProof(nonce, tt.subject)); got != tt.want {
 			t.Errorf("%s: %s", tt.name, got)
 		}
 	}

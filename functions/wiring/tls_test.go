@@ -26,9 +26,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/denial"
-	"github.com/sluicegate/sluice/shared/gateproof"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
@@ -160,7 +160,7 @@ func TestWhatIsWrongWithTheCertificate(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set(gateproof.ProofHeader, gateproof.Key{}.Prove(r.Header.Get(gateproof.NonceHeader), "shop-prod/hello"))
+				w.Header().Set(checkers.ProofHeader, checkers.ProofKey{}.SignProof(r.Header.Get(checkers.NonceHeader), "shop-prod/hello"))
 				w.WriteHeader(http.StatusUnauthorized)
 				_, _ = w.Write(denial.New(problem.InvalidKey).Body())
 			}))

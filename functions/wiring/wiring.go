@@ -122,7 +122,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/basehost"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/reconcile"
 	"github.com/sluicegate/sluice/shared/store"
@@ -161,7 +160,7 @@ type Cluster interface {
 type Service struct {
 	cfg         Config
 	checkerHost string
-	baseHosts   basehost.Hosts
+	baseHosts   cluster.BaseHosts
 	store       *store.Store
 	cluster     Cluster
 	ingress     *ingress
@@ -187,7 +186,7 @@ func New(cfg Config, st *store.Store, cl Cluster, log *slog.Logger) (*Service, e
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, checkerHost: checker.Hostname(), baseHosts: basehost.Of(cfg.BaseURL, cfg.ExtraHosts), store: st, cluster: cl,
+		cfg: cfg, checkerHost: checker.Hostname(), baseHosts: cluster.BaseHostsOf(cfg.BaseURL, cfg.ExtraHosts), store: st, cluster: cl,
 		ingress: in, proofs: newProofs(cfg.ReproveEvery, rand.N[time.Duration]), gauges: newGauges(),
 		log: log, now: time.Now,
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/usage"
@@ -112,7 +112,7 @@ var kinds = map[string]kind{
 	"search":        {length: [2]int64{0, 200}, example: "billing"},
 	"request_id":    {pattern: `^[-_0-9A-Za-z]{1,64}$`, example: "7Q2ZLOKXH3BDRJ4ZC5VJ6T5MWE"},
 	"change":        {pattern: `^[0-9a-f]{16}[0-9a-z]{12}$`, example: "7ff9ad4c0d7a3f2fabcdefgh2345"},
-	"replica_state": {values: all(inforce.States())},
+	"replica_state": {values: all(checkers.States())},
 	"usable_status": {values: all(apikey.Usable())},
 	"grace":         {initial: "24h", example: "90s"},
 

@@ -54,7 +54,7 @@ func concurrent() []string {
 		"./functions/checker", "./functions/checker/internal/bucket", "./functions/checker/internal/canary", "./functions/checker/internal/denials",
 		"./functions/console", "./functions/keys", "./functions/rollup", "./functions/session", "./functions/standin", "./functions/usage",
 		"./functions/webhook", "./functions/webhook/internal/issuers",
-		"./shared/explain", "./shared/funcmain", "./shared/httpapi", "./shared/identity", "./shared/nudge", "./shared/reconcile",
+		"./shared/funcmain", "./shared/httpapi", "./shared/identity", "./shared/nudge", "./shared/reconcile",
 		"./shared/servercert", "./shared/span", "./shared/store", "./shared/trace",
 		"./emulators/internal/child", "./emulators/internal/orphans", "./emulators/internal/progress",
 	}

@@ -51,27 +51,27 @@ const (
 
 // Key is an API key without its secret.
 type Key struct {
-	Prefix      Prefix
-	Project     string   // whose environment it is, e.g. "shop"
-	Environment string   // e.g. "prod"
-	Namespace   string   // the environment's, e.g. "shop-prod"; a key opens nothing elsewhere
-	Plan        plan.ID  // the one plan it belongs to
-	Name        string   // optional, forwarded to the app; "" is none
-	Apps        []string // scope, sorted; empty is every app of the environment; see [ShownScope]
-	Status      Status
-	Secret      Hash      // of the current full key
-	Previous    Hash      // of the full key before the last rotation; valid until PreviousUntil
-	ExpiresAt   time.Time // zero never expires
+	Prefix      Prefix    `firestore:"prefix"`
+	Project     string    `firestore:"project"`     // whose environment it is, e.g. "shop"
+	Environment string    `firestore:"environment"` // e.g. "prod"
+	Namespace   string    `firestore:"namespace"`   // the environment's, e.g. "shop-prod"; a key opens nothing elsewhere
+	Plan        plan.ID   `firestore:"plan"`        // the one plan it belongs to
+	Name        string    `firestore:"name"`        // optional, forwarded to the app; "" is none
+	Apps        []string  `firestore:"apps"`        // scope, sorted; empty is every app of the environment; see [ShownScope]
+	Status      Status    `firestore:"status"`
+	Secret      Hash      `firestore:"-"` // of the current full key
+	Previous    Hash      `firestore:"-"` // of the full key before the last rotation; valid until PreviousUntil
+	ExpiresAt   time.Time `firestore:"-"` // zero never expires
 
 	// PreviousUntil is when the previous secret stops being valid; zero when there is none.
-	PreviousUntil time.Time
+	PreviousUntil time.Time `firestore:"-"`
 
-	CreatedAt time.Time
-	CreatedBy string    // username
-	UpdatedAt time.Time // of a revoked key: when it was revoked
-	RevokedBy string    // username; "" of a key that is not, or was revoked before this was kept
+	CreatedAt time.Time `firestore:"created_at"`
+	CreatedBy string    `firestore:"created_by"` // username
+	UpdatedAt time.Time `firestore:"updated_at"` // of a revoked key: when it was revoked
+	RevokedBy string    `firestore:"revoked_by"` // username; "" of a key that is not, or was revoked before this was kept
 
-	Leak *Leak // the last one of a secret of it that is known; nil is none
+	Leak *Leak `firestore:"-"` // the last one of a secret of it that is known; nil is none
 }
 
 // IDOf gives the id of the key with this prefix.

@@ -49,11 +49,11 @@ func (p LeakPolicy) Valid() bool { return slices.Contains(LeakPolicies(), p) }
 
 // Leak is that a secret was found where strangers can read it.
 type Leak struct {
-	Secret Hash      // of the full key that was found
-	At     time.Time // when it was reported
-	By     string    // who did: a username, "token:nightly" or "program:github"
-	URL    string    // where it was found, as [FoundAt] has it; "" was not said
-	Source string    // what that is to who found it, e.g. "commit"; the same
+	Secret Hash      `firestore:"-"`      // of the full key that was found
+	At     time.Time `firestore:"at"`     // when it was reported
+	By     string    `firestore:"by"`     // who did: a username, "token:nightly" or "program:github"
+	URL    string    `firestore:"url"`    // where it was found, as [FoundAt] has it; "" was not said
+	Source string    `firestore:"source"` // what that is to who found it, e.g. "commit"; the same
 }
 
 // WithLeak gives k after a leak (promise L1). Only what has leaked ends: of the current

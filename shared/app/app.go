@@ -30,25 +30,25 @@ const DefaultPort = 8080
 
 // App is one app in one environment.
 type App struct {
-	Name        string // as [CheckName] has it, e.g. "hello"
-	Project     string
-	Environment string
-	Namespace   string // "{project}-{environment}"
-	Host        string // public host name, lower case, e.g. "hello.shop-prod.apps.example.com"
-	Port        int    // of the app's Service, 1 to 65535
-	Image       string // what runs now; "" before a git app's first build
-	GitSource   *GitSource
+	Name        string     `firestore:"name"` // as [CheckName] has it, e.g. "hello"
+	Project     string     `firestore:"project"`
+	Environment string     `firestore:"environment"`
+	Namespace   string     `firestore:"namespace"` // "{project}-{environment}"
+	Host        string     `firestore:"host"`      // public host name, lower case, e.g. "hello.shop-prod.apps.example.com"
+	Port        int        `firestore:"port"`      // of the app's Service, 1 to 65535
+	Image       string     `firestore:"image"`     // what runs now; "" before a git app's first build
+	GitSource   *GitSource `firestore:"git_source"`
 
-	RequireAPIKey bool      // the switch
-	Preflight     Preflight // of a gated app; empty means PreflightApp
-	Gate          Gate      // what is
+	RequireAPIKey bool      `firestore:"require_api_key"`     // the switch
+	Preflight     Preflight `firestore:"preflight,omitempty"` // of a gated app; empty means PreflightApp
+	Gate          Gate      `firestore:"gate"`                // what is
 
-	Trusts []Trust // pipelines that deploy it without a secret, oldest first
+	Trusts []Trust `firestore:"trusts"` // pipelines that deploy it without a secret, oldest first
 
-	Revision  int64 // the current deployment; 0 before the first
-	Deployed  Deployed
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	Revision  int64     `firestore:"revision"` // the current deployment; 0 before the first
+	Deployed  Deployed  `firestore:"deployed"`
+	CreatedAt time.Time `firestore:"created_at"`
+	UpdatedAt time.Time `firestore:"updated_at"`
 }
 
 // Asked returns the app without what is only observed: its gate, and its deployment's status.
@@ -63,15 +63,15 @@ func (a App) Asked() App {
 // a list of apps shows it without reading their histories. It is zero before the
 // first deployment.
 type Deployed struct {
-	At     time.Time // when it was recorded
-	Status string    // as in the history, e.g. "live"
+	At     time.Time `firestore:"at"`     // when it was recorded
+	Status string    `firestore:"status"` // as in the history, e.g. "live"
 }
 
 // GitSource is where a git app is built from.
 type GitSource struct {
-	Repository string // clone URL
-	Branch     string // e.g. "main"
-	Path       string // folder in the repository; "" is its root
+	Repository string `firestore:"repository"` // clone URL
+	Branch     string `firestore:"branch"`     // e.g. "main"
+	Path       string `firestore:"path"`       // folder in the repository; "" is its root
 }
 
 // Kind follows from whether the app has a git source.
@@ -98,9 +98,9 @@ func GateStates() []GateState { return []GateState{Ungated, Pending, Engaged, Re
 
 // Gate is the observed state of an app's gate. Only wiring moves it on.
 type Gate struct {
-	State   GateState
-	Since   time.Time
-	Message string // why it is not further; "" when all is well
+	State   GateState `firestore:"state"`
+	Since   time.Time `firestore:"since"`
+	Message string    `firestore:"message"` // why it is not further; "" when all is well
 }
 
 // Switch gives the gate's state right after Require API key has been set to on,

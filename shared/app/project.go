@@ -10,20 +10,20 @@ import (
 
 // Project groups environments and says who may do what in them.
 type Project struct {
-	Name      string          // a DNS label, e.g. "shop"
-	Members   map[string]Role // by username
-	CreatedAt time.Time
+	Name      string          `firestore:"name"`    // a DNS label, e.g. "shop"
+	Members   map[string]Role `firestore:"members"` // by username
+	CreatedAt time.Time       `firestore:"created_at"`
 
-	LeakPolicy apikey.LeakPolicy // what becomes of its keys that leak
-	Registries []string          // that its apps' images may come from, as package image reads them; empty is any
+	LeakPolicy apikey.LeakPolicy `firestore:"leak_policy,omitempty"` // what becomes of its keys that leak
+	Registries []string          `firestore:"registries,omitempty"`  // that its apps' images may come from, as package image reads them; empty is any
 }
 
 // Environment is a place to run a project's apps, with keys and plans of its own.
 type Environment struct {
-	Project   string
-	Name      string // a DNS label, e.g. "prod"
-	Namespace string // "{project}-{environment}", unique in the installation
-	CreatedAt time.Time
+	Project   string    `firestore:"project"`
+	Name      string    `firestore:"name"`      // a DNS label, e.g. "prod"
+	Namespace string    `firestore:"namespace"` // "{project}-{environment}", unique in the installation
+	CreatedAt time.Time `firestore:"created_at"`
 }
 
 // Role is what a member may do in a project (promise S1).

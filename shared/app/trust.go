@@ -86,18 +86,18 @@ const (
 // Trust says which pipelines deploy an app without a secret: those that bring a token of
 // this issuer, for this audience, whose claims all match.
 type Trust struct {
-	ID       string // of the app's trusts, e.g. "t3xk9"
-	Provider Provider
-	Issuer   string // as its tokens name it, e.g. "https://token.actions.githubusercontent.com"
-	Audience string // whom the token is meant for; the webhook's URL unless told otherwise
+	ID       string   `firestore:"id"` // of the app's trusts, e.g. "t3xk9"
+	Provider Provider `firestore:"provider"`
+	Issuer   string   `firestore:"issuer"`   // as its tokens name it, e.g. "https://token.actions.githubusercontent.com"
+	Audience string   `firestore:"audience"` // whom the token is meant for; the webhook's URL unless told otherwise
 
 	// Claims are patterns by the claim's name. "*" is any text without "/", "**" is any
 	// text, all else is itself. There is at least one that says whose pipelines they are.
 	// Patterns of event claims can have alternatives: "push|schedule".
-	Claims map[string]string
+	Claims map[string]string `firestore:"claims"`
 
-	CreatedAt time.Time
-	CreatedBy string // username
+	CreatedAt time.Time `firestore:"created_at"`
+	CreatedBy string    `firestore:"created_by"` // username
 }
 
 // Pipeline is what a token has proven about the pipeline that brought it.

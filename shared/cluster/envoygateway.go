@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -56,7 +56,7 @@ func (r gatewayEnvoy) generation(w way, ref app.Ref) string {
 	}
 	path, _, _ := unstructured.NestedString(policy.Object, "spec", "extAuth", "http", "pathOverride")
 	generation, ok := strings.CutPrefix(path, gate{ref: ref}.checkPath()+"/")
-	if !ok || !gateproof.ValidGeneration(generation) {
+	if !ok || !checkers.ValidGeneration(generation) {
 		return ""
 	}
 	return generation
@@ -92,7 +92,7 @@ func (r gatewayEnvoy) policySpec(g gate) map[string]any {
 			"failOpen":         false,
 			"statusOnError":    int64(503),
 			"timeout":          "5s",
-			"headersToExtAuth": append([]any{"X-API-Key", methodHeader}, g.asked(trace.Header, gateproof.NonceHeader)...),
+			"headersToExtAuth": append([]any{"X-API-Key", methodHeader}, g.asked(trace.Header, checkers.NonceHeader)...),
 			"http": map[string]any{
 				"backendRefs":      []any{map[string]any{"group": envoyGroup, "kind": "Backend", "name": gateName(g.ref), "weight": int64(1)}},
 				"pathOverride":     g.checkPath(),

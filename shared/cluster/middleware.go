@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
@@ -160,7 +160,7 @@ func (m middlewares) forwardAuth(g gate) map[string]any {
 		// What the checker needs to see; X-Forwarded-* comes besides. The client's
 		// cookies and credentials for the app are none of its business, and a header
 		// too large for it would turn into an answer that is not the gate's.
-		"authRequestHeaders": append([]any{"X-API-Key"}, g.asked(trace.Header, gateproof.NonceHeader)...),
+		"authRequestHeaders": append([]any{"X-API-Key"}, g.asked(trace.Header, checkers.NonceHeader)...),
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/checkers"
 )
 
 // Labels and annotations.
@@ -98,7 +98,7 @@ func (g gate) middleware() string {
 // generationIn returns the generation in the name of a Middleware, or "".
 func generationIn(name string, ref app.Ref) string {
 	generation, ok := strings.CutPrefix(name, gateName(ref)+"-")
-	if !ok || !gateproof.ValidGeneration(generation) {
+	if !ok || !checkers.ValidGeneration(generation) {
 		return ""
 	}
 	return generation

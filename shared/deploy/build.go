@@ -39,24 +39,24 @@ const maxSeen = 16
 
 // Build is one build of a git app.
 type Build struct {
-	Number  int64         // 1 and up, ascending within the app
-	Commit  string        // what was asked for, maybe its first digits, "" for the branch's head; when it is built, the whole hash of what was
-	Source  app.GitSource // what it builds
-	Trigger Trigger       // of its revision: Webhook or Manual
-	Actor   string        // who asked for it, e.g. "webhook"
-	Status  BuildStatus
-	Message string // why, for people
+	Number  int64         `firestore:"build"`   // 1 and up, ascending within the app
+	Commit  string        `firestore:"commit"`  // what was asked for, maybe its first digits, "" for the branch's head; when it is built, the whole hash of what was
+	Source  app.GitSource `firestore:"source"`  // what it builds
+	Trigger Trigger       `firestore:"trigger"` // of its revision: Webhook or Manual
+	Actor   string        `firestore:"actor"`   // who asked for it, e.g. "webhook"
+	Status  BuildStatus   `firestore:"status"`
+	Message string        `firestore:"message"` // why, for people
 
-	RunUID   string // of its PipelineRun; "" before there is one
-	Image    string // what came out, with a tag
-	Digest   string
-	Note     string // what there is to say about the digest, for its revision
-	Revision int64  // that deployed it; 0 for none
+	RunUID   string `firestore:"run_uid"` // of its PipelineRun; "" before there is one
+	Image    string `firestore:"image"`   // what came out, with a tag
+	Digest   string `firestore:"digest"`
+	Note     string `firestore:"note"`     // what there is to say about the digest, for its revision
+	Revision int64  `firestore:"revision"` // that deployed it; 0 for none
 
-	Seen []string // events taken in so far, "{run uid}/{type}"
+	Seen []string `firestore:"seen"` // events taken in so far, "{run uid}/{type}"
 
-	RequestedAt time.Time
-	FinishedAt  time.Time // zero while it is not final
+	RequestedAt time.Time `firestore:"requested_at"`
+	FinishedAt  time.Time `firestore:"finished_at"` // zero while it is not final
 }
 
 // NewBuild makes a build of an app's git source that is still without a number.

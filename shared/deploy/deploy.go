@@ -117,27 +117,27 @@ func (r Revision) AppStatus() AppStatus {
 
 // Revision is one deployment of an app.
 type Revision struct {
-	Number            int64  // 1 and up, ascending within the app
-	Image             string // as asked for, e.g. "registry.example.com/hello:v2"
-	Digest            string // what the tag was when accepted, e.g. "sha256:9f86…"; "" when unknown, see [Revision.NoDigest]
-	Commit            string // git commit, "" when unknown
-	Trigger           Trigger
-	Actor             string // who: a username, or "webhook", or "build 7"
-	Source            int64  // revision that a rollback or promotion copied; 0 for others
-	SourceEnvironment string // environment that a promotion copied it from; "" for others
-	Note              string // what there is to say about how it was recorded; stays
-	Status            Status
-	Message           string // why the status is what it is; "" when all is well
-	Idle              bool   // its workload has zero desired replicas
+	Number            int64   `firestore:"revision"` // 1 and up, ascending within the app
+	Image             string  `firestore:"image"`    // as asked for, e.g. "registry.example.com/hello:v2"
+	Digest            string  `firestore:"digest"`   // what the tag was when accepted, e.g. "sha256:9f86…"; "" when unknown, see [Revision.NoDigest]
+	Commit            string  `firestore:"commit"`   // git commit, "" when unknown
+	Trigger           Trigger `firestore:"trigger"`
+	Actor             string  `firestore:"actor"`              // who: a username, or "webhook", or "build 7"
+	Source            int64   `firestore:"source_revision"`    // revision that a rollback or promotion copied; 0 for others
+	SourceEnvironment string  `firestore:"source_environment"` // environment that a promotion copied it from; "" for others
+	Note              string  `firestore:"note"`               // what there is to say about how it was recorded; stays
+	Status            Status  `firestore:"status"`
+	Message           string  `firestore:"message"` // why the status is what it is; "" when all is well
+	Idle              bool    `firestore:"idle"`    // its workload has zero desired replicas
 
-	DeployedAt time.Time // when it was recorded
-	AppliedAt  time.Time // when the cluster first took it; zero before
-	ReadyAt    time.Time // when one of its pods was first seen ready; zero before
-	FinishedAt time.Time // when it last became live or failed; zero before
+	DeployedAt time.Time `firestore:"deployed_at"` // when it was recorded
+	AppliedAt  time.Time `firestore:"applied_at"`  // when the cluster first took it; zero before
+	ReadyAt    time.Time `firestore:"ready_at"`    // when one of its pods was first seen ready; zero before
+	FinishedAt time.Time `firestore:"settled_at"`  // when it last became live or failed; zero before
 
-	Build       int64 // the build that made it; 0 for none
-	NewestBuild int64 // the highest build number deployed up to here, see [Build.Deploys]
-	HeldBuild   int64 // the highest build number asked for before the last rollback up to here, see [Build.Deploys]
+	Build       int64 `firestore:"build"`        // the build that made it; 0 for none
+	NewestBuild int64 `firestore:"newest_build"` // the highest build number deployed up to here, see [Build.Deploys]
+	HeldBuild   int64 `firestore:"held_build"`   // the highest build number asked for before the last rollback up to here, see [Build.Deploys]
 }
 
 // New makes the revision that runs an image, still without a number.

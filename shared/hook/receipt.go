@@ -77,24 +77,24 @@ const ReceiptsKept = 7 * 24 * time.Hour
 // image. (People read receipts as the webhook's "deliveries", which is what git providers
 // call them; a [Delivery] here is a call by the id that makes it count once.)
 type Receipt struct {
-	ID     string // of its document; the newest sorts first
-	At     time.Time
-	App    app.Ref
-	Result Result
+	ID     string    `firestore:"-"` // of its document; the newest sorts first
+	At     time.Time `firestore:"at"`
+	App    app.Ref   `firestore:"-"`
+	Result Result    `firestore:"result"`
 
 	// Of calls that share a receipt ([Result.Gathers]): how many there were, the first of
 	// them at At and the latest at Last, whose RequestID this is. Of every other, 1 and At.
-	Count int
-	Last  time.Time
+	Count int       `firestore:"count"`
+	Last  time.Time `firestore:"last_at"`
 
-	Code      problem.Code // why it was refused; "" if it was not
-	Reason    string       // why it was ignored
-	Event     Event        // "" of a pipeline's call
-	Revision  int64        // of Deployed, and of what a replayed call deployed at first; else 0
-	Build     int64        // the same of Building
-	Commit    string
-	RequestID string
-	Delivery  string // what the sender calls the call, "" if it has no name for it
+	Code      problem.Code `firestore:"code"`     // why it was refused; "" if it was not
+	Reason    string       `firestore:"reason"`   // why it was ignored
+	Event     Event        `firestore:"event"`    // "" of a pipeline's call
+	Revision  int64        `firestore:"revision"` // of Deployed, and of what a replayed call deployed at first; else 0
+	Build     int64        `firestore:"build"`    // the same of Building
+	Commit    string       `firestore:"commit"`
+	RequestID string       `firestore:"request_id"`
+	Delivery  string       `firestore:"delivery"` // what the sender calls the call, "" if it has no name for it
 }
 
 // Says is why the call changed nothing, in a sentence; "" of one that did, and of a ping.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
-	"github.com/sluicegate/sluice/shared/limits"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -41,7 +40,7 @@ type principal struct {
 // budgets holds the rest of each principal's budget.
 type budgets struct {
 	of     Budget
-	policy limits.Policy
+	policy plan.Policy
 	now    func() time.Time
 
 	mu    sync.Mutex
@@ -51,7 +50,7 @@ type budgets struct {
 
 func newBudgets(b Budget) *budgets {
 	return &budgets{
-		of: b, policy: limits.PolicyOf(plan.Limits{Rate: b.Rate, Burst: b.Burst}), now: time.Now,
+		of: b, policy: plan.PolicyOf(plan.Limits{Rate: b.Rate, Burst: b.Burst}), now: time.Now,
 		left: map[principal]*rate.Limiter{}, sweep: minSweep,
 	}
 }
@@ -63,7 +62,7 @@ func (b *budgets) take(who identity.Caller, head http.Header) error {
 	limiter := b.find(principal{who.Username, who.Grant.Token}, now)
 	allowed := limiter.AllowN(now, 1)
 	tokens, token := limiter.TokensAt(now), time.Duration(float64(time.Second)/b.of.Rate)
-	standing := limits.Standing{Tokens: max(int64(tokens), 0), Token: token, Wait: time.Duration((1 - tokens) * float64(token))}
+	standing := plan.Standing{Tokens: max(int64(tokens), 0), Token: token, Wait: time.Duration((1 - tokens) * float64(token))}
 	standing.Set(head, &b.policy)
 	if !allowed {
 		return problem.Of(problem.RateLimited).After(standing.Wait)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/api"
-	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -50,7 +50,7 @@ const MaxWait = 30 * time.Second
 // Checkers says whether a change is in force at all of them, waiting for that as long as
 // is asked for. It is no error that it is not, or that nobody can tell.
 type Checkers interface {
-	InForce(ctx context.Context, c inforce.Change, wait time.Duration) wire.InForce
+	InForce(ctx context.Context, c checkers.Change, wait time.Duration) wire.InForce
 }
 
 // effective is an answer that can say whether what it answers is in force.
@@ -63,7 +63,7 @@ type effective[Res any] interface {
 // The answer names the change. With "Prefer: wait" it comes once the change is in force,
 // and reports it. If the wait ends before that, the status is 202; that of a creation stays 201.
 func ServeChange[Req, Res any, P effective[Res]](a *API, route api.Route[Req, Res], at Checkers,
-	answer func(context.Context, Scope, Req) (Res, inforce.Change, error),
+	answer func(context.Context, Scope, Req) (Res, checkers.Change, error),
 ) {
 	a.Handle(route.Pattern(), func(w http.ResponseWriter, r *http.Request) error {
 		scope, in, err := begun[Req](a, route.Row, w, r)

@@ -35,21 +35,21 @@ const (
 
 // Limits are what a plan allows each of its keys.
 type Limits struct {
-	Rate   float64 // requests per second, [MinRate] to [MaxRate]
-	Burst  int64   // requests at once, 1 to [MaxBurst]
-	Quota  int64   // requests per Period, 1 to [MaxQuota]; 0 is no quota
-	Period Period  // "" without a quota
-	Hard   bool    // the quota is never exceeded; false without a quota
+	Rate   float64 `firestore:"rate"`         // requests per second, [MinRate] to [MaxRate]
+	Burst  int64   `firestore:"burst"`        // requests at once, 1 to [MaxBurst]
+	Quota  int64   `firestore:"quota"`        // requests per Period, 1 to [MaxQuota]; 0 is no quota
+	Period Period  `firestore:"quota_period"` // "" without a quota
+	Hard   bool    `firestore:"-"`            // the quota is never exceeded; false without a quota
 }
 
 // Plan is a named set of limits in one environment.
 type Plan struct {
-	ID        ID
-	Namespace string // the environment's, e.g. "shop-prod"
-	Name      string // 1 to 63 characters, for people
-	Limits    Limits
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	ID        ID     `firestore:"id"`
+	Namespace string `firestore:"namespace"` // the environment's, e.g. "shop-prod"
+	Name      string `firestore:"name"`      // 1 to 63 characters, for people
+	Limits
+	CreatedAt time.Time `firestore:"created_at"`
+	UpdatedAt time.Time `firestore:"updated_at"`
 }
 
 // Check refuses limits out of range, all of them at once. Problems: invalid_rate,

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/checkers"
 )
 
 // recheck is how often, at most, a handshake looks whether the certificate's
@@ -38,8 +38,8 @@ type Certificate struct {
 // held is what the files hold.
 type held struct {
 	pair  *tls.Certificate
-	proof gateproof.Key  // of pair's private key
-	roots *x509.CertPool // who vouches for it; nil when the directory does not say
+	proof checkers.ProofKey // of pair's private key
+	roots *x509.CertPool    // who vouches for it; nil when the directory does not say
 }
 
 // Open reads the certificate in dir, tls.crt and tls.key, and ca.crt if there is one. It
@@ -112,7 +112,7 @@ func nameOf(leaf *x509.Certificate) string {
 }
 
 // ProofKey is what the server proves with that it has the certificate's private key.
-func (c *Certificate) ProofKey() (gateproof.Key, error) {
+func (c *Certificate) ProofKey() (checkers.ProofKey, error) {
 	now, err := c.get()
 	return now.proof, err
 }
@@ -176,7 +176,7 @@ func load(dir string, authority bool) (held, error) {
 	if err != nil {
 		return held{}, err
 	}
-	proof, err := gateproof.KeyOf(text[1])
+	proof, err := checkers.DeriveProofKey(text[1])
 	if err != nil || !authority {
 		return held{pair: &pair, proof: proof}, err
 	}

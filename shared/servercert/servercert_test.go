@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/checkers"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -56,7 +56,7 @@ func serial(t *testing.T, c *tls.Config) int64 {
 	return pair.Leaf.SerialNumber.Int64()
 }
 
-func proofKey(t *testing.T, c *Certificate) gateproof.Key {
+func proofKey(t *testing.T, c *Certificate) checkers.ProofKey {
 	t.Helper()
 	k, err := c.ProofKey()
 	if err != nil {

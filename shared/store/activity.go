@@ -139,9 +139,9 @@ func (s *Store) subject(namespace string, e *Entry) (*firestore.DocumentRef, fun
 		}
 		ref := app.Ref{Namespace: namespace, Name: parts[len(parts)-3]}
 		if e.Action == audit.RequestBuild {
-			return s.buildRef(ref, n), into(&e.Build, decode[buildDoc], func(b deploy.Build) bool { return near(b.RequestedAt, e.At) })
+			return s.buildRef(ref, n), into(&e.Build, readBuild, func(b deploy.Build) bool { return near(b.RequestedAt, e.At) })
 		}
-		return s.revisionRef(ref, n), into(&e.Deployment, decode[revisionDoc], func(r deploy.Revision) bool { return near(r.DeployedAt, e.At) })
+		return s.revisionRef(ref, n), into(&e.Deployment, shape[deploy.Revision], func(r deploy.Revision) bool { return near(r.DeployedAt, e.At) })
 	}
 	if len(parts) < 2 || parts[len(parts)-2] != "api-keys" {
 		return nil, nil

@@ -33,7 +33,7 @@ type announcementDoc struct {
 	Namespace string            `firestore:"namespace"` // of a deployment, like the next three
 	App       string            `firestore:"app"`
 	Outcome   string            `firestore:"outcome"`
-	Revision  *revisionDoc      `firestore:"revision"`
+	Revision  *deploy.Revision  `firestore:"revision"`
 	Key       *announcedKeyDoc  `firestore:"key"` // of a quota too
 	Quota     *announcedUseDoc  `firestore:"quota"`
 	Gate      *announcedGateDoc `firestore:"gate"`
@@ -83,7 +83,7 @@ func announcementToDoc(n event.Announcement) announcementDoc {
 	key := n.Key
 	switch {
 	case n.Deployment != nil:
-		revision := revisionDoc(n.Deployment.Revision)
+		revision := n.Deployment.Revision
 		d.Namespace, d.App = n.Deployment.App.Namespace, n.Deployment.App.Name
 		d.Outcome, d.Revision = string(n.Deployment.Outcome), &revision
 	case n.Quota != nil:
@@ -120,7 +120,7 @@ func (d announcementDoc) value() event.Announcement {
 	case d.Revision != nil:
 		ref := app.Ref{Namespace: d.Namespace, Name: d.App}
 		n.Subject = ref.String()
-		n.Deployment = &event.Deployment{App: ref, Outcome: deploy.Outcome(d.Outcome), Revision: deploy.Revision(*d.Revision)}
+		n.Deployment = &event.Deployment{App: ref, Outcome: deploy.Outcome(d.Outcome), Revision: *d.Revision}
 		n.At = d.Revision.FinishedAt
 	case d.Quota != nil && key != nil:
 		q := d.Quota

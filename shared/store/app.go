@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"time"
 
 	"cloud.google.com/go/firestore"
 
@@ -22,80 +21,26 @@ const allPage = 200
 
 // appDoc is a document of apps/{namespace}.{app}, the id being its [app.Ref].
 type appDoc struct {
-	Name          string        `firestore:"name"`
-	Project       string        `firestore:"project"`
-	Environment   string        `firestore:"environment"`
-	Namespace     string        `firestore:"namespace"`
-	Host          string        `firestore:"host"`
-	Port          int           `firestore:"port"`
-	Image         string        `firestore:"image"`
-	GitSource     *gitSourceDoc `firestore:"git_source"`
-	RequireAPIKey bool          `firestore:"require_api_key"`
-	Preflight     app.Preflight `firestore:"preflight,omitempty"` // empty in documents of earlier versions
-	Gate          gateDoc       `firestore:"gate"`
-	Revision      int64         `firestore:"revision"`  // the current one
-	Revisions     int64         `firestore:"revisions"` // the highest number given out
-	Builds        int64         `firestore:"builds"`    // the highest number given out
-	Deployed      deployedDoc   `firestore:"deployed"`  // the current one, as in the history
-	Trusts        []trustDoc    `firestore:"trusts"`
-	CreatedAt     time.Time     `firestore:"created_at"`
-	UpdatedAt     time.Time     `firestore:"updated_at"`
+	app.App
+
+	Revisions int64 `firestore:"revisions"` // the highest number given out
+	Builds    int64 `firestore:"builds"`    // the highest number given out
 }
 
-type gitSourceDoc struct {
-	Repository string `firestore:"repository"`
-	Branch     string `firestore:"branch"`
-	Path       string `firestore:"path"`
+// deployedOf summarizes a revision for its app's document.
+func deployedOf(r deploy.Revision) app.Deployed {
+	return app.Deployed{At: r.DeployedAt, Status: string(r.AppStatus())}
 }
 
-type deployedDoc struct {
-	At     time.Time `firestore:"at"`
-	Status string    `firestore:"status"`
-}
-
-// deployedOf is what an app's document tells about a revision.
-func deployedOf(r deploy.Revision) deployedDoc {
-	return deployedDoc{At: r.DeployedAt, Status: string(r.AppStatus())}
-}
-
-type gateDoc struct {
-	State   app.GateState `firestore:"state"`
-	Since   time.Time     `firestore:"since"`
-	Message string        `firestore:"message"`
-}
-
-// with gives the document the app's fields; the counters, which no app carries,
-// stay, except that a revision in use has been given out.
+// with returns the document with another app. The counters stay, but a revision in use counts
+// as given out.
 func (d appDoc) with(a app.App) appDoc {
-	d.Name, d.Project, d.Environment, d.Namespace = a.Name, a.Project, a.Environment, a.Namespace
-	d.Host, d.Port, d.Image = a.Host, a.Port, a.Image
-	d.GitSource = nil
-	if g := a.GitSource; g != nil {
-		source := gitSourceDoc(*g)
-		d.GitSource = &source
-	}
-	d.RequireAPIKey, d.Preflight = a.RequireAPIKey, a.Preflight
-	d.Gate, d.Deployed = gateDoc(a.Gate), deployedDoc(a.Deployed)
-	d.Trusts = trustsToDoc(a.Trusts)
-	d.Revision, d.Revisions = a.Revision, max(d.Revisions, a.Revision)
-	d.CreatedAt, d.UpdatedAt = a.CreatedAt, a.UpdatedAt
-	return d
+	return appDoc{App: a, Revisions: max(d.Revisions, a.Revision), Builds: d.Builds}
 }
 
 func (d appDoc) value() app.App {
-	a := app.App{
-		Name: d.Name, Project: d.Project, Environment: d.Environment, Namespace: d.Namespace,
-		Host: d.Host, Port: d.Port, Image: d.Image, RequireAPIKey: d.RequireAPIKey, Preflight: cmp.Or(d.Preflight, app.PreflightApp),
-		Gate: app.Gate(d.Gate), Revision: d.Revision, Deployed: app.Deployed(d.Deployed), CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
-	}
-	if g := d.GitSource; g != nil {
-		source := app.GitSource(*g)
-		a.GitSource = &source
-	}
-	for _, t := range d.Trusts {
-		a.Trusts = append(a.Trusts, app.Trust(t))
-	}
-	return a
+	d.Preflight = cmp.Or(d.Preflight, app.PreflightApp) // empty in documents of earlier versions
+	return d.App
 }
 
 func (s *Store) apps() *firestore.CollectionRef { return s.client.Collection("apps") }
@@ -141,7 +86,7 @@ func (s *Store) CreateApp(ctx context.Context, a app.App, first First) error {
 			d.Builds = s.addBuild(ctx, current{ref: ref, doc: d}, b, *first.Build).Number
 		}
 		if a.Revision > 0 {
-			b.create(s.revisionRef(ref, a.Revision), revisionDoc(first.Revision))
+			b.create(s.revisionRef(ref, a.Revision), first.Revision)
 		}
 		b.create(s.appRef(ref), d)
 		s.record(ctx, b, audit.Change{Action: audit.CreateApp, Project: a.Project, Resource: appPath(a), New: newAppView(a)})

@@ -13,7 +13,7 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/audit"
-	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 )
@@ -114,24 +114,24 @@ func (s *Store) record(ctx context.Context, b *batch, c audit.Change) {
 
 // Change gives what a record says was changed for the gate, and when. It is not there for
 // another project, nor for what is no change of a key or a plan. Problem: not_found.
-func (s *Store) Change(ctx context.Context, project, id string) (inforce.Change, error) {
+func (s *Store) Change(ctx context.Context, project, id string) (checkers.Change, error) {
 	none := problem.New(problem.NotFound, "There is no such change.")
 	if !validID(id) {
-		return inforce.Change{}, none
+		return checkers.Change{}, none
 	}
-	c, err := get(ctx, s.records().Doc(id), "change", func(snap *firestore.DocumentSnapshot) (inforce.Change, error) {
+	c, err := get(ctx, s.records().Doc(id), "change", func(snap *firestore.DocumentSnapshot) (checkers.Change, error) {
 		d, err := shape[recordDoc](snap)
 		if err != nil || d.Project != project {
-			return inforce.Change{}, errors.Join(err, none)
+			return checkers.Change{}, errors.Join(err, none)
 		}
-		c := inforce.Change{ID: id, Plans: zeroOrTime(d.PlanAt)}
+		c := checkers.Change{ID: id, Plans: zeroOrTime(d.PlanAt)}
 		switch kind, _, _ := strings.Cut(d.Action, "."); kind {
 		case "key":
 			c.Keys = snap.CreateTime
 		case "plan":
 			c.Plans = snap.CreateTime
 		default:
-			return inforce.Change{}, none
+			return checkers.Change{}, none
 		}
 		return c, nil
 	})

@@ -17,40 +17,11 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// buildDoc is a document of apps/{namespace}.{app}/builds/{n}.
-type buildDoc struct {
-	Number      int64        `firestore:"build"`
-	Commit      string       `firestore:"commit"`
-	Source      gitSourceDoc `firestore:"source"`
-	Trigger     string       `firestore:"trigger"`
-	Actor       string       `firestore:"actor"`
-	Status      string       `firestore:"status"`
-	Message     string       `firestore:"message"`
-	RunUID      string       `firestore:"run_uid"`
-	Image       string       `firestore:"image"`
-	Digest      string       `firestore:"digest"`
-	Note        string       `firestore:"note"`
-	Revision    int64        `firestore:"revision"`
-	Seen        []string     `firestore:"seen"`
-	RequestedAt time.Time    `firestore:"requested_at"`
-	FinishedAt  time.Time    `firestore:"finished_at"`
-}
-
-func buildToDoc(b deploy.Build) buildDoc {
-	return buildDoc{
-		Number: b.Number, Commit: b.Commit, Source: gitSourceDoc(b.Source), Trigger: string(b.Trigger), Actor: b.Actor,
-		Status: string(b.Status), Message: b.Message, RunUID: b.RunUID, Image: b.Image, Digest: b.Digest, Note: b.Note,
-		Revision: b.Revision, Seen: b.Seen, RequestedAt: b.RequestedAt, FinishedAt: b.FinishedAt,
-	}
-}
-
-func (d buildDoc) value() deploy.Build {
-	return deploy.Build{
-		Number: d.Number, Commit: d.Commit, Source: app.GitSource(d.Source),
-		Trigger: deploy.Trigger(cmp.Or(d.Trigger, string(deploy.Webhook))), Actor: d.Actor,
-		Status: deploy.BuildStatus(d.Status), Message: d.Message, RunUID: d.RunUID, Image: d.Image, Digest: d.Digest, Note: d.Note,
-		Revision: d.Revision, Seen: d.Seen, RequestedAt: d.RequestedAt, FinishedAt: d.FinishedAt,
-	}
+// readBuild reads a document of apps/{namespace}.{app}/builds/{n}.
+func readBuild(snap *firestore.DocumentSnapshot) (deploy.Build, error) {
+	b, err := shape[deploy.Build](snap)
+	b.Trigger = cmp.Or(b.Trigger, deploy.Webhook) // empty in documents of earlier versions
+	return b, err
 }
 
 // pendingDoc is a document of pending_builds/{namespace}.{app}.{n}: a build that
@@ -119,7 +90,7 @@ func (s *Store) RecordBuildOnce(ctx context.Context, ref app.Ref, d hook.Deliver
 // checkQueue returns a too_many_builds problem if the app has [deploy.MaxQueued] queued builds.
 // A commit that adds a build depends on the app's document, so at most that many are added.
 func (s *Store) checkQueue(ctx context.Context, ref app.Ref) error {
-	queued, err := find(ctx, s.builds(ref).Where("status", "==", deploy.Queued).Select("build").Limit(deploy.MaxQueued), decode[buildDoc])
+	queued, err := find(ctx, s.builds(ref).Where("status", "==", deploy.Queued).Select("build").Limit(deploy.MaxQueued), readBuild)
 	if err == nil && len(queued) >= deploy.MaxQueued {
 		err = problem.Of(problem.TooManyBuilds)
 	}
@@ -131,7 +102,7 @@ func (s *Store) addBuild(ctx context.Context, c current, b *batch, build deploy.
 	build.Number = c.doc.Builds + 1
 	b.app = append(b.app, firestore.Update{Path: "builds", Value: build.Number})
 	s.setPending(b, c.ref, build)
-	b.create(s.buildRef(c.ref, build.Number), buildToDoc(build))
+	b.create(s.buildRef(c.ref, build.Number), build)
 	s.record(ctx, b, audit.Change{
 		Action: audit.RequestBuild, Project: c.doc.Project, New: buildView(build),
 		Resource: audit.Path(appPath(c.doc.value()), "builds", strconv.FormatInt(build.Number, 10)),
@@ -151,18 +122,18 @@ func (s *Store) setPending(b *batch, ref app.Ref, build deploy.Build) {
 
 // Build reads one build of an app. Problem: not_found.
 func (s *Store) Build(ctx context.Context, ref app.Ref, n int64) (deploy.Build, error) {
-	return get(ctx, s.buildRef(ref, n), "build", decode[buildDoc])
+	return get(ctx, s.buildRef(ref, n), "build", readBuild)
 }
 
 // Builds lists an app's builds, newest first.
 func (s *Store) Builds(ctx context.Context, ref app.Ref, page Page) ([]deploy.Build, string, error) {
-	return newest(ctx, s.builds(ref), "build", page, decode[buildDoc])
+	return newest(ctx, s.builds(ref), "build", page, readBuild)
 }
 
 // OpenBuilds returns the numbers of an app's builds that are not final.
 func (s *Store) OpenBuilds(ctx context.Context, ref app.Ref) ([]int64, error) {
 	open := []deploy.BuildStatus{deploy.Queued, deploy.Running}
-	builds, err := find(ctx, s.builds(ref).Where("status", "in", open).Select("build"), decode[buildDoc])
+	builds, err := find(ctx, s.builds(ref).Where("status", "in", open).Select("build"), readBuild)
 	numbers := make([]int64, len(builds))
 	for i, b := range builds {
 		numbers[i] = b.Number
@@ -210,7 +181,7 @@ func (s *Store) ObserveBuild(ctx context.Context, ref app.Ref, observed deploy.B
 			build = s.deployBuild(ctx, c, b, build, now)
 		}
 		s.setPending(b, ref, build)
-		b.change(s.buildRef(ref, n), buildToDoc(stored), buildToDoc(build))
+		b.change(s.buildRef(ref, n), stored, build)
 		return nil
 	})
 	return build, err

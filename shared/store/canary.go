@@ -9,8 +9,7 @@ import (
 
 	"cloud.google.com/go/firestore"
 
-	"github.com/sluicegate/sluice/shared/explain"
-	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
@@ -23,15 +22,15 @@ type Canary struct {
 	Run     string // random per process: echoes for another run prove nothing
 	Seq     int64  // counts up from 1 within a run
 
-	Address string      // where it can be asked, host:port; "" nowhere
-	Key     explain.Key // of questions about denials; those who listen for canaries do not hear it
+	Address string            // where it can be asked, host:port; "" nowhere
+	Key     checkers.QueryKey // of questions about denials; those who listen for canaries do not hear it
 
 	// What the replica says by it to those who wait for a change (package inforce). Those
 	// who listen for canaries do not hear it.
 	Applied time.Time     // up to when it has heard the collection, by the store's clock
 	Ceiling time.Duration // how long its proofs are good
 
-	Features []inforce.Feature // that the writer has
+	Features []checkers.Feature // that the writer has
 }
 
 // CanaryType is one of the three data types that a replica proves to see.
@@ -64,7 +63,7 @@ type canaryDoc struct {
 	Ceiling int64     `firestore:"ceiling_ms"`
 	Address string    `firestore:"address"`
 
-	Features []inforce.Feature `firestore:"features,omitempty"`
+	Features []checkers.Feature `firestore:"features,omitempty"`
 
 	// Key is what questions about denials are sealed with (package explain): who may read
 	// this document may ask them. It is worth nothing once the process has ended.
@@ -74,17 +73,17 @@ type canaryDoc struct {
 // longestCeiling is that of a replica which does not say its own: no setting allows more.
 const longestCeiling = 90 * time.Second
 
-func readMember(snap *firestore.DocumentSnapshot) (inforce.Member, error) {
+func readMember(snap *firestore.DocumentSnapshot) (checkers.Member, error) {
 	d, err := shape[canaryDoc](snap)
 	if err != nil {
-		return inforce.Member{}, err
+		return checkers.Member{}, err
 	}
-	m := inforce.Member{
+	m := checkers.Member{
 		Replica: strings.TrimPrefix(snap.Ref.ID, canaryMark), Run: d.Run, Written: snap.UpdateTime,
 		Applied: d.Applied, Ceiling: time.Duration(d.Ceiling) * time.Millisecond, Address: d.Address, Features: d.Features,
 	}
 	if len(d.Key) == len(m.Key) {
-		m.Key = explain.Key(d.Key)
+		m.Key = checkers.QueryKey(d.Key)
 	}
 	if m.Ceiling <= 0 || m.Ceiling > longestCeiling {
 		m.Ceiling = longestCeiling
@@ -143,17 +142,17 @@ func canariesOf(coll *firestore.CollectionRef) firestore.Query {
 
 // Members lists the replicas that may allow requests by one data type: those whose
 // canaries are there now. The read is a strong one: what was committed before has been.
-func (s *Store) Members(ctx context.Context, t CanaryType) (inforce.List, error) {
+func (s *Store) Members(ctx context.Context, t CanaryType) (checkers.List, error) {
 	members := canariesOf(s.client.Collection(string(t)))
 	snaps, err := snapshots(ctx, members)
-	list := inforce.List{}
+	list := checkers.List{}
 	if err == nil && len(snaps) == 0 { // the result of an empty query has no read time
 		if list.Read, err = s.Now(ctx); err == nil {
 			snaps, err = snapshots(ctx, members)
 		}
 	}
 	if err != nil {
-		return inforce.List{}, fmt.Errorf("list members of %s: %w", t, err)
+		return checkers.List{}, fmt.Errorf("list members of %s: %w", t, err)
 	}
 	for _, snap := range snaps {
 		list.Read = snap.ReadTime

@@ -7,8 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/explain"
-	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/tests/storetest"
@@ -57,9 +56,9 @@ func TestMembers(t *testing.T) {
 	if list, err := s.Members(t.Context(), store.CanaryKeys); err != nil || len(list.Members) != 0 || list.Read.IsZero() {
 		t.Errorf("nobody is %+v, %v", list, err)
 	}
-	applied, key := time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC), explain.NewKey()
+	applied, key := time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC), checkers.NewQueryKey()
 	for _, c := range []store.Canary{
-		{Replica: "b", Run: "r", Seq: 1, Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443", Key: key, Features: inforce.Features()},
+		{Replica: "b", Run: "r", Seq: 1, Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443", Key: key, Features: checkers.Features()},
 		{Replica: "a", Run: "q", Seq: 9},
 	} {
 		if err := s.WriteCanary(t.Context(), store.CanaryKeys, c); err != nil {
@@ -81,17 +80,17 @@ func TestMembers(t *testing.T) {
 		}
 		list.Members[i].Written = time.Time{}
 	}
-	want := []inforce.Member{
+	want := []checkers.Member{
 		{Replica: "a", Run: "q", Applied: list.Members[0].Applied, Ceiling: 90 * time.Second}, // as a checker of before writes it
-		{Replica: "b", Run: "r", Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443", Key: key, Features: inforce.Features()},
+		{Replica: "b", Run: "r", Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443", Key: key, Features: checkers.Features()},
 	}
 	if diff := cmp.Diff(want, list.Members); diff != "" || !list.Members[0].Applied.IsZero() {
 		t.Errorf("members (-want +got):\n%s", diff)
 	}
-	if got := list.Without(inforce.RouteGenerations); got != "a" {
+	if got := list.Without(checkers.RouteGenerations); got != "a" {
 		t.Errorf("the member of an earlier release is %q, want a", got)
 	}
-	if got := (inforce.List{Members: list.Members[1:]}).Without(inforce.RouteGenerations); got != "" {
+	if got := (checkers.List{Members: list.Members[1:]}).Without(checkers.RouteGenerations); got != "" {
 		t.Errorf("%q lacks a feature of this release", got)
 	}
 }
@@ -111,7 +110,7 @@ func TestChange(t *testing.T) {
 		}
 		return snap.UpdateTime
 	}
-	same := func(what string, c, want inforce.Change) {
+	same := func(what string, c, want checkers.Change) {
 		t.Helper()
 		want.ID = c.ID
 		if diff := cmp.Diff(want, c); diff != "" || c.ID == "" {
@@ -127,21 +126,21 @@ func TestChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	planAt := committed("plans/shop-prod.plan-starter")
-	same("a plan", made, inforce.Change{Plans: planAt})
+	same("a plan", made, checkers.Change{Plans: planAt})
 	k := newKey(t)
 	issued, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same("a key, which its plan must be there for", issued, inforce.Change{Keys: committed("keys/" + string(k.ID())), Plans: planAt})
+	same("a key, which its plan must be there for", issued, checkers.Change{Keys: committed("keys/" + string(k.ID())), Plans: planAt})
 	revoke := func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon(), "ada"), nil }
 	_, revoked, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, revoke)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same("a revocation", revoked, inforce.Change{Keys: committed("keys/" + string(k.ID()))})
+	same("a revocation", revoked, checkers.Change{Keys: committed("keys/" + string(k.ID()))})
 	_, again, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, revoke)
-	if diff := cmp.Diff(inforce.Change{Keys: revoked.Keys}, again); diff != "" || err != nil {
+	if diff := cmp.Diff(checkers.Change{Keys: revoked.Keys}, again); diff != "" || err != nil {
 		t.Errorf("what was so already: %v\n%s", err, diff)
 	}
 }

@@ -17,36 +17,10 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// revisionDoc is a document of apps/{namespace}.{app}/deployments/{revision}.
-type revisionDoc struct {
-	Number            int64          `firestore:"revision"`
-	Image             string         `firestore:"image"`
-	Digest            string         `firestore:"digest"`
-	Commit            string         `firestore:"commit"`
-	Trigger           deploy.Trigger `firestore:"trigger"`
-	Actor             string         `firestore:"actor"`
-	Source            int64          `firestore:"source_revision"`
-	SourceEnvironment string         `firestore:"source_environment"`
-	Note              string         `firestore:"note"`
-	Status            deploy.Status  `firestore:"status"`
-	Message           string         `firestore:"message"`
-	Idle              bool           `firestore:"idle"`
-
-	DeployedAt time.Time `firestore:"deployed_at"`
-	AppliedAt  time.Time `firestore:"applied_at"`
-	ReadyAt    time.Time `firestore:"ready_at"`
-	FinishedAt time.Time `firestore:"settled_at"`
-
-	Build       int64 `firestore:"build"`
-	NewestBuild int64 `firestore:"newest_build"`
-	HeldBuild   int64 `firestore:"held_build"`
-}
-
-func (d revisionDoc) value() deploy.Revision { return deploy.Revision(d) }
-
-// recordedDoc is a revisionDoc that says which attempt has recorded it.
+// recordedDoc is a document of apps/{namespace}.{app}/deployments/{revision}. Record names the
+// attempt that recorded the revision.
 type recordedDoc struct {
-	revisionDoc
+	deploy.Revision
 
 	Record string `firestore:"record,omitempty"`
 }
@@ -83,7 +57,7 @@ func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.De
 			return err
 		}
 		if try > 1 { // the commit before may have gone through without an answer
-			done, err := find(ctx, s.revisions(ref).Where("record", "==", id).Limit(1), decode[revisionDoc])
+			done, err := find(ctx, s.revisions(ref).Where("record", "==", id).Limit(1), shape[deploy.Revision])
 			if err != nil {
 				return err
 			}
@@ -108,7 +82,7 @@ func (s *Store) RecordDeploymentOnce(ctx context.Context, ref app.Ref, d hook.De
 func (s *Store) addRevision(ctx context.Context, c current, b *batch, rev deploy.Revision, attempt string) deploy.Revision {
 	rev = rev.After(c.revision, c.doc.Revisions, c.doc.Builds)
 	if old, changed := c.revision.Overtaken(rev.Number); changed {
-		b.change(s.revisionRef(c.ref, old.Number), revisionDoc(c.revision), revisionDoc(old))
+		b.change(s.revisionRef(c.ref, old.Number), c.revision, old)
 	}
 	b.app = append(b.app,
 		firestore.Update{Path: "image", Value: rev.Runs()},
@@ -117,7 +91,7 @@ func (s *Store) addRevision(ctx context.Context, c current, b *batch, rev deploy
 		firestore.Update{Path: "deployed", Value: deployedOf(rev)},
 		firestore.Update{Path: "updated_at", Value: rev.DeployedAt},
 	)
-	b.create(s.revisionRef(c.ref, rev.Number), recordedDoc{revisionDoc: revisionDoc(rev), Record: attempt})
+	b.create(s.revisionRef(c.ref, rev.Number), recordedDoc{Revision: rev, Record: attempt})
 	s.record(ctx, b, audit.Change{
 		Action: audit.Deploy, Project: c.doc.Project, Old: deploymentView(c.revision), New: deploymentView(rev),
 		Resource: audit.Path(appPath(c.doc.value()), "deployments", strconv.FormatInt(rev.Number, 10)),
@@ -127,12 +101,12 @@ func (s *Store) addRevision(ctx context.Context, c current, b *batch, rev deploy
 
 // Deployment reads one revision of an app. Problem: not_found.
 func (s *Store) Deployment(ctx context.Context, ref app.Ref, revision int64) (deploy.Revision, error) {
-	return get(ctx, s.revisionRef(ref, revision), "revision", decode[revisionDoc])
+	return get(ctx, s.revisionRef(ref, revision), "revision", shape[deploy.Revision])
 }
 
 // Deployments lists an app's revisions, newest first.
 func (s *Store) Deployments(ctx context.Context, ref app.Ref, page Page) ([]deploy.Revision, string, error) {
-	return newest(ctx, s.revisions(ref), "revision", page, decode[revisionDoc])
+	return newest(ctx, s.revisions(ref), "revision", page, shape[deploy.Revision])
 }
 
 // UpdateDeployment moves an app's current revision on: change gets what is stored and
@@ -179,19 +153,19 @@ func (s *Store) setRevision(ctx context.Context, c current, b *batch, rev deploy
 	turned := rev.Status != c.revision.Status
 	first := true
 	if turned && rev.Status == deploy.Live {
-		live, err := find(ctx, s.revisions(c.ref).Where("status", "==", deploy.Live), decode[revisionDoc])
+		live, err := find(ctx, s.revisions(c.ref).Where("status", "==", deploy.Live), shape[deploy.Revision])
 		if err != nil {
 			return err
 		}
 		for _, old := range live {
 			first = false
-			b.change(s.revisionRef(c.ref, old.Number), revisionDoc(old), revisionDoc(old.Replaced(rev.Number)))
+			b.change(s.revisionRef(c.ref, old.Number), old, old.Replaced(rev.Number))
 		}
 	}
 	if turned && rev.Finished() {
 		s.announce(b, event.OfDeployment(c.doc.value(), rev, first))
 	}
 	b.app = append(b.app, firestore.Update{Path: "deployed", Value: deployedOf(rev)})
-	b.change(s.revisionRef(c.ref, rev.Number), revisionDoc(c.revision), revisionDoc(rev))
+	b.change(s.revisionRef(c.ref, rev.Number), c.revision, rev)
 	return nil
 }

@@ -12,19 +12,6 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
-// environmentDoc is a document of environments/{namespace}. The id is what makes
-// a namespace unique: "a-b"+"c" and "a"+"b-c" are one document. Its fields
-// full_at and plan_created_at are the times of the last creation of a key near the limit, and
-// of a plan: these creations write the document so that they conflict.
-type environmentDoc struct {
-	Project   string    `firestore:"project"`
-	Name      string    `firestore:"name"`
-	Namespace string    `firestore:"namespace"`
-	CreatedAt time.Time `firestore:"created_at"`
-}
-
-func (d environmentDoc) value() app.Environment { return app.Environment(d) }
-
 // namespaceDoc is a document of namespaces/{namespace}: the project whose environment had the
 // namespace last. It exists from the deletion of the environment until the namespace has a
 // new one.
@@ -37,12 +24,16 @@ func (s *Store) namespaceRef(namespace string) *firestore.DocumentRef {
 	return s.client.Collection("namespaces").Doc(namespace)
 }
 
+// environments is the collection environments/{namespace}. The id makes a namespace unique:
+// "a-b"+"c" and "a"+"b-c" are one document. The fields full_at and plan_created_at are the times
+// of the last creation of a key near the limit, and of a plan: these creations write the
+// document so that they conflict.
 func (s *Store) environments() *firestore.CollectionRef { return s.client.Collection("environments") }
 
 // txEnvironment reads the environment of a namespace inside a transaction. Problem:
 // not_found.
 func (s *Store) txEnvironment(tx *firestore.Transaction, namespace string) (app.Environment, error) {
-	return txGet(tx, s.environments().Doc(namespace), "environment", decode[environmentDoc])
+	return txGet(tx, s.environments().Doc(namespace), "environment", shape[app.Environment])
 }
 
 // CreateEnvironment stores a new environment of a project that exists. Problems:
@@ -62,7 +53,7 @@ func (s *Store) CreateEnvironment(ctx context.Context, e app.Environment) error 
 		switch {
 		case problem.Is(err, problem.NotFound):
 			b.delete(s.namespaceRef(e.Namespace))
-			b.create(s.environments().Doc(e.Namespace), environmentDoc(e))
+			b.create(s.environments().Doc(e.Namespace), e)
 			s.record(ctx, b, audit.Change{
 				Action: audit.CreateEnvironment, Project: e.Project, Resource: environmentPath(e.Project, e.Name), New: environmentView(e),
 			})
@@ -100,7 +91,7 @@ func (s *Store) Environment(ctx context.Context, project, name string) (app.Envi
 	if err != nil {
 		return app.Environment{}, err
 	}
-	e, err := get(ctx, s.environments().Doc(namespace), "environment", decode[environmentDoc])
+	e, err := get(ctx, s.environments().Doc(namespace), "environment", shape[app.Environment])
 	if err == nil && (e.Project != project || e.Name != name) {
 		err = noEnvironment()
 	}
@@ -109,7 +100,7 @@ func (s *Store) Environment(ctx context.Context, project, name string) (app.Envi
 
 // Environments lists a project's environments.
 func (s *Store) Environments(ctx context.Context, project string, page Page) ([]app.Environment, string, error) {
-	return list(ctx, s.environments(), s.environments().Where("project", "==", project), page, decode[environmentDoc])
+	return list(ctx, s.environments(), s.environments().Where("project", "==", project), page, shape[app.Environment])
 }
 
 // DeleteEnvironment deletes an environment that holds no app, plan or key, revoked

@@ -10,6 +10,14 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/hook"
+	"github.com/sluicegate/sluice/shared/identity/servicetoken"
+	"github.com/sluicegate/sluice/shared/identity/user"
+	"github.com/sluicegate/sluice/shared/plan"
 )
 
 // OpenIntercepted opens a store on the emulator whose streams go through a function.
@@ -62,3 +70,22 @@ func (s *Store) Copy(ctx context.Context, t testing.TB, from, to string) {
 
 // SetClock gives the store's own stamps another clock.
 func (s *Store) SetClock(now func() time.Time) { s.now = now }
+
+// Documents returns a document of each noun, by its kind. All fields that may be left out are
+// present.
+func Documents(at time.Time) map[string]any {
+	k := apikey.Key{Leak: &apikey.Leak{At: at}, PreviousUntil: at, ExpiresAt: at}
+	p := app.Project{LeakPolicy: apikey.LeakDisable, Registries: []string{"registry.example.com"}}
+	return map[string]any{
+		"app":         appDoc{App: app.App{GitSource: &app.GitSource{}, Preflight: app.PreflightApp, Trusts: []app.Trust{{}}}},
+		"build":       deploy.Build{},
+		"deployment":  recordedDoc{Record: "attempt"},
+		"environment": app.Environment{},
+		"key":         keyToDoc(k),
+		"plan":        planToDoc(plan.Plan{}),
+		"project":     projectToDoc(p),
+		"receipt":     receiptToDoc(hook.Receipt{}),
+		"token":       tokenToDoc(servicetoken.Token{LastUsed: at}),
+		"user":        user.User{},
+	}
+}

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/event"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 )
@@ -23,34 +23,20 @@ import (
 // that each list is one query on indexed fields; namespace is what the gate
 // compares. Canaries share the collection and have none of the three.
 type keyDoc struct {
-	Prefix        string     `firestore:"prefix"`
-	Project       string     `firestore:"project"`
-	Environment   string     `firestore:"environment"`
-	Namespace     string     `firestore:"namespace"`
-	Plan          string     `firestore:"plan"`
-	Name          string     `firestore:"name"`
-	Apps          []string   `firestore:"apps"`
-	Status        string     `firestore:"status"`
+	apikey.Key
+
 	Secret        []byte     `firestore:"secret"`         // SHA-256 of the full key
-	Previous      []byte     `firestore:"previous"`       // the one before it; empty without one
-	PreviousUntil *time.Time `firestore:"previous_until"` // null without a previous one
+	Previous      []byte     `firestore:"previous"`       // of the key before it; empty without one
+	PreviousUntil *time.Time `firestore:"previous_until"` // null without a previous key
 	ExpiresAt     *time.Time `firestore:"expires_at"`     // null never expires
-	CreatedAt     time.Time  `firestore:"created_at"`
-	CreatedBy     string     `firestore:"created_by"`
-	UpdatedAt     time.Time  `firestore:"updated_at"`
-	RevokedBy     string     `firestore:"revoked_by"`
 	Leak          *leakDoc   `firestore:"leak,omitempty"`
 }
 
 func keyToDoc(k apikey.Key) keyDoc {
 	d := keyDoc{
-		Prefix: string(k.Prefix), Project: k.Project, Environment: k.Environment, Namespace: k.Namespace,
-		Plan: string(k.Plan), Name: k.Name, Apps: append([]string{}, k.Apps...), Status: string(k.Status),
-		Secret:    k.Secret[:],
-		ExpiresAt: timeOrNull(k.ExpiresAt), PreviousUntil: timeOrNull(k.PreviousUntil),
-		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, UpdatedAt: k.UpdatedAt, RevokedBy: k.RevokedBy,
-		Leak: leakToDoc(k.Leak),
+		Key: k, Secret: k.Secret[:], ExpiresAt: timeOrNull(k.ExpiresAt), PreviousUntil: timeOrNull(k.PreviousUntil), Leak: leakToDoc(k.Leak),
 	}
+	d.Apps = append([]string{}, k.Apps...) // never null
 	if d.PreviousUntil != nil {
 		d.Previous = k.Previous[:]
 	}
@@ -64,12 +50,8 @@ func readKey(snap *firestore.DocumentSnapshot) (apikey.Key, error) {
 	if err != nil {
 		return apikey.Key{}, err
 	}
-	k := apikey.Key{
-		Prefix: apikey.Prefix(d.Prefix), Project: d.Project, Environment: d.Environment, Namespace: d.Namespace,
-		Plan: plan.ID(d.Plan), Name: d.Name, Apps: d.Apps, Status: apikey.Status(d.Status),
-		ExpiresAt: zeroOrTime(d.ExpiresAt), PreviousUntil: zeroOrTime(d.PreviousUntil),
-		CreatedAt: d.CreatedAt, CreatedBy: d.CreatedBy, UpdatedAt: d.UpdatedAt, RevokedBy: d.RevokedBy,
-	}
+	k := d.Key
+	k.ExpiresAt, k.PreviousUntil = zeroOrTime(d.ExpiresAt), zeroOrTime(d.PreviousUntil)
 	var ok bool
 	if k.Secret, ok = hashOf(d.Secret); !ok {
 		return apikey.Key{}, fmt.Errorf("read %s: its secret's hash has %d bytes", k.ID(), len(d.Secret))
@@ -115,11 +97,11 @@ func (s *Store) keyRef(id apikey.ID) (*firestore.DocumentRef, error) {
 // It returns an already_exists problem if another key of the installation has the prefix.
 // Other problems: unknown_plan, invalid_scope, already_issued, idempotency_key_reused,
 // too_many_keys.
-func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, limit int) (inforce.Change, error) {
+func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, limit int) (checkers.Change, error) {
 	op := "create " + string(k.ID())
 	ref, err := s.keyRef(k.ID())
 	if err != nil {
-		return inforce.Change{}, fmt.Errorf("%s: %w", op, err)
+		return checkers.Change{}, fmt.Errorf("%s: %w", op, err)
 	}
 	// issue creates the key in a transaction that room may refuse.
 	issue := func(room change) change {
@@ -147,7 +129,7 @@ func (s *Store) IssueKey(ctx context.Context, k apikey.Key, r apikey.Request, li
 		}
 	}
 	made, err := s.commitBelow(ctx, op, k.Namespace, limit, issue)
-	return inforce.Change{ID: made.record, Keys: made.at, Plans: made.plan}, err
+	return checkers.Change{ID: made.record, Keys: made.at, Plans: made.plan}, err
 }
 
 // DeleteRevokedKeys deletes up to limit keys that were revoked before a time, and tells
@@ -200,9 +182,8 @@ func (s *Store) EachListed(ctx context.Context, f KeyFilter, after apikey.ID) it
 	}
 	return each(ctx, q.Select("prefix", "name", "apps", "status", "expires_at"), func(snap *firestore.DocumentSnapshot) (apikey.Key, error) {
 		d, err := shape[keyDoc](snap)
-		return apikey.Key{
-			Prefix: apikey.Prefix(d.Prefix), Name: d.Name, Apps: d.Apps, Status: apikey.Status(d.Status), ExpiresAt: zeroOrTime(d.ExpiresAt),
-		}, err
+		d.Key.ExpiresAt = zeroOrTime(d.ExpiresAt)
+		return d.Key, err
 	})
 }
 
@@ -229,7 +210,7 @@ func (f KeyFilter) on(q firestore.Query) firestore.Query {
 // app is gone can still be disabled. Giving back what was stored writes nothing. r is as
 // in [Store.IssueKey]. Problems: not_found, unknown_plan, invalid_scope, already_issued,
 // idempotency_key_reused and those of change.
-func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (changed apikey.Key, c inforce.Change, err error) {
+func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, change func(apikey.Key) (apikey.Key, error)) (changed apikey.Key, c checkers.Change, err error) {
 	op := "update " + string(id)
 	ref, err := s.keyRef(id)
 	if err != nil {
@@ -263,7 +244,7 @@ func (s *Store) ReissueKey(ctx context.Context, id apikey.ID, r apikey.Request, 
 		last = time.Time{}
 		return nil
 	})
-	c = inforce.Change{ID: made.record, Keys: made.at, Plans: made.plan}
+	c = checkers.Change{ID: made.record, Keys: made.at, Plans: made.plan}
 	if !last.IsZero() {
 		c.Keys = last
 	}

@@ -3,39 +3,36 @@ package store
 import (
 	"context"
 	"reflect"
-	"time"
 
 	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/event"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // leakDoc is the part of a key's document that says which of its secrets has leaked.
 type leakDoc struct {
-	Secret []byte    `firestore:"secret"` // SHA-256 of the full key
-	At     time.Time `firestore:"at"`
-	By     string    `firestore:"by"`
-	URL    string    `firestore:"url"`
-	Source string    `firestore:"source"`
+	apikey.Leak
+
+	Secret []byte `firestore:"secret"` // SHA-256 of the full key
 }
 
 func leakToDoc(l *apikey.Leak) *leakDoc {
 	if l == nil {
 		return nil
 	}
-	return &leakDoc{Secret: l.Secret[:], At: l.At, By: l.By, URL: l.URL, Source: l.Source}
+	return &leakDoc{Leak: *l, Secret: l.Secret[:]}
 }
 
-// value reads what is stored; ok is false where its hash is not whole.
+// value returns the leak; ok is false if its hash is incomplete.
 func (d *leakDoc) value() (l *apikey.Leak, ok bool) {
 	if d == nil {
 		return nil, true
 	}
-	secret, ok := hashOf(d.Secret)
-	return &apikey.Leak{Secret: secret, At: d.At, By: d.By, URL: d.URL, Source: d.Source}, ok
+	d.Leak.Secret, ok = hashOf(d.Secret)
+	return &d.Leak, ok
 }
 
 // LeakResult is what became of a report of a leak.
@@ -57,7 +54,7 @@ func LeakResults() []LeakResult {
 // ReportLeak ends a secret that has leaked, as the policy of the key's project says, and
 // records that it was reported; see [apikey.Key.WithLeak]. That there is no such key, or
 // that it was reported before, is no error, and costs one reading.
-func (s *Store) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (result LeakResult, c inforce.Change, err error) {
+func (s *Store) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (result LeakResult, c checkers.Change, err error) {
 	seen, err := s.Key(ctx, id)
 	if problem.Is(err, problem.NotFound) {
 		return LeakUnknown, c, nil
@@ -95,7 +92,7 @@ func (s *Store) ReportLeak(ctx context.Context, id apikey.ID, l apikey.Leak) (re
 	if problem.Is(err, problem.NotFound) { // deleted meanwhile
 		return LeakUnknown, c, nil
 	}
-	return result, inforce.Change{ID: made.record, Keys: made.at}, err
+	return result, checkers.Change{ID: made.record, Keys: made.at}, err
 }
 
 // leakOf says what a report of a leak is to a key as it is stored.

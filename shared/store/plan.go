@@ -3,48 +3,29 @@ package store
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
-	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // planDoc is a document of plans/{namespace}.{plan id}.
 type planDoc struct {
-	ID        string    `firestore:"id"`
-	Namespace string    `firestore:"namespace"`
-	Name      string    `firestore:"name"`
-	Rate      float64   `firestore:"rate"`
-	Burst     int64     `firestore:"burst"`
-	Quota     int64     `firestore:"quota"`
-	Period    string    `firestore:"quota_period"`
-	Mode      string    `firestore:"quota_mode"` // "" without a quota; plans from before there were modes lack it and are soft
-	CreatedAt time.Time `firestore:"created_at"`
-	UpdatedAt time.Time `firestore:"updated_at"`
+	plan.Plan
+
+	Mode plan.Mode `firestore:"quota_mode"` // "" without a quota; older documents lack it and are soft
 }
 
-func planToDoc(p plan.Plan) planDoc {
-	return planDoc{
-		ID: string(p.ID), Namespace: p.Namespace, Name: p.Name,
-		Rate: p.Limits.Rate, Burst: p.Limits.Burst, Quota: p.Limits.Quota, Period: string(p.Limits.Period), Mode: string(p.Limits.Mode()),
-		CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
-	}
-}
+func planToDoc(p plan.Plan) planDoc { return planDoc{Plan: p, Mode: p.Mode()} }
 
 func (d planDoc) value() plan.Plan {
-	return plan.Plan{
-		ID: plan.ID(d.ID), Namespace: d.Namespace, Name: d.Name,
-		Limits: plan.Limits{
-			Rate: d.Rate, Burst: d.Burst, Quota: d.Quota, Period: plan.Period(d.Period), Hard: plan.Mode(d.Mode) == plan.Hard,
-		},
-		CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
-	}
+	d.Hard = d.Mode == plan.Hard
+	return d.Plan
 }
 
 func (s *Store) plans() *firestore.CollectionRef { return s.client.Collection("plans") }
@@ -59,7 +40,7 @@ func planDocument(namespace string, id plan.ID) string { return namespace + "." 
 // deleted at the same time. It also writes the environment, so that two creations conflict:
 // a count that starts after the read is exact, although it is no part of the transaction.
 // Problems: not_found, already_exists, too_many_plans.
-func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (inforce.Change, error) {
+func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (checkers.Change, error) {
 	environment := s.environments().Doc(p.Namespace)
 	made, err := s.commitAlone(ctx, "create plan "+string(p.ID), environment, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		e, err := s.txEnvironment(tx, p.Namespace)
@@ -78,7 +59,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (inforce.Change, er
 		s.record(ctx, b, audit.Change{Action: audit.CreatePlan, Project: e.Project, Resource: planPath(e, p.ID), New: planView(p)})
 		return nil
 	})
-	return inforce.Change{ID: made.record, Plans: made.at}, err
+	return checkers.Change{ID: made.record, Plans: made.at}, err
 }
 
 // Plan reads one plan. Problem: not_found.
@@ -136,7 +117,7 @@ func (s *Store) Plans(ctx context.Context, namespace string, page Page) ([]plan.
 
 // UpdatePlan changes a plan in a transaction: change gets what is stored and
 // gives what shall be. Problem: not_found.
-func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (changed plan.Plan, c inforce.Change, err error) {
+func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, change func(plan.Plan) (plan.Plan, error)) (changed plan.Plan, c checkers.Change, err error) {
 	ref := s.planRef(namespace, id)
 	made, err := s.commitAlone(ctx, "update plan "+string(id), ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
 		stored, e, err := s.txPlan(tx, namespace, id)
@@ -152,7 +133,7 @@ func (s *Store) UpdatePlan(ctx context.Context, namespace string, id plan.ID, ch
 		})
 		return nil
 	})
-	return changed, inforce.Change{ID: made.record, Plans: made.at}, err
+	return changed, checkers.Change{ID: made.record, Plans: made.at}, err
 }
 
 // DeletePlan deletes a plan that no key uses, revoked ones aside: those open

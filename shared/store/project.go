@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"cloud.google.com/go/firestore"
 
@@ -18,24 +17,18 @@ import (
 // projectDoc is a document of projects/{project}. Its field token_at says when a service
 // token was made last, and is there to be written, see [Store.CreateToken].
 type projectDoc struct {
-	Name      string              `firestore:"name"`
-	Members   map[string]app.Role `firestore:"members"`   // by username
-	Usernames []string            `firestore:"usernames"` // the members' names again, which a query can look for
-	CreatedAt time.Time           `firestore:"created_at"`
+	app.Project
 
-	LeakPolicy apikey.LeakPolicy `firestore:"leak_policy,omitempty"` // none is the default
-	Registries []string          `firestore:"registries,omitempty"`
+	Usernames []string `firestore:"usernames"` // of the members, for queries
 }
 
 func projectToDoc(p app.Project) projectDoc {
-	return projectDoc{
-		Name: p.Name, Members: p.Members, Usernames: slices.Sorted(maps.Keys(p.Members)), CreatedAt: p.CreatedAt,
-		LeakPolicy: p.LeakPolicy, Registries: p.Registries,
-	}
+	return projectDoc{Project: p, Usernames: slices.Sorted(maps.Keys(p.Members))}
 }
 
 func (d projectDoc) value() app.Project {
-	return app.Project{Name: d.Name, Members: d.Members, CreatedAt: d.CreatedAt, LeakPolicy: cmp.Or(d.LeakPolicy, apikey.LeakDisable), Registries: d.Registries}
+	d.LeakPolicy = cmp.Or(d.LeakPolicy, apikey.LeakDisable)
+	return d.Project
 }
 
 func (s *Store) projects() *firestore.CollectionRef { return s.client.Collection("projects") }

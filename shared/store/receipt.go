@@ -9,46 +9,27 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/hook"
-	"github.com/sluicegate/sluice/shared/problem"
 )
 
 // receiptDoc is a document of receipts/{id}, whose ids are as those of audit records: in
 // their order the newest comes first. The collection's TTL policy on expires_at deletes it
 // some time after a week; [Store.DeleteReceipts] does so where there is none.
 type receiptDoc struct {
+	hook.Receipt
+
 	Namespace string    `firestore:"namespace"`
 	App       string    `firestore:"app"`
-	At        time.Time `firestore:"at"`
-	Last      time.Time `firestore:"last_at"`
-	Count     int       `firestore:"count"`
-	Result    string    `firestore:"result"`
-	Code      string    `firestore:"code"`
-	Reason    string    `firestore:"reason"`
-	Event     string    `firestore:"event"`
-	Revision  int64     `firestore:"revision"`
-	Build     int64     `firestore:"build"`
-	Commit    string    `firestore:"commit"`
-	RequestID string    `firestore:"request_id"`
-	Delivery  string    `firestore:"delivery"`
 	ExpiresAt time.Time `firestore:"expires_at"`
 }
 
 func receiptToDoc(r hook.Receipt) receiptDoc {
-	r = r.Bounded()
-	return receiptDoc{
-		Namespace: r.App.Namespace, App: r.App.Name, At: r.At, Last: r.Last, Count: r.Count,
-		Result: string(r.Result), Code: string(r.Code), Reason: r.Reason, Event: string(r.Event), Revision: r.Revision, Build: r.Build,
-		Commit: r.Commit, RequestID: r.RequestID, Delivery: r.Delivery, ExpiresAt: r.At.Add(hook.ReceiptsKept),
-	}
+	return receiptDoc{Receipt: r.Bounded(), Namespace: r.App.Namespace, App: r.App.Name, ExpiresAt: r.At.Add(hook.ReceiptsKept)}
 }
 
 func readReceipt(snap *firestore.DocumentSnapshot) (hook.Receipt, error) {
 	d, err := shape[receiptDoc](snap)
-	return hook.Receipt{
-		ID: snap.Ref.ID, At: d.At, App: app.Ref{Namespace: d.Namespace, Name: d.App}, Result: hook.Result(d.Result), Count: d.Count, Last: d.Last,
-		Code: problem.Code(d.Code), Reason: d.Reason, Event: hook.Event(d.Event), Revision: d.Revision, Build: d.Build,
-		Commit: d.Commit, RequestID: d.RequestID, Delivery: d.Delivery,
-	}, err
+	d.Receipt.ID, d.Receipt.App = snap.Ref.ID, app.Ref{Namespace: d.Namespace, Name: d.App}
+	return d.Receipt, err
 }
 
 func (s *Store) receipts() *firestore.CollectionRef { return s.client.Collection("receipts") }

@@ -11,7 +11,6 @@ import (
 	"cloud.google.com/go/firestore"
 
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -19,21 +18,14 @@ import (
 
 // tokenDoc is a document of tokens/{token id}. It goes with its token's revocation.
 type tokenDoc struct {
-	Project   string     `firestore:"project"`
-	Name      string     `firestore:"name"`
-	Role      app.Role   `firestore:"role"`
-	Hash      []byte     `firestore:"hash"` // SHA-256 of the full token
-	ExpiresAt time.Time  `firestore:"expires_at"`
-	CreatedAt time.Time  `firestore:"created_at"`
-	CreatedBy string     `firestore:"created_by"`
-	LastUsed  *time.Time `firestore:"last_used"` // null is never
+	servicetoken.Token
+
+	Hash     []byte     `firestore:"hash"`      // SHA-256 of the full token
+	LastUsed *time.Time `firestore:"last_used"` // null is never
 }
 
 func tokenToDoc(t servicetoken.Token) tokenDoc {
-	return tokenDoc{
-		Project: t.Project, Name: t.Name, Role: t.Role, Hash: t.Hash[:],
-		ExpiresAt: t.ExpiresAt, CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy, LastUsed: timeOrNull(t.LastUsed),
-	}
+	return tokenDoc{Token: t, Hash: t.Hash[:], LastUsed: timeOrNull(t.LastUsed)}
 }
 
 // readToken refuses a document whose hash is not whole, as readKey does.
@@ -42,15 +34,12 @@ func readToken(snap *firestore.DocumentSnapshot) (servicetoken.Token, error) {
 	if err != nil {
 		return servicetoken.Token{}, err
 	}
-	hash, ok := hashOf(d.Hash)
-	if !ok {
+	t, ok := d.Token, false
+	if t.Hash, ok = hashOf(d.Hash); !ok {
 		return servicetoken.Token{}, fmt.Errorf("read %s: its hash has %d bytes", snap.Ref.ID, len(d.Hash))
 	}
-	return servicetoken.Token{
-		ID: servicetoken.ID(snap.Ref.ID), Project: d.Project, Name: d.Name, Role: d.Role, Hash: hash,
-		ExpiresAt: d.ExpiresAt, CreatedAt: d.CreatedAt, CreatedBy: d.CreatedBy, LastUsed: zeroOrTime(d.LastUsed),
-		Version: snap.UpdateTime,
-	}, nil
+	t.ID, t.LastUsed, t.Version = servicetoken.ID(snap.Ref.ID), zeroOrTime(d.LastUsed), snap.UpdateTime
+	return t, nil
 }
 
 func (s *Store) tokens() *firestore.CollectionRef { return s.client.Collection("tokens") }

@@ -52,14 +52,18 @@ func (b *batch) change(ref *firestore.DocumentRef, was, is any) {
 	}
 }
 
-// changedFields compares two values of one struct type whose fields have firestore tags.
+// changedFields compares two values of one struct type whose fields have firestore tags. The
+// fields of an embedded struct count as its own.
 func changedFields(was, is any) (changed []firestore.Update) {
 	before, after := reflect.ValueOf(was), reflect.ValueOf(is)
-	for i := range after.NumField() {
-		field, value := after.Type().Field(i), after.Field(i)
+	for _, field := range reflect.VisibleFields(after.Type()) {
 		name, options, _ := strings.Cut(field.Tag.Get("firestore"), ",")
+		if field.Anonymous || name == "-" {
+			continue
+		}
+		value := after.FieldByIndex(field.Index)
 		switch {
-		case reflect.DeepEqual(before.Field(i).Interface(), value.Interface()):
+		case reflect.DeepEqual(before.FieldByIndex(field.Index).Interface(), value.Interface()):
 		case options == "omitempty" && value.IsZero():
 			changed = append(changed, firestore.Update{FieldPath: firestore.FieldPath{name}, Value: firestore.Delete})
 		default:

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"slices"
-	"time"
 
 	"cloud.google.com/go/firestore"
 
@@ -11,26 +10,6 @@ import (
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/problem"
 )
-
-// trustDoc is one of an app's trusts, in the app's own document: whoever changes an app's
-// history for a pipeline reads both at once.
-type trustDoc struct {
-	ID        string            `firestore:"id"`
-	Provider  app.Provider      `firestore:"provider"`
-	Issuer    string            `firestore:"issuer"`
-	Audience  string            `firestore:"audience"`
-	Claims    map[string]string `firestore:"claims"`
-	CreatedAt time.Time         `firestore:"created_at"`
-	CreatedBy string            `firestore:"created_by"`
-}
-
-func trustsToDoc(trusts []app.Trust) []trustDoc {
-	var docs []trustDoc
-	for _, t := range trusts {
-		docs = append(docs, trustDoc(t))
-	}
-	return docs
-}
 
 // AddTrust lets one more kind of pipeline deploy an app. Problems: not_found;
 // already_exists for one that differs in its id alone; too_many_trusts.
@@ -69,7 +48,7 @@ func (s *Store) changeTrusts(ctx context.Context, ref app.Ref, action audit.Acti
 		if err != nil {
 			return err
 		}
-		b.update(s.appRef(ref), firestore.Update{Path: "trusts", Value: trustsToDoc(trusts)})
+		b.update(s.appRef(ref), firestore.Update{Path: "trusts", Value: trusts})
 		s.record(ctx, b, audit.Change{
 			Action: action, Project: before.Project, Resource: audit.Path(appPath(before), "webhook", "trusts", id),
 			Old: trustView(before.Trusts, id), New: trustView(trusts, id),

@@ -12,33 +12,23 @@ import (
 	"github.com/sluicegate/sluice/shared/trace"
 )
 
-// userDoc is a document of users/{username}.
-type userDoc struct {
-	Name      string    `firestore:"username"`
-	Hash      string    `firestore:"hash"`
-	Version   int64     `firestore:"version"`
-	Admin     bool      `firestore:"admin"`
-	CreatedAt time.Time `firestore:"created_at"`
-}
-
-func (d userDoc) value() user.User { return user.User(d) }
-
+// users is the collection users/{username}.
 func (s *Store) users() *firestore.CollectionRef { return s.client.Collection("users") }
 
 // CreateUser stores a new user. Problem: already_exists.
 func (s *Store) CreateUser(ctx context.Context, u user.User) error {
-	return s.createRecorded(ctx, s.users().Doc(u.Name), userDoc(u), "user",
+	return s.createRecorded(ctx, s.users().Doc(u.Name), u, "user",
 		audit.Change{Action: audit.CreateUser, Resource: userPath(u.Name), New: userView(u)})
 }
 
 // User reads one user. Problem: not_found.
 func (s *Store) User(ctx context.Context, name string) (user.User, error) {
-	return get(ctx, s.users().Doc(name), "user", decode[userDoc])
+	return get(ctx, s.users().Doc(name), "user", shape[user.User])
 }
 
 // Users lists all users by name.
 func (s *Store) Users(ctx context.Context, page Page) ([]user.User, string, error) {
-	return list(ctx, s.users(), s.users().Query, page, decode[userDoc])
+	return list(ctx, s.users(), s.users().Query, page, shape[user.User])
 }
 
 // UpdateUser changes a user in a transaction: change gets what is stored and
@@ -46,7 +36,7 @@ func (s *Store) Users(ctx context.Context, page Page) ([]user.User, string, erro
 func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.User) (user.User, error)) error {
 	ref := s.users().Doc(name)
 	return s.transactAlone(ctx, "update user "+name, ref, func(ctx context.Context, tx *firestore.Transaction, b *batch) error {
-		stored, err := txGet(tx, ref, "user", decode[userDoc])
+		stored, err := txGet(tx, ref, "user", shape[user.User])
 		if err != nil {
 			return err
 		}
@@ -54,7 +44,7 @@ func (s *Store) UpdateUser(ctx context.Context, name string, change func(user.Us
 		if err != nil {
 			return err
 		}
-		b.change(ref, userDoc(stored), userDoc(changed))
+		b.change(ref, stored, changed)
 		s.recordUpdate(ctx, b, userChange(stored, changed))
 		return nil
 	})
@@ -122,6 +112,6 @@ func (s *Store) SignedOut(ctx context.Context, tokenID, username string, version
 	if ended.Exists() || !owner.Exists() {
 		return true, nil
 	}
-	u, err := decode[userDoc](owner)
+	u, err := shape[user.User](owner)
 	return u.Version != version, err
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
-	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -80,11 +80,11 @@ func TestProofIsNoOracle(t *testing.T) {
 		"the 401 that everybody gets, with a proof at most for that nonce; nothing is opened")
 	s, k := gated(t)
 	plain := s.Call("hello").Send()
-	good, n := gateproof.NewNonce(), 0
+	good, n := checkers.NewNonce(), 0
 	for _, nonce := range []string{good, good[1:], strings.ToLower(good), strings.Repeat("A", 8000), "", "é"} {
 		for _, key := range []string{"", k.Full + "x"} {
 			n++
-			call := s.Call("hello").Header(gateproof.NonceHeader, nonce).Header(gateproof.ProofHeader, strings.Repeat("0", 64))
+			call := s.Call("hello").Header(checkers.NonceHeader, nonce).Header(checkers.ProofHeader, strings.Repeat("0", 64))
 			if key != "" {
 				call = call.Header("X-API-Key", key)
 			}
@@ -92,12 +92,12 @@ func TestProofIsNoOracle(t *testing.T) {
 			if a.Body != plain.Body {
 				t.Errorf("nonce %.40q: %s", nonce, a.Body)
 			}
-			if proof := a.Header.Get(gateproof.ProofHeader); (proof != "") != (nonce == good) {
+			if proof := a.Header.Get(checkers.ProofHeader); (proof != "") != (nonce == good) {
 				t.Errorf("nonce %.40q is answered with the proof %q", nonce, proof)
 			}
 		}
 	}
-	if a := s.Call("hello").Key(k).Header(gateproof.NonceHeader, good).Gets(http.StatusOK); a.Header.Get(gateproof.ProofHeader) != "" {
+	if a := s.Call("hello").Key(k).Header(checkers.NonceHeader, good).Gets(http.StatusOK); a.Header.Get(checkers.ProofHeader) != "" {
 		t.Error("an allowed request is answered with a proof")
 	}
 	row.Measured(fmt.Sprintf("%d", n))

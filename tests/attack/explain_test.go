@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/explain"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/stacktest"
@@ -25,74 +25,74 @@ import (
 func TestForgedQuestions(t *testing.T) {
 	t.Parallel()
 	stacktest.Insides(t, "it reaches the checkers' ports")
-	row := attacks.Test(t, "questions about denials at a checker's port: without a seal, with two, with another process's, of another body, of another time, repeated, for another checker, too large, and by other methods",
+	row := attacks.Test(t, "queries about denials at a checker's port: without a signature, with two, with another process's, of another body, of another time, repeated, for another checker, too large, and by other methods",
 		"403, 405 or 413 without a word, and one answer to the real one alone")
 	s := stacktest.New(t, world)
 	id := "asked-" + s.Project
 	if _, err := stacktest.Replicas(t, world)[0].Check(t.Context(), s.Project+"-prod", "hello", "", "X-Request-Id", id); err != nil {
 		t.Fatal(err)
 	}
-	sealed := func(k explain.Key, at time.Time) (string, string) {
-		body, seal, err := k.Seal(explain.Question{RequestID: id, Namespaces: []string{s.Project + "-prod"}, At: at})
+	signed := func(k checkers.QueryKey, at time.Time) (string, string) {
+		body, signature, err := k.SignQuery(checkers.Query{RequestID: id, Namespaces: []string{s.Project + "-prod"}, At: at})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(body), seal
+		return string(body), signature
 	}
-	body, good := sealed(keyOfChecker(t, "checker-0"), time.Now())
-	foreign, forged := sealed(explain.NewKey(), time.Now())
-	none, zero := sealed(explain.Key{}, time.Now())
-	old, stale := sealed(keyOfChecker(t, "checker-0"), time.Now().Add(-2*explain.Window))
-	of1, for1 := sealed(keyOfChecker(t, "checker-1"), time.Now())
+	body, good := signed(keyOfChecker(t, "checker-0"), time.Now())
+	foreign, forged := signed(checkers.NewQueryKey(), time.Now())
+	none, zero := signed(checkers.QueryKey{}, time.Now())
+	old, stale := signed(keyOfChecker(t, "checker-0"), time.Now().Add(-2*checkers.QueryWindow))
+	of1, for1 := signed(keyOfChecker(t, "checker-1"), time.Now())
 	tries := []struct {
 		what, method, body string
-		seals              []string
+		signatures         []string
 		want               int
 	}{
 		{"by GET", http.MethodGet, "", []string{good}, 405},
 		{"by PUT", http.MethodPut, body, []string{good}, 405},
-		{"no seal", http.MethodPost, body, nil, 403},
-		{"two seals", http.MethodPost, body, []string{good, good}, 403},
+		{"no signature", http.MethodPost, body, nil, 403},
+		{"two signatures", http.MethodPost, body, []string{good, good}, 403},
 		{"in capitals", http.MethodPost, body, []string{strings.ToUpper(good)}, 403},
 		{"another body", http.MethodPost, strings.Replace(body, id, "another", 1), []string{good}, 403},
 		{"another process's", http.MethodPost, foreign, []string{forged}, 403},
 		{"nobody's key", http.MethodPost, none, []string{zero}, 403},
 		{"of another time", http.MethodPost, old, []string{stale}, 403},
 		{"for another checker", http.MethodPost, of1, []string{for1}, 403},
-		{"too large", http.MethodPost, strings.Repeat("x", explain.MaxQuestion+1), []string{good}, 413},
+		{"too large", http.MethodPost, strings.Repeat("x", checkers.MaxQuery+1), []string{good}, 413},
 		{"the real one", http.MethodPost, body, []string{good}, 200},
 		{"again", http.MethodPost, body, []string{good}, 403},
 	}
 	for _, try := range tries {
-		status, said := question(t, world.Info().Checkers[0], try.method, try.body, try.seals)
+		status, said := query(t, world.Info().Checkers[0], try.method, try.body, try.signatures)
 		if status != try.want || (status == http.StatusOK) != strings.Contains(said, `"missing"`) || status != http.StatusOK && said != "" {
 			t.Errorf("%s: %d %s", try.what, status, said)
 		}
 	}
-	row.Measured(fmt.Sprintf("%d questions", len(tries)))
+	row.Measured(fmt.Sprintf("%d queries", len(tries)))
 }
 
 // keyOfChecker is what the management API reads of a checker's canary.
-func keyOfChecker(t *testing.T, replica string) explain.Key {
+func keyOfChecker(t *testing.T, replica string) checkers.QueryKey {
 	t.Helper()
 	doc, err := stacktest.Store(t, world).Doc("keys/canary." + replica).Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	k, _ := doc.Data()["question_key"].([]byte)
-	if len(k) != len(explain.Key{}) {
+	if len(k) != len(checkers.QueryKey{}) {
 		t.Fatalf("%s has a key of %d bytes", replica, len(k))
 	}
-	return explain.Key(k)
+	return checkers.QueryKey(k)
 }
 
-func question(t *testing.T, at, method, body string, seals []string) (int, string) {
+func query(t *testing.T, at, method, body string, signatures []string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, at+explain.Path, bytes.NewReader([]byte(body)))
+	req, err := http.NewRequestWithContext(t.Context(), method, at+checkers.QueryPath, bytes.NewReader([]byte(body)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header[http.CanonicalHeaderKey(explain.Header)] = seals
+	req.Header[http.CanonicalHeaderKey(checkers.SignatureHeader)] = signatures
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
 	res, err := client.Do(req)
@@ -146,7 +146,7 @@ func TestRequestsOfOthers(t *testing.T) {
 	if theirs.RequestID = unknown.RequestID; len(theirs.Denials) != 0 || fmt.Sprint(theirs) != fmt.Sprint(unknown) {
 		t.Errorf("another project's: %+v, unknown: %+v", theirs, unknown)
 	}
-	if e := read("probe-" + own.site.Project); len(e.Denials) != 1 || e.Denials[0].KeyPrefix != nil || e.Denials[0].Reason != string(explain.Unknown) {
+	if e := read("probe-" + own.site.Project); len(e.Denials) != 1 || e.Denials[0].KeyPrefix != nil || e.Denials[0].Reason != string(checkers.Unknown) {
 		t.Errorf("a foreign prefix: %+v", e)
 	}
 	ids := slices.DeleteFunc(hostile(), func(id string) bool { return id == "." || id == ".." }) // which are other addresses

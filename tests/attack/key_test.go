@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/api"
-	"github.com/sluicegate/sluice/shared/gateproof"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -60,7 +60,7 @@ func TestOwnKeyRefusals(t *testing.T) {
 		"a cookie":           {"Cookie: X-API-Key=" + k.Full},
 		"an alias":           {"X_API_Key: " + k.Full, "X.API.Key: " + k.Full},
 		"an identity":        {"X-Service-Key-Prefix: " + k.Prefix, "X-Service-Key-Name: x"},
-		"a nonce":            {gateproof.NonceHeader + ": " + gateproof.NewNonce()},
+		"a nonce":            {checkers.NonceHeader + ": " + checkers.NewNonce()},
 		"a preflight's":      {"Origin: https://shop.example", "Access-Control-Request-Method: GET", "X-Forwarded-Method: OPTIONS"},
 		"a forwarded uri":    {"X-Forwarded-Uri: /check/" + s.Project + "-prod/hello", "X-Original-Url: /check/a/b"},
 		"another host's":     {"X-Forwarded-Host: " + s.Host("hello")},

@@ -81,18 +81,18 @@ func (Full) GoString() string { return "[redacted]" }
 
 // Token is a service token without its secret.
 type Token struct {
-	ID        ID
-	Project   string // the only one in which it may anything, e.g. "shop"
-	Name      string // a DNS label, unique in the project, e.g. "nightly"
-	Role      app.Role
-	Hash      apikey.Hash // of the full token
-	ExpiresAt time.Time
-	CreatedAt time.Time
-	CreatedBy string    // username
-	LastUsed  time.Time // at most 5 minutes behind while it is in use; zero is never
+	ID        ID          `firestore:"-"`
+	Project   string      `firestore:"project"` // the only one in which it may anything, e.g. "shop"
+	Name      string      `firestore:"name"`    // a DNS label, unique in the project, e.g. "nightly"
+	Role      app.Role    `firestore:"role"`
+	Hash      apikey.Hash `firestore:"-"` // of the full token
+	ExpiresAt time.Time   `firestore:"expires_at"`
+	CreatedAt time.Time   `firestore:"created_at"`
+	CreatedBy string      `firestore:"created_by"` // username
+	LastUsed  time.Time   `firestore:"-"`          // at most 5 minutes behind while it is in use; zero is never
 
 	// Version is that of the stored token, by which no two processes write the same use.
-	Version time.Time
+	Version time.Time `firestore:"-"`
 }
 
 // New draws a token for t, and gives it with its full token.

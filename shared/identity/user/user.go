@@ -16,11 +16,11 @@ const (
 
 // User is somebody who can sign in.
 type User struct {
-	Name      string // e.g. "ada.lovelace"
-	Hash      string // of the password, a PHC string; never leaves the server
-	Version   int64  // of the password, see [User.WithPassword]; sessions of another version are over
-	Admin     bool   // owner of every project, and manager of users
-	CreatedAt time.Time
+	Name      string    `firestore:"username"` // e.g. "ada.lovelace"
+	Hash      string    `firestore:"hash"`     // of the password, a PHC string; never leaves the server
+	Version   int64     `firestore:"version"`  // of the password, see [User.WithPassword]; sessions of another version are over
+	Admin     bool      `firestore:"admin"`    // owner of every project, and manager of users
+	CreatedAt time.Time `firestore:"created_at"`
 }
 
 // New is a user as they begin, with the hash of their first password.

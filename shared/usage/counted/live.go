@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
-	"github.com/sluicegate/sluice/shared/checkerclient"
-	"github.com/sluicegate/sluice/shared/explain"
-	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 )
@@ -22,8 +20,8 @@ const (
 
 // Checkers calls the checkers for the counts that they hold in memory.
 type Checkers struct {
-	Client  *checkerclient.Client
-	Members func(ctx context.Context, t store.CanaryType) (inforce.List, error)
+	Client  *checkers.Client
+	Members func(ctx context.Context, t store.CanaryType) (checkers.List, error)
 	Log     *slog.Logger
 
 	Patience time.Duration // longest wait for the responses; 0 is 1 s
@@ -43,19 +41,19 @@ func (c *Checkers) held(ctx context.Context, prefixes []apikey.Prefix) (all []us
 		c.Log.WarnContext(ctx, "list checkers failed", "error", err)
 		return nil, time.Time{}
 	}
-	q := explain.Question{RequestID: "usage", At: list.Read, Namespaces: []string{}}
+	q := checkers.Query{RequestID: "usage", At: list.Read, Namespaces: []string{}}
 	for _, p := range prefixes {
 		q.Prefixes = append(q.Prefixes, string(p))
 	}
 	var mu sync.Mutex // guards all and asOf
 	var calls sync.WaitGroup
 	for _, m := range list.Members {
-		if !m.Has(inforce.UsageInMemory) {
+		if !m.Has(checkers.UsageInMemory) {
 			continue
 		}
 		calls.Go(func() {
 			var a usage.Memory
-			if err := c.Client.Ask(ctx, m, usage.MemoryPath, q, maxMemory, &a); err != nil || a.Run != m.Run {
+			if err := c.Client.Query(ctx, m, usage.MemoryPath, q, maxMemory, &a); err != nil || a.Run != m.Run {
 				c.Log.DebugContext(ctx, "call checker for usage failed", "replica", m.Replica, "error", err)
 				return
 			}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/functions/checker/internal/bucket"
-	"github.com/sluicegate/sluice/shared/limits"
 	"github.com/sluicegate/sluice/shared/plan"
 )
 
@@ -64,7 +63,7 @@ type Plan struct {
 	Environment string  // of its keys, e.g. "prod"; "" until there is one
 	Rate        float64 // requests per second
 	Burst       int64   // requests at once
-	Policy      limits.Policy
+	Policy      plan.Policy
 }
 
 // planTable holds plans by place. A place stays its plan's while the plan is defined or a
@@ -147,7 +146,7 @@ func (t *planTable) define(c PlanChange) {
 	}
 	shape := bucket.ShapeOf(c.Limits)
 	s.limits, s.defined = Limits{Bucket: shape, Quota: c.Limits.Quota, Hard: c.Limits.Hard, Period: c.Limits.Period, Unsaid: shape.Most(unsaid)}, true
-	told.Name, told.Rate, told.Burst, told.Policy = c.Name, c.Limits.Rate, c.Limits.Burst, limits.PolicyOf(c.Limits)
+	told.Name, told.Rate, told.Burst, told.Policy = c.Name, c.Limits.Rate, c.Limits.Burst, plan.PolicyOf(c.Limits)
 }
 
 // forget says that there is no such plan.

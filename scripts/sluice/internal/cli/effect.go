@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/render"
-	"github.com/sluicegate/sluice/shared/inforce"
+	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -61,7 +61,7 @@ func (a *application) tell(does string, f *wire.InForce) error {
 	}
 	after, followed := int64(0), 0
 	for _, r := range f.Replicas {
-		if r.State == string(inforce.Applied) {
+		if r.State == string(checkers.Applied) {
 			followed++
 		}
 		if r.AfterMS != nil {

@@ -1,4 +1,4 @@
-package inforce
+package checkers
 
 import (
 	"flag"
@@ -55,14 +55,14 @@ func TestOf(t *testing.T) {
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	silent := Replica{Name: "b", State: Silent, DeniesFrom: at(9)}
-	got := Together(
+	got := Merge(
 		[]Replica{{Name: "b", State: Applied}, {Name: "c", State: Denying}, {Name: "a", State: Applied}},
 		[]Replica{silent, {Name: "c", State: Applied}, {Name: "a", State: Applied}})
 	want := []Replica{{Name: "a", State: Applied}, silent, {Name: "c", State: Applied}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if Everywhere(got) || !Everywhere(got[:1]) || !Everywhere(nil) {
+	if Complete(got) || !Complete(got[:1]) || !Complete(nil) {
 		t.Error("everywhere is where nobody is silent")
 	}
 }
@@ -253,7 +253,7 @@ func (w *world) talk(r *replica, what string, t *rapid.T) {
 
 func (w *world) judge() {
 	w.judged = w.list.Of(at(w.change))
-	w.acknowledged = w.acknowledged || Everywhere(w.judged)
+	w.acknowledged = w.acknowledged || Complete(w.judged)
 }
 
 // canaries are those that are stored as of a time, by replica.

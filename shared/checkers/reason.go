@@ -1,20 +1,20 @@
-package explain
+package checkers
 
-// Reason is why a request was refused, e.g. "expired".
+// Reason is why a request was denied, e.g. "expired".
 type Reason string
 
-// Revoked is what the API makes of [Unknown] where the key is the project's: checkers keep
-// no revoked keys.
+// Revoked replaces [Unknown] in the API's response if the key is the project's own. Checkers
+// keep no revoked keys.
 const Revoked Reason = "revoked"
 
-// The reasons of which one must not be told from the other where a key is another
-// project's: that would say that there is such a key.
+// The reasons that the API does not distinguish for another project's key: the difference
+// would reveal that the key exists.
 const (
 	Unknown     Reason = "unknown"
 	WrongSecret Reason = "wrong_secret"
 )
 
-// sentence says what a reason means, and what to do about it.
+// sentence explains a reason and what to do about it.
 type sentence struct {
 	reason Reason
 	text   string
@@ -53,8 +53,8 @@ func Reasons() []Reason {
 	return all
 }
 
-// Text is a reason in words for who looks after the app; a reason of another release is
-// said as it is.
+// Text explains a reason to the owner of the app. It names a reason of another release as
+// it is.
 func (r Reason) Text() string {
 	for _, s := range sentences {
 		if s.reason == r {

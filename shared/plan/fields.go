@@ -1,24 +1,20 @@
-// Package limits writes a caller's limits into the header fields of
-// draft-ietf-httpapi-ratelimit-headers-11 (promises G16, A15):
-//
-//	RateLimit-Policy: "rate";q=20;w=2, "quota";q=100000;w=2678400
-//	RateLimit: "rate";r=15;t=2, "quota";r=4711;t=86399
-//
-// The policy is the plan's and made once. There is no partition key: each key has its own
-// limits, and its holder knows which one it has sent. Callers of the management API have a rate
-// and no quota.
-package limits
+package plan
 
 import (
 	"math"
 	"net/http"
 	"strconv"
 	"time"
-
-	"github.com/sluicegate/sluice/shared/plan"
 )
 
-// The fields, as net/http spells them.
+// The header fields of draft-ietf-httpapi-ratelimit-headers-11, in canonical form (promises
+// G16, A15):
+//
+//	RateLimit-Policy: "rate";q=20;w=2, "quota";q=100000;w=2678400
+//	RateLimit: "rate";r=15;t=2, "quota";r=4711;t=86399
+//
+// The policy describes the plan; the limit describes what a key has left. There is no partition
+// key: each key has its own limits. Callers of the management API have a rate and no quota.
 const (
 	PolicyField = "Ratelimit-Policy"
 	LimitField  = "Ratelimit"
@@ -29,23 +25,23 @@ const (
 	leastDays = 28 // of a month
 )
 
-// Policy is a plan's field, by the days of the month beyond 28: a quota of a month is for
-// a window of that month's length.
+// Policy holds the values of [PolicyField] for months of 28 to 31 days: a monthly quota has a
+// window of the month's length.
 type Policy [4][]string
 
-// PolicyOf makes a plan's.
-func PolicyOf(l plan.Limits) Policy {
+// PolicyOf returns the policy of limits.
+func PolicyOf(l Limits) Policy {
 	q, w := throughput(l.Rate, l.Burst)
 	rate := item(nil, "rate", ";q=", q, ";w=", w)
 	var p Policy
 	for i := range p {
 		text := rate
 		switch l.Period {
-		case plan.Day:
+		case Day:
 			text = quota(rate, l.Quota, day)
-		case plan.Week:
+		case Week:
 			text = quota(rate, l.Quota, 7*day)
-		case plan.Month:
+		case Month:
 			text = quota(rate, l.Quota, time.Duration(leastDays+i)*day)
 		}
 		p[i] = []string{string(text)}
@@ -66,25 +62,25 @@ func throughput(rate float64, burst int64) (q, w int64) {
 	return int64(rate*float64(w) + rounding), w
 }
 
-// Standing is what is left of a key's limits at one moment.
+// Standing describes what a key has left of its limits.
 type Standing struct {
 	Tokens int64         // in the bucket
-	Token  time.Duration // in which one comes back
-	Wait   time.Duration // until there is one, while there is none
+	Token  time.Duration // in which the bucket gains a token
+	Wait   time.Duration // until the bucket has a token, if it is empty
 
-	// Of a plan with a quota; else Length is 0.
+	// Zero without a quota.
 	Quota  int64
 	Used   uint64        // in the period
 	Length time.Duration // of the period
 	Resets time.Duration // until it ends
 }
 
-// Remaining is what is left of the quota.
+// Remaining returns the requests left in the quota.
 func (s *Standing) Remaining() int64 {
 	return max(s.Quota-int64(min(s.Used, math.MaxInt64)), 0)
 }
 
-// Set puts both fields into a header.
+// Set writes both fields to a header.
 func (s *Standing) Set(h http.Header, p *Policy) {
 	days := 0
 	var room [96]byte

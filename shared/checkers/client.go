@@ -1,5 +1,4 @@
-// Package checkerclient calls checkers, each at the address that its canary names.
-package checkerclient
+package checkers
 
 import (
 	"bytes"
@@ -14,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicegate/sluice/shared/explain"
-	"github.com/sluicegate/sluice/shared/inforce"
 	"github.com/sluicegate/sluice/shared/outbound"
 )
 
@@ -37,9 +34,9 @@ type Settings struct {
 	CheckerCAFile string `env:"CHECKER_CA_FILE"`
 }
 
-// ErrMute reports a checker that cannot be called: the installation has no authority, or
+// ErrUnreachable reports a checker that cannot be called: the installation has no authority, or
 // the checker is of an earlier release or gone.
-var ErrMute = errors.New("it takes no calls")
+var ErrUnreachable = errors.New("the checker takes no calls")
 
 // Client calls checkers.
 type Client struct {
@@ -52,16 +49,16 @@ type Client struct {
 	made time.Time // when http was
 }
 
-// New returns a client that has called nobody.
-func New(s Settings) *Client { return &Client{Settings: s, now: time.Now} }
+// NewClient returns a client.
+func NewClient(s Settings) *Client { return &Client{Settings: s, now: time.Now} }
 
-// Ask sends a member a question, sealed with its key, and decodes a response of at most
-// limit bytes. It returns [ErrMute] if the member takes no questions.
-func (c *Client) Ask(ctx context.Context, m inforce.Member, path string, q explain.Question, limit int64, answer any) error {
-	if m.Address == "" || m.Key == (explain.Key{}) {
-		return ErrMute
+// Query sends a signed query to a member and decodes a response of at most limit bytes. It
+// returns [ErrUnreachable] if the member takes no queries.
+func (c *Client) Query(ctx context.Context, m Member, path string, q Query, limit int64, response any) error {
+	if m.Address == "" || m.Key == (QueryKey{}) {
+		return ErrUnreachable
 	}
-	body, seal, err := m.Key.Seal(q)
+	body, signature, err := m.Key.SignQuery(q)
 	if err != nil {
 		return err
 	}
@@ -70,28 +67,28 @@ func (c *Client) Ask(ctx context.Context, m inforce.Member, path string, q expla
 	if err != nil {
 		return err
 	}
-	r.Header.Set(explain.Header, seal)
-	return c.Call(r, limit, answer)
+	r.Header.Set(SignatureHeader, signature)
+	return c.Call(r, limit, response)
 }
 
 // Call sends a request to a checker, and decodes a response of at most limit bytes.
-func (c *Client) Call(r *http.Request, limit int64, answer any) error {
+func (c *Client) Call(r *http.Request, limit int64, response any) error {
 	client, err := c.client()
 	switch {
 	case err != nil:
 		return err
 	case client == nil:
-		return ErrMute
+		return ErrUnreachable
 	}
 	res, err := client.Do(r)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = res.Body.Close() }() // what was needed of it is read
+	defer func() { _ = res.Body.Close() }() // its content is read
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s returned %s", r.URL.Host, res.Status)
 	}
-	if err := json.NewDecoder(io.LimitReader(res.Body, limit)).Decode(answer); err != nil {
+	if err := json.NewDecoder(io.LimitReader(res.Body, limit)).Decode(response); err != nil {
 		return fmt.Errorf("read the response of %s: %w", r.URL.Host, err)
 	}
 	return nil

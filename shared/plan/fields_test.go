@@ -1,4 +1,4 @@
-package limits
+package plan
 
 import (
 	"math"
@@ -8,64 +8,62 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
-
-	"github.com/sluicegate/sluice/shared/plan"
 )
 
 func TestFields(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name          string
-		limits        plan.Limits
+		limits        Limits
 		standing      Standing
 		policy, limit string
 	}{
 		{
 			"a burst that fills in whole seconds",
-			plan.Limits{Rate: 10, Burst: 20},
+			Limits{Rate: 10, Burst: 20},
 			Standing{Tokens: 15, Token: 100 * time.Millisecond},
 			`"rate";q=20;w=2`, `"rate";r=15;t=2`,
 		},
 		{
 			"a burst that fills sooner than in a second",
-			plan.Limits{Rate: 100, Burst: 20},
+			Limits{Rate: 100, Burst: 20},
 			Standing{Tokens: 20, Token: 10 * time.Millisecond},
 			`"rate";q=100;w=1`, `"rate";r=20;t=1`,
 		},
 		{
 			"a burst that fills between two seconds",
-			plan.Limits{Rate: 10, Burst: 25},
+			Limits{Rate: 10, Burst: 25},
 			Standing{Tokens: 25, Token: 100 * time.Millisecond},
 			`"rate";q=30;w=3`, `"rate";r=25;t=3`,
 		},
 		{
 			"an empty bucket that fills slowly",
-			plan.Limits{Rate: 0.01, Burst: 1},
+			Limits{Rate: 0.01, Burst: 1},
 			Standing{Token: 100 * time.Second, Wait: 99*time.Second + 1},
 			`"rate";q=1;w=100`, `"rate";r=0;t=100`,
 		},
 		{
 			"a quota of a day",
-			plan.Limits{Rate: 1, Burst: 1, Quota: 1000, Period: plan.Day},
+			Limits{Rate: 1, Burst: 1, Quota: 1000, Period: Day},
 			Standing{Tokens: 1, Token: time.Second, Quota: 1000, Used: 1, Length: day, Resets: time.Hour},
 			`"rate";q=1;w=1, "quota";q=1000;w=86400`, `"rate";r=1;t=1, "quota";r=999;t=3600`,
 		},
 		{
 			"a quota of a week, exceeded",
-			plan.Limits{Rate: 1, Burst: 1, Quota: 10, Period: plan.Week},
+			Limits{Rate: 1, Burst: 1, Quota: 10, Period: Week},
 			Standing{Tokens: 1, Token: time.Second, Quota: 10, Used: 12, Length: 7 * day, Resets: time.Millisecond},
 			`"rate";q=1;w=1, "quota";q=10;w=604800`, `"rate";r=1;t=1, "quota";r=0;t=1`,
 		},
 		{
 			"a quota of February",
-			plan.Limits{Rate: 1, Burst: 1, Quota: 10, Period: plan.Month},
+			Limits{Rate: 1, Burst: 1, Quota: 10, Period: Month},
 			Standing{Tokens: 1, Token: time.Second, Quota: 10, Length: 28 * day, Resets: 28 * day},
 			`"rate";q=1;w=1, "quota";q=10;w=2419200`, `"rate";r=1;t=1, "quota";r=10;t=2419200`,
 		},
 		{
 			"the largest of all",
-			plan.Limits{Rate: plan.MinRate, Burst: plan.MaxBurst, Quota: plan.MaxQuota, Period: plan.Month},
-			Standing{Tokens: plan.MaxBurst, Token: 100 * time.Second, Quota: plan.MaxQuota, Used: math.MaxUint64, Length: 31 * day, Resets: 31 * day},
+			Limits{Rate: MinRate, Burst: MaxBurst, Quota: MaxQuota, Period: Month},
+			Standing{Tokens: MaxBurst, Token: 100 * time.Second, Quota: MaxQuota, Used: math.MaxUint64, Length: 31 * day, Resets: 31 * day},
 			`"rate";q=1000000;w=100000000, "quota";q=1000000000000;w=2678400`, `"rate";r=1000000;t=100000000, "quota";r=0;t=2678400`,
 		},
 	}
@@ -87,8 +85,8 @@ func TestFields(t *testing.T) {
 func TestThroughput(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		rate := float64(rapid.Int64Range(1, plan.MaxRate*100).Draw(t, "hundredths")) / 100
-		burst := rapid.Int64Range(1, plan.MaxBurst).Draw(t, "burst")
+		rate := float64(rapid.Int64Range(1, MaxRate*100).Draw(t, "hundredths")) / 100
+		burst := rapid.Int64Range(1, MaxBurst).Draw(t, "burst")
 		q, w := throughput(rate, burst)
 		exact := rate * float64(w)
 		if float64(q) > exact+1e-3 || float64(q) <= exact-1-1e-3 || q < burst || w < 1 {

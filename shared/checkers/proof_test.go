@@ -1,13 +1,13 @@
-package gateproof
+package checkers
 
 import (
 	"strings"
 	"testing"
 )
 
-func key(t *testing.T, secret string) Key {
+func key(t *testing.T, secret string) ProofKey {
 	t.Helper()
-	k, err := KeyOf([]byte(secret))
+	k, err := DeriveProofKey([]byte(secret))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,17 +18,17 @@ func key(t *testing.T, secret string) Key {
 func TestProof(t *testing.T) {
 	t.Parallel()
 	k, nonce := key(t, "a private key"), NewNonce()
-	proof := k.Prove(nonce, "shop-prod/hello")
-	if !k.Proves(proof, nonce, "shop-prod/hello") {
+	proof := k.SignProof(nonce, "shop-prod/hello")
+	if !k.VerifyProof(proof, nonce, "shop-prod/hello") {
 		t.Error("a proof does not prove")
 	}
 	for name, proves := range map[string]bool{
-		"another nonce": k.Proves(proof, NewNonce(), "shop-prod/hello"),
-		"another app":   k.Proves(proof, nonce, "shop-prod/other"),
-		"a generation":  k.Proves(proof, nonce, "shop-prod/hello/g1"),
-		"another key":   key(t, "another").Proves(proof, nonce, "shop-prod/hello"),
-		"cut":           k.Proves(proof[:len(proof)-1], nonce, "shop-prod/hello"),
-		"none":          k.Proves("", nonce, "shop-prod/hello"),
+		"another nonce": k.VerifyProof(proof, NewNonce(), "shop-prod/hello"),
+		"another app":   k.VerifyProof(proof, nonce, "shop-prod/other"),
+		"a generation":  k.VerifyProof(proof, nonce, "shop-prod/hello/g1"),
+		"another key":   key(t, "another").VerifyProof(proof, nonce, "shop-prod/hello"),
+		"cut":           k.VerifyProof(proof[:len(proof)-1], nonce, "shop-prod/hello"),
+		"none":          k.VerifyProof("", nonce, "shop-prod/hello"),
 	} {
 		if proves {
 			t.Errorf("%s: it proves", name)
@@ -39,7 +39,7 @@ func TestProof(t *testing.T) {
 // TestVector: replicas of different releases agree on what a proof is.
 func TestVector(t *testing.T) {
 	t.Parallel()
-	got := key(t, "a private key").Prove("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "shop-prod/hello")
+	got := key(t, "a private key").SignProof("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "shop-prod/hello")
 	if want := "a39ff440f7edf5e36950fcb2169f354a5fd36e4a6e7af3b33010fb8b19d00f82"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

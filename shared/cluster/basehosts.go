@@ -1,6 +1,4 @@
-// Package basehost holds which hosts serve the API and the console, and which hosts are too
-// close to them for an app (promise A7).
-package basehost
+package cluster
 
 import (
 	"net"
@@ -11,13 +9,14 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// Hosts are the hosts of the API and the console, in lower case. IP addresses are left
-// out: no app can have one, and they share cookies with no other host.
-type Hosts []string
+// BaseHosts are the hosts of the API and the console, in lower case; apps must not be too close
+// to them (promise A7). IP addresses are left out: no app can have one, and they share cookies
+// with no other host.
+type BaseHosts []string
 
-// Of returns the host of {base_url}, if it is set, and the extra hosts.
-func Of(baseURL string, extra []string) Hosts {
-	var all Hosts
+// BaseHostsOf returns the host of baseURL, if that is set, and the extra hosts.
+func BaseHostsOf(baseURL string, extra []string) BaseHosts {
+	var all BaseHosts
 	add := func(host string) {
 		host = strings.ToLower(strings.TrimSpace(host))
 		if host != "" && net.ParseIP(strings.Trim(host, "[]")) == nil && !slices.Contains(all, host) {
@@ -35,13 +34,13 @@ func Of(baseURL string, extra []string) Hosts {
 
 // Overlap reports whether a host is a base host, or above or below one. An app there could
 // imitate the console, read its session cookie or set cookies for it.
-func (b Hosts) Overlap(host string) bool {
+func (b BaseHosts) Overlap(host string) bool {
 	return b.Above(host) || slices.ContainsFunc(b, func(base string) bool { return host == base || strings.HasSuffix(base, "."+host) })
 }
 
 // Above reports whether a base host is above host, so that host can set cookies for it. A
 // public suffix, such as "localhost", is above nothing: browsers accept no cookies for it.
-func (b Hosts) Above(host string) bool {
+func (b BaseHosts) Above(host string) bool {
 	return slices.ContainsFunc(b, func(base string) bool {
 		suffix, _ := publicsuffix.PublicSuffix(base)
 		return base != suffix && strings.HasSuffix(host, "."+base)
@@ -51,7 +50,7 @@ func (b Hosts) Above(host string) bool {
 // SharesDomain reports whether a host has its registrable domain in common with a base host, such
 // as "shop.example.com" with "sluice.example.com". Such an app cannot set the console's own
 // cookies, but it can set so many for the common domain that browsers drop them.
-func (b Hosts) SharesDomain(host string) bool {
+func (b BaseHosts) SharesDomain(host string) bool {
 	domain, err := publicsuffix.EffectiveTLDPlusOne(host)
 	return err == nil && slices.ContainsFunc(b, func(base string) bool {
 		theirs, err := publicsuffix.EffectiveTLDPlusOne(base)

@@ -1,0 +1,160 @@
+package checkers
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func noon() time.Time { return time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC) }
+
+func signed(t *testing.T, k QueryKey, q Query) (body []byte, signature string) {
+	t.Helper()
+	body, signature, err := k.SignQuery(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body, signature
+}
+
+// TestVerifyQuery: a query is valid for one process, within its window, and once.
+func TestVerifyQuery(t *testing.T) {
+	t.Parallel()
+	k := NewQueryKey()
+	q := Query{RequestID: "r-1", Namespaces: []string{"shop-prod"}, At: noon()}
+	for _, tt := range []struct {
+		name   string
+		change func(q *Query)
+		spoil  func(body []byte, signature string) ([]byte, string)
+		now    time.Time
+		want   error
+	}{
+		{name: "now", now: noon()},
+		{name: "as late as it may be", now: noon().Add(QueryWindow)},
+		{name: "as early as it may be", now: noon().Add(-QueryWindow)},
+		{name: "too late", now: noon().Add(QueryWindow + 1), want: ErrStale},
+		{name: "too early", now: noon().Add(-QueryWindow - 1), want: ErrStale},
+		{name: "no signature", now: noon(), spoil: func(b []byte, _ string) ([]byte, string) { return b, "" }, want: ErrBadSignature},
+		{name: "a truncated signature", now: noon(), spoil: func(b []byte, s string) ([]byte, string) { return b, s[1:] }, want: ErrBadSignature},
+		{name: "an upper-case signature, which would pass as a new one", now: noon(), spoil: func(b []byte, s string) ([]byte, string) { return b, strings.ToUpper(s) }, want: ErrBadSignature},
+		{name: "another body", now: noon(), spoil: func(b []byte, s string) ([]byte, string) {
+			return []byte(strings.Replace(string(b), "shop", "bank", 1)), s
+		}, want: ErrBadSignature},
+		{name: "signed for another process", now: noon(), spoil: func(b []byte, _ string) ([]byte, string) { return b, NewQueryKey().sign(b) }, want: ErrBadSignature},
+		{name: "signed with a zero key", now: noon(), spoil: func(b []byte, _ string) ([]byte, string) { return b, QueryKey{}.sign(b) }, want: ErrBadSignature},
+		{name: "no id", now: noon(), change: func(q *Query) { q.RequestID = "" }, want: ErrMalformed},
+		{name: "an invalid id", now: noon(), change: func(q *Query) { q.RequestID = "a b" }, want: ErrMalformed},
+		{name: "not JSON", now: noon(), spoil: func([]byte, string) ([]byte, string) { return []byte("x"), k.sign([]byte("x")) }, want: ErrMalformed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			guard, q := NewReplayGuard(k), q
+			if tt.change != nil {
+				tt.change(&q)
+			}
+			body, signature := signed(t, k, q)
+			if tt.spoil != nil {
+				body, signature = tt.spoil(body, signature)
+			}
+			got, err := guard.VerifyQuery(body, signature, tt.now)
+			if !errors.Is(err, tt.want) {
+				t.Fatalf("%v, want %v", err, tt.want)
+			}
+			if err != nil {
+				return
+			}
+			got.Nonce = ""
+			if diff := cmp.Diff(q, got); diff != "" {
+				t.Error(diff)
+			}
+			if _, err := guard.VerifyQuery(body, signature, tt.now); !errors.Is(err, ErrRepeated) {
+				t.Errorf("again: %v", err)
+			}
+		})
+	}
+}
+
+// TestReplayGuardIsBounded: a process remembers MaxQueries queries, each while it is valid.
+func TestReplayGuardIsBounded(t *testing.T) {
+	t.Parallel()
+	k := NewQueryKey()
+	guard := NewReplayGuard(k)
+	verify := func(at, now time.Time) error {
+		body, signature := signed(t, k, Query{RequestID: "r", At: at})
+		_, err := guard.VerifyQuery(body, signature, now)
+		return err
+	}
+	first, signature := signed(t, k, Query{RequestID: "r", At: noon()})
+	if _, err := guard.VerifyQuery(first, signature, noon()); err != nil {
+		t.Fatal(err)
+	}
+	for range MaxQueries - 1 {
+		if err := verify(noon(), noon()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := verify(noon(), noon()); !errors.Is(err, ErrTooMany) {
+		t.Errorf("one more: %v", err)
+	}
+	if _, err := guard.VerifyQuery(first, signature, noon().Add(QueryWindow)); !errors.Is(err, ErrRepeated) {
+		t.Errorf("the first again: %v", err)
+	}
+	later := noon().Add(QueryWindow + 1)
+	if err := verify(later, later); err != nil || len(guard.seen) != 1 {
+		t.Errorf("%v, and %d queries remembered after the others expired, want 1", err, len(guard.seen))
+	}
+}
+
+func TestSees(t *testing.T) {
+	t.Parallel()
+	q := Query{Namespaces: []string{"shop-prod", ""}}
+	for namespace, want := range map[string]bool{"shop-prod": true, "shop": false, "bank-prod": false, "": false} {
+		if q.Sees(namespace) != want {
+			t.Errorf("%q: %t", namespace, !want)
+		}
+	}
+}
+
+// TestKeyIsNotLogged: nor is it in what is printed of a canary.
+func TestKeyIsNotLogged(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	k := NewQueryKey()
+	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "key", k)
+	if !strings.Contains(out.String(), "[redacted]") || strings.Contains(out.String(), fmt.Sprint([32]byte(k))) {
+		t.Error(out.String())
+	}
+}
+
+// TestReasons: each is said in a sentence, and one that nobody knows in its own word.
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	seen := map[Reason]bool{}
+	for _, r := range Reasons() {
+		if seen[r] || !strings.HasSuffix(r.Text(), ".") || strings.Contains(r.Text(), string(r)+".") && strings.HasPrefix(r.Text(), "The gate refused it") {
+			t.Errorf("%s: %s", r, r.Text())
+		}
+		seen[r] = true
+	}
+	if got := Reason("new").Text(); got != "The gate refused it: new." {
+		t.Error(got)
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	k := NewQueryKey()
+	f.Add([]byte(`{"request_id":"r"}`), "00")
+	f.Fuzz(func(t *testing.T, body []byte, signature string) {
+		if _, err := NewReplayGuard(k).VerifyQuery(body, signature, noon()); !errors.Is(err, ErrBadSignature) {
+			t.Errorf("%q with %q: %v", body, signature, err)
+		}
+		if q, err := NewReplayGuard(k).VerifyQuery(body, k.sign(body), noon()); err == nil && (q.RequestID == "" || len(q.RequestID) > 64) {
+			t.Errorf("%+v", q)
+		}
+	})
+}
