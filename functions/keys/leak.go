@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,9 +28,9 @@ const (
 	maxLeaksBody = 1 << 20
 
 	// leaksBodies bounds the bodies that are held before their sender has proven itself, and
-	// leaksShare those from one network: 24 MiB together, and nobody keeps the others out.
-	leaksBodies = 24
-	leaksShare  = 8
+	// leaksShare those from one network, in bytes: nobody keeps the others out.
+	leaksBodies = 24 << 20
+	leaksShare  = leaksBodies / 3
 
 	// leaksRead is for the body of a call that has proven nothing yet, and leaksWork for what
 	// it asks for, at leaksAtOnce keys at one time.
@@ -61,7 +59,7 @@ type leaks struct {
 	proven   *callers // programs
 	unproven *callers // by network
 	people   *callers
-	bodies   bodies
+	bodies   *httpapi.Bodies
 	floor    time.Duration
 	clock    func() time.Time // of connections, which have no other
 	results  *prometheus.CounterVec
@@ -74,7 +72,7 @@ func newLeaks(cfg Config, s *Service) *leaks {
 		proven:   newCallers(programBurst, programEvery, "reports of leaked keys"),
 		unproven: newCallers(unprovenBurst, unprovenEvery, "reports without a good signature"),
 		people:   newCallers(personBurst, personEvery, "reports of leaked keys"),
-		bodies:   bodies{held: map[string]int{}},
+		bodies:   httpapi.NewBodies(httpapi.BodyQuota{Body: maxLeaksBody, All: leaksBodies, Share: leaksShare, Retry: leaksRead}),
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_leaked_secrets_total", Help: "Secrets that were reported as leaked, by who reported them (program, person) and what became of them.",
 		}, []string{"by", "result"}),
@@ -133,13 +131,10 @@ func (s *Service) provenLeaks(w http.ResponseWriter, r *http.Request, network st
 	if err != nil {
 		return "", nil, err
 	}
-	if !s.leaks.bodies.take(network) {
-		return "", nil, problem.New(problem.RateLimited, "Too many reports are being read; wait before you try again.").After(leaksRead)
-	}
-	defer s.leaks.bodies.give(network)
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLeaksBody))
+	body, free, err := s.leaks.bodies.Read(w, r, network)
+	defer free()
 	if err != nil {
-		return "", nil, httpapi.BodyProblem(err)
+		return "", nil, err
 	}
 	_ = connection.SetReadDeadline(time.Time{})
 	if !key.Signs(claim, body) {
@@ -250,33 +245,6 @@ func (s *Service) reportLeak(ctx context.Context, in httpapi.Scope, body wire.Re
 	case <-ctx.Done():
 	}
 	return wire.LeaksReceived{Received: 1}, err
-}
-
-// bodies counts those that are held, by the network that they come from.
-type bodies struct {
-	mu   sync.Mutex
-	all  int
-	held map[string]int // without those that hold none
-}
-
-func (b *bodies) take(network string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.all >= leaksBodies || b.held[network] >= leaksShare {
-		return false
-	}
-	b.all++
-	b.held[network]++
-	return true
-}
-
-func (b *bodies) give(network string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.all--
-	if b.held[network]--; b.held[network] == 0 {
-		delete(b.held, network)
-	}
 }
 
 // wireLeak is what a key's members are shown of its leak.

@@ -332,33 +332,6 @@ func TestLeakStrangersAreLimited(t *testing.T) {
 	from("203.0.113.3", `[]`, s.sign(`[]`)).Refused(http.StatusTooManyRequests, problem.RateLimited)
 }
 
-// TestLeakBodies: one network cannot take all the room.
-func TestLeakBodies(t *testing.T) {
-	t.Parallel()
-	b := bodies{held: map[string]int{}}
-	for i := range leaksBodies {
-		if !b.take(fmt.Sprint("network ", i/leaksShare)) {
-			t.Fatalf("no room for the body %d", i)
-		}
-		if i == leaksShare-1 && b.take("network 0") {
-			t.Error("a network takes more than its share")
-		}
-	}
-	if b.take("another") {
-		t.Error("more is held than there may be")
-	}
-	b.give("network 0")
-	if !b.take("another") {
-		t.Error("what was given back is not had")
-	}
-	for range leaksShare {
-		b.give("network 1")
-	}
-	if _, held := b.held["network 1"]; held {
-		t.Error("a network that holds nothing is remembered")
-	}
-}
-
 // TestLeakByPerson: anybody who is signed in can report a key, and is not told whether it is
 // one (promise L4).
 func TestLeakByPerson(t *testing.T) {

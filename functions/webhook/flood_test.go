@@ -136,9 +136,7 @@ func TestSlowBodies(t *testing.T) {
 		})
 	}
 	sent.Wait()
-	w.service.strangers.mu.Lock()
-	held := w.service.strangers.held
-	w.service.strangers.mu.Unlock()
+	held := w.service.strangers.Held()
 	if held > heldBodies {
 		t.Errorf("%d bytes are held", held)
 	}
@@ -154,30 +152,4 @@ func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
-}
-
-// TestBodiesAreShared: no sender takes all the room, and what is given back is had.
-func TestBodiesAreShared(t *testing.T) {
-	t.Parallel()
-	b := newBodies()
-	if _, ok := b.take("a", heldShare); !ok {
-		t.Fatal("no room at all")
-	}
-	if _, ok := b.take("a", 1); ok {
-		t.Error("one sender takes more than its share")
-	}
-	for _, sender := range []string{"b", "c", "d"} {
-		if _, ok := b.take(sender, heldShare); !ok {
-			t.Errorf("no room for %s", sender)
-		}
-	}
-	freed, ok := b.take("e", 1)
-	if ok {
-		t.Error("more is held than there may be")
-	}
-	b.give("a", heldShare)
-	<-freed
-	if _, ok := b.take("e", 1); !ok || len(b.shares) != 4 {
-		t.Errorf("what was given back is not had: %v", b.shares)
-	}
 }

@@ -46,7 +46,7 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p 
 		}
 	case !claim.CarriesToken(): // a signature proves nothing before the body is read
 		s.readWithin(w, unprovenRead)
-		if p.body, free, err = s.strangers.read(w, r, trace.Network(r.Context())); err != nil {
+		if p.body, free, err = s.strangers.Read(w, r, trace.Network(r.Context())); err != nil {
 			return p, free, err
 		}
 		p.ours, err = s.admit(r.Context(), ref, s.calls, claim, func(t hook.Token) bool { return claim.Proves(t, p.body) })
@@ -57,7 +57,7 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p 
 		}
 	}
 	p.ours = true
-	if p.body, free, err = s.pipelines.read(w, r, ref.String()); err != nil || p.pipeline != nil {
+	if p.body, free, err = s.pipelines.Read(w, r, ref.String()); err != nil || p.pipeline != nil {
 		return p, free, err
 	}
 	// The token may have changed while the body arrived, and a signature may be sent with it.

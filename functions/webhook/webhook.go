@@ -1,103 +1,86 @@
-// Package webhook is the function that CI pipelines and git providers call to
-// deploy an app (promises W1 to W12).
-//
-// Its routes are those of package api with this name.
-//
-// The management API's apps function enables and disables webhooks and shows their
-// tokens; this one only ever reads a token.
+// Package webhook is the function that CI pipelines and git providers call to deploy an app
+// (promises W1 to W12). Package api lists its routes. The apps function enables and disables
+// webhooks and shows their tokens; this function only reads tokens.
 //
 // # Tokens
 //
-// All tokens are held in memory and kept up to date by a watch. Whatever somebody
-// makes up, names or tokens, is refused from memory and costs the API server nothing:
-// a flood of it holds up nobody else. What memory proves is proven against the API
-// server too, one call each, so a token that was replaced or taken away opens nothing
-// from that moment on. One that was enabled in this moment, which the watch has not told
-// of, is found by a question to the API server, of which there are a few a second for
-// all calls that memory refuses. Until the first list is in, calls wait, ten seconds
-// from the start at most, and are then 503; so is a proven call when the API server
-// does not answer.
+// A watch keeps all tokens in memory. A call with an unknown app or a wrong token is rejected
+// from memory, so a flood of such calls does not reach the API server. A call that memory
+// verifies is verified once more against the API server, so a token that was replaced or deleted
+// is invalid at once. A token may be so new that the watch has not delivered it; a few lookups
+// a second are made for calls that memory rejects. Until the first list is complete, calls wait,
+// at most 10 seconds after the start, and then get 503. So does a verified call while the API
+// server does not respond.
 //
 // # Pipelines without a secret
 //
-// A call may bring a token that a CI system has issued to the pipeline instead, if the app
-// trusts it ([app.Trust]). Package issuers proves whose it is; whether the app trusts it is
-// read from the store, and once more in the transaction that records what the call asks
-// for. The same transaction keeps the token's id until the token ends, so that it counts for
-// one call, on all replicas. The one exception is a delivery that comes again: it is
-// answered as the first time, and adds nothing. To read an outcome uses no token up.
+// A call may carry a token that a CI system issued to the pipeline, if the app trusts that
+// pipeline ([app.Trust]). Package issuers verifies the token. The app's trusts are read from the
+// store, and again in the transaction that records the call. The same transaction stores the
+// token's id until the token expires, so that a token is valid for one call over all replicas.
+// The exception is a repeated delivery: it gets the first response and records nothing. Reading
+// an outcome does not use up a token.
 //
-// Anybody has a pipeline somewhere, whose tokens are as good as any until the app has been
-// read. So those reads are bounded: as many a minute for each repository as an address
-// may be refused.
+// Everybody has pipelines somewhere, and their tokens are valid until the app has been read. So
+// these reads are limited for each repository, to as many a minute as an address may be
+// rejected.
 //
 // # Order
 //
-//  1. Proof ([hook.Claim]) against the app's token as it is in memory: by the token
-//     that the call carries before anything of its body is read, or by a signature of
-//     the body. An app that is unknown or has no webhook is checked against a token that
-//     nobody knows, so that a missing or wrong token, an unknown app and a disabled
-//     webhook take the same way and get the same 401 invalid_token.
-//  2. Rate limit: 60 proven calls in any minute per app, 429 with Retry-After from then
-//     on.
-//  3. Proof once more, against the app's Secret as the API server has it now.
-//  4. Content type (415) and payload (400, 422), see package hook.
-//  5. Where the call will deploy an image: its digest, if the registry tells it
-//     within three seconds.
-//  6. One transaction that looks for the delivery, decides on the app as it is
-//     then ([hook.Decide]), records the revision or the build, and keeps the answer.
-//  7. A nudge to the function that makes the cluster match, which would come by
-//     itself a few seconds later.
+//  1. Verify the call ([hook.Claim]) against the app's token in memory: by the token that it
+//     carries, before the body is read, or by the signature of the body. An app that does not
+//     exist or has no webhook is verified against a random token. So a missing or wrong token,
+//     an unknown app and a disabled webhook take the same path and get the same 401
+//     invalid_token.
+//  2. Apply the rate limit: 60 verified calls in any minute for each app, then 429.
+//  3. Verify the call against the app's Secret in the API server.
+//  4. Check the content type (415) and the payload (400, 422); see package hook.
+//  5. If the call will deploy an image, resolve its digest, for at most 3 seconds.
+//  6. In one transaction, look for the delivery, decide ([hook.Decide]), record the revision or
+//     the build, and store the response.
+//  7. Notify the function that continues. Without the notification it continues a few seconds
+//     later.
 //
 // # Outcome
 //
-// A call is answered 202 as soon as the revision or the build is recorded, with the
-// status_url at which the same token reads how it goes on: building, rolling_out, live,
-// failed with the reason, or superseded. With "Prefer: wait=SECONDS" the answer waits for
-// that, 300 s at most, and is 200 with deployed, failed or superseded; 202 if it is not
-// over by then, when too many wait already, and when the process is told to stop. A wait
-// holds no lock and ends when the client hangs up.
+// A call gets 202 once its revision or build is recorded, with the status_url at which the same
+// token reads its progress: building, rolling_out, live, failed with a message, or superseded.
+// With "Prefer: wait=SECONDS" the response waits for the end, at most 300 s, and is 200 with
+// deployed, failed or superseded. It is 202 if the time is over, if too many calls wait, or if
+// the process stops. A wait holds no lock and ends when the client disconnects.
 //
 // # Deliveries
 //
-// A delivery is what X-GitHub-Delivery, X-Gitea-Delivery or Idempotency-Key names,
-// for one app. Sent again with the same body within 24 hours it is answered as the
-// first time, at once or after, and adds nothing; the answer then carries
-// "Idempotent-Replayed: true". Since revision and answer are kept in one
-// transaction, a call whose answer was lost can be sent again without deploying
-// twice. With another body it is 409 conflict: one of the two senders would
-// otherwise believe that its image is deployed. What was refused is not kept, so it
-// can be sent again once the reason is gone. A call without an id is always a new
-// one.
+// X-GitHub-Delivery, X-Gitea-Delivery or Idempotency-Key names a delivery to an app. The same
+// delivery with the same body gets the first response again for 24 hours, with
+// "Idempotent-Replayed: true", and records nothing. With another body it gets 409 conflict:
+// otherwise one of two senders would believe that its image is deployed. The revision and the
+// response are stored in one transaction, so a call whose response was lost can be repeated.
+// Rejected calls are not stored. A call without an id is always new.
 //
 // # Receipts
 //
-// Of each proven call a receipt is kept for a week ([hook.Receipt]), which the management
-// API lists as the webhook's deliveries. It is written once the answer is decided, and
-// beside it: calls put receipts into a queue of bounded length, from which one goroutine
-// writes them, as they come and many in a commit, and the last ones when the process is
-// told to stop. So a store that is slow or away delays no answer and changes none; then
-// receipts are lost, which is logged and counted (sluice_webhook_receipts_total).
+// A receipt of each verified call is kept for a week ([hook.Receipt]); the management API lists
+// receipts as the webhook's deliveries. Calls put receipts into a bounded queue, from which one
+// goroutine writes them in batches. So a slow or unavailable store delays and changes no
+// response. Receipts are lost then, which is logged and counted (sluice_webhook_receipts_total).
 //
-// Who proves nothing must not make the store write at will, nor push real calls out of the
-// list. So calls without proof share one receipt an hour for each app and process, and
-// calls that were too many another: it says how many there were and is written again once
-// a minute at most. Only apps whose token is in memory have one. To the caller
-// all names are alike: each call without proof is counted in memory, in the same way,
-// whatever it names, and the writing is the clock's doing and not the call's.
+// Unverified calls must not cause writes at will, nor displace verified calls from the list. So
+// they share one receipt an hour for each app and process, and rate-limited calls share another.
+// Such a receipt has a count and is written at most once a minute. Only apps whose token is in
+// memory have one. Every unverified call is counted in memory in the same way, so that its
+// timing does not reveal whether the app exists.
 //
 // # Limits
 //
-// They live in the memory of one process: with several replicas an app gets that
-// many times the limit. Calls that are refused for it do not count, so a client
-// that keeps trying gets its share. A call without proof counts against the address
-// that it comes from (an IPv6 address by its /64 network) and never against the app;
-// beyond 300 of them a minute the answer is 429, for every name alike.
+// Limits are kept by each process, so several replicas multiply them. A call that a limit
+// rejects does not count. An unverified call counts against the address that it comes from (an
+// IPv6 address by its /64 network), never against the app; above 300 a minute the address gets
+// 429, whatever the app.
 //
-// Bodies are read into buffers that grow with what has come, and all buffers together
-// are bounded: those of calls that carry the token, by app, apart from those that only
-// their signature can prove, by address. One that finds no room within three seconds is
-// 429. A body that proves nothing until its end has five seconds for it.
+// The buffers of bodies are bounded ([httpapi.Bodies]): those of calls with a token by app, and
+// separately those of calls with a signature by address. A call that finds no room within 3
+// seconds gets 429. A body that is verified only by its signature must arrive within 5 seconds.
 package webhook
 
 import (
@@ -196,9 +179,9 @@ type Service struct {
 	refusals   *limit // of those without proof, by address
 	identified *limit // those that an issuer vouches for, by whose pipelines they are
 	looks      *rate.Limiter
-	pipelines  *bodies       // of calls that carry the token
-	strangers  *bodies       // of those that only their signature can prove
-	waiting    chan struct{} // has room for those who may wait
+	pipelines  *httpapi.Bodies // of calls that carry the token
+	strangers  *httpapi.Bodies // of those that only their signature can prove
+	waiting    chan struct{}   // has room for those who may wait
 
 	baseURL string
 	maxWait time.Duration
