@@ -39,27 +39,11 @@ func parseGrace(text *string) (time.Duration, error) {
 	return d.Truncate(time.Microsecond), nil
 }
 
-// set puts a field of a PATCH where it belongs if it was given. Problem:
-// missing_field for null, which such a field cannot be.
+// set applies a field of a PATCH that cannot be null. Problem: missing_field.
 func set[T any](name string, field wire.Optional[T], to *T) error {
-	if !field.Set {
-		return nil
-	}
-	if field.Value == nil {
+	if field.Set && field.Value == nil {
 		return httpapi.Missing(name)
 	}
-	*to = *field.Value
+	field.Apply(to)
 	return nil
-}
-
-// setOrClear is set for what may be null: null puts the zero value.
-func setOrClear[T any](field wire.Optional[T], to *T) {
-	if !field.Set {
-		return
-	}
-	var value T
-	if field.Value != nil {
-		value = *field.Value
-	}
-	*to = value
 }

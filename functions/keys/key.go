@@ -241,7 +241,7 @@ func changeKey(k apikey.Key, in wire.UpdateKey, now time.Time) (apikey.Key, erro
 }
 
 func changeName(k *apikey.Key, in wire.UpdateKey) error {
-	setOrClear(in.Name, &k.Name)
+	in.Name.Apply(&k.Name)
 	return apikey.CheckName(k.Name)
 }
 
@@ -262,7 +262,7 @@ func checkPlanID(id plan.ID) error {
 }
 
 func changeScope(k *apikey.Key, in wire.UpdateKey) error {
-	setOrClear(in.Apps, &k.Apps)
+	in.Apps.Apply(&k.Apps)
 	scope, err := apikey.Scope(k.Apps)
 	k.Apps = scope
 	return err

@@ -1,12 +1,17 @@
-// Package store keeps Sluice's documents in Firestore: one file per collection,
-// and nothing else in the code knows Firestore.
+// Package store keeps Sluice's documents in Firestore, one file for each collection. No other
+// package imports Firestore.
 //
-// Functions here speak the domain's types and return problems of package
-// problem: not_found for what is not there, already_exists for what must not be,
-// conflict for a change that lost its race, unavailable when Firestore does not
-// answer in time. The stored shapes are unexported structs beside their
-// converters, so that a document's fields can change without the domain's; where the
-// fields are the same ones, the compiler converts.
+// Its functions take and return domain types. They return problems of package problem: not_found,
+// already_exists, conflict for a change that lost a race, and unavailable if Firestore does not
+// respond in time.
+//
+// A domain type's firestore tags are its document. A document type exists only where a field has
+// another stored form, such as a time that is null when it is zero. It embeds the domain type:
+//
+//	type planDoc struct {
+//		plan.Plan
+//		Mode plan.Mode `firestore:"quota_mode"` // Hard is stored as a mode
+//	}
 package store
 
 import (

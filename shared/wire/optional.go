@@ -43,5 +43,25 @@ func (n Ordinal) MarshalJSON() ([]byte, error) {
 // Some is a field that is given.
 func Some[T any](v T) Optional[T] { return Optional[T]{Set: true, Value: &v} }
 
+// If returns a field with the value, or null if that is nil, where the condition holds; otherwise
+// the field is left out.
+func If[T any](condition bool, value *T) Optional[T] {
+	if !condition {
+		return Optional[T]{}
+	}
+	return Optional[T]{Set: true, Value: value}
+}
+
+// Apply writes the field to a variable unless it is left out. Null writes the zero value.
+func (o Optional[T]) Apply(to *T) {
+	switch {
+	case !o.Set:
+	case o.Value == nil:
+		*to = *new(T)
+	default:
+		*to = *o.Value
+	}
+}
+
 // Null is a field that is given as null.
 func Null[T any]() Optional[T] { return Optional[T]{Set: true} }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluicegate/sluice/shared/client"
-	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // scope is what a command works in, signed in.
@@ -203,11 +202,4 @@ func (a *application) fixed(cmd *cobra.Command, flag string, values ...string) {
 // limited is the --limit of a command that lists.
 func limited(cmd *cobra.Command, otherwise int) *int {
 	return cmd.Flags().Int("limit", otherwise, "show only so many; 0 shows all")
-}
-
-// given fills a field of a change in, when its flag was passed.
-func given[T any](changed bool, field *wire.Optional[T], value T) {
-	if changed {
-		*field = wire.Some(value)
-	}
 }

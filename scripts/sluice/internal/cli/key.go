@@ -462,16 +462,17 @@ func (a *application) keyUpdate() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("app", "all-apps")
 	cmd.MarkFlagsMutuallyExclusive("expires", "never-expires")
 	return a.onKey(cmd, effective(a.effect(cmd), "followed by", a.showKey, func(ctx context.Context, w work) (wire.Key, error) {
-		var u wire.UpdateKey
-		given(f.Changed("name"), &u.Name, name)
-		given(f.Changed("plan"), &u.Plan, plan)
-		given(f.Changed("app"), &u.Apps, apps)
-		given(allApps, &u.Apps, []string{})
 		ends, err := expiry(cmd, expires)
 		if err != nil {
 			return wire.Key{}, err
 		}
-		u.ExpiresAt = wire.Optional[string]{Set: ends != nil || never, Value: ends}
+		if allApps {
+			apps = []string{}
+		}
+		u := wire.UpdateKey{
+			Name: wire.If(f.Changed("name"), &name), Plan: wire.If(f.Changed("plan"), &plan),
+			Apps: wire.If(allApps || f.Changed("app"), &apps), ExpiresAt: wire.If(never || ends != nil, ends),
+		}
 		if u == (wire.UpdateKey{}) {
 			return wire.Key{}, usage("nothing to change: pass --name, --plan, --app, --all-apps, --expires or --never-expires")
 		}

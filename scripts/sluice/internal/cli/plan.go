@@ -132,13 +132,10 @@ stays when the name changes.`,
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota-period")
 	cmd.MarkFlagsMutuallyExclusive("no-quota", "quota-mode")
 	return a.command(inEnvironment, cmd, effective(a.effect(cmd), "followed by", a.showPlan, func(ctx context.Context, w work) (wire.Plan, error) {
-		var u wire.UpdatePlan
-		given(changed("name"), &u.Name, name)
-		given(changed("rate"), &u.Rate, l.rate)
-		given(changed("burst"), &u.Burst, l.burst)
-		given(changed("quota"), &u.Quota, l.quota)
-		given(changed("quota-period"), &u.QuotaPeriod, l.period)
-		given(changed("quota-mode"), &u.QuotaMode, l.mode)
+		u := wire.UpdatePlan{
+			Name: wire.If(changed("name"), &name), Rate: wire.If(changed("rate"), &l.rate), Burst: wire.If(changed("burst"), &l.burst),
+			Quota: wire.If(changed("quota"), &l.quota), QuotaPeriod: wire.If(changed("quota-period"), &l.period), QuotaMode: wire.If(changed("quota-mode"), &l.mode),
+		}
 		if noQuota {
 			u.Quota, u.QuotaPeriod = wire.Null[int64](), wire.Null[string]()
 		}
