@@ -3,7 +3,6 @@ package console
 import (
 	_ "embed"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,31 +23,29 @@ const check = `axe.run(document, {resultTypes: ["violations"]%s}).then((r) =>
 // contrast of colours in the dark too, which no width changes: at a desk only.
 func (v *visitor) accessible() {
 	v.t.Helper()
-	v.must(chromedp.Do(v.ctx, evaluate(axe)))
+	evaluate[chromedp.Void](v, axe)
 	v.violations("light", "")
 	if v.window.width < desk.width {
 		return
 	}
-	v.scheme("dark")
+	v.scheme(true)
 	v.violations("dark", `, runOnly: ["color-contrast", "link-in-text-block"]`)
-	v.scheme("light")
-}
-
-func evaluate(script string) chromedp.Action[chromedp.Void] {
-	return chromedp.Evaluate[chromedp.Void](script)
+	v.scheme(false)
 }
 
 func (v *visitor) violations(light, options string) {
 	v.t.Helper()
-	found, err := chromedp.Run(v.ctx, chromedp.Evaluate[[]string](fmt.Sprintf(check, options), chromedp.EvalAwaitPromise))
-	v.must(err)
-	for _, wrong := range found {
+	for _, wrong := range evaluate[[]string](v, fmt.Sprintf(check, options), chromedp.EvalAwaitPromise) {
 		v.t.Errorf("%s (%s): %s", v.path(), light, wrong)
 	}
 }
 
-func (v *visitor) scheme(scheme string) {
+func (v *visitor) scheme(dark bool) {
 	v.t.Helper()
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
 	_, err := chromedp.Call(v.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	})
@@ -62,10 +59,8 @@ func furnished(t *testing.T) site {
 	key := s.busy()
 	s.GatedApp("hello")
 	s.Rotate(key, time.Hour)
-	name, role := "nightly", "developer"
-	if _, _, err := s.Client.CreateToken(t.Context(), s.Project, wire.CreateToken{Name: &name, Role: &role}); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := s.Client.CreateToken(t.Context(), s.Project, wire.CreateToken{Name: new("nightly"), Role: new("developer")})
+	s.must(err)
 	return s
 }
 
@@ -75,28 +70,23 @@ func TestPagesAreAccessible(t *testing.T) {
 	t.Parallel()
 	s := furnished(t)
 	pages := reader(t).crawl(s)
-	for _, w := range []window{desk, phone} {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			v := browse(t, w)
-			v.opens("/console/sign-in")
+	inEach(t, []window{desk, phone}, func(v *visitor) {
+		v.opens("/console/sign-in")
+		v.accessible()
+		v.signsIn(admin())
+		for _, path := range pages {
+			v.opens(path)
 			v.accessible()
-			v.signsIn(admin())
-			for _, path := range pages {
-				v.opens(path)
-				v.accessible()
-				v.fits()
-			}
-		})
-	}
+			v.fits()
+		}
+	})
 }
 
 // The answers to forms are pages too: those that refuse, and the one with the key.
 func TestAnswersAreAccessible(t *testing.T) {
 	t.Parallel()
 	s := furnished(t)
-	v := browse(t, desk)
-	v.signsIn(admin())
+	v := browseAs(t, desk, admin())
 	v.opens(s.page("plans", "new"))
 	v.types("Name", "x")
 	v.unchecked()
@@ -148,22 +138,16 @@ func TestAnswersAreAccessible(t *testing.T) {
 	v.accessible()
 	v.opens("/console/nowhere")
 	v.accessible()
-	if !strings.Contains(v.text(), "There is nothing here") {
-		t.Errorf("a page that is not there shows: %s", v.text())
-	}
+	v.sees("There is nothing here")
 }
 
 // The API's reference is a page as good as the console's, and comes without signing in.
 func TestReferenceIsAccessible(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, phone} {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			v := browse(t, w)
-			v.opens("/api/v1/docs")
-			v.sees("Before you begin")
-			v.accessible()
-			v.shot("reference")
-		})
-	}
+	inEach(t, []window{desk, phone}, func(v *visitor) {
+		v.opens("/api/v1/docs")
+		v.sees("Before you begin")
+		v.accessible()
+		v.shot("reference")
+	})
 }

@@ -9,102 +9,88 @@ import (
 // field that it is about.
 func TestCreateApp(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, phone.plain()} {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			v := browse(t, w)
-			v.signsIn(admin())
-			v.opens(s.page("apps"))
-			v.sees("No apps yet")
-			v.clicks("Create the first one")
-			v.types("Name", "hello")
-			v.types("Image", "no tag")
-			v.clicks("Create app")
-			v.sees("image is a full image reference with a tag or a digest.")
-			v.shot("new-app-refused")
-			v.types("Image", "registry.example/echo:v1")
-			v.clicks("Create app")
-			v.sees("The app is created.")
-			v.sees("registry.example/echo:v1")
-			v.shot("app")
-			v.clicks("Apps")
-			v.clicks("New app")
-			v.clicks("From git")
-			v.types("Name", "built")
-			v.types("Repository", "https://user:secret@example.com/x.git")
-			v.types("Branch", "main")
-			v.clicks("Create app")
-			v.sees("without a password.")
-			v.types("Repository", "https://example.com/x.git")
-			v.clicks("Create app")
-			v.sees("The app is created.")
-			v.clicks("Builds")
-			v.until("see the first build succeed", func() bool {
-				v.reloads() // without JavaScript nothing else does
-				return strings.Contains(v.text(), "succeeded")
-			})
-			v.clicks("Apps")
-			v.sees("-prod/built")
-			v.shot("apps")
-			v.clicks("built")
-			v.clicks("Settings")
-			v.clicks("Delete app")
-			v.types("Type built to confirm", "built")
-			v.clicks("Delete the app")
-			v.sees("The app is deleted.")
-			s.OnlyHas(0, 0, 1)
+	adminInEach(t, usual, func(s site, v *visitor) {
+		v.opens(s.page("apps"))
+		v.sees("No apps yet")
+		v.clicks("Create the first one")
+		v.types("Name", "hello")
+		v.types("Image", "no tag")
+		v.clicks("Create app")
+		v.sees("image is a full image reference with a tag or a digest.")
+		v.shot("new-app-refused")
+		v.types("Image", "registry.example/echo:v1")
+		v.clicks("Create app")
+		v.sees("The app is created.")
+		v.sees("registry.example/echo:v1")
+		v.shot("app")
+		v.clicks("Apps")
+		v.clicks("New app")
+		v.clicks("From git")
+		v.types("Name", "built")
+		v.types("Repository", "https://user:secret@example.com/x.git")
+		v.types("Branch", "main")
+		v.clicks("Create app")
+		v.sees("without a password.")
+		v.types("Repository", "https://example.com/x.git")
+		v.clicks("Create app")
+		v.sees("The app is created.")
+		v.clicks("Builds")
+		v.until("see the first build succeed", func() bool {
+			v.reloads() // without JavaScript nothing else does
+			return strings.Contains(v.text(), "succeeded")
 		})
-	}
+		v.clicks("Apps")
+		v.sees("-prod/built")
+		v.shot("apps")
+		v.clicks("built")
+		v.clicks("Settings")
+		v.clicks("Delete app")
+		v.types("Type built to confirm", "built")
+		v.clicks("Delete the app")
+		v.sees("The app is deleted.")
+		s.OnlyHas(0, 0, 1)
+	})
 }
 
 // TestRequireAPIKey: the switch, the amber notice while the gate is not in place,
 // which goes by itself, and the question before it is taken away again.
 func TestRequireAPIKey(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, phone.plain()} {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.App("hello")
-			v := browse(t, w)
-			v.signsIn(admin())
-			v.opens(s.page("apps", "hello"))
-			v.sees("Open")
-			v.clicks("Require API key")
-			v.sees("Require API key is switched on.")
-			s.WaitGate("hello", "engaged")
-			if w.noScript {
-				v.opens(v.path())
-			}
-			v.sees("API key required")
-			v.seesNo("The gate is not yet in place.")
-			v.shot("app-engaged")
-			s.Call("hello").Gets(401, "invalid_key")
+	adminInEach(t, usual, func(s site, v *visitor) {
+		s.App("hello")
+		v.opens(s.page("apps", "hello"))
+		v.sees("Open")
+		v.clicks("Require API key")
+		v.sees("Require API key is switched on.")
+		s.WaitGate("hello", "engaged")
+		if v.window.noScript {
+			v.opens(v.path())
+		}
+		v.sees("API key required")
+		v.seesNo("The gate is not yet in place.")
+		v.shot("app-engaged")
+		s.Call("hello").Gets(401, "invalid_key")
 
-			v.clicks("Require API key")
-			v.sees("Switch Require API key off for hello?")
-			v.shot("gate-off")
-			v.clicks("Cancel")
-			v.clicks("Require API key")
-			v.clicks("Switch it off")
-			v.sees("Require API key is switched off.")
-			s.WaitGate("hello", "ungated")
-			if w.noScript {
-				v.opens(v.path())
-			}
-			v.sees("Open")
-		})
-	}
+		v.clicks("Require API key")
+		v.sees("Switch Require API key off for hello?")
+		v.shot("gate-off")
+		v.clicks("Cancel")
+		v.clicks("Require API key")
+		v.clicks("Switch it off")
+		v.sees("Require API key is switched off.")
+		s.WaitGate("hello", "ungated")
+		if v.window.noScript {
+			v.opens(v.path())
+		}
+		v.sees("Open")
+	})
 }
 
 // TestPendingGate: while nobody wires the gate, the notice says so, and the Overview does; it
 // goes by itself when the gate is in place. It takes wiring away, so it runs alone.
 func TestPendingGate(t *testing.T) {
-	s := newSite(t)
+	s, v := adminIn(t, desk)
 	s.App("hello")
-	v := browse(t, desk)
-	v.signsIn(admin())
 	v.opens(s.page("apps", "hello"))
 	if err := world.Kill("wiring"); err != nil {
 		t.Fatal(err)

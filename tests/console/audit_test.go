@@ -16,71 +16,67 @@ import (
 // needs no script.
 func TestAuditLog(t *testing.T) {
 	t.Parallel()
-	for _, w := range long.Pick([]window{desk, phone.plain()}, []window{desk, desk.night(), phone, phone.plain()}) {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			plan := s.starter()
-			key := s.named(plan, "Checkout team")
-			s.Revoke(key)
-			owner := s.member("owner")
-			s.faster(owner, plan)
-			made := "created environment " + s.Env
-			const newest = ".record > details"
-			v := browse(t, w)
-			v.signsIn(owner)
-			v.opens("/console/projects/" + s.Project)
-			v.clicks("Audit log")
-			for _, text := range []string{owner.username + " changed plan " + plan.ID, "revoked key " + key.ID, made} {
-				v.sees(text)
-			}
-			if v.path() != s.audit("") {
-				t.Errorf("the log is at %s", v.path())
-			}
-			v.unfolds(newest)
-			v.sees("rate 10 25")
-			v.sees("127.0.0.1")
-			v.shot("audit")
+	inEach(t, long.Pick([]window{desk, phone.plain()}, []window{desk, desk.night(), phone, phone.plain()}), func(v *visitor) {
+		s := newSite(v.t)
+		plan := s.starter()
+		key := s.named(plan, "Checkout team")
+		s.Revoke(key)
+		owner := s.member("owner")
+		s.faster(owner, plan)
+		made := "created environment " + s.Env
+		const newest = ".record > details"
+		v.signsIn(owner)
+		v.opens("/console/projects/" + s.Project)
+		v.clicks("Audit log")
+		for _, text := range []string{owner.username + " changed plan " + plan.ID, "revoked key " + key.ID, made} {
+			v.sees(text)
+		}
+		if v.path() != s.audit("") {
+			v.t.Errorf("the log is at %s", v.path())
+		}
+		v.unfolds(newest)
+		v.sees("rate 10 25")
+		v.sees("127.0.0.1")
+		v.shot("audit")
 
-			v.presses("Filter")
-			v.chooses("Action", "Revoke key")
-			v.clicks("Show")
-			v.sees("revoked key " + key.ID)
-			v.seesNo(made)
-			v.unfolds(newest)
-			v.sees("status active revoked")
-			v.shot("audit-filtered")
-			v.clicks("projects/" + s.Project + "/api-keys/" + key.ID)
-			v.sees("created key Checkout team")
-			v.seesNo("changed plan")
-			v.clicks("Show all")
-			v.clicks(owner.username)
-			v.sees("changed plan")
-			v.seesNo("revoked key")
+		v.presses("Filter")
+		v.chooses("Action", "Revoke key")
+		v.clicks("Show")
+		v.sees("revoked key " + key.ID)
+		v.seesNo(made)
+		v.unfolds(newest)
+		v.sees("status active revoked")
+		v.shot("audit-filtered")
+		v.clicks("projects/" + s.Project + "/api-keys/" + key.ID)
+		v.sees("created key Checkout team")
+		v.seesNo("changed plan")
+		v.clicks("Show all")
+		v.clicks(owner.username)
+		v.sees("changed plan")
+		v.seesNo("revoked key")
 
-			v.types("Who", "nobody")
-			v.clicks("Show")
-			v.sees("No such change")
-			v.shot("audit-none")
-			tomorrow := time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly)
-			v.clicks("Show all changes")
-			v.presses("Filter")
-			v.sets("From", tomorrow)
-			v.clicks("Show")
-			v.sees("No such change")
-			v.sets("To", "2020-01-01")
-			v.clicks("Show")
-			v.sees("from must not be after to.")
-			v.shot("audit-refused")
-			if !w.noScript {
-				v.accessible()
-			}
-			v.sets("From", "")
-			v.sets("To", tomorrow)
-			v.clicks("Show")
-			v.sees("changed plan")
-		})
-	}
+		v.types("Who", "nobody")
+		v.clicks("Show")
+		v.sees("No such change")
+		v.shot("audit-none")
+		tomorrow := time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly)
+		v.clicks("Show all changes")
+		v.presses("Filter")
+		v.sets("From", tomorrow)
+		v.clicks("Show")
+		v.sees("No such change")
+		v.sets("To", "2020-01-01")
+		v.clicks("Show")
+		v.sees("from must not be after to.")
+		v.shot("audit-refused")
+		if !v.window.noScript {
+			v.accessible()
+		}
+		v.sets("From", "")
+		v.sets("To", tomorrow)
+		v.clicks("Show")
+		v.sees("changed plan")
+	})
 }
 
 // audit is the address of the site's log.
@@ -105,7 +101,7 @@ func (s site) faster(by person, plan wire.Plan) {
 // filter that there is; each is there once.
 func TestAuditPages(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, v := adminIn(t, phone)
 	plan := s.starter()
 	const changes = 30
 	for i := range changes {
@@ -113,8 +109,6 @@ func TestAuditPages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v := browse(t, phone)
-	v.signsIn(admin())
 	v.opens(s.audit("?action=plan.update"))
 	newest := func(want string) {
 		t.Helper()
@@ -134,27 +128,23 @@ func TestAuditPages(t *testing.T) {
 // What belongs to no project is for admins: who signed in, or tried to.
 func TestInstallationAuditLog(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, phone.plain()} {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			p := s.member("viewer")
-			v := browse(t, w)
-			v.opens("/console/sign-in")
-			v.signsInHere(person{p.username, "a wrong password"})
-			v.sees("The username or the password is wrong.")
-			v.signsInHere(admin())
-			v.sees("Projects")
-			v.presses(who(admin()))
-			v.clicks("Installation audit log")
-			v.sees("What belongs to no project")
-			v.shot("audit-installation")
-			v.opens("/console/audit?resource=users/" + p.username)
-			v.sees("signed in failed")
-			v.sees("not signed in")
-			v.sees("created user " + p.username)
-		})
-	}
+	inEach(t, usual, func(v *visitor) {
+		s := newSite(v.t)
+		p := s.member("viewer")
+		v.opens("/console/sign-in")
+		v.signsInHere(person{p.username, "a wrong password"})
+		v.sees("The username or the password is wrong.")
+		v.signsInHere(admin())
+		v.sees("Projects")
+		v.presses(who(admin()))
+		v.clicks("Installation audit log")
+		v.sees("What belongs to no project")
+		v.shot("audit-installation")
+		v.opens("/console/audit?resource=users/" + p.username)
+		v.sees("signed in failed")
+		v.sees("not signed in")
+		v.sees("created user " + p.username)
+	})
 }
 
 // Who may not see a log is neither shown the way there nor the log.
@@ -162,8 +152,7 @@ func TestAuditLogOfOthers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for _, role := range []string{"viewer", "developer"} {
-		v := browse(t, desk)
-		v.signsIn(s.member(role))
+		v := browseAs(t, desk, s.member(role))
 		v.opens("/console/projects/" + s.Project)
 		v.sees("Your role is " + role)
 		if v.offers("Audit log") {
@@ -175,8 +164,7 @@ func TestAuditLogOfOthers(t *testing.T) {
 			v.seesNo("environment.create")
 		}
 	}
-	v := browse(t, desk)
-	v.signsIn(s.member("owner"))
+	v := browseAs(t, desk, s.member("owner"))
 	v.opens("/console/audit")
 	v.sees("You may not see this")
 	v.presses("To the projects")

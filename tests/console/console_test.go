@@ -2,13 +2,10 @@
 // of its own, by what is written on links, buttons and labels, on a desk and on a
 // phone, with scripts and without. It needs Chromium or its headless shell.
 //
-//	v := browse(t, desk)
-//	v.signsIn(admin())
-//	v.opens(s.page("apps"))
+//	s, v := adminIn(t, desk)
+//	v.opens(s.page("apps")).sees("No apps yet")
 //	v.clicks("New app")
-//	v.types("Name", "hello")
-//	v.clicks("Create app")
-//	v.sees("The app is created.")
+//	v.submits("Create app", "Name", "hello", "Image", stacktest.Image).sees("The app is created.")
 //
 // The folder .local/screenshots has a picture of each failed test's page; "make test-long" keeps
 // more, and "make screenshots" takes one of every page.
@@ -105,15 +102,17 @@ func (s site) page(path ...string) string {
 func (s site) member(role string) person {
 	s.T.Helper()
 	p := person{"mwmwm" + strings.ToLower(rand.Text()[:6]), "a long enough password"}
-	if _, err := s.Client.CreateUser(s.T.Context(), p.username, p.password, false); err != nil {
-		s.T.Fatal(err)
-	}
+	_, err := s.Client.CreateUser(s.T.Context(), p.username, p.password, false)
+	s.must(err)
 	members, err := client.Collect(s.Client.Members(s.T.Context(), s.Project))
+	s.must(err)
+	s.must(s.Client.SetMembers(s.T.Context(), s.Project, append(members, wire.Member{Username: p.username, Role: role})))
+	return p
+}
+
+func (s site) must(err error) {
+	s.T.Helper()
 	if err != nil {
 		s.T.Fatal(err)
 	}
-	if err := s.Client.SetMembers(s.T.Context(), s.Project, append(members, wire.Member{Username: p.username, Role: role})); err != nil {
-		s.T.Fatal(err)
-	}
-	return p
 }

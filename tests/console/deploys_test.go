@@ -8,63 +8,57 @@ import (
 // back, with a question first that says what will change.
 func TestDeploys(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, phone.plain()} {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.App("hello")
-			s.Settled("hello", 1, "live")
-			v := browse(t, w)
-			again := func() { // without scripts a page does not follow by itself
-				if w.noScript {
-					v.opens(s.page("apps", "hello", "deploys"))
-				}
+	adminInEach(t, usual, func(s site, v *visitor) {
+		s.App("hello")
+		s.Settled("hello", 1, "live")
+		again := func() { // without scripts a page does not follow by itself
+			if v.window.noScript {
+				v.opens(s.page("apps", "hello", "deploys"))
 			}
-			v.signsIn(admin())
-			v.opens(s.page("apps", "hello", "deploys"))
-			v.clicks("Deploy an image")
-			v.types("Image", "not an image")
-			v.clicks("Deploy")
-			v.sees("image is a full image reference with a tag or a digest.")
-			v.types("Image", "registry.example/echo:broken")
-			v.clicks("Deploy")
-			v.sees("The deployment is recorded and on its way.")
-			v.sees("2 broken current")
-			s.Settled("hello", 2, "failed")
-			again()
-			v.sees("failed")
-			v.presses("Details of revision 2")
-			v.sees("registry.example/echo:broken")
-			v.shot("deploys-failed")
-			v.clicks("Status")
-			v.sees("Revision 2 failed.")
-			v.sees("Revision 1 keeps serving.")
-			v.shot("app-failed")
-			v.clicks("Deploys")
+		}
+		v.opens(s.page("apps", "hello", "deploys"))
+		v.clicks("Deploy an image")
+		v.types("Image", "not an image")
+		v.clicks("Deploy")
+		v.sees("image is a full image reference with a tag or a digest.")
+		v.types("Image", "registry.example/echo:broken")
+		v.clicks("Deploy")
+		v.sees("The deployment is recorded and on its way.")
+		v.sees("2 broken current")
+		s.Settled("hello", 2, "failed")
+		again()
+		v.sees("failed")
+		v.presses("Details of revision 2")
+		v.sees("registry.example/echo:broken")
+		v.shot("deploys-failed")
+		v.clicks("Status")
+		v.sees("Revision 2 failed.")
+		v.sees("Revision 1 keeps serving.")
+		v.shot("app-failed")
+		v.clicks("Deploys")
 
-			v.clicks("Rollback to revision 1")
-			v.sees("Roll hello back to revision 1?")
-			v.sees("registry.example/echo:broken")
-			v.sees("registry.example/echo:v1")
-			v.shot("rollback")
-			v.clicks("Roll back to revision 1")
-			v.sees("The rollback is recorded and on its way.")
-			v.sees("rollback of 1")
-			s.Settled("hello", 3, "live")
-			again()
-			v.seesNo("rolling out")
-			v.shot("deploys")
-			if n := len(s.History("hello")); n != 3 {
-				t.Errorf("%d revisions are recorded", n)
-			}
-		})
-	}
+		v.clicks("Rollback to revision 1")
+		v.sees("Roll hello back to revision 1?")
+		v.sees("registry.example/echo:broken")
+		v.sees("registry.example/echo:v1")
+		v.shot("rollback")
+		v.clicks("Roll back to revision 1")
+		v.sees("The rollback is recorded and on its way.")
+		v.sees("rollback of 1")
+		s.Settled("hello", 3, "live")
+		again()
+		v.seesNo("rolling out")
+		v.shot("deploys")
+		if n := len(s.History("hello")); n != 3 {
+			v.t.Errorf("%d revisions are recorded", n)
+		}
+	})
 }
 
 // TestStaleDeploy: whoever has not seen the newest revision rolls nothing back.
 func TestStaleDeploy(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, v := adminIn(t, desk)
 	s.App("hello")
 	s.Settled("hello", 1, "live")
 	deploy := func(image string) {
@@ -73,8 +67,6 @@ func TestStaleDeploy(t *testing.T) {
 		}
 	}
 	deploy("registry.example/echo:v2")
-	v := browse(t, desk)
-	v.signsIn(admin())
 	v.opens(s.page("apps", "hello", "deploys", "1", "rollback"))
 	v.sees("Revision 2 is current now.")
 	deploy("registry.example/echo:v3")
@@ -91,10 +83,8 @@ func TestStaleDeploy(t *testing.T) {
 // TestPromote: what runs in one environment, in another.
 func TestPromote(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, v := adminIn(t, desk.plain())
 	s.App("hello")
-	v := browse(t, desk.plain())
-	v.signsIn(admin())
 	v.opens(s.page("apps", "hello", "promote"))
 	v.sees("There is nothing to promote")
 	staging := site{s.In("staging")}
@@ -116,9 +106,7 @@ func TestPromote(t *testing.T) {
 // TestBuilds: a git app's builds show by themselves, and so does what they deploy.
 func TestBuilds(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	v := browse(t, desk)
-	v.signsIn(admin())
+	s, v := adminIn(t, desk)
 	v.opens(s.page("new-app") + "?kind=git")
 	v.types("Name", "built")
 	v.types("Repository", "https://git.example/built.git")
@@ -151,37 +139,31 @@ func TestBuilds(t *testing.T) {
 // that they take, with and without scripts.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, phone.plain()} {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.App("hello")
-			v := browse(t, w)
-			v.signsIn(admin())
-			v.opens(s.page("apps", "hello", "deploys"))
-			v.clicks("Webhook deliveries")
-			v.sees("The webhook is disabled")
-			v.clicks("Enable webhook")
-			v.sees("The webhook is enabled.")
-			v.clicks("Deliveries")
-			v.sees("No deliveries yet")
-			url, token := s.Webhook("hello")
-			s.Post(url, []byte(`{"image":"registry.example/echo:v2"}`), "X-Service-Token", token, "X-GitHub-Delivery", "72d3162e-cc78")
-			s.Post(url, []byte(`{}`), "X-Service-Token", token)
-			for range 12 {
-				s.Post(url, []byte(`{}`), "X-Service-Token", "wrong")
-			}
-			s.Deliveries("hello", 3)
-			v.clicks("Send a test")
-			v.sees("The test was answered. The webhook has answered the ping.")
-			s.Deliveries("hello", 4)
-			v.clicks("Show the list again")
-			v.sees("A ping was answered")
-			v.sees("Refused with image_required")
-			v.sees("without the right token")
-			v.shot("deliveries")
-			v.clicks("revision 2")
-			v.sees("Deploy history")
-		})
-	}
+	adminInEach(t, usual, func(s site, v *visitor) {
+		s.App("hello")
+		v.opens(s.page("apps", "hello", "deploys"))
+		v.clicks("Webhook deliveries")
+		v.sees("The webhook is disabled")
+		v.clicks("Enable webhook")
+		v.sees("The webhook is enabled.")
+		v.clicks("Deliveries")
+		v.sees("No deliveries yet")
+		url, token := s.Webhook("hello")
+		s.Post(url, []byte(`{"image":"registry.example/echo:v2"}`), "X-Service-Token", token, "X-GitHub-Delivery", "72d3162e-cc78")
+		s.Post(url, []byte(`{}`), "X-Service-Token", token)
+		for range 12 {
+			s.Post(url, []byte(`{}`), "X-Service-Token", "wrong")
+		}
+		s.Deliveries("hello", 3)
+		v.clicks("Send a test")
+		v.sees("The test was answered. The webhook has answered the ping.")
+		s.Deliveries("hello", 4)
+		v.clicks("Show the list again")
+		v.sees("A ping was answered")
+		v.sees("Refused with image_required")
+		v.sees("without the right token")
+		v.shot("deliveries")
+		v.clicks("revision 2")
+		v.sees("Deploy history")
+	})
 }

@@ -44,53 +44,45 @@ func (v *visitor) asked() (question string) {
 // Escape and Cancel leave everything as it was, and the focus where it came from.
 func TestQuestionInPlace(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, phone} {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			key := s.named(s.starter(), "Checkout team")
-			v := browse(t, w)
-			v.signsIn(admin())
-			v.opens(s.page("api-keys", key.ID))
-			before := v.path()
-			for _, leave := range []func(){
-				func() { v.strikes(kb.Escape) },
-				func() { v.presses("Cancel") },
-				func() { v.strikes(kb.Enter) }, // on the way out
-			} {
-				v.presses("Revoke key")
-				if asked := v.asked(); !strings.Contains(asked, "Revoke Checkout team?") {
-					t.Errorf("it asks %q", asked)
-				}
-				v.accessible()
-				if got := v.focused(); got != "Cancel" {
-					t.Errorf("the focus is on %q", got)
-				}
-				leave()
-				v.until("close the question", func() bool { return ask[string](v, "dialog") == "" })
-				if got := v.focused(); got != "Revoke key" || v.path() != before {
-					t.Errorf("the focus is on %q of %s", got, v.path())
-				}
+	adminInEach(t, []window{desk, phone}, func(s site, v *visitor) {
+		key := s.named(s.starter(), "Checkout team")
+		v.opens(s.page("api-keys", key.ID))
+		before := v.path()
+		for _, leave := range []func(){
+			func() { v.strikes(kb.Escape) },
+			func() { v.presses("Cancel") },
+			func() { v.strikes(kb.Enter) }, // on the way out
+		} {
+			v.presses("Revoke key")
+			if asked := v.asked(); !strings.Contains(asked, "Revoke Checkout team?") {
+				v.t.Errorf("it asks %q", asked)
 			}
-			if got := s.now(key.ID).Status; got != "active" {
-				t.Errorf("the key is %s", got)
+			v.accessible()
+			if got := v.focused(); got != "Cancel" {
+				v.t.Errorf("the focus is on %q", got)
 			}
-			v.clicks("Revoke key")
-			v.clicks("Revoke key")
-			v.sees("The key is revoked for good.")
-		})
-	}
+			leave()
+			v.until("close the question", func() bool { return ask[string](v, "dialog") == "" })
+			if got := v.focused(); got != "Revoke key" || v.path() != before {
+				v.t.Errorf("the focus is on %q of %s", got, v.path())
+			}
+		}
+		if got := s.now(key.ID).Status; got != "active" {
+			v.t.Errorf("the key is %s", got)
+		}
+		v.clicks("Revoke key")
+		v.clicks("Revoke key")
+		v.sees("The key is revoked for good.")
+	})
 }
 
 // TestQuestionOutOfDate: what cannot be asked any more is said on a page, and an answer to
 // what has changed under the question changes nothing.
 func TestQuestionOutOfDate(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, v := adminIn(t, desk)
 	plan := s.starter()
 	first, second := s.named(plan, "First"), s.named(plan, "Second")
-	v := browse(t, desk)
-	v.signsIn(admin())
 	v.opens(s.page("api-keys", first.ID))
 	s.Revoke(first)
 	v.clicks("Revoke key")
@@ -107,42 +99,36 @@ func TestQuestionOutOfDate(t *testing.T) {
 // without.
 func TestByKeyboard(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, desk.plain()} {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.App("hello")
-			if _, err := s.Client.Deploy(t.Context(), s.Project, s.Env, "hello", "registry.example/echo:v2"); err != nil {
-				t.Fatal(err)
-			}
-			s.Settled("hello", 2, "live")
-			v := browse(t, w)
-			v.signsIn(admin())
-			enters := func(text string) {
-				t.Helper()
-				v.reaches(text)
-				v.leaves(func() { v.strikes(kb.Enter) })
-			}
-			v.opens(s.page("apps", "hello", "deploys"))
-			if !w.noScript {
-				enters("Rollback to revision 1")
-				v.strikes(kb.Escape)
-				v.until("close the question", func() bool { return ask[string](v, "dialog") == "" })
-			}
+	adminInEach(t, []window{desk, desk.plain()}, func(s site, v *visitor) {
+		s.App("hello")
+		if _, err := s.Client.Deploy(v.t.Context(), s.Project, s.Env, "hello", "registry.example/echo:v2"); err != nil {
+			v.t.Fatal(err)
+		}
+		s.Settled("hello", 2, "live")
+		enters := func(text string) {
+			v.t.Helper()
+			v.reaches(text)
+			v.leaves(func() { v.strikes(kb.Enter) })
+		}
+		v.opens(s.page("apps", "hello", "deploys"))
+		if !v.window.noScript {
 			enters("Rollback to revision 1")
-			v.sees("Roll hello back to revision 1?")
-			enters("Roll back to revision 1")
-			v.sees("The rollback is recorded and on its way.")
-			s.Runs("hello", "registry.example/echo:v1")
+			v.strikes(kb.Escape)
+			v.until("close the question", func() bool { return ask[string](v, "dialog") == "" })
+		}
+		enters("Rollback to revision 1")
+		v.sees("Roll hello back to revision 1?")
+		enters("Roll back to revision 1")
+		v.sees("The rollback is recorded and on its way.")
+		s.Runs("hello", "registry.example/echo:v1")
 
-			enters("Settings")
-			enters("Delete app")
-			if w.noScript {
-				v.reaches("f-name")
-			}
-			v.strikes("hello" + kb.Enter)
-			v.sees("The app is deleted.")
-			s.Call("hello").Within(patience).Gets(http.StatusNotFound)
-		})
-	}
+		enters("Settings")
+		enters("Delete app")
+		if v.window.noScript {
+			v.reaches("f-name")
+		}
+		v.strikes("hello" + kb.Enter)
+		v.sees("The app is deleted.")
+		s.Call("hello").Within(patience).Gets(http.StatusNotFound)
+	})
 }

@@ -24,8 +24,7 @@ func TestRevokedMeanwhile(t *testing.T) {
 	for _, w := range []window{desk, phone.plain()} {
 		s := newSite(t)
 		plan := s.starter()
-		v := browse(t, w)
-		v.signsIn(admin())
+		v := browseAs(t, w, admin())
 		for _, tt := range tests {
 			t.Run(tt.name+" "+w.name, func(t *testing.T) {
 				key := s.named(plan, "Checkout team")
@@ -54,11 +53,9 @@ func TestRevokedMeanwhile(t *testing.T) {
 // A key page that is open while the key is revoked: its Enable button does nothing.
 func TestEnableOfRevoked(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, v := adminIn(t, desk)
 	key := s.named(s.starter(), "Checkout team")
 	s.Disable(key)
-	v := browse(t, desk)
-	v.signsIn(admin())
 	v.opens(s.page("api-keys", key.ID))
 	s.Revoke(key)
 	v.clicks("Enable key")
@@ -71,10 +68,8 @@ func TestEnableOfRevoked(t *testing.T) {
 // What somebody else has changed meanwhile is neither undone nor passed over.
 func TestEditedMeanwhile(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, v := adminIn(t, desk)
 	key := s.named(s.starter(), "Checkout team")
-	v := browse(t, desk)
-	v.signsIn(admin())
 	rename := func(name string) {
 		if _, err := s.Client.UpdateKey(t.Context(), s.Project, key.ID, wire.UpdateKey{Name: wire.Some(name)}); err != nil {
 			t.Fatal(err)
@@ -103,10 +98,8 @@ func TestEditedMeanwhile(t *testing.T) {
 // A second rotation would end the secret that was issued by the first.
 func TestRotatedMeanwhile(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, v := adminIn(t, desk)
 	key := s.named(s.starter(), "Checkout team")
-	v := browse(t, desk)
-	v.signsIn(admin())
 	v.opens(s.page("api-keys", key.ID, "rotate"))
 	theirs := s.Rotate(key, time.Hour)
 	v.clicks("Rotate key")
@@ -121,8 +114,7 @@ func TestViewer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	key := s.named(s.starter(), "Checkout team")
-	v := browse(t, desk)
-	v.signsIn(s.member("viewer"))
+	v := browseAs(t, desk, s.member("viewer"))
 	for _, path := range []string{s.page("plans"), s.page("plans", "plan-starter"), s.page("api-keys"), s.page("api-keys", key.ID)} {
 		v.opens(path)
 		for _, button := range []string{

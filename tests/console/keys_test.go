@@ -73,69 +73,61 @@ func (v *visitor) copies() string {
 }
 
 // reloads the page, and with it sends its form again.
-func (v *visitor) reloads() {
+func (v *visitor) reloads() *visitor {
 	v.t.Helper()
-	v.leaves(func() { v.must(chromedp.Do(v.ctx, chromedp.Reload())) })
+	return v.leaves(func() { v.must(chromedp.Do(v.ctx, chromedp.Reload())) })
 }
 
 // From nothing to a key that opens the gate: the pages say what to do first.
 func TestFirstKey(t *testing.T) {
 	t.Parallel()
-	for _, w := range everyWindow() {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			v := browse(t, w)
-			v.signsIn(admin())
-			v.opens(s.page("api-keys"))
-			v.sees("No API keys yet")
-			v.shot("keys-empty")
-			v.clicks("Create a plan first")
-			v.types("Name", "Starter")
-			v.types("Rate", "10")
-			v.types("Burst", "20")
-			v.clicks("Create plan")
-			v.sees("The plan is created.")
-			v.clicks("Create one")
-			v.types("Name", "Checkout team")
-			v.sees("valid through the end of this day, UTC")
-			last := time.Now().UTC().AddDate(0, 0, 30)
-			v.sets("Last day", last.Format(time.DateOnly))
-			v.shot("keys-new")
-			v.clicks("Create key")
-			v.sees("it is shown this once and cannot be recovered")
-			v.shot("keys-issued")
-			full := v.copies()
-			s.opensGate(full, "hello", http.StatusOK)
-			keys := s.allKeys()
-			if len(keys) != 1 || keys[0].Name != "Checkout team" || keys[0].Plan != "plan-starter" || len(keys[0].Apps) != 0 {
-				t.Fatalf("keys are %+v", keys)
-			}
-			end := time.Date(last.Year(), last.Month(), last.Day()+1, 0, 0, 0, 0, time.UTC)
-			if got := keys[0].ExpiresAt; got == nil || !got.Equal(end) {
-				t.Errorf("it expires at %v, want %v: the end of its last day", got, end)
-			}
-			v.clicks("I have copied it")
-			v.sees(last.Format("2 January 2006"))
-			v.shot("keys-key")
-			if fullKey.MatchString(v.source()) {
-				t.Error("the full key is still to be seen")
-			}
-			v.clicks("API keys")
-			v.sees("Checkout team")
-			v.shot("keys")
-		})
-	}
+	adminInEach(t, everyWindow(), func(s site, v *visitor) {
+		v.opens(s.page("api-keys"))
+		v.sees("No API keys yet")
+		v.shot("keys-empty")
+		v.clicks("Create a plan first")
+		v.types("Name", "Starter")
+		v.types("Rate", "10")
+		v.types("Burst", "20")
+		v.clicks("Create plan")
+		v.sees("The plan is created.")
+		v.clicks("Create one")
+		v.types("Name", "Checkout team")
+		v.sees("valid through the end of this day, UTC")
+		last := time.Now().UTC().AddDate(0, 0, 30)
+		v.sets("Last day", last.Format(time.DateOnly))
+		v.shot("keys-new")
+		v.clicks("Create key")
+		v.sees("it is shown this once and cannot be recovered")
+		v.shot("keys-issued")
+		full := v.copies()
+		s.opensGate(full, "hello", http.StatusOK)
+		keys := s.allKeys()
+		if len(keys) != 1 || keys[0].Name != "Checkout team" || keys[0].Plan != "plan-starter" || len(keys[0].Apps) != 0 {
+			v.t.Fatalf("keys are %+v", keys)
+		}
+		end := time.Date(last.Year(), last.Month(), last.Day()+1, 0, 0, 0, 0, time.UTC)
+		if got := keys[0].ExpiresAt; got == nil || !got.Equal(end) {
+			v.t.Errorf("it expires at %v, want %v: the end of its last day", got, end)
+		}
+		v.clicks("I have copied it")
+		v.sees(last.Format("2 January 2006"))
+		v.shot("keys-key")
+		if fullKey.MatchString(v.source()) {
+			v.t.Error("the full key is still to be seen")
+		}
+		v.clicks("API keys")
+		v.sees("Checkout team")
+		v.shot("keys")
+	})
 }
 
 // The page with the key is the answer to a form: loading it again must neither show
 // the key again nor make another one.
 func TestKeyIsShownOnce(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, v := adminIn(t, desk)
 	plan := s.starter()
-	v := browse(t, desk)
-	v.signsIn(admin())
 	v.opens(s.page("api-keys", "new") + "?plan=" + plan.ID)
 	v.clicks("Create key")
 	full := v.copies()
@@ -168,12 +160,10 @@ func TestKeyIsShownOnce(t *testing.T) {
 // What is not acceptable is said beside the field, and what was typed stays.
 func TestKeyRefused(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, v := adminIn(t, desk.plain())
 	s.starter()
 	s.App("hello")
 	s.App("other")
-	v := browse(t, desk.plain())
-	v.signsIn(admin())
 	v.opens(s.page("api-keys", "new"))
 	v.types("Name", "Billing")
 	v.chooses("Plan", "plan-starter")
@@ -199,85 +189,73 @@ func TestKeyRefused(t *testing.T) {
 // Disable, enable, rotate and revoke, each with what it does to the gate.
 func TestKeyLife(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, phone.plain()} {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			key := s.named(s.starter(), "Checkout team")
-			v := browse(t, w)
-			v.signsIn(admin())
-			v.opens(s.page("api-keys", key.ID))
+	adminInEach(t, usual, func(s site, v *visitor) {
+		key := s.named(s.starter(), "Checkout team")
+		v.opens(s.page("api-keys", key.ID))
 
-			v.clicks("Disable key")
-			v.sees("Disable Checkout team?")
-			v.shot("keys-disable")
-			v.clicks("Disable key")
-			v.sees("The key is disabled.")
-			s.opensGate(key.Full, "hello", http.StatusUnauthorized)
-			v.clicks("Enable key")
-			v.sees("The key is enabled again.")
-			s.opensGate(key.Full, "hello", http.StatusOK)
+		v.clicks("Disable key")
+		v.sees("Disable Checkout team?")
+		v.shot("keys-disable")
+		v.clicks("Disable key")
+		v.sees("The key is disabled.")
+		s.opensGate(key.Full, "hello", http.StatusUnauthorized)
+		v.clicks("Enable key")
+		v.sees("The key is enabled again.")
+		s.opensGate(key.Full, "hello", http.StatusOK)
 
-			v.clicks("Rotate key")
-			v.shot("keys-rotate")
-			v.clicks("Rotate key")
-			rotated := v.copies()
-			v.sees("The previous secret stays valid until")
-			s.opensGate(rotated, "hello", http.StatusOK)
-			s.opensGate(key.Full, "hello", http.StatusOK)
-			v.clicks("I have copied it")
+		v.clicks("Rotate key")
+		v.shot("keys-rotate")
+		v.clicks("Rotate key")
+		rotated := v.copies()
+		v.sees("The previous secret stays valid until")
+		s.opensGate(rotated, "hello", http.StatusOK)
+		s.opensGate(key.Full, "hello", http.StatusOK)
+		v.clicks("I have copied it")
 
-			v.clicks("Revoke key")
-			v.sees("This cannot be undone")
-			v.shot("keys-revoke")
-			v.clicks("Cancel")
-			v.clicks("Revoke key")
-			v.clicks("Revoke key")
-			v.sees("The key is revoked for good.")
-			if v.offers("Edit key") || v.offers("Enable key") || v.offers("Rotate key") {
-				t.Error("a revoked key can be changed")
-			}
-			s.opensGate(rotated, "hello", http.StatusUnauthorized)
-		})
-	}
+		v.clicks("Revoke key")
+		v.sees("This cannot be undone")
+		v.shot("keys-revoke")
+		v.clicks("Cancel")
+		v.clicks("Revoke key")
+		v.clicks("Revoke key")
+		v.sees("The key is revoked for good.")
+		if v.offers("Edit key") || v.offers("Enable key") || v.offers("Rotate key") {
+			v.t.Error("a revoked key can be changed")
+		}
+		s.opensGate(rotated, "hello", http.StatusUnauthorized)
+	})
 }
 
 func TestKeyEdit(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{phone, desk.plain()} {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.App("hello")
-			key := s.named(s.starter(), "Checkout team")
-			v := browse(t, w)
-			v.signsIn(admin())
-			v.opens(s.page("api-keys", key.ID))
-			v.clicks("Edit key")
-			v.shot("keys-edit")
-			v.clicks("Save key")
-			v.sees("Nothing was to change.")
-			v.clicks("Edit key")
-			v.types("Name", "Billing team")
-			v.ticks("Only these:")
-			v.ticks("hello")
-			v.sets("Last day", time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly))
-			v.clicks("Save key")
-			v.sees("The key is saved.")
-			v.sees("Expires in 1 day")
-			if k := s.now(key.ID); k.Name != "Billing team" || len(k.Apps) != 1 {
-				t.Errorf("the key is %+v", k)
-			}
-			v.clicks("Edit key")
-			v.ticks("Every app of prod, those to come too")
-			v.sets("Last day", "")
-			v.clicks("Save key")
-			v.sees("Every app")
-			if k := s.now(key.ID); k.ExpiresAt != nil || len(k.Apps) != 0 || k.Name != "Billing team" {
-				t.Errorf("the key is %+v", k)
-			}
-		})
-	}
+	adminInEach(t, []window{phone, desk.plain()}, func(s site, v *visitor) {
+		s.App("hello")
+		key := s.named(s.starter(), "Checkout team")
+		v.opens(s.page("api-keys", key.ID))
+		v.clicks("Edit key")
+		v.shot("keys-edit")
+		v.clicks("Save key")
+		v.sees("Nothing was to change.")
+		v.clicks("Edit key")
+		v.types("Name", "Billing team")
+		v.ticks("Only these:")
+		v.ticks("hello")
+		v.sets("Last day", time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly))
+		v.clicks("Save key")
+		v.sees("The key is saved.")
+		v.sees("Expires in 1 day")
+		if k := s.now(key.ID); k.Name != "Billing team" || len(k.Apps) != 1 {
+			v.t.Errorf("the key is %+v", k)
+		}
+		v.clicks("Edit key")
+		v.ticks("Every app of prod, those to come too")
+		v.sets("Last day", "")
+		v.clicks("Save key")
+		v.sees("Every app")
+		if k := s.now(key.ID); k.ExpiresAt != nil || len(k.Apps) != 0 || k.Name != "Billing team" {
+			v.t.Errorf("the key is %+v", k)
+		}
+	})
 }
 
 // Amber in the last two weeks, red once expired (promise C2).
@@ -296,8 +274,7 @@ func TestExpiryBadges(t *testing.T) {
 	gone := until("Gone", 5*time.Second)
 	s.Until("expire the key", func() bool { return s.now(gone.ID).Status == "expired" })
 	for _, w := range []window{desk, phone} {
-		v := browse(t, w)
-		v.signsIn(admin())
+		v := browseAs(t, w, admin())
 		v.opens(s.page("api-keys"))
 		v.shot("keys-badges")
 		for text, class := range map[string]string{"Expires in 13 days": "amber", "Expired": "bad"} {

@@ -16,56 +16,50 @@ import (
 // next, has the button for it, and sees the request arrive.
 func TestFirstSteps(t *testing.T) {
 	t.Parallel()
-	for _, w := range everyWindow() {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			v := browse(t, w)
-			v.signsIn(admin())
-			v.opens(s.page())
-			v.sees("To the first gated request")
-			v.shot("overview-empty")
-			v.clicks("New app")
-			v.types("Name", "hello")
-			v.types("Image", stacktest.Image)
-			v.clicks("Create app")
-			v.clicks("Overview") // of the environment, above the app's own
-			v.clicks("To the switch")
-			v.clicks("Require API key")
-			v.sees("Require API key is switched on.")
-			v.clicks("Overview")
-			v.clicks("New plan")
-			v.types("Name", "Starter")
-			v.types("Rate", "10")
-			v.types("Burst", "20")
-			v.clicks("Create plan")
-			v.clicks("Overview")
-			v.clicks("New API key")
-			v.chooses("Plan", "plan-starter")
-			v.clicks("Create key")
-			full := v.copies()
-			v.clicks("I have copied it")
-			v.clicks("Overview")
-			v.sees(`curl -i -H "X-API-Key: $API_KEY"`)
-			v.shot("overview-curl")
-			s.opensGate(full, "hello", http.StatusOK)
-			v.until("the steps are done", func() bool {
-				if w.noScript {
-					v.opens(s.page())
-				}
-				return !strings.Contains(v.text(), "To the first gated request")
-			})
-			v.opens(s.page())
-			v.sees("1 allowed, 0 denied")
-			v.shot("overview-first")
+	adminInEach(t, everyWindow(), func(s site, v *visitor) {
+		v.opens(s.page())
+		v.sees("To the first gated request")
+		v.shot("overview-empty")
+		v.clicks("New app")
+		v.types("Name", "hello")
+		v.types("Image", stacktest.Image)
+		v.clicks("Create app")
+		v.clicks("Overview") // of the environment, above the app's own
+		v.clicks("To the switch")
+		v.clicks("Require API key")
+		v.sees("Require API key is switched on.")
+		v.clicks("Overview")
+		v.clicks("New plan")
+		v.types("Name", "Starter")
+		v.types("Rate", "10")
+		v.types("Burst", "20")
+		v.clicks("Create plan")
+		v.clicks("Overview")
+		v.clicks("New API key")
+		v.chooses("Plan", "plan-starter")
+		v.clicks("Create key")
+		full := v.copies()
+		v.clicks("I have copied it")
+		v.clicks("Overview")
+		v.sees(`curl -i -H "X-API-Key: $API_KEY"`)
+		v.shot("overview-curl")
+		s.opensGate(full, "hello", http.StatusOK)
+		v.until("the steps are done", func() bool {
+			if v.window.noScript {
+				v.opens(s.page())
+			}
+			return !strings.Contains(v.text(), "To the first gated request")
 		})
-	}
+		v.opens(s.page())
+		v.sees("1 allowed, 0 denied")
+		v.shot("overview-first")
+	})
 }
 
 // What needs attention is listed with where to do something about it.
 func TestOverview(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, v := adminIn(t, desk)
 	key := s.busy()
 	soon := s.Key(s.starter(), func(k *wire.CreateKey) {
 		at := time.Now().AddDate(0, 0, 3).UTC().Format(time.RFC3339)
@@ -74,8 +68,7 @@ func TestOverview(t *testing.T) {
 	s.used(soon, 3, func(int) usage.Totals { return usage.Totals{Allowed: 10, RateDenied: 40} })
 	s.GatedApp("hello")
 	for _, w := range long.Pick([]window{desk, phone.plain()}, []window{desk, phone, phone.plain(), desk.night()}) {
-		v := browse(t, w)
-		v.signsIn(admin())
+		v := browseAs(t, w, admin())
 		v.opens(s.page())
 		v.sees("Checkout team 90 %")
 		v.sees("Old partner Expires in 2 days")
@@ -90,8 +83,6 @@ func TestOverview(t *testing.T) {
 		v.fits()
 		v.shot("overview")
 	}
-	v := browse(t, desk)
-	v.signsIn(admin())
 	v.opens(s.page())
 	v.clicks("Checkout team")
 	if got := v.path(); got != s.page("api-keys", key.ID) {
@@ -103,67 +94,59 @@ func TestOverview(t *testing.T) {
 // address and on no page; what it says of the secret is so.
 func TestKeySearch(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, phone.plain()} {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			plan := s.starter()
-			wanted, other := s.named(plan, "Checkout team"), s.named(plan, "Billing")
-			v := browse(t, w)
-			v.signsIn(admin())
-			v.opens(s.page("api-keys"))
-			v.types("Name, prefix, or a full key", "checkOUT")
-			v.clicks("Search")
-			v.sees("Checkout team")
-			if strings.Contains(v.text(), "Billing") {
-				t.Error("the other key is there too")
-			}
-			v.shot("keys-found")
-			v.clicks("Show all")
-			v.sees("Billing")
-			v.types("Name, prefix, or a full key", wanted.Full)
-			v.clicks("Search")
-			v.sees("This is the key. What you have is its current secret")
-			if got := v.path(); got != s.page("api-keys", wanted.ID) || strings.Contains(v.source(), wanted.Full) {
-				t.Errorf("it leads to %s", got)
-			}
-			if _, err := s.Client.RevokeKey(t.Context(), s.Project, wanted.ID); err != nil {
-				t.Fatal(err)
-			}
-			v.opens(s.page("api-keys"))
-			v.types("Name, prefix, or a full key", "  "+wanted.Full+" ")
-			v.clicks("Search")
-			v.sees("nobody gets through with this key now")
-			v.sees("Revoked just now by admin")
-			v.shot("keys-revoked")
+	adminInEach(t, usual, func(s site, v *visitor) {
+		plan := s.starter()
+		wanted, other := s.named(plan, "Checkout team"), s.named(plan, "Billing")
+		v.opens(s.page("api-keys"))
+		v.types("Name, prefix, or a full key", "checkOUT")
+		v.clicks("Search")
+		v.sees("Checkout team")
+		if strings.Contains(v.text(), "Billing") {
+			v.t.Error("the other key is there too")
+		}
+		v.shot("keys-found")
+		v.clicks("Show all")
+		v.sees("Billing")
+		v.types("Name, prefix, or a full key", wanted.Full)
+		v.clicks("Search")
+		v.sees("This is the key. What you have is its current secret")
+		if got := v.path(); got != s.page("api-keys", wanted.ID) || strings.Contains(v.source(), wanted.Full) {
+			v.t.Errorf("it leads to %s", got)
+		}
+		if _, err := s.Client.RevokeKey(v.t.Context(), s.Project, wanted.ID); err != nil {
+			v.t.Fatal(err)
+		}
+		v.opens(s.page("api-keys"))
+		v.types("Name, prefix, or a full key", "  "+wanted.Full+" ")
+		v.clicks("Search")
+		v.sees("nobody gets through with this key now")
+		v.sees("Revoked just now by admin")
+		v.shot("keys-revoked")
 
-			v.opens(s.page("api-keys"))
-			v.types("Name, prefix, or a full key", other.Full[:len(other.Full)-1]+"?")
-			v.clicks("Search")
-			v.sees("This is not a full key")
-			if strings.Contains(v.source(), other.Full[:30]) {
-				t.Error("the text is still to be seen")
-			}
-			foreign := newSite(t)
-			v.opens(foreign.page("api-keys"))
-			foreign.named(foreign.starter(), "Theirs")
-			v.opens(foreign.page("api-keys"))
-			v.types("Name, prefix, or a full key", other.Full)
-			v.clicks("Search")
-			v.sees("No key of this project has that prefix.")
-			v.shot("keys-not-found")
-		})
-	}
+		v.opens(s.page("api-keys"))
+		v.types("Name, prefix, or a full key", other.Full[:len(other.Full)-1]+"?")
+		v.clicks("Search")
+		v.sees("This is not a full key")
+		if strings.Contains(v.source(), other.Full[:30]) {
+			v.t.Error("the text is still to be seen")
+		}
+		foreign := newSite(v.t)
+		v.opens(foreign.page("api-keys"))
+		foreign.named(foreign.starter(), "Theirs")
+		v.opens(foreign.page("api-keys"))
+		v.types("Name, prefix, or a full key", other.Full)
+		v.clicks("Search")
+		v.sees("No key of this project has that prefix.")
+		v.shot("keys-not-found")
+	})
 }
 
 // A key that is refused everything is not green.
 func TestUsedUpKey(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, v := adminIn(t, desk)
 	key := s.busy()
 	s.used(key, 1, func(int) usage.Totals { return usage.Totals{Allowed: 1000, QuotaDenied: 7} })
-	v := browse(t, desk)
-	v.signsIn(admin())
 	v.opens(s.page("api-keys"))
 	v.sees("Quota used up")
 	if rows := v.textOf(".keys"); strings.Contains(rows, "Active") {

@@ -46,8 +46,7 @@ func TestPictures(t *testing.T) {
 		dark := light
 		dark.name, dark.dark = "dark", true
 		for _, w := range []window{light, dark} {
-			v := browse(t, w)
-			v.signsIn(person{"ada", "a long enough password"})
+			v := browseAs(t, w, person{"ada", "a long enough password"})
 			v.opens(p.path)
 			shot, err := chromedp.Run(v.ctx, chromedp.CaptureScreenshot())
 			v.must(err)

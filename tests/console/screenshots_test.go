@@ -23,8 +23,7 @@ func TestScreenshots(t *testing.T) {
 	all := everyView(t)
 	wide := window{name: "wide", width: 1440, height: 900}
 	for _, w := range []window{phone, phone.night(), wide, wide.night()} {
-		v := browse(t, w)
-		v.signsIn(admin())
+		v := browseAs(t, w, admin())
 		for _, p := range all {
 			p.comes(v)
 			take := chromedp.FullScreenshot(100)

@@ -13,30 +13,26 @@ import (
 
 func TestSignInAndOut(t *testing.T) {
 	t.Parallel()
-	for _, w := range long.Pick([]window{desk, phone.plain()}, []window{desk, phone, desk.plain()}) {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			v := browse(t, w)
-			v.opens("/")
-			v.sees("Sign in")
-			v.opens(s.page("apps"))
-			v.sees("Sign in")
-			v.shot("sign-in")
-			v.signsInHere(person{admin().username, "a wrong password"})
-			v.sees("The username or the password is wrong.")
-			v.signsInHere(admin())
-			v.sees("No apps yet") // where the way led before
-			if got := v.path(); got != s.page("apps") {
-				t.Errorf("after signing in it shows %s", got)
-			}
-			v.presses(who(admin()))
-			v.clicks("Sign out")
-			v.sees("You are signed out.")
-			v.opens(s.page("apps"))
-			v.sees("Sign in")
-		})
-	}
+	inEach(t, long.Pick([]window{desk, phone.plain()}, []window{desk, phone, desk.plain()}), func(v *visitor) {
+		s := newSite(v.t)
+		v.opens("/")
+		v.sees("Sign in")
+		v.opens(s.page("apps"))
+		v.sees("Sign in")
+		v.shot("sign-in")
+		v.signsInHere(person{admin().username, "a wrong password"})
+		v.sees("The username or the password is wrong.")
+		v.signsInHere(admin())
+		v.sees("No apps yet") // where the way led before
+		if got := v.path(); got != s.page("apps") {
+			v.t.Errorf("after signing in it shows %s", got)
+		}
+		v.presses(who(admin()))
+		v.clicks("Sign out")
+		v.sees("You are signed out.")
+		v.opens(s.page("apps"))
+		v.sees("Sign in")
+	})
 }
 
 // who is the text of the menu of a person.

@@ -11,61 +11,55 @@ import (
 // disabled.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
-	for _, w := range long.Pick([]window{desk, phone.plain()}, []window{desk, phone, desk.plain()}) {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.App("hello")
-			v := browse(t, w)
-			v.signsIn(admin())
-			v.opens(s.page("apps", "hello", "settings"))
-			v.clicks("Enable webhook")
-			v.sees("The webhook is enabled.")
-			url, token := s.hook("hello")
-			if strings.Contains(v.source(), token) {
-				t.Error("the page holds the token before it is asked for")
+	adminInEach(t, long.Pick([]window{desk, phone.plain()}, []window{desk, phone, desk.plain()}), func(s site, v *visitor) {
+		s.App("hello")
+		v.opens(s.page("apps", "hello", "settings"))
+		v.clicks("Enable webhook")
+		v.sees("The webhook is enabled.")
+		url, token := s.hook("hello")
+		if strings.Contains(v.source(), token) {
+			v.t.Error("the page holds the token before it is asked for")
+		}
+		v.sees(url)
+		v.clicks("Show token")
+		v.sees(token)
+		v.presses("curl, from any shell")
+		v.sees("SLUICE_WEBHOOK_TOKEN='" + token + "'")
+		v.presses("GitHub Actions: .github/workflows/deploy.yml, with the token as the secret SLUICE_WEBHOOK_TOKEN")
+		v.sees("runs-on: ubuntu-latest")
+		v.shot("webhook")
+		if v.window == desk { // alone, since windows share the clipboard
+			const button = "Copy curl, from any shell"
+			v.presses(button)
+			v.sees("Copied")
+			v.seesNo("Copied")
+			if v.clip() != v.textOf("#snippet-curl") || !v.offers(button) {
+				v.t.Errorf("the clipboard holds %q", v.clip())
 			}
-			v.sees(url)
-			v.clicks("Show token")
-			v.sees(token)
-			v.presses("curl, from any shell")
-			v.sees("SLUICE_WEBHOOK_TOKEN='" + token + "'")
-			v.presses("GitHub Actions: .github/workflows/deploy.yml, with the token as the secret SLUICE_WEBHOOK_TOKEN")
-			v.sees("runs-on: ubuntu-latest")
-			v.shot("webhook")
-			if w == desk { // alone, since windows share the clipboard
-				const button = "Copy curl, from any shell"
-				v.presses(button)
-				v.sees("Copied")
-				v.seesNo("Copied")
-				if v.clip() != v.textOf("#snippet-curl") || !v.offers(button) {
-					t.Errorf("the clipboard holds %q", v.clip())
-				}
-			} else if w.noScript && v.offers("Copy curl, from any shell") {
-				t.Error("without scripts there is a button that does nothing")
-			}
-			if strings.Contains(v.path(), token) {
-				t.Errorf("the address holds the token: %s", v.path())
-			}
-			s.deploys(url, token, "registry.example/echo:v2", 202)
+		} else if v.window.noScript && v.offers("Copy curl, from any shell") {
+			v.t.Error("without scripts there is a button that does nothing")
+		}
+		if strings.Contains(v.path(), token) {
+			v.t.Errorf("the address holds the token: %s", v.path())
+		}
+		s.deploys(url, token, "registry.example/echo:v2", 202)
 
-			v.opens(s.page("apps", "hello", "settings"))
-			v.seesNo(token)
-			v.clicks("Regenerate token")
-			v.sees("Make a new webhook token for hello?")
-			v.clicks("Regenerate the token")
-			v.sees("The webhook has a new token.")
-			s.deploys(url, token, "registry.example/echo:v3", 401)
-			_, token = s.hook("hello")
-			s.deploys(url, token, "registry.example/echo:v3", 202)
+		v.opens(s.page("apps", "hello", "settings"))
+		v.seesNo(token)
+		v.clicks("Regenerate token")
+		v.sees("Make a new webhook token for hello?")
+		v.clicks("Regenerate the token")
+		v.sees("The webhook has a new token.")
+		s.deploys(url, token, "registry.example/echo:v3", 401)
+		_, token = s.hook("hello")
+		s.deploys(url, token, "registry.example/echo:v3", 202)
 
-			v.clicks("Disable the webhook")
-			v.sees("Disable the webhook of hello?")
-			v.clicks("Disable the webhook")
-			v.sees("The webhook is disabled.")
-			s.deploys(url, token, "registry.example/echo:v4", 401)
-		})
-	}
+		v.clicks("Disable the webhook")
+		v.sees("Disable the webhook of hello?")
+		v.clicks("Disable the webhook")
+		v.sees("The webhook is disabled.")
+		s.deploys(url, token, "registry.example/echo:v4", 401)
+	})
 }
 
 // hook is an app's webhook as the API has it now.
@@ -90,10 +84,8 @@ func (s site) deploys(url, token, image string, status int) {
 // what somebody has regenerated, would break their pipelines.
 func TestStaleWebhook(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, v := adminIn(t, desk)
 	s.App("hello")
-	v := browse(t, desk)
-	v.signsIn(admin())
 	v.opens(s.page("apps", "hello", "settings"))
 	_, theirs := s.Webhook("hello")
 	v.clicks("Enable webhook")
@@ -113,34 +105,28 @@ func TestStaleWebhook(t *testing.T) {
 // TestGitSource: connected, changed, and removed, after which the app keeps its image.
 func TestGitSource(t *testing.T) {
 	t.Parallel()
-	for _, w := range []window{desk, phone.plain()} {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.App("hello")
-			v := browse(t, w)
-			v.signsIn(admin())
-			v.opens(s.page("apps", "hello", "settings"))
-			v.clicks("Connect a git source")
-			v.types("Repository", "ftp://nowhere")
-			v.clicks("Save the git source")
-			v.sees("git_source.repository is a clone URL over https, http or ssh")
-			v.types("Repository", "https://git.example/hello.git")
-			v.clicks("Save the git source")
-			v.sees("The git source is saved.")
-			v.sees("https://git.example/hello.git")
-			v.shot("git-source")
-			v.clicks("Change the git source")
-			v.types("Branch", "release")
-			v.clicks("Save the git source")
-			v.sees("release")
-			v.clicks("Remove")
-			v.sees("It keeps running registry.example/echo:v1.")
-			v.shot("git-source-remove")
-			v.clicks("Remove the git source")
-			v.sees("The git source is removed.")
-			v.sees("Image app")
-			s.Runs("hello", "registry.example/echo:v1")
-		})
-	}
+	adminInEach(t, usual, func(s site, v *visitor) {
+		s.App("hello")
+		v.opens(s.page("apps", "hello", "settings"))
+		v.clicks("Connect a git source")
+		v.types("Repository", "ftp://nowhere")
+		v.clicks("Save the git source")
+		v.sees("git_source.repository is a clone URL over https, http or ssh")
+		v.types("Repository", "https://git.example/hello.git")
+		v.clicks("Save the git source")
+		v.sees("The git source is saved.")
+		v.sees("https://git.example/hello.git")
+		v.shot("git-source")
+		v.clicks("Change the git source")
+		v.types("Branch", "release")
+		v.clicks("Save the git source")
+		v.sees("release")
+		v.clicks("Remove")
+		v.sees("It keeps running registry.example/echo:v1.")
+		v.shot("git-source-remove")
+		v.clicks("Remove the git source")
+		v.sees("The git source is removed.")
+		v.sees("Image app")
+		s.Runs("hello", "registry.example/echo:v1")
+	})
 }

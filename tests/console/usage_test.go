@@ -49,62 +49,54 @@ func (s site) busy() stacktest.Key {
 // The chart, the totals, the last day seen, the quota, and the window.
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	for _, w := range long.Pick([]window{desk, phone.plain()}, []window{desk, phone, phone.plain(), desk.night()}) {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			key := s.busy()
-			v := browse(t, w)
-			v.signsIn(admin())
-			v.opens(s.page("api-keys", key.ID))
-			today := time.Now().UTC()
-			week, err := s.Client.Usage(t.Context(), s.Project, key.ID, today.AddDate(0, 0, -6).Format(time.DateOnly), "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			v.sees(thousands(week.Totals.Allowed) + " allowed")
-			v.sees(thousands(week.Totals.QuotaDenied) + " over the quota")
-			v.sees("Last seen: Today")
-			v.sees("900 of 1,000 requests used today (90 %)")
-			v.sees("90 % of its quota") // beside the name
-			v.shot("usage")
+	adminInEach(t, long.Pick([]window{desk, phone.plain()}, []window{desk, phone, phone.plain(), desk.night()}), func(s site, v *visitor) {
+		key := s.busy()
+		v.opens(s.page("api-keys", key.ID))
+		today := time.Now().UTC()
+		week, err := s.Client.Usage(v.t.Context(), s.Project, key.ID, today.AddDate(0, 0, -6).Format(time.DateOnly), "")
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		v.sees(thousands(week.Totals.Allowed) + " allowed")
+		v.sees(thousands(week.Totals.QuotaDenied) + " over the quota")
+		v.sees("Last seen: Today")
+		v.sees("900 of 1,000 requests used today (90 %)")
+		v.sees("90 % of its quota") // beside the name
+		v.shot("usage")
 
-			v.presses("All days as a table")
-			for ago := range 7 {
-				v.sees(today.AddDate(0, 0, -ago).Format("2 January 2006"))
-			}
-			v.shot("usage-week")
+		v.presses("All days as a table")
+		for ago := range 7 {
+			v.sees(today.AddDate(0, 0, -ago).Format("2 January 2006"))
+		}
+		v.shot("usage-week")
 
-			v.clicks("90 days")
-			v.presses("Other days")
-			v.sets("From", today.AddDate(0, 0, -1).Format(time.DateOnly))
-			v.sets("To", today.AddDate(0, 0, -2).Format(time.DateOnly))
-			v.clicks("Show")
-			v.sees("from must not be after to.")
-			v.shot("usage-refused")
-			v.sets("From", "2020-01-01")
-			v.sets("To", "2020-01-31")
-			v.clicks("Show")
-			v.sees("The window lies entirely before the 92 days that are kept.")
-			v.sees("900 of 1,000") // the rest of the page is there
-			v.sets("To", today.Format(time.DateOnly))
-			v.clicks("Show")
-			v.sees("Earlier days are not kept any more")
-			v.shot("usage-all")
-		})
-	}
+		v.clicks("90 days")
+		v.presses("Other days")
+		v.sets("From", today.AddDate(0, 0, -1).Format(time.DateOnly))
+		v.sets("To", today.AddDate(0, 0, -2).Format(time.DateOnly))
+		v.clicks("Show")
+		v.sees("from must not be after to.")
+		v.shot("usage-refused")
+		v.sets("From", "2020-01-01")
+		v.sets("To", "2020-01-31")
+		v.clicks("Show")
+		v.sees("The window lies entirely before the 92 days that are kept.")
+		v.sees("900 of 1,000") // the rest of the page is there
+		v.sets("To", today.Format(time.DateOnly))
+		v.clicks("Show")
+		v.sees("Earlier days are not kept any more")
+		v.shot("usage-all")
+	})
 }
 
 // What the gate counts comes to the page.
 func TestUsageOfRealRequests(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, v := adminIn(t, desk)
 	key := s.AnyKey()
 	for range 3 {
 		s.opensGate(key.Full, "hello", 200)
 	}
-	v := browse(t, desk)
-	v.signsIn(admin())
 	v.until("see the requests", func() bool {
 		v.opens(s.page("api-keys", key.ID))
 		return strings.Contains(v.text(), "3 allowed")

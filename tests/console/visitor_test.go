@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -49,6 +50,9 @@ var (
 func (w window) plain() window { w.noScript, w.name = true, w.name+"-plain"; return w }
 func (w window) night() window { w.dark, w.name = true, w.name+"-night"; return w }
 
+// usual are the windows in which most tests run.
+var usual = []window{desk, phone.plain()}
+
 // visitor is somebody at a browser window of their own, with cookies of their own.
 type visitor struct {
 	t      *testing.T
@@ -80,20 +84,48 @@ func browse(t *testing.T, w window) *visitor {
 	// Windows side by side each behave as the one in front.
 	_, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	v.must(err)
-	scheme := "light"
-	if w.dark {
-		scheme = "dark"
-	}
-	_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-	})
-	v.must(err)
+	v.scheme(w.dark)
 	v.allows("clipboard-write") // the headless shell denies it by default
 	if w.noScript {
 		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 		v.must(err)
 	}
 	return v
+}
+
+// browseAs opens a window in which somebody is signed in.
+func browseAs(t *testing.T, w window, p person) *visitor {
+	t.Helper()
+	v := browse(t, w)
+	v.signsIn(p)
+	return v
+}
+
+// adminIn returns a new site and a window in which the admin is signed in.
+func adminIn(t *testing.T, w window) (site, *visitor) {
+	t.Helper()
+	return newSite(t), browseAs(t, w, admin())
+}
+
+// inEach runs a test in each of the windows, in parallel subtests. The test must use the
+// visitor's t.
+func inEach(t *testing.T, windows []window, test func(v *visitor)) {
+	t.Helper()
+	for _, w := range windows {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			test(browse(t, w))
+		})
+	}
+}
+
+// adminInEach is inEach with a new site for each window, in which the admin is signed in.
+func adminInEach(t *testing.T, windows []window, test func(s site, v *visitor)) {
+	t.Helper()
+	inEach(t, windows, func(v *visitor) {
+		v.signsIn(admin())
+		test(newSite(v.t), v)
+	})
 }
 
 func (v *visitor) hear(event any) {
@@ -119,9 +151,9 @@ func (v *visitor) must(err error) {
 }
 
 // opens a page of the console by its address.
-func (v *visitor) opens(path string) {
+func (v *visitor) opens(path string) *visitor {
 	v.t.Helper()
-	v.leaves(func() { v.must(chromedp.Do(v.ctx, chromedp.Navigate(world.Info().BaseURL+path))) })
+	return v.leaves(func() { v.must(chromedp.Do(v.ctx, chromedp.Navigate(world.Info().BaseURL+path))) })
 }
 
 // sessions are the tokens of the sessions that tests share, by username.
@@ -147,47 +179,57 @@ func (v *visitor) signsIn(p person) {
 // signsInByForm opens the sign-in page and waits for the page after it.
 func (v *visitor) signsInByForm(p person) {
 	v.t.Helper()
-	v.opens("/console/sign-in")
-	v.signsInHere(p)
-	v.sees("Projects")
+	v.opens("/console/sign-in").signsInHere(p).sees("Projects")
 }
 
-func (v *visitor) signsInHere(p person) {
+func (v *visitor) signsInHere(p person) *visitor {
 	v.t.Helper()
-	v.types("Username", p.username)
-	v.types("Password", p.password)
-	v.clicks("Sign in")
+	return v.submits("Sign in", "Username", p.username, "Password", p.password)
 }
 
-// clicks a link or button by its text, and waits for the page that follows, or for the
-// question that opens over this one or goes.
-func (v *visitor) clicks(text string) {
+// clicks links or buttons by their texts, one after another. After each it waits for the page
+// that follows, or for the question that opens over this one or closes.
+func (v *visitor) clicks(texts ...string) *visitor {
 	v.t.Helper()
-	v.leaves(func() { v.presses(text) })
+	for _, text := range texts {
+		v.leaves(func() { v.presses(text) })
+	}
+	return v
+}
+
+// submits types texts, given with their labels as types takes them, and clicks the button.
+func (v *visitor) submits(button string, pairs ...string) *visitor {
+	v.t.Helper()
+	v.types(pairs...)
+	return v.clicks(button)
 }
 
 // presses a link, button or menu by its text, and stays on the page.
-func (v *visitor) presses(text string) {
+func (v *visitor) presses(text string) *visitor {
 	v.t.Helper()
 	v.clickAt(v.find("link or button", "clickable", text))
+	return v
 }
 
 // unfolds the details of the first of several things.
-func (v *visitor) unfolds(selector string) {
+func (v *visitor) unfolds(selector string) *visitor {
 	v.t.Helper()
 	v.clickAt(v.find("details", "first", selector+" > summary"))
+	return v
 }
 
-// types a text into the field with a label, in place of what is there.
-func (v *visitor) types(label, text string) {
+// types texts into fields in place of their contents. The pairs are a field's label and its
+// text.
+func (v *visitor) types(pairs ...string) {
 	v.t.Helper()
-	v.clickAt(v.find("field", "control", label))
-	v.tell("emptied", label)
-	if text == "" {
-		return
+	for pair := range slices.Chunk(pairs, 2) {
+		v.clickAt(v.find("field", "control", pair[0]))
+		v.tell("emptied", pair[0])
+		if pair[1] != "" {
+			_, err := chromedp.Call(v.ctx, input.InsertText, input.InsertTextParams{Text: pair[1]})
+			v.must(err)
+		}
 	}
-	_, err := chromedp.Call(v.ctx, input.InsertText, input.InsertTextParams{Text: text})
-	v.must(err)
 }
 
 // unchecked has the browser send what is typed as it is, as one does that knows no types and
@@ -219,10 +261,13 @@ func (v *visitor) ticks(label string) {
 	v.clickAt(v.find("box", "control", label))
 }
 
-// sees a text on the page, now or in a while.
-func (v *visitor) sees(text string) {
+// sees texts on the page, one after another, each now or in a while.
+func (v *visitor) sees(texts ...string) *visitor {
 	v.t.Helper()
-	v.until(fmt.Sprintf("see %q", text), func() bool { return strings.Contains(v.text(), text) })
+	for _, text := range texts {
+		v.until(fmt.Sprintf("see %q", text), func() bool { return strings.Contains(v.text(), text) })
+	}
+	return v
 }
 
 // seesNo tells that a text is not on the page, or goes away in a while.
@@ -247,9 +292,7 @@ func (v *visitor) textOf(selector string) string { return ask[string](v, "textOf
 func (v *visitor) clip() string {
 	v.t.Helper()
 	v.allows("clipboard-read")
-	text, err := chromedp.Run(v.ctx, chromedp.Evaluate[string]("navigator.clipboard.readText()", chromedp.EvalAwaitPromise))
-	v.must(err)
-	return text
+	return evaluate[string](v, "navigator.clipboard.readText()", chromedp.EvalAwaitPromise)
 }
 
 // allows grants a permission to the pages of the window.
@@ -297,11 +340,12 @@ func (v *visitor) keep(name string) {
 
 // leaves does what leads to another page, or to a question over this one or back, and waits
 // until that is loaded.
-func (v *visitor) leaves(do func()) {
+func (v *visitor) leaves(do func()) *visitor {
 	v.t.Helper()
 	v.tell("mark")
 	do()
 	v.until("come to another page", func() bool { return ask[bool](v, "arrived") })
+	return v
 }
 
 type place struct{ X, Y float64 }
@@ -340,6 +384,14 @@ func ask[T any](v *visitor, what string, args ...string) T {
 		v.t.Logf("not answered (%s): %v", what, err)
 	}
 	return answer
+}
+
+// evaluate returns the result of a script in the page.
+func evaluate[T any](v *visitor, script string, options ...chromedp.EvaluateOption) T {
+	v.t.Helper()
+	result, err := chromedp.Run(v.ctx, chromedp.Evaluate[T](script, options...))
+	v.must(err)
+	return result
 }
 
 // until waits for something to hold.
