@@ -34,48 +34,36 @@ func TestAuditLog(t *testing.T) {
 		if v.path() != s.audit("") {
 			v.t.Errorf("the log is at %s", v.path())
 		}
-		v.unfolds(newest)
-		v.sees("rate 10 25")
-		v.sees("127.0.0.1")
+		v.unfolds(newest).sees("rate 10 25", "127.0.0.1")
 		v.shot("audit")
 
 		v.presses("Filter")
 		v.chooses("Action", "Revoke key")
-		v.clicks("Show")
-		v.sees("revoked key " + key.ID)
+		v.clicks("Show").sees("revoked key " + key.ID)
 		v.seesNo(made)
-		v.unfolds(newest)
-		v.sees("status active revoked")
+		v.unfolds(newest).sees("status active revoked")
 		v.shot("audit-filtered")
-		v.clicks("projects/" + s.Project + "/api-keys/" + key.ID)
-		v.sees("created key Checkout team")
+		v.clicks("projects/" + s.Project + "/api-keys/" + key.ID).sees("created key Checkout team")
 		v.seesNo("changed plan")
-		v.clicks("Show all")
-		v.clicks(owner.username)
-		v.sees("changed plan")
+		v.clicks("Show all", owner.username).sees("changed plan")
 		v.seesNo("revoked key")
 
-		v.types("Who", "nobody")
-		v.clicks("Show")
-		v.sees("No such change")
+		v.submits("Show", "Who", "nobody").sees("No such change")
 		v.shot("audit-none")
 		tomorrow := time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly)
 		v.clicks("Show all changes")
 		v.presses("Filter")
 		v.sets("From", tomorrow)
-		v.clicks("Show")
-		v.sees("No such change")
+		v.clicks("Show").sees("No such change")
 		v.sets("To", "2020-01-01")
-		v.clicks("Show")
-		v.sees("from must not be after to.")
+		v.clicks("Show").sees("from must not be after to.")
 		v.shot("audit-refused")
 		if !v.window.noScript {
 			v.accessible()
 		}
 		v.sets("From", "")
 		v.sets("To", tomorrow)
-		v.clicks("Show")
-		v.sees("changed plan")
+		v.clicks("Show").sees("changed plan")
 	})
 }
 
@@ -132,18 +120,13 @@ func TestInstallationAuditLog(t *testing.T) {
 		s := newSite(v.t)
 		p := s.member("viewer")
 		v.opens("/console/sign-in")
-		v.signsInHere(person{p.username, "a wrong password"})
-		v.sees("The username or the password is wrong.")
-		v.signsInHere(admin())
-		v.sees("Projects")
+		v.signsInHere(person{p.username, "a wrong password"}).sees("The username or the password is wrong.")
+		v.signsInHere(admin()).sees("Projects")
 		v.presses(who(admin()))
-		v.clicks("Installation audit log")
-		v.sees("What belongs to no project")
+		v.clicks("Installation audit log").sees("What belongs to no project")
 		v.shot("audit-installation")
 		v.opens("/console/audit?resource=users/" + p.username)
-		v.sees("signed in failed")
-		v.sees("not signed in")
-		v.sees("created user " + p.username)
+		v.sees("signed in failed", "not signed in", "created user "+p.username)
 	})
 }
 
@@ -153,22 +136,18 @@ func TestAuditLogOfOthers(t *testing.T) {
 	s := newSite(t)
 	for _, role := range []string{"viewer", "developer"} {
 		v := browseAs(t, desk, s.member(role))
-		v.opens("/console/projects/" + s.Project)
-		v.sees("Your role is " + role)
+		v.opens("/console/projects/" + s.Project).sees("Your role is " + role)
 		if v.offers("Audit log") {
 			t.Errorf("a %s is offered the log", role)
 		}
 		for _, path := range []string{s.audit(""), s.audit("?from=yesterday"), "/console/audit"} {
-			v.opens(path)
-			v.sees("You may not see this")
+			v.opens(path).sees("You may not see this")
 			v.seesNo("environment.create")
 		}
 	}
 	v := browseAs(t, desk, s.member("owner"))
-	v.opens("/console/audit")
-	v.sees("You may not see this")
-	v.presses("To the projects")
-	v.sees(s.Project)
+	v.opens("/console/audit").sees("You may not see this")
+	v.presses("To the projects").sees(s.Project)
 	if v.offers("Installation audit log") {
 		t.Error("an owner is offered the installation's log")
 	}

@@ -70,9 +70,7 @@ func TestQuestionInPlace(t *testing.T) {
 		if got := s.now(key.ID).Status; got != "active" {
 			v.t.Errorf("the key is %s", got)
 		}
-		v.clicks("Revoke key")
-		v.clicks("Revoke key")
-		v.sees("The key is revoked for good.")
+		v.clicks("Revoke key", "Revoke key").sees("The key is revoked for good.")
 	})
 }
 
@@ -85,14 +83,12 @@ func TestQuestionOutOfDate(t *testing.T) {
 	first, second := s.named(plan, "First"), s.named(plan, "Second")
 	v.opens(s.page("api-keys", first.ID))
 	s.Revoke(first)
-	v.clicks("Revoke key")
-	v.sees("Nothing was done: this key is revoked")
+	v.clicks("Revoke key").sees("Nothing was done: this key is revoked")
 	v.opens(s.page("api-keys", second.ID))
 	v.clicks("Disable key")
 	v.asked()
 	s.Disable(second)
-	v.clicks("Disable key")
-	v.sees("Nothing was done: somebody else has changed this key meanwhile. It is disabled now")
+	v.clicks("Disable key").sees("Nothing was done: somebody else has changed this key meanwhile. It is disabled now")
 }
 
 // TestByKeyboard: an app is rolled back and deleted by the keyboard alone, with scripts and

@@ -32,8 +32,7 @@ func TestHostileNames(t *testing.T) {
 	s.App("hello")
 	v := browse(t, desk)
 	v.opens("/console/sign-in")
-	v.signsInHere(person{hostileKey, "a wrong password"})
-	v.sees("The username or the password is wrong.")
+	v.signsInHere(person{hostileKey, "a wrong password"}).sees("The username or the password is wrong.")
 	v.obeysNothing()
 	v.signsIn(admin())
 	shown := map[string]int{}
@@ -57,21 +56,17 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	for _, path := range []string{s.page("api-keys", key.ID), s.page("api-keys"), s.page("api-keys", key.ID, "revoke"), s.audit("")} {
-		v.opens(path)
-		v.sees(hostileKey)
+		v.opens(path).sees(hostileKey)
 	}
 	v.shot("hostile-audit")
 	for _, path := range []string{s.page("plans"), s.page("plans", plan.ID), s.page("plans", plan.ID, "delete")} {
-		v.opens(path)
-		v.sees(hostilePlan)
+		v.opens(path).sees(hostilePlan)
 	}
 
 	v.opens("/console/new-user")
-	v.types("Username", hostileKey)
-	v.types("Password", "a long enough password")
+	v.types("Username", hostileKey, "Password", "a long enough password")
 	v.chooses("Kind", "User")
-	v.clicks("Create user")
-	v.sees("A username has 1 to 40 characters")
+	v.clicks("Create user").sees("A username has 1 to 40 characters")
 	if got := ask[string](v, "typed", "Username"); got != hostileKey {
 		t.Errorf("the form shows %q", got)
 	}

@@ -34,8 +34,7 @@ func TestRevokedMeanwhile(t *testing.T) {
 				}
 				s.Revoke(key)
 				before := s.now(key.ID)
-				v.clicks(tt.button)
-				v.sees("Nothing was done: this key is revoked")
+				v.clicks(tt.button).sees("Nothing was done: this key is revoked")
 				if tt.form == "edit" {
 					v.shot("keys-stale")
 				}
@@ -58,8 +57,7 @@ func TestEnableOfRevoked(t *testing.T) {
 	s.Disable(key)
 	v.opens(s.page("api-keys", key.ID))
 	s.Revoke(key)
-	v.clicks("Enable key")
-	v.sees("Nothing was done: this key is revoked")
+	v.clicks("Enable key").sees("Nothing was done: this key is revoked")
 	if got := s.now(key.ID).Status; got != "revoked" {
 		t.Errorf("the key is %s", got)
 	}
@@ -79,8 +77,7 @@ func TestEditedMeanwhile(t *testing.T) {
 	v.opens(s.page("api-keys", key.ID, "edit"))
 	v.types("Name", "Mine")
 	rename("Theirs")
-	v.clicks("Save key")
-	v.sees("Somebody else has changed this meanwhile to “Theirs”.")
+	v.clicks("Save key").sees("Somebody else has changed this meanwhile to “Theirs”.")
 	if got := s.now(key.ID).Name; got != "Theirs" {
 		t.Errorf("the name is %q", got)
 	}
@@ -88,8 +85,7 @@ func TestEditedMeanwhile(t *testing.T) {
 	v.opens(s.page("api-keys", key.ID, "edit"))
 	v.sets("Last day", time.Now().UTC().AddDate(1, 0, 0).Format(time.DateOnly))
 	rename("Theirs again")
-	v.clicks("Save key")
-	v.sees("The key is saved.")
+	v.clicks("Save key").sees("The key is saved.")
 	if k := s.now(key.ID); k.Name != "Theirs again" || k.ExpiresAt == nil {
 		t.Errorf("the key is %+v", k)
 	}
@@ -102,8 +98,7 @@ func TestRotatedMeanwhile(t *testing.T) {
 	key := s.named(s.starter(), "Checkout team")
 	v.opens(s.page("api-keys", key.ID, "rotate"))
 	theirs := s.Rotate(key, time.Hour)
-	v.clicks("Rotate key")
-	v.sees("this key has been rotated since that page was loaded")
+	v.clicks("Rotate key").sees("this key has been rotated since that page was loaded")
 	s.opensGate(theirs.Full, "hello", http.StatusOK)
 	s.opensGate(key.Full, "hello", http.StatusOK)
 }
@@ -127,8 +122,7 @@ func TestViewer(t *testing.T) {
 	}
 	v.shot("keys-viewer")
 	v.opens(s.page("api-keys", key.ID, "revoke"))
-	v.clicks("Revoke key")
-	v.sees("Your role does not allow this.")
+	v.clicks("Revoke key").sees("Your role does not allow this.")
 	if got := s.now(key.ID).Status; got != "active" {
 		t.Errorf("a viewer has made the key %s", got)
 	}

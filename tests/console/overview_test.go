@@ -17,31 +17,19 @@ import (
 func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, everyWindow(), func(s site, v *visitor) {
-		v.opens(s.page())
-		v.sees("To the first gated request")
+		v.opens(s.page()).sees("To the first gated request")
 		v.shot("overview-empty")
 		v.clicks("New app")
-		v.types("Name", "hello")
-		v.types("Image", stacktest.Image)
-		v.clicks("Create app")
+		v.submits("Create app", "Name", "hello", "Image", stacktest.Image)
 		v.clicks("Overview") // of the environment, above the app's own
-		v.clicks("To the switch")
-		v.clicks("Require API key")
-		v.sees("Require API key is switched on.")
-		v.clicks("Overview")
-		v.clicks("New plan")
-		v.types("Name", "Starter")
-		v.types("Rate", "10")
-		v.types("Burst", "20")
-		v.clicks("Create plan")
-		v.clicks("Overview")
-		v.clicks("New API key")
+		v.clicks("To the switch", "Require API key").sees("Require API key is switched on.")
+		v.clicks("Overview", "New plan")
+		v.submits("Create plan", "Name", "Starter", "Rate", "10", "Burst", "20")
+		v.clicks("Overview", "New API key")
 		v.chooses("Plan", "plan-starter")
 		v.clicks("Create key")
 		full := v.copies()
-		v.clicks("I have copied it")
-		v.clicks("Overview")
-		v.sees(`curl -i -H "X-API-Key: $API_KEY"`)
+		v.clicks("I have copied it", "Overview").sees(`curl -i -H "X-API-Key: $API_KEY"`)
 		v.shot("overview-curl")
 		s.opensGate(full, "hello", http.StatusOK)
 		v.until("the steps are done", func() bool {
@@ -50,8 +38,7 @@ func TestFirstSteps(t *testing.T) {
 			}
 			return !strings.Contains(v.text(), "To the first gated request")
 		})
-		v.opens(s.page())
-		v.sees("1 allowed, 0 denied")
+		v.opens(s.page()).sees("1 allowed, 0 denied")
 		v.shot("overview-first")
 	})
 }
@@ -70,10 +57,7 @@ func TestOverview(t *testing.T) {
 	for _, w := range long.Pick([]window{desk, phone.plain()}, []window{desk, phone, phone.plain(), desk.night()}) {
 		v := browseAs(t, w, admin())
 		v.opens(s.page())
-		v.sees("Checkout team 90 %")
-		v.sees("Old partner Expires in 2 days")
-		v.sees("Latest deployments hello revision 1")
-		v.sees("Active 2")
+		v.sees("Checkout team 90 %", "Old partner Expires in 2 days", "Latest deployments hello revision 1", "Active 2")
 		if strings.Contains(v.text(), "To the first gated request") {
 			t.Error("the environment is in use, and the first steps are shown")
 		}
@@ -98,18 +82,13 @@ func TestKeySearch(t *testing.T) {
 		plan := s.starter()
 		wanted, other := s.named(plan, "Checkout team"), s.named(plan, "Billing")
 		v.opens(s.page("api-keys"))
-		v.types("Name, prefix, or a full key", "checkOUT")
-		v.clicks("Search")
-		v.sees("Checkout team")
+		v.submits("Search", "Name, prefix, or a full key", "checkOUT").sees("Checkout team")
 		if strings.Contains(v.text(), "Billing") {
 			v.t.Error("the other key is there too")
 		}
 		v.shot("keys-found")
-		v.clicks("Show all")
-		v.sees("Billing")
-		v.types("Name, prefix, or a full key", wanted.Full)
-		v.clicks("Search")
-		v.sees("This is the key. What you have is its current secret")
+		v.clicks("Show all").sees("Billing")
+		v.submits("Search", "Name, prefix, or a full key", wanted.Full).sees("This is the key. What you have is its current secret")
 		if got := v.path(); got != s.page("api-keys", wanted.ID) || strings.Contains(v.source(), wanted.Full) {
 			v.t.Errorf("it leads to %s", got)
 		}
@@ -117,16 +96,12 @@ func TestKeySearch(t *testing.T) {
 			v.t.Fatal(err)
 		}
 		v.opens(s.page("api-keys"))
-		v.types("Name, prefix, or a full key", "  "+wanted.Full+" ")
-		v.clicks("Search")
-		v.sees("nobody gets through with this key now")
-		v.sees("Revoked just now by admin")
+		v.submits("Search", "Name, prefix, or a full key", "  "+wanted.Full+" ")
+		v.sees("nobody gets through with this key now", "Revoked just now by admin")
 		v.shot("keys-revoked")
 
 		v.opens(s.page("api-keys"))
-		v.types("Name, prefix, or a full key", other.Full[:len(other.Full)-1]+"?")
-		v.clicks("Search")
-		v.sees("This is not a full key")
+		v.submits("Search", "Name, prefix, or a full key", other.Full[:len(other.Full)-1]+"?").sees("This is not a full key")
 		if strings.Contains(v.source(), other.Full[:30]) {
 			v.t.Error("the text is still to be seen")
 		}
@@ -134,9 +109,7 @@ func TestKeySearch(t *testing.T) {
 		v.opens(foreign.page("api-keys"))
 		foreign.named(foreign.starter(), "Theirs")
 		v.opens(foreign.page("api-keys"))
-		v.types("Name, prefix, or a full key", other.Full)
-		v.clicks("Search")
-		v.sees("No key of this project has that prefix.")
+		v.submits("Search", "Name, prefix, or a full key", other.Full).sees("No key of this project has that prefix.")
 		v.shot("keys-not-found")
 	})
 }
@@ -147,8 +120,7 @@ func TestUsedUpKey(t *testing.T) {
 	s, v := adminIn(t, desk)
 	key := s.busy()
 	s.used(key, 1, func(int) usage.Totals { return usage.Totals{Allowed: 1000, QuotaDenied: 7} })
-	v.opens(s.page("api-keys"))
-	v.sees("Quota used up")
+	v.opens(s.page("api-keys")).sees("Quota used up")
 	if rows := v.textOf(".keys"); strings.Contains(rows, "Active") {
 		t.Errorf("it is called active: %s", rows)
 	}

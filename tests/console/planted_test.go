@@ -70,16 +70,13 @@ func TestPlantedSession(t *testing.T) {
 	at("app.console", "/")
 	at("console", "/console/projects")
 	v.sees("Sign in")
-	v.signsInHere(victim)
-	v.sees("Projects")
-	v.sees(who(victim))
+	v.signsInHere(victim).sees("Projects", who(victim))
 	at("app", "/") // once more, now that there is a session to replace
 	at("app.console", "/")
 	at("console", "/console/projects")
 	v.sees(who(victim))
 	v.presses(who(victim))
-	v.clicks("Sign out")
-	v.sees("You are signed out.")
+	v.clicks("Sign out").sees("You are signed out.")
 	at("console", "/console/projects")
 	v.sees("Sign in")
 }

@@ -15,23 +15,17 @@ func TestSignInAndOut(t *testing.T) {
 	t.Parallel()
 	inEach(t, long.Pick([]window{desk, phone.plain()}, []window{desk, phone, desk.plain()}), func(v *visitor) {
 		s := newSite(v.t)
-		v.opens("/")
-		v.sees("Sign in")
-		v.opens(s.page("apps"))
-		v.sees("Sign in")
+		v.opens("/").sees("Sign in")
+		v.opens(s.page("apps")).sees("Sign in")
 		v.shot("sign-in")
-		v.signsInHere(person{admin().username, "a wrong password"})
-		v.sees("The username or the password is wrong.")
-		v.signsInHere(admin())
-		v.sees("No apps yet") // where the way led before
+		v.signsInHere(person{admin().username, "a wrong password"}).sees("The username or the password is wrong.")
+		v.signsInHere(admin()).sees("No apps yet") // where the way led before
 		if got := v.path(); got != s.page("apps") {
 			v.t.Errorf("after signing in it shows %s", got)
 		}
 		v.presses(who(admin()))
-		v.clicks("Sign out")
-		v.sees("You are signed out.")
-		v.opens(s.page("apps"))
-		v.sees("Sign in")
+		v.clicks("Sign out").sees("You are signed out.")
+		v.opens(s.page("apps")).sees("Sign in")
 	})
 }
 
@@ -71,15 +65,12 @@ func TestEndedSession(t *testing.T) {
 	v := browse(t, desk)
 	v.signsInByForm(p)
 	v.opens(s.page("new-app"))
-	v.types("Name", "hello")
-	v.types("Image", "registry.example/echo:v1")
+	v.types("Name", "hello", "Image", "registry.example/echo:v1")
 	if err := s.Client.ResetPassword(t.Context(), p.username, "another long password"); err != nil {
 		t.Fatal(err)
 	}
-	v.clicks("Create app")
-	v.sees("Your session has ended.")
-	v.signsInHere(person{p.username, "another long password"})
-	v.sees("New app")
+	v.clicks("Create app").sees("Your session has ended.")
+	v.signsInHere(person{p.username, "another long password"}).sees("New app")
 	if got := v.path(); got != s.page("new-app") {
 		t.Errorf("after signing in it shows %s", got)
 	}
@@ -95,18 +86,11 @@ func TestChangePassword(t *testing.T) {
 	v.signsInByForm(p)
 	v.presses(who(p))
 	v.clicks("Change password")
-	v.types("Current password", "not the current one")
-	v.types("New password", "another long password")
-	v.clicks("Change the password")
+	v.submits("Change the password", "Current password", "not the current one", "New password", "another long password")
 	v.sees("That is not your current password.")
-	v.types("Current password", p.password)
-	v.types("New password", "short")
-	v.clicks("Change the password")
+	v.submits("Change the password", "Current password", p.password, "New password", "short")
 	v.sees("A password has 12 to 256 characters.")
-	v.types("Current password", p.password)
-	v.types("New password", "another long password")
-	v.clicks("Change the password")
+	v.submits("Change the password", "Current password", p.password, "New password", "another long password")
 	v.sees("The password is changed")
-	v.signsInHere(person{p.username, "another long password"})
-	v.sees(s.Project)
+	v.signsInHere(person{p.username, "another long password"}).sees(s.Project)
 }

@@ -15,28 +15,22 @@ func TestServiceTokens(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, usual, func(s site, v *visitor) {
 		members := "/console/projects/" + s.Project + "/members"
-		v.opens(members)
-		v.sees("There are none.")
+		v.opens(members).sees("There are none.")
 		v.clicks("New service token")
 		v.types("Name", "Not a name")
 		v.chooses("Role", "developer: also deploys, and manages apps, keys and plans")
-		v.clicks("Create token")
-		v.sees("The token's name has 1 to 40 characters")
-		v.types("Name", "nightly")
-		v.clicks("Create token")
-		v.sees("Copy it now")
+		v.clicks("Create token").sees("The token's name has 1 to 40 characters")
+		v.submits("Create token", "Name", "nightly").sees("Copy it now")
 		full := regexp.MustCompile(`sluice_st_[0-9a-z]{12}_[0-9A-Za-z]{38}`).FindString(v.text())
 		v.fits()
 		v.shot("token-issued")
-		v.reloads()
-		v.sees("The project has a service token with that name")
+		v.reloads().sees("The project has a service token with that name")
 
 		c := client.New(world.Info().BaseURL).WithToken(client.Token(full))
 		if p, err := c.Project(v.t.Context(), s.Project); err != nil || p.Role != "developer" {
 			v.t.Errorf("with %d characters: %+v, %v", len(full), p, err)
 		}
-		v.opens(members)
-		v.sees("just now")
+		v.opens(members).sees("just now")
 		if strings.Contains(v.source(), full) {
 			v.t.Error("the list shows the token")
 		}
@@ -44,16 +38,13 @@ func TestServiceTokens(t *testing.T) {
 		v.shot("members-tokens")
 
 		other := browseAs(v.t, desk, s.member("viewer"))
-		other.opens(members)
-		other.sees("nightly")
+		other.opens(members).sees("nightly")
 		if other.offers("New service token") || other.offers("Revoke nightly") {
 			v.t.Error("a viewer is offered to change tokens")
 		}
 
-		v.clicks("Revoke nightly")
-		v.sees("Programs that use it get 401 from their next call on.")
-		v.clicks("Revoke nightly")
-		v.sees("The service token is revoked.")
+		v.clicks("Revoke nightly").sees("Programs that use it get 401 from their next call on.")
+		v.clicks("Revoke nightly").sees("The service token is revoked.")
 		if _, err := c.Project(v.t.Context(), s.Project); !client.HasCode(err, "unauthenticated") {
 			v.t.Errorf("revoked, it gets %v, not %d", err, http.StatusUnauthorized)
 		}

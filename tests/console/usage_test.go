@@ -57,11 +57,8 @@ func TestUsage(t *testing.T) {
 		if err != nil {
 			v.t.Fatal(err)
 		}
-		v.sees(thousands(week.Totals.Allowed) + " allowed")
-		v.sees(thousands(week.Totals.QuotaDenied) + " over the quota")
-		v.sees("Last seen: Today")
-		v.sees("900 of 1,000 requests used today (90 %)")
-		v.sees("90 % of its quota") // beside the name
+		v.sees(thousands(week.Totals.Allowed)+" allowed", thousands(week.Totals.QuotaDenied)+" over the quota")
+		v.sees("Last seen: Today", "900 of 1,000 requests used today (90 %)", "90 % of its quota") // beside the name
 		v.shot("usage")
 
 		v.presses("All days as a table")
@@ -74,17 +71,14 @@ func TestUsage(t *testing.T) {
 		v.presses("Other days")
 		v.sets("From", today.AddDate(0, 0, -1).Format(time.DateOnly))
 		v.sets("To", today.AddDate(0, 0, -2).Format(time.DateOnly))
-		v.clicks("Show")
-		v.sees("from must not be after to.")
+		v.clicks("Show").sees("from must not be after to.")
 		v.shot("usage-refused")
 		v.sets("From", "2020-01-01")
 		v.sets("To", "2020-01-31")
 		v.clicks("Show")
-		v.sees("The window lies entirely before the 92 days that are kept.")
-		v.sees("900 of 1,000") // the rest of the page is there
+		v.sees("The window lies entirely before the 92 days that are kept.", "900 of 1,000") // the rest of the page is there
 		v.sets("To", today.Format(time.DateOnly))
-		v.clicks("Show")
-		v.sees("Earlier days are not kept any more")
+		v.clicks("Show").sees("Earlier days are not kept any more")
 		v.shot("usage-all")
 	})
 }
@@ -108,8 +102,7 @@ func TestUsageOfRealRequests(t *testing.T) {
 		v.opens(s.page())
 		return listed && strings.Contains(v.text(), "3 allowed")
 	})
-	v.opens(s.page("api-keys", key.ID) + "?from=yesterday&to=2026-01-01")
-	v.sees("Dates are UTC calendar days, YYYY-MM-DD.")
+	v.opens(s.page("api-keys", key.ID) + "?from=yesterday&to=2026-01-01").sees("Dates are UTC calendar days, YYYY-MM-DD.")
 }
 
 func thousands(n uint64) string {

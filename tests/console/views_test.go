@@ -204,9 +204,7 @@ func (f filled) views(s site) []view {
 		{"plan-refused", s.page("plans", "new"), func(v *visitor) {
 			v.types("Name", "x")
 			v.unchecked()
-			v.types("Rate", "100001")
-			v.types("Burst", "1")
-			v.clicks("Create plan")
+			v.submits("Create plan", "Rate", "100001", "Burst", "1")
 		}},
 		{"audit-filtered", s.audit("?action=key.create"), nil},
 		{"audit-none", s.audit("?actor=nobody"), nil},
@@ -224,8 +222,7 @@ func (f filled) views(s site) []view {
 	all = append(all, view{"key-active-month", s.page("api-keys", f.keys["active"].ID) + "?from=2020-01-01", nil}, view{"overview", s.page(), nil})
 	slices.SortFunc(all, func(a, b view) int { return strings.Compare(a.name, b.name) })
 	return append(all, view{"key-issued", s.page("api-keys", "new") + "?plan=plan-gold", func(v *visitor) {
-		v.types("Name", fmt.Sprintf("Issued at %s", v.window.name))
-		v.clicks("Create key")
+		v.submits("Create key", "Name", fmt.Sprintf("Issued at %s", v.window.name))
 		v.copies()
 	}})
 }
