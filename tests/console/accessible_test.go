@@ -49,7 +49,7 @@ func (v *visitor) scheme(dark bool) {
 	_, err := chromedp.Call(v.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	})
-	v.must(err)
+	must(v.t, err)
 }
 
 // furnished is a site with something on every page.
@@ -60,7 +60,7 @@ func furnished(t *testing.T) site {
 	s.GatedApp("hello")
 	s.Rotate(key, time.Hour)
 	_, _, err := s.Client.CreateToken(t.Context(), s.Project, wire.CreateToken{Name: new("nightly"), Role: new("developer")})
-	s.must(err)
+	must(s.T, err)
 	return s
 }
 

@@ -2,6 +2,7 @@ package console
 
 import (
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -67,19 +68,12 @@ func TestPendingGate(t *testing.T) {
 	s, v := adminIn(t, desk)
 	s.App("hello")
 	v.opens(s.page("apps", "hello"))
-	if err := world.Kill("wiring"); err != nil {
-		t.Fatal(err)
-	}
-	back := false
-	restart := func() {
-		if back {
-			return
-		}
-		back = true
+	must(t, world.Kill("wiring"))
+	restart := sync.OnceFunc(func() {
 		if err := world.Restart(t.Context(), "wiring"); err != nil {
 			t.Error(err)
 		}
-	}
+	})
 	defer restart()
 	v.clicks("Require API key").sees("The gate is not yet in place.", "Gate pending")
 	v.shot("app-pending")

@@ -103,16 +103,17 @@ func (s site) member(role string) person {
 	s.T.Helper()
 	p := person{"mwmwm" + strings.ToLower(rand.Text()[:6]), "a long enough password"}
 	_, err := s.Client.CreateUser(s.T.Context(), p.username, p.password, false)
-	s.must(err)
+	must(s.T, err)
 	members, err := client.Collect(s.Client.Members(s.T.Context(), s.Project))
-	s.must(err)
-	s.must(s.Client.SetMembers(s.T.Context(), s.Project, append(members, wire.Member{Username: p.username, Role: role})))
+	must(s.T, err)
+	must(s.T, s.Client.SetMembers(s.T.Context(), s.Project, append(members, wire.Member{Username: p.username, Role: role})))
 	return p
 }
 
-func (s site) must(err error) {
-	s.T.Helper()
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
-		s.T.Fatal(err)
+		t.Fatal(err)
 	}
 }

@@ -4,6 +4,13 @@ import (
 	"testing"
 )
 
+// deploy deploys an image by the API.
+func (s site) deploy(app, image string) {
+	s.T.Helper()
+	_, err := s.Client.Deploy(s.T.Context(), s.Project, s.Env, app, image)
+	must(s.T, err)
+}
+
 // TestDeploys: deployments by hand, one that does not work and says why, and the way
 // back, with a question first that says what will change.
 func TestDeploys(t *testing.T) {
@@ -50,14 +57,9 @@ func TestStaleDeploy(t *testing.T) {
 	s, v := adminIn(t, desk)
 	s.App("hello")
 	s.Settled("hello", 1, "live")
-	deploy := func(image string) {
-		if _, err := s.Client.Deploy(t.Context(), s.Project, s.Env, "hello", image); err != nil {
-			t.Fatal(err)
-		}
-	}
-	deploy("registry.example/echo:v2")
+	s.deploy("hello", "registry.example/echo:v2")
 	v.opens(s.page("apps", "hello", "deploys", "1", "rollback")).sees("Revision 2 is current now.")
-	deploy("registry.example/echo:v3")
+	s.deploy("hello", "registry.example/echo:v3")
 	v.clicks("Roll back to revision 1").sees("Nothing was changed: revision 3 was deployed in the meantime.")
 	v.shot("rollback-stale")
 	if n := len(s.History("hello")); n != 3 {
@@ -74,9 +76,7 @@ func TestPromote(t *testing.T) {
 	v.opens(s.page("apps", "hello", "promote")).sees("There is nothing to promote")
 	staging := site{s.In("staging")}
 	staging.App("hello")
-	if _, err := s.Client.Deploy(t.Context(), s.Project, "staging", "hello", "registry.example/echo:v7"); err != nil {
-		t.Fatal(err)
-	}
+	staging.deploy("hello", "registry.example/echo:v7")
 	staging.Settled("hello", 2, "live")
 	v.opens(s.page("apps", "hello", "deploys"))
 	v.clicks("Promote from…", "Promote from staging").sees("Promote hello from staging to prod?")
@@ -92,10 +92,7 @@ func TestBuilds(t *testing.T) {
 	v.opens(s.page("new-app") + "?kind=git")
 	v.submits("Create app", "Name", "built", "Repository", "https://git.example/built.git", "Branch", "main")
 	url, token := s.Webhook("built")
-	a := s.Post(url, []byte(`{"commit":"0123456789abcdef0123456789abcdef01234567"}`), "X-Service-Token", token)
-	if a.Status != 202 {
-		t.Fatalf("the webhook answers %d %s", a.Status, a.Body)
-	}
+	s.calls(url, token, `{"commit":"`+oneCommit+`"}`, 202)
 	v.clicks("Builds").sees("0123456789ab", "succeeded")
 	s.Settled("built", 2, "live") // the form refuses when a revision is deployed after it was opened
 	v.shot("builds")

@@ -12,7 +12,7 @@ import (
 // strikes presses keys of the keyboard.
 func (v *visitor) strikes(keys string) {
 	v.t.Helper()
-	v.must(chromedp.Do(v.ctx, chromedp.KeyEvent(keys)))
+	must(v.t, chromedp.Do(v.ctx, chromedp.KeyEvent(keys)))
 }
 
 // reaches goes from element to element by the keyboard until one has the text.
@@ -97,9 +97,7 @@ func TestByKeyboard(t *testing.T) {
 	t.Parallel()
 	adminInEach(t, []window{desk, desk.plain()}, func(s site, v *visitor) {
 		s.App("hello")
-		if _, err := s.Client.Deploy(v.t.Context(), s.Project, s.Env, "hello", "registry.example/echo:v2"); err != nil {
-			v.t.Fatal(err)
-		}
+		s.deploy("hello", "registry.example/echo:v2")
 		s.Settled("hello", 2, "live")
 		enters := func(text string) {
 			v.t.Helper()

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -26,8 +24,7 @@ const strangers = `[...document.querySelectorAll("*")].filter((e) =>
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	name, rate, burst := hostilePlan, 1.0, int64(1)
-	plan := s.Plan(wire.CreatePlan{Name: &name, Rate: &rate, Burst: &burst})
+	plan := s.Plan(wire.CreatePlan{Name: new(hostilePlan), Rate: new(1.0), Burst: new(int64(1))})
 	key := s.named(plan, hostileKey)
 	s.App("hello")
 	v := browse(t, desk)
@@ -76,9 +73,7 @@ func TestHostileNames(t *testing.T) {
 // obeysNothing checks that the page has only what the console has put there.
 func (v *visitor) obeysNothing() {
 	v.t.Helper()
-	n, err := chromedp.Run(v.ctx, chromedp.Evaluate[int](strangers))
-	v.must(err)
-	if n != 0 {
+	if n := evaluate[int](v, strangers); n != 0 {
 		v.t.Errorf("%s has %d elements of another's making", v.path(), n)
 	}
 }

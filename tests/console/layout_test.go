@@ -43,14 +43,12 @@ func (v *visitor) laidOut(name string) {
 	v.t.Helper()
 	found := map[string][]string{}
 	for _, width := range widths() {
-		v.must(chromedp.Do(v.ctx, chromedp.EmulateViewport(width, v.window.height)))
-		wrong, err := chromedp.Run(v.ctx, chromedp.Evaluate[[]string](layout))
-		v.must(err)
-		for _, fault := range wrong {
+		must(v.t, chromedp.Do(v.ctx, chromedp.EmulateViewport(width, v.window.height)))
+		for _, fault := range evaluate[[]string](v, layout) {
 			found[fault] = append(found[fault], fmt.Sprint(width))
 		}
 	}
-	v.must(chromedp.Do(v.ctx, chromedp.EmulateViewport(v.window.width, v.window.height)))
+	must(v.t, chromedp.Do(v.ctx, chromedp.EmulateViewport(v.window.width, v.window.height)))
 	for fault, at := range found {
 		v.t.Errorf("%s at %s: %s", name, strings.Join(at, ", "), fault)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -48,13 +47,10 @@ func TestOverview(t *testing.T) {
 	t.Parallel()
 	s, v := adminIn(t, desk)
 	key := s.busy()
-	soon := s.Key(s.starter(), func(k *wire.CreateKey) {
-		at := time.Now().AddDate(0, 0, 3).UTC().Format(time.RFC3339)
-		k.Name, k.ExpiresAt = "Old partner", &at
-	})
+	soon := s.Key(s.starter(), expiring("Old partner", 3*24*time.Hour))
 	s.used(soon, 3, func(int) usage.Totals { return usage.Totals{Allowed: 10, RateDenied: 40} })
 	s.GatedApp("hello")
-	for _, w := range long.Pick([]window{desk, phone.plain()}, []window{desk, phone, phone.plain(), desk.night()}) {
+	for _, w := range long.Pick(usual, []window{desk, phone, phone.plain(), desk.night()}) {
 		v := browseAs(t, w, admin())
 		v.opens(s.page())
 		v.sees("Checkout team 90 %", "Old partner Expires in 2 days", "Latest deployments hello revision 1", "Active 2")
@@ -64,14 +60,11 @@ func TestOverview(t *testing.T) {
 		if !w.noScript {
 			v.accessible()
 		}
-		v.fits()
 		v.shot("overview")
 	}
 	v.opens(s.page())
 	v.clicks("Checkout team")
-	if got := v.path(); got != s.page("api-keys", key.ID) {
-		t.Errorf("it leads to %s", got)
-	}
+	v.isAt(s.page("api-keys", key.ID))
 }
 
 // A key is found by a part of its name, by its prefix, and by the full key, which is in no
@@ -92,9 +85,7 @@ func TestKeySearch(t *testing.T) {
 		if got := v.path(); got != s.page("api-keys", wanted.ID) || strings.Contains(v.source(), wanted.Full) {
 			v.t.Errorf("it leads to %s", got)
 		}
-		if _, err := s.Client.RevokeKey(v.t.Context(), s.Project, wanted.ID); err != nil {
-			v.t.Fatal(err)
-		}
+		s.Revoke(wanted)
 		v.opens(s.page("api-keys"))
 		v.submits("Search", "Name, prefix, or a full key", "  "+wanted.Full+" ")
 		v.sees("nobody gets through with this key now", "Revoked just now by admin")

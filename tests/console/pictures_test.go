@@ -49,12 +49,12 @@ func TestPictures(t *testing.T) {
 			v := browseAs(t, w, person{"ada", "a long enough password"})
 			v.opens(p.path)
 			shot, err := chromedp.Run(v.ctx, chromedp.CaptureScreenshot())
-			v.must(err)
+			must(v.t, err)
 			picture := smaller(t, shot)
 			if len(picture) > maxPicture {
 				t.Errorf("%s, %s: %d bytes", p.name, w.name, len(picture))
 			}
-			v.must(os.WriteFile(filepath.Join("pictures", p.name+"-"+w.name+".png"), picture, 0o644))
+			must(v.t, os.WriteFile(filepath.Join("pictures", p.name+"-"+w.name+".png"), picture, 0o644))
 		}
 	}
 }
@@ -63,12 +63,9 @@ func TestPictures(t *testing.T) {
 func team(t *testing.T) (site, stacktest.Key) {
 	t.Helper()
 	s := site{stacktest.Named(t, world, "shop")}
-	if _, err := s.Client.CreateUser(t.Context(), "ada", "a long enough password", false); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Client.SetMembers(t.Context(), s.Project, []wire.Member{{Username: "ada", Role: "owner"}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Client.CreateUser(t.Context(), "ada", "a long enough password", false)
+	must(t, err)
+	must(t, s.Client.SetMembers(t.Context(), s.Project, []wire.Member{{Username: "ada", Role: "owner"}}))
 	for _, app := range []string{"catalog", "recommendations", "search"} {
 		s.GatedApp(app)
 		url, token := s.Webhook(app)
@@ -82,8 +79,7 @@ func team(t *testing.T) (site, stacktest.Key) {
 	busiest := s.traffic(s.named(gold, "Checkout team"), 41_000, 40)
 	s.traffic(s.named(gold, "Mobile app"), 27_000, 0)
 	s.traffic(s.named(partner, "Northwind product feed"), 9_100, 30)
-	soon := time.Now().AddDate(0, 0, 5).UTC().Format(time.RFC3339)
-	s.traffic(s.Key(partner, func(k *wire.CreateKey) { k.Name, k.ExpiresAt = "Nightly reports", &soon }), 900, 300)
+	s.traffic(s.Key(partner, expiring("Nightly reports", 5*24*time.Hour)), 900, 300)
 	s.Disable(s.named(partner, "Load test"))
 	return s, busiest
 }
@@ -117,9 +113,7 @@ func (s site) traffic(k stacktest.Key, perDay, tooFast uint64) stacktest.Key {
 func smaller(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	from, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seen := map[color.Color]int{}
 	b := from.Bounds()
 	for y := b.Min.Y; y < b.Max.Y; y++ {
@@ -131,8 +125,6 @@ func smaller(t *testing.T, picture []byte) []byte {
 	to := image.NewPaletted(b, most[:min(len(most), 256)])
 	draw.Draw(to, b, from, b.Min, draw.Src)
 	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to))
 	return out.Bytes()
 }

@@ -21,9 +21,7 @@ import (
 func neighbourhood(t *testing.T, plants []string) (port string) {
 	t.Helper()
 	target, err := url.Parse(world.Info().BaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	console := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.Host, "console.shared.localhost:") {
@@ -37,9 +35,7 @@ func neighbourhood(t *testing.T, plants []string) (port string) {
 	}))
 	t.Cleanup(srv.Close)
 	_, port, err = net.SplitHostPort(srv.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return port
 }
 
@@ -51,9 +47,7 @@ func TestPlantedSession(t *testing.T) {
 	s := newSite(t)
 	attacker, victim := s.member("owner"), s.member("viewer")
 	session, err := s.Client.SignIn(t.Context(), attacker.username, attacker.password)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var plants []string
 	for _, name := range []string{"sluice_session", identity.CookieName, "__host-sluice_session", "=" + identity.CookieName, "__Host-sluice_sign_in", "sluice_sign_in"} {
 		for _, path := range []string{"/", "/console", "/console/sign-in"} {
@@ -64,7 +58,9 @@ func TestPlantedSession(t *testing.T) {
 	v := browse(t, desk)
 	at := func(host, path string) {
 		t.Helper()
-		v.leaves(func() { v.must(chromedp.Do(v.ctx, chromedp.Navigate("http://"+host+".shared.localhost:"+port+path))) })
+		v.leaves(func() {
+			must(v.t, chromedp.Do(v.ctx, chromedp.Navigate("http://"+host+".shared.localhost:"+port+path)))
+		})
 	}
 	at("app", "/")
 	at("app.console", "/")

@@ -17,9 +17,7 @@ func TestScreenshots(t *testing.T) {
 	if *pictures == "" {
 		t.Skip("no folder for the pictures: -screenshots names one")
 	}
-	if err := os.MkdirAll(*pictures, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(*pictures, 0o755))
 	all := everyView(t)
 	wide := window{name: "wide", width: 1440, height: 900}
 	for _, w := range []window{phone, phone.night(), wide, wide.night()} {
@@ -31,8 +29,8 @@ func TestScreenshots(t *testing.T) {
 				take = chromedp.CaptureScreenshot()
 			}
 			picture, err := chromedp.Run(v.ctx, take)
-			v.must(err)
-			v.must(os.WriteFile(filepath.Join(*pictures, p.name+"-"+w.name+".png"), picture, 0o644))
+			must(v.t, err)
+			must(v.t, os.WriteFile(filepath.Join(*pictures, p.name+"-"+w.name+".png"), picture, 0o644))
 		}
 	}
 }

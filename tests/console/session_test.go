@@ -13,16 +13,14 @@ import (
 
 func TestSignInAndOut(t *testing.T) {
 	t.Parallel()
-	inEach(t, long.Pick([]window{desk, phone.plain()}, []window{desk, phone, desk.plain()}), func(v *visitor) {
+	inEach(t, long.Pick(usual, []window{desk, phone, desk.plain()}), func(v *visitor) {
 		s := newSite(v.t)
 		v.opens("/").sees("Sign in")
 		v.opens(s.page("apps")).sees("Sign in")
 		v.shot("sign-in")
 		v.signsInHere(person{admin().username, "a wrong password"}).sees("The username or the password is wrong.")
 		v.signsInHere(admin()).sees("No apps yet") // where the way led before
-		if got := v.path(); got != s.page("apps") {
-			v.t.Errorf("after signing in it shows %s", got)
-		}
+		v.isAt(s.page("apps"))
 		v.presses(who(admin()))
 		v.clicks("Sign out").sees("You are signed out.")
 		v.opens(s.page("apps")).sees("Sign in")
@@ -38,7 +36,7 @@ func TestSessionCookie(t *testing.T) {
 	v := browse(t, desk)
 	v.signsInByForm(admin())
 	r, err := chromedp.Call(v.ctx, network.GetCookies, network.GetCookiesParams{})
-	v.must(err)
+	must(v.t, err)
 	found := false
 	for _, c := range r.Cookies {
 		if c.Name != identity.CookieName {
@@ -66,14 +64,10 @@ func TestEndedSession(t *testing.T) {
 	v.signsInByForm(p)
 	v.opens(s.page("new-app"))
 	v.types("Name", "hello", "Image", "registry.example/echo:v1")
-	if err := s.Client.ResetPassword(t.Context(), p.username, "another long password"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Client.ResetPassword(t.Context(), p.username, "another long password"))
 	v.clicks("Create app").sees("Your session has ended.")
 	v.signsInHere(person{p.username, "another long password"}).sees("New app")
-	if got := v.path(); got != s.page("new-app") {
-		t.Errorf("after signing in it shows %s", got)
-	}
+	v.isAt(s.page("new-app"))
 	s.OnlyHas(0, 0, 0)
 }
 

@@ -11,7 +11,7 @@ import (
 // disabled.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
-	adminInEach(t, long.Pick([]window{desk, phone.plain()}, []window{desk, phone, desk.plain()}), func(s site, v *visitor) {
+	adminInEach(t, long.Pick(usual, []window{desk, phone, desk.plain()}), func(s site, v *visitor) {
 		s.App("hello")
 		v.opens(s.page("apps", "hello", "settings"))
 		v.clicks("Enable webhook").sees("The webhook is enabled.")
@@ -58,17 +58,21 @@ func TestWebhook(t *testing.T) {
 func (s site) hook(app string) (url, token string) {
 	s.T.Helper()
 	w, err := s.Client.Webhook(s.T.Context(), s.Project, s.Env, app)
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	must(s.T, err)
 	return w.URL, string(w.Token)
 }
 
-// deploys an image by the webhook and wants a status.
+// deploys calls a webhook to deploy an image, and checks the status of the response.
 func (s site) deploys(url, token, image string, status int) {
 	s.T.Helper()
-	if a := s.Post(url, []byte(`{"image":"`+image+`"}`), "X-Service-Token", token); a.Status != status {
-		s.T.Errorf("the webhook answers %d %s, want %d", a.Status, a.Body, status)
+	s.calls(url, token, `{"image":"`+image+`"}`, status)
+}
+
+// calls calls a webhook, and checks the status of the response.
+func (s site) calls(url, token, body string, status int) {
+	s.T.Helper()
+	if a := s.Post(url, []byte(body), "X-Service-Token", token); a.Status != status {
+		s.T.Fatalf("the webhook answers %d %s, want %d", a.Status, a.Body, status)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,9 +49,7 @@ func (s site) crowd() {
 func (s site) copies(c *firestore.Client, of *firestore.DocumentRef, n int, change func(i int, d map[string]any) string) {
 	s.T.Helper()
 	snap, err := of.Get(s.T.Context())
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	must(s.T, err)
 	made := map[*firestore.DocumentRef]map[string]any{}
 	for i := range n {
 		d := maps.Clone(snap.Data())
@@ -70,13 +69,9 @@ func (s site) copies(c *firestore.Client, of *firestore.DocumentRef, n int, chan
 // whole collection with every commit.
 func inCommits(ctx context.Context, t testing.TB, c *firestore.Client, docs map[*firestore.DocumentRef]map[string]any, write func(*firestore.Transaction, *firestore.DocumentRef) error) {
 	t.Helper()
-	var refs []*firestore.DocumentRef
-	for ref := range docs {
-		refs = append(refs, ref)
-	}
-	for start := 0; start < len(refs); start += atOnce {
+	for refs := range slices.Chunk(slices.Collect(maps.Keys(docs)), atOnce) {
 		err := c.RunTransaction(ctx, func(_ context.Context, tx *firestore.Transaction) error {
-			for _, ref := range refs[start:min(start+atOnce, len(refs))] {
+			for _, ref := range refs {
 				if err := write(tx, ref); err != nil {
 					return err
 				}

@@ -101,9 +101,7 @@ type pageReader struct {
 func reader(t *testing.T) pageReader {
 	t.Helper()
 	opened, err := client.New(world.Info().BaseURL).SignIn(t.Context(), admin().username, admin().password)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pageReader{
 		t: t, cookie: &http.Cookie{Name: identity.CookieName, Value: string(opened.Token)},
 		http: &http.Client{
@@ -116,20 +114,14 @@ func reader(t *testing.T) pageReader {
 func (r pageReader) get(ctx context.Context, path string) string {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Info().BaseURL+path, nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	req.AddCookie(r.cookie)
 	req.Header.Set("Sec-Fetch-Site", "none") // as of a person's own browser, so that compressing counts
 	res, err := r.http.Do(req)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	if res.StatusCode/100 == 3 {
 		return ""
 	}

@@ -22,7 +22,6 @@ func TestServiceTokens(t *testing.T) {
 		v.clicks("Create token").sees("The token's name has 1 to 40 characters")
 		v.submits("Create token", "Name", "nightly").sees("Copy it now")
 		full := regexp.MustCompile(`sluice_st_[0-9a-z]{12}_[0-9A-Za-z]{38}`).FindString(v.text())
-		v.fits()
 		v.shot("token-issued")
 		v.reloads().sees("The project has a service token with that name")
 
@@ -34,14 +33,11 @@ func TestServiceTokens(t *testing.T) {
 		if strings.Contains(v.source(), full) {
 			v.t.Error("the list shows the token")
 		}
-		v.fits()
 		v.shot("members-tokens")
 
 		other := browseAs(v.t, desk, s.member("viewer"))
 		other.opens(members).sees("nightly")
-		if other.offers("New service token") || other.offers("Revoke nightly") {
-			v.t.Error("a viewer is offered to change tokens")
-		}
+		other.offersNone("New service token", "Revoke nightly")
 
 		v.clicks("Revoke nightly").sees("Programs that use it get 401 from their next call on.")
 		v.clicks("Revoke nightly").sees("The service token is revoked.")

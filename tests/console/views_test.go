@@ -90,19 +90,16 @@ func (s site) fill() filled {
 // manyKeys are keys of every status, of a plan with a quota and one without.
 func (s site) manyKeys() map[string]stacktest.Key {
 	s.T.Helper()
-	name, rate, burst, quota, period, mode := "Gold", 100.0, int64(1000), int64(1_000_000_000), "month", "hard"
-	gold := s.Plan(wire.CreatePlan{Name: &name, Rate: &rate, Burst: &burst, Quota: &quota, QuotaPeriod: &period, QuotaMode: &mode})
-	other := longPlan
-	free := s.Plan(wire.CreatePlan{Name: &other})
-	until := func(d time.Duration) func(*wire.CreateKey) {
-		at := time.Now().Add(d).UTC().Format(time.RFC3339Nano)
-		return func(k *wire.CreateKey) { k.ExpiresAt = &at }
-	}
+	gold := s.Plan(wire.CreatePlan{
+		Name: new("Gold"), Rate: new(100.0), Burst: new(int64(1000)),
+		Quota: new(int64(1_000_000_000)), QuotaPeriod: new("month"), QuotaMode: new("hard"),
+	})
+	free := s.Plan(wire.CreatePlan{Name: new(longPlan)})
 	keys := map[string]stacktest.Key{
-		"active":   s.Key(gold, func(k *wire.CreateKey) { k.Name = longName }),
+		"active":   s.named(gold, longName),
 		"nameless": s.Key(free, func(k *wire.CreateKey) { k.Apps = []string{longApp, "storefront", "storefront-search"} }),
-		"near":     s.Key(gold, until(13*24*time.Hour), func(k *wire.CreateKey) { k.Name = "Storefront" }),
-		"expired":  s.Key(free, until(time.Second), func(k *wire.CreateKey) { k.Name = "Fulfilment" }),
+		"near":     s.Key(gold, expiring("Storefront", 13*24*time.Hour)),
+		"expired":  s.Key(free, expiring("Fulfilment", time.Second)),
 		"disabled": s.named(free, "Old integration"),
 		"revoked":  s.named(gold, "Leaked in a chat"),
 		"rotated":  s.named(gold, "Billing"),
@@ -125,18 +122,13 @@ func (s site) manyRevisions() {
 	url, token := s.Webhook(longApp)
 	s.deploys(url, token, longImage, 202)
 	s.Settled(longApp, 2, "live")
-	if a := s.Post(url, []byte(`{"image":"`+longImage+`","commit":"`+oneCommit+`"}`), "X-Service-Token", token); a.Status != 202 {
-		s.T.Fatalf("the webhook answers %d %s", a.Status, a.Body)
-	}
+	s.calls(url, token, `{"image":"`+longImage+`","commit":"`+oneCommit+`"}`, 202)
 	s.Settled(longApp, 3, "live")
 	s.manyDeliveries(url, token)
-	if _, err := s.Client.Rollback(s.T.Context(), s.Project, s.Env, longApp, 1); err != nil {
-		s.T.Fatal(err)
-	}
+	_, err := s.Client.Rollback(s.T.Context(), s.Project, s.Env, longApp, 1)
+	must(s.T, err)
 	s.Settled(longApp, 4, "live")
-	if _, err := s.Client.Deploy(s.T.Context(), s.Project, s.Env, longApp, "registry.example/commerce-platform/storefront:broken"); err != nil {
-		s.T.Fatal(err)
-	}
+	s.deploy(longApp, "registry.example/commerce-platform/storefront:broken")
 	s.Settled(longApp, 5, "failed")
 }
 
@@ -157,13 +149,10 @@ func (s site) manyDeliveries(url, token string) {
 func (s site) builtApp(name string) {
 	s.T.Helper()
 	source := wire.GitSource{Repository: "https://git.example/commerce-platform/storefront/emulate-fail/search.git", Branch: "release/2026-11", Path: "services/search"}
-	if _, err := s.Client.CreateApp(s.T.Context(), s.Project, s.Env, wire.CreateApp{Name: &name, GitSource: &source}); err != nil {
-		s.T.Fatal(err)
-	}
+	_, err := s.Client.CreateApp(s.T.Context(), s.Project, s.Env, wire.CreateApp{Name: &name, GitSource: &source})
+	must(s.T, err)
 	url, token := s.Webhook(name)
-	if a := s.Post(url, []byte(`{"commit":"`+oneCommit+`"}`), "X-Service-Token", token); a.Status != 202 {
-		s.T.Fatalf("the webhook answers %d %s", a.Status, a.Body)
-	}
+	s.calls(url, token, `{"commit":"`+oneCommit+`"}`, 202)
 }
 
 // opens gives what opens a question over the page.

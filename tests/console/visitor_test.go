@@ -79,21 +79,21 @@ func browse(t *testing.T, w window) *visitor {
 			t.Errorf("the browser says: %s", s)
 		}
 	})
-	v.must(chromedp.Do(ctx, chromedp.EmulateViewport(w.width, w.height)))
-	v.must(chromedp.Listen(ctx, v.hear))
+	must(v.t, chromedp.Do(ctx, chromedp.EmulateViewport(w.width, w.height)))
+	must(v.t, chromedp.Listen(ctx, v.hear))
 	// Windows side by side each behave as the one in front.
 	_, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
-	v.must(err)
+	must(v.t, err)
 	v.scheme(w.dark)
 	v.allows("clipboard-write") // the headless shell denies it by default
 	if w.noScript {
 		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-		v.must(err)
+		must(v.t, err)
 	}
 	return v
 }
 
-// browseAs opens a window in which somebody is signed in.
+// browseAs opens a window in which p is signed in.
 func browseAs(t *testing.T, w window, p person) *visitor {
 	t.Helper()
 	v := browse(t, w)
@@ -107,8 +107,7 @@ func adminIn(t *testing.T, w window) (site, *visitor) {
 	return newSite(t), browseAs(t, w, admin())
 }
 
-// inEach runs a test in each of the windows, in parallel subtests. The test must use the
-// visitor's t.
+// inEach runs a test in each of the windows, in parallel subtests. The test must use v.t.
 func inEach(t *testing.T, windows []window, test func(v *visitor)) {
 	t.Helper()
 	for _, w := range windows {
@@ -143,17 +142,10 @@ func (v *visitor) hear(event any) {
 	}
 }
 
-func (v *visitor) must(err error) {
-	v.t.Helper()
-	if err != nil {
-		v.t.Fatal(err)
-	}
-}
-
 // opens a page of the console by its address.
 func (v *visitor) opens(path string) *visitor {
 	v.t.Helper()
-	return v.leaves(func() { v.must(chromedp.Do(v.ctx, chromedp.Navigate(world.Info().BaseURL+path))) })
+	return v.leaves(func() { must(v.t, chromedp.Do(v.ctx, chromedp.Navigate(world.Info().BaseURL+path))) })
 }
 
 // sessions are the tokens of the sessions that tests share, by username.
@@ -166,14 +158,14 @@ func (v *visitor) signsIn(p person) {
 	token, ok := sessions.Load(p.username)
 	if !ok {
 		opened, err := client.New(world.Info().BaseURL).SignIn(v.t.Context(), p.username, p.password)
-		v.must(err)
+		must(v.t, err)
 		token, _ = sessions.LoadOrStore(p.username, string(opened.Token))
 	}
 	_, err := chromedp.Call(v.ctx, network.SetCookie, network.SetCookieParams{
 		Name: identity.CookieName, Value: token.(string), URL: world.Info().BaseURL,
 		Path: "/", Secure: new(true), HTTPOnly: new(true), SameSite: network.CookieSameSiteLax,
 	})
-	v.must(err)
+	must(v.t, err)
 }
 
 // signsInByForm opens the sign-in page and waits for the page after it.
@@ -187,8 +179,8 @@ func (v *visitor) signsInHere(p person) *visitor {
 	return v.submits("Sign in", "Username", p.username, "Password", p.password)
 }
 
-// clicks links or buttons by their texts, one after another. After each it waits for the page
-// that follows, or for the question that opens over this one or closes.
+// clicks links or buttons by their texts, in turn. After each it waits for the page that
+// follows, or for the question that opens over this one or closes.
 func (v *visitor) clicks(texts ...string) *visitor {
 	v.t.Helper()
 	for _, text := range texts {
@@ -197,7 +189,7 @@ func (v *visitor) clicks(texts ...string) *visitor {
 	return v
 }
 
-// submits types texts, given with their labels as types takes them, and clicks the button.
+// submits fills in fields, given as pairs as in types, and clicks a button.
 func (v *visitor) submits(button string, pairs ...string) *visitor {
 	v.t.Helper()
 	v.types(pairs...)
@@ -218,8 +210,7 @@ func (v *visitor) unfolds(selector string) *visitor {
 	return v
 }
 
-// types texts into fields in place of their contents. The pairs are a field's label and its
-// text.
+// types replaces the texts of fields. Each pair is a field's label and its new text.
 func (v *visitor) types(pairs ...string) {
 	v.t.Helper()
 	for pair := range slices.Chunk(pairs, 2) {
@@ -227,7 +218,7 @@ func (v *visitor) types(pairs ...string) {
 		v.tell("emptied", pair[0])
 		if pair[1] != "" {
 			_, err := chromedp.Call(v.ctx, input.InsertText, input.InsertTextParams{Text: pair[1]})
-			v.must(err)
+			must(v.t, err)
 		}
 	}
 }
@@ -261,7 +252,7 @@ func (v *visitor) ticks(label string) {
 	v.clickAt(v.find("box", "control", label))
 }
 
-// sees texts on the page, one after another, each now or in a while.
+// sees waits until the page shows each of the texts, in turn.
 func (v *visitor) sees(texts ...string) *visitor {
 	v.t.Helper()
 	for _, text := range texts {
@@ -280,6 +271,24 @@ func (v *visitor) seesNo(text string) {
 func (v *visitor) offers(text string) bool {
 	v.t.Helper()
 	return v.place("clickable", text) != nil
+}
+
+// offersNone checks that the page has no link or button with any of the texts.
+func (v *visitor) offersNone(texts ...string) {
+	v.t.Helper()
+	for _, text := range texts {
+		if v.offers(text) {
+			v.t.Errorf("%s offers %q", v.path(), text)
+		}
+	}
+}
+
+// isAt checks the page's address.
+func (v *visitor) isAt(path string) {
+	v.t.Helper()
+	if got := v.path(); got != path {
+		v.t.Errorf("the page is %s, want %s", got, path)
+	}
 }
 
 // text is what the page shows.
@@ -302,7 +311,7 @@ func (v *visitor) allows(permission string) {
 		Permission: &browser.PermissionDescriptor{Name: permission}, Setting: browser.PermissionSettingGranted,
 		BrowserContextID: chromedp.FromContext(v.ctx).BrowserContextID,
 	})
-	v.must(err)
+	must(v.t, err)
 }
 
 // source is the page as it is now, what is hidden included.
@@ -335,7 +344,7 @@ func (v *visitor) keep(name string) {
 		return
 	}
 	file := strings.NewReplacer("/", "-", " ", "-").Replace(name) + "-" + v.window.name + ".png"
-	v.must(os.WriteFile(filepath.Join(screenshots, file), picture, 0o644))
+	must(v.t, os.WriteFile(filepath.Join(screenshots, file), picture, 0o644))
 }
 
 // leaves does what leads to another page, or to a question over this one or back, and waits
@@ -365,7 +374,7 @@ func (v *visitor) place(how string, args ...string) *place { return ask[*place](
 
 func (v *visitor) clickAt(p place) {
 	v.t.Helper()
-	v.must(chromedp.Do(v.ctx, chromedp.MouseClickXY(p.X, p.Y)))
+	must(v.t, chromedp.Do(v.ctx, chromedp.MouseClickXY(p.X, p.Y)))
 }
 
 func (v *visitor) tell(what string, args ...string) bool {
@@ -378,7 +387,7 @@ func (v *visitor) tell(what string, args ...string) bool {
 func ask[T any](v *visitor, what string, args ...string) T {
 	v.t.Helper()
 	list, err := json.Marshal(append([]string{}, args...))
-	v.must(err)
+	must(v.t, err)
 	answer, err := chromedp.Run(v.ctx, chromedp.Evaluate[T](fmt.Sprintf("(%s)[%q](...%s)", look, what, list)))
 	if err != nil {
 		v.t.Logf("not answered (%s): %v", what, err)
@@ -390,7 +399,7 @@ func ask[T any](v *visitor, what string, args ...string) T {
 func evaluate[T any](v *visitor, script string, options ...chromedp.EvaluateOption) T {
 	v.t.Helper()
 	result, err := chromedp.Run(v.ctx, chromedp.Evaluate[T](script, options...))
-	v.must(err)
+	must(v.t, err)
 	return result
 }
 
