@@ -46,9 +46,20 @@ func (c Call) Send(tb testing.TB, h http.Handler) Answer {
 		r.RemoteAddr = c.From + ":1234"
 	}
 	maps.Copy(r.Header, c.Header)
+	a := Serve(tb, h, r)
+	a.Call = c
+	return a
+}
+
+// Serve is [Call.Send] for a request that no Call describes.
+func Serve(tb testing.TB, h http.Handler, r *http.Request) Answer {
+	tb.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	return Answer{TB: tb, Call: c, Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}
+	return Answer{
+		TB: tb, Call: Call{Method: r.Method, Path: r.URL.RequestURI()},
+		Status: w.Code, Header: w.Header(), Body: w.Body.Bytes(),
+	}
 }
 
 // Answer is the response to a call.
@@ -63,6 +74,22 @@ type Answer struct {
 
 // Tag returns the entity tag.
 func (a Answer) Tag() string { return a.Header.Get(api.ETag) }
+
+// Text returns the body.
+func (a Answer) Text() string { return string(a.Body) }
+
+// Shows checks that the answer has the status and that its body contains the texts.
+func (a Answer) Shows(status int, texts ...string) {
+	a.Helper()
+	if a.Status != status {
+		a.Errorf("%s %s\n got %d %s\nwant %d", a.Call.Method, a.Call.Path, a.Status, a.Body, status)
+	}
+	for _, text := range texts {
+		if !strings.Contains(a.Text(), text) {
+			a.Errorf("%s %s: %q is missing in %s", a.Call.Method, a.Call.Path, text, a.Body)
+		}
+	}
+}
 
 // Is ends the test unless the answer has the status.
 func (a Answer) Is(status int) Answer {

@@ -4,6 +4,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -103,7 +104,15 @@ func Open(t testing.TB, project string) *store.Store {
 // them, unless they are there. Olga owns the project, ada develops and vera views it.
 func Environment(t testing.TB, s *store.Store, project, name string) {
 	t.Helper()
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	EnvironmentOf(t, s, app.Project{
+		Name: project, Members: map[string]app.Role{"olga": app.Owner, "ada": app.Developer, "vera": app.Viewer},
+		CreatedAt: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
+	}, name)
+}
+
+// EnvironmentOf stores a project and an environment of it unless they exist.
+func EnvironmentOf(t testing.TB, s *store.Store, p app.Project, name string) {
+	t.Helper()
 	unlessThere := func(create func() error) {
 		t.Helper()
 		Make(t, func() error {
@@ -114,18 +123,25 @@ func Environment(t testing.TB, s *store.Store, project, name string) {
 			return err
 		})
 	}
-	unlessThere(func() error {
-		return s.CreateProject(t.Context(), app.Project{
-			Name: project, Members: map[string]app.Role{"olga": app.Owner, "ada": app.Developer, "vera": app.Viewer}, CreatedAt: now,
-		})
-	})
-	namespace, err := app.Namespace(project, name)
+	unlessThere(func() error { return s.CreateProject(t.Context(), p) })
+	namespace, err := app.Namespace(p.Name, name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unlessThere(func() error {
-		return s.CreateEnvironment(t.Context(), app.Environment{Project: project, Name: name, Namespace: namespace, CreatedAt: now})
+		return s.CreateEnvironment(t.Context(), app.Environment{Project: p.Name, Name: name, Namespace: namespace, CreatedAt: p.CreatedAt})
 	})
+}
+
+// App stores an app, with the first revision of its image if it has one. It sets the
+// namespace, and the host and the port if they are missing.
+func App(t testing.TB, s *store.Store, a app.App) app.App {
+	t.Helper()
+	a.Namespace = a.Project + "-" + a.Environment
+	a.Host = cmp.Or(a.Host, a.Name+"."+a.Namespace)
+	a.Port = cmp.Or(a.Port, 8080)
+	Make(t, func() error { return s.CreateApp(t.Context(), a, First(a)) })
+	return a
 }
 
 // Make creates what a test begins with, also while the emulator is still starting. What it

@@ -1,0 +1,37 @@
+package functest
+
+import (
+	"testing"
+
+	"github.com/sluicegate/sluice/shared/apikey"
+	"github.com/sluicegate/sluice/shared/identity"
+)
+
+// NewKey returns an active key of plan-a in shop-prod and its full text. change changes the
+// key unless it is nil.
+func NewKey(tb testing.TB, change func(*apikey.Key)) (apikey.Key, string) {
+	tb.Helper()
+	prefix, err := apikey.NewPrefix(apikey.Random())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	full, err := apikey.NewSecret(apikey.Random(), prefix) // not Must: benchmarks make a million keys
+	if err != nil {
+		tb.Fatal(err)
+	}
+	k := apikey.Key{Prefix: prefix, Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Active, Secret: apikey.HashOf([]byte(full))}
+	if change != nil {
+		change(&k)
+	}
+	return k, string(full)
+}
+
+// Keyring returns a new key pair that signs sessions.
+func Keyring(tb testing.TB) *identity.Keyring {
+	tb.Helper()
+	dir := tb.TempDir()
+	Must(tb, identity.WriteKeyPair(dir, "test"))
+	keys, err := identity.OpenKeyring(dir)
+	Must(tb, err)
+	return keys
+}
