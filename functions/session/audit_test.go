@@ -7,21 +7,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // audited lists the installation's records of an action, newest first.
 func (d *desk) audited(t *testing.T, action audit.Action) []audit.Record {
 	t.Helper()
 	records, _, err := d.store.Records(t.Context(), audit.Query{Actions: []audit.Action{action}}, store.Page{Size: 500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	return records
 }
 
@@ -30,12 +26,10 @@ func TestSignInsAreRecorded(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
 	const slip = "my-secret-password" // typed where the name belongs, and a name that could be
-	d.trySignIn("root", adminPassword+"x").want(t, http.StatusUnauthorized, "invalid_credentials")
-	d.trySignIn(slip, "x").want(t, http.StatusUnauthorized, "invalid_credentials")
+	d.trySignIn("root", adminPassword+"x").Refused(http.StatusUnauthorized, "invalid_credentials")
+	d.trySignIn(slip, "x").Refused(http.StatusUnauthorized, "invalid_credentials")
 	s := d.signIn("root", adminPassword)
-	if a := d.do(call{method: "DELETE", path: "/api/v1/session", token: s.Token}); a.status != http.StatusNoContent {
-		t.Fatalf("sign out: %d %s", a.status, a.body)
-	}
+	functest.Call{Method: "DELETE", Path: "/api/v1/session", Header: functest.Bearer(s.Token)}.Send(t, d.handler).Is(http.StatusNoContent)
 	var got []string
 	for _, r := range d.audited(t, audit.SignIn) {
 		got = append(got, fmt.Sprintf("%s %q %s %s", r.Actor.Kind, r.Actor.Name, r.Resource, r.Outcome))
@@ -47,9 +41,7 @@ func TestSignInsAreRecorded(t *testing.T) {
 		}
 	}
 	want := []string{`user "root" users/root succeeded`, `anonymous "" users failed`, `anonymous "root" users/root failed`}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("sign-ins (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "sign-ins", want, got)
 	if out := d.audited(t, audit.SignOut); len(out) != 1 || out[0].Resource != "users/root" || out[0].Actor.Name != "root" {
 		t.Errorf("sign-outs %+v", out)
 	}
@@ -61,21 +53,11 @@ func TestSignInsAreRecorded(t *testing.T) {
 // counted reads how many sign-ins have had an outcome.
 func (d *desk) counted(t *testing.T, outcome string) float64 {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(d.service.Collectors()...)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
+	n, ok := functest.Metrics(t, d.service.Collectors()...)["sluice_sign_ins_total "+outcome]
+	if !ok {
+		t.Fatalf("no count of %s", outcome)
 	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() == "sluice_sign_ins_total" && m.GetLabel()[0].GetValue() == outcome {
-				return m.GetCounter().GetValue()
-			}
-		}
-	}
-	t.Fatalf("no count of %s", outcome)
-	return 0
+	return n
 }
 
 // TestBudget: failed sign-ins cannot fill the store.
@@ -112,9 +94,9 @@ func TestSignInsDoNotFillTheStore(t *testing.T) {
 	d.addUser("ci", adaPassword)
 	for range 62 {
 		d.signIn("ci", adaPassword)
-		d.advance(time.Minute)
+		d.clock.Advance(time.Minute)
 	}
-	d.do(attempt("ci", adaPassword, "198.51.100.7", "")).wantSession(t)
+	attempt("ci", adaPassword, "198.51.100.7", "").Send(t, d.handler).Is(http.StatusOK)
 	records := d.audited(t, audit.SignIn)
 	if len(records) != 23 {
 		t.Errorf("%d records of 63 sign-ins, want the first, 20 more, the next after an hour, and the one from elsewhere", len(records))
@@ -123,7 +105,5 @@ func TestSignInsDoNotFillTheStore(t *testing.T) {
 	for _, r := range records[:min(3, len(records))] {
 		told = append(told, fmt.Sprint(r.New["unrecorded"]))
 	}
-	if diff := cmp.Diff([]string{"<nil>", "40", "<nil>"}, told); diff != "" {
-		t.Errorf("how many the last ones tell were left out (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "how many the last ones tell were left out", []string{"<nil>", "40", "<nil>"}, told)
 }

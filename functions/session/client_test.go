@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // The typed client and the function agree, over a real connection.
@@ -21,9 +22,7 @@ func TestClientSpeaksTheSameLanguage(t *testing.T) {
 		t.Errorf("anonymous: %v", err)
 	}
 	s, err := anonymous.SignIn(t.Context(), "root", adminPassword)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	root := anonymous.WithToken(s.Token)
 	if _, err := root.CreateUser(t.Context(), "ada", adaPassword, false); err != nil {
 		t.Fatal(err)
@@ -36,9 +35,7 @@ func TestClientSpeaksTheSameLanguage(t *testing.T) {
 		t.Error(err)
 	}
 	a, err := anonymous.SignIn(t.Context(), "ada", newPassword)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	ada := anonymous.WithToken(a.Token)
 	if err := ada.ChangePassword(t.Context(), "ada", newPassword, adaPassword); err != nil {
 		t.Error(err)

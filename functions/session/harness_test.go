@@ -5,17 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -33,10 +30,8 @@ type desk struct {
 	service *Service
 	handler http.Handler
 	cfg     Config
-	quick   bool // replicas use quickHasher
-
-	mu   sync.Mutex
-	time time.Time // of the service's clock, which only tests move
+	quick   bool           // replicas use quickHasher
+	clock   functest.Clock // of the service
 }
 
 func testConfig() Config {
@@ -72,20 +67,11 @@ func newQuickDesk(t *testing.T) *desk {
 
 func openDesk(t *testing.T, quick bool) *desk {
 	t.Helper()
-	dir := t.TempDir()
-	if err := identity.WriteKeyPair(dir, "test"); err != nil {
-		t.Fatal(err)
-	}
-	keys, err := identity.OpenKeyring(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &desk{t: t, store: storetest.New(t), keys: keys, cfg: testConfig(), quick: quick, time: time.Now()}
+	d := &desk{t: t, store: storetest.New(t), keys: functest.Keyring(t), cfg: testConfig(), quick: quick}
+	d.clock.Set(time.Now())
 	d.service = d.replica(d.cfg)
 	d.handler = d.service.Handler()
-	if err := d.service.EnsureAdmin(t.Context(), "root", adminPassword); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, d.service.EnsureAdmin(t.Context(), "root", adminPassword))
 	return d
 }
 
@@ -94,98 +80,29 @@ func (d *desk) replica(cfg Config) *Service {
 	d.t.Helper()
 	s, err := New(cfg, Parts{
 		Store: d.store, Sessions: identity.NewGuard(d.keys, d.store), Keys: d.keys,
-		Log: slog.New(slog.DiscardHandler),
+		Log: functest.Quiet(),
 	})
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	s.now = func() time.Time {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return d.time
-	}
-	s.throttle.start = d.time
+	functest.Must(d.t, err)
+	s.now = d.clock.Now
+	s.throttle.start = d.clock.Now()
 	if d.quick {
 		s.hasher = quickHasher{}
 	}
 	return s
 }
 
-func (d *desk) advance(by time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.time = d.time.Add(by)
+// cookie returns the header that authenticates a call as a browser does. csrf may be "".
+func cookie(token, csrf string) http.Header {
+	header := http.Header{"Cookie": {identity.CookieName + "=" + token}}
+	if csrf != "" {
+		header.Set(identity.CSRFHeader, csrf)
+	}
+	return header
 }
 
-// call is a request to the function.
-type call struct {
-	method, path string
-	body         string // "" sends none
-	token        string // as a bearer
-	cookie       string // as a cookie
-	csrf         string
-	from         string // the client's address, "192.0.2.1" unless told
-	contentType  string // application/json unless told
-}
-
-// answer is what came back.
-type answer struct {
-	status int
-	body   string
-	header http.Header
-}
-
-func (a answer) code(t *testing.T) string {
-	t.Helper()
-	var e wire.Error
-	if err := json.Unmarshal([]byte(a.body), &e); err != nil {
-		t.Fatalf("answer %d %q is no problem: %v", a.status, a.body, err)
-	}
-	return e.Code
-}
-
-func (d *desk) do(c call) answer { return do(d.handler, c) }
-
-func do(h http.Handler, c call) answer {
-	r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
-	if c.from == "" {
-		c.from = "192.0.2.1"
-	}
-	r.RemoteAddr = c.from + ":1234"
-	if c.contentType == "" {
-		c.contentType = "application/json"
-	}
-	if c.body != "" {
-		r.Header.Set("Content-Type", c.contentType)
-	}
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	if c.cookie != "" {
-		r.Header.Set("Cookie", identity.CookieName+"="+c.cookie)
-	}
-	if c.csrf != "" {
-		r.Header.Set(identity.CSRFHeader, c.csrf)
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return answer{w.Code, w.Body.String(), w.Header()}
-}
-
-// want holds an answer's status and code against what is expected.
-func (a answer) want(t *testing.T, status int, code string) {
-	t.Helper()
-	if a.status != status || a.code(t) != code {
-		t.Fatalf("answer is %d %s, want %d %s", a.status, strings.TrimSpace(a.body), status, code)
-	}
-}
-
-// wantSession is want of a session that was opened.
-func (a answer) wantSession(t *testing.T) {
-	t.Helper()
-	if a.status != http.StatusOK {
-		t.Fatalf("answer is %d %s, want a session", a.status, strings.TrimSpace(a.body))
-	}
+// whoAmI requests the session of a token.
+func whoAmI(header http.Header) functest.Call {
+	return functest.Call{Method: "GET", Path: "/api/v1/session", Header: header}
 }
 
 func credentials(username, password string) string {
@@ -193,12 +110,12 @@ func credentials(username, password string) string {
 }
 
 // attempt is a sign-in from an address, with what a device was given; "" of a stranger.
-func attempt(username, password, address, device string) call {
+func attempt(username, password, address, device string) functest.Call {
 	in := wire.SignIn{Username: &username, Password: &password}
 	if device != "" {
 		in.Device = &device
 	}
-	return call{method: "POST", path: "/api/v1/session", body: marshal(in), from: address}
+	return functest.Call{Method: "POST", Path: "/api/v1/session", Body: marshal(in), From: address}
 }
 
 func marshal(v any) string {
@@ -209,18 +126,15 @@ func marshal(v any) string {
 	return string(b)
 }
 
-func (d *desk) trySignIn(username, password string) answer {
-	return d.do(call{method: "POST", path: "/api/v1/session", body: credentials(username, password)})
+func (d *desk) trySignIn(username, password string) functest.Answer {
+	d.t.Helper()
+	return attempt(username, password, "", "").Send(d.t, d.handler)
 }
 
 // signIn opens a session, which must work.
 func (d *desk) signIn(username, password string) wire.OpenedSession {
 	d.t.Helper()
-	a := d.trySignIn(username, password)
-	if a.status != http.StatusOK {
-		d.t.Fatalf("sign in %s: %d %s", username, a.status, a.body)
-	}
-	return read[wire.OpenedSession](d.t, a)
+	return functest.Read[wire.OpenedSession](d.trySignIn(username, password), http.StatusOK)
 }
 
 // addUser makes a user, which must work.
@@ -230,30 +144,17 @@ func (d *desk) addUser(username, password string) {
 	if err == nil {
 		err = d.store.CreateUser(d.t.Context(), u)
 	}
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	functest.Must(d.t, err)
 }
 
 // usernames reads the store for who there is.
 func (d *desk) usernames() []string {
 	d.t.Helper()
 	users, _, err := d.store.Users(d.t.Context(), store.Page{Size: 500})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	functest.Must(d.t, err)
 	var names []string
 	for _, u := range users {
 		names = append(names, u.Name)
 	}
 	return names
-}
-
-func read[T any](t *testing.T, a answer) T {
-	t.Helper()
-	var v T
-	if err := json.Unmarshal([]byte(a.body), &v); err != nil {
-		t.Fatalf("answer %d %q: %v", a.status, a.body, err)
-	}
-	return v
 }

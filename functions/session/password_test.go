@@ -1,7 +1,6 @@
 package session
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"sync"
@@ -9,7 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 const newPassword = "difference engine 1822"
@@ -19,15 +20,11 @@ func change(current, password string) string {
 	if current != "" {
 		body.CurrentPassword = &current
 	}
-	b, err := json.Marshal(body)
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
+	return marshal(body)
 }
 
-func (d *desk) setPassword(token, username, body string) answer {
-	return d.do(call{method: "PUT", path: "/api/v1/users/" + username + "/password", token: token, body: body})
+func setPassword(token, username, body string) functest.Call {
+	return functest.Call{Method: "PUT", Path: "/api/v1/users/" + username + "/password", Body: body, Header: functest.Bearer(token)}
 }
 
 func TestChangeOwnPassword(t *testing.T) {
@@ -35,20 +32,14 @@ func TestChangeOwnPassword(t *testing.T) {
 	d := newDesk(t)
 	d.addUser("ada", adaPassword)
 	one, two, root := d.signIn("ada", adaPassword), d.signIn("ada", adaPassword), d.signIn("root", adminPassword)
-	if a := d.setPassword(one.Token, "ada", change(adaPassword, newPassword)); a.status != http.StatusNoContent {
-		t.Fatalf("change: %d %s", a.status, a.body)
-	}
+	setPassword(one.Token, "ada", change(adaPassword, newPassword)).Send(t, d.handler).Is(http.StatusNoContent)
 	for _, s := range []wire.OpenedSession{one, two} { // every session of ada's is over
-		d.do(call{method: "GET", path: "/api/v1/session", token: s.Token}).want(t, 401, "unauthenticated")
+		whoAmI(functest.Bearer(s.Token)).Send(t, d.handler).Refused(401, "unauthenticated")
 	}
-	if a := d.do(call{method: "GET", path: "/api/v1/session", token: root.Token}); a.status != http.StatusOK {
-		t.Errorf("somebody else's session ended too: %d", a.status)
-	}
-	d.trySignIn("ada", adaPassword).want(t, 401, "invalid_credentials")
+	whoAmI(functest.Bearer(root.Token)).Send(t, d.handler).Is(http.StatusOK)
+	d.trySignIn("ada", adaPassword).Refused(401, "invalid_credentials")
 	again := d.signIn("ada", newPassword)
-	if a := d.do(call{method: "GET", path: "/api/v1/session", token: again.Token}); a.status != http.StatusOK {
-		t.Errorf("the new session does not work: %d %s", a.status, a.body)
-	}
+	whoAmI(functest.Bearer(again.Token)).Send(t, d.handler).Is(http.StatusOK)
 }
 
 func TestAdminResetsPassword(t *testing.T) {
@@ -56,10 +47,8 @@ func TestAdminResetsPassword(t *testing.T) {
 	d := newQuickDesk(t)
 	d.addUser("ada", adaPassword)
 	ada, root := d.signIn("ada", adaPassword), d.signIn("root", adminPassword)
-	if a := d.setPassword(root.Token, "ada", change("", newPassword)); a.status != http.StatusNoContent {
-		t.Fatalf("reset: %d %s", a.status, a.body)
-	}
-	d.do(call{method: "GET", path: "/api/v1/session", token: ada.Token}).want(t, 401, "unauthenticated")
+	setPassword(root.Token, "ada", change("", newPassword)).Send(t, d.handler).Is(http.StatusNoContent)
+	whoAmI(functest.Bearer(ada.Token)).Send(t, d.handler).Refused(401, "unauthenticated")
 	d.signIn("ada", newPassword)
 }
 
@@ -70,13 +59,11 @@ func TestChangePasswordRefuses(t *testing.T) {
 	d.addUser("bob", adaPassword)
 	ada, root := d.signIn("ada", adaPassword), d.signIn("root", adminPassword)
 	before, err := d.store.User(t.Context(), "ada")
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	tests := []struct {
 		name, token, username, body string
 		status                      int
-		code                        string
+		code                        problem.Code
 	}{
 		{"a wrong current password", ada.Token, "ada", change("wrong password", newPassword), 401, "invalid_credentials"},
 		{"no current password", ada.Token, "ada", change("", newPassword), 422, "missing_field"},
@@ -94,13 +81,11 @@ func TestChangePasswordRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d.setPassword(tt.token, tt.username, tt.body).want(t, tt.status, tt.code)
+			setPassword(tt.token, tt.username, tt.body).Send(t, d.handler).Refused(tt.status, tt.code)
 		})
 	}
 	after, err := d.store.User(t.Context(), "ada")
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("a refused change was stored (-before +after):\n%s", diff)
 	}
@@ -113,13 +98,11 @@ func TestChangePasswordIsThrottled(t *testing.T) {
 	d.addUser("ada", adaPassword)
 	ada := d.signIn("ada", adaPassword)
 	for range d.cfg.Burst {
-		d.setPassword(ada.Token, "ada", change("wrong password", newPassword)).want(t, 401, "invalid_credentials")
+		setPassword(ada.Token, "ada", change("wrong password", newPassword)).Send(t, d.handler).Refused(401, "invalid_credentials")
 	}
-	d.setPassword(ada.Token, "ada", change(adaPassword, newPassword)).want(t, 429, "rate_limited")
+	setPassword(ada.Token, "ada", change(adaPassword, newPassword)).Send(t, d.handler).Refused(429, "rate_limited")
 	other := d.signIn("ada", adaPassword) // the owner goes on, also with this
-	if a := d.setPassword(other.Token, "ada", change(adaPassword, newPassword)); a.status != http.StatusNoContent {
-		t.Errorf("another session: %d %s", a.status, a.body)
-	}
+	setPassword(other.Token, "ada", change(adaPassword, newPassword)).Send(t, d.handler).Is(http.StatusNoContent)
 }
 
 // Of changes that all prove the same current password, one wins.
@@ -129,21 +112,21 @@ func TestConcurrentPasswordChanges(t *testing.T) {
 	d.addUser("ada", adaPassword)
 	ada := d.signIn("ada", adaPassword)
 	passwords := []string{newPassword + "0", newPassword + "1", newPassword + "2", newPassword + "3"}
-	answers := make([]answer, len(passwords))
+	answers := make([]functest.Answer, len(passwords))
 	var wg sync.WaitGroup
 	for i, p := range passwords {
-		wg.Go(func() { answers[i] = d.setPassword(ada.Token, "ada", change(adaPassword, p)) })
+		wg.Go(func() { answers[i] = setPassword(ada.Token, "ada", change(adaPassword, p)).Send(t, d.handler) })
 	}
 	wg.Wait()
 	won := 0
 	for i, a := range answers {
-		switch a.status {
+		switch a.Status {
 		case http.StatusNoContent:
 			won++
 			d.signIn("ada", passwords[i])
 		case http.StatusConflict, http.StatusUnauthorized: // too late
 		default:
-			t.Errorf("change %d: %d %s", i, a.status, a.body)
+			t.Errorf("change %d: %d %s", i, a.Status, a.Body)
 		}
 	}
 	if won != 1 {

@@ -12,36 +12,29 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	a := d.trySignIn("root", adminPassword)
-	if a.status != http.StatusOK {
-		t.Fatalf("sign in: %d %s", a.status, a.body)
-	}
-	s := read[wire.OpenedSession](t, a)
-	if diff := cmp.Diff(wire.Caller{Username: "root", Admin: true}, s.User); diff != "" {
-		t.Errorf("user (-want +got):\n%s", diff)
-	}
+	s := functest.Read[wire.OpenedSession](a, http.StatusOK)
+	functest.Equal(t, "user", wire.Caller{Username: "root", Admin: true}, s.User)
 	if left := s.ExpiresAt.Sub(d.service.now()); left < identity.SessionTTL-time.Minute || left > identity.SessionTTL {
 		t.Errorf("the session ends in %s, want 12h", left)
 	}
-	cookie := a.header.Get("Set-Cookie")
-	if !strings.HasPrefix(cookie, "__Host-sluice_session="+s.Token+"; ") ||
-		!strings.Contains(cookie, "; HttpOnly; Secure; SameSite=Lax") {
-		t.Errorf("the cookie is %q", cookie)
+	set := a.Header.Get("Set-Cookie")
+	if !strings.HasPrefix(set, "__Host-sluice_session="+s.Token+"; ") ||
+		!strings.Contains(set, "; HttpOnly; Secure; SameSite=Lax") {
+		t.Errorf("the cookie is %q", set)
 	}
-	for name, c := range map[string]call{"bearer": {token: s.Token}, "cookie": {cookie: s.Token}} {
-		c.method, c.path = "GET", "/api/v1/session"
-		a := d.do(c)
-		want := s.Session
-		if diff := cmp.Diff(want, read[wire.Session](t, a)); diff != "" || a.status != http.StatusOK {
-			t.Errorf("who am I by %s: %d (-want +got):\n%s", name, a.status, diff)
-		}
-		if strings.Contains(a.body, s.Token) {
+	for name, header := range map[string]http.Header{"bearer": functest.Bearer(s.Token), "cookie": cookie(s.Token, "")} {
+		a := whoAmI(header).Send(t, d.handler)
+		functest.Equal(t, "who am I by "+name, s.Session, functest.Read[wire.Session](a, http.StatusOK))
+		if strings.Contains(string(a.Body), s.Token) {
 			t.Errorf("by %s the token can be read by scripts", name)
 		}
 	}
@@ -53,7 +46,7 @@ func TestSignInRefuses(t *testing.T) {
 	tests := []struct {
 		name, body, contentType string
 		status                  int
-		code                    string
+		code                    problem.Code
 	}{
 		{"a wrong password", credentials("root", adminPassword+" "), "", 401, "invalid_credentials"},
 		{"an unknown user", credentials("nobody", adminPassword), "", 401, "invalid_credentials"},
@@ -82,9 +75,13 @@ func TestSignInRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			own := do(d.replica(d.cfg).Handler(), call{method: "POST", path: "/api/v1/session", body: tt.body, contentType: tt.contentType})
-			own.want(t, tt.status, tt.code)
-			if c := own.header.Get("Set-Cookie"); c != "" {
+			c := functest.Call{Method: "POST", Path: "/api/v1/session", Body: tt.body}
+			if tt.contentType != "" {
+				c.Header = http.Header{"Content-Type": {tt.contentType}}
+			}
+			own := c.Send(t, d.replica(d.cfg).Handler())
+			own.Refused(tt.status, tt.code)
+			if c := own.Header.Get("Set-Cookie"); c != "" {
 				t.Errorf("it came with a cookie: %q", c)
 			}
 		})
@@ -95,10 +92,10 @@ func TestUnknownUserAndWrongPasswordLookAlike(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	wrong, unknown := d.trySignIn("root", "wrong password"), d.trySignIn("nobody", "wrong password")
-	wrong.header.Del("X-Request-Id")
-	unknown.header.Del("X-Request-Id")
-	if diff := cmp.Diff(wrong.header, unknown.header); diff != "" || wrong.body != unknown.body || wrong.status != unknown.status {
-		t.Errorf("%d %q and %d %q; headers:\n%s", wrong.status, wrong.body, unknown.status, unknown.body, diff)
+	wrong.Header.Del("X-Request-Id")
+	unknown.Header.Del("X-Request-Id")
+	if diff := cmp.Diff(wrong.Header, unknown.Header); diff != "" || string(wrong.Body) != string(unknown.Body) || wrong.Status != unknown.Status {
+		t.Errorf("%d %q and %d %q; headers:\n%s", wrong.Status, wrong.Body, unknown.Status, unknown.Body, diff)
 	}
 }
 
@@ -108,44 +105,38 @@ func TestSignOutIsAtOnceAndEverywhere(t *testing.T) {
 	other := d.replica(d.cfg).Handler()
 	s, stays := d.signIn("root", adminPassword), d.signIn("root", adminPassword)
 
-	d.do(call{method: "DELETE", path: "/api/v1/session", cookie: s.Token}).want(t, 403, "csrf_required")
-	d.do(call{method: "DELETE", path: "/api/v1/session", cookie: s.Token, csrf: stays.CSRFToken}).want(t, 403, "csrf_required")
-	if a := do(other, call{method: "GET", path: "/api/v1/session", token: s.Token}); a.status != http.StatusOK {
-		t.Fatalf("a refused sign-out signed out: %d %s", a.status, a.body)
-	}
+	functest.Call{Method: "DELETE", Path: "/api/v1/session", Header: cookie(s.Token, "")}.Send(t, d.handler).Refused(403, "csrf_required")
+	functest.Call{Method: "DELETE", Path: "/api/v1/session", Header: cookie(s.Token, stays.CSRFToken)}.Send(t, d.handler).Refused(403, "csrf_required")
+	whoAmI(functest.Bearer(s.Token)).Send(t, other).Is(http.StatusOK)
 
-	a := d.do(call{method: "DELETE", path: "/api/v1/session", cookie: s.Token, csrf: s.CSRFToken})
-	if a.status != http.StatusNoContent || !strings.HasPrefix(a.header.Get("Set-Cookie"), "__Host-sluice_session=; Path=/; Max-Age=0") {
-		t.Fatalf("sign out: %d %s, cookie %q", a.status, a.body, a.header.Get("Set-Cookie"))
+	a := functest.Call{Method: "DELETE", Path: "/api/v1/session", Header: cookie(s.Token, s.CSRFToken)}.Send(t, d.handler)
+	if a.Status != http.StatusNoContent || !strings.HasPrefix(a.Header.Get("Set-Cookie"), "__Host-sluice_session=; Path=/; Max-Age=0") {
+		t.Fatalf("sign out: %d %s, cookie %q", a.Status, a.Body, a.Header.Get("Set-Cookie"))
 	}
-	for name, h := range map[string]http.Handler{"here": d.handler, "on another replica": other} {
-		do(h, call{method: "GET", path: "/api/v1/session", token: s.Token}).want(t, 401, "unauthenticated")
-		do(h, call{method: "GET", path: "/api/v1/session", cookie: s.Token}).want(t, 401, "unauthenticated")
-		do(h, call{method: "DELETE", path: "/api/v1/session", token: s.Token}).want(t, 401, "unauthenticated")
-		if a := do(h, call{method: "GET", path: "/api/v1/session", token: stays.Token}); a.status != http.StatusOK {
-			t.Errorf("%s the other session ended too: %d", name, a.status)
-		}
+	for _, h := range []http.Handler{d.handler, other} {
+		whoAmI(functest.Bearer(s.Token)).Send(t, h).Refused(401, "unauthenticated")
+		whoAmI(cookie(s.Token, "")).Send(t, h).Refused(401, "unauthenticated")
+		functest.Call{Method: "DELETE", Path: "/api/v1/session", Header: functest.Bearer(s.Token)}.Send(t, h).Refused(401, "unauthenticated")
+		whoAmI(functest.Bearer(stays.Token)).Send(t, h).Is(http.StatusOK)
 	}
 }
 
 func TestSessionNeedsOne(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
-	for _, c := range []call{
-		{method: "GET", path: "/api/v1/session"},
-		{method: "DELETE", path: "/api/v1/session"},
-		{method: "GET", path: "/api/v1/users"},
-		{method: "POST", path: "/api/v1/users", body: credentials("ada", adaPassword)},
-		{method: "PUT", path: "/api/v1/users/root/password", body: `{"password":"another password"}`},
-		{method: "GET", path: "/api/v1/session", token: "not-a-token"},
+	for _, c := range []functest.Call{
+		whoAmI(nil),
+		{Method: "DELETE", Path: "/api/v1/session"},
+		{Method: "GET", Path: "/api/v1/users"},
+		{Method: "POST", Path: "/api/v1/users", Body: credentials("ada", adaPassword)},
+		{Method: "PUT", Path: "/api/v1/users/root/password", Body: `{"password":"another password"}`},
+		whoAmI(functest.Bearer("not-a-token")),
 	} {
-		d.do(c).want(t, 401, "unauthenticated")
+		c.Send(t, d.handler).Refused(401, "unauthenticated")
 	}
-	d.do(call{method: "PATCH", path: "/api/v1/session"}).want(t, 405, "method_not_allowed")
-	d.do(call{method: "GET", path: "/api/v1/sessions"}).want(t, 404, "not_found")
-	if diff := cmp.Diff([]string{"root"}, d.usernames()); diff != "" {
-		t.Errorf("users (-want +got):\n%s", diff)
-	}
+	functest.Call{Method: "PATCH", Path: "/api/v1/session"}.Send(t, d.handler).Refused(405, "method_not_allowed")
+	functest.Call{Method: "GET", Path: "/api/v1/sessions"}.Send(t, d.handler).Refused(404, "not_found")
+	functest.Equal(t, "users", []string{"root"}, d.usernames())
 }
 
 // TestServiceTokenIsNobody: a service token is told what it is, and has no session to
@@ -154,39 +145,33 @@ func TestServiceTokenIsNobody(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
 	p := app.Project{Name: "shop", Members: map[string]app.Role{"root": app.Owner}}
-	if err := d.store.CreateProject(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, d.store.CreateProject(t.Context(), p))
 	token, full, err := servicetoken.New(apikey.Random(), servicetoken.Token{
 		Project: "shop", Name: "nightly", Role: app.Owner, ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Second),
 	})
 	if err == nil {
 		err = d.store.CreateToken(t.Context(), token)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	who := read[wire.Session](t, d.do(call{method: "GET", path: "/api/v1/session", token: string(full)}))
+	functest.Must(t, err)
+	who := functest.Read[wire.Session](whoAmI(functest.Bearer(string(full))).Send(t, d.handler), http.StatusOK)
 	want := wire.Session{
 		ExpiresAt: token.ExpiresAt, User: wire.Caller{Username: "token:nightly"},
 		ServiceToken: &wire.SessionToken{ID: string(token.ID), Name: "nightly", Project: "shop", Role: "owner"},
 	}
-	if diff := cmp.Diff(want, who); diff != "" {
-		t.Errorf("it is told (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "it is told", want, who)
 	const password = `{"current_password":"` + adminPassword + `","password":"` + newPassword + `"}`
-	for _, c := range []call{
-		{method: "DELETE", path: "/api/v1/session"},
-		{method: "PUT", path: "/api/v1/users/root/password", body: password},
-		{method: "PUT", path: "/api/v1/users/token:nightly/password", body: password},
-		{method: "GET", path: "/api/v1/users"},
-		{method: "POST", path: "/api/v1/users", body: `{"username":"x","password":"` + newPassword + `"}`},
+	for _, c := range []functest.Call{
+		{Method: "DELETE", Path: "/api/v1/session"},
+		{Method: "PUT", Path: "/api/v1/users/root/password", Body: password},
+		{Method: "PUT", Path: "/api/v1/users/token:nightly/password", Body: password},
+		{Method: "GET", Path: "/api/v1/users"},
+		{Method: "POST", Path: "/api/v1/users", Body: `{"username":"x","password":"` + newPassword + `"}`},
 	} {
-		c.token = string(full)
-		d.do(c).want(t, http.StatusForbidden, "forbidden")
-		c.token, c.cookie = "", string(full)
-		d.do(c).want(t, http.StatusUnauthorized, "unauthenticated")
+		c.Header = functest.Bearer(string(full))
+		c.Send(t, d.handler).Refused(http.StatusForbidden, "forbidden")
+		c.Header = cookie(string(full), "")
+		c.Send(t, d.handler).Refused(http.StatusUnauthorized, "unauthenticated")
 	}
-	d.do(call{method: "POST", path: "/api/v1/session", body: credentials("token:nightly", string(full))}).want(t, http.StatusUnauthorized, "invalid_credentials")
-	d.do(call{method: "GET", path: "/api/v1/session", cookie: string(full)}).want(t, http.StatusUnauthorized, "unauthenticated")
+	d.trySignIn("token:nightly", string(full)).Refused(http.StatusUnauthorized, "invalid_credentials")
+	whoAmI(cookie(string(full), "")).Send(t, d.handler).Refused(http.StatusUnauthorized, "unauthenticated")
 }

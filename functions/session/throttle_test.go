@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/chaos/stepped"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/long"
 )
 
@@ -20,22 +21,20 @@ func TestThrottlePerUserAndAddress(t *testing.T) {
 	d := newQuickDesk(t)
 	d.addUser("ada", adaPassword)
 	for range d.cfg.Burst {
-		d.trySignIn("root", "wrong password").want(t, 401, "invalid_credentials")
+		d.trySignIn("root", "wrong password").Refused(401, "invalid_credentials")
 	}
 	a := d.trySignIn("root", adminPassword)
-	a.want(t, 429, "rate_limited")
-	if after, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || after < 1 || after > 30 {
-		t.Errorf("Retry-After is %q, want 1 to 30 seconds", a.header.Get("Retry-After"))
+	a.Refused(429, "rate_limited")
+	if after, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil || after < 1 || after > 30 {
+		t.Errorf("Retry-After is %q, want 1 to 30 seconds", a.Header.Get("Retry-After"))
 	}
 	d.signIn("ada", adaPassword) // somebody else, from the same address
-	if a := d.do(attempt("root", adminPassword, "198.51.100.7", "")); a.status != http.StatusOK {
-		t.Errorf("the user from another address: %d %s", a.status, a.body)
-	}
-	d.advance(d.cfg.Every)
+	attempt("root", adminPassword, "198.51.100.7", "").Send(t, d.handler).Is(http.StatusOK)
+	d.clock.Advance(d.cfg.Every)
 	d.signIn("root", adminPassword)
 	d.signIn("root", adminPassword) // what is right costs nothing
-	d.trySignIn("root", "wrong password").want(t, 401, "invalid_credentials")
-	d.trySignIn("root", "wrong password").want(t, 429, "rate_limited")
+	d.trySignIn("root", "wrong password").Refused(401, "invalid_credentials")
+	d.trySignIn("root", "wrong password").Refused(429, "rate_limited")
 }
 
 // TestNobodyKeepsAnotherOut: what strangers use up, from anywhere and from next to them,
@@ -51,45 +50,41 @@ func TestNobodyKeepsAnotherOut(t *testing.T) {
 	const home, abroad = "192.0.2.1", "198.51.100.1"
 	signIn := func(username, password, address, device string) wire.OpenedSession {
 		t.Helper()
-		a := do(h, attempt(username, password, address, device))
-		if a.status != http.StatusOK {
-			t.Fatalf("%s from %s: %d %s", username, address, a.status, a.body)
-		}
-		return read[wire.OpenedSession](t, a)
+		return functest.Read[wire.OpenedSession](attempt(username, password, address, device).Send(t, h), http.StatusOK)
 	}
 	root, ada := signIn("root", adminPassword, home, ""), signIn("ada", adaPassword, home, "")
 	for i := range cfg.UserBurst {
-		do(h, attempt("root", "wrong password", fmt.Sprintf("203.0.113.%d", i), "")).want(t, 401, "invalid_credentials")
+		attempt("root", "wrong password", fmt.Sprintf("203.0.113.%d", i), "").Send(t, h).Refused(401, "invalid_credentials")
 	}
-	do(h, attempt("root", adminPassword, abroad, "")).want(t, 429, "rate_limited")
-	do(h, attempt("root", adminPassword, abroad, ada.Device)).want(t, 429, "rate_limited") // another's
-	do(h, attempt("root", adminPassword, abroad, root.Token)).want(t, 429, "rate_limited") // none
+	attempt("root", adminPassword, abroad, "").Send(t, h).Refused(429, "rate_limited")
+	attempt("root", adminPassword, abroad, ada.Device).Send(t, h).Refused(429, "rate_limited") // another's
+	attempt("root", adminPassword, abroad, root.Token).Send(t, h).Refused(429, "rate_limited") // none
 	signIn("root", adminPassword, home, "")
 	again := signIn("root", adminPassword, abroad+"1", root.Device)
 
 	// Somebody at the same address as well.
 	for range cfg.Burst {
-		do(h, attempt("root", "wrong password", home, "")).want(t, 401, "invalid_credentials")
+		attempt("root", "wrong password", home, "").Send(t, h).Refused(401, "invalid_credentials")
 	}
 	for i := range 2 * cfg.AddressBurst {
-		do(h, attempt(fmt.Sprintf("user%d", i), "wrong password", home, ""))
+		attempt(fmt.Sprintf("user%d", i), "wrong password", home, "").Send(t, h)
 	}
-	do(h, attempt("nobody", "wrong password", home, "")).want(t, 429, "rate_limited")
-	do(h, attempt("root", adminPassword, home, "")).want(t, 429, "rate_limited")
+	attempt("nobody", "wrong password", home, "").Send(t, h).Refused(429, "rate_limited")
+	attempt("root", adminPassword, home, "").Send(t, h).Refused(429, "rate_limited")
 	signIn("root", adminPassword, home, again.Device)
 
 	// A device is no way around the limits: it has one of its own, under whatever token.
 	for range cfg.Burst {
-		do(h, attempt("root", "wrong password", abroad, root.Device)).want(t, 401, "invalid_credentials")
+		attempt("root", "wrong password", abroad, root.Device).Send(t, h).Refused(401, "invalid_credentials")
 	}
-	do(h, attempt("root", adminPassword, home, again.Device)).want(t, 429, "rate_limited")
+	attempt("root", adminPassword, home, again.Device).Send(t, h).Refused(429, "rate_limited")
 
 	// And with another password it is a stranger's.
-	d.advance(cfg.Every)
-	if a := do(h, call{method: "PUT", path: "/api/v1/users/root/password", token: root.Token, body: change(adminPassword, newPassword), from: abroad}); a.status != http.StatusNoContent {
-		t.Fatalf("change the password: %d %s", a.status, a.body)
-	}
-	do(h, attempt("root", newPassword, "198.51.100.9", root.Device)).want(t, 429, "rate_limited")
+	d.clock.Advance(cfg.Every)
+	moved := setPassword(root.Token, "root", change(adminPassword, newPassword))
+	moved.From = abroad
+	moved.Send(t, h).Is(http.StatusNoContent)
+	attempt("root", newPassword, "198.51.100.9", root.Device).Send(t, h).Refused(429, "rate_limited")
 	signIn("root", newPassword, abroad, "") // where it was changed
 }
 
@@ -97,9 +92,9 @@ func TestThrottleTellsNothingOfUnknownUsers(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
 	for range d.cfg.Burst {
-		d.trySignIn("nobody", "wrong password").want(t, 401, "invalid_credentials")
+		d.trySignIn("nobody", "wrong password").Refused(401, "invalid_credentials")
 	}
-	d.trySignIn("nobody", "wrong password").want(t, 429, "rate_limited")
+	d.trySignIn("nobody", "wrong password").Refused(429, "rate_limited")
 }
 
 func TestThrottlePerAddress(t *testing.T) {
@@ -108,16 +103,16 @@ func TestThrottlePerAddress(t *testing.T) {
 	cfg := d.cfg
 	cfg.AddressBurst = 3
 	h := d.replica(cfg).Handler()
-	try := func(i int, address string) answer {
-		return do(h, attempt(fmt.Sprintf("user%d", i), "wrong password", address, ""))
+	try := func(i int, address string) functest.Answer {
+		return attempt(fmt.Sprintf("user%d", i), "wrong password", address, "").Send(t, h)
 	}
 	for i := range cfg.AddressBurst {
-		try(i, "198.51.100.7").want(t, 401, "invalid_credentials")
+		try(i, "198.51.100.7").Refused(401, "invalid_credentials")
 	}
-	try(9, "198.51.100.7").want(t, 429, "rate_limited")
-	try(9, "198.51.100.8").want(t, 401, "invalid_credentials")
-	d.advance(cfg.AddressEvery)
-	try(9, "198.51.100.7").want(t, 401, "invalid_credentials")
+	try(9, "198.51.100.7").Refused(429, "rate_limited")
+	try(9, "198.51.100.8").Refused(401, "invalid_credentials")
+	d.clock.Advance(cfg.AddressEvery)
+	try(9, "198.51.100.7").Refused(401, "invalid_credentials")
 }
 
 // Attempts that come together must not slip through together.
@@ -132,10 +127,10 @@ func TestThrottleHoldsUnderConcurrency(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			a := do(h, call{method: "POST", path: "/api/v1/session", body: credentials("root", "wrong password")})
+			a := functest.Call{Method: "POST", Path: "/api/v1/session", Body: credentials("root", "wrong password")}.Send(t, h)
 			mu.Lock()
 			defer mu.Unlock()
-			count[a.status]++
+			count[a.Status]++
 		})
 	}
 	wg.Wait()
@@ -163,9 +158,9 @@ func TestCrowd(t *testing.T) {
 		wg.Go(func() {
 			for range tries {
 				begin := time.Now()
-				a := d.do(attempt("root", "wrong password", fmt.Sprintf("203.0.113.%d", i), ""))
+				a := attempt("root", "wrong password", fmt.Sprintf("203.0.113.%d", i), "").Send(t, d.handler)
 				mu.Lock()
-				count[a.status]++
+				count[a.Status]++
 				slowest = max(slowest, time.Since(begin))
 				mu.Unlock()
 			}
@@ -180,7 +175,7 @@ func TestCrowd(t *testing.T) {
 	times := 0
 	for done := false; !done || times < 3; times++ {
 		begin := time.Now()
-		d.do(attempt("root", adminPassword, "192.0.2.1", root.Device)).wantSession(t)
+		attempt("root", adminPassword, "192.0.2.1", root.Device).Send(t, d.handler).Is(http.StatusOK)
 		if took := time.Since(begin); took > max(most, 20*alone) {
 			t.Errorf("signing in took %s, alone %s", took, alone)
 		}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -19,21 +20,15 @@ func TestCreateUser(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	root := d.signIn("root", adminPassword)
-	a := d.do(call{method: "POST", path: "/api/v1/users", token: root.Token, body: credentials("ada", adaPassword)})
-	if diff := cmp.Diff(wire.User{Username: "ada"}, read[wire.User](t, a)); diff != "" || a.status != http.StatusCreated {
-		t.Fatalf("create: %d (-want +got):\n%s", a.status, diff)
+	a := functest.Call{Method: "POST", Path: "/api/v1/users", Body: credentials("ada", adaPassword), Header: functest.Bearer(root.Token)}.Send(t, d.handler)
+	functest.Equal(t, "created", wire.User{Username: "ada"}, functest.Read[wire.User](a, http.StatusCreated))
+	if body := string(a.Body); strings.Contains(body, "argon2") || strings.Contains(body, adaPassword) {
+		t.Errorf("the answer tells too much: %s", body)
 	}
-	if strings.Contains(a.body, "argon2") || strings.Contains(a.body, adaPassword) {
-		t.Errorf("the answer tells too much: %s", a.body)
-	}
-	a = d.do(call{method: "GET", path: "/api/v1/users/ada", token: root.Token})
-	if got := read[wire.User](t, a); a.status != http.StatusOK || got.Username != "ada" || got.Admin {
-		t.Errorf("read: %d %+v", a.status, got)
-	}
+	a = functest.Call{Method: "GET", Path: "/api/v1/users/ada", Header: functest.Bearer(root.Token)}.Send(t, d.handler)
+	functest.Equal(t, "read", wire.User{Username: "ada"}, functest.Read[wire.User](a, http.StatusOK))
 	for _, name := range []string{"bob", "..%2fbob", "Ada"} {
-		if a := d.do(call{method: "GET", path: "/api/v1/users/" + name, token: root.Token}); a.status != http.StatusNotFound {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
-		}
+		functest.Call{Method: "GET", Path: "/api/v1/users/" + name, Header: functest.Bearer(root.Token)}.Send(t, d.handler).Is(http.StatusNotFound)
 	}
 	if u := d.signIn("ada", adaPassword).User; u.Admin {
 		t.Error("a user became an admin")
@@ -42,9 +37,9 @@ func TestCreateUser(t *testing.T) {
 	if err != nil || !strings.HasPrefix(stored.Hash, "$argon2id$") || stored.Version != stored.CreatedAt.UnixMicro() || stored.Admin || time.Since(stored.CreatedAt) > time.Hour {
 		t.Errorf("stored is %+v, %v", stored, err)
 	}
-	a = d.do(call{method: "POST", path: "/api/v1/users", token: root.Token, body: `{"username":"ops","password":"another password","admin":true}`})
-	if u := read[wire.User](t, a); !u.Admin {
-		t.Errorf("no admin was made: %d %s", a.status, a.body)
+	a = functest.Call{Method: "POST", Path: "/api/v1/users", Body: `{"username":"ops","password":"another password","admin":true}`, Header: functest.Bearer(root.Token)}.Send(t, d.handler)
+	if u := functest.Read[wire.User](a, http.StatusCreated); !u.Admin {
+		t.Errorf("no admin was made: %+v", u)
 	}
 }
 
@@ -56,7 +51,7 @@ func TestCreateUserRefuses(t *testing.T) {
 	tests := []struct {
 		name, token, body string
 		status            int
-		code              string
+		code              problem.Code
 	}{
 		{"somebody who is no admin", ada.Token, credentials("bob", adaPassword), 403, "forbidden"},
 		{"somebody who is no admin, whatever is sent", ada.Token, "{", 403, "forbidden"},
@@ -74,16 +69,16 @@ func TestCreateUserRefuses(t *testing.T) {
 		{"an unknown field", root.Token, `{"username":"bob","password":"another password","hash":"x"}`, 400, "unknown_field"},
 		{"half of it", root.Token, `{"username":"bob",`, 400, "malformed_json"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			d.do(call{method: "POST", path: "/api/v1/users", token: tt.token, body: tt.body}).want(t, tt.status, tt.code)
-		})
-	}
-	t.Cleanup(func() { d.signIn("ada", adaPassword) }) // the one that was taken is as it was
-	if diff := cmp.Diff([]string{"ada", "root"}, d.usernames()); diff != "" {
-		t.Errorf("users (-want +got):\n%s", diff)
-	}
+	t.Run("calls", func(t *testing.T) { // ends after its parallel tests
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				functest.Call{Method: "POST", Path: "/api/v1/users", Body: tt.body, Header: functest.Bearer(tt.token)}.Send(t, d.handler).Refused(tt.status, tt.code)
+			})
+		}
+	})
+	d.signIn("ada", adaPassword) // the existing user has not changed
+	functest.Equal(t, "users", []string{"ada", "root"}, d.usernames())
 }
 
 func TestCreateUserOnce(t *testing.T) {
@@ -96,16 +91,14 @@ func TestCreateUserOnce(t *testing.T) {
 	for i := range 6 {
 		wg.Go(func() {
 			body := credentials("ada", fmt.Sprintf("password number %d", i))
-			a := d.do(call{method: "POST", path: "/api/v1/users", token: root.Token, body: body})
+			a := functest.Call{Method: "POST", Path: "/api/v1/users", Body: body, Header: functest.Bearer(root.Token)}.Send(t, d.handler)
 			mu.Lock()
 			defer mu.Unlock()
-			count[a.status]++
+			count[a.Status]++
 		})
 	}
 	wg.Wait()
-	if diff := cmp.Diff(map[int]int{http.StatusCreated: 1, http.StatusConflict: 5}, count); diff != "" {
-		t.Errorf("answers by status (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "answers by status", map[int]int{http.StatusCreated: 1, http.StatusConflict: 5}, count)
 }
 
 func TestListUsers(t *testing.T) {
@@ -118,7 +111,7 @@ func TestListUsers(t *testing.T) {
 	var got []wire.User
 	pages := 0
 	for path := "/api/v1/users?page_size=2"; path != ""; pages++ {
-		list := read[wire.List[wire.User]](t, d.do(call{method: "GET", path: path, token: root.Token}))
+		list := functest.Read[wire.List[wire.User]](functest.Call{Method: "GET", Path: path, Header: functest.Bearer(root.Token)}.Send(t, d.handler), http.StatusOK)
 		got = append(got, list.Items...)
 		path = ""
 		if list.NextPageToken != "" {
@@ -129,9 +122,9 @@ func TestListUsers(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || pages != 3 {
 		t.Errorf("%d pages; users (-want +got):\n%s", pages, diff)
 	}
-	d.do(call{method: "GET", path: "/api/v1/users", token: ada.Token}).want(t, 403, "forbidden")
+	functest.Call{Method: "GET", Path: "/api/v1/users", Header: functest.Bearer(ada.Token)}.Send(t, d.handler).Refused(403, "forbidden")
 	for _, query := range []string{"page_size=0", "page_size=501", "page_size=x", "page_token=%21", "page_token=Li4vYQ"} {
-		d.do(call{method: "GET", path: "/api/v1/users?" + query, token: root.Token}).want(t, 400, "invalid_page")
+		functest.Call{Method: "GET", Path: "/api/v1/users?" + query, Header: functest.Bearer(root.Token)}.Send(t, d.handler).Refused(400, "invalid_page")
 	}
 }
 
@@ -149,16 +142,14 @@ func TestFirstAdmin(t *testing.T) {
 	wg.Wait()
 	worked := 0
 	for i := range 4 {
-		if d.trySignIn("first", fmt.Sprintf("first password %d", i)).status == http.StatusOK {
+		if d.trySignIn("first", fmt.Sprintf("first password %d", i)).Status == http.StatusOK {
 			worked++
 		}
 	}
 	if worked != 1 {
 		t.Errorf("%d of 4 passwords work, want 1", worked)
 	}
-	if err := d.service.EnsureAdmin(t.Context(), "root", "another password"); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, d.service.EnsureAdmin(t.Context(), "root", "another password"))
 	d.signIn("root", adminPassword) // as it was
 }
 
@@ -171,12 +162,10 @@ func TestLostStore(t *testing.T) {
 	d.store = storetest.New(t)
 	d.service = d.replica(d.cfg)
 	d.handler = d.service.Handler()
-	d.do(call{method: "GET", path: "/api/v1/session", token: before.Token}).want(t, 401, "unauthenticated")
-	d.advance(time.Second)
-	if err := d.service.EnsureAdmin(t.Context(), "root", adminPassword); err != nil {
-		t.Fatal(err)
-	}
-	d.do(call{method: "GET", path: "/api/v1/session", token: before.Token}).want(t, 401, "unauthenticated")
+	whoAmI(functest.Bearer(before.Token)).Send(t, d.handler).Refused(401, "unauthenticated")
+	d.clock.Advance(time.Second)
+	functest.Must(t, d.service.EnsureAdmin(t.Context(), "root", adminPassword))
+	whoAmI(functest.Bearer(before.Token)).Send(t, d.handler).Refused(401, "unauthenticated")
 	d.signIn("root", adminPassword)
 }
 
@@ -202,7 +191,7 @@ func TestConfig(t *testing.T) {
 			t.Parallel()
 			cfg := testConfig()
 			tt.change(&cfg)
-			if _, err := New(cfg, Parts{Log: slog.New(slog.DiscardHandler)}); (err == nil) != tt.ok {
+			if _, err := New(cfg, Parts{Log: functest.Quiet()}); (err == nil) != tt.ok {
 				t.Errorf("error is %v, want success %v", err, tt.ok)
 			}
 		})
