@@ -2,7 +2,6 @@ package usage
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"testing"
 	"time"
@@ -20,18 +19,13 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // environmentUsage asks for an environment's report, which must be given.
 func (h *harness) environmentUsage(path string) wire.EnvironmentUsage {
 	h.t.Helper()
-	status, body := h.get("/api/v1/projects/" + path)
-	if status != http.StatusOK {
-		h.t.Fatalf("%s: %d %s", path, status, body)
-	}
-	var u wire.EnvironmentUsage
-	h.must(json.Unmarshal(body, &u))
-	return u
+	return functest.Read[wire.EnvironmentUsage](h.get("/api/v1/projects/"+path), http.StatusOK)
 }
 
 // issue puts a key into shop's prod.
@@ -45,7 +39,7 @@ func (h *harness) issue(prefix apikey.Prefix, change func(*apikey.Key)) {
 		change(&k)
 	}
 	_, err := h.store.IssueKey(h.t.Context(), k, apikey.Request{}, 0)
-	h.must(err)
+	functest.Must(h.t, err)
 }
 
 // The report adds up all keys of the environment, revoked ones too, and no others: from
@@ -60,7 +54,7 @@ func TestEnvironment(t *testing.T) {
 	counts := usage.Packed(nil).Pack(key, usage.Totals{Allowed: 5, RateDenied: 1}).Pack("bbbbbbbb", usage.Totals{QuotaDenied: 7}).
 		Pack("zzzzzzzz", usage.Totals{Allowed: 1000})
 	_, err := h.store.WriteCounter(t.Context(), usage.Counter{Day: h.day("2024-03-01"), Source: "a-1", Counts: counts}, store.CounterVersion{})
-	h.must(err)
+	functest.Must(t, err)
 	got := h.environmentUsage("shop/environments/prod/usage?from=2024-02-28&to=2024-03-01")
 	day := func(date string, allowed, rate, quota uint64) wire.UsageDay {
 		return wire.UsageDay{Date: date, UsageTotals: wire.UsageTotals{Allowed: allowed, RateDenied: rate, QuotaDenied: quota}}
@@ -81,15 +75,9 @@ func TestEnvironment(t *testing.T) {
 
 		LeakedTokens: []wire.LeakedToken{}, AsOf: h.now,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("report (-want +got):\n%s", diff)
-	}
-	if status, body := h.get("/api/v1/projects/shop/environments/none/usage"); status != http.StatusNotFound {
-		t.Errorf("of no environment: %d %s", status, body)
-	}
-	if status, body := h.as("bob", "/api/v1/projects/shop/environments/prod/usage"); status != http.StatusForbidden {
-		t.Errorf("to a stranger: %d %s", status, body)
-	}
+	functest.Equal(t, "report", want, got)
+	h.get("/api/v1/projects/shop/environments/none/usage").Is(http.StatusNotFound)
+	h.as("bob", "/api/v1/projects/shop/environments/prod/usage").Is(http.StatusForbidden)
 }
 
 // A reading serves the requests of its time; one environment's serves no other.
@@ -125,11 +113,11 @@ func TestLeakedTokens(t *testing.T) {
 	token := map[string]servicetoken.Token{}
 	for _, project := range []string{"shop", "other"} {
 		made, full, err := servicetoken.New(apikey.Random(), servicetoken.Token{Project: project, Name: "nightly", Role: app.Owner, ExpiresAt: h.now.Add(time.Hour)})
-		h.must(err)
-		h.must(h.store.CreateToken(t.Context(), made))
+		functest.Must(t, err)
+		functest.Must(t, h.store.CreateToken(t.Context(), made))
 		leak := apikey.Leak{Secret: apikey.HashOf([]byte(full)), At: h.now, URL: "https://git.example.com/x", Source: "commit"}
 		_, err = h.store.ReportTokenLeak(ctx, made.ID, leak)
-		h.must(err)
+		functest.Must(t, err)
 		token[project] = made
 	}
 	got := h.environmentUsage("shop/environments/prod/usage").LeakedTokens
@@ -197,9 +185,7 @@ func TestAttention(t *testing.T) {
 			if tt.want != "" {
 				want = append(want, wire.KeyAttention{NamedKey: tt.key.name(), Reason: tt.want, At: tt.at, Share: tt.part})
 			}
-			if diff := cmp.Diff(want, attention([]keyUse{tt.key}, now)); diff != "" {
-				t.Errorf("attention (-want +got):\n%s", diff)
-			}
+			functest.Equal(t, "attention", want, attention([]keyUse{tt.key}, now))
 		})
 	}
 }
@@ -243,14 +229,10 @@ func TestKeptEnvironmentsAreBounded(t *testing.T) {
 				reads[namespace]++
 				return environment{busy: make([]keyUse, keptKeys/2)}, nil
 			})
-		if err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, err)
 	}
 	for _, namespace := range []string{"a", "b", "a", "c", "a", "b"} {
 		read(namespace)
 	}
-	if diff := cmp.Diff(map[string]int{"a": 1, "b": 2, "c": 1}, reads); diff != "" {
-		t.Errorf("readings (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "readings", map[string]int{"a": 1, "b": 2, "c": 1}, reads)
 }

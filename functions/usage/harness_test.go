@@ -2,11 +2,8 @@ package usage
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -85,33 +82,22 @@ func start(t *testing.T, recentSeconds int) *harness {
 	t.Helper()
 	project := storetest.Project(t)
 	h := &harness{t: t, project: project, store: &countedReads{Store: storetest.Open(t, project)}, now: time.Date(2024, 3, 2, 12, 0, 0, 0, time.UTC)}
-	h.service = New(Config{Recent: counted.Recent{Seconds: recentSeconds}}, h.store, functest.Sessions{}, slog.New(slog.DiscardHandler))
+	h.service = New(Config{Recent: counted.Recent{Seconds: recentSeconds}}, h.store, functest.Sessions{}, functest.Quiet())
 	h.service.now = func() time.Time { return h.now }
 	storetest.Environment(t, h.store.Store, "shop", "prod")
 	storetest.Environment(t, h.store.Store, "other", "prod")
 	_, err := h.store.CreatePlan(t.Context(), plan.Plan{
 		ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: h.now, UpdatedAt: h.now,
 	})
-	h.must(err)
-	_, err = h.store.IssueKey(t.Context(), apikey.Key{
-		Prefix: key, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Active,
-		Secret: apikey.HashOf([]byte("x")), CreatedAt: h.now, UpdatedAt: h.now,
-	}, apikey.Request{}, 0)
-	h.must(err)
+	functest.Must(h.t, err)
+	h.issue(key, func(k *apikey.Key) { k.Secret = apikey.HashOf([]byte("x")) })
 	return h
-}
-
-func (h *harness) must(err error) {
-	h.t.Helper()
-	if err != nil {
-		h.t.Fatal(err)
-	}
 }
 
 func (h *harness) day(s string) usage.Day {
 	h.t.Helper()
 	d, err := usage.ParseDay(s)
-	h.must(err)
+	functest.Must(h.t, err)
 	return d
 }
 
@@ -120,40 +106,31 @@ func (h *harness) flush(day string, source usage.Source, t usage.Totals) {
 	h.t.Helper()
 	c := usage.Counter{Day: h.day(day), Source: source, Counts: usage.Packed(nil).Pack(key, t)}
 	_, err := h.store.WriteCounter(h.t.Context(), c, store.CounterVersion{})
-	h.must(err)
+	functest.Must(h.t, err)
 }
 
 // rollUp puts a day's totals into the key's rollup.
 func (h *harness) rollUp(day string, t usage.Totals) {
 	h.t.Helper()
-	h.must(h.store.UpdateRollups(h.t.Context(), []apikey.Prefix{key}, func(_ apikey.Prefix, old usage.History) usage.History {
+	functest.Must(h.t, h.store.UpdateRollups(h.t.Context(), []apikey.Prefix{key}, func(_ apikey.Prefix, old usage.History) usage.History {
 		return old.Raise(h.day(day), t)
 	}))
 }
 
-// as asks as a user, and gives the answer's status and body.
-func (h *harness) as(user, path string) (int, []byte) {
+// as sends a GET request of a user.
+func (h *harness) as(user, path string) functest.Answer {
 	h.t.Helper()
-	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(h.t.Context(), http.MethodGet, path, nil)
-	r.Header.Set(functest.UserHeader, user)
-	h.service.Handler().ServeHTTP(w, r)
-	return w.Code, w.Body.Bytes()
+	return functest.Call{Method: http.MethodGet, Path: path, User: user}.Send(h.t, h.service.Handler())
 }
 
 // get is as for vera, who views the project.
-func (h *harness) get(path string) (int, []byte) {
+func (h *harness) get(path string) functest.Answer {
 	h.t.Helper()
 	return h.as("vera", path)
 }
 
-// usage asks for a report, which must be given.
+// usage returns the key's report.
 func (h *harness) usage(query string) wire.Usage {
 	h.t.Helper()
-	status, body := h.get("/api/v1/projects/shop/api-keys/key-" + key + "/usage" + query)
-	if status != http.StatusOK {
-		h.t.Fatalf("%s: %d %s", query, status, body)
-	}
-	var u wire.Usage
-	h.must(json.Unmarshal(body, &u))
-	return u
+	return functest.Read[wire.Usage](h.get("/api/v1/projects/shop/api-keys/key-"+key+"/usage"+query), http.StatusOK)
 }

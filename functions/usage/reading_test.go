@@ -10,6 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // allowed is what a report says of one day.
@@ -50,7 +51,7 @@ func TestUnsettledDays(t *testing.T) {
 	if u := h.usage("?from=2023-12-02"); u.Totals.Allowed != 14 || h.store.counters.Load() != 3 {
 		t.Errorf("allowed %d, %d counters read", u.Totals.Allowed, h.store.counters.Load())
 	}
-	h.must(h.store.SettleDay(t.Context(), h.day("2024-02-28")))
+	functest.Must(t, h.store.SettleDay(t.Context(), h.day("2024-02-28")))
 	h.rollUp("2023-12-02", usage.Totals{Allowed: 2})
 	h.rollUp("2024-02-28", usage.Totals{Allowed: 4})
 	h.store.counters.Store(0)
@@ -67,8 +68,8 @@ func TestReadingIsShared(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			if status, body := h.get("/api/v1/projects/shop/api-keys/key-aaaaaaaa/usage"); status != http.StatusOK {
-				t.Errorf("%d %s", status, body)
+			if a := h.get("/api/v1/projects/shop/api-keys/key-aaaaaaaa/usage"); a.Status != http.StatusOK {
+				t.Errorf("%d %s", a.Status, a.Body)
 			}
 		})
 	}
@@ -107,11 +108,11 @@ func TestReads(t *testing.T) {
 					c.Counts = c.Counts.Pack(prefix(i), usage.Totals{Allowed: 1e6})
 				}
 				_, err := h.store.WriteCounter(t.Context(), c, store.CounterVersion{})
-				h.must(err)
+				functest.Must(t, err)
 			}
 		}
 	}
-	h.must(h.store.SettleDay(t.Context(), h.day("2024-02-28")))
+	functest.Must(t, h.store.SettleDay(t.Context(), h.day("2024-02-28")))
 	for range 10 {
 		h.usage("")
 	}

@@ -1,15 +1,16 @@
 package usage
 
 import (
-	"encoding/json"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -20,15 +21,13 @@ func TestAnswer(t *testing.T) {
 	h.rollUp("2024-02-28", usage.Totals{Allowed: 7})
 	h.flush("2024-03-01", "a-1", usage.Totals{Allowed: 1, RateDenied: 2, QuotaDenied: 3})
 	h.flush("2024-03-01", "b-1", usage.Totals{Allowed: 10, RateDenied: 20, QuotaDenied: 30})
-	status, body := h.get("/api/v1/projects/shop/api-keys/key-aaaaaaaa/usage?from=2024-02-28&to=2024-03-01")
+	a := h.get("/api/v1/projects/shop/api-keys/key-aaaaaaaa/usage?from=2024-02-28&to=2024-03-01")
 	const want = `{"key_id":"key-aaaaaaaa","from":"2024-02-28","to":"2024-03-01","retention_days":92,` +
 		`"totals":{"allowed":18,"rate_denied":22,"quota_denied":33},"days":[` +
 		`{"date":"2024-02-28","allowed":7,"rate_denied":0,"quota_denied":0},` +
 		`{"date":"2024-02-29","allowed":0,"rate_denied":0,"quota_denied":0},` +
 		`{"date":"2024-03-01","allowed":11,"rate_denied":22,"quota_denied":33}],"incomplete":[],"last_seen":"2024-03-01","as_of":"2024-03-02T12:00:00Z"}` + "\n"
-	if diff := cmp.Diff(want, string(body)); diff != "" || status != http.StatusOK {
-		t.Errorf("%d (-want +got):\n%s", status, diff)
-	}
+	functest.Equal(t, "report", want, string(a.Is(http.StatusOK).Body))
 }
 
 func TestKeyWithoutTraffic(t *testing.T) {
@@ -77,7 +76,7 @@ func TestRefused(t *testing.T) {
 	tests := []struct {
 		name, path string
 		status     int
-		code       string
+		code       problem.Code
 	}{
 		{"empty date", path + "?from=", 400, "invalid_date"},
 		{"no date", path + "?to=yesterday", 400, "invalid_date"},
@@ -100,11 +99,7 @@ func TestRefused(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			status, body := h.get(tt.path)
-			var e wire.Error
-			if err := json.Unmarshal(body, &e); err != nil || status != tt.status || e.Code != tt.code {
-				t.Errorf("%d %s, %v", status, body, err)
-			}
+			functest.Call{Method: http.MethodGet, Path: tt.path, User: "vera"}.Send(t, h.service.Handler()).Refused(tt.status, tt.code)
 		})
 	}
 }
@@ -119,9 +114,7 @@ func TestRoles(t *testing.T) {
 				if want == 200 && id != "key-aaaaaaaa" {
 					want = 404
 				}
-				if status, body := start(t, 0).as(user, "/api/v1/projects/shop/api-keys/"+id+"/usage"); status != want {
-					t.Errorf("%s: %d %s", id, status, body)
-				}
+				start(t, 0).as(user, "/api/v1/projects/shop/api-keys/"+id+"/usage").Is(want)
 			}
 		})
 	}
@@ -135,13 +128,11 @@ func TestDamagedDocuments(t *testing.T) {
 	h.flush("2024-03-02", "run-1", usage.Totals{Allowed: 3})
 	storetest.Damage(t, h.project, "counters/2024-03-01.run-2.0", map[string]any{"day": "2024-03-01"})
 	storetest.Damage(t, h.project, "rollups/key-"+key, nil)
-	h.must(h.store.MarkIncomplete(t.Context(), h.day("2024-02-20"), h.day("2024-01-01")))
+	functest.Must(t, h.store.MarkIncomplete(t.Context(), h.day("2024-02-20"), h.day("2024-01-01")))
 	u := h.usage("?from=2024-02-28")
 	if diff := cmp.Diff([]string{"2024-03-01"}, u.Incomplete); diff != "" || u.Totals.Allowed != 3 {
 		t.Errorf("allowed %d; incomplete days (-want +got):\n%s", u.Totals.Allowed, diff)
 	}
 	e := h.environmentUsage("shop/environments/prod/usage?from=2024-02-01")
-	if diff := cmp.Diff([]string{"2024-02-20", "2024-03-01"}, e.Incomplete); diff != "" {
-		t.Errorf("incomplete days of the environment (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "incomplete days of the environment", []string{"2024-02-20", "2024-03-01"}, e.Incomplete)
 }
