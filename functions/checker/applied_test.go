@@ -1,9 +1,7 @@
 package checker
 
 import (
-	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,25 +9,23 @@ import (
 
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // applied asks a replica what it has applied.
 func (r *replica) applied(t *testing.T, query string) (status int, w checkers.Ack) {
 	t.Helper()
-	rec := httptest.NewRecorder()
-	r.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, checkers.AckPath+"?"+query, nil))
-	if rec.Code == http.StatusOK {
-		if err := json.Unmarshal(rec.Body.Bytes(), &w); err != nil {
-			t.Fatal(err)
-		}
+	a := functest.Call{Method: http.MethodGet, Path: checkers.AckPath + "?" + query}.Send(t, r)
+	if a.Status == http.StatusOK {
+		a.Into(a.Status, &w)
 	}
-	return rec.Code, w
+	return a.Status, w
 }
 
 // allows tells whether a replica lets a key through.
 func (r *replica) allows(t *testing.T, full string) bool {
 	t.Helper()
-	return r.ask("shop-prod/hello", "X-Api-Key", full).StatusCode == http.StatusOK
+	return r.with(full).StatusCode == http.StatusOK
 }
 
 // TestApplied: what is asked for is waited for, no longer than the patience; what is
@@ -37,33 +33,30 @@ func (r *replica) allows(t *testing.T, full string) bool {
 func TestApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		issue(t, f, nil)
-		r := newReplica(t, f)
-		synctest.Wait()
+		r, _ := serving(t, nil)
 		begun := time.Now()
 		status, w := r.applied(t, "")
 		if status != http.StatusOK || w.Replica != "checker-0" || w.Run != r.process || w.Keys.IsZero() || w.Plans.IsZero() || time.Since(begun) != 0 {
 			t.Errorf("%d %+v", status, w)
 		}
-		f.stall(true)
+		r.store.stall(true)
 		change := checkers.Change{Keys: time.Now().Add(time.Millisecond)}
 		go func() {
 			time.Sleep(100 * time.Millisecond)
-			f.stall(false)
+			r.store.stall(false)
 		}()
 		_, w = r.applied(t, change.Query())
 		if w.Keys.Before(change.Keys) || time.Since(begun) != 100*time.Millisecond {
 			t.Errorf("after %s it says %+v", time.Since(begun), w)
 		}
-		f.stall(true)
+		r.store.stall(true)
 		later := checkers.Change{Plans: time.Now().Add(time.Hour)}
 		begun = time.Now()
 		if _, w = r.applied(t, later.Query()); !w.Plans.Before(later.Plans) || time.Since(begun) != checkers.AckTimeout {
 			t.Errorf("after %s it says %+v", time.Since(begun), w)
 		}
-		f.stall(false)
-		f.set(func() { f.missed = true })
+		r.store.stall(false)
+		r.store.set(func() { r.store.missed = true })
 		synctest.Wait()
 		if _, w = r.applied(t, ""); !w.Keys.IsZero() || w.Plans.IsZero() {
 			t.Errorf("in doubt it says %+v", w)
@@ -76,15 +69,12 @@ func TestApplied(t *testing.T) {
 func TestMissedChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, nil)
-		r := newReplica(t, f)
-		synctest.Wait()
-		f.stall(true)
+		r, full := serving(t, nil)
+		r.store.stall(true)
 		change := checkers.Change{Keys: time.Now().Add(time.Millisecond)}
 		go func() {
 			time.Sleep(100 * time.Millisecond)
-			f.set(func() { f.missed, f.stalled = true, false })
+			r.store.set(func() { r.store.missed, r.store.stalled = true, false })
 		}()
 		if _, w := r.applied(t, change.Query()); !w.Keys.IsZero() {
 			t.Errorf("applied %+v, want no time for the keys", w)
@@ -142,22 +132,17 @@ func TestOwnCanaryGone(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newFakeStore()
-				full := issue(t, f, nil)
-				r := newReplica(t, f)
-				synctest.Wait()
+				r, full := serving(t, nil)
 				if !r.allows(t, full) {
 					t.Fatal("it does not serve")
 				}
-				f.set(func() { f.refused = true })
-				if err := f.DeleteCanary(t.Context(), kind, ""); err != nil {
-					t.Fatal(err)
-				}
+				r.store.set(func() { r.store.refused = true })
+				functest.Must(t, r.store.DeleteCanary(t.Context(), kind, ""))
 				synctest.Wait()
 				if r.allows(t, full) {
 					t.Error("it serves without being on the list")
 				}
-				f.set(func() { f.refused = false })
+				r.store.set(func() { r.store.refused = false })
 				time.Sleep(r.cfg.CanaryInterval)
 				synctest.Wait()
 				if !r.allows(t, full) {
@@ -172,10 +157,7 @@ func TestOwnCanaryGone(t *testing.T) {
 func TestLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, nil)
-		r := newReplica(t, f)
-		synctest.Wait()
+		r, full := serving(t, nil)
 		if !r.allows(t, full) {
 			t.Fatal("it does not serve")
 		}
@@ -183,8 +165,8 @@ func TestLeaves(t *testing.T) {
 		if r.allows(t, full) {
 			t.Error("it serves on")
 		}
-		if len(f.canaries) != 0 {
-			t.Errorf("on the list: %v", f.canaries)
+		if len(r.store.canaries) != 0 {
+			t.Errorf("on the list: %v", r.store.canaries)
 		}
 	})
 }

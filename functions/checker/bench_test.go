@@ -2,7 +2,6 @@ package checker
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -16,6 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // sink is a ResponseWriter that costs nothing.
@@ -31,30 +31,19 @@ func loaded(b testing.TB, n int) (*Checker, string) {
 	b.Helper()
 	f := newFakeStore()
 	cfg := Config{Replica: "bench", MaxStaleness: Ceiling, CanaryInterval: time.Second, FlushInterval: time.Second, MaxUnshared: 5 * time.Second}
-	c, err := New(cfg, f, f, slog.New(slog.DiscardHandler))
-	if err != nil {
-		b.Fatal(err)
-	}
+	c, err := New(cfg, f, f, functest.Quiet())
+	functest.Must(b, err)
 	var fulls strings.Builder
 	seen := make(map[apikey.Prefix]bool, n)
 	changes := make([]view.KeyChange, 0, n)
 	for len(changes) < n {
-		prefix, err := apikey.NewPrefix(apikey.Random())
-		if err != nil {
-			b.Fatal(err)
-		}
-		full, err := apikey.NewSecret(apikey.Random(), prefix)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if seen[prefix] {
+		k, full := functest.NewKey(b, func(k *apikey.Key) { k.Apps = []string{"hello"} })
+		if seen[k.Prefix] {
 			continue // the service draws again
 		}
-		seen[prefix] = true
-		fulls.WriteString(string(full))
-		changes = append(changes, view.KeyChange{Prefix: prefix, Key: &apikey.Key{
-			Prefix: prefix, Namespace: "shop-prod", Plan: "plan-a", Apps: []string{"hello"}, Status: apikey.Active, Secret: apikey.HashOf([]byte(full)),
-		}})
+		seen[k.Prefix] = true
+		fulls.WriteString(full)
+		changes = append(changes, view.KeyChange{Prefix: k.Prefix, Key: &k})
 	}
 	c.peers.Exchange.Members(c.now(), true, nil, []store.Canary{{Replica: "other", Run: "other"}}) // whom it would tell of busy keys
 	c.snapshot.setKeys(true, changes)

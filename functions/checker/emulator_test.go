@@ -2,9 +2,7 @@ package checker_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +18,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -33,10 +32,8 @@ func start(t *testing.T, project, replica string) (c *checker.Checker, stop func
 func startIn(t *testing.T, project, replica, pod string) (c *checker.Checker, stop func()) {
 	t.Helper()
 	cfg := checker.Config{Replica: replica, SpentDir: pod, TLSDir: "unused", MaxStaleness: 5 * time.Second, CanaryInterval: time.Second, FlushInterval: 100 * time.Millisecond, MaxUnshared: 3 * time.Second}
-	c, err := checker.New(cfg, store.NewFeed(project), storetest.Open(t, project), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, err := checker.New(cfg, store.NewFeed(project), storetest.Open(t, project), functest.Quiet())
+	functest.Must(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -78,22 +75,14 @@ func eventually(t *testing.T, c *checker.Checker, key string, want int) time.Dur
 
 func issue(t *testing.T, s *store.Store, limits plan.Limits) (apikey.Key, string) {
 	t.Helper()
-	prefix, err := apikey.NewPrefix(apikey.Random())
-	if err != nil {
-		t.Fatal(err)
-	}
-	full, err := apikey.NewSecret(apikey.Random(), prefix)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := plan.Plan{ID: plan.ID("plan-" + string(prefix)), Namespace: "shop-prod", Name: string(prefix), Limits: limits}
-	k := apikey.Key{
-		Prefix: prefix, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: p.ID, Name: "Test",
-		Status: apikey.Active, Secret: apikey.HashOf([]byte(full)), CreatedAt: time.Now(), UpdatedAt: time.Now(),
-	}
+	k, full := functest.NewKey(t, func(k *apikey.Key) {
+		k.Project, k.Environment, k.Name, k.Plan = "shop", "prod", "Test", plan.ID("plan-"+string(k.Prefix))
+		k.CreatedAt, k.UpdatedAt = time.Now(), time.Now()
+	})
+	p := plan.Plan{ID: k.Plan, Namespace: "shop-prod", Name: string(k.Prefix), Limits: limits}
 	storetest.Make(t, func() error { _, err := s.CreatePlan(t.Context(), p); return err })
 	storetest.Make(t, func() error { _, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); return err })
-	return k, string(full)
+	return k, full
 }
 
 // TestReplicasOnTheRealStore follows a key through its life on two replicas.
@@ -203,13 +192,10 @@ func TestRemaining(t *testing.T) {
 // remaining is what a replica shows of a key's quota.
 func remaining(t *testing.T, c *checker.Checker, key string) int64 {
 	t.Helper()
-	req := httptest.NewRequest(http.MethodGet, api.GetOwnKey.Path, nil)
-	req.Header.Set("X-Api-Key", key)
-	w := httptest.NewRecorder()
-	c.ServeHTTP(w, req)
-	var k wire.OwnKey
-	if err := json.Unmarshal(w.Body.Bytes(), &k); err != nil || w.Code != http.StatusOK || k.Remaining == nil || k.Environment != "prod" {
-		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+	a := functest.Call{Method: http.MethodGet, Path: api.GetOwnKey.Path, Header: http.Header{"X-Api-Key": {key}}}.Send(t, c)
+	k := functest.Read[wire.OwnKey](a, http.StatusOK)
+	if k.Remaining == nil || k.Environment != "prod" {
+		t.Fatalf("%s", a.Body)
 	}
 	return *k.Remaining
 }
@@ -229,29 +215,19 @@ func TestCrashedProcess(t *testing.T) {
 			own, others = o, all
 			return o
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, err)
 		return own, others
 	}
-	if err := s.Lease(t.Context(), term, "CRASHED", false, func(int64, int64) int64 { return 100 }); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, s.Lease(t.Context(), term, "CRASHED", false, func(int64, int64) int64 { return 100 }))
 	pod := t.TempDir()
 	dir, err := spent.Open(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	crashed, err := dir.Create("CRASHED")
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	if _, ok := crashed.Add(term, 30); !ok {
 		t.Fatal("no room")
 	}
-	if err := crashed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, crashed.Close())
 	c, stop := startIn(t, project, "checker-a", pod)
 	eventually(t, c, full, http.StatusOK)
 	allowed := int64(1)

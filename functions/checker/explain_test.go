@@ -17,6 +17,7 @@ import (
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // explained sends a query to a replica as it is.
@@ -29,9 +30,7 @@ func (r *replica) explained(t *testing.T, method string, body io.Reader, signatu
 	rec := httptest.NewRecorder()
 	r.ServeHTTP(rec, req)
 	if rec.Code == http.StatusOK {
-		if err := json.Unmarshal(rec.Body.Bytes(), &a); err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, json.Unmarshal(rec.Body.Bytes(), &a))
 	} else if rec.Body.Len() > 0 {
 		t.Errorf("%d with %s", rec.Code, rec.Body)
 	}
@@ -42,9 +41,7 @@ func (r *replica) explained(t *testing.T, method string, body io.Reader, signatu
 func (r *replica) why(t *testing.T, id string, namespaces ...string) []checkers.Denial {
 	t.Helper()
 	body, signature, err := r.queryKey.SignQuery(checkers.Query{RequestID: id, Namespaces: namespaces, At: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	status, a := r.explained(t, http.MethodPost, strings.NewReader(string(body)), signature)
 	if status != http.StatusOK || a.Replica != "checker-0" || a.Run != r.process || a.Denials == nil {
 		t.Fatalf("%d %+v", status, a)
@@ -69,9 +66,7 @@ func TestExplain(t *testing.T) {
 		want := []checkers.Denial{{
 			At: at.Add(-time.Second), Code: "invalid_key", Reason: "expired", Namespace: "shop-prod", App: "hello", KeyPrefix: expired[7:15], Method: "GET",
 		}}
-		if diff := cmp.Diff(want, r.why(t, "mine", "shop-prod", "shop-test")); diff != "" {
-			t.Errorf("what shop sees (-want +got):\n%s", diff)
-		}
+		functest.Equal(t, "what shop sees", want, r.why(t, "mine", "shop-prod", "shop-test"))
 		if got := r.why(t, "mine", "bank-prod"); len(got) != 1 || got[0].Reason != "missing" || got[0].KeyPrefix != "" {
 			t.Errorf("what bank sees: %+v", got)
 		}
@@ -103,9 +98,7 @@ func TestExplainIsNotForAnybody(t *testing.T) {
 		r.ask("shop-prod/hello", "X-Request-Id", "mine")
 		signature := func(k checkers.QueryKey, at time.Time) (string, string) {
 			body, s, err := k.SignQuery(checkers.Query{RequestID: "mine", Namespaces: []string{"shop-prod"}, At: at})
-			if err != nil {
-				t.Fatal(err)
-			}
+			functest.Must(t, err)
 			return string(body), s
 		}
 		body, good := signature(r.queryKey, time.Now())
@@ -184,22 +177,14 @@ func TestReasonsAreExplained(t *testing.T) {
 func TestServeUsage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, nil)
-		r := newReplica(t, f)
-		synctest.Wait()
-		r.ask("shop-prod/hello", "X-Api-Key", full)
+		r, full := serving(t, nil)
+		r.with(full)
 		ask := func(key checkers.QueryKey) (status int, a usage.Memory) {
 			body, signature, err := key.SignQuery(checkers.Query{RequestID: "usage", At: time.Now(), Prefixes: []string{full[7:15], "nobodys0"}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, usage.MemoryPath, strings.NewReader(string(body)))
-			req.Header.Set(checkers.SignatureHeader, signature)
-			rec := httptest.NewRecorder()
-			r.ServeHTTP(rec, req)
-			_ = json.Unmarshal(rec.Body.Bytes(), &a)
-			return rec.Code, a
+			functest.Must(t, err)
+			w := functest.Call{Method: http.MethodPost, Path: usage.MemoryPath, Body: string(body), Header: http.Header{checkers.SignatureHeader: {signature}}}.Send(t, r)
+			_ = json.Unmarshal(w.Body, &a)
+			return w.Status, a
 		}
 		status, got := ask(r.queryKey)
 		want := []usage.Held{{Prefix: full[7:15], Source: r.process + "-1", Day: time.Now().UTC().Format(time.DateOnly), Allowed: 1}}
@@ -209,6 +194,5 @@ func TestServeUsage(t *testing.T) {
 		if status, got := ask(checkers.NewQueryKey()); status != http.StatusForbidden || len(got.Counts) > 0 {
 			t.Errorf("another key: got %d %+v, want 403", status, got)
 		}
-		r.stop()
 	})
 }

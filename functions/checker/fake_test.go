@@ -3,16 +3,17 @@ package checker
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // fakeStore is a document store to inject faults with: it keeps three
@@ -197,10 +198,8 @@ type replica struct {
 func newReplica(t *testing.T, f *fakeStore) *replica {
 	t.Helper()
 	cfg := Config{Replica: "checker-0", PodIP: "2001:db8::1", Port: 8443, TLSDir: "unused", MaxStaleness: Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second, MaxUnshared: 5 * time.Second}
-	c, err := New(cfg, f, f, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, err := New(cfg, f, f, functest.Quiet())
+	functest.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -214,22 +213,32 @@ func newReplica(t *testing.T, f *fakeStore) *replica {
 	return &replica{Checker: c, store: f, stop: stop}
 }
 
+// serving returns a replica that is ready, on a store with one key, and the key's full text.
+func serving(t *testing.T, change func(*apikey.Key)) (r *replica, full string) {
+	t.Helper()
+	f := newFakeStore()
+	full = issue(t, f, change)
+	r = newReplica(t, f)
+	synctest.Wait()
+	return r, full
+}
+
+// stalled is serving with a store that does not respond.
+func stalled(t *testing.T) (r *replica, full string) {
+	t.Helper()
+	f := newFakeStore()
+	full = issue(t, f, nil)
+	f.stall(true)
+	r = newReplica(t, f)
+	synctest.Wait()
+	return r, full
+}
+
 // issue stores a key and gives its full text.
 func issue(t *testing.T, f *fakeStore, change func(*apikey.Key)) string {
 	t.Helper()
-	prefix, err := apikey.NewPrefix(apikey.Random())
-	if err != nil {
-		t.Fatal(err)
-	}
-	full, err := apikey.NewSecret(apikey.Random(), prefix)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := apikey.Key{Prefix: prefix, Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Active, Secret: apikey.HashOf([]byte(full))}
-	if change != nil {
-		change(&k)
-	}
+	k, full := functest.NewKey(t, change)
 	f.putKey(k)
 	f.putPlan(plan.Plan{ID: "plan-a", Namespace: "shop-prod", Limits: plan.Limits{Rate: 1, Burst: 3}})
-	return string(full)
+	return full
 }

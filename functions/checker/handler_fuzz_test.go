@@ -49,7 +49,6 @@ func FuzzCheck(f *testing.F) {
 			case w.Code != http.StatusOK && w.Code != http.StatusUnauthorized && w.Code != http.StatusInternalServerError:
 				t.Errorf("%q: %d %s", address, w.Code, w.Body)
 			}
-			r.stop()
 		})
 	})
 }

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -17,24 +18,40 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/long"
 )
 
-// ask asks as the proxy does.
+// ask asks as the proxy does. headers are names and values in turn; "" deletes a header.
 func (r *replica) ask(address string, headers ...string) *http.Response {
-	req := httptest.NewRequest(http.MethodGet, "/check/"+address, nil)
-	req.Header.Set("X-Forwarded-Method", "GET")
-	req.Header.Set("X-Forwarded-Uri", "/")
+	header := http.Header{"X-Forwarded-Method": {"GET"}, "X-Forwarded-Uri": {"/"}}
 	for i := 0; i < len(headers); i += 2 {
 		if headers[i+1] == "" {
-			req.Header.Del(headers[i])
+			header.Del(headers[i])
 			continue
 		}
-		req.Header.Add(headers[i], headers[i+1])
+		header.Add(headers[i], headers[i+1])
 	}
+	return serve(r, http.MethodGet, "/check/"+address, header)
+}
+
+// with asks for app hello with a key.
+func (r *replica) with(key string) *http.Response { return r.ask("shop-prod/hello", "X-Api-Key", key) }
+
+// serve sends a request with headers.
+func serve(h http.Handler, method, address string, header http.Header) *http.Response {
+	req := httptest.NewRequest(method, address, nil)
+	maps.Copy(req.Header, header)
 	w := httptest.NewRecorder()
-	r.ServeHTTP(w, req)
+	h.ServeHTTP(w, req)
 	return w.Result()
+}
+
+func wantOK(t *testing.T, res *http.Response) {
+	t.Helper()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("got %d, want 200", res.StatusCode)
+	}
 }
 
 func wantCode(t *testing.T, res *http.Response, status int, code string) {
@@ -64,24 +81,16 @@ func wantCode(t *testing.T, res *http.Response, status int, code string) {
 func TestAllows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, func(k *apikey.Key) { k.Name = "Café 1" })
-		r := newReplica(t, f)
-		synctest.Wait()
-		res := r.ask("shop-prod/hello", "X-Api-Key", full)
+		r, full := serving(t, func(k *apikey.Key) { k.Name = "Café 1" })
+		res := r.with(full)
 		want := http.Header{"X-Service-Key-Prefix": {full[7:15]}, "X-Service-Key-Name": {"Caf%C3%A9 1"}}
-		if res.StatusCode != http.StatusOK {
-			t.Errorf("status %d", res.StatusCode)
-		}
-		if diff := cmp.Diff(want, res.Header); diff != "" {
-			t.Errorf("headers (-want +got):\n%s", diff)
-		}
-		nameless := issue(t, f, nil)
+		wantOK(t, res)
+		functest.Equal(t, "headers", want, res.Header)
+		nameless := issue(t, r.store, nil)
 		synctest.Wait()
 		if h := r.ask("shop-prod/hello", "X-Api-Key", nameless).Header; len(h) != 1 {
 			t.Errorf("a key without a name gave %v", h)
 		}
-		r.stop()
 	})
 }
 
@@ -135,7 +144,6 @@ func TestRefusalsAreAlike(t *testing.T) {
 				t.Errorf("%s is found as %v", tt.reason, got)
 			}
 		}
-		r.stop()
 	})
 }
 
@@ -153,12 +161,8 @@ func takeID(t *testing.T, res *http.Response) string {
 // reasons asks the private port why requests of an id were denied.
 func (r *replica) reasons(t *testing.T, id string) []string {
 	t.Helper()
-	w := httptest.NewRecorder()
-	r.Private().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/denials?request_id="+id, nil))
-	var list struct{ Items []denials.Denial }
-	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil {
-		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
-	}
+	a := functest.Call{Method: http.MethodGet, Path: "/denials?request_id=" + id}.Send(t, r.Private())
+	list := functest.Read[struct{ Items []denials.Denial }](a, http.StatusOK)
 	var found []string
 	for _, d := range list.Items {
 		found = append(found, d.Reason)
@@ -166,14 +170,21 @@ func (r *replica) reasons(t *testing.T, id string) []string {
 	return found
 }
 
+// wantReason is wantCode of a denial that is found with one reason.
+func (r *replica) wantReason(t *testing.T, res *http.Response, status int, code, reason string) {
+	t.Helper()
+	id := res.Header.Get("X-Request-Id")
+	wantCode(t, res, status, code)
+	if got := r.reasons(t, id); !slices.Equal(got, []string{reason}) {
+		t.Errorf("it is found as %v", got)
+	}
+}
+
 // TestDenialIsNoted: what an operator finds about a denial, under the client's id.
 func TestDenialIsNoted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, func(k *apikey.Key) { k.Status = apikey.Revoked })
-		r := newReplica(t, f)
-		synctest.Wait()
+		r, full := serving(t, func(k *apikey.Key) { k.Status = apikey.Revoked })
 		res := r.ask("shop-prod/hello", "X-Api-Key", full, "X-Request-Id", "mine-1", "X-Forwarded-For", "203.0.113.9")
 		if got := res.Header.Get("X-Request-Id"); got != "mine-1" {
 			t.Errorf("the client's id became %q", got)
@@ -182,9 +193,7 @@ func TestDenialIsNoted(t *testing.T) {
 			At: time.Now().UTC(), RequestID: "mine-1", Code: "invalid_key", Reason: "unknown", Namespace: "shop-prod", App: "hello",
 			KeyPrefix: full[7:15], Method: "GET", Address: "203.0.113.9",
 		}}
-		if diff := cmp.Diff(want, r.denials.Find("mine-1", 9)); diff != "" {
-			t.Errorf("noted (-want +got):\n%s", diff)
-		}
+		functest.Equal(t, "noted", want, r.denials.Find("mine-1", 9))
 		for id, tt := range map[string]struct{ reason, address string }{
 			"bad-1": {"bad_address", "shop-prod"},
 			"bad-2": {"bad_address", "shop-prod/" + strings.Repeat("x", 1<<10)},
@@ -194,44 +203,32 @@ func TestDenialIsNoted(t *testing.T) {
 				t.Errorf("%s: %+v", id, got)
 			}
 		}
-		r.stop()
 	})
 }
 
 func readAll(t *testing.T, res *http.Response) string {
 	t.Helper()
 	var b strings.Builder
-	if err := res.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, res.Write(&b))
 	return b.String()
 }
 
 func TestMisconfigured(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, nil)
-		r := newReplica(t, f)
-		synctest.Wait()
+		r, full := serving(t, nil)
 		for _, address := range []string{"", "shop-prod", "shop-prod/", "/hello", "shop-prod/hello*", "Shop/hello", "shop_prod/hello", "a.b/c"} {
 			wantCode(t, r.ask(address, "X-Api-Key", full), http.StatusInternalServerError, "misconfigured")
 		}
 		wantCode(t, r.ask("shop-prod/hello", "X-Api-Key", full, "X-Forwarded-Method", ""), http.StatusInternalServerError, "misconfigured")
-		w := httptest.NewRecorder()
-		r.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/anything", nil))
-		wantCode(t, w.Result(), http.StatusInternalServerError, "misconfigured")
-		r.stop()
+		wantCode(t, serve(r, http.MethodGet, "/anything", nil), http.StatusInternalServerError, "misconfigured")
 	})
 }
 
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, nil)
-		r := newReplica(t, f)
-		synctest.Wait()
+		r, full := serving(t, nil)
 		options := []string{"X-Forwarded-Method", "", "X-Forwarded-Method", "OPTIONS"}
 		res := r.ask("shop-prod/hello", append(options, "Access-Control-Request-Method", "GET", "X-Api-Key", full)...)
 		if res.StatusCode != http.StatusOK || len(res.Header) != 0 {
@@ -239,7 +236,6 @@ func TestPreflight(t *testing.T) {
 		}
 		wantCode(t, r.ask("shop-prod/hello", options...), http.StatusUnauthorized, "invalid_key")
 		wantCode(t, r.ask("shop-prod/hello", "Access-Control-Request-Method", "GET"), http.StatusUnauthorized, "invalid_key")
-		r.stop()
 	})
 }
 
@@ -247,11 +243,7 @@ func TestPreflight(t *testing.T) {
 func TestPreflightWhileDenying(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, nil)
-		f.stall(true)
-		r := newReplica(t, f)
-		synctest.Wait()
+		r, full := stalled(t)
 		options := []string{"X-Forwarded-Method", "", "X-Forwarded-Method", "OPTIONS", "X-Api-Key", full}
 		preflight := append(options, "Access-Control-Request-Method", "GET")
 		if res := r.ask("shop-prod/hello", preflight...); res.StatusCode != http.StatusOK || len(res.Header) != 0 {
@@ -259,43 +251,32 @@ func TestPreflightWhileDenying(t *testing.T) {
 		}
 		wantCode(t, r.ask("shop-prod/hello", options...), http.StatusServiceUnavailable, "gate_unavailable")
 		wantCode(t, r.ask("Shop/hello", preflight...), http.StatusInternalServerError, "misconfigured")
-		f.stall(false)
+		r.store.stall(false)
 		synctest.Wait()
-		r.stop()
 	})
 }
 
 func TestRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, nil) // 1 a second, burst 3
-		r := newReplica(t, f)
-		synctest.Wait()
-		for i := range 3 {
-			if res := r.ask("shop-prod/hello", "X-Api-Key", full); res.StatusCode != http.StatusOK {
-				t.Errorf("request %d of the burst: %d", i, res.StatusCode)
-			}
+		r, full := serving(t, nil) // 1 a second, burst 3
+		for range 3 {
+			wantOK(t, r.with(full))
 		}
-		res := r.ask("shop-prod/hello", "X-Api-Key", full)
+		res := r.with(full)
 		wantCode(t, res, http.StatusTooManyRequests, "rate_limited")
 		if res.Header.Get("Retry-After") != "1" {
 			t.Errorf("Retry-After %q", res.Header.Get("Retry-After"))
 		}
 		time.Sleep(time.Second)
-		if res := r.ask("shop-prod/hello", "X-Api-Key", full); res.StatusCode != http.StatusOK {
-			t.Errorf("a second later: %d", res.StatusCode)
-		}
-		f.putPlan(plan.Plan{ID: "plan-a", Namespace: "shop-prod", Limits: plan.Limits{Rate: 1000, Burst: 10}})
+		wantOK(t, r.with(full))
+		r.store.putPlan(plan.Plan{ID: "plan-a", Namespace: "shop-prod", Limits: plan.Limits{Rate: 1000, Burst: 10}})
 		synctest.Wait()
 		// The bucket is as empty as it can be under the new plan: the first
 		// request finds that out, and then it fills at the new rate.
-		wantCode(t, r.ask("shop-prod/hello", "X-Api-Key", full), http.StatusTooManyRequests, "rate_limited")
+		wantCode(t, r.with(full), http.StatusTooManyRequests, "rate_limited")
 		time.Sleep(10 * time.Millisecond)
-		if res := r.ask("shop-prod/hello", "X-Api-Key", full); res.StatusCode != http.StatusOK {
-			t.Errorf("under the new plan: %d", res.StatusCode)
-		}
-		r.stop()
+		wantOK(t, r.with(full))
 	})
 }
 
@@ -312,9 +293,7 @@ func TestLimitsOfAKey(t *testing.T) {
 		var rotated apikey.Key
 		old := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-quota"; rotated = *k })
 		full, err := apikey.NewSecret(apikey.Random(), rotated.Prefix)
-		if err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, err)
 		rotated.Previous, rotated.PreviousUntil = rotated.Secret, time.Now().Add(time.Hour)
 		rotated.Secret = apikey.HashOf([]byte(string(full)))
 		f.putKey(rotated)
@@ -324,7 +303,7 @@ func TestLimitsOfAKey(t *testing.T) {
 
 		ask := func(key, want string) {
 			t.Helper()
-			res := r.ask("shop-prod/hello", "X-Api-Key", key)
+			res := r.with(key)
 			if want == "" && res.StatusCode == http.StatusOK {
 				return
 			}
@@ -353,7 +332,6 @@ func TestLimitsOfAKey(t *testing.T) {
 		time.Sleep(time.Second)
 		ask(old, "quota_exhausted")
 		ask(other, "")
-		r.stop()
 	})
 }
 
@@ -367,22 +345,16 @@ func TestQuotaOfAReturningKey(t *testing.T) {
 		full := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-quota"; key = *k })
 		r := newReplica(t, f)
 		synctest.Wait()
-		ask := func() *http.Response { return r.ask("shop-prod/hello", "X-Api-Key", full) }
 		for range 2 {
-			if res := ask(); res.StatusCode != http.StatusOK {
-				t.Fatalf("got %d, want 200", res.StatusCode)
-			}
+			wantOK(t, r.with(full))
 		}
 		f.set(func() { delete(f.keys, string(key.ID())) })
 		synctest.Wait()
-		wantCode(t, ask(), http.StatusUnauthorized, "invalid_key")
+		wantCode(t, r.with(full), http.StatusUnauthorized, "invalid_key")
 		f.putKey(key)
 		synctest.Wait()
-		if res := ask(); res.StatusCode != http.StatusOK {
-			t.Errorf("the last of the quota: got %d, want 200", res.StatusCode)
-		}
-		wantCode(t, ask(), http.StatusTooManyRequests, "quota_exhausted")
-		r.stop()
+		wantOK(t, r.with(full)) // the last of the quota
+		wantCode(t, r.with(full), http.StatusTooManyRequests, "quota_exhausted")
 	})
 }
 
@@ -390,47 +362,38 @@ func TestQuotaOfAReturningKey(t *testing.T) {
 func TestFreshness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, nil)
-		f.stall(true)
-		r := newReplica(t, f)
-		synctest.Wait()
-		get := func() *http.Response { return r.ask("shop-prod/hello", "X-Api-Key", full) }
-		ready := func() int {
-			w := httptest.NewRecorder()
-			r.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-			return w.Code
-		}
+		r, full := stalled(t)
+		get := func() *http.Response { return r.with(full) }
+		ready := func() int { return serve(r, http.MethodGet, "/readyz", nil).StatusCode }
 		res := get()
 		wantCode(t, res, http.StatusServiceUnavailable, "gate_unavailable")
 		if res.Header.Get("Retry-After") != "10" || ready() != http.StatusServiceUnavailable {
 			t.Errorf("before the first proof: Retry-After %q, ready %d", res.Header.Get("Retry-After"), ready())
 		}
-		f.stall(false)
+		r.store.stall(false)
 		synctest.Wait()
 		if get().StatusCode != http.StatusOK || ready() != http.StatusOK {
 			t.Error("does not serve once all three are proven")
 		}
-		f.endListeners()
+		r.store.endListeners()
 		synctest.Wait()
 		if get().StatusCode == http.StatusServiceUnavailable {
 			t.Error("a stream that ended is no reason to deny within the ceiling")
 		}
 		time.Sleep(time.Minute)
-		f.stall(true)
+		r.store.stall(true)
 		time.Sleep(Ceiling)
 		wantCode(t, get(), http.StatusServiceUnavailable, "gate_unavailable")
 		if ready() != http.StatusOK {
 			t.Error("a replica that denies must stay reachable")
 		}
 		// Revoked while cut off: refused from the first request on.
-		f.putKey(apikey.Key{Prefix: apikey.Prefix(full[7:15]), Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Revoked, Secret: apikey.HashOf([]byte(full))})
-		f.stall(false)
+		r.store.putKey(apikey.Key{Prefix: apikey.Prefix(full[7:15]), Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Revoked, Secret: apikey.HashOf([]byte(full))})
+		r.store.stall(false)
 		for get().StatusCode == http.StatusServiceUnavailable {
 			time.Sleep(time.Millisecond)
 		}
 		wantCode(t, get(), http.StatusUnauthorized, "invalid_key")
-		r.stop()
 	})
 }
 
@@ -439,19 +402,13 @@ func TestFreshness(t *testing.T) {
 func TestDoubt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, nil)
-		r := newReplica(t, f)
+		r, full := serving(t, nil)
+		r.store.set(func() { r.store.missed = true })
 		synctest.Wait()
-		f.set(func() { f.missed = true })
-		synctest.Wait()
-		wantCode(t, r.ask("shop-prod/hello", "X-Api-Key", full), http.StatusServiceUnavailable, "gate_unavailable")
-		f.set(func() { f.missed = false })
+		wantCode(t, r.with(full), http.StatusServiceUnavailable, "gate_unavailable")
+		r.store.set(func() { r.store.missed = false })
 		time.Sleep(20 * time.Second)
-		if res := r.ask("shop-prod/hello", "X-Api-Key", full); res.StatusCode != http.StatusOK {
-			t.Errorf("after a full resync: %d", res.StatusCode)
-		}
-		r.stop()
+		wantOK(t, r.with(full))
 	})
 }
 
@@ -470,16 +427,12 @@ func TestHardQuota(t *testing.T) {
 			t.Helper()
 			for range 2 * quota {
 				time.Sleep(20 * time.Millisecond)
-				res := r.ask("shop-prod/hello", "X-Api-Key", key)
+				res := r.with(key)
 				if res.StatusCode == http.StatusOK {
 					served++
 					continue
 				}
-				id := res.Header.Get("X-Request-Id")
-				wantCode(t, res, status, code)
-				if got := r.reasons(t, id); !slices.Equal(got, []string{reason}) {
-					t.Errorf("it is found as %v", got)
-				}
+				r.wantReason(t, res, status, code, reason)
 				return
 			}
 			t.Fatalf("%d were served", served)
@@ -496,7 +449,6 @@ func TestHardQuota(t *testing.T) {
 		if served != quota {
 			t.Errorf("%d were served of a hard quota of %d", served, quota)
 		}
-		r.stop()
 	})
 }
 
@@ -516,18 +468,14 @@ func TestQuotaWhileCountsAreUnshared(t *testing.T) {
 		synctest.Wait()
 		wants := func(key string, status int) {
 			t.Helper()
-			res := r.ask("shop-prod/hello", "X-Api-Key", key)
+			res := r.with(key)
 			if status != http.StatusServiceUnavailable {
 				if res.StatusCode != status {
 					t.Errorf("%d, want %d", res.StatusCode, status)
 				}
 				return
 			}
-			id := res.Header.Get("X-Request-Id")
-			wantCode(t, res, status, "gate_unavailable")
-			if got := r.reasons(t, id); !slices.Equal(got, []string{"unshared"}) {
-				t.Errorf("it is found as %v", got)
-			}
+			r.wantReason(t, res, status, "gate_unavailable", "unshared")
 		}
 		all := func(ofSmall int) {
 			t.Helper()
@@ -547,7 +495,6 @@ func TestQuotaWhileCountsAreUnshared(t *testing.T) {
 		f.stall(false)
 		time.Sleep(3 * time.Second)
 		all(http.StatusOK)
-		r.stop()
 	})
 }
 

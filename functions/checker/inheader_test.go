@@ -2,7 +2,6 @@ package checker
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,12 +9,7 @@ import (
 
 // askAt asks at an address with a query, or with more behind it.
 func (r *replica) askAt(address, key string) *http.Response {
-	req := httptest.NewRequest(http.MethodGet, address, nil)
-	req.Header.Set("X-Forwarded-Method", "GET")
-	req.Header.Set("X-Api-Key", key)
-	w := httptest.NewRecorder()
-	r.ServeHTTP(w, req)
-	return w.Result()
+	return serve(r, http.MethodGet, address, http.Header{"X-Forwarded-Method": {"GET"}, "X-Api-Key": {key}})
 }
 
 // TestDenialInHeader: a proxy that asks for it gets a denial's body in a header too;
@@ -23,10 +17,7 @@ func (r *replica) askAt(address, key string) *http.Response {
 func TestDenialInHeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, nil)
-		r := newReplica(t, f)
-		synctest.Wait()
+		r, full := serving(t, nil)
 		const address = "/check/shop-prod/hello"
 		plain := r.askAt(address, "nonsense")
 		if got := plain.Header.Get(bodyHeader); got != "" {
@@ -55,10 +46,7 @@ func TestDenialInHeader(t *testing.T) {
 func TestPathAfterAddress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, nil)
-		r := newReplica(t, f)
-		synctest.Wait()
+		r, full := serving(t, nil)
 		for _, path := range []string{"/", "/x", "//", "/../other", "/../../other-prod/app", "/%2e%2e/%2fother", "/check/other-prod/app", "/?denial=header"} {
 			time.Sleep(time.Second) // for the key's rate
 			if res := r.askAt("/check/shop-prod/hello"+path, full); res.StatusCode != http.StatusOK {

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // wantLimits checks the fields of an answer; "" is none.
@@ -68,19 +69,16 @@ func TestLimitsAreTold(t *testing.T) {
 			wantCode(t, refused, http.StatusUnauthorized, "invalid_key")
 			wantLimits(t, refused, "", "")
 		}
-		r.stop()
 	})
 }
 
 // show asks for the key that is sent.
 func (r *replica) show(method string, headers ...string) *http.Response {
-	req := httptest.NewRequest(method, "/api/v1/key", nil)
+	header := http.Header{}
 	for i := 0; i < len(headers); i += 2 {
-		req.Header.Add(headers[i], headers[i+1])
+		header.Add(headers[i], headers[i+1])
 	}
-	w := httptest.NewRecorder()
-	r.ServeHTTP(w, req)
-	return w.Result()
+	return serve(r, method, "/api/v1/key", header)
 }
 
 // wantShown checks a key as its holder sees it.
@@ -90,14 +88,10 @@ func wantShown(t *testing.T, res *http.Response, want wire.OwnKey) {
 	if err := json.NewDecoder(res.Body).Decode(&got); err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("%d: %v", res.StatusCode, err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("key (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "key", want, got)
 	header := http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "X-Content-Type-Options": {"nosniff"}}
 	takeID(t, res)
-	if diff := cmp.Diff(header, res.Header); diff != "" {
-		t.Errorf("headers (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "headers", header, res.Header)
 }
 
 // TestKeyIsShown to its holder, with what is left of it; that costs neither rate nor quota,
@@ -124,7 +118,7 @@ func TestKeyIsShown(t *testing.T) {
 		}
 		wantShown(t, r.show("GET", "X-Api-Key", full), left(0, 3))
 		for range 3 {
-			r.ask("shop-prod/hello", "X-Api-Key", full)
+			r.with(full)
 		}
 		wantShown(t, r.show("GET", "X-Api-Key", full, "X-Forwarded-Method", "OPTIONS", "Access-Control-Request-Method", "GET"), left(3, 0))
 		if res := r.show("HEAD", "X-Api-Key", full); res.StatusCode != http.StatusOK {
@@ -146,7 +140,6 @@ func TestKeyIsShown(t *testing.T) {
 		planless := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-gone" })
 		synctest.Wait()
 		wantCode(t, r.show("GET", "X-Api-Key", planless), http.StatusServiceUnavailable, "gate_unavailable")
-		r.stop()
 	})
 }
 
@@ -216,6 +209,5 @@ func TestKeyIsNotShown(t *testing.T) {
 				t.Errorf("%s: %d", path, res.StatusCode)
 			}
 		}
-		r.stop()
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func TestMemoryLimit(t *testing.T) {
@@ -12,9 +14,7 @@ func TestMemoryLimit(t *testing.T) {
 	none := math.Inf(1)
 	for text, want := range map[string]float64{"1073741824\n": 1 << 30, "max\n": none, "9223372036854771712\n": none, "": none} {
 		file := filepath.Join(t.TempDir(), "limit")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, os.WriteFile(file, []byte(text), 0o600))
 		if got := memoryLimit([]string{"/nowhere", file}); got != want {
 			t.Errorf("%q: %v", text, got)
 		}

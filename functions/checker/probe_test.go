@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/checkers"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // TestProof: a denial of a request that carries a nonce proves that it is the gate's, for
@@ -17,14 +18,9 @@ import (
 func TestProof(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, nil)
-		r := newReplica(t, f)
-		synctest.Wait()
+		r, full := serving(t, nil)
 		key, err := checkers.DeriveProofKey([]byte("private"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, err)
 		r.proofKey = func() (checkers.ProofKey, error) { return key, nil }
 		plain := r.ask("shop-prod/hello")
 		takeID(t, plain)
@@ -64,6 +60,5 @@ func TestProof(t *testing.T) {
 				t.Errorf("%s: it is answered with the proof %q", name, proof)
 			}
 		}
-		r.stop()
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/span/spantest"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // exporting has a replica's spans exported, until the function that it gives is called.
@@ -18,9 +19,7 @@ func exporting(tb testing.TB, c *Checker, url string) (end func()) {
 	tb.Helper()
 	tb.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
 	spans, err := span.Open(tb.Context(), span.Settings{Endpoint: url, Queue: 2048}, "checker", slog.New(slog.DiscardHandler))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	functest.Must(tb, err)
 	c.Export(spans)
 	return func() { c.Export(nil); spans.Close(tb.Context()) }
 }

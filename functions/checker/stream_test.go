@@ -56,11 +56,7 @@ func TestLife(t *testing.T) {
 func TestSendsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStore()
-		full := issue(t, f, nil)
-		f.stall(true)
-		r := newReplica(t, f)
-		synctest.Wait()
+		r, full := stalled(t)
 		connect := func() context.Context { return r.Connected(t.Context(), nil) }
 		ask := func(connection context.Context) *http.Response {
 			w := httptest.NewRecorder()
@@ -84,11 +80,10 @@ func TestSendsAway(t *testing.T) {
 		if !ends(young) {
 			t.Error("a second later it is ended too")
 		}
-		f.stall(false)
+		r.store.stall(false)
 		synctest.Wait()
 		if res := ask(old); res.StatusCode != http.StatusOK || res.Header.Get("Connection") != "" {
 			t.Errorf("fresh: %d %v", res.StatusCode, res.Header)
 		}
-		r.stop()
 	})
 }

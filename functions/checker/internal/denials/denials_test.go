@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func TestFind(t *testing.T) {
@@ -89,9 +91,7 @@ func TestFlood(t *testing.T) {
 		for _, l := range lines {
 			if _, n, ok := strings.Cut(l, "not_logged="); ok {
 				count, err := strconv.Atoi(strings.Fields(n)[0])
-				if err != nil {
-					t.Fatal(err)
-				}
+				functest.Must(t, err)
 				left += count
 			}
 		}

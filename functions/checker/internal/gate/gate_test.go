@@ -9,27 +9,10 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
-// issue makes a key and its full text.
-func issue(t testing.TB, change func(*apikey.Key)) (apikey.Key, string) {
-	t.Helper()
-	prefix, err := apikey.NewPrefix(apikey.Random())
-	if err != nil {
-		t.Fatal(err)
-	}
-	full, err := apikey.NewSecret(apikey.Random(), prefix)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := apikey.Key{Prefix: prefix, Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Active, Secret: apikey.HashOf([]byte(full))}
-	if change != nil {
-		change(&k)
-	}
-	return k, string(full)
-}
 
 func viewOf(keys ...apikey.Key) *view.View {
 	var changes []view.KeyChange
@@ -71,7 +54,7 @@ func TestPolicy(t *testing.T) {
 				test.app = "shop-prod/hello"
 			}
 			ns, app, _ := strings.Cut(test.app, "/")
-			k, full := issue(t, test.change)
+			k, full := functest.NewKey(t, test.change)
 			v := Decide(viewOf(k), Request{Namespace: ns, App: app, Key: full}, now)
 			if v.Valid != test.want || v.Valid != (v.Reason == 0) {
 				t.Errorf("valid is %v, want %v", v.Valid, test.want)
@@ -85,8 +68,8 @@ func TestPolicy(t *testing.T) {
 
 func TestGarbageOpensNothing(t *testing.T) {
 	t.Parallel()
-	k, full := issue(t, nil)
-	other, _ := issue(t, nil)
+	k, full := functest.NewKey(t, nil)
+	other, _ := functest.NewKey(t, nil)
 	v := viewOf(k, other)
 	keys := []string{
 		"", " ", "x", full + " ", " " + full, full[:len(full)-1], full + "x", strings.ToUpper(full), full + ", " + full,
@@ -107,7 +90,7 @@ func TestGarbageOpensNothing(t *testing.T) {
 
 func TestRotation(t *testing.T) {
 	t.Parallel()
-	k, full := issue(t, nil)
+	k, full := functest.NewKey(t, nil)
 	old := withSum(t, k.Prefix)
 	k.Previous, k.PreviousUntil = apikey.HashOf([]byte(old)), now.Add(time.Minute)
 	v := viewOf(k)
@@ -125,22 +108,20 @@ func TestRotation(t *testing.T) {
 func withSum(t *testing.T, prefix apikey.Prefix) string {
 	t.Helper()
 	full, err := apikey.NewSecret(apikey.Random(), prefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	return string(full)
 }
 
 func TestPlanless(t *testing.T) {
 	t.Parallel()
-	k, full := issue(t, func(k *apikey.Key) { k.Plan = "plan-gone" })
+	k, full := functest.NewKey(t, func(k *apikey.Key) { k.Plan = "plan-gone" })
 	if v := Decide(viewOf(k), Request{Namespace: "shop-prod", App: "hello", Key: full}, now); !v.Valid || !v.Planless {
 		t.Errorf("valid %v, planless %v", v.Valid, v.Planless)
 	}
 }
 
 func TestAllocatesNothing(t *testing.T) {
-	k, full := issue(t, nil)
+	k, full := functest.NewKey(t, nil)
 	v := viewOf(k)
 	for _, key := range []string{full, "garbage", withSum(t, "zzzzzzzz")} {
 		r := Request{Namespace: "shop-prod", App: "hello", Key: key}
@@ -159,7 +140,7 @@ func BenchmarkDecide(b *testing.B) {
 		prefixes := make(map[apikey.Prefix]bool, n)
 		changes := make([]view.KeyChange, 0, n)
 		for len(changes) < n {
-			k, full := issue(b, nil)
+			k, full := functest.NewKey(b, nil)
 			if prefixes[k.Prefix] {
 				continue // the service draws again
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 var errFault = errors.New("injected")
@@ -302,9 +303,7 @@ func TestQuota(t *testing.T) {
 func instant(t *testing.T, s string) time.Time {
 	t.Helper()
 	v, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	return v
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func term(i int) usage.Term {
@@ -23,9 +24,7 @@ func term(i int) usage.Term {
 func open(t *testing.T) *Dir {
 	t.Helper()
 	d, err := Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	return d
 }
 
@@ -33,17 +32,13 @@ func open(t *testing.T) *Dir {
 func create(t *testing.T, d *Dir, run string) *File {
 	t.Helper()
 	f, err := d.Create(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	return f
 }
 
 func end(t *testing.T, f *File) {
 	t.Helper()
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, f.Close())
 }
 
 // ended returns the only file of a process that has ended.
@@ -161,12 +156,8 @@ func TestDoubt(t *testing.T) {
 			}
 			end(t, f)
 			text, err := os.ReadFile(f.name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(f.name, test.change(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			functest.Must(t, err)
+			functest.Must(t, os.WriteFile(f.name, test.change(text), 0o600))
 			if test.other {
 				d.boot = "another"
 			}
@@ -193,28 +184,18 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	run := exec.CommandContext(t.Context(), self, "-test.run=^TestKilled$")
 	run.Env = append(os.Environ(), helper+"="+d.path)
 	out, err := run.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
+	functest.Must(t, run.Start())
 	said, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	if all, locked, err := d.Ended(); len(all) != 0 || locked != 1 || err != nil {
 		t.Errorf("while it runs: %d files, %d locked, %v", len(all), locked, err)
 	}
-	if err := run.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, run.Process.Kill())
 	_ = run.Wait() // it was killed
 	e := ended(t, d)
 	if want := []usage.Ended{{Term: term(0), Process: "RUN1", Spent: 42}}; said != "42\n" || !slices.Equal(e.Spent, want) {
@@ -229,9 +210,7 @@ func TestKilled(t *testing.T) {
 func spend(t *testing.T, dir string) {
 	t.Helper()
 	d, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	r, _ := create(t, d, "RUN1").Add(term(0), 40)
 	r.Spent.Add(2)
 	fmt.Fprintln(os.Stdout, r.Spent.Load())
