@@ -14,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -25,19 +26,23 @@ func announcing(s *store.Store, now time.Time) *Service {
 	return svc
 }
 
-// outbox tells what waits, besides what is about all gates, and empties it.
-func outbox(t *testing.T, s *store.Store) (quotas []string) {
+// announcements returns the stored announcements and deletes them.
+func announcements(t *testing.T, s *store.Store) []event.Waiting {
 	t.Helper()
 	waiting, err := s.Announcements(t.Context(), event.Place{}, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	for _, w := range waiting {
+		functest.Must(t, s.Announced(t.Context(), w.ID))
+	}
+	return waiting
+}
+
+// outbox returns the announcements about quotas, and deletes all announcements.
+func outbox(t *testing.T, s *store.Store) (quotas []string) {
+	t.Helper()
+	for _, w := range announcements(t, s) {
 		if q := w.Quota; q != nil {
 			quotas = append(quotas, fmt.Sprintf("%s %d%% %d/%d until %s", q.Key.ID, q.Percent, q.Used, q.Quota, q.ResetAt.Format(time.DateOnly)))
-		}
-		if err := s.Announced(t.Context(), w.ID); err != nil {
-			t.Fatal(err)
 		}
 	}
 	slices.Sort(quotas)
@@ -104,9 +109,7 @@ func TestQuotaReached(t *testing.T) {
 		}
 		svc.now = func() time.Time { return at(t, step.now) }
 		rollUp(t, svc)
-		if diff := cmp.Diff(step.want, outbox(t, s)); diff != "" {
-			t.Errorf("at %s (-want +got):\n%s", step.now, diff)
-		}
+		functest.Equal(t, "at "+step.now, step.want, outbox(t, s))
 	}
 }
 
@@ -181,17 +184,13 @@ func TestGatesDeny(t *testing.T) {
 		t.Helper()
 		for _, kind := range store.CanaryTypes() {
 			c := store.Canary{Replica: "a", Run: "r", Seq: 1, Applied: time.Now(), Ceiling: time.Minute}
-			if err := s.WriteCanary(t.Context(), kind, c); err != nil {
-				t.Fatal(err)
-			}
+			functest.Must(t, s.WriteCanary(t.Context(), kind, c))
 		}
 	}
 	silence := func() {
 		t.Helper()
 		for _, kind := range store.CanaryTypes() {
-			if err := s.DeleteCanary(t.Context(), kind, "a"); err != nil {
-				t.Fatal(err)
-			}
+			functest.Must(t, s.DeleteCanary(t.Context(), kind, "a"))
 		}
 	}
 	svc := announcing(s, time.Now())
@@ -217,16 +216,9 @@ func TestGatesDeny(t *testing.T) {
 			svc = announcing(s, time.Now())
 		}
 		rollUp(t, svc)
-		waiting, err := s.Announcements(t.Context(), event.Place{}, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var got []event.Type
-		for _, w := range waiting {
+		for _, w := range announcements(t, s) {
 			got = append(got, w.Type)
-			if err := s.Announced(t.Context(), w.ID); err != nil {
-				t.Fatal(err)
-			}
 		}
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)

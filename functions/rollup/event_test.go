@@ -2,31 +2,21 @@ package rollup
 
 import (
 	"errors"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // post sends an event in HTTP binary mode, as a PingSource does.
 func post(t *testing.T, svc *Service, kind string) int {
 	t.Helper()
-	h := funcmain.Events(slog.New(slog.DiscardHandler), svc.Receive)
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(`{}`))
-	for name, value := range map[string]string{
-		"Ce-Specversion": "1.0", "Ce-Type": kind, "Ce-Source": "/apis/v1/namespaces/sluice/pingsources/rollup", "Ce-Id": "1",
-		"Content-Type": "application/json",
-	} {
-		r.Header.Set(name, value)
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w.Code
+	c := functest.Event(kind, "")
+	c.Body = `{}`
+	c.Header.Set("Ce-Source", "/apis/v1/namespaces/sluice/pingsources/rollup")
+	return c.Send(t, funcmain.Events(functest.Quiet(), svc.Receive)).Status
 }
 
 func memory() (*Service, *documents) {
