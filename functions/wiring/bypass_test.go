@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func middlewareKind() schema.GroupVersionResource {
@@ -57,9 +58,7 @@ func TestReachableElsewhere(t *testing.T) {
 	routes.Resource = "ingressroutes"
 	drop := func() {
 		s.Helper()
-		if err := s.dynamic.Resource(routes).Namespace(s.ref.Namespace).Delete(t.Context(), "side", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, s.dynamic.Resource(routes).Namespace(s.ref.Namespace).Delete(t.Context(), "side", metav1.DeleteOptions{}))
 	}
 	drop()
 	s.settles(app.Engaged, "")

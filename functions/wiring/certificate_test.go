@@ -14,19 +14,16 @@ import (
 	"github.com/sluicegate/sluice/functions/wiring/internal/authority"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // served is the checker's certificate as the checkers get it.
 func (s *site) served() (leaf *x509.Certificate, secret cluster.Secret) {
 	s.Helper()
 	secret, err := s.cluster.Secret(s.Context(), s.cfg.SystemNamespace, s.cfg.CheckerSecret)
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	pair, err := tls.X509KeyPair(secret.Data[certEntry], secret.Data[keyEntry])
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	return pair.Leaf, secret
 }
 
@@ -53,9 +50,7 @@ func TestCertificateIsMadeAtStart(t *testing.T) {
 	group.Wait()
 	leaf, secret := s.served()
 	ca, err := s.service.certify(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool(t, ca), DNSName: s.checkerHost()}); err != nil {
 		t.Error(err)
 	}
@@ -74,9 +69,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 	certify := func(in time.Duration) []byte {
 		s.service.now = func() time.Time { return time.Now().Add(in) }
 		ca, err := s.service.certify(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, err)
 		return ca
 	}
 	ca := certify(0)
@@ -104,16 +97,12 @@ func TestCertificateIsRenewed(t *testing.T) {
 func TestForeignCertificateIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	if err := s.cluster.EnsureNamespace(t.Context(), s.cfg.SystemNamespace); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, s.cluster.EnsureNamespace(t.Context(), s.cfg.SystemNamespace))
 	_, err := s.kube.CoreV1().Secrets(s.cfg.SystemNamespace).Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: s.cfg.CheckerSecret}, Type: corev1.SecretTypeTLS,
 		Data: map[string][]byte{certEntry: []byte("c"), keyEntry: []byte("k"), caEntry: []byte("theirs")},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	if ca, err := s.service.certify(t.Context()); err != nil || string(ca) != "theirs" {
 		t.Errorf("CA %q, %v", ca, err)
 	}
@@ -126,13 +115,9 @@ func TestUnreadableCAIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	before, err := s.service.certify(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	kept, err := s.cluster.Secret(t.Context(), s.cfg.SystemNamespace, s.cfg.CheckerSecret+"-ca")
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	kept.Data = map[string][]byte{caEntry: kept.Data[caEntry]} // without its key
 	if _, err := s.cluster.WriteSecret(t.Context(), kept); err != nil {
 		t.Fatal(err)

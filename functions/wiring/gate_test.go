@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sluicegate/sluice/shared/app"
@@ -21,6 +20,7 @@ import (
 	"github.com/sluicegate/sluice/shared/reconcile"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/tests/clustertest"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/long"
 )
 
@@ -43,17 +43,13 @@ func (s *site) engageAndRelease() {
 	s.Helper()
 	t := s.T
 	s.ready()
-	if diff := cmp.Diff(open, s.state()); diff != "" {
-		t.Errorf("an ungated app (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "an ungated app", open, s.state())
 	s.turn(true)
 	start := time.Now()
 	s.requested()
 	t.Logf("engaged after %v", time.Since(start))
 	s.settles(app.Engaged, "")
-	if diff := cmp.Diff(gated, s.state()); diff != "" {
-		t.Errorf("a gated app (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "a gated app", gated, s.state())
 	if status, _ := s.request(nil); status != http.StatusUnauthorized {
 		t.Errorf("without a key: %d", status)
 	}
@@ -77,9 +73,7 @@ func (s *site) engageAndRelease() {
 	s.settles(app.Ungated, "")
 	want := open
 	want.CA = cluster.Right // the namespace keeps it
-	if diff := cmp.Diff(want, s.state()); diff != "" {
-		t.Errorf("a released app (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "a released app", want, s.state())
 	if status, _ := s.request(nil); status != http.StatusOK {
 		t.Errorf("after release: %d", status)
 	}
@@ -100,9 +94,7 @@ func TestIdentityHeadersWithoutAGate(t *testing.T) {
 		return ""
 	})
 	middlewares := s.dynamic.Resource(middlewareKind()).Namespace(s.ref.Namespace)
-	if err := middlewares.DeleteCollection(t.Context(), metav1.DeleteOptions{}, listAll()); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, middlewares.DeleteCollection(t.Context(), metav1.DeleteOptions{}, listAll()))
 	s.within(func() string {
 		status, got := s.request(forged)
 		if status != http.StatusOK {
@@ -202,9 +194,7 @@ func TestDriftIsRepairedAndProvenAgain(t *testing.T) {
 			s.cfg.ProofPatience = 2 * time.Second
 			s.service = s.replica()
 			s.settles(app.Pending, "The gate is on the route, but cannot verify keys right now.")
-			if diff := cmp.Diff(gated, s.state()); diff != "" {
-				t.Errorf("after repair (-want +got):\n%s", diff)
-			}
+			functest.Equal(t, "after repair", gated, s.state())
 			s.verdict.Store(problem.Of(problem.InvalidKey))
 			s.settles(app.Engaged, "")
 			if !s.app().Gate.Since.After(engaged) {
@@ -234,12 +224,7 @@ func TestEngagedIsProvenAnew(t *testing.T) {
 
 	// A gate that looks right but is passed by: somebody's route with more priority.
 	s.bypass()
-	s.within(func() string {
-		if status, _ := s.request(nil); status != http.StatusOK {
-			return "the way around the gate is not open yet"
-		}
-		return ""
-	})
+	s.answers(http.StatusOK)
 	due()
 	s.settles(app.Pending, "The app's public URL still answers 200 to a request without a key.")
 }
@@ -359,9 +344,7 @@ func TestEarlierCheckers(t *testing.T) {
 		{Replica: "earlier", Run: "r", Seq: 1},
 		{Replica: "present", Run: "r", Seq: 1, Features: checkers.Features()},
 	} {
-		if err := s.store.WriteCanary(t.Context(), store.CanaryKeys, c); err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, s.store.WriteCanary(t.Context(), store.CanaryKeys, c))
 	}
 	s.settles(app.Engaged, "")
 }
@@ -421,9 +404,7 @@ func TestEngagedByAnother(t *testing.T) {
 		s.settles(app.Engaged, "")
 		engaged = s.app().Gate.Since
 	}}
-	if err := late.Receive(t.Context(), event(app.GateRequested, s.ref.String())); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, late.Receive(t.Context(), event(app.GateRequested, s.ref.String())))
 	s.wantGate(app.Engaged, "")
 	if got := s.app().Gate.Since; !got.Equal(engaged) {
 		t.Errorf("engaged since %v, and taken for changed until %v", engaged, got)

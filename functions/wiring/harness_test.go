@@ -1,18 +1,15 @@
 package wiring
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,6 +30,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/tests/clustertest"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -76,9 +74,7 @@ func siteOf(t *testing.T, kind cluster.RouteKind) *site {
 	// The port is closed until serveChecker. No other process takes it: the address is random.
 	l := s.listen(fmt.Sprintf("127.%d.%d.%d:0", 64+rand.IntN(64), rand.IntN(256), 1+rand.IntN(254)))
 	s.checker = l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, l.Close())
 	s.cfg = Config{
 		CheckerURL: "https://" + s.checker, IngressURL: clustertest.Ingress(t),
 		Accounts: cluster.Accounts{SystemNamespace: clustertest.Name()}, CheckerSecret: "sluice-checker-tls", Routes: cluster.Routes{EntryPoints: []string{"web"}},
@@ -103,28 +99,22 @@ func (s *site) writes(kind, former cluster.RouteKind) {
 	s.cfg.Kind, s.cfg.FormerKind = kind, former
 	var err error
 	s.cluster, err = cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(s), Routes: &s.cfg.Routes, CheckerURL: s.cfg.CheckerURL})
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	s.service = s.replica()
 }
 
 func (s *site) listen(address string) net.Listener {
 	s.Helper()
 	l, err := (&net.ListenConfig{}).Listen(s.Context(), "tcp", address)
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	return l
 }
 
 // replica is another process of the function.
 func (s *site) replica() *Service {
 	s.Helper()
-	service, err := New(s.cfg, s.store, s.cluster, slog.New(slog.DiscardHandler))
-	if err != nil {
-		s.Fatal(err)
-	}
+	service, err := New(s.cfg, s.store, s.cluster, functest.Quiet())
+	functest.Must(s, err)
 	s.Cleanup(service.Close)
 	return service
 }
@@ -138,38 +128,22 @@ func (s *site) makeApp(name string) app.Ref {
 func (s *site) makeAppAt(name, host string) app.Ref {
 	s.Helper()
 	project := s.cfg.SystemNamespace
-	err := s.store.CreateProject(s.Context(), app.Project{Name: project})
-	if err == nil {
-		err = s.store.CreateEnvironment(s.Context(), app.Environment{Project: project, Name: "prod", Namespace: project + "-prod"})
-	}
-	if err != nil && !problem.Is(err, problem.AlreadyExists) {
-		s.Fatal(err)
-	}
-	a := app.App{
-		Name: name, Project: project, Environment: "prod", Namespace: project + "-prod", Host: host,
-		Port: 8080, Image: "registry.example/hello:v1", Revision: 1, Gate: app.Gate{State: app.Ungated, Since: time.Now()},
-	}
-	if err := s.store.CreateApp(s.Context(), a, storetest.First(a)); err != nil {
-		s.Fatal(err)
-	}
-	return a.Ref()
+	storetest.EnvironmentOf(s, s.store, app.Project{Name: project}, "prod")
+	return storetest.App(s, s.store, app.App{
+		Name: name, Project: project, Environment: "prod", Host: host,
+		Image: "registry.example/hello:v1", Revision: 1, Gate: app.Gate{State: app.Ungated, Since: time.Now()},
+	}).Ref()
 }
 
 // serveChecker answers checks with the certificate that wiring has made.
 func (s *site) serveChecker() {
 	s.Helper()
 	secret, err := s.cluster.Secret(s.Context(), s.cfg.SystemNamespace, s.cfg.CheckerSecret)
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	pair, err := tls.X509KeyPair(secret.Data[certEntry], secret.Data[keyEntry])
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	key, err := checkers.DeriveProofKey(secret.Data[keyEntry])
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if nonce := r.Header.Get(checkers.NonceHeader); nonce != "" {
 			subject := strings.TrimPrefix(r.URL.Path, "/check/")
@@ -184,9 +158,7 @@ func (s *site) serveChecker() {
 		}
 		httpapi.Fail(w, s.verdict.Load())
 	}))
-	if err := server.Listener.Close(); err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, server.Listener.Close())
 	server.Listener = s.listen(s.checker)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	server.EnableHTTP2 = true
@@ -198,9 +170,7 @@ func (s *site) serveChecker() {
 func (s *site) serveApp() {
 	s.Helper()
 	service, err := s.kube.CoreV1().Services(s.ref.Namespace).Get(s.Context(), s.ref.Name, metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	l := s.listen(net.JoinHostPort(service.Spec.ClusterIP, "8080"))
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.copies.Load() && r.URL.Path == ProbePath {
@@ -209,9 +179,7 @@ func (s *site) serveApp() {
 		}
 		_ = json.NewEncoder(w).Encode(r.Header)
 	}))
-	if err := server.Listener.Close(); err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, server.Listener.Close())
 	server.Listener = l
 	server.Start()
 	s.Cleanup(server.Close)
@@ -223,20 +191,13 @@ func (s *site) ready() {
 	s.tick()
 	s.serveApp()
 	s.serveChecker()
-	s.within(func() string {
-		if status, _ := s.request(nil); status != http.StatusOK {
-			return "the app answers " + strconv.Itoa(status)
-		}
-		return ""
-	})
+	s.answers(http.StatusOK)
 }
 
 func (s *site) app() app.App {
 	s.Helper()
 	a, err := s.store.App(s.Context(), s.ref.Namespace, s.ref.Name)
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	return a
 }
 
@@ -269,9 +230,7 @@ func (s *site) turn(on bool) {
 		a.Gate = a.Gate.Switch(on, time.Now())
 		return a, nil
 	})
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 }
 
 func event(kind, subject string) cloudevents.Event {
@@ -287,39 +246,29 @@ func event(kind, subject string) cloudevents.Event {
 
 func (s *site) tick() {
 	s.Helper()
-	if err := s.service.Receive(s.Context(), event(funcmain.PingType, "")); err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, s.service.Receive(s.Context(), event(funcmain.PingType, "")))
 }
 
 func (s *site) requested() {
 	s.Helper()
-	if err := s.service.Receive(s.Context(), event(app.GateRequested, s.ref.String())); err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, s.service.Receive(s.Context(), event(app.GateRequested, s.ref.String())))
 }
 
 // request asks the app's public URL and gives the status and what the app got.
 func (s *site) request(headers map[string]string) (int, http.Header) {
 	s.Helper()
 	req, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.cfg.IngressURL+"/x", http.NoBody)
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	req.Host = s.host
 	for name, value := range headers {
 		req.Header[name] = []string{value}
 	}
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	defer func() { _ = resp.Body.Close() }()
 	var got http.Header
 	if resp.StatusCode == http.StatusOK {
-		if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
-			s.Fatal(err)
-		}
+		functest.Must(s, json.NewDecoder(resp.Body).Decode(&got))
 	}
 	return resp.StatusCode, got
 }
@@ -327,31 +276,29 @@ func (s *site) request(headers map[string]string) (int, http.Header) {
 // within waits until wrong is "".
 func (s *site) within(wrong func() string) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
-	defer cancel()
-	for {
-		what := wrong()
-		if what == "" {
-			return
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			s.Fatal(what)
-		}
+	var what string
+	if !functest.Within(s, time.Minute, func() bool { what = wrong(); return what == "" }) {
+		s.Fatal(what)
 	}
+}
+
+// answers waits until the ingress answers requests without a key with a status.
+func (s *site) answers(want int) {
+	s.Helper()
+	s.within(func() string {
+		if status, _ := s.request(nil); status != want {
+			return fmt.Sprintf("the app answers %d, want %d", status, want)
+		}
+		return ""
+	})
 }
 
 func (s *site) state() cluster.State {
 	s.Helper()
 	seen, err := s.cluster.Objects(s.Context(), s.ref)
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	ca, err := s.service.certify(s.Context())
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	return s.cluster.State(seen, s.app(), ca)
 }
 
@@ -360,9 +307,7 @@ func (s *site) patch(resource, name, patch string) {
 	s.Helper()
 	kind := schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: resource}
 	_, err := s.dynamic.Resource(kind).Namespace(s.ref.Namespace).Patch(s.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl"})
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 }
 
 func pool(t *testing.T, ca []byte) *x509.CertPool {

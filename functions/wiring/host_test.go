@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // moveTo changes the app's host, as the apps function does.
@@ -17,9 +18,7 @@ func (s *site) moveTo(host string) {
 		a.Host, a.Gate = host, a.Gate.Renew(time.Now())
 		return a, nil
 	})
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 }
 
 // serves waits until the ingress returns a status for a host, without a key. It fails if the

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/checkers"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func TestProofs(t *testing.T) {
@@ -39,15 +40,11 @@ func TestWitness(t *testing.T) {
 	nonce := checkers.NewNonce()
 	proof := func(private string) string {
 		key, err := checkers.DeriveProofKey([]byte(private))
-		if err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, err)
 		return key.SignProof(nonce, hello)
 	}
 	var w witness
-	if err := w.learn(nil); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, w.learn(nil))
 	if w.proven(hello, nonce, proof("first")) || w.proven(hello, nonce, (checkers.ProofKey{}).SignProof(nonce, hello)) {
 		t.Error("something is proven before any key is known")
 	}
@@ -55,9 +52,7 @@ func TestWitness(t *testing.T) {
 		learn               string
 		first, second, last bool
 	}{{"first", true, false, false}, {"first", true, false, false}, {"second", true, true, false}, {"third", false, true, true}} {
-		if err := w.learn([]byte(step.learn)); err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, w.learn([]byte(step.learn)))
 		for private, want := range map[string]bool{"first": step.first, "second": step.second, "third": step.last} {
 			if got := w.proven(hello, nonce, proof(private)); got != want {
 				t.Errorf("after %s: proven by %s: %v", step.learn, private, got)

@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // TestDecideReserved tests that an app whose host is reserved loses its route, and only
@@ -82,31 +82,12 @@ func TestReservedHost(t *testing.T) {
 	}
 }
 
-// answers waits until the ingress answers requests without a key with a status.
-func (s *site) answers(want int) {
-	s.Helper()
-	s.within(func() string {
-		if status, _ := s.request(nil); status != want {
-			return strconv.Itoa(status)
-		}
-		return ""
-	})
-}
-
 // reserved returns the number of apps without a route, as the metric has it.
 func (s *site) reserved() float64 {
 	s.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(s.service.Collectors()...)
-	families, err := registry.Gather()
-	if err != nil {
-		s.Fatal(err)
+	n, ok := functest.Metrics(s, s.service.Collectors()...)["sluice_wiring_reserved_hosts"]
+	if !ok {
+		s.Fatal("no metric")
 	}
-	for _, f := range families {
-		if f.GetName() == "sluice_wiring_reserved_hosts" {
-			return f.GetMetric()[0].GetGauge().GetValue()
-		}
-	}
-	s.Fatal("no metric")
-	return 0
+	return n
 }
