@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // TestRedelivery: what comes again is answered as the first time and adds nothing.
@@ -23,7 +22,7 @@ func TestRedelivery(t *testing.T) {
 	first := w.ci(hello, body).with("Idempotency-Key", "run-7").send()
 	first.is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
 	w.ci(hello, body).with("Idempotency-Key", "run-8").is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 3, Image: image2})
-	w.later(24*time.Hour - time.Second)
+	w.clock.Advance(24*time.Hour - time.Second)
 
 	again := w.ci(hello, body).with("Idempotency-Key", "run-7").send()
 	if again.Status != first.Status || string(again.Body) != string(first.Body) {
@@ -39,7 +38,7 @@ func TestRedelivery(t *testing.T) {
 	if n := w.told.seen[app.DeployRequested+" shop-prod.hello"]; n != 2 {
 		t.Errorf("told %d times", n)
 	}
-	w.later(time.Second) // a day is over
+	w.clock.Advance(time.Second) // a day is over
 	w.ci(hello, body).with("Idempotency-Key", "run-7").is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 4, Image: image2})
 }
 
@@ -89,7 +88,7 @@ func TestRefusedIsNotKept(t *testing.T) {
 		a.GitSource = nil
 		return a, nil
 	})
-	w.must(err)
+	functest.Must(w, err)
 	w.ci(site, body).with("Idempotency-Key", "1").is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 1, Image: image2})
 	w.ci(site, body).with("Idempotency-Key", "1").is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 1, Image: image2})
 }
@@ -117,7 +116,7 @@ func TestDeliveriesAtOnce(t *testing.T) {
 	if revisions, _ := w.added(hello); len(revisions) != 2 {
 		t.Fatalf("there are %d revisions", len(revisions))
 	}
-	w.later(time.Minute) // the rate limit has nothing to do with this
+	w.clock.Advance(time.Minute) // the rate limit has nothing to do with this
 	for _, a := range atOnce(func(i int) string { return fmt.Sprint(i) }) {
 		if a.Status != http.StatusAccepted {
 			t.Errorf("got %d %s", a.Status, string(a.Body))
@@ -133,7 +132,5 @@ func TestDeliveriesAtOnce(t *testing.T) {
 		want[i] = i + 1
 	}
 	slices.Sort(numbers)
-	if diff := cmp.Diff(want, numbers); diff != "" {
-		t.Errorf("revisions (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "revisions", want, numbers)
 }

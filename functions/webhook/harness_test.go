@@ -134,27 +134,24 @@ type world struct {
 	tokens  *tokens
 	tags    *tags
 	told    *told
-	clock   atomic.Pointer[time.Time]
+	clock   functest.Clock
 	log     functest.Log
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{TB: t, store: storetest.New(t), tokens: newTokens(), tags: &tags{}, told: &told{seen: map[string]int{}}}
-	w.setClock(time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC))
+	w.clock.Set(time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC))
 	s, err := New(Config{CallsPerMinute: 60, RefusalsPerMinute: 60, BaseURL: "https://sluice.example.com/", MaxWait: 300 * time.Second}, Parts{
 		Tokens: w.tokens, Watched: w.tokens, Issuers: &vouching{}, Apps: w.store, Registry: w.tags, Deploys: w.told, Builds: w.told, Random: rand.Reader,
 		Log: w.log.Logger(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	s.poll = 10 * time.Millisecond
-	s.now = func() time.Time { return *w.clock.Load() }
+	s.now = w.clock.Now
 	s.receipts.now = s.now
 	w.service, w.handler = s, s.Handler()
-	w.must(w.store.CreateProject(t.Context(), app.Project{Name: "shop"}))
-	w.must(w.store.CreateEnvironment(t.Context(), app.Environment{Project: "shop", Name: "prod", Namespace: "shop-prod"}))
+	storetest.EnvironmentOf(t, w.store, app.Project{Name: "shop"}, "prod")
 	w.addApp("hello", nil)
 	w.addApp("site", &app.GitSource{Repository: "https://git.example.com/shop/site.git", Branch: branch})
 	w.addApp("quiet", nil)
@@ -163,15 +160,6 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
-}
-
-func (w *world) setClock(t time.Time)          { w.clock.Store(&t) }
-func (w *world) later(d time.Duration)         { w.setClock(w.clock.Load().Add(d)) }
 func (w *world) token(address string) string   { return string(w.tokens.get(refOf(address))) }
 func (w *world) stored(address string) app.App { return w.app(refOf(address)) }
 
@@ -183,26 +171,26 @@ func refOf(address string) app.Ref {
 func (w *world) addApp(name string, source *app.GitSource) {
 	w.Helper()
 	a := app.App{
-		Name: name, Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: name + ".example.com", Port: 8080,
+		Name: name, Project: "shop", Environment: "prod", Host: name + ".example.com",
 		GitSource: source, Gate: app.Gate{State: app.Ungated},
 	}
 	if source == nil {
 		a.Image, a.Revision = "registry.example.com/shop/hello:1", 1
 	}
-	w.must(w.store.CreateApp(w.Context(), a, storetest.First(a)))
+	storetest.App(w, w.store, a)
 }
 
 func (w *world) enable(address string) {
 	w.Helper()
 	token, err := hook.NewToken(rand.Reader)
-	w.must(err)
+	functest.Must(w, err)
 	w.tokens.set(refOf(address), token, true)
 }
 
 func (w *world) app(ref app.Ref) app.App {
 	w.Helper()
 	a, err := w.store.App(w.Context(), ref.Namespace, ref.Name)
-	w.must(err)
+	functest.Must(w, err)
 	return a
 }
 
@@ -210,9 +198,9 @@ func (w *world) app(ref app.Ref) app.App {
 func (w *world) added(address string) (revisions []deploy.Revision, builds []deploy.Build) {
 	w.Helper()
 	revisions, _, err := w.store.Deployments(w.Context(), refOf(address), store.Page{Size: 500})
-	w.must(err)
+	functest.Must(w, err)
 	builds, _, err = w.store.Builds(w.Context(), refOf(address), store.Page{Size: 500})
-	w.must(err)
+	functest.Must(w, err)
 	return revisions, builds
 }
 
@@ -315,9 +303,7 @@ func (a answer) is(status int, want any) {
 		want = st
 	}
 	b, err := json.Marshal(want)
-	if err != nil {
-		a.call.world.Fatal(err)
-	}
+	functest.Must(a.call.world, err)
 	if a.Status != status || strings.TrimSpace(string(a.Body)) != string(b) {
 		a.Errorf("%s %s\n got %d %s\nwant %d %s", a.call.address, a.call.body, a.Status, a.Body, status, b)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 const (
@@ -50,7 +51,7 @@ func trusting(t *testing.T) (*world, *vouching) {
 
 func (w *world) trust(address string) {
 	w.Helper()
-	w.must(w.store.AddTrust(w.Context(), refOf(address), app.Trust{
+	functest.Must(w, w.store.AddTrust(w.Context(), refOf(address), app.Trust{
 		ID: "trust-aaaaaaaaaa", Provider: app.GitHub, Issuer: issuer, Audience: audience, Claims: map[string]string{"repository": "org/repo", "ref": "refs/heads/main"},
 	}))
 }
@@ -138,7 +139,7 @@ func TestKeylessReplay(t *testing.T) {
 			t.Errorf("%s: %d %s", name, got.Status, string(got.Body))
 		}
 	}
-	w.later(2 * time.Minute)
+	w.clock.Advance(2 * time.Minute)
 	w.keyless(quiet, "org/repo main 1", deployBody).refused(http.StatusUnauthorized, problem.InvalidToken)
 
 	var together sync.WaitGroup
@@ -167,7 +168,7 @@ func TestTrustIsTakenAway(t *testing.T) {
 	t.Parallel()
 	w, _ := trusting(t)
 	w.keyless(quiet, "org/repo main 1", deployBody).is(http.StatusAccepted, rolling(2))
-	w.must(w.store.RemoveTrust(t.Context(), refOf(quiet), "trust-aaaaaaaaaa"))
+	functest.Must(w, w.store.RemoveTrust(t.Context(), refOf(quiet), "trust-aaaaaaaaaa"))
 	w.keyless(quiet, "org/repo main 2", deployBody).refused(http.StatusUnauthorized, problem.InvalidToken)
 	w.keyless(quiet+"/deployments/2", "org/repo main 3", "").by(http.MethodGet).Refused(http.StatusUnauthorized, problem.InvalidToken)
 }

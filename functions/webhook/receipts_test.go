@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // receipts writes what is due and reads all receipts of an app, newest first.
@@ -22,7 +23,7 @@ func (w *world) receipts(address string) []hook.Receipt {
 	w.Helper()
 	w.service.receipts.keep(w.Context(), false)
 	all, _, err := w.store.Receipts(w.Context(), refOf(address), time.Time{}, store.Page{Size: 500})
-	w.must(err)
+	functest.Must(w, err)
 	return all
 }
 
@@ -64,17 +65,17 @@ func TestReceipts(t *testing.T) {
 	}
 	for i, tt := range tests {
 		id := fmt.Sprintf("call-%d", i)
-		w.later(time.Second)
+		w.clock.Advance(time.Second)
 		got := tt.call
 		got.request = id
 		got.send()
-		tt.want.App, tt.want.At, tt.want.Last, tt.want.Count, tt.want.RequestID = refOf(got.address), *w.clock.Load(), *w.clock.Load(), 1, id
+		tt.want.App, tt.want.At, tt.want.Last, tt.want.Count, tt.want.RequestID = refOf(got.address), w.clock.Now(), w.clock.Now(), 1, id
 		if diff := cmp.Diff(tt.want, w.receipts(got.address)[0], cmpopts.IgnoreFields(hook.Receipt{}, "ID")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
 	w.tokens.down = true
-	w.later(time.Second)
+	w.clock.Advance(time.Second)
 	w.ci(hello, `{"image":"`+image2+`"}`).refused(http.StatusServiceUnavailable, "unavailable")
 	if got := w.receipts(hello)[0]; got.Result != hook.Broken || got.Code != "unavailable" {
 		t.Errorf("the API server is down: %+v", got)
@@ -99,7 +100,7 @@ func unprovenCalls(w *world, address string) []*call {
 func TestUnprovenShareAReceipt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	start := *w.clock.Load()
+	start := w.clock.Now()
 	kinds := unprovenCalls(w, hello)
 	rounds := 0
 	for ; rounds < 20; rounds++ { // the later ones are 429
@@ -110,18 +111,18 @@ func TestUnprovenShareAReceipt(t *testing.T) {
 			c.sentFrom("203.0.113.9").send()
 		}
 		w.receipts(hello)
-		w.later(time.Second)
+		w.clock.Advance(time.Second)
 	}
 	got := w.receipts(hello)
 	if len(got) != 1 || got[0].Count != len(kinds) || !got[0].At.Equal(start) || got[0].Code == "" || got[0].Event != "" || got[0].Delivery != "" {
 		t.Fatalf("within a minute: %+v", got)
 	}
-	w.later(time.Minute)
-	last := w.clock.Load().Add(-time.Minute - time.Second)
+	w.clock.Advance(time.Minute)
+	last := w.clock.Now().Add(-time.Minute - time.Second)
 	if got = w.receipts(hello); len(got) != 1 || got[0].Count != rounds*len(kinds) || !got[0].Last.Equal(last) || got[0].Result != hook.Unproven {
 		t.Fatalf("after a minute: %+v, want %d calls until %s", got, rounds*len(kinds), last)
 	}
-	w.later(time.Hour)
+	w.clock.Advance(time.Hour)
 	kinds[0].send()
 	if got = w.receipts(hello); len(got) != 2 || got[0].Count != 1 || got[1].Count != rounds*len(kinds) {
 		t.Errorf("after an hour: %+v", got)
@@ -205,7 +206,7 @@ func TestReceiptsCannotBeKept(t *testing.T) {
 	go func() { ended <- w.service.Run(ctx) }()
 	for i := range 2 * queued {
 		if i%50 == 0 {
-			w.later(time.Minute)
+			w.clock.Advance(time.Minute)
 		}
 		if got := w.provider(hello, "ping", `{}`).send(); got.Status != http.StatusOK {
 			t.Fatalf("call %d: %d %s", i, got.Status, string(got.Body))
@@ -239,7 +240,7 @@ func TestLastReceiptsAreKept(t *testing.T) {
 	w.provider(hello, "ping", `{}`).send()
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	w.must(w.service.Run(ctx))
+	functest.Must(w, w.service.Run(ctx))
 	all, _, err := w.store.Receipts(t.Context(), refOf(hello), time.Time{}, store.Page{Size: 10})
 	if err != nil || len(all) != 2 || all[0].Count+all[1].Count != 3 {
 		t.Errorf("receipts %+v, %v", all, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func TestImageApp(t *testing.T) {
@@ -27,7 +28,7 @@ func TestImageApp(t *testing.T) {
 	revisions, _ := w.added(hello)
 	want := deploy.Revision{
 		Number: 2, Image: image2, Digest: digest, Commit: "9fceb02", Trigger: deploy.Webhook, Actor: "webhook",
-		Status: deploy.Superseded, DeployedAt: *w.clock.Load(),
+		Status: deploy.Superseded, DeployedAt: w.clock.Now(),
 	}
 	if diff := cmp.Diff(want, revisions[1], cmpopts.IgnoreFields(deploy.Revision{}, "Message")); diff != "" {
 		t.Errorf("revision 2 (-want +got):\n%s", diff)
@@ -35,9 +36,7 @@ func TestImageApp(t *testing.T) {
 	if a := w.stored(hello); a.Revision != 3 || a.Image != image2+"@"+digest {
 		t.Errorf("the app runs %s, revision %d", a.Image, a.Revision)
 	}
-	if diff := cmp.Diff(map[string]int{app.DeployRequested + " shop-prod.hello": 2}, w.told.seen); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "told", map[string]int{app.DeployRequested + " shop-prod.hello": 2}, w.told.seen)
 }
 
 func TestGitApp(t *testing.T) {
@@ -55,14 +54,12 @@ func TestGitApp(t *testing.T) {
 		t.Fatalf("there are %d revisions and %d builds", len(revisions), len(builds))
 	}
 	want := deploy.Build{
-		Number: 1, Commit: commit, Source: *w.stored(site).GitSource, Trigger: deploy.Webhook, Actor: "webhook", Status: deploy.Queued, RequestedAt: *w.clock.Load(),
+		Number: 1, Commit: commit, Source: *w.stored(site).GitSource, Trigger: deploy.Webhook, Actor: "webhook", Status: deploy.Queued, RequestedAt: w.clock.Now(),
 	}
 	if diff := cmp.Diff(want, builds[2], cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("build 1 (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]int{app.BuildRequested + " shop-prod.site": 3}, w.told.seen); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "told", map[string]int{app.BuildRequested + " shop-prod.site": 3}, w.told.seen)
 	if n := w.tags.asked.Load(); n != 0 {
 		t.Errorf("a registry was asked %d times", n)
 	}
@@ -97,7 +94,7 @@ func TestRegistriesOfAProject(t *testing.T) {
 		p.Registries = []string{"registry.example.com/shop"}
 		return p, nil
 	})
-	w.must(err)
+	functest.Must(w, err)
 	before := w.states()
 	w.ci(hello, `{"image":"registry.example.com/other/hello:2"}`).refused(http.StatusUnprocessableEntity, problem.RegistryNotAllowed)
 	w.ci(site, `{"image":"registry.example.com/other/hello:2"}`).refused(http.StatusConflict, problem.GitSourceAttached)
@@ -235,7 +232,7 @@ func TestRateLimit(t *testing.T) {
 	for range 30 {
 		ping().is(http.StatusOK, pong)
 	}
-	w.later(20 * time.Second)
+	w.clock.Advance(20 * time.Second)
 	for range 30 {
 		ping().is(http.StatusOK, pong)
 	}
@@ -250,7 +247,7 @@ func TestRateLimit(t *testing.T) {
 	}
 	w.ci(hello, `{"image":"`+image2+`"}`).is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: image2})
 
-	w.later(40 * time.Second) // the first 30 are a minute old
+	w.clock.Advance(40 * time.Second) // the first 30 are a minute old
 	for range 30 {
 		ping().is(http.StatusOK, pong)
 	}

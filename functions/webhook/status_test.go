@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -21,7 +22,7 @@ func (w *world) comes(address string, revision int64, status deploy.Status, mess
 		r.Status, r.Message = status, message
 		return r, true
 	})
-	w.must(err)
+	functest.Must(w, err)
 }
 
 // TestStatus: with the token the outcome can be read, without it nothing.
@@ -108,16 +109,8 @@ func TestWait(t *testing.T) {
 // until waits for a condition.
 func (w *world) until(is func() bool) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			w.Fatal("not within 20 s")
-		}
+	if !functest.Within(w, 20*time.Second, is) {
+		w.Fatal("not within 20 s")
 	}
 }
 
@@ -141,7 +134,7 @@ func TestWaitEnds(t *testing.T) {
 		r.Idle, r.Message = true, "Scaled to zero."
 		return r, true
 	})
-	w.must(err)
+	functest.Must(w, err)
 	idle := rolling
 	idle.Message = "Scaled to zero."
 	waits("wait=300").is(http.StatusAccepted, rolling)
@@ -176,11 +169,11 @@ func TestWaitOutlastsTheServersDeadlines(t *testing.T) {
 			path, body = path+"/deployments/2", ""
 		}
 		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
-		w.must(err)
+		functest.Must(w, err)
 		r.Header = http.Header{"Content-Type": {"application/json"}, hook.TokenHeader: {w.token(hello)}, "Prefer": {"wait=1"}}
 		start := time.Now()
 		res, err := http.DefaultClient.Do(r)
-		w.must(err)
+		functest.Must(w, err)
 		_ = res.Body.Close()
 		if took := time.Since(start); res.StatusCode >= 300 || took < time.Second {
 			t.Errorf("%s: %d after %s", method, res.StatusCode, took)
@@ -197,8 +190,8 @@ func TestWaitForBuild(t *testing.T) {
 	}
 	observe := func(n int64, run deploy.Run) {
 		t.Helper()
-		_, err := storetest.ObserveBuild(t.Context(), w.store, refOf(site), n, run, *w.clock.Load())
-		w.must(err)
+		_, err := storetest.ObserveBuild(t.Context(), w.store, refOf(site), n, run, w.clock.Now())
+		functest.Must(w, err)
 	}
 	observe(1, deploy.Run{UID: "1", Done: true, Message: "It does not compile."})
 	failed := wire.WebhookStatus{Status: "failed", Build: 1, Message: "It does not compile."}
