@@ -18,6 +18,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // remembers makes a checker answer questions: it holds to what it is asked about no more
@@ -168,7 +169,7 @@ func TestExplainsOfACaller(t *testing.T) {
 	if refused.Header.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After: %q", refused.Header.Get("Retry-After"))
 	}
-	w.setClock(w.clock.Load().Add(explainEvery))
+	w.clock.Advance(explainEvery)
 	read[wire.ExplainedRequest](ask(), http.StatusOK)
 	ask().Refused(http.StatusTooManyRequests, problem.RateLimited)
 	records, _, err := w.store.Records(t.Context(), audit.Query{Project: "shop", Actions: []audit.Action{audit.ExplainRequest}}, store.Page{Size: 100})
@@ -186,9 +187,7 @@ func TestCallersAreToldApart(t *testing.T) {
 		return identity.Caller{Username: "token:nightly", Grant: identity.Grant{Token: servicetoken.ID(id), Name: "nightly", Project: "p" + id}}
 	}
 	for range explainBurst {
-		if err := c.take(named("0"), now); err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, c.take(named("0"), now))
 	}
 	if err := c.take(named("0"), now); !problem.Is(err, problem.RateLimited) {
 		t.Errorf("one more: %v", err)
@@ -215,13 +214,9 @@ func TestForeignKeysAreNotProbed(t *testing.T) {
 	var foreign wire.IssuedKey
 	w.as("bob", http.MethodPost, bank+"/environments/prod/api-keys", aKey).Into(http.StatusCreated, &foreign)
 	project, err := w.store.Project(t.Context(), "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	there, err := w.service.wireDenial(t.Context(), project, heard{refusedAt(1, "shop-prod", foreign.Prefix, checkers.WrongSecret), "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	nobodys, err := w.service.wireDenial(t.Context(), project, heard{refusedAt(1, "shop-prod", "zzzzzzzz", checkers.Unknown), "a"})
 	if diff := cmp.Diff(nobodys, there); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)

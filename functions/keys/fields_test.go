@@ -4,9 +4,8 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // Every wrong field is told of at once; the first is the answer's own.
@@ -51,9 +50,7 @@ func TestWrongFields(t *testing.T) {
 				t.Errorf("%s: %s has no message", a.Call.Path, e.Field)
 			}
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", a.Call.Path, diff)
-		}
+		functest.Equal(t, a.Call.Path, c.want, got)
 		if len(told.Errors) > 0 && (told.Code != told.Errors[0].Code || told.Message != told.Errors[0].Message) {
 			t.Errorf("%s: the answer is %s, not its first field's", a.Call.Path, told.Code)
 		}

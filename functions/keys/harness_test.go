@@ -3,14 +3,12 @@ package keys
 import (
 	"encoding/json"
 	"net/http"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/plan"
-	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/functest"
@@ -41,7 +39,7 @@ type world struct {
 	service *Service
 	handler http.Handler
 	store   *store.Store
-	clock   atomic.Pointer[time.Time]
+	clock   functest.Clock
 	log     functest.Log
 }
 
@@ -54,9 +52,9 @@ func newWorld(t testing.TB) *world {
 func newWorldIn(t testing.TB, project string) *world {
 	t.Helper()
 	w := &world{TB: t, store: storetest.Open(t, project)}
-	w.setClock(time.Date(2026, 3, 14, 12, 0, 0, 123456789, time.UTC))
+	w.clock.Set(time.Date(2026, 3, 14, 12, 0, 0, 123456789, time.UTC))
 	w.service = New(Config{MaxKeys: 10000}, w.store, functest.Sessions{}, w.log.Logger(), nil)
-	w.service.now = func() time.Time { return *w.clock.Load() }
+	w.service.now = w.clock.Now
 	w.handler = w.service.Handler()
 	w.addEnvironment("shop", "prod", "hello", "other")
 	w.addEnvironment("shop", "staging", "hello")
@@ -64,23 +62,11 @@ func newWorldIn(t testing.TB, project string) *world {
 	return w
 }
 
-func (w *world) setClock(t time.Time) { w.clock.Store(&t) }
-
 func (w *world) addEnvironment(project, name string, apps ...string) {
 	w.Helper()
-	err := w.store.CreateProject(w.Context(), app.Project{Name: project, Members: members(project)})
-	if err != nil && !problem.Is(err, problem.AlreadyExists) {
-		w.Fatal(err)
-	}
-	ns := project + "-" + name
-	if err := w.store.CreateEnvironment(w.Context(), app.Environment{Project: project, Name: name, Namespace: ns}); err != nil {
-		w.Fatal(err)
-	}
+	storetest.EnvironmentOf(w, w.store, app.Project{Name: project, Members: members(project)}, name)
 	for _, a := range apps {
-		err := w.store.CreateApp(w.Context(), app.App{Name: a, Project: project, Environment: name, Namespace: ns, Host: a + "." + ns, Port: 8080}, store.First{})
-		if err != nil {
-			w.Fatal(err)
-		}
+		storetest.App(w, w.store, app.App{Name: a, Project: project, Environment: name})
 	}
 }
 
@@ -137,9 +123,7 @@ func (w *world) makeKey() wire.IssuedKey {
 func (w *world) stored(id string) apikey.Key {
 	w.Helper()
 	k, err := w.store.Key(w.Context(), apikey.ID(id))
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	return k
 }
 
@@ -147,26 +131,20 @@ func (w *world) stored(id string) apikey.Key {
 func (w *world) countKeys() int {
 	w.Helper()
 	keys, _, err := w.store.Keys(w.Context(), store.KeyFilter{Project: "shop", Environment: "prod"}, store.Page{Size: 500})
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	return len(keys)
 }
 
 func (w *world) countPlans() int {
 	w.Helper()
 	plans, _, err := w.store.Plans(w.Context(), "shop-prod", store.Page{Size: 500})
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	return len(plans)
 }
 
 func (w *world) storedPlan(id plan.ID) plan.Plan {
 	w.Helper()
 	p, err := w.store.Plan(w.Context(), "shop-prod", id)
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	return p
 }

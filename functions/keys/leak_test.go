@@ -19,8 +19,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/sluicegate/sluice/functions/keys/internal/program"
 	"github.com/sluicegate/sluice/shared/apikey"
@@ -32,6 +30,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // scanner is a secret-scanning program that the function trusts.
@@ -48,19 +47,13 @@ func newScanner(t *testing.T) *scanner {
 	w := newWorld(t)
 	w.makePlan(prod)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	list, err := json.Marshal(map[string]any{"public_keys": []map[string]any{
 		{"key_identifier": scannersKey, "key": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), "is_current": true},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(list) }))
 	t.Cleanup(site.Close)
 	w.service.leaks = newLeaks(Config{LeakPrograms: program.List{{Name: "github", Keys: site.URL}}}, w.service)
@@ -73,9 +66,7 @@ func (s *scanner) sign(body string) http.Header {
 	s.Helper()
 	sum := sha256.Sum256([]byte(body))
 	signature, err := ecdsa.SignASN1(rand.Reader, s.key, sum[:])
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	return http.Header{program.IdentifierHeader: {scannersKey}, program.SignatureHeader: {base64.StdEncoding.EncodeToString(signature)}}
 }
 
@@ -83,9 +74,7 @@ func (s *scanner) sign(body string) http.Header {
 func (s *scanner) sends(found ...wire.FoundSecret) answer {
 	s.Helper()
 	body, err := json.Marshal(found)
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	return s.send("", http.MethodPost, leaksPath, string(body), s.sign(string(body)))
 }
 
@@ -102,21 +91,15 @@ func (a answer) received(n int) {
 func (s *scanner) leaks(project string) []audit.Record {
 	s.Helper()
 	all, _, err := s.store.Records(s.Context(), audit.Query{Project: project, Actions: []audit.Action{audit.LeakKey}}, store.Page{Size: 100})
-	if err != nil {
-		s.Fatal(err)
-	}
+	functest.Must(s, err)
 	return all
 }
 
 func (s *scanner) counted(by, result string, want int) {
 	s.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(s.service.leaks.results)
-	rec := httptest.NewRecorder()
-	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(rec, httptest.NewRequestWithContext(s.Context(), http.MethodGet, "/metrics", nil))
-	line := fmt.Sprintf("sluice_leaked_secrets_total{by=%q,result=%q} %d\n", by, result, want)
-	if !strings.Contains(rec.Body.String(), line) {
-		s.Errorf("want %sgot\n%s", line, rec.Body)
+	got := functest.Metrics(s, s.service.leaks.results)
+	if n, ok := got["sluice_leaked_secrets_total "+by+" "+result]; !ok || n != float64(want) {
+		s.Errorf("%s by %s: got %v, want %d", result, by, got, want)
 	}
 }
 
@@ -171,17 +154,13 @@ func TestLeakedServiceToken(t *testing.T) {
 		if err == nil {
 			err = s.store.CreateToken(t.Context(), token)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, err)
 		return token, string(full)
 	}
 	found, full := issue("nightly")
 	typed, other := issue("weekly")
 	_, unknown, err := servicetoken.New(apikey.Random(), servicetoken.Token{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	for range 2 {
 		s.sends(wire.FoundSecret{Token: full, URL: "https://git.example.com/a?t=" + full, Source: "commit"}, wire.FoundSecret{Token: string(unknown)}).received(2)
 	}
@@ -261,9 +240,7 @@ func TestLeakSender(t *testing.T) {
 		return h
 	}
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	stranger := &scanner{s.world, other}
 	var first []byte
 	for name, head := range map[string]http.Header{
@@ -367,15 +344,8 @@ func TestLeakByPerson(t *testing.T) {
 // madeUp is a full key by its checksum, of no key.
 func (s *scanner) madeUp() string {
 	s.Helper()
-	prefix, err := apikey.NewPrefix(rand.Reader)
-	if err != nil {
-		s.Fatal(err)
-	}
-	full, err := apikey.NewSecret(rand.Reader, prefix)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return string(full)
+	_, full := functest.NewKey(s, nil)
+	return full
 }
 
 // TestLeakTakesItsTime: the answer to a person comes no earlier than the floor, whether or not

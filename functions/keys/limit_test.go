@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // An environment has at most so many keys, also where several are created at once.
@@ -29,9 +30,7 @@ func TestKeysOfAnEnvironment(t *testing.T) {
 	w.do(http.MethodPost, prod+"/api-keys", create).Refused(http.StatusConflict, problem.TooManyKeys)
 	w.do(http.MethodPost, staging+"/api-keys", create).issued(http.StatusCreated)
 	keys, _, err := w.store.Keys(t.Context(), store.KeyFilter{Project: "shop", Environment: "prod"}, store.Page{Size: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	w.do(http.MethodPatch, shop+"/api-keys/"+string(keys[0].ID()), `{"status":"disabled"}`).key()
 	w.do(http.MethodPost, prod+"/api-keys", create).Refused(http.StatusConflict, problem.TooManyKeys)
 	w.do(http.MethodPost, shop+"/api-keys/"+string(keys[0].ID())+"/revoke", "").key()

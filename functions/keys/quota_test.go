@@ -9,6 +9,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // Only owners release a quota. While its holder may still allow requests, nothing is released.
@@ -26,9 +27,7 @@ func TestReleaseQuota(t *testing.T) {
 		}
 	}
 	term := usage.TermOf(apikey.Prefix(hard.Prefix), plan.Month, w.service.now())
-	if err := w.store.Lease(t.Context(), term, "RUN", false, func(int64, int64) int64 { return 100 }); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, w.store.Lease(t.Context(), term, "RUN", false, func(int64, int64) int64 { return 100 }))
 	w.as("olga", http.MethodPost, path(hard.ID), "").Refused(http.StatusConflict, problem.QuotaHeld)
 	w.as("ada", http.MethodPost, path(hard.ID), "").Refused(http.StatusForbidden, problem.Forbidden)
 	w.as("olga", http.MethodPost, bank+"/api-keys/"+hard.ID+"/quota/release", "").Refused(http.StatusNotFound, problem.NotFound)

@@ -37,9 +37,9 @@ func TestCreateOnce(t *testing.T) {
 	w.once("ada", prod+"/api-keys", `{ "plan": "plan-starter" }`, "form-1").Refused(http.StatusConflict, problem.AlreadyIssued) // means the same
 	w.once("ada", prod+"/api-keys", aKey, "form-2").issued(http.StatusCreated)
 	w.once("olga", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated) // her own
-	w.setClock(w.service.now().Add(apikey.RequestRemembered - time.Second))
+	w.clock.Set(w.service.now().Add(apikey.RequestRemembered - time.Second))
 	w.once("ada", prod+"/api-keys", aKey, "form-1").Refused(http.StatusConflict, problem.AlreadyIssued)
-	w.setClock(w.service.now().Add(time.Second))
+	w.clock.Set(w.service.now().Add(time.Second))
 	w.once("ada", prod+"/api-keys", aKey, "form-1").issued(http.StatusCreated)
 }
 

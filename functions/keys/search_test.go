@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/apikey"
@@ -24,6 +23,7 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -33,9 +33,7 @@ func (w *world) named(names ...string) map[string]wire.IssuedKey {
 	all := map[string]wire.IssuedKey{}
 	for i, name := range names {
 		body, err := json.Marshal(wire.CreateKey{Plan: new("plan-starter"), Name: name, Apps: []string{"hello", "other"}[:i%3]})
-		if err != nil {
-			w.Fatal(err)
-		}
+		functest.Must(w, err)
 		all[name] = w.do(http.MethodPost, prod+"/api-keys", string(body)).issued(http.StatusCreated)
 	}
 	return all
@@ -59,9 +57,7 @@ func (w *world) compareList() {
 // listIsReady notes that the list of keys is complete.
 func (w *world) listIsReady() {
 	w.Helper()
-	if err := w.store.SetKeyList(w.Context(), store.ListState{Day: "2026-03-14", Changed: time.Now()}); err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, w.store.SetKeyList(w.Context(), store.ListState{Day: "2026-03-14", Changed: time.Now()}))
 }
 
 // TestSearch checks which keys a filter selects, and in which order, with pages of several
@@ -90,7 +86,7 @@ func testSearch(t *testing.T, ready bool) {
 	w.do(http.MethodPost, shop+"/api-keys/"+keys["revoked"].ID+"/revoke", "")
 	w.do(http.MethodPatch, shop+"/api-keys/"+keys["Two apps"].ID, `{"status":"disabled"}`)
 	w.do(http.MethodPatch, shop+"/api-keys/"+keys["one"].ID, `{"expires_at":"2026-03-14T13:00:00Z"}`)
-	w.setClock(time.Date(2026, 3, 14, 14, 0, 0, 0, time.UTC))
+	w.clock.Set(time.Date(2026, 3, 14, 14, 0, 0, 0, time.UTC))
 	every := []string{"Anybody", "Every", "Two apps", "one", "revoked"}
 	tests := []struct {
 		query string
@@ -125,9 +121,7 @@ func testSearch(t *testing.T, ready bool) {
 				if !strings.Contains(tt.query, "last_seen") {
 					slices.Sort(got)
 				}
-				if diff := cmp.Diff(tt.want, got); diff != "" {
-					t.Errorf("by %s (-want +got):\n%s", size, diff)
-				}
+				functest.Equal(t, "by "+size, tt.want, got)
 			}
 		})
 	}
@@ -183,7 +177,7 @@ func TestFind(t *testing.T) {
 	second := w.do(http.MethodPost, shop+"/api-keys/"+first.ID+"/rotate", "").issued(http.StatusOK)
 	is(first.FullKey, "previous")
 	is(second.FullKey, "current")
-	w.setClock(w.clock.Load().Add(25 * time.Hour))
+	w.clock.Advance(25 * time.Hour)
 	is(first.FullKey, "unknown") // its grace is over
 
 	w.as("bob", http.MethodPost, bank+"/api-keys/find", `{"key":"`+second.FullKey+`"}`).Refused(http.StatusNotFound, problem.NotFound)
@@ -209,9 +203,7 @@ func TestUsageOfKeys(t *testing.T) {
 		t.Fatalf("usage is %+v", got)
 	}
 	want := &wire.QuotaUse{Quota: 10, Period: "week", ResetsAt: time.Date(2026, 3, 16, 0, 0, 0, 0, time.UTC)}
-	if diff := cmp.Diff(want, got.Quota); diff != "" {
-		t.Errorf("quota (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "quota", want, got.Quota)
 }
 
 // scanned is a store with 100,000 keys, which are read once the gate is open.

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -20,21 +18,18 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // see puts traffic of a key on a day into its rollup.
 func (w *world) see(k wire.IssuedKey, day string) {
 	w.Helper()
 	d, err := usage.ParseDay(day)
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	err = w.store.UpdateRollups(w.Context(), []apikey.Prefix{apikey.Prefix(k.Prefix)}, func(_ apikey.Prefix, h usage.History) usage.History {
 		return h.Raise(d, usage.Totals{QuotaDenied: 1})
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 }
 
 // Every answer that shows a key shows when it was last seen. Today is 2026-03-14.
@@ -55,9 +50,7 @@ func TestLastSeen(t *testing.T) {
 		for _, k := range read[wire.List[wire.Key]](w.do(http.MethodGet, path, ""), http.StatusOK).Items {
 			got[k.ID] = k.LastSeen
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
+		functest.Equal(t, path, want, got)
 	}
 	at := shop + "/api-keys/" + today.ID
 	for name, k := range map[string]wire.Key{
@@ -66,9 +59,7 @@ func TestLastSeen(t *testing.T) {
 		"rotated": w.do(http.MethodPost, at+"/rotate", "").issued(http.StatusOK).Key,
 		"revoked": w.do(http.MethodPost, at+"/revoke", "").key(),
 	} {
-		if diff := cmp.Diff(day("2026-03-14"), k.LastSeen); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		functest.Equal(t, name, day("2026-03-14"), k.LastSeen)
 	}
 }
 
@@ -105,7 +96,7 @@ func TestUsageInMemory(t *testing.T) {
 	w := newWorld(t)
 	w.makePlan(prod)
 	k := w.makeKey()
-	stored := usage.Counter{Day: usage.DayOf(*w.clock.Load()), Source: "run-1", Counts: usage.Packed(nil).Pack(apikey.Prefix(k.Prefix), usage.Totals{Allowed: 2})}
+	stored := usage.Counter{Day: usage.DayOf(w.clock.Now()), Source: "run-1", Counts: usage.Packed(nil).Pack(apikey.Prefix(k.Prefix), usage.Totals{Allowed: 2})}
 	if _, err := w.store.WriteCounter(t.Context(), stored, store.CounterVersion{}); err != nil {
 		t.Fatal(err)
 	}

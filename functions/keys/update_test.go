@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -49,12 +50,8 @@ func TestUpdateKey(t *testing.T) {
 			issued := w.do(http.MethodPost, prod+"/api-keys", create).issued(http.StatusCreated)
 			want, at := issued.Key, shop+"/api-keys/"+issued.ID
 			tt.want(&want)
-			if diff := cmp.Diff(want, w.do(http.MethodPatch, at, tt.body).key()); diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(want, w.do(http.MethodGet, at, "").key()); diff != "" {
-				t.Errorf("stored (-want +got):\n%s", diff)
-			}
+			functest.Equal(t, "answer", want, w.do(http.MethodPatch, at, tt.body).key())
+			functest.Equal(t, "stored", want, w.do(http.MethodGet, at, "").key())
 		})
 	}
 }
@@ -65,9 +62,7 @@ func TestKeyOfADeletedApp(t *testing.T) {
 	w := newWorld(t)
 	w.makePlan(prod)
 	issued := w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter","apps":["hello"]}`).issued(http.StatusCreated)
-	if err := storetest.DeleteApp(t.Context(), w.store, app.Ref{Namespace: "shop-prod", Name: "hello"}); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, storetest.DeleteApp(t.Context(), w.store, app.Ref{Namespace: "shop-prod", Name: "hello"}))
 	at := shop + "/api-keys/" + issued.ID
 	for _, tt := range []struct{ body, scope string }{
 		{`{}`, "none"}, {`{"name":"renamed"}`, "none"}, {`{"apps":["other"]}`, "apps"}, {`{"apps":[]}`, "all"},
@@ -146,16 +141,12 @@ func TestRevoke(t *testing.T) {
 	w.do(http.MethodPost, at+"/revoke", `{"reason":"leaked"}`).Refused(http.StatusBadRequest, problem.UnknownField)
 	want := issued.Key
 	want.Status, want.RevokedAt, want.RevokedBy = "revoked", new(w.service.moment()), new("ada")
-	if diff := cmp.Diff(want, w.do(http.MethodPost, at+"/revoke", "").key()); diff != "" {
-		t.Errorf("revoked (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "revoked", want, w.do(http.MethodPost, at+"/revoke", "").key())
 	before := w.stored(issued.ID)
-	w.setClock(time.Date(2026, 3, 15, 0, 0, 0, 0, time.UTC))
+	w.clock.Set(time.Date(2026, 3, 15, 0, 0, 0, 0, time.UTC))
 	again := w.do(http.MethodPost, at+"/revoke", `{}`).key()
 	again.Usage = want.Usage // it is another day's
-	if diff := cmp.Diff(want, again); diff != "" {
-		t.Errorf("revoked again (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "revoked again", want, again)
 	for _, body := range []string{`{"status":"active"}`, `{"status":"disabled"}`, `{"name":"n"}`, `{"expires_at":null}`} {
 		w.do(http.MethodPatch, at, body).Refused(http.StatusConflict, problem.KeyRevoked)
 	}
@@ -198,9 +189,7 @@ func TestRotate(t *testing.T) {
 				until := now.Add(tt.grace)
 				want.PreviousSecretExpiresAt = &until
 			}
-			if diff := cmp.Diff(want, second.Key); diff != "" {
-				t.Errorf("rotated: id, prefix and the rest stay (-want +got):\n%s", diff)
-			}
+			functest.Equal(t, "rotated: id, prefix and the rest stay", want, second.Key)
 			if prefix, ok := apikey.Parse([]byte(second.FullKey)); !ok || string(prefix) != first.Prefix || second.FullKey == first.FullKey {
 				t.Errorf("the new key is %s", second.FullKey)
 			}
@@ -253,11 +242,11 @@ func TestGraceEnds(t *testing.T) {
 	w.makePlan(prod)
 	at := shop + "/api-keys/" + w.makeKey().ID
 	until := w.do(http.MethodPost, at+"/rotate", `{"grace":"1h"}`).issued(http.StatusOK).PreviousSecretExpiresAt
-	w.setClock(until.Add(-time.Microsecond))
+	w.clock.Set(until.Add(-time.Microsecond))
 	if k := w.do(http.MethodGet, at, "").key(); k.PreviousSecretExpiresAt == nil {
 		t.Error("the previous secret has gone early")
 	}
-	w.setClock(*until)
+	w.clock.Set(*until)
 	if k := w.do(http.MethodGet, at, "").key(); k.PreviousSecretExpiresAt != nil {
 		t.Errorf("the previous secret is shown until %s", k.PreviousSecretExpiresAt)
 	}
