@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/buildevent"
 	"github.com/sluicegate/sluice/shared/event"
@@ -90,9 +88,7 @@ type sender struct {
 func startSender(t *testing.T, st *store.Store, url string) *sender {
 	t.Helper()
 	sink, err := buildevent.NewSink(url, "/sluice", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &sender{announcer: newAnnouncer(st, sink, 20*time.Millisecond, functest.Quiet()), kill: cancel, ended: make(chan struct{})}
 	go func() { defer close(s.ended); s.announcer.run(ctx) }()
@@ -154,13 +150,9 @@ func TestFlood(t *testing.T) {
 
 	sink.mu.Lock()
 	defer sink.mu.Unlock()
-	if diff := cmp.Diff(want, sink.heard); diff != "" {
-		t.Errorf("heard (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "heard", want, sink.heard)
 	left, err := sending.Announcements(t.Context(), event.Place{}, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	again := 0
 	for _, n := range sink.ids {
 		again += n - 1

@@ -26,9 +26,7 @@ func TestDeployment(t *testing.T) {
 		NoDigest:   "The tag was deployed without a digest, because no registry was asked for it.", // the test's does not
 		DeployedAt: got.DeployedAt, Current: true,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("functest.Answer (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "functest.Answer", want, got)
 	if time.Since(got.DeployedAt) > time.Minute {
 		t.Errorf("deployed at %v", got.DeployedAt)
 	}
@@ -43,9 +41,7 @@ func TestReadDeployment(t *testing.T) {
 	w.deploy("hello:v2")
 	w.within("prod", "2 hello:v2 live", "1 hello:v1 superseded")
 	var list wire.List[wire.Deployment]
-	if err := json.Unmarshal(w.as("vera", http.MethodGet, "prod", "hello/deployments", "").Body, &list); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, json.Unmarshal(w.as("vera", http.MethodGet, "prod", "hello/deployments", "").Body, &list))
 	for _, want := range list.Items {
 		a := w.as("vera", http.MethodGet, "prod", fmt.Sprintf("hello/deployments/%d", want.Revision), "")
 		var got wire.Deployment
@@ -149,9 +145,7 @@ func TestHistoryByPage(t *testing.T) {
 	for token := ""; ; {
 		a := w.as("vera", http.MethodGet, "prod", "hello/deployments?page_size=2&page_token="+token, "")
 		var list wire.List[wire.Deployment]
-		if err := json.Unmarshal(a.Body, &list); err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, json.Unmarshal(a.Body, &list))
 		for _, d := range list.Items {
 			numbers = append(numbers, d.Revision)
 			if d.Current != (d.Revision == 5) {
@@ -162,9 +156,7 @@ func TestHistoryByPage(t *testing.T) {
 			break
 		}
 	}
-	if diff := cmp.Diff([]int64{5, 4, 3, 2, 1}, numbers); diff != "" {
-		t.Errorf("numbers (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "numbers", []int64{5, 4, 3, 2, 1}, numbers)
 }
 
 // Twenty deploys at once get twenty ascending numbers, and the highest is what runs.

@@ -16,7 +16,6 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
-	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/clustertest"
@@ -78,9 +77,7 @@ func newWorld(t testing.TB, with func(*Config, *Parts)) *world {
 	t.Helper()
 	runPods(t)
 	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	w := &world{TB: t, store: storetest.New(t), cluster: cl, project: clustertest.Name()}
 	w.addApp("prod", "hello", "hello:v1")
 	w.addApp("staging", "hello", "hello:v1")
@@ -102,9 +99,7 @@ func (w *world) start(with func(*Config, *Parts)) {
 	}
 	w.store.AnnounceEvents(parts.Sink != nil)
 	service, err := New(cfg, parts)
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	w.service = service
 	w.handler = service.Handler()
 	w.Cleanup(func() {
@@ -120,30 +115,15 @@ func (w *world) ref(environment string) app.Ref {
 
 func (w *world) addApp(environment, name, image string) {
 	w.Helper()
+	storetest.Environment(w, w.store, w.project, environment)
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	err := w.store.CreateProject(w.Context(), app.Project{
-		Name: w.project, Members: map[string]app.Role{"ada": app.Developer, "vera": app.Viewer},
-	})
-	if err != nil && !problem.Is(err, problem.AlreadyExists) {
-		w.Fatal(err)
-	}
-	ns := w.project + "-" + environment
-	err = w.store.CreateEnvironment(w.Context(), app.Environment{Project: w.project, Name: environment, Namespace: ns})
-	if err != nil && !problem.Is(err, problem.AlreadyExists) {
-		w.Fatal(err)
-	}
-	a := app.App{
-		Name: name, Project: w.project, Environment: environment, Namespace: ns, Host: name + "." + ns, Port: 8080,
-		Image: image, CreatedAt: now, UpdatedAt: now,
-	}
+	a := app.App{Name: name, Project: w.project, Environment: environment, Image: image, CreatedAt: now, UpdatedAt: now}
 	if image == "" {
 		a.GitSource = &app.GitSource{Repository: "https://git.example.com/hello.git", Branch: "main"}
 	} else {
 		a.Revision = 1
 	}
-	if err := w.store.CreateApp(w.Context(), a, storetest.First(a)); err != nil {
-		w.Fatal(err)
-	}
+	storetest.App(w, w.store, a)
 }
 
 // as makes a call about app hello of an environment as a user.
@@ -205,13 +185,9 @@ func (w *world) within(environment string, want ...string) {
 func (w *world) runs(image string, revision int64) {
 	w.Helper()
 	seen, err := w.cluster.Workload(w.Context(), w.ref("prod"))
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	a, err := w.store.App(w.Context(), w.ref("prod").Namespace, "hello")
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	if a.Image != image || a.Revision != revision || !seen.Runs(a) {
 		w.Errorf("recorded is %s, revision %d, and the cluster runs it: %v; want %s, revision %d", a.Image, a.Revision, seen.Runs(a), image, revision)
 	}
@@ -228,8 +204,6 @@ func (w *world) becomesLive(n int64) {
 func (w *world) revision(n int64) deploy.Revision {
 	w.Helper()
 	r, err := w.store.Deployment(w.Context(), w.ref("prod"), n)
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	return r
 }

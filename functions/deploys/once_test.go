@@ -97,9 +97,7 @@ func TestDeploymentWithIfMatch(t *testing.T) {
 		t.Errorf("got the tag %s, want the revision's", got)
 	}
 	a, err := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	ofApp := httpapi.TagOf(a.Asked())
 	made(w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`))
 	w.within("staging", "2 hello:v2 live", "1 hello:v1 superseded")

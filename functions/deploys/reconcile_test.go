@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -43,15 +42,7 @@ func (w *world) tick() int {
 
 func (w *world) event(eventType, subject string) int {
 	w.Helper()
-	r := httptest.NewRequestWithContext(w.Context(), http.MethodPost, "/", http.NoBody)
-	for k, v := range map[string]string{"Specversion": "1.0", "Id": "1", "Source": "/test", "Type": eventType, "Subject": subject} {
-		if v != "" {
-			r.Header.Set("Ce-"+k, v)
-		}
-	}
-	rec := httptest.NewRecorder()
-	w.handler.ServeHTTP(rec, r)
-	return rec.Code
+	return functest.Event(eventType, subject).Send(w, w.handler).Status
 }
 
 func (w *world) ticked() bool { w.Helper(); return w.tick() < http.StatusMultipleChoices }
@@ -125,14 +116,10 @@ func TestKilledAtEveryStep(t *testing.T) {
 				w.post("hello/deployments", `{"image":"hello:v2"}`)
 				// On a slow machine the rollout may be over at its first look, in fewer steps.
 				functest.Within(t, patience, func() bool { return killed.steps.Load() >= at || !w.service.queue.Has(w.ref("prod")) })
-				if err := w.service.Close(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				functest.Must(t, w.service.Close(t.Context()))
 				w.start(nil)
 				a, err := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
-				if err != nil {
-					t.Fatal(err)
-				}
+				functest.Must(t, err)
 				if recorded := at > 1 || after; recorded != (a.Revision == 2) {
 					t.Fatalf("revision %d is the current one", a.Revision)
 				}
@@ -166,16 +153,12 @@ func TestTickLeavesFollowedApps(t *testing.T) {
 	t.Parallel()
 	open := make(chan struct{})
 	w := newWorld(t, func(_ *Config, p *Parts) { p.Cluster = held{p.Cluster, open} })
-	if err := storetest.DeleteApp(t.Context(), w.store, w.ref("staging")); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, storetest.DeleteApp(t.Context(), w.store, w.ref("staging")))
 	ref := w.ref("prod")
 	w.event(app.DeployRequested, ref.String())
 	w.tick() // would not end if it waited for the app
 	seen, err := w.cluster.Workload(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	a, err := w.store.App(t.Context(), ref.Namespace, ref.Name)
 	if err != nil || seen.Runs(a) {
 		t.Errorf("the tick has worked on it, %v", err)
@@ -193,9 +176,7 @@ func TestDeployRequested(t *testing.T) {
 	_, err := w.store.RecordDeployment(t.Context(), w.ref("prod"), func(app.App, deploy.Revision) (deploy.Revision, error) {
 		return deploy.New("hello:v2", "", deploy.Webhook, "webhook", time.Now().UTC()), nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	if code := w.event(app.DeployRequested, w.ref("prod").String()); code >= 300 {
 		t.Errorf("the event was answered %d", code)
 	}
@@ -217,13 +198,9 @@ func TestDrift(t *testing.T) {
 	w.deploy("hello:v2")
 	w.runsWithin("hello:v2", 2)
 	seen, err := w.cluster.Workload(t.Context(), w.ref("prod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	other := app.App{Name: "hello", Namespace: w.ref("prod").Namespace, Port: 8080, Image: "hello:other", Revision: 9}
-	if err := w.cluster.ApplyWorkload(t.Context(), seen, other); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, w.cluster.ApplyWorkload(t.Context(), seen, other))
 	if !w.ticked() {
 		t.Error("the tick failed")
 	}
@@ -303,14 +280,10 @@ func TestLateRevision(t *testing.T) {
 func (w *world) scale(replicas int) {
 	w.Helper()
 	kube, err := kubernetes.NewForConfig(clustertest.Config(w))
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
 	_, err = kube.AppsV1().Deployments(w.ref("prod").Namespace).Patch(w.Context(), "hello", types.MergePatchType, patch, metav1.PatchOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 }
 
 // An app is idle while its workload has zero desired replicas. A live revision stays live, and

@@ -143,9 +143,7 @@ func (w *world) fail(n int64) {
 		r.Status, r.FinishedAt = deploy.Failed, r.DeployedAt
 		return r, true
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 }
 
 // A revision that had a ready pod worked, although a newer one overtook it before it was
@@ -239,9 +237,7 @@ func TestRegistriesOfAProject(t *testing.T) {
 		p.Registries = []string{"registry.example.com/shop"}
 		return p, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	for path, body := range map[string]string{
 		"hello/deployments": `{"image":"registry.example.com/other/hello:v2"}`,
 		"hello/rollback":    `{"revision":1}`,
