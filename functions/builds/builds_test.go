@@ -3,13 +3,13 @@ package builds
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/functest"
@@ -58,9 +58,7 @@ func TestBuild(t *testing.T) {
 			}
 			w.history("1 build 1")
 			r, err := w.store.Deployment(t.Context(), w.ref, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			functest.Must(t, err)
 			want := "registry.example.com/built/" + w.ref.Namespace + "/hello:build-1-"
 			if r.Trigger != deploy.Webhook || len(r.Commit) != 40 || !strings.HasPrefix(r.Commit, "0123abc") || !strings.HasPrefix(r.Image, want) || r.Digest != b.Digest {
 				t.Errorf("revision %+v", r)
@@ -118,9 +116,7 @@ func TestRollbackMeanwhile(t *testing.T) {
 	_, err := w.store.RecordDeployment(t.Context(), w.ref, func(_ app.App, current deploy.Revision) (deploy.Revision, error) {
 		return current.Copy(deploy.Rollback, "ada", time.Now().UTC()), nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	if b := w.becomesByTicks(late, deploy.BuildSuperseded); !strings.Contains(b.Message, "rolled back") || b.Revision != 0 {
 		t.Errorf("the build from before the rollback: %+v", b)
 	}
@@ -139,9 +135,7 @@ func TestDetachedMeanwhile(t *testing.T) {
 		a.GitSource = nil
 		return a, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	w.becomesByTicks(n, deploy.BuildSuperseded)
 	w.history()
 }
@@ -154,9 +148,7 @@ func TestAppMadeAnew(t *testing.T) {
 	n := w.ask("silent")
 	w.tick()
 	old := w.build(n)
-	if err := storetest.DeleteApp(t.Context(), w.store, w.ref); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, storetest.DeleteApp(t.Context(), w.store, w.ref))
 	w.tick()
 	w.addApp("slow-silent")
 	w.ask("slow-silent")
@@ -238,9 +230,7 @@ func TestBuildForARegistryThatIsNotAllowed(t *testing.T) {
 	allow := func(registries ...string) {
 		t.Helper()
 		_, err := w.store.UpdateProject(t.Context(), w.project, func(p app.Project) (app.Project, error) { p.Registries = registries; return p, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, err)
 	}
 	allow("registry.example.com/other")
 	n := w.ask("silent")
@@ -268,17 +258,14 @@ func TestEventsOfOthers(t *testing.T) {
 	w.tick()
 	b := w.build(n)
 	good, err := json.Marshal(map[string]any{"pipelineRun": runOf(w, b, "True")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	attributes := map[string]string{"Type": "dev.tekton.event.pipelinerun.successful.v1", "Source": "/tekton"}
+	functest.Must(t, err)
 	for path, want := range map[string]int{
 		"/events/" + token[1:] + "x": http.StatusUnauthorized,
 		"/events/x":                  http.StatusUnauthorized,
 		"/events/":                   http.StatusNotFound,
 		"/events/" + token + "/x":    http.StatusNotFound,
 	} {
-		if code := w.send(path, attributes, string(good)); code != want {
+		if code := w.send(path, "successful", string(good)); code != want {
 			t.Errorf("%s: %d, want %d", path, code, want)
 		}
 	}
@@ -322,32 +309,15 @@ func TestListBuilds(t *testing.T) {
 	for range 3 {
 		w.ask("")
 	}
-	base := "/api/v1/projects/" + w.project + "/environments/prod/apps/hello/builds"
-	get := func(path, user string) (int, string) {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
-		if user != "" {
-			r.Header.Set("X-Test-User", user)
-		}
-		rec := httptest.NewRecorder()
-		w.handler.ServeHTTP(rec, r)
-		return rec.Code, rec.Body.String()
-	}
-	code, body := get(base+"?page_size=2", "vera")
-	var list wire.List[wire.Build]
-	if err := json.Unmarshal([]byte(body), &list); err != nil || code != http.StatusOK {
-		t.Fatalf("%d %s", code, body)
-	}
+	get := func(path, user string) functest.Answer { return w.builds(user, http.MethodGet, path, "", nil) }
+	list := functest.Read[wire.List[wire.Build]](get("?page_size=2", "vera"), http.StatusOK)
 	if len(list.Items) != 2 || list.Items[0].Build != 3 || list.NextPageToken == "" || list.Items[0].Status != "queued" {
-		t.Errorf("list: %s", body)
+		t.Errorf("list: %+v", list)
 	}
 	for path, want := range map[string]int{"/1": 200, "/4": 404, "/0": 404, "/01": 404, "/-1": 404, "/x": 404} {
-		if code, body := get(base+path, "vera"); code != want {
-			t.Errorf("%s: %d %s", path, code, body)
-		}
+		get(path, "vera").Is(want)
 	}
-	if code, _ := get(base, ""); code != http.StatusUnauthorized {
-		t.Errorf("without a session: %d", code)
-	}
+	get("", "").Is(http.StatusUnauthorized)
 }
 
 // A request for a build that is sent again with its Idempotency-Key makes one build. With
@@ -355,31 +325,18 @@ func TestListBuilds(t *testing.T) {
 func TestRequestBuildOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", nil)
-	send := func(body string, headers map[string]string) *httptest.ResponseRecorder {
-		path := "/api/v1/projects/" + w.project + "/environments/prod/apps/hello/builds"
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
-		r.Header.Set("X-Test-User", "ada")
-		r.Header.Set("Content-Type", "application/json")
-		for name, value := range headers {
-			r.Header.Set(name, value)
-		}
-		rec := httptest.NewRecorder()
-		w.handler.ServeHTTP(rec, r)
-		return rec
+	send := func(body string, headers http.Header) functest.Answer {
+		return w.builds("ada", http.MethodPost, "", body, headers)
 	}
 	for try := range 2 {
-		rec := send(`{"commit":"0123abc"}`, map[string]string{"Idempotency-Key": "1", "If-Match": `"0"`})
-		var b wire.Build
-		if err := json.Unmarshal(rec.Body.Bytes(), &b); err != nil || rec.Code != http.StatusAccepted || b.Build != 1 || !strings.HasSuffix(rec.Header().Get("Location"), "/apps/hello/builds/1") || (rec.Header().Get("Idempotent-Replayed") == "true") != (try == 1) {
-			t.Errorf("call %d: got %d %v %s", try, rec.Code, rec.Header(), rec.Body)
+		a := send(`{"commit":"0123abc"}`, http.Header{"Idempotency-Key": {"1"}, "If-Match": {`"0"`}})
+		b := functest.Read[wire.Build](a, http.StatusAccepted)
+		if b.Build != 1 || !strings.HasSuffix(a.Header.Get("Location"), "/apps/hello/builds/1") || (a.Header.Get("Idempotent-Replayed") == "true") != (try == 1) {
+			t.Errorf("call %d: got %v %s", try, a.Header, a.Body)
 		}
 	}
-	if rec := send(`{"commit":"0123abd"}`, map[string]string{"Idempotency-Key": "1"}); rec.Code != http.StatusUnprocessableEntity {
-		t.Errorf("another commit: got %d %s", rec.Code, rec.Body)
-	}
-	if rec := send(`{}`, map[string]string{"If-Match": `"7"`}); rec.Code != http.StatusPreconditionFailed {
-		t.Errorf("another revision: got %d %s", rec.Code, rec.Body)
-	}
+	send(`{"commit":"0123abd"}`, http.Header{"Idempotency-Key": {"1"}}).Is(http.StatusUnprocessableEntity)
+	send(`{}`, http.Header{"If-Match": {`"7"`}}).Is(http.StatusPreconditionFailed)
 	if builds, _, err := w.store.Builds(t.Context(), w.ref, store.Page{Size: 10}); err != nil || len(builds) != 1 {
 		t.Errorf("got %d builds, %v; want 1", len(builds), err)
 	}
@@ -394,7 +351,8 @@ func TestRequestBuild(t *testing.T) {
 	tests := []struct {
 		name, user, body string
 		status           int
-		code, commit     string
+		code             problem.Code
+		commit           string
 	}{
 		{"a viewer", "vera", `{}`, 403, "forbidden", ""},
 		{"nobody", "", `{}`, 401, "unauthenticated", ""},
@@ -409,11 +367,11 @@ func TestRequestBuild(t *testing.T) {
 	}
 	number := int64(0)
 	for _, tt := range tests {
-		code, body := w.requests(tt.user, tt.body)
-		if code != tt.status || !strings.Contains(body, tt.code) {
-			t.Errorf("%s: %d %s", tt.name, code, body)
+		a := w.requests(tt.user, tt.body)
+		if a.Status != tt.status || a.Code() != tt.code {
+			t.Errorf("%s: %d %s", tt.name, a.Status, a.Body)
 		}
-		if code != http.StatusAccepted {
+		if a.Status != http.StatusAccepted {
 			continue
 		}
 		number++
@@ -431,30 +389,16 @@ func TestRequestBuild(t *testing.T) {
 	if _, err := w.store.UpdateApp(t.Context(), w.ref, func(a app.App) (app.App, error) { a.GitSource = nil; return a, nil }); err != nil {
 		t.Fatal(err)
 	}
-	if code, body := w.requests("ada", `{}`); code != http.StatusConflict || !strings.Contains(body, "no_git_source") {
-		t.Errorf("an image app: %d %s", code, body)
-	}
+	w.requests("ada", `{}`).Refused(http.StatusConflict, "no_git_source")
 }
 
 // A build that cannot be started at once is recorded, and the next tick starts it.
 func TestRequestBuildWithoutTekton(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", func(_ *Config, p *Parts) { p.Cluster = nowhere{} })
-	if code, body := w.requests("ada", ""); code != http.StatusAccepted || !strings.Contains(body, `"queued"`) {
-		t.Errorf("%d %s", code, body)
+	if a := w.requests("ada", "").Is(http.StatusAccepted); !strings.Contains(string(a.Body), `"queued"`) {
+		t.Errorf("got %s, want a queued build", a.Body)
 	}
 	w.service.cluster = w.cluster
 	w.becomesByTicks(1, deploy.Succeeded)
-}
-
-// requests asks for a build as a user.
-func (w *world) requests(user, body string) (int, string) {
-	w.Helper()
-	path := "/api/v1/projects/" + w.project + "/environments/prod/apps/hello/builds"
-	r := httptest.NewRequestWithContext(w.Context(), http.MethodPost, path, strings.NewReader(body))
-	r.Header.Set("X-Test-User", user)
-	r.Header.Set("Content-Type", "application/json")
-	rec := httptest.NewRecorder()
-	w.handler.ServeHTTP(rec, r)
-	return rec.Code, rec.Body.String()
 }

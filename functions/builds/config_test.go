@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // TestToken: it comes from the environment or from a file, and must be long.
@@ -12,9 +14,7 @@ func TestToken(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef0123456789abcdef"
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
 	tests := []struct {
 		name  string
 		token Token

@@ -15,6 +15,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/tests/clustertest"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // TestCredentials: the API server takes infra/tekton/credentials.yaml, every Secret in
@@ -22,36 +23,22 @@ import (
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", func(c *Config, _ *Parts) { c.ServiceAccount = "default" })
-	if err := w.cluster.EnsureNamespace(t.Context(), w.ref.Namespace); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, w.cluster.EnsureNamespace(t.Context(), w.ref.Namespace))
 	text, err := os.ReadFile(filepath.Join("..", "..", "infra", "tekton", "credentials.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	objects, err := manifest.Decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	for _, o := range objects {
 		o.SetNamespace(w.ref.Namespace)
 	}
 	applier, err := manifest.NewApplier(clustertest.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := applier.Apply(t.Context(), objects); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
+	functest.Must(t, applier.Apply(t.Context(), objects))
 	account := w.accountOfRun()
 	client, err := kubernetes.NewForConfig(clustertest.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	held, err := client.CoreV1().ServiceAccounts(w.ref.Namespace).Get(t.Context(), account, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	kinds := map[core.SecretType]string{core.SecretTypeBasicAuth: "tekton.dev/git-", core.SecretTypeSSHAuth: "tekton.dev/git-", core.SecretTypeDockerConfigJson: "tekton.dev/docker-"}
 	for _, reference := range held.Secrets {
 		s, err := client.CoreV1().Secrets(w.ref.Namespace).Get(t.Context(), reference.Name, metav1.GetOptions{})
@@ -96,12 +83,8 @@ func (w *world) accountOfRun() string {
 		w.Fatalf("answered %d", code)
 	}
 	run, err := w.runs().Get(w.Context(), w.build(n).RunName(w.ref), metav1.GetOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	account, _, err := unstructured.NestedString(run.Object, "spec", "taskRunTemplate", "serviceAccountName")
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	return account
 }

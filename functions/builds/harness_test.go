@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/dynamic"
 
 	emulator "github.com/sluicegate/sluice/emulators/builds"
@@ -22,7 +21,6 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/funcmain"
-	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/tests/clustertest"
 	"github.com/sluicegate/sluice/tests/functest"
@@ -115,9 +113,7 @@ func newWorld(t testing.TB, script string, with func(*Config, *Parts)) *world {
 	t.Helper()
 	runBuilds(t)
 	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	w := &world{TB: t, store: storetest.New(t), cluster: cl, project: clustertest.Name(), told: &told{}}
 	w.ref = app.Ref{Namespace: w.project + "-prod", Name: "hello"}
 	w.addApp(script)
@@ -143,25 +139,10 @@ func source(script string) app.GitSource {
 
 func (w *world) addApp(script string) {
 	w.Helper()
-	ctx, now := w.Context(), time.Now().UTC().Truncate(time.Microsecond)
+	now := time.Now().UTC().Truncate(time.Microsecond)
 	git := source(script)
-	err := w.store.CreateProject(ctx, app.Project{
-		Name: w.project, Members: map[string]app.Role{"ada": app.Developer, "vera": app.Viewer, "root": app.Viewer},
-	})
-	if err != nil && !problem.Is(err, problem.AlreadyExists) {
-		w.Fatal(err)
-	}
-	err = w.store.CreateEnvironment(ctx, app.Environment{Project: w.project, Name: "prod", Namespace: w.ref.Namespace})
-	if err != nil && !problem.Is(err, problem.AlreadyExists) {
-		w.Fatal(err)
-	}
-	err = w.store.CreateApp(ctx, app.App{
-		Name: "hello", Project: w.project, Environment: "prod", Namespace: w.ref.Namespace, Host: "hello." + w.ref.Namespace,
-		Port: 8080, GitSource: &git, CreatedAt: now, UpdatedAt: now,
-	}, store.First{})
-	if err != nil {
-		w.Fatal(err)
-	}
+	storetest.Environment(w, w.store, w.project, "prod")
+	storetest.App(w, w.store, app.App{Name: "hello", Project: w.project, Environment: "prod", GitSource: &git, CreatedAt: now, UpdatedAt: now})
 }
 
 // ask makes a script the app's git source, records a build of it, and returns its number.
@@ -172,22 +153,18 @@ func (w *world) ask(script string) int64 {
 		a.GitSource = &git
 		return a, nil
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	b, err := w.store.RecordBuild(w.Context(), w.ref, func(app.App) (deploy.Build, error) {
 		return deploy.NewBuild(source(script), "0123abc", deploy.Webhook, "webhook", time.Now().UTC().Truncate(time.Microsecond)), nil
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	return b.Number
 }
 
 // event sends a CloudEvent of Sluice's own.
 func (w *world) event(eventType, subject string) int {
 	w.Helper()
-	return w.send("/", map[string]string{"Type": eventType, "Subject": subject, "Source": "/test"}, "")
+	return functest.Event(eventType, subject).Send(w, w.handler).Status
 }
 
 func (w *world) tick() {
@@ -197,40 +174,40 @@ func (w *world) tick() {
 	}
 }
 
-func (w *world) send(path string, attributes map[string]string, body string) int {
+// send sends an event of Tekton's to a path.
+func (w *world) send(path, kind, body string) int {
 	w.Helper()
-	r := httptest.NewRequestWithContext(w.Context(), http.MethodPost, path, strings.NewReader(body))
-	r.Header.Set("Ce-Specversion", "1.0")
-	r.Header.Set("Ce-Id", "1")
-	for k, v := range attributes {
-		if v != "" {
-			r.Header.Set("Ce-"+k, v)
-		}
-	}
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	rec := httptest.NewRecorder()
-	w.handler.ServeHTTP(rec, r)
-	return rec.Code
+	c := functest.Event("dev.tekton.event.pipelinerun."+kind+".v1", "")
+	c.Path, c.Body = path, body
+	c.Header.Set("Ce-Source", "/tekton")
+	return c.Send(w, w.handler).Status
 }
 
 // tekton sends an event as Tekton would.
 func (w *world) tekton(kind string, run any) int {
 	w.Helper()
 	body, err := json.Marshal(map[string]any{"pipelineRun": run})
-	if err != nil {
-		w.Fatal(err)
-	}
-	return w.send("/events/"+token, map[string]string{"Type": "dev.tekton.event.pipelinerun." + kind + ".v1", "Source": "/tekton"}, string(body))
+	functest.Must(w, err)
+	return w.send("/events/"+token, kind, string(body))
+}
+
+// builds calls the API of the app's builds as a user.
+func (w *world) builds(user, method, path, body string, headers http.Header) functest.Answer {
+	w.Helper()
+	address := "/api/v1/projects/" + w.project + "/environments/prod/apps/hello/builds" + path
+	return functest.Call{Method: method, Path: address, Body: body, User: user, Header: headers}.Send(w, w.handler)
+}
+
+// requests asks for a build as a user.
+func (w *world) requests(user, body string) functest.Answer {
+	w.Helper()
+	return w.builds(user, http.MethodPost, "", body, http.Header{"Content-Type": {"application/json"}})
 }
 
 func (w *world) build(n int64) deploy.Build {
 	w.Helper()
 	b, err := w.store.Build(w.Context(), w.ref, n)
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	return b
 }
 
@@ -259,14 +236,10 @@ func (w *world) becomesAfter(each func(), n int64, want deploy.BuildStatus) depl
 func (w *world) history(want ...string) {
 	w.Helper()
 	revisions, _, err := w.store.Deployments(w.Context(), w.ref, store.Page{Size: 100})
-	if err != nil {
-		w.Fatal(err)
-	}
+	functest.Must(w, err)
 	var got []string
 	for _, r := range revisions {
 		got = append(got, fmt.Sprintf("%d %s", r.Number, r.Actor))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		w.Errorf("history (-want +got):\n%s", diff)
-	}
+	functest.Equal(w, "history", want, got)
 }
