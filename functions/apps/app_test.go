@@ -43,16 +43,12 @@ func TestCreateApp(t *testing.T) {
 		Preflight: "app", Gate: wire.Gate{State: "ungated", Since: got.Gate.Since}, Revision: 1,
 		Deployed: &wire.Deployed{At: got.Gate.Since, Status: "rolling_out"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("app (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "app", want, got)
 	read := functest.Read[wire.App](o.as("vic").get(o.apps("/hello")), 200)
 	if !cmp.Equal(want, read) {
 		t.Errorf("read (-want +got):\n%s", cmp.Diff(want, read))
 	}
-	if diff := cmp.Diff(cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, StripStale: true}, o.state("hello")); diff != "" {
-		t.Errorf("in the cluster (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "in the cluster", cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, StripStale: true}, o.state("hello"))
 	o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v2"}`).Refused(409, "already_exists")
 	o.as("vic").post(o.apps(""), `{"name":"other","image":"registry.example/hello:v1"}`).Refused(403, "forbidden")
 	o.as("eve").get(o.apps("/hello")).Refused(403, "forbidden")
@@ -67,12 +63,8 @@ func TestCreateAppNameTaken(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	kube, err := kubernetes.NewForConfig(clustertest.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.cluster.EnsureNamespace(t.Context(), o.namespace()); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
+	functest.Must(t, o.cluster.EnsureNamespace(t.Context(), o.namespace()))
 	services := kube.CoreV1().Services(o.namespace())
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "hello"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
 	if _, err := services.Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
@@ -119,16 +111,12 @@ func TestFirstRevision(t *testing.T) {
 			t.Errorf("%s: the answer says %s, the document %s, %v; want %s", tt.name, got.Image, a.Image, err, tt.runs)
 		}
 		r, err := o.store.Deployment(t.Context(), a.Ref(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, err)
 		want := deploy.Revision{
 			Number: 1, Image: tt.image, Digest: tt.digest, Trigger: deploy.Manual, Actor: "dev", Note: tt.note,
 			Status: deploy.RollingOut, DeployedAt: r.DeployedAt,
 		}
-		if diff := cmp.Diff(want, r); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
+		functest.Equal(t, tt.name, want, r)
 		if s := o.state(tt.name); s.Deployment != cluster.Right {
 			t.Errorf("%s: in the cluster: %+v", tt.name, s)
 		}
@@ -144,9 +132,7 @@ func TestCreateGitApp(t *testing.T) {
 		*got.GitSource != (wire.GitSource{Repository: "https://git.example/shop.git", Branch: "main", Path: "web"}) {
 		t.Errorf("app %+v", got)
 	}
-	if diff := cmp.Diff(cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, StripStale: true}, o.state("built")); diff != "" {
-		t.Errorf("in the cluster (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "in the cluster", cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, StripStale: true}, o.state("built"))
 	o.as("dev").post(o.apps(""), `{"name":"second","host":"built.example.com","image":"a:1"}`).Refused(409, "host_taken")
 
 	pending, _, err := o.store.PendingBuilds(t.Context(), store.Page{Size: 10})
@@ -249,9 +235,7 @@ func TestListApps(t *testing.T) {
 		}
 		query = "?page_size=2&page_token=" + list.NextPageToken
 	}
-	if diff := cmp.Diff([]string{"app-0", "app-1", "app-2"}, got); diff != "" {
-		t.Errorf("apps (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "apps", []string{"app-0", "app-1", "app-2"}, got)
 }
 
 func TestRequireAPIKey(t *testing.T) {
@@ -290,29 +274,27 @@ func TestRequireAPIKey(t *testing.T) {
 	o.as("dev").patch(o.apps("/hello"), ``).Refused(400, "malformed_json")
 }
 
+// set changes app hello and returns it.
+func (o *office) set(body string) wire.App {
+	o.Helper()
+	o.as("dev").patch(o.apps("/hello"), body).Is(200)
+	return functest.Read[wire.App](o.as("vic").get(o.apps("/hello")), 200)
+}
+
 // TestPreflight: a change of preflight makes a gate that is on pending, so that it is proven
 // with the new route, and notifies wiring (promise G10).
 func TestPreflight(t *testing.T) {
 	t.Parallel()
-	notified := make(chan string, 9)
-	wiring := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { notified <- r.Header.Get("Ce-Subject") }))
-	t.Cleanup(wiring.Close)
 	o := newOffice(t)
-	o.cfg.WiringURL = wiring.URL
-	o.start(o.cluster)
+	notified := o.watchWiring()
 	o.as("dev").post(o.apps(""), `{"name":"hello","image":"a:1","preflight":"refuse"}`).Is(201)
-	set := func(body string) wire.App {
-		t.Helper()
-		o.as("dev").patch(o.apps("/hello"), body).Is(200)
-		return functest.Read[wire.App](o.as("vic").get(o.apps("/hello")), 200)
-	}
-	if got := set(`{}`); got.Preflight != "refuse" || got.Gate.State != "ungated" {
+	if got := o.set(`{}`); got.Preflight != "refuse" || got.Gate.State != "ungated" {
 		t.Errorf("created: %+v", got)
 	}
-	if got := set(`{"preflight":"app"}`); got.Preflight != "app" || got.Gate.State != "ungated" {
+	if got := o.set(`{"preflight":"app"}`); got.Preflight != "app" || got.Gate.State != "ungated" {
 		t.Errorf("changed while off: %+v", got)
 	}
-	if got := set(`{"preflight":"refuse","require_api_key":true}`); got.Preflight != "refuse" || got.Gate.State != "pending" {
+	if got := o.set(`{"preflight":"refuse","require_api_key":true}`); got.Preflight != "refuse" || got.Gate.State != "pending" {
 		t.Errorf("changed and switched on: %+v", got)
 	}
 	ref := app.Ref{Namespace: o.namespace(), Name: "hello"}
@@ -323,20 +305,18 @@ func TestPreflight(t *testing.T) {
 		a.Gate.State = app.Engaged
 		return a, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := set(`{"preflight":"refuse"}`); got.Gate.State != "engaged" || !got.Gate.Since.Equal(engaged.Gate.Since) {
+	functest.Must(t, err)
+	if got := o.set(`{"preflight":"refuse"}`); got.Gate.State != "engaged" || !got.Gate.Since.Equal(engaged.Gate.Since) {
 		t.Errorf("set to what it is: %+v", got.Gate)
 	}
-	if got := set(`{"preflight":"app"}`); got.Preflight != "app" || got.Gate.State != "pending" || !got.Gate.Since.After(engaged.Gate.Since) {
+	if got := o.set(`{"preflight":"app"}`); got.Preflight != "app" || got.Gate.State != "pending" || !got.Gate.Since.After(engaged.Gate.Since) {
 		t.Errorf("changed while engaged: %+v", got)
 	}
 	<-notified
 	o.as("vic").patch(o.apps("/hello"), `{"preflight":"refuse"}`).Refused(403, "forbidden")
 	o.as("dev").patch(o.apps("/hello"), `{"preflight":"REFUSE"}`).Refused(422, "invalid_preflight")
 	o.as("dev").patch(o.apps("/hello"), `{"require_api_key":false,"preflight":""}`).Refused(422, "invalid_preflight")
-	if got := set(`{}`); !got.RequireAPIKey || got.Preflight != "app" {
+	if got := o.set(`{}`); !got.RequireAPIKey || got.Preflight != "app" {
 		t.Errorf("after refused changes: %+v", got)
 	}
 }
@@ -345,19 +325,10 @@ func TestPreflight(t *testing.T) {
 // it is proven with the new route, and notifies wiring (promises A7, G2).
 func TestChangeAddress(t *testing.T) {
 	t.Parallel()
-	notified := make(chan string, 9)
-	wiring := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { notified <- r.Header.Get("Ce-Subject") }))
-	t.Cleanup(wiring.Close)
 	o := newOffice(t)
-	o.cfg.WiringURL = wiring.URL
-	o.start(o.cluster)
+	notified := o.watchWiring()
 	hello, other := o.createApp("hello"), o.createApp("other")
-	set := func(body string) wire.App {
-		t.Helper()
-		o.as("dev").patch(o.apps("/hello"), body).Is(200)
-		return functest.Read[wire.App](o.as("vic").get(o.apps("/hello")), 200)
-	}
-	if got := set(`{"host":"Hello.Example.com","port":3000}`); got.Host != "hello.example.com" || got.URL != "http://hello.example.com:8080" || got.Port != 3000 || got.Gate.State != "ungated" {
+	if got := o.set(`{"host":"Hello.Example.com","port":3000}`); got.Host != "hello.example.com" || got.URL != "http://hello.example.com:8080" || got.Port != 3000 || got.Gate.State != "ungated" {
 		t.Errorf("changed while off: %+v", got)
 	}
 	if got := <-notified; got != hello.Ref().String() {
@@ -375,10 +346,8 @@ func TestChangeAddress(t *testing.T) {
 			a.Host, a.Port, a.RequireAPIKey, a.Gate.State = "hello.example.com", 3000, true, app.Engaged
 			return a, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := set(body).Gate; got.State != want || got.Since.After(engaged.Gate.Since) != (want == "pending") {
+		functest.Must(t, err)
+		if got := o.set(body).Gate; got.State != want || got.Since.After(engaged.Gate.Since) != (want == "pending") {
 			t.Errorf("%s: the gate is %+v, want %s", body, got, want)
 		}
 	}
@@ -472,9 +441,7 @@ func TestDeleteAppListsKeys(t *testing.T) {
 	}
 	got := functest.Read[wire.DeletedApp](o.as("dev").delete(o.apps("/hello")), 200)
 	want := wire.DeletedApp{KeyCount: 1, Keys: []wire.NarrowedKey{{KeyID: "key-aaaaaaaa", Name: "ci", Apps: []string{}, Scope: "none"}}, Host: a.Host, HostReservedUntil: got.HostReservedUntil}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("response (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "response", want, got)
 	o.createApp("hello")
 	if k, err := o.store.Key(t.Context(), "key-aaaaaaaa"); err != nil || slices.Contains(k.Apps, "hello") || len(k.Apps) == 0 {
 		t.Errorf("scope is %q, %v", k.Apps, err)

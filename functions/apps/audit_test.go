@@ -82,9 +82,7 @@ func TestActivity(t *testing.T) {
 	}
 	all := []string{"dev app.update", "dev app.create", "ada environment.create"}
 	for _, who := range []string{"root", "ada", "dev", "vic"} {
-		if diff := cmp.Diff(all, of(who, "")); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", who, diff)
-		}
+		functest.Equal(t, who, all, of(who, ""))
 	}
 	for query, want := range map[string][]string{
 		"?kind=settings": all, "?kind=deployments": nil, "?actor=dev": all[:2], "?to=2020-01-01": nil, "?page_size=1": all[:1],
@@ -160,9 +158,7 @@ func TestAuditOfTokens(t *testing.T) {
 	token := functest.Read[wire.Webhook](o.as("dev").post(o.apps("/hello/webhook"), ""), 200).Token
 	o.as("dev").delete(o.apps("/hello/webhook")).Is(204)
 	want := []string{"dev webhook.disable succeeded", "dev webhook.enable succeeded"}
-	if diff := cmp.Diff(want, o.audited("ada", query)); diff != "" {
-		t.Errorf("records (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "records", want, o.audited("ada", query))
 	o.service.cluster = brokenWebhooks{o.cluster, func() {
 		if got := o.audited("ada", query+"&page_size=1"); !cmp.Equal(got, []string{"dev webhook.enable requested"}) {
 			t.Errorf("meanwhile: %v", got)

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/httpapi"
@@ -26,9 +24,7 @@ func TestDeliveries(t *testing.T) {
 	o := newOffice(t)
 	a := o.createApp("hello")
 	path := o.apps("/hello/webhook/deliveries")
-	if diff := cmp.Diff([]wire.WebhookDelivery{}, functest.Read[wire.List[wire.WebhookDelivery]](o.as("vic").get(path), 200).Items); diff != "" {
-		t.Errorf("before the first call (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "before the first call", []wire.WebhookDelivery{}, functest.Read[wire.List[wire.WebhookDelivery]](o.as("vic").get(path), 200).Items)
 	at := a.CreatedAt.Add(time.Second)
 	receipts := []hook.Receipt{
 		{App: a.Ref(), At: a.CreatedAt.Add(-time.Second), Result: hook.Ponged, Count: 1}, // of an app of that name before
@@ -45,9 +41,7 @@ func TestDeliveries(t *testing.T) {
 	for i := range receipts {
 		receipts[i].ID = store.ReceiptID(receipts[i].At)
 	}
-	if err := o.store.KeepReceipts(t.Context(), receipts); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, o.store.KeepReceipts(t.Context(), receipts))
 	first := functest.Read[wire.List[wire.WebhookDelivery]](o.as("vic").get(path+"?page_size=50"), 200)
 	if len(first.Items) != 50 || first.Items[0].Build != 55 || first.NextPageToken == "" {
 		t.Fatalf("first page: %d, %+v", len(first.Items), first.Items[0])
@@ -64,9 +58,7 @@ func TestDeliveries(t *testing.T) {
 		},
 		{ID: receipts[2].ID, At: at, LastAt: receipts[2].Last, Count: 12, Result: "unproven", Code: "invalid_token", RequestID: "r2"},
 	}
-	if diff := cmp.Diff(want, functest.Read[wire.List[wire.WebhookDelivery]](second, second.Status).Items[5:]); diff != "" {
-		t.Errorf("the oldest (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "the oldest", want, functest.Read[wire.List[wire.WebhookDelivery]](second, second.Status).Items[5:])
 	if !strings.Contains(string(second.Body), `"count":12,"result":"unproven","code":"invalid_token","reason":null,"event":null,"revision":null,"build":null,"commit":null,`) {
 		t.Errorf("absent fields are not null: %s", second.Body)
 	}
@@ -137,9 +129,7 @@ func TestWebhookTest(t *testing.T) {
 		got.RequestID, got.DurationMS = "", 0
 		return got
 	}
-	if diff := cmp.Diff(wire.WebhookTest{Result: "pong", Status: 200, Message: "The webhook has answered the ping."}, test()); diff != "" {
-		t.Errorf("a pong (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "a pong", wire.WebhookTest{Result: "pong", Status: 200, Message: "The webhook has answered the ping."}, test())
 	claim, ok := hook.ClaimOf(g.asked.Header)
 	if !ok || claim.CarriesToken() || !claim.Proves(o.token("hello"), g.sent) || hook.EventOf(g.asked.Header) != hook.Ping ||
 		g.asked.Method != http.MethodPost || g.asked.URL.Path != "/api/v1/webhook/"+o.namespace()+"/hello" {

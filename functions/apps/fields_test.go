@@ -10,6 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func TestGitSource(t *testing.T) {
@@ -67,9 +68,7 @@ func TestGitSource(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	good := Config{AppsDomain: "localhost", AppHost: "{app}-{namespace}.{domain}", AppURL: "http://{host}:8080", Routes: cluster.Routes{EntryPoints: []string{"web"}}}
-	if err := good.check(); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, good.check())
 	for name, change := range map[string]func(*Config){
 		"domain":         func(c *Config) { c.AppsDomain = "a b" },
 		"host":           func(c *Config) { c.AppHost = "{app}.{domain}" },
@@ -134,9 +133,7 @@ func TestHostsNearTheConsole(t *testing.T) {
 			t.Errorf("%s with BASE_URL %q is %s, want %s", tt.host, tt.base, got, tt.want)
 		}
 		base, err := url.Parse(tt.base)
-		if err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, err)
 		extra := []string{"internal.example.net", base.Hostname()}
 		if got := near(Config{AppsDomain: "elsewhere.example", BaseURL: "https://console.example.net", ExtraHosts: extra}, tt.host); got != tt.want {
 			t.Errorf("%s with EXTRA_HOSTS %q is %s, want %s", tt.host, extra, got, tt.want)

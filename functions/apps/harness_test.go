@@ -2,8 +2,8 @@ package apps
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"testing"
 	"time"
@@ -38,19 +38,9 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	dir := t.TempDir()
-	if err := identity.WriteKeyPair(dir, "test"); err != nil {
-		t.Fatal(err)
-	}
-	keys, err := identity.OpenKeyring(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &cluster.Routes{EntryPoints: []string{"web"}}, WebhookNamespace: clustertest.Namespace(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &office{T: t, store: storetest.New(t), cluster: cl, keys: keys, project: clustertest.Name(), cfg: Config{
+	functest.Must(t, err)
+	o := &office{T: t, store: storetest.New(t), cluster: cl, keys: functest.Keyring(t), project: clustertest.Name(), cfg: Config{
 		AppsDomain: "localhost", AppHost: "{app}.{namespace}.{domain}", AppURL: "http://{host}:8080", Routes: cluster.Routes{EntryPoints: []string{"web"}},
 		ReservedHosts: []string{"console.example.com", ".sluice.example.com"}, ReservedNamespaces: []string{"sluice-system"},
 		Issuers: []string{"https://token.actions.githubusercontent.com"},
@@ -82,17 +72,27 @@ func (o *office) start(c Cluster) {
 	o.Helper()
 	s, err := New(o.cfg, Parts{
 		Store: o.store, Cluster: c, Registry: o.registry,
-		Sessions: identity.NewGuard(o.keys, o.store), Log: slog.New(slog.DiscardHandler),
+		Sessions: identity.NewGuard(o.keys, o.store), Log: functest.Quiet(),
 	})
-	if err != nil {
-		o.Fatal(err)
-	}
+	functest.Must(o, err)
 	o.service, o.handler = s, s.Handler()
 	o.Cleanup(func() {
 		if err := s.Close(o.Context()); err != nil {
 			o.Error(err)
 		}
 	})
+}
+
+// watchWiring starts the service with a wiring function, and returns the subjects of the
+// events that wiring receives.
+func (o *office) watchWiring() <-chan string {
+	o.Helper()
+	notified := make(chan string, 9)
+	wiring := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { notified <- r.Header.Get("Ce-Subject") }))
+	o.Cleanup(wiring.Close)
+	o.cfg.WiringURL = wiring.URL
+	o.start(o.cluster)
+	return notified
 }
 
 // at is a path in the project, apps one in its environment "prod".
@@ -107,9 +107,7 @@ func (o *office) createApp(name string) app.App {
 	o.Helper()
 	o.as("dev").post(o.apps(""), `{"name":"`+name+`","image":"registry.example/`+name+`:v1"}`).Is(201)
 	a, err := o.store.App(o.Context(), o.namespace(), name)
-	if err != nil {
-		o.Fatal(err)
-	}
+	functest.Must(o, err)
 	return a
 }
 
@@ -118,13 +116,9 @@ func (o *office) state(name string) cluster.State {
 	o.Helper()
 	ref := app.Ref{Namespace: o.namespace(), Name: name}
 	seen, err := o.cluster.Objects(o.Context(), ref)
-	if err != nil {
-		o.Fatal(err)
-	}
+	functest.Must(o, err)
 	a, err := o.store.App(o.Context(), ref.Namespace, ref.Name)
-	if err != nil {
-		o.Fatal(err)
-	}
+	functest.Must(o, err)
 	return o.cluster.State(seen, a, nil)
 }
 
@@ -167,9 +161,7 @@ func (p person) match(method, path, body string, tags ...string) functest.Answer
 	p.Helper()
 	if p.name != "" {
 		token, err := p.keys.Sign(identity.NewSession(identity.Caller{Username: p.name, Admin: p.name == "root"}, 1, time.Now()))
-		if err != nil {
-			p.Fatal(err)
-		}
+		functest.Must(p, err)
 		p.bearer = string(token)
 	}
 	header := http.Header{"Content-Type": {"application/json"}, api.IfMatch: tags}

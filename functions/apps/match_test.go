@@ -55,9 +55,7 @@ func (o *office) observe(name string) {
 		a.Deployed.Status = "live"
 		return a, nil
 	})
-	if err != nil {
-		o.Fatal(err)
-	}
+	functest.Must(o, err)
 }
 
 // Who changes or deletes the same version of an app at once: one does.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/functest"
@@ -30,9 +28,7 @@ func TestProjects(t *testing.T) {
 	for who, want := range map[string][]string{
 		"root": {o.project + " owner", other + " owner"}, "ada": {o.project + " owner"}, "vic": {o.project + " viewer"}, "eve": nil,
 	} {
-		if diff := cmp.Diff(want, names(who)); diff != "" {
-			t.Errorf("projects of %s (-want +got):\n%s", who, diff)
-		}
+		functest.Equal(t, "projects of "+who, want, names(who))
 	}
 	if got := functest.Read[wire.Project](o.as("dev").get(o.at("")), 200); got.Role != "developer" || got.CreatedAt.IsZero() {
 		t.Errorf("project %+v", got)

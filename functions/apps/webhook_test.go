@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
@@ -32,9 +30,7 @@ func TestWebhook(t *testing.T) {
 	url := "http://example.com/api/v1/webhook/" + o.namespace() + "/hello"
 
 	disabled := wire.Webhook{URL: url, Issuers: o.cfg.Issuers}
-	if diff := cmp.Diff(disabled, functest.Read[wire.Webhook](o.as("dev").get(path), 200)); diff != "" {
-		t.Errorf("before (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "before", disabled, functest.Read[wire.Webhook](o.as("dev").get(path), 200))
 	first := functest.Read[wire.Webhook](o.as("dev").post(path, ""), 200)
 	if !first.Enabled || first.URL != url || first.Token == nil || !hook.Token(*first.Token).Valid() {
 		t.Fatalf("enabled: %+v", first)
@@ -42,12 +38,8 @@ func TestWebhook(t *testing.T) {
 	if got := o.token("hello"); string(got) != *first.Token {
 		t.Error("the cluster holds another token than the one shown")
 	}
-	if diff := cmp.Diff(first, functest.Read[wire.Webhook](o.as("dev").get(path), 200)); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(wire.Webhook{Enabled: true, URL: url, Issuers: o.cfg.Issuers}, functest.Read[wire.Webhook](o.as("vic").get(path), 200)); diff != "" {
-		t.Errorf("a viewer sees (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "status", first, functest.Read[wire.Webhook](o.as("dev").get(path), 200))
+	functest.Equal(t, "a viewer sees", wire.Webhook{Enabled: true, URL: url, Issuers: o.cfg.Issuers}, functest.Read[wire.Webhook](o.as("vic").get(path), 200))
 
 	second := functest.Read[wire.Webhook](o.as("dev").post(path, "{}"), 200)
 	if second.Token == nil || *second.Token == *first.Token || string(o.token("hello")) != *second.Token {
@@ -58,9 +50,7 @@ func TestWebhook(t *testing.T) {
 	if got := o.token("hello"); got != "" {
 		t.Error("disabled, there still is a token")
 	}
-	if diff := cmp.Diff(disabled, functest.Read[wire.Webhook](o.as("dev").get(path), 200)); diff != "" {
-		t.Errorf("after (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "after", disabled, functest.Read[wire.Webhook](o.as("dev").get(path), 200))
 }
 
 func TestWebhookIsRefused(t *testing.T) {
@@ -168,12 +158,8 @@ func TestTokenLeftBehind(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	left, err := hook.NewToken(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.cluster.SetWebhookToken(t.Context(), app.Ref{Namespace: o.namespace(), Name: "hello"}, left); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
+	functest.Must(t, o.cluster.SetWebhookToken(t.Context(), app.Ref{Namespace: o.namespace(), Name: "hello"}, left))
 	o.createApp("hello")
 	if got := o.token("hello"); got != "" {
 		t.Error("the new app has a token that nobody enabled")

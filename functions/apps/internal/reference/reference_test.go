@@ -13,10 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/httpapi"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // lines are the words of a part of the page, a line for each row, paragraph and heading.
@@ -42,13 +41,9 @@ func lines(t *testing.T, page, id string) []string {
 func TestRender(t *testing.T) {
 	t.Parallel()
 	description, err := os.ReadFile("testdata/api.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	page, err := render(description)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	for id, want := range map[string][]string{
 		"createThing": {
 			"Create a thing; its id comes from its name",
@@ -112,9 +107,7 @@ func TestRender(t *testing.T) {
 			"Code | Status | Message", "malformed_json | 400 | No JSON.", "wrong_type | 400 | Another <type>.", "unauthenticated | 401 | Sign in first.",
 		},
 	} {
-		if diff := cmp.Diff(want, lines(t, string(page), id)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", id, diff)
-		}
+		functest.Equal(t, id, want, lines(t, string(page), id))
 	}
 	nothingFromOutside(t, string(page))
 	for _, text := range []string{"", "[]", `{"paths":[]}`, `{"components":{"schemas":{"A":{"type":1}}}}`} {
