@@ -2,7 +2,6 @@ package standin
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -10,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // checker answers /readyz as one does.
@@ -37,10 +36,8 @@ func newChecker(t *testing.T) *checker {
 // run starts a stand-in that looks for the checkers at url.
 func run(t *testing.T, url string) *Standin {
 	t.Helper()
-	s, err := New(Config{CheckersURL: url, TLSDir: t.TempDir(), Interval: 10 * time.Millisecond, Limit: 5 * time.Second}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, err := New(Config{CheckersURL: url, TLSDir: t.TempDir(), Interval: 10 * time.Millisecond, Limit: 5 * time.Second}, functest.Quiet())
+	functest.Must(t, err)
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -53,21 +50,15 @@ func run(t *testing.T, url string) *Standin {
 	return s
 }
 
-func get(t *testing.T, s *Standin, path string) *httptest.ResponseRecorder {
+func get(t *testing.T, s *Standin, path string) functest.Answer {
 	t.Helper()
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
-	return w
+	return functest.Call{Method: http.MethodGet, Path: path}.Send(t, s)
 }
 
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for begin := time.Now(); !done(); <-tick.C {
-		if time.Since(begin) > 30*time.Second {
-			t.Fatalf("does not %s", what)
-		}
+	if !functest.Within(t, 30*time.Second, done) {
+		t.Fatalf("does not %s", what)
 	}
 }
 
@@ -76,7 +67,7 @@ func TestReadiness(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t)
 	s := run(t, c.URL)
-	ready := func() bool { return get(t, s, "/readyz").Code == http.StatusOK }
+	ready := func() bool { return get(t, s, "/readyz").Status == http.StatusOK }
 	if ready() {
 		t.Error("ready before it has looked")
 	}
@@ -87,9 +78,7 @@ func TestReadiness(t *testing.T) {
 	c.CloseClientConnections()
 	c.Close()
 	eventually(t, "become ready when all are gone", ready)
-	if got := get(t, s, "/healthz").Code; got != http.StatusOK {
-		t.Errorf("healthz %d", got)
-	}
+	get(t, s, "/healthz").Is(http.StatusOK)
 }
 
 // TestAnswers: whatever is asked, whoever asks, it is the same denial.
@@ -99,18 +88,14 @@ func TestAnswers(t *testing.T) {
 	s := run(t, c.URL)
 	const body = `{"code":"gate_unavailable","message":"Keys cannot be verified right now; try again shortly."}`
 	for _, path := range []string{"/check/shop-prod/hello", "/check/", "/", "/readyz/", "/healthz/x"} {
-		w := get(t, s, path)
+		a := get(t, s, path).Is(http.StatusServiceUnavailable)
 		want := http.Header{
 			"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(body))}, "Retry-After": {"10"}, "Cache-Control": {"no-store"}, "Vary": {"Origin"},
 			"Access-Control-Allow-Origin": {"*"}, "Access-Control-Expose-Headers": {"Retry-After"},
 			"Connection": {"close"}, // a checker is there: go back
 		}
-		if diff := cmp.Diff(want, w.Header()); diff != "" || w.Code != http.StatusServiceUnavailable {
-			t.Errorf("%s: status %d, headers (-want +got):\n%s", path, w.Code, diff)
-		}
-		if w.Body.String() != body {
-			t.Errorf("%s: body %s", path, w.Body)
-		}
+		functest.Equal(t, path+": headers", want, a.Header)
+		functest.Equal(t, path+": body", body, string(a.Body))
 	}
 }
 
@@ -119,19 +104,14 @@ func TestPreflight(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t)
 	s := run(t, c.URL)
-	ask := func(path string, header http.Header) *httptest.ResponseRecorder {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
-		r.Header = header
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, r)
-		return w
+	ask := func(path string, header http.Header) functest.Answer {
+		return functest.Call{Method: http.MethodGet, Path: path, Header: header}.Send(t, s)
 	}
 	asks := []string{"GET"}
-	w := ask("/check/shop-prod/hello", http.Header{"X-Forwarded-Method": {"OPTIONS"}, "Access-Control-Request-Method": asks})
+	a := ask("/check/shop-prod/hello", http.Header{"X-Forwarded-Method": {"OPTIONS"}, "Access-Control-Request-Method": asks})
 	want := http.Header{"Connection": {"close"}}
-	if diff := cmp.Diff(want, w.Header()); diff != "" || w.Code != http.StatusOK || w.Body.Len() != 0 {
-		t.Errorf("%d %s, headers (-want +got):\n%s", w.Code, w.Body, diff)
-	}
+	functest.Equal(t, "headers", want, a.Is(http.StatusOK).Header)
+	functest.Equal(t, "body", "", string(a.Body))
 	for name, header := range map[string]http.Header{
 		"OPTIONS alone":   {"X-Forwarded-Method": {"OPTIONS"}},
 		"another method":  {"X-Forwarded-Method": {"GET"}, "Access-Control-Request-Method": asks},
@@ -141,13 +121,11 @@ func TestPreflight(t *testing.T) {
 		"the question's":  {"X-Forwarded-Uri": {"/"}},
 		"a key, no proof": {"X-Forwarded-Method": {"GET"}, "X-Api-Key": {"sluice_00000000_00000000000000000000000000000000000000"}},
 	} {
-		if w := ask("/check/shop-prod/hello", header); w.Code != http.StatusServiceUnavailable {
-			t.Errorf("%s: %d", name, w.Code)
+		if a := ask("/check/shop-prod/hello", header); a.Status != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d", name, a.Status)
 		}
 	}
-	if w := ask("/", http.Header{"X-Forwarded-Method": {"OPTIONS"}, "Access-Control-Request-Method": asks}); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("no address: %d", w.Code)
-	}
+	ask("/", http.Header{"X-Forwarded-Method": {"OPTIONS"}, "Access-Control-Request-Method": asks}).Is(http.StatusServiceUnavailable)
 }
 
 // TestSendsAway: while nobody else is there, connections are ended once a second.
@@ -161,11 +139,9 @@ func TestSendsAway(t *testing.T) {
 	var closed []bool
 	for _, after := range []time.Duration{0, 10 * time.Millisecond, 999 * time.Millisecond, time.Second, 1500 * time.Millisecond, 2 * time.Second} {
 		s.now = func() time.Time { return now.Add(time.Second + after) }
-		closed = append(closed, get(t, s, "/check/shop-prod/hello").Header().Get("Connection") == "close")
+		closed = append(closed, get(t, s, "/check/shop-prod/hello").Header.Get("Connection") == "close")
 	}
-	if diff := cmp.Diff([]bool{true, false, false, true, false, true}, closed); diff != "" {
-		t.Errorf("ended (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "ended", []bool{true, false, false, true, false, true}, closed)
 }
 
 func TestConfig(t *testing.T) {
@@ -192,10 +168,8 @@ func TestConfig(t *testing.T) {
 // TestTLS: without a certificate it does not start.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	s, err := New(Config{CheckersURL: "https://checkers:8443", TLSDir: t.TempDir(), Interval: time.Second, Limit: time.Second}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, err := New(Config{CheckersURL: "https://checkers:8443", TLSDir: t.TempDir(), Interval: time.Second, Limit: time.Second}, functest.Quiet())
+	functest.Must(t, err)
 	if _, err := s.TLSConfig(); err == nil {
 		t.Error("no certificate, no error")
 	}
