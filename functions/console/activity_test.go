@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 const (
@@ -34,7 +33,7 @@ func TestActivityPage(t *testing.T) {
 	o.answer(prodUsage, 200, wire.EnvironmentUsage{UsageReport: wire.UsageReport{Days: []wire.UsageDay{
 		{Date: "2026-03-14", UsageTotals: wire.UsageTotals{Allowed: 1000, RateDenied: 200, QuotaDenied: 34}},
 	}}})
-	page := o.get(activityPath).Body.String()
+	page := o.get(activityPath).Text()
 	for _, want := range []string{
 		`<bdi>webhook</bdi></a> deployed <a href="/console/projects/shop/environments/prod/apps/hello/deploys"><bdi>revision 7 of hello</bdi></a>`,
 		`<span class="badge dot bad">failed</span>`, `The &lt;image&gt; cannot be pulled.`, `&lt;b&gt;hello:<wbr>v7`,
@@ -50,11 +49,9 @@ func TestActivityPage(t *testing.T) {
 			t.Errorf("the page has %s", no)
 		}
 	}
-	page = o.get(activityPath + "?kind=deployments&actor=ada&to=2026-03-14&action=key.revoke&resource=x").Body.String()
+	page = o.get(activityPath + "?kind=deployments&actor=ada&to=2026-03-14&action=key.revoke&resource=x").Text()
 	want := url.Values{"kind": {"deployments"}, "actor": {"ada"}, "to": {"2026-03-14T23:59:59.999999Z"}, "page_size": {"25"}}
-	if diff := cmp.Diff(want, o.queries[prodActivity]); diff != "" {
-		t.Errorf("the API was asked for (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "the API was asked for", want, o.queries[prodActivity])
 	if strings.Contains(page, "were refused:") || !strings.Contains(page, `aria-current="true">Deployments</a>`) || !strings.Contains(page, `name="kind" value="deployments"`) {
 		t.Errorf("the page of one kind: %s", page)
 	}

@@ -23,7 +23,7 @@ func TestAddress(t *testing.T) {
 	hello := wire.App{Name: "hello", Project: "shop", Environment: "prod", Host: "a.example.com", Port: 8080}
 	o.answer("GET "+call, 200, hello)
 	o.answer("PATCH "+call, 200, hello)
-	if body := o.get(path).Body.String(); !strings.Contains(body, `value="a.example.com"`) || !strings.Contains(body, `value="8080"`) {
+	if body := o.get(path).Text(); !strings.Contains(body, `value="a.example.com"`) || !strings.Contains(body, `value="8080"`) {
 		t.Errorf("form: %s", body)
 	}
 	for _, tt := range []struct {
@@ -36,13 +36,11 @@ func TestAddress(t *testing.T) {
 		{was: "a.example.com", host: "c.example.com", port: "3000", status: http.StatusSeeOther, want: []string{"PATCH " + call + ` {"host":"c.example.com","port":3000}`}},
 	} {
 		w := o.post(path, url.Values{"host": {tt.host}, "was_host": {tt.was}, "port": {tt.port}, "was_port": {"8080"}})
-		if diff := cmp.Diff(tt.want, o.changes()); diff != "" || w.Code != tt.status {
-			t.Errorf("to %s: status %d, want %d; calls (-want +got):\n%s", tt.host, w.Code, tt.status, diff)
+		if diff := cmp.Diff(tt.want, o.changes()); diff != "" || w.Status != tt.status {
+			t.Errorf("to %s: status %d, want %d; calls (-want +got):\n%s", tt.host, w.Status, tt.status, diff)
 		}
 	}
 	o.refuse("PATCH "+call, 409, "host_taken")
 	w := o.post(path, url.Values{"host": {"c.example.com"}, "was_host": {"a.example.com"}, "port": {"8080"}, "was_port": {"8080"}})
-	if w.Code != 409 || !strings.Contains(w.Body.String(), "host_taken") {
-		t.Errorf("a host that is taken: status %d %s", w.Code, w.Body)
-	}
+	w.Shows(409, "host_taken")
 }

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // TestThemesDifferInColours alone: the dark sets other values of the names that colours
@@ -12,9 +14,7 @@ import (
 func TestThemesDifferInColours(t *testing.T) {
 	t.Parallel()
 	style, err := assetFiles.ReadFile("assets/style.css")
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	blocks := regexp.MustCompile(`(?s)@media \(prefers-color-scheme: dark\) \{(.*?)\n\}`).FindAllSubmatch(style, -1)
 	if len(blocks) == 0 {
 		t.Fatal("there is no dark theme")

@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 const (
@@ -42,7 +41,7 @@ func TestAuditPage(t *testing.T) {
 	o := newOffice(t)
 	o.records(shopRecords, "more", planChange())
 	w := o.get(auditPath + "?actor=ada&action=plan.update&resource=environments/prod&from=2026-03-01&to=2026-03-14")
-	page := w.Body.String()
+	page := w.Text()
 	for _, want := range []string{
 		`<h2 id="day-2026-03-14">14 March 2026</h2>`, `<bdi>ada</bdi></a> changed plan <a href="/console/projects/shop/environments/prod/plans/plan-gold"><bdi>&lt;script&gt;`,
 		`<dd><time datetime="2026-03-14T15:09:26Z">14 Mar 2026, 15:09:26 UTC</time>`, `resource=environments%2Fprod%2Fplans%2Fplan-gold"><bdi>projects/<wbr>shop/<wbr>environments/<wbr>prod/<wbr>plans/<wbr>plan-gold</bdi>`, `<code>203.0.113.7</code>`, `<code>req-1</code>`,
@@ -55,16 +54,14 @@ func TestAuditPage(t *testing.T) {
 			t.Errorf("the page lacks %s", want)
 		}
 	}
-	if w.Code != http.StatusOK || strings.Contains(page, "<script>alert") {
-		t.Errorf("answer is %d %s", w.Code, page)
+	if w.Status != http.StatusOK || strings.Contains(page, "<script>alert") {
+		t.Errorf("answer is %d %s", w.Status, page)
 	}
 	want := url.Values{
 		"actor": {"ada"}, "action": {"plan.update"}, "resource": {"projects/shop/environments/prod"}, "page_size": {"25"},
 		"from": {"2026-03-01T00:00:00Z"}, "to": {"2026-03-14T23:59:59.999999Z"},
 	}
-	if diff := cmp.Diff(want, o.queries[shopRecords]); diff != "" {
-		t.Errorf("the API was asked for (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "the API was asked for", want, o.queries[shopRecords])
 }
 
 // TestAuditOutcomes: what failed, and what is not known to have been done, is told
@@ -94,7 +91,7 @@ func TestAuditOutcomes(t *testing.T) {
 			r := planChange()
 			tt.change(&r)
 			o.records(shopRecords, "", r)
-			page := o.get(auditPath).Body.String()
+			page := o.get(auditPath).Text()
 			for _, want := range tt.has {
 				if !strings.Contains(page, want) {
 					t.Errorf("the page lacks %s", want)
@@ -117,23 +114,17 @@ func TestAuditFilterRefused(t *testing.T) {
 	o.records(shopRecords, "", planChange())
 	for query, field := range map[string]string{"from=yesterday": "from", "to=2026-02-30": "to", "from=0001-01-01": "from"} {
 		w := o.get(auditPath + "?actor=bob&" + query)
-		body := w.Body.String()
-		if w.Code != 422 || !strings.Contains(body, `id="e-`+field+`">That is no day.`) || !strings.Contains(body, `value="bob"`) || strings.Contains(body, "plan-gold") {
-			t.Errorf("%s: %d %s", query, w.Code, body)
+		body := w.Text()
+		if w.Status != 422 || !strings.Contains(body, `id="e-`+field+`">That is no day.`) || !strings.Contains(body, `value="bob"`) || strings.Contains(body, "plan-gold") {
+			t.Errorf("%s: %d %s", query, w.Status, body)
 		}
 	}
 	o.refuse(shopRecords, 422, "invalid_window")
-	if w := o.get(auditPath + "?from=2026-03-14&to=2026-03-01"); w.Code != 422 || !strings.Contains(w.Body.String(), `id="e-from">The API says invalid_window.`) {
-		t.Errorf("answer is %d %s", w.Code, w.Body)
-	}
+	o.get(auditPath+"?from=2026-03-14&to=2026-03-01").Shows(422, `id="e-from">The API says invalid_window.`)
 	o.refuse(shopRecords, 400, "invalid_page")
-	if w := o.get(auditPath + "?page=x"); w.Code != 404 {
-		t.Errorf("a page that is none: %d", w.Code)
-	}
+	o.get(auditPath + "?page=x").Shows(404)
 	o.refuse(shopRecords, 403, "forbidden")
-	if w := o.get(auditPath + "?from=yesterday"); w.Code != 403 {
-		t.Errorf("a filter that is none, of who may not see the log: %d", w.Code)
-	}
+	o.get(auditPath + "?from=yesterday").Shows(403)
 }
 
 func TestAuditEmpty(t *testing.T) {
@@ -141,7 +132,7 @@ func TestAuditEmpty(t *testing.T) {
 	o := newOffice(t)
 	o.records(shopRecords, "")
 	for query, want := range map[string]string{"": "Nothing here yet", "?actor=&action=&resource=&from=&to=": "Nothing here yet", "?actor=bob": "No such change"} {
-		if body := o.get(auditPath + query).Body.String(); !strings.Contains(body, want) {
+		if body := o.get(auditPath + query).Text(); !strings.Contains(body, want) {
 			t.Errorf("%q: %s", query, body)
 		}
 	}
@@ -160,7 +151,7 @@ func TestAuditRoles(t *testing.T) {
 		o := newOffice(t)
 		o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: tt.role})
 		o.answer("GET /api/v1/session", 200, wire.Session{CSRFToken: testCSRF, User: wire.Caller{Username: "ada", Admin: tt.admin}})
-		page := o.get("/console/projects/shop").Body.String()
+		page := o.get("/console/projects/shop").Text()
 		if got := strings.Contains(page, `href="`+auditPath+`"`); got != tt.owner {
 			t.Errorf("%s: a link to the log: %t", tt.role, got)
 		}
@@ -170,12 +161,10 @@ func TestAuditRoles(t *testing.T) {
 	}
 	o := newOffice(t)
 	o.refuse(otherRecords, 403, "forbidden")
-	if w := o.get("/console/audit"); w.Code != 403 || !strings.Contains(w.Body.String(), "You may not see this") {
-		t.Errorf("answer is %d %s", w.Code, w.Body)
-	}
+	o.get("/console/audit").Shows(403, "You may not see this")
 	o.records(otherRecords, "", wire.AuditRecord{ID: "2", Action: "session.sign_in", Outcome: "succeeded", Resource: "users/ada"})
-	if w := o.get("/console/audit?resource=/users/ada"); !strings.Contains(w.Body.String(), " signed in ") || o.queries[otherRecords].Get("resource") != "users/ada" {
-		t.Errorf("answer is %d %s, asked for %v", w.Code, w.Body, o.queries[otherRecords])
+	if w := o.get("/console/audit?resource=/users/ada"); !strings.Contains(w.Text(), " signed in ") || o.queries[otherRecords].Get("resource") != "users/ada" {
+		t.Errorf("answer is %d %s, asked for %v", w.Status, w.Body, o.queries[otherRecords])
 	}
 }
 

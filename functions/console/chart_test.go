@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -32,17 +31,11 @@ func days(totals ...[3]uint64) []wire.UsageDay {
 func draw(t *testing.T, c chart) string {
 	t.Helper()
 	a, err := readAssets()
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	p, err := parseTemplates(a, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	var b bytes.Buffer
-	if err := p["overview"].ExecuteTemplate(&b, "usage_chart", c); err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, p["overview"].ExecuteTemplate(&b, "usage_chart", c))
 	return b.String()
 }
 
@@ -75,17 +68,11 @@ func TestChartGolden(t *testing.T) {
 			got := draw(t, newChart(tt.days))
 			file := filepath.Join("testdata", "chart_"+tt.name+".html")
 			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				functest.Must(t, os.WriteFile(file, []byte(got), 0o600))
 			}
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("chart (-want +got):\n%s", diff)
-			}
+			functest.Must(t, err)
+			functest.Equal(t, "chart", string(want), got)
 		})
 	}
 }

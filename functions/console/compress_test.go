@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"compress/gzip"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // TestCompression: pages are compressed for whom nobody else has made ask, and for nobody
@@ -30,10 +32,10 @@ func TestCompression(t *testing.T) {
 	for site, want := range map[string]bool{"same-origin": true, "none": true, "same-site": false, "cross-site": false, "": false} {
 		w := o.get(plansPath, from(site))
 		page, packed := body(t, w)
-		if packed != want || page != plain.Body.String() {
+		if packed != want || page != plain.Text() {
 			t.Errorf("asked from %q: compressed %t, want %t, or another page", site, packed, want)
 		}
-		if got := w.Header().Get("Vary"); got != "Accept-Encoding, Sec-Fetch-Site" {
+		if got := w.Header.Get("Vary"); got != "Accept-Encoding, Sec-Fetch-Site" {
 			t.Errorf("asked from %q: Vary is %q", site, got)
 		}
 	}
@@ -46,20 +48,16 @@ func TestCompression(t *testing.T) {
 }
 
 // body is an answer's, as it is read, and whether it came compressed.
-func body(t *testing.T, w *httptest.ResponseRecorder) (page string, packed bool) {
+func body(t *testing.T, w functest.Answer) (page string, packed bool) {
 	t.Helper()
-	if w.Header().Get("Content-Encoding") == "" {
-		return w.Body.String(), false
+	if w.Header.Get("Content-Encoding") == "" {
+		return w.Text(), false
 	}
-	size := w.Body.Len()
-	r, err := gzip.NewReader(w.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	size := len(w.Body)
+	r, err := gzip.NewReader(bytes.NewReader(w.Body))
+	functest.Must(t, err)
 	b, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	t.Logf("%d bytes for %d", size, len(b))
 	return string(b), true
 }

@@ -47,7 +47,7 @@ func TestDeliveries(t *testing.T) {
 	o.hello("ungated", "")
 	o.answer("GET "+apiHello+"/webhook", 200, wire.Webhook{Enabled: true, URL: "http://x"})
 	o.deliveries()
-	page := o.get(helloPath + "/deliveries").Body.String()
+	page := o.get(helloPath + "/deliveries").Text()
 	for _, want := range []string{
 		`Deployed</bdi> <a href="` + helloPath + `/deploys#revision-4">revision 4</a>`,
 		`Asked for</bdi> <a href="` + helloPath + `/builds#build-7">build 7</a>`,
@@ -74,7 +74,7 @@ func TestHostileDeliveries(t *testing.T) {
 	o.deliveries(wire.WebhookDelivery{
 		ID: hostile, Count: 1, Result: hostile, Event: hostile, Delivery: hostile, Commit: hostile, Reason: hostile, Code: hostile, RequestID: hostile,
 	})
-	page := o.get(helloPath + "/deliveries").Body.String()
+	page := o.get(helloPath + "/deliveries").Text()
 	if strings.Contains(page, "<script>alert") || strings.Contains(page, `<a href="javascript:`) || !strings.Contains(page, "&lt;script&gt;alert(1)") {
 		t.Errorf("the page: %s", page)
 	}
@@ -88,12 +88,12 @@ func TestDeliveriesWhileDisabled(t *testing.T) {
 		o.hello("ungated", "")
 		o.answer("GET "+apiHello+"/webhook/deliveries", 200, wire.List[wire.WebhookDelivery]{})
 		o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: role})
-		page := o.get(helloPath + "/deliveries").Body.String()
+		page := o.get(helloPath + "/deliveries").Text()
 		if !strings.Contains(page, "The webhook is disabled") || strings.Contains(page, "Send a test") || strings.Contains(page, "Enable webhook") != may {
 			t.Errorf("%s: %s", role, page)
 		}
 		o.answer("GET "+apiHello+"/webhook", 200, wire.Webhook{Enabled: true})
-		if page := o.get(helloPath + "/deliveries").Body.String(); strings.Contains(page, "Send a test") != may || !strings.Contains(page, "No deliveries yet") {
+		if page := o.get(helloPath + "/deliveries").Text(); strings.Contains(page, "Send a test") != may || !strings.Contains(page, "No deliveries yet") {
 			t.Errorf("enabled, %s: %s", role, page)
 		}
 	}
@@ -122,16 +122,12 @@ func TestSendATest(t *testing.T) {
 		o.answer("POST "+apiHello+"/webhook/test", 200, tt.test)
 		w := o.post(helloPath+"/deliveries/test", url.Values{})
 		for _, want := range tt.wants {
-			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
-				t.Errorf("%s: %d, lacks %q", tt.test.Result, w.Code, want)
-			}
+			w.Shows(http.StatusOK, want)
 		}
 	}
 	o.refuse("POST "+apiHello+"/webhook/test", 409, "conflict")
-	if w := o.post(helloPath+"/deliveries/test", url.Values{}); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), `role="alert"`) {
-		t.Errorf("a test that was not made: %d %s", w.Code, w.Body)
-	}
-	if w := o.get(helloPath + "/deliveries/test"); w.Code != http.StatusSeeOther || w.Header().Get("Location") != helloPath+"/deliveries" {
-		t.Errorf("loaded again: %d to %s", w.Code, w.Header().Get("Location"))
+	o.post(helloPath+"/deliveries/test", url.Values{}).Shows(http.StatusConflict, `role="alert"`)
+	if w := o.get(helloPath + "/deliveries/test"); w.Status != http.StatusSeeOther || w.Header.Get("Location") != helloPath+"/deliveries" {
+		t.Errorf("loaded again: %d to %s", w.Status, w.Header.Get("Location"))
 	}
 }

@@ -26,7 +26,7 @@ func TestFindRequest(t *testing.T) {
 	foreign.KeyID, foreign.KeyPrefix, foreign.KeyName, foreign.Method = nil, nil, "", ""
 	const call = "GET /api/v1/projects/shop/requests/r-1"
 	o.answer(call, 200, wire.ExplainedRequest{RequestID: "r-1", Denials: []wire.Denial{denial, foreign}, Asked: 2, Answered: 1})
-	body := o.post(requestsPath, url.Values{"id": {" r-1 "}}).Body.String()
+	body := o.post(requestsPath, url.Values{"id": {" r-1 "}}).Text()
 	for _, want := range []string{
 		"The key has expired.", "/console/projects/shop/environments/prod/apps/hello", "/environments/prod/api-keys/key-ab12cd34",
 		"&lt;b&gt;Checkout", "&lt;i&gt;", "not one of this project", "1 of 2 checkers did not answer", `value="r-1"`,
@@ -36,7 +36,7 @@ func TestFindRequest(t *testing.T) {
 		}
 	}
 	o.answer(call, 200, wire.ExplainedRequest{RequestID: "r-1", Denials: []wire.Denial{}, Asked: 2, Answered: 2})
-	if body := o.post(requestsPath, url.Values{"id": {"r-1"}}).Body.String(); !strings.Contains(body, "No such request") || strings.Contains(body, "did not answer") {
+	if body := o.post(requestsPath, url.Values{"id": {"r-1"}}).Text(); !strings.Contains(body, "No such request") || strings.Contains(body, "did not answer") {
 		t.Error("a request that nobody remembers is not said to be one")
 	}
 }
@@ -46,12 +46,10 @@ func TestFindRequest(t *testing.T) {
 func TestRequestIsFoundByPost(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	if body := o.get(requestsPath + "?id=r-1").Body.String(); !strings.Contains(body, `value="r-1"`) || !strings.Contains(body, `method="post"`) {
+	if body := o.get(requestsPath + "?id=r-1").Text(); !strings.Contains(body, `value="r-1"`) || !strings.Contains(body, `method="post"`) {
 		t.Errorf("the link shows %s", body)
 	}
-	if w := o.post(requestsPath, url.Values{"id": {"r-1"}, "csrf": {""}}); w.Code != http.StatusForbidden {
-		t.Errorf("without the CSRF value: %d %s", w.Code, w.Body)
-	}
+	o.post(requestsPath, url.Values{"id": {"r-1"}, "csrf": {""}}).Shows(http.StatusForbidden)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, called := o.queries["GET /api/v1/projects/shop/requests/r-1"]; called {
@@ -64,15 +62,13 @@ func TestRequestIsFoundByPost(t *testing.T) {
 func TestFindRequestForm(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	if w := o.get(requestsPath); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `name="id"`) || strings.Contains(w.Body.String(), "No such request") {
-		t.Errorf("%d %s", w.Code, w.Body)
+	if w := o.get(requestsPath); w.Status != http.StatusOK || !strings.Contains(w.Text(), `name="id"`) || strings.Contains(w.Text(), "No such request") {
+		t.Errorf("%d %s", w.Status, w.Body)
 	}
 	o.refuse("GET /api/v1/projects/shop/requests/a b", 400, "invalid_parameter")
-	if w := o.post(requestsPath, url.Values{"id": {"a b"}}); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `id="e-id"`) || !strings.Contains(w.Body.String(), `value="a b"`) {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
+	o.post(requestsPath, url.Values{"id": {"a b"}}).Shows(http.StatusBadRequest, `id="e-id"`, `value="a b"`)
 	o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "viewer"})
-	if body := o.get(requestsPath).Body.String(); strings.Contains(body, `name="id"`) || strings.Contains(body, "Find a request</a>") {
+	if body := o.get(requestsPath).Text(); strings.Contains(body, `name="id"`) || strings.Contains(body, "Find a request</a>") {
 		t.Error("a viewer is offered to find requests")
 	}
 }

@@ -37,9 +37,9 @@ func TestEveryWrongField(t *testing.T) {
 			typed.Set(c.field, c.value)
 		}
 		w := o.post(plansPath, typed)
-		page := w.Body.String()
-		if w.Code != http.StatusUnprocessableEntity || !strings.Contains(page, "<title>Error: New plan") {
-			t.Errorf("%s: %d, without a word in the title", c.name, w.Code)
+		page := w.Text()
+		if w.Status != http.StatusUnprocessableEntity || !strings.Contains(page, "<title>Error: New plan") {
+			t.Errorf("%s: %d, without a word in the title", c.name, w.Status)
 		}
 		for _, name := range c.wrong {
 			if !strings.Contains(page, `id="e-`+name+`"`) {

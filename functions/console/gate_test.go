@@ -22,7 +22,7 @@ func TestPreflightSetting(t *testing.T) {
 	o := newOffice(t)
 	o.answer("GET "+call, 200, wire.App{Name: "hello", Project: "shop", Environment: "prod", Preflight: "app"})
 	o.answer("PATCH "+call, 200, wire.App{Name: "hello", Project: "shop", Environment: "prod", Preflight: "refuse"})
-	if body := o.get(path).Body.String(); !strings.Contains(body, `<option value="app" selected>`) || !strings.Contains(body, `value="refuse"`) {
+	if body := o.get(path).Text(); !strings.Contains(body, `<option value="app" selected>`) || !strings.Contains(body, `value="refuse"`) {
 		t.Errorf("form: %s", body)
 	}
 	for _, tt := range []struct {
@@ -35,14 +35,12 @@ func TestPreflightSetting(t *testing.T) {
 		{was: "app", handling: "refuse", status: http.StatusSeeOther, want: []string{"PATCH " + call + ` {"preflight":"refuse"}`}},
 	} {
 		w := o.post(path, url.Values{"preflight": {tt.handling}, "was_preflight": {tt.was}})
-		if diff := cmp.Diff(tt.want, o.changes()); diff != "" || w.Code != tt.status {
-			t.Errorf("from %s to %s: status %d, want %d; calls (-want +got):\n%s", tt.was, tt.handling, w.Code, tt.status, diff)
+		if diff := cmp.Diff(tt.want, o.changes()); diff != "" || w.Status != tt.status {
+			t.Errorf("from %s to %s: status %d, want %d; calls (-want +got):\n%s", tt.was, tt.handling, w.Status, tt.status, diff)
 		}
 	}
 	o.refuse("PATCH "+call, 422, "invalid_preflight")
-	if w := o.post(path, url.Values{"preflight": {"other"}, "was_preflight": {"app"}}); w.Code != 422 || !strings.Contains(w.Body.String(), "invalid_preflight") {
-		t.Errorf("an unknown value: status %d %s", w.Code, w.Body)
-	}
+	o.post(path, url.Values{"preflight": {"other"}, "was_preflight": {"app"}}).Shows(422, "invalid_preflight")
 }
 
 // TestGateInSettings: the settings page has the switch Require API key and the notice of a
@@ -56,7 +54,7 @@ func TestGateInSettings(t *testing.T) {
 	} {
 		o := newOffice(t)
 		o.hello(state, "")
-		page := o.get(helloPath + "/settings").Body.String()
+		page := o.get(helloPath + "/settings").Text()
 		for _, text := range append(has, "Require API key", `name="page" value="settings"`) {
 			if !strings.Contains(page, text) {
 				t.Errorf("%s: the page lacks %q: %s", state, text, page)
@@ -67,8 +65,8 @@ func TestGateInSettings(t *testing.T) {
 	o.hello("ungated", "")
 	o.answer("PATCH /api/v1/projects/shop/environments/prod/apps/hello", 200, wire.App{Name: "hello", Project: "shop", Environment: "prod"})
 	w := o.post(helloPath+"/gate", url.Values{"require": {"on"}, "page": {"settings"}})
-	if got := w.Header().Get("Location"); w.Code != http.StatusSeeOther || !strings.HasPrefix(got, helloPath+"/settings") {
-		t.Errorf("status %d, to %q", w.Code, got)
+	if got := w.Header.Get("Location"); w.Status != http.StatusSeeOther || !strings.HasPrefix(got, helloPath+"/settings") {
+		t.Errorf("status %d, to %q", w.Status, got)
 	}
 }
 
@@ -79,7 +77,7 @@ func TestRollbackOfTheCurrentRevision(t *testing.T) {
 	o.hello("ungated", "")
 	o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello/deployments", 200,
 		wire.List[wire.Deployment]{Items: []wire.Deployment{{Revision: 2, Image: "a:2", Status: "live", Current: true}, {Revision: 1, Image: "a:1", Status: "superseded"}}})
-	page := o.get(helloPath + "/deploys").Body.String()
+	page := o.get(helloPath + "/deploys").Text()
 	for _, revision := range []string{"1", "2"} {
 		if !strings.Contains(page, helloPath+"/deploys/"+revision+"/rollback") {
 			t.Errorf("revision %s has no button: %s", revision, page)

@@ -15,6 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // office is a management API whose answers a test gives, and the console in front
@@ -55,9 +56,7 @@ func newOffice(t *testing.T) *office {
 	api := httptest.NewServer(o)
 	t.Cleanup(api.Close)
 	s, err := New(Config{APIURL: api.URL, Timeout: 5 * time.Second, Console: trace.Console{Secret: sharedSecret}}, slog.New(slog.NewTextHandler(&o.log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	o.service, o.console = s, s.Handler()
 	o.answer("GET /api/v1/session", 200, wire.Session{CSRFToken: testCSRF, User: wire.Caller{Username: "ada"}})
 	o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "owner"})
@@ -93,12 +92,14 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // get asks for a page, signed in.
-func (o *office) get(path string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+func (o *office) get(path string, change ...func(*http.Request)) functest.Answer {
+	o.t.Helper()
 	return o.send(httptest.NewRequest(http.MethodGet, path, nil), append([]func(*http.Request){signedIn}, change...)...)
 }
 
 // post sends a form, signed in and with the CSRF value.
-func (o *office) post(path string, fields url.Values, change ...func(*http.Request)) *httptest.ResponseRecorder {
+func (o *office) post(path string, fields url.Values, change ...func(*http.Request)) functest.Answer {
+	o.t.Helper()
 	if fields == nil {
 		fields = url.Values{}
 	}
@@ -110,13 +111,12 @@ func (o *office) post(path string, fields url.Values, change ...func(*http.Reque
 	return o.send(r, append([]func(*http.Request){signedIn}, change...)...)
 }
 
-func (o *office) send(r *http.Request, change ...func(*http.Request)) *httptest.ResponseRecorder {
+func (o *office) send(r *http.Request, change ...func(*http.Request)) functest.Answer {
+	o.t.Helper()
 	for _, c := range change {
 		c(r)
 	}
-	w := httptest.NewRecorder()
-	o.console.ServeHTTP(w, r)
-	return w
+	return functest.Serve(o.t, o.console, r)
 }
 
 func signedIn(r *http.Request) {

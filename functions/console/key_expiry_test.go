@@ -4,9 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func TestExpiryBadge(t *testing.T) {
@@ -41,9 +40,7 @@ func TestExpiryBadge(t *testing.T) {
 				at := now.Add(tt.left)
 				k.ExpiresAt = &at
 			}
-			if diff := cmp.Diff(tt.want, expiryBadge(k, now)); diff != "" {
-				t.Errorf("badge (-want +got):\n%s", diff)
-			}
+			functest.Equal(t, "badge", tt.want, expiryBadge(k, now))
 		})
 	}
 	at := now
@@ -77,9 +74,7 @@ func TestLastDayIsTheInverse(t *testing.T) {
 	for day := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() < 2100; day = day.AddDate(0, 0, 1) {
 		date := day.Format(time.DateOnly)
 		at, err := time.Parse(time.RFC3339, expiryFor(date))
-		if err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, err)
 		if got, exact := lastDay(&at); got != date || !exact {
 			t.Fatalf("%s comes back as %s, exact %t", date, got, exact)
 		}

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // A search goes on to an address that says what is looked for; a full key is in none.
@@ -52,13 +51,11 @@ func TestSearchKeys(t *testing.T) {
 				o.answer("POST /api/v1/projects/shop/api-keys/find", 200, tt.found)
 			}
 			w := o.post(list+"/search", tt.typed)
-			if got := w.Header().Get("Location"); w.Code != tt.status || got != tt.to {
-				t.Errorf("%d to %s, want %s", w.Code, got, tt.to)
+			if got := w.Header.Get("Location"); w.Status != tt.status || got != tt.to {
+				t.Errorf("%d to %s, want %s", w.Status, got, tt.to)
 			}
-			if diff := cmp.Diff(tt.asked, o.changes()); diff != "" {
-				t.Errorf("asked (-want +got):\n%s", diff)
-			}
-			if strings.Contains(w.Header().Get("Location")+o.log.String(), full[17:]) {
+			functest.Equal(t, "asked", tt.asked, o.changes())
+			if strings.Contains(w.Header.Get("Location")+o.log.String(), full[17:]) {
 				t.Error("the key is in an address, or in the log")
 			}
 		})
@@ -72,8 +69,8 @@ func TestFullKeyInAddress(t *testing.T) {
 	o := newOffice(t)
 	for _, path := range []string{"/console/projects/shop/api-keys?search=", "/console/projects/shop/environments/prod/api-keys/"} {
 		w := o.get(path + "sluice_ab12cd34_" + secret)
-		if w.Code != http.StatusBadRequest || strings.Contains(w.Body.String()+o.log.String(), secret) || !strings.Contains(w.Body.String(), "Rotate the key") {
-			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		if w.Status != http.StatusBadRequest || strings.Contains(w.Text()+o.log.String(), secret) || !strings.Contains(w.Text(), "Rotate the key") {
+			t.Errorf("%s: %d %s", path, w.Status, w.Body)
 		}
 	}
 }
@@ -87,8 +84,8 @@ func TestSearchFindsNothing(t *testing.T) {
 		o.answer("GET /api/v1/projects/shop/api-keys", 200, wire.List[wire.Key]{})
 		o.answer("GET /api/v1/projects/shop/environments/prod/plans", 200, wire.List[wire.Plan]{})
 		w := o.post("/console/projects/shop/environments/prod/api-keys/search", url.Values{"search": {"sluice_ab12cd34_secretsecretsecret"}})
-		if body := w.Body.String(); w.Code != http.StatusUnprocessableEntity || strings.Contains(body, "secretsecret") || !strings.Contains(body, `id="e-search"`) {
-			t.Errorf("%s: %d %s", code, w.Code, body)
+		if body := w.Text(); w.Status != http.StatusUnprocessableEntity || strings.Contains(body, "secretsecret") || !strings.Contains(body, `id="e-search"`) {
+			t.Errorf("%s: %d %s", code, w.Status, body)
 		}
 	}
 }

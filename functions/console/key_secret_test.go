@@ -29,8 +29,8 @@ func TestIssuedBefore(t *testing.T) {
 			w := o.post(keys, url.Values{"once": {once}, "plan": {"plan-gold"}}, func(r *http.Request) {
 				r.AddCookie(&http.Cookie{Name: issuedCookie, Value: tt.cookie})
 			})
-			if got := w.Header().Get("Location"); w.Code != http.StatusSeeOther || got != tt.to {
-				t.Errorf("%d to %s, want %s", w.Code, got, tt.to)
+			if got := w.Header.Get("Location"); w.Status != http.StatusSeeOther || got != tt.to {
+				t.Errorf("%d to %s, want %s", w.Status, got, tt.to)
 			}
 		})
 	}

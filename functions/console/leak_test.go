@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 const reportPath = "/console/projects/shop/api-keys/report-leak"
@@ -22,12 +23,10 @@ func TestReportLeak(t *testing.T) {
 	o := newOffice(t)
 	o.answer("POST /api/v1/leaks/report", 200, wire.LeaksReceived{Received: 1})
 	w := o.post(reportPath, url.Values{"key": {"X-API-Key: " + full + "\n"}, "url": {" https://git.example.com/x "}})
-	if got := w.Header().Get("Location"); w.Code != http.StatusSeeOther || got != "/console/projects/shop/api-keys" {
-		t.Errorf("%d to %s", w.Code, got)
+	if got := w.Header.Get("Location"); w.Status != http.StatusSeeOther || got != "/console/projects/shop/api-keys" {
+		t.Errorf("%d to %s", w.Status, got)
 	}
-	if diff := cmp.Diff([]string{`POST /api/v1/leaks/report {"key":"` + full + `","url":"https://git.example.com/x"}`}, o.changes()); diff != "" {
-		t.Errorf("asked (-want +got):\n%s", diff)
-	}
+	functest.Equal(t, "asked", []string{`POST /api/v1/leaks/report {"key":"` + full + `","url":"https://git.example.com/x"}`}, o.changes())
 	const token = "sluice_st_ab12cd34ef56_0123456789abcdefghijABCDEFGHIJ0123456789"
 	o.post(reportPath, url.Values{"key": {"SLUICE_TOKEN=" + token}})
 	if got := o.changes(); len(got) != 2 || got[1] != `POST /api/v1/leaks/report {"key":"`+token+`"}` {
@@ -36,9 +35,9 @@ func TestReportLeak(t *testing.T) {
 	o.refuse("POST /api/v1/leaks/report", http.StatusBadRequest, "invalid_parameter")
 	for _, typed := range []string{full, "no key", ""} {
 		w := o.post(reportPath, url.Values{"key": {typed}, "url": {"https://git.example.com/x"}})
-		body := w.Body.String()
-		if w.Code < 400 || strings.Contains(body+o.log.String(), full[16:]) || !strings.Contains(body, `id="e-key"`) || !strings.Contains(body, "git.example.com/x") {
-			t.Errorf("%q: %d %s", typed, w.Code, body)
+		body := w.Text()
+		if w.Status < 400 || strings.Contains(body+o.log.String(), full[16:]) || !strings.Contains(body, `id="e-key"`) || !strings.Contains(body, "git.example.com/x") {
+			t.Errorf("%q: %d %s", typed, w.Status, body)
 		}
 	}
 }
@@ -85,7 +84,7 @@ func TestProjectSettings(t *testing.T) {
 	o := newOffice(t)
 	o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "owner", LeakPolicy: "disable"})
 	o.answer("PATCH /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "owner", LeakPolicy: "revoke"})
-	if body := o.get(path).Body.String(); !strings.Contains(body, `<option value="disable" selected>`) || !strings.Contains(body, `value="revoke"`) {
+	if body := o.get(path).Text(); !strings.Contains(body, `<option value="disable" selected>`) || !strings.Contains(body, `value="revoke"`) {
 		t.Errorf("the form: %s", body)
 	}
 	for _, tt := range []struct {
@@ -102,8 +101,8 @@ func TestProjectSettings(t *testing.T) {
 		}},
 	} {
 		w := o.post(path, url.Values{"leak_policy": {tt.policy}, "was_leak_policy": {tt.was}, "registries": {tt.registries}, "was_registries": {""}})
-		if diff := cmp.Diff(tt.asked, o.changes()); diff != "" || w.Code != tt.status {
-			t.Errorf("from %s to %s: %d (-want +got):\n%s", tt.was, tt.policy, w.Code, diff)
+		if diff := cmp.Diff(tt.asked, o.changes()); diff != "" || w.Status != tt.status {
+			t.Errorf("from %s to %s: %d (-want +got):\n%s", tt.was, tt.policy, w.Status, diff)
 		}
 	}
 }

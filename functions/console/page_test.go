@@ -33,7 +33,7 @@ func TestGateNotice(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.hello("pending", "the probe got a 200")
-	page := o.get(helloPath).Body.String()
+	page := o.get(helloPath).Text()
 	for _, want := range []string{`class="notice amber"`, "The gate is not yet in place.", "the probe got a 200", `hx-trigger="every 2s"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the pending page lacks %q", want)
@@ -41,17 +41,15 @@ func TestGateNotice(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(page, `hx-get="`)
 	path, _, _ := strings.Cut(rest, `"`)
-	if w := o.get(path); w.Code != http.StatusNoContent || w.Body.Len() != 0 {
-		t.Errorf("nothing new: %d %s", w.Code, w.Body)
+	if w := o.get(path); w.Status != http.StatusNoContent || len(w.Body) != 0 {
+		t.Errorf("nothing new: %d %s", w.Status, w.Body)
 	}
 	o.hello("pending", "the probe got a 404")
-	if w := o.get(path); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "the probe got a 404") {
-		t.Errorf("another reason: %d %s", w.Code, w.Body)
-	}
+	o.get(path).Shows(http.StatusOK, "the probe got a 404")
 	o.hello("engaged", "")
 	w := o.get(path)
-	if body := w.Body.String(); w.Code != 200 || strings.Contains(body, "amber") || strings.Contains(body, "hx-get") || !strings.Contains(body, "API key required") {
-		t.Errorf("engaged: %d %s", w.Code, body)
+	if body := w.Text(); w.Status != 200 || strings.Contains(body, "amber") || strings.Contains(body, "hx-get") || !strings.Contains(body, "API key required") {
+		t.Errorf("engaged: %d %s", w.Status, body)
 	}
 }
 
@@ -68,7 +66,7 @@ func TestRoles(t *testing.T) {
 			o := newOffice(t)
 			o.hello("ungated", "")
 			o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: tt.role})
-			page := o.get(helloPath+"/settings").Body.String() + o.get(helloPath).Body.String()
+			page := o.get(helloPath+"/settings").Text() + o.get(helloPath).Text()
 			for _, button := range []string{"Enable webhook", `role="switch"`, "Delete app", "Connect a git source"} {
 				if strings.Contains(page, button) != tt.developer {
 					t.Errorf("%s: %v", button, !tt.developer)
@@ -101,9 +99,7 @@ func TestTroubles(t *testing.T) {
 			o := newOffice(t)
 			o.refuse("GET /api/v1/projects/shop/environments/prod/apps/hello", tt.status, tt.code)
 			w := o.get(helloPath + "/new-deploy")
-			if w.Code != tt.want || !strings.Contains(w.Body.String(), tt.says) {
-				t.Errorf("answer is %d %s", w.Code, w.Body)
-			}
+			w.Shows(tt.want, tt.says)
 		})
 	}
 }
@@ -132,16 +128,14 @@ func TestQuotaMode(t *testing.T) {
 		o := newOffice(t)
 		o.goldPlan(mode)
 		for _, path := range []string{plansPath, plansPath + "/plan-gold"} {
-			if w := o.get(path); w.Code != 200 || !strings.Contains(w.Body.String(), quota) {
-				t.Errorf("%s of a plan %q lacks %s: %d %s", path, mode, quota, w.Code, w.Body)
-			}
+			o.get(path).Shows(200, quota)
 		}
 		chosen := `<option value="soft" selected>`
 		if mode == "hard" {
 			chosen = `<option value="hard" selected>`
 		}
-		if w := o.get(plansPath + "/plan-gold/edit"); !strings.Contains(w.Body.String(), chosen) {
-			t.Errorf("the form of a plan %q lacks %s: %d %s", mode, chosen, w.Code, w.Body)
+		if w := o.get(plansPath + "/plan-gold/edit"); !strings.Contains(w.Text(), chosen) {
+			t.Errorf("the form of a plan %q lacks %s: %d %s", mode, chosen, w.Status, w.Body)
 		}
 	}
 }
@@ -183,8 +177,8 @@ func TestQuotaModeIsSent(t *testing.T) {
 			if made := o.changes(); len(made) > 0 {
 				got = made[0][strings.Index(made[0], "{"):]
 			}
-			if w.Code != http.StatusSeeOther || got != tt.want {
-				t.Errorf("%d, sent %s, want %s", w.Code, got, tt.want)
+			if w.Status != http.StatusSeeOther || got != tt.want {
+				t.Errorf("%d, sent %s, want %s", w.Status, got, tt.want)
 			}
 		})
 	}
@@ -196,7 +190,7 @@ func TestRefusedForm(t *testing.T) {
 	o := newOffice(t)
 	o.refuse("POST /api/v1/projects/shop/environments/prod/apps", 422, "invalid_image")
 	w := o.post("/console/projects/shop/environments/prod/apps", url.Values{"name": {"<hello>"}, "image": {"a b"}})
-	body := w.Body.String()
+	body := w.Text()
 	for _, want := range []string{
 		`value="&lt;hello&gt;"`, `value="a b"`, `<p class="error" id="e-image">The API says invalid_image.</p>`, `aria-invalid="true"`,
 	} {
@@ -204,13 +198,11 @@ func TestRefusedForm(t *testing.T) {
 			t.Errorf("the form lacks %s", want)
 		}
 	}
-	if w.Code != 422 {
-		t.Errorf("answer is %d", w.Code)
-	}
+	w.Shows(422)
 	o.refuse("POST /api/v1/projects/shop/environments/prod/apps", 500, "")
 	w = o.post("/console/projects/shop/environments/prod/apps", url.Values{"name": {"hello"}, "image": {"a:b"}})
-	if !strings.Contains(w.Body.String(), "it is not known whether this was done") || !strings.Contains(w.Body.String(), `value="hello"`) {
-		t.Errorf("an answer that is lost: %d %s", w.Code, w.Body)
+	if !strings.Contains(w.Text(), "it is not known whether this was done") || !strings.Contains(w.Text(), `value="hello"`) {
+		t.Errorf("an answer that is lost: %d %s", w.Status, w.Body)
 	}
 }
 
@@ -226,8 +218,8 @@ func TestNames(t *testing.T) {
 		t.Errorf("without the name: %q", got)
 	}
 	w := o.post(helloPath+"/delete", url.Values{"name": {"hello"}})
-	if diff := cmp.Diff([]string{"DELETE /api/v1/projects/shop/environments/prod/apps/hello "}, o.changes()); diff != "" || w.Code != 303 {
-		t.Errorf("answer is %d; calls (-want +got):\n%s", w.Code, diff)
+	if diff := cmp.Diff([]string{"DELETE /api/v1/projects/shop/environments/prod/apps/hello "}, o.changes()); diff != "" || w.Status != 303 {
+		t.Errorf("answer is %d; calls (-want +got):\n%s", w.Status, diff)
 	}
 }
 
@@ -238,7 +230,7 @@ func TestDeletedAppWithKeys(t *testing.T) {
 	o.answer("DELETE /api/v1/projects/shop/environments/prod/apps/hello", 200, wire.DeletedApp{KeyCount: 3, Keys: []wire.NarrowedKey{
 		{KeyID: "key-ab12cd34", Name: "Checkout", Scope: "none"}, {KeyID: "key-zz99yy88", Apps: []string{"other"}, Scope: "apps"},
 	}})
-	body := o.post(helloPath+"/delete", url.Values{"name": {"hello"}}).Body.String()
+	body := o.post(helloPath+"/delete", url.Values{"name": {"hello"}}).Text()
 	for _, want := range []string{`api-keys/key-ab12cd34">Checkout</a> <span class="muted">No app`, `api-keys/key-zz99yy88">key-zz99yy88</a> <span class="muted">other`, "Keys that are not listed here: 1."} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %q: %s", want, body)
@@ -257,13 +249,13 @@ func TestKeyWithoutApps(t *testing.T) {
 	o.answer("PATCH "+api, 200, key)
 	o.answer("GET /api/v1/projects/shop/environments/prod/plans", 200, wire.List[wire.Plan]{Items: []wire.Plan{{ID: "plan-gold", Name: "Gold"}}})
 	o.answer("GET /api/v1/projects/shop/environments/prod/apps", 200, wire.List[wire.App]{})
-	if body := o.get(page).Body.String(); !strings.Contains(body, `value="none" checked`) {
+	if body := o.get(page).Text(); !strings.Contains(body, `value="none" checked`) {
 		t.Errorf("the form does not show that the key covers no app: %s", body)
 	}
 	typed := url.Values{"name": {"new"}, "plan": {"plan-gold"}, "scope": {"none"}, "was_name": {"ci"}, "was_plan": {"plan-gold"}, "was_scope": {"-"}, "was_expires": {""}}
 	w := o.post(page, typed)
-	if diff := cmp.Diff([]string{"PATCH " + api + ` {"name":"new"}`}, o.changes()); diff != "" || w.Code != 303 {
-		t.Errorf("answer is %d; calls (-want +got):\n%s", w.Code, diff)
+	if diff := cmp.Diff([]string{"PATCH " + api + ` {"name":"new"}`}, o.changes()); diff != "" || w.Status != 303 {
+		t.Errorf("answer is %d; calls (-want +got):\n%s", w.Status, diff)
 	}
 }
 
@@ -278,7 +270,7 @@ func TestNotice(t *testing.T) {
 	o.answer("GET /api/v1/projects", 200, map[string]any{"items": []any{}})
 	for value, want := range map[string]bool{"1": true, "0": false, "9999": false, "-1": false, "<b>": false} {
 		w := o.get("/console/projects", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: noticeCookie, Value: value}) })
-		if got := strings.Contains(w.Body.String(), `class="notice good"`); got != want {
+		if got := strings.Contains(w.Text(), `class="notice good"`); got != want {
 			t.Errorf("notice %q shows: %v", value, got)
 		}
 	}
@@ -353,7 +345,7 @@ func TestRollbackWithoutADigest(t *testing.T) {
 		o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello/deployments", 200,
 			wire.List[wire.Deployment]{Items: []wire.Deployment{{Revision: 2, Image: "registry.example/hello:v2", Status: "live", Current: true}, then}})
 		o.answer("GET /api/v1/projects/shop/environments/prod/apps/hello/deployments/1", 200, then)
-		page := o.get(helloPath + "/deploys/1/rollback").Body.String()
+		page := o.get(helloPath + "/deploys/1/rollback").Text()
 		if !strings.Contains(page, "Roll hello back to revision 1?") || !strings.Contains(page, reason) {
 			t.Errorf("%q is not on the page: %s", reason, page)
 		}

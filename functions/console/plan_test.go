@@ -17,7 +17,7 @@ func TestNumbersAreBounded(t *testing.T) {
 		{"new-app", "port", `min="1" max="65535" step="1" inputmode="numeric"`},
 	}
 	for _, tt := range tests {
-		page := o.get("/console/projects/shop/environments/prod/" + tt.page).Body.String()
+		page := o.get("/console/projects/shop/environments/prod/" + tt.page).Text()
 		_, input, _ := strings.Cut(page, `<input id="f-`+tt.field+`"`)
 		input, _, _ = strings.Cut(input, ">")
 		if !strings.Contains(input, `type="number"`) || !strings.Contains(input, tt.bounds) {

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func TestRecordValues(t *testing.T) {
@@ -30,12 +29,8 @@ func TestRecordValues(t *testing.T) {
 	}
 	for _, tt := range tests {
 		fields, err := fieldsOf(json.RawMessage(`{"v":` + tt.json + `}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(tt.want, valueOf(fields["v"])); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
+		functest.Must(t, err)
+		functest.Equal(t, tt.name, tt.want, valueOf(fields["v"]))
 	}
 }
 
@@ -78,9 +73,7 @@ func TestRecordSays(t *testing.T) {
 			AuditRecord: wire.AuditRecord{Action: tt.action, Resource: tt.resource, Old: json.RawMessage(tt.before), New: json.RawMessage(tt.after)},
 			KeyName:     wire.Text(tt.name),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		functest.Must(t, err)
 		path := tt.path
 		if path != "" {
 			path = at("projects", "shop") + "/" + path

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // TestForeignForms: nothing is done for a form that is not the session's own.
@@ -38,9 +40,7 @@ func TestForeignForms(t *testing.T) {
 			}
 			fields.Set("name", "prod")
 			w := o.post("/console/projects/shop/environments", fields, tt.change)
-			if w.Code != tt.status {
-				t.Errorf("answer is %d", w.Code)
-			}
+			w.Shows(tt.status)
 			if done := len(o.changes()) == 1; done != strings.HasPrefix(tt.name, "its own") {
 				t.Errorf("changes: %q", o.changes())
 			}
@@ -74,9 +74,7 @@ func TestEveryChangeIsGuarded(t *testing.T) {
 		"/console/projects/shop/environments/prod/apps/hello/deploys", "/console/projects/shop/environments/prod/apps/hello/deploys/1/rollback",
 		"/console/projects/shop/environments/prod/apps/hello/promote/staging",
 	} {
-		if w := o.post(path, url.Values{"csrf": {"another"}}); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "out of date") {
-			t.Errorf("POST %s without the value: %d", path, w.Code)
-		}
+		o.post(path, url.Values{"csrf": {"another"}}).Shows(http.StatusForbidden, "out of date")
 	}
 	if got := o.changes(); len(got) != 0 {
 		t.Errorf("changes: %q", got)
@@ -94,7 +92,7 @@ func TestHeaders(t *testing.T) {
 			"Content-Security-Policy": policy, "Cache-Control": "no-store",
 			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
 		} {
-			if got := w.Header().Get(name); got != want {
+			if got := w.Header.Get(name); got != want {
 				t.Errorf("%s: %s is %q", path, name, got)
 			}
 		}
@@ -108,13 +106,13 @@ func TestRoot(t *testing.T) {
 	for _, target := range []string{"/", "/?next=//evil.example"} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			w := o.send(httptest.NewRequest(method, target, nil))
-			if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/console" {
-				t.Errorf("%s %s: %d to %q", method, target, w.Code, w.Header().Get("Location"))
+			if w.Status != http.StatusSeeOther || w.Header.Get("Location") != "/console" {
+				t.Errorf("%s %s: %d to %q", method, target, w.Status, w.Header.Get("Location"))
 			}
 		}
 	}
-	if w := o.send(httptest.NewRequest(http.MethodPost, "/", nil)); w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
-		t.Errorf("POST /: %d, Allow %q", w.Code, w.Header().Get("Allow"))
+	if w := o.send(httptest.NewRequest(http.MethodPost, "/", nil)); w.Status != http.StatusMethodNotAllowed || w.Header.Get("Allow") != "GET, HEAD" {
+		t.Errorf("POST /: %d, Allow %q", w.Status, w.Header.Get("Allow"))
 	}
 }
 
@@ -123,13 +121,9 @@ func TestNothingInline(t *testing.T) {
 	t.Parallel()
 	inline := regexp.MustCompile(`(?i)<script(?:\s[^>]*)?>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:`)
 	entries, err := templateFiles.ReadDir("templates")
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	layout, err := templateFiles.ReadDir("templates/layout")
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	seen := 0
 	for dir, list := range map[string]int{"templates/": len(entries), "templates/layout/": len(layout)} {
 		all := entries
@@ -141,9 +135,7 @@ func TestNothingInline(t *testing.T) {
 				continue
 			}
 			text, err := templateFiles.ReadFile(dir + e.Name())
-			if err != nil {
-				t.Fatal(err)
-			}
+			functest.Must(t, err)
 			seen++
 			if found := inline.Find(text); found != nil {
 				t.Errorf("%s has %q", e.Name(), found)
@@ -163,7 +155,7 @@ func TestNothingInline(t *testing.T) {
 func TestAssets(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	page := o.get("/console/sign-in").Body.String()
+	page := o.get("/console/sign-in").Text()
 	found := regexp.MustCompile(`/console/assets/[a-z0-9.]+`).FindAllString(page, -1)
 	if len(found) < 4 {
 		t.Fatalf("the page has %q", found)
@@ -171,17 +163,15 @@ func TestAssets(t *testing.T) {
 	for _, path := range found {
 		plain := o.send(httptest.NewRequest(http.MethodGet, path, nil))
 		packed := o.get(path, header("Accept-Encoding", "br, gzip"))
-		if plain.Code != 200 || plain.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" {
-			t.Errorf("%s: %d %v", path, plain.Code, plain.Header())
+		if plain.Status != 200 || plain.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" {
+			t.Errorf("%s: %d %v", path, plain.Status, plain.Header)
 		}
-		if packed.Header().Get("Content-Encoding") != "gzip" || packed.Body.Len() >= plain.Body.Len() {
-			t.Errorf("%s is not compressed: %d of %d bytes", path, packed.Body.Len(), plain.Body.Len())
+		if packed.Header.Get("Content-Encoding") != "gzip" || len(packed.Body) >= len(plain.Body) {
+			t.Errorf("%s is not compressed: %d of %d bytes", path, len(packed.Body), len(plain.Body))
 		}
-		if kind := plain.Header().Get("Content-Type"); kind == "" || strings.HasPrefix(kind, "application/octet") {
+		if kind := plain.Header.Get("Content-Type"); kind == "" || strings.HasPrefix(kind, "application/octet") {
 			t.Errorf("%s is %q", path, kind)
 		}
 	}
-	if w := o.get("/console/assets/style.css"); w.Code != http.StatusNotFound {
-		t.Errorf("a name without a hash: %d", w.Code)
-	}
+	o.get("/console/assets/style.css").Shows(http.StatusNotFound)
 }

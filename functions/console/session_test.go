@@ -14,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/functest"
 )
 
 func TestOwn(t *testing.T) {
@@ -48,16 +49,16 @@ func TestOwn(t *testing.T) {
 func (o *office) signInForm(next string) (*http.Cookie, string) {
 	o.t.Helper()
 	w := o.send(httptest.NewRequest(http.MethodGet, "/console/sign-in?next="+url.QueryEscape(next), nil))
-	for _, c := range w.Result().Cookies() {
+	for _, c := range (&http.Response{Header: w.Header}).Cookies() {
 		if c.Name == signInCookie {
 			return c, c.Value
 		}
 	}
-	o.t.Fatalf("the form has no cookie: %v", w.Header())
+	o.t.Fatalf("the form has no cookie: %v", w.Header)
 	return nil, ""
 }
 
-func (o *office) signIn(cookie *http.Cookie, fields url.Values, change ...func(*http.Request)) *httptest.ResponseRecorder {
+func (o *office) signIn(cookie *http.Cookie, fields url.Values, change ...func(*http.Request)) functest.Answer {
 	r := httptest.NewRequest(http.MethodPost, "/console/sign-in", strings.NewReader(fields.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.AddCookie(cookie)
@@ -77,11 +78,11 @@ func TestSignIn(t *testing.T) {
 	w := o.signIn(cookie, fields, func(r *http.Request) {
 		*r = *r.WithContext(trace.Begin(r.Context(), trace.Request{ID: "r1", Address: "192.0.2.7", Parent: parent}))
 	})
-	if got := w.Header().Get("Location"); w.Code != 303 || got != "/console/projects/shop" {
-		t.Errorf("answer is %d to %q", w.Code, got)
+	if got := w.Header.Get("Location"); w.Status != 303 || got != "/console/projects/shop" {
+		t.Errorf("answer is %d to %q", w.Status, got)
 	}
 	session := ""
-	for _, c := range w.Result().Cookies() {
+	for _, c := range (&http.Response{Header: w.Header}).Cookies() {
 		if c.Name == identity.CookieName {
 			session = c.Value
 		}
@@ -94,7 +95,7 @@ func TestSignIn(t *testing.T) {
 	}
 
 	fields.Set("next", "https://evil.example/")
-	if got := o.signIn(cookie, fields).Header().Get("Location"); got != "/console/projects" {
+	if got := o.signIn(cookie, fields).Header.Get("Location"); got != "/console/projects" {
 		t.Errorf("it leads to %q", got)
 	}
 	if strings.Contains(o.log.String(), "fresh") || strings.Contains(o.log.String(), "pw") {
@@ -109,19 +110,19 @@ func TestRefusedSignIn(t *testing.T) {
 	cookie, value := o.signInForm("")
 	fields := url.Values{"csrf": {value}, "username": {"ada"}, "password": {"not it"}}
 	w := o.signIn(cookie, fields)
-	if body := w.Body.String(); w.Code != 401 || !strings.Contains(body, "The API says invalid_credentials.") ||
+	if body := w.Text(); w.Status != 401 || !strings.Contains(body, "The API says invalid_credentials.") ||
 		!strings.Contains(body, `value="ada"`) || strings.Contains(body, "not it") {
-		t.Errorf("answer is %d %s", w.Code, body)
+		t.Errorf("answer is %d %s", w.Status, body)
 	}
 	fields.Set("csrf", "another")
-	if w := o.signIn(cookie, fields); w.Code != 403 || len(o.changes()) != 1 {
-		t.Errorf("another form's value: %d, calls %q", w.Code, o.changes())
+	if w := o.signIn(cookie, fields); w.Status != 403 || len(o.changes()) != 1 {
+		t.Errorf("another form's value: %d, calls %q", w.Status, o.changes())
 	}
 	delete(o.answers, "POST /api/v1/session")
 	o.answer("POST /api/v1/session", 503, map[string]string{})
 	cookie, value = o.signInForm("")
-	if w := o.signIn(cookie, url.Values{"csrf": {value}}); w.Code != 502 || !strings.Contains(w.Body.String(), "does not answer") {
-		t.Errorf("an API that is away: %d", w.Code)
+	if w := o.signIn(cookie, url.Values{"csrf": {value}}); w.Status != 502 || !strings.Contains(w.Text(), "does not answer") {
+		t.Errorf("an API that is away: %d", w.Status)
 	}
 }
 
@@ -140,9 +141,7 @@ func TestSeveralCookies(t *testing.T) {
 	}))
 	t.Cleanup(api.Close)
 	s, err := New(Config{APIURL: api.URL, Timeout: 5 * time.Second}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	functest.Must(t, err)
 	for cookies, want := range map[string]client.Token{
 		"": "", "a1": "a1", "sluice_st_x": "", "sluice_st_x a1": "a1", "a1 a2": "a1", "dead a2": "a2", "a1 dead": "a1", "dead gone": "", "a1 b1": "", "b1 a1": "", "dead a1 b1": "",
 	} {
@@ -170,20 +169,20 @@ func TestWithoutSession(t *testing.T) {
 		{"a cookie without its prefix", "/console/projects", header("Cookie", "sluice_session="+testToken), "/console/sign-in"},
 	}
 	for _, tt := range tests {
-		if got := o.get(tt.path, tt.change).Header().Get("Location"); got != tt.want {
+		if got := o.get(tt.path, tt.change).Header.Get("Location"); got != tt.want {
 			t.Errorf("%s: to %q, want %q", tt.name, got, tt.want)
 		}
 	}
 	o.refuse("GET /api/v1/session", 401, "unauthenticated")
 	w := o.get("/console/projects/shop")
-	if got := w.Header().Get("Location"); got != "/console/sign-in?next=%2Fconsole%2Fprojects%2Fshop" {
+	if got := w.Header.Get("Location"); got != "/console/sign-in?next=%2Fconsole%2Fprojects%2Fshop" {
 		t.Errorf("an ended session: to %q", got)
 	}
-	if got := strings.Join(w.Header().Values("Set-Cookie"), "\n"); !strings.Contains(got, "__Host-sluice_session=; Path=/; Max-Age=0") {
+	if got := strings.Join(w.Header.Values("Set-Cookie"), "\n"); !strings.Contains(got, "__Host-sluice_session=; Path=/; Max-Age=0") {
 		t.Errorf("the dead cookie stays: %s", got)
 	}
 	part := o.get("/console/projects/shop/environments/prod/apps/hello/state", header("HX-Request", "true"))
-	if part.Header().Get("HX-Refresh") != "true" || part.Header().Get("Location") != "" {
-		t.Errorf("a part of a page: %d %v", part.Code, part.Header())
+	if part.Header.Get("HX-Refresh") != "true" || part.Header.Get("Location") != "" {
+		t.Errorf("a part of a page: %d %v", part.Status, part.Header)
 	}
 }

@@ -43,14 +43,14 @@ func newTokenOffice(t *testing.T) *office {
 func TestTokensAreListed(t *testing.T) {
 	t.Parallel()
 	o := newTokenOffice(t)
-	body := o.get("/console/projects/shop/members").Body.String()
+	body := o.get("/console/projects/shop/members").Text()
 	for _, want := range []string{"nightly", "10 min ago", "Expires in 2 days", "Expired", "never", tokensPath + "/new", tokensPath + "/token-000000000003/revoke"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
 	o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "viewer"})
-	if body = o.get("/console/projects/shop/members").Body.String(); strings.Contains(body, "/tokens/") || !strings.Contains(body, "nightly") {
+	if body = o.get("/console/projects/shop/members").Text(); strings.Contains(body, "/tokens/") || !strings.Contains(body, "nightly") {
 		t.Error("a viewer is offered to change tokens, or does not see them")
 	}
 }
@@ -59,14 +59,14 @@ func TestCreateToken(t *testing.T) {
 	t.Parallel()
 	const full = "sluice_st_ab12cd34ef56_0123456789abcdefghijABCDEFGHIJ0123456789"
 	o := newTokenOffice(t)
-	if body := o.get(tokensPath + "/new").Body.String(); !strings.Contains(body, time.Now().UTC().AddDate(0, 0, 90).Format(time.DateOnly)) {
+	if body := o.get(tokensPath + "/new").Text(); !strings.Contains(body, time.Now().UTC().AddDate(0, 0, 90).Format(time.DateOnly)) {
 		t.Error("no last day is suggested")
 	}
 	o.answer("POST /api/v1/projects/shop/tokens", 201, wire.IssuedToken{Token: someTokens()[0], FullToken: full})
 	typed := url.Values{"name": {"nightly"}, "role": {"developer"}, "expires": {"2026-12-31"}}
 	w := o.post(tokensPath, typed)
-	if w.Code != 200 || strings.Count(w.Body.String(), full) != 1 || w.Header().Get("Cache-Control") != "no-store" {
-		t.Errorf("answer is %d %s", w.Code, w.Body)
+	if w.Status != 200 || strings.Count(w.Text(), full) != 1 || w.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("answer is %d %s", w.Status, w.Body)
 	}
 	want := `POST /api/v1/projects/shop/tokens {"name":"nightly","role":"developer","expires_at":"2027-01-01T00:00:00Z"}`
 	if got := o.changes(); len(got) != 1 || strings.TrimSpace(got[0]) != want {
@@ -75,12 +75,12 @@ func TestCreateToken(t *testing.T) {
 	for code, field := range map[string]string{"already_exists": "name", "invalid_role": "role", "invalid_expiry": "expires"} {
 		o.refuse("POST /api/v1/projects/shop/tokens", 422, code)
 		w := o.post(tokensPath, typed)
-		if body := w.Body.String(); w.Code != 422 || !strings.Contains(body, `id="e-`+field+`">The API says `+code) || !strings.Contains(body, `value="nightly"`) {
-			t.Errorf("%s: %d %s", code, w.Code, body)
+		if body := w.Text(); w.Status != 422 || !strings.Contains(body, `id="e-`+field+`">The API says `+code) || !strings.Contains(body, `value="nightly"`) {
+			t.Errorf("%s: %d %s", code, w.Status, body)
 		}
 	}
-	if w := o.get(tokensPath); w.Code != 303 || w.Header().Get("Location") != "/console/projects/shop/members" {
-		t.Errorf("its address leads to %d %s", w.Code, w.Header().Get("Location"))
+	if w := o.get(tokensPath); w.Status != 303 || w.Header.Get("Location") != "/console/projects/shop/members" {
+		t.Errorf("its address leads to %d %s", w.Status, w.Header.Get("Location"))
 	}
 }
 
@@ -88,33 +88,25 @@ func TestRevokeToken(t *testing.T) {
 	t.Parallel()
 	o := newTokenOffice(t)
 	const path = tokensPath + "/token-000000000001/revoke"
-	if body := o.get(path).Body.String(); !strings.Contains(body, "Revoke the service token nightly?") {
+	if body := o.get(path).Text(); !strings.Contains(body, "Revoke the service token nightly?") {
 		t.Error(body)
 	}
-	if w := o.get(tokensPath + "/token-00000000000x/revoke"); w.Code != 404 {
-		t.Errorf("one that is not there: %d", w.Code)
-	}
+	o.get(tokensPath + "/token-00000000000x/revoke").Shows(404)
 	const call = "DELETE /api/v1/projects/shop/tokens/token-000000000001"
 	count := 0
 	o.answer(call, 200, wire.RevokedToken{KeyCount: &count, Keys: []wire.TokenKey{}})
-	if w := o.post(path, nil); w.Code != 303 || len(o.changes()) != 1 {
-		t.Errorf("answer is %d, calls %q", w.Code, o.changes())
+	if w := o.post(path, nil); w.Status != 303 || len(o.changes()) != 1 {
+		t.Errorf("answer is %d, calls %q", w.Status, o.changes())
 	}
 	count = 2
 	key := wire.TokenKey{NamedKey: wire.NamedKey{KeyID: "key-ab12cd34", Prefix: "ab12cd34", Name: "<b>batch</b>"}, Environment: "prod"}
 	o.answer(call, 200, wire.RevokedToken{KeyCount: &count, Keys: []wire.TokenKey{key}})
 	w := o.post(path, nil)
 	for _, want := range []string{"stay valid", "/console/projects/shop/environments/prod/api-keys/key-ab12cd34", "&lt;b&gt;batch", "1 more not shown"} {
-		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
-			t.Errorf("revoked with keys: %d, the page lacks %q", w.Code, want)
-		}
+		w.Shows(200, want)
 	}
 	o.answer(call, 200, wire.RevokedToken{Keys: []wire.TokenKey{}})
-	if w := o.post(path, nil); w.Code != 200 || !strings.Contains(w.Body.String(), "could not be read") {
-		t.Errorf("revoked without a list: %d %s", w.Code, w.Body)
-	}
+	o.post(path, nil).Shows(200, "could not be read")
 	o.refuse("DELETE /api/v1/projects/shop/tokens/token-000000000001", 403, "forbidden")
-	if w := o.post(path, nil); w.Code != 403 || !strings.Contains(w.Body.String(), "The API says forbidden.") {
-		t.Errorf("refused: %d %s", w.Code, w.Body)
-	}
+	o.post(path, nil).Shows(403, "The API says forbidden.")
 }
