@@ -1,0 +1,67 @@
+// Package check fails tests whose results are not the wanted ones.
+package check
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// OK ends the test if there is an error.
+func OK(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Equal reports the difference between two values. Its message begins with what.
+func Equal(tb testing.TB, what string, want, got any, options ...cmp.Option) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		tb.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// Problem reports an error that is not the problem with the code. With the code "", it reports
+// any error.
+func Problem(tb testing.TB, err error, code problem.Code) {
+	tb.Helper()
+	if code == "" && err != nil || code != "" && !problem.Is(err, code) {
+		tb.Errorf("got the error %v, want the problem %q", err, code)
+	}
+}
+
+// Closes closes c when the test ends, and reports the error if there is one.
+func Closes(tb testing.TB, c io.Closer) {
+	tb.Helper()
+	tb.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+}
+
+// Eventually calls ready until it returns no error. It ends the test with the last error after
+// the limit.
+func Eventually(tb testing.TB, what string, limit time.Duration, ready func() error) {
+	tb.Helper()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	late := time.After(limit)
+	for {
+		err := ready()
+		if err == nil {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-late:
+			tb.Fatalf("%s: not within %v: %v", what, limit, err)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/sluicegate/sluice/shared/problem"
+)
+
+// recorder is a test that notes its failure.
+type recorder struct {
+	testing.TB
+	failure  string
+	cleanups []func()
+}
+
+func (r *recorder) Helper()                           {}
+func (r *recorder) Cleanup(f func())                  { r.cleanups = append(r.cleanups, f) }
+func (r *recorder) Errorf(format string, args ...any) { r.failure = "error" }
+func (r *recorder) Fatal(args ...any)                 { r.failure = "fatal"; runtime.Goexit() }
+func (r *recorder) Fatalf(format string, args ...any) { r.Fatal() }
+
+// closer is a resource whose Close returns an error, or nil.
+type closer struct{ err error }
+
+func (c closer) Close() error { return c.err }
+
+// TestFailures runs each check with a right and with a wrong result.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for i, tt := range []struct {
+		run  func(testing.TB)
+		want string
+	}{
+		{func(tb testing.TB) { OK(tb, nil) }, ""},
+		{func(tb testing.TB) { OK(tb, broken) }, "fatal"},
+		{func(tb testing.TB) { Equal(tb, "list", []int{1}, []int{1}) }, ""},
+		{func(tb testing.TB) { Equal(tb, "list", []int{1}, []int{2}) }, "error"},
+		{func(tb testing.TB) { Problem(tb, nil, "") }, ""},
+		{func(tb testing.TB) {
+			Problem(tb, fmt.Errorf("read: %w", problem.Of(problem.NotFound)), problem.NotFound)
+		}, ""},
+		{func(tb testing.TB) { Problem(tb, nil, problem.NotFound) }, "error"},
+		{func(tb testing.TB) { Problem(tb, broken, "") }, "error"},
+		{func(tb testing.TB) { Problem(tb, problem.Of(problem.Conflict), problem.NotFound) }, "error"},
+		{func(tb testing.TB) { Closes(tb, closer{}) }, ""},
+		{func(tb testing.TB) { Closes(tb, closer{io.ErrClosedPipe}) }, "error"},
+		{func(tb testing.TB) { Eventually(tb, "wait", time.Minute, func() error { return nil }) }, ""},
+		{func(tb testing.TB) { Eventually(tb, "wait", time.Millisecond, func() error { return broken }) }, "fatal"},
+	} {
+		r, done := &recorder{}, make(chan struct{})
+		go func() {
+			defer close(done)
+			tt.run(r)
+		}()
+		<-done
+		for _, f := range r.cleanups {
+			f()
+		}
+		if r.failure != tt.want {
+			t.Errorf("case %d failed with %q, want %q", i, r.failure, tt.want)
+		}
+	}
+}
