@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestIDPrefix(t *testing.T) {
@@ -82,10 +83,8 @@ func TestRotate(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := tt.key.Rotate(third, tt.grace, at)
-			expect(t, err, tt.code)
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("rotated (-want +got):\n%s", diff)
-			}
+			check.Problem(t, err, tt.code)
+			check.Equal(t, "rotated", tt.want, got)
 		})
 	}
 }
@@ -119,7 +118,7 @@ func TestWithStatus(t *testing.T) {
 		t.Run(fmt.Sprintf("%s to %s", tt.from, tt.to), func(t *testing.T) {
 			t.Parallel()
 			got, err := Key{Status: tt.from}.WithStatus(tt.to)
-			expect(t, err, tt.code)
+			check.Problem(t, err, tt.code)
 			if err == nil && got.Status != tt.to {
 				t.Errorf("status is %s", got.Status)
 			}
@@ -131,12 +130,8 @@ func TestRevoke(t *testing.T) {
 	t.Parallel()
 	at := noon()
 	once := Key{Status: Disabled, Secret: Hash{1}}.Revoke(at, "ada")
-	if diff := cmp.Diff(Key{Status: Revoked, Secret: Hash{1}, UpdatedAt: at, RevokedBy: "ada"}, once); diff != "" {
-		t.Errorf("revoked (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(once, once.Revoke(at.Add(time.Hour), "bob")); diff != "" {
-		t.Errorf("revoked again (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "revoked", Key{Status: Revoked, Secret: Hash{1}, UpdatedAt: at, RevokedBy: "ada"}, once)
+	check.Equal(t, "revoked again", once, once.Revoke(at.Add(time.Hour), "bob"))
 }
 
 func TestCheckName(t *testing.T) {
@@ -164,7 +159,7 @@ func TestCheckName(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			expect(t, CheckName(tt.in), tt.code)
+			check.Problem(t, CheckName(tt.in), tt.code)
 		})
 	}
 }
@@ -172,10 +167,10 @@ func TestCheckName(t *testing.T) {
 func TestCheckExpiry(t *testing.T) {
 	t.Parallel()
 	at := noon()
-	expect(t, CheckExpiry(time.Time{}, at), "")
-	expect(t, CheckExpiry(at.Add(1), at), "")
-	expect(t, CheckExpiry(at, at), problem.ExpiryInPast)
-	expect(t, CheckExpiry(at.Add(-1), at), problem.ExpiryInPast)
+	check.Problem(t, CheckExpiry(time.Time{}, at), "")
+	check.Problem(t, CheckExpiry(at.Add(1), at), "")
+	check.Problem(t, CheckExpiry(at, at), problem.ExpiryInPast)
+	check.Problem(t, CheckExpiry(at.Add(-1), at), problem.ExpiryInPast)
 }
 
 // The scope of a key whose apps were deleted covers no app, and is never stored as empty.
@@ -222,10 +217,8 @@ func TestScope(t *testing.T) {
 			t.Parallel()
 			in := append([]string(nil), tt.in...)
 			got, err := Scope(tt.in)
-			expect(t, err, tt.code)
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("scope (-want +got):\n%s", diff)
-			}
+			check.Problem(t, err, tt.code)
+			check.Equal(t, "scope", tt.want, got)
 			if diff := cmp.Diff(in, append([]string(nil), tt.in...)); diff != "" {
 				t.Errorf("Scope changed its input:\n%s", diff)
 			}
@@ -234,16 +227,6 @@ func TestScope(t *testing.T) {
 }
 
 func noon() time.Time { return time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC) }
-
-func expect(t *testing.T, err error, want problem.Code) {
-	t.Helper()
-	if want == "" && err != nil {
-		t.Errorf("refused: %v", err)
-	}
-	if want != "" && !problem.Is(err, want) {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}
 
 func TestHeaderName(t *testing.T) {
 	t.Parallel()

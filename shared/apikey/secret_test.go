@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // Keys, checksums and hashes computed with Python's zlib and hashlib.
@@ -89,9 +91,7 @@ func TestNewSecret(t *testing.T) {
 			t.Fatalf("NewPrefix = %q, %v", prefix, err)
 		}
 		full, err := NewSecret(random, prefix)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got, ok := Parse([]byte(full))
 		if !ok || string(got) != string(prefix) {
 			t.Fatalf("Parse of a new key = %q, %t", got, ok)
@@ -140,9 +140,7 @@ func TestDrawIsUniform(t *testing.T) {
 	const n = 310_000
 	for alphabet, limit := range map[string]float64{base62: 112, base36: 75} {
 		s, err := draw(seeded(2), alphabet, n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if x := chiSquare(s, alphabet); x > limit {
 			t.Errorf("%d characters: chi-square %.1f, above %.0f", len(alphabet), x, limit)
 		}

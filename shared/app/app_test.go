@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestKind(t *testing.T) {
@@ -46,9 +46,7 @@ func TestSwitch(t *testing.T) {
 			if tt.want != tt.from {
 				want = Gate{State: tt.want, Since: now}
 			}
-			if diff := cmp.Diff(want, before.Switch(tt.on, now)); diff != "" {
-				t.Errorf("switched (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "switched", want, before.Switch(tt.on, now))
 		})
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestDiff(t *testing.T) {
@@ -27,9 +27,7 @@ func TestDiff(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			from, to := Diff(tt.before, tt.after)
-			if diff := cmp.Diff([]Values{tt.wantOld, tt.wantNew}, []Values{from, to}); diff != "" {
-				t.Errorf("old and new (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "old and new", []Values{tt.wantOld, tt.wantNew}, []Values{from, to})
 		})
 	}
 }

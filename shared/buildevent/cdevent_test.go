@@ -5,11 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/event"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func announcement(outcome deploy.Outcome) event.Announcement {
@@ -29,9 +28,7 @@ func announcement(outcome deploy.Outcome) event.Announcement {
 func TestEvent(t *testing.T) {
 	t.Parallel()
 	e, err := Event(announcement(deploy.Upgraded), "/sluice/deploys")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if e.ID() != "ID1" || e.Type() != serviceUpgraded || e.Source() != "/sluice/deploys" || e.Subject() != "shop-prod/hello" {
 		t.Errorf("attributes: %v", e.Context)
 	}
@@ -44,15 +41,9 @@ func TestEvent(t *testing.T) {
 			"commit":"abc","trigger":"webhook","actor":"webhook","status":"live"},
 		"customDataContentType":"application/json"}`
 	var is, shall any
-	if err := json.Unmarshal(e.Data(), &is); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(want), &shall); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(shall, is); diff != "" {
-		t.Errorf("data (-want +got):\n%s", diff)
-	}
+	check.OK(t, json.Unmarshal(e.Data(), &is))
+	check.OK(t, json.Unmarshal([]byte(want), &shall))
+	check.Equal(t, "data", shall, is)
 }
 
 func TestEventTypes(t *testing.T) {
@@ -64,12 +55,8 @@ func TestEventTypes(t *testing.T) {
 	got := map[deploy.Outcome]string{}
 	for outcome := range want {
 		e, err := Event(announcement(outcome), "/sluice")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got[outcome] = e.Type()
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("types (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "types", want, got)
 }

@@ -8,14 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/nudge"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func aKey() apikey.Key {
@@ -72,24 +71,16 @@ func TestCloudEvents(t *testing.T) {
 		t.Run(tt.kind, func(t *testing.T) {
 			t.Parallel()
 			e, err := Event(tt.n, "/sluice")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if tt.id == "" {
 				tt.id = tt.n.ID
 			}
 			want := []string{tt.id, tt.kind, tt.sub, "/sluice", "1.0", tt.sub}
 			got := []string{e.ID(), e.Type(), e.Subject(), e.Source(), e.SpecVersion(), e.Extensions()["partitionkey"].(string)}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("attributes (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "attributes", want, got)
 			var is, shall any
-			if err := errors.Join(json.Unmarshal(e.Data(), &is), json.Unmarshal([]byte(tt.data), &shall)); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(shall, is); diff != "" {
-				t.Errorf("data (-want +got):\n%s", diff)
-			}
+			check.OK(t, errors.Join(json.Unmarshal(e.Data(), &is), json.Unmarshal([]byte(tt.data), &shall)))
+			check.Equal(t, "data", shall, is)
 		})
 	}
 }
@@ -112,9 +103,7 @@ func TestSend(t *testing.T) {
 		}))
 		t.Cleanup(server.Close)
 		sink, err := NewSink(server.URL, "/sluice", overrides)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		err = sink.Send(t.Context(), announcement(deploy.Deployed))
 		var answer *nudge.AnswerError
 		switch {

@@ -6,15 +6,15 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // taskRun reads a TaskRun's status.
 func taskRun(t testing.TB, status string) TaskRun {
 	t.Helper()
 	var run TaskRun
-	if err := json.Unmarshal([]byte(`{"status":`+status+`}`), &run); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(`{"status":`+status+`}`), &run))
 	return run
 }
 
@@ -79,9 +79,7 @@ func TestFailureIsBounded(t *testing.T) {
 		"lines": strings.Repeat("äbc\n", 5000) + "the last line", "one line": strings.Repeat("ä", 5000) + "the last line",
 	} {
 		value, err := json.Marshal(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got := taskRun(t, `{`+hasFailed+`,"steps":[`+cloneSaid+`],"results":[{"name":"ERROR","value":`+string(value)+`}]}`).Failure()
 		if len(got) > maxMessage+len("…") || !strings.HasSuffix(got, "the last line") || !strings.HasPrefix(got, "step clone exited with 1: … ") {
 			t.Errorf("%s: %d bytes: %s", name, len(got), got)
@@ -93,16 +91,12 @@ func FuzzFailure(f *testing.F) {
 	f.Add("Failed", "clone", "Error", "fatal: https://a:b@c/d\nx")
 	f.Fuzz(func(t *testing.T, reason, name, why, output string) {
 		value, err := json.Marshal(output)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		var run TaskRun
 		run.Status.Conditions = []condition{{Type: succeeded, Status: "False", Reason: reason, Message: output}}
 		stepped := run
 		stepped.Status.Steps = []step{{Name: name, Reason: why}}
-		if err := json.Unmarshal([]byte(`{"exitCode":1}`), &stepped.Status.Steps[0].Terminated); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(`{"exitCode":1}`), &stepped.Status.Steps[0].Terminated))
 		stepped.Status.Results = []result{{Name: errorResult, Value: value}}
 		for _, got := range []string{run.Failure(), stepped.Failure()} {
 			if len(got) > maxMessage+len("…") || !utf8.ValidString(got) {

@@ -7,18 +7,16 @@ import (
 	"unicode/utf8"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func tektonEvent(t testing.TB, kind, data string) cloudevents.Event {
 	t.Helper()
 	e := cloudevents.NewEvent()
 	e.SetType(kind)
-	if err := e.SetData(cloudevents.ApplicationJSON, []byte(data)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, e.SetData(cloudevents.ApplicationJSON, []byte(data)))
 	return e
 }
 
@@ -52,12 +50,8 @@ func TestTekton(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, got, err := Tekton(tektonEvent(t, "dev.tekton.event.pipelinerun."+tt.kind+".v1", tt.data))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("run (-want +got):\n%s", diff)
-			}
+			check.OK(t, err)
+			check.Equal(t, "run", tt.want, got)
 		})
 	}
 }

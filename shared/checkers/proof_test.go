@@ -3,14 +3,14 @@ package checkers
 import (
 	"strings"
 	"testing"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func key(t *testing.T, secret string) ProofKey {
 	t.Helper()
 	k, err := DeriveProofKey([]byte(secret))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return k
 }
 

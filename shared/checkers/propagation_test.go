@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const ceiling = 90 * time.Second
@@ -46,9 +48,7 @@ func TestOf(t *testing.T) {
 	}
 	for _, test := range tests {
 		test.member.Ceiling = ceiling
-		if diff := cmp.Diff([]Replica{test.want}, List{Read: read, Members: []Member{test.member}}.Of(c)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.name, diff)
-		}
+		check.Equal(t, test.name, []Replica{test.want}, List{Read: read, Members: []Member{test.member}}.Of(c))
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func noon() time.Time { return time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC) }
@@ -16,9 +18,7 @@ func noon() time.Time { return time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC) }
 func signed(t *testing.T, k QueryKey, q Query) (body []byte, signature string) {
 	t.Helper()
 	body, signature, err := k.SignQuery(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return body, signature
 }
 
@@ -94,9 +94,7 @@ func TestReplayGuardIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range MaxQueries - 1 {
-		if err := verify(noon(), noon()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, verify(noon(), noon()))
 	}
 	if err := verify(noon(), noon()); !errors.Is(err, ErrTooMany) {
 		t.Errorf("one more: %v", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // drain reads a whole list and keeps its error.
@@ -228,9 +229,7 @@ func TestCalls(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			srv := &server{status: 200, body: `{}`}
-			if err := tt.call(t.Context(), serve(t, srv)); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, tt.call(t.Context(), serve(t, srv)))
 			got := srv.seen[0]
 			if got.Query != "" {
 				got.Path += "?" + got.Query
@@ -251,13 +250,9 @@ func TestSignIn(t *testing.T) {
 	srv := &server{status: 200, body: `{"token":"t1","csrf_token":"c","expires_at":"2026-03-01T12:00:00Z","user":{"username":"ada","admin":true}}`}
 	c := serve(t, srv)
 	got, err := c.SignIn(t.Context(), "ada", "pw")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := Session{Token: "t1", ExpiresAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), User: wire.User{Username: "ada", Admin: true}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("session (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "session", want, got)
 	if diff := cmp.Diff(seen{
 		Method: "POST", Path: "/api/v1/session", Body: `{"username":"ada","password":"pw"}`, ContentType: "application/json",
 	}, srv.seen[0]); diff != "" {

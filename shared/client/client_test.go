@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // seen is a request as a server saw it.
@@ -94,9 +94,7 @@ func TestErrors(t *testing.T) {
 			if !errors.As(err, &got) {
 				t.Fatalf("error is %v", err)
 			}
-			if diff := cmp.Diff(tt.want, *got); diff != "" {
-				t.Errorf("error (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "error", tt.want, *got)
 			if want := "GET /projects/p/environments/e/apps/a: " + tt.text; err.Error() != want {
 				t.Errorf("it reads %q, want %q", err, want)
 			}
@@ -217,25 +215,19 @@ func TestPaging(t *testing.T) {
 	})
 	c := serve(t, h)
 	all, err := Collect(c.Projects(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var got []string
 	for _, p := range all {
 		got = append(got, p.Name)
 	}
-	if diff := cmp.Diff(names, got); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "names", names, got)
 	queries = nil
 	for p, err := range c.Projects(t.Context()) {
 		if err != nil || p.Name == "b" {
 			break
 		}
 	}
-	if diff := cmp.Diff([]string{""}, queries); diff != "" {
-		t.Errorf("who stops on the first page still read on (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "who stops on the first page still read on", []string{""}, queries)
 }
 
 func TestPagingEndsWithItsError(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // memberServer keeps one list of members, and serves it two at a time.
@@ -64,9 +65,7 @@ func TestChangeMembers(t *testing.T) {
 	}
 	c := serve(t, s)
 	add := func(members []wire.Member) ([]wire.Member, error) { return append(members, role("dan", "viewer")), nil }
-	if err := c.ChangeMembers(t.Context(), "shop", add); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.ChangeMembers(t.Context(), "shop", add))
 	want := []wire.Member{role("ada", "owner"), role("cyd", "viewer"), role("dan", "viewer")}
 	if diff := cmp.Diff(want, s.members); diff != "" {
 		t.Error("members (-want +got):\n", diff)

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // Only what may issue a key is named, and only by the client that was asked to.
@@ -29,10 +28,6 @@ func TestOnce(t *testing.T) {
 	if err == nil {
 		_, _, err = c.CreateKey(t.Context(), "shop", "prod", wire.CreateKey{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([][]string{{"POST", "form-1"}, {"POST", "form-1"}, {"GET"}, {"POST"}}, got); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	check.OK(t, err)
+	check.Equal(t, "calls", [][]string{{"POST", "form-1"}, {"POST", "form-1"}, {"GET"}, {"POST"}}, got)
 }

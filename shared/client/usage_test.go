@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestUsage(t *testing.T) {
@@ -25,9 +26,7 @@ func TestUsage(t *testing.T) {
 				_, _ = w.Write([]byte(`{"key_id":"key-ab12cd34","last_seen":"2026-03-14","totals":{"allowed":1},"days":[{"date":"2026-03-14","rate_denied":2}]}`))
 			}))
 			got, err := c.Usage(t.Context(), "shop", "key-ab12cd34", tt.from, tt.to)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			day := "2026-03-14"
 			want := wire.Usage{
 				KeyID: "key-ab12cd34", LastSeen: &day, UsageReport: wire.UsageReport{

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestWebhookCalls(t *testing.T) {
@@ -66,9 +65,7 @@ func TestWebhookCalls(t *testing.T) {
 			if err != nil || got != tt.request {
 				t.Errorf("sent %q, want %q; %v", got, tt.request, err)
 			}
-			if diff := cmp.Diff(tt.want, hook); diff != "" {
-				t.Errorf("webhook (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "webhook", tt.want, hook)
 		})
 	}
 	if printed := fmt.Sprintf("%v %+v %#v %s", enabled, enabled, enabled, enabled.Token); strings.Contains(printed, "s3cret") {

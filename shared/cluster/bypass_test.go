@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // make makes objects that are written as YAML.
@@ -87,9 +88,7 @@ func TestBypass(t *testing.T) {
 		"IngressRoute byalias (Host(`f.example`))", "IngressRoute side (Host(`e.example`))",
 		"IngressRouteTCP hello (HostSNI(`g.example`))", "Service open (NodePort)", "http://i.example",
 	}
-	if diff := cmp.Diff(want, b.bypass().Ways); diff != "" {
-		t.Errorf("ways (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "ways", want, b.bypass().Ways)
 }
 
 // TestKnativeVisibility: a gated app is taken off Knative's public gateway, of which

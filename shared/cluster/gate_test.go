@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 var gated = State{Deployment: Right, Service: Right, CA: Right, Middleware: Right, Route: RouteGated}
@@ -24,9 +24,7 @@ func TestGate(t *testing.T) {
 	b := newBench(t)
 	b.place()
 	b.gate()
-	if diff := cmp.Diff(gated, b.state()); diff != "" {
-		t.Errorf("state (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "state", gated, b.state())
 	o := b.objects()
 	ask := map[string]any{
 		"address":                  checkerURL + "/check/" + b.app.Namespace + "/hello",
@@ -51,9 +49,7 @@ func TestGate(t *testing.T) {
 	for id, u := range o.gate {
 		got[id.name] = u.Object["spec"]
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("middlewares (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "middlewares", want, got)
 	b.rules(o)
 	b.release()
 	if got := b.state(); got.Route != RouteOpen || got.Middleware != Absent {
@@ -83,9 +79,7 @@ func (b *bench) rules(o Objects) {
 		rule("Method(`OPTIONS`) && HeaderRegexp(`Access-Control-Request-Method`, `.*`) && "+host, preflightName(ref)),
 		rule("HeaderRegexp(`Upgrade`, `(?i)^websocket$`) && Method(`GET`) && "+host, named, websocketName(ref)),
 	}
-	if diff := cmp.Diff(want, rules); diff != "" {
-		b.Errorf("rules (-want +got):\n%s", diff)
-	}
+	check.Equal(b, "rules", want, rules)
 }
 
 // TestLateWriter shows that whoever has looked before somebody else's write cannot
@@ -153,13 +147,9 @@ func TestDriftIsSeen(t *testing.T) {
 			b.must(err)
 			want := gated
 			tt.want(&want)
-			if diff := cmp.Diff(want, b.state()); diff != "" {
-				t.Errorf("state (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "state", want, b.state())
 			b.gate()
-			if diff := cmp.Diff(gated, b.state()); diff != "" {
-				t.Errorf("state after repair (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "state after repair", gated, b.state())
 		})
 	}
 }
@@ -318,9 +308,7 @@ func TestInventory(t *testing.T) {
 	b.gate()
 	v, err := b.cluster.Inventory(t.Context())
 	b.must(err)
-	if diff := cmp.Diff(gated, b.cluster.State(v.Of(b.app.Ref()), b.app, []byte("CA"))); diff != "" {
-		t.Errorf("state from the inventory (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "state from the inventory", gated, b.cluster.State(v.Of(b.app.Ref()), b.app, []byte("CA")))
 	if !v.Of(app.Ref{Namespace: b.app.Namespace, Name: "other"}).None() {
 		t.Error("an app that is not there has objects")
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
@@ -35,18 +36,12 @@ func benchOf(t *testing.T, routes Routes) *bench {
 	t.Helper()
 	routes.EntryPoints, routes.Gateway = []string{"web"}, "traefik/apps/web"
 	c, err := Open(Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &routes, CheckerURL: checkerURL, WebhookNamespace: clustertest.Namespace(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cfg := clustertest.Config(t)
 	kube, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	dyn, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ns := clustertest.Name()
 	return &bench{T: t, cluster: c, kube: kube, dynamic: dyn, app: app.App{
 		Name: "hello", Namespace: ns, Host: "hello." + ns + ".localhost", Port: 8080,
@@ -56,9 +51,7 @@ func benchOf(t *testing.T, routes Routes) *bench {
 
 func (b *bench) must(err error) {
 	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 }
 
 func (b *bench) objects() Objects {
@@ -104,21 +97,8 @@ func (b *bench) state() State {
 	return b.cluster.State(b.objects(), b.app, []byte("CA"))
 }
 
-// eventually waits until check gives nil.
-func (b *bench) eventually(check func() error) {
+// eventually waits until ready returns no error.
+func (b *bench) eventually(ready func() error) {
 	b.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(30 * time.Second)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			b.Fatalf("not within 30 s: %v", err)
-		}
-	}
+	check.Eventually(b, "change the cluster", 30*time.Second, ready)
 }

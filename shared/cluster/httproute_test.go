@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // gatewayBench is a bench on an API server that knows a kind of routes of the Gateway API.
@@ -81,9 +82,7 @@ func TestHTTPRoute(t *testing.T) {
 				}}}}
 			}
 			open := b.ofGateway(rule)
-			if diff := cmp.Diff(open, b.spec(gatewayKind("HTTPRoute"), "hello")); diff != "" {
-				t.Errorf("an open route (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "an open route", open, b.spec(gatewayKind("HTTPRoute"), "hello"))
 			late := b.objects()
 			b.gate()
 			if kind == GatewayEnvoyRoutes {
@@ -91,9 +90,7 @@ func TestHTTPRoute(t *testing.T) {
 			}
 			want := gated
 			want.Untaken = true // no Gateway is here
-			if diff := cmp.Diff(want, b.state()); diff != "" {
-				t.Errorf("gated (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "gated", want, b.state())
 			if err := b.cluster.ApplyRoute(t.Context(), late, b.app, false); !problem.Is(err, problem.Conflict) {
 				t.Errorf("a late writer: %v, want conflict", err)
 			}
@@ -107,9 +104,7 @@ func TestHTTPRoute(t *testing.T) {
 			}
 			v, err := b.cluster.Inventory(t.Context())
 			b.must(err)
-			if diff := cmp.Diff(gated, b.cluster.State(v.Of(b.app.Ref()), b.app, []byte("CA"))); diff != "" {
-				t.Errorf("from the inventory (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "from the inventory", gated, b.cluster.State(v.Of(b.app.Ref()), b.app, []byte("CA")))
 
 			b.release()
 			if got := b.state(); got.Route != RouteOpen || got.Middleware != Absent {
@@ -149,9 +144,7 @@ func TestGatewayTraefikRules(t *testing.T) {
 		rule(map[string]any{"method": "OPTIONS", "headers": header("Access-Control-Request-Method", ".*")}, preflightName(ref)),
 		rule(map[string]any{"method": "GET", "headers": header("Upgrade", "(?i)^websocket$")}, b.named().middleware(), websocketName(ref)),
 	)
-	if diff := cmp.Diff(want, b.spec(gatewayKind("HTTPRoute"), "hello")); diff != "" {
-		t.Errorf("rules (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "rules", want, b.spec(gatewayKind("HTTPRoute"), "hello"))
 }
 
 // TestEnvoyGate holds what is written for Envoy Gateway against its own definitions. No
@@ -174,9 +167,7 @@ func TestEnvoyGate(t *testing.T) {
 			},
 		},
 	}
-	if diff := cmp.Diff(any(want), b.spec(envoyKind("SecurityPolicy"), name)); diff != "" {
-		t.Errorf("policy (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "policy", any(want), b.spec(envoyKind("SecurityPolicy"), name))
 	want = map[string]any{
 		"type":      "Endpoints",
 		"endpoints": []any{map[string]any{"fqdn": map[string]any{"hostname": "sluice-checker.sluice-system.svc", "port": int64(8443)}}},
@@ -185,21 +176,15 @@ func TestEnvoyGate(t *testing.T) {
 			"sni":               "sluice-checker.sluice-system.svc", "insecureSkipVerify": false,
 		},
 	}
-	if diff := cmp.Diff(any(want), b.spec(envoyKind("Backend"), name)); diff != "" {
-		t.Errorf("backend (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "backend", any(want), b.spec(envoyKind("Backend"), name))
 	spec, _ := b.spec(gatewayKind("HTTPRoute"), "hello").(map[string]any)
 	rules := objectsIn(spec, "rules")
 	removed := []any{map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": map[string]any{"remove": []any{"X-API-Key", "X-Forwarded-Method", "HTTP2-Settings"}}}}
-	if diff := cmp.Diff(any(removed), rules[0]["filters"]); diff != "" {
-		t.Errorf("what the app does not get (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "what the app does not get", any(removed), rules[0]["filters"])
 	bare := []any{map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": map[string]any{"remove": []any{
 		"X-API-Key", "X-Forwarded-Method", "HTTP2-Settings", "Cookie", "Authorization", "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override",
 	}}}}
-	if diff := cmp.Diff(any(bare), rules[1]["filters"]); diff != "" {
-		t.Errorf("what the app does not get with a preflight (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "what the app does not get with a preflight", any(bare), rules[1]["filters"])
 	if len(rules) != 3 || rules[2]["backendRefs"] != nil || len(objectsIn(rules[2], "matches")) != 3 {
 		t.Errorf("preflights with more than they need: %v", rules)
 	}
@@ -239,9 +224,7 @@ func TestEnvoyRouteIsClosedFirst(t *testing.T) {
 		t.Errorf("a policy that is gone: %+v", got)
 	}
 	b.gate()
-	if diff := cmp.Diff(State{Deployment: Right, Service: Right, CA: Right, Middleware: Right, Route: RouteGated, Untaken: true}, b.state()); diff != "" {
-		t.Errorf("after repair (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "after repair", State{Deployment: Right, Service: Right, CA: Right, Middleware: Right, Route: RouteGated, Untaken: true}, b.state())
 }
 
 func TestHTTPRouteDriftIsSeen(t *testing.T) {
@@ -295,9 +278,7 @@ func TestHTTPRouteDriftIsSeen(t *testing.T) {
 				b.accepts(metav1.ConditionTrue)
 				b.gate()
 			}
-			if diff := cmp.Diff(want, b.state()); diff != "" {
-				t.Errorf("after repair (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "after repair", want, b.state())
 		})
 	}
 }
@@ -396,7 +377,5 @@ func TestMoveSparesOthers(t *testing.T) {
 	if there == nil {
 		t.Error("somebody else's route was deleted")
 	}
-	if diff := cmp.Diff([]string{"IngressRoute hello (Host(`a.example`))"}, b.bypass().Ways); diff != "" {
-		t.Errorf("it is a way around the gate (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "it is a way around the gate", []string{"IngressRoute hello (Host(`a.example`))"}, b.bypass().Ways)
 }

@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 var defined sync.Once
@@ -59,9 +59,7 @@ func TestKnativeService(t *testing.T) {
 			map[string]any{"name": "hello", "image": b.app.Image, "env": []any{map[string]any{"name": "A", "value": "b"}}},
 		}},
 	}}
-	if diff := cmp.Diff(want, got.Object["spec"]); diff != "" {
-		t.Errorf("spec (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "spec", want, got.Object["spec"])
 	if got.GetLabels()["team"] != "shop" {
 		t.Errorf("labels %v", got.GetLabels())
 	}
@@ -160,9 +158,7 @@ func TestKnativeObservation(t *testing.T) {
 			if tt.status != nil {
 				s.Object["status"] = tt.status
 			}
-			if diff := cmp.Diff(tt.want, knativeObservation(s)); diff != "" {
-				t.Errorf("observation (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "observation", tt.want, knativeObservation(s))
 		})
 	}
 }

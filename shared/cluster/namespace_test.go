@@ -13,9 +13,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
@@ -84,9 +83,7 @@ func TestGrant(t *testing.T) {
 		name := "sluice-" + f + "-environment"
 		want[name] = name + " to " + system + "/" + f
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("bindings (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "bindings", want, got)
 	b.must(apps.EnsureNamespace(ctx, b.app.Namespace)) // again is nothing new
 }
 

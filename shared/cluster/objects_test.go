@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestPlace(t *testing.T) {
@@ -24,9 +25,7 @@ func TestPlace(t *testing.T) {
 	}
 	b.must(b.cluster.WriteStrip(t.Context(), b.objects(), b.app.Ref()))
 	want := State{Deployment: Right, Service: Right, Route: RouteOpen}
-	if diff := cmp.Diff(want, b.state()); diff != "" {
-		t.Errorf("state (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "state", want, b.state())
 	o := b.objects()
 	for name, fields := range map[string][]metav1.ManagedFieldsEntry{
 		"deployment": o.deployment.ManagedFields, "service": o.service.ManagedFields, "route": o.route.GetManagedFields(),
@@ -61,9 +60,7 @@ func TestPlaceWithoutImage(t *testing.T) {
 	b := newBench(t)
 	b.app.Image, b.app.GitSource = "", &app.GitSource{Repository: "https://git.example/x", Branch: "main"}
 	b.place()
-	if diff := cmp.Diff(State{Deployment: Right, Service: Right, Route: RouteOpen, StripStale: true}, b.state()); diff != "" {
-		t.Errorf("state (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "state", State{Deployment: Right, Service: Right, Route: RouteOpen, StripStale: true}, b.state())
 	if b.objects().deployment != nil {
 		t.Error("there is a deployment without an image")
 	}
@@ -122,9 +119,7 @@ func TestAdoption(t *testing.T) {
 	b.must(err)
 
 	b.place()
-	if diff := cmp.Diff(State{Deployment: Right, Service: Right, Route: RouteOpen, StripStale: true}, b.state()); diff != "" {
-		t.Errorf("state (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "state", State{Deployment: Right, Service: Right, Route: RouteOpen, StripStale: true}, b.state())
 	d := b.objects().deployment
 	if got := *d.Spec.Replicas; got != 3 {
 		t.Errorf("%d replicas, want theirs, 3", got)
@@ -136,16 +131,12 @@ func TestAdoption(t *testing.T) {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		got[c.Name] = c.Image
 	}
-	if diff := cmp.Diff(map[string]string{"web": b.app.Image, "sidecar": "sidecar:1"}, got); diff != "" {
-		t.Errorf("containers (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "containers", map[string]string{"web": b.app.Image, "sidecar": "sidecar:1"}, got)
 	if env := d.Spec.Template.Spec.Containers[0].Env; len(env) != 2 || env[0].Value != "green" || env[1].Value != "8080" {
 		t.Errorf("environment %v, want theirs and PORT=8080", env)
 	}
 	spec, _ := b.objects().route.Object["spec"].(map[string]any)
-	if diff := cmp.Diff(map[string]any{"secretName": "theirs"}, spec["tls"]); diff != "" {
-		t.Errorf("tls of the route (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "tls of the route", map[string]any{"secretName": "theirs"}, spec["tls"])
 }
 
 // makeForeign makes a Deployment and a Service of the app's name, as somebody else would.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
@@ -53,15 +54,11 @@ func TestRouteTLS(t *testing.T) {
 	}
 
 	b.patchRoute(`[{"op":"add","path":"/spec/tls","value":{"options":{"name":"strict"}}}]`)
-	if diff := cmp.Diff(gated, b.state()); diff != "" {
-		t.Errorf("others' spec.tls is none of ours, but (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "others' spec.tls is none of ours, but", gated, b.state())
 	ask("secret:apps-tls")
 	b.gate()
 	others["secretName"] = "apps-tls"
-	if diff := cmp.Diff(any(others), tls()); diff != "" {
-		t.Errorf("with others' fields (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "with others' fields", any(others), tls())
 	for _, patch := range []string{
 		`[{"op":"replace","path":"/spec/tls/secretName","value":"evil"}]`,
 		`[{"op":"remove","path":"/spec/tls/secretName"}]`,
@@ -109,9 +106,7 @@ func TestCertificateHosts(t *testing.T) {
 		b.app.Host = tt.host
 		b.place()
 		b.gate()
-		if diff := cmp.Diff(any(tt.want), b.objects().route.Object["spec"].(map[string]any)["tls"]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.host, diff)
-		}
+		check.Equal(t, tt.host, any(tt.want), b.objects().route.Object["spec"].(map[string]any)["tls"])
 		if got := b.state().Route; got != RouteGated {
 			t.Errorf("%s: the route is %v", tt.host, got)
 		}
@@ -124,9 +119,7 @@ func TestCertificateHosts(t *testing.T) {
 		t.Errorf("a route that has the resolver already is %v", got)
 	}
 	b.gate()
-	if diff := cmp.Diff(any(resolver), b.objects().route.Object["spec"].(map[string]any)["tls"]); diff != "" {
-		t.Errorf("a host that had a certificate (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "a host that had a certificate", any(resolver), b.objects().route.Object["spec"].(map[string]any)["tls"])
 }
 
 // patchRoute changes the app's route from outside.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // unreachable is a kubeconfig of a cluster that nobody runs.
@@ -20,9 +21,7 @@ func unreachable(t *testing.T) string {
 	text := `{"apiVersion":"v1","kind":"Config","current-context":"x",
 		"clusters":[{"name":"x","cluster":{"server":"http://127.0.0.1:1"}}],
 		"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],"users":[{"name":"x","user":{}}]}`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 

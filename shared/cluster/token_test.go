@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestToken: an app's pods get no service account's token, but for workloads that were
@@ -47,9 +48,7 @@ func TestToken(t *testing.T) {
 			}
 			there := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": pod}}}}
 			shall, err := knativeRunning(there, a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if said := saysNoToken(t, shall); said != tt.taken {
 				t.Errorf("Knative Service: said %v, want %v", said, tt.taken)
 			}
@@ -63,8 +62,6 @@ func TestToken(t *testing.T) {
 func saysNoToken(t *testing.T, u *unstructured.Unstructured) bool {
 	t.Helper()
 	token, said, err := unstructured.NestedBool(u.Object, "spec", "template", "spec", "automountServiceAccountToken")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return said && !token
 }

@@ -8,13 +8,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestWebhookToken(t *testing.T) {
@@ -38,9 +38,7 @@ func TestWebhookToken(t *testing.T) {
 	secret, err := b.kube.CoreV1().Secrets(b.cluster.webhooks).Get(ctx, ref.Namespace+".hello", metav1.GetOptions{})
 	b.must(err)
 	want := &corev1.Secret{Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"token": []byte(second)}}
-	if diff := cmp.Diff(want, &corev1.Secret{Type: secret.Type, Data: secret.Data}); diff != "" {
-		t.Errorf("secret (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "secret", want, &corev1.Secret{Type: secret.Type, Data: secret.Data})
 	seen, err := b.cluster.Secret(ctx, b.cluster.webhooks, ref.String())
 	b.must(err)
 	b.must(b.cluster.DeleteWebhookToken(ctx, ref))

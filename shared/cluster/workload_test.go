@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func (b *bench) conflict(err error) {
@@ -153,9 +153,7 @@ func TestRollout(t *testing.T) {
 			d.Spec.Replicas = &two
 			d.Spec.Template.Annotations = map[string]string{revisionAnnotation: "7"}
 			tt.want.Revision = 7
-			if diff := cmp.Diff(tt.want, (Workload{deployment: d}).Observation()); diff != "" {
-				t.Errorf("rollout (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "rollout", tt.want, (Workload{deployment: d}).Observation())
 		})
 	}
 }
@@ -167,9 +165,7 @@ func TestDeploymentScaledToZeroIsIdle(t *testing.T) {
 	d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &zero}}
 	d.Spec.Template.Annotations = map[string]string{revisionAnnotation: "7"}
 	want := deploy.Observation{Revision: 7, Idle: true, Message: "The workload is scaled to zero replicas."}
-	if diff := cmp.Diff(want, (Workload{deployment: d}).Observation()); diff != "" {
-		t.Errorf("observation (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "observation", want, (Workload{deployment: d}).Observation())
 }
 
 func TestRolloutOfARealDeployment(t *testing.T) {

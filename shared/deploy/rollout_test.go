@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func noon() time.Time { return time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC) }
@@ -145,9 +145,7 @@ func TestCopy(t *testing.T) {
 		Image: "hello:v1", Digest: "sha256:1", Commit: "abc", Trigger: Rollback, Actor: "ada", Source: 4,
 		Status: RollingOut, DeployedAt: noon(),
 	}
-	if diff := cmp.Diff(want, source.Copy(Rollback, "ada", noon())); diff != "" {
-		t.Errorf("copy (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "copy", want, source.Copy(Rollback, "ada", noon()))
 	source.Digest = ""
 	if got := source.Copy(Rollback, "ada", noon()).Says(); got != "A note." {
 		t.Errorf("without a digest it says %q", got)

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // running is a function that serves on a port of its own.
@@ -34,9 +36,7 @@ func freePort(t *testing.T) int {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = l.Close() }()
 	return l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it was asked to be one
 }
@@ -59,9 +59,7 @@ func serveWith(t *testing.T, f *Function, change func(*Config)) *running {
 	cfg := Config{Host: "127.0.0.1", Port: port, MetricsPort: metrics, Drain: 5, Read: 5, Write: 5, Idle: 5, Header: 1, Target: "test"}
 	change(&cfg)
 	log, h := slog.New(slog.DiscardHandler), &hosted{name: "test", build: func(context.Context, *slog.Logger) (*Function, error) { return f, nil }}
-	if err := h.open(ctx, cfg, log); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, h.open(ctx, cfg, log))
 	h.opened.Do(func() {})
 	go func() { r.done <- serve(ctx, cfg, log, h) }()
 	t.Cleanup(stop)
@@ -80,9 +78,7 @@ func serveWith(t *testing.T, f *Function, change func(*Config)) *running {
 func get(t *testing.T, url string) (*http.Response, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return http.DefaultClient.Do(req)
 }
 
@@ -138,9 +134,7 @@ func TestDrainOfALateConnection(t *testing.T) {
 	with.Close()
 	entered, release := make(chan struct{}), make(chan struct{})
 	l, err := listen(t.Context(), "127.0.0.1", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cfg := Config{Drain: 15, Read: 60, Write: 60, Idle: 60, Header: 60}
 	f := &Function{TLS: &tls.Config{
 		NextProtos: []string{"h2"},
@@ -199,16 +193,12 @@ func TestSlowClient(t *testing.T) {
 	r := serveWith(t, &Function{Handler: http.NotFoundHandler()}, func(c *Config) { c.Read = 60 }) // not what ends it
 	var d net.Dialer
 	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(r.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = conn.Close() }()
 	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHo"); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, conn.SetReadDeadline(time.Now().Add(30*time.Second)))
 	if _, err := io.ReadAll(conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("still open after the header's time: %v", err)
 	}
@@ -227,9 +217,7 @@ func TestEvents(t *testing.T) {
 	})
 	r := serveIt(t, &Function{Handler: h})
 	structured, err := json.Marshal(map[string]any{"specversion": "1.0", "id": "1", "source": "/test", "type": "structured", "subject": "s"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	tests := []struct {
 		name   string
 		header map[string]string
@@ -245,16 +233,12 @@ func TestEvents(t *testing.T) {
 	}
 	for _, test := range tests {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, bytes.NewReader([]byte(test.body)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for k, v := range test.header {
 			req.Header.Set(k, v)
 		}
 		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		_ = res.Body.Close()
 		if res.StatusCode/100 != test.want {
 			t.Errorf("%s: %d", test.name, res.StatusCode)

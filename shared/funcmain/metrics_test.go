@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // fakeStore lets a test say what the store did.
@@ -33,9 +34,7 @@ func (*fakeStore) Close() error { return nil }
 func scrape(t *testing.T, r *running) string {
 	t.Helper()
 	res, err := get(t, r.metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = res.Body.Close() }()
 	b, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {
@@ -64,9 +63,7 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, path := range []string{"/things/a", "/things/b", "/boom", "/bang", "/elsewhere"} {
 		res, err := get(t, r.url+path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		_ = res.Body.Close()
 	}
 	event := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader([]byte("{}")))
@@ -74,9 +71,7 @@ func TestMetrics(t *testing.T) {
 		event.Header.Set(k, v)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/", event.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	req.Header = event.Header
 	if res, err := http.DefaultClient.Do(req); err != nil {
 		t.Fatal(err)
@@ -109,9 +104,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	res, err := get(t, strings.TrimSuffix(r.metrics, "/metrics")+"/other")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = res.Body.Close() }()
 	if b, err := io.ReadAll(res.Body); err != nil || string(b) != "for operators" {
 		t.Errorf("the private port answers %q, %v", b, err)
@@ -138,9 +131,7 @@ func TestCardinality(t *testing.T) {
 		}
 	}
 	families, err := m.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, f := range families {
 		if n := len(f.GetMetric()); n > 3*maxRoutes {
 			t.Errorf("%s has %d series", f.GetName(), n)

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"testing"
 	"unicode"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestPrintable(t *testing.T) {
@@ -53,9 +55,7 @@ func FuzzPrintable(f *testing.F) {
 			t.Fatalf("%q has what does not print", line)
 		}
 		var got, want struct{ V string }
-		if err := errors.Join(json.Unmarshal(line, &got), json.Unmarshal(plain.Bytes(), &want)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, errors.Join(json.Unmarshal(line, &got), json.Unmarshal(plain.Bytes(), &want)))
 		if got != want {
 			t.Errorf("%q reads back as %q, want %q", s, got.V, want.V)
 		}

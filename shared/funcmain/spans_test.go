@@ -20,6 +20,7 @@ import (
 	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/span/spantest"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const (
@@ -56,18 +57,12 @@ func TestTrace(t *testing.T) {
 	first := serveWith(t, &Function{Handler: api}, exported)
 
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, first.url+"/things/planted?token=planted", strings.NewReader(`{"secret":"planted"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	req.Header = http.Header{"Traceparent": {parent}, "Tracestate": {"a=planted"}, "Baggage": {"a=planted"}, "X-Api-Key": {"planted"}, "Authorization": {"planted"}, "X-Request-Id": {"r1"}}
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_ = res.Body.Close()
-	if err := sender.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, sender.Close(t.Context()))
 
 	name := func(want string) spantest.Span {
 		return collector.Until(t, want, func(s spantest.Span) bool { return s.Name == want })
@@ -103,9 +98,7 @@ func TestTraceOfAnEvent(t *testing.T) {
 		return nil
 	}}, exporting(t, collector.URL))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for k, v := range map[string]string{
 		"ce-specversion": "1.0", "ce-id": "e1", "ce-source": "/s", "ce-type": "planted", "ce-traceparent": parent,
 		"Traceparent": "00-11111111111111111111111111111111-2222222222222222-01", "Content-Type": "application/json",
@@ -113,9 +106,7 @@ func TestTraceOfAnEvent(t *testing.T) {
 		req.Header.Set(k, v)
 	}
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_ = res.Body.Close()
 	event := collector.Until(t, "event", func(s spantest.Span) bool { return s.Name == "event" })
 	request := collector.Until(t, "request", func(s spantest.Span) bool { return s.Name == EventRoute })
@@ -139,15 +130,11 @@ func TestBadParent(t *testing.T) {
 	bad := []string{"", "planted", "00-" + strings.Repeat("0", 32) + "-b7ad6b7169203331-01", strings.ToUpper(parent), "ff" + parent[2:], parent + "-planted"}
 	for i, s := range bad {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/planted", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		req.Header.Set("Traceparent", s)
 		req.Header.Set("X-Request-Id", "r"+strconv.Itoa(i))
 		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		_ = res.Body.Close()
 		got := collector.Until(t, s, func(got spantest.Span) bool { return got.Values["sluice.request_id"] == "r"+strconv.Itoa(i) })
 		if got.Trace == traceID || got.Parent != "" || got.Name != http.MethodGet {

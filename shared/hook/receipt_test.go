@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestResultOf(t *testing.T) {
@@ -61,9 +60,7 @@ func TestBounded(t *testing.T) {
 		Delivery: "72d3162e???[31m" + strings.Repeat("x", 113), Event: "pu?sh?", Commit: "9fceb02?",
 		Reason: "Only push events deploy.", RequestID: "r-1",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("bounded (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "bounded", want, got)
 	for _, cut := range []string{strings.Repeat("é", 100), strings.Repeat("€", 100), "\xff\xfe" + strings.Repeat("\x80", 200)} {
 		if d := (Receipt{Delivery: cut}).Bounded().Delivery; strings.Trim(d, "?") != "" || len(d) > maxDelivery {
 			t.Errorf("%q becomes %q", cut, d)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestFile: plain or compressed, each with a tag of its own, by which it is not sent twice.
@@ -48,9 +49,7 @@ func TestFile(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("all the same ", 100)
 	f, err := NewFile("text/plain", "no-cache", []byte(content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	m, _ := testMux()
 	m.Handle("GET /x", f.Serve)
 	plain, packed := `"`+f.Tag+`"`, `"`+f.Tag+`-gzip"`
@@ -90,9 +89,7 @@ func TestFile(t *testing.T) {
 			var body io.Reader = w.Body
 			if tt.tag == packed {
 				unpacked, err := gzip.NewReader(body)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				body = unpacked
 			}
 			if got, err := io.ReadAll(body); err != nil || string(got) != content || head.Get("Content-Type") != "text/plain" {

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestBudget checks that each principal has its own budget, that its rest is in the header, and
@@ -88,9 +89,7 @@ func TestBudgetsAreForgotten(t *testing.T) {
 	b := newBudgets(Budget{Rate: 1, Burst: 2})
 	b.now = func() time.Time { return now }
 	for i := range 10 * minSweep {
-		if err := b.take(identity.Caller{Username: fmt.Sprintf("user-%d", i)}, http.Header{}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, b.take(identity.Caller{Username: fmt.Sprintf("user-%d", i)}, http.Header{}))
 		now = now.Add(10 * time.Millisecond)
 	}
 	if n := len(b.left); n > minSweep {

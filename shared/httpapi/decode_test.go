@@ -19,6 +19,7 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // order is a body with every kind of field.
@@ -60,12 +61,8 @@ func TestUnmarshalTakes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var got order
-			if err := Unmarshal([]byte(tt.body), &got); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("body (-want +got):\n%s", diff)
-			}
+			check.OK(t, Unmarshal([]byte(tt.body), &got))
+			check.Equal(t, "body", tt.want, got)
 		})
 	}
 }
@@ -186,9 +183,7 @@ func TestOptionalBody(t *testing.T) {
 			t.Parallel()
 			row := &api.Row{Method: http.MethodPost, Request: reflect.TypeFor[order](), Optional: true}
 			body, err := readBody(httptest.NewRecorder(), tt.r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			_, err = read[order](row, tt.r, body)
 			if tt.code == "" && err != nil || tt.code != "" && !problem.Is(err, tt.code) {
 				t.Errorf("error is %v, want %q", err, tt.code)

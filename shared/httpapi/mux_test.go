@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // testMux is a mux that logs to a buffer.
@@ -264,17 +263,13 @@ func TestAccessLog(t *testing.T) {
 	})
 	ask(m, "GET", "/x?token=secret", trace.Header, "r1", "Authorization", "Bearer secret", "Cookie", "a=secret")
 	var line map[string]any
-	if err := json.Unmarshal(log.Bytes(), &line); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(log.Bytes(), &line))
 	delete(line, "time")
 	want := map[string]any{
 		"level": "INFO", "msg": "request", "request_id": "r1", "method": "GET", "path": "/x", "actor": "ada",
 		"status": 200.0, "bytes": 5.0, "took": 1e9,
 	}
-	if diff := cmp.Diff(want, line); diff != "" {
-		t.Errorf("log line (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "log line", want, line)
 }
 
 func TestAnswers(t *testing.T) {
@@ -311,9 +306,7 @@ func TestPattern(t *testing.T) {
 	m, log := testMux()
 	m.Handle("GET /things/{name}", noContent)
 	m.Mount("POST /events/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }))
-	if diff := cmp.Diff([]string{"GET /things/{name}", "POST /events/"}, m.Routes()); diff != "" {
-		t.Errorf("routes (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "routes", []string{"GET /things/{name}", "POST /events/"}, m.Routes())
 	for _, tt := range []struct {
 		method, path, pattern string
 		status                int

@@ -4,10 +4,9 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestReadPage(t *testing.T) {
@@ -39,9 +38,7 @@ func TestReadPage(t *testing.T) {
 			if tt.code == "" && err != nil || tt.code != "" && !problem.Is(err, tt.code) {
 				t.Errorf("error is %v", err)
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("page (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "page", tt.want, got)
 		})
 	}
 }

@@ -10,13 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // office is who asks and what there is: project shop with environment prod and app hello.
@@ -170,9 +169,7 @@ func TestNoOracle(t *testing.T) {
 		}
 	}
 	_, _ = o.ask(t, "out", api.GetApp.Row, "shop", "prod", "hello")
-	if diff := cmp.Diff([]string{"shop", "nowhere", "shop"}, o.asked); diff != "" {
-		t.Errorf("what was looked up (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "what was looked up", []string{"shop", "nowhere", "shop"}, o.asked)
 }
 
 // TestScope: everything that the path names is there, and what cannot be a name is never
@@ -205,9 +202,7 @@ func TestScope(t *testing.T) {
 func TestHeader(t *testing.T) {
 	t.Parallel()
 	s, err := new(office).ask(t, "dev", api.CreateKey.Row, "shop", "prod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	s.request.Header.Set(api.IdempotencyKey, "k")
 	if got := s.Header(api.IdempotencyKey); !slices.Equal(got, []string{"k"}) {
 		t.Errorf("got %v", got)
@@ -237,9 +232,7 @@ func TestUndeclaredHeaders(t *testing.T) {
 		r.Header.Set(name, "v")
 	}
 	a.ServeHTTP(httptest.NewRecorder(), r)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("headers (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "headers", want, got)
 }
 
 // TestBodyLimitComesFirst: a body that is too large is refused before the path is looked up, and

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestDevice(t *testing.T) {
@@ -15,9 +16,7 @@ func TestDevice(t *testing.T) {
 	want := NewDevice("ada")
 	want.Version = 7
 	token, err := d.keys.SignDevice(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got, err := d.keys.VerifyDevice(token)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -33,9 +32,7 @@ func TestDevice(t *testing.T) {
 	wantCode(t, err, problem.Unauthenticated)
 	for name, odd := range map[string]Device{"a name that is none": {want.ID, "../x", 1}, "an id that is none": {"x", "ada", 1}} {
 		token, err := d.keys.SignDevice(odd)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if _, err := d.keys.VerifyDevice(token); !problem.Is(err, problem.Unauthenticated) {
 			t.Errorf("%s: %v", name, err)
 		}

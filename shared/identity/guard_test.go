@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // office is a guard's world: who was signed out.
@@ -80,9 +79,7 @@ func (d desk) open(t *testing.T, username string, admin bool) (Session, Token) {
 	t.Helper()
 	s := NewSession(Caller{Username: username, Admin: admin}, 1, d.clock.now())
 	token, err := d.keys.Sign(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return s, token
 }
 
@@ -151,12 +148,8 @@ func TestCallerByCredentials(t *testing.T) {
 				wantCode(t, err, tt.want)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(s.Caller, got.Caller); diff != "" {
-				t.Errorf("caller (-want +got):\n%s", diff)
-			}
+			check.OK(t, err)
+			check.Equal(t, "caller", s.Caller, got.Caller)
 		})
 	}
 }
@@ -215,7 +208,5 @@ func TestCookie(t *testing.T) {
 		"__Host-sluice_session=abc; Path=/; Expires=Sun, 01 Mar 2026 12:00:00 GMT; HttpOnly; Secure; SameSite=Lax",
 		"__Host-sluice_session=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax",
 	}
-	if diff := cmp.Diff(want, w.Header().Values("Set-Cookie")); diff != "" {
-		t.Errorf("Set-Cookie (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "Set-Cookie", want, w.Header().Values("Set-Cookie"))
 }

@@ -15,22 +15,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestOpenKeyringRefuses(t *testing.T) {
 	t.Parallel()
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ecDER, err := x509.MarshalPKIXPublicKey(&ec.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ecPrivate, err := x509.MarshalPKCS8PrivateKey(ec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	encode := func(kind string, der []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}
@@ -56,9 +52,7 @@ func TestOpenKeyringRefuses(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			if tt.file != "" {
-				if err := os.WriteFile(filepath.Join(dir, tt.file), []byte(tt.content), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, os.WriteFile(filepath.Join(dir, tt.file), []byte(tt.content), 0o600))
 			}
 			_, err := OpenKeyring(dir)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -79,9 +73,7 @@ func selfSigned(t *testing.T, key crypto.Signer) string {
 		NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1, 0),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
@@ -92,38 +84,24 @@ func TestOpenKeyringTakesACertificateAsPublicKey(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	writeKeys(t, dir, "a")
 	content, err := os.ReadFile(filepath.Join(dir, "a"+privateSuffix))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	key, err := parsePrivate(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	write := func(kid string, key crypto.Signer) {
-		if err := os.WriteFile(filepath.Join(dir, kid+publicSuffix), []byte(selfSigned(t, key)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(filepath.Join(dir, kid+publicSuffix), []byte(selfSigned(t, key)), 0o600))
 	}
 	write("a", key)
 	signing, err := openKeyring(dir, c.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	token := sign(t, signing, c.now())
-	if err := os.Remove(filepath.Join(dir, "a"+privateSuffix)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Remove(filepath.Join(dir, "a"+privateSuffix)))
 	verifying, err := openKeyring(dir, c.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, err := verifying.Verify(token); err != nil {
 		t.Errorf("the certificate's key does not verify: %v", err)
 	}
 	_, another, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	writeKeys(t, dir, "b")
 	write("b", another)
 	if _, err := OpenKeyring(dir); err == nil || !strings.Contains(err.Error(), "not a pair") {
@@ -148,20 +126,14 @@ func TestOpenKeyringOnAMountedSecret(t *testing.T) {
 	t.Parallel()
 	mount := t.TempDir()
 	data := filepath.Join(mount, "..2026_03_01")
-	if err := os.Mkdir(data, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Mkdir(data, 0o700))
 	writeKeys(t, data, "a")
 	for _, link := range [][2]string{{"..2026_03_01", "..data"}, {"..data/a.pub", "a.pub"}, {"..data/a.key", "a.key"}} {
-		if err := os.Symlink(link[0], filepath.Join(mount, link[1])); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.Symlink(link[0], filepath.Join(mount, link[1])))
 	}
 	c := newClock()
 	k, err := openKeyring(mount, c.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, err := k.Verify(sign(t, k, c.now())); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // clock is a time that tests move.
@@ -20,9 +21,7 @@ func (c *clock) advance(d time.Duration) { c.t = c.t.Add(d) }
 func writeKeys(t testing.TB, dir string, kids ...string) {
 	t.Helper()
 	for _, kid := range kids {
-		if err := WriteKeyPair(dir, kid); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, WriteKeyPair(dir, kid))
 	}
 }
 
@@ -31,9 +30,7 @@ func testKeyring(t testing.TB, c *clock, kids ...string) *Keyring {
 	dir := t.TempDir()
 	writeKeys(t, dir, kids...)
 	k, err := openKeyring(dir, c.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return k
 }
 
@@ -43,44 +40,32 @@ func verifierOnly(t testing.TB, c *clock, of *Keyring) *Keyring {
 	dir := t.TempDir()
 	copyKeys(t, of.dir, dir, "*"+publicSuffix)
 	k, err := openKeyring(dir, c.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return k
 }
 
 func copyKeys(t testing.TB, from, to, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(from, pattern))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, f := range files {
 		content, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(to, filepath.Base(f)), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
+		check.OK(t, os.WriteFile(filepath.Join(to, filepath.Base(f)), content, 0o600))
 	}
 }
 
 func remove(t testing.TB, dir, kid string) {
 	t.Helper()
 	for _, suffix := range []string{publicSuffix, privateSuffix} {
-		if err := os.Remove(filepath.Join(dir, kid+suffix)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.Remove(filepath.Join(dir, kid+suffix)))
 	}
 }
 
 func sign(t testing.TB, k *Keyring, now time.Time) Token {
 	t.Helper()
 	token, err := k.Sign(NewSession(Caller{Username: "ada"}, 1, now))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return token
 }
 
@@ -165,9 +150,7 @@ func TestBrokenDirectoryKeepsKeysForAWhile(t *testing.T) {
 	k := testKeyring(t, c, "a")
 	token := sign(t, k, c.now())
 	bad := filepath.Join(k.dir, "b"+publicSuffix)
-	if err := os.WriteFile(bad, []byte("half a key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(bad, []byte("half a key"), 0o600))
 	c.advance(keysMaxAge)
 	if _, err := k.Verify(token); err != nil {
 		t.Fatalf("a known key is refused while the directory is broken: %v", err)
@@ -178,9 +161,7 @@ func TestBrokenDirectoryKeepsKeysForAWhile(t *testing.T) {
 	c.advance(keysStale)
 	_, err = k.Verify(token)
 	wantCode(t, err, problem.Unavailable)
-	if err := os.Remove(bad); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Remove(bad))
 	c.advance(keysMinAge)
 	if _, err := k.Verify(token); err != nil {
 		t.Fatalf("the directory is whole again, but: %v", err)

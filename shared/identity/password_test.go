@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // published is a test vector of the reference implementation (argon2's test.c):
@@ -16,9 +17,7 @@ const published = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6
 func newHasher(t testing.TB) *Hasher {
 	t.Helper()
 	h, err := NewHasher(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return h
 }
 
@@ -26,13 +25,9 @@ func TestHashAndVerify(t *testing.T) {
 	t.Parallel()
 	h := newHasher(t)
 	hash, err := h.Hash(t.Context(), "correct horse battery")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	again, err := h.Hash(t.Context(), "correct horse battery")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if hash == again {
 		t.Error("two hashes of one password are the same: there is no salt")
 	}
@@ -100,9 +95,7 @@ func TestHasherIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHasher(t)
 		for range 2 {
-			if err := h.queue.enter(t.Context(), Known); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, h.queue.enter(t.Context(), Known))
 		}
 		_, err := h.Verify(t.Context(), Known, "", "x")
 		wantCode(t, err, problem.Unavailable)

@@ -6,9 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestQueue: the known come first and have a place that strangers cannot take; no more
@@ -33,18 +32,14 @@ func TestQueue(t *testing.T) {
 		wait(t.Context(), Stranger, "a stranger")
 		wait(t.Context(), Known, "ada")
 		wait(t.Context(), Known, "bob") // waits: both places are taken
-		if diff := cmp.Diff([]string{"the first", "ada"}, came); diff != "" {
-			t.Errorf("in at once (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "in at once", []string{"the first", "ada"}, came)
 		cancel()
 		synctest.Wait()
 		for range 4 {
 			q.leave()
 			synctest.Wait()
 		}
-		if diff := cmp.Diff([]string{"the first", "ada", "bob", "a stranger", "a guesser"}, came); diff != "" {
-			t.Errorf("in all (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "in all", []string{"the first", "ada", "bob", "a stranger", "a guesser"}, came)
 		if q.free != 1 {
 			t.Errorf("%d places are free", q.free)
 		}
@@ -57,9 +52,7 @@ func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(1) // none is kept of one
-		if err := q.enter(t.Context(), Stranger); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, q.enter(t.Context(), Stranger))
 		errs := make(chan error, maxWaiting)
 		for range maxWaiting {
 			go func() { errs <- q.enter(t.Context(), Failing) }()

@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // issue makes a service token of project shop that lives for an hour.
@@ -23,9 +22,7 @@ func (d desk) issue(t *testing.T, name string) (servicetoken.Token, servicetoken
 	token, full, err := servicetoken.New(apikey.Random(), servicetoken.Token{
 		Project: "shop", Name: name, Role: app.Developer, CreatedAt: d.clock.now(), ExpiresAt: d.clock.now().Add(time.Hour),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	d.tokens[token.ID] = token
 	return token, full
 }
@@ -41,16 +38,12 @@ func TestServiceToken(t *testing.T) {
 	r := withBearer(http.MethodPost, string(full))
 	r = r.WithContext(trace.Begin(t.Context(), trace.Request{}))
 	got, err := d.guard.Session(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := Session{
 		ID: string(token.ID), IssuedAt: token.CreatedAt, ExpiresAt: token.ExpiresAt,
 		Caller: Caller{Username: "token:nightly", Grant: Grant{Token: token.ID, Name: "nightly", Project: "shop", Role: app.Developer}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("session (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "session", want, got)
 	if who := trace.Who(r.Context()); who != (trace.Actor{Kind: trace.Token, Name: "token:nightly"}) {
 		t.Errorf("it works as %+v", who)
 	}
@@ -147,9 +140,7 @@ func TestUseIsWritten(t *testing.T) {
 	d.clock.advance(10 * time.Minute)
 	d.full = context.DeadlineExceeded
 	use()
-	if diff := cmp.Diff([]time.Time{start, start.Add(5 * time.Minute)}, d.used); diff != "" {
-		t.Errorf("written (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "written", []time.Time{start, start.Add(5 * time.Minute)}, d.used)
 }
 
 func TestRoleIn(t *testing.T) {

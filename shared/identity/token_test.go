@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestTokenRoundTrip(t *testing.T) {
@@ -23,13 +24,9 @@ func TestTokenRoundTrip(t *testing.T) {
 	k := testKeyring(t, c, "a")
 	s := NewSession(Caller{Username: "ada.l-1", Admin: true}, 7, c.now())
 	token, err := k.Sign(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got, err := k.Verify(token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if diff := cmp.Diff(s, got); diff != "" {
 		t.Errorf("session (-signed +verified):\n%s", diff)
 	}
@@ -65,13 +62,9 @@ func TestVerifyRefuses(t *testing.T) {
 	c := newClock()
 	k := testKeyring(t, c, "a")
 	key, _, err := k.signer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_, stranger, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	public := k.keys.public["a"]
 	forge := func(method jwt.SigningMethod, key any, kid any, change jwt.MapClaims) string {
 		p := payload(c.now())
@@ -85,9 +78,7 @@ func TestVerifyRefuses(t *testing.T) {
 			token.Header["kid"] = kid
 		}
 		signed, err := token.SignedString(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return signed
 	}
 	spoiled := func(change jwt.MapClaims) string { return forge(jwt.SigningMethodEdDSA, key, "a", change) }

@@ -7,11 +7,10 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/nudge"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -23,9 +22,7 @@ func TestTell(t *testing.T) {
 	t.Cleanup(server.Close)
 	s := nudge.New(server.URL, "/sluice/test", quiet())
 	s.Notify(trace.Begin(t.Context(), trace.Request{ID: "r1", Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Close(t.Context()))
 	h := <-got
 	want := map[string]string{
 		"Ce-Specversion": "1.0", "Ce-Source": "/sluice/test", "Ce-Type": app.DeployRequested, "Ce-Subject": "shop-prod.hello", "Ce-Requestid": "r1",
@@ -35,9 +32,7 @@ func TestTell(t *testing.T) {
 	for k := range want {
 		is[k] = h.Get(k)
 	}
-	if diff := cmp.Diff(want, is); diff != "" {
-		t.Errorf("event (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "event", want, is)
 	if h.Get("Ce-Id") == "" {
 		t.Error("the event has no id")
 	}
@@ -55,16 +50,12 @@ func TestReceiverThatHangs(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Close(ctx))
 }
 
 func TestNobodyToTell(t *testing.T) {
 	t.Parallel()
 	s := nudge.New("", "/sluice/test", quiet())
 	s.Notify(t.Context(), app.DeployRequested, app.Ref{Namespace: "shop-prod", Name: "hello"})
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Close(t.Context()))
 }

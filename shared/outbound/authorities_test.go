@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestAuthorities(t *testing.T) {
@@ -16,14 +18,10 @@ func TestAuthorities(t *testing.T) {
 	good := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	dir := t.TempDir()
 	for name, content := range map[string][]byte{"good.pem": good, "none.pem": []byte("hello")} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
 	system, err := Authorities("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for name, want := range map[string]struct{ more, fails bool }{
 		"good.pem": {true, false}, "none.pem": {false, true}, "missing.pem": {false, false}, ".": {false, true},
 	} {

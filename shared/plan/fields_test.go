@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestFields(t *testing.T) {
@@ -73,9 +74,7 @@ func TestFields(t *testing.T) {
 			h, p := http.Header{}, PolicyOf(tt.limits)
 			tt.standing.Set(h, &p)
 			want := http.Header{PolicyField: {tt.policy}, LimitField: {tt.limit}}
-			if diff := cmp.Diff(want, h); diff != "" {
-				t.Errorf("fields (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "fields", want, h)
 		})
 	}
 }

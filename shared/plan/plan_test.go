@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestLimitsCheck(t *testing.T) {
@@ -44,7 +45,7 @@ func TestLimitsCheck(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			expect(t, tt.limits.Check(), tt.want)
+			check.Problem(t, tt.limits.Check(), tt.want)
 		})
 	}
 }
@@ -71,7 +72,7 @@ func TestCheckName(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			expect(t, CheckName(tt.in), tt.want)
+			check.Problem(t, CheckName(tt.in), tt.want)
 		})
 	}
 }
@@ -144,16 +145,6 @@ func FuzzIDFor(f *testing.F) {
 	})
 }
 
-func expect(t *testing.T, err error, want problem.Code) {
-	t.Helper()
-	if want == "" && err != nil {
-		t.Errorf("refused: %v", err)
-	}
-	if want != "" && !problem.Is(err, want) {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
 // FuzzLimits: limits that are taken can be calculated with.
 func FuzzLimits(f *testing.F) {
 	f.Add(1.0, int64(1), int64(0), "", false)
@@ -205,9 +196,7 @@ func TestPeriod(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			at, err := time.Parse(time.RFC3339Nano, tt.at)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if got := tt.period.Start(at).Format(time.RFC3339Nano); got != tt.start {
 				t.Errorf("start %s, want %s", got, tt.start)
 			}
@@ -261,7 +250,7 @@ func TestMode(t *testing.T) {
 		{"HARD", 1, problem.InvalidQuota},
 	}
 	for _, tt := range tests {
-		expect(t, CheckMode(tt.mode, tt.quota), tt.want)
+		check.Problem(t, CheckMode(tt.mode, tt.quota), tt.want)
 		if l := (Limits{Quota: tt.quota, Hard: tt.mode == Hard}); tt.want == "" && l.Mode() != tt.mode {
 			t.Errorf("the mode of %+v is %q", l, l.Mode())
 		}

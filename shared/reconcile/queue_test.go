@@ -9,10 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 var ref = app.Ref{Namespace: "shop-prod", Name: "hello"}
@@ -135,9 +134,7 @@ func TestPauses(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			b.Close()
 			want := []time.Duration{0, 4 * time.Second, 9 * time.Second, 15 * time.Second, 21 * time.Second, 22 * time.Second, 26 * time.Second}
-			if diff := cmp.Diff(want, at); diff != "" {
-				b.Errorf("looks (-want +got):\n%s", diff)
-			}
+			check.Equal(b, "looks", want, at)
 		})
 }
 

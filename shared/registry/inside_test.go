@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // lure is a registry in the internet that sends whoever asks on to another address;
@@ -134,9 +136,7 @@ func FuzzPublicOnly(f *testing.F) {
 func TestDialerRefuses(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	d := net.Dialer{Timeout: patience, Control: publicOnly}
 	for _, host := range []string{"127.0.0.1", "localhost", "0.0.0.0", "[::ffff:127.0.0.1]"} {

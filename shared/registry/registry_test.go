@@ -24,6 +24,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // serve runs a registry and gives its host.
@@ -38,9 +40,7 @@ func serve(t *testing.T) string {
 func resolver(t *testing.T, access Access) *Resolver {
 	t.Helper()
 	r, err := New(access, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(r.Close)
 	return r
 }
@@ -49,17 +49,11 @@ func resolver(t *testing.T, access Access) *Resolver {
 func push(t *testing.T, tag, content string) string {
 	t.Helper()
 	ref, err := name.NewTag(tag, name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	image := mutate.Annotations(empty.Image, map[string]string{"content": content}).(v1.Image) //nolint:forcetypeassert // what goes in comes out
-	if err := remote.Write(ref, image); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, remote.Write(ref, image))
 	digest, err := image.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return digest.String()
 }
 
@@ -117,9 +111,7 @@ func TestUntrustedCertificate(t *testing.T) {
 	for _, trusted := range []bool{false, true} {
 		var lines bytes.Buffer
 		r, err := New(Access{AllowPrivate: true, CAFile: file}, slog.New(slog.NewTextHandler(&lines, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		t.Cleanup(r.Close)
 		want, logged := "because the registry's certificate is not trusted.", `msg="resolve tag failed" registry=`+host+` reason="x509: `
 		if trusted {
@@ -129,13 +121,9 @@ func TestUntrustedCertificate(t *testing.T) {
 			t.Errorf("%q, %q, logged %s", digest, note, lines.String())
 		}
 		content := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(file, content, 0o600))
 	}
-	if err := os.WriteFile(file, []byte("hello"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, []byte("hello"), 0o600))
 	if _, err := New(Access{CAFile: file}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "REGISTRY_CA_FILE") {
 		t.Errorf("a file without a certificate: %v", err)
 	}

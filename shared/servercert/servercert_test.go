@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/checkers"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -23,26 +24,16 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func write(t *testing.T, dir string, serial int64, at time.Time) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: start.Add(time.Hour)}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for name, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: cert}, "tls.key": {Type: "PRIVATE KEY", Bytes: der}} {
 		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(file, at, at); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
+		check.OK(t, os.Chtimes(file, at, at))
 	}
 }
 
@@ -50,18 +41,14 @@ func write(t *testing.T, dir string, serial int64, at time.Time) {
 func serial(t *testing.T, c *tls.Config) int64 {
 	t.Helper()
 	pair, err := c.GetCertificate(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return pair.Leaf.SerialNumber.Int64()
 }
 
 func proofKey(t *testing.T, c *Certificate) checkers.ProofKey {
 	t.Helper()
 	k, err := c.ProofKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return k
 }
 
@@ -76,9 +63,7 @@ func TestRenewal(t *testing.T) {
 	}
 	write(t, dir, 1, start)
 	cert, err := Open(dir, clock, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	c, first := cert.Config(), proofKey(t, cert)
 	if got := serial(t, c); got != 1 {
 		t.Errorf("serial %d, want 1", got)
@@ -94,13 +79,9 @@ func TestRenewal(t *testing.T) {
 	if proofKey(t, cert) == first {
 		t.Error("another private key, but the same proofs")
 	}
-	if err := os.WriteFile(filepath.Join(dir, "tls.key"), []byte("half a key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(filepath.Join(dir, "tls.key"), []byte("half a key"), 0o600))
 	later := start.Add(time.Minute)
-	if err := os.Chtimes(filepath.Join(dir, "tls.crt"), later, later); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Chtimes(filepath.Join(dir, "tls.crt"), later, later))
 	now = now.Add(recheck)
 	if got := serial(t, c); got != 2 {
 		t.Errorf("after a broken change: serial %d, want 2", got)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const token = "dG9rZW4tb2YtdGhlLXdlYmhvb2tfLS1hbmQtbW9yZQ"
@@ -61,9 +63,7 @@ func TestCurl(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	want := call{"POST", "/api/v1/webhook/shop-prod/hello", token, "application/json", "", `{"image":"registry.example.com/hello:v1"}`}
-	if diff := cmp.Diff(want, <-calls); diff != "" {
-		t.Errorf("called with (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "called with", want, <-calls)
 	h.Token = "wrong"
 	if out, err := shell(t, t.TempDir(), h.For(Curl)); err == nil {
 		t.Errorf("a refused call succeeds: %s", out)
@@ -131,9 +131,7 @@ func TestCurlGit(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	want := call{"POST", "/hook", token, "application/json", "", fmt.Sprintf(`{"commit":%q}`, strings.TrimSpace(head))}
-	if diff := cmp.Diff(want, <-calls); diff != "" {
-		t.Errorf("called with (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "called with", want, <-calls)
 }
 
 // TestPipelines: both are YAML of the system's shape, and their scripts call the
@@ -161,9 +159,7 @@ func TestPipelines(t *testing.T) {
 					want["image"] = "registry.example.com:5000/shop/hello:" + sha
 				}
 				var body map[string]string
-				if err := json.Unmarshal([]byte(got.Body), &body); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, json.Unmarshal([]byte(got.Body), &body))
 				if diff := cmp.Diff(want, body); diff != "" || got.Token != token || !strings.HasSuffix(got.Delivery, "7-1") {
 					t.Errorf("called with %+v\n%s", got, diff)
 				}
@@ -227,9 +223,7 @@ func TestTokenStaysOffTheProcessList(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	fake := "#!/bin/sh\necho '{\"status\":\"deployed\"}' \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(dir, "curl"), []byte(fake), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(filepath.Join(dir, "curl"), []byte(fake), 0o755))
 	h := Hook{App: "hello", URL: "https://sluice.example.com/it's", Token: token}
 	out, err := shell(t, dir, h.For(Curl), "PATH="+dir+":"+os.Getenv("PATH"))
 	if err != nil || strings.Contains(out, token) || !strings.Contains(out, "https://sluice.example.com/it's") {

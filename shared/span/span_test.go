@@ -18,6 +18,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/span/spantest"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const (
@@ -44,9 +45,7 @@ func open(t *testing.T, log *slog.Logger, settings map[string]string) *Tracer {
 		Sampler: settings["OTEL_TRACES_SAMPLER"], Ratio: settings["OTEL_TRACES_SAMPLER_ARG"], Queue: 2048,
 	}
 	tracer, err := Open(t.Context(), cfg, "test", log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return tracer
 }
 
@@ -67,14 +66,10 @@ func TestSpans(t *testing.T) {
 	below, work := Start(ctx, Internal, "reconcile", OfApp(app.Ref{Namespace: "shop-prod", Name: "hello"})...)
 	client := &http.Client{Transport: Transport(http.DefaultTransport, "kubernetes", true)}
 	req, err := http.NewRequestWithContext(below, http.MethodGet, to.URL+"/path-planted?query=planted", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	req.Header.Set("Authorization", "planted")
 	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_ = res.Body.Close()
 	work.End(errors.New("error-planted"))
 	request.Set(Field{Problem, "internal"})
@@ -221,9 +216,7 @@ func TestTrouble(t *testing.T) {
 	for range 3 {
 		_, s := tracer.Server(t.Context(), "")
 		s.End(nil)
-		if err := tracer.provider.ForceFlush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, tracer.provider.ForceFlush(t.Context()))
 	}
 	tracer.Close(t.Context())
 	if n := tracer.Counts(); n != (Counts{Failed: 3}) {

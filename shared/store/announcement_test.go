@@ -14,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -21,9 +22,7 @@ import (
 func outbox(t *testing.T, s *store.Store) (lines, ids []string) {
 	t.Helper()
 	waiting, err := s.Announcements(t.Context(), event.Place{}, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, w := range waiting {
 		lines = append(lines, w.Subject+" "+string(w.Type))
 		ids = append(ids, w.ID)
@@ -52,9 +51,7 @@ func announcedKey(t *testing.T, s *store.Store, prefix apikey.Prefix, expires ti
 func changeKey(t *testing.T, s *store.Store, k apikey.Key, change func(*apikey.Key)) {
 	t.Helper()
 	_, _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { change(&k); return k, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }
 
 // What happens to a key is announced in the order in which it happened, although each change
@@ -125,9 +122,7 @@ func TestGateIsAnnounced(t *testing.T) {
 			a.Gate = app.Gate{State: state, Since: noon(), Message: "m"}
 			return a, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 	}
 	lines, _ := outbox(t, s)
 	subject := hello().String()
@@ -176,9 +171,7 @@ func TestExpiries(t *testing.T) {
 	}
 	_, ids := outbox(t, s)
 	for _, id := range ids {
-		if err := s.Announced(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Announced(t.Context(), id))
 	}
 	look := func() {
 		t.Helper()
@@ -202,9 +195,7 @@ func TestExpiries(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, id := range ids {
-		if err := s.Announced(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Announced(t.Context(), id))
 	}
 	look()
 	if lines, _ := outbox(t, s); len(lines) != 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -48,9 +49,7 @@ func TestApp(t *testing.T) {
 	for _, want := range []app.App{a, git} {
 		got, err := s.App(ctx, "shop-prod", want.Name)
 		wantProblem(t, "read", err, "")
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("app (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "app", want, got)
 	}
 	_, err := s.App(ctx, "shop-prod", "none")
 	wantProblem(t, "an app that is not there", err, problem.NotFound)
@@ -198,9 +197,7 @@ func TestListApps(t *testing.T) {
 		wantProblem(t, "all", err, "")
 		got = append(got, a.Ref().String())
 	}
-	if diff := cmp.Diff(all, got); diff != "" {
-		t.Errorf("all apps (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "all apps", all, got)
 	for range s.AllApps(t.Context()) {
 		break // stopping early is fine
 	}

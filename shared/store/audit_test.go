@@ -20,6 +20,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -35,9 +36,7 @@ func asAda(t testing.TB) context.Context {
 func recorded(t testing.TB, s *store.Store, q audit.Query) []audit.Record {
 	t.Helper()
 	records, _, err := s.Records(t.Context(), q, store.Page{Size: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return records
 }
 
@@ -46,9 +45,7 @@ func told(t testing.TB, r audit.Record) string {
 	t.Helper()
 	text := func(v audit.Values) string {
 		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return string(b)
 	}
 	return fmt.Sprintf("%s %s %s %s > %s", r.Actor.Name, r.Action, r.Resource, text(r.Old), text(r.New))
@@ -61,9 +58,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	s, ctx := storetest.New(t), asAda(t)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 	}
 	must(s.CreateUser(ctx, user.User{Name: "bob", Hash: "secret-hash", Version: 1}))
 	must(s.UpdateUser(ctx, "bob", func(u user.User) (user.User, error) { u.Hash, u.Version = "secret-other", 2; return u, nil }))
@@ -222,9 +217,7 @@ func TestRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.CompleteRecord(t.Context(), id, audit.Failed); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.CompleteRecord(t.Context(), id, audit.Failed))
 	all := recorded(t, s, audit.Query{Project: "shop"})
 	if len(all) != 5 || all[0].ID != id || all[0].Outcome != audit.Failed || all[1].Outcome != audit.Requested {
 		t.Fatalf("records %+v", all)
@@ -255,16 +248,12 @@ func TestRecords(t *testing.T) {
 		for _, i := range tt.want {
 			want = append(want, all[i].ID)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
+		check.Equal(t, tt.name, want, got)
 	}
 	var paged []audit.Record
 	for page := (store.Page{Size: 2}); ; {
 		records, next, err := s.Records(t.Context(), audit.Query{Project: "shop", Actions: []audit.Action{audit.EnableWebhook}}, page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		paged = append(paged, records...)
 		if page.Token = next; next == "" {
 			break
@@ -286,9 +275,7 @@ func checkDeletion(t *testing.T, s *store.Store, all []audit.Record) {
 	if err := errors.Join(err, err2); err != nil || n != 1 || more != 1 {
 		t.Fatalf("deleted %d and %d, %v", n, more, err)
 	}
-	if diff := cmp.Diff(all[:3], recorded(t, s, audit.Query{Project: "shop"})); diff != "" {
-		t.Errorf("left (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "left", all[:3], recorded(t, s, audit.Query{Project: "shop"}))
 }
 
 func errorOf[T any](_ T, err error) error { return err }

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -23,18 +24,14 @@ func recordBuild(t *testing.T, s *store.Store) deploy.Build {
 	b, err := s.RecordBuild(t.Context(), hello(), func(a app.App) (deploy.Build, error) {
 		return deploy.NewBuild(*a.GitSource, "0123abc", deploy.Webhook, "webhook", noon()), nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return b
 }
 
 func observe(t *testing.T, s *store.Store, n int64, run deploy.Run) deploy.Build {
 	t.Helper()
 	b, err := storetest.ObserveBuild(t.Context(), s, hello(), n, run, noon().Add(time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return b
 }
 
@@ -87,17 +84,13 @@ func TestBuildIsDeployedOnce(t *testing.T) {
 	}
 	all.Wait()
 	got, err := s.Build(t.Context(), hello(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := deploy.Build{
 		Number: 1, Commit: built, Source: app.GitSource{Repository: "https://git.example.com/hello.git", Branch: "main"},
 		Trigger: deploy.Webhook, Actor: "webhook", Status: deploy.Succeeded, RunUID: "a", Image: "hello:b1", Digest: "sha256:1", Revision: 1,
 		Seen: []string{"a/started", "a/successful"}, RequestedAt: noon(), FinishedAt: noon().Add(time.Minute),
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("build (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "build", want, got)
 	expectHistory(t, s, "1 hello:b1 rolling_out")
 	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 5})
 	if err != nil || len(pending) != 0 {
@@ -112,15 +105,11 @@ func TestFirstBuild(t *testing.T) {
 	s := storetest.New(t)
 	storeApp(t, s, "")
 	a, err := s.App(t.Context(), hello().Namespace, hello().Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	first := deploy.NewBuild(*a.GitSource, "", deploy.Manual, "ada", noon())
-	expectProblem(t, s.CreateApp(t.Context(), a, store.First{Build: &first}), problem.AlreadyExists)
+	check.Problem(t, s.CreateApp(t.Context(), a, store.First{Build: &first}), problem.AlreadyExists)
 	a.Name, a.Host = "second", "second.example.com"
-	if err := s.CreateApp(t.Context(), a, store.First{Build: &first}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.CreateApp(t.Context(), a, store.First{Build: &first}))
 	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 5})
 	if diff := cmp.Diff([]store.PendingBuild{{App: a.Ref(), Number: 1}}, pending); err != nil || diff != "" {
 		t.Errorf("pending, %v (-want +got):\n%s", err, diff)
@@ -175,9 +164,7 @@ func TestObserveBuildOfAnEarlierApp(t *testing.T) {
 	s := storetest.New(t)
 	storeApp(t, s, "")
 	earlier := recordBuild(t, s)
-	if err := storetest.DeleteApp(t.Context(), s, hello()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, storetest.DeleteApp(t.Context(), s, hello()))
 	storeApp(t, s, "")
 	later, err := s.RecordBuild(t.Context(), hello(), func(a app.App) (deploy.Build, error) {
 		return deploy.NewBuild(*a.GitSource, "0123abc", deploy.Webhook, "webhook", noon().Add(time.Second)), nil
@@ -187,7 +174,7 @@ func TestObserveBuildOfAnEarlierApp(t *testing.T) {
 	}
 	done := deploy.Run{UID: "a", Done: true, OK: true, Image: "hello:b1", Digest: "sha256:1", Commit: built}
 	_, err = s.ObserveBuild(t.Context(), hello(), earlier, done, noon())
-	expectProblem(t, err, problem.NotFound)
+	check.Problem(t, err, problem.NotFound)
 	if b, err := s.Build(t.Context(), hello(), 1); err != nil || b.Status != deploy.Queued {
 		t.Errorf("got %+v, %v; want a queued build", b, err)
 	}
@@ -203,9 +190,7 @@ func TestBuildOfAReplacedSource(t *testing.T) {
 		a.GitSource = &app.GitSource{Repository: "https://git.example.com/other.git", Branch: "main"}
 		return a, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	done := deploy.Run{UID: "a", Done: true, OK: true, Image: "hello:b1", Digest: "sha256:1", Commit: built}
 	if b := observe(t, s, 1, done); b.Status != deploy.BuildSuperseded || b.Revision != 0 {
 		t.Errorf("got %+v, want a superseded build", b)
@@ -218,9 +203,9 @@ func TestBuildThatIsNotThere(t *testing.T) {
 	s := storetest.New(t)
 	storeApp(t, s, "")
 	_, err := s.Build(t.Context(), hello(), 4)
-	expectProblem(t, err, problem.NotFound)
+	check.Problem(t, err, problem.NotFound)
 	_, err = storetest.ObserveBuild(t.Context(), s, hello(), 4, deploy.Run{}, noon())
-	expectProblem(t, err, problem.NotFound)
+	check.Problem(t, err, problem.NotFound)
 	_, err = s.RecordBuild(t.Context(), app.Ref{Namespace: "shop-prod", Name: "none"}, nil)
-	expectProblem(t, err, problem.NotFound)
+	check.Problem(t, err, problem.NotFound)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -20,9 +21,7 @@ func TestDeleteStaleCanaries(t *testing.T) {
 	all := []store.CanaryType{store.CanaryKeys, store.CanaryPlans, store.CanaryCounters}
 	for _, kind := range all {
 		for _, replica := range []string{"a", "b"} {
-			if err := s.WriteCanary(t.Context(), kind, store.Canary{Replica: replica, Run: "r", Seq: 1}); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.WriteCanary(t.Context(), kind, store.Canary{Replica: replica, Run: "r", Seq: 1}))
 		}
 	}
 	// Neighbours in the order of ids are none.
@@ -32,9 +31,7 @@ func TestDeleteStaleCanaries(t *testing.T) {
 		}
 	}
 	snap, err := raw.Doc("keys/canary.a").Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if n, err := s.DeleteStaleCanaries(t.Context(), snap.UpdateTime.Add(-time.Second)); err != nil || n != 0 {
 		t.Errorf("%d deleted that were fresh; error %v", n, err)
 	}
@@ -61,17 +58,11 @@ func TestMembers(t *testing.T) {
 		{Replica: "b", Run: "r", Seq: 1, Applied: applied, Ceiling: 4 * time.Second, Address: "10.0.0.7:8443", Key: key, Features: checkers.Features()},
 		{Replica: "a", Run: "q", Seq: 9},
 	} {
-		if err := s.WriteCanary(t.Context(), store.CanaryKeys, c); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.WriteCanary(t.Context(), store.CanaryKeys, c))
 	}
-	if err := s.WriteCanary(t.Context(), store.CanaryPlans, store.Canary{Replica: "c", Run: "r", Seq: 1}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.WriteCanary(t.Context(), store.CanaryPlans, store.Canary{Replica: "c", Run: "r", Seq: 1}))
 	list, err := s.Members(t.Context(), store.CanaryKeys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for i := range list.Members {
 		id := "keys/canary." + list.Members[i].Replica
 		snap, err := raw.Doc(id).Get(t.Context())
@@ -105,9 +96,7 @@ func TestChange(t *testing.T) {
 	committed := func(path string) time.Time {
 		t.Helper()
 		snap, err := raw.Doc(path).Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return snap.UpdateTime
 	}
 	same := func(what string, c, want checkers.Change) {
@@ -122,22 +111,16 @@ func TestChange(t *testing.T) {
 		}
 	}
 	made, err := s.CreatePlan(t.Context(), plan.Plan{ID: "plan-starter", Namespace: "shop-prod", Name: "Starter", Limits: plan.Limits{Rate: 1, Burst: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	planAt := committed("plans/shop-prod.plan-starter")
 	same("a plan", made, checkers.Change{Plans: planAt})
 	k := newKey(t)
 	issued, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	same("a key, which its plan must be there for", issued, checkers.Change{Keys: committed("keys/" + string(k.ID())), Plans: planAt})
 	revoke := func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon(), "ada"), nil }
 	_, revoked, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, revoke)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	same("a revocation", revoked, checkers.Change{Keys: committed("keys/" + string(k.ID()))})
 	_, again, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, revoke)
 	if diff := cmp.Diff(checkers.Change{Keys: revoked.Keys}, again); diff != "" || err != nil {

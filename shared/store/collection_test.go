@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -42,9 +42,7 @@ func TestPaging(t *testing.T) {
 			var pages []int
 			for page := (store.Page{Size: tt.size}); ; {
 				plans, next, err := s.Plans(t.Context(), "shop-prod", page)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				for _, p := range plans {
 					got = append(got, string(p.ID))
 				}
@@ -53,12 +51,8 @@ func TestPaging(t *testing.T) {
 					break
 				}
 			}
-			if diff := cmp.Diff(all, got); diff != "" {
-				t.Errorf("listed (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tt.pages, pages); diff != "" {
-				t.Errorf("page sizes (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "listed", all, got)
+			check.Equal(t, "page sizes", tt.pages, pages)
 		})
 	}
 }
@@ -76,9 +70,7 @@ func TestPagingWhileChanging(t *testing.T) {
 		t.Fatalf("first page: token %q, %v", next, err)
 	}
 	for _, id := range []plan.ID{"plan-b", "plan-d"} {
-		if err := s.DeletePlan(t.Context(), "shop-prod", id, always); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.DeletePlan(t.Context(), "shop-prod", id, always))
 	}
 	storePlan(t, s, "shop-prod", "a")
 	storePlan(t, s, "shop-prod", "e")
@@ -90,9 +82,7 @@ func TestPagingWhileChanging(t *testing.T) {
 	for _, p := range plans {
 		got = append(got, p.ID)
 	}
-	if diff := cmp.Diff([]plan.ID{"plan-e", "plan-f"}, got); diff != "" {
-		t.Errorf("second page (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "second page", []plan.ID{"plan-e", "plan-f"}, got)
 }
 
 func TestPageTokenOfNobody(t *testing.T) {
@@ -141,14 +131,8 @@ func storePlan(t testing.TB, s *store.Store, namespace, name string) plan.Plan {
 func rawClient(t testing.TB, project string) *firestore.Client {
 	t.Helper()
 	c, err := firestore.NewClient(t.Context(), project)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Errorf("close the client: %v", err)
-		}
-	})
+	check.OK(t, err)
+	check.Closes(t, c)
 	return c
 }
 

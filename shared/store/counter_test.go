@@ -15,15 +15,14 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
 func dayOf(t *testing.T, s string) usage.Day {
 	t.Helper()
 	d, err := usage.ParseDay(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return d
 }
 
@@ -35,9 +34,7 @@ func packed(prefix apikey.Prefix, allowed uint64) usage.Packed {
 func writeCounter(t *testing.T, s *store.Store, c usage.Counter) store.CounterVersion {
 	t.Helper()
 	v, err := s.WriteCounter(t.Context(), c, store.CounterVersion{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return v
 }
 
@@ -49,9 +46,7 @@ func counters(t *testing.T, s *store.Store, first, last string) map[string]usage
 		found[c.Day.String()+"."+string(c.Source)+"."+string(rune('0'+c.Shard))] = c.Counts
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return found
 }
 
@@ -62,9 +57,7 @@ func TestCounterGone(t *testing.T) {
 	s := storetest.New(t)
 	c := usage.Counter{Day: dayOf(t, "2026-03-14"), Source: "run-1", Counts: packed("ab12cd34", 1)}
 	v := writeCounter(t, s, c)
-	if err := s.CompactCounters(t.Context(), c.Day, c.Shard, []usage.Source{c.Source}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.CompactCounters(t.Context(), c.Day, c.Shard, []usage.Source{c.Source}))
 	if _, err := s.WriteCounter(t.Context(), c, v); err == nil || problem.From(err).Code == problem.Internal {
 		t.Errorf("written after it was compacted: %v", err)
 	}
@@ -82,14 +75,10 @@ func TestEachCounter(t *testing.T) {
 	for _, day := range []string{"2026-02-28", "2026-03-01", "2026-03-02", "2026-03-03"} {
 		writeCounter(t, s, usage.Counter{Day: dayOf(t, day), Source: "run-1", Counts: packed("ab12cd34", 1)})
 	}
-	if err := s.WriteCanary(t.Context(), store.CanaryCounters, store.Canary{Replica: "a", Run: "r", Seq: 1}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.WriteCanary(t.Context(), store.CanaryCounters, store.Canary{Replica: "a", Run: "r", Seq: 1}))
 	got := counters(t, s, "2026-03-01", "2026-03-02")
 	want := map[string]usage.Packed{"2026-03-01.run-1.0": packed("ab12cd34", 1), "2026-03-02.run-1.0": packed("ab12cd34", 1)}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("counters (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "counters", want, got)
 	if oldest, err := s.OldestCounter(t.Context()); err != nil || oldest != dayOf(t, "2026-02-28") {
 		t.Errorf("the oldest is of %s, %v", oldest, err)
 	}
@@ -179,9 +168,7 @@ func TestCompactCounters(t *testing.T) {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		rest["2026-03-14.compacted.0"] = step.want
-		if diff := cmp.Diff(rest, counters(t, s, "2026-03-14", "2026-03-15")); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step.name, diff)
-		}
+		check.Equal(t, step.name, rest, counters(t, s, "2026-03-14", "2026-03-15"))
 	}
 }
 
@@ -205,16 +192,10 @@ func TestCompactManySources(t *testing.T) {
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.CompactCounters(t.Context(), day, 0, sources); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, g.Wait())
+	check.OK(t, s.CompactCounters(t.Context(), day, 0, sources))
 	want := map[string]usage.Packed{"2026-03-14.compacted.0": packed("aaaaaaaa", maxWrites+48)}
-	if diff := cmp.Diff(want, counters(t, s, "2026-03-14", "2026-03-14")); diff != "" {
-		t.Errorf("counters (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "counters", want, counters(t, s, "2026-03-14", "2026-03-14"))
 }
 
 // The store's clock has the last word: a caller whose clock is wrong cannot

@@ -6,13 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -32,9 +31,7 @@ func delivery(id, body string) hook.Delivery { return hook.NewDelivery(hello(), 
 func receive(t *testing.T, s *store.Store, d hook.Delivery, now time.Time, rule func(app.App) (hook.Outcome, error)) (hook.Answer, bool) {
 	t.Helper()
 	answer, fresh, err := s.Receive(t.Context(), hello(), d, now, rule)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return answer, fresh
 }
 
@@ -95,9 +92,7 @@ func TestReceiveBuild(t *testing.T) {
 				Build:    deploy.NewBuild(*a.GitSource, "9fceb02", deploy.Webhook, "webhook", noon()),
 			}, nil
 		})
-		if diff := cmp.Diff(hook.Answer{Action: hook.Build, Build: n, Commit: "9fceb02"}, got); diff != "" {
-			t.Errorf("answer (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "answer", hook.Answer{Action: hook.Build, Build: n, Commit: "9fceb02"}, got)
 	}
 	b, err := s.Build(t.Context(), a.Ref(), 2)
 	if err != nil || b.Status != deploy.Queued || b.Commit != "9fceb02" || b.Source != *a.GitSource {

@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -40,9 +39,7 @@ func storeApp(t *testing.T, s *store.Store, image string) app.App {
 	if err != nil && !problem.Is(err, problem.AlreadyExists) {
 		t.Fatal(err)
 	}
-	if err := s.CreateApp(t.Context(), a, storetest.First(a)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.CreateApp(t.Context(), a, storetest.First(a)))
 	return a
 }
 
@@ -52,9 +49,7 @@ func deployImage(t *testing.T, s *store.Store, image string) deploy.Revision {
 	r, err := s.RecordDeployment(t.Context(), hello(), func(app.App, deploy.Revision) (deploy.Revision, error) {
 		return deploy.New(image, "", deploy.Manual, "ada", noon()), nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return r
 }
 
@@ -65,9 +60,7 @@ func setStatus(t *testing.T, s *store.Store, n int64, status deploy.Status) {
 		r.Status, r.FinishedAt = status, noon().Add(time.Duration(n)*time.Minute)
 		return r, true
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }
 
 // history gives an app's revisions, newest first, as "number image status".
@@ -86,9 +79,7 @@ func history(t *testing.T, s *store.Store) []string {
 
 func expectHistory(t *testing.T, s *store.Store, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, history(t, s)); diff != "" {
-		t.Errorf("history (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "history", want, history(t, s))
 }
 
 func TestRecordDeployment(t *testing.T) {
@@ -103,23 +94,15 @@ func TestRecordDeployment(t *testing.T) {
 		seen = current
 		return want, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want.Number = 2
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("recorded (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "recorded", want, got)
 	if seen.Number != 1 || seen.Image != "hello:v1" {
 		t.Errorf("the rule saw %+v", seen)
 	}
 	stored, err := s.Deployment(t.Context(), hello(), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, stored); diff != "" {
-		t.Errorf("stored (-want +got):\n%s", diff)
-	}
+	check.OK(t, err)
+	check.Equal(t, "stored", want, stored)
 	a, err := s.App(t.Context(), "shop-prod", "hello")
 	if err != nil || a.Revision != 2 || a.Image != "hello:v2@sha256:abc" {
 		t.Errorf("the app runs %d, %s, %v", a.Revision, a.Image, err)
@@ -144,21 +127,17 @@ func TestRefusedDeployment(t *testing.T) {
 	_, err = s.RecordDeployment(t.Context(), none, func(app.App, deploy.Revision) (deploy.Revision, error) {
 		return deploy.Revision{}, nil
 	})
-	expectProblem(t, err, problem.NotFound)
+	check.Problem(t, err, problem.NotFound)
 	_, err = s.Deployment(t.Context(), hello(), 7)
-	expectProblem(t, err, problem.NotFound)
+	check.Problem(t, err, problem.NotFound)
 }
 
 // expectDeployed: the app's own document tells what the history does.
 func expectDeployed(t *testing.T, s *store.Store, want app.Deployed) {
 	t.Helper()
 	a, err := s.App(t.Context(), "shop-prod", "hello")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, a.Deployed); diff != "" {
-		t.Errorf("the app's deployment (-want +got):\n%s", diff)
-	}
+	check.OK(t, err)
+	check.Equal(t, "the app's deployment", want, a.Deployed)
 }
 
 func TestLiveRevisionReplacesTheOneThatWas(t *testing.T) {
@@ -176,22 +155,16 @@ func TestLiveRevisionReplacesTheOneThatWas(t *testing.T) {
 	setStatus(t, s, 3, deploy.Live)
 	expectHistory(t, s, "3 hello:v3 live", "2 hello:v2 failed", "1 hello:v1 superseded")
 	_, err := s.UpdateDeployment(t.Context(), hello(), 2, func(r deploy.Revision) (deploy.Revision, bool) { return r, true })
-	expectProblem(t, err, problem.Conflict)
+	check.Problem(t, err, problem.Conflict)
 	waiting, err := s.Announcements(t.Context(), event.Place{}, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var outcomes []string
 	for _, n := range waiting {
 		outcomes = append(outcomes, fmt.Sprintf("%s %d", n.Deployment.Outcome, n.Deployment.Revision.Number))
 	}
-	if diff := cmp.Diff([]string{"deployed 1", "failed 2", "upgraded 3"}, outcomes); diff != "" {
-		t.Errorf("announcements (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "announcements", []string{"deployed 1", "failed 2", "upgraded 3"}, outcomes)
 	for range 2 {
-		if err := s.Announced(t.Context(), waiting[0].ID); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Announced(t.Context(), waiting[0].ID))
 	}
 	if waiting, err = s.Announcements(t.Context(), event.Place{}, 10); err != nil || len(waiting) != 2 {
 		t.Errorf("%v are left, %v", waiting, err)
@@ -206,9 +179,7 @@ func TestSetReady(t *testing.T) {
 	storeApp(t, s, "hello:v1")
 	deployImage(t, s, "hello:v2")
 	for _, at := range []time.Time{noon(), noon().Add(time.Hour)} {
-		if err := s.SetReady(t.Context(), hello(), 1, at); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.SetReady(t.Context(), hello(), 1, at))
 	}
 	r, err := s.Deployment(t.Context(), hello(), 1)
 	if err != nil || !r.ReadyAt.Equal(noon()) || r.Image != "hello:v1" || r.Status != deploy.Superseded {
@@ -254,9 +225,7 @@ func TestDeploymentsAtOnce(t *testing.T) {
 	for n := range int64(deploys) {
 		want = append(want, n+2)
 	}
-	if diff := cmp.Diff(want, numbers); diff != "" {
-		t.Errorf("numbers (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "numbers", want, numbers)
 	a, err := s.App(t.Context(), "shop-prod", "hello")
 	if err != nil || a.Revision != deploys+1 || a.Image != images[deploys+1] {
 		t.Errorf("the app runs %d, %s, %v", a.Revision, a.Image, err)
@@ -274,9 +243,7 @@ func TestDeploymentsByPage(t *testing.T) {
 	page := store.Page{Size: 5}
 	for {
 		revisions, next, err := s.Deployments(t.Context(), hello(), page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, r := range revisions {
 			numbers = append(numbers, r.Number)
 		}
@@ -284,12 +251,10 @@ func TestDeploymentsByPage(t *testing.T) {
 			break
 		}
 	}
-	if diff := cmp.Diff([]int64{12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, numbers); diff != "" {
-		t.Errorf("numbers (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "numbers", []int64{12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, numbers)
 	for _, token := range []string{"x", "LTE", "eHl6", "MDE"} {
 		_, _, err := s.Deployments(t.Context(), hello(), store.Page{Size: 5, Token: token})
-		expectProblem(t, err, problem.InvalidPage)
+		check.Problem(t, err, problem.InvalidPage)
 	}
 }
 
@@ -302,10 +267,8 @@ func TestDeletedAppLeavesNoHistory(t *testing.T) {
 	for i := range 201 { // more than one transaction deletes
 		deployImage(t, s, fmt.Sprintf("hello:v%d", i))
 	}
-	if err := storetest.DeleteApp(t.Context(), s, hello()); err != nil {
-		t.Fatal(err)
-	}
-	expectProblem(t, storetest.DeleteApp(t.Context(), s, hello()), problem.NotFound)
+	check.OK(t, storetest.DeleteApp(t.Context(), s, hello()))
+	check.Problem(t, storetest.DeleteApp(t.Context(), s, hello()), problem.NotFound)
 	pending, _, err := s.PendingBuilds(t.Context(), store.Page{Size: 5})
 	if err != nil || len(pending) != 0 {
 		t.Errorf("pending builds: %v, %v", pending, err)

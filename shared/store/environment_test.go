@@ -6,12 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -41,9 +40,7 @@ func TestEnvironment(t *testing.T) {
 
 	got, err := s.Environment(ctx, "a", "b-c")
 	wantProblem(t, "read", err, "")
-	if diff := cmp.Diff(environment("a", "b-c"), got); diff != "" {
-		t.Errorf("environment (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "environment", environment("a", "b-c"), got)
 	for _, other := range [][2]string{{"a-b", "c"}, {"a", "c"}, {"a", ""}, {"", ""}, {"a", "../x"}, {"a", "b/c"}, {"a", "B-C"}} {
 		_, err := s.Environment(ctx, other[0], other[1])
 		wantProblem(t, fmt.Sprintf("read %q", other), err, problem.NotFound)

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -70,9 +71,7 @@ func TestHeardAsStored(t *testing.T) {
 	if _, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 3}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 3}))
 	heard := hear(t, feed.Keys, func(b store.Batch[apikey.Key]) bool { return len(b.Changes) > 0 && len(b.Canaries) > 0 })
 	want := k
 	want.Project, want.CreatedAt, want.UpdatedAt = "", time.Time{}, time.Time{} // the gate needs none of these
@@ -96,15 +95,11 @@ func TestCounterVersions(t *testing.T) {
 	s, feed := storetest.Open(t, project), store.NewFeed(project)
 	c := usage.Counter{Day: 20_000, Source: "s-1", Shard: 5, Counts: usage.Packed(nil).Pack("ab12cd34", usage.Totals{Allowed: 1})}
 	first, err := s.WriteCounter(t.Context(), c, store.CounterVersion{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	late := c
 	c.Counts = usage.Packed(nil).Pack("ab12cd34", usage.Totals{Allowed: 5, RateDenied: 2, QuotaDenied: 1})
 	second, err := s.WriteCounter(t.Context(), c, first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, base := range []store.CounterVersion{{}, first} {
 		if _, err := s.WriteCounter(t.Context(), late, base); err == nil {
 			t.Error("a late write took totals back")
@@ -119,9 +114,7 @@ func TestCounterVersions(t *testing.T) {
 		t.Errorf("version of a counter that is not there: %v, %v", v, err)
 	}
 	heard := hear(t, feed.Counters, func(b store.Batch[usage.Counter]) bool { return len(b.Changes) == 1 })
-	if diff := cmp.Diff(c, heard.Changes[0].Value); diff != "" {
-		t.Errorf("counter (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "counter", c, heard.Changes[0].Value)
 	if heard.At.Before(second.Time()) {
 		t.Errorf("heard a write of %v in a batch that is complete until %v", second.Time(), heard.At)
 	}

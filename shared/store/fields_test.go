@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -36,18 +37,14 @@ func TestStoredFields(t *testing.T) {
 	}
 	raw := rawClient(t, storetest.Project(t))
 	documents := store.Documents(noon())
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(documents))); diff != "" {
-		t.Errorf("documents (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "documents", slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(documents)))
 	for kind, doc := range documents {
 		ref := raw.Collection("documents").Doc(kind)
 		if _, err := ref.Set(t.Context(), doc); err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
 		snap, err := ref.Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if diff := cmp.Diff(strings.Fields(want[kind]), slices.Sorted(slices.Values(fieldPaths("", snap.Data())))); diff != "" {
 			t.Errorf("fields of %s (-want +stored):\n%s", kind, diff)
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -54,15 +55,11 @@ type indexFile struct {
 func readIndexes(t *testing.T) indexFile {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "infra", "firestore", "firestore.indexes.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var f indexFile
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, d.Decode(&f))
 	return f
 }
 
@@ -169,9 +166,7 @@ func TestIndexes(t *testing.T) {
 	t.Parallel()
 	r := &recorder{seen: map[string]asked{}}
 	s, err := store.OpenIntercepted(t.Context(), storetest.Project(t), r.intercept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	askEverything(t, s)
 	file := readIndexes(t)
@@ -214,9 +209,7 @@ func askEverything(t *testing.T, s *store.Store) {
 	storetest.Environment(t, s, "shop", "prod")
 	check := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 	}
 	ref := app.Ref{Namespace: "shop-prod", Name: "hello"}
 	check(s.CreateApp(ctx, app.App{Project: "shop", Environment: "prod", Namespace: "shop-prod", Name: "hello", Host: "hello.example.com", CreatedAt: noon(), Image: "registry.example/a:v1"}, store.First{}))
@@ -341,9 +334,7 @@ func askedInSource(t *testing.T) []string {
 			}
 			if path, ok := call.Args[0].(*ast.BasicLit); ok {
 				field, err := strconv.Unquote(path.Value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				fields = append(fields, field)
 			}
 			return true
@@ -361,9 +352,7 @@ func eachFile(t *testing.T, look func(f *ast.File), folders ...string) {
 	var names []string
 	for _, folder := range folders {
 		found, err := filepath.Glob(filepath.Join(folder, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		names = append(names, found...)
 	}
 	for _, name := range names {
@@ -371,9 +360,7 @@ func eachFile(t *testing.T, look func(f *ast.File), folders ...string) {
 			continue
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		look(f)
 	}
 }
@@ -387,9 +374,7 @@ func TestOverrides(t *testing.T) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if field, ok := n.(*ast.Field); ok && field.Tag != nil {
 				tag, err := strconv.Unquote(field.Tag.Value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				name, _, _ := strings.Cut(reflect.StructTag(tag).Get("firestore"), ",")
 				stored[name] = true
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestPlaceOfCount(t *testing.T) {
@@ -57,9 +58,7 @@ func TestKeyProcesses(t *testing.T) {
 		t.Errorf("%d keys without a write, want fewer than %d", n, keysAtOnce)
 	}
 	text, err := os.ReadFile(filepath.Join("..", "..", "infra", "chart", "values.schema.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	type scale struct {
 		Maximum int `json:"maximum"`
 	}
@@ -79,9 +78,7 @@ func TestKeyProcesses(t *testing.T) {
 			} `json:"functions"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(text, &schema); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(text, &schema))
 	if len(schema.Properties.Functions.AllOf) != 1 {
 		t.Fatal("the schema has no bounds for keys")
 	}
@@ -115,9 +112,7 @@ func TestCountAllowsCreations(t *testing.T) {
 	}
 	const third = 2*keysPerCount - (keysInProgress - 1) // first creation of the third count
 	for i := range third + 1 {
-		if err := admit(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, admit(t.Context(), nil))
 		if want := 2 + i/keysPerCount + i/third; counts != want {
 			t.Fatalf("creation %d: got %d counts, want %d", i+1, counts, want)
 		}

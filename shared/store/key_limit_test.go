@@ -9,13 +9,13 @@ import (
 	"time"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -64,16 +64,12 @@ func TestKeyLimitAcrossProcesses(t *testing.T) {
 		if problem.Is(err, problem.TooManyKeys) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		created.Add(1)
 	}
 	stored := 0
 	for _, err := range processes[0].EachKey(t.Context(), store.KeyFilter{Project: "shop"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		stored++
 	}
 	if stored != limit || created.Load() != limit {
@@ -170,9 +166,7 @@ func TestCallsOfAKeyCreation(t *testing.T) {
 	project := storetest.Project(t)
 	c := &calls{of: map[string]int{}}
 	s, err := store.OpenCounted(t.Context(), project, c.unary, c.stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	now := noon()
 	s.SetClock(func() time.Time { return now })
@@ -189,9 +183,7 @@ func TestCallsOfAKeyCreation(t *testing.T) {
 	first := map[string]int{"BeginTransaction": 1, "BatchGetDocuments": 3, "document": 3, "Commit": 1, "RunAggregationQuery": 1}
 	want := func(keys string, got, want map[string]int) {
 		t.Helper()
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", keys, diff)
-		}
+		check.Equal(t, keys, want, got)
 	}
 	k, got := create()
 	want("first key", got, first)
@@ -214,9 +206,7 @@ func TestRevokedKeysAreNotHeard(t *testing.T) {
 	storePlan(t, s, "shop-prod", "Starter")
 	good, disabled := storeKey(t, s, nil), storeKey(t, s, func(k *apikey.Key) { k.Status = apikey.Disabled })
 	revoked := storeKey(t, s, nil)
-	if err := s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 1}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 1}))
 	heard := map[string]bool{}
 	var revoking sync.Once
 	hear(t, feed.Keys, func(b store.Batch[apikey.Key]) bool {

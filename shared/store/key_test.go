@@ -15,6 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -39,9 +40,7 @@ func TestKey(t *testing.T) {
 			t.Parallel()
 			want := storeKey(t, s, tt.with)
 			got, err := s.Key(t.Context(), want.ID())
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			want.Apps = slices.Concat([]string{}, want.Apps)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("key (-stored +read):\n%s", diff)
@@ -59,17 +58,13 @@ func TestKeyDocument(t *testing.T) {
 	storePlan(t, s, "shop-prod", "starter")
 	k := storeKey(t, s, nil)
 	snap, err := rawClient(t, project).Collection("keys").Doc(string(k.ID())).Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := map[string]any{
 		"prefix": string(k.Prefix), "project": "shop", "environment": "prod", "namespace": "shop-prod", "revoked_by": "", "plan": "plan-starter",
 		"name": "", "apps": []any{}, "status": "active", "secret": k.Secret[:], "previous": []byte{}, "previous_until": nil,
 		"expires_at": nil, "created_at": noon(), "created_by": "ada", "updated_at": noon(),
 	}
-	if diff := cmp.Diff(want, snap.Data()); diff != "" {
-		t.Errorf("document (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "document", want, snap.Data())
 }
 
 func TestCreateKeyRefused(t *testing.T) {
@@ -104,12 +99,12 @@ func TestCreateKeyRefused(t *testing.T) {
 			k := newKey(t)
 			tt.with(&k)
 			_, err := s.IssueKey(t.Context(), k, apikey.Request{}, 0)
-			expectProblem(t, err, tt.want)
+			check.Problem(t, err, tt.want)
 			if k.Prefix == taken.Prefix {
 				return
 			}
 			_, err = s.Key(t.Context(), k.ID())
-			expectProblem(t, err, problem.NotFound)
+			check.Problem(t, err, problem.NotFound)
 		})
 	}
 }
@@ -136,7 +131,7 @@ func TestCreateKeyRace(t *testing.T) {
 	}
 	for i, err := range errs {
 		if i != winner {
-			expectProblem(t, err, problem.AlreadyExists)
+			check.Problem(t, err, problem.AlreadyExists)
 		}
 	}
 	if got, err := s.Key(t.Context(), k.ID()); err != nil || got.Name != fmt.Sprint(winner) {
@@ -160,9 +155,7 @@ func TestKeys(t *testing.T) {
 	prod := []apikey.ID{storeKey(t, s, in("shop", "prod")).ID(), storeKey(t, s, in("shop", "prod")).ID()}
 	staging := []apikey.ID{storeKey(t, s, in("shop", "staging")).ID()}
 	bank := []apikey.ID{storeKey(t, s, in("bank", "prod")).ID()}
-	if err := s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 1}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 1}))
 	gold := []apikey.ID{storeKey(t, s, func(k *apikey.Key) { in("shop", "prod")(k); k.Plan = "plan-gold" }).ID()}
 	all := slices.Concat(prod, gold, staging)
 	tests := []struct {
@@ -187,9 +180,7 @@ func TestKeys(t *testing.T) {
 			var got []apikey.ID
 			for page := (store.Page{Size: 2}); ; {
 				keys, next, err := s.Keys(t.Context(), tt.filter, page)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				for _, k := range keys {
 					got = append(got, k.ID())
 				}
@@ -197,9 +188,7 @@ func TestKeys(t *testing.T) {
 					break
 				}
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("listed (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "listed", tt.want, got)
 		})
 	}
 }
@@ -208,14 +197,12 @@ func TestKeys(t *testing.T) {
 func TestKeyIDsThatAreNone(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	if err := s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 1}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.WriteCanary(t.Context(), store.CanaryKeys, store.Canary{Replica: "checker-0", Run: "r", Seq: 1}))
 	for _, id := range []apikey.ID{"", "canary.checker-0", "key-", "key-a/b/cccc", "..", "key-zzzzzzzz"} {
 		_, err := s.Key(t.Context(), id)
-		expectProblem(t, err, problem.NotFound)
+		check.Problem(t, err, problem.NotFound)
 		_, _, err = s.ReissueKey(t.Context(), id, apikey.Request{}, func(k apikey.Key) (apikey.Key, error) { return k, nil })
-		expectProblem(t, err, problem.NotFound)
+		check.Problem(t, err, problem.NotFound)
 	}
 }
 
@@ -244,13 +231,9 @@ func TestDamagedKey(t *testing.T) {
 func newKey(t testing.TB) apikey.Key {
 	t.Helper()
 	prefix, err := apikey.NewPrefix(apikey.Random())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	full, err := apikey.NewSecret(apikey.Random(), prefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return apikey.Key{
 		Prefix: prefix, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: "plan-starter",
 		Status: apikey.Active, Secret: apikey.HashOf([]byte(full)), CreatedAt: noon(), CreatedBy: "ada", UpdatedAt: noon(),
@@ -279,9 +262,7 @@ func storeApps(t testing.TB, s *store.Store, names ...string) {
 			Name: name, Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: name + ".example.com",
 			Port: 8080, Gate: app.Gate{State: app.Ungated, Since: noon()}, CreatedAt: noon(), UpdatedAt: noon(),
 		}
-		if err := s.CreateApp(t.Context(), a, storetest.First(a)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.CreateApp(t.Context(), a, storetest.First(a)))
 	}
 }
 
@@ -306,13 +287,9 @@ func TestKeyRequestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	snap, err := rawClient(t, project).Collection("deliveries").Doc(r.ID).Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := map[string]any{"key": string(k.ID()), "content": r.Content, "expires_at": noon().Add(24 * time.Hour)}
-	if diff := cmp.Diff(want, snap.Data()); diff != "" {
-		t.Errorf("document (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "document", want, snap.Data())
 	if _, _, err := s.ReissueKey(t.Context(), k.ID(), r, rename); !problem.Is(err, problem.AlreadyIssued) {
 		t.Errorf("again: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -47,19 +48,15 @@ func TestUpdateKey(t *testing.T) {
 			t.Parallel()
 			k := storeKey(t, s, nil)
 			before, err := s.Key(t.Context(), k.ID())
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			answer, _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, func(k apikey.Key) (apikey.Key, error) {
 				err := tt.change(&k)
 				return k, err
 			})
 			after, getErr := s.Key(t.Context(), k.ID())
-			if getErr != nil {
-				t.Fatal(getErr)
-			}
+			check.OK(t, getErr)
 			if tt.want != "" {
-				expectProblem(t, err, tt.want)
+				check.Problem(t, err, tt.want)
 				answer = before
 			} else if err != nil || cmp.Equal(before, after) {
 				t.Errorf("nothing changed: %v", err)
@@ -80,25 +77,19 @@ func TestUpdateKeyThatStays(t *testing.T) {
 	storePlan(t, s, "shop-prod", "starter")
 	storeApps(t, s, "hello")
 	k := storeKey(t, s, func(k *apikey.Key) { k.Apps = []string{"hello"} })
-	if err := storetest.DeleteApp(t.Context(), s, app.Ref{Namespace: "shop-prod", Name: "hello"}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, storetest.DeleteApp(t.Context(), s, app.Ref{Namespace: "shop-prod", Name: "hello"}))
 	disable := func(k apikey.Key) (apikey.Key, error) { return k.WithStatus(apikey.Disabled) }
 	if _, _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, disable); err != nil {
 		t.Fatalf("disable: %v", err)
 	}
 	ref := rawClient(t, project).Collection("keys").Doc(string(k.ID()))
 	before, err := ref.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, disable); err != nil {
 		t.Fatalf("disable again: %v", err)
 	}
 	after, err := ref.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if !after.UpdateTime.Equal(before.UpdateTime) {
 		t.Errorf("written again at %s, after %s", after.UpdateTime, before.UpdateTime)
 	}
@@ -126,7 +117,7 @@ func TestUpdateKeyRace(t *testing.T) {
 		if err == nil {
 			want++
 		} else {
-			expectProblem(t, err, problem.Conflict)
+			check.Problem(t, err, problem.Conflict)
 		}
 	}
 	got, err := s.Key(t.Context(), k.ID())

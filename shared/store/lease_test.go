@@ -14,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -50,9 +51,7 @@ func TestLease(t *testing.T) {
 			return nil
 		})
 	}
-	if err := all.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, all.Wait())
 	sum := int64(0)
 	for _, n := range held {
 		sum += n
@@ -93,9 +92,7 @@ func heldBy(t *testing.T, s *store.Store, term usage.Term, process string) (own,
 		own, others = o, all
 		return o
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return own, others
 }
 
@@ -117,9 +114,7 @@ func TestEndLeases(t *testing.T) {
 		process string
 		n       int64
 	}{{a, "first", 100}, {a, "second", 50}, {b, "first", 7}} {
-		if err := hold(t, s, h.term, h.process, h.n); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, hold(t, s, h.term, h.process, h.n))
 	}
 	s.Put(t.Context(), t, "leases/"+damaged.ID(), map[string]any{"held": "much", "ends_at": now})
 	for range 2 {
@@ -155,9 +150,7 @@ func TestEndManyLeases(t *testing.T) {
 		all[i] = usage.Ended{Term: usage.TermOf(apikey.Prefix(fmt.Sprintf("key%05d", i)), plan.Month, time.Date(2026, 3, 17, 5, 0, 0, 0, time.UTC)), Process: "first", Spent: 1}
 		g.Go(func() error { return hold(t, s, all[i].Term, "first", 100) })
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, g.Wait())
 	var commits atomic.Int64
 	s.Observe(func(op, _ string, _ time.Duration, _ bool) {
 		if op == "commit" {
@@ -188,9 +181,7 @@ func TestEndManyLeases(t *testing.T) {
 			t.Fatalf("%d are left, %v", len(rest), err)
 		}
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, g.Wait())
 	for _, e := range []usage.Ended{all[0], all[99], all[n-1]} {
 		if ended, _ := heldBy(t, s, e.Term, "ended"); ended != 1 {
 			t.Errorf("%s: %d are held, want 1", e.ID(), ended)
@@ -220,9 +211,7 @@ func TestReleaseLeases(t *testing.T) {
 		"since":   map[string]any{"LOST": long, "GONE": long, "FRESH": long},
 		"ends_at": now.AddDate(0, 1, 0),
 	})
-	if err := s.WriteCanary(t.Context(), store.CanaryPlans, store.Canary{Replica: "checker-0", Run: "FRESH", Seq: 1}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.WriteCanary(t.Context(), store.CanaryPlans, store.Canary{Replica: "checker-0", Run: "FRESH", Seq: 1}))
 	release(300+47+30, store.Released{Requests: 90, Held: 47}) // the lost ones spent 30 at least
 	if ended, others := heldBy(t, s, term, "ended"); ended != 330 || others != 47 {
 		t.Errorf("%d by ended processes and %d by others, want 330 and 47", ended, others)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // The messages of a listener's stream.
@@ -158,9 +159,7 @@ func TestListener(t *testing.T) {
 					break
 				}
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("batches (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "batches", test.want, got)
 			if errors.Is(err, ErrDoubt) != test.doubt {
 				t.Errorf("error %v", err)
 			}
@@ -268,9 +267,7 @@ func TestCompleteUntil(t *testing.T) {
 			var got []int64
 			for _, res := range test.stream {
 				complete, err := l.hear(res)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				if complete {
 					got = append(got, max(0, l.take().At.Unix()))
 				}

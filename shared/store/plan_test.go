@@ -16,6 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -37,9 +38,7 @@ func TestPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := s.Plan(t.Context(), "shop-prod", want.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("plan (-stored +read):\n%s", diff)
 		}
@@ -57,12 +56,8 @@ func TestPlanWithoutMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := s.Plan(t.Context(), "shop-prod", want.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("read (-want +got):\n%s", diff)
-	}
+	check.OK(t, err)
+	check.Equal(t, "read", want, got)
 	heard := hear(t, store.NewFeed(project).Plans, func(b store.Batch[plan.Plan]) bool { return len(b.Changes) == 1 }).Changes[0]
 	if heard.Err != nil || heard.Value.Limits != want.Limits {
 		t.Errorf("heard %+v, %v", heard.Value.Limits, heard.Err)
@@ -89,10 +84,10 @@ func TestPlanThatIsNotThere(t *testing.T) {
 	s := storetest.New(t)
 	storePlan(t, s, "shop-staging", "starter")
 	_, err := s.Plan(t.Context(), "shop-prod", "plan-starter")
-	expectProblem(t, err, problem.NotFound)
+	check.Problem(t, err, problem.NotFound)
 	_, _, err = s.UpdatePlan(t.Context(), "shop-prod", "plan-starter", func(p plan.Plan) (plan.Plan, error) { return p, nil })
-	expectProblem(t, err, problem.NotFound)
-	expectProblem(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always), problem.NotFound)
+	check.Problem(t, err, problem.NotFound)
+	check.Problem(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always), problem.NotFound)
 	if plans, next, err := s.Plans(t.Context(), "shop-prod", store.Page{Size: 5}); err != nil || len(plans) > 0 || next != "" {
 		t.Errorf("list: %v, %q, %v", plans, next, err)
 	}
@@ -104,12 +99,8 @@ func TestUpdatePlan(t *testing.T) {
 	want := storePlan(t, s, "shop-prod", "starter")
 	want.Name, want.Limits, want.UpdatedAt = "Renamed", plan.Limits{Rate: 2.5, Burst: 3}, noon().Add(time.Hour)
 	got, _, err := s.UpdatePlan(t.Context(), "shop-prod", want.ID, func(plan.Plan) (plan.Plan, error) { return want, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("answer (-want +got):\n%s", diff)
-	}
+	check.OK(t, err)
+	check.Equal(t, "answer", want, got)
 	refused := errors.New("refused")
 	_, _, err = s.UpdatePlan(t.Context(), "shop-prod", want.ID, func(p plan.Plan) (plan.Plan, error) {
 		p.Name = "never"
@@ -119,12 +110,8 @@ func TestUpdatePlan(t *testing.T) {
 		t.Errorf("the refusal came out as %v", err)
 	}
 	got, err = s.Plan(t.Context(), "shop-prod", want.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("stored (-want +got):\n%s", diff)
-	}
+	check.OK(t, err)
+	check.Equal(t, "stored", want, got)
 }
 
 func TestDeletePlan(t *testing.T) {
@@ -133,7 +120,7 @@ func TestDeletePlan(t *testing.T) {
 	storePlan(t, s, "shop-prod", "starter")
 	storePlan(t, s, "shop-staging", "starter")
 	k := storeKey(t, s, nil)
-	expectProblem(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always), problem.PlanInUse)
+	check.Problem(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always), problem.PlanInUse)
 	if err := s.DeletePlan(t.Context(), "shop-staging", "plan-starter", always); err != nil {
 		t.Errorf("the other environment's plan: %v", err)
 	}
@@ -145,7 +132,7 @@ func TestDeletePlan(t *testing.T) {
 		t.Errorf("a plan that its last key has left: %v", err)
 	}
 	_, err := s.Plan(t.Context(), "shop-prod", "plan-starter")
-	expectProblem(t, err, problem.NotFound)
+	check.Problem(t, err, problem.NotFound)
 }
 
 // A plan is deleted while a key is made with it: whoever comes second loses, and
@@ -185,16 +172,7 @@ func freePlan(t *testing.T, s *store.Store, k apikey.Key) {
 	if _, _, err := s.ReissueKey(t.Context(), k.ID(), apikey.Request{}, toPlan(own.ID)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func expectProblem(t testing.TB, err error, want problem.Code) {
-	t.Helper()
-	if !problem.Is(err, want) {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	check.OK(t, s.DeletePlan(t.Context(), "shop-prod", "plan-starter", always))
 }
 
 // An environment has at most 1,000 plans, also if several are created at the same time. Plans

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -41,9 +42,7 @@ func TestProject(t *testing.T) {
 	wantProblem(t, "create it again", s.CreateProject(ctx, p), problem.AlreadyExists)
 	got, err := s.Project(ctx, "shop")
 	wantProblem(t, "read", err, "")
-	if diff := cmp.Diff(p, got); diff != "" {
-		t.Errorf("project (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "project", p, got)
 	_, err = s.UpdateMembers(ctx, "none", func(m map[string]app.Role) (map[string]app.Role, error) { return m, nil })
 	wantProblem(t, "members of a project that is not there", err, problem.NotFound)
 	_, err = s.UpdateMembers(ctx, "shop", func(map[string]app.Role) (map[string]app.Role, error) {

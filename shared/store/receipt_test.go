@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -35,23 +36,17 @@ func TestReceipts(t *testing.T) {
 		receiptOf(app.Ref{Namespace: "shop-prod", Name: "hell"}, start, hook.Ponged),
 		receiptOf(app.Ref{Namespace: "shop-test", Name: "hello"}, start, hook.Ponged),
 	}
-	if err := s.KeepReceipts(t.Context(), append(others, want...)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.KeepReceipts(t.Context(), append(others, want...)))
 	var got []hook.Receipt
 	for page := (store.Page{Size: 2}); ; {
 		some, next, err := s.Receipts(t.Context(), hello(), time.Time{}, page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got = append(got, some...)
 		if page.Token = next; next == "" {
 			break
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("receipts (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "receipts", want, got)
 	since, _, err := s.Receipts(t.Context(), hello(), want[2].At, store.Page{Size: 10})
 	if diff := cmp.Diff(want[:3], since); diff != "" || err != nil {
 		t.Errorf("of an app that was made later (-want +got):\n%s%v", diff, err)
@@ -74,9 +69,7 @@ func TestReceiptsAreRewritten(t *testing.T) {
 	r := receiptOf(hello(), noon(), hook.Unproven)
 	for range 3 {
 		r.Count++
-		if err := s.KeepReceipts(t.Context(), []hook.Receipt{r}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.KeepReceipts(t.Context(), []hook.Receipt{r}))
 	}
 	got, _, err := s.Receipts(t.Context(), hello(), time.Time{}, store.Page{Size: 10})
 	if diff := cmp.Diff([]hook.Receipt{r}, got); diff != "" || err != nil {
@@ -86,9 +79,7 @@ func TestReceiptsAreRewritten(t *testing.T) {
 	for i := range many {
 		many[i] = receiptOf(app.Ref{Namespace: "shop-prod", Name: "many"}, noon(), hook.Ponged)
 	}
-	if err := s.KeepReceipts(t.Context(), many); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.KeepReceipts(t.Context(), many))
 	if got, _, err := s.Receipts(t.Context(), many[0].App, time.Time{}, store.Page{Size: 500}); err != nil || len(got) != len(many) {
 		t.Errorf("%d of %d are kept, %v", len(got), len(many), err)
 	}
@@ -100,9 +91,7 @@ func TestHostileReceipt(t *testing.T) {
 	s := storetest.New(t)
 	r := receiptOf(hello(), noon(), hook.Ponged)
 	r.Delivery, r.Event = "\xff\x00\r\n"+strings.Repeat("€", 1<<20), "\u202e<b>"
-	if err := s.KeepReceipts(t.Context(), []hook.Receipt{r}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.KeepReceipts(t.Context(), []hook.Receipt{r}))
 	got, _, err := s.Receipts(t.Context(), hello(), time.Time{}, store.Page{Size: 10})
 	if diff := cmp.Diff([]hook.Receipt{r.Bounded()}, got); diff != "" || err != nil {
 		t.Errorf("receipts (-want +got):\n%s%v", diff, err)

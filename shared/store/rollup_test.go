@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -22,9 +23,7 @@ func raise(t *testing.T, s *store.Store, day usage.Day, allowed uint64, prefixes
 	err := s.UpdateRollups(t.Context(), prefixes, func(_ apikey.Prefix, h usage.History) usage.History {
 		return h.Raise(day, usage.Totals{Allowed: allowed})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }
 
 func TestUpdateRollups(t *testing.T) {
@@ -35,22 +34,14 @@ func TestUpdateRollups(t *testing.T) {
 	raise(t, s, day, 1, "aaaaaaaa", "bbbbbbbb")
 	raise(t, s, day-3, 2, "aaaaaaaa")
 	got, err := s.Rollups(t.Context(), []apikey.Prefix{"bbbbbbbb", "cccccccc", "aaaaaaaa"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	one, two := usage.Totals{Allowed: 1}, usage.Totals{Allowed: 2}
 	want := []usage.History{{{Day: day, Totals: one}}, nil, {{Day: day - 3, Totals: two}, {Day: day, Totals: one}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("rollups (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "rollups", want, got)
 	snap, err := raw.Doc("rollups/key-aaaaaaaa").Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	fields := map[string]any{"days": want[2].Pack(), "oldest": "2028-02-26", "last_seen": "2028-02-29"}
-	if diff := cmp.Diff(fields, snap.Data()); diff != "" {
-		t.Errorf("stored (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "stored", fields, snap.Data())
 	raise(t, s, day, 1, "aaaaaaaa") // what does not change is not written
 	again, err := raw.Doc("rollups/key-aaaaaaaa").Get(t.Context())
 	if err != nil || !again.UpdateTime.Equal(snap.UpdateTime) {
@@ -68,9 +59,7 @@ func TestOldRollups(t *testing.T) {
 		t.Errorf("older (-want +got):\n%s%v", diff, err)
 	}
 	err = s.UpdateRollups(t.Context(), old, func(_ apikey.Prefix, h usage.History) usage.History { return h.Since(20001) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if old, err = s.RollupsOlder(t.Context(), 20001, 10); len(old) != 0 || err != nil {
 		t.Errorf("still older: %v, %v", old, err)
 	}
@@ -93,13 +82,9 @@ func TestUpdateRollupsAtOnce(t *testing.T) {
 			})
 		})
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, g.Wait())
 	got, err := s.Rollups(t.Context(), prefixes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for i, h := range got {
 		if len(h) != 4 {
 			t.Errorf("%s has %v", prefixes[i], h)
@@ -141,9 +126,7 @@ func TestIncompleteDays(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for _, day := range []usage.Day{20005, 20001, 20005, 20003} {
-		if err := s.MarkIncomplete(t.Context(), day, 20002); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.MarkIncomplete(t.Context(), day, 20002))
 	}
 	days, err := s.IncompleteDays(t.Context())
 	if diff := cmp.Diff([]usage.Day{20003, 20005}, days); diff != "" || err != nil {
@@ -162,9 +145,7 @@ func TestSettleDay(t *testing.T) {
 		{"2026-03-01", "2026-03-01"},
 		{"2026-02-28", "2026-03-01"}, // never back
 	} {
-		if err := s.SettleDay(t.Context(), dayOf(t, step.settle)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.SettleDay(t.Context(), dayOf(t, step.settle)))
 		if got, err := s.SettledDay(t.Context()); err != nil || got.String() != step.want {
 			t.Errorf("after %s: %s, %v", step.settle, got, err)
 		}
@@ -185,9 +166,7 @@ func TestRollupsOfABusyInstallation(t *testing.T) {
 		}
 		return h
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got, err := s.Rollups(t.Context(), prefixes)
 	if err != nil || len(got) != 200 || len(got[199]) != usage.RetentionDays {
 		t.Errorf("%d rollups, %v", len(got), err)

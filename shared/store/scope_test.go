@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -36,22 +37,18 @@ func TestDeletedAppLeavesScopes(t *testing.T) {
 	}
 
 	a, err := s.App(t.Context(), "shop-prod", "hello")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	another := a
 	another.CreatedAt = a.CreatedAt.Add(time.Hour)
 	_, err = s.LeaveScopes(t.Context(), another)
-	expectProblem(t, err, problem.NotFound)
+	check.Problem(t, err, problem.NotFound)
 	narrowed, err := s.LeaveScopes(t.Context(), a)
 	if err != nil || narrowed.Count != 3 || len(narrowed.Keys) != 3 {
 		t.Errorf("got %d keys, %v, want 3", narrowed.Count, err)
 	}
-	if err := s.DeleteApp(t.Context(), a); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.DeleteApp(t.Context(), a))
 	_, err = s.LeaveScopes(t.Context(), a)
-	expectProblem(t, err, problem.NotFound)
+	check.Problem(t, err, problem.NotFound)
 	for id, want := range map[apikey.ID][]string{
 		only.ID(): {"-"}, both.ID(): {"other"}, every.ID(): nil, disabled.ID(): {"-"}, revoked.ID(): {"hello"},
 	} {
@@ -88,12 +85,8 @@ func TestManyKeysLeaveScopes(t *testing.T) {
 			k := storeKey(t, s, func(k *apikey.Key) { k.Apps = []string{"hello"} })
 			storetest.CopyKey(t, project, k.ID(), 204)
 			a, err := s.App(t.Context(), "shop-prod", "hello")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := deleted(s, t.Context(), a); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
+			check.OK(t, deleted(s, t.Context(), a))
 			left, err := raw.Collection("keys").Where("apps", "array-contains", "hello").Documents(t.Context()).GetAll()
 			if err != nil || len(left) > 0 {
 				t.Errorf("%d keys still name the app, %v", len(left), err)
@@ -115,7 +108,7 @@ func TestNewAppOfANameInScope(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := app.App{Name: "hello", Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: "hello.example.com", Port: 80}
-	expectProblem(t, s.CreateApp(t.Context(), a, store.First{}), problem.NameInScope)
+	check.Problem(t, s.CreateApp(t.Context(), a, store.First{}), problem.NameInScope)
 	reissue(t, s, k.ID(), func(k apikey.Key) (apikey.Key, error) { return k.Revoke(noon(), "ada"), nil })
 	wantProblem(t, "create the app after the revocation", s.CreateApp(t.Context(), a, store.First{}), "")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -27,9 +28,7 @@ func newToken(t testing.TB, project, name string) servicetoken.Token {
 	token, _, err := servicetoken.New(apikey.Random(), servicetoken.Token{
 		Project: project, Name: name, Role: app.Developer, CreatedAt: noon(), CreatedBy: "ada", ExpiresAt: noon().Add(time.Hour),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return token
 }
 
@@ -37,9 +36,7 @@ func newToken(t testing.TB, project, name string) servicetoken.Token {
 func tokenNames(t testing.TB, s *store.Store, project string) map[string]bool {
 	t.Helper()
 	all, _, err := s.Tokens(t.Context(), project, store.Page{Size: 2 * servicetoken.MaxPerProject})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	names := map[string]bool{}
 	for _, token := range all {
 		names[token.Name] = true
@@ -75,9 +72,7 @@ func TestServiceToken(t *testing.T) {
 	_, err = s.ServiceToken(ctx, want.ID)
 	wantProblem(t, "read it revoked", err, problem.NotFound)
 	wantProblem(t, "its name once more", s.CreateToken(ctx, newToken(t, "shop", "nightly")), "")
-	if diff := cmp.Diff(map[string]bool{"nightly": true}, tokenNames(t, s, "other")); diff != "" {
-		t.Errorf("another project's (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "another project's", map[string]bool{"nightly": true}, tokenNames(t, s, "other"))
 }
 
 // TestKeysIssuedBy checks that the keys of a service token are those that it created or
@@ -112,9 +107,7 @@ func TestKeysIssuedBy(t *testing.T) {
 	}
 	want := []apikey.ID{created, rotated}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, keysOf(token)); diff != "" {
-		t.Errorf("keys (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "keys", want, keysOf(token))
 	token.CreatedAt = time.Now().Add(time.Hour)
 	if got := keysOf(token); len(got) > 0 {
 		t.Errorf("a later token of that name has the keys %v", got)

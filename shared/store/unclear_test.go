@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -34,9 +35,7 @@ func TestUnclearCommit(t *testing.T) {
 		}
 		return status.Error(codes.Canceled, "call already cancelled")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	create := func(name string) error {
 		made, err := s.CreatePlan(t.Context(), plan.Plan{ID: plan.ID("plan-" + name), Namespace: "shop-prod", Name: name, Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: noon()})

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -25,13 +26,9 @@ func TestUserRoundTrip(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	want := someUser("ada.l_1-x")
-	if err := s.CreateUser(t.Context(), want); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.CreateUser(t.Context(), want))
 	got, err := s.User(t.Context(), want.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("user (-written +read):\n%s", diff)
 	}
@@ -51,9 +48,7 @@ func TestUserRoundTrip(t *testing.T) {
 func TestUpdateUserIsATransaction(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	if err := s.CreateUser(t.Context(), someUser("ada")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.CreateUser(t.Context(), someUser("ada")))
 	const writers = 4
 	var wg sync.WaitGroup
 	for range writers {
@@ -91,17 +86,13 @@ func TestUsersByPages(t *testing.T) {
 	s := storetest.New(t)
 	want := []string{"0", "a-b", "a.b", "ada", "zoe"}
 	for _, name := range want {
-		if err := s.CreateUser(t.Context(), someUser(name)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.CreateUser(t.Context(), someUser(name)))
 	}
 	var got []string
 	page := store.Page{Size: 2}
 	for {
 		users, next, err := s.Users(t.Context(), page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, u := range users {
 			got = append(got, u.Name)
 		}
@@ -110,18 +101,14 @@ func TestUsersByPages(t *testing.T) {
 		}
 		page.Token = next
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "names", want, got)
 }
 
 func TestUsersExist(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for _, name := range []string{"ada", "bob"} {
-		if err := s.CreateUser(t.Context(), someUser(name)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.CreateUser(t.Context(), someUser(name)))
 	}
 	tests := []struct {
 		name        string
@@ -136,12 +123,8 @@ func TestUsersExist(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := s.UsersExist(t.Context(), tt.names)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("missing (-want +got):\n%s", diff)
-			}
+			check.OK(t, err)
+			check.Equal(t, "missing", tt.want, got)
 		})
 	}
 }
@@ -165,9 +148,7 @@ func TestSignedOut(t *testing.T) {
 	want(true, "ONE", "nobody", 3)
 
 	for range 2 { // twice is harmless
-		if err := s.SignOut(t.Context(), "ONE", time.Now().Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.SignOut(t.Context(), "ONE", time.Now().Add(time.Hour)))
 	}
 	want(true, "ONE", "ada", 3)
 	want(false, "TWO", "ada", 3)
@@ -176,9 +157,7 @@ func TestSignedOut(t *testing.T) {
 		u.Version = 4
 		return u, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want(true, "TWO", "ada", 3)
 	want(false, "TWO", "ada", 4)
 }

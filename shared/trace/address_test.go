@@ -12,15 +12,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const testSecret Secret = "0123456789abcdef0123456789abcdef"
 
 func proxiesOf(t testing.TB, text string) (p Proxies) {
 	t.Helper()
-	if err := p.UnmarshalText([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.UnmarshalText([]byte(text)))
 	return p
 }
 
@@ -180,9 +180,7 @@ func TestVouch(t *testing.T) {
 func TestConsoleSecret(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte(string(testSecret)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, []byte(string(testSecret)+"\n"), 0o600))
 	for name, tt := range map[string]struct {
 		console Console
 		want    Secret

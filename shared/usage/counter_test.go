@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestPacked(t *testing.T) {
@@ -14,16 +16,12 @@ func TestPacked(t *testing.T) {
 	for _, c := range want {
 		p = p.Pack(c.Prefix, c.Totals)
 	}
-	if err := p.Check(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.Check())
 	var got []Count
 	for c := range p.All() {
 		got = append(got, c)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("counts (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "counts", want, got)
 	if err := p[:len(p)-1].Check(); !errors.Is(err, ErrDamaged) {
 		t.Errorf("cut off: %v", err)
 	}

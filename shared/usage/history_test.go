@@ -3,8 +3,9 @@ package usage
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestHistory(t *testing.T) {
@@ -18,15 +19,9 @@ func TestHistory(t *testing.T) {
 	h = h.Raise(10, Totals{Allowed: 4, RateDenied: 2}) // each total keeps its larger value
 	h = h.Raise(11, Totals{})                          // nothing counted is nothing kept
 	want := History{{8, Totals{RateDenied: 2}}, {9, Totals{QuotaDenied: 3}}, {10, Totals{Allowed: 5, RateDenied: 2}}}
-	if diff := cmp.Diff(want, h); diff != "" {
-		t.Errorf("raised (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(History{{8, Totals{RateDenied: 2}}, {10, Totals{Allowed: 1}}}, first); diff != "" {
-		t.Errorf("a history was changed by raising it (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(want[1:], h.Since(9)); diff != "" {
-		t.Errorf("since (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "raised", want, h)
+	check.Equal(t, "a history was changed by raising it", History{{8, Totals{RateDenied: 2}}, {10, Totals{Allowed: 1}}}, first)
+	check.Equal(t, "since", want[1:], h.Since(9))
 	if got := h.On(7); !got.Zero() {
 		t.Errorf("a day without traffic has %v", got)
 	}

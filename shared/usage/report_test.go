@@ -3,7 +3,7 @@ package usage
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestNewReport(t *testing.T) {
@@ -71,9 +71,7 @@ func TestNewReport(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			tt.want.Window = tt.window
-			if diff := cmp.Diff(tt.want, NewReport(tt.window, tt.history, today)); diff != "" {
-				t.Errorf("report (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "report", tt.want, NewReport(tt.window, tt.history, today))
 		})
 	}
 }

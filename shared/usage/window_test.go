@@ -3,10 +3,10 @@ package usage
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func day(t *testing.T, s string) Day {
@@ -57,9 +57,7 @@ func TestNewWindow(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, windowOrCode(t, tt.from, tt.to, tt.today)); diff != "" {
-				t.Errorf("window (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "window", tt.want, windowOrCode(t, tt.from, tt.to, tt.today))
 		})
 	}
 }

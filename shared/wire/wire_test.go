@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // The shapes of what is sent and answered, to the letter (promise A1).
@@ -63,12 +65,8 @@ func TestShapes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := json.Marshal(tt.in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, string(got)); diff != "" {
-				t.Errorf("JSON (-want +got):\n%s", diff)
-			}
+			check.OK(t, err)
+			check.Equal(t, "JSON", tt.want, string(got))
 		})
 	}
 }
@@ -88,12 +86,8 @@ func TestOptional(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var got UpdateKey
-			if err := json.Unmarshal([]byte(tt.in), &got); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("decoded (-want +got):\n%s", diff)
-			}
+			check.OK(t, json.Unmarshal([]byte(tt.in), &got))
+			check.Equal(t, "decoded", tt.want, got)
 		})
 	}
 	for _, in := range []string{`{"name":1}`, `{"apps":"a"}`, `{"apps":[1]}`, `{"status":{}}`} {
@@ -115,9 +109,7 @@ func FuzzOptional(f *testing.F) {
 			return
 		}
 		out, err := json.Marshal(once)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if err := json.Unmarshal(out, &twice); err != nil {
 			t.Fatalf("%s: %v", out, err)
 		}

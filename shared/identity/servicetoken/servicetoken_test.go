@@ -10,6 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
@@ -17,9 +18,7 @@ func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 func newToken(t *testing.T) (Token, Full) {
 	t.Helper()
 	token, full, err := New(apikey.Random(), Token{Project: "shop", Name: "nightly", Role: app.Developer, ExpiresAt: noon().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return token, full
 }
 
@@ -55,9 +54,7 @@ func TestNoToken(t *testing.T) {
 	t.Parallel()
 	_, full := newToken(t)
 	key, err := apikey.NewSecret(apikey.Random(), "ab12cd34")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	s := string(full)
 	for name, text := range map[string]string{
 		"nothing": "", "the marker": marker, "truncated": s[:len(s)-1], "longer": s + "0", "a space": s[:len(s)-1] + " ",
@@ -171,9 +168,7 @@ func TestNames(t *testing.T) {
 // path.
 func FuzzID(f *testing.F) {
 	_, full, err := New(apikey.Random(), Token{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.OK(f, err)
 	f.Add(string(full))
 	f.Add(marker)
 	f.Add(string(full)[:60])
