@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestUnavailable: what proxies answer by themselves is what the gate would answer.
@@ -59,9 +60,7 @@ func TestEnvoy(t *testing.T) {
 				t.Fatalf("the file does not hold %q", tt.from)
 			}
 			file := filepath.Join(t.TempDir(), "envoy.yaml")
-			if err := os.WriteFile(file, []byte(strings.ReplaceAll(shipped, tt.from, tt.to)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, os.WriteFile(file, []byte(strings.ReplaceAll(shipped, tt.from, tt.to)), 0o600))
 			out, err := exec.CommandContext(t.Context(), program, file).CombinedOutput()
 			if (err != nil) != tt.bad {
 				t.Errorf("%v: %s", err, out)
@@ -73,8 +72,6 @@ func TestEnvoy(t *testing.T) {
 func read(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(b)
 }

@@ -14,14 +14,13 @@ import (
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(text)
 }
 
@@ -74,13 +73,9 @@ func rules(t *testing.T, id, keyword string) map[string]*regexp.Regexp {
 func newKey(t *testing.T) string {
 	t.Helper()
 	prefix, err := apikey.NewPrefix(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	full, err := apikey.NewSecret(rand.Reader, prefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(full)
 }
 
@@ -133,9 +128,7 @@ func TestTokenRules(t *testing.T) {
 func newToken(t *testing.T) string {
 	t.Helper()
 	_, full, err := servicetoken.New(rand.Reader, servicetoken.Token{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(full)
 }
 

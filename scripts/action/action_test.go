@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sluicegate/sluice/emulators/issuer"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const webhookToken = "dG9rZW4tb2YtdGhlLXdlYmhvb2tfLS1hbmQtbW9yZQ"
@@ -168,18 +169,14 @@ func TestActionKeyless(t *testing.T) {
 	h := newWebhook(t, `202 {"status":"rolling_out","revision":4,"status_url":"HOOK/deployments/4"}`, `200 {"status":"live","revision":4}`)
 	asked := make(chan url.Values, 10)
 	system, err := issuer.New("http://127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.URL.Query()
 		system.ServeHTTP(w, r)
 	}))
 	t.Cleanup(tokens.Close)
 	request, err := issuer.RequestToken(issuer.Claims("org/repo", "main", "deploy"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got := act(t, "SLUICE_URL="+h.URL+"/a b&c", "SLUICE_IMAGE=r.example/a:1", "SLUICE_AUDIENCE=https://sluice.example.com/a?b&c=d",
 		"ACTIONS_ID_TOKEN_REQUEST_URL="+tokens.URL+"/token?v=1", "ACTIONS_ID_TOKEN_REQUEST_TOKEN="+request)
 	if got.code == 0 {
@@ -267,9 +264,7 @@ func TestActionNeedsHTTPS(t *testing.T) {
 func TestActionIsWhole(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("action.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var a struct {
 		Inputs, Outputs map[string]any
 		Runs            struct {
@@ -279,9 +274,7 @@ func TestActionIsWhole(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal(text, &a); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, yaml.Unmarshal(text, &a))
 	step := a.Runs.Steps[0]
 	if step.Env["SLUICE_MATRIX"] != "${{ toJSON(matrix) }}" {
 		t.Errorf("SLUICE_MATRIX: %s", step.Env["SLUICE_MATRIX"])
@@ -291,9 +284,7 @@ func TestActionIsWhole(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	script, err := os.ReadFile("deploy.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for name, value := range step.Env {
 		if !strings.Contains(string(script), name) || !strings.HasPrefix(value, "${{ inputs.") {
 			t.Errorf("%s: %s", name, value)

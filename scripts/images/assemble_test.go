@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestAssemble(t *testing.T) {
@@ -19,30 +21,22 @@ func TestAssemble(t *testing.T) {
 	src := source{revision: "dc24a87", version: "v1.2.3", at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	make := func() v1.Image {
 		img, err := assemble("keys", v1.Platform{OS: "linux", Architecture: "arm64"}, []byte("program"), []byte("certificates"), src)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return img
 	}
 	img := make()
 	first, err := img.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if second, err := make().Digest(); err != nil || first != second {
 		t.Errorf("the same sources made %s and %s, %v", first, second, err)
 	}
 	config, err := img.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if config.Config.User != user || !cmp.Equal(config.Config.Entrypoint, []string{"/keys"}) || config.OS != "linux" || config.Architecture != "arm64" {
 		t.Errorf("config %+v", config)
 	}
 	manifest, err := img.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := map[string]string{
 		"org.opencontainers.image.title":       "sluice-keys",
 		"org.opencontainers.image.description": "Sluice's function keys",
@@ -51,15 +45,9 @@ func TestAssemble(t *testing.T) {
 		"org.opencontainers.image.version":     "v1.2.3",
 		"org.opencontainers.image.created":     "2026-01-02T03:04:05Z",
 	}
-	if diff := cmp.Diff(want, config.Config.Labels); diff != "" {
-		t.Errorf("labels (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(want, manifest.Annotations); diff != "" {
-		t.Errorf("annotations (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]string{"keys": "program", certificateFile: "certificates"}, files(t, img)); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "labels", want, config.Config.Labels)
+	check.Equal(t, "annotations", want, manifest.Annotations)
+	check.Equal(t, "files", map[string]string{"keys": "program", certificateFile: "certificates"}, files(t, img))
 }
 
 func files(t *testing.T, img v1.Image) map[string]string {
@@ -72,13 +60,9 @@ func files(t *testing.T, img v1.Image) map[string]string {
 		if errors.Is(err, io.EOF) {
 			return got
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got[h.Name] = string(text)
 	}
 }

@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/google/go-containerregistry/pkg/registry"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestPush: a tag is an index that leads each processor to its own image, and each
@@ -38,26 +39,16 @@ func checkPush(t *testing.T, repository string) {
 	for _, architecture := range []string{"amd64", "arm64"} {
 		platform := v1.Platform{OS: "linux", Architecture: architecture}
 		img, err := assemble("keys", platform, []byte("program for "+architecture), []byte("certificates"), src)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		all = append(all, built{platform: platform, image: img, materials: []byte(`{"for":"` + architecture + `"}`)})
 	}
-	if err := push(t.Context(), repository, src.tag(), all, src); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, push(t.Context(), repository, src.tag(), all, src))
 	ref, err := name.ParseReference(repository + ":v1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	index, err := remote.Index(ref, remote.WithContext(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if got := manifest.Annotations["org.opencontainers.image.title"]; got != "sluice-keys" {
 		t.Errorf("title %q", got)
 	}
@@ -68,41 +59,29 @@ func checkPush(t *testing.T, repository string) {
 			t.Errorf("%s has %s attached", m.Platform, got)
 		}
 	}
-	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, platforms); diff != "" {
-		t.Errorf("platforms (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "platforms", []string{"linux/amd64", "linux/arm64"}, platforms)
 }
 
 // attached is the one SPDX document that refers to an image.
 func attached(t *testing.T, img name.Digest) string {
 	t.Helper()
 	index, err := remote.Referrers(img, remote.WithContext(t.Context()), remote.WithFilter("artifactType", spdxType))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if len(manifest.Manifests) != 1 {
 		t.Fatalf("%d artifacts refer to %s", len(manifest.Manifests), img)
 	}
 	artifact, err := remote.Image(img.Context().Digest(manifest.Manifests[0].Digest.String()), remote.WithContext(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	layers, err := artifact.Layers()
 	if err != nil || len(layers) != 1 {
 		t.Fatalf("%d layers, %v", len(layers), err)
 	}
 	content, err := layers[0].Uncompressed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = content.Close() }()
 	text, err := io.ReadAll(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(text)
 }

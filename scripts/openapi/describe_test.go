@@ -9,19 +9,16 @@ import (
 	validator "github.com/pb33f/libopenapi-validator"
 
 	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // The description that is kept, and served, is that of the table.
 func TestDescription(t *testing.T) {
 	t.Chdir("../..")
 	want, err := describe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got, err := os.ReadFile("shared/api/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("make docs writes it anew (-table +kept):\n%s", diff)
 	}
@@ -31,9 +28,7 @@ func TestDescription(t *testing.T) {
 func TestDescriptionIsOpenAPI(t *testing.T) {
 	t.Parallel()
 	document, err := libopenapi.NewDocument(api.OpenAPI)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	v, errs := validator.NewValidator(document)
 	if len(errs) != 0 {
 		t.Fatal(errs)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestSelected(t *testing.T) {
@@ -40,12 +42,8 @@ func module(t *testing.T, tests map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		check.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	write("go.mod", "module example.com/app\n\ngo 1.26\n")
 	for name, body := range tests {
@@ -116,9 +114,7 @@ func TestInterruptEndsTests(t *testing.T) {
 		t.Errorf("got %q and %+v, want %q\n%s", failures, s[0], want, out.out.String())
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "stuck", "pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, err := os.Stat("/proc/" + string(text)); !os.IsNotExist(err) {
 		t.Errorf("process %s runs: %v", text, err)
 	}

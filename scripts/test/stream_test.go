@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const brokenOutput = `# example.com/app/broken [example.com/app/broken.test]
@@ -91,14 +93,10 @@ FAIL     0.0 s  bad
 func feed(t *testing.T, s *stream, record string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", record+".jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for len(text) > 0 {
 		n, err := s.Write(text[:min(100, len(text))])
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		text = text[n:]
 	}
 	s.close()

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestCompletion: what a shell is given for a line, the word to complete last ("_" is an
@@ -46,9 +46,7 @@ func TestCompletion(t *testing.T) {
 		t.Run(tt.line, func(t *testing.T) {
 			t.Parallel()
 			got := completed(newPerson(t, newFake(t, shop()).URL), tt.line)
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("offered (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "offered", tt.want, got)
 		})
 	}
 }

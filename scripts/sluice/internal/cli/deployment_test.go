@@ -88,11 +88,7 @@ func TestRollbackFromRevision(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			answers := shop()
-			for request, a := range tt.answers {
-				answers[request] = a
-			}
-			f := newFake(t, answers)
+			f := newFake(t, shopWith(tt.answers))
 			r := newPerson(t, f.URL).runs(strings.Fields("app rollback hello --yes " + tt.args)...)
 			if r.exit != tt.exit || r.err != tt.err {
 				t.Errorf("%swant exit %d and %s", r, tt.exit, tt.err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestFailures: one line on standard error, or one for each wrong field, nothing on standard output, and the exit
@@ -169,13 +171,9 @@ func TestRetries(t *testing.T) {
 func TestServerDown(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	url := "http://" + l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, l.Close())
 	r := newPerson(t, url).runs("whoami")
 	if r.exit != 1 || !strings.HasPrefix(r.err, "error: The server cannot be reached: GET /session: dial tcp ") ||
 		!strings.HasSuffix(r.err, "connection refused (unreachable)\n") || strings.Count(r.err, "\n") != 1 {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/contexts"
 	"github.com/sluicegate/sluice/scripts/sluice/internal/terminal"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 var update = flag.Bool("update", false, "write golden files anew")
@@ -134,9 +135,7 @@ func (p *person) dir() contexts.Dir { return contexts.Dir(filepath.Join(p.home, 
 
 func (p *person) must(err error) {
 	p.t.Helper()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, err)
 }
 
 func (p *person) getenv(name string) string {
@@ -185,18 +184,12 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check.OK(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got; -update writes it anew):\n%s", path, diff)
 	}

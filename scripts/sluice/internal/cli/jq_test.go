@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const (
@@ -153,9 +155,7 @@ func TestJQInterrupted(t *testing.T) {
 func TestJQExamples(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	text := string(readme)
 	walk(Root(), func(cmd *cobra.Command) { text += cmd.Example + "\n" })
 	examples := regexp.MustCompile(`sluice ([a-z ]+) --jq '([^'\n]+)'`).FindAllStringSubmatch(text, -1)

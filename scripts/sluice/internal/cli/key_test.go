@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // keys are a project's, on two pages, whatever of them is searched for.
@@ -17,9 +18,7 @@ func keys(t *testing.T, searched string) map[string][]answer {
 	t.Helper()
 	page := func(next string, keys ...wire.Key) []answer {
 		b, err := json.Marshal(wire.List[wire.Key]{Items: keys, NextPageToken: next})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return []answer{{http.StatusOK, string(b)}}
 	}
 	key := func(prefix, name, status, plan string, apps ...string) wire.Key {
@@ -40,9 +39,7 @@ func keys(t *testing.T, searched string) map[string][]answer {
 	answers := map[string][]answer{}
 	for _, k := range slices.Concat(one, two) {
 		b, err := json.Marshal(k)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		answers["GET /projects/shop/api-keys/"+k.ID] = ok(string(b))
 	}
 	query := ""
@@ -102,9 +99,7 @@ func TestKeyByName(t *testing.T) {
 			r := newPerson(t, newFake(t, keys(t, tt.key)).URL).runs("key", "show", tt.key, "-o", "json")
 			var got wire.Key
 			if r.exit == 0 {
-				if err := json.Unmarshal([]byte(r.out), &got); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, json.Unmarshal([]byte(r.out), &got))
 			}
 			if r.exit != tt.exit || got.ID != tt.want || strings.TrimSuffix(r.err, "\n") != tt.stderr {
 				t.Errorf("%swant %s, exit %d and %s", r, tt.want, tt.exit, tt.stderr)

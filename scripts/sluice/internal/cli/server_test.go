@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/scripts/sluice/internal/contexts"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestWhere: which server is asked, with which token, in which project.
@@ -131,9 +130,7 @@ func TestLoginLife(t *testing.T) {
 	c, err := p.dir().Get(name)
 	p.must(err)
 	want := contexts.Context{Name: name, URL: f.URL, Project: "shop", Environment: "prod", Username: "ada", Token: "new-token", ExpiresAt: c.ExpiresAt}
-	if diff := cmp.Diff(want, c); diff != "" {
-		t.Errorf("saved (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "saved", want, c)
 	if r := p.runs("login", f.URL); r.exit != 2 || !strings.Contains(r.err, "--password-stdin") {
 		t.Errorf("%s", r)
 	}
@@ -215,9 +212,7 @@ func TestPasswords(t *testing.T) {
 			if r := p.runs(strings.Fields(tt.args)...); r.exit != tt.exit {
 				t.Errorf("%s", r)
 			}
-			if diff := cmp.Diff(tt.asked, f.requests()); diff != "" {
-				t.Errorf("asked (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "asked", tt.asked, f.requests())
 		})
 	}
 }
@@ -244,9 +239,7 @@ func TestContexts(t *testing.T) {
 		}
 		return names
 	}
-	if diff := cmp.Diff([]string{"two"}, current()); diff != "" {
-		t.Errorf("current after login (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "current after login", []string{"two"}, current())
 	if r := p.runs("context", "use", "test"); r.exit != 0 || current()[0] != "test" {
 		t.Errorf("%s", r)
 	}
@@ -348,9 +341,7 @@ func TestVerbose(t *testing.T) {
 					got = append(got, strings.TrimSuffix(line, "\n"))
 				}
 			}
-			if diff := cmp.Diff(tt.stderr, got); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "requests", tt.stderr, got)
 			for _, secret := range []string{"open sesame", "the-token", "new-token", "sluice_ab12cd34_", "dG9rZW4"} {
 				if strings.Contains(r.err, secret) {
 					t.Errorf("%s is shown: %s", secret, r.err)

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // report is a usage report through the day of the tests: what was allowed on each day.
@@ -52,9 +51,7 @@ func TestUsageLines(t *testing.T) {
 				}
 				got = append(got, text)
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("lines (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "lines", tt.want, got)
 		})
 	}
 }

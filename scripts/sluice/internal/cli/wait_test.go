@@ -133,11 +133,7 @@ func TestWait(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			answers := shop()
-			for request, a := range tt.answers {
-				answers[request] = a
-			}
-			f := newFake(t, answers)
+			f := newFake(t, shopWith(tt.answers))
 			r := newPerson(t, f.URL).runs(strings.Fields(tt.args)...)
 			if r.exit != tt.exit || r.err != tt.stderr {
 				t.Errorf("%swant exit %d and\n%s", r, tt.exit, tt.stderr)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 )
@@ -103,6 +104,13 @@ func ok(bodies ...string) []answer {
 }
 
 func none() []answer { return []answer{{http.StatusNoContent, ""}} }
+
+// shopWith returns the answers of shop, with some of them replaced.
+func shopWith(replaced map[string][]answer) map[string][]answer {
+	answers := shop()
+	maps.Copy(answers, replaced)
+	return answers
+}
 
 // shop is what the fake server answers.
 func shop() map[string][]answer {

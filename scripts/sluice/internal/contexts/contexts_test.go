@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 var sample = Context{
@@ -26,16 +28,12 @@ func TestLife(t *testing.T) {
 	if name, err := d.Current(); err != nil || name != "" {
 		t.Errorf("current before any: %q, %v", name, err)
 	}
-	if err := d.Put(sample); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, d.Put(sample))
 	got, err := d.Get("prod")
 	if diff := cmp.Diff(sample, got); diff != "" || err != nil {
 		t.Errorf("read back (-want +got): %v\n%s", err, diff)
 	}
-	if err := d.Use("prod"); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, d.Use("prod"))
 	if name, err := d.Current(); err != nil || name != "prod" {
 		t.Errorf("current: %q, %v", name, err)
 	}
@@ -60,9 +58,7 @@ func TestPrivate(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	d := Dir(filepath.Join(root, "sluice"))
-	if err := d.Put(sample); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, d.Put(sample))
 	err := filepath.WalkDir(string(d), func(path string, _ os.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -73,12 +69,8 @@ func TestPrivate(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(d.path("prod"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, os.Chmod(d.path("prod"), 0o644))
 	if _, err := d.Get("prod"); err == nil || !strings.Contains(err.Error(), "can be read by others") {
 		t.Errorf("a token that others can read: %v", err)
 	}
@@ -94,9 +86,7 @@ func TestPrivate(t *testing.T) {
 func TestTornNever(t *testing.T) {
 	t.Parallel()
 	d := Dir(t.TempDir())
-	if err := d.Put(sample); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, d.Put(sample))
 	var writers sync.WaitGroup
 	for range 4 {
 		writers.Go(func() {

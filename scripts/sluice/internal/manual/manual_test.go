@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"github.com/sluicegate/sluice/scripts/sluice/internal/cli"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 var update = flag.Bool("update", false, "write the pages anew; that is what make docs does")
@@ -30,9 +31,7 @@ const folder = "../../docs"
 func TestPages(t *testing.T) {
 	t.Parallel()
 	pages := map[string][]byte{}
-	if err := add(pages, cli.Root()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, add(pages, cli.Root()))
 	if *update {
 		write(t, pages)
 	}
@@ -62,17 +61,11 @@ func TestPages(t *testing.T) {
 
 func write(t *testing.T, pages map[string][]byte) {
 	t.Helper()
-	if err := os.RemoveAll(folder); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.RemoveAll(folder))
 	for path, page := range pages {
 		path = filepath.Join(folder, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, page, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check.OK(t, os.WriteFile(path, page, 0o644))
 	}
 }
 

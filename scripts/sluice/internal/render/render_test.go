@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 var (
@@ -29,9 +29,7 @@ var (
 func table(t *testing.T, width int) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := (Screen{Out: &b, Width: width}).Table(columnsOf, rowsOf()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, (Screen{Out: &b, Width: width}).Table(columnsOf, rowsOf()))
 	return b.String()
 }
 
@@ -68,9 +66,7 @@ key-zz99yy88  支払いチ…   -              7
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), table(t, tt.width)); diff != "" {
-				t.Errorf("table (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "table", strings.TrimPrefix(tt.want, "\n"), table(t, tt.width))
 		})
 	}
 }
@@ -147,9 +143,7 @@ func TestColour(t *testing.T) {
 		var b bytes.Buffer
 		s := Screen{Out: &b, Colour: colour, Width: 20}
 		err := s.Table([]Column{{Name: "STATUS"}}, [][]Cell{{{Text: "a very long status indeed", Tone: Bad}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if got := strings.Contains(b.String(), "\x1b[31ma very long status …\x1b[0m"); got != colour {
 			t.Errorf("colour %v: %q", colour, b.String())
 		}

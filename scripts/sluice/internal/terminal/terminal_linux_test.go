@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // screen is the other end of a real terminal: what a person sees and types.
@@ -39,13 +41,9 @@ func open(t *testing.T, columns uint16) *screen {
 	if err == nil {
 		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: 24})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	s := &screen{master: master, tty: tty, more: make(chan struct{}, 1000)}
 	var reader sync.WaitGroup
 	reader.Go(s.watch)
@@ -108,9 +106,7 @@ func TestOf(t *testing.T) {
 	t.Parallel()
 	s := open(t, 60)
 	pipe, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = pipe.Close() }()
 	type known struct {
 		Interactive, Attended, OutColour, ErrLive bool
