@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func runWith(annotationWords, repository string) *unstructured.Unstructured {
@@ -37,9 +38,7 @@ func TestScript(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, scriptOf(runWith(tt.annotation, tt.repository))); diff != "" {
-				t.Errorf("script (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "script", tt.want, scriptOf(runWith(tt.annotation, tt.repository)))
 		})
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/emulators/workloads"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestAddresses: ranges do not overlap, and each address is in its range.
@@ -51,23 +51,13 @@ func TestPKI(t *testing.T) {
 	t.Parallel()
 	o := Options{Dir: t.TempDir()}
 	for _, dir := range []string{o.pki(""), o.etc("")} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.MkdirAll(dir, 0o700))
 	}
-	if err := o.writePKI(time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.writeKubernetes(); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.writeContainerd(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, o.writePKI(time.Now()))
+	check.OK(t, o.writeKubernetes())
+	check.OK(t, o.writeContainerd())
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if host, _, err := net.SplitHostPort(strings.TrimPrefix(config.Host, "https://")); err != nil || host != nodeIP {
 		t.Errorf("the API server is at %s, %v", config.Host, err)
 	}
@@ -75,9 +65,7 @@ func TestPKI(t *testing.T) {
 		t.Error(err)
 	}
 	pair, err := tls.LoadX509KeyPair(o.pki("apiserver.crt"), o.pki("apiserver.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, name := range []string{nodeIP, apiIP, "kubernetes.default.svc"} {
 		if err := pair.Leaf.VerifyHostname(name); err != nil {
 			t.Error(err)
@@ -117,28 +105,20 @@ func TestFit(t *testing.T) {
 		t.Error("an image that nobody made is no error")
 	}
 	text, err := withImages(manifests, map[string]string{"example.test/cmd/queue": "there/queue@sha256:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	all, err := manifest.Decode([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	namespaces, definitions, rest, late := stages(fit(all, map[string]map[string]string{"settings": {"a": "b"}}))
 	if len(namespaces) != 1 || len(definitions) != 0 || len(rest) != 2 || len(late) != 1 {
 		t.Fatalf("%d namespaces, %d definitions, %d of the rest, %d late", len(namespaces), len(definitions), len(rest), len(late))
 	}
 	containers, _, err := unstructured.NestedSlice(rest[0].Object, "spec", "template", "spec", "containers")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := []any{object{
 		"name": "queue", "image": "there/queue@sha256:1",
 		"resources": object{"requests": object{"cpu": "5m", "memory": "1Mi"}},
 	}}
-	if diff := cmp.Diff(want, containers); diff != "" {
-		t.Errorf("containers (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "containers", want, containers)
 	if got, _, err := unstructured.NestedString(rest[1].Object, "data", "a"); got != "b" || err != nil {
 		t.Errorf("setting %q, %v", got, err)
 	}
@@ -187,9 +167,7 @@ func TestSourceTag(t *testing.T) {
 		files[rand.Text()+"/x.go"] = &fstest.MapFile{} // beside what counts
 		files["functions/"+rand.Text()+"_test.go"] = &fstest.MapFile{}
 		got, err := sourceTag(files)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return got
 	}
 	first, second, other := tag("a"), tag("a"), tag("b")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
@@ -23,16 +24,10 @@ func TestDefine(t *testing.T) {
 	t.Parallel()
 	config := clustertest.Config(t)
 	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := definitions.Define(t.Context(), root, client, definitions.Tekton(), definitions.Serving(), definitions.Eventing(), definitions.Gateway(), definitions.EnvoyGateway()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, definitions.Define(t.Context(), root, client, definitions.Tekton(), definitions.Serving(), definitions.Eventing(), definitions.Gateway(), definitions.EnvoyGateway()))
 	applier, err := manifest.NewApplier(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	tests := []struct {
 		name, text string
 		ok         bool
@@ -74,8 +69,6 @@ func TestDefine(t *testing.T) {
 func manifestOf(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
 	list, err := manifest.Decode([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return list
 }

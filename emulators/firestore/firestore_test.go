@@ -9,23 +9,20 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/emulators/firestore"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestStartAndClose(t *testing.T) {
 	t.Parallel()
 	s, err := firestore.Start(t.Context(), firestore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if s.Pid() <= 0 {
 		t.Errorf("pid %d", s.Pid())
 	}
 	if err := s.Answers(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Close())
 	if s.Answers(t.Context()) == nil {
 		t.Error("it answers after Close")
 	}
@@ -70,22 +67,16 @@ func TestSideBySide(t *testing.T) {
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	first, err := firestore.Start(t.Context(), firestore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() {
 		if err := first.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	_, text, err := net.SplitHostPort(first.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	second, err := firestore.Start(t.Context(), firestore.Options{Port: port})
 	if err == nil {
 		t.Fatalf("a second emulator started on %s", second.Host)

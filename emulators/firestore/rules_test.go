@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/emulators/firestore"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestRules: with the rules that Sluice ships, a stranger can neither read nor write a
@@ -16,9 +17,7 @@ func TestRules(t *testing.T) {
 	t.Parallel()
 	rules := filepath.Join("..", "..", "infra", "firestore", "firestore.rules")
 	server, err := firestore.Start(t.Context(), firestore.Options{Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	documents := "http://" + server.Host + "/v1/projects/test-rules/databases/(default)/documents"
 	const document = `{"fields":{"name":{"stringValue":"x"}}}`
@@ -45,16 +44,12 @@ func TestRules(t *testing.T) {
 func ask(t *testing.T, method, url, body, authorization string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if authorization != "" {
 		req.Header.Set("Authorization", authorization)
 	}
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_ = res.Body.Close()
 	return res.StatusCode
 }

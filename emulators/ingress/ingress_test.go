@@ -15,16 +15,20 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/ingress"
 	"github.com/sluicegate/sluice/emulators/internal/ports"
 	"github.com/sluicegate/sluice/emulators/kube"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/check"
+	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
-const root = "../.."
+const (
+	root     = "../.."
+	patience = 20 * time.Second // until the proxy has read a change
+)
 
 // route sends a host's requests to a web server of the test, on the cluster IP of
 // a Service without pods.
@@ -48,41 +52,17 @@ spec:
 func start(t *testing.T) (*ingress.Server, *rest.Config, kube.Options) {
 	t.Helper()
 	free, err := ports.Free(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := kube.Options{Root: root, Port: free[0], Progress: t.Output()}
-	api, err := kube.Start(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := api.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	config, err := clientcmd.BuildConfigFromFlags("", api.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	options := kube.Options{Root: root, Port: free[0]}
+	api, config := clustertest.Start(t, options)
 	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := definitions.Define(t.Context(), root, client, definitions.Traefik()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, definitions.Define(t.Context(), root, client, definitions.Traefik()))
 	s, err := ingress.Start(t.Context(), ingress.Options{
 		Root: root, LogDir: t.TempDir(), Kubeconfig: api.Kubeconfig, Progress: t.Output(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	check.OK(t, err)
+	check.Closes(t, s)
 	return s, config, options
 }
 
@@ -95,9 +75,7 @@ func backend(t *testing.T, ip string) (port string) {
 	}))
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", net.JoinHostPort(ip, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	s.Listener = l
 	s.Start()
 	t.Cleanup(s.Close)
@@ -112,16 +90,10 @@ func TestTraefikRoutesToAClusterIP(t *testing.T) {
 	ip := fmt.Sprintf("%d.%d.%d.%d", prefix[0], prefix[1], prefix[2], prefix[3])
 	port := backend(t, ip)
 	objects, err := manifest.Decode(fmt.Appendf(nil, route, ip, port, port))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	applier, err := manifest.NewApplier(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := applier.Apply(t.Context(), objects); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, applier.Apply(t.Context(), objects))
 	answer := eventually(t, s)
 	if answer != "127.0.0.1" {
 		t.Errorf("the app was told %q as the client's address, not the real one", answer)
@@ -132,7 +104,7 @@ func TestTraefikRoutesToAClusterIP(t *testing.T) {
 // checkLog waits for the access log's line, which must not hold the header.
 func checkLog(t *testing.T, s *ingress.Server) {
 	t.Helper()
-	within(t, func() error {
+	check.Eventually(t, "log the request", patience, func() error {
 		log, err := os.ReadFile(s.AccessLog)
 		if err != nil {
 			return err
@@ -150,7 +122,7 @@ func checkLog(t *testing.T, s *ingress.Server) {
 // eventually asks until the route works.
 func eventually(t *testing.T, s *ingress.Server) (answer string) {
 	t.Helper()
-	within(t, func() error {
+	check.Eventually(t, "route the request", patience, func() error {
 		status, body, err := ask(t.Context(), s.URL)
 		if err == nil && status != http.StatusOK {
 			err = fmt.Errorf("status %d", status)
@@ -159,24 +131,6 @@ func eventually(t *testing.T, s *ingress.Server) (answer string) {
 		return err
 	})
 	return answer
-}
-
-func within(t *testing.T, check func() error) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(20 * time.Second)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("not within 20 s: %v", err)
-		}
-	}
 }
 
 func ask(ctx context.Context, url string) (int, string, error) {

@@ -19,27 +19,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/kube"
+	"github.com/sluicegate/sluice/tests/check"
+	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
 func TestServer(t *testing.T) {
 	t.Parallel()
-	s, err := kube.Start(t.Context(), kube.Options{Progress: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, config := clustertest.Start(t, kube.Options{})
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Run("a Service gets a loopback address", func(t *testing.T) { clusterIP(t, client) })
 	t.Run("a Secret is encrypted at rest", func(t *testing.T) { encrypted(t, client, s.EtcdURL) })
 	t.Run("strangers are refused", func(t *testing.T) { strangers(t, s) })
@@ -53,9 +41,7 @@ func clusterIP(t *testing.T, client kubernetes.Interface) {
 		Spec:       core.ServiceSpec{Ports: []core.ServicePort{{Port: 8080}}},
 	}
 	got, err := client.CoreV1().Services("default").Create(t.Context(), service, meta.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ip, err := netip.ParseAddr(got.Spec.ClusterIP)
 	if err != nil || !ip.IsLoopback() {
 		t.Errorf("cluster IP %q, %v; want a loopback address", got.Spec.ClusterIP, err)
@@ -83,22 +69,16 @@ func read(t *testing.T, etcd, key string) []byte {
 	t.Helper()
 	body := fmt.Sprintf(`{"key":%q}`, base64.StdEncoding.EncodeToString([]byte(key)))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, etcd+"/v3/kv/range", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer resp.Body.Close()
 	var answer struct {
 		KVs []struct {
 			Value []byte `json:"value"`
 		} `json:"kvs"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.NewDecoder(resp.Body).Decode(&answer))
 	if len(answer.KVs) != 1 {
 		t.Fatalf("etcd has %d values of %s", len(answer.KVs), key)
 	}
@@ -108,13 +88,9 @@ func read(t *testing.T, etcd, key string) []byte {
 func strangers(t *testing.T, s *kube.Server) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	client, err := kubernetes.NewForConfig(rest.AnonymousClientConfig(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if list, err := client.CoreV1().Secrets("").List(t.Context(), meta.ListOptions{}); err == nil {
 		t.Errorf("%d secrets shown to nobody", len(list.Items))
 	}
@@ -123,12 +99,8 @@ func strangers(t *testing.T, s *kube.Server) {
 func restart(t *testing.T, client kubernetes.Interface, s *kube.Server) {
 	t.Helper()
 	before := names(t.Context(), t, client)
-	if err := s.API.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.API.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.API.Kill())
+	check.OK(t, s.API.Restart(t.Context()))
 	if diff := cmp.Diff(before, names(t.Context(), t, client)); diff != "" {
 		t.Errorf("services before and after (-before +after):\n%s", diff)
 	}
@@ -138,9 +110,7 @@ func restart(t *testing.T, client kubernetes.Interface, s *kube.Server) {
 func names(ctx context.Context, t *testing.T, client kubernetes.Interface) []string {
 	t.Helper()
 	list, err := client.CoreV1().Services("").List(ctx, meta.ListOptions{FieldSelector: "metadata.name!=kubernetes"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var names []string
 	for _, s := range list.Items {
 		names = append(names, s.Name+" "+s.Spec.ClusterIP)

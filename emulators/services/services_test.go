@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/services"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/long"
 )
 
@@ -18,9 +19,7 @@ func TestStart(t *testing.T) {
 	t.Parallel()
 	long.Only(t) // each run of the unit tests starts the services
 	s, err := services.Start(t.Context(), services.Options{Progress: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	variables := map[string]string{}
 	for _, v := range s.Environment() {
 		name, value, _ := strings.Cut(v, "=")
@@ -33,13 +32,9 @@ func TestStart(t *testing.T) {
 		t.Error(err)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", variables[services.KubeconfigVariable])
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, err := client.Discovery().ServerResourcesForGroupVersion("traefik.io/v1alpha1"); err != nil {
 		t.Errorf("Traefik's resources are not defined: %v", err)
 	}

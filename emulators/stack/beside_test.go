@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/kube"
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/long"
 )
 
@@ -35,9 +36,7 @@ func TestSideBySide(t *testing.T) {
 			t.Cleanup(func() { _ = s.Close() }) // again, where the test has closed it
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	expect := func(s *stack.Stack, key string, want int) {
 		t.Helper()
 		if status, err := ask(t.Context(), s.Info(), key); err != nil || status != want {

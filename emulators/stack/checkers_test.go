@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/stack"
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -22,14 +23,8 @@ func TestCheckers(t *testing.T) {
 	s, err := stack.Start(t.Context(), stack.Options{
 		Root: root, Dir: t.TempDir(), PortBase: freeBase(t), Log: t.Output(), Env: fast(), Seed: true, Race: true, Checkers: n,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	check.OK(t, err)
+	check.Closes(t, s)
 	info := s.Info()
 	if list := slices.Compact(slices.Sorted(slices.Values(info.Checkers))); len(list) != n || len(info.CheckerMetrics) != n {
 		t.Fatalf("%d checkers, with figures at %d: %v", len(list), len(info.CheckerMetrics), list)
@@ -41,9 +36,7 @@ func TestCheckers(t *testing.T) {
 // replaced sees a rolling update of all checkers.
 func replaced(t *testing.T, s *stack.Stack, before stack.Info) {
 	t.Helper()
-	if err := s.Roll(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Roll(t.Context()))
 	for i, url := range s.Info().Checkers {
 		if url == before.Checkers[i] || s.Info().PIDs[fmt.Sprintf("checker-%d", i)] == before.PIDs[fmt.Sprintf("checker-%d", i)] {
 			t.Errorf("checker %d at %s was not replaced", i, url)
@@ -67,9 +60,7 @@ func revoked(t *testing.T, s *stack.Stack, n int) {
 	defer cancel()
 	api := client.New(info.BaseURL)
 	session, err := api.SignIn(ctx, info.Admin.Username, info.Admin.Password)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	expect(200)
 	k, err := api.WithToken(session.Token).Waiting(10*time.Second).RevokeKey(ctx, "shop", info.Demo.KeyID)
 	if err != nil || k.InForce == nil || !k.InForce.Everywhere {

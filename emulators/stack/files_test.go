@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func checkMounts(t *testing.T, dir string, info stack.Info) {
@@ -26,9 +26,7 @@ func checkMounts(t *testing.T, dir string, info stack.Info) {
 	names := func(mount string) []string {
 		var list []string
 		entries, err := os.ReadDir(filepath.Join(dir, "secrets", mount))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, e := range entries {
 			if !strings.HasPrefix(e.Name(), "..") {
 				list = append(list, filepath.Ext(e.Name()))
@@ -39,28 +37,20 @@ func checkMounts(t *testing.T, dir string, info stack.Info) {
 	}
 	want := map[string][]string{"session-keys": {".key", ".pub"}, "session-public-keys": {".pub"}}
 	for mount, extensions := range want {
-		if diff := cmp.Diff(extensions, names(mount)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", mount, diff)
-		}
+		check.Equal(t, mount, extensions, names(mount))
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", info.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	secrets := client.CoreV1().Secrets("sluice-system")
 	secret, err := secrets.Get(t.Context(), "sluice-session-keys", meta.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	rotate(t, secret)
 	if _, err := secrets.Update(t.Context(), secret, meta.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "mount the second key", 10*time.Second, func() error {
+	check.Eventually(t, "mount the second key", 10*time.Second, func() error {
 		if got := len(names("session-public-keys")); got != 2 {
 			return fmt.Errorf("%d public keys", got)
 		}
@@ -90,9 +80,7 @@ func checkLogs(t *testing.T, dir string, info stack.Info) {
 	}
 	for _, log := range logs {
 		b, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if bytes.Contains(b, []byte(info.Demo.Key)) || bytes.Contains(b, []byte(info.Admin.Password)) {
 			t.Errorf("%s holds a secret", filepath.Base(log))
 		}
@@ -113,21 +101,15 @@ func checkLogs(t *testing.T, dir string, info stack.Info) {
 func accessLines(t *testing.T, file string) []map[string]any {
 	t.Helper()
 	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer f.Close()
 	var lines []map[string]any
 	scanner := bufio.NewScanner(f)
 	for scanner.Scan() {
 		var line map[string]any
-		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal(scanner.Bytes(), &line))
 		lines = append(lines, line)
 	}
-	if err := scanner.Err(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, scanner.Err())
 	return lines
 }

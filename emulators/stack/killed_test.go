@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // program is the stack as a process of its own.
@@ -37,7 +38,7 @@ func (p *program) Write(b []byte) (int, error) {
 // said waits until the program has printed something.
 func (p *program) said(t *testing.T, text string) {
 	t.Helper()
-	eventually(t, "say "+text, 2*time.Minute, func() error {
+	check.Eventually(t, "say "+text, 2*time.Minute, func() error {
 		ended := p.over()
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -74,17 +75,13 @@ func buildProgram(t *testing.T) string {
 func up(t *testing.T, file string, base int) *program {
 	t.Helper()
 	absolute, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	p := &program{dir: stack.DefaultDir(absolute, base), base: base, ended: make(chan struct{})}
 	p.Cmd = exec.CommandContext(context.WithoutCancel(t.Context()), file, "up")
 	p.Dir = root
 	p.Env = append(os.Environ(), "SLUICE_PORT_BASE="+strconv.Itoa(base))
 	p.Stdout, p.Stderr = p, p
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.Start())
 	go func() {
 		defer close(p.ended)
 		_ = p.Wait() // killed, most often
@@ -116,9 +113,7 @@ func TestKilledHalfWay(t *testing.T) {
 	file, base := buildProgram(t), freeBase(t)
 	first := up(t, file, base)
 	first.said(t, "kube-apiserver   ready")
-	if err := first.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, first.Process.Kill())
 	<-first.ended
 	gone(t, first.dir, base)
 
@@ -138,9 +133,7 @@ func TestInterruptedHalfWay(t *testing.T) {
 	file, base := buildProgram(t), freeBase(t)
 	p := up(t, file, base)
 	p.said(t, "firestore        ready")
-	if err := p.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.Process.Signal(os.Interrupt))
 	<-p.ended
 	if ports := open(t.Context(), base); len(ports) > 0 {
 		t.Errorf("open after its end: %v", ports)

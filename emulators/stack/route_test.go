@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // rule is one route of the chart.
@@ -22,9 +23,7 @@ type rule struct {
 func readRules(t *testing.T) []rule {
 	t.Helper()
 	all, err := manifest.Chart("../..", "--values", "values.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	objects := manifest.OfKinds(all, "IngressRoute")
 	matcher := regexp.MustCompile("^\\(Host\\(`localhost`\\) \\|\\| Host\\(`127.0.0.1`\\)\\) && (PathRegexp|PathPrefix|Path)\\(`([^`]*)`\\)$")
 	var rules []rule

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/internal/orphans"
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const (
@@ -55,29 +56,10 @@ func open(ctx context.Context, base int) []int {
 	return list
 }
 
-// eventually waits until check gives nil.
-func eventually(t *testing.T, what string, limit time.Duration, check func() error) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(limit)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("%s: not within %v: %v", what, limit, err)
-		}
-	}
-}
-
 // gone waits until no process and no port of a stack is left.
 func gone(t *testing.T, dir string, base int) {
 	t.Helper()
-	eventually(t, "leave nothing behind", 10*time.Second, func() error {
+	check.Eventually(t, "leave nothing behind", 10*time.Second, func() error {
 		left, err := orphans.Find(dir)
 		if err != nil {
 			return err
@@ -101,9 +83,7 @@ func TestStack(t *testing.T) {
 	s, err := stack.Start(t.Context(), stack.Options{
 		Root: root, Dir: dir, PortBase: base, Log: t.Output(), Env: fast(), Seed: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	closed := false
 	t.Cleanup(func() {
 		if !closed {
@@ -145,13 +125,9 @@ func TestStack(t *testing.T) {
 func checkInfo(t *testing.T, dir string, s *stack.Stack) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "stack.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var read stack.Info
-	if err := json.Unmarshal(text, &read); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(text, &read))
 	if diff := cmp.Diff(s.Info(), read); diff != "" {
 		t.Errorf("Info and stack.json (-info +file):\n%s", diff)
 	}
@@ -196,13 +172,9 @@ func checkDemo(t *testing.T, info stack.Info) {
 func checkSupervision(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	before, err := s.Pid("keys")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "start keys again", 20*time.Second, func() error {
+	check.OK(t, err)
+	check.OK(t, syscall.Kill(before, syscall.SIGKILL))
+	check.Eventually(t, "start keys again", 20*time.Second, func() error {
 		now, err := s.Pid("keys")
 		if err == nil && now == before {
 			err = errors.New("still the old process")
@@ -214,20 +186,16 @@ func checkSupervision(t *testing.T, s *stack.Stack) {
 func checkKill(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	for _, name := range []string{"checker-0", "checker-1"} {
-		if err := s.Kill(name); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Kill(name))
 	}
 	info := s.Info()
 	if got, err := ask(t.Context(), info, info.Demo.Key); err != nil || got < 500 {
 		t.Errorf("without checkers: status %d, %v; want a refusal", got, err)
 	}
 	for _, name := range []string{"checker-0", "checker-1"} {
-		if err := s.Restart(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Restart(t.Context(), name))
 	}
-	eventually(t, "serve again", 20*time.Second, func() error {
+	check.Eventually(t, "serve again", 20*time.Second, func() error {
 		got, err := ask(t.Context(), info, info.Demo.Key)
 		if err == nil && got != http.StatusOK {
 			err = fmt.Errorf("status %d", got)

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestPortTable(t *testing.T) {
@@ -21,9 +20,7 @@ func TestPortTable(t *testing.T) {
 		o.port(checkerPort), o.port(metricsPort), o.port(workloadsPort), o.port(buildsPort), o.port(issuerPort),
 	}
 	want := []int{8080, 8081, 8082, 8083, 8084, 8085, 8086, 8087, 8088, 8089, 8090}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("ports (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "ports", want, got)
 }
 
 func TestPortBaseOutOfRange(t *testing.T) {
@@ -113,21 +110,15 @@ func find(name string) (function, bool) {
 func TestSessionKeys(t *testing.T) {
 	t.Parallel()
 	files, err := sessionKeys(time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	dir := t.TempDir()
 	var names []string
 	for name, text := range files {
 		names = append(names, name)
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	slices.Sort(names)
-	if diff := cmp.Diff([]string{"2026-11-21a.key", "2026-11-21a.pub"}, names); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "names", []string{"2026-11-21a.key", "2026-11-21a.pub"}, names)
 	if _, err := identity.OpenKeyring(dir); err != nil {
 		t.Error(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/sluicegate/sluice/emulators/internal/ports"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 var testPod = Pod{App: "hello", Namespace: "shop-prod", Image: "registry.example/hello:v1", Revision: "7"}
@@ -26,14 +27,10 @@ var testPod = Pod{App: "hello", Namespace: "shop-prod", Image: "registry.example
 func serveTest(t *testing.T) (*backend, string) {
 	t.Helper()
 	free, err := ports.Free(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(free[0]))
 	b, err := listen(t.Context(), address, testPod, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(b.close)
 	return b, address
 }
@@ -48,13 +45,9 @@ func dialTest(t *testing.T, address string) *wire {
 	t.Helper()
 	var d net.Dialer
 	c, err := d.DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.SetDeadline(time.Now().Add(20*time.Second)))
 	return &wire{c, bufio.NewReader(c)}
 }
 
@@ -67,15 +60,11 @@ func (w *wire) say(t *testing.T, texts ...string) (int, Echo) {
 		}
 	}
 	resp, err := http.ReadResponse(w.answers, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer resp.Body.Close()
 	var e Echo
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if len(body) > 0 {
 		if err := json.Unmarshal(body, &e); err != nil {
 			t.Fatalf("%q: %v", body, err)
@@ -153,9 +142,7 @@ func TestRefusedSocketLeavesConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp, err := http.ReadResponse(w.answers, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 		t.Fatal(err)
 	}
@@ -203,20 +190,22 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// stream requests /stream and returns the body of the response, which the end of the test closes.
+func stream(t *testing.T, address, query string) io.Reader {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/stream?"+query, nil)
+	check.OK(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	check.OK(t, err)
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return resp.Body
+}
+
 func TestStreamIsFlushed(t *testing.T) {
 	t.Parallel()
 	_, address := serveTest(t)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/stream?chunks=3&interval=10s", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
 	first := make([]byte, 8) // it comes long before the second
-	if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != "chunk 1\n" {
+	if _, err := io.ReadFull(stream(t, address, "chunks=3&interval=10s"), first); err != nil || string(first) != "chunk 1\n" {
 		t.Errorf("first chunk %q, %v", first, err)
 	}
 }
@@ -224,16 +213,7 @@ func TestStreamIsFlushed(t *testing.T) {
 func TestStreamChunks(t *testing.T) {
 	t.Parallel()
 	_, address := serveTest(t)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/stream?chunks=4&interval=1ms", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	body, err := io.ReadAll(stream(t, address, "chunks=4&interval=1ms"))
 	if want := "chunk 1\nchunk 2\nchunk 3\nchunk 4\n"; err != nil || string(body) != want {
 		t.Errorf("body %q, %v", body, err)
 	}
@@ -243,13 +223,9 @@ func TestSocketEchoes(t *testing.T) {
 	t.Parallel()
 	_, address := serveTest(t)
 	c, _, err := websocket.Dial(t.Context(), "ws://"+address+"/ws", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, text := range []string{"one", "two"} {
-		if err := c.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, c.Write(t.Context(), websocket.MessageText, []byte(text)))
 		if _, got, err := c.Read(t.Context()); err != nil || string(got) != text {
 			t.Errorf("echo of %q is %q, %v", text, got, err)
 		}
@@ -286,19 +262,13 @@ func TestUpgradeToHTTP2(t *testing.T) {
 		}
 		_ = res.Body.Close()
 		c, err := (&http2.Transport{}).NewClientConn(readAhead{w, w.answers}) //nolint:staticcheck // the connection is there already; net/http wants to make its own
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for range 3 {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://h/a?b=c", strings.NewReader("12345"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			req.Header = http.Header{"X-Service-Key-Name": {"any"}}
 			res, err := c.RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			var e Echo
 			if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Path != "/a?b=c" || e.BodyBytes != 5 || e.Headers["x-service-key-name"][0] != "any" {
 				t.Errorf("%+v, %v", e, err)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/sluicegate/sluice/emulators/definitions"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestKnative: what Knative makes for a service, its status, and who reaches it from
@@ -24,12 +24,8 @@ func TestKnative(t *testing.T) {
 	t.Parallel()
 	config, client := server(t)
 	dyn, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := definitions.Define(t.Context(), filepath.Join("..", ".."), dyn, definitions.Serving()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, definitions.Define(t.Context(), filepath.Join("..", ".."), dyn, definitions.Serving()))
 	c := cluster{Interface: client, config: config}
 	c.namespace(t, "shop-prod")
 	run(t, config)
@@ -42,12 +38,10 @@ func TestKnative(t *testing.T) {
 			"containers": []any{map[string]any{"image": "registry.example/hello:v1"}},
 		}}},
 	}}, meta.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	says := func(host string) {
 		t.Helper()
-		eventually(t, "be ready as "+host, func() error {
+		check.Eventually(t, "be ready as "+host, patience, func() error {
 			s, err := services.Get(t.Context(), "third", meta.GetOptions{})
 			if err != nil {
 				return err
@@ -75,16 +69,12 @@ func TestKnative(t *testing.T) {
 	c.reaches(t, "knative-local-gateway", local, http.StatusOK)
 
 	s, err := client.CoreV1().Services("shop-prod").Get(t.Context(), "third", meta.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := map[string]string{
 		"team": "shop", "app.kubernetes.io/managed-by": "sluice",
 		"serving.knative.dev/service": "third", "serving.knative.dev/route": "third",
 	}
-	if diff := cmp.Diff(want, s.Labels); diff != "" {
-		t.Errorf("labels of the Kubernetes Service (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "labels of the Kubernetes Service", want, s.Labels)
 	if owner := meta.GetControllerOf(s); owner == nil || owner.APIVersion != "serving.knative.dev/v1" || owner.Kind != "Route" {
 		t.Errorf("it is controlled by %v", owner)
 	}
@@ -97,9 +87,7 @@ func TestKnative(t *testing.T) {
 func (c cluster) reaches(t *testing.T, gateway, host string, want int) {
 	t.Helper()
 	s, err := c.CoreV1().Services("knative-serving").Get(t.Context(), gateway, meta.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got, err := statusOf(t.Context(), s.Spec.ClusterIP, host)
 	if err != nil || got != want {
 		t.Errorf("%s answers %d for %s, %v; want %d", gateway, got, host, err, want)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestKnativeStatus: what is said of a revision, and of the way to it, as its image and the
@@ -38,9 +40,7 @@ func TestKnativeStatus(t *testing.T) {
 				}},
 			}}
 			d, err := asDeployment(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			r := rollout{template: templateDigest(d), since: began}
 			if tt.served {
 				r.serving = &Pod{App: "hello"}

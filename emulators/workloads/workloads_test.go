@@ -17,11 +17,15 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/kube"
 	"github.com/sluicegate/sluice/emulators/workloads"
+	"github.com/sluicegate/sluice/tests/check"
+	"github.com/sluicegate/sluice/tests/clustertest"
 )
+
+// patience is the time that the emulator has for a change.
+const patience = 20 * time.Second
 
 // cluster is a real API server with the emulator at work.
 type cluster struct {
@@ -39,23 +43,9 @@ func start(t *testing.T) cluster {
 // server is an API server.
 func server(t *testing.T) (*rest.Config, kubernetes.Interface) {
 	t.Helper()
-	server, err := kube.Start(t.Context(), kube.Options{Progress: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	config, err := clientcmd.BuildConfigFromFlags("", server.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, config := clustertest.Start(t, kube.Options{})
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return config, client
 }
 
@@ -63,9 +53,7 @@ func server(t *testing.T) (*rest.Config, kubernetes.Interface) {
 func run(t *testing.T, config *rest.Config) {
 	t.Helper()
 	c, err := workloads.New(config, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
@@ -75,25 +63,6 @@ func run(t *testing.T, config *rest.Config) {
 			t.Error(err)
 		}
 	})
-}
-
-// eventually waits until check gives nil.
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(20 * time.Second)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("%s: not within 20 s: %v", what, err)
-		}
-	}
 }
 
 func (c cluster) namespace(t *testing.T, name string) {
@@ -128,15 +97,13 @@ func (c cluster) app(t *testing.T, namespace, image string) string {
 		Spec:       core.ServiceSpec{Selector: labels, Ports: []core.ServicePort{{Port: 8080}}},
 	}
 	made, err := c.CoreV1().Services(namespace).Create(t.Context(), s, meta.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return net.JoinHostPort(made.Spec.ClusterIP, "8080")
 }
 
 func (c cluster) setImage(t *testing.T, namespace, image string) {
 	t.Helper()
-	eventually(t, "change the image", func() error {
+	check.Eventually(t, "change the image", patience, func() error {
 		d, err := c.AppsV1().Deployments(namespace).Get(t.Context(), "hello", meta.GetOptions{})
 		if err != nil {
 			return err
@@ -150,7 +117,7 @@ func (c cluster) setImage(t *testing.T, namespace, image string) {
 // progressing waits for a reason of the condition Progressing on the newest generation.
 func (c cluster) progressing(t *testing.T, namespace, reason string) {
 	t.Helper()
-	eventually(t, reason, func() error {
+	check.Eventually(t, reason, patience, func() error {
 		d, err := c.AppsV1().Deployments(namespace).Get(t.Context(), "hello", meta.GetOptions{})
 		if err != nil {
 			return err
@@ -185,7 +152,7 @@ func image(ctx context.Context, address string) (string, error) {
 
 func serves(t *testing.T, address, want string) {
 	t.Helper()
-	eventually(t, "serve "+want, func() error {
+	check.Eventually(t, "serve "+want, patience, func() error {
 		got, err := image(t.Context(), address)
 		if err == nil && got != want {
 			err = fmt.Errorf("it serves %s", got)
@@ -210,9 +177,7 @@ func TestWorkloads(t *testing.T) {
 		c.setImage(t, "rollouts", v2)
 		c.progressing(t, "rollouts", "NewReplicaSetAvailable")
 		serves(t, address, v2)
-		if err := c.AppsV1().Deployments("rollouts").Delete(t.Context(), "hello", meta.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, c.AppsV1().Deployments("rollouts").Delete(t.Context(), "hello", meta.DeleteOptions{}))
 		refuses(t, address)
 	})
 	t.Run("never ready", func(t *testing.T) {
@@ -225,10 +190,8 @@ func TestWorkloads(t *testing.T) {
 		c.namespace(t, "gone")
 		address := c.app(t, "gone", "registry.example/hello:v1")
 		serves(t, address, "registry.example/hello:v1")
-		if err := c.CoreV1().Namespaces().Delete(t.Context(), "gone", meta.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "go away", func() error {
+		check.OK(t, c.CoreV1().Namespaces().Delete(t.Context(), "gone", meta.DeleteOptions{}))
+		check.Eventually(t, "go away", patience, func() error {
 			_, err := c.CoreV1().Namespaces().Get(t.Context(), "gone", meta.GetOptions{})
 			if kerrors.IsNotFound(err) {
 				return nil
@@ -246,9 +209,7 @@ func TestWorkloads(t *testing.T) {
 		c.namespace(t, "again")
 		c.app(t, "again", "registry.example/hello:v1")
 		controller, err := workloads.New(c.config, slog.New(slog.NewTextHandler(t.Output(), nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		former := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: "again", UID: "former"}}
 		if err := workloads.EndNamespace(controller, t.Context(), former); err != nil {
 			t.Error(err)
@@ -262,7 +223,7 @@ func TestWorkloads(t *testing.T) {
 // refuses waits until nothing listens.
 func refuses(t *testing.T, address string) {
 	t.Helper()
-	eventually(t, "refuse connections", func() error {
+	check.Eventually(t, "refuse connections", patience, func() error {
 		if got, err := image(t.Context(), address); err == nil {
 			return fmt.Errorf("it serves %s", got)
 		}

@@ -30,7 +30,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/ingress"
+	"github.com/sluicegate/sluice/emulators/kube"
 	"github.com/sluicegate/sluice/emulators/services"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // servers are the servers that this process has started.
@@ -85,13 +87,24 @@ func Kubeconfig(tb testing.TB) string {
 	return own.Kube.Kubeconfig
 }
 
+// Start starts an API server that stops when the test ends. It returns the server and the
+// configuration of an administrator's client.
+func Start(tb testing.TB, o kube.Options) (*kube.Server, *rest.Config) {
+	tb.Helper()
+	o.Progress = tb.Output()
+	s, err := kube.Start(tb.Context(), o)
+	check.OK(tb, err)
+	check.Closes(tb, s)
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+	check.OK(tb, err)
+	return s, config
+}
+
 // Config connects to the API server, for tests that look at objects themselves.
 func Config(tb testing.TB) *rest.Config {
 	tb.Helper()
 	cfg, err := restConfig(Kubeconfig(tb))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return cfg
 }
 
@@ -148,18 +161,12 @@ func Gateway(tb testing.TB) string {
 func makeGateway(tb testing.TB) string {
 	tb.Helper()
 	u, err := url.Parse(Ingress(tb))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	port, err := strconv.ParseInt(u.Port(), 10, 32)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	namespace := Namespace(tb)
 	client, err := dynamic.NewForConfig(Config(tb))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	version := schema.GroupVersion{Group: "gateway.networking.k8s.io", Version: "v1"}
 	apply := func(kind, plural, namespace, name string, spec map[string]any) {
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
@@ -192,9 +199,7 @@ func Named(name string) bool { return strings.HasPrefix(name, "test-"+strings.To
 func Namespace(tb testing.TB) string {
 	tb.Helper()
 	client, err := dynamic.NewForConfig(Config(tb))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	made := &unstructured.Unstructured{}
 	made.SetAPIVersion("v1")
 	made.SetKind("Namespace")

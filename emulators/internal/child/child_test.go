@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/emulators/internal/child"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // parentVariable makes the test program the parent that gets killed.
@@ -52,9 +53,7 @@ func shell(t *testing.T, script string, change func(*child.Command)) *child.Proc
 		change(&c)
 	}
 	p, err := child.Start(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = p.Kill() })
 	return p
 }
@@ -74,13 +73,9 @@ func TestClose(t *testing.T) {
 			t.Parallel()
 			p := shell(t, tt.script, func(c *child.Command) { c.Grace = 500 * time.Millisecond })
 			if tt.signal != 0 {
-				if err := p.Signal(tt.signal); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, p.Signal(tt.signal))
 			}
-			if err := p.Close(); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, p.Close())
 			if err := syscall.Kill(p.Pid(), 0); !errors.Is(err, syscall.ESRCH) {
 				t.Errorf("pid %d is still there: %v", p.Pid(), err)
 			}
@@ -109,9 +104,7 @@ func TestLogGetsAllOutput(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	p := shell(t, "echo out; echo err >&2", func(c *child.Command) { c.Log = &log })
-	if err := p.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.Wait())
 	if got := log.String(); got != "out\nerr\n" {
 		t.Errorf("log %q", got)
 	}
@@ -143,9 +136,7 @@ func TestReady(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "the reason") || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Ready = %v, want the reason", err)
 	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.Close())
 	if err := p.Ready(t.Context(), func(context.Context) error { return errors.New("no") }); err == nil {
 		t.Error("a child that has ended got ready")
 	}
@@ -155,18 +146,12 @@ func TestReady(t *testing.T) {
 func TestKilledParent(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Env = append(os.Environ(), parentVariable+"=sleep 600 & echo $$ $!; wait")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, cmd.Start())
 	line := make([]byte, 64)
 	n, err := out.Read(line)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -183,9 +168,7 @@ func TestKilledParent(t *testing.T) {
 	if len(pids) != 2 {
 		t.Fatalf("the parent said %q, want two pids", line[:n])
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cmd.Process.Kill())
 	_ = cmd.Wait() // killed
 	for _, pid := range pids {
 		ended(t, pid)
@@ -221,14 +204,10 @@ func TestService(t *testing.T) {
 		starts++
 		return child.Command{Path: "sleep", Args: []string{"600"}}, func(context.Context) error { return nil }
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = s.Kill() })
 	first := s.Pid()
-	if err := s.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Restart(t.Context()))
 	if s.Pid() == first || starts != 2 {
 		t.Errorf("pid %d after %d, %d starts", s.Pid(), first, starts)
 	}

@@ -11,28 +11,21 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/emulators/internal/orphans"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	unlock, err := orphans.Lock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, err := orphans.Lock(dir); !errors.Is(err, orphans.ErrRunning) {
 		t.Errorf("second lock: %v, want ErrRunning", err)
 	}
-	if err := unlock(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, unlock())
 	again, err := orphans.Lock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, again())
 }
 
 func TestStopWithoutStack(t *testing.T) {
@@ -49,9 +42,7 @@ func stray(t *testing.T, dir, script string) (pid int, ended <-chan error) {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sh", "-c", script)
 	cmd.Env = append(os.Environ(), orphans.Variable+"="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cmd.Start())
 	end := make(chan error, 1)
 	go func() { end <- cmd.Wait() }()
 	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
@@ -90,9 +81,7 @@ func TestEndOfAStoppedProcess(t *testing.T) {
 	dir := t.TempDir()
 	pid, ended := stray(t, dir, "exec sleep 600")
 	waitFound(t, dir, pid)
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, syscall.Kill(pid, syscall.SIGSTOP))
 	if _, err := orphans.End(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
@@ -105,9 +94,7 @@ func waitFound(t *testing.T, dir string, pid int) {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		found, err := orphans.Find(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if slices.Contains(found, pid) {
 			return
 		}

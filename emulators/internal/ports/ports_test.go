@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/emulators/internal/ports"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestFree(t *testing.T) {
 	t.Parallel()
 	free, err := ports.Free(t.Context(), 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	slices.Sort(free)
 	if len(slices.Compact(free)) != 20 {
 		t.Errorf("ports %v are not 20 different ones", free)
@@ -29,23 +28,15 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_, text, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if err := ports.Check(t.Context(), "127.0.0.1", port); err == nil || !strings.Contains(err.Error(), "port "+text+" is in use") {
 		t.Errorf("Check of a port in use = %v", err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, l.Close())
 	if err := ports.Check(t.Context(), "127.0.0.1", port); err != nil {
 		t.Errorf("Check of a free port = %v", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // module makes a repository with one pinned program in it.
@@ -31,9 +33,7 @@ func TestPathBuildsOnce(t *testing.T) {
 	var said bytes.Buffer
 	p.Progress = &said
 	first, err := p.Path(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	out, err := exec.CommandContext(t.Context(), first).CombinedOutput()
 	if err != nil || string(out) != "hello" {
 		t.Errorf("it says %q, %v", out, err)
@@ -55,9 +55,7 @@ func TestRelativeRoot(t *testing.T) {
 	t.Chdir(p.Root)
 	p.Root = "."
 	file, err := p.Path(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if !filepath.IsAbs(file) || !exists(file) {
 		t.Errorf("built %s", file)
 	}
@@ -81,16 +79,10 @@ func TestNewPinReplacesOldProgram(t *testing.T) {
 	t.Parallel()
 	p := module(t, hello)
 	first, err := p.Path(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(p.Root, p.Module, "go.sum"), []byte("\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, os.WriteFile(filepath.Join(p.Root, p.Module, "go.sum"), []byte("\n"), 0o600))
 	second, err := p.Path(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if first == second || exists(first) || !exists(second) {
 		t.Errorf("%s and then %s: the old one must make room for the new one", first, second)
 	}
@@ -114,9 +106,7 @@ func published(t *testing.T) Program {
 	t.Helper()
 	proxy := t.TempDir()
 	versions := filepath.Join(proxy, "example.test", "dep", "@v")
-	if err := os.MkdirAll(versions, 0o750); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.MkdirAll(versions, 0o750))
 	var packed bytes.Buffer
 	archive := zip.NewWriter(&packed)
 	for name, text := range map[string]string{
@@ -126,16 +116,12 @@ func published(t *testing.T) Program {
 		"big/api/it.go": "package api\n\nfunc Says() string { return \"all of it\" }\n",
 	} {
 		w, err := archive.Create("example.test/dep@v1.0.0/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if _, err := w.Write([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, archive.Close())
 	write(t, versions, "v1.0.0.info", `{"Version":"v1.0.0"}`)
 	write(t, versions, "v1.0.0.mod", "module example.test/dep\n")
 	write(t, versions, "v1.0.0.zip", packed.String())
@@ -156,12 +142,8 @@ func published(t *testing.T) Program {
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.MkdirAll(dir, 0o750))
+	check.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 }
 
 func TestStub(t *testing.T) {
@@ -170,13 +152,9 @@ func TestStub(t *testing.T) {
 	said := func() string {
 		t.Helper()
 		file, err := p.Path(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		out, err := exec.CommandContext(t.Context(), file).CombinedOutput()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return string(out)
 	}
 	if got := said(); got != "dep and all of it" {
@@ -211,13 +189,9 @@ func TestStub(t *testing.T) {
 	if file, err := p.Path(t.Context()); err == nil {
 		t.Errorf("built %s with a stub that replaces nothing", file)
 	}
-	if err := os.Remove(filepath.Join(stubs, "new.go")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Remove(filepath.Join(stubs, "new.go")))
 	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	write(t, dir, "go.sum", strings.Replace(string(sums), "v1.0.0 h1:", "v1.0.0 h1:A", 1))
 	if file, err := p.Path(t.Context()); err == nil {
 		t.Errorf("built %s from a module that is not the one of go.sum", file)
@@ -227,9 +201,7 @@ func TestStub(t *testing.T) {
 func TestRoot(t *testing.T) {
 	t.Parallel()
 	root, err := Root(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if !exists(filepath.Join(root, "emulators", "internal", "tool", "tool.go")) {
 		t.Errorf("Root = %s", root)
 	}
@@ -244,9 +216,7 @@ func TestOneCommandBuildsSeveralPrograms(t *testing.T) {
 	write(t, filepath.Join(p.Root, p.Module, "bye"), "main.go", "package main\n\nfunc main() { print(\"bye\") }\n")
 	p.Packages = append(p.Packages, "./bye")
 	dir, err := p.Path(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for name, want := range map[string]string{"tools": "hello", "bye": "bye"} {
 		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, name)).CombinedOutput()
 		if err != nil || string(out) != want {
@@ -278,14 +248,10 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	p := module(t, "package main\n\nvar version = \"none\"\n\nfunc main() { print(version) }\n")
 	plain, err := p.Path(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	p.Vars = []string{"main.version=v1.2.3"}
 	stamped, err := p.Path(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	out, err := exec.CommandContext(t.Context(), stamped).CombinedOutput()
 	if err != nil || string(out) != "v1.2.3" || stamped == plain {
 		t.Errorf("%s says %q, %v; the plain one is %s", stamped, out, err, plain)

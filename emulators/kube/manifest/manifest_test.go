@@ -3,22 +3,18 @@ package manifest
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	list, err := Decode([]byte("# a comment alone\n---\nkind: A\nmetadata: {name: a}\n---\n---\nkind: B\nmetadata: {name: b}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var names []string
 	for _, o := range list {
 		names = append(names, o.GetKind()+" "+o.GetName())
 	}
-	if diff := cmp.Diff([]string{"A a", "B b"}, names); diff != "" {
-		t.Errorf("objects (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "objects", []string{"A a", "B b"}, names)
 	if list, err := Decode([]byte("kind: [")); err == nil {
 		t.Errorf("Decode of no YAML = %v", list)
 	}

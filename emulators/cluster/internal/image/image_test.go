@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestPush: an image has its files below their folders, is found again by the same files
@@ -27,17 +28,13 @@ func TestPush(t *testing.T) {
 	t.Cleanup(server.Close)
 	address := strings.TrimPrefix(server.URL, "http://")
 	program := filepath.Join(t.TempDir(), "hello")
-	if err := os.WriteFile(program, []byte("program"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(program, []byte("program"), 0o600))
 	i := &Image{Repository: "shop/hello", Tag: "1", User: "65532", Entrypoint: []string{"/bin/hello"}, Files: map[string]File{
 		"/bin/hello": {From: program, Caps: []byte{1}}, "/bin/hi": {Link: "hello"}, "/tmp": {Mode: 0o1777}, "/etc/users": {Text: "root", Mode: 0o644, Owner: 7},
 	}}
 	push := func() string {
 		ref, err := i.Push(t.Context(), address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return ref
 	}
 	first := push()
@@ -45,13 +42,9 @@ func TestPush(t *testing.T) {
 		t.Errorf("the same files are %s, then %s", first, second)
 	}
 	ref, err := name.ParseReference(address + "/shop/hello:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	img, err := remote.Image(ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := map[string]string{"bin": "5", "bin/hello": "0 program", "bin/hi": "2 hello", "etc": "5", "etc/users": "0 root", "tmp": "5"}
 	got := map[string]string{}
 	content := mutate.Extract(img)
@@ -61,21 +54,13 @@ func TestPush(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got[h.Name] = strings.TrimSpace(string(h.Typeflag) + " " + h.Linkname + string(text))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
-	if err := errors.Join(os.WriteFile(program, []byte("another"), 0o600), os.Chtimes(program, time.Now(), time.Now().Add(time.Minute))); err != nil {
-		t.Fatal(err)
-	}
+	check.Equal(t, "files", want, got)
+	check.OK(t, errors.Join(os.WriteFile(program, []byte("another"), 0o600), os.Chtimes(program, time.Now(), time.Now().Add(time.Minute))))
 	if third := push(); third == first {
 		t.Error("another program makes the same image")
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // serve gives a registry over a directory, and its address.
@@ -20,9 +22,7 @@ func serve(t *testing.T, dir string) string {
 	server := httptest.NewUnstartedServer(nil)
 	address := server.Listener.Addr().String()
 	r, err := New(dir, address, "registry.example", "platform/echo:latest")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	server.Config.Handler = r
 	server.Start()
 	t.Cleanup(server.Close)
@@ -32,9 +32,7 @@ func serve(t *testing.T, dir string) string {
 func tag(t *testing.T, s string) name.Tag {
 	t.Helper()
 	ref, err := name.NewTag(s, name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return ref
 }
 
@@ -44,21 +42,13 @@ func TestNextLife(t *testing.T) {
 	dir := t.TempDir()
 	address := serve(t, dir)
 	img, err := random.Image(1000, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}}})
-	if err := remote.WriteIndex(tag(t, address+"/shop/hello:v1"), index); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, remote.WriteIndex(tag(t, address+"/shop/hello:v1"), index))
 	want, err := img.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got, err := remote.Image(tag(t, serve(t, dir)+"/shop/hello:v1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if digest, err := got.Digest(); err != nil || digest != want {
 		t.Errorf("digest %v, %v; want %v", digest, err, want)
 	}
@@ -70,12 +60,8 @@ func TestMirror(t *testing.T) {
 	t.Parallel()
 	address := serve(t, t.TempDir())
 	base, err := random.Image(1000, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := remote.Write(tag(t, address+"/platform/echo:latest"), base); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, remote.Write(tag(t, address+"/platform/echo:latest"), base))
 	digests := map[string]bool{}
 	for path, want := range map[string]int{
 		"hello/manifests/v1?ns=registry.example":     http.StatusOK,
@@ -87,13 +73,9 @@ func TestMirror(t *testing.T) {
 		"other/manifests/v1":                         http.StatusNotFound,
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodHead, "http://"+address+"/v2/"+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != want {
 			t.Errorf("%s answers %d, want %d", path, resp.StatusCode, want)

@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/emulators/stack/internal/balancer"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // endpoint says its name to whoever connects, after the client has said all.
@@ -20,9 +19,7 @@ func endpoint(t *testing.T, name string) string {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -47,26 +44,16 @@ func refusing(t *testing.T) string {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, l.Close())
 	return l.Addr().String()
 }
 
 func listen(t *testing.T, endpoints ...string) *balancer.Balancer {
 	t.Helper()
 	b, err := balancer.Listen(t.Context(), "127.0.0.1:0", endpoints, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	check.OK(t, err)
+	check.Closes(t, b)
 	return b
 }
 
@@ -74,13 +61,9 @@ func dial(ctx context.Context, t *testing.T, b *balancer.Balancer) *net.TCPConn 
 	t.Helper()
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", b.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.SetDeadline(time.Now().Add(10*time.Second)))
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
 		t.Fatalf("%T", c)
@@ -95,13 +78,9 @@ func say(t *testing.T, b *balancer.Balancer, text string) string {
 	if _, err := c.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.CloseWrite())
 	answer, err := io.ReadAll(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(answer)
 }
 
@@ -113,9 +92,7 @@ func TestRoundRobin(t *testing.T) {
 		got = append(got, say(t, b, "x"))
 	}
 	want := []string{"a heard x", "b heard x", "a heard x", "b heard x"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("answers (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "answers", want, got)
 }
 
 // ends tells whether a new connection is refused, or ended without a byte.
@@ -127,9 +104,7 @@ func ends(t *testing.T, b *balancer.Balancer) bool {
 		return true
 	}
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.SetDeadline(time.Now().Add(10*time.Second)))
 	n, err := c.Read(make([]byte, 1))
 	return err != nil && n == 0 && !errors.Is(err, os.ErrDeadlineExceeded)
 }
@@ -160,16 +135,12 @@ func TestSet(t *testing.T) {
 	t.Parallel()
 	var lc net.ListenConfig
 	a, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer a.Close()
 	b := listen(t, a.Addr().String())
 	c := dial(t.Context(), t, b)
 	joined, err := a.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer joined.Close()
 	b.Set([]string{endpoint(t, "b")})
 	for range 2 {
@@ -193,9 +164,7 @@ func TestCloseCutsOpenConnections(t *testing.T) {
 	if _, err := c.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, b.Close())
 	if _, err := io.ReadAll(c); err != nil {
 		t.Logf("the client sees %v", err) // a reset is as good as an end
 	}

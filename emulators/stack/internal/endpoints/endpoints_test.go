@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/emulators/stack/internal/endpoints"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // process is a pod's that can be ready or not.
@@ -49,9 +48,7 @@ func TestList(t *testing.T) {
 		time.Sleep(10 * endpoints.Period)
 		synctest.Wait()
 		want := [][]string{{"a"}, {"a", "b"}, {"b"}, nil}
-		if diff := cmp.Diff(want, told); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "told", want, told)
 		end()
 		l.Wait()
 	})

@@ -9,27 +9,22 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/emulators/stack/internal/mount"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // read gives the files that a reader of the mount sees.
 func read(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got := map[string]string{}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), "..") {
 			continue
 		}
 		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got[e.Name()] = string(b)
 	}
 	return got
@@ -41,9 +36,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 	for name, text := range files {
 		data[name] = []byte(text)
 	}
-	if err := mount.Write(dir, data); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, mount.Write(dir, data))
 }
 
 func TestWrite(t *testing.T) {
@@ -62,9 +55,7 @@ func TestWrite(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			write(t, dir, tt.files)
-			if diff := cmp.Diff(tt.files, read(t, dir)); diff != "" {
-				t.Errorf("files (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "files", tt.files, read(t, dir))
 			left, err := filepath.Glob(filepath.Join(dir, "..generation-*"))
 			if err != nil || len(left) != 1 {
 				t.Errorf("%d generations are left, %v; want the current one alone", len(left), err)
@@ -79,9 +70,7 @@ func TestWriteOfTheSameChangesNothing(t *testing.T) {
 	files := map[string]string{"a": "1"}
 	write(t, dir, files)
 	before, err := os.Readlink(filepath.Join(dir, "..data"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	write(t, dir, files)
 	after, err := os.Readlink(filepath.Join(dir, "..data"))
 	if err != nil || before != after {
