@@ -5,15 +5,16 @@ package replicas
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/report"
+	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
 // firstBase is where the ports of the first stack here begin.
@@ -40,27 +41,14 @@ func TestMain(m *testing.M) {
 	if !long.Enabled() {
 		book.Reduce()
 	}
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(book.Close(code))
-}
-
-func run(m *testing.M) (code int, err error) {
-	if dir, err = os.MkdirTemp("", "sluice-replicas-"); err != nil {
-		return 1, err
-	}
-	code = m.Run()
-	for _, s := range stacks {
-		err = errors.Join(err, s.Close())
-	}
-	if code != 0 || err != nil {
-		fmt.Fprintln(os.Stderr, "the logs are kept:", dir)
+	os.Exit(book.Close(stacktest.InFolder(func(folder string) (code int, err error) {
+		dir = folder
+		code = m.Run()
+		for _, s := range stacks {
+			err = errors.Join(err, s.Close())
+		}
 		return code, err
-	}
-	return 0, os.RemoveAll(dir)
+	})))
 }
 
 // stackOf gives the stack with n checkers, which it starts if need be.
@@ -73,9 +61,7 @@ func stackOf(t *testing.T, n int) *stack.Stack {
 		Root: "../..", Dir: filepath.Join(dir, strconv.Itoa(n)), PortBase: firstBase + 100*len(stacks), Log: os.Stderr, Race: n < 8 && long.Enabled(), Checkers: n, ManyCalls: true,
 		Env: map[string]map[string]string{"checker": {"CONNECTION_AGE": connectionAge.String()}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	stacks[n] = s
 	return s
 }

@@ -87,13 +87,26 @@ func (c *Call) Try(ctx context.Context) (Answer, error) {
 		return Answer{}, err
 	}
 	req.Header = c.header.Clone()
-	res, err := c.site.ingress.Do(req)
+	return Do(c.site.ingress, req)
+}
+
+// Do sends a request and reads the whole response. If its body breaks off, Do returns the part
+// that was read, and the error.
+func Do(client *http.Client, req *http.Request) (Answer, error) {
+	res, err := client.Do(req)
 	if err != nil {
 		return Answer{}, err
 	}
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
 	return Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}, err
+}
+
+// AddHeaders adds pairs of a name and a value to a request.
+func AddHeaders(req *http.Request, pairs ...string) {
+	for i := 0; i < len(pairs); i += 2 {
+		req.Header.Add(pairs[i], pairs[i+1])
+	}
 }
 
 // AtKnative asks Knative's public gateway for an app, by the name that Knative gives it,

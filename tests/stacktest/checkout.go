@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // Checkout returns the root of a tree of the commit, which the end of the test removes. The
@@ -11,9 +13,7 @@ import (
 func Checkout(t testing.TB, commit string) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	dir := filepath.Join(t.TempDir(), "tree")
 	git := func(args ...string) ([]byte, error) {
 		return exec.Command("git", append([]string{"-C", root, "worktree"}, args...)...).CombinedOutput()

@@ -3,13 +3,13 @@ package stacktest
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // Webhook enables an app's webhook and gives its address and token.
@@ -50,25 +50,14 @@ func Get(t testing.TB, url string, header ...string) Answer {
 func ask(t testing.TB, method, url string, body []byte, header ...string) Answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Add(header[i], header[i+1])
-	}
+	check.OK(t, err)
+	AddHeaders(req, header...)
 	if method == http.MethodPost && req.Header.Get("Content-Type") == "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	read, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Answer{Status: res.StatusCode, Header: res.Header, Body: string(read)}
+	a, err := Do(http.DefaultClient, req)
+	check.OK(t, err)
+	return a
 }
 
 // History is an app's deploy history, newest first.
@@ -109,9 +98,15 @@ func (s *Site) Settled(app string, revision int64, status string) wire.Deploymen
 	return found
 }
 
-// Until waits until done says so, at most a minute.
+// Until is the function [Until] for the site's test.
 func (s *Site) Until(what string, done func() bool) {
 	s.T.Helper()
+	Until(s.T, what, done)
+}
+
+// Until waits until done returns true, and ends the test after a minute.
+func Until(t testing.TB, what string, done func() bool) {
+	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for begin := time.Now(); ; <-tick.C {
@@ -119,7 +114,7 @@ func (s *Site) Until(what string, done func() bool) {
 			return
 		}
 		if time.Since(begin) > time.Minute {
-			s.T.Fatalf("does not %s within a minute", what)
+			t.Fatalf("does not %s within a minute", what)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // What is not as the description says is noticed, and nothing else.
@@ -51,9 +53,7 @@ func TestDescribed(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
 	t.Cleanup(server.Close)
 	d, err := describe(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var of atomic.Pointer[description]
 	of.Store(d)
 	for name, tt := range tests {
@@ -65,17 +65,13 @@ func TestDescribed(t *testing.T) {
 		}
 		clear(d.lies)
 		req, err := http.NewRequestWithContext(t.Context(), tt.method, server.URL+tt.path, strings.NewReader(tt.sent))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		req.Header.Set("Content-Type", "application/json")
 		if tt.path == event {
 			req.Header.Set("X-GitHub-Event", "push")
 		}
 		res, err := describedTransport{&of, http.DefaultTransport}.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if err != nil || string(got) != tt.got {

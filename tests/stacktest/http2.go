@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // SpeakHTTP2 sends one HTTP/2 request of exactly these fields over a fresh connection
@@ -23,9 +25,7 @@ func SpeakHTTP2(t testing.TB, conn net.Conn, fields [][2]string, body []byte) An
 	var block bytes.Buffer
 	e := hpack.NewEncoder(&block)
 	for _, field := range fields {
-		if err := e.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, e.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
 	}
 	if err := f.WriteSettings(); err != nil {
 		return Answer{}

@@ -31,27 +31,31 @@ func Insides(t testing.TB, why string) {
 // may use the folder; ready takes the stack before the first test. The folder, and
 // the logs in it, are kept when a test has failed. [Elsewhere], all but ready is left out.
 func Main(m *testing.M, with func(dir string, o *stack.Options) error, ready func(*stack.Stack)) int {
-	code, err := run(m, with, ready)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return max(code, 1)
-	}
-	return code
+	return InFolder(func(dir string) (int, error) { return run(m, dir, with, ready) })
 }
 
-func run(m *testing.M, with func(dir string, o *stack.Options) error, ready func(*stack.Stack)) (int, error) {
+// InFolder calls run with a new folder for logs, and returns its exit status, or at least 1 after
+// an error. The folder is deleted if the status is 0.
+func InFolder(run func(dir string) (int, error)) int {
 	dir, err := os.MkdirTemp("", "sluice-tests-")
 	if err != nil {
-		return 1, err
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	failed := true
-	defer func() {
-		if failed {
-			fmt.Fprintln(os.Stderr, "the logs are kept:", dir)
-			return
-		}
-		_ = os.RemoveAll(dir)
-	}()
+	code, err := run(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	if code != 0 {
+		fmt.Fprintln(os.Stderr, "the logs are kept:", dir)
+		return code
+	}
+	_ = os.RemoveAll(dir)
+	return 0
+}
+
+func run(m *testing.M, dir string, with func(dir string, o *stack.Options) error, ready func(*stack.Stack)) (int, error) {
 	o := stack.Options{Dir: dir, Log: os.Stderr, Race: true, ManyCalls: true}
 	if !Elsewhere() {
 		if err := with(dir, &o); err != nil {
@@ -79,7 +83,6 @@ func run(m *testing.M, with func(dir string, o *stack.Options) error, ready func
 	if err := s.Close(); err != nil {
 		return code, fmt.Errorf("stop the stack: %w", err)
 	}
-	failed = code != 0
 	return code, nil
 }
 

@@ -3,12 +3,12 @@ package stacktest
 import (
 	"context"
 	"crypto/tls"
-	"io"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // Replica is one checker, asked directly as the proxy would.
@@ -36,9 +36,7 @@ func checkers(t testing.TB, s *stack.Stack) []string {
 		return s.Info().Checkers
 	}
 	now, err := open(stack.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return now.Info().Checkers
 }
 
@@ -66,13 +64,7 @@ func (r Replica) Check(ctx context.Context, namespace, app, key string, header .
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	res, err := r.client.Do(req)
-	if err != nil {
-		return Answer{}, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	return Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}, err
+	return Do(r.client, req)
 }
 
 // propagation is how long a change may take to reach every replica of a busy machine;

@@ -13,6 +13,8 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // Scanner is a secret-scanning program: it publishes keys, and signs what it reports with
@@ -83,9 +85,7 @@ func (s *Scanner) Sign(t testing.TB, identifier, body string) http.Header {
 	defer s.mu.Unlock()
 	sum := sha256.Sum256([]byte(body))
 	signature, err := ecdsa.SignASN1(rand.Reader, s.keys[identifier], sum[:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return http.Header{
 		"Github-Public-Key-Identifier": {identifier}, "Github-Public-Key-Signature": {base64.StdEncoding.EncodeToString(signature)},
 	}

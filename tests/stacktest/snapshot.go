@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sluicegate/sluice/emulators/stack"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // Snapshot is what is kept of a site: its environment's Secrets and workloads as
@@ -59,13 +60,9 @@ func (s *Site) Snapshot() Snapshot {
 func Kubernetes(t testing.TB, s *stack.Stack) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Info().Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	api, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return api
 }
 
@@ -115,13 +112,9 @@ func Store(t testing.TB, s *stack.Stack) *firestore.Client {
 	info := s.Info()
 	conn, err := grpc.NewClient("passthrough:///"+info.FirestoreEmulatorHost,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(owner{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	c, err := firestore.NewClient(t.Context(), info.Project, option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

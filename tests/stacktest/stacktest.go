@@ -23,6 +23,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/stack"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // Image is one that the workloads emulator runs.
@@ -220,9 +221,7 @@ func (s *Site) Host(app string) string { return app + "." + s.Project + "-" + s.
 
 func (s *Site) must(err error) {
 	s.T.Helper()
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	check.OK(s.T, err)
 }
 
 // OnlyHas checks how many plans, keys and apps the site's environment holds.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // Upgrades are ways to ask a proxy for another protocol than HTTP and WebSocket, as
@@ -45,9 +47,7 @@ func Through(t testing.TB, conn net.Conn, host string, n int) (answered int) {
 	}
 	for range n {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/tunnel", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		req.Header.Set("X-Service-Key-Prefix", "forged")
 		res, err := c.RoundTrip(req)
 		if err != nil {
