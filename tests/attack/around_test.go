@@ -15,6 +15,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -57,9 +58,7 @@ func TestWaysAroundTheGate(t *testing.T) {
 		c.regate(t, app)
 		s.Until("tell of "+way.told, func() bool {
 			a, err := s.Client.App(t.Context(), s.Project, s.Env, app)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if a.Gate.State == "engaged" {
 				t.Errorf("the gate is called engaged in spite of %s", way.told)
 				return true
@@ -114,13 +113,9 @@ type inCluster struct {
 func clusterOf(t *testing.T, s *stacktest.Site) inCluster {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Stack.Info().Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	d, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return inCluster{s, d, s.Project + "-" + s.Env}
 }
 
@@ -128,9 +123,7 @@ func clusterOf(t *testing.T, s *stacktest.Site) inCluster {
 func (c inCluster) make(t *testing.T, kind, text string) (remove func()) {
 	t.Helper()
 	list, err := manifest.Decode([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	resource, _ := schema.ParseResourceArg(kind)
 	there := c.dynamic.Resource(*resource).Namespace(c.namespace)
 	if _, err := there.Create(t.Context(), list[0], meta.CreateOptions{}); err != nil {
@@ -138,9 +131,7 @@ func (c inCluster) make(t *testing.T, kind, text string) (remove func()) {
 	}
 	return func() {
 		t.Helper()
-		if err := there.Delete(t.Context(), list[0].GetName(), meta.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, there.Delete(t.Context(), list[0].GetName(), meta.DeleteOptions{}))
 	}
 }
 
@@ -161,13 +152,9 @@ func (c inCluster) regate(t *testing.T, app string) {
 func (c inCluster) deleteNamespace(t *testing.T) {
 	t.Helper()
 	namespaces := c.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
-	if err := namespaces.Delete(t.Context(), c.namespace, meta.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, namespaces.Delete(t.Context(), c.namespace, meta.DeleteOptions{}))
 	u, err := namespaces.Get(t.Context(), c.namespace, meta.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	unstructured.RemoveNestedField(u.Object, "spec", "finalizers")
 	if _, err := namespaces.Update(t.Context(), u, meta.UpdateOptions{}, "finalize"); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package attack
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -88,9 +88,7 @@ func silence(t *testing.T) {
 	_, err := ghost.Set(t.Context(), map[string]any{
 		"run": "ghost", "seq": 1, "status": "canary", "applied": time.Unix(0, 0), "ceiling_ms": 90_000, "address": "127.0.0.1:9",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _, _ = ghost.Delete(t.Context()) })
 }
 
@@ -162,13 +160,8 @@ func preferring(t *testing.T, method, path, body, token, prefer string) (stackte
 	req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}, api.Prefer: strings.Split(prefer, "\n")}
 	client := http.Client{Timeout: 2 * longestWait, Transport: &http.Transport{DisableKeepAlives: true}}
 	begun := time.Now()
-	res, err := client.Do(req)
-	if err != nil {
-		return stacktest.Answer{}, time.Since(begun)
-	}
-	defer func() { _ = res.Body.Close() }()
-	read, _ := io.ReadAll(res.Body) // what is there is judged
-	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(read)}, time.Since(begun)
+	a, _ := stacktest.Do(&client, req) // the caller judges the part that was read
+	return a, time.Since(begun)
 }
 
 // holdWaits has callers wait for a change that a checker does not follow, more than may,

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -75,9 +76,7 @@ type reader struct {
 func (v *reader) jar() {
 	v.Helper()
 	cookies, err := cookiejar.New(nil)
-	if err != nil {
-		v.Fatal(err)
-	}
+	check.OK(v, err)
 	v.http = &http.Client{Transport: stacktest.Ingress(world).Transport, Jar: secureJar{cookies}, Timeout: patience}
 }
 
@@ -175,21 +174,15 @@ func (v *reader) forms() {
 func (v *reader) page(method, path string, fields url.Values) *html.Node {
 	v.Helper()
 	req, err := http.NewRequestWithContext(v.Context(), method, world.Info().BaseURL+path, strings.NewReader(fields.Encode()))
-	if err != nil {
-		v.Fatal(err)
-	}
+	check.OK(v, err)
 	if fields != nil {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	res, err := v.http.Do(req)
-	if err != nil {
-		v.Fatal(err)
-	}
+	check.OK(v, err)
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		v.Fatal(err)
-	}
+	check.OK(v, err)
 	if res.StatusCode >= http.StatusInternalServerError {
 		v.Errorf("%s %s: %d", method, path, res.StatusCode)
 	}
@@ -198,9 +191,7 @@ func (v *reader) page(method, path string, fields url.Values) *html.Node {
 		v.Errorf("%s %s: %s", method, path, wrong)
 	}
 	node, err := html.Parse(strings.NewReader(string(body)))
-	if err != nil {
-		v.Fatal(err)
-	}
+	check.OK(v, err)
 	v.texts = append(v.texts, textOf(node))
 	return node
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // withoutCredential lists the changes that a service token may make. None of them creates or
@@ -51,9 +52,7 @@ func TestCredentialsByServiceToken(t *testing.T) {
 	p := newProject(t)
 	owner := p.tokens[2].token
 	hook, err := p.site.Client.EnableWebhook(t.Context(), p.site.Project, p.site.Env, "hello")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	bodies, tried := credentialBodies(), 0
 	for _, r := range api.Table() {
 		if !r.Need.Session() || slices.Contains(withoutCredential, r) {

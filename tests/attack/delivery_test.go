@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -40,9 +41,7 @@ func TestHostileDeliveries(t *testing.T) {
 		}
 	}
 	found, err := json.Marshal(listed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	everything := string(found)
 	for name, text := range s.Documents() {
 		if strings.Contains(name, "/receipts/") {

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -34,9 +34,7 @@ func TestForgedQuestions(t *testing.T) {
 	}
 	signed := func(k checkers.QueryKey, at time.Time) (string, string) {
 		body, signature, err := k.SignQuery(checkers.Query{RequestID: id, Namespaces: []string{s.Project + "-prod"}, At: at})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return string(body), signature
 	}
 	body, good := signed(keyOfChecker(t, "checker-0"), time.Now())
@@ -76,9 +74,7 @@ func TestForgedQuestions(t *testing.T) {
 func keyOfChecker(t *testing.T, replica string) checkers.QueryKey {
 	t.Helper()
 	doc, err := stacktest.Store(t, world).Doc("keys/canary." + replica).Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	k, _ := doc.Data()["question_key"].([]byte)
 	if len(k) != len(checkers.QueryKey{}) {
 		t.Fatalf("%s has a key of %d bytes", replica, len(k))
@@ -89,22 +85,13 @@ func keyOfChecker(t *testing.T, replica string) checkers.QueryKey {
 func query(t *testing.T, at, method, body string, signatures []string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, at+checkers.QueryPath, bytes.NewReader([]byte(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	req.Header[http.CanonicalHeaderKey(checkers.SignatureHeader)] = signatures
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
-	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	said, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(said)
+	a, err := stacktest.Do(client, req)
+	check.OK(t, err)
+	return a.Status, a.Body
 }
 
 // TestRequestsOfOthers: request ids of other projects, and what is no id.
@@ -117,9 +104,7 @@ func TestRequestsOfOthers(t *testing.T) {
 	foreign := other.site.AnyKey()
 	other.site.Opens("hello", foreign)
 	wrong, err := apikey.NewSecret(apikey.Random(), apikey.Prefix(foreign.Prefix))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	replica := stacktest.Replicas(t, world)[0]
 	ask := func(p *project, id, key string) {
 		if _, err := replica.Check(t.Context(), p.site.Project+"-prod", "hello", key, "X-Request-Id", id); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -48,9 +49,7 @@ func TestKeyGuessing(t *testing.T) {
 	}
 	for range 2000 {
 		random, err := apikey.NewSecret(apikey.Random(), apikey.Prefix(k.Prefix))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		guesses = append(guesses, string(random))
 	}
 	none := s.Call("hello").Gets(http.StatusUnauthorized, "invalid_key")
@@ -128,9 +127,7 @@ func TestSecondOwner(t *testing.T) {
 	ctx := t.Context()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 	}
 	s.App("hello")
 	p := s.Plan(wire.CreatePlan{})

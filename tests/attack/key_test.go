@@ -114,7 +114,7 @@ func TestOwnKeyFlood(t *testing.T) {
 		s.Call("hello").Key(flooded).Gets(http.StatusOK)
 	}
 	s.Call("hello").Key(flooded).Within(patience).Gets(http.StatusTooManyRequests, "quota_exhausted")
-	until(t, "show a key whose quota is used up", func() bool { return ownKey(t, "GET", "X-API-Key: "+flooded.Full).Status == http.StatusOK })
+	stacktest.Until(t, "show a key whose quota is used up", func() bool { return ownKey(t, "GET", "X-API-Key: "+flooded.Full).Status == http.StatusOK })
 	origin := "Origin: https://evil.example"
 	asked := ownKey(t, "OPTIONS", origin, "Access-Control-Request-Method: GET", "Access-Control-Request-Headers: x-api-key")
 	simple := ownKey(t, "GET", origin, "X-API-Key: "+k.Full)

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/issuer"
 	sluice "github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -147,9 +148,7 @@ func (f forger) sign(method jwt.SigningMethod, key any, header, claims map[strin
 		maps.DeleteFunc(change.of, func(_ string, v any) bool { return v == nil })
 	}
 	text, err := token.SignedString(key)
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.OK(f, err)
 	return text
 }
 
@@ -166,6 +165,21 @@ func trusting(s *stacktest.Site, app, path string) {
 	}); err != nil {
 		s.T.Fatal(err)
 	}
+}
+
+// secondImage is the body of a call that deploys another image.
+const secondImage = `{"image":"registry.example/echo:v2"}`
+
+// trustingSite makes a site whose app "hello" runs and trusts org/repo on main, and a forger for
+// its webhook's address.
+func trustingSite(t *testing.T) (s *stacktest.Site, f forger, address string) {
+	t.Helper()
+	s = stacktest.New(t, world)
+	s.App("hello")
+	trusting(s, "hello", wellPath)
+	address, _ = s.Webhook("hello")
+	s.Settled("hello", 1, "live")
+	return s, newForger(t, address), address
 }
 
 // keyless calls a webhook with a pipeline's token.
@@ -192,7 +206,7 @@ func unchanged(s *stacktest.Site, before stacktest.Snapshot) {
 
 // onlyItself expects that nothing that was tried has changed anything, or led to an address
 // inside, and that the pipeline itself deploys.
-func onlyItself(s *stacktest.Site, f forger, before stacktest.Snapshot, address, body string) {
+func onlyItself(s *stacktest.Site, f forger, before stacktest.Snapshot, address string) {
 	s.T.Helper()
 	unchanged(s, before)
 	select {
@@ -200,7 +214,7 @@ func onlyItself(s *stacktest.Site, f forger, before stacktest.Snapshot, address,
 		s.T.Errorf("asked at %s", path)
 	default:
 	}
-	if a := keyless(s, address, f.ours(nil, nil), body); a.Status != http.StatusAccepted {
+	if a := keyless(s, address, f.ours(nil, nil), secondImage); a.Status != http.StatusAccepted {
 		s.T.Errorf("the pipeline itself: %d %s", a.Status, a.Body)
 	}
 }
@@ -211,9 +225,7 @@ type members = map[string]any
 // forgeries are tokens that are worth nothing to an app that trusts org/repo on main.
 func (f forger) forgeries() map[string]string {
 	stranger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.OK(f, err)
 	now := time.Now().Unix()
 	jwk := members{"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}
 	public := elliptic.Marshal(elliptic.P256(), f.private.X, f.private.Y) //nolint:staticcheck // the very bytes
@@ -268,22 +280,16 @@ func TestForgedPipelineTokens(t *testing.T) {
 	t.Parallel()
 	row := attacks.Test(t, "forged tokens of pipelines: `alg`, `kid`, `jwk`, `jku`, `x5u`, `crit`; another issuer, one that shares its key, another audience, repository or ref; ended, not yet, for a year",
 		"401 with one body, whatever is wrong; nothing deployed, and no address asked that a token names")
-	s := stacktest.New(t, world)
-	s.App("hello")
-	trusting(s, "hello", wellPath)
-	address, _ := s.Webhook("hello")
-	f := newForger(t, address)
-	s.Settled("hello", 1, "live")
+	s, f, address := trustingSite(t)
 	before := s.Snapshot()
-	const body = `{"image":"registry.example/echo:v2"}`
-	want := unflooded(s, address, body, "X-Service-Token", "x")
+	want := unflooded(s, address, secondImage, "X-Service-Token", "x")
 	forgeries := f.forgeries()
 	for name, token := range forgeries {
-		if a := keyless(s, address, token, body); a.Status != http.StatusUnauthorized || a.Body != want.Body {
+		if a := keyless(s, address, token, secondImage); a.Status != http.StatusUnauthorized || a.Body != want.Body {
 			t.Errorf("%s: %d %s", name, a.Status, a.Body)
 		}
 	}
-	onlyItself(s, f, before, address, body)
+	onlyItself(s, f, before, address)
 	s.Settled("hello", 2, "live")
 	row.Measured(fmt.Sprint(len(forgeries)))
 }
@@ -312,14 +318,14 @@ func TestReplayedPipelineToken(t *testing.T) {
 		addresses = append(addresses, address)
 	}
 	token := newForger(t, audience).ours(nil, nil)
-	const body, second = `{"image":"registry.example/echo:v2"}`, `{"image":"registry.example/echo:v3"}`
-	first := keyless(s, addresses[0], token, body, "Idempotency-Key", "run-1")
+	const second = `{"image":"registry.example/echo:v3"}`
+	first := keyless(s, addresses[0], token, secondImage, "Idempotency-Key", "run-1")
 	if first.Status != http.StatusAccepted {
 		t.Fatalf("the call itself: %d %s", first.Status, first.Body)
 	}
 	s.Settled("hello", 2, "live")
 	before := s.Snapshot()
-	if a := keyless(s, addresses[0], token, body, "Idempotency-Key", "run-1"); a.Body != first.Body {
+	if a := keyless(s, addresses[0], token, secondImage, "Idempotency-Key", "run-1"); a.Body != first.Body {
 		t.Errorf("the very call: %d %s", a.Status, a.Body)
 	}
 	n := 1
@@ -327,14 +333,14 @@ func TestReplayedPipelineToken(t *testing.T) {
 		address, body string
 		header        []string
 	}{
-		{addresses[0], body, nil},
+		{addresses[0], secondImage, nil},
 		{addresses[0], second, nil},
-		{addresses[0], body, []string{"Idempotency-Key", "run-2"}},
+		{addresses[0], secondImage, []string{"Idempotency-Key", "run-2"}},
 		{addresses[0], `{"ref":"refs/heads/main","after":"9fceb02d0ae598e95dc970b74767f19372d61af8"}`, []string{"X-GitHub-Event", "push"}},
 		{addresses[0], `{}`, []string{"X-GitHub-Event", "ping"}},
-		{addresses[1], body, nil},
-		{addresses[1], body, []string{"Idempotency-Key", "run-1"}},
-		{addresses[2], body, nil},
+		{addresses[1], secondImage, nil},
+		{addresses[1], secondImage, []string{"Idempotency-Key", "run-1"}},
+		{addresses[2], secondImage, nil},
 	} {
 		n++
 		if a := keyless(s, tt.address, token, tt.body, tt.header...); a.Status != http.StatusUnauthorized {
@@ -351,20 +357,14 @@ func TestHostileIssuers(t *testing.T) {
 	t.Parallel()
 	row := attacks.Test(t, "issuers that are slow, answer without end, redirect to an address inside, name keys there, have 20 000 keys, or talk nonsense",
 		"401 or 503 within seconds, nothing deployed, no address inside asked; the pipelines of others go on")
-	s := stacktest.New(t, world)
-	s.App("hello")
-	trusting(s, "hello", wellPath)
-	address, _ := s.Webhook("hello")
+	s, f, address := trustingSite(t)
 	for path := range misbehaving {
 		trusting(s, "hello", path)
 	}
-	f := newForger(t, address)
-	s.Settled("hello", 1, "live")
 	before := s.Snapshot()
-	const body = `{"image":"registry.example/echo:v2"}`
 	for path := range misbehaving {
 		began := time.Now()
-		a := keyless(s, address, f.ours(nil, members{"iss": ci.address + path}), body)
+		a := keyless(s, address, f.ours(nil, members{"iss": ci.address + path}), secondImage)
 		if a.Status != http.StatusServiceUnavailable && a.Status != http.StatusUnauthorized {
 			t.Errorf("%s: %d %s", path, a.Status, a.Body)
 		}
@@ -372,7 +372,7 @@ func TestHostileIssuers(t *testing.T) {
 			t.Errorf("%s: answered after %s", path, took)
 		}
 	}
-	onlyItself(s, f, before, address, body)
+	onlyItself(s, f, before, address)
 	row.Measured(fmt.Sprint(len(misbehaving)))
 }
 

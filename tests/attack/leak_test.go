@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	api "github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // signed gives the headers of a report that the program signs, as pairs.
@@ -30,9 +29,7 @@ func signed(t *testing.T, body string) []string {
 func listOf(t *testing.T, found ...wire.FoundSecret) string {
 	t.Helper()
 	body, err := json.Marshal(found)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(body)
 }
 
@@ -47,9 +44,7 @@ func TestForgedLeaks(t *testing.T) {
 	status := func() string {
 		t.Helper()
 		got, err := p.site.Client.Key(t.Context(), p.site.Project, k.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return got.Status
 	}
 	body := listOf(t, wire.FoundSecret{Token: k.Full, URL: "https://git.example.com/x?key=" + k.Full, Source: "commit"})
@@ -151,9 +146,7 @@ func TestForeignLeak(t *testing.T) {
 			t.Errorf("%s was found at %s", id, k.Leak.FoundAt)
 		}
 	}
-	if diff := cmp.Diff(by, got); diff != "" {
-		t.Errorf("who has reported them (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "who has reported them", by, got)
 	if k, err := other.site.Client.Key(t.Context(), other.site.Project, ended.ID); err != nil || k.Status != "active" || k.Leak != nil {
 		t.Errorf("a key whose former secret was reported is %s, %+v, %v", k.Status, k.Leak, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -31,9 +32,7 @@ func TestLogInjection(t *testing.T) {
 	escaped := "x%0a%7b%22msg%22:%22" + mark + "%22%7d%0d%0a%1b[2J%00%c2%85"
 	base := hostOf(t, world.Info().BaseURL)
 	quoted, err := json.Marshal(forged)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, path := range []string{"/api/v1/projects/" + escaped, "/api/v1/webhook/" + escaped + "/x", "/" + escaped, "/api/v1/projects?page_token=" + escaped} {
 		raw(t, atIngress(), "GET "+path+" HTTP/1.1\r\nHost: "+base+"\r\nX-Request-Id: a\x1b[31mb\r\nUser-Agent: \x1b[2J\r\nConnection: close\r\n\r\n")
 		raw(t, atIngress(), "GET "+path+" HTTP/1.1\r\nHost: "+base+"\r\nX-Request-Id: "+escaped+"\r\nUser-Agent: "+escaped+"\r\nReferer: "+escaped+"\r\nConnection: close\r\n\r\n")
@@ -53,9 +52,7 @@ func TestLogInjection(t *testing.T) {
 	files, lines := 0, 0
 	for _, name := range logs(t) {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		files++
 		for line := range bytes.Lines(text[:bytes.LastIndexByte(text, '\n')+1]) {
 			lines++
@@ -123,9 +120,7 @@ func TestErrorsTellNothing(t *testing.T) {
 				if errors.Is(err, io.ErrUnexpectedEOF) { // Knative's proxies may cut the answer to a GET that has a body
 					a, err = send(t, method, path, body, admin)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				if a.Status < http.StatusBadRequest {
 					continue // what was asked for; the audit log has addresses
 				}

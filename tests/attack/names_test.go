@@ -3,7 +3,6 @@ package attack
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -11,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -87,9 +86,7 @@ func TestNamesInPaths(t *testing.T) {
 	if err := g.Wait(); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(before, p.site.Snapshot()); diff != "" {
-		t.Errorf("something changed:\n%s", diff)
-	}
+	unchanged(p.site, before)
 	row.Measured(fmt.Sprintf("%d requests", n))
 }
 
@@ -109,13 +106,7 @@ func send(t *testing.T, method, path, body, token string) (stacktest.Answer, err
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	res, err := stacktest.Ingress(world).Do(req)
-	if err != nil {
-		return stacktest.Answer{}, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	got, err := io.ReadAll(res.Body)
-	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(got)}, err
+	return stacktest.Do(stacktest.Ingress(world), req)
 }
 
 // TestNamesInBodies: the same names where something is made.
@@ -130,9 +121,7 @@ func TestNamesInBodies(t *testing.T) {
 	env := project + "/environments/prod"
 	quote := func(v string) string {
 		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return string(b)
 	}
 	before := s.Snapshot()
@@ -161,9 +150,7 @@ func TestNamesInBodies(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(before, s.Snapshot()); diff != "" {
-		t.Errorf("something changed:\n%s", diff)
-	}
+	unchanged(s, before)
 	for _, name := range []string{"a, b; c=d", `"quoted"`, "Ünïcode 💥", "%0d%0aX-Evil: 1", "<script>", "{{.}}"} {
 		n++
 		odd := s.AnyKey(func(r *wire.CreateKey) { r.Name = name })

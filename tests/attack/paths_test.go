@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -121,9 +122,7 @@ func TestOtherPorts(t *testing.T) {
 	hosts := []string{"127.0.0.1"}
 	for _, checker := range append(world.Info().Checkers, world.Info().Standin) {
 		u, err := url.Parse(checker)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		hosts = append(hosts, u.Hostname())
 	}
 	for _, host := range hosts {
@@ -256,9 +255,7 @@ func refusedByAPI(t *testing.T, method, target string, a stacktest.Answer, statu
 func plainGet(t *testing.T, address, host string) (stacktest.Answer, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	req.Host = host
 	return do(t, req)
 }
@@ -266,9 +263,7 @@ func plainGet(t *testing.T, address, host string) (stacktest.Answer, error) {
 func hostOf(t *testing.T, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return u.Host
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -95,9 +96,7 @@ func TestForgedPeers(t *testing.T) {
 func newRequest(t *testing.T, method, url string, body []byte) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return r
 }
 
@@ -107,9 +106,7 @@ type heard struct{ run, host string }
 func heardPeer(t *testing.T, replica string) heard {
 	t.Helper()
 	snap, err := stacktest.Store(t, world).Collection("counters").Doc("canary." + replica).Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	run, _ := snap.Data()["run"].(string)
 	address, _ := snap.Data()["address"].(string)
 	host, _, err := net.SplitHostPort(address)
@@ -158,9 +155,7 @@ func checkersCertificate(t *testing.T) *tls.Certificate {
 	t.Helper()
 	dir := filepath.Dir(world.Info().CheckerCA)
 	cert, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return &cert
 }
 
@@ -168,20 +163,14 @@ func checkersCertificate(t *testing.T) *tls.Certificate {
 func foreignCertificate(t *testing.T) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	name, err := url.Parse(world.Info().CheckerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.ParseIP(name.Hostname())}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }

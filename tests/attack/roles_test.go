@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -162,13 +162,9 @@ func newProject(t *testing.T) *project {
 	}
 	a := world.Info().Admin
 	p.roles = append(p.roles, role{name: "admin", username: a.Username, password: a.Password})
-	if err := s.Client.SetMembers(t.Context(), s.Project, members); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Client.SetMembers(t.Context(), s.Project, members))
 	body, err := json.Marshal(wire.SetMembers{Members: members})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	s.App("hello")
 	s.Settled("hello", 1, "live")
 	k := s.AnyKey()
@@ -199,9 +195,7 @@ func (p *project) issue(t testing.TB, name, role string, life time.Duration) (id
 	t.Helper()
 	ends := time.Now().Add(life).UTC().Format(time.RFC3339Nano)
 	token, bearer, err := p.site.Client.CreateToken(t.Context(), p.site.Project, wire.CreateToken{Name: &name, Role: &role, ExpiresAt: &ends})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return token.ID, string(bearer)
 }
 
@@ -248,9 +242,7 @@ type request struct {
 func call(t testing.TB, q request) stacktest.Answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), cmp.Or(q.method, http.MethodGet), world.Info().BaseURL+q.path, bytes.NewReader([]byte(q.body)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if q.token != "" {
 		req.Header.Set("Authorization", "Bearer "+q.token)
 	}
@@ -260,25 +252,16 @@ func call(t testing.TB, q request) stacktest.Answer {
 	for i := 0; i < len(q.header); i += 2 {
 		req.Header.Set(q.header[i], q.header[i+1])
 	}
-	res, err := stacktest.Ingress(world).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}
+	a, err := stacktest.Do(stacktest.Ingress(world), req)
+	check.OK(t, err)
+	return a
 }
 
 // bearer signs in and gives the token.
 func bearer(t testing.TB, username, password string) string {
 	t.Helper()
 	body, err := json.Marshal(wire.SignIn{Username: &username, Password: &password})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	a := call(t, request{method: http.MethodPost, path: "/api/v1/session", body: string(body)})
 	var s wire.OpenedSession
 	if err := json.Unmarshal([]byte(a.Body), &s); err != nil || s.Token == "" {

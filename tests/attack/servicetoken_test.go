@@ -9,6 +9,7 @@ import (
 
 	api "github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -126,9 +127,7 @@ func widened(t *testing.T, own, other *project) (tried int) {
 	owner, outsider := own.tokens[2].token, own.roles[1].username
 	tokens := "/api/v1/projects/" + own.site.Project + "/tokens"
 	there, err := api.Collect(own.site.Client.Tokens(t.Context(), own.site.Project))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	tries := []request{
 		{method: http.MethodPost, path: tokens, body: `{"name":"mine","role":"viewer","expires_at":"` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `"}`},
 		{method: http.MethodPost, path: "/api/v1/projects/" + other.site.Project + "/tokens", body: `{"name":"mine","role":"viewer"}`},

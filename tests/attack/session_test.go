@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -28,9 +28,7 @@ func person(t *testing.T) (s *stacktest.Site, username, password string) {
 	if _, err := s.Client.CreateUser(t.Context(), username, password, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Client.SetMembers(t.Context(), s.Project, []wire.Member{{Username: username, Role: "owner"}}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Client.SetMembers(t.Context(), s.Project, []wire.Member{{Username: username, Role: "owner"}}))
 	return s, username, password
 }
 
@@ -43,9 +41,7 @@ func TestCSRF(t *testing.T) {
 	body := fmt.Sprintf(`{"username":%q,"password":%q}`, username, password)
 	a := call(t, request{method: http.MethodPost, path: "/api/v1/session", body: body})
 	var mine wire.OpenedSession
-	if err := json.Unmarshal([]byte(a.Body), &mine); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(a.Body), &mine))
 	cookie := a.Header.Get("Set-Cookie")
 	for _, want := range []string{"HttpOnly", "Secure", "SameSite=Lax", "Path=/"} {
 		if !strings.Contains(cookie, want) {
@@ -54,9 +50,7 @@ func TestCSRF(t *testing.T) {
 	}
 	other := call(t, request{method: http.MethodPost, path: "/api/v1/session", body: body})
 	var second wire.OpenedSession
-	if err := json.Unmarshal([]byte(other.Body), &second); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(other.Body), &second))
 	plans := "/api/v1/projects/" + s.Project + "/environments/prod/plans"
 	send := func(method, path, contentType, body string, csrf ...string) stacktest.Answer {
 		h := []string{"Cookie", identity.CookieName + "=" + mine.Token, "Origin", "https://evil.example", "Content-Type", contentType}
@@ -181,15 +175,11 @@ func TestReplay(t *testing.T) {
 	}
 	all(first, dead, "after sign-out")
 	all(second, alive, "another session, after the sign-out of the first")
-	if err := s.Client.ResetPassword(t.Context(), username, "another password of "+s.Project); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Client.ResetPassword(t.Context(), username, "another password of "+s.Project))
 	all(second, dead, "after a change of the password")
 	third := bearer(t, username, "another password of "+s.Project)
 	all(third, alive, "signed in again")
-	if err := s.Client.SetMembers(t.Context(), s.Project, []wire.Member{{Username: world.Info().Admin.Username, Role: "owner"}}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Client.SetMembers(t.Context(), s.Project, []wire.Member{{Username: world.Info().Admin.Username, Role: "owner"}}))
 	paths = paths[2:]
 	all(third, func(status int) bool { return status == http.StatusForbidden }, "no member any more")
 	row.Measured(fmt.Sprintf("%d", 5*(len(paths)+2)+len(paths)))
@@ -242,9 +232,7 @@ func TestKeptOut(t *testing.T) {
 		t.Fatalf("%d %s", first.Status, first.Body)
 	}
 	var mine wire.OpenedSession
-	if err := json.Unmarshal([]byte(first.Body), &mine); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(first.Body), &mine))
 	var crowd errgroup.Group
 	for i := range 200 {
 		stranger := client(t, fmt.Sprintf("127.9.0.%d", i+1))
@@ -343,15 +331,9 @@ func signIn(t *testing.T, from *http.Client, username, password, device string) 
 		return stacktest.Answer{}
 	}
 	req.Header.Set("Content-Type", "application/json")
-	res, err := from.Do(req)
-	if err != nil {
-		t.Error(err)
-		return stacktest.Answer{}
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
+	a, err := stacktest.Do(from, req)
 	if err != nil {
 		t.Error(err)
 	}
-	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(text)}
+	return a
 }

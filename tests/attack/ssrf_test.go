@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -22,9 +23,7 @@ func newTrap(t *testing.T) *trap {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", ":0") // of every address, IPv6 too
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	trap := &trap{port: l.Addr().(*net.TCPAddr).Port}
 	done := make(chan struct{})
 	go func() {

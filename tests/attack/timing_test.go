@@ -18,6 +18,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/report"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -38,18 +39,13 @@ func TestRefusalTiming(t *testing.T) { //nolint:paralleltest // it measures
 	row := attacks.Test(t, "telling real prefixes from others by the time of the refusal, in process, without a network's noise",
 		"known, disabled and unknown prefixes take equally long (rank test over interleaved blocks, and medians within 5 %)")
 	s, k := gated(t)
-	active, off := pool(s), pool(s)
-	for _, k := range off {
-		s.Disable(k)
-	}
-	h := ownChecker(t)
 	question := func(key string) *http.Request {
 		r := httptest.NewRequest(http.MethodGet, "/check/"+s.Project+"-prod/hello", nil)
 		r.Header.Set("X-Forwarded-Method", http.MethodGet)
 		r.Header.Set("X-API-Key", key)
 		return r
 	}
-	equallyLong(t, row, h, question, k, active, off)
+	equallyLong(t, s, row, question, k)
 }
 
 // TestOwnKeyTiming asks the same of what a key tells its holder.
@@ -57,26 +53,27 @@ func TestOwnKeyTiming(t *testing.T) { //nolint:paralleltest // it measures
 	row := attacks.Test(t, "telling real prefixes from others by the time in which `GET /api/v1/key` refuses them, in process",
 		"known, disabled and unknown prefixes take equally long (rank test over interleaved blocks, and medians within 5 %)")
 	s, k := gated(t)
-	active, off := pool(s), pool(s)
-	for _, k := range off {
-		s.Disable(k)
-	}
 	question := func(key string) *http.Request {
 		r := httptest.NewRequest(http.MethodGet, api.GetOwnKey.Path, nil)
 		r.Header.Set("X-API-Key", key)
 		return r
 	}
-	equallyLong(t, row, ownChecker(t), question, k, active, off)
+	equallyLong(t, s, row, question, k)
 }
 
 // equallyLong asks about keys that differ in what is wrong with them, and about a good one
 // until it is known.
-func equallyLong(t *testing.T, row *report.Row, h http.Handler, question func(string) *http.Request, good stacktest.Key, active, off []stacktest.Key) {
+func equallyLong(t *testing.T, s *stacktest.Site, row *report.Row, question func(string) *http.Request, good stacktest.Key) {
 	t.Helper()
+	active, off := pool(s), pool(s)
+	for _, k := range off {
+		s.Disable(k)
+	}
+	h := ownChecker(t)
 	// Each kind is as many keys, drawn once: processors learn what they see again.
 	unknown := func() []string { return guesses(t, nil) }
 	kinds := [][]string{unknown(), guesses(t, active), guesses(t, off), unknown(), fulls(off)}
-	until(t, "know the key", func() bool {
+	stacktest.Until(t, "know the key", func() bool {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, question(good.Full))
 		return w.Code == http.StatusOK
@@ -122,9 +119,7 @@ func guesses(t *testing.T, of []stacktest.Key) []string {
 			prefix = apikey.Prefix(of[i].Prefix)
 		}
 		full, err2 := apikey.NewSecret(apikey.Random(), prefix)
-		if err := errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, errors.Join(err, err2))
 		all = append(all, string(full))
 	}
 	return all
@@ -232,17 +227,13 @@ func ownChecker(t *testing.T) *checker.Checker {
 	info := world.Info()
 	t.Setenv("FIRESTORE_EMULATOR_HOST", info.FirestoreEmulatorHost)
 	st, err := store.Open(t.Context(), info.Project)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cfg := checker.Config{
 		Replica: "timing", TLSDir: t.TempDir(),
 		MaxStaleness: checker.Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second, MaxUnshared: 5 * time.Second,
 	}
 	c, err := checker.New(cfg, store.NewFeed(info.Project), st, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -254,16 +245,4 @@ func ownChecker(t *testing.T) *checker.Checker {
 		_ = st.Close()
 	})
 	return c
-}
-
-// until waits for a condition, at most a minute.
-func until(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for begin := time.Now(); !done(); <-tick.C {
-		if time.Since(begin) > time.Minute {
-			t.Fatalf("does not %s within a minute", what)
-		}
-	}
 }

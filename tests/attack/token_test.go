@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -32,25 +33,19 @@ func signer(t *testing.T) (kid string, private ed25519.PrivateKey, public []byte
 	}
 	name := names[len(names)-1]
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	block, _ := pem.Decode(text)
 	if block == nil {
 		t.Fatal("the session key is no PEM")
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	private, ok := key.(ed25519.PrivateKey)
 	if !ok {
 		t.Fatalf("the session key is a %T", key)
 	}
 	der, err := x509.MarshalPKIXPublicKey(private.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return strings.TrimSuffix(filepath.Base(name), ".key"), private, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }
 
@@ -75,13 +70,9 @@ func b64(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 func unsigned(t *testing.T, header, claims object) string {
 	t.Helper()
 	h, err := json.Marshal(header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	c, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return b64(h) + "." + b64(c)
 }
 
@@ -99,9 +90,7 @@ func TestForgedTokens(t *testing.T) {
 		"401, at every function that asks for a session")
 	kid, private, public := signer(t)
 	_, stranger, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ed := func(key ed25519.PrivateKey, header, claims object) string {
 		text := unsigned(t, header, claims)
 		return text + "." + b64(ed25519.Sign(key, []byte(text)))

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -34,20 +35,14 @@ func dial(t testing.TB, address string) net.Conn {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, conn.SetDeadline(time.Now().Add(patience)))
 	if address != atChecker() {
 		return conn
 	}
 	secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
-	if err := secure.HandshakeContext(ctx); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, secure.HandshakeContext(ctx))
 	return secure
 }
 
@@ -103,21 +98,13 @@ func do(t testing.TB, req *http.Request) (stacktest.Answer, error) {
 		Transport:     stacktest.Described(&http.Transport{DisableKeepAlives: true}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	res, err := client.Do(req)
-	if err != nil {
-		return stacktest.Answer{}, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}, err
+	return stacktest.Do(client, req)
 }
 
 // encode is a body in JSON.
 func encode(t testing.TB, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(b)
 }
