@@ -20,6 +20,7 @@ import (
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -114,9 +115,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	}}
 	a.secrets = append(a.secrets, a.names["secret"])
 	session, err := client.New(world.Info().BaseURL).SignIn(t.Context(), world.Info().Admin.Username, world.Info().Admin.Password)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	a.admin = string(session.Token)
 	made := map[string]bool{}
 	for _, c := range changes() {
@@ -177,18 +176,14 @@ func (a *auditor) make(c change) {
 	id := "audit-" + rand.Text()
 	method, path, _ := strings.Cut(c.route, " ")
 	req, err := http.NewRequestWithContext(a.T.Context(), method, world.Info().BaseURL+a.fill(path), strings.NewReader(a.fill(c.body)))
-	if err != nil {
-		a.T.Fatal(err)
-	}
+	check.OK(a.T, err)
 	actor := a.sign(req, c)
 	req.Header.Set("X-Request-Id", id)
 	if c.body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		a.T.Fatal(err)
-	}
+	check.OK(a.T, err)
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode >= 300 || res.Header.Get("X-Request-Id") != id {
@@ -267,9 +262,7 @@ func (a *auditor) check(c change, id string, actor wire.AuditActor) {
 	} else {
 		records, err = client.Collect(list(a.T.Context(), of, q))
 	}
-	if err != nil {
-		a.T.Fatal(err)
-	}
+	check.OK(a.T, err)
 	records = slices.DeleteFunc(records, func(r wire.AuditRecord) bool { return r.RequestID != id })
 	if len(records) != 1 {
 		a.T.Errorf("%s has left %d records", c.route, len(records))
@@ -299,9 +292,7 @@ func TestWhoReadsTheAuditLog(t *testing.T) {
 		}
 		as[role] = stacktest.SignIn(t, world, name, password)
 	}
-	if err := s.Client.SetMembers(t.Context(), s.Project, members); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Client.SetMembers(t.Context(), s.Project, members))
 	for role, c := range as {
 		records, err := client.Collect(c.Audit(t.Context(), s.Project, client.AuditQuery{}))
 		if role == "owner" {
@@ -333,13 +324,9 @@ func TestConsoleRecordsClientAddress(t *testing.T) {
 	s := stacktest.New(t, world)
 	info := world.Info()
 	session, err := client.New(info.BaseURL).SignIn(t.Context(), info.Admin.Username, info.Admin.Password)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	who, err := client.New(info.BaseURL).WithToken(session.Token).WhoAmI(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	from := &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport:     &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(browser)}}).DialContext},
@@ -347,17 +334,13 @@ func TestConsoleRecordsClientAddress(t *testing.T) {
 	send := func(address, contentType, body string, head ...string) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		req.Header.Set("Content-Type", contentType)
 		for i := 0; i < len(head); i += 2 {
 			req.Header.Set(head[i], head[i+1])
 		}
 		res, err := from.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		_ = res.Body.Close() // the status is enough
 		if res.StatusCode != http.StatusSeeOther && res.StatusCode != http.StatusCreated {
 			t.Fatalf("%s: %d", address, res.StatusCode)

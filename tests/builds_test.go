@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -180,9 +181,7 @@ func TestBuildsOnDemand(t *testing.T) {
 	request := func(commit string) wire.Build {
 		t.Helper()
 		b, err := s.Client.RequestBuild(t.Context(), s.Project, s.Env, "hello", commit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return b
 	}
 	const commit = "abc1234000000000000000000000000000000000"

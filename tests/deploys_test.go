@@ -8,24 +8,21 @@ import (
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
 func deploy(t *testing.T, s *stacktest.Site, tag string) wire.Deployment {
 	t.Helper()
 	d, err := s.Client.Deploy(t.Context(), s.Project, s.Env, "hello", image(tag))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return d
 }
 
 func rollback(t *testing.T, s *stacktest.Site, revision int64) wire.Deployment {
 	t.Helper()
 	d, err := s.Client.Rollback(t.Context(), s.Project, s.Env, "hello", revision)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return d
 }
 
@@ -118,9 +115,7 @@ func TestPromotion(t *testing.T) {
 	deploy(t, staging, "v7")
 	staging.Settled("hello", 2, "live")
 	d, err := s.Client.Promote(t.Context(), s.Project, s.Env, "hello", "staging", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if d.Trigger != "promotion" || d.Image != image("v7") || d.SourceRevision != 2 || string(d.SourceEnvironment) != "staging" {
 		t.Errorf("promoted %+v", d)
 	}

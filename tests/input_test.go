@@ -3,8 +3,6 @@ package tests
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -26,18 +25,14 @@ type api struct {
 func newAPI(t *testing.T) api {
 	t.Helper()
 	session, err := client.New(world.Info().BaseURL).SignIn(t.Context(), world.Info().Admin.Username, world.Info().Admin.Password)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return api{t: t, token: string(session.Token)}
 }
 
 func (a api) do(method, path, body string, headers ...string) (status int, code, text string) {
 	a.t.Helper()
 	req, err := http.NewRequestWithContext(a.t.Context(), method, world.Info().BaseURL+"/api/v1"+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	req.Header.Set("Authorization", "Bearer "+a.token)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
@@ -45,18 +40,9 @@ func (a api) do(method, path, body string, headers ...string) (status int, code,
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	read, err := io.ReadAll(res.Body)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	var e wire.Error
-	_ = json.Unmarshal(read, &e)
-	return res.StatusCode, e.Code, string(read)
+	got, err := stacktest.Do(http.DefaultClient, req)
+	check.OK(a.t, err)
+	return got.Status, got.Code(), got.Body
 }
 
 // TestBadInput sends what must be refused with a clear 4xx, and shows that
@@ -140,9 +126,7 @@ func TestBadInput(t *testing.T) {
 	t.Cleanup(func() {
 		s.OnlyHas(1, 1, 0)
 		kept, err := s.Client.Key(context.WithoutCancel(t.Context()), s.Project, k.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if diff := cmp.Diff(k.Key, kept, cmpopts.IgnoreFields(wire.KeyUsage{}, "AsOf")); diff != "" {
 			t.Errorf("the key changed (-before +after):\n%s", diff)
 		}

@@ -2,15 +2,13 @@ package tests
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -18,22 +16,11 @@ import (
 func ownKey(t *testing.T, method string, header ...string) stacktest.Answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, world.Info().BaseURL+"/api/v1/key", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Add(header[i], header[i+1])
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return stacktest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}
+	check.OK(t, err)
+	stacktest.AddHeaders(req, header...)
+	a, err := stacktest.Do(http.DefaultClient, req)
+	check.OK(t, err)
+	return a
 }
 
 // TestOwnKey: the holder of a key learns what it is good for by the key alone, and what is
@@ -73,9 +60,7 @@ func TestOwnKey(t *testing.T) {
 		Prefix: k.Prefix, Name: "Checkout team 5%", Environment: s.Env, Apps: []string{"hello"}, Scope: "apps", Plan: p.ID, PlanName: p.Name, Rate: rate, Burst: burst,
 		Quota: &quota, QuotaPeriod: &period, Used: &used, Remaining: &left, ResetsAt: &resets,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the key (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "the key", want, got)
 	s.Revoke(k)
 	s.Refuses("hello", k)
 	if a := ownKey(t, http.MethodGet, "X-API-Key", k.Full); a.Status != http.StatusUnauthorized || a.Code() != "invalid_key" {

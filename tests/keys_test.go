@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -160,9 +161,7 @@ func TestUsageAtOnce(t *testing.T) {
 		for limit := time.Now().Add(time.Minute); ; {
 			begin := time.Now()
 			u, err := s.Client.Usage(t.Context(), s.Project, k.ID, "", "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if time.Since(begin) < time.Second || time.Now().After(limit) {
 				return u
 			}

@@ -9,6 +9,7 @@ import (
 	table "github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -16,9 +17,7 @@ import (
 func scans(t *testing.T, found ...wire.FoundSecret) {
 	t.Helper()
 	body, err := json.Marshal(found)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	head := scanner.Sign(t, scannersKey, string(body))
 	var pairs []string
 	for name := range head {
@@ -58,9 +57,7 @@ func TestLeakedKey(t *testing.T) {
 		t.Errorf("the change is in force: %+v, %v", f, err)
 	}
 	report, err := s.Client.EnvironmentUsage(t.Context(), s.Project, s.Env, "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	leaked := 0
 	for _, a := range report.Attention {
 		if a.Reason == wire.KeyLeaked {
@@ -84,9 +81,7 @@ func TestLeakedServiceToken(t *testing.T) {
 	s := stacktest.New(t, world)
 	name, role := "leaked", "owner"
 	token, full, err := s.Client.CreateToken(t.Context(), s.Project, wire.CreateToken{Name: &name, Role: &role})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	scans(t, wire.FoundSecret{Token: string(full), URL: "https://git.example.com/x", Source: "commit"})
 	if _, err := s.Client.WithToken(full).WhoAmI(t.Context()); !client.HasCode(err, "unauthenticated") {
 		t.Errorf("got %v, want unauthenticated", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -48,30 +49,20 @@ func TestDigest(t *testing.T) {
 	server := httptest.NewServer(registry.New())
 	t.Cleanup(server.Close)
 	ref, err := name.NewTag(strings.TrimPrefix(server.URL, "http://") + "/shop/hello:stable")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	publish := func() string {
 		img, err := random.Image(64, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := remote.Write(ref, img, remote.WithContext(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
+		check.OK(t, remote.Write(ref, img, remote.WithContext(t.Context())))
 		digest, err := img.Digest()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return digest.String()
 	}
 	s := stacktest.New(t, world)
 	s.App("hello")
 	release := func() string {
 		d, err := s.Client.Deploy(t.Context(), s.Project, s.Env, "hello", ref.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return string(d.Digest)
 	}
 	first := publish()

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -29,13 +29,9 @@ func TestIdentityHeaders(t *testing.T) {
 	s.Opens("hello", nameless)
 
 	got := identity(s.Echo(s.Call("hello").Key(named).Send()))
-	if diff := cmp.Diff(map[string][]string{"X-Service-Key-Prefix": {named.Prefix}, "X-Service-Key-Name": {"Caf%C3%A9 5%25"}}, got); diff != "" {
-		t.Errorf("named key (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "named key", map[string][]string{"X-Service-Key-Prefix": {named.Prefix}, "X-Service-Key-Name": {"Caf%C3%A9 5%25"}}, got)
 	got = identity(s.Echo(s.Call("hello").Key(nameless).Send()))
-	if diff := cmp.Diff(map[string][]string{"X-Service-Key-Prefix": {nameless.Prefix}}, got); diff != "" {
-		t.Errorf("nameless key (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "nameless key", map[string][]string{"X-Service-Key-Prefix": {nameless.Prefix}}, got)
 }
 
 // identity picks the headers, as the app received them, that speak of the key
@@ -72,18 +68,12 @@ func TestSpoofedHeaders(t *testing.T) {
 	all := s.Call("hello").Key(k)
 	for _, h := range spoofs {
 		one := s.Call("hello").Key(k).Header(h[0], h[1]).Header(h[0], "twice").Gets(http.StatusOK)
-		if diff := cmp.Diff(want, identity(s.Echo(one))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", h[0], diff)
-		}
+		check.Equal(t, h[0], want, identity(s.Echo(one)))
 		all = all.Header(h[0], h[1])
 	}
-	if diff := cmp.Diff(want, identity(s.Echo(all.Gets(http.StatusOK)))); diff != "" {
-		t.Errorf("all at once (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "all at once", want, identity(s.Echo(all.Gets(http.StatusOK))))
 	hop := s.Call("hello").Key(k).Header("Connection", "X-Service-Key-Prefix, X-Service-Key-Name").Gets(http.StatusOK)
-	if diff := cmp.Diff(want, identity(s.Echo(hop))); diff != "" {
-		t.Errorf("Connection (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "Connection", want, identity(s.Echo(hop)))
 	if strings.Contains(all.Gets(http.StatusOK).Body, k.Full[16:]) {
 		t.Error("the key reached the app")
 	}
@@ -197,14 +187,10 @@ func TestWebSocket(t *testing.T) {
 	options := &websocket.DialOptions{HTTPClient: stacktest.Ingress(world), HTTPHeader: http.Header{"X-Api-Key": {k.Full}}}
 	options.HTTPClient.Timeout = 0
 	conn, _, err := websocket.Dial(ctx, url, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = conn.CloseNow() }()
 	for _, message := range []string{"one", "two"} {
-		if err := conn.Write(ctx, websocket.MessageText, []byte(message)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, conn.Write(ctx, websocket.MessageText, []byte(message)))
 		if _, got, err := conn.Read(ctx); err != nil || string(got) != message {
 			t.Fatalf("got %q, %v", got, err)
 		}
@@ -224,14 +210,10 @@ func TestStream(t *testing.T) {
 	k := s.AnyKey()
 	s.Opens("hello", k)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Host("hello")+"/stream?chunks=4&interval=500ms", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	req.Header.Set("X-API-Key", k.Full)
 	res, err := stacktest.Ingress(world).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = res.Body.Close() }()
 	body := bufio.NewReader(res.Body)
 	first, err := body.ReadString('\n')
@@ -252,20 +234,14 @@ func raw(t *testing.T, request string) string {
 	t.Helper()
 	var d net.Dialer
 	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(world.Info().IngressURL, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := io.ReadAll(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(answer)
 }
 

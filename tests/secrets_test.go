@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -80,9 +81,7 @@ func TestServiceTokenIsKeptSecret(t *testing.T) {
 	k := s.AnyKey()
 	name, role := "kept-"+s.Project, "developer"
 	token, full, err := s.Client.CreateToken(t.Context(), s.Project, wire.CreateToken{Name: &name, Role: &role})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	uses := func(c *client.Client) []error {
 		_, session := c.WhoAmI(t.Context())
 		_, apps := c.App(t.Context(), s.Project, s.Env, "hello")

@@ -18,6 +18,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/span/spantest"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -89,9 +90,7 @@ func inLog(s *stacktest.Site, prefix string, parts ...string) {
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				s.T.Fatal(err)
-			}
+			check.OK(s.T, err)
 			for line := range strings.Lines(string(text)) {
 				if containsAll(line, parts) {
 					return true
@@ -131,18 +130,12 @@ func TestRequestIDGoesOn(t *testing.T) {
 	inLog(s, "deploys", `"request_id":"`+deploy+`"`, `"msg":"deployment finished"`, `"trace_id":"`+trace+`"`)
 
 	session, err := s.Client.SignIn(t.Context(), world.Info().Admin.Username, world.Info().Admin.Password)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPatch, world.Info().BaseURL+path, strings.NewReader(`{"require_api_key":true}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + string(session.Token)}, "X-Request-Id": {gate}, "Traceparent": {parent}}
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var a wire.App
 	defer func() { _ = res.Body.Close() }()
 	if err := json.NewDecoder(res.Body).Decode(&a); err != nil || a.Gate.State != "pending" {
@@ -229,13 +222,9 @@ func TestMetricsOfEveryFunction(t *testing.T) {
 	before := strings.Count(stacktest.Get(t, world.Info().Metrics["apps"]).Body, "\n")
 	for i := range 200 {
 		req, err := http.NewRequestWithContext(t.Context(), fmt.Sprintf("M%d", i), fmt.Sprintf("%s/api/v1/projects/x%d/y%d", world.Info().BaseURL, i, i), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		_ = res.Body.Close()
 	}
 	text := stacktest.Get(t, world.Info().Metrics["apps"]).Body

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	table "github.com/sluicegate/sluice/shared/api"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -24,12 +25,8 @@ func TestTypeScriptClient(t *testing.T) {
 	}
 	s := stacktest.New(t, world)
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("typescript")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "openapi.json"), table.OpenAPI, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.CopyFS(dir, os.DirFS("typescript")))
+	check.OK(t, os.WriteFile(filepath.Join(dir, "openapi.json"), table.OpenAPI, 0o600))
 	info := world.Info()
 	environment := append(os.Environ(), "BASE_URL="+info.BaseURL, "INGRESS="+info.IngressURL,
 		"USERNAME="+info.Admin.Username, "PASSWORD="+info.Admin.Password, "PROJECT="+s.Project)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -49,9 +50,7 @@ func TestWebhookDeploys(t *testing.T) {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	want := wire.WebhookStatus{Status: "rolling_out", Revision: 2, Image: wire.Text(image("v2")), Commit: "abc1234", StatusURL: url + "/deployments/2"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("answer (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "answer", want, got)
 	s.Runs("hello", image("v2"))
 	d := s.Settled("hello", 2, "live")
 	if d.Trigger != "webhook" || d.Commit != "abc1234" || !d.Current {
@@ -74,9 +73,7 @@ func TestWebhookTellsTheOutcome(t *testing.T) {
 	status := func(header ...string) wire.WebhookStatus {
 		t.Helper()
 		var got wire.WebhookStatus
-		if err := json.Unmarshal([]byte(stacktest.Get(t, url+"/deployments/2", header...).Body), &got); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(stacktest.Get(t, url+"/deployments/2", header...).Body), &got))
 		return got
 	}
 	a := s.Post(url, []byte(`{"image":"`+image("v2")+`","pipeline":{"id":7}}`), "X-Service-Token", token, "Prefer", "wait=60")
@@ -175,9 +172,7 @@ func TestWebhookStates(t *testing.T) {
 	if a := s.Post(url, deployBody("v2"), "X-Service-Token", token); a.Status != http.StatusAccepted {
 		t.Errorf("the new token: %d %s", a.Status, a.Body)
 	}
-	if err := s.Client.DisableWebhook(t.Context(), s.Project, s.Env, "hello"); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Client.DisableWebhook(t.Context(), s.Project, s.Env, "hello"))
 	if a := s.Post(url, deployBody("v3"), "X-Service-Token", token); a.Status != http.StatusUnauthorized {
 		t.Errorf("disabled: %d", a.Status)
 	}
@@ -250,9 +245,7 @@ func TestTokenIsKeptSecret(t *testing.T) {
 	}
 	for _, file := range logs {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if bytes.Contains(text, []byte(token)) {
 			t.Errorf("the token is in %s", filepath.Base(file))
 		}
@@ -267,9 +260,7 @@ func TestTokenIsKeptSecret(t *testing.T) {
 	end := append([]byte(nil), name...)
 	end[len(end)-1]++
 	query, err := json.Marshal(map[string]any{"key": name, "range_end": end})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	read := s.Post(world.Info().EtcdURL+"/v3/kv/range", query).Body
 	var found struct {
 		KVs []struct{ Key, Value []byte } `json:"kvs"`
@@ -321,9 +312,7 @@ func TestGitApp(t *testing.T) {
 		}
 	}
 	// Detached, it keeps what it runs and takes images again.
-	if err := s.Client.RemoveGitSource(t.Context(), s.Project, s.Env, "hello"); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Client.RemoveGitSource(t.Context(), s.Project, s.Env, "hello"))
 	app, err := s.Client.App(t.Context(), s.Project, s.Env, "hello")
 	if err != nil || app.Kind != "image" || app.Image != image("v1") {
 		t.Errorf("detached: %+v, %v", app, err)
@@ -368,9 +357,7 @@ func TestWebhookDeliveries(t *testing.T) {
 		{Result: "refused", Code: "image_required", RequestID: "call-2"},
 		{Result: "deployed", Revision: 2, Commit: "abc1234", RequestID: "call-1", Delivery: "job-7"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("deliveries (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "deliveries", want, got)
 	if h := s.History("hello"); len(h) != 2 {
 		t.Errorf("%d revisions", len(h))
 	}

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const (
@@ -35,9 +37,7 @@ func (p pkg) path() string { return strings.TrimPrefix(p.ImportPath, module) }
 func packages(t *testing.T) []pkg {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,GoFiles,Imports", module+"...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var all []pkg
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p pkg
@@ -140,9 +140,7 @@ func TestEventsAreTheSDKs(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, name := range p.GoFiles {
 			text, err := os.ReadFile(filepath.Join(p.Dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if found := header.Find(text); found != nil {
 				t.Errorf("%s/%s writes the header %s", p.path(), name, found)
 			}

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestBuildListsAgree checks that modules which this machine compiles next to Sluice have the versions of
@@ -37,17 +39,13 @@ func requirements(t *testing.T, folder string) map[string]string {
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
 	cmd.Dir = filepath.Join(root, folder)
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	type module struct{ Path, Version string }
 	var file struct {
 		Require []module
 		Replace []struct{ Old, New module }
 	}
-	if err := json.Unmarshal(out, &file); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(out, &file))
 	versions := map[string]string{}
 	for _, m := range file.Require {
 		versions[m.Path] = m.Version

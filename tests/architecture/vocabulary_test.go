@@ -21,6 +21,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestVocabularies: a list of a closed vocabulary has each constant of its type.
@@ -51,14 +52,10 @@ func TestVocabularies(t *testing.T) {
 func constants(t *testing.T, folder, kind string) (values []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", folder, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, name := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
 			if !ok {

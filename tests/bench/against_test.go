@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/tests/bench/load"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -110,9 +111,7 @@ func TestAgainst(t *testing.T) {
 		t.Fatalf("SLUICE_ROWS: %v", err)
 	}
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	c := &contest{ctx: ctx, wanted: wanted, values: map[string]*[2][]float64{}, sides: [2]side{

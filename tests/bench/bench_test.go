@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/long"
 )
 
@@ -32,9 +33,7 @@ func TestBench(t *testing.T) {
 		t.Skip("make bench runs it")
 	}
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	b := &bench{root: root, began: time.Now()}
 	whole := t.Run("in process", func(t *testing.T) { b.inProcess(t) })
 	whole = t.Run("over HTTP", func(t *testing.T) { b.overHTTP(t) }) && whole
@@ -47,9 +46,7 @@ func TestBench(t *testing.T) {
 	if !whole || len(b.plots) != plots { // some were not asked for: -run
 		t.Skip("the results are not written, since not everything was measured")
 	}
-	if err := b.write(filepath.Join(root, "tests", "load")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, b.write(filepath.Join(root, "tests", "load")))
 }
 
 // TestBenchmarksRun runs short benchmarks once each, so that a broken one is found early.
@@ -57,9 +54,7 @@ func TestBenchmarksRun(t *testing.T) {
 	t.Parallel()
 	long.Only(t)
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	b := &bench{root: root}
 	seen := b.gobench(t, "^Benchmark(Rollup|Flush|Change)$", "1x", 1,
 		"./functions/rollup", "./functions/checker/internal/meter", "./functions/checker/internal/view")

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/tests/bench/load"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -33,9 +34,7 @@ func (b *bench) coldStart(t *testing.T) {
 	for _, n := range sizes()[:3] {
 		t.Run(fmt.Sprintf("keys=%d", n), func(t *testing.T) {
 			emulator, err := firestore.Start(t.Context(), firestore.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			t.Cleanup(func() { _ = emulator.Close() })
 			t.Setenv("FIRESTORE_EMULATOR_HOST", emulator.Host)
 			fill(t, n)
@@ -70,24 +69,18 @@ const project = "bench"
 func fill(t *testing.T, n int) {
 	t.Helper()
 	st, err := store.Open(t.Context(), project)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = st.Close() }()
-	if err := errors.Join(
+	check.OK(t, errors.Join(
 		st.CreateProject(t.Context(), app.Project{Name: "shop"}),
 		st.CreateEnvironment(t.Context(), app.Environment{Project: "shop", Name: "prod", Namespace: load.Namespace}),
 		st.CreateApp(t.Context(), app.App{Namespace: load.Namespace, Name: load.App, Project: "shop", Environment: "prod", Host: "hello.example", Image: stacktest.Image}, store.First{}),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	if _, err := st.CreatePlan(t.Context(), load.Plan()); err != nil {
 		t.Fatal(err)
 	}
 	client, err := cloudfirestore.NewClient(t.Context(), project)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = client.Close() }()
 	// The store writes the first, and the others are made like it.
 	var model map[string]any
@@ -100,17 +93,13 @@ func fill(t *testing.T, n int) {
 				t.Fatal(err)
 			}
 			first, err := keys.Doc(string(k.Stored.ID())).Get(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			model = first.Data()
 			continue
 		}
 		model["prefix"], model["secret"], model["name"] = string(k.Stored.Prefix), k.Stored.Secret[:], k.Stored.Name
 		job, err := batch.Create(keys.Doc(string(k.Stored.ID())), model)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		jobs = append(jobs, job)
 	}
 	batch.End()
@@ -128,19 +117,13 @@ func hear(t *testing.T, host string, n int) {
 	defer cancel()
 	conn, err := grpc.NewClient("passthrough:///"+host, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	client, err := apiv1.NewClient(ctx, option.WithGRPCConn(conn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = client.Close() }()
 	const database = "projects/" + project + "/databases/(default)"
 	stream, err := client.Listen(metadata.AppendToOutgoingContext(ctx, "google-cloud-resource-prefix", database, "authorization", "Bearer owner"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	query := &pb.StructuredQuery{
 		From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: "keys"}},
 		Where: &pb.StructuredQuery_Filter{FilterType: &pb.StructuredQuery_Filter_FieldFilter{FieldFilter: &pb.StructuredQuery_FieldFilter{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/tests/bench/load"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const (
@@ -32,9 +33,7 @@ func (r *run) add(t *testing.T, at target, l load.Load) load.Result {
 	t.Helper()
 	before := processor(t, at.pid)
 	seen, err := l.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	r.rates = append(r.rates, seen.Rate())
 	r.p50s = append(r.p50s, ms(seen.P50))
 	r.p99s = append(r.p99s, ms(seen.P99))

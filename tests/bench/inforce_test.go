@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/stack"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -108,9 +109,7 @@ func canaries(t *testing.T, s *stack.Stack) (n int64) {
 	for _, collection := range []string{"keys", "plans", "counters"} {
 		for i := range s.Info().Checkers {
 			doc, err := st.Collection(collection).Doc(fmt.Sprintf("canary.checker-%d", i)).Get(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			seq, ok := doc.Data()["seq"].(int64)
 			if !ok {
 				t.Fatalf("a canary is %v", doc.Data())

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -19,13 +20,9 @@ import (
 func alwaysAllow(t *testing.T, site *stacktest.Site, app, url string) (host string) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", site.Stack.Info().Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	api, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	namespace := site.Project + "-" + site.Env
 	host = "always." + namespace + ".localhost"
 	gate := duplicate(t, api, "middlewares", namespace, "sluice-gate-"+app, func(o map[string]any) {
@@ -52,9 +49,7 @@ func alwaysAllow(t *testing.T, site *stacktest.Site, app, url string) (host stri
 
 func set(t *testing.T, o map[string]any, value any, fields ...string) {
 	t.Helper()
-	if err := unstructured.SetNestedField(o, value, fields...); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, unstructured.SetNestedField(o, value, fields...))
 }
 
 // duplicate copies an app's object of a kind, without its labels, so that nobody
@@ -63,9 +58,7 @@ func duplicate(t *testing.T, api dynamic.Interface, kind, namespace, app string,
 	t.Helper()
 	all := api.Resource(schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: kind}).Namespace(namespace)
 	list, err := all.List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, o := range list.Items {
 		if !strings.Contains(o.GetName(), app) {
 			continue

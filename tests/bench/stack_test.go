@@ -18,6 +18,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/stack"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/bench/load"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -27,14 +28,8 @@ const portBase = 30980
 func (b *bench) stack(t *testing.T) *stack.Stack {
 	t.Helper()
 	s, err := stack.Start(t.Context(), stack.Options{Root: b.root, Dir: t.TempDir(), PortBase: portBase, Log: t.Output(), ManyCalls: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	check.OK(t, err)
+	check.Closes(t, s)
 	return s
 }
 
@@ -135,18 +130,12 @@ func (b *bench) functions(t *testing.T, s *stack.Stack) {
 func firstAnswer(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	address := freeAddress(t)
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	own := func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains([]string{"", "HOST", "PORT", "METRICS_PORT"}, name)
@@ -157,14 +146,10 @@ func firstAnswer(t *testing.T, pid int) time.Duration {
 	cmd.Stderr = &log
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
 	began := time.Now()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cmd.Start())
 	until(t, time.Minute, filepath.Base(program)+" answers", func(ctx context.Context) bool { return status(ctx, client, "http://"+address+"/healthz") != 0 })
 	took := time.Since(began)
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%s: %v\n%s", program, err, log.String())
 	}
@@ -174,9 +159,7 @@ func firstAnswer(t *testing.T, pid int) time.Duration {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }

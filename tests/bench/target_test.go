@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // target is a process that answers a load.
@@ -39,14 +41,10 @@ func start(t *testing.T, program, ready string, env ...string) target {
 	t.Helper()
 	address := freeAddress(t)
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cmd := exec.Command(program)
 	cmd.Env = append(os.Environ(), append(env, "HOST=127.0.0.1", "PORT="+port)...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
@@ -93,15 +91,11 @@ func status(ctx context.Context, c *http.Client, url string) int {
 func resident(t *testing.T, pid int) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for line := range strings.Lines(string(text)) {
 		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
 			kb, err := strconv.Atoi(fields[1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			return kb << 10
 		}
 	}
@@ -113,18 +107,14 @@ func resident(t *testing.T, pid int) int {
 func processor(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	// Fields 14 and 15 after the name in parentheses, in hundredths of a second.
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
 	var ticks int
 	for _, f := range fields[11:13] {
 		n, err := strconv.Atoi(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond

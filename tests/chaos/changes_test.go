@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -91,9 +92,7 @@ func newCrowd(t *testing.T) *crowd {
 	c.waiting, c.plan = plain.WithToken(session.Token).Waiting(laneWait), c.Plan(wire.CreatePlan{}).ID
 	// A replica that replaces another listens where the one before that did.
 	c.replicas = stacktest.Replicas(t, world)
-	if err := world.Roll(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, world.Roll(t.Context()))
 	c.replicas = append(c.replicas, stacktest.Replicas(t, world)...)
 	return c
 }
@@ -267,18 +266,14 @@ func TestWaitEndsWithTheFunction(t *testing.T) {
 	s.App("hello")
 	k := s.AnyKey()
 	s.Opens("hello", k)
-	if err := world.Signal("checker-1", syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, world.Signal("checker-1", syscall.SIGSTOP))
 	defer func() { _ = world.Signal("checker-1", syscall.SIGCONT) }()
 	answer := make(chan reply)
 	go func() {
 		answer <- s.changing(http.MethodPost, "api-keys/"+k.ID+"/revoke", map[string]any{}, 8*time.Second)
 	}()
 	wait(t, time.Second)
-	if err := world.Signal("keys", syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, world.Signal("keys", syscall.SIGTERM))
 	if r := <-answer; r.status != http.StatusAccepted || r.took > 5*time.Second {
 		t.Errorf("a revocation that waits while the function is told to stop: %v: %.300s", r, r.body)
 	}

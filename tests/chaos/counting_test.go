@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -66,9 +67,7 @@ func reported(t *testing.T, s *stacktest.Site, keys []stacktest.Key, until func(
 	for _, k := range keys {
 		for {
 			u, err := s.Client.Usage(t.Context(), s.Project, k.ID, "", "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			got[k.ID] = usage.Totals{Allowed: u.Totals.Allowed, RateDenied: u.Totals.RateDenied, QuotaDenied: u.Totals.QuotaDenied}
 			if until(k.ID, got[k.ID]) || time.Now().After(deadline) {
 				break
@@ -140,9 +139,7 @@ func TestKilledReplica(t *testing.T) {
 	})
 	l.PerSecond = l.Requests / 13 // half of the load lasts for three flush intervals
 	y := s.Run(l)
-	if err := world.Restart(t.Context(), "checker-0"); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, world.Restart(t.Context(), "checker-0"))
 	deadline := time.Now().Add(3 * flushInterval)
 	got := reported(t, s, keys, func(string, usage.Totals) bool { return time.Now().After(deadline) })
 	var short, may, seen uint64

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // These are the words of which cells are made.
@@ -104,9 +105,7 @@ func (x *trial) report() reply {
 	x.t.Helper()
 	found := []wire.FoundSecret{{Token: x.leaky.Full, URL: "https://git.example.com/x"}}
 	body, err := json.Marshal(found)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	check.OK(x.t, err)
 	head := scanner.Sign(x.t, scannersKey, string(body))
 	var pairs []string
 	for name := range head {
@@ -210,26 +209,20 @@ func nothing(*trial) {}
 // signal sends one to a process.
 func (x *trial) signal(name string, s syscall.Signal) {
 	x.t.Helper()
-	if err := world.Signal(name, s); err != nil {
-		x.t.Fatal(err)
-	}
+	check.OK(x.t, world.Signal(name, s))
 }
 
 // kill ends processes at once; restart starts them again.
 func (x *trial) kill(names ...string) {
 	x.t.Helper()
 	for _, name := range names {
-		if err := world.Kill(name); err != nil {
-			x.t.Fatal(err)
-		}
+		check.OK(x.t, world.Kill(name))
 	}
 }
 
 func (x *trial) restart(names ...string) {
 	x.t.Helper()
 	for _, name := range names {
-		if err := world.Restart(x.t.Context(), name); err != nil {
-			x.t.Fatal(err)
-		}
+		check.OK(x.t, world.Restart(x.t.Context(), name))
 	}
 }

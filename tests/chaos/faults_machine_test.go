@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // clockStep is how far the clock jumps.
@@ -154,9 +155,7 @@ func loggers() map[string]int {
 func logSize(x *trial, name string) int64 {
 	x.t.Helper()
 	info, err := os.Stat(filepath.Join(world.Info().LogsDir, name+".log"))
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	check.OK(x.t, err)
 	return info.Size()
 }
 

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -186,9 +187,7 @@ func pause0(x *trial) {
 func (x *trial) stopped(name string) {
 	x.t.Helper()
 	pid, err := world.Pid(name)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	check.OK(x.t, err)
 	x.Until("stop", func() bool {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		if err != nil || len(threads) == 0 {

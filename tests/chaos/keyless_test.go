@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/issuer"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // pipelines is a CI system that issues tokens to its pipelines, and may be away.
@@ -46,9 +47,7 @@ func (s *scene) trusted() {
 	s.T.Helper()
 	s.App("keyless")
 	_, err := s.Client.AddTrust(s.T.Context(), s.Project, s.Env, "keyless", wire.AddTrust{Issuer: ci.address, Audience: audience, Claims: map[string]string{"repository": "org/repo"}})
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	check.OK(s.T, err)
 }
 
 const audience = "chaos"
@@ -57,9 +56,7 @@ const audience = "chaos"
 func (s *scene) pipelineToken() string {
 	s.T.Helper()
 	token, err := ci.Token(audience, issuer.Claims("org/repo", "main", "deploy"))
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	check.OK(s.T, err)
 	return token
 }
 

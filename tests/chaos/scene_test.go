@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -47,9 +47,7 @@ func newScene(t *testing.T) *scene {
 func (s *scene) signIn(t *testing.T) {
 	t.Helper()
 	session, err := client.New(world.Info().BaseURL).SignIn(t.Context(), world.Info().Admin.Username, world.Info().Admin.Password)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	s.token = string(session.Token)
 	s.Client = client.New(world.Info().BaseURL).WithToken(session.Token)
 }
@@ -81,28 +79,19 @@ func (s *scene) call(method, url string, body any, header ...string) reply {
 	ctx, cancel := context.WithTimeout(s.T.Context(), callLimit)
 	defer cancel()
 	text, err := json.Marshal(body)
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	check.OK(s.T, err)
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(text))
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	check.OK(s.T, err)
 	req.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
 	begin := time.Now()
-	res, err := http.DefaultClient.Do(req)
+	a, err := stacktest.Do(http.DefaultClient, req)
 	if err != nil {
 		return reply{code: err.Error(), took: time.Since(begin)}
 	}
-	defer func() { _ = res.Body.Close() }()
-	read, err := io.ReadAll(res.Body)
-	if err != nil {
-		return reply{code: err.Error(), took: time.Since(begin)}
-	}
-	return reply{res.StatusCode, stacktest.Answer{Body: string(read)}.Code(), res.Header, read, time.Since(begin)}
+	return reply{a.Status, a.Code(), a.Header, []byte(a.Body), time.Since(begin)}
 }
 
 // manage calls the management API below the project's environment.
@@ -156,9 +145,7 @@ func (s *scene) revisionsOf(app, image string) (numbers []int64) {
 func (s *scene) keysCalled(name string) (n int) {
 	s.T.Helper()
 	keys, err := client.Collect(s.Client.Keys(s.T.Context(), s.Project, client.KeyFilter{Environment: s.Env}))
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	check.OK(s.T, err)
 	for _, k := range keys {
 		if k.Name == name {
 			n++

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -289,9 +290,7 @@ func (x *trial) reported(least, most uint64) (total uint64) {
 	within := begin // since when
 	for {
 		u, err := x.Client.Usage(x.t.Context(), x.Project, x.key.ID, "", "")
-		if err != nil {
-			x.t.Fatal(err)
-		}
+		check.OK(x.t, err)
 		if u.Totals.Allowed != total || total < least {
 			total, within = u.Totals.Allowed, time.Now()
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -22,18 +23,14 @@ func TestKeylessGuide(t *testing.T) {
 	p.does("app create hello --image " + v1)
 	p.calls("hello", "", http.StatusOK)
 	page, err := os.ReadFile("../../infra/keyless.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_, here, _ := strings.Cut(string(page), "## Try it here")
 	commands := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(here)
 	if commands == nil {
 		t.Fatal("the guide has no commands")
 	}
 	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE", "GOPATH").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for i, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {
 		p.env = append(p.env, name+"="+strings.Split(string(cache), "\n")[i])
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -30,9 +31,7 @@ type repository struct {
 func newRepository(t *testing.T, name string) repository {
 	t.Helper()
 	var p place
-	if err := json.Unmarshal(read(t, os.Getenv("SLUICE_STACK")), &p); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(read(t, os.Getenv("SLUICE_STACK")), &p))
 	if p.GitDir == "" {
 		t.Skip("the cluster's file names no git server")
 	}
@@ -60,9 +59,7 @@ func (r repository) git(args ...string) string {
 // push commits a Dockerfile, pushes it, and gives the commit.
 func (r repository) push(dockerfile string) string {
 	r.t.Helper()
-	if err := os.WriteFile(filepath.Join(r.dir, "Dockerfile"), []byte(dockerfile), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
+	check.OK(r.t, os.WriteFile(filepath.Join(r.dir, "Dockerfile"), []byte(dockerfile), 0o600))
 	r.git("add", "--all")
 	r.git("commit", "--quiet", "--allow-empty", "--message", "a change")
 	r.git("push", "--quiet", "origin", "main")
@@ -82,9 +79,7 @@ func TestBuild(t *testing.T) {
 	name := "built"
 	began := time.Now()
 	_, err := s.Client.CreateApp(t.Context(), s.Project, s.Env, wire.CreateApp{Name: &name, GitSource: &wire.GitSource{Repository: r.url, Branch: "main"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	live := s.Settled(name, 1, "live")
 	s.Call(name).Within(time.Minute).Gets(200)
 	took := time.Since(began).Round(100 * time.Millisecond)

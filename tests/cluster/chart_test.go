@@ -10,6 +10,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -22,9 +23,7 @@ var (
 func helm(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := manifest.RunHelm(t.Context(), root, append(args, "--namespace", manifest.Namespace, "--kubeconfig", world.Info().Kubeconfig)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(out)
 }
 
@@ -32,9 +31,7 @@ func helm(t *testing.T, args ...string) string {
 func values(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "values.yaml")
-	if err := os.WriteFile(file, []byte(helm(t, "get", "values", "sluice", "--output", "yaml")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, []byte(helm(t, "get", "values", "sluice", "--output", "yaml")), 0o600))
 	return file
 }
 
@@ -60,9 +57,7 @@ func TestUpgrade(t *testing.T) {
 		helm(t, step...)
 		until(t, 4*time.Minute, "replace the checkers", func() bool {
 			d, err := stacktest.Kubernetes(t, world).AppsV1().Deployments(manifest.Namespace).Get(t.Context(), "sluice-checker", meta.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			n := *d.Spec.Replicas
 			return d.Status.ObservedGeneration > was && d.Status.UpdatedReplicas == n && d.Status.ReadyReplicas == n && d.Status.Replicas == n
 		})
@@ -74,9 +69,7 @@ func TestUpgrade(t *testing.T) {
 func generation(t *testing.T) int64 {
 	t.Helper()
 	d, err := stacktest.Kubernetes(t, world).AppsV1().Deployments(manifest.Namespace).Get(t.Context(), "sluice-checker", meta.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return d.Status.ObservedGeneration
 }
 
@@ -85,9 +78,7 @@ func waitGone(t *testing.T) {
 	t.Helper()
 	until(t, 2*time.Minute, "end the old checkers", func() bool {
 		list, err := stacktest.Kubernetes(t, world).CoreV1().Pods(manifest.Namespace).List(t.Context(), meta.ListOptions{LabelSelector: "sluice.dev/function=checker"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return len(list.Items) == len(checkers(t))
 	})
 }

@@ -18,6 +18,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -51,9 +52,7 @@ func signalled(t *testing.T, signal syscall.Signal, allowed int) string {
 		l := begin(t, s)
 		pod := busiest(t, asked)
 		before := restarts(t, pod)
-		if err := syscall.Kill(processOf(t, pod), signal); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, syscall.Kill(processOf(t, pod), signal))
 		began := time.Now()
 		// Kubernetes waits longer each time with a pod that was started again before.
 		until(t, 6*time.Minute, "start the checker again", func() bool { return restarts(t, pod) > before })
@@ -68,9 +67,7 @@ func signalled(t *testing.T, signal syscall.Signal, allowed int) string {
 func checkers(t *testing.T) []core.Pod {
 	t.Helper()
 	list, err := stacktest.Kubernetes(t, world).CoreV1().Pods(manifest.Namespace).List(t.Context(), meta.ListOptions{LabelSelector: "sluice.dev/function=checker"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return slices.DeleteFunc(list.Items, func(p core.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
@@ -136,9 +133,7 @@ func decisions(t *testing.T, p core.Pod) int {
 	total := 0.0
 	for _, m := range decided.FindAllStringSubmatch(stacktest.Get(t, "http://"+p.Status.PodIP+":9090/metrics").Body, -1) {
 		n, err := strconv.ParseFloat(m[1], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		total += n
 	}
 	return int(total)
@@ -148,9 +143,7 @@ func decisions(t *testing.T, p core.Pod) int {
 func processOf(t *testing.T, pod core.Pod) int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) || err != nil {
@@ -162,9 +155,7 @@ func processOf(t *testing.T, pod core.Pod) int {
 		}
 		if has("POD_NAME="+pod.Name) && has("FUNCTION_TARGET=checker") {
 			pid, err := strconv.Atoi(strings.Split(file, "/")[2])
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			return pid
 		}
 	}

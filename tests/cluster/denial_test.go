@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/transport/spdy"
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -47,20 +48,14 @@ func TestDenialIsExplained(t *testing.T) {
 func forward(t *testing.T, pod string) (address string) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", world.Info().Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	transport, upgrader, err := spdy.RoundTripperFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	url := stacktest.Kubernetes(t, world).CoreV1().RESTClient().Post().Namespace(manifest.Namespace).Resource("pods").Name(pod).SubResource("portforward").URL()
 	stop, ready := make(chan struct{}), make(chan struct{})
 	var complaint bytes.Buffer
 	f, err := portforward.New(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url), []string{"0:9090"}, stop, ready, io.Discard, &complaint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- f.ForwardPorts() }()
 	t.Cleanup(func() { close(stop) })
@@ -70,8 +65,6 @@ func forward(t *testing.T, pod string) (address string) {
 		t.Fatalf("forward to %s: %v %s", pod, err, &complaint)
 	}
 	ports, err := f.GetPorts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return fmt.Sprintf("http://127.0.0.1:%d", ports[0].Local)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -96,9 +97,7 @@ func hurry(t *testing.T) {
 	maps := stacktest.Kubernetes(t, world).CoreV1().ConfigMaps("knative-serving")
 	patch := func(text string) {
 		_, err := maps.Patch(context.WithoutCancel(t.Context()), "config-autoscaler", types.MergePatchType, []byte(text), meta.PatchOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 	}
 	patch(`{"data":{"stable-window":"6s","scale-to-zero-grace-period":"1s"}}`)
 	t.Cleanup(func() { patch(`{"data":{"stable-window":null,"scale-to-zero-grace-period":null}}`) })

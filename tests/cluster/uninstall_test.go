@@ -12,6 +12,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -70,9 +71,7 @@ func waitAPI(t *testing.T) {
 	} {
 		until(t, 4*time.Minute, "answer at "+path, func() bool {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+path, http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			res, err := bare.Do(req)
 			return err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusUnauthorized
 		})
@@ -82,9 +81,7 @@ func waitAPI(t *testing.T) {
 func read(t *testing.T, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return text
 }
 
@@ -101,9 +98,7 @@ func left(t *testing.T) {
 		"sluice-checker-tls": true, "sluice-checker-tls-ca": true,
 	}
 	secrets, err := api.CoreV1().Secrets(manifest.Namespace).List(t.Context(), meta.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, s := range secrets.Items {
 		if !kept[s.Name] {
 			t.Errorf("an uninstall leaves the Secret %s, of which the guide says nothing", s.Name)

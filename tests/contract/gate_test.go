@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // find gives the object of a kind and a name in a rendering.
@@ -107,9 +108,7 @@ func TestAddresses(t *testing.T) {
 		listens := map[string]bool{}
 		for _, o := range rendered(t, name) {
 			one, err := o.MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			text = append(text, one...)
 			switch {
 			case isKnative(o):
@@ -177,9 +176,7 @@ func ingressOf(t *testing.T, name string, pod core.PodTemplateSpec) []networking
 	for _, o := range manifest.OfKinds(rendered(t, name), "NetworkPolicy") {
 		spec := as[networking.NetworkPolicy](t, o).Spec
 		selector, err := meta.LabelSelectorAsSelector(&spec.PodSelector)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if selector.Matches(labels.Set(pod.Labels)) {
 			rules = append(rules, spec.Ingress...)
 		}

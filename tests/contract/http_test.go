@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // first is what a function is asked first, and what a stranger gets for it.
@@ -106,9 +108,7 @@ func TestAnswers(t *testing.T) {
 				})
 			}
 			group.Wait()
-			if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, p.cmd.Process.Signal(syscall.SIGTERM))
 			if code := p.end(t); code != 0 {
 				t.Errorf("ended with %d at SIGTERM", code)
 			}
@@ -203,9 +203,7 @@ func TestPortTaken(t *testing.T) {
 	t.Parallel()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = l.Close() }()
 	s := settings(t, "usage")
 	_, s["PORT"], _ = net.SplitHostPort(l.Addr().String())

@@ -20,6 +20,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // image is an image as it came from the registry, unpacked.
@@ -97,9 +99,7 @@ func TestImage(t *testing.T) {
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			names = append(names, h.Name)
 			if h.Mode&0o222 != 0 || h.Uid != 0 {
 				t.Errorf("%s: %s can be written: mode %o, user %d", function, h.Name, h.Mode, h.Uid)
@@ -155,33 +155,23 @@ func TestMaterials(t *testing.T) {
 func attached(t *testing.T, img *image) materials {
 	t.Helper()
 	index, err := remote.Referrers(img.ref, remote.WithContext(t.Context()), remote.WithFilter("artifactType", "application/spdx+json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if len(manifest.Manifests) != 1 {
 		t.Fatalf("%s: %d bills of materials", img.ref, len(manifest.Manifests))
 	}
 	artifact, err := remote.Image(img.ref.Context().Digest(manifest.Manifests[0].Digest.String()), remote.WithContext(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	layers, err := artifact.Layers()
 	if err != nil || len(layers) != 1 {
 		t.Fatalf("%s: %d layers, %v", img.ref, len(layers), err)
 	}
 	text, err := layers[0].Uncompressed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = text.Close() }()
 	var m materials
-	if err := json.NewDecoder(text).Decode(&m); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.NewDecoder(text).Decode(&m))
 	return m
 }
 
@@ -199,21 +189,13 @@ func TestReproducible(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), place)
 		copySources(t, dir)
 		out := filepath.Join(t.TempDir(), "out")
-		if err := command(t.Context(), dir, env, programs.images, "--only", function, out); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, command(t.Context(), dir, env, programs.images, "--only", function, out))
 		img, err := tarball.ImageFromPath(filepath.Join(out, function+".tar"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		digest, err := img.ConfigName() // names all layers' content
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		bill, err := os.ReadFile(filepath.Join(out, function+".spdx.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		digests, bills = append(digests, digest.String()), append(bills, string(bill))
 		if got, want := contents(t, img), contents(t, shipped[function]); !cmp.Equal(got, want) {
 			t.Errorf("built in %s: layers %v, pushed were %v", place, got, want)
@@ -231,9 +213,7 @@ func TestReproducible(t *testing.T) {
 func contents(t *testing.T, img v1.Image) []string {
 	t.Helper()
 	file, err := img.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var all []string
 	for _, h := range file.RootFS.DiffIDs {
 		all = append(all, h.String())
@@ -244,17 +224,11 @@ func contents(t *testing.T, img v1.Image) []string {
 func copySources(t *testing.T, to string) {
 	t.Helper()
 	for _, part := range []string{"functions", "shared"} {
-		if err := os.CopyFS(filepath.Join(to, part), os.DirFS(filepath.Join(checkout, part))); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.CopyFS(filepath.Join(to, part), os.DirFS(filepath.Join(checkout, part))))
 	}
 	for _, file := range []string{"go.mod", "go.sum"} {
 		text, err := os.ReadFile(filepath.Join(checkout, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(to, file), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
+		check.OK(t, os.WriteFile(filepath.Join(to, file), text, 0o600))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // What the functions' metrics are on, by what runs them.
@@ -37,9 +38,7 @@ func as[T any](t *testing.T, o *object) T {
 func rendered(t *testing.T, name string) []*object {
 	t.Helper()
 	all, err := renderings[name]()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return all
 }
 

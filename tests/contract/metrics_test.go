@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // foreign are metrics that no function exports here: those of kube-state-metrics, and
@@ -33,9 +35,7 @@ func expressions(t *testing.T) map[string]string {
 			} `json:"targets"`
 		} `json:"panels"`
 	}
-	if err := json.Unmarshal(mustRead(t, filepath.Join(checkout, "infra", "chart", "monitoring", "dashboard.json")), &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(mustRead(t, filepath.Join(checkout, "infra", "chart", "monitoring", "dashboard.json")), &dashboard))
 	for _, p := range dashboard.Panels {
 		for _, target := range p.Targets {
 			all["panel "+p.Title+" "+target.RefID] = target.Expr
@@ -78,18 +78,14 @@ func exportedBy(t *testing.T, function string) []string {
 	p := launch(t, function, s).ready(t)
 	p.asks(t, function)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+net.JoinHostPort("127.0.0.1", s["METRICS_PORT"])+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	res, err := p.client.Do(req)
 	if err != nil {
 		t.Fatalf("metrics of %s: %v", function, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var names []string
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`).FindAllStringSubmatch(string(text), -1) {
 		names = append(names, m[1])

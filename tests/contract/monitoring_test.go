@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // alert is a rule of infra/chart/monitoring/rules.yaml.
@@ -30,9 +32,7 @@ type ruleGroups struct {
 func readRules(t *testing.T) ruleGroups {
 	t.Helper()
 	var file ruleGroups
-	if err := yaml.Unmarshal(mustRead(t, filepath.Join(checkout, "infra", "chart", "monitoring", "rules.yaml")), &file); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, yaml.Unmarshal(mustRead(t, filepath.Join(checkout, "infra", "chart", "monitoring", "rules.yaml")), &file))
 	return file
 }
 
@@ -78,16 +78,10 @@ func TestAlerts(t *testing.T) {
 	}
 	for name, content := range map[string]any{"whole.yaml": whole, "rules.yaml": bare} {
 		text, err := yaml.Marshal(content)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
+		check.OK(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "alerts.yaml"), mustRead(t, "testdata/alerts.yaml"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(filepath.Join(dir, "alerts.yaml"), mustRead(t, "testdata/alerts.yaml"), 0o600))
 	for _, args := range [][]string{{"check", "rules", "--lint-fatal", "whole.yaml"}, {"test", "rules", "alerts.yaml"}} {
 		if err := command(t.Context(), dir, nil, tool, args...); err != nil {
 			t.Error(err)
@@ -106,8 +100,6 @@ func TestAlerts(t *testing.T) {
 func mustRead(t *testing.T, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return text
 }

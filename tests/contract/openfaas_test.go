@@ -28,6 +28,7 @@ import (
 	"github.com/sluicegate/sluice/functions/webhook"
 	"github.com/sluicegate/sluice/functions/wiring"
 	"github.com/sluicegate/sluice/shared/funcmain"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // stack is what is looked at of infra/openfaas/stack.yaml.
@@ -57,17 +58,13 @@ type stackFunction struct {
 func stackFile(t *testing.T) stack {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(checkout, "infra", "openfaas", "stack.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	text = regexp.MustCompile(`\$\{[A-Z_]+:-([^}]*)\}`).ReplaceAll(text, []byte("$1"))
 	var s struct {
 		Version string `json:"version"`
 		stack
 	}
-	if err := yaml.UnmarshalStrict(text, &s); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, yaml.UnmarshalStrict(text, &s))
 	return s.stack
 }
 
@@ -158,9 +155,7 @@ func checkStackFunction(t *testing.T, function string, f stackFunction) {
 func TestStackRoutes(t *testing.T) {
 	t.Parallel()
 	faas, err := chart("openfaas")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if got, want := routes(t, faas, true), routes(t, rendered(t, "plain"), false); !maps.Equal(got, want) || len(want) == 0 {
 		t.Errorf("routes to OpenFaaS' gateway, by rule: %v\nwant %v", got, want)
 	}
@@ -208,9 +203,7 @@ func TestStackList(t *testing.T) {
 		SessionKeys string   `json:"sessionKeys"`
 		Timer       bool     `json:"timer"`
 	}
-	if err := yaml.Unmarshal(mustRead(t, filepath.Join(checkout, "infra", "chart", "functions.yaml")), &list); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, yaml.Unmarshal(mustRead(t, filepath.Join(checkout, "infra", "chart", "functions.yaml")), &list))
 	file := stackFile(t)
 	if got, want := slices.Sorted(maps.Keys(list)), slices.Sorted(maps.Keys(file.Functions)); !slices.Equal(got, want) {
 		t.Errorf("the list has %v, the stack file %v", got, want)

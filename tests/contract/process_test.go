@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const (
@@ -95,14 +97,10 @@ func follow(t *testing.T, cmd *exec.Cmd) *process {
 	p := &process{cmd: cmd, serving: make(chan struct{}), ended: make(chan struct{})}
 	p.client = &http.Client{Timeout: limit, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cmd.Stdout, cmd.Stderr = in, in
 	p.started = time.Now()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cmd.Start())
 	_ = in.Close()
 	go p.read(out)
 	t.Cleanup(func() {
@@ -185,9 +183,7 @@ type call struct {
 func (p *process) do(t *testing.T, c call) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), c.method, p.url+c.path, strings.NewReader(c.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for name, value := range c.header {
 		req.Header.Set(name, value)
 	}
@@ -197,9 +193,7 @@ func (p *process) do(t *testing.T, c call) (int, string) {
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return res.StatusCode, string(text)
 }
 

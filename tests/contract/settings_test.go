@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -46,9 +47,7 @@ func settings(t *testing.T, function string) map[string]string {
 	}
 	project := storetest.Project(t)
 	kubeconfig, err := os.ReadFile(clustertest.Kubeconfig(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	mount(t, function, kubeconfigFile, kubeconfig)
 	mount(t, function, secretsDir+"/sluice-builds-token", []byte(buildsToken))
 	mount(t, function, secretsDir+"/sluice-console-token", []byte(buildsToken))
@@ -77,21 +76,15 @@ func mount(t *testing.T, function, path string, content []byte) {
 	if _, err := os.Stat(file); err == nil {
 		return
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, content, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	check.OK(t, os.WriteFile(file, content, 0o644))
 }
 
 // sessionKeys is a pair of session keys, by file name.
 func sessionKeys(t *testing.T) map[string][]byte {
 	t.Helper()
 	keys, err := drawSessionKeys()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return keys
 }
 
@@ -120,9 +113,7 @@ type pair struct{ certificate, key []byte }
 func serverCertificate(t *testing.T) pair {
 	t.Helper()
 	p, err := drawCertificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return p
 }
 

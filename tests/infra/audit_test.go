@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // event is what is read of a line of the API server's audit log.
@@ -47,9 +49,7 @@ type seen struct {
 func readAudit(t *testing.T) seen {
 	t.Helper()
 	f, err := os.Open(filepath.Join(world.Info().LogsDir, "kube-audit.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer f.Close()
 	s := seen{used: map[right]int{}}
 	lines := bufio.NewScanner(f)
@@ -62,9 +62,7 @@ func readAudit(t *testing.T) seen {
 		}
 		s.add(t, e)
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, lines.Err())
 	return s
 }
 

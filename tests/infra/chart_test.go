@@ -23,6 +23,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 var update = flag.Bool("update", false, "write the golden files of testdata anew")
@@ -45,15 +46,15 @@ func TestGolden(t *testing.T) {
 				unstructured.RemoveNestedField(o.Object, "data")
 			}
 			text, err := yaml.Marshal(o.Object)
-			must(t, err)
+			check.OK(t, err)
 			out.WriteString("---\n" + string(text))
 		}
 		file := filepath.Join("testdata", set+".yaml")
 		if *update {
-			must(t, os.WriteFile(file, []byte(out.String()), 0o600))
+			check.OK(t, os.WriteFile(file, []byte(out.String()), 0o600))
 		}
 		want, err := os.ReadFile(file)
-		must(t, err)
+		check.OK(t, err)
 		if diff := cmp.Diff(string(want), out.String()); diff != "" {
 			t.Errorf("%s, golden file - and chart +:\n%s", set, diff)
 		}
@@ -76,12 +77,12 @@ func TestChartMatchesHelm(t *testing.T) {
 	for _, set := range sets {
 		args := []string{"--values", filepath.Join(root(t), "infra", "chart", "values", set+".yaml"), "--set", "monitoring.enabled=true"}
 		got, err := manifest.Chart(root(t), args...)
-		must(t, err)
+		check.OK(t, err)
 		template := []string{"template", "sluice", filepath.Join(root(t), "infra", "chart"), "--namespace", manifest.Namespace}
 		out, err := manifest.RunHelm(t.Context(), root(t), append(template, args...)...)
-		must(t, err)
+		check.OK(t, err)
 		want, err := manifest.Decode(out)
-		must(t, err)
+		check.OK(t, err)
 		if diff := cmp.Diff(clear(want), clear(got)); diff != "" {
 			t.Errorf("%s: helm -, manifest.Chart +:\n%s", set, diff)
 		}
@@ -94,7 +95,7 @@ func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	values := filepath.Join(root(t), "infra", "chart", "values", "plain.yaml")
 	all, err := manifest.Chart(root(t), "--values", values, "--set", "monitoring.enabled=true")
-	must(t, err)
+	check.OK(t, err)
 	rules := manifest.OfKinds(all, "PrometheusRule")
 	if len(rules) != 1 || len(manifest.OfKinds(all, "PodMonitor")) != 1 {
 		t.Fatalf("%d rules", len(rules))
@@ -103,10 +104,10 @@ func TestMonitoring(t *testing.T) {
 		Groups any `json:"groups"`
 	}
 	text, err := os.ReadFile(filepath.Join(root(t), "infra", "chart", "monitoring", "rules.yaml"))
-	must(t, err)
-	must(t, yaml.Unmarshal(text, &file))
+	check.OK(t, err)
+	check.OK(t, yaml.Unmarshal(text, &file))
 	groups, _, err := unstructured.NestedFieldNoCopy(rules[0].Object, "spec", "groups")
-	must(t, err)
+	check.OK(t, err)
 	if diff := cmp.Diff(file.Groups, groups); diff != "" {
 		t.Errorf("the rule file - and the chart's rules +:\n%s", diff)
 	}
@@ -121,11 +122,11 @@ func TestTracing(t *testing.T) {
 		"--set", "tracing.endpoint=https://collector.example.com:4318", "--set", "tracing.headersSecret.name=otlp", "--set", "tracing.namespace=observability",
 	}} {
 		all, err := manifest.Chart(root(t), append([]string{"--values", values}, args...)...)
-		must(t, err)
+		check.OK(t, err)
 		told, headers, open := 0, 0, 0
 		for _, o := range manifest.OfKinds(all, "ConfigMap", "Deployment", "NetworkPolicy") {
 			text, err := yaml.Marshal(o.Object)
-			must(t, err)
+			check.OK(t, err)
 			told += strings.Count(string(text), "OTEL_EXPORTER_OTLP_ENDPOINT: https://collector.example.com:4318\n")
 			headers += strings.Count(string(text), "- name: OTEL_EXPORTER_OTLP_HEADERS\n          valueFrom:\n            secretKeyRef:\n              key: headers\n              name: otlp\n")
 			open += strings.Count(string(text), "- ports:\n    - port: 4318\n    to:\n    - namespaceSelector:\n        matchLabels:\n          kubernetes.io/metadata.name: observability\n")
@@ -190,10 +191,10 @@ func TestExtraHosts(t *testing.T) {
 	t.Parallel()
 	values := filepath.Join(root(t), "infra", "chart", "values", "plain.yaml")
 	all, err := manifest.Chart(root(t), "--values", values, "--set", "extraHosts={a.example.net,b.example.net}", "--set", "certificateHosts={shop.example.org,.example.net}")
-	must(t, err)
+	check.OK(t, err)
 	for _, o := range manifest.OfKinds(all, "ConfigMap") {
 		settings, _, err := unstructured.NestedStringMap(o.Object, "data")
-		must(t, err)
+		check.OK(t, err)
 		if got := settings["EXTRA_HOSTS"]; o.GetName() == "sluice-settings" && got != "a.example.net,b.example.net" {
 			t.Errorf("EXTRA_HOSTS is %q", got)
 		}
@@ -214,7 +215,7 @@ func TestTrustedProxies(t *testing.T) {
 		"openfaas": ingress + ",sluice-proxies-0.openfaas.svc.cluster.local,192.0.2.0/24",
 	} {
 		all, err := manifest.Chart(root(t), "--values", filepath.Join(root(t), "infra", "chart", "values", set+".yaml"), "--set", "trustedProxies={192.0.2.0/24}")
-		must(t, err)
+		check.OK(t, err)
 		headless := map[string]bool{}
 		for _, o := range manifest.OfKinds(all, "Service") {
 			address, _, _ := unstructured.NestedString(o.Object, "spec", "clusterIP")
@@ -222,7 +223,7 @@ func TestTrustedProxies(t *testing.T) {
 		}
 		for _, o := range manifest.OfKinds(all, "ConfigMap") {
 			settings, _, err := unstructured.NestedStringMap(o.Object, "data")
-			must(t, err)
+			check.OK(t, err)
 			got := settings["TRUSTED_PROXIES"]
 			if o.GetName() == "sluice-settings" && got != want {
 				t.Errorf("%s: got %q, want %q", set, got, want)
@@ -256,10 +257,10 @@ func TestRoutes(t *testing.T) {
 		name := string(c.routes) + " after " + string(c.former)
 		all, err := manifest.Chart(root(t), "--values", values, "--set", "ingress.gateway=traefik/apps",
 			"--set", "ingress.routes="+string(c.routes), "--set", "ingress.formerRoutes="+string(c.former))
-		must(t, err)
+		check.OK(t, err)
 		for _, o := range manifest.OfKinds(all, "ConfigMap") {
 			told, _, err := unstructured.NestedStringMap(o.Object, "data")
-			must(t, err)
+			check.OK(t, err)
 			if o.GetName() == "sluice-settings" && (told["ROUTES"] != string(c.routes) || told["FORMER_ROUTES"] != string(c.former) || told["GATEWAY"] != "traefik/apps") {
 				t.Errorf("%s: the functions are told %v", name, told)
 			}
@@ -284,7 +285,7 @@ func routeRights(t *testing.T, all []*unstructured.Unstructured, role, verb stri
 			continue
 		}
 		var is rbac.ClusterRole
-		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &is))
+		check.OK(t, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &is))
 		for _, r := range is.Rules {
 			for _, resource := range r.Resources {
 				if kind := resource + "." + r.APIGroups[0]; slices.Contains(r.Verbs, verb) && (strings.Contains(kind, "gateway") || strings.Contains(kind, "traefik")) {
@@ -309,7 +310,7 @@ func TestInstall(t *testing.T) {
 	helm := func(args ...string) {
 		t.Helper()
 		_, err := manifest.RunHelm(t.Context(), root(t), append(args, "--namespace", system, "--kubeconfig", kubeconfig)...)
-		must(t, err)
+		check.OK(t, err)
 	}
 	values := filepath.Join(dir, "values", "knative.yaml")
 	helm("install", "sluice", dir, "--values", values)
@@ -342,7 +343,7 @@ func TestInstall(t *testing.T) {
 func secrets(t *testing.T, client kubernetes.Interface) map[string]map[string][]byte {
 	t.Helper()
 	list, err := client.CoreV1().Secrets(system).List(t.Context(), meta.ListOptions{FieldSelector: "type=" + string(core.SecretTypeOpaque)})
-	must(t, err)
+	check.OK(t, err)
 	all := map[string]map[string][]byte{}
 	for _, s := range list.Items {
 		all[s.Name] = s.Data
@@ -357,16 +358,16 @@ func signs(t *testing.T, made map[string]map[string][]byte) {
 	dir := func(secret string) string {
 		dir := t.TempDir()
 		for name, content := range made[secret] {
-			must(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+			check.OK(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 		}
 		return dir
 	}
 	private, err := identity.OpenKeyring(dir("sluice-session-keys"))
-	must(t, err)
+	check.OK(t, err)
 	public, err := identity.OpenKeyring(dir("sluice-session-public-keys"))
-	must(t, err)
+	check.OK(t, err)
 	signed, err := private.SignDevice(identity.NewDevice("admin"))
-	must(t, err)
+	check.OK(t, err)
 	if _, err := public.VerifyDevice(signed); err != nil {
 		t.Errorf("what the private key signs, the public one does not verify: %v", err)
 	}

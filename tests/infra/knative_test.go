@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func image(tag string) string { return "registry.example/echo:" + tag }
@@ -31,7 +32,7 @@ func (l life) knativeService(t *testing.T, name, tag string) {
 	}}
 	services := schema.GroupVersionResource{Group: "serving.knative.dev", Version: "v1", Resource: "services"}
 	_, err := l.dynamic.Resource(services).Namespace(l.namespace).Create(t.Context(), u, meta.CreateOptions{FieldValidation: "Strict"})
-	must(t, err)
+	check.OK(t, err)
 }
 
 // scaled is an app that Knative runs from the start: deployed, failed, rolled back, gated.
@@ -42,7 +43,7 @@ func (l life) scaled(t *testing.T) {
 	l.knativeService(t, app, "v0")
 	name, first := app, image("v1")
 	_, err := c.CreateApp(ctx, l.s.Project, l.s.Env, wire.CreateApp{Name: &name, Image: &first})
-	must(t, err)
+	check.OK(t, err)
 	e := l.s.Runs(app, first)
 	if host := e.Headers["Host"]; len(host) != 1 || host[0] != app+"."+l.namespace+".svc.cluster.local" {
 		t.Errorf("Knative was asked for the host %q", host)
@@ -59,7 +60,7 @@ func (l life) scaled(t *testing.T) {
 	}
 	l.s.Runs(app, image("v2"))
 	back, err := c.Rollback(ctx, l.s.Project, l.s.Env, app, 1)
-	must(t, err)
+	check.OK(t, err)
 	l.s.Settled(app, back.Revision, "live")
 	l.s.Runs(app, image("v1"))
 	if status := l.s.AtKnative(app); status != http.StatusOK {
@@ -108,5 +109,5 @@ func (l life) moved(t *testing.T) {
 func (l life) deploy(t *testing.T, app, tag string) {
 	t.Helper()
 	_, err := l.s.Client.Deploy(t.Context(), l.s.Project, l.s.Env, app, image(tag))
-	must(t, err)
+	check.OK(t, err)
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -63,7 +64,7 @@ func (l life) deleted(t *testing.T, apps ...string) {
 	t.Helper()
 	for _, app := range apps {
 		_, err := l.s.Client.DeleteApp(t.Context(), l.s.Project, l.s.Env, app)
-		must(t, err)
+		check.OK(t, err)
 	}
 }
 
@@ -114,15 +115,8 @@ func ping(ctx context.Context, url string, n int) error {
 func (l life) released(t *testing.T) {
 	t.Helper()
 	_, err := l.s.Client.RequireAPIKey(t.Context(), l.s.Project, l.s.Env, "hello", false)
-	must(t, err)
+	check.OK(t, err)
 	l.s.WaitGate("hello", "ungated")
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // webhooks enables one, uses it, has a new token made, and disables it.
@@ -142,25 +136,25 @@ func (l life) webhooks(t *testing.T) {
 			t.Errorf("webhook in %s: %d %s", elsewhere, a.Status, a.Body)
 		}
 	}
-	must(t, l.s.Client.DisableWebhook(t.Context(), l.s.Project, l.s.Env, "hello"))
+	check.OK(t, l.s.Client.DisableWebhook(t.Context(), l.s.Project, l.s.Env, "hello"))
 }
 
 // builds has an app's first build deployed, whose events get lost. Wiring, which would
 // make a missing Deployment too, stands still meanwhile.
 func (l life) builds(t *testing.T) {
 	t.Helper()
-	must(t, world.Signal("wiring", syscall.SIGSTOP))
-	defer func() { must(t, world.Signal("wiring", syscall.SIGCONT)) }()
+	check.OK(t, world.Signal("wiring", syscall.SIGSTOP))
+	defer func() { check.OK(t, world.Signal("wiring", syscall.SIGCONT)) }()
 	name := "built"
 	source := wire.GitSource{Repository: "https://git.example/emulate-silent/hello.git", Branch: "main"}
 	_, err := l.s.Client.CreateApp(t.Context(), l.s.Project, l.s.Env, wire.CreateApp{Name: &name, GitSource: &source})
-	must(t, err)
+	check.OK(t, err)
 	l.s.Settled("built", 1, "live")
 	source.Repository = "https://git.example/emulate-fail/hello.git" // which step has failed is looked up
 	_, err = l.s.Client.SetGitSource(t.Context(), l.s.Project, l.s.Env, name, source)
-	must(t, err)
+	check.OK(t, err)
 	failing, err := l.s.Client.RequestBuild(t.Context(), l.s.Project, l.s.Env, name, "")
-	must(t, err)
+	check.OK(t, err)
 	l.s.Until("fail", func() bool {
 		b, err := l.s.Client.Build(t.Context(), l.s.Project, l.s.Env, name, failing.Build)
 		return err == nil && b.Status == "failed"
@@ -173,14 +167,14 @@ func (l life) drift(t *testing.T) {
 	l.s.Gate("hello")
 	middlewares := schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: "middlewares"}
 	gates, err := l.dynamic.Resource(middlewares).Namespace(l.namespace).List(t.Context(), meta.ListOptions{LabelSelector: "sluice.dev/app=hello"})
-	must(t, err)
+	check.OK(t, err)
 	if len(gates.Items) != 5 {
 		t.Fatalf("%d Middlewares, want the gate's four and the one of an open route", len(gates.Items))
 	}
 	gate := &gates.Items[1] // "gate" after "cors"
-	must(t, unstructured.SetNestedField(gate.Object, true, "spec", "forwardAuth", "trustForwardHeader"))
+	check.OK(t, unstructured.SetNestedField(gate.Object, true, "spec", "forwardAuth", "trustForwardHeader"))
 	_, err = l.dynamic.Resource(middlewares).Namespace(l.namespace).Update(t.Context(), gate, meta.UpdateOptions{})
-	must(t, err)
+	check.OK(t, err)
 	l.restored(t, middlewares, gate.GetName(), func(u *unstructured.Unstructured) bool {
 		trusts, _, _ := unstructured.NestedBool(u.Object, "spec", "forwardAuth", "trustForwardHeader")
 		return !trusts
@@ -195,7 +189,7 @@ func (l life) drift(t *testing.T) {
 		middlewares: gate.GetName(),
 		secrets:     "sluice-checker-ca",
 	} {
-		must(t, l.dynamic.Resource(kind).Namespace(l.namespace).Delete(t.Context(), name, meta.DeleteOptions{}))
+		check.OK(t, l.dynamic.Resource(kind).Namespace(l.namespace).Delete(t.Context(), name, meta.DeleteOptions{}))
 	}
 	for _, kind := range []schema.GroupVersionResource{middlewares, secrets} {
 		name := map[bool]string{true: gate.GetName(), false: "sluice-checker-ca"}[kind == middlewares]
@@ -208,11 +202,11 @@ func (l life) drift(t *testing.T) {
 func (l life) spoil(t *testing.T, namespace, name string) {
 	t.Helper()
 	secret, err := l.client.CoreV1().Secrets(namespace).Get(t.Context(), name, meta.GetOptions{})
-	must(t, err)
+	check.OK(t, err)
 	right := string(secret.Data["ca.crt"])
 	secret.Data["ca.crt"] = []byte(right + "\n")
 	_, err = l.client.CoreV1().Secrets(namespace).Update(t.Context(), secret, meta.UpdateOptions{})
-	must(t, err)
+	check.OK(t, err)
 	l.s.Until("restore the CA in "+name, func() bool {
 		now, err := l.client.CoreV1().Secrets(namespace).Get(t.Context(), name, meta.GetOptions{})
 		return err == nil && string(now.Data["ca.crt"]) == right
@@ -232,9 +226,9 @@ func (l life) restored(t *testing.T, kind schema.GroupVersionResource, name stri
 func (l life) lostNamespace(t *testing.T) {
 	t.Helper()
 	was, err := l.client.CoreV1().Namespaces().Get(t.Context(), l.namespace, meta.GetOptions{})
-	must(t, err)
+	check.OK(t, err)
 	l.anew.from = time.Now()
-	must(t, l.client.CoreV1().Namespaces().Delete(t.Context(), l.namespace, meta.DeleteOptions{}))
+	check.OK(t, l.client.CoreV1().Namespaces().Delete(t.Context(), l.namespace, meta.DeleteOptions{}))
 	l.s.Until("make the namespace anew", func() bool {
 		is, err := l.client.CoreV1().Namespaces().Get(t.Context(), l.namespace, meta.GetOptions{})
 		return err == nil && is.UID != was.UID

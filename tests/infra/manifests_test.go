@@ -20,6 +20,8 @@ import (
 	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/kube"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/check"
+	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
 // sets are the standard sets of values.
@@ -29,9 +31,7 @@ var sets = []string{"plain", "local", "openfaas", "knative"}
 func render(t *testing.T, set string) []*unstructured.Unstructured {
 	t.Helper()
 	all, err := manifest.Chart(root(t), "--values", filepath.Join(root(t), "infra", "chart", "values", set+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return all
 }
 
@@ -40,30 +40,16 @@ func render(t *testing.T, set string) []*unstructured.Unstructured {
 func blank(t *testing.T) (kubeconfig string, config *rest.Config) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root(t), "infra/encryption/encryption-configuration.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	key := make([]byte, 32)
 	rand.Read(key)
 	encryption := strings.Replace(string(text), "REPLACE-WITH-32-RANDOM-BYTES-IN-BASE64", base64.StdEncoding.EncodeToString(key), 1)
-	server, err := kube.Start(t.Context(), kube.Options{Root: root(t), Progress: t.Output(), Encryption: []byte(encryption)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	config = configOf(t, server.Kubeconfig)
+	server, config := clustertest.Start(t, kube.Options{Root: root(t), Encryption: []byte(encryption)})
+	config.QPS, config.Burst = -1, 0 // as fast as it goes
 	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	sets := []definitions.Set{definitions.Traefik(), definitions.Serving(), definitions.Eventing(), definitions.Tekton(), definitions.Gateway(), definitions.EnvoyGateway()}
-	if err := definitions.Define(t.Context(), root(t), client, sets...); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, definitions.Define(t.Context(), root(t), client, sets...))
 	return server.Kubeconfig, config
 }
 
@@ -77,15 +63,13 @@ func TestManifests(t *testing.T) {
 	client := clientOf(t, config)
 	namespaces(t, client)
 	applier, err := manifest.NewApplier(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, example := range []string{"infra/network.yaml", "infra/openfaas/network.yaml", "infra/gateway/traefik.yaml", "infra/gateway/envoy.yaml"} {
 		text, err := os.ReadFile(filepath.Join(root(t), example))
-		must(t, err)
+		check.OK(t, err)
 		objects, err := manifest.Decode(text)
-		must(t, err)
-		must(t, applier.Apply(t.Context(), objects))
+		check.OK(t, err)
+		check.OK(t, applier.Apply(t.Context(), objects))
 	}
 	for _, set := range sets {
 		objects := slices.DeleteFunc(render(t, set), func(o *unstructured.Unstructured) bool {
@@ -121,7 +105,7 @@ func namespaces(t *testing.T, client kubernetes.Interface) {
 	} {
 		n := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: name, Labels: labels}}
 		_, err := client.CoreV1().Namespaces().Create(t.Context(), n, meta.CreateOptions{})
-		must(t, err)
+		check.OK(t, err)
 	}
 }
 
@@ -156,9 +140,7 @@ func podOf(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructure
 func admitted(t *testing.T, client kubernetes.Interface, what string, p *unstructured.Unstructured) {
 	t.Helper()
 	containers, _, err := unstructured.NestedSlice(p.Object, "spec", "containers")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, c := range containers {
 		container, ok := c.(map[string]any)
 		if !ok {
@@ -171,13 +153,9 @@ func admitted(t *testing.T, client kubernetes.Interface, what string, p *unstruc
 			}
 		}
 	}
-	if err := unstructured.SetNestedSlice(p.Object, containers, "spec", "containers"); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, unstructured.SetNestedSlice(p.Object, containers, "spec", "containers"))
 	body, err := p.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	err = client.CoreV1().RESTClient().Post().Namespace(system).Resource("pods").
 		Param("dryRun", "All").Param("fieldValidation", "Strict").Body(body).Do(t.Context()).Error()
 	if err != nil {
@@ -191,16 +169,12 @@ func TestAccounts(t *testing.T) {
 	t.Parallel()
 	speaks := map[string]bool{"apps": true, "builds": true, "deploys": true, "webhook": true, "wiring": true}
 	programs, err := filepath.Glob(filepath.Join(root(t), "functions/*/cmd/main.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	accounts := map[string]bool{}
 	for _, o := range render(t, "plain") {
 		if o.GetKind() == "ServiceAccount" {
 			mounted, _, err := unstructured.NestedBool(o.Object, "automountServiceAccountToken")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			accounts[o.GetName()] = mounted
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -24,9 +25,7 @@ func as(t *testing.T, function string) kubernetes.Interface {
 	t.Helper()
 	admin := adminConfig(t)
 	got, err := clientOf(t, admin).CoreV1().ServiceAccounts(system).CreateToken(t.Context(), function, &authn.TokenRequest{}, meta.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	config := rest.AnonymousClientConfig(admin)
 	config.BearerToken, config.UserAgent = got.Status.Token, intruder
 	return clientOf(t, config)
@@ -48,7 +47,7 @@ func TestTakenOver(t *testing.T) {
 	environment := s.Project + "-" + s.Env
 	customers := &core.Secret{ObjectMeta: meta.ObjectMeta{Name: "database"}, StringData: map[string]string{"password": "hunter2"}}
 	_, err := clientOf(t, adminConfig(t)).CoreV1().Secrets(environment).Create(t.Context(), customers, meta.CreateOptions{})
-	must(t, err)
+	check.OK(t, err)
 	bind := func(namespace string, b *rbac.RoleBinding) func(context.Context, kubernetes.Interface) error {
 		return func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.RbacV1().RoleBindings(namespace).Create(ctx, b, meta.CreateOptions{})

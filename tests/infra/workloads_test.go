@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -25,7 +26,7 @@ func admittedAs(t *testing.T, function string) dynamic.Interface {
 	config.UserAgent = intruder
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + system + ":" + function, Groups: []string{"system:masters"}}
 	client, err := dynamic.NewForConfig(config)
-	must(t, err)
+	check.OK(t, err)
 	return client
 }
 
@@ -45,8 +46,8 @@ func TestTakenOverWorkloads(t *testing.T) {
 	s.App("hello")
 	environment := s.Project + "-" + s.Env
 	admin, err := dynamic.NewForConfig(adminConfig(t))
-	must(t, err)
-	must(t, definitions.Define(t.Context(), filepath.Join("..", ".."), admin, definitions.Gateway()))
+	check.OK(t, err)
+	check.OK(t, definitions.Define(t.Context(), filepath.Join("..", ".."), admin, definitions.Gateway()))
 	tests := []struct {
 		name, function, object string
 		change                 []string // of the object's text, old and new in turn
@@ -102,11 +103,11 @@ func TestTakenOverWorkloads(t *testing.T) {
 			text = strings.Replace(text, tt.change[0], tt.change[1], 1)
 		}
 		objects, err := manifest.Decode([]byte(text))
-		must(t, err)
+		check.OK(t, err)
 		kind := objects[0].GroupVersionKind()
 		resource, _ := kmeta.UnsafeGuessKindToResource(kind)
 		data, err := objects[0].MarshalJSON()
-		must(t, err)
+		check.OK(t, err)
 		for _, verb := range []string{"create", "apply"} {
 			client := admittedAs(t, tt.function).Resource(resource).Namespace(environment)
 			if verb == "create" {
@@ -130,13 +131,13 @@ func TestAdoptedWorkloads(t *testing.T) {
 	  volumes: [{name: data, secret: {secretName: database}}], initContainers: [{name: first, image: a}],
 	  containers: [{name: had, image: a, securityContext: {runAsUser: 0}, volumeMounts: [{name: data, mountPath: /data}], env: [{name: PASSWORD, valueFrom: {secretKeyRef: {name: database, key: password}}}]}]}}}}`
 	objects, err := manifest.Decode([]byte(had))
-	must(t, err)
+	check.OK(t, err)
 	resource, _ := kmeta.UnsafeGuessKindToResource(objects[0].GroupVersionKind())
 	admin, err := dynamic.NewForConfig(adminConfig(t))
-	must(t, err)
+	check.OK(t, err)
 	environment := s.Project + "-" + s.Env
 	_, err = admin.Resource(resource).Namespace(environment).Create(t.Context(), objects[0], meta.CreateOptions{})
-	must(t, err)
+	check.OK(t, err)
 	for _, tt := range []struct {
 		name, patch string
 		allowed     bool

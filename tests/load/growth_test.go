@@ -1,11 +1,8 @@
 package load
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"net/http"
@@ -17,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
 // measure is something of a process that must not grow.
@@ -143,17 +142,12 @@ func metric(ctx context.Context, url, name string) (float64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	res, err := http.DefaultClient.Do(req)
+	a, err := stacktest.Do(http.DefaultClient, req)
 	if err != nil {
 		return 0, false
 	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		return 0, false
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+	for line := range strings.Lines(a.Body) {
+		if value, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), name+" "); ok {
 			n, err := strconv.ParseFloat(value, 64)
 			return n, err == nil
 		}

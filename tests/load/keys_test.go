@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -109,9 +110,7 @@ func makeKeys(t *testing.T, s *stacktest.Site, p plans, n int, end time.Time) *k
 func copies(t *testing.T, c *firestore.Client, from stacktest.Key, n int, may verdict, expiry func(i int) time.Time) []*key {
 	t.Helper()
 	doc, err := c.Collection("keys").Doc(from.ID).Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	made := make([]*key, n)
 	writer := documents{t: t, client: c, waiting: map[string]map[string]any{}}
 	for i := range made {
@@ -134,13 +133,9 @@ func copies(t *testing.T, c *firestore.Client, from stacktest.Key, n int, may ve
 func reissue(t *testing.T, data map[string]any) (apikey.Prefix, string, map[string]any) {
 	t.Helper()
 	prefix, err := apikey.NewPrefix(apikey.Random())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	full, err := apikey.NewSecret(apikey.Random(), prefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	hash := apikey.HashOf([]byte(full))
 	data = maps.Clone(data)
 	data["prefix"], data["secret"] = string(prefix), bytes.Clone(hash[:])

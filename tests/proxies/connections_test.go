@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -83,13 +84,9 @@ func (g *gated) resumes(t *testing.T) {
 	var resumed bool
 	for range 2 {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url("/"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		res, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		_, _ = io.Copy(io.Discard, res.Body)
 		_ = res.Body.Close()
 		resumed = res.TLS.DidResume

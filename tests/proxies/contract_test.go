@@ -13,6 +13,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -114,9 +115,7 @@ func (g *gated) refused(t *testing.T, protocol string, k keys) {
 				a, err = g.try(t, protocol, r)
 				return err == nil || !g.breaksOff(protocol, r)
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			denied(t, a, http.StatusUnauthorized, "invalid_key", "")
 		})
 	}
@@ -421,14 +420,10 @@ func (g *gated) told(t *testing.T, protocol string) {
 func (g *gated) streams(t *testing.T, protocol string, k keys) (n uint64) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url("/stream?chunks=4&interval=500ms"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	req.Header.Set("X-API-Key", k.good.Full)
 	res, err := g.clients[protocol].Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
 	var arrived []time.Time
@@ -462,9 +457,7 @@ func (g *gated) webSockets(t *testing.T) {
 	})
 	defer c.CloseNow()
 	for _, text := range []string{"one", "two"} {
-		if err := c.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, c.Write(t.Context(), websocket.MessageText, []byte(text)))
 		if _, got, err := c.Read(t.Context()); err != nil || string(got) != text {
 			t.Errorf("%q came back as %q, %v", text, got, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -118,9 +119,7 @@ func TestOtherAuthority(t *testing.T) {
 		})
 	}
 	u, err := s.Client.Usage(t.Context(), s.Project, k.ID, "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if most := uint64(len(world.Info().Checkers)); u.Totals.Allowed > most { // those above
 		t.Errorf("%d requests were counted, %d asked", u.Totals.Allowed, most)
 	}
@@ -128,25 +127,19 @@ func TestOtherAuthority(t *testing.T) {
 
 func signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
-	if err := world.Signal("firestore", s); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, world.Signal("firestore", s))
 }
 
 func kill(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if err := world.Kill(name); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, world.Kill(name))
 	}
 }
 
 func restart(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if err := world.Restart(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, world.Restart(t.Context(), name))
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -98,9 +99,7 @@ func with(pairs ...string) request {
 func (g *gated) send(t *testing.T, protocol string, r request) stacktest.Answer {
 	t.Helper()
 	a, err := g.try(t, protocol, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return a
 }
 
@@ -118,9 +117,7 @@ func (g *gated) try(t *testing.T, protocol string, r request) (stacktest.Answer,
 		body = io.MultiReader(body)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), r.method, g.url(r.path), body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if r.header != nil {
 		req.Header = r.header
 	}
@@ -191,22 +188,16 @@ const checkerName = "sluice-checker"
 func certify(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), DNSNames: []string{host, checkerName}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	pair := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
 	write(t, filepath.Join(dir, "site.crt"), string(cert))

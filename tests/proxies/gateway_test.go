@@ -17,6 +17,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -62,9 +63,7 @@ func makeGateway(t *testing.T, s *stacktest.Site, dir string) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", world.Info().Kubeconfig)
 	must(err)
@@ -97,8 +96,6 @@ func makeGateway(t *testing.T, s *stacktest.Site, dir string) {
 func encoded(t *testing.T, dir, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return base64.StdEncoding.EncodeToString(text)
 }

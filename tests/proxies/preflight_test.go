@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -22,9 +23,7 @@ func (g *gated) endless(t *testing.T, protocol string) {
 		for _, length := range []int64{-1, 1 << 40} { // not announced, announced
 			ctx, cancel := context.WithTimeout(t.Context(), endlessLimit)
 			req, err := http.NewRequestWithContext(ctx, r.method, g.url("/"), io.MultiReader(bytes.NewReader(make([]byte, 4<<20)), stuck{ctx}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			req.Header, req.ContentLength = r.header, length
 			res, err := g.clients[protocol].Do(req)
 			switch {

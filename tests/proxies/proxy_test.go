@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -71,9 +72,7 @@ func traefik(t *testing.T, dir string, port int) (string, []string) {
 func stackTraefik(t *testing.T, port int) (program string, args []string) {
 	t.Helper()
 	program, err := os.Readlink("/proc/" + strconv.Itoa(world.Info().PIDs["traefik"]) + "/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return program, []string{
 		"--global.checknewversion=false", "--global.sendanonymoususage=false",
 		"--entrypoints.websecure.address=127.0.0.1:" + strconv.Itoa(port),
@@ -85,9 +84,7 @@ func stackTraefik(t *testing.T, port int) (program string, args []string) {
 func nginx(t *testing.T, dir string, _ int) (string, []string) {
 	t.Helper()
 	own, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	conf := "daemon off; master_process on; worker_processes 2; user " + own.Username + "; pid " + dir + "/nginx.pid; error_log stderr;\n" +
 		"events {}\nhttp {\naccess_log off;\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
@@ -107,9 +104,7 @@ func (p proxy) place(t *testing.T, dir string, addresses []address) {
 	texts := map[string]string{}
 	for _, f := range p.files {
 		b, err := os.ReadFile(filepath.Join(cmp.Or(p.from, shipped), p.name, f))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		texts[f] = string(b)
 	}
 	if p.refuse {
@@ -150,9 +145,7 @@ func (p proxy) refusePreflights(t *testing.T, texts map[string]string) {
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // start runs the proxy in front of a site's app until the test ends, and waits until it
@@ -184,9 +177,7 @@ func (p proxy) run(t *testing.T, s *stacktest.Site, dir string, pool *x509.CertP
 		program = found // Debian keeps servers there, which is not on everybody's PATH
 	}
 	log, err := os.Create(filepath.Join(world.Info().LogsDir, "proxy-"+p.name+"-"+strconv.Itoa(p.port)+".log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, dir
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+world.Info().Kubeconfig)
@@ -243,17 +234,11 @@ func (p proxy) addresses(dir, checkers, authority, namespace, app string) []addr
 func backendOf(t *testing.T, s *stacktest.Site, app string) string {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", world.Info().Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	api, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	service, err := api.CoreV1().Services(s.Project+"-"+s.Env).Get(t.Context(), app, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(service.Spec.Ports[0].Port)))
 }
 
@@ -266,9 +251,7 @@ func (g *gated) listens(ended <-chan error, log string, status int) {
 	defer tick.Stop()
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url("/"), nil)
-		if err != nil {
-			g.t.Fatal(err)
-		}
+		check.OK(g.t, err)
 		res, err := g.clients["HTTP/1.1"].Do(req)
 		if err == nil {
 			_ = res.Body.Close()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -30,9 +31,7 @@ type connection struct{}
 func newLossy(t *testing.T, dir string) *lossy {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "site.crt"), filepath.Join(dir, "site.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	c := &lossy{}
 	server := httptest.NewUnstartedServer(c)
 	c.Listener, server.Listener = server.Listener, c

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -21,13 +22,9 @@ func (g *gated) conversation(t *testing.T, protocol string) *tls.Conn {
 		t.Fatal("another transport")
 	}
 	conn, err := transport.DialContext(t.Context(), "tcp", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, conn.SetDeadline(time.Now().Add(patience)))
 	config := transport.TLSClientConfig.Clone()
 	config.NextProtos = []string{protocol}
 	return tls.Client(conn, config)

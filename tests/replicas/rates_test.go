@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/stack"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -73,14 +74,10 @@ func TestRates(t *testing.T) {
 			bytes := (sent(t, s) - before) / sustained().Seconds() / float64(n*(n-1)*len(lanes))
 			w.live.Store(int64(n - 1))
 			last := fmt.Sprintf("checker-%d", n-1)
-			if err := s.Kill(last); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Kill(last))
 			w.pass(again)
 			w.measure("one killed", short(), slack{given: true})
-			if err := s.Restart(t.Context(), last); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Restart(t.Context(), last))
 			w.live.Store(int64(n))
 			w.pass(again)
 			w.measure("one joined", short(), slack{debt: n - 1})
@@ -247,15 +244,11 @@ func metric(t *testing.T, s *stack.Stack, name, value string) (all []float64) {
 	t.Helper()
 	for _, url := range s.Info().CheckerMetrics {
 		res, err := http.Get(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		parser := expfmt.NewTextParser(model.UTF8Validation)
 		families, err := parser.TextToMetricFamilies(res.Body)
 		_ = res.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		sum := 0.0
 		for _, m := range families[name].GetMetric() {
 			if value == "" || m.GetLabel()[0].GetValue() == value {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func section(rows ...[]string) *Section {
@@ -70,9 +70,7 @@ func TestCompare(t *testing.T) {
 func TestCells(t *testing.T) {
 	t.Parallel()
 	for _, row := range [][]string{{"a"}, {"a", "", "c"}, {"a|b", "`x || y`"}} {
-		if diff := cmp.Diff(row, cells(line(row))); diff != "" {
-			t.Errorf("there and back (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "there and back", row, cells(line(row)))
 	}
 }
 
@@ -110,9 +108,7 @@ func TestVerdicts(t *testing.T) {
 		got = append(got, append(r.fixed, r.measured...))
 	}
 	want := [][]string{{"one", "`TestVerdicts/good`", "held", "3"}, {"two", "`TestVerdicts/skipped`", "skipped"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "rows", want, got)
 }
 
 // TestMerge: what ran replaces what stood, what did not run stays, and what is no
@@ -123,27 +119,17 @@ func TestMerge(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		check.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	const first, second = "first", "second"
 	write(File, "# Old\n\n"+begin(first)+"\nold\n"+end(first)+"\n\n"+begin(second)+"\nstays\n"+end(second)+"\n"+begin("gone")+"\n"+end("gone")+"\n")
 	write(filepath.Join(Folder, first+".md"), begin(first)+"\nnew\n"+end(first)+"\n")
-	if err := merge(root, []Part{{Name: first}, {Name: second}, {Name: "never ran"}}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, merge(root, []Part{{Name: first}, {Name: second}, {Name: "never ran"}}))
 	got, err := os.ReadFile(filepath.Join(root, File))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := preface + "\n" + begin(first) + "\nnew\n" + end(first) + "\n\n" + begin(second) + "\nstays\n" + end(second) + "\n"
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("report (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "report", want, string(got))
 }
 
 // TestPartsAreWritten: each part has its section, and its tests write it; the report
@@ -151,13 +137,9 @@ func TestMerge(t *testing.T) {
 func TestPartsAreWritten(t *testing.T) {
 	t.Parallel()
 	root, err := Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	kept, err := os.ReadFile(filepath.Join(root, File))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, p := range Parts() {
 		if _, ok := cut(string(kept), p.Name); !ok {
 			t.Errorf("%s has no section %q: run make report", File, p.Name)
@@ -174,15 +156,11 @@ func TestPartsAreWritten(t *testing.T) {
 func opens(t *testing.T, folder, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var all strings.Builder
 	for _, f := range files {
 		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		all.Write(text)
 	}
 	return strings.Contains(all.String(), `report.Open("`+name+`")`) && strings.Contains(all.String(), ".Close(")

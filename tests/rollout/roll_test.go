@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
 
@@ -96,8 +97,6 @@ func expected(a answer, free, limited string) bool {
 func used(s *stacktest.Site, k stacktest.Key) usage.Totals {
 	s.T.Helper()
 	u, err := s.Client.Usage(s.T.Context(), s.Project, k.ID, "", "")
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	check.OK(s.T, err)
 	return usage.Totals{Allowed: u.Totals.Allowed, RateDenied: u.Totals.RateDenied, QuotaDenied: u.Totals.QuotaDenied}
 }

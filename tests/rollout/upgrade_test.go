@@ -14,6 +14,7 @@ import (
 
 	"cloud.google.com/go/firestore"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/stacktest"
 )
@@ -94,18 +95,14 @@ func programsOf(t *testing.T, commit string) string {
 // go on for a while.
 func replaceAll(t *testing.T, load *traffic) {
 	t.Helper()
-	if err := world.Roll(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, world.Roll(t.Context()))
 	var names []string
 	for name := range world.Info().Functions {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if err := world.Restart(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, world.Restart(t.Context(), name))
 	}
 	load.goOn(5 * time.Second)
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	core "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // knative is a Knative Service, and what its status was, one entry for each change.
@@ -37,7 +37,7 @@ func (r *runtime) knativeService(name, image string) *knative {
 	r.Helper()
 	k := &knative{runtime: r, name: name}
 	follow, err := r.services().Watch(r.Context(), meta.ListOptions{FieldSelector: "metadata.name=" + name})
-	must(r.T, err)
+	check.OK(r.T, err)
 	past := make(chan []string, 1)
 	go func() {
 		var seen []string
@@ -56,7 +56,7 @@ func (r *runtime) knativeService(name, image string) *knative {
 			"spec":     map[string]any{"containers": []any{map[string]any{"image": image}}},
 		}},
 	}}, meta.CreateOptions{})
-	must(r.T, err)
+	check.OK(r.T, err)
 	r.settles(name, name+"-00001")
 	follow.Stop()
 	k.past = <-past
@@ -95,7 +95,7 @@ func (k *knative) runs(image, revision string) *unstructured.Unstructured {
 	k.Helper()
 	patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image)
 	_, err := k.services().Patch(k.Context(), k.name, types.JSONPatchType, []byte(patch), meta.PatchOptions{})
-	must(k.T, err)
+	check.OK(k.T, err)
 	return k.settles(k.name, revision)
 }
 
@@ -103,7 +103,7 @@ func (k *knative) runs(image, revision string) *unstructured.Unstructured {
 func (r *runtime) observation(name string) deploy.Observation {
 	r.Helper()
 	w, err := r.sluice.Workload(r.Context(), app.Ref{Namespace: r.namespace, Name: name})
-	must(r.T, err)
+	check.OK(r.T, err)
 	return w.Observation()
 }
 
@@ -132,7 +132,7 @@ func TestKnative(t *testing.T) {
 		r := r.in(t)
 		patch := `{"metadata":{"labels":{"networking.knative.dev/visibility":"cluster-local"}}}`
 		_, err := r.services().Patch(t.Context(), "hello", types.MergePatchType, []byte(patch), meta.PatchOptions{})
-		must(t, err)
+		check.OK(t, err)
 		r.eventually("be inside", func() error {
 			u, err := r.services().Get(t.Context(), "hello", meta.GetOptions{})
 			if host := "hello." + r.namespace + ".svc.cluster.local"; err == nil && strings.TrimSuffix(textOf(u, "status", "url"), "/") != "http://"+host {
@@ -148,13 +148,11 @@ func TestKnative(t *testing.T) {
 func (r *runtime) placeholder(name string) {
 	r.Helper()
 	s, err := r.service(name)
-	must(r.T, err)
+	check.OK(r.T, err)
 	want := map[string]string{
 		"team": "shop", "app.kubernetes.io/managed-by": "sluice", "serving.knative.dev/service": name, "serving.knative.dev/route": name,
 	}
-	if diff := cmp.Diff(want, s.Labels); diff != "" {
-		r.Errorf("labels (-want +got):\n%s", diff)
-	}
+	check.Equal(r, "labels", want, s.Labels)
 	if by := controls(s); by != "serving.knative.dev/v1 Route "+name || s.Spec.Type != core.ServiceTypeExternalName {
 		r.Errorf("it is controlled by %q, and a Service of type %s", by, s.Spec.Type)
 	}
@@ -169,7 +167,7 @@ func TestKnativeImageThatIsMissing(t *testing.T) {
 		r := r.in(t)
 		r.knativeService("never", missingImage)
 		u, err := r.services().Get(t.Context(), "never", meta.GetOptions{})
-		must(t, err)
+		check.OK(t, err)
 		failed, route := conditionOf(u, "ConfigurationsReady"), conditionOf(u, "RoutesReady")
 		if told(u) != "False/False/False" || failed.Reason != "RevisionFailed" || route.Reason != "RevisionMissing" {
 			t.Errorf("%s: %+v, %+v", told(u), failed, route)
@@ -207,14 +205,14 @@ func TestKnativeAndAnothersService(t *testing.T) {
 	_, err := r.kube.CoreV1().Services(r.namespace).Create(t.Context(), &core.Service{
 		ObjectMeta: meta.ObjectMeta{Name: "taken"}, Spec: core.ServiceSpec{Ports: []core.ServicePort{{Port: 80}}},
 	}, meta.CreateOptions{})
-	must(t, err)
+	check.OK(t, err)
 	r.knativeService("taken", image)
 	u, err := r.services().Get(t.Context(), "taken", meta.GetOptions{})
-	must(t, err)
+	check.OK(t, err)
 	if c := conditionOf(u, "RoutesReady"); told(u) != "True/False/False" || c.Reason != "NotOwned" || !strings.Contains(c.Message, `"taken"`) {
 		t.Errorf("%s: %+v", told(u), c)
 	}
-	must(t, r.kube.CoreV1().Services(r.namespace).Delete(t.Context(), "taken", meta.DeleteOptions{}))
+	check.OK(t, r.kube.CoreV1().Services(r.namespace).Delete(t.Context(), "taken", meta.DeleteOptions{}))
 	r.eventually("take the name", func() error {
 		u, err := r.services().Get(t.Context(), "taken", meta.GetOptions{})
 		if err == nil && told(u) != "True/True/True" {
@@ -240,7 +238,7 @@ func TestDeploymentImageThatIsMissing(t *testing.T) {
 			},
 		},
 	}}, meta.CreateOptions{})
-	must(t, err)
+	check.OK(t, err)
 	r.eventually("fail", func() error {
 		u, err := deployments.Get(context.WithoutCancel(t.Context()), "never", meta.GetOptions{})
 		if err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/sluicegate/sluice/emulators/definitions"
 	"github.com/sluicegate/sluice/emulators/workloads"
 	"github.com/sluicegate/sluice/shared/cluster"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
 )
 
@@ -63,20 +64,20 @@ func newRuntime(t *testing.T) *runtime {
 	t.Helper()
 	kubeconfig := kubeconfigOf(t)
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	must(t, err)
+	check.OK(t, err)
 	config.QPS, config.Burst = 100, 200
 	r := &runtime{T: t, namespace: "runtime-" + strings.ToLower(rand.Text()[:8])}
 	r.dynamic, err = dynamic.NewForConfig(config)
-	must(t, err)
+	check.OK(t, err)
 	r.kube, err = kubernetes.NewForConfig(config)
-	must(t, err)
+	check.OK(t, err)
 	if elsewhere() == "" {
 		emulated.start.Do(func() { emulated.sink, emulated.err = emulate(config, r.dynamic) })
-		must(t, emulated.err)
+		check.OK(t, emulated.err)
 	}
 	r.sluice, err = cluster.Open(cluster.Options{Kubeconfig: kubeconfig})
-	must(t, err)
-	must(t, r.sluice.EnsureNamespace(t.Context(), r.namespace))
+	check.OK(t, err)
+	check.OK(t, r.sluice.EnsureNamespace(t.Context(), r.namespace))
 	t.Cleanup(func() {
 		if err := r.kube.CoreV1().Namespaces().Delete(context.Background(), r.namespace, meta.DeleteOptions{}); err != nil {
 			t.Error(err)
@@ -99,11 +100,11 @@ func kubeconfigOf(t *testing.T) string {
 		return clustertest.Kubeconfig(t)
 	}
 	text, err := os.ReadFile(elsewhere())
-	must(t, err)
+	check.OK(t, err)
 	var info struct {
 		Kubeconfig string `json:"kubeconfig"`
 	}
-	must(t, json.Unmarshal(text, &info))
+	check.OK(t, json.Unmarshal(text, &info))
 	return info.Kubeconfig
 }
 
@@ -183,11 +184,4 @@ func controls(o meta.Object) string {
 
 func (r *runtime) service(name string) (*core.Service, error) {
 	return r.kube.CoreV1().Services(r.namespace).Get(r.Context(), name, meta.GetOptions{})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

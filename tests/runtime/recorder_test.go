@@ -17,6 +17,8 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // received is an event as it came.
@@ -81,21 +83,21 @@ func sink(t *testing.T, r *runtime) *recorder {
 		return emulated.sink
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigOf(t))
-	must(t, err)
+	check.OK(t, err)
 	// The cluster's pods reach this machine at the address by which it reaches the cluster.
 	towards, err := (&net.Dialer{}).DialContext(t.Context(), "udp", strings.TrimPrefix(config.Host, "https://"))
-	must(t, err)
+	check.OK(t, err)
 	host, _, err := net.SplitHostPort(towards.LocalAddr().String())
-	must(t, err)
-	must(t, towards.Close())
+	check.OK(t, err)
+	check.OK(t, towards.Close())
 	sink, err := listen(net.JoinHostPort(host, "0"))
-	must(t, err)
+	check.OK(t, err)
 	configMaps := r.kube.CoreV1().ConfigMaps("tekton-pipelines")
 	before, err := configMaps.Get(t.Context(), "config-events", meta.GetOptions{})
-	must(t, err)
+	check.OK(t, err)
 	set := func(ctx context.Context, data map[string]any) {
 		patch, err := json.Marshal(map[string]any{"data": data})
-		must(t, err)
+		check.OK(t, err)
 		if _, err := configMaps.Patch(ctx, "config-events", types.MergePatchType, patch, meta.PatchOptions{}); err != nil {
 			t.Error(err)
 		}

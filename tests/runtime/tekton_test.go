@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +18,7 @@ import (
 	"github.com/sluicegate/sluice/shared/buildevent"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestBuildThatFails: a build by the shipped Pipeline of a repository that is not there.
@@ -33,7 +33,7 @@ func TestBuildThatFails(t *testing.T) {
 			"repository": "https://ada:secret@git.invalid/emulate-fail/hello.git", "branch": "main", "commit": "", "path": "", "image": "registry.example/built/hello:1",
 		},
 	})
-	must(t, err)
+	check.OK(t, err)
 	if run.UID == "" || run.Done {
 		t.Errorf("at first: %+v", run)
 	}
@@ -50,9 +50,7 @@ func TestBuildThatFails(t *testing.T) {
 		}
 		got := task.GetLabels()
 		delete(got, "tekton.dev/pipeline") // of the Pipeline's name, which the emulator does not look for
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("labels (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "labels", want, got)
 		if by := controls(task); by != "tekton.dev/v1 PipelineRun "+name {
 			t.Errorf("controlled by %q", by)
 		}
@@ -87,20 +85,18 @@ func (r *runtime) ends(name string) deploy.Run {
 func (r *runtime) taskRun(run string) *unstructured.Unstructured {
 	r.Helper()
 	u, err := r.objects("tekton.dev", "v1", "pipelineruns").Get(r.Context(), run, meta.GetOptions{})
-	must(r.T, err)
+	check.OK(r.T, err)
 	children, _, err := unstructured.NestedSlice(u.Object, "status", "childReferences")
-	must(r.T, err)
+	check.OK(r.T, err)
 	want := []any{map[string]any{"apiVersion": "tekton.dev/v1", "kind": "TaskRun", "name": run + "-build", "pipelineTaskName": "build"}}
 	for _, c := range children {
 		if fields, ok := c.(map[string]any); ok {
 			delete(fields, "displayName") // of newer Tektons
 		}
 	}
-	if diff := cmp.Diff(want, children); diff != "" {
-		r.Errorf("children (-want +got):\n%s", diff)
-	}
+	check.Equal(r, "children", want, children)
 	task, err := r.objects("tekton.dev", "v1", "taskruns").Get(r.Context(), run+"-build", meta.GetOptions{})
-	must(r.T, err)
+	check.OK(r.T, err)
 	return task
 }
 
@@ -132,7 +128,7 @@ func (r *runtime) inline(name, script string, params map[string]string) {
 			},
 		},
 	}}, meta.CreateOptions{})
-	must(r.T, err)
+	check.OK(r.T, err)
 }
 
 func (r *runtime) stepImage() string {
@@ -141,7 +137,7 @@ func (r *runtime) stepImage() string {
 		return "alpine/git"
 	}
 	pipeline, err := r.dynamic.Resource(schema.GroupVersionResource{Group: "tekton.dev", Version: "v1", Resource: "pipelines"}).Namespace("sluice-system").Get(r.Context(), "sluice-build", meta.GetOptions{})
-	must(r.T, err)
+	check.OK(r.T, err)
 	tasks, _, _ := unstructured.NestedSlice(pipeline.Object, "spec", "tasks")
 	task, _ := tasks[0].(map[string]any)
 	steps, _, _ := unstructured.NestedSlice(task, "taskSpec", "steps")
@@ -218,9 +214,7 @@ func (r *runtime) told(key string, all []received, name string, want []string) {
 		}
 	}
 	kinds := slices.Compact(slices.Sorted(slices.Values(got)))
-	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.DeleteFunc(kinds, func(k string) bool { return k == "unknown" && !slices.Contains(want, k) })); diff != "" {
-		r.Errorf("types of events (-want +got):\n%s", diff)
-	}
+	check.Equal(r, "types of events", slices.Sorted(slices.Values(want)), slices.DeleteFunc(kinds, func(k string) bool { return k == "unknown" && !slices.Contains(want, k) }))
 	if len(ids) != len(all) {
 		r.Errorf("%d events have %d ids", len(all), len(ids))
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // hostVariable names the emulator of a whole test run, if there is one; see package services.
@@ -89,9 +90,7 @@ func New(t testing.TB) *store.Store {
 func Open(t testing.TB, project string) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), project)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close the store: %v", err)
@@ -125,9 +124,7 @@ func EnvironmentOf(t testing.TB, s *store.Store, p app.Project, name string) {
 	}
 	unlessThere(func() error { return s.CreateProject(t.Context(), p) })
 	namespace, err := app.Namespace(p.Name, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	unlessThere(func() error {
 		return s.CreateEnvironment(t.Context(), app.Environment{Project: p.Name, Name: name, Namespace: namespace, CreatedAt: p.CreatedAt})
 	})
@@ -154,9 +151,7 @@ func Make(t testing.TB, create func() error) {
 			return
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }
 
 // DeleteApp deletes the app that has the name at the time of the call.
@@ -211,15 +206,11 @@ func CopyEntry(t testing.TB, project string, id apikey.ID, n int) {
 func copyOf(t testing.TB, project, collection string, id apikey.ID, n int) {
 	t.Helper()
 	c, err := client.NewClient(t.Context(), project)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = c.Close() }()
 	keys := c.Collection(collection)
 	snap, err := keys.Doc(string(id)).Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for i := 0; i < n; {
 		batch := c.BulkWriter(t.Context())
 		var jobs []*client.BulkWriterJob
@@ -230,9 +221,7 @@ func copyOf(t testing.TB, project, collection string, id apikey.ID, n int) {
 				fields["prefix"] = string(k.Prefix)
 			}
 			job, err := batch.Create(keys.Doc(string(k.ID())), fields)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			jobs = append(jobs, job)
 		}
 		batch.End()
@@ -249,9 +238,7 @@ func copyOf(t testing.TB, project, collection string, id apikey.ID, n int) {
 func Damage(t testing.TB, project, path string, fields map[string]any) {
 	t.Helper()
 	c, err := client.NewClient(t.Context(), project)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = c.Close() }()
 	d := map[string]any{"counts": []byte("damaged"), "days": []byte("damaged")}
 	maps.Copy(d, fields)
@@ -265,18 +252,14 @@ func Damage(t testing.TB, project, path string, fields map[string]any) {
 func Change(t testing.TB, project, path string, fields map[string]any) {
 	t.Helper()
 	c, err := client.NewClient(t.Context(), project)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = c.Close() }()
 	if fields == nil {
 		_, err = c.Doc(path).Delete(t.Context())
 	} else {
 		_, err = c.Doc(path).Set(t.Context(), fields, client.MergeAll)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }
 
 // First is what an app begins with when nobody says more: the plain revision of its image,

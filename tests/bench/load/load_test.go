@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/tests/bench/load"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // A load counts what a server has answered, and sends each key once when told to.
@@ -35,12 +36,8 @@ func TestRun(t *testing.T) {
 		Keys: []string{"a", "b", "c"}, Once: true, For: time.Minute, Now: time.Now,
 	}
 	r, err := l.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1, "c": 1}, seen); diff != "" {
-		t.Errorf("keys sent (-want +got):\n%s", diff)
-	}
+	check.OK(t, err)
+	check.Equal(t, "keys sent", map[string]int{"a": 1, "b": 1, "c": 1}, seen)
 	if diff := cmp.Diff(map[int]int{200: 2, 401: 1}, r.Statuses); diff != "" || r.Requests != 3 || r.P50 > r.P99 || r.Rate() <= 0 {
 		t.Errorf("result %+v, statuses (-want +got):\n%s", r, diff)
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestShift: the wall clock moves, the monotonic reading does not.
@@ -33,9 +35,7 @@ func TestOverlay(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	dir := t.TempDir()
 	file, err := Overlay(root, dir, "tests/chaos/stepped/testdata/clock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	bin := filepath.Join(dir, "clock")
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-overlay", file, "-o", bin, "./tests/chaos/stepped/testdata/clock")
 	build.Dir = root
@@ -44,21 +44,15 @@ func TestOverlay(t *testing.T) {
 	}
 	clock := filepath.Join(dir, "step")
 	step, err := Open(clock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, seconds := range []int64{0, 3600, -3600} {
 		step.Store(seconds)
 		run := exec.CommandContext(t.Context(), bin)
 		run.Env = append(os.Environ(), Variable+"="+clock)
 		out, err := run.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got, err := time.Parse(time.RFC3339, string(out))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if off := time.Until(got) - time.Duration(seconds)*time.Second; off.Abs() > time.Minute {
 			t.Errorf("step %d: the program's clock is off by %v", seconds, off)
 		}
