@@ -28,14 +28,11 @@ type force struct {
 // Unlisted tells whether it is not even known which checkers the change waits for.
 func (f force) Unlisted() bool { return !f.Everywhere && len(f.Replicas) == 0 }
 
-// force reads how far the change is that the page was reached by; nil without one.
+// force reads how far a change is; nil of one that does not exist.
 func (r *request) force(change string) (*force, error) {
-	if change == "" {
-		return nil, nil //nolint:nilnil // most pages are reached otherwise
-	}
 	f, err := r.api.Change(r.Context(), r.project, change)
 	if client.HasCode(err, "not_found") { // an address that somebody has made up
-		return nil, nil //nolint:nilnil // the same
+		return nil, nil //nolint:nilnil // the page shows no change then
 	}
 	if err != nil {
 		return nil, err

@@ -1,136 +1,21 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // keyRows is how many keys a page shows: fewer than of other lists, since each has more to
 // say.
 const keyRows = 15
-
-// keyRow is a key as pages show it.
-type keyRow struct {
-	wire.Key
-	Label  string // its name, or its prefix without one
-	State  badge
-	Expiry badge
-	Use    badge     // that its quota is nearly used up, or that it comes too fast
-	Quota  *quotaUse // nil without one
-	Week   []series  // of a small chart
-	Plan   string    // the plan's name
-	Scope  string    // "Every app", "No app", or their names
-	Until  string    // "14 March 2026", "Never"
-	Seen   string    // "14 March 2026", "Never"
-	Path   string
-	Leaked *leakNote // nil of a key that has not
-}
-
-// Live tells whether the key can still be changed.
-func (k keyRow) Live() bool { return k.Status != "revoked" }
-
-// Rotates tells whether the key can get a new secret.
-func (k keyRow) Rotates() bool { return k.Live() && k.Expiry.Tone != toneBad }
-
-// SeenText says when it was last seen, within a sentence.
-func (k keyRow) SeenText() string {
-	switch {
-	case k.LastSeen == nil:
-		return "never seen"
-	case k.Seen == "Today" || k.Seen == "Yesterday":
-		return "last seen " + strings.ToLower(k.Seen)
-	}
-	return "last seen " + k.Seen
-}
-
-// WeekText says what the small chart shows.
-func (k keyRow) WeekText() string {
-	if k.Usage == nil {
-		return ""
-	}
-	c := totalsOf(k.Usage.Week)
-	return "In the last seven days " + grouped(c.Allowed) + " allowed, " + grouped(c.Refused()) + " denied"
-}
-
-// everyApp reports whether a key covers every app of its environment.
-func everyApp(k wire.Key) bool { return len(k.Apps) == 0 && k.Scope != scopeNone }
-
-// scopeText names the apps of a scope that does not cover every app.
-func scopeText(apps []string) string { return cmp.Or(strings.Join(apps, ", "), "No app") }
-
-func (r *request) keyRow(k wire.Key, plans map[string]string) keyRow {
-	now := r.s.now()
-	row := keyRow{
-		Key: k, Label: cmp.Or(k.Name, k.Prefix), State: statusBadge(k.Status), Expiry: expiryBadge(k, now), Plan: cmp.Or(plans[k.Plan], k.Plan),
-		Scope: "Every app", Until: expiryText(k.ExpiresAt), Seen: "Never", Quota: quotaOf(k),
-		Path: at("projects", k.Project, "environments", k.Environment, "api-keys", k.ID),
-	}
-	row.State, row.Use = useBadges(row, now)
-	row.Leaked = leakOf(k)
-	if k.Usage != nil {
-		lines, step := scale(k.Usage.Week)
-		row.Week = stack(k.Usage.Week, float64(lines)*step)
-	}
-	if !everyApp(k) {
-		row.Scope = scopeText(k.Apps)
-	}
-	if k.LastSeen != nil {
-		row.Seen = dateText(*k.LastSeen, now)
-	}
-	return row
-}
-
-// useBadges say that a key which is good is refused all the same, or soon will be: it is
-// not green then.
-func useBadges(k keyRow, now time.Time) (state, use badge) {
-	if k.Leak != nil && k.Leak.Secret == wire.LeakedCurrent && k.Live() {
-		return k.State, attentionBadge(wire.KeyAttention{Reason: wire.KeyLeaked}, now)
-	}
-	if k.Status != "active" {
-		return k.State, badge{}
-	}
-	switch {
-	case k.Quota != nil && k.Quota.Full:
-		return attentionBadge(wire.KeyAttention{Reason: wire.QuotaUsedUp}, now), badge{}
-	case k.Quota != nil && k.Quota.High:
-		return k.State, attentionBadge(wire.KeyAttention{Reason: wire.QuotaHigh, Share: &k.Quota.Part}, now)
-	case tooFast(k.Key):
-		return k.State, attentionBadge(wire.KeyAttention{Reason: wire.RateExceeded}, now)
-	}
-	return k.State, badge{}
-}
-
-// tooFast tells whether one in ten of today's requests, or more, came too fast.
-func tooFast(k wire.Key) bool {
-	if k.Usage == nil || len(k.Usage.Week) == 0 {
-		return false
-	}
-	today := k.Usage.Week[len(k.Usage.Week)-1].UsageTotals
-	return today.RateDenied > 0 && float64(today.RateDenied) >= wire.LateShare*all(today)
-}
-
-// planList reads the environment's plans, as many as are offered to choose from.
-func (r *request) planList(ctx context.Context) ([]wire.Plan, error) {
-	list, err := r.api.PlansPage(ctx, r.project, r.environment, client.Page{Size: everything})
-	return list.Items, err
-}
-
-func planNames(plans []wire.Plan) map[string]string {
-	names := map[string]string{}
-	for _, p := range plans {
-		names[p.ID] = p.Name
-	}
-	return names
-}
 
 // key reads the request's key. One of another environment is not here.
 func (r *request) key() (wire.Key, error) {
@@ -152,9 +37,6 @@ type keyPage struct {
 	Force   *force      // of the change that led here; nil of none
 }
 
-// historyShown is how many changes of a key its page lists.
-const historyShown = 5
-
 func showKey(r *request) error { return showKeyRefused(r, refusal{}) }
 
 // showKeyRefused shows a key, with the reason why a change of it was not made.
@@ -169,11 +51,13 @@ func showKeyRefused(r *request, why refusal) error {
 		return err
 	})
 	g.Go(read(&p.Usage, r.usage))
+	if change := r.URL.Query().Get(changeField); change != "" {
+		g.Go(read(&p.Force, func() (*force, error) { return r.force(change) }))
+	}
 	g.Go(func() (err error) {
-		p.Force, err = r.force(r.URL.Query().Get(changeField))
+		p.History, p.Log, err = r.history("api-keys/" + r.PathValue("key"))
 		return err
 	})
-	g.Go(func() error { return r.history(&p) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
@@ -184,21 +68,6 @@ func showKeyRefused(r *request, why refusal) error {
 	return r.show("keys_key", page{Status: max(why.Status, p.Usage.Form.Status()), Title: "API key " + p.Key.Label, Tab: tabKeys}, p)
 }
 
-// history reads the last changes of the request's key, for who may see them.
-func (r *request) history(p *keyPage) error {
-	if f, err := r.frame(); err != nil || !f.Can("owner") {
-		return err
-	}
-	l := r.projectLog()
-	resource := "api-keys/" + r.PathValue("key")
-	p.Log = l.narrowed("resource", resource)
-	items, _, err := l.read(client.AuditQuery{Resource: l.full(resource)}, client.Page{Size: historyShown})
-	if err == nil {
-		p.History, err = l.rows(r, items)
-	}
-	return err
-}
-
 // planOf reads a key's plan. A revoked key does not keep its plan from being deleted:
 // then only the id is known.
 func (r *request) planOf(k wire.Key) (planRow, error) {
@@ -207,6 +76,82 @@ func (r *request) planOf(k wire.Key) (planRow, error) {
 		return planRow{Plan: wire.Plan{ID: k.Plan, Name: k.Plan}}, nil
 	}
 	return r.planRow(plan), err
+}
+
+// usageCard is a key's usage per day, of the days asked for.
+type usageCard struct {
+	Form     form // of the window
+	From, To input
+	Quick    []quick
+	Shown    *chart // nil when the window was refused
+	Moved    bool   // from was moved forward to the first day that is kept
+	Earliest string // the first day that is kept
+	Path     string // of the page
+
+	lastSeen *string // as the report says, which may be newer than what the key's own answer does
+}
+
+// quick is a link to a window.
+type quick struct {
+	Label, Path string
+	Current     bool
+}
+
+// usage reads the usage of the request's key: of the window that the address names, or of
+// the last seven days. A window that the API refuses is refused beside the field that it is
+// about; the rest of the page does not depend on it.
+func (r *request) usage() (usageCard, error) {
+	q, now := r.URL.Query(), r.s.now().UTC()
+	from, to := q.Get("from"), q.Get("to")
+	if from == "" && to == "" {
+		from = now.AddDate(0, 0, 1-weekDays).Format(time.DateOnly)
+	}
+	card := usageCard{Path: r.URL.EscapedPath(), Earliest: longDate(usage.EarliestKept(usage.DayOf(now)).String())}
+	window, err := r.api.Usage(r.Context(), r.project, r.PathValue("key"), from, to)
+	switch {
+	case err == nil:
+		shown := newChart(window.Days, window.Incomplete...)
+		card.lastSeen = window.LastSeen
+		card.Shown, card.Moved = &shown, from != "" && from < window.From
+		card.Form = filled("from", window.From, "to", window.To)
+	case gone(err):
+		return card, err
+	default:
+		var ok bool
+		if card.Form, ok = r.refused(err, usageFields(from)); !ok {
+			return card, err
+		}
+		card.Form.Typed = q
+	}
+	card.From = card.Form.Text("from", "From", "").As("date").Need()
+	card.To = card.Form.Text("to", "To", "").As("date").Need()
+	card.Quick = quicks(card.Path, window, now)
+	return card, nil
+}
+
+// usageFields says which field of the window a code is about: a date that cannot be
+// read is the first that is none.
+func usageFields(from string) map[string]string {
+	date := "to"
+	if _, err := time.Parse(time.DateOnly, from); from != "" && err != nil {
+		date = "from"
+	}
+	return map[string]string{"invalid_date": date, "invalid_parameter": date, "invalid_window": "from", "window_expired": "to"}
+}
+
+// quicks are the windows that are asked for most.
+func quicks(path string, w wire.Usage, now time.Time) []quick {
+	var all []quick
+	for _, q := range []struct {
+		label string
+		days  int
+	}{{"7 days", 7}, {"30 days", 30}, {"90 days", 90}} {
+		from, to := now.AddDate(0, 0, 1-q.days).Format(time.DateOnly), now.Format(time.DateOnly)
+		all = append(all, quick{
+			Label: q.label, Path: path + "?from=" + from + "&to=" + to, Current: w.From == from && w.To == to,
+		})
+	}
+	return all
 }
 
 // wasStatus is the hidden field that holds the status that a form was made of.
@@ -302,14 +247,6 @@ func askRevokeKey(r *request) error {
 			Action: k.Path + "/revoke", Button: "Revoke key", Danger: true,
 		}
 	})
-}
-
-// statusText is the status in a word.
-func (k keyRow) statusText() string {
-	if k.State.Text == "" {
-		return k.Expiry.Text
-	}
-	return k.State.Text
 }
 
 // askStatus asks before the request's key changes its status.

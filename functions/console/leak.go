@@ -35,32 +35,6 @@ func reportLeak(r *request) error {
 	return r.done(r.inProject("api-keys"), noticeLeakReported)
 }
 
-// leakNote is what a key's page says of its leak.
-type leakNote struct {
-	wire.KeyLeak
-
-	Tone string
-	Says string // what has become of it, and what to do
-}
-
-func leakOf(k wire.Key) *leakNote {
-	if k.Leak == nil {
-		return nil
-	}
-	n := leakNote{KeyLeak: *k.Leak, Tone: toneAmber}
-	switch {
-	case k.Status == string(apikey.Revoked):
-		n.Says = "The key is revoked: nobody gets through with it."
-	case k.Leak.Secret == wire.LeakedEnded:
-		n.Says = "What was found opens nothing any more. Whoever still uses it needs the key's current secret."
-	case k.Status == string(apikey.Active):
-		n.Tone, n.Says = toneBad, "It is still the key's secret, and whoever has found it gets through. Rotate the key."
-	default:
-		n.Tone, n.Says = toneBad, "The key is refused. Rotate it, give its user the new secret, and enable it again."
-	}
-	return &n
-}
-
 // leakPolicies are what can become of a project's keys that leak.
 func leakPolicies() []option {
 	return []option{

@@ -1,10 +1,5 @@
 package console
 
-import (
-	"net/http"
-	"strconv"
-)
-
 // notice is a sentence that tells what has just been done, on the page that follows.
 // The browser carries its number there, so that nobody else can put words in.
 type notice int
@@ -110,38 +105,4 @@ func (n notice) text() string { //nolint:funlen // a table
 		noticeSecretUnknown:  "This is the key with that prefix. What you have is none of its secrets any more: nobody gets through with it.",
 	}
 	return texts[n]
-}
-
-const (
-	noticeCookie  = "__Host-sluice_notice"
-	noticeSeconds = 60 // for the page that follows to be asked for
-)
-
-// leaveNotice leaves a notice for the next page.
-func leaveNotice(w http.ResponseWriter, n notice) {
-	if n != noticeNone {
-		http.SetCookie(w, cookieOf(noticeCookie, strconv.Itoa(int(n)), noticeSeconds))
-	}
-}
-
-// takeNotice gives the notice that was left, and takes it away.
-func takeNotice(w http.ResponseWriter, r *http.Request) string {
-	c, err := r.Cookie(noticeCookie)
-	if err != nil {
-		return ""
-	}
-	http.SetCookie(w, cookieOf(noticeCookie, "", -1))
-	n, err := strconv.Atoi(c.Value)
-	if err != nil {
-		return ""
-	}
-	return notice(n).text()
-}
-
-// cookieOf is a cookie of the console's own, which no script reads and no other host sets.
-func cookieOf(name, value string, seconds int) *http.Cookie {
-	return &http.Cookie{
-		Name: name, Value: value, Path: "/", MaxAge: seconds,
-		HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
-	}
 }

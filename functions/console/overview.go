@@ -210,18 +210,6 @@ func (r *request) tokenAlerts(tokens []wire.LeakedToken) []alert {
 	return all
 }
 
-// attentionBadge is red where the key is refused, and grey for a reason of a newer API.
-func attentionBadge(k wire.KeyAttention, now time.Time) badge {
-	b := badge{Text: k.Label(now)}
-	switch k.Reason {
-	case wire.KeyLeaked, wire.QuotaUsedUp, wire.KeyExpired:
-		b.Tone = toneBad
-	case wire.QuotaHigh, wire.KeyExpiring, wire.RateExceeded:
-		b.Tone = toneAmber
-	}
-	return b
-}
-
 // steps are what is left to do until the first request is allowed.
 func (r *request) steps(used bool, apps []wire.App, planned, issued bool) steps {
 	if used {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"math"
 	"net/http"
 	"net/url"
@@ -66,6 +67,20 @@ func (r *request) planRow(p wire.Plan) planRow {
 	return planRow{Plan: p, Path: r.inEnvironment("plans", p.ID)}
 }
 
+// planList reads the environment's plans, as many as are offered to choose from.
+func (r *request) planList(ctx context.Context) ([]wire.Plan, error) {
+	list, err := r.api.PlansPage(ctx, r.project, r.environment, client.Page{Size: everything})
+	return list.Items, err
+}
+
+func planNames(plans []wire.Plan) map[string]string {
+	names := map[string]string{}
+	for _, p := range plans {
+		names[p.ID] = p.Name
+	}
+	return names
+}
+
 type plansPage struct {
 	Plans  []planRow
 	Paging paging
@@ -99,8 +114,10 @@ func showPlan(r *request) error {
 	if err != nil {
 		return err
 	}
-	if p.Force, err = r.force(r.URL.Query().Get(changeField)); err != nil {
-		return err
+	if change := r.URL.Query().Get(changeField); change != "" {
+		if p.Force, err = r.force(change); err != nil {
+			return err
+		}
 	}
 	return r.show("plans_plan", page{Title: p.Plan.Name, Tab: tabPlans}, p)
 }

@@ -5,16 +5,113 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/sluicegate/sluice/shared/audit"
+	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 )
+
+// recordLog is what a page of records is about: an environment, a project, or the
+// installation.
+type recordLog struct {
+	Title, Lead string
+	About       string      // the filter
+	Path        string      // of the page, nothing filtered
+	Kinds       []kindOfLog // of records, that can be shown alone; nil where actions are chosen
+	Example     string      // of a resource
+
+	tab     string
+	within  string         // what the names of its resources begin with; the filter may leave it out
+	actions []audit.Action // that it can be narrowed to
+	read    func(client.AuditQuery, client.Page) ([]wire.Activity, string, error)
+	denied  func() ([]wire.UsageDay, error) // how many requests were refused on the last days; nil of what has none
+}
+
+const auditFilterAbout = "Who is a username, “webhook”, or a build, such as “build 7”. A resource comes with everything below it. Days are UTC days, both ends included."
+
+func (r *request) projectLog() recordLog {
+	return recordLog{
+		Title: "Audit log", tab: tabAudit, Path: r.inProject("audit"), About: auditFilterAbout,
+		Lead:    "Every change in this project, the newest first. Records are kept for a year, and none holds a secret.",
+		Example: "environments/prod/apps/hello",
+		within:  audit.Path("projects", r.project) + "/", actions: actionsOf(false),
+		read: func(q client.AuditQuery, p client.Page) ([]wire.Activity, string, error) {
+			return plain(r.api.AuditPage(r.Context(), r.project, q, p))
+		},
+	}
+}
+
+// plain are records of which is known no more than they say.
+func plain(list wire.List[wire.AuditRecord], err error) ([]wire.Activity, string, error) {
+	items := make([]wire.Activity, len(list.Items))
+	for i, record := range list.Items {
+		items[i].AuditRecord = record
+	}
+	return items, list.NextPageToken, err
+}
+
+// rows are records as pages show them, each with the way to those that are like it.
+func (l recordLog) rows(r *request, items []wire.Activity) ([]recordRow, error) {
+	rows := make([]recordRow, len(items))
+	for i, item := range items {
+		row, err := r.recordRow(item)
+		if err != nil {
+			return nil, err
+		}
+		if l.actions != nil {
+			row.ByResource = l.narrowed("resource", strings.TrimPrefix(item.Resource, l.within))
+		}
+		if item.Actor.Name != "" && item.Calls == 0 {
+			row.ByActor = l.narrowed("actor", item.Actor.Name)
+		}
+		rows[i] = row
+	}
+	return rows, nil
+}
+
+// narrowed is the address of the log's records with one value of a filter.
+func (l recordLog) narrowed(name, value string) string {
+	return l.Path + "?" + url.Values{name: {value}}.Encode()
+}
+
+// full is a resource's whole name, of one that may be as a project's pages show it, e.g.
+// "api-keys/key-ab12cd34".
+func (l recordLog) full(resource string) string {
+	resource = strings.Trim(strings.TrimSpace(resource), "/")
+	if resource == "" || strings.HasPrefix(resource, "projects/") {
+		return resource
+	}
+	return l.within + resource
+}
+
+// actionsOf lists the actions that are recorded of projects, or of the installation.
+func actionsOf(installation bool) []audit.Action {
+	return slices.DeleteFunc(audit.Actions(), func(a audit.Action) bool { return a == audit.CallWebhook || a.OfInstallation() != installation })
+}
+
+// historyShown is how many changes of a key its page lists.
+const historyShown = 5
+
+// history reads the newest records of one of the project's resources, for an owner, and returns
+// the path of all of them.
+func (r *request) history(resource string) (rows []recordRow, path string, err error) {
+	if f, err := r.frame(); err != nil || !f.Can("owner") {
+		return nil, "", err
+	}
+	l := r.projectLog()
+	items, _, err := l.read(client.AuditQuery{Resource: l.full(resource)}, client.Page{Size: historyShown})
+	if err == nil {
+		rows, err = l.rows(r, items)
+	}
+	return rows, l.narrowed("resource", resource), err
+}
 
 // recordRow is a record as a page shows it: a sentence, and the rest unfolded on demand.
 type recordRow struct {

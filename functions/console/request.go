@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -222,6 +223,40 @@ func (r *request) part(name, part string, body any) error {
 func (r *request) done(path string, n notice) error {
 	leaveNotice(r.w, n)
 	return r.redirect(path)
+}
+
+const (
+	noticeCookie  = "__Host-sluice_notice"
+	noticeSeconds = 60 // for the page that follows to be asked for
+)
+
+// leaveNotice leaves a notice for the next page.
+func leaveNotice(w http.ResponseWriter, n notice) {
+	if n != noticeNone {
+		http.SetCookie(w, cookieOf(noticeCookie, strconv.Itoa(int(n)), noticeSeconds))
+	}
+}
+
+// takeNotice gives the notice that was left, and takes it away.
+func takeNotice(w http.ResponseWriter, r *http.Request) string {
+	c, err := r.Cookie(noticeCookie)
+	if err != nil {
+		return ""
+	}
+	http.SetCookie(w, cookieOf(noticeCookie, "", -1))
+	n, err := strconv.Atoi(c.Value)
+	if err != nil {
+		return ""
+	}
+	return notice(n).text()
+}
+
+// cookieOf is a cookie of the console's own, which no script reads and no other host sets.
+func cookieOf(name, value string, seconds int) *http.Cookie {
+	return &http.Cookie{
+		Name: name, Value: value, Path: "/", MaxAge: seconds,
+		HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
+	}
 }
 
 // redirect sends the browser to another page of the console.
