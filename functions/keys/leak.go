@@ -235,7 +235,8 @@ func (s *Service) reportLeak(ctx context.Context, in httpapi.Scope, body wire.Re
 	l := apikey.Leak{Secret: apikey.HashOf([]byte(*body.Key)), At: s.moment(), By: in.Caller.Username, URL: apikey.FoundAt(body.URL)}
 	end, ok := s.ending(*body.Key, l, byPerson)
 	if !ok {
-		return wire.LeaksReceived{}, problem.New(problem.InvalidParameter, "key must be a full API key or a full service token: it is not whole, or a character is wrong.")
+		return wire.LeaksReceived{}, problem.At("key",
+			problem.New(problem.InvalidParameter, "key must be a full API key or a full service token: it is not whole, or a character is wrong."))
 	}
 	floor := time.NewTimer(s.leaks.floor)
 	defer floor.Stop()

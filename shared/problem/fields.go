@@ -27,6 +27,7 @@ var fieldOf = map[Code]string{
 	HostReserved:  "host",
 	InvalidPort:   "port",
 	InvalidSource: "git_source",
+	InvalidRole:   "role",
 	InvalidPass:   "password",
 	InvalidCommit: "commit",
 
