@@ -38,7 +38,7 @@ func setAddress(r *request) error {
 	if conflict != nil {
 		return askAddress(r, *conflict)
 	}
-	update, fields := wire.UpdateApp{}, map[string]string{"invalid_host": "host", "host_taken": "host", "invalid_port": "port"}
+	var update wire.UpdateApp
 	if changed["host"] {
 		update.Host = new(typed["host"])
 	}
@@ -51,7 +51,7 @@ func setAddress(r *request) error {
 	}
 	if len(changed) > 0 {
 		if _, err := r.api.UpdateApp(r.Context(), r.project, r.environment, r.app(), update); err != nil {
-			return r.again(err, fields, askAddress)
+			return r.again(err, askAddress)
 		}
 	}
 	return r.done(r.inApp("settings"), changed.notice(noticeAddressSet))

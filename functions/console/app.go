@@ -93,14 +93,6 @@ func newApp(r *request, f form) error {
 	return r.show("newapp", page{Status: f.Status(), Title: "New app", Tab: tabApps}, newAppPage{Git: git, Form: f})
 }
 
-// appFields says which codes are about which field.
-func appFields() map[string]string {
-	return map[string]string{
-		"invalid_name": "name", "already_exists": "name", "name_in_scope": "name", "invalid_image": "image", "invalid_host": "host", "host_taken": "host",
-		"invalid_port": "port", "invalid_git_source": "repository",
-	}
-}
-
 func createApp(r *request) error {
 	name := r.PostForm.Get("name")
 	in := wire.CreateApp{Name: &name}
@@ -123,7 +115,7 @@ func createApp(r *request) error {
 	}
 	a, err := r.api.CreateApp(r.Context(), r.project, r.environment, in)
 	if err != nil {
-		return r.again(err, appFields(), newApp)
+		return r.again(err, newApp)
 	}
 	return r.done(r.inEnvironment("apps", a.Name), noticeAppCreated)
 }
@@ -270,7 +262,7 @@ func deleteApp(r *request) error {
 	case gone(err):
 		return err
 	case err != nil:
-		return r.again(err, nil, askDeleteApp)
+		return r.again(err, askDeleteApp)
 	case deleted.KeyCount == 0:
 		return r.done(r.inEnvironment("apps"), noticeAppDeleted)
 	}

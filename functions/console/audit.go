@@ -45,7 +45,10 @@ func (r *request) showLog(l recordLog) error {
 	f, q := l.filter(r.URL.Query())
 	items, next, err := l.read(q, client.Page{Size: recordRows, Token: r.asked().Token})
 	if client.HasCode(err, "invalid_window") || client.HasCode(err, "invalid_parameter") {
-		f.Form, _ = r.refused(err, map[string]string{"invalid_window": "from"})
+		f.Form, _ = r.refused(err)
+		if f.Form.Refusal.Code == "invalid_window" {
+			f.Form.Refusal.Field = "from"
+		}
 		f.Form.Typed, err = r.URL.Query(), nil
 	}
 	if err != nil {

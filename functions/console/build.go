@@ -45,7 +45,7 @@ func requestBuild(r *request) error {
 	}
 	_, err = once.RequestBuild(r.Context(), r.project, r.environment, r.app(), strings.TrimSpace(r.PostForm.Get("commit")))
 	if err != nil {
-		return r.notDeployed(err, map[string]string{"invalid_commit": "commit"}, newBuild)
+		return r.notDeployed(err, newBuild)
 	}
 	return r.done(r.inApp("builds"), noticeBuildRequested)
 }

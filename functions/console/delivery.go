@@ -65,7 +65,7 @@ func showDeliveries(r *request, f form, test *wire.WebhookTest) error {
 func testWebhook(r *request) error {
 	test, err := r.api.TestWebhook(r.Context(), r.project, r.environment, r.app())
 	if err != nil {
-		return r.again(err, nil, func(r *request, f form) error { return showDeliveries(r, f, nil) })
+		return r.again(err, func(r *request, f form) error { return showDeliveries(r, f, nil) })
 	}
 	return showDeliveries(r, form{}, &test)
 }

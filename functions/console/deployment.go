@@ -45,7 +45,7 @@ func deploy(r *request) error {
 	}
 	_, err = once.Deploy(r.Context(), r.project, r.environment, r.app(), r.PostForm.Get("image"))
 	if err != nil {
-		return r.notDeployed(err, map[string]string{"invalid_image": "image", "image_required": "image"}, newDeploy)
+		return r.notDeployed(err, newDeploy)
 	}
 	return r.done(r.inApp("deploys"), noticeDeployed)
 }
@@ -66,9 +66,9 @@ func (r *request) deployOnce() (*client.Client, error) {
 
 // notDeployed shows a form again that the API refused. If another revision is current than
 // the one that the form was made for, it says so.
-func (r *request) notDeployed(err error, fields map[string]string, page ask) error {
+func (r *request) notDeployed(err error, page ask) error {
 	if !client.HasCode(err, "precondition_failed") {
-		return r.again(err, fields, page)
+		return r.again(err, page)
 	}
 	a, err := r.readApp()
 	if err != nil {
@@ -168,7 +168,7 @@ func rollBack(r *request) error {
 		return err
 	}
 	if _, err := once.Rollback(r.Context(), r.project, r.environment, r.app(), n); err != nil {
-		return r.notDeployed(err, nil, askRollback)
+		return r.notDeployed(err, askRollback)
 	}
 	return r.done(r.inApp("deploys"), noticeRolledBack)
 }
@@ -258,7 +258,7 @@ func promote(r *request) error {
 		return err
 	}
 	if _, err := once.Promote(r.Context(), r.project, r.environment, r.app(), r.PathValue("from"), revision); err != nil {
-		return r.notDeployed(err, nil, askPromote)
+		return r.notDeployed(err, askPromote)
 	}
 	return r.done(r.inApp("deploys"), noticePromoted)
 }

@@ -51,7 +51,8 @@ func findRequest(r *request) error {
 	found, err := r.api.ExplainRequest(r.Context(), r.project, id)
 	switch {
 	case client.HasCode(err, "invalid_parameter"):
-		p.Form, _ = r.refused(err, map[string]string{"invalid_parameter": requestField})
+		p.Form, _ = r.refused(err)
+		p.Form.Refusal.Field = requestField
 	case err != nil:
 		return err
 	default:

@@ -71,20 +71,18 @@ func (r *request) invalid(field, message string) form {
 	return form{Typed: r.PostForm, Refusal: &refusal{Status: http.StatusUnprocessableEntity, Message: message, Field: field}}
 }
 
-// refused is the request's form as it was typed, with the reason why the API did not
-// take it. fields says which field a code is about; a code that it lacks is about the
-// whole form. Only a session that has ended is no matter of the form: then ok is
-// false.
-func (r *request) refused(err error, fields map[string]string) (f form, ok bool) {
+// refused returns the request's form as it was typed, with the reason why the API rejected it.
+// ok is false if the session has ended, which is not about the form.
+func (r *request) refused(err error) (f form, ok bool) {
 	if client.HasCode(err, "unauthenticated") {
 		return form{}, false
 	}
 	f.Typed = r.PostForm
 	var e *client.Error
 	if errors.As(err, &e) && e.Code != "" {
-		f.Refusal = &refusal{Status: e.Status, Message: e.Message, Code: e.Code, Field: fields[e.Code]}
+		f.Refusal = &refusal{Status: e.Status, Message: e.Message, Code: e.Code, Field: r.inputFor(e.Code, "")}
 		for i, wrong := range e.Fields {
-			name := r.fieldOf(wrong, fields)
+			name := r.inputFor(wrong.Code, wrong.Field)
 			if i == 0 {
 				f.Refusal.Field = name
 			}
@@ -100,22 +98,29 @@ func (r *request) refused(err error, fields map[string]string) (f form, ok bool)
 	return f, true
 }
 
-// fieldOf is the field of the sent form that fills one of the API's: of the same name, or
-// else the one that fields says its code is about.
-func (r *request) fieldOf(wrong wire.FieldError, fields map[string]string) string {
-	name := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
-	if r.PostForm.Has(name) && fields != nil {
-		return name
+// inputFor returns the name of the input that an error of the API is about, or "" for the whole
+// form. An input has the name of the API's field, without the object around it. For a name that
+// is taken the API names no field, and the claims of a trust have several inputs.
+func (r *request) inputFor(code, field string) string {
+	names := []string{field[strings.LastIndexByte(field, '.')+1:]}
+	switch code {
+	case "already_exists", "name_in_scope", "namespace_taken", "namespace_not_empty":
+		names = append(names, "name", "username")
+	case "invalid_trust":
+		names = append(names, "repository")
 	}
-	return fields[wrong.Code]
+	if i := slices.IndexFunc(names, r.PostForm.Has); i >= 0 {
+		return names[i]
+	}
+	return ""
 }
 
 // ask shows a page with a form.
 type ask func(r *request, f form) error
 
 // again shows a form that the API has refused once more; see refused.
-func (r *request) again(err error, fields map[string]string, page ask) error {
-	f, ok := r.refused(err, fields)
+func (r *request) again(err error, page ask) error {
+	f, ok := r.refused(err)
 	if !ok {
 		return err
 	}

@@ -47,9 +47,9 @@ func switchGate(r *request) error {
 	case gone(err):
 		return err
 	case err != nil && !on:
-		return r.again(err, nil, askReleaseGate)
+		return r.again(err, askReleaseGate)
 	case err != nil:
-		return r.again(err, nil, showAppWith)
+		return r.again(err, showAppWith)
 	case on:
 		return r.done(r.pageWithGate(), noticeGateOn)
 	}
@@ -93,7 +93,7 @@ func setPreflight(r *request) error {
 	}
 	if len(changed) > 0 {
 		if _, err := r.api.SetPreflight(r.Context(), r.project, r.environment, r.app(), typed["preflight"]); err != nil {
-			return r.again(err, map[string]string{"invalid_preflight": "preflight"}, askPreflight)
+			return r.again(err, askPreflight)
 		}
 	}
 	return r.done(r.inApp("settings"), changed.notice(noticePreflightSet))

@@ -58,7 +58,7 @@ func setGitSource(r *request) error {
 		return askGitSource(r, r.invalid("", sourceChanged))
 	}
 	if _, err := r.api.SetGitSource(r.Context(), r.project, r.environment, r.app(), r.gitSource()); err != nil {
-		return r.again(err, map[string]string{"invalid_git_source": "repository"}, askGitSource)
+		return r.again(err, askGitSource)
 	}
 	return r.done(r.inApp("settings"), noticeGitSet)
 }
@@ -101,7 +101,7 @@ func removeGitSource(r *request) error {
 	}
 	err = r.api.RemoveGitSource(r.Context(), r.project, r.environment, r.app())
 	if err != nil && !client.HasCode(err, "not_found") {
-		return r.again(err, nil, askRemoveGitSource)
+		return r.again(err, askRemoveGitSource)
 	}
 	return r.done(r.inApp("settings"), noticeGitRemoved)
 }

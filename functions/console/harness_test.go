@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/functest"
@@ -67,9 +69,13 @@ func newOffice(t *testing.T) *office {
 
 func (o *office) answer(call string, status int, body any) { o.answers[call] = answer{status, body} }
 
-// refuse lets a call fail with a code.
-func (o *office) refuse(call string, status int, code string) {
-	o.answer(call, status, wire.Error{Code: code, Message: "The API says " + code + "."})
+// refuse makes a call fail with a code, for the given field of the request or that of the code.
+func (o *office) refuse(call string, status int, code string, field ...string) {
+	e := wire.Error{Code: code, Message: "The API says " + code + "."}
+	if name := cmp.Or(append(field, problem.Of(problem.Code(code)).Field)...); name != "" {
+		e.Errors = []wire.FieldError{{Field: name, Code: code, Message: e.Message}}
+	}
+	o.answer(call, status, e)
 }
 
 // ServeHTTP is the management API.

@@ -16,7 +16,7 @@ func askReleaseHost(r *request, f form) error {
 
 func releaseHost(r *request) error {
 	if err := r.api.ReleaseHost(r.Context(), r.PathValue("host")); err != nil {
-		return r.again(err, nil, askReleaseHost)
+		return r.again(err, askReleaseHost)
 	}
 	return r.done(at("hosts"), noticeHostReleased)
 }

@@ -118,10 +118,10 @@ func (r *request) usage() (usageCard, error) {
 		return card, err
 	default:
 		var ok bool
-		if card.Form, ok = r.refused(err, usageFields(from)); !ok {
+		if card.Form, ok = r.refused(err); !ok {
 			return card, err
 		}
-		card.Form.Typed = q
+		card.Form.Typed, card.Form.Refusal.Field = q, windowInput(card.Form.Refusal.Code, from)
 	}
 	card.From = card.Form.Text("from", "From", "").As("date").Need()
 	card.To = card.Form.Text("to", "To", "").As("date").Need()
@@ -129,14 +129,17 @@ func (r *request) usage() (usageCard, error) {
 	return card, nil
 }
 
-// usageFields says which field of the window a code is about: a date that cannot be
-// read is the first that is none.
-func usageFields(from string) map[string]string {
-	date := "to"
-	if _, err := time.Parse(time.DateOnly, from); from != "" && err != nil {
-		date = "from"
+// windowInput returns the input of the window that a code is about. A date that cannot be
+// parsed is from, unless from can be.
+func windowInput(code, from string) string {
+	_, err := time.Parse(time.DateOnly, from)
+	switch {
+	case code == "invalid_window", from != "" && err != nil && (code == "invalid_date" || code == "invalid_parameter"):
+		return "from"
+	case code == "invalid_date", code == "invalid_parameter", code == "window_expired":
+		return "to"
 	}
-	return map[string]string{"invalid_date": date, "invalid_parameter": date, "invalid_window": "from", "window_expired": "to"}
+	return ""
 }
 
 // quicks are the windows that are asked for most.
@@ -205,7 +208,7 @@ func (r *request) changeStatus(what string, change func(ctx context.Context, pro
 		if client.HasCode(err, "key_revoked") {
 			return showKeyRefused(r, goneBefore(what))
 		}
-		return r.again(err, nil, func(r *request, f form) error { return showKeyRefused(r, *f.Refusal) })
+		return r.again(err, func(r *request, f form) error { return showKeyRefused(r, *f.Refusal) })
 	}
 	return r.followed(r.keyRow(k, nil).Path, n, changed.Force())
 }

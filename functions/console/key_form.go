@@ -11,14 +11,6 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// keyFields says which field of a key's form a code is about.
-func keyFields() map[string]string {
-	return map[string]string{
-		"invalid_name": "name", "invalid_text": "name", "unknown_plan": "plan", "missing_field": "plan",
-		"invalid_scope": "apps", "invalid_expiry": "expires", "expiry_in_past": "expires",
-	}
-}
-
 // Every app, or some: a key without a scope opens every app, so that taking the last
 // box away must not be the way to say so.
 //
@@ -75,6 +67,9 @@ func newKey(r *request, f form) error {
 }
 
 func createKey(r *request) error {
+	if !r.PostForm.Has("expires_at") { // the form of an earlier release: the key would never expire
+		return unreadable()
+	}
 	typed, wrong := r.typedKey()
 	if wrong != nil {
 		return newKey(r, *wrong)
@@ -88,7 +83,7 @@ func createKey(r *request) error {
 	case client.HasCode(err, "already_issued"), client.HasCode(err, "idempotency_key_reused"):
 		return r.done(r.issuedBefore(), noticeIssuedBefore)
 	case err != nil:
-		return r.again(err, keyFields(), newKey)
+		return r.again(err, newKey)
 	}
 	r.noteIssued(k.ID)
 	return r.showIssued(k, full, false)
@@ -128,7 +123,7 @@ func (r *request) askKey(p keyForm, o offered, had []string) error {
 	}
 	p.Name = f.Text("name", "Name", "Who uses the key. The app is told it with every request, in X-Service-Key-Name.").Like("Checkout team")
 	p.Plan = f.Select("plan", "Plan", "", options).Need()
-	p.Expires = f.Text("expires", "Last day", "The key is valid through the end of this day, UTC. Without one it never expires.").As("date")
+	p.Expires = f.Text("expires_at", "Last day", "The key is valid through the end of this day, UTC. Without one it never expires.").As("date")
 	p.None = p.HadNone && f.Value("scope") == scopeNone
 	p.All, p.AppsWrong = f.Value("scope") != scopeSome && !p.None, f.Wrong("apps")
 	p.NoPlans, p.NewPlan = len(o.plans) == 0, r.inEnvironment("plans", "new")
@@ -158,7 +153,8 @@ func choices(f form, apps []wire.App, had []string, more bool) []choice {
 
 // typedKey reads a key's form.
 func (r *request) typedKey() (k wire.CreateKey, wrong *form) {
-	plan := r.PostForm.Get("plan")
+	plan, apps := r.PostForm.Get("plan"), r.PostForm["apps"]
+	r.PostForm["apps"] = apps // an input of the form even if no box is ticked
 	k = wire.CreateKey{Name: strings.TrimSpace(r.PostForm.Get("name")), Plan: &plan, Apps: []string{}}
 	refuse := func(field, message string) (wire.CreateKey, *form) {
 		f := r.invalid(field, message)
@@ -171,14 +167,14 @@ func (r *request) typedKey() (k wire.CreateKey, wrong *form) {
 	case scopeNone:
 		k.Apps = []string{noApps}
 	case scopeSome:
-		k.Apps = append(strings.Fields(r.PostForm.Get("others")), r.PostForm["apps"]...)
+		k.Apps = append(strings.Fields(r.PostForm.Get("others")), apps...)
 		slices.Sort(k.Apps)
 		k.Apps = slices.Compact(k.Apps)
 		if len(k.Apps) == 0 {
 			return refuse("apps", "Choose at least one app, or every app.")
 		}
 	}
-	if date := r.PostForm.Get("expires"); date != "" {
+	if date := r.PostForm.Get("expires_at"); date != "" {
 		at := expiryFor(date)
 		k.ExpiresAt = &at
 	}
@@ -192,7 +188,7 @@ func keyValues(k wire.Key) values {
 	if k.Scope == scopeNone {
 		apps = []string{noApps}
 	}
-	return values{"name": k.Name, "plan": k.Plan, "scope": strings.Join(apps, " "), "expires": date}
+	return values{"name": k.Name, "plan": k.Plan, "apps": strings.Join(apps, " "), "expires_at": date}
 }
 
 func editKey(r *request) error {
@@ -248,26 +244,23 @@ func changeKey(r *request) error {
 	}
 	now := keyValues(current)
 	typed := r.typed(now)
-	typed["scope"] = strings.Join(k.Apps, " ") // as keyValues has it
+	typed["apps"] = strings.Join(k.Apps, " ") // as keyValues has it
 	changed, conflict := r.changes(now, typed)
 	if conflict != nil {
-		if conflict.Refusal.Field == "scope" {
-			conflict.Refusal.Field = "apps"
-		}
 		return again(r, *conflict)
 	}
 	var made wire.Key
 	if len(changed) > 0 { // the fields that change, and no others
 		made, err = r.waiting().UpdateKey(r.Context(), r.project, current.ID, wire.UpdateKey{
 			Name: optional(changed["name"], &k.Name), Plan: optional(changed["plan"], k.Plan),
-			Apps: optional(changed["scope"], &k.Apps), ExpiresAt: optional(changed["expires"], k.ExpiresAt),
+			Apps: optional(changed["apps"], &k.Apps), ExpiresAt: optional(changed["expires_at"], k.ExpiresAt),
 		})
 	}
 	switch {
 	case client.HasCode(err, "key_revoked"):
 		return showKeyRefused(r, goneBefore("changed"))
 	case err != nil:
-		return r.again(err, keyFields(), again)
+		return r.again(err, again)
 	}
 	return r.followed(r.keyRow(current, nil).Path, changed.notice(noticeKeyChanged), made.Force())
 }

@@ -160,5 +160,5 @@ func (r *request) notRotated(err error) error {
 	case client.HasCode(err, "key_revoked"):
 		return showKeyRefused(r, goneBefore("rotated"))
 	}
-	return r.again(err, map[string]string{"invalid_grace": "grace"}, askRotate)
+	return r.again(err, askRotate)
 }

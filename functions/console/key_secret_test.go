@@ -26,7 +26,7 @@ func TestIssuedBefore(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t)
 			o.refuse("POST /api/v1/projects/shop/environments/prod/api-keys", 409, "already_issued")
-			w := o.post(keys, url.Values{"once": {once}, "plan": {"plan-gold"}}, func(r *http.Request) {
+			w := o.post(keys, url.Values{"once": {once}, "plan": {"plan-gold"}, "expires_at": {""}}, func(r *http.Request) {
 				r.AddCookie(&http.Cookie{Name: issuedCookie, Value: tt.cookie})
 			})
 			if got := w.Header.Get("Location"); w.Status != http.StatusSeeOther || got != tt.to {

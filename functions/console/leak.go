@@ -25,12 +25,12 @@ func askReportLeak(r *request, f form) error {
 func reportLeak(r *request) error {
 	full, ok := fullKeyIn(r.PostForm.Get("key"))
 	where := strings.TrimSpace(r.PostForm.Get("url"))
-	r.PostForm.Del("key")
+	r.PostForm.Set("key", "")
 	if !ok {
 		return askReportLeak(r, r.invalid("key", "This is not a full key or service token."))
 	}
 	if _, err := r.api.ReportLeak(r.Context(), full, where); err != nil {
-		return r.again(err, map[string]string{"invalid_parameter": "key"}, askReportLeak)
+		return r.again(err, askReportLeak)
 	}
 	return r.done(r.inProject("api-keys"), noticeLeakReported)
 }
@@ -87,7 +87,7 @@ func setProjectSettings(r *request) error {
 			in.Registries = wire.Some(strings.FieldsFunc(r.PostForm.Get("registries"), func(c rune) bool { return c == ',' || c == ' ' }))
 		}
 		if _, err := r.api.UpdateProject(r.Context(), r.project, in); err != nil {
-			return r.again(err, map[string]string{"invalid_policy": "leak_policy", "invalid_registries": "registries"}, askProjectSettings)
+			return r.again(err, askProjectSettings)
 		}
 	}
 	return r.done(r.inProject(), changed.notice(noticeProjectChanged))

@@ -32,7 +32,7 @@ func TestReportLeak(t *testing.T) {
 	if got := o.changes(); len(got) != 2 || got[1] != `POST /api/v1/leaks/report {"key":"`+token+`"}` {
 		t.Errorf("a service token is reported as %q", got)
 	}
-	o.refuse("POST /api/v1/leaks/report", http.StatusBadRequest, "invalid_parameter")
+	o.refuse("POST /api/v1/leaks/report", http.StatusBadRequest, "invalid_parameter", "key")
 	for _, typed := range []string{full, "no key", ""} {
 		w := o.post(reportPath, url.Values{"key": {typed}, "url": {"https://git.example.com/x"}})
 		body := w.Text()

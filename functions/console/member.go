@@ -62,13 +62,10 @@ func setMember(r *request) error {
 		return listMembers(r, r.invalid("", string(changed)))
 	}
 	if err != nil {
-		if was == "" {
-			fields := map[string]string{"unknown_user": "username", "invalid_name": "username", "invalid_role": "role"}
-			return r.again(err, fields, listMembers)
-		}
-		// It was not typed into the form for a new member: the message belongs above the list.
-		return r.again(err, nil, func(r *request, f form) error {
-			f.Typed = nil
+		return r.again(err, func(r *request, f form) error {
+			if was != "" { // not typed into the form for a new member: the message belongs above the list
+				f.Typed, f.Refusal.Field, f.Refusal.Others = nil, "", nil
+			}
 			return listMembers(r, f)
 		})
 	}
@@ -104,7 +101,7 @@ func removeMember(r *request) error {
 		return r.done(r.inProject("members"), noticeNothingChanged)
 	}
 	if err != nil {
-		return r.again(err, nil, askRemoveMember)
+		return r.again(err, askRemoveMember)
 	}
 	return r.done(r.inProject("members"), noticeMemberRemoved)
 }

@@ -252,7 +252,7 @@ func TestKeyWithoutApps(t *testing.T) {
 	if body := o.get(page).Text(); !strings.Contains(body, `value="none" checked`) {
 		t.Errorf("the form does not show that the key covers no app: %s", body)
 	}
-	typed := url.Values{"name": {"new"}, "plan": {"plan-gold"}, "scope": {"none"}, "was_name": {"ci"}, "was_plan": {"plan-gold"}, "was_scope": {"-"}, "was_expires": {""}}
+	typed := url.Values{"name": {"new"}, "plan": {"plan-gold"}, "scope": {"none"}, "was_name": {"ci"}, "was_plan": {"plan-gold"}, "was_apps": {"-"}, "was_expires_at": {""}}
 	w := o.post(page, typed)
 	if diff := cmp.Diff([]string{"PATCH " + api + ` {"name":"new"}`}, o.changes()); diff != "" || w.Status != 303 {
 		t.Errorf("answer is %d; calls (-want +got):\n%s", w.Status, diff)

@@ -147,14 +147,6 @@ func (r *request) readPlan(size int) (planPage, error) {
 	return p, nil
 }
 
-// planFields says which field of a plan's form a code is about.
-func planFields() map[string]string {
-	return map[string]string{
-		"invalid_name": "name", "already_exists": "name", "invalid_text": "name",
-		"invalid_rate": "rate", "invalid_burst": "burst", "invalid_quota": "quota",
-	}
-}
-
 func planInputs(f form) []input {
 	periods := []option{{Value: "", Label: "No quota"}}
 	for _, p := range plan.Periods() {
@@ -190,7 +182,7 @@ func createPlan(r *request) error {
 	}
 	p, err := r.waiting().CreatePlan(r.Context(), r.project, r.environment, typed)
 	if err != nil {
-		return r.again(err, planFields(), func(r *request, f form) error {
+		return r.again(err, func(r *request, f form) error {
 			if f.Refusal.Code == "already_exists" { // of the id, which two names can make
 				f.Refusal.Message = "There is a plan of this name already, or of one that makes the same id."
 			}
@@ -292,7 +284,7 @@ func changePlan(r *request) error {
 		})
 	}
 	if err != nil {
-		return r.again(err, planFields(), askPlanChange)
+		return r.again(err, askPlanChange)
 	}
 	return r.followed(r.inEnvironment("plans", id), changed.notice(noticePlanChanged), made.Force())
 }
@@ -321,7 +313,7 @@ func deletePlan(r *request) error {
 	case gone(err):
 		return err
 	case err != nil:
-		return r.again(err, nil, askDeletePlan)
+		return r.again(err, askDeletePlan)
 	}
 	return r.done(r.inEnvironment("plans"), noticePlanDeleted)
 }

@@ -17,15 +17,10 @@ func newProject(r *request, f form) error {
 // labelHint says what names of projects and environments are like.
 const labelHint = "1 to 40 characters: a–z, 0–9 and hyphens, with a letter or digit at both ends."
 
-// nameFields says which codes are about a name.
-func nameFields() map[string]string {
-	return map[string]string{"invalid_name": "name", "already_exists": "name", "missing_field": "name", "namespace_taken": "name", "namespace_not_empty": "name"}
-}
-
 func createProject(r *request) error {
 	p, err := r.api.CreateProject(r.Context(), r.PostForm.Get("name"))
 	if err != nil {
-		return r.again(err, nameFields(), newProject)
+		return r.again(err, newProject)
 	}
 	return r.done(at("projects", p.Name), noticeProjectCreated)
 }
@@ -48,7 +43,7 @@ func deleteProject(r *request) error {
 		return askDeleteProject(r, r.invalid("name", wrongName))
 	}
 	if err := r.api.DeleteProject(r.Context(), r.project); err != nil {
-		return r.again(err, nil, askDeleteProject)
+		return r.again(err, askDeleteProject)
 	}
 	return r.done(at("projects"), noticeProjectDeleted)
 }
@@ -64,7 +59,7 @@ func newEnvironment(r *request, f form) error {
 func createEnvironment(r *request) error {
 	e, err := r.api.CreateEnvironment(r.Context(), r.project, r.PostForm.Get("name"))
 	if err != nil {
-		return r.again(err, nameFields(), newEnvironment)
+		return r.again(err, newEnvironment)
 	}
 	return r.done(at("projects", r.project, "environments", e.Name), noticeEnvironmentCreated)
 }
@@ -83,7 +78,7 @@ func deleteEnvironment(r *request) error {
 		return askDeleteEnvironment(r, r.invalid("name", wrongName))
 	}
 	if err := r.api.DeleteEnvironment(r.Context(), r.project, r.environment); err != nil {
-		return r.again(err, nil, askDeleteEnvironment)
+		return r.again(err, askDeleteEnvironment)
 	}
 	return r.done(r.inProject(), noticeEnvironmentDeleted)
 }

@@ -44,7 +44,7 @@ func toMembers(r *request) error { return r.redirect(r.inProject("members")) }
 
 func newToken(r *request, f form) error {
 	if f.Typed == nil {
-		f = filled("expires", r.s.now().UTC().Add(servicetoken.DefaultLife).Format(time.DateOnly))
+		f = filled("expires_at", r.s.now().UTC().Add(servicetoken.DefaultLife).Format(time.DateOnly))
 	}
 	return r.ask(tabMembers, formPage{
 		Title: "New service token", Action: r.inProject("tokens"), Button: "Create token", Back: r.inProject("members"), Form: f,
@@ -53,16 +53,9 @@ func newToken(r *request, f form) error {
 		Inputs: []input{
 			f.Text("name", "Name", labelHint+" What it does stands under this name in the audit log.").Need().Like("nightly"),
 			f.Select("role", "Role", "", roles()).Need(),
-			f.Text("expires", "Last day", "The token is good through the end of this day, UTC: a year from now at most.").As("date").Need(),
+			f.Text("expires_at", "Last day", "The token is good through the end of this day, UTC: a year from now at most.").As("date").Need(),
 		},
 	})
-}
-
-// tokenFields says which field of a token's form a code is about.
-func tokenFields() map[string]string {
-	return map[string]string{
-		"invalid_name": "name", "already_exists": "name", "invalid_role": "role", "invalid_expiry": "expires", "expiry_in_past": "expires",
-	}
 }
 
 // issuedTokenPage shows a full token, this once.
@@ -75,10 +68,10 @@ type issuedTokenPage struct {
 // createToken shows the full token as the answer to the form itself. Loading that page
 // again sends the form again, which then says that the name is taken.
 func createToken(r *request) error {
-	name, role, expires := r.PostForm.Get("name"), r.PostForm.Get("role"), expiryFor(r.PostForm.Get("expires"))
+	name, role, expires := r.PostForm.Get("name"), r.PostForm.Get("role"), expiryFor(r.PostForm.Get("expires_at"))
 	t, full, err := r.api.CreateToken(r.Context(), r.project, wire.CreateToken{Name: &name, Role: &role, ExpiresAt: &expires})
 	if err != nil {
-		return r.again(err, tokenFields(), newToken)
+		return r.again(err, newToken)
 	}
 	return r.show("tokens_issued", page{Title: "Copy the service token now", Tab: tabMembers}, issuedTokenPage{
 		Token: r.tokenRow(t), Full: string(full), List: r.inProject("members"),
@@ -122,7 +115,7 @@ func revokeToken(r *request) error {
 	case gone(err):
 		return r.done(r.inProject("members"), noticeNothingChanged)
 	case err != nil:
-		return r.again(err, nil, askRevokeToken)
+		return r.again(err, askRevokeToken)
 	case revoked.KeyCount != nil && *revoked.KeyCount == 0:
 		return r.done(r.inProject("members"), noticeTokenRevoked)
 	}

@@ -63,7 +63,7 @@ func TestCreateToken(t *testing.T) {
 		t.Error("no last day is suggested")
 	}
 	o.answer("POST /api/v1/projects/shop/tokens", 201, wire.IssuedToken{Token: someTokens()[0], FullToken: full})
-	typed := url.Values{"name": {"nightly"}, "role": {"developer"}, "expires": {"2026-12-31"}}
+	typed := url.Values{"name": {"nightly"}, "role": {"developer"}, "expires_at": {"2026-12-31"}}
 	w := o.post(tokensPath, typed)
 	if w.Status != 200 || strings.Count(w.Text(), full) != 1 || w.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("answer is %d %s", w.Status, w.Body)
@@ -72,7 +72,7 @@ func TestCreateToken(t *testing.T) {
 	if got := o.changes(); len(got) != 1 || strings.TrimSpace(got[0]) != want {
 		t.Errorf("calls %q", got)
 	}
-	for code, field := range map[string]string{"already_exists": "name", "invalid_role": "role", "invalid_expiry": "expires"} {
+	for code, field := range map[string]string{"already_exists": "name", "invalid_role": "role", "invalid_expiry": "expires_at"} {
 		o.refuse("POST /api/v1/projects/shop/tokens", 422, code)
 		w := o.post(tokensPath, typed)
 		if body := w.Text(); w.Status != 422 || !strings.Contains(body, `id="e-`+field+`">The API says `+code) || !strings.Contains(body, `value="nightly"`) {

@@ -84,7 +84,7 @@ func addTrust(r *request) error {
 		Provider: string(provider), Issuer: r.PostForm.Get("issuer"), Claims: claims,
 	})
 	if err != nil {
-		return r.again(err, map[string]string{"invalid_trust": "repository"}, newTrust)
+		return r.again(err, newTrust)
 	}
 	return r.done(r.inApp("settings"), noticeTrustAdded)
 }
@@ -105,7 +105,7 @@ func removeTrust(r *request) error {
 	case client.HasCode(err, "not_found"):
 		return r.done(r.inApp("settings"), noticeNothingChanged)
 	case err != nil:
-		return r.again(err, nil, askRemoveTrust)
+		return r.again(err, askRemoveTrust)
 	}
 	return r.done(r.inApp("settings"), noticeTrustRemoved)
 }

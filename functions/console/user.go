@@ -25,16 +25,10 @@ func newUser(r *request, f form) error {
 	})
 }
 
-func passwordFields() map[string]string {
-	return map[string]string{
-		"invalid_name": "username", "already_exists": "username", "invalid_password": "password", "invalid_credentials": "current",
-	}
-}
-
 func createUser(r *request) error {
 	_, err := r.api.CreateUser(r.Context(), r.PostForm.Get("username"), r.PostForm.Get("password"), r.PostForm.Get("kind") == "admin")
 	if err != nil {
-		return r.again(err, passwordFields(), newUser)
+		return r.again(err, newUser)
 	}
 	return r.done(at("users"), noticeUserCreated)
 }
@@ -57,7 +51,7 @@ func askPassword(r *request, f form) error {
 
 func resetPassword(r *request) error {
 	if err := r.api.ResetPassword(r.Context(), r.PathValue("username"), r.PostForm.Get("password")); err != nil {
-		return r.again(err, passwordFields(), askPassword)
+		return r.again(err, askPassword)
 	}
 	return r.done(at("users"), noticePasswordReset)
 }
@@ -67,7 +61,7 @@ func account(r *request, f form) error {
 		Title: "Change your password", Action: at("account"), Button: "Change the password", Back: at("projects"), Form: f,
 		Lead: "All of your sessions end at once, this one too: you sign in again with the new password.",
 		Inputs: []input{
-			f.Text("current", "Current password", "").As("password").Need().Auto("current-password"),
+			f.Text("current_password", "Current password", "").As("password").Need().Auto("current-password"),
 			f.Text("password", "New password", passwordHint).As("password").Need().Auto("new-password"),
 		},
 	})
@@ -78,11 +72,12 @@ func changePassword(r *request) error {
 	if err != nil {
 		return err
 	}
-	err = r.api.ChangePassword(r.Context(), f.User.Username, r.PostForm.Get("current"), r.PostForm.Get("password"))
+	err = r.api.ChangePassword(r.Context(), f.User.Username, r.PostForm.Get("current_password"), r.PostForm.Get("password"))
 	if err != nil {
-		return r.again(err, passwordFields(), func(r *request, f form) error {
+		return r.again(err, func(r *request, f form) error {
 			if f.Refusal.Code == "invalid_credentials" {
-				f.Refusal.Message, f.Refusal.Status = "That is not your current password.", http.StatusUnprocessableEntity
+				f.Refusal.Field, f.Refusal.Status = "current_password", http.StatusUnprocessableEntity
+				f.Refusal.Message = "That is not your current password."
 			}
 			return account(r, f)
 		})

@@ -68,7 +68,7 @@ func enableWebhook(r *request) error {
 		return webhookNotChanged(r, r.invalid("", "The webhook was enabled meanwhile, so nothing was done."))
 	}
 	if _, err := r.api.EnableWebhook(r.Context(), r.project, r.environment, r.app()); err != nil {
-		return r.again(err, nil, webhookNotChanged)
+		return r.again(err, webhookNotChanged)
 	}
 	return r.done(r.inApp("settings"), noticeWebhookEnabled)
 }
@@ -104,7 +104,7 @@ func regenerateWebhook(r *request) error {
 		return webhookNotChanged(r, r.invalid("", "Somebody has disabled the webhook or regenerated its token meanwhile, so nothing was done."))
 	}
 	if _, err := r.api.EnableWebhook(r.Context(), r.project, r.environment, r.app()); err != nil {
-		return r.again(err, nil, askRegenerate)
+		return r.again(err, askRegenerate)
 	}
 	return r.done(r.inApp("settings"), noticeWebhookRegenerated)
 }
@@ -131,7 +131,7 @@ func disableWebhook(r *request) error {
 	case gone(err):
 		return err
 	case err != nil:
-		return r.again(err, nil, askDisableWebhook)
+		return r.again(err, askDisableWebhook)
 	}
 	return r.done(r.inApp("settings"), noticeWebhookDisabled)
 }

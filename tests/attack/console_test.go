@@ -154,7 +154,7 @@ func (v *reader) forms() {
 		fields := url.Values{"csrf": {v.csrf}}
 		for _, name := range []string{
 			"name", "username", "kind", "image", "host", "port", "repository", "branch", "path", "rate", "burst", "quota", "quota_period", "quota_mode", "period",
-			"plan", "scope", "apps", "expires", "last", "role", "was", "token", "revision",
+			"plan", "scope", "apps", "expires_at", "last", "role", "was", "token", "revision",
 		} {
 			fields.Set(name, text)
 		}
