@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -62,7 +63,7 @@ func kindText(k audit.Kind) string {
 
 // withDenied adds to the days of a page what is known of the requests that were refused,
 // and the days on which nothing else happened, if they belong on the page.
-func withDenied(days []recordDay, usage []wire.UsageDay, at paging, now time.Time) []recordDay {
+func withDenied(days []recordDay, usage []wire.UsageDay, at view.Paging, now time.Time) []recordDay {
 	for _, u := range usage {
 		i, found := slices.BinarySearchFunc(days, u.Date, func(d recordDay, date string) int { return -cmp.Compare(d.Date, date) })
 		before := i == 0 && at.First != ""       // it is on the page before, or has begun there
@@ -72,7 +73,7 @@ func withDenied(days []recordDay, usage []wire.UsageDay, at paging, now time.Tim
 		case found:
 			days[i].UsageTotals = u.UsageTotals
 		default:
-			days = slices.Insert(days, i, recordDay{Title: dateText(u.Date, now), Date: u.Date, UsageTotals: u.UsageTotals})
+			days = slices.Insert(days, i, recordDay{Title: view.RelativeDay(u.Date, now), Date: u.Date, UsageTotals: u.UsageTotals})
 		}
 	}
 	return days

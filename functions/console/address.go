@@ -3,25 +3,28 @@ package console
 import (
 	"strconv"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // addressOf returns the fields of the form for an app's host and port.
-func addressOf(a wire.App) values { return values{"host": a.Host, "port": strconv.Itoa(a.Port)} }
+func addressOf(a wire.App) view.Fields {
+	return view.Fields{"host": a.Host, "port": strconv.Itoa(a.Port)}
+}
 
-func askAddress(r *request, f form) error {
+func askAddress(r *request, f view.Form) error {
 	a, err := r.readApp()
 	if err != nil {
 		return err
 	}
-	if f.Refusal == nil {
-		f = addressOf(a).form()
+	if f.Err == nil {
+		f = addressOf(a).Form()
 	}
-	return r.ask(tabApps, formPage{
+	return r.ask(tabApps, view.FormPage{
 		Title: "Address of " + a.Name, Action: r.inApp("settings", "address"), Button: "Save", Back: r.inApp("settings"), Form: f,
-		Inputs: []input{
-			f.Text("host", "Host", "The app stops serving on its former host. Clients that send their keys there must change.").Need(),
-			f.Text("port", "Port", "The port that the app's container listens on. A new port restarts the pods; requests fail until one of them is ready.").Whole(1, 65535).Need(),
+		Inputs: []view.Input{
+			f.Text("host", "Host", "The app stops serving on its former host. Clients that send their keys there must change.").Require(),
+			f.Text("port", "Port", "The port that the app's container listens on. A new port restarts the pods; requests fail until one of them is ready.").Integer(1, 65535).Require(),
 		},
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -42,10 +43,10 @@ type appTab[T any] struct {
 
 // appList is what such a tab shows.
 type appList[T any] struct {
-	list[T]
+	view.List[T]
 
 	App  wire.App
-	Live live
+	Live view.Polling
 }
 
 // list reads the part of the list that the request asks for.
@@ -62,7 +63,7 @@ func (t appTab[T]) list(r *request) (appList[T], error) {
 		return appList[T]{}, err
 	}
 	p.Items, p.Paging = found.Items, r.paging(found.NextPageToken)
-	p.Live = following(slices.ContainsFunc(found.Items, t.moves), r.inApp(t.name, "table"), found)
+	p.Live = view.NewPolling(slices.ContainsFunc(found.Items, t.moves), r.inApp(t.name, "table"), found)
 	return p, nil
 }
 
@@ -85,10 +86,10 @@ func (t appTab[T]) follow(r *request) error {
 // newAppPage is the form for an app, of one kind or the other.
 type newAppPage struct {
 	Git  bool
-	Form form
+	Form view.Form
 }
 
-func newApp(r *request, f form) error {
+func newApp(r *request, f view.Form) error {
 	git := r.URL.Query().Get("kind") == "git" || f.Value("kind") == "git"
 	return r.show("newapp", page{Status: f.Status(), Title: "New app", Tab: tabApps}, newAppPage{Git: git, Form: f})
 }
@@ -128,9 +129,9 @@ type appPage struct {
 	Serving *wire.Deployment // what runs meanwhile, if it is another
 	Before  *wire.Deployment // what to roll back to; nil without one
 	Build   *wire.Build      // the newest of a git app
-	Live    live
+	Live    view.Polling
 
-	Gate form // that was not taken
+	Gate view.Form // that was not taken
 	Curl string
 
 	CallersURL string // where the keys that open the app are told of, those seen last first
@@ -168,7 +169,7 @@ func (r *request) overview() (appPage, error) {
 		p.Build = &builds.Items[0]
 	}
 	moving := gateMoves(p.App.Gate) || p.Current != nil && p.Current.Status == "rolling_out" || p.Build != nil && buildMoves(*p.Build)
-	p.Live = following(moving, r.inApp("state"), []any{p.App, p.Current, p.Serving, p.Build})
+	p.Live = view.NewPolling(moving, r.inApp("state"), []any{p.App, p.Current, p.Serving, p.Build})
 	return p, nil
 }
 
@@ -198,10 +199,10 @@ func buildMoves(b wire.Build) bool { return b.Status == "queued" || b.Status == 
 // callWithKey is the command that calls a gated app.
 func callWithKey(a wire.App) string { return `curl -i -H "X-API-Key: $API_KEY" ` + a.URL }
 
-func showApp(r *request) error { return showAppWith(r, form{}) }
+func showApp(r *request) error { return showAppWith(r, view.Form{}) }
 
 // showAppWith shows an app, with a form of its gate that was not taken.
-func showAppWith(r *request, gate form) error {
+func showAppWith(r *request, gate view.Form) error {
 	p, err := r.overview()
 	if err != nil {
 		return err
@@ -234,12 +235,12 @@ func showAppState(r *request) error {
 	return r.follow(p.Live, "app", "state", p)
 }
 
-func askDeleteApp(r *request, f form) error {
+func askDeleteApp(r *request, f view.Form) error {
 	a, err := r.readApp()
 	if err != nil {
 		return err
 	}
-	return r.confirm(tabApps, confirmation{
+	return r.confirm(tabApps, view.Confirmation{
 		Title: "Delete the app " + a.Name + "?",
 		Lead:  "This cannot be undone.",
 		Points: []string{

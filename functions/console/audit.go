@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -35,7 +36,7 @@ type logPage struct {
 	Filter   logFilter
 	Filtered bool // there is one
 	Days     []recordDay
-	Paging   paging
+	Paging   view.Paging
 }
 
 // showLog shows a log. A filter that cannot be read shows no records at all, not
@@ -46,16 +47,16 @@ func (r *request) showLog(l recordLog) error {
 	items, next, err := l.read(q, client.Page{Size: recordRows, Token: r.asked().Token})
 	if client.HasCode(err, "invalid_window") || client.HasCode(err, "invalid_parameter") {
 		f.Form, _ = r.refused(err)
-		if f.Form.Refusal.Code == "invalid_window" {
-			f.Form.Refusal.Field = "from"
+		if f.Form.Err.Code == "invalid_window" {
+			f.Form.Err.Field = "from"
 		}
-		f.Form.Typed, err = r.URL.Query(), nil
+		f.Form.Values, err = r.URL.Query(), nil
 	}
 	if err != nil {
 		return err
 	}
-	p := logPage{recordLog: l, Filter: f, Filtered: q != client.AuditQuery{} || f.Form.Refusal != nil}
-	if f.Form.Refusal == nil {
+	p := logPage{recordLog: l, Filter: f, Filtered: q != client.AuditQuery{} || f.Form.Err != nil}
+	if f.Form.Err == nil {
 		p.Paging = r.paging(next)
 		if p.Filtered {
 			l.denied = nil
@@ -68,7 +69,7 @@ func (r *request) showLog(l recordLog) error {
 }
 
 // days are the records of a page, by day.
-func (r *request) days(l recordLog, items []wire.Activity, at paging) ([]recordDay, error) {
+func (r *request) days(l recordLog, items []wire.Activity, at view.Paging) ([]recordDay, error) {
 	rows, err := l.rows(r, items)
 	if err != nil {
 		return nil, err
@@ -84,18 +85,18 @@ func (r *request) days(l recordLog, items []wire.Activity, at paging) ([]recordD
 // logFilter is the form that narrows a log: a GET, so that what it shows has an
 // address.
 type logFilter struct {
-	Form    form
+	Form    view.Form
 	example string
-	actions []option // nil where it is not by action and resource
+	actions []view.Option // nil where it is not by action and resource
 }
 
 // Fields are the form's, as they were asked for.
-func (f logFilter) Fields() []input {
-	all := []input{f.Form.Text("actor", "Who", "")}
+func (f logFilter) Fields() []view.Input {
+	all := []view.Input{f.Form.Text("actor", "Who", "")}
 	if f.actions != nil {
-		all = append(all, f.Form.Select("action", "Action", "", f.actions), f.Form.Text("resource", "Resource", "").Like(f.example))
+		all = append(all, f.Form.Select("action", "Action", "", f.actions), f.Form.Text("resource", "Resource", "").Placeholder(f.example))
 	}
-	all = append(all, f.Form.Text("from", "From", "").As("date"), f.Form.Text("to", "To", "").As("date"))
+	all = append(all, f.Form.Text("from", "From", "").WithType("date"), f.Form.Text("to", "To", "").WithType("date"))
 	for i := range all {
 		all[i].Filter = true
 	}
@@ -104,7 +105,7 @@ func (f logFilter) Fields() []input {
 
 // filter reads what is asked for. Days are UTC days, both included.
 func (l recordLog) filter(asked url.Values) (logFilter, client.AuditQuery) {
-	f := logFilter{Form: form{Typed: asked}, example: l.Example}
+	f := logFilter{Form: view.Form{Values: asked}, example: l.Example}
 	q := client.AuditQuery{Actor: strings.TrimSpace(asked.Get("actor"))}
 	if l.actions != nil {
 		f.actions = actionOptions(l.actions, asked.Get("action"))
@@ -117,7 +118,7 @@ func (l recordLog) filter(asked url.Values) (logFilter, client.AuditQuery) {
 		}
 		at, err := time.Parse(time.DateOnly, text)
 		if err != nil || at.Year() < 1970 {
-			f.Form.Refusal = &refusal{Status: http.StatusUnprocessableEntity, Field: name, Message: "That is no day. Days are like 2026-03-14."}
+			f.Form.Err = &view.FormError{Status: http.StatusUnprocessableEntity, Field: name, Message: "That is no day. Days are like 2026-03-14."}
 			return time.Time{}
 		}
 		return at
@@ -131,13 +132,13 @@ func (l recordLog) filter(asked url.Values) (logFilter, client.AuditQuery) {
 
 // actionOptions are the choices of the filter. One that is asked for and none of them
 // is a choice too: the form shows what the list is narrowed to.
-func actionOptions(actions []audit.Action, asked string) []option {
-	all := []option{{Label: "Any"}}
+func actionOptions(actions []audit.Action, asked string) []view.Option {
+	all := []view.Option{{Label: "Any"}}
 	for _, a := range actions {
-		all = append(all, option{Value: string(a), Label: wordsOf(a).name})
+		all = append(all, view.Option{Value: string(a), Label: wordsOf(a).name})
 	}
 	if asked != "" && !slices.Contains(actions, audit.Action(asked)) {
-		all = append(all, option{Value: asked, Label: asked})
+		all = append(all, view.Option{Value: asked, Label: asked})
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
@@ -18,9 +19,9 @@ func showBuildsTable(r *request) error { return buildsTab(r).follow(r) }
 
 // newBuild asks which commit to build. That of a build that has failed is in the
 // address.
-func newBuild(r *request, f form) error {
-	if f.Typed == nil {
-		f = filled("commit", r.URL.Query().Get("commit"))
+func newBuild(r *request, f view.Form) error {
+	if f.Values == nil {
+		f = view.FilledForm("commit", r.URL.Query().Get("commit"))
 	}
 	a, err := r.readApp()
 	if err != nil {
@@ -29,12 +30,12 @@ func newBuild(r *request, f form) error {
 	if a.GitSource == nil {
 		return r.done(r.inApp("deploys"), noticeNothingChanged)
 	}
-	return r.ask(tabApps, formPage{
+	return r.ask(tabApps, view.FormPage{
 		Title: "Build " + a.Name, Button: "Build now", Action: r.inApp("builds"), Back: r.inApp("builds"), Form: f,
-		Lead:     "What is built is deployed, unless a newer build is deployed before. What serves now keeps serving until it is ready.",
-		Original: []original{{"current", strconv.FormatInt(a.Revision, 10)}, {onceField, rand.Text()}},
-		Inputs: []input{f.Text("commit", "Commit", "A commit hash, or the first digits of one on "+a.GitSource.Branch+". Empty builds the head of "+a.GitSource.Branch+".").
-			Like("9fceb02")},
+		Lead:   "What is built is deployed, unless a newer build is deployed before. What serves now keeps serving until it is ready.",
+		Hidden: []view.HiddenInput{{Name: "current", Value: strconv.FormatInt(a.Revision, 10)}, {Name: onceField, Value: rand.Text()}},
+		Inputs: []view.Input{f.Text("commit", "Commit", "A commit hash, or the first digits of one on "+a.GitSource.Branch+". Empty builds the head of "+a.GitSource.Branch+".").
+			Placeholder("9fceb02")},
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -22,7 +23,7 @@ func (r *request) waiting() *client.Client { return r.api.Waiting(patience) }
 type force struct {
 	wire.InForce
 
-	Live live
+	Live view.Polling
 }
 
 // Unlisted tells whether it is not even known which checkers the change waits for.
@@ -37,7 +38,7 @@ func (r *request) force(change string) (*force, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &force{f, following(!f.Everywhere, r.inProject("changes", change), f)}, nil
+	return &force{f, view.NewPolling(!f.Everywhere, r.inProject("changes", change), f)}, nil
 }
 
 // showChange answers the part of a page that tells of a change.

@@ -61,15 +61,3 @@ func body(t *testing.T, w functest.Answer) (page string, packed bool) {
 	t.Logf("%d bytes for %d", size, len(b))
 	return string(b), true
 }
-
-func BenchmarkPacked(b *testing.B) {
-	page := []byte(strings.Repeat(`<tr><td data-label="Name"><a href="/console/projects/shop">Checkout team</a></td></tr>`, 350)) // 30 KB
-	r := httptest.NewRequest(http.MethodGet, home, nil)
-	r.Header.Set("Accept-Encoding", "gzip")
-	r.Header.Set("Sec-Fetch-Site", "none")
-	for b.Loop() {
-		if _, err := packed(http.Header{}, r, page); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

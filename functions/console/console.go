@@ -10,15 +10,15 @@
 // A page is a GET that changes nothing. A change is a POST of a form, answered with
 // 303 to a page, or with the form again: what was typed, and the API's message
 // beside the field that it is about. What cannot be undone is asked for on a page of
-// its own first (see confirmation), which says what will change and carries what it
+// its own first (see view.Confirmation), which says what will change and carries what it
 // was made of; if that has changed meanwhile, nothing is done and the page says so.
 // With JavaScript that question opens in place, over the page whose link has data-dialog.
 // Buttons that the role does not allow are left out; the API decides all the same.
 //
 // Without JavaScript all of this works. With it, the parts of a page that are on
 // their way somewhere (a pending gate, a rollout, a build) ask for themselves anew
-// every two seconds until they have arrived (see live). The script and htmx are files of
-// this package; the content security policy allows no others, and nothing inline.
+// every two seconds until they have arrived (see view.Polling). The script and htmx are files of
+// package view; the content security policy allows no others, and nothing inline.
 //
 // # The session
 //
@@ -30,24 +30,11 @@
 // comes from another origin is refused before that. No page is stored by a browser
 // or a proxy.
 //
-// # Compression
-//
-// A page holds what is secret, the CSRF value above all, beside what was asked for. Who
-// can make a browser ask for it with words of theirs, again and again, and sees how long
-// the answers are, would learn it letter by letter from compressed ones (BREACH). So a
-// page is compressed only for whom nobody else has made ask: where the browser says, by
-// Sec-Fetch-Site, that it was sent there by the console itself (same-origin) or by its
-// user (none). What other sites, or apps on a host nearby, make a browser load comes as it
-// is, and so it does to browsers that say nothing. The answer to a form is never
-// compressed, and a full key or a token is shown in no other. With this the lengths that
-// a stranger can cause tell no more than before; masking the CSRF value would protect that
-// one value, and padding only make it slower. Assets are not secret and are sent
-// compressed to everybody.
-//
 // # A file per noun
 //
 // The table in routes.go lists the pages, and who may see them is the API's to say. Each
-// noun has a file NOUN.go with its pages and forms, and templates/NOUN….html.
+// noun has a file NOUN.go with its pages and forms, and templates NOUN….html of package view,
+// which renders all pages.
 package console
 
 import (
@@ -56,6 +43,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/trace"
@@ -66,11 +54,10 @@ const home = "/console"
 
 // Service answers the function's requests.
 type Service struct {
-	api       *client.Client // of the management API, nobody signed in
-	templates templates
-	assets    assets
-	log       *slog.Logger
-	now       func() time.Time
+	api      *client.Client // of the management API, nobody signed in
+	renderer *view.Renderer
+	log      *slog.Logger
+	now      func() time.Time
 }
 
 // New makes a service.
@@ -82,15 +69,11 @@ func New(cfg Config, log *slog.Logger) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := readAssets()
+	pages, err := view.NewRenderer(at, time.Now)
 	if err != nil {
 		return nil, err
 	}
-	t, err := parseTemplates(a, time.Now)
-	if err != nil {
-		return nil, err
-	}
-	s := &Service{templates: t, assets: a, log: trace.Logger(log), now: time.Now}
+	s := &Service{renderer: pages, log: trace.Logger(log), now: time.Now}
 	options := []client.Option{client.WithTransport(span.Transport(newTransport(), "api", true)), client.WithTimeout(cfg.Timeout), client.WithTries(tries), client.WithVouching(secret)}
 	s.api = client.New(cfg.APIURL, options...)
 	return s, nil

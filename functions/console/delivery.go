@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -16,11 +17,11 @@ const deliveriesShown = 50
 
 // deliveriesPage lists the calls of an app's webhook.
 type deliveriesPage struct {
-	list[deliveryRow]
+	view.List[deliveryRow]
 
 	App     wire.App
 	Enabled bool
-	Form    form              // a test that was not made
+	Form    view.Form         // a test that was not made
 	Test    *wire.WebhookTest // nil while none was asked for
 }
 
@@ -36,12 +37,12 @@ type deliveryRow struct {
 	Sender string // "push event", "pipeline"; "" of several calls
 }
 
-func listDeliveries(r *request) error { return showDeliveries(r, form{}, nil) }
+func listDeliveries(r *request) error { return showDeliveries(r, view.Form{}, nil) }
 
 func toDeliveries(r *request) error { return r.redirect(r.inApp("deliveries")) }
 
 // showDeliveries shows the calls, with what came of a test.
-func showDeliveries(r *request, f form, test *wire.WebhookTest) error {
+func showDeliveries(r *request, f view.Form, test *wire.WebhookTest) error {
 	p := deliveriesPage{Form: f, Test: test}
 	var webhook client.Webhook
 	var found wire.List[wire.WebhookDelivery]
@@ -65,9 +66,9 @@ func showDeliveries(r *request, f form, test *wire.WebhookTest) error {
 func testWebhook(r *request) error {
 	test, err := r.api.TestWebhook(r.Context(), r.project, r.environment, r.app())
 	if err != nil {
-		return r.again(err, func(r *request, f form) error { return showDeliveries(r, f, nil) })
+		return r.again(err, func(r *request, f view.Form) error { return showDeliveries(r, f, nil) })
 	}
-	return showDeliveries(r, form{}, &test)
+	return showDeliveries(r, view.Form{}, &test)
 }
 
 // deliveryRow says what came of a call.
@@ -121,7 +122,7 @@ func didOf(d wire.WebhookDelivery) string {
 // callCount is "A call", or "12 calls".
 func callCount(n int64) string {
 	if n > 1 {
-		return grouped(n) + " calls"
+		return view.Comma(n) + " calls"
 	}
 	return "A call"
 }

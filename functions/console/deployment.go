@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -21,20 +22,20 @@ func listDeploys(r *request) error { return deploysTab(r).show(r) }
 
 func showDeploysTable(r *request) error { return deploysTab(r).follow(r) }
 
-func newDeploy(r *request, f form) error {
+func newDeploy(r *request, f view.Form) error {
 	a, err := r.readApp()
 	if err != nil {
 		return err
 	}
-	if f.Refusal == nil {
-		f = filled("image", a.Image)
+	if f.Err == nil {
+		f = view.FilledForm("image", a.Image)
 	}
-	return r.ask(tabApps, formPage{
+	return r.ask(tabApps, view.FormPage{
 		Title: "Deploy " + a.Name, Button: "Deploy", Action: r.inApp("deploys"), Back: r.inApp("deploys"), Form: f,
-		Lead:     "The new revision becomes the current one. The one that serves now keeps serving until the new one is ready.",
-		Original: []original{{"current", strconv.FormatInt(a.Revision, 10)}, {onceField, rand.Text()}},
-		Inputs: []input{f.Text("image", "Image", "A full image reference with a tag or a digest.").
-			Need().Like("registry.example.com/hello:v2")},
+		Lead:   "The new revision becomes the current one. The one that serves now keeps serving until the new one is ready.",
+		Hidden: []view.HiddenInput{{Name: "current", Value: strconv.FormatInt(a.Revision, 10)}, {Name: onceField, Value: rand.Text()}},
+		Inputs: []view.Input{f.Text("image", "Image", "A full image reference with a tag or a digest.").
+			Require().Placeholder("registry.example.com/hello:v2")},
 	})
 }
 
@@ -107,8 +108,8 @@ func fullImage(d wire.Deployment) string {
 }
 
 // facts say what changes when one deployment takes another's place.
-func facts(now, then wire.Deployment) []fact {
-	return []fact{
+func facts(now, then wire.Deployment) []view.Comparison {
+	return []view.Comparison{
 		{Name: "Image", Now: fullImage(now), Then: fullImage(then)},
 		{Name: "Commit", Now: string(now.Commit), Then: string(then.Commit)},
 	}
@@ -124,7 +125,7 @@ func (r *request) revision() (int64, error) {
 }
 
 // askRollback says what a rollback will change.
-func askRollback(r *request, f form) error {
+func askRollback(r *request, f view.Form) error {
 	n, err := r.revision()
 	if err != nil {
 		return err
@@ -140,13 +141,13 @@ func askRollback(r *request, f form) error {
 	if err != nil {
 		return err
 	}
-	c := confirmation{
-		Title:    fmt.Sprintf("Roll %s back to revision %d?", r.app(), n),
-		Lead:     fmt.Sprintf("Revision %d is current now. A new revision will run what revision %d ran.", now.Revision, n),
-		Facts:    facts(now, then),
-		Original: []original{{"current", strconv.FormatInt(now.Revision, 10)}, {onceField, rand.Text()}},
-		Form:     f, // recovery takes nothing away: no Danger
-		Action:   r.inApp("deploys", strconv.FormatInt(n, 10), "rollback"), Button: fmt.Sprintf("Roll back to revision %d", n), Back: r.inApp("deploys"),
+	c := view.Confirmation{
+		Title:  fmt.Sprintf("Roll %s back to revision %d?", r.app(), n),
+		Lead:   fmt.Sprintf("Revision %d is current now. A new revision will run what revision %d ran.", now.Revision, n),
+		Facts:  facts(now, then),
+		Hidden: []view.HiddenInput{{Name: "current", Value: strconv.FormatInt(now.Revision, 10)}, {Name: onceField, Value: rand.Text()}},
+		Form:   f, // recovery takes nothing away: no Danger
+		Action: r.inApp("deploys", strconv.FormatInt(n, 10), "rollback"), Button: fmt.Sprintf("Roll back to revision %d", n), Back: r.inApp("deploys"),
 	}
 	if then.Status == "failed" {
 		c.Points = append(c.Points, fmt.Sprintf("Revision %d failed when it was deployed: %s", n, then.Message))
@@ -220,7 +221,7 @@ func choosePromotion(r *request) error {
 
 // askPromote says what a promotion will change. It promotes what is shown, not what
 // is newest by then.
-func askPromote(r *request, f form) error {
+func askPromote(r *request, f view.Form) error {
 	from := r.PathValue("from")
 	then, err := r.deployment(from, func(d wire.Deployment) bool { return d.ReadyAt != nil })
 	if err != nil {
@@ -237,14 +238,14 @@ func askPromote(r *request, f form) error {
 		}
 	}
 	revision := strconv.FormatInt(then.Revision, 10)
-	return r.confirm(tabApps, confirmation{
-		Title:    fmt.Sprintf("Promote %s from %s to %s?", a.Name, from, r.environment),
-		Lead:     fmt.Sprintf("A new revision in %s will run what revision %s in %s runs.", r.environment, revision, from),
-		Facts:    facts(now, then),
-		Points:   []string{"What serves now keeps serving until the new revision is ready."},
-		Original: []original{{"current", strconv.FormatInt(a.Revision, 10)}, {"revision", revision}, {onceField, rand.Text()}},
-		Form:     f,
-		Action:   r.inApp("promote", from), Button: "Promote to " + r.environment, Back: r.inApp("promote"),
+	return r.confirm(tabApps, view.Confirmation{
+		Title:  fmt.Sprintf("Promote %s from %s to %s?", a.Name, from, r.environment),
+		Lead:   fmt.Sprintf("A new revision in %s will run what revision %s in %s runs.", r.environment, revision, from),
+		Facts:  facts(now, then),
+		Points: []string{"What serves now keeps serving until the new revision is ready."},
+		Hidden: []view.HiddenInput{{Name: "current", Value: strconv.FormatInt(a.Revision, 10)}, {Name: "revision", Value: revision}, {Name: onceField, Value: rand.Text()}},
+		Form:   f,
+		Action: r.inApp("promote", from), Button: "Promote to " + r.environment, Back: r.inApp("promote"),
 	})
 }
 

@@ -89,7 +89,7 @@ func (s *Service) writeError(w http.ResponseWriter, r *http.Request, f frame, e 
 	if r.Method == http.MethodGet {
 		path = r.URL.RequestURI()
 	}
-	err := s.templates.write(w, r, e.Status, "error", "layout", view{frame: f, page: page{Title: e.Title}, Path: path, Body: e})
+	err := s.renderer.Write(w, r, e.Status, "error", "layout", pageData{frame: f, page: page{Title: e.Title}, Path: path, Body: e})
 	if err != nil {
 		s.log.ErrorContext(r.Context(), "write page failed", "error", err)
 	}

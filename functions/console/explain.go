@@ -3,6 +3,7 @@ package console
 import (
 	"strings"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -13,8 +14,8 @@ const requestField = "id"
 // requestPage says why a request was refused.
 type requestPage struct {
 	Here  string // path
-	ID    input
-	Form  form
+	ID    view.Input
+	Form  view.Form
 	Found *foundRequest // nil while none was asked for
 }
 
@@ -38,13 +39,13 @@ type denialRow struct {
 // askRequest shows the form, filled with the ID of the query. It looks nothing up: the audit log
 // records each search, and any site can link to this page.
 func askRequest(r *request) error {
-	return r.showRequest(requestPage{Form: filled(requestField, r.URL.Query().Get(requestField))})
+	return r.showRequest(requestPage{Form: view.FilledForm(requestField, r.URL.Query().Get(requestField))})
 }
 
 // findRequest shows what is known of the request that the form names.
 func findRequest(r *request) error {
 	id := strings.TrimSpace(r.PostForm.Get(requestField))
-	p := requestPage{Form: filled(requestField, id)}
+	p := requestPage{Form: view.FilledForm(requestField, id)}
 	if id == "" {
 		return r.showRequest(p)
 	}
@@ -52,7 +53,7 @@ func findRequest(r *request) error {
 	switch {
 	case client.HasCode(err, "invalid_parameter"):
 		p.Form, _ = r.refused(err)
-		p.Form.Refusal.Field = requestField
+		p.Form.Err.Field = requestField
 	case err != nil:
 		return err
 	default:
@@ -63,7 +64,7 @@ func findRequest(r *request) error {
 
 func (r *request) showRequest(p requestPage) error {
 	p.Here = r.inProject("requests")
-	p.ID = p.Form.Text(requestField, "Request id", "The X-Request-Id of the answer that the client got.").Need().Like("7Q2ZLOKXH3BDRJ4ZC5VJ6T5MWE")
+	p.ID = p.Form.Text(requestField, "Request id", "The X-Request-Id of the answer that the client got.").Require().Placeholder("7Q2ZLOKXH3BDRJ4ZC5VJ6T5MWE")
 	return r.show("requests", page{Status: p.Form.Status(), Title: "Find a request"}, p)
 }
 

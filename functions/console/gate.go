@@ -1,6 +1,9 @@
 package console
 
-import "github.com/sluicegate/sluice/shared/app"
+import (
+	"github.com/sluicegate/sluice/functions/console/internal/view"
+	"github.com/sluicegate/sluice/shared/app"
+)
 
 // pageWithGate is the page that the switch Require API key was on: the app's settings or its
 // status.
@@ -12,7 +15,7 @@ func (r *request) pageWithGate() string {
 }
 
 // askReleaseGate asks before Require API key is switched off: it lets everybody in.
-func askReleaseGate(r *request, f form) error {
+func askReleaseGate(r *request, f view.Form) error {
 	a, err := r.readApp()
 	if err != nil {
 		return err
@@ -20,15 +23,15 @@ func askReleaseGate(r *request, f form) error {
 	if !a.RequireAPIKey {
 		return r.done(r.pageWithGate(), noticeNothingChanged)
 	}
-	return r.confirm(tabApps, confirmation{
+	return r.confirm(tabApps, view.Confirmation{
 		Title: "Switch Require API key off for " + a.Name + "?",
 		Lead:  "Anybody who knows " + a.URL + " can call the app then, without a key.",
 		Points: []string{
 			"No plan's rate or quota holds for it any more, and its requests are not counted.",
 			"Plans and keys stay as they are. Switching it on again puts the gate back.",
 		},
-		Original: []original{{"require", "off"}, {"page", r.FormValue("page")}},
-		Danger:   true, Form: f,
+		Hidden: []view.HiddenInput{{Name: "require", Value: "off"}, {Name: "page", Value: r.FormValue("page")}},
+		Danger: true, Form: f,
 		Action: r.inApp("gate"), Button: "Switch it off", Back: r.pageWithGate(),
 	})
 }
@@ -57,25 +60,25 @@ func switchGate(r *request) error {
 }
 
 // preflightHandlings are the choices for CORS preflights.
-func preflightHandlings() []option {
-	return []option{
+func preflightHandlings() []view.Option {
+	return []view.Option{
 		{Value: string(app.PreflightApp), Label: "Pass them to the app, without credentials"},
 		{Value: string(app.PreflightRefuse), Label: "Refuse them: pages of other origins cannot call the app"},
 	}
 }
 
-func askPreflight(r *request, f form) error {
+func askPreflight(r *request, f view.Form) error {
 	a, err := r.readApp()
 	if err != nil {
 		return err
 	}
-	if f.Refusal == nil {
-		f = values{"preflight": a.Preflight}.form()
+	if f.Err == nil {
+		f = view.Fields{"preflight": a.Preflight}.Form()
 	}
-	return r.ask(tabApps, formPage{
+	return r.ask(tabApps, view.FormPage{
 		Title: "CORS preflights to " + a.Name, Action: r.inApp("settings", "preflight"), Button: "Save", Back: r.inApp("settings"), Form: f,
-		Inputs: []input{f.Select("preflight", "Preflights without a key", "Browsers send an OPTIONS request without a key before some requests to another origin. "+
-			"The setting applies while Require API key is on.", preflightHandlings()).Need()},
+		Inputs: []view.Input{f.Select("preflight", "Preflights without a key", "Browsers send an OPTIONS request without a key before some requests to another origin. "+
+			"The setting applies while Require API key is on.", preflightHandlings()).Require()},
 	})
 }
 
@@ -85,7 +88,7 @@ func setPreflight(r *request) error {
 	if err != nil {
 		return err
 	}
-	current := values{"preflight": a.Preflight}
+	current := view.Fields{"preflight": a.Preflight}
 	typed := r.typed(current)
 	changed, conflict := r.changes(current, typed)
 	if conflict != nil {

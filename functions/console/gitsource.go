@@ -1,6 +1,7 @@
 package console
 
 import (
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -18,32 +19,32 @@ func sourceText(g *wire.GitSource) string {
 	return g.Repository + " " + g.Branch + " " + g.Path
 }
 
-func askGitSource(r *request, f form) error {
+func askGitSource(r *request, f view.Form) error {
 	a, err := r.readApp()
 	if err != nil {
 		return err
 	}
 	title, button := "Build "+a.Name+" from git", "Save the git source"
-	if g := a.GitSource; f.Refusal == nil && g != nil {
+	if g := a.GitSource; f.Err == nil && g != nil {
 		title = "Change the git source of " + a.Name
-		f = filled("repository", g.Repository, "branch", g.Branch, "path", g.Path)
-	} else if f.Refusal == nil {
-		f = filled("branch", "main")
+		f = view.FilledForm("repository", g.Repository, "branch", g.Branch, "path", g.Path)
+	} else if f.Err == nil {
+		f = view.FilledForm("branch", "main")
 	}
-	return r.ask(tabApps, formPage{
+	return r.ask(tabApps, view.FormPage{
 		Title: title, Button: button, Action: r.inApp("settings", "git"), Back: r.inApp("settings"), Form: f,
-		Lead:     "Builds are made from here, for webhook calls, for pushes and on demand. What runs now keeps running until the first build is deployed.",
-		Original: []original{{"was", sourceText(a.GitSource)}},
-		Inputs:   gitInputs(f),
+		Lead:   "Builds are made from here, for webhook calls, for pushes and on demand. What runs now keeps running until the first build is deployed.",
+		Hidden: []view.HiddenInput{{Name: "was", Value: sourceText(a.GitSource)}},
+		Inputs: gitInputs(f),
 	})
 }
 
 // gitInputs are the fields of a git source.
-func gitInputs(f form) []input {
-	return []input{
-		f.Text("repository", "Repository", "A clone URL over https, http or ssh, without a password.").Need().Like("https://github.com/example/hello.git"),
-		f.Text("branch", "Branch", "Pushes to it build the app.").Need().Like("main"),
-		f.Text("path", "Folder", "Inside the repository, if not its root.").Like("services/api"),
+func gitInputs(f view.Form) []view.Input {
+	return []view.Input{
+		f.Text("repository", "Repository", "A clone URL over https, http or ssh, without a password.").Require().Placeholder("https://github.com/example/hello.git"),
+		f.Text("branch", "Branch", "Pushes to it build the app.").Require().Placeholder("main"),
+		f.Text("path", "Folder", "Inside the repository, if not its root.").Placeholder("services/api"),
 	}
 }
 
@@ -63,7 +64,7 @@ func setGitSource(r *request) error {
 	return r.done(r.inApp("settings"), noticeGitSet)
 }
 
-func askRemoveGitSource(r *request, f form) error {
+func askRemoveGitSource(r *request, f view.Form) error {
 	a, err := r.readApp()
 	if err != nil {
 		return err
@@ -75,15 +76,15 @@ func askRemoveGitSource(r *request, f form) error {
 	if a.Image != "" {
 		image = "It keeps running " + a.Image + "."
 	}
-	return r.confirm(tabApps, confirmation{
+	return r.confirm(tabApps, view.Confirmation{
 		Title: "Remove the git source of " + a.Name + "?",
 		Lead:  "The app becomes an image app: it is deployed from image references from then on.",
 		Points: []string{
 			image,
 			"Pushes to " + a.GitSource.Repository + " build nothing any more; webhook calls have to name an image.",
 		},
-		Original: []original{{"was", sourceText(a.GitSource)}},
-		Danger:   true, Form: f,
+		Hidden: []view.HiddenInput{{Name: "was", Value: sourceText(a.GitSource)}},
+		Danger: true, Form: f,
 		Action: r.inApp("settings", "git", "remove"), Button: "Remove the git source", Back: r.inApp("settings"),
 	})
 }

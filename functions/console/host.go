@@ -1,12 +1,14 @@
 package console
 
+import "github.com/sluicegate/sluice/functions/console/internal/view"
+
 func listReservations(r *request) error {
 	return showList(r, "hosts", page{Title: "Reserved hosts"}, r.api.HostReservationsPage)
 }
 
-func askReleaseHost(r *request, f form) error {
+func askReleaseHost(r *request, f view.Form) error {
 	host := r.PathValue("host")
-	return r.confirm("", confirmation{
+	return r.confirm("", view.Confirmation{
 		Title:  "Release the host " + host + "?",
 		Lead:   "An app of any project can then have this host. Clients of the former app may still send their API keys to it.",
 		Danger: true, Form: f,

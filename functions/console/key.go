@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -29,7 +30,7 @@ func (r *request) key() (wire.Key, error) {
 
 type keyPage struct {
 	Key     keyRow
-	Plan    planRow // of the key; its Path is "" when it is gone
+	Plan    view.PlanRow // of the key; its Path is "" when it is gone
 	Usage   usageCard
 	History []recordRow // the newest changes; none for who may not see the audit log
 	Log     string      // path of all of them
@@ -37,10 +38,10 @@ type keyPage struct {
 	Force   *force      // of the change that led here; nil of none
 }
 
-func showKey(r *request) error { return showKeyRefused(r, refusal{}) }
+func showKey(r *request) error { return showKeyRefused(r, view.FormError{}) }
 
 // showKeyRefused shows a key, with the reason why a change of it was not made.
-func showKeyRefused(r *request, why refusal) error {
+func showKeyRefused(r *request, why view.FormError) error {
 	p := keyPage{Refused: why.Message}
 	var k wire.Key
 	var g errgroup.Group
@@ -70,23 +71,23 @@ func showKeyRefused(r *request, why refusal) error {
 
 // planOf reads a key's plan. A revoked key does not keep its plan from being deleted:
 // then only the id is known.
-func (r *request) planOf(k wire.Key) (planRow, error) {
+func (r *request) planOf(k wire.Key) (view.PlanRow, error) {
 	plan, err := r.api.Plan(r.Context(), k.Project, k.Environment, k.Plan)
 	if client.HasCode(err, "not_found") {
-		return planRow{Plan: wire.Plan{ID: k.Plan, Name: k.Plan}}, nil
+		return view.PlanRow{Plan: wire.Plan{ID: k.Plan, Name: k.Plan}}, nil
 	}
 	return r.planRow(plan), err
 }
 
 // usageCard is a key's usage per day, of the days asked for.
 type usageCard struct {
-	Form     form // of the window
-	From, To input
+	Form     view.Form // of the window
+	From, To view.Input
 	Quick    []quick
-	Shown    *chart // nil when the window was refused
-	Moved    bool   // from was moved forward to the first day that is kept
-	Earliest string // the first day that is kept
-	Path     string // of the page
+	Shown    *view.Chart // nil when the window was refused
+	Moved    bool        // from was moved forward to the first day that is kept
+	Earliest string      // the first day that is kept
+	Path     string      // of the page
 
 	lastSeen *string // as the report says, which may be newer than what the key's own answer does
 }
@@ -106,14 +107,14 @@ func (r *request) usage() (usageCard, error) {
 	if from == "" && to == "" {
 		from = now.AddDate(0, 0, 1-weekDays).Format(time.DateOnly)
 	}
-	card := usageCard{Path: r.URL.EscapedPath(), Earliest: longDate(usage.EarliestKept(usage.DayOf(now)).String())}
+	card := usageCard{Path: r.URL.EscapedPath(), Earliest: view.LongDate(usage.EarliestKept(usage.DayOf(now)).String())}
 	window, err := r.api.Usage(r.Context(), r.project, r.PathValue("key"), from, to)
 	switch {
 	case err == nil:
-		shown := newChart(window.Days, window.Incomplete...)
+		shown := view.NewChart(window.Days, window.Incomplete...)
 		card.lastSeen = window.LastSeen
 		card.Shown, card.Moved = &shown, from != "" && from < window.From
-		card.Form = filled("from", window.From, "to", window.To)
+		card.Form = view.FilledForm("from", window.From, "to", window.To)
 	case gone(err):
 		return card, err
 	default:
@@ -121,10 +122,10 @@ func (r *request) usage() (usageCard, error) {
 		if card.Form, ok = r.refused(err); !ok {
 			return card, err
 		}
-		card.Form.Typed, card.Form.Refusal.Field = q, windowInput(card.Form.Refusal.Code, from)
+		card.Form.Values, card.Form.Err.Field = q, windowInput(card.Form.Err.Code, from)
 	}
-	card.From = card.Form.Text("from", "From", "").As("date").Need()
-	card.To = card.Form.Text("to", "To", "").As("date").Need()
+	card.From = card.Form.Text("from", "From", "").WithType("date").Require()
+	card.To = card.Form.Text("to", "To", "").WithType("date").Require()
 	card.Quick = quicks(card.Path, window, now)
 	return card, nil
 }
@@ -158,26 +159,26 @@ func quicks(path string, w wire.Usage, now time.Time) []quick {
 }
 
 // wasStatus is the hidden field that holds the status that a form was made of.
-const wasStatus = wasMark + "status"
+const wasStatus = view.OriginalPrefix + "status"
 
 // goneBefore is why nothing is done to a key that is revoked.
-func goneBefore(what string) refusal {
-	return refusal{
+func goneBefore(what string) view.FormError {
+	return view.FormError{
 		Status:  http.StatusConflict,
 		Message: "Nothing was done: this key is revoked, which is final, so it cannot be " + what + ". Create a new key instead.",
 	}
 }
 
 // movedOn is why nothing is done to a key that is no longer as the form had it.
-func movedOn(k wire.Key) refusal {
-	return refusal{
+func movedOn(k wire.Key) view.FormError {
+	return view.FormError{
 		Status: http.StatusConflict, Message: "Nothing was done: somebody else has changed this key meanwhile. It is " + k.Status + " now, as shown below.",
 	}
 }
 
 // asShown reads the request's key for a change of its status. It is stale when it is
 // no longer as the form had it.
-func (r *request) asShown(what string) (k wire.Key, stale *refusal, err error) {
+func (r *request) asShown(what string) (k wire.Key, stale *view.FormError, err error) {
 	if k, err = r.key(); err != nil {
 		return wire.Key{}, nil, err
 	}
@@ -208,7 +209,7 @@ func (r *request) changeStatus(what string, change func(ctx context.Context, pro
 		if client.HasCode(err, "key_revoked") {
 			return showKeyRefused(r, goneBefore(what))
 		}
-		return r.again(err, func(r *request, f form) error { return showKeyRefused(r, *f.Refusal) })
+		return r.again(err, func(r *request, f view.Form) error { return showKeyRefused(r, *f.Err) })
 	}
 	return r.followed(r.keyRow(k, nil).Path, n, changed.Force())
 }
@@ -226,19 +227,19 @@ func revokeKey(r *request) error {
 }
 
 func askDisableKey(r *request) error {
-	return r.askStatus("disabled", func(k keyRow) confirmation {
-		return confirmation{
+	return r.askStatus("disabled", func(k keyRow) view.Confirmation {
+		return view.Confirmation{
 			Title:  "Disable " + k.Label + "?",
 			Lead:   "Requests with " + k.ID + " are refused within seconds, until the key is enabled again.",
-			Facts:  []fact{{Name: "Status", Now: k.State.Text, Then: "Disabled"}, {Name: "Apps", Now: k.Scope, Then: k.Scope}},
+			Facts:  []view.Comparison{{Name: "Status", Now: k.State.Text, Then: "Disabled"}, {Name: "Apps", Now: k.Scope, Then: k.Scope}},
 			Action: k.Path + "/disable", Button: "Disable key", Danger: true,
 		}
 	})
 }
 
 func askRevokeKey(r *request) error {
-	return r.askStatus("revoked", func(k keyRow) confirmation {
-		return confirmation{
+	return r.askStatus("revoked", func(k keyRow) view.Confirmation {
+		return view.Confirmation{
 			Title: "Revoke " + k.Label + "?",
 			Lead:  "Requests with " + k.ID + " are refused within seconds, for good. This cannot be undone; to stop a key for a while, disable it.",
 			Points: []string{
@@ -246,14 +247,14 @@ func askRevokeKey(r *request) error {
 				"Its usage can still be looked at.",
 				"It can only be replaced by a new key, with another prefix.",
 			},
-			Facts:  []fact{{Name: "Status", Now: k.statusText(), Then: "Revoked"}, {Name: "Last seen", Now: k.Seen, Then: k.Seen}},
+			Facts:  []view.Comparison{{Name: "Status", Now: k.statusText(), Then: "Revoked"}, {Name: "Last seen", Now: k.Seen, Then: k.Seen}},
 			Action: k.Path + "/revoke", Button: "Revoke key", Danger: true,
 		}
 	})
 }
 
 // askStatus asks before the request's key changes its status.
-func (r *request) askStatus(what string, ask func(k keyRow) confirmation) error {
+func (r *request) askStatus(what string, ask func(k keyRow) view.Confirmation) error {
 	k, err := r.key()
 	if err != nil {
 		return err
@@ -263,6 +264,6 @@ func (r *request) askStatus(what string, ask func(k keyRow) confirmation) error 
 	}
 	row := r.keyRow(k, nil)
 	c := ask(row)
-	c.Back, c.Original = row.Path, []original{{Name: wasStatus, Value: k.Status}}
+	c.Back, c.Hidden = row.Path, []view.HiddenInput{{Name: wasStatus, Value: k.Status}}
 	return r.confirm(tabKeys, c)
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -32,17 +33,17 @@ type keyForm struct {
 	Button string
 	Back   string // path
 	Once   string // names the sending of the form, see issueOnce; "" is none
-	Form   form
+	Form   view.Form
 
-	Name, Plan, Expires input
+	Name, Plan, Expires view.Input
 	Apps                []choice
-	All                 bool   // every app is chosen
-	None                bool   // no app is chosen
-	HadNone             bool   // the key covers no app
-	AppsWrong           string // why the choice was not taken
-	Others              *input // apps by name, where there are more than a page has; nil where not
-	NoPlans             bool   // there is none to choose
-	NewPlan             string // path
+	All                 bool        // every app is chosen
+	None                bool        // no app is chosen
+	HadNone             bool        // the key covers no app
+	AppsWrong           string      // why the choice was not taken
+	Others              *view.Input // apps by name, where there are more than a page has; nil where not
+	NoPlans             bool        // there is none to choose
+	NewPlan             string      // path
 }
 
 // choice is one box to tick.
@@ -52,9 +53,9 @@ type choice struct {
 	Gone   bool // the app does not exist any more
 }
 
-func newKey(r *request, f form) error {
-	if f.Typed == nil {
-		f = filled("scope", scopeAll, "plan", r.URL.Query().Get("plan"))
+func newKey(r *request, f view.Form) error {
+	if f.Values == nil {
+		f = view.FilledForm("scope", scopeAll, "plan", r.URL.Query().Get("plan"))
 	}
 	o, err := r.offers()
 	if err != nil {
@@ -117,15 +118,15 @@ func (r *request) offers(also ...func() error) (offered, error) {
 // askKey shows a key's form. had are the apps that the key has now, which may be gone.
 func (r *request) askKey(p keyForm, o offered, had []string) error {
 	f := p.Form
-	options := []option{{Value: "", Label: "Choose a plan"}}
+	options := []view.Option{{Value: "", Label: "Choose a plan"}}
 	for _, one := range o.plans {
-		options = append(options, option{Value: one.ID, Label: one.Name + " – " + r.planRow(one).Limits()})
+		options = append(options, view.Option{Value: one.ID, Label: one.Name + " – " + r.planRow(one).Limits()})
 	}
-	p.Name = f.Text("name", "Name", "Who uses the key. The app is told it with every request, in X-Service-Key-Name.").Like("Checkout team")
-	p.Plan = f.Select("plan", "Plan", "", options).Need()
-	p.Expires = f.Text("expires_at", "Last day", "The key is valid through the end of this day, UTC. Without one it never expires.").As("date")
+	p.Name = f.Text("name", "Name", "Who uses the key. The app is told it with every request, in X-Service-Key-Name.").Placeholder("Checkout team")
+	p.Plan = f.Select("plan", "Plan", "", options).Require()
+	p.Expires = f.Text("expires_at", "Last day", "The key is valid through the end of this day, UTC. Without one it never expires.").WithType("date")
 	p.None = p.HadNone && f.Value("scope") == scopeNone
-	p.All, p.AppsWrong = f.Value("scope") != scopeSome && !p.None, f.Wrong("apps")
+	p.All, p.AppsWrong = f.Value("scope") != scopeSome && !p.None, f.Message("apps")
 	p.NoPlans, p.NewPlan = len(o.plans) == 0, r.inEnvironment("plans", "new")
 	more := o.apps.NextPageToken != ""
 	p.Apps = choices(f, o.apps.Items, had, more)
@@ -138,7 +139,7 @@ func (r *request) askKey(p keyForm, o offered, had []string) error {
 
 // choices are the environment's apps, as many as a page has, and those that the key
 // has besides: if there are no more pages, they are gone.
-func choices(f form, apps []wire.App, had []string, more bool) []choice {
+func choices(f view.Form, apps []wire.App, had []string, more bool) []choice {
 	var all []choice
 	for _, a := range apps {
 		all = append(all, choice{Name: a.Name, Chosen: f.Has("apps", a.Name)})
@@ -152,11 +153,11 @@ func choices(f form, apps []wire.App, had []string, more bool) []choice {
 }
 
 // typedKey reads a key's form.
-func (r *request) typedKey() (k wire.CreateKey, wrong *form) {
+func (r *request) typedKey() (k wire.CreateKey, wrong *view.Form) {
 	plan, apps := r.PostForm.Get("plan"), r.PostForm["apps"]
 	r.PostForm["apps"] = apps // an input of the form even if no box is ticked
 	k = wire.CreateKey{Name: strings.TrimSpace(r.PostForm.Get("name")), Plan: &plan, Apps: []string{}}
-	refuse := func(field, message string) (wire.CreateKey, *form) {
+	refuse := func(field, message string) (wire.CreateKey, *view.Form) {
 		f := r.invalid(field, message)
 		return wire.CreateKey{}, &f
 	}
@@ -182,13 +183,13 @@ func (r *request) typedKey() (k wire.CreateKey, wrong *form) {
 }
 
 // keyValues is a key as its form shows it; the apps are compared as one value.
-func keyValues(k wire.Key) values {
+func keyValues(k wire.Key) view.Fields {
 	date, _ := lastDay(k.ExpiresAt)
 	apps := k.Apps
 	if k.Scope == scopeNone {
 		apps = []string{noApps}
 	}
-	return values{"name": k.Name, "plan": k.Plan, "apps": strings.Join(apps, " "), "expires_at": date}
+	return view.Fields{"name": k.Name, "plan": k.Plan, "apps": strings.Join(apps, " "), "expires_at": date}
 }
 
 func editKey(r *request) error {
@@ -199,14 +200,14 @@ func editKey(r *request) error {
 	if k.Status == "revoked" {
 		return showKeyRefused(r, goneBefore("changed"))
 	}
-	f := keyValues(k).form()
-	f.Typed.Set("scope", scopeAll)
+	f := keyValues(k).Form()
+	f.Values.Set("scope", scopeAll)
 	switch {
 	case k.Scope == scopeNone:
-		f.Typed.Set("scope", scopeNone)
+		f.Values.Set("scope", scopeNone)
 	case len(k.Apps) > 0:
-		f.Typed.Set("scope", scopeSome)
-		f.Typed["apps"] = k.Apps
+		f.Values.Set("scope", scopeSome)
+		f.Values["apps"] = k.Apps
 	}
 	return r.askKeyChange(k, o, f)
 }
@@ -217,7 +218,7 @@ func (r *request) keyAndOffers() (k wire.Key, o offered, err error) {
 	return k, o, err
 }
 
-func (r *request) askKeyChange(k wire.Key, o offered, f form) error {
+func (r *request) askKeyChange(k wire.Key, o offered, f view.Form) error {
 	row := r.keyRow(k, nil)
 	p := keyForm{
 		Title: "Edit " + row.Label, Action: row.Path + "/edit", Button: "Save key", Back: row.Path, Form: f, HadNone: k.Scope == scopeNone,
@@ -237,7 +238,7 @@ func changeKey(r *request) error {
 	if current.Status == "revoked" {
 		return showKeyRefused(r, goneBefore("changed"))
 	}
-	again := func(r *request, f form) error { return r.askKeyChange(current, o, f) }
+	again := func(r *request, f view.Form) error { return r.askKeyChange(current, o, f) }
 	k, wrong := r.typedKey()
 	if wrong != nil {
 		return again(r, *wrong)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -22,12 +23,12 @@ type keysPage struct {
 	Report  string // path of the form for keys that have leaked
 	New     string // path; "" where no environment is chosen
 	NoPlans bool   // the environment has no plans yet, which come first
-	Paging  paging
+	Paging  view.Paging
 
-	Search            input
-	Status, Plan, App input
-	Sort              input
-	Form              form // that found nothing
+	Search            view.Input
+	Status, Plan, App view.Input
+	Sort              view.Input
+	Form              view.Form // that found nothing
 	Filtered          bool
 }
 
@@ -39,12 +40,12 @@ func (r *request) keysFilter(q url.Values) client.KeyFilter {
 	}
 }
 
-func listKeys(r *request) error { return listKeysWith(r, form{Typed: r.URL.Query()}) }
+func listKeys(r *request) error { return listKeysWith(r, view.Form{Values: r.URL.Query()}) }
 
 // listKeysWith lists the keys that a form asks for, unless it was refused.
-func listKeysWith(r *request, f form) error {
-	filter := r.keysFilter(f.Typed)
-	if f.Refusal != nil {
+func listKeysWith(r *request, f view.Form) error {
+	filter := r.keysFilter(f.Values)
+	if f.Err != nil {
 		filter = client.KeyFilter{Environment: r.environment}
 	}
 	var list wire.List[wire.Key]
@@ -68,7 +69,7 @@ func listKeysWith(r *request, f form) error {
 		NoPlans: r.environment != "" && len(plans) == 0, Paging: r.paging(list.NextPageToken),
 		Filtered: filter != client.KeyFilter{Environment: filter.Environment, Sort: filter.Sort},
 	}
-	if p.Paging == (paging{}) { // all there are
+	if p.Paging == (view.Paging{}) { // all there are
 		seenLastFirst(list.Items)
 	}
 	p.filters(f, plans)
@@ -95,19 +96,19 @@ func seenLastFirst(keys []wire.Key) {
 }
 
 // filters makes the fields by which the list is narrowed.
-func (p *keysPage) filters(f form, plans []wire.Plan) {
-	status, plan := []option{{Label: "Every status"}}, []option{{Label: "Every plan"}}
+func (p *keysPage) filters(f view.Form, plans []wire.Plan) {
+	status, plan := []view.Option{{Label: "Every status"}}, []view.Option{{Label: "Every plan"}}
 	for _, s := range wire.KeyStatuses() {
-		status = append(status, option{Value: s, Label: strings.ToUpper(s[:1]) + s[1:]})
+		status = append(status, view.Option{Value: s, Label: strings.ToUpper(s[:1]) + s[1:]})
 	}
 	for _, one := range plans {
-		plan = append(plan, option{Value: one.ID, Label: one.Name})
+		plan = append(plan, view.Option{Value: one.ID, Label: one.Name})
 	}
-	p.Search = f.Text("search", "Name, prefix, or a full key", "").Narrows()
-	p.Status = f.Select("status", "Status", "", status).Narrows()
-	p.Plan = f.Select("plan", "Plan", "", plan).Narrows()
-	p.App = f.Text("app", "Opens the app", "").Narrows()
-	p.Sort = f.Select("sort", "Order", "", []option{{Label: "By id"}, {Value: wire.SortLastSeen, Label: "Last seen"}}).Narrows()
+	p.Search = f.Text("search", "Name, prefix, or a full key", "").InFilter()
+	p.Status = f.Select("status", "Status", "", status).InFilter()
+	p.Plan = f.Select("plan", "Plan", "", plan).InFilter()
+	p.App = f.Text("app", "Opens the app", "").InFilter()
+	p.Sort = f.Select("sort", "Order", "", []view.Option{{Label: "By id"}, {Value: wire.SortLastSeen, Label: "Last seen"}}).InFilter()
 }
 
 // keysPath is the address of the request's list of keys.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -16,13 +17,13 @@ type keyRow struct {
 	Label  string // its name, or its prefix without one
 	State  badge
 	Expiry badge
-	Use    badge     // that its quota is nearly used up, or that it comes too fast
-	Quota  *quotaUse // nil without one
-	Week   []series  // of a small chart
-	Plan   string    // the plan's name
-	Scope  string    // "Every app", "No app", or their names
-	Until  string    // "14 March 2026", "Never"
-	Seen   string    // "14 March 2026", "Never"
+	Use    badge         // that its quota is nearly used up, or that it comes too fast
+	Quota  *quotaUse     // nil without one
+	Week   []view.Series // of a small chart
+	Plan   string        // the plan's name
+	Scope  string        // "Every app", "No app", or their names
+	Until  string        // "14 March 2026", "Never"
+	Seen   string        // "14 March 2026", "Never"
 	Path   string
 	Leaked *leakNote // nil of a key that has not
 }
@@ -49,8 +50,8 @@ func (k keyRow) WeekText() string {
 	if k.Usage == nil {
 		return ""
 	}
-	c := totalsOf(k.Usage.Week)
-	return "In the last seven days " + grouped(c.Allowed) + " allowed, " + grouped(c.Refused()) + " denied"
+	c := view.Totals(k.Usage.Week)
+	return "In the last seven days " + view.Comma(c.Allowed) + " allowed, " + view.Comma(c.Refused()) + " denied"
 }
 
 // everyApp reports whether a key covers every app of its environment.
@@ -69,14 +70,13 @@ func (r *request) keyRow(k wire.Key, plans map[string]string) keyRow {
 	row.State, row.Use = useBadges(row, now)
 	row.Leaked = leakOf(k)
 	if k.Usage != nil {
-		lines, step := scale(k.Usage.Week)
-		row.Week = stack(k.Usage.Week, float64(lines)*step)
+		row.Week = view.Bars(k.Usage.Week)
 	}
 	if !everyApp(k) {
 		row.Scope = scopeText(k.Apps)
 	}
 	if k.LastSeen != nil {
-		row.Seen = dateText(*k.LastSeen, now)
+		row.Seen = view.RelativeDay(*k.LastSeen, now)
 	}
 	return row
 }
@@ -107,7 +107,7 @@ func tooFast(k wire.Key) bool {
 		return false
 	}
 	today := k.Usage.Week[len(k.Usage.Week)-1].UsageTotals
-	return today.RateDenied > 0 && float64(today.RateDenied) >= wire.LateShare*all(today)
+	return today.RateDenied > 0 && float64(today.RateDenied) >= wire.LateShare*float64(today.Requests())
 }
 
 // statusText is the status in a word.
@@ -198,7 +198,7 @@ func expiryText(expires *time.Time) string {
 	case date == "":
 		return "Never"
 	case exact:
-		return longDate(date)
+		return view.LongDate(date)
 	}
 	return expires.UTC().Format("2 January 2006, 15:04 UTC")
 }
@@ -262,7 +262,7 @@ func quotaOf(k wire.Key) *quotaUse {
 	part := min(float64(q.Used)/float64(q.Quota), 1)
 	share := 100 * part
 	return &quotaUse{
-		Used: grouped(q.Used), Quota: grouped(q.Quota), Period: periodText(plan.Period(q.Period)),
+		Used: view.Comma(q.Used), Quota: view.Comma(q.Quota), Period: periodText(plan.Period(q.Period)),
 		Percent: percent(share, "%"), Share: percent(share, " %"), Part: part, Full: q.Used >= uint64(q.Quota), High: part >= wire.HighShare, Resets: q.ResetsAt,
 	}
 }
@@ -277,7 +277,7 @@ func periodText(p plan.Period) string {
 // percent rounds down, so that 100 means all of it, and shows that there is something.
 func percent(share float64, unit string) string {
 	if share > 0 && share < 1 {
-		return number(0.5) + unit
+		return view.Decimal(0.5) + unit
 	}
-	return number(float64(int(share))) + unit
+	return view.Decimal(float64(int(share))) + unit
 }

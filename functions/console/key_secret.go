@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -68,20 +69,20 @@ func (r *request) showIssued(k wire.Key, full client.FullKey, rotated bool) erro
 
 // wasPrevious is the hidden field that holds until when the secret before was valid:
 // another rotation meanwhile changes it.
-const wasPrevious = wasMark + "previous"
+const wasPrevious = view.OriginalPrefix + "previous"
 
 // rotatePage asks for a rotation, and how long the current secret stays valid.
 type rotatePage struct {
-	Key      keyRow
-	Original []original
-	Once     string
-	Grace    input
-	Form     form
+	Key    keyRow
+	Hidden []view.HiddenInput
+	Once   string
+	Grace  view.Input
+	Form   view.Form
 }
 
 // graces are what can be chosen; the API takes any duration up to 30 days.
-func graces() []option {
-	return []option{
+func graces() []view.Option {
+	return []view.Option{
 		{Value: "0s", Label: "End it at once"},
 		{Value: "1h", Label: "1 hour"},
 		{Value: "24h", Label: "24 hours"},
@@ -90,7 +91,7 @@ func graces() []option {
 	}
 }
 
-func askRotate(r *request, f form) error {
+func askRotate(r *request, f view.Form) error {
 	k, err := r.key()
 	if err != nil {
 		return err
@@ -98,14 +99,14 @@ func askRotate(r *request, f form) error {
 	if k.Status == "revoked" {
 		return showKeyRefused(r, goneBefore("rotated"))
 	}
-	if f.Typed == nil {
-		f = filled("grace", "24h")
+	if f.Values == nil {
+		f = view.FilledForm("grace", "24h")
 	}
 	row := r.keyRow(k, nil)
 	return r.show("keys_rotate", page{Status: f.Status(), Title: "Rotate " + row.Label, Tab: tabKeys}, rotatePage{
 		Key: row, Once: rand.Text(), Form: f,
-		Original: []original{{Name: wasStatus, Value: k.Status}, {Name: wasPrevious, Value: previousOf(k)}},
-		Grace:    f.Select("grace", "The current secret stays valid for", "Time to put the new key in place everywhere.", graces()).Need(),
+		Hidden: []view.HiddenInput{{Name: wasStatus, Value: k.Status}, {Name: wasPrevious, Value: previousOf(k)}},
+		Grace:  f.Select("grace", "The current secret stays valid for", "Time to put the new key in place everywhere.", graces()).Require(),
 	})
 }
 
@@ -144,8 +145,8 @@ func rotateKey(r *request) error {
 
 // rotatedSince is why a key is not rotated by a form that is out of date: it would
 // end the secret that was issued meanwhile. It may be the form's own, sent before.
-func rotatedSince() refusal {
-	return refusal{
+func rotatedSince() view.FormError {
+	return view.FormError{
 		Status: http.StatusConflict,
 		Message: "Nothing was done: this key has been rotated since that page was loaded, by somebody else or by that form itself. " +
 			"Its new secret was shown that once; if nobody has it, rotate again.",

@@ -4,20 +4,21 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // askReportLeak asks for a key or a service token that the public can read somewhere. No page
 // shows it.
-func askReportLeak(r *request, f form) error {
-	return r.ask(tabKeys, formPage{
+func askReportLeak(r *request, f view.Form) error {
+	return r.ask(tabKeys, view.FormPage{
 		Title: "Report a leaked key", Action: r.inProject("api-keys", "report-leak"), Button: "Report the key", Back: r.inProject("api-keys"), Form: f,
 		Lead: "For an API key or a service token that the public can read somewhere, of any project. If it is valid, it stops working, " +
 			"and its project sees who reported it. The response does not show whether it exists.",
-		Inputs: []input{
-			f.Text("key", "Full key or service token", "As it was found; other text around it is ignored.").Need().As("password").Auto("off"),
-			f.Text("url", "Found at", "An address, or where else. Its project sees that too.").Like("https://git.example.com/shop/hello/blob/main/deploy.sh"),
+		Inputs: []view.Input{
+			f.Text("key", "Full key or service token", "As it was found; other text around it is ignored.").Require().WithType("password").Autocomplete("off"),
+			f.Text("url", "Found at", "An address, or where else. Its project sees that too.").Placeholder("https://git.example.com/shop/hello/blob/main/deploy.sh"),
 		},
 	})
 }
@@ -36,36 +37,36 @@ func reportLeak(r *request) error {
 }
 
 // leakPolicies are what can become of a project's keys that leak.
-func leakPolicies() []option {
-	return []option{
+func leakPolicies() []view.Option {
+	return []view.Option{
 		{Value: string(apikey.LeakDisable), Label: "Disable the key: it can be enabled again"},
 		{Value: string(apikey.LeakRevoke), Label: "Revoke the key: it is over for good"},
 	}
 }
 
 // askProjectSettings asks for what a project's owners decide.
-func askProjectSettings(r *request, f form) error {
+func askProjectSettings(r *request, f view.Form) error {
 	p, err := r.api.Project(r.Context(), r.project)
 	if err != nil {
 		return err
 	}
-	if f.Refusal == nil {
-		f = settingsOf(p).form()
+	if f.Err == nil {
+		f = settingsOf(p).Form()
 	}
-	return r.ask(tabEnvironments, formPage{
+	return r.ask(tabEnvironments, view.FormPage{
 		Title: "Settings of " + r.project, Action: r.inProject("settings"), Button: "Save", Back: r.inProject(), Form: f,
-		Inputs: []input{
+		Inputs: []view.Input{
 			f.Select("leak_policy", "When a key leaks", "What happens when somebody reports that a key's current secret is public. "+
-				"A previous secret that is public ends at once, and the key does not change.", leakPolicies()).Need(),
+				"A previous secret that is public ends at once, and the key does not change.", leakPolicies()).Require(),
 			f.Text("registries", "Image registries", "Registries that images may come from, separated by commas. Empty allows any.").
-				Like("registry.example.com/shop, ghcr.io"),
+				Placeholder("registry.example.com/shop, ghcr.io"),
 		},
 	})
 }
 
 // settingsOf returns a project's settings as their form shows them.
-func settingsOf(p wire.Project) values {
-	return values{"leak_policy": p.LeakPolicy, "registries": strings.Join(p.Registries, ", ")}
+func settingsOf(p wire.Project) view.Fields {
+	return view.Fields{"leak_policy": p.LeakPolicy, "registries": strings.Join(p.Registries, ", ")}
 }
 
 func setProjectSettings(r *request) error {

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -16,20 +17,20 @@ import (
 type membersPage struct {
 	Members []wire.Member
 	Tokens  []tokenRow
-	Paging  paging
-	Roles   []option
-	Form    form // of the member to add, or of the one whose role was not taken
+	Paging  view.Paging
+	Roles   []view.Option
+	Form    view.Form // of the member to add, or of the one whose role was not taken
 }
 
-func roles() []option {
-	return []option{
+func roles() []view.Option {
+	return []view.Option{
 		{Value: string(app.Viewer), Label: "viewer: reads"},
 		{Value: string(app.Developer), Label: "developer: also deploys, and manages apps, keys and plans"},
 		{Value: string(app.Owner), Label: "owner: also manages members and environments"},
 	}
 }
 
-func listMembers(r *request, f form) error {
+func listMembers(r *request, f view.Form) error {
 	var list wire.List[wire.Member]
 	var tokens []tokenRow
 	g, ctx := errgroup.WithContext(r.Context())
@@ -62,9 +63,9 @@ func setMember(r *request) error {
 		return listMembers(r, r.invalid("", string(changed)))
 	}
 	if err != nil {
-		return r.again(err, func(r *request, f form) error {
+		return r.again(err, func(r *request, f view.Form) error {
 			if was != "" { // not typed into the form for a new member: the message belongs above the list
-				f.Typed, f.Refusal.Field, f.Refusal.Others = nil, "", nil
+				f.Values, f.Err.Field, f.Err.Others = nil, "", nil
 			}
 			return listMembers(r, f)
 		})
@@ -85,9 +86,9 @@ func memberChanged(username, is string) string {
 	return username + " is " + is + " already, so nothing was done. Change the role in the list."
 }
 
-func askRemoveMember(r *request, f form) error {
+func askRemoveMember(r *request, f view.Form) error {
 	username := r.PathValue("username")
-	return r.confirm(tabMembers, confirmation{
+	return r.confirm(tabMembers, view.Confirmation{
 		Title:  "Remove " + username + " from " + r.project + "?",
 		Lead:   "They see nothing of the project any more. Keys and deployments that they have made stay.",
 		Danger: true, Form: f,

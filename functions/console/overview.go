@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
@@ -22,7 +23,7 @@ const (
 // while it is empty what to do next.
 type overviewPage struct {
 	Usage  wire.EnvironmentUsage
-	Chart  chart
+	Chart  view.Chart
 	Alerts []alert
 	More   int // alerts that are not listed
 	Latest []latest
@@ -56,7 +57,7 @@ type latest struct {
 type steps struct {
 	All  []step // nil once there was one
 	Curl string // the request to send; "" while there is nothing to send it to
-	Live live
+	Live view.Polling
 }
 
 // step is one of them.
@@ -112,7 +113,7 @@ func (r *request) overviewPage() (overviewPage, error) {
 	}
 	p.Latest = latest
 	week := p.Usage.Days[max(len(p.Usage.Days)-weekDays, 0):]
-	p.Chart = newChart(week, p.Usage.Incomplete...)
+	p.Chart = view.NewChart(week, p.Usage.Incomplete...)
 	p.Alerts = slices.Concat(checkerAlerts(p.Usage.Checkers), r.appAlerts(apps.Items, latest), r.tokenAlerts(p.Usage.LeakedTokens), r.keyAlerts(p.Usage.Attention))
 	slices.SortStableFunc(p.Alerts, func(a, b alert) int { return cmp.Compare(b.rank(), a.rank()) })
 	p.More = max(len(p.Alerts)-alertsShown, 0)
@@ -187,7 +188,7 @@ func (r *request) appAlerts(apps []wire.App, deployed []latest) []alert {
 // keyAlerts tell of keys.
 func (r *request) keyAlerts(keys []wire.KeyAttention) []alert {
 	now := r.s.now()
-	exact := func(t time.Time) string { return momentOf(t, now).Exact }
+	exact := func(t time.Time) string { return view.NewDisplayTime(t, now).Exact }
 	all := make([]alert, len(keys))
 	for i, k := range keys {
 		all[i] = alert{
@@ -204,7 +205,7 @@ func (r *request) tokenAlerts(tokens []wire.LeakedToken) []alert {
 	for i, t := range tokens {
 		all[i] = alert{
 			badge: badge{Tone: toneBad, Text: "Service token leaked"}, What: t.Name, Path: r.inProject("members"),
-			Why: "Reported by " + t.By + " at " + momentOf(t.At, r.s.now()).Exact + ", and revoked. Give its program another token. The audit log has its changes.",
+			Why: "Reported by " + t.By + " at " + view.NewDisplayTime(t.At, r.s.now()).Exact + ", and revoked. Give its program another token. The audit log has its changes.",
 		}
 	}
 	return all
@@ -235,6 +236,6 @@ func (r *request) steps(used bool, apps []wire.App, planned, issued bool) steps 
 	if gated >= 0 && issued {
 		s.Curl = callWithKey(apps[gated])
 	}
-	s.Live = following(s.All[4].Next, r.inEnvironment("steps"), s.All)
+	s.Live = view.NewPolling(s.All[4].Next, r.inEnvironment("steps"), s.All)
 	return s
 }

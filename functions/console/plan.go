@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -21,50 +22,8 @@ const (
 	planKeysShown = 10  // keys on a plan's own page, which links to the list of all of them
 )
 
-// planRow is a plan as pages show it.
-type planRow struct {
-	wire.Plan
-	Path string
-}
-
-// RateText is the rate, "10 per second".
-func (p planRow) RateText() string { return number(p.Rate) + " per second" }
-
-// BurstText is the burst, "1,000".
-func (p planRow) BurstText() string { return grouped(p.Burst) }
-
-// QuotaText is the quota, "10,000 per day" or "10,000 per day, hard", or that there is none.
-func (p planRow) QuotaText() string {
-	if p.Quota == nil || p.QuotaPeriod == nil {
-		return "None"
-	}
-	text := grouped(*p.Quota) + " per " + *p.QuotaPeriod
-	if quotaMode(p.Plan) == string(plan.Hard) {
-		text += ", hard"
-	}
-	return text
-}
-
-// quotaMode is the mode of a plan's quota. Soft is what a quota has unless somebody
-// chooses otherwise, so a plan without one shows that too.
-func quotaMode(p wire.Plan) string {
-	if p.QuotaMode == nil {
-		return string(plan.Soft)
-	}
-	return *p.QuotaMode
-}
-
-// Limits is all of it in a line.
-func (p planRow) Limits() string {
-	limits := p.RateText() + ", burst " + p.BurstText()
-	if p.Quota == nil {
-		return limits
-	}
-	return limits + ", " + p.QuotaText()
-}
-
-func (r *request) planRow(p wire.Plan) planRow {
-	return planRow{Plan: p, Path: r.inEnvironment("plans", p.ID)}
+func (r *request) planRow(p wire.Plan) view.PlanRow {
+	return view.PlanRow{Plan: p, Path: r.inEnvironment("plans", p.ID)}
 }
 
 // planList reads the environment's plans, as many as are offered to choose from.
@@ -82,8 +41,8 @@ func planNames(plans []wire.Plan) map[string]string {
 }
 
 type plansPage struct {
-	Plans  []planRow
-	Paging paging
+	Plans  []view.PlanRow
+	Paging view.Paging
 }
 
 func listPlans(r *request) error {
@@ -100,11 +59,11 @@ func listPlans(r *request) error {
 
 // planPage is a plan, or why it cannot be deleted while keys have it.
 type planPage struct {
-	Plan planRow
+	Plan view.PlanRow
 	Keys []keyRow // that have it, the first of them
 	More bool     // there are more than shown
 	All  string   // path of the list of all of them
-	Form form
+	Form view.Form
 
 	Force *force // of the change that led here; nil of none
 }
@@ -147,29 +106,29 @@ func (r *request) readPlan(size int) (planPage, error) {
 	return p, nil
 }
 
-func planInputs(f form) []input {
-	periods := []option{{Value: "", Label: "No quota"}}
+func planInputs(f view.Form) []view.Input {
+	periods := []view.Option{{Value: "", Label: "No quota"}}
 	for _, p := range plan.Periods() {
-		periods = append(periods, option{Value: string(p), Label: strings.ToUpper(string(p[:1])) + string(p[1:])})
+		periods = append(periods, view.Option{Value: string(p), Label: strings.ToUpper(string(p[:1])) + string(p[1:])})
 	}
-	modes := []option{
+	modes := []view.Option{
 		{Value: string(plan.Soft), Label: "Soft"},
 		{Value: string(plan.Hard), Label: "Hard"},
 	}
-	return []input{
-		f.Text("name", "Name", "1 to 63 characters.").Need().Like("Starter"),
+	return []view.Input{
+		f.Text("name", "Name", "1 to 63 characters.").Require().Placeholder("Starter"),
 		f.Text("rate", "Rate", "Requests per second of each key, 0.01 to 100000. It holds over all checker replicas together.").
-			Number(plan.MinRate, plan.MaxRate).Need().Like("10"),
-		f.Text("burst", "Burst", "Requests that a key may make at once, 1 to 1000000.").Whole(1, plan.MaxBurst).Need().Like("20"),
-		f.Text("quota", "Quota", "Requests that a key may make per period, if that shall be limited.").Whole(1, plan.MaxQuota).Like("10000"),
+			Number(plan.MinRate, plan.MaxRate).Require().Placeholder("10"),
+		f.Text("burst", "Burst", "Requests that a key may make at once, 1 to 1000000.").Integer(1, plan.MaxBurst).Require().Placeholder("20"),
+		f.Text("quota", "Quota", "Requests that a key may make per period, if that shall be limited.").Integer(1, plan.MaxQuota).Placeholder("10000"),
 		f.Select("quota_period", "Quota period", "UTC calendar days, weeks from Monday, or months.", periods),
 		f.Select("quota_mode", "Quota mode", "Soft: a few more may pass while checkers tell each other. "+
-			"Hard: never one more, but a few requests may be answered 503 while checkers share out what is left. Without a quota it means nothing.", modes).Need(),
+			"Hard: never one more, but a few requests may be answered 503 while checkers share out what is left. Without a quota it means nothing.", modes).Require(),
 	}
 }
 
-func newPlan(r *request, f form) error {
-	return r.ask(tabPlans, formPage{
+func newPlan(r *request, f view.Form) error {
+	return r.ask(tabPlans, view.FormPage{
 		Title: "New plan", Lead: "A plan limits each of its keys on its own. Its id is made of its name and stays.",
 		Action: r.inEnvironment("plans"), Button: "Create plan", Back: r.inEnvironment("plans"), Inputs: planInputs(f), Form: f,
 	})
@@ -182,9 +141,9 @@ func createPlan(r *request) error {
 	}
 	p, err := r.waiting().CreatePlan(r.Context(), r.project, r.environment, typed)
 	if err != nil {
-		return r.again(err, func(r *request, f form) error {
-			if f.Refusal.Code == "already_exists" { // of the id, which two names can make
-				f.Refusal.Message = "There is a plan of this name already, or of one that makes the same id."
+		return r.again(err, func(r *request, f view.Form) error {
+			if f.Err.Code == "already_exists" { // of the id, which two names can make
+				f.Err.Message = "There is a plan of this name already, or of one that makes the same id."
 			}
 			return newPlan(r, f)
 		})
@@ -193,9 +152,9 @@ func createPlan(r *request) error {
 }
 
 // typedPlan reads a plan's form. The ranges of its numbers are the API's to check.
-func (r *request) typedPlan() (p wire.CreatePlan, wrong *form) {
-	var found []wrongField
-	refuse := func(field, message string) { found = append(found, wrongField{field, message}) }
+func (r *request) typedPlan() (p wire.CreatePlan, wrong *view.Form) {
+	var found []wire.FieldError
+	refuse := func(field, message string) { found = append(found, wire.FieldError{Field: field, Message: message}) }
 	name := r.PostForm.Get("name")
 	rate, err := strconv.ParseFloat(strings.TrimSpace(r.PostForm.Get("rate")), 64)
 	if err != nil || math.IsInf(rate, 0) || math.IsNaN(rate) {
@@ -231,8 +190,8 @@ func (r *request) typedPlan() (p wire.CreatePlan, wrong *form) {
 func whole(text string) (int64, error) { return strconv.ParseInt(strings.TrimSpace(text), 10, 64) }
 
 // planValues is a plan as its form shows it.
-func planValues(p wire.Plan) values {
-	all := values{"name": p.Name, "rate": number(p.Rate), "burst": strconv.FormatInt(p.Burst, 10), "quota": "", "quota_period": "", "quota_mode": quotaMode(p)}
+func planValues(p wire.Plan) view.Fields {
+	all := view.Fields{"name": p.Name, "rate": view.Decimal(p.Rate), "burst": strconv.FormatInt(p.Burst, 10), "quota": "", "quota_period": "", "quota_mode": view.QuotaMode(p)}
 	if p.Quota != nil && p.QuotaPeriod != nil {
 		all["quota"], all["quota_period"] = strconv.FormatInt(*p.Quota, 10), *p.QuotaPeriod
 	}
@@ -244,12 +203,12 @@ func editPlan(r *request) error {
 	if err != nil {
 		return err
 	}
-	return askPlanChange(r, planValues(p).form())
+	return askPlanChange(r, planValues(p).Form())
 }
 
-func askPlanChange(r *request, f form) error {
+func askPlanChange(r *request, f view.Form) error {
 	path := r.inEnvironment("plans", r.PathValue("plan"))
-	return r.ask(tabPlans, formPage{
+	return r.ask(tabPlans, view.FormPage{
 		Title: "Edit plan", Action: path + "/edit", Button: "Save plan", Back: path, Inputs: planInputs(f), Form: f,
 		Lead: "A change holds for all keys of the plan within seconds. A quota that goes to another period counts what that period holds so far.",
 	})
@@ -290,7 +249,7 @@ func changePlan(r *request) error {
 }
 
 // askDeletePlan asks before a plan is deleted, or says which keys are in the way.
-func askDeletePlan(r *request, f form) error {
+func askDeletePlan(r *request, f view.Form) error {
 	p, err := r.readPlan(keyRows)
 	if err != nil {
 		return err
@@ -300,7 +259,7 @@ func askDeletePlan(r *request, f form) error {
 	if len(p.Keys) > 0 || f.Status() == http.StatusConflict {
 		return r.show("plans_in_use", page{Status: f.Status(), Title: "This plan is in use", Tab: tabPlans}, p)
 	}
-	return r.confirm(tabPlans, confirmation{
+	return r.confirm(tabPlans, view.Confirmation{
 		Title: "Delete the plan " + p.Plan.Name + "?", Danger: true, Form: f,
 		Lead:   "No key uses it any more. This cannot be undone; a plan of the same name can be created again.",
 		Action: p.Plan.Path + "/delete", Button: "Delete plan", Back: p.Plan.Path,

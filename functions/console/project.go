@@ -1,16 +1,18 @@
 package console
 
+import "github.com/sluicegate/sluice/functions/console/internal/view"
+
 func showHome(r *request) error { return r.redirect(at("projects")) }
 
 func listProjects(r *request) error {
 	return showList(r, "projects", page{Title: "Projects"}, r.api.ProjectsPage)
 }
 
-func newProject(r *request, f form) error {
-	return r.ask("", formPage{
+func newProject(r *request, f view.Form) error {
+	return r.ask("", view.FormPage{
 		Title: "New project", Action: at("projects"), Button: "Create project", Back: at("projects"), Form: f,
 		Lead:   "You become its owner, and can add others then.",
-		Inputs: []input{f.Text("name", "Name", labelHint).Need().Like("shop")},
+		Inputs: []view.Input{f.Text("name", "Name", labelHint).Require().Placeholder("shop")},
 	})
 }
 
@@ -29,8 +31,8 @@ func showProject(r *request) error {
 	return r.show("project", page{Title: "Environments", Tab: tabEnvironments}, struct{}{})
 }
 
-func askDeleteProject(r *request, f form) error {
-	return r.confirm(tabEnvironments, confirmation{
+func askDeleteProject(r *request, f view.Form) error {
+	return r.confirm(tabEnvironments, view.Confirmation{
 		Title: "Delete the project " + r.project + "?",
 		Lead:  "This cannot be undone. A project that still has environments is not deleted. Hosts of its deleted apps stay reserved for 30 days; then only an admin can release them.",
 		Type:  r.project, Danger: true, Form: f,
@@ -48,11 +50,11 @@ func deleteProject(r *request) error {
 	return r.done(at("projects"), noticeProjectDeleted)
 }
 
-func newEnvironment(r *request, f form) error {
-	return r.ask(tabEnvironments, formPage{
+func newEnvironment(r *request, f view.Form) error {
+	return r.ask(tabEnvironments, view.FormPage{
 		Title: "New environment", Action: r.inProject("environments"), Button: "Create environment", Back: r.inProject(), Form: f,
 		Lead:   "Apps, plans and API keys live in an environment; its namespace is the project's and its own name with a hyphen between.",
-		Inputs: []input{f.Text("name", "Name", labelHint).Need().Like("prod")},
+		Inputs: []view.Input{f.Text("name", "Name", labelHint).Require().Placeholder("prod")},
 	})
 }
 
@@ -64,8 +66,8 @@ func createEnvironment(r *request) error {
 	return r.done(at("projects", r.project, "environments", e.Name), noticeEnvironmentCreated)
 }
 
-func askDeleteEnvironment(r *request, f form) error {
-	return r.confirm("", confirmation{
+func askDeleteEnvironment(r *request, f view.Form) error {
+	return r.confirm("", view.Confirmation{
 		Title: "Delete the environment " + r.environment + " of " + r.project + "?",
 		Lead:  "This cannot be undone. An environment that still has apps, plans or keys is not deleted.",
 		Type:  r.environment, Danger: true, Form: f,

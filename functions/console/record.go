@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/hook"
@@ -282,7 +283,7 @@ func daysOf(rows []recordRow, now time.Time) []recordDay {
 	for _, row := range rows {
 		date := row.At.UTC().Format(time.DateOnly)
 		if len(days) == 0 || days[len(days)-1].Date != date {
-			days = append(days, recordDay{Title: dateText(date, now), Date: date})
+			days = append(days, recordDay{Title: view.RelativeDay(date, now), Date: date})
 		}
 		days[len(days)-1].Rows = append(days[len(days)-1].Rows, row)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/wire"
 	"github.com/sluicegate/sluice/tests/functest"
 )
@@ -112,23 +113,23 @@ func TestWithDenied(t *testing.T) {
 	tests := []struct {
 		name string
 		days []string
-		at   paging
+		at   view.Paging
 		want string
 	}{
-		{"all there is", []string{"2026-03-13", "2026-03-12"}, paging{}, "Today 5, Yesterday 0, 12 March 2026 3, 11 March 2026 2, 10 March 2026 1"},
-		{"nothing else", nil, paging{}, "Today 5, 12 March 2026 3, 11 March 2026 2, 10 March 2026 1"},
-		{"the first of several pages", []string{"2026-03-13", "2026-03-12"}, paging{Next: "more"}, "Today 5, Yesterday 0, 12 March 2026 3"},
-		{"one that follows", []string{"2026-03-12", "2026-03-11"}, paging{First: "f", Next: "more"}, "12 March 2026 0, 11 March 2026 2"},
-		{"the last one", []string{"2026-03-12", "2026-03-11"}, paging{First: "f"}, "12 March 2026 0, 11 March 2026 2, 10 March 2026 1"},
+		{"all there is", []string{"2026-03-13", "2026-03-12"}, view.Paging{}, "Today 5, Yesterday 0, 12 March 2026 3, 11 March 2026 2, 10 March 2026 1"},
+		{"nothing else", nil, view.Paging{}, "Today 5, 12 March 2026 3, 11 March 2026 2, 10 March 2026 1"},
+		{"the first of several pages", []string{"2026-03-13", "2026-03-12"}, view.Paging{Next: "more"}, "Today 5, Yesterday 0, 12 March 2026 3"},
+		{"one that follows", []string{"2026-03-12", "2026-03-11"}, view.Paging{First: "f", Next: "more"}, "12 March 2026 0, 11 March 2026 2"},
+		{"the last one", []string{"2026-03-12", "2026-03-11"}, view.Paging{First: "f"}, "12 March 2026 0, 11 March 2026 2, 10 March 2026 1"},
 	}
 	for _, tt := range tests {
 		var days []recordDay
 		for _, date := range tt.days {
-			days = append(days, recordDay{Title: dateText(date, now), Date: date})
+			days = append(days, recordDay{Title: view.RelativeDay(date, now), Date: date})
 		}
 		var got []string
 		for _, d := range withDenied(days, week, tt.at, now) {
-			got = append(got, d.Title+" "+grouped(d.Refused()))
+			got = append(got, d.Title+" "+view.Comma(d.Refused()))
 		}
 		if text := strings.Join(got, ", "); text != tt.want {
 			t.Errorf("%s: %s", tt.name, text)

@@ -177,8 +177,8 @@ const (
 	tabAudit        = "audit"
 )
 
-// view is what a page's template gets: the frame, the page, and its own data as Body.
-type view struct {
+// pageData is what a page's template gets: the frame, the page, and its own data as Body.
+type pageData struct {
 	frame
 	page
 
@@ -188,7 +188,7 @@ type view struct {
 }
 
 // Section is the path of the same part of another environment, as segments.
-func (v view) Section(project, environment string) string {
+func (v pageData) Section(project, environment string) string {
 	segments := []string{"projects", project, "environments", environment}
 	switch v.Tab {
 	case tabApps, tabPlans, tabKeys, tabActivity:
@@ -203,7 +203,7 @@ func (r *request) show(name string, p page, body any) error {
 	if err != nil {
 		return err
 	}
-	return r.s.templates.write(r.w, r.Request, p.Status, name, "layout", view{
+	return r.s.renderer.Write(r.w, r.Request, p.Status, name, "layout", pageData{
 		frame: f, page: p, Notice: takeNotice(r.w, r.Request), Path: r.URL.RequestURI(), Body: body,
 	})
 }
@@ -215,7 +215,7 @@ func (r *request) part(name, part string, body any) error {
 	if err != nil {
 		return err
 	}
-	return r.s.templates.write(r.w, r.Request, http.StatusOK, name, part, view{frame: f, Body: body})
+	return r.s.renderer.Write(r.w, r.Request, http.StatusOK, name, part, pageData{frame: f, Body: body})
 }
 
 // done answers a form that was taken: on to a page of the console, which tells what

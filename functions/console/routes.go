@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/httpapi"
 )
 
@@ -112,7 +113,7 @@ func routes() []route { //nolint:funlen // a table
 }
 
 // empty shows a form that nothing was typed into yet.
-func empty(page ask) handler { return func(r *request) error { return page(r, form{}) } }
+func empty(page ask) handler { return func(r *request) error { return page(r, view.Form{}) } }
 
 // Handler routes the function's requests.
 func (s *Service) Handler() http.Handler {
@@ -121,7 +122,7 @@ func (s *Service) Handler() http.Handler {
 		http.Redirect(w, r, home, http.StatusSeeOther)
 		return nil
 	})
-	m.Handle("GET "+home+"/assets/{name}", s.assets.serve)
+	m.Handle("GET "+home+"/assets/{name}", s.renderer.ServeAsset)
 	m.Handle("GET "+signInPath, s.signInForm)
 	m.Handle("POST "+signInPath, s.signIn)
 	for _, one := range routes() {

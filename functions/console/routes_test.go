@@ -116,42 +116,6 @@ func TestRoot(t *testing.T) {
 	}
 }
 
-// TestNothingInline: no page has what the policy forbids, whatever template it is of.
-func TestNothingInline(t *testing.T) {
-	t.Parallel()
-	inline := regexp.MustCompile(`(?i)<script(?:\s[^>]*)?>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:`)
-	entries, err := templateFiles.ReadDir("templates")
-	functest.Must(t, err)
-	layout, err := templateFiles.ReadDir("templates/layout")
-	functest.Must(t, err)
-	seen := 0
-	for dir, list := range map[string]int{"templates/": len(entries), "templates/layout/": len(layout)} {
-		all := entries
-		if dir == "templates/layout/" {
-			all = layout
-		}
-		for _, e := range all[:list] {
-			if e.IsDir() {
-				continue
-			}
-			text, err := templateFiles.ReadFile(dir + e.Name())
-			functest.Must(t, err)
-			seen++
-			if found := inline.Find(text); found != nil {
-				t.Errorf("%s has %q", e.Name(), found)
-			}
-			for _, form := range regexp.MustCompile(`(?s)<form method="post".*?</form>`).FindAll(text, -1) {
-				if !strings.Contains(string(form), `template "csrf"`) {
-					t.Errorf("%s has a form without the CSRF value: %.80s", e.Name(), form)
-				}
-			}
-		}
-	}
-	if seen < 15 {
-		t.Errorf("only %d templates were looked at", seen)
-	}
-}
-
 func TestAssets(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

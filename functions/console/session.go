@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/identity"
 )
@@ -26,7 +27,7 @@ const (
 
 // signInPage is what the sign-in template shows.
 type signInPage struct {
-	Form  form
+	Form  view.Form
 	Next  string // page to go on to, "" for the first one
 	Proof string
 }
@@ -38,7 +39,7 @@ func (s *Service) signInForm(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Service) showSignIn(w http.ResponseWriter, r *http.Request, status int, p signInPage) error {
-	return s.templates.write(w, r, status, "session", "layout", view{
+	return s.renderer.Write(w, r, status, "session", "layout", pageData{
 		page: page{Title: "Sign in"}, Notice: takeNotice(w, r), Body: p,
 	})
 }
@@ -50,7 +51,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request) error {
 		return nil //nolint:nilerr // it has been answered
 	}
 	if !proven(r) {
-		return s.signInAgain(w, r, refusal{Status: http.StatusForbidden, Message: "This form was out of date. Sign in again."})
+		return s.signInAgain(w, r, view.FormError{Status: http.StatusForbidden, Message: "This form was out of date. Sign in again."})
 	}
 	username := r.PostForm.Get("username")
 	session, err := s.api.WithDevice(device(r)).SignIn(r.Context(), username, r.PostForm.Get("password"))
@@ -77,21 +78,21 @@ func proven(r *http.Request) bool {
 }
 
 // signInAgain shows the form with what was typed, the password apart.
-func (s *Service) signInAgain(w http.ResponseWriter, r *http.Request, why refusal) error {
+func (s *Service) signInAgain(w http.ResponseWriter, r *http.Request, why view.FormError) error {
 	proof := rand.Text()
 	http.SetCookie(w, signInProof(proof, signInSeconds))
-	f := filled("username", r.PostForm.Get("username"))
-	f.Refusal = &why
+	f := view.FilledForm("username", r.PostForm.Get("username"))
+	f.Err = &why
 	return s.showSignIn(w, r, why.Status, signInPage{Form: f, Next: own(r.PostForm.Get("next")), Proof: proof})
 }
 
-func (s *Service) signInRefusal(r *http.Request, err error) refusal {
+func (s *Service) signInRefusal(r *http.Request, err error) view.FormError {
 	var e *client.Error
 	if errors.As(err, &e) && e.Code != "" && e.Status < http.StatusInternalServerError {
-		return refusal{Status: e.Status, Message: e.Message, Code: e.Code}
+		return view.FormError{Status: e.Status, Message: e.Message, Code: e.Code}
 	}
 	s.logAPIError(r.Context(), err)
-	return refusal{Status: http.StatusBadGateway, Message: "The management API does not answer. Try again in a moment."}
+	return view.FormError{Status: http.StatusBadGateway, Message: "The management API does not answer. Try again in a moment."}
 }
 
 // signOut ends the session; its token is dead at once.

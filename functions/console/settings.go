@@ -3,13 +3,14 @@ package console
 import (
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // settingsForms are the forms of an app's Settings that were not taken.
 type settingsForms struct {
-	Webhook   form
+	Webhook   view.Form
 	ShowToken bool // it was asked for
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -42,18 +43,18 @@ func (r *request) tokenRows(ctx context.Context) ([]tokenRow, error) {
 // toMembers is where a token's page is left to, which is the answer to a form.
 func toMembers(r *request) error { return r.redirect(r.inProject("members")) }
 
-func newToken(r *request, f form) error {
-	if f.Typed == nil {
-		f = filled("expires_at", r.s.now().UTC().Add(servicetoken.DefaultLife).Format(time.DateOnly))
+func newToken(r *request, f view.Form) error {
+	if f.Values == nil {
+		f = view.FilledForm("expires_at", r.s.now().UTC().Add(servicetoken.DefaultLife).Format(time.DateOnly))
 	}
-	return r.ask(tabMembers, formPage{
+	return r.ask(tabMembers, view.FormPage{
 		Title: "New service token", Action: r.inProject("tokens"), Button: "Create token", Back: r.inProject("members"), Form: f,
 		Lead: "A program signs in with it, in this project only. Whatever its role, it cannot change members or tokens, read or renew a webhook's token, or add a trust. " +
 			"The token itself is shown only once, on the next page.",
-		Inputs: []input{
-			f.Text("name", "Name", labelHint+" What it does stands under this name in the audit log.").Need().Like("nightly"),
-			f.Select("role", "Role", "", roles()).Need(),
-			f.Text("expires_at", "Last day", "The token is good through the end of this day, UTC: a year from now at most.").As("date").Need(),
+		Inputs: []view.Input{
+			f.Text("name", "Name", labelHint+" What it does stands under this name in the audit log.").Require().Placeholder("nightly"),
+			f.Select("role", "Role", "", roles()).Require(),
+			f.Text("expires_at", "Last day", "The token is good through the end of this day, UTC: a year from now at most.").WithType("date").Require(),
 		},
 	})
 }
@@ -78,12 +79,12 @@ func createToken(r *request) error {
 	})
 }
 
-func askRevokeToken(r *request, f form) error {
+func askRevokeToken(r *request, f view.Form) error {
 	t, err := r.api.ServiceToken(r.Context(), r.project, r.PathValue("token"))
 	if err != nil {
 		return err
 	}
-	return r.confirm(tabMembers, confirmation{
+	return r.confirm(tabMembers, view.Confirmation{
 		Title:  "Revoke the service token " + t.Name + "?",
 		Lead:   "Programs that use it get 401 from their next call on. This cannot be undone. API keys and deployments that it made stay; the next page lists the keys.",
 		Danger: true, Form: f,

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/snippet"
@@ -48,13 +49,13 @@ func (r *request) readTrusts() ([]wire.Trust, error) {
 // trustPage is the form of pipelines to trust.
 type trustPage struct {
 	App       wire.App
-	Providers []option
-	Issuers   []option
-	Form      form
+	Providers []view.Option
+	Issuers   []view.Option
+	Form      view.Form
 }
 
-func newTrust(r *request, f form) error {
-	p := trustPage{Form: f, Providers: []option{
+func newTrust(r *request, f view.Form) error {
+	p := trustPage{Form: f, Providers: []view.Option{
 		{Value: string(app.GitHub), Label: "GitHub Actions"},
 		{Value: string(app.GitLab), Label: "GitLab CI"},
 		{Value: string(app.Forgejo), Label: "Forgejo Actions"},
@@ -68,7 +69,7 @@ func newTrust(r *request, f form) error {
 		return err
 	}
 	for _, issuer := range hook.Issuers {
-		p.Issuers = append(p.Issuers, option{Value: issuer, Label: issuer})
+		p.Issuers = append(p.Issuers, view.Option{Value: issuer, Label: issuer})
 	}
 	return r.show("newtrust", page{Status: f.Status(), Title: "Trust pipelines", Tab: tabApps}, p)
 }
@@ -89,9 +90,9 @@ func addTrust(r *request) error {
 	return r.done(r.inApp("settings"), noticeTrustAdded)
 }
 
-func askRemoveTrust(r *request, f form) error {
+func askRemoveTrust(r *request, f view.Form) error {
 	id := r.PathValue("trust")
-	return r.confirm(tabApps, confirmation{
+	return r.confirm(tabApps, view.Confirmation{
 		Title:  "Trust these pipelines no more?",
 		Lead:   "The pipelines of " + id + " deploy nothing of " + r.app() + " from then on. What they have deployed stays.",
 		Danger: true, Form: f,

@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/identity"
 )
 
@@ -13,14 +14,14 @@ func listUsers(r *request) error {
 // passwordHint says what passwords are like.
 const passwordHint = "12 to 256 characters." //nolint:gosec // says what one is like
 
-func newUser(r *request, f form) error {
-	return r.ask("", formPage{
+func newUser(r *request, f view.Form) error {
+	return r.ask("", view.FormPage{
 		Title: "New user", Action: at("users"), Button: "Create user", Back: at("users"), Form: f,
 		Lead: "Users see nothing until an owner of a project makes them a member. Admins are owner everywhere and manage users.",
-		Inputs: []input{
-			f.Text("username", "Username", "").Need(),
-			f.Text("password", "Password", passwordHint+" Hand it over by a safe way; the user can change it.").As("password").Need().Auto("new-password"),
-			f.Select("kind", "Kind", "", []option{{Value: "user", Label: "User"}, {Value: "admin", Label: "Admin"}}).Need(),
+		Inputs: []view.Input{
+			f.Text("username", "Username", "").Require(),
+			f.Text("password", "Password", passwordHint+" Hand it over by a safe way; the user can change it.").WithType("password").Require().Autocomplete("new-password"),
+			f.Select("kind", "Kind", "", []view.Option{{Value: "user", Label: "User"}, {Value: "admin", Label: "Admin"}}).Require(),
 		},
 	})
 }
@@ -33,7 +34,7 @@ func createUser(r *request) error {
 	return r.done(at("users"), noticeUserCreated)
 }
 
-func askPassword(r *request, f form) error {
+func askPassword(r *request, f view.Form) error {
 	username := r.PathValue("username")
 	own, err := r.frame()
 	if err != nil {
@@ -42,10 +43,10 @@ func askPassword(r *request, f form) error {
 	if own.User.Username == username {
 		return r.redirect(at("account"))
 	}
-	return r.ask("", formPage{
+	return r.ask("", view.FormPage{
 		Title: "Set the password of " + username, Action: at("users", username, "password"), Button: "Set the password", Back: at("users"), Form: f,
 		Lead:   "All sessions of " + username + " end at once.",
-		Inputs: []input{f.Text("password", "New password", passwordHint).As("password").Need().Auto("new-password")},
+		Inputs: []view.Input{f.Text("password", "New password", passwordHint).WithType("password").Require().Autocomplete("new-password")},
 	})
 }
 
@@ -56,13 +57,13 @@ func resetPassword(r *request) error {
 	return r.done(at("users"), noticePasswordReset)
 }
 
-func account(r *request, f form) error {
-	return r.ask("", formPage{
+func account(r *request, f view.Form) error {
+	return r.ask("", view.FormPage{
 		Title: "Change your password", Action: at("account"), Button: "Change the password", Back: at("projects"), Form: f,
 		Lead: "All of your sessions end at once, this one too: you sign in again with the new password.",
-		Inputs: []input{
-			f.Text("current_password", "Current password", "").As("password").Need().Auto("current-password"),
-			f.Text("password", "New password", passwordHint).As("password").Need().Auto("new-password"),
+		Inputs: []view.Input{
+			f.Text("current_password", "Current password", "").WithType("password").Require().Autocomplete("current-password"),
+			f.Text("password", "New password", passwordHint).WithType("password").Require().Autocomplete("new-password"),
 		},
 	})
 }
@@ -74,10 +75,10 @@ func changePassword(r *request) error {
 	}
 	err = r.api.ChangePassword(r.Context(), f.User.Username, r.PostForm.Get("current_password"), r.PostForm.Get("password"))
 	if err != nil {
-		return r.again(err, func(r *request, f form) error {
-			if f.Refusal.Code == "invalid_credentials" {
-				f.Refusal.Field, f.Refusal.Status = "current_password", http.StatusUnprocessableEntity
-				f.Refusal.Message = "That is not your current password."
+		return r.again(err, func(r *request, f view.Form) error {
+			if f.Err.Code == "invalid_credentials" {
+				f.Err.Field, f.Err.Status = "current_password", http.StatusUnprocessableEntity
+				f.Err.Message = "That is not your current password."
 			}
 			return account(r, f)
 		})

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
+	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/snippet"
 	"github.com/sluicegate/sluice/shared/wire"
@@ -74,11 +75,11 @@ func enableWebhook(r *request) error {
 }
 
 // webhookNotChanged shows the settings, with the reason.
-func webhookNotChanged(r *request, f form) error {
+func webhookNotChanged(r *request, f view.Form) error {
 	return showSettingsWith(r, settingsForms{Webhook: f})
 }
 
-func askRegenerate(r *request, f form) error {
+func askRegenerate(r *request, f view.Form) error {
 	w, err := r.readWebhook()
 	if err != nil {
 		return err
@@ -86,11 +87,11 @@ func askRegenerate(r *request, f form) error {
 	if !w.Enabled {
 		return r.done(r.inApp("settings"), noticeNothingChanged)
 	}
-	return r.confirm(tabApps, confirmation{
-		Title:    "Make a new webhook token for " + r.app() + "?",
-		Lead:     "The token of now is worth nothing from then on: pipelines that use it fail until they have the new one.",
-		Original: []original{{"token", tokenMark(w.Token)}},
-		Danger:   true, Form: f,
+	return r.confirm(tabApps, view.Confirmation{
+		Title:  "Make a new webhook token for " + r.app() + "?",
+		Lead:   "The token of now is worth nothing from then on: pipelines that use it fail until they have the new one.",
+		Hidden: []view.HiddenInput{{Name: "token", Value: tokenMark(w.Token)}},
+		Danger: true, Form: f,
 		Action: r.inApp("settings", "webhook", "regenerate"), Button: "Regenerate the token", Back: r.inApp("settings"),
 	})
 }
@@ -109,7 +110,7 @@ func regenerateWebhook(r *request) error {
 	return r.done(r.inApp("settings"), noticeWebhookRegenerated)
 }
 
-func askDisableWebhook(r *request, f form) error {
+func askDisableWebhook(r *request, f view.Form) error {
 	w, err := r.readWebhook()
 	if err != nil {
 		return err
@@ -117,7 +118,7 @@ func askDisableWebhook(r *request, f form) error {
 	if !w.Enabled {
 		return r.done(r.inApp("settings"), noticeNothingChanged)
 	}
-	return r.confirm(tabApps, confirmation{
+	return r.confirm(tabApps, view.Confirmation{
 		Title:  "Disable the webhook of " + r.app() + "?",
 		Lead:   "Its token is worth nothing from then on: pipelines and pushes deploy nothing. Enabling it again makes another token.",
 		Danger: true, Form: f,

@@ -52,7 +52,7 @@ func parts() []part {
 func concurrent() []string {
 	return []string{
 		"./functions/checker", "./functions/checker/internal/bucket", "./functions/checker/internal/canary", "./functions/checker/internal/denials",
-		"./functions/console", "./functions/keys", "./functions/rollup", "./functions/session", "./functions/standin", "./functions/usage",
+		"./functions/console", "./functions/console/internal/view", "./functions/keys", "./functions/rollup", "./functions/session", "./functions/standin", "./functions/usage",
 		"./functions/webhook", "./functions/webhook/internal/issuers",
 		"./shared/funcmain", "./shared/httpapi", "./shared/identity", "./shared/nudge", "./shared/reconcile",
 		"./shared/servercert", "./shared/span", "./shared/store", "./shared/trace",

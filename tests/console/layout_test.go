@@ -22,7 +22,7 @@ func widths() []int64 {
 
 // TestLayout: on every page, at every width, each action lies inside its card and can be
 // clicked, no text is cut, and no word is broken. Of the themes it looks at one: they
-// differ in colours alone (TestThemesDifferInColours of functions/console), which
+// differ in colours alone (TestThemesDifferInColours of functions/console/internal/view), which
 // TestPagesAreAccessible looks at.
 func TestLayout(t *testing.T) {
 	t.Parallel()

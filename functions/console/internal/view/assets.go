@@ -1,4 +1,4 @@
-package console
+package view
 
 import (
 	"embed"
@@ -18,15 +18,15 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// assets are the files by the name that they are asked for: it has a hash of the
-// content, so that a browser may keep a file for good.
+// assets are the files that pages load. The name in an address contains a hash of the content,
+// so that a browser can cache a file forever.
 type assets struct {
-	files map[string]httpapi.File
-	names map[string]string // by the name in the folder
+	files map[string]httpapi.File // by the names in addresses
+	paths map[string]string       // by the names in the folder
 }
 
-func readAssets() (assets, error) {
-	a := assets{files: map[string]httpapi.File{}, names: map[string]string{}}
+func readAssets(at func(segments ...string) string) (assets, error) {
+	a := assets{files: map[string]httpapi.File{}, paths: map[string]string{}}
 	entries, err := fs.ReadDir(assetFiles, "assets")
 	if err != nil {
 		return assets{}, fmt.Errorf("read the assets: %w", err)
@@ -45,24 +45,24 @@ func readAssets() (assets, error) {
 		if err != nil {
 			return assets{}, fmt.Errorf("asset %s: %w", name, err)
 		}
-		a.names[name] = strings.TrimSuffix(name, ending) + "." + file.Tag + ending
-		a.files[a.names[name]] = file
+		hashed := strings.TrimSuffix(name, ending) + "." + file.Tag + ending
+		a.paths[name], a.files[hashed] = at("assets", hashed), file
 	}
 	return a, nil
 }
 
-// path is where a file of the folder is asked for.
+// path returns the path of a file of the folder.
 func (a assets) path(name string) (string, error) {
-	hashed, ok := a.names[name]
+	p, ok := a.paths[name]
 	if !ok {
 		return "", fmt.Errorf("there is no asset %s", name)
 	}
-	return at("assets", hashed), nil
+	return p, nil
 }
 
-// serve answers with a file.
-func (a assets) serve(w http.ResponseWriter, r *http.Request) error {
-	f, ok := a.files[r.PathValue("name")]
+// ServeAsset serves the file that the request's path value "name" names.
+func (v *Renderer) ServeAsset(w http.ResponseWriter, r *http.Request) error {
+	f, ok := v.assets.files[r.PathValue("name")]
 	if !ok {
 		w.WriteHeader(http.StatusNotFound)
 		return nil

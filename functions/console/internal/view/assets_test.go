@@ -1,4 +1,4 @@
-package console
+package view
 
 import (
 	"regexp"
@@ -8,7 +8,7 @@ import (
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
-// TestThemesDifferInColours alone: the dark sets other values of the names that colours
+// TestThemesDifferInColours only: the dark sets other values of the names that colours
 // and shadows have, and nothing that moves anything. So pages whose layout is looked at in
 // the light (TestLayout of tests/console) are laid out that way in the dark.
 func TestThemesDifferInColours(t *testing.T) {

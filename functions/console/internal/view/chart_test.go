@@ -1,4 +1,4 @@
-package console
+package view
 
 import (
 	"bytes"
@@ -28,14 +28,10 @@ func days(totals ...[3]uint64) []wire.UsageDay {
 	return out
 }
 
-func draw(t *testing.T, c chart) string {
+func draw(t *testing.T, c Chart) string {
 	t.Helper()
-	a, err := readAssets()
-	functest.Must(t, err)
-	p, err := parseTemplates(a, time.Now)
-	functest.Must(t, err)
 	var b bytes.Buffer
-	functest.Must(t, p["overview"].ExecuteTemplate(&b, "usage_chart", c))
+	functest.Must(t, newTestRenderer(t).pages["overview"].ExecuteTemplate(&b, "usage_chart", c))
 	return b.String()
 }
 
@@ -44,10 +40,10 @@ func TestIncompleteDays(t *testing.T) {
 	t.Parallel()
 	const notice = "lack counts"
 	week := days([3]uint64{1}, [3]uint64{2})
-	if got := draw(t, newChart(week, "2026-02-01", "2026-03-02")); !strings.Contains(got, notice) || !strings.Contains(got, "damaged: 2 March 2026.") {
+	if got := draw(t, NewChart(week, "2026-02-01", "2026-03-02")); !strings.Contains(got, notice) || !strings.Contains(got, "damaged: 2 March 2026.") {
 		t.Errorf("the chart does not name 2 March 2026: %s", got)
 	}
-	if got := draw(t, newChart(week, "2026-02-01")); strings.Contains(got, notice) {
+	if got := draw(t, NewChart(week, "2026-02-01")); strings.Contains(got, notice) {
 		t.Errorf("the chart names a day that it does not show: %s", got)
 	}
 }
@@ -65,7 +61,7 @@ func TestChartGolden(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := draw(t, newChart(tt.days))
+			got := draw(t, NewChart(tt.days))
 			file := filepath.Join("testdata", "chart_"+tt.name+".html")
 			if *update {
 				functest.Must(t, os.WriteFile(file, []byte(got), 0o600))
@@ -80,7 +76,7 @@ func TestChartGolden(t *testing.T) {
 // The content security policy allows no inline style and no handler.
 func TestChartHasNothingInline(t *testing.T) {
 	t.Parallel()
-	got := draw(t, newChart(days([3]uint64{1, 2, 3})))
+	got := draw(t, NewChart(days([3]uint64{1, 2, 3})))
 	if bad := regexp.MustCompile(`(?i)style=|\son\w+=|<script`).FindString(got); bad != "" {
 		t.Errorf("the chart has %q", bad)
 	}
@@ -152,7 +148,7 @@ func FuzzChart(f *testing.F) {
 	f.Add(uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(1), uint64(0), uint64(0))
 	f.Fuzz(func(t *testing.T, a1, r1, q1, a2, r2, q2 uint64) {
 		totals := [][3]uint64{{a1, r1, q1}, {a2, r2, q2}}
-		c := newChart(days(totals...))
+		c := NewChart(days(totals...))
 		level := [2]int{plotUnits, plotUnits}
 		for n, s := range c.Series {
 			bars := bar.FindAllStringSubmatch(s.Path, -1)

@@ -1,4 +1,4 @@
-package console
+package view
 
 import (
 	"fmt"
@@ -22,9 +22,9 @@ const (
 	wantTicks  = 4    // lines across the plot, about
 )
 
-// chart is usage per day as stacked bars, and as a table. The template usage_chart draws
+// Chart is usage per day as stacked bars, and as a table. The template usage_chart draws
 // it; the bars are there for eyes only and the table below them says the same.
-type chart struct {
+type Chart struct {
 	From, To string          // "14 March 2026"
 	Rows     []wire.UsageDay // of the table, the newest first
 	Totals   wire.UsageTotals
@@ -34,7 +34,7 @@ type chart struct {
 	Top    int // pixels above the plot
 	Plot   int // pixels of the plot
 	Height int // pixels of all
-	Series []series
+	Series []Series
 	Ticks  []tick
 	Labels []dateLabel
 	Hints  []hint
@@ -43,8 +43,8 @@ type chart struct {
 	Incomplete string // days that lack counts, "14 March 2026, 15 March 2026"
 }
 
-// series is one outcome's part of all bars.
-type series struct {
+// Series is one outcome's part of all bars.
+type Series struct {
 	Class string // of the style sheet
 	Path  string // SVG path data in the plot's units; "" draws nothing
 }
@@ -70,19 +70,18 @@ type hint struct {
 	Text string
 }
 
-// newChart draws days, one after another in time. incomplete are the days of the report that
-// lack counts.
-func newChart(days []wire.UsageDay, incomplete ...string) chart {
+// NewChart draws consecutive days. incomplete are the dates of the report that lack counts.
+func NewChart(days []wire.UsageDay, incomplete ...string) Chart {
 	lines, step := scale(days)
 	top := float64(lines) * step
-	c := chart{
+	c := Chart{
 		Days: max(len(days), 1), Units: plotUnits, Top: plotTop, Plot: plotHeight, Height: plotTop + plotHeight + 28,
 		Series: stack(days, top), Labels: dateLabels(days), About: about(days),
-		Rows: slices.Clone(days), Totals: totalsOf(days),
+		Rows: slices.Clone(days), Totals: Totals(days),
 	}
 	slices.Reverse(c.Rows)
 	if n := len(days); n > 0 {
-		c.From, c.To = longDate(days[0].Date), longDate(days[n-1].Date)
+		c.From, c.To = LongDate(days[0].Date), LongDate(days[n-1].Date)
 	}
 	for i := range lines + 1 {
 		y := plotTop + plotHeight*(1-float64(i)/float64(lines))
@@ -91,7 +90,7 @@ func newChart(days []wire.UsageDay, incomplete ...string) chart {
 	var lacking []string
 	for i, d := range days {
 		if slices.Contains(incomplete, d.Date) {
-			lacking = append(lacking, longDate(d.Date))
+			lacking = append(lacking, LongDate(d.Date))
 		}
 		if d.UsageTotals != (wire.UsageTotals{}) {
 			c.Hints = append(c.Hints, hint{X: i, Text: dayText(d)})
@@ -101,8 +100,8 @@ func newChart(days []wire.UsageDay, incomplete ...string) chart {
 	return c
 }
 
-// totalsOf adds up days.
-func totalsOf(days []wire.UsageDay) (sum wire.UsageTotals) {
+// Totals adds up days.
+func Totals(days []wire.UsageDay) (sum wire.UsageTotals) {
 	for _, d := range days {
 		sum.Allowed += d.Allowed
 		sum.RateDenied += d.RateDenied
@@ -111,8 +110,14 @@ func totalsOf(days []wire.UsageDay) (sum wire.UsageTotals) {
 	return sum
 }
 
+// Bars draws days without axes and labels.
+func Bars(days []wire.UsageDay) []Series {
+	lines, step := scale(days)
+	return stack(days, float64(lines)*step)
+}
+
 // stack makes the path of each outcome: allowed below, quota-denied on top.
-func stack(days []wire.UsageDay, top float64) []series {
+func stack(days []wire.UsageDay, top float64) []Series {
 	parts := []struct {
 		class string
 		of    func(wire.UsageTotals) uint64
@@ -122,7 +127,7 @@ func stack(days []wire.UsageDay, top float64) []series {
 		{"quota", func(t wire.UsageTotals) uint64 { return t.QuotaDenied }},
 	}
 	below := make([]float64, len(days))
-	out := make([]series, len(parts))
+	out := make([]Series, len(parts))
 	for n, part := range parts {
 		var path strings.Builder
 		for i, d := range days {
@@ -136,7 +141,7 @@ func stack(days []wire.UsageDay, top float64) []series {
 			fmt.Fprintf(&path, "M%.1f %dV%dh%.1fV%dz", left, plotUnits-from, plotUnits-max(to, from+4), barWidth, plotUnits-from)
 			below[i] += v
 		}
-		out[n] = series{Class: part.class, Path: path.String()}
+		out[n] = Series{Class: part.class, Path: path.String()}
 	}
 	return out
 }
@@ -189,7 +194,7 @@ func about(days []wire.UsageDay) string {
 			most = d
 		}
 	}
-	span := fmt.Sprintf("From %s to %s", longDate(days[0].Date), longDate(days[len(days)-1].Date))
+	span := fmt.Sprintf("From %s to %s", LongDate(days[0].Date), LongDate(days[len(days)-1].Date))
 	if most.Date == "" {
 		return span + " there were no requests."
 	}
@@ -198,14 +203,14 @@ func about(days []wire.UsageDay) string {
 
 // dayText is a day in words: "14 March 2026: 1,200 allowed, 3 rate-denied".
 func dayText(d wire.UsageDay) string {
-	parts := []string{grouped(d.Allowed) + " allowed"}
+	parts := []string{Comma(d.Allowed) + " allowed"}
 	if d.RateDenied > 0 {
-		parts = append(parts, grouped(d.RateDenied)+" rate-denied")
+		parts = append(parts, Comma(d.RateDenied)+" rate-denied")
 	}
 	if d.QuotaDenied > 0 {
-		parts = append(parts, grouped(d.QuotaDenied)+" quota-denied")
+		parts = append(parts, Comma(d.QuotaDenied)+" quota-denied")
 	}
-	return longDate(d.Date) + ": " + strings.Join(parts, ", ")
+	return LongDate(d.Date) + ": " + strings.Join(parts, ", ")
 }
 
 // all is how many requests there were: as exact as a drawing has to be.

@@ -1,0 +1,168 @@
+package console
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/sluicegate/sluice/functions/console/internal/view"
+	"github.com/sluicegate/sluice/shared/client"
+	"github.com/sluicegate/sluice/shared/wire"
+)
+
+// wrong is the request's form as it was typed, refused for what the console itself sees,
+// or nil where that is nothing.
+func (r *request) wrong(found []wire.FieldError) *view.Form {
+	if len(found) == 0 {
+		return nil
+	}
+	f := r.invalid(found[0].Field, found[0].Message)
+	for _, w := range found[1:] {
+		f.Err.Add(w.Field, w.Message)
+	}
+	return &f
+}
+
+// invalid is the request's form as it was typed, refused for a reason that the console
+// itself sees.
+func (r *request) invalid(field, message string) view.Form {
+	return view.Form{Values: r.PostForm, Err: &view.FormError{Status: http.StatusUnprocessableEntity, Message: message, Field: field}}
+}
+
+// refused returns the request's form as it was typed, with the reason why the API rejected it.
+// ok is false if the session has ended, which is not about the form.
+func (r *request) refused(err error) (f view.Form, ok bool) {
+	if client.HasCode(err, "unauthenticated") {
+		return view.Form{}, false
+	}
+	f.Values = r.PostForm
+	var e *client.Error
+	if errors.As(err, &e) && e.Code != "" {
+		f.Err = &view.FormError{Status: e.Status, Message: e.Message, Code: e.Code, Field: r.inputFor(e.Code, "")}
+		for i, wrong := range e.Fields {
+			name := r.inputFor(wrong.Code, wrong.Field)
+			if i == 0 {
+				f.Err.Field = name
+			}
+			f.Err.Add(name, wrong.Message)
+		}
+		return f, true
+	}
+	r.s.logAPIError(r.Context(), err)
+	f.Err = &view.FormError{
+		Status:  http.StatusBadGateway,
+		Message: "The management API did not answer, so it is not known whether this was done. Look before you try again.",
+	}
+	return f, true
+}
+
+// inputFor returns the name of the input that an error of the API is about, or "" for the whole
+// form. An input has the name of the API's field, without the object around it. For a name that
+// is taken the API names no field, and the claims of a trust have several inputs.
+func (r *request) inputFor(code, field string) string {
+	names := []string{field[strings.LastIndexByte(field, '.')+1:]}
+	switch code {
+	case "already_exists", "name_in_scope", "namespace_taken", "namespace_not_empty":
+		names = append(names, "name", "username")
+	case "invalid_trust":
+		names = append(names, "repository")
+	}
+	if i := slices.IndexFunc(names, r.PostForm.Has); i >= 0 {
+		return names[i]
+	}
+	return ""
+}
+
+// ask shows a page with a form.
+type ask func(r *request, f view.Form) error
+
+// again shows a form that the API has refused once more; see refused.
+func (r *request) again(err error, page ask) error {
+	f, ok := r.refused(err)
+	if !ok {
+		return err
+	}
+	return page(r, f)
+}
+
+// gone tells that what a form was about is not there any more.
+func gone(err error) bool { return client.HasCode(err, "not_found") }
+
+// ask answers with a form's page.
+func (r *request) ask(tab string, p view.FormPage) error {
+	return r.show("form", page{Status: p.Form.Status(), Title: p.Title, Tab: tab}, p)
+}
+
+// confirm answers with a confirmation.
+func (r *request) confirm(tab string, c view.Confirmation) error {
+	return r.show("confirm", page{Status: c.Form.Status(), Title: c.Title, Tab: tab}, c)
+}
+
+// retyped tells whether the name that a confirmation asks for was typed.
+func (r *request) retyped(name string) bool { return r.PostForm.Get("name") == name }
+
+// wrongName is said when it was not.
+const wrongName = "That is another name. Nothing was done."
+
+// typed is what the sent form holds in the fields of a thing.
+func (r *request) typed(of view.Fields) view.Fields {
+	all := view.Fields{}
+	for name := range of {
+		all[name] = r.PostForm.Get(name)
+	}
+	return all
+}
+
+// changes are the fields that a form changes.
+type changes map[string]bool
+
+// notice is n, or that there was nothing to do.
+func (c changes) notice(n notice) notice {
+	if len(c) == 0 {
+		return noticeNothingChanged
+	}
+	return n
+}
+
+// changes finds the fields that the sent form changes, given what they hold now and
+// what was typed: those that were typed otherwise than the form had them at first. If
+// somebody else has changed one of these meanwhile, to something else, conflict is the
+// form with a word on it, and nothing shall be done. What else has changed is left as it
+// is.
+//
+// Between this look and the change there is a moment; in it the last one to save
+// wins, as it would with any two who save one after the other.
+func (r *request) changes(current, typed view.Fields) (changed changes, conflict *view.Form) {
+	changed = changes{}
+	for _, name := range slices.Sorted(maps.Keys(current)) {
+		was := r.PostForm.Get(view.OriginalPrefix + name)
+		if typed[name] == was || typed[name] == current[name] {
+			continue
+		}
+		if current[name] != was {
+			f := r.invalid(name, "Somebody else has changed this meanwhile to "+quoted(current[name])+
+				". Nothing was saved; load the page again to go on from there.")
+			f.Err.Status = http.StatusConflict
+			return nil, &f
+		}
+		changed[name] = true
+	}
+	return changed, nil
+}
+
+// optional is a field of a change, when the form changes it; nil takes it away.
+func optional[T any](changed bool, value *T) wire.Optional[T] {
+	if !changed {
+		return wire.Optional[T]{}
+	}
+	return wire.Optional[T]{Set: true, Value: value}
+}
+
+func quoted(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return "“" + s + "”"
+}
