@@ -55,10 +55,7 @@ func (t appTab[T]) list(r *request) (appList[T], error) {
 	var found wire.List[T]
 	g, ctx := errgroup.WithContext(r.Context())
 	g.Go(read(&p.App, r.readApp))
-	g.Go(func() (err error) {
-		found, err = t.read(ctx, r.project, r.environment, r.app(), r.asked())
-		return err
-	})
+	g.Go(read(&found, func() (wire.List[T], error) { return t.read(ctx, r.project, r.environment, r.app(), r.asked()) }))
 	if err := g.Wait(); err != nil {
 		return appList[T]{}, err
 	}
@@ -148,14 +145,12 @@ func (r *request) overview() (appPage, error) {
 	var builds wire.List[wire.Build]
 	g, ctx := errgroup.WithContext(r.Context())
 	g.Go(read(&p.App, r.readApp))
-	g.Go(func() (err error) {
-		history, err = r.api.DeploymentsPage(ctx, r.project, r.environment, r.app(), client.Page{Size: 10})
-		return err
-	})
-	g.Go(func() (err error) {
-		builds, err = r.api.BuildsPage(ctx, r.project, r.environment, r.app(), client.Page{Size: 1})
-		return err
-	})
+	g.Go(read(&history, func() (wire.List[wire.Deployment], error) {
+		return r.api.DeploymentsPage(ctx, r.project, r.environment, r.app(), client.Page{Size: 10})
+	}))
+	g.Go(read(&builds, func() (wire.List[wire.Build], error) {
+		return r.api.BuildsPage(ctx, r.project, r.environment, r.app(), client.Page{Size: 1})
+	}))
 	if err := g.Wait(); err != nil {
 		return appPage{}, err
 	}

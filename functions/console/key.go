@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -82,7 +83,6 @@ func (r *request) planOf(k wire.Key) (view.PlanRow, error) {
 // usageCard is a key's usage per day, of the days asked for.
 type usageCard struct {
 	Form     view.Form // of the window
-	From, To view.Input
 	Quick    []quick
 	Shown    *view.Chart // nil when the window was refused
 	Moved    bool        // from was moved forward to the first day that is kept
@@ -124,8 +124,6 @@ func (r *request) usage() (usageCard, error) {
 		}
 		card.Form.Values, card.Form.Err.Field = q, windowInput(card.Form.Err.Code, from)
 	}
-	card.From = card.Form.Text("from", "From", "").WithType("date").Require()
-	card.To = card.Form.Text("to", "To", "").WithType("date").Require()
 	card.Quick = quicks(card.Path, window, now)
 	return card, nil
 }
@@ -146,13 +144,10 @@ func windowInput(code, from string) string {
 // quicks are the windows that are asked for most.
 func quicks(path string, w wire.Usage, now time.Time) []quick {
 	var all []quick
-	for _, q := range []struct {
-		label string
-		days  int
-	}{{"7 days", 7}, {"30 days", 30}, {"90 days", 90}} {
-		from, to := now.AddDate(0, 0, 1-q.days).Format(time.DateOnly), now.Format(time.DateOnly)
+	for _, days := range []int{7, 30, 90} {
+		from, to := now.AddDate(0, 0, 1-days).Format(time.DateOnly), now.Format(time.DateOnly)
 		all = append(all, quick{
-			Label: q.label, Path: path + "?from=" + from + "&to=" + to, Current: w.From == from && w.To == to,
+			Label: strconv.Itoa(days) + " days", Path: path + "?from=" + from + "&to=" + to, Current: w.From == from && w.To == to,
 		})
 	}
 	return all

@@ -27,13 +27,7 @@ const noApps = "-"
 
 // keyForm is the page of a new key, or of one to change.
 type keyForm struct {
-	Title  string
-	Lead   string
-	Action string // path
-	Button string
-	Back   string // path
-	Once   string // names the sending of the form, see issueOnce; "" is none
-	Form   view.Form
+	view.FormPage // without inputs
 
 	Name, Plan, Expires view.Input
 	Apps                []choice
@@ -61,10 +55,11 @@ func newKey(r *request, f view.Form) error {
 	if err != nil {
 		return err
 	}
-	return r.askKey(keyForm{
+	return r.askKey(keyForm{FormPage: view.FormPage{
 		Title: "New API key", Lead: "The key itself is shown once, on the next page, and never again.",
-		Action: r.inEnvironment("api-keys"), Button: "Create key", Back: r.inEnvironment("api-keys"), Once: rand.Text(), Form: f,
-	}, o, nil)
+		Action: r.inEnvironment("api-keys"), Button: "Create key", Back: r.inEnvironment("api-keys"), Form: f,
+		Hidden: []view.HiddenInput{{Name: onceField, Value: rand.Text()}},
+	}}, o, nil)
 }
 
 func createKey(r *request) error {
@@ -100,14 +95,10 @@ type offered struct {
 func (r *request) offers(also ...func() error) (offered, error) {
 	var o offered
 	g, ctx := errgroup.WithContext(r.Context())
-	g.Go(func() (err error) {
-		o.plans, err = r.planList(ctx)
-		return err
-	})
-	g.Go(func() (err error) {
-		o.apps, err = r.api.AppsPage(ctx, r.project, r.environment, client.Page{Size: pageRows})
-		return err
-	})
+	g.Go(read(&o.plans, func() ([]wire.Plan, error) { return r.planList(ctx) }))
+	g.Go(read(&o.apps, func() (wire.List[wire.App], error) {
+		return r.api.AppsPage(ctx, r.project, r.environment, client.Page{Size: pageRows})
+	}))
 	for _, read := range also {
 		g.Go(read)
 	}
@@ -220,10 +211,10 @@ func (r *request) keyAndOffers() (k wire.Key, o offered, err error) {
 
 func (r *request) askKeyChange(k wire.Key, o offered, f view.Form) error {
 	row := r.keyRow(k, nil)
-	p := keyForm{
-		Title: "Edit " + row.Label, Action: row.Path + "/edit", Button: "Save key", Back: row.Path, Form: f, HadNone: k.Scope == scopeNone,
+	p := keyForm{HadNone: k.Scope == scopeNone, FormPage: view.FormPage{
+		Title: "Edit " + row.Label, Action: row.Path + "/edit", Button: "Save key", Back: row.Path, Form: f,
 		Lead: "The key itself stays as it is. Changes hold within seconds.",
-	}
+	}}
 	if _, exact := lastDay(k.ExpiresAt); !exact {
 		p.Lead += " It expires in the middle of a day, " + row.Until + ", unless you choose another last day."
 	}

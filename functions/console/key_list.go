@@ -51,15 +51,11 @@ func listKeysWith(r *request, f view.Form) error {
 	var list wire.List[wire.Key]
 	var plans []wire.Plan
 	g, ctx := errgroup.WithContext(r.Context())
-	g.Go(func() (err error) {
-		list, err = r.api.KeysPage(ctx, r.project, filter, client.Page{Size: keyRows, Token: r.asked().Token})
-		return err
-	})
+	g.Go(read(&list, func() (wire.List[wire.Key], error) {
+		return r.api.KeysPage(ctx, r.project, filter, client.Page{Size: keyRows, Token: r.asked().Token})
+	}))
 	if r.environment != "" {
-		g.Go(func() (err error) {
-			plans, err = r.planList(ctx)
-			return err
-		})
+		g.Go(read(&plans, func() ([]wire.Plan, error) { return r.planList(ctx) }))
 	}
 	if err := g.Wait(); err != nil {
 		return err

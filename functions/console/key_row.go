@@ -63,7 +63,7 @@ func scopeText(apps []string) string { return cmp.Or(strings.Join(apps, ", "), "
 func (r *request) keyRow(k wire.Key, plans map[string]string) keyRow {
 	now := r.s.now()
 	row := keyRow{
-		Key: k, Label: cmp.Or(k.Name, k.Prefix), State: statusBadge(k.Status), Expiry: expiryBadge(k, now), Plan: cmp.Or(plans[k.Plan], k.Plan),
+		Key: k, Label: cmp.Or(k.Name, k.Prefix), State: statusBadge(k.Status), Expiry: expiryBadge(k.Status, k.ExpiresAt, now), Plan: cmp.Or(plans[k.Plan], k.Plan),
 		Scope: "Every app", Until: expiryText(k.ExpiresAt), Seen: "Never", Quota: quotaOf(k),
 		Path: at("projects", k.Project, "environments", k.Environment, "api-keys", k.ID),
 	}
@@ -84,13 +84,10 @@ func (r *request) keyRow(k wire.Key, plans map[string]string) keyRow {
 // useBadges say that a key which is good is refused all the same, or soon will be: it is
 // not green then.
 func useBadges(k keyRow, now time.Time) (state, use badge) {
-	if k.Leak != nil && k.Leak.Secret == wire.LeakedCurrent && k.Live() {
-		return k.State, attentionBadge(wire.KeyAttention{Reason: wire.KeyLeaked}, now)
-	}
-	if k.Status != "active" {
-		return k.State, badge{}
-	}
 	switch {
+	case k.Leak != nil && k.Leak.Secret == wire.LeakedCurrent && k.Live():
+		return k.State, attentionBadge(wire.KeyAttention{Reason: wire.KeyLeaked}, now)
+	case k.Status != "active":
 	case k.Quota != nil && k.Quota.Full:
 		return attentionBadge(wire.KeyAttention{Reason: wire.QuotaUsedUp}, now), badge{}
 	case k.Quota != nil && k.Quota.High:
@@ -118,7 +115,7 @@ func (k keyRow) statusText() string {
 	return k.State.Text
 }
 
-// expiryWarning is for how long before its expiry a key has an amber badge.
+// expiryWarning is the time before its expiry in which a key has an amber badge.
 const expiryWarning = 14 * 24 * time.Hour
 
 // badge is a short, coloured word on a state. Its colour never says more than the
@@ -134,15 +131,15 @@ const (
 	toneBad   = "bad"
 )
 
-// expiryBadge is amber in a key's last two weeks and red once it has expired. A revoked
-// key has ended already.
-func expiryBadge(k wire.Key, now time.Time) badge {
-	if k.ExpiresAt == nil || k.Status == "revoked" {
+// expiryBadge is amber in the last two weeks of a key or a service token, and red once it has
+// expired. A revoked key has ended already.
+func expiryBadge(status string, expires *time.Time, now time.Time) badge {
+	if expires == nil || status == "revoked" {
 		return badge{}
 	}
-	left := k.ExpiresAt.Sub(now)
+	left := expires.Sub(now)
 	switch {
-	case left <= 0:
+	case left <= 0 || status == "expired":
 		return badge{Tone: toneBad, Text: "Expired"}
 	case left <= expiryWarning:
 		return badge{Tone: toneAmber, Text: "Expires " + wire.In(left)}

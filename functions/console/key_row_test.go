@@ -40,11 +40,11 @@ func TestExpiryBadge(t *testing.T) {
 				at := now.Add(tt.left)
 				k.ExpiresAt = &at
 			}
-			functest.Equal(t, "badge", tt.want, expiryBadge(k, now))
+			functest.Equal(t, "badge", tt.want, expiryBadge(k.Status, k.ExpiresAt, now))
 		})
 	}
 	at := now
-	if got := expiryBadge(wire.Key{Status: "active", ExpiresAt: &at}, now); got.Tone != "bad" {
+	if got := expiryBadge("active", &at, now); got.Tone != "bad" {
 		t.Errorf("at the very instant it is %+v: a key ends with it", got)
 	}
 }

@@ -75,7 +75,6 @@ const wasPrevious = view.OriginalPrefix + "previous"
 type rotatePage struct {
 	Key    keyRow
 	Hidden []view.HiddenInput
-	Once   string
 	Grace  view.Input
 	Form   view.Form
 }
@@ -104,8 +103,8 @@ func askRotate(r *request, f view.Form) error {
 	}
 	row := r.keyRow(k, nil)
 	return r.show("keys_rotate", page{Status: f.Status(), Title: "Rotate " + row.Label, Tab: tabKeys}, rotatePage{
-		Key: row, Once: rand.Text(), Form: f,
-		Hidden: []view.HiddenInput{{Name: wasStatus, Value: k.Status}, {Name: wasPrevious, Value: previousOf(k)}},
+		Key: row, Form: f,
+		Hidden: []view.HiddenInput{{Name: onceField, Value: rand.Text()}, {Name: wasStatus, Value: k.Status}, {Name: wasPrevious, Value: previousOf(k)}},
 		Grace:  f.Select("grace", "The current secret stays valid for", "Time to put the new key in place everywhere.", graces()).Require(),
 	})
 }

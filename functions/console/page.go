@@ -3,7 +3,7 @@ package console
 import (
 	"context"
 	"net/http"
-	"net/url"
+	"strings"
 
 	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
@@ -23,25 +23,17 @@ func (r *request) asked() client.Page {
 // the address, such as filters, stay.
 func (r *request) paging(next string) view.Paging {
 	var p view.Paging
-	q := r.URL.Query()
-	if q.Get("page") != "" {
-		p.First = r.address(q, "")
+	q, path := r.URL.Query(), r.URL.EscapedPath()+"?"
+	later := q.Get("page") != ""
+	q.Del("page")
+	if later {
+		p.First = strings.TrimSuffix(path+q.Encode(), "?")
 	}
 	if next != "" {
-		p.Next = r.address(q, next)
+		q.Set("page", next)
+		p.Next = path + q.Encode()
 	}
 	return p
-}
-
-func (r *request) address(q url.Values, token string) string {
-	q.Del("page")
-	if token != "" {
-		q.Set("page", token)
-	}
-	if len(q) == 0 {
-		return r.URL.EscapedPath()
-	}
-	return r.URL.EscapedPath() + "?" + q.Encode()
 }
 
 // showList answers with the part of a list that the request asks for.

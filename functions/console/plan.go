@@ -88,14 +88,10 @@ func (r *request) readPlan(size int) (planPage, error) {
 	var one wire.Plan
 	var list wire.List[wire.Key]
 	g, ctx := errgroup.WithContext(r.Context())
-	g.Go(func() (err error) {
-		one, err = r.api.Plan(ctx, r.project, r.environment, id)
-		return err
-	})
-	g.Go(func() (err error) {
-		list, err = r.api.KeysPage(ctx, r.project, filter, client.Page{Size: size})
-		return err
-	})
+	g.Go(read(&one, func() (wire.Plan, error) { return r.api.Plan(ctx, r.project, r.environment, id) }))
+	g.Go(read(&list, func() (wire.List[wire.Key], error) {
+		return r.api.KeysPage(ctx, r.project, filter, client.Page{Size: size})
+	}))
 	if err := g.Wait(); err != nil {
 		return planPage{}, err
 	}
@@ -153,8 +149,13 @@ func createPlan(r *request) error {
 
 // typedPlan reads a plan's form. The ranges of its numbers are the API's to check.
 func (r *request) typedPlan() (p wire.CreatePlan, wrong *view.Form) {
-	var found []wire.FieldError
-	refuse := func(field, message string) { found = append(found, wire.FieldError{Field: field, Message: message}) }
+	refuse := func(field, message string) {
+		if wrong == nil {
+			f := r.invalid(field, message)
+			wrong = &f
+		}
+		wrong.Err.Add(field, message)
+	}
 	name := r.PostForm.Get("name")
 	rate, err := strconv.ParseFloat(strings.TrimSpace(r.PostForm.Get("rate")), 64)
 	if err != nil || math.IsInf(rate, 0) || math.IsNaN(rate) {
@@ -184,7 +185,7 @@ func (r *request) typedPlan() (p wire.CreatePlan, wrong *view.Form) {
 	case p.Quota == nil && p.QuotaPeriod != nil:
 		refuse("quota", "Write how many requests the period may have, or choose no quota below.")
 	}
-	return p, r.wrong(found)
+	return p, wrong
 }
 
 func whole(text string) (int64, error) { return strconv.ParseInt(strings.TrimSpace(text), 10, 64) }

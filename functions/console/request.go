@@ -232,9 +232,7 @@ const (
 
 // leaveNotice leaves a notice for the next page.
 func leaveNotice(w http.ResponseWriter, n notice) {
-	if n != noticeNone {
-		http.SetCookie(w, cookieOf(noticeCookie, strconv.Itoa(int(n)), noticeSeconds))
-	}
+	http.SetCookie(w, cookieOf(noticeCookie, strconv.Itoa(int(n)), noticeSeconds))
 }
 
 // takeNotice gives the notice that was left, and takes it away.
@@ -244,10 +242,7 @@ func takeNotice(w http.ResponseWriter, r *http.Request) string {
 		return ""
 	}
 	http.SetCookie(w, cookieOf(noticeCookie, "", -1))
-	n, err := strconv.Atoi(c.Value)
-	if err != nil {
-		return ""
-	}
+	n, _ := strconv.Atoi(c.Value) // a value that the console did not write is no notice
 	return notice(n).text()
 }
 

@@ -12,21 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/wire"
 )
 
-// wrong is the request's form as it was typed, refused for what the console itself sees,
-// or nil where that is nothing.
-func (r *request) wrong(found []wire.FieldError) *view.Form {
-	if len(found) == 0 {
-		return nil
-	}
-	f := r.invalid(found[0].Field, found[0].Message)
-	for _, w := range found[1:] {
-		f.Err.Add(w.Field, w.Message)
-	}
-	return &f
-}
-
-// invalid is the request's form as it was typed, refused for a reason that the console
-// itself sees.
+// invalid returns the request's form as it was typed, with an error that the console found.
 func (r *request) invalid(field, message string) view.Form {
 	return view.Form{Values: r.PostForm, Err: &view.FormError{Status: http.StatusUnprocessableEntity, Message: message, Field: field}}
 }

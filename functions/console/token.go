@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -19,15 +20,8 @@ type tokenRow struct {
 }
 
 func (r *request) tokenRow(t wire.Token) tokenRow {
-	row := tokenRow{Token: t, Until: expiryText(&t.ExpiresAt), State: badge{Tone: toneGood, Text: "Active"}}
-	left := t.ExpiresAt.Sub(r.s.now())
-	switch {
-	case t.Status == string(servicetoken.Expired):
-		row.State = badge{Tone: toneBad, Text: "Expired"}
-	case left <= expiryWarning:
-		row.State = badge{Tone: toneAmber, Text: "Expires " + wire.In(left)}
-	}
-	return row
+	state := cmp.Or(expiryBadge(t.Status, &t.ExpiresAt, r.s.now()), badge{Tone: toneGood, Text: "Active"})
+	return tokenRow{Token: t, Until: expiryText(&t.ExpiresAt), State: state}
 }
 
 // tokenRows are all service tokens of the project: it has no more than a page can show.

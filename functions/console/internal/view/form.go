@@ -52,16 +52,13 @@ func (f Form) Status() int {
 	return f.Err.Status
 }
 
-// General returns the message about the whole form.
-func (f Form) General() string { return f.Message("") }
-
 // Value returns the value of an input.
 func (f Form) Value(name string) string { return f.Values.Get(name) }
 
 // Has reports whether a value of an input with several is chosen.
 func (f Form) Has(name, value string) bool { return slices.Contains(f.Values[name], value) }
 
-// Message returns the message about an input.
+// Message returns the message about an input, or about the whole form if name is "".
 func (f Form) Message(name string) string {
 	switch {
 	case f.Err == nil:
@@ -71,9 +68,6 @@ func (f Form) Message(name string) string {
 	}
 	return f.Err.Others[name]
 }
-
-// first reports whether an input is the first wrong one.
-func (f Form) first(name string) bool { return f.Err != nil && f.Err.Field == name }
 
 // Input is an input with its label, for the template "field".
 type Input struct {
@@ -101,7 +95,8 @@ type Option struct {
 
 // Text returns a text input.
 func (f Form) Text(name, label, hint string) Input {
-	return Input{Name: name, Label: label, Hint: hint, Value: f.Value(name), Error: f.Message(name), Focus: f.first(name), Type: "text", Complete: "off"}
+	first := f.Err != nil && f.Err.Field == name
+	return Input{Name: name, Label: label, Hint: hint, Value: f.Value(name), Error: f.Message(name), Focus: first, Type: "text", Complete: "off"}
 }
 
 // Select returns an input with options.

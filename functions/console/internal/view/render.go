@@ -128,12 +128,11 @@ type Polling struct {
 // NewPolling returns the state of the part at path. shown has the values that decide how the
 // part looks.
 func NewPolling(moving bool, path string, shown any) Polling {
-	p := Polling{Moving: moving}
-	if moving {
-		p.seen = fingerprint(shown)
-		p.URL = path + "?" + url.Values{"seen": {p.seen}}.Encode()
+	if !moving {
+		return Polling{}
 	}
-	return p
+	seen := fingerprint(shown)
+	return Polling{Moving: true, URL: path + "?seen=" + seen, seen: seen}
 }
 
 // Unchanged reports whether a request for the part, with the given query, would show what the
