@@ -28,6 +28,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
@@ -43,12 +44,12 @@ func TestCreateApp(t *testing.T) {
 		Preflight: "app", Gate: wire.Gate{State: "ungated", Since: got.Gate.Since}, Revision: 1,
 		Deployed: &wire.Deployed{At: got.Gate.Since, Status: "rolling_out"},
 	}
-	functest.Equal(t, "app", want, got)
+	check.Equal(t, "app", want, got)
 	read := functest.Read[wire.App](o.as("vic").get(o.apps("/hello")), 200)
 	if !cmp.Equal(want, read) {
 		t.Errorf("read (-want +got):\n%s", cmp.Diff(want, read))
 	}
-	functest.Equal(t, "in the cluster", cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, StripStale: true}, o.state("hello"))
+	check.Equal(t, "in the cluster", cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, StripStale: true}, o.state("hello"))
 	o.as("dev").post(o.apps(""), `{"name":"hello","image":"registry.example/hello:v2"}`).Refused(409, "already_exists")
 	o.as("vic").post(o.apps(""), `{"name":"other","image":"registry.example/hello:v1"}`).Refused(403, "forbidden")
 	o.as("eve").get(o.apps("/hello")).Refused(403, "forbidden")
@@ -63,8 +64,8 @@ func TestCreateAppNameTaken(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	kube, err := kubernetes.NewForConfig(clustertest.Config(t))
-	functest.Must(t, err)
-	functest.Must(t, o.cluster.EnsureNamespace(t.Context(), o.namespace()))
+	check.OK(t, err)
+	check.OK(t, o.cluster.EnsureNamespace(t.Context(), o.namespace()))
 	services := kube.CoreV1().Services(o.namespace())
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "hello"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
 	if _, err := services.Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
@@ -111,12 +112,12 @@ func TestFirstRevision(t *testing.T) {
 			t.Errorf("%s: the answer says %s, the document %s, %v; want %s", tt.name, got.Image, a.Image, err, tt.runs)
 		}
 		r, err := o.store.Deployment(t.Context(), a.Ref(), 1)
-		functest.Must(t, err)
+		check.OK(t, err)
 		want := deploy.Revision{
 			Number: 1, Image: tt.image, Digest: tt.digest, Trigger: deploy.Manual, Actor: "dev", Note: tt.note,
 			Status: deploy.RollingOut, DeployedAt: r.DeployedAt,
 		}
-		functest.Equal(t, tt.name, want, r)
+		check.Equal(t, tt.name, want, r)
 		if s := o.state(tt.name); s.Deployment != cluster.Right {
 			t.Errorf("%s: in the cluster: %+v", tt.name, s)
 		}
@@ -132,7 +133,7 @@ func TestCreateGitApp(t *testing.T) {
 		*got.GitSource != (wire.GitSource{Repository: "https://git.example/shop.git", Branch: "main", Path: "web"}) {
 		t.Errorf("app %+v", got)
 	}
-	functest.Equal(t, "in the cluster", cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, StripStale: true}, o.state("built"))
+	check.Equal(t, "in the cluster", cluster.State{Deployment: cluster.Right, Service: cluster.Right, Route: cluster.RouteOpen, StripStale: true}, o.state("built"))
 	o.as("dev").post(o.apps(""), `{"name":"second","host":"built.example.com","image":"a:1"}`).Refused(409, "host_taken")
 
 	pending, _, err := o.store.PendingBuilds(t.Context(), store.Page{Size: 10})
@@ -235,7 +236,7 @@ func TestListApps(t *testing.T) {
 		}
 		query = "?page_size=2&page_token=" + list.NextPageToken
 	}
-	functest.Equal(t, "apps", []string{"app-0", "app-1", "app-2"}, got)
+	check.Equal(t, "apps", []string{"app-0", "app-1", "app-2"}, got)
 }
 
 func TestRequireAPIKey(t *testing.T) {
@@ -305,7 +306,7 @@ func TestPreflight(t *testing.T) {
 		a.Gate.State = app.Engaged
 		return a, nil
 	})
-	functest.Must(t, err)
+	check.OK(t, err)
 	if got := o.set(`{"preflight":"refuse"}`); got.Gate.State != "engaged" || !got.Gate.Since.Equal(engaged.Gate.Since) {
 		t.Errorf("set to what it is: %+v", got.Gate)
 	}
@@ -346,7 +347,7 @@ func TestChangeAddress(t *testing.T) {
 			a.Host, a.Port, a.RequireAPIKey, a.Gate.State = "hello.example.com", 3000, true, app.Engaged
 			return a, nil
 		})
-		functest.Must(t, err)
+		check.OK(t, err)
 		if got := o.set(body).Gate; got.State != want || got.Since.After(engaged.Gate.Since) != (want == "pending") {
 			t.Errorf("%s: the gate is %+v, want %s", body, got, want)
 		}
@@ -441,7 +442,7 @@ func TestDeleteAppListsKeys(t *testing.T) {
 	}
 	got := functest.Read[wire.DeletedApp](o.as("dev").delete(o.apps("/hello")), 200)
 	want := wire.DeletedApp{KeyCount: 1, Keys: []wire.NarrowedKey{{KeyID: "key-aaaaaaaa", Name: "ci", Apps: []string{}, Scope: "none"}}, Host: a.Host, HostReservedUntil: got.HostReservedUntil}
-	functest.Equal(t, "response", want, got)
+	check.Equal(t, "response", want, got)
 	o.createApp("hello")
 	if k, err := o.store.Key(t.Context(), "key-aaaaaaaa"); err != nil || slices.Contains(k.Apps, "hello") || len(k.Apps) == 0 {
 		t.Errorf("scope is %q, %v", k.Apps, err)

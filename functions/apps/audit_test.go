@@ -15,6 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -82,7 +83,7 @@ func TestActivity(t *testing.T) {
 	}
 	all := []string{"dev app.update", "dev app.create", "ada environment.create"}
 	for _, who := range []string{"root", "ada", "dev", "vic"} {
-		functest.Equal(t, who, all, of(who, ""))
+		check.Equal(t, who, all, of(who, ""))
 	}
 	for query, want := range map[string][]string{
 		"?kind=settings": all, "?kind=deployments": nil, "?actor=dev": all[:2], "?to=2020-01-01": nil, "?page_size=1": all[:1],
@@ -158,7 +159,7 @@ func TestAuditOfTokens(t *testing.T) {
 	token := functest.Read[wire.Webhook](o.as("dev").post(o.apps("/hello/webhook"), ""), 200).Token
 	o.as("dev").delete(o.apps("/hello/webhook")).Is(204)
 	want := []string{"dev webhook.disable succeeded", "dev webhook.enable succeeded"}
-	functest.Equal(t, "records", want, o.audited("ada", query))
+	check.Equal(t, "records", want, o.audited("ada", query))
 	o.service.cluster = brokenWebhooks{o.cluster, func() {
 		if got := o.audited("ada", query+"&page_size=1"); !cmp.Equal(got, []string{"dev webhook.enable requested"}) {
 			t.Errorf("meanwhile: %v", got)

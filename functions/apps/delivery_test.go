@@ -15,6 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -24,7 +25,7 @@ func TestDeliveries(t *testing.T) {
 	o := newOffice(t)
 	a := o.createApp("hello")
 	path := o.apps("/hello/webhook/deliveries")
-	functest.Equal(t, "before the first call", []wire.WebhookDelivery{}, functest.Read[wire.List[wire.WebhookDelivery]](o.as("vic").get(path), 200).Items)
+	check.Equal(t, "before the first call", []wire.WebhookDelivery{}, functest.Read[wire.List[wire.WebhookDelivery]](o.as("vic").get(path), 200).Items)
 	at := a.CreatedAt.Add(time.Second)
 	receipts := []hook.Receipt{
 		{App: a.Ref(), At: a.CreatedAt.Add(-time.Second), Result: hook.Ponged, Count: 1}, // of an app of that name before
@@ -41,7 +42,7 @@ func TestDeliveries(t *testing.T) {
 	for i := range receipts {
 		receipts[i].ID = store.ReceiptID(receipts[i].At)
 	}
-	functest.Must(t, o.store.KeepReceipts(t.Context(), receipts))
+	check.OK(t, o.store.KeepReceipts(t.Context(), receipts))
 	first := functest.Read[wire.List[wire.WebhookDelivery]](o.as("vic").get(path+"?page_size=50"), 200)
 	if len(first.Items) != 50 || first.Items[0].Build != 55 || first.NextPageToken == "" {
 		t.Fatalf("first page: %d, %+v", len(first.Items), first.Items[0])
@@ -58,7 +59,7 @@ func TestDeliveries(t *testing.T) {
 		},
 		{ID: receipts[2].ID, At: at, LastAt: receipts[2].Last, Count: 12, Result: "unproven", Code: "invalid_token", RequestID: "r2"},
 	}
-	functest.Equal(t, "the oldest", want, functest.Read[wire.List[wire.WebhookDelivery]](second, second.Status).Items[5:])
+	check.Equal(t, "the oldest", want, functest.Read[wire.List[wire.WebhookDelivery]](second, second.Status).Items[5:])
 	if !strings.Contains(string(second.Body), `"count":12,"result":"unproven","code":"invalid_token","reason":null,"event":null,"revision":null,"build":null,"commit":null,`) {
 		t.Errorf("absent fields are not null: %s", second.Body)
 	}
@@ -129,7 +130,7 @@ func TestWebhookTest(t *testing.T) {
 		got.RequestID, got.DurationMS = "", 0
 		return got
 	}
-	functest.Equal(t, "a pong", wire.WebhookTest{Result: "pong", Status: 200, Message: "The webhook has answered the ping."}, test())
+	check.Equal(t, "a pong", wire.WebhookTest{Result: "pong", Status: 200, Message: "The webhook has answered the ping."}, test())
 	claim, ok := hook.ClaimOf(g.asked.Header)
 	if !ok || claim.CarriesToken() || !claim.Proves(o.token("hello"), g.sent) || hook.EventOf(g.asked.Header) != hook.Ping ||
 		g.asked.Method != http.MethodPost || g.asked.URL.Path != "/api/v1/webhook/"+o.namespace()+"/hello" {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestGitSource(t *testing.T) {
@@ -68,7 +68,7 @@ func TestGitSource(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	good := Config{AppsDomain: "localhost", AppHost: "{app}-{namespace}.{domain}", AppURL: "http://{host}:8080", Routes: cluster.Routes{EntryPoints: []string{"web"}}}
-	functest.Must(t, good.check())
+	check.OK(t, good.check())
 	for name, change := range map[string]func(*Config){
 		"domain":         func(c *Config) { c.AppsDomain = "a b" },
 		"host":           func(c *Config) { c.AppHost = "{app}.{domain}" },
@@ -133,7 +133,7 @@ func TestHostsNearTheConsole(t *testing.T) {
 			t.Errorf("%s with BASE_URL %q is %s, want %s", tt.host, tt.base, got, tt.want)
 		}
 		base, err := url.Parse(tt.base)
-		functest.Must(t, err)
+		check.OK(t, err)
 		extra := []string{"internal.example.net", base.Hostname()}
 		if got := near(Config{AppsDomain: "elsewhere.example", BaseURL: "https://console.example.net", ExtraHosts: extra}, tt.host); got != tt.want {
 			t.Errorf("%s with EXTRA_HOSTS %q is %s, want %s", tt.host, extra, got, tt.want)

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/identity/user"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
@@ -39,7 +40,7 @@ type office struct {
 func newOffice(t *testing.T) *office {
 	t.Helper()
 	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t), Routes: &cluster.Routes{EntryPoints: []string{"web"}}, WebhookNamespace: clustertest.Namespace(t)})
-	functest.Must(t, err)
+	check.OK(t, err)
 	o := &office{T: t, store: storetest.New(t), cluster: cl, keys: functest.Keyring(t), project: clustertest.Name(), cfg: Config{
 		AppsDomain: "localhost", AppHost: "{app}.{namespace}.{domain}", AppURL: "http://{host}:8080", Routes: cluster.Routes{EntryPoints: []string{"web"}},
 		ReservedHosts: []string{"console.example.com", ".sluice.example.com"}, ReservedNamespaces: []string{"sluice-system"},
@@ -74,7 +75,7 @@ func (o *office) start(c Cluster) {
 		Store: o.store, Cluster: c, Registry: o.registry,
 		Sessions: identity.NewGuard(o.keys, o.store), Log: functest.Quiet(),
 	})
-	functest.Must(o, err)
+	check.OK(o, err)
 	o.service, o.handler = s, s.Handler()
 	o.Cleanup(func() {
 		if err := s.Close(o.Context()); err != nil {
@@ -107,7 +108,7 @@ func (o *office) createApp(name string) app.App {
 	o.Helper()
 	o.as("dev").post(o.apps(""), `{"name":"`+name+`","image":"registry.example/`+name+`:v1"}`).Is(201)
 	a, err := o.store.App(o.Context(), o.namespace(), name)
-	functest.Must(o, err)
+	check.OK(o, err)
 	return a
 }
 
@@ -116,9 +117,9 @@ func (o *office) state(name string) cluster.State {
 	o.Helper()
 	ref := app.Ref{Namespace: o.namespace(), Name: name}
 	seen, err := o.cluster.Objects(o.Context(), ref)
-	functest.Must(o, err)
+	check.OK(o, err)
 	a, err := o.store.App(o.Context(), ref.Namespace, ref.Name)
-	functest.Must(o, err)
+	check.OK(o, err)
 	return o.cluster.State(seen, a, nil)
 }
 
@@ -161,7 +162,7 @@ func (p person) match(method, path, body string, tags ...string) functest.Answer
 	p.Helper()
 	if p.name != "" {
 		token, err := p.keys.Sign(identity.NewSession(identity.Caller{Username: p.name, Admin: p.name == "root"}, 1, time.Now()))
-		functest.Must(p, err)
+		check.OK(p, err)
 		p.bearer = string(token)
 	}
 	header := http.Header{"Content-Type": {"application/json"}, api.IfMatch: tags}

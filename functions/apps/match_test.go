@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -55,7 +56,7 @@ func (o *office) observe(name string) {
 		a.Deployed.Status = "live"
 		return a, nil
 	})
-	functest.Must(o, err)
+	check.OK(o, err)
 }
 
 // Who changes or deletes the same version of an app at once: one does.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -15,10 +16,10 @@ func TestMembers(t *testing.T) {
 	list := func(query string) wire.List[wire.Member] {
 		return functest.Read[wire.List[wire.Member]](o.as("vic").get(o.at("/members"+query)), 200)
 	}
-	functest.Equal(t, "members", wire.List[wire.Member]{Items: all}, list(""))
+	check.Equal(t, "members", wire.List[wire.Member]{Items: all}, list(""))
 	first := list("?page_size=2")
-	functest.Equal(t, "first page", all[:2], first.Items)
-	functest.Equal(t, "second page", wire.List[wire.Member]{Items: all[2:]}, list("?page_size=2&page_token="+first.NextPageToken))
+	check.Equal(t, "first page", all[:2], first.Items)
+	check.Equal(t, "second page", wire.List[wire.Member]{Items: all[2:]}, list("?page_size=2&page_token="+first.NextPageToken))
 	o.as("vic").get(o.at("/members?page_token=%21")).Refused(400, "invalid_page")
 	o.as("eve").get(o.at("/members")).Refused(403, "forbidden")
 	if got := functest.Read[wire.Member](o.as("vic").get(o.at("/members/dev")), 200); got != all[1] {
@@ -47,7 +48,7 @@ func TestMembers(t *testing.T) {
 	for _, tt := range tests {
 		o.as("ada").put(o.at("/members"), tt.body).Refused(tt.status, problem.Code(tt.code))
 	}
-	functest.Equal(t, "members after refused changes", all, list("").Items)
+	check.Equal(t, "members after refused changes", all, list("").Items)
 	o.as("dev").put(o.at("/members"), `{"members":[{"username":"dev","role":"owner"}]}`).Refused(403, "forbidden")
 
 	o.as("dev").delete(o.at("/members/vic")).Refused(403, "forbidden")
@@ -56,6 +57,6 @@ func TestMembers(t *testing.T) {
 	o.as("ada").delete(o.at("/members/vic")).Is(204)
 	o.as("vic").get(o.at("/members")).Refused(403, "forbidden")
 	got := functest.Read[wire.List[wire.Member]](o.as("ada").put(o.at("/members"), `{"members":[{"username":"eve","role":"owner"}]}`), 200)
-	functest.Equal(t, "new members", []wire.Member{{Username: "eve", Role: "owner"}}, got.Items)
+	check.Equal(t, "new members", []wire.Member{{Username: "eve", Role: "owner"}}, got.Items)
 	o.as("ada").get(o.at("")).Refused(403, "forbidden")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -28,7 +29,7 @@ func TestProjects(t *testing.T) {
 	for who, want := range map[string][]string{
 		"root": {o.project + " owner", other + " owner"}, "ada": {o.project + " owner"}, "vic": {o.project + " viewer"}, "eve": nil,
 	} {
-		functest.Equal(t, "projects of "+who, want, names(who))
+		check.Equal(t, "projects of "+who, want, names(who))
 	}
 	if got := functest.Read[wire.Project](o.as("dev").get(o.at("")), 200); got.Role != "developer" || got.CreatedAt.IsZero() {
 		t.Errorf("project %+v", got)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -18,7 +19,7 @@ func TestGitSourceOfAnApp(t *testing.T) {
 
 	o.as("dev").delete(path).Refused(404, "not_found")
 	got := functest.Read[wire.App](o.as("dev").put(path, `{"repository":"https://git.example.com/shop/hello.git","branch":"main","path":"services/api"}`), 200)
-	functest.Equal(t, "source", &source, got.GitSource)
+	check.Equal(t, "source", &source, got.GitSource)
 	if got.Kind != "git" || got.Image != before.Image || got.Revision != before.Revision {
 		t.Errorf("attached, it is a %s app and runs %s, revision %d", got.Kind, got.Image, got.Revision)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -51,7 +52,7 @@ func TestTokens(t *testing.T) {
 	if list := string(o.as("ada").get(o.at("/tokens")).Is(200).Body); strings.Contains(list, issued.FullToken) || strings.Contains(list, "hash") {
 		t.Errorf("the list shows more than it should: %s", list)
 	}
-	functest.Equal(t, "the token", issued.Token, functest.Read[wire.Token](o.as("vic").get(o.at("/tokens/"+issued.ID)), 200))
+	check.Equal(t, "the token", issued.Token, functest.Read[wire.Token](o.as("vic").get(o.at("/tokens/"+issued.ID)), 200))
 	o.as("root").post("/projects", `{"name":"other-`+o.project[:8]+`"}`).Is(201)
 	for _, path := range []string{"/projects/other-" + o.project[:8] + "/tokens/" + issued.ID, o.at("/tokens/token-000000000000"), o.at("/tokens/x")} {
 		o.as("root").get(path).Refused(404, "not_found")
@@ -72,7 +73,7 @@ func TestTokens(t *testing.T) {
 	o.as("ada").delete(o.at("/tokens/token-000000000000")).Refused(404, "not_found")
 	o.as("ada").delete(o.at("/tokens/nightly")).Refused(404, "not_found")
 	none := 0
-	functest.Equal(t, "revoked without keys", wire.RevokedToken{KeyCount: &none, Keys: []wire.TokenKey{}}, functest.Read[wire.RevokedToken](o.as("ada").delete(o.at("/tokens/"+issued.ID)), 200))
+	check.Equal(t, "revoked without keys", wire.RevokedToken{KeyCount: &none, Keys: []wire.TokenKey{}}, functest.Read[wire.RevokedToken](o.as("ada").delete(o.at("/tokens/"+issued.ID)), 200))
 	o.as("ada").delete(o.at("/tokens/"+issued.ID)).Refused(404, "not_found")
 	o.with(issued.FullToken).get(o.at("")).Refused(401, "unauthenticated")
 	if left := o.tokens(o.as("ada")); len(left) != 0 {
@@ -105,7 +106,7 @@ func TestRevocationListsKeys(t *testing.T) {
 		t.Fatalf("got %+v, want %d keys", got, maxTokenKeys+1)
 	}
 	want := wire.TokenKey{NamedKey: wire.NamedKey{KeyID: "key-issued00", Prefix: "issued00", Name: "batch"}, Environment: "prod"}
-	functest.Equal(t, "the first key", want, got.Keys[0])
+	check.Equal(t, "the first key", want, got.Keys[0])
 }
 
 func TestCreateTokenRefused(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -30,7 +31,7 @@ func TestWebhook(t *testing.T) {
 	url := "http://example.com/api/v1/webhook/" + o.namespace() + "/hello"
 
 	disabled := wire.Webhook{URL: url, Issuers: o.cfg.Issuers}
-	functest.Equal(t, "before", disabled, functest.Read[wire.Webhook](o.as("dev").get(path), 200))
+	check.Equal(t, "before", disabled, functest.Read[wire.Webhook](o.as("dev").get(path), 200))
 	first := functest.Read[wire.Webhook](o.as("dev").post(path, ""), 200)
 	if !first.Enabled || first.URL != url || first.Token == nil || !hook.Token(*first.Token).Valid() {
 		t.Fatalf("enabled: %+v", first)
@@ -38,8 +39,8 @@ func TestWebhook(t *testing.T) {
 	if got := o.token("hello"); string(got) != *first.Token {
 		t.Error("the cluster holds another token than the one shown")
 	}
-	functest.Equal(t, "status", first, functest.Read[wire.Webhook](o.as("dev").get(path), 200))
-	functest.Equal(t, "a viewer sees", wire.Webhook{Enabled: true, URL: url, Issuers: o.cfg.Issuers}, functest.Read[wire.Webhook](o.as("vic").get(path), 200))
+	check.Equal(t, "status", first, functest.Read[wire.Webhook](o.as("dev").get(path), 200))
+	check.Equal(t, "a viewer sees", wire.Webhook{Enabled: true, URL: url, Issuers: o.cfg.Issuers}, functest.Read[wire.Webhook](o.as("vic").get(path), 200))
 
 	second := functest.Read[wire.Webhook](o.as("dev").post(path, "{}"), 200)
 	if second.Token == nil || *second.Token == *first.Token || string(o.token("hello")) != *second.Token {
@@ -50,7 +51,7 @@ func TestWebhook(t *testing.T) {
 	if got := o.token("hello"); got != "" {
 		t.Error("disabled, there still is a token")
 	}
-	functest.Equal(t, "after", disabled, functest.Read[wire.Webhook](o.as("dev").get(path), 200))
+	check.Equal(t, "after", disabled, functest.Read[wire.Webhook](o.as("dev").get(path), 200))
 }
 
 func TestWebhookIsRefused(t *testing.T) {
@@ -158,8 +159,8 @@ func TestTokenLeftBehind(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	left, err := hook.NewToken(rand.Reader)
-	functest.Must(t, err)
-	functest.Must(t, o.cluster.SetWebhookToken(t.Context(), app.Ref{Namespace: o.namespace(), Name: "hello"}, left))
+	check.OK(t, err)
+	check.OK(t, o.cluster.SetWebhookToken(t.Context(), app.Ref{Namespace: o.namespace(), Name: "hello"}, left))
 	o.createApp("hello")
 	if got := o.token("hello"); got != "" {
 		t.Error("the new app has a token that nobody enabled")

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -58,7 +59,7 @@ func TestBuild(t *testing.T) {
 			}
 			w.history("1 build 1")
 			r, err := w.store.Deployment(t.Context(), w.ref, 1)
-			functest.Must(t, err)
+			check.OK(t, err)
 			want := "registry.example.com/built/" + w.ref.Namespace + "/hello:build-1-"
 			if r.Trigger != deploy.Webhook || len(r.Commit) != 40 || !strings.HasPrefix(r.Commit, "0123abc") || !strings.HasPrefix(r.Image, want) || r.Digest != b.Digest {
 				t.Errorf("revision %+v", r)
@@ -116,7 +117,7 @@ func TestRollbackMeanwhile(t *testing.T) {
 	_, err := w.store.RecordDeployment(t.Context(), w.ref, func(_ app.App, current deploy.Revision) (deploy.Revision, error) {
 		return current.Copy(deploy.Rollback, "ada", time.Now().UTC()), nil
 	})
-	functest.Must(t, err)
+	check.OK(t, err)
 	if b := w.becomesByTicks(late, deploy.BuildSuperseded); !strings.Contains(b.Message, "rolled back") || b.Revision != 0 {
 		t.Errorf("the build from before the rollback: %+v", b)
 	}
@@ -135,7 +136,7 @@ func TestDetachedMeanwhile(t *testing.T) {
 		a.GitSource = nil
 		return a, nil
 	})
-	functest.Must(t, err)
+	check.OK(t, err)
 	w.becomesByTicks(n, deploy.BuildSuperseded)
 	w.history()
 }
@@ -148,7 +149,7 @@ func TestAppMadeAnew(t *testing.T) {
 	n := w.ask("silent")
 	w.tick()
 	old := w.build(n)
-	functest.Must(t, storetest.DeleteApp(t.Context(), w.store, w.ref))
+	check.OK(t, storetest.DeleteApp(t.Context(), w.store, w.ref))
 	w.tick()
 	w.addApp("slow-silent")
 	w.ask("slow-silent")
@@ -230,7 +231,7 @@ func TestBuildForARegistryThatIsNotAllowed(t *testing.T) {
 	allow := func(registries ...string) {
 		t.Helper()
 		_, err := w.store.UpdateProject(t.Context(), w.project, func(p app.Project) (app.Project, error) { p.Registries = registries; return p, nil })
-		functest.Must(t, err)
+		check.OK(t, err)
 	}
 	allow("registry.example.com/other")
 	n := w.ask("silent")
@@ -258,7 +259,7 @@ func TestEventsOfOthers(t *testing.T) {
 	w.tick()
 	b := w.build(n)
 	good, err := json.Marshal(map[string]any{"pipelineRun": runOf(w, b, "True")})
-	functest.Must(t, err)
+	check.OK(t, err)
 	for path, want := range map[string]int{
 		"/events/" + token[1:] + "x": http.StatusUnauthorized,
 		"/events/x":                  http.StatusUnauthorized,

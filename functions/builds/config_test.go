@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestToken: it comes from the environment or from a file, and must be long.
@@ -14,7 +14,7 @@ func TestToken(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef0123456789abcdef"
 	file := filepath.Join(t.TempDir(), "token")
-	functest.Must(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
+	check.OK(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
 	tests := []struct {
 		name  string
 		token Token

@@ -14,8 +14,8 @@ import (
 
 	"github.com/sluicegate/sluice/emulators/kube/manifest"
 	"github.com/sluicegate/sluice/shared/app"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
-	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // TestCredentials: the API server takes infra/tekton/credentials.yaml, every Secret in
@@ -23,22 +23,22 @@ import (
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silent", func(c *Config, _ *Parts) { c.ServiceAccount = "default" })
-	functest.Must(t, w.cluster.EnsureNamespace(t.Context(), w.ref.Namespace))
+	check.OK(t, w.cluster.EnsureNamespace(t.Context(), w.ref.Namespace))
 	text, err := os.ReadFile(filepath.Join("..", "..", "infra", "tekton", "credentials.yaml"))
-	functest.Must(t, err)
+	check.OK(t, err)
 	objects, err := manifest.Decode(text)
-	functest.Must(t, err)
+	check.OK(t, err)
 	for _, o := range objects {
 		o.SetNamespace(w.ref.Namespace)
 	}
 	applier, err := manifest.NewApplier(clustertest.Config(t))
-	functest.Must(t, err)
-	functest.Must(t, applier.Apply(t.Context(), objects))
+	check.OK(t, err)
+	check.OK(t, applier.Apply(t.Context(), objects))
 	account := w.accountOfRun()
 	client, err := kubernetes.NewForConfig(clustertest.Config(t))
-	functest.Must(t, err)
+	check.OK(t, err)
 	held, err := client.CoreV1().ServiceAccounts(w.ref.Namespace).Get(t.Context(), account, metav1.GetOptions{})
-	functest.Must(t, err)
+	check.OK(t, err)
 	kinds := map[core.SecretType]string{core.SecretTypeBasicAuth: "tekton.dev/git-", core.SecretTypeSSHAuth: "tekton.dev/git-", core.SecretTypeDockerConfigJson: "tekton.dev/docker-"}
 	for _, reference := range held.Secrets {
 		s, err := client.CoreV1().Secrets(w.ref.Namespace).Get(t.Context(), reference.Name, metav1.GetOptions{})
@@ -83,8 +83,8 @@ func (w *world) accountOfRun() string {
 		w.Fatalf("answered %d", code)
 	}
 	run, err := w.runs().Get(w.Context(), w.build(n).RunName(w.ref), metav1.GetOptions{})
-	functest.Must(w, err)
+	check.OK(w, err)
 	account, _, err := unstructured.NestedString(run.Object, "spec", "taskRunTemplate", "serviceAccountName")
-	functest.Must(w, err)
+	check.OK(w, err)
 	return account
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
@@ -113,7 +114,7 @@ func newWorld(t testing.TB, script string, with func(*Config, *Parts)) *world {
 	t.Helper()
 	runBuilds(t)
 	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t)})
-	functest.Must(t, err)
+	check.OK(t, err)
 	w := &world{TB: t, store: storetest.New(t), cluster: cl, project: clustertest.Name(), told: &told{}}
 	w.ref = app.Ref{Namespace: w.project + "-prod", Name: "hello"}
 	w.addApp(script)
@@ -153,11 +154,11 @@ func (w *world) ask(script string) int64 {
 		a.GitSource = &git
 		return a, nil
 	})
-	functest.Must(w, err)
+	check.OK(w, err)
 	b, err := w.store.RecordBuild(w.Context(), w.ref, func(app.App) (deploy.Build, error) {
 		return deploy.NewBuild(source(script), "0123abc", deploy.Webhook, "webhook", time.Now().UTC().Truncate(time.Microsecond)), nil
 	})
-	functest.Must(w, err)
+	check.OK(w, err)
 	return b.Number
 }
 
@@ -187,7 +188,7 @@ func (w *world) send(path, kind, body string) int {
 func (w *world) tekton(kind string, run any) int {
 	w.Helper()
 	body, err := json.Marshal(map[string]any{"pipelineRun": run})
-	functest.Must(w, err)
+	check.OK(w, err)
 	return w.send("/events/"+token, kind, string(body))
 }
 
@@ -207,7 +208,7 @@ func (w *world) requests(user, body string) functest.Answer {
 func (w *world) build(n int64) deploy.Build {
 	w.Helper()
 	b, err := w.store.Build(w.Context(), w.ref, n)
-	functest.Must(w, err)
+	check.OK(w, err)
 	return b
 }
 
@@ -236,10 +237,10 @@ func (w *world) becomesAfter(each func(), n int64, want deploy.BuildStatus) depl
 func (w *world) history(want ...string) {
 	w.Helper()
 	revisions, _, err := w.store.Deployments(w.Context(), w.ref, store.Page{Size: 100})
-	functest.Must(w, err)
+	check.OK(w, err)
 	var got []string
 	for _, r := range revisions {
 		got = append(got, fmt.Sprintf("%d %s", r.Number, r.Actor))
 	}
-	functest.Equal(w, "history", want, got)
+	check.Equal(w, "history", want, got)
 }

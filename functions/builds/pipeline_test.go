@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/long"
 )
 
@@ -32,7 +32,7 @@ type step struct {
 func shipped(t testing.TB, name string) step {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "infra", "chart", "pipeline.yaml"))
-	functest.Must(t, err)
+	check.OK(t, err)
 	var pipeline struct {
 		Spec struct {
 			Tasks []struct {
@@ -42,7 +42,7 @@ func shipped(t testing.TB, name string) step {
 			} `json:"tasks"`
 		} `json:"spec"`
 	}
-	functest.Must(t, yaml.Unmarshal(text, &pipeline))
+	check.OK(t, yaml.Unmarshal(text, &pipeline))
 	steps := pipeline.Spec.Tasks[0].TaskSpec.Steps
 	i := slices.IndexFunc(steps, func(s step) bool { return s.Name == name })
 	if i < 0 {
@@ -73,7 +73,7 @@ func (p *pod) program(name, script string) {
 
 func (p *pod) write(path, text string, mode os.FileMode) {
 	p.Helper()
-	functest.Must(p, os.WriteFile(path, []byte(text), mode))
+	check.OK(p, os.WriteFile(path, []byte(text), mode))
 }
 
 // run runs a step's script in a shell with the params, and tells whether it succeeded
@@ -139,7 +139,7 @@ func (p *pod) checkedOut(o *origin, commit, said string, ok bool) {
 	var strange []string
 	for _, dir := range []string{p.source, p.home, filepath.Join(p.source, "tree")} {
 		found, err := filepath.Glob(filepath.Join(dir, "*pwned*"))
-		functest.Must(p, err)
+		check.OK(p, err)
 		strange = append(strange, found...)
 	}
 	if len(strange) > 0 {

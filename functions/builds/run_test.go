@@ -12,8 +12,8 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
-	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // runOf is a run of a build as an event shows it.
@@ -33,19 +33,19 @@ func runOf(w *world, b deploy.Build, succeeded string) map[string]any {
 func (w *world) runs() dynamic.ResourceInterface {
 	w.Helper()
 	client, err := dynamic.NewForConfig(clustertest.Config(w))
-	functest.Must(w, err)
+	check.OK(w, err)
 	return client.Resource(schema.GroupVersionResource{Group: "tekton.dev", Version: "v1", Resource: "pipelineruns"}).Namespace(w.ref.Namespace)
 }
 
 func (w *world) patch(n int64, patch string) {
 	w.Helper()
 	_, err := w.runs().Patch(w.Context(), w.build(n).RunName(w.ref), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	functest.Must(w, err)
+	check.OK(w, err)
 }
 
 func (w *world) deleteRun(n int64) {
 	w.Helper()
-	functest.Must(w, w.runs().Delete(w.Context(), w.build(n).RunName(w.ref), metav1.DeleteOptions{}))
+	check.OK(w, w.runs().Delete(w.Context(), w.build(n).RunName(w.ref), metav1.DeleteOptions{}))
 }
 
 // nowhere is a cluster without Tekton.

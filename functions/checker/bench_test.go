@@ -15,6 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -32,7 +33,7 @@ func loaded(b testing.TB, n int) (*Checker, string) {
 	f := newFakeStore()
 	cfg := Config{Replica: "bench", MaxStaleness: Ceiling, CanaryInterval: time.Second, FlushInterval: time.Second, MaxUnshared: 5 * time.Second}
 	c, err := New(cfg, f, f, functest.Quiet())
-	functest.Must(b, err)
+	check.OK(b, err)
 	var fulls strings.Builder
 	seen := make(map[apikey.Prefix]bool, n)
 	changes := make([]view.KeyChange, 0, n)

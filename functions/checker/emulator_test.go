@@ -18,6 +18,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -33,7 +34,7 @@ func startIn(t *testing.T, project, replica, pod string) (c *checker.Checker, st
 	t.Helper()
 	cfg := checker.Config{Replica: replica, SpentDir: pod, TLSDir: "unused", MaxStaleness: 5 * time.Second, CanaryInterval: time.Second, FlushInterval: 100 * time.Millisecond, MaxUnshared: 3 * time.Second}
 	c, err := checker.New(cfg, store.NewFeed(project), storetest.Open(t, project), functest.Quiet())
-	functest.Must(t, err)
+	check.OK(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -215,19 +216,19 @@ func TestCrashedProcess(t *testing.T) {
 			own, others = o, all
 			return o
 		})
-		functest.Must(t, err)
+		check.OK(t, err)
 		return own, others
 	}
-	functest.Must(t, s.Lease(t.Context(), term, "CRASHED", false, func(int64, int64) int64 { return 100 }))
+	check.OK(t, s.Lease(t.Context(), term, "CRASHED", false, func(int64, int64) int64 { return 100 }))
 	pod := t.TempDir()
 	dir, err := spent.Open(pod)
-	functest.Must(t, err)
+	check.OK(t, err)
 	crashed, err := dir.Create("CRASHED")
-	functest.Must(t, err)
+	check.OK(t, err)
 	if _, ok := crashed.Add(term, 30); !ok {
 		t.Fatal("no room")
 	}
-	functest.Must(t, crashed.Close())
+	check.OK(t, crashed.Close())
 	c, stop := startIn(t, project, "checker-a", pod)
 	eventually(t, c, full, http.StatusOK)
 	allowed := int64(1)

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -30,7 +31,7 @@ func (r *replica) explained(t *testing.T, method string, body io.Reader, signatu
 	rec := httptest.NewRecorder()
 	r.ServeHTTP(rec, req)
 	if rec.Code == http.StatusOK {
-		functest.Must(t, json.Unmarshal(rec.Body.Bytes(), &a))
+		check.OK(t, json.Unmarshal(rec.Body.Bytes(), &a))
 	} else if rec.Body.Len() > 0 {
 		t.Errorf("%d with %s", rec.Code, rec.Body)
 	}
@@ -41,7 +42,7 @@ func (r *replica) explained(t *testing.T, method string, body io.Reader, signatu
 func (r *replica) why(t *testing.T, id string, namespaces ...string) []checkers.Denial {
 	t.Helper()
 	body, signature, err := r.queryKey.SignQuery(checkers.Query{RequestID: id, Namespaces: namespaces, At: time.Now()})
-	functest.Must(t, err)
+	check.OK(t, err)
 	status, a := r.explained(t, http.MethodPost, strings.NewReader(string(body)), signature)
 	if status != http.StatusOK || a.Replica != "checker-0" || a.Run != r.process || a.Denials == nil {
 		t.Fatalf("%d %+v", status, a)
@@ -66,7 +67,7 @@ func TestExplain(t *testing.T) {
 		want := []checkers.Denial{{
 			At: at.Add(-time.Second), Code: "invalid_key", Reason: "expired", Namespace: "shop-prod", App: "hello", KeyPrefix: expired[7:15], Method: "GET",
 		}}
-		functest.Equal(t, "what shop sees", want, r.why(t, "mine", "shop-prod", "shop-test"))
+		check.Equal(t, "what shop sees", want, r.why(t, "mine", "shop-prod", "shop-test"))
 		if got := r.why(t, "mine", "bank-prod"); len(got) != 1 || got[0].Reason != "missing" || got[0].KeyPrefix != "" {
 			t.Errorf("what bank sees: %+v", got)
 		}
@@ -98,7 +99,7 @@ func TestExplainIsNotForAnybody(t *testing.T) {
 		r.ask("shop-prod/hello", "X-Request-Id", "mine")
 		signature := func(k checkers.QueryKey, at time.Time) (string, string) {
 			body, s, err := k.SignQuery(checkers.Query{RequestID: "mine", Namespaces: []string{"shop-prod"}, At: at})
-			functest.Must(t, err)
+			check.OK(t, err)
 			return string(body), s
 		}
 		body, good := signature(r.queryKey, time.Now())
@@ -181,7 +182,7 @@ func TestServeUsage(t *testing.T) {
 		r.with(full)
 		ask := func(key checkers.QueryKey) (status int, a usage.Memory) {
 			body, signature, err := key.SignQuery(checkers.Query{RequestID: "usage", At: time.Now(), Prefixes: []string{full[7:15], "nobodys0"}})
-			functest.Must(t, err)
+			check.OK(t, err)
 			w := functest.Call{Method: http.MethodPost, Path: usage.MemoryPath, Body: string(body), Header: http.Header{checkers.SignatureHeader: {signature}}}.Send(t, r)
 			_ = json.Unmarshal(w.Body, &a)
 			return w.Status, a

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -199,7 +200,7 @@ func newReplica(t *testing.T, f *fakeStore) *replica {
 	t.Helper()
 	cfg := Config{Replica: "checker-0", PodIP: "2001:db8::1", Port: 8443, TLSDir: "unused", MaxStaleness: Ceiling, CanaryInterval: 15 * time.Second, FlushInterval: 2 * time.Second, MaxUnshared: 5 * time.Second}
 	c, err := New(cfg, f, f, functest.Quiet())
-	functest.Must(t, err)
+	check.OK(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()

@@ -18,6 +18,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/long"
 )
@@ -85,7 +86,7 @@ func TestAllows(t *testing.T) {
 		res := r.with(full)
 		want := http.Header{"X-Service-Key-Prefix": {full[7:15]}, "X-Service-Key-Name": {"Caf%C3%A9 1"}}
 		wantOK(t, res)
-		functest.Equal(t, "headers", want, res.Header)
+		check.Equal(t, "headers", want, res.Header)
 		nameless := issue(t, r.store, nil)
 		synctest.Wait()
 		if h := r.ask("shop-prod/hello", "X-Api-Key", nameless).Header; len(h) != 1 {
@@ -193,7 +194,7 @@ func TestDenialIsNoted(t *testing.T) {
 			At: time.Now().UTC(), RequestID: "mine-1", Code: "invalid_key", Reason: "unknown", Namespace: "shop-prod", App: "hello",
 			KeyPrefix: full[7:15], Method: "GET", Address: "203.0.113.9",
 		}}
-		functest.Equal(t, "noted", want, r.denials.Find("mine-1", 9))
+		check.Equal(t, "noted", want, r.denials.Find("mine-1", 9))
 		for id, tt := range map[string]struct{ reason, address string }{
 			"bad-1": {"bad_address", "shop-prod"},
 			"bad-2": {"bad_address", "shop-prod/" + strings.Repeat("x", 1<<10)},
@@ -209,7 +210,7 @@ func TestDenialIsNoted(t *testing.T) {
 func readAll(t *testing.T, res *http.Response) string {
 	t.Helper()
 	var b strings.Builder
-	functest.Must(t, res.Write(&b))
+	check.OK(t, res.Write(&b))
 	return b.String()
 }
 
@@ -293,7 +294,7 @@ func TestLimitsOfAKey(t *testing.T) {
 		var rotated apikey.Key
 		old := issue(t, f, func(k *apikey.Key) { k.Plan = "plan-quota"; rotated = *k })
 		full, err := apikey.NewSecret(apikey.Random(), rotated.Prefix)
-		functest.Must(t, err)
+		check.OK(t, err)
 		rotated.Previous, rotated.PreviousUntil = rotated.Secret, time.Now().Add(time.Hour)
 		rotated.Secret = apikey.HashOf([]byte(string(full)))
 		f.putKey(rotated)

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // wantLimits checks the fields of an answer; "" is none.
@@ -88,10 +88,10 @@ func wantShown(t *testing.T, res *http.Response, want wire.OwnKey) {
 	if err := json.NewDecoder(res.Body).Decode(&got); err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("%d: %v", res.StatusCode, err)
 	}
-	functest.Equal(t, "key", want, got)
+	check.Equal(t, "key", want, got)
 	header := http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "X-Content-Type-Options": {"nosniff"}}
 	takeID(t, res)
-	functest.Equal(t, "headers", header, res.Header)
+	check.Equal(t, "headers", header, res.Header)
 }
 
 // TestKeyIsShown to its holder, with what is left of it; that costs neither rate nor quota,

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestMemoryLimit(t *testing.T) {
@@ -14,7 +14,7 @@ func TestMemoryLimit(t *testing.T) {
 	none := math.Inf(1)
 	for text, want := range map[string]float64{"1073741824\n": 1 << 30, "max\n": none, "9223372036854771712\n": none, "": none} {
 		file := filepath.Join(t.TempDir(), "limit")
-		functest.Must(t, os.WriteFile(file, []byte(text), 0o600))
+		check.OK(t, os.WriteFile(file, []byte(text), 0o600))
 		if got := memoryLimit([]string{"/nowhere", file}); got != want {
 			t.Errorf("%q: %v", text, got)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/checkers"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestProof: a denial of a request that carries a nonce proves that it is the gate's, for
@@ -20,7 +20,7 @@ func TestProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, full := serving(t, nil)
 		key, err := checkers.DeriveProofKey([]byte("private"))
-		functest.Must(t, err)
+		check.OK(t, err)
 		r.proofKey = func() (checkers.ProofKey, error) { return key, nil }
 		plain := r.ask("shop-prod/hello")
 		takeID(t, plain)

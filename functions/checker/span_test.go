@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/span"
 	"github.com/sluicegate/sluice/shared/span/spantest"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // exporting has a replica's spans exported, until the function that it gives is called.
@@ -19,7 +19,7 @@ func exporting(tb testing.TB, c *Checker, url string) (end func()) {
 	tb.Helper()
 	tb.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
 	spans, err := span.Open(tb.Context(), span.Settings{Endpoint: url, Queue: 2048}, "checker", slog.New(slog.DiscardHandler))
-	functest.Must(tb, err)
+	check.OK(tb, err)
 	c.Export(spans)
 	return func() { c.Export(nil); spans.Close(tb.Context()) }
 }

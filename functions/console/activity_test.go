@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const (
@@ -51,7 +51,7 @@ func TestActivityPage(t *testing.T) {
 	}
 	page = o.get(activityPath + "?kind=deployments&actor=ada&to=2026-03-14&action=key.revoke&resource=x").Text()
 	want := url.Values{"kind": {"deployments"}, "actor": {"ada"}, "to": {"2026-03-14T23:59:59.999999Z"}, "page_size": {"25"}}
-	functest.Equal(t, "the API was asked for", want, o.queries[prodActivity])
+	check.Equal(t, "the API was asked for", want, o.queries[prodActivity])
 	if strings.Contains(page, "were refused:") || !strings.Contains(page, `aria-current="true">Deployments</a>`) || !strings.Contains(page, `name="kind" value="deployments"`) {
 		t.Errorf("the page of one kind: %s", page)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const (
@@ -61,7 +61,7 @@ func TestAuditPage(t *testing.T) {
 		"actor": {"ada"}, "action": {"plan.update"}, "resource": {"projects/shop/environments/prod"}, "page_size": {"25"},
 		"from": {"2026-03-01T00:00:00Z"}, "to": {"2026-03-14T23:59:59.999999Z"},
 	}
-	functest.Equal(t, "the API was asked for", want, o.queries[shopRecords])
+	check.Equal(t, "the API was asked for", want, o.queries[shopRecords])
 }
 
 // TestAuditOutcomes: what failed, and what is not known to have been done, is told

@@ -5,12 +5,12 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -55,9 +55,9 @@ func body(t *testing.T, w functest.Answer) (page string, packed bool) {
 	}
 	size := len(w.Body)
 	r, err := gzip.NewReader(bytes.NewReader(w.Body))
-	functest.Must(t, err)
+	check.OK(t, err)
 	b, err := io.ReadAll(r)
-	functest.Must(t, err)
+	check.OK(t, err)
 	t.Logf("%d bytes for %d", size, len(b))
 	return string(b), true
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -58,7 +59,7 @@ func newOffice(t *testing.T) *office {
 	api := httptest.NewServer(o)
 	t.Cleanup(api.Close)
 	s, err := New(Config{APIURL: api.URL, Timeout: 5 * time.Second, Console: trace.Console{Secret: sharedSecret}}, slog.New(slog.NewTextHandler(&o.log, nil)))
-	functest.Must(t, err)
+	check.OK(t, err)
 	o.service, o.console = s, s.Handler()
 	o.answer("GET /api/v1/session", 200, wire.Session{CSRFToken: testCSRF, User: wire.Caller{Username: "ada"}})
 	o.answer("GET /api/v1/projects/shop", 200, wire.Project{Name: "shop", Role: "owner"})

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // A search goes on to an address that says what is looked for; a full key is in none.
@@ -54,7 +54,7 @@ func TestSearchKeys(t *testing.T) {
 			if got := w.Header.Get("Location"); w.Status != tt.status || got != tt.to {
 				t.Errorf("%d to %s, want %s", w.Status, got, tt.to)
 			}
-			functest.Equal(t, "asked", tt.asked, o.changes())
+			check.Equal(t, "asked", tt.asked, o.changes())
 			if strings.Contains(w.Header.Get("Location")+o.log.String(), full[17:]) {
 				t.Error("the key is in an address, or in the log")
 			}

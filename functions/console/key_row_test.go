@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestExpiryBadge(t *testing.T) {
@@ -40,7 +40,7 @@ func TestExpiryBadge(t *testing.T) {
 				at := now.Add(tt.left)
 				k.ExpiresAt = &at
 			}
-			functest.Equal(t, "badge", tt.want, expiryBadge(k.Status, k.ExpiresAt, now))
+			check.Equal(t, "badge", tt.want, expiryBadge(k.Status, k.ExpiresAt, now))
 		})
 	}
 	at := now
@@ -74,7 +74,7 @@ func TestLastDayIsTheInverse(t *testing.T) {
 	for day := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() < 2100; day = day.AddDate(0, 0, 1) {
 		date := day.Format(time.DateOnly)
 		at, err := time.Parse(time.RFC3339, expiryFor(date))
-		functest.Must(t, err)
+		check.OK(t, err)
 		if got, exact := lastDay(&at); got != date || !exact {
 			t.Fatalf("%s comes back as %s, exact %t", date, got, exact)
 		}

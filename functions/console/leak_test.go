@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const reportPath = "/console/projects/shop/api-keys/report-leak"
@@ -26,7 +26,7 @@ func TestReportLeak(t *testing.T) {
 	if got := w.Header.Get("Location"); w.Status != http.StatusSeeOther || got != "/console/projects/shop/api-keys" {
 		t.Errorf("%d to %s", w.Status, got)
 	}
-	functest.Equal(t, "asked", []string{`POST /api/v1/leaks/report {"key":"` + full + `","url":"https://git.example.com/x"}`}, o.changes())
+	check.Equal(t, "asked", []string{`POST /api/v1/leaks/report {"key":"` + full + `","url":"https://git.example.com/x"}`}, o.changes())
 	const token = "sluice_st_ab12cd34ef56_0123456789abcdefghijABCDEFGHIJ0123456789"
 	o.post(reportPath, url.Values{"key": {"SLUICE_TOKEN=" + token}})
 	if got := o.changes(); len(got) != 2 || got[1] != `POST /api/v1/leaks/report {"key":"`+token+`"}` {

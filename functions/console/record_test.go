@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestRecordValues(t *testing.T) {
@@ -30,8 +30,8 @@ func TestRecordValues(t *testing.T) {
 	}
 	for _, tt := range tests {
 		fields, err := fieldsOf(json.RawMessage(`{"v":` + tt.json + `}`))
-		functest.Must(t, err)
-		functest.Equal(t, tt.name, tt.want, valueOf(fields["v"]))
+		check.OK(t, err)
+		check.Equal(t, tt.name, tt.want, valueOf(fields["v"]))
 	}
 }
 
@@ -74,7 +74,7 @@ func TestRecordSays(t *testing.T) {
 			AuditRecord: wire.AuditRecord{Action: tt.action, Resource: tt.resource, Old: json.RawMessage(tt.before), New: json.RawMessage(tt.after)},
 			KeyName:     wire.Text(tt.name),
 		})
-		functest.Must(t, err)
+		check.OK(t, err)
 		path := tt.path
 		if path != "" {
 			path = at("projects", "shop") + "/" + path

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // TestForeignForms: nothing is done for a form that is not the session's own.

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -141,7 +142,7 @@ func TestSeveralCookies(t *testing.T) {
 	}))
 	t.Cleanup(api.Close)
 	s, err := New(Config{APIURL: api.URL, Timeout: 5 * time.Second}, slog.New(slog.DiscardHandler))
-	functest.Must(t, err)
+	check.OK(t, err)
 	for cookies, want := range map[string]client.Token{
 		"": "", "a1": "a1", "sluice_st_x": "", "sluice_st_x a1": "a1", "a1 a2": "a1", "dead a2": "a2", "a1 dead": "a1", "dead gone": "", "a1 b1": "", "b1 a1": "", "dead a1 b1": "",
 	} {

@@ -18,6 +18,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/storetest"
@@ -88,7 +89,7 @@ type sender struct {
 func startSender(t *testing.T, st *store.Store, url string) *sender {
 	t.Helper()
 	sink, err := buildevent.NewSink(url, "/sluice", "")
-	functest.Must(t, err)
+	check.OK(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &sender{announcer: newAnnouncer(st, sink, 20*time.Millisecond, functest.Quiet()), kill: cancel, ended: make(chan struct{})}
 	go func() { defer close(s.ended); s.announcer.run(ctx) }()
@@ -150,9 +151,9 @@ func TestFlood(t *testing.T) {
 
 	sink.mu.Lock()
 	defer sink.mu.Unlock()
-	functest.Equal(t, "heard", want, sink.heard)
+	check.Equal(t, "heard", want, sink.heard)
 	left, err := sending.Announcements(t.Context(), event.Place{}, 1000)
-	functest.Must(t, err)
+	check.OK(t, err)
 	again := 0
 	for _, n := range sink.ids {
 		again += n - 1

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/event"
 	"github.com/sluicegate/sluice/shared/nudge"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -192,20 +193,20 @@ func TestDrain(t *testing.T) {
 		b.deaf = false
 		n.drain(t.Context())
 		n.drain(t.Context())
-		functest.Equal(t, "sent", map[string]int{"a-0001": 2}, sink.ids)
+		check.Equal(t, "sent", map[string]int{"a-0001": 2}, sink.ids)
 	})
 	t.Run("given up after a day", func(t *testing.T) {
 		t.Parallel()
 		b := &box{waiting: []event.Waiting{note("a", 1, event.Kept), note("b", 2, event.Kept-1)}}
 		n := newAnnouncer(b, &listener{away: true}, time.Second, functest.Quiet())
 		n.drain(t.Context())
-		functest.Equal(t, "left", []string{"b-0002"}, b.left())
+		check.Equal(t, "left", []string{"b-0002"}, b.left())
 	})
 	t.Run("without a sink nothing stays for ever", func(t *testing.T) {
 		t.Parallel()
 		b := &box{waiting: []event.Waiting{note("a", 1, event.Kept), note("b", 2, 0)}}
 		newAnnouncer(b, nil, time.Second, functest.Quiet()).drain(t.Context())
-		functest.Equal(t, "left", []string{"b-0002"}, b.left())
+		check.Equal(t, "left", []string{"b-0002"}, b.left())
 	})
 	t.Run("one that is refused holds its own subject alone", func(t *testing.T) {
 		t.Parallel()
@@ -228,7 +229,7 @@ func TestDrain(t *testing.T) {
 		}), time.Second, functest.Quiet())
 		n.drain(t.Context())
 		n.drain(t.Context())
-		functest.Equal(t, "tried", map[string]int{"bad": 1, "good": 49}, tried)
+		check.Equal(t, "tried", map[string]int{"bad": 1, "good": 49}, tried)
 		if left := b.left(); len(left) != 250 {
 			t.Errorf("%d are left", len(left))
 		}

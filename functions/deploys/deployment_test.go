@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -26,7 +27,7 @@ func TestDeployment(t *testing.T) {
 		NoDigest:   "The tag was deployed without a digest, because no registry was asked for it.", // the test's does not
 		DeployedAt: got.DeployedAt, Current: true,
 	}
-	functest.Equal(t, "functest.Answer", want, got)
+	check.Equal(t, "functest.Answer", want, got)
 	if time.Since(got.DeployedAt) > time.Minute {
 		t.Errorf("deployed at %v", got.DeployedAt)
 	}
@@ -41,7 +42,7 @@ func TestReadDeployment(t *testing.T) {
 	w.deploy("hello:v2")
 	w.within("prod", "2 hello:v2 live", "1 hello:v1 superseded")
 	var list wire.List[wire.Deployment]
-	functest.Must(t, json.Unmarshal(w.as("vera", http.MethodGet, "prod", "hello/deployments", "").Body, &list))
+	check.OK(t, json.Unmarshal(w.as("vera", http.MethodGet, "prod", "hello/deployments", "").Body, &list))
 	for _, want := range list.Items {
 		a := w.as("vera", http.MethodGet, "prod", fmt.Sprintf("hello/deployments/%d", want.Revision), "")
 		var got wire.Deployment
@@ -145,7 +146,7 @@ func TestHistoryByPage(t *testing.T) {
 	for token := ""; ; {
 		a := w.as("vera", http.MethodGet, "prod", "hello/deployments?page_size=2&page_token="+token, "")
 		var list wire.List[wire.Deployment]
-		functest.Must(t, json.Unmarshal(a.Body, &list))
+		check.OK(t, json.Unmarshal(a.Body, &list))
 		for _, d := range list.Items {
 			numbers = append(numbers, d.Revision)
 			if d.Current != (d.Revision == 5) {
@@ -156,7 +157,7 @@ func TestHistoryByPage(t *testing.T) {
 			break
 		}
 	}
-	functest.Equal(t, "numbers", []int64{5, 4, 3, 2, 1}, numbers)
+	check.Equal(t, "numbers", []int64{5, 4, 3, 2, 1}, numbers)
 }
 
 // Twenty deploys at once get twenty ascending numbers, and the highest is what runs.

@@ -18,6 +18,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
@@ -77,7 +78,7 @@ func newWorld(t testing.TB, with func(*Config, *Parts)) *world {
 	t.Helper()
 	runPods(t)
 	cl, err := cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(t)})
-	functest.Must(t, err)
+	check.OK(t, err)
 	w := &world{TB: t, store: storetest.New(t), cluster: cl, project: clustertest.Name()}
 	w.addApp("prod", "hello", "hello:v1")
 	w.addApp("staging", "hello", "hello:v1")
@@ -99,7 +100,7 @@ func (w *world) start(with func(*Config, *Parts)) {
 	}
 	w.store.AnnounceEvents(parts.Sink != nil)
 	service, err := New(cfg, parts)
-	functest.Must(w, err)
+	check.OK(w, err)
 	w.service = service
 	w.handler = service.Handler()
 	w.Cleanup(func() {
@@ -185,9 +186,9 @@ func (w *world) within(environment string, want ...string) {
 func (w *world) runs(image string, revision int64) {
 	w.Helper()
 	seen, err := w.cluster.Workload(w.Context(), w.ref("prod"))
-	functest.Must(w, err)
+	check.OK(w, err)
 	a, err := w.store.App(w.Context(), w.ref("prod").Namespace, "hello")
-	functest.Must(w, err)
+	check.OK(w, err)
 	if a.Image != image || a.Revision != revision || !seen.Runs(a) {
 		w.Errorf("recorded is %s, revision %d, and the cluster runs it: %v; want %s, revision %d", a.Image, a.Revision, seen.Runs(a), image, revision)
 	}
@@ -204,6 +205,6 @@ func (w *world) becomesLive(n int64) {
 func (w *world) revision(n int64) deploy.Revision {
 	w.Helper()
 	r, err := w.store.Deployment(w.Context(), w.ref("prod"), n)
-	functest.Must(w, err)
+	check.OK(w, err)
 	return r
 }

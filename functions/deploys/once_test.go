@@ -9,6 +9,7 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -97,7 +98,7 @@ func TestDeploymentWithIfMatch(t *testing.T) {
 		t.Errorf("got the tag %s, want the revision's", got)
 	}
 	a, err := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
-	functest.Must(t, err)
+	check.OK(t, err)
 	ofApp := httpapi.TagOf(a.Asked())
 	made(w.as("ada", http.MethodPost, "staging", "hello/deployments", `{"image":"hello:v2"}`))
 	w.within("staging", "2 hello:v2 live", "1 hello:v1 superseded")

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicegate/sluice/shared/funcmain"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
@@ -116,10 +117,10 @@ func TestKilledAtEveryStep(t *testing.T) {
 				w.post("hello/deployments", `{"image":"hello:v2"}`)
 				// On a slow machine the rollout may be over at its first look, in fewer steps.
 				functest.Within(t, patience, func() bool { return killed.steps.Load() >= at || !w.service.queue.Has(w.ref("prod")) })
-				functest.Must(t, w.service.Close(t.Context()))
+				check.OK(t, w.service.Close(t.Context()))
 				w.start(nil)
 				a, err := w.store.App(t.Context(), w.ref("prod").Namespace, "hello")
-				functest.Must(t, err)
+				check.OK(t, err)
 				if recorded := at > 1 || after; recorded != (a.Revision == 2) {
 					t.Fatalf("revision %d is the current one", a.Revision)
 				}
@@ -153,12 +154,12 @@ func TestTickLeavesFollowedApps(t *testing.T) {
 	t.Parallel()
 	open := make(chan struct{})
 	w := newWorld(t, func(_ *Config, p *Parts) { p.Cluster = held{p.Cluster, open} })
-	functest.Must(t, storetest.DeleteApp(t.Context(), w.store, w.ref("staging")))
+	check.OK(t, storetest.DeleteApp(t.Context(), w.store, w.ref("staging")))
 	ref := w.ref("prod")
 	w.event(app.DeployRequested, ref.String())
 	w.tick() // would not end if it waited for the app
 	seen, err := w.cluster.Workload(t.Context(), ref)
-	functest.Must(t, err)
+	check.OK(t, err)
 	a, err := w.store.App(t.Context(), ref.Namespace, ref.Name)
 	if err != nil || seen.Runs(a) {
 		t.Errorf("the tick has worked on it, %v", err)
@@ -176,7 +177,7 @@ func TestDeployRequested(t *testing.T) {
 	_, err := w.store.RecordDeployment(t.Context(), w.ref("prod"), func(app.App, deploy.Revision) (deploy.Revision, error) {
 		return deploy.New("hello:v2", "", deploy.Webhook, "webhook", time.Now().UTC()), nil
 	})
-	functest.Must(t, err)
+	check.OK(t, err)
 	if code := w.event(app.DeployRequested, w.ref("prod").String()); code >= 300 {
 		t.Errorf("the event was answered %d", code)
 	}
@@ -198,9 +199,9 @@ func TestDrift(t *testing.T) {
 	w.deploy("hello:v2")
 	w.runsWithin("hello:v2", 2)
 	seen, err := w.cluster.Workload(t.Context(), w.ref("prod"))
-	functest.Must(t, err)
+	check.OK(t, err)
 	other := app.App{Name: "hello", Namespace: w.ref("prod").Namespace, Port: 8080, Image: "hello:other", Revision: 9}
-	functest.Must(t, w.cluster.ApplyWorkload(t.Context(), seen, other))
+	check.OK(t, w.cluster.ApplyWorkload(t.Context(), seen, other))
 	if !w.ticked() {
 		t.Error("the tick failed")
 	}
@@ -280,10 +281,10 @@ func TestLateRevision(t *testing.T) {
 func (w *world) scale(replicas int) {
 	w.Helper()
 	kube, err := kubernetes.NewForConfig(clustertest.Config(w))
-	functest.Must(w, err)
+	check.OK(w, err)
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
 	_, err = kube.AppsV1().Deployments(w.ref("prod").Namespace).Patch(w.Context(), "hello", types.MergePatchType, patch, metav1.PatchOptions{})
-	functest.Must(w, err)
+	check.OK(w, err)
 }
 
 // An app is idle while its workload has zero desired replicas. A live revision stays live, and

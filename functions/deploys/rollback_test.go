@@ -10,6 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -143,7 +144,7 @@ func (w *world) fail(n int64) {
 		r.Status, r.FinishedAt = deploy.Failed, r.DeployedAt
 		return r, true
 	})
-	functest.Must(w, err)
+	check.OK(w, err)
 }
 
 // A revision that had a ready pod worked, although a newer one overtook it before it was
@@ -237,7 +238,7 @@ func TestRegistriesOfAProject(t *testing.T) {
 		p.Registries = []string{"registry.example.com/shop"}
 		return p, nil
 	})
-	functest.Must(t, err)
+	check.OK(t, err)
 	for path, body := range map[string]string{
 		"hello/deployments": `{"image":"registry.example.com/other/hello:v2"}`,
 		"hello/rollback":    `{"revision":1}`,

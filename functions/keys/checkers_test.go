@@ -21,7 +21,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // member is a checker as far as changes go: its canaries are in the store, and it says
@@ -61,7 +61,7 @@ func (w *world) join(words ...func(ctx context.Context, c checkers.Change) check
 	}
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: all[0].Certificate().Raw})
 	file := filepath.Join(w.TempDir(), "ca.crt")
-	functest.Must(w, os.WriteFile(file, certificate, 0o600))
+	check.OK(w, os.WriteFile(file, certificate, 0o600))
 	w.service.checkers.client.CheckerCAFile, w.service.checkers.client.CheckerURL = file, "https://example.com:8443"
 	return all
 }
@@ -89,10 +89,10 @@ func (m *member) answer(rw http.ResponseWriter, r *http.Request) {
 func (w *world) canaries(m *member, applied time.Time) {
 	w.Helper()
 	u, err := url.Parse(m.URL)
-	functest.Must(w, err)
+	check.OK(w, err)
 	for _, t := range store.CanaryTypes() {
 		c := store.Canary{Replica: m.name, Run: m.run, Seq: 1, Applied: applied, Ceiling: 90 * time.Second, Address: u.Host, Key: m.key, Features: m.features}
-		functest.Must(w, w.store.WriteCanary(w.Context(), t, c))
+		check.OK(w, w.store.WriteCanary(w.Context(), t, c))
 	}
 }
 
@@ -250,7 +250,7 @@ func TestWhoIsBelieved(t *testing.T) {
 		"another life":       func(_ *world, m *member) { m.run = "next" },
 		"another one's name": func(_ *world, m *member) { m.name = "z" },
 		"another authority": func(w *world, _ *member) {
-			functest.Must(w, os.WriteFile(w.service.checkers.client.CheckerCAFile, nil, 0o600))
+			check.OK(w, os.WriteFile(w.service.checkers.client.CheckerCAFile, nil, 0o600))
 		},
 		"another host":   func(w *world, _ *member) { w.service.checkers.client.CheckerURL = "https://sluice.example.org" },
 		"gone":           func(_ *world, m *member) { m.Close() },

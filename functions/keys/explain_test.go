@@ -18,7 +18,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // remembers makes a checker answer questions: it holds to what it is asked about no more
@@ -187,7 +187,7 @@ func TestCallersAreToldApart(t *testing.T) {
 		return identity.Caller{Username: "token:nightly", Grant: identity.Grant{Token: servicetoken.ID(id), Name: "nightly", Project: "p" + id}}
 	}
 	for range explainBurst {
-		functest.Must(t, c.take(named("0"), now))
+		check.OK(t, c.take(named("0"), now))
 	}
 	if err := c.take(named("0"), now); !problem.Is(err, problem.RateLimited) {
 		t.Errorf("one more: %v", err)
@@ -214,9 +214,9 @@ func TestForeignKeysAreNotProbed(t *testing.T) {
 	var foreign wire.IssuedKey
 	w.as("bob", http.MethodPost, bank+"/environments/prod/api-keys", aKey).Into(http.StatusCreated, &foreign)
 	project, err := w.store.Project(t.Context(), "shop")
-	functest.Must(t, err)
+	check.OK(t, err)
 	there, err := w.service.wireDenial(t.Context(), project, heard{refusedAt(1, "shop-prod", foreign.Prefix, checkers.WrongSecret), "a"})
-	functest.Must(t, err)
+	check.OK(t, err)
 	nobodys, err := w.service.wireDenial(t.Context(), project, heard{refusedAt(1, "shop-prod", "zzzzzzzz", checkers.Unknown), "a"})
 	if diff := cmp.Diff(nobodys, there); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)

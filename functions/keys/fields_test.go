@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // Every wrong field is told of at once; the first is the answer's own.
@@ -50,7 +50,7 @@ func TestWrongFields(t *testing.T) {
 				t.Errorf("%s: %s has no message", a.Call.Path, e.Field)
 			}
 		}
-		functest.Equal(t, a.Call.Path, c.want, got)
+		check.Equal(t, a.Call.Path, c.want, got)
 		if len(told.Errors) > 0 && (told.Code != told.Errors[0].Code || told.Message != told.Errors[0].Message) {
 			t.Errorf("%s: the answer is %s, not its first field's", a.Call.Path, told.Code)
 		}

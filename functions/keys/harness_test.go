@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -123,7 +124,7 @@ func (w *world) makeKey() wire.IssuedKey {
 func (w *world) stored(id string) apikey.Key {
 	w.Helper()
 	k, err := w.store.Key(w.Context(), apikey.ID(id))
-	functest.Must(w, err)
+	check.OK(w, err)
 	return k
 }
 
@@ -131,20 +132,20 @@ func (w *world) stored(id string) apikey.Key {
 func (w *world) countKeys() int {
 	w.Helper()
 	keys, _, err := w.store.Keys(w.Context(), store.KeyFilter{Project: "shop", Environment: "prod"}, store.Page{Size: 500})
-	functest.Must(w, err)
+	check.OK(w, err)
 	return len(keys)
 }
 
 func (w *world) countPlans() int {
 	w.Helper()
 	plans, _, err := w.store.Plans(w.Context(), "shop-prod", store.Page{Size: 500})
-	functest.Must(w, err)
+	check.OK(w, err)
 	return len(plans)
 }
 
 func (w *world) storedPlan(id plan.ID) plan.Plan {
 	w.Helper()
 	p, err := w.store.Plan(w.Context(), "shop-prod", id)
-	functest.Must(w, err)
+	check.OK(w, err)
 	return p
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestCreateKey(t *testing.T) {
@@ -36,8 +36,8 @@ func TestCreateKey(t *testing.T) {
 		CreatedAt: time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC), CreatedBy: "ada",
 		Usage: issued.Usage, // package counted's
 	}
-	functest.Equal(t, "created", want, issued.Key)
-	functest.Equal(t, "read", want, w.as("vera", http.MethodGet, shop+"/api-keys/"+issued.ID, "").key())
+	check.Equal(t, "created", want, issued.Key)
+	check.Equal(t, "read", want, w.as("vera", http.MethodGet, shop+"/api-keys/"+issued.ID, "").key())
 	k := w.stored(issued.ID)
 	if k.Namespace != "shop-prod" || !k.Secret.Equal(apikey.HashOf([]byte(issued.FullKey))) {
 		t.Errorf("stored in %q with hash %x", k.Namespace, k.Secret)
@@ -64,7 +64,7 @@ func TestSecretsStayInside(t *testing.T) {
 	fields := []string{"apps", "created_at", "created_by", "environment", "expires_at", "id", "in_force", "last_seen", "leak", "name", "plan", "prefix", "previous_secret_expires_at", "project", "revoked_at", "revoked_by", "scope", "status", "usage"}
 	var got map[string]any
 	answers[0].Into(http.StatusOK, &got)
-	functest.Equal(t, "a key's fields", fields, slices.Sorted(maps.Keys(got)))
+	check.Equal(t, "a key's fields", fields, slices.Sorted(maps.Keys(got)))
 	said := w.log.String()
 	for _, a := range answers {
 		said += string(a.Body)
@@ -105,7 +105,7 @@ func TestCreateKeyRefused(t *testing.T) {
 	w.makePlan(prod)
 	read[wire.Plan](w.do(http.MethodPost, staging+"/plans", `{"name":"Elsewhere","rate":1,"burst":1}`), http.StatusCreated)
 	many, err := json.Marshal(slices.Repeat([]string{"hello"}, 101))
-	functest.Must(t, err)
+	check.OK(t, err)
 	with := func(field string) string { return `{"plan":"plan-starter",` + field + `}` }
 	tests := []struct {
 		name, body string
@@ -175,7 +175,7 @@ func TestExpiredStatus(t *testing.T) {
 				t.Errorf("%s is %s in the list and %s alone", k.ID, k.Status, one.Status)
 			}
 		}
-		functest.Equal(t, fmt.Sprint("at ", tt.when), tt.want, got)
+		check.Equal(t, fmt.Sprint("at ", tt.when), tt.want, got)
 	}
 	if s := w.stored(active).Status; s != apikey.Active {
 		t.Errorf("stored is %s", s)
@@ -226,7 +226,7 @@ func TestListKeys(t *testing.T) {
 			}
 		}
 		slices.Sort(want)
-		functest.Equal(t, path, want, got)
+		check.Equal(t, path, want, got)
 	}
 	w.do(http.MethodGet, shop+"/api-keys?environment=none", "").Refused(http.StatusNotFound, problem.NotFound)
 	w.do(http.MethodGet, shop+"/api-keys?environment=..%2Fx", "").Refused(http.StatusNotFound, problem.NotFound)

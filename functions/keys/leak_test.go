@@ -30,6 +30,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -47,13 +48,13 @@ func newScanner(t *testing.T) *scanner {
 	w := newWorld(t)
 	w.makePlan(prod)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	functest.Must(t, err)
+	check.OK(t, err)
 	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	functest.Must(t, err)
+	check.OK(t, err)
 	list, err := json.Marshal(map[string]any{"public_keys": []map[string]any{
 		{"key_identifier": scannersKey, "key": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), "is_current": true},
 	}})
-	functest.Must(t, err)
+	check.OK(t, err)
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(list) }))
 	t.Cleanup(site.Close)
 	w.service.leaks = newLeaks(Config{LeakPrograms: program.List{{Name: "github", Keys: site.URL}}}, w.service)
@@ -66,7 +67,7 @@ func (s *scanner) sign(body string) http.Header {
 	s.Helper()
 	sum := sha256.Sum256([]byte(body))
 	signature, err := ecdsa.SignASN1(rand.Reader, s.key, sum[:])
-	functest.Must(s, err)
+	check.OK(s, err)
 	return http.Header{program.IdentifierHeader: {scannersKey}, program.SignatureHeader: {base64.StdEncoding.EncodeToString(signature)}}
 }
 
@@ -74,7 +75,7 @@ func (s *scanner) sign(body string) http.Header {
 func (s *scanner) sends(found ...wire.FoundSecret) answer {
 	s.Helper()
 	body, err := json.Marshal(found)
-	functest.Must(s, err)
+	check.OK(s, err)
 	return s.send("", http.MethodPost, leaksPath, string(body), s.sign(string(body)))
 }
 
@@ -91,7 +92,7 @@ func (a answer) received(n int) {
 func (s *scanner) leaks(project string) []audit.Record {
 	s.Helper()
 	all, _, err := s.store.Records(s.Context(), audit.Query{Project: project, Actions: []audit.Action{audit.LeakKey}}, store.Page{Size: 100})
-	functest.Must(s, err)
+	check.OK(s, err)
 	return all
 }
 
@@ -154,13 +155,13 @@ func TestLeakedServiceToken(t *testing.T) {
 		if err == nil {
 			err = s.store.CreateToken(t.Context(), token)
 		}
-		functest.Must(t, err)
+		check.OK(t, err)
 		return token, string(full)
 	}
 	found, full := issue("nightly")
 	typed, other := issue("weekly")
 	_, unknown, err := servicetoken.New(apikey.Random(), servicetoken.Token{})
-	functest.Must(t, err)
+	check.OK(t, err)
 	for range 2 {
 		s.sends(wire.FoundSecret{Token: full, URL: "https://git.example.com/a?t=" + full, Source: "commit"}, wire.FoundSecret{Token: string(unknown)}).received(2)
 	}
@@ -240,7 +241,7 @@ func TestLeakSender(t *testing.T) {
 		return h
 	}
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	functest.Must(t, err)
+	check.OK(t, err)
 	stranger := &scanner{s.world, other}
 	var first []byte
 	for name, head := range map[string]http.Header{

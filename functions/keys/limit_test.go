@@ -7,7 +7,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // An environment has at most so many keys, also where several are created at once.
@@ -30,7 +30,7 @@ func TestKeysOfAnEnvironment(t *testing.T) {
 	w.do(http.MethodPost, prod+"/api-keys", create).Refused(http.StatusConflict, problem.TooManyKeys)
 	w.do(http.MethodPost, staging+"/api-keys", create).issued(http.StatusCreated)
 	keys, _, err := w.store.Keys(t.Context(), store.KeyFilter{Project: "shop", Environment: "prod"}, store.Page{Size: 10})
-	functest.Must(t, err)
+	check.OK(t, err)
 	w.do(http.MethodPatch, shop+"/api-keys/"+string(keys[0].ID()), `{"status":"disabled"}`).key()
 	w.do(http.MethodPost, prod+"/api-keys", create).Refused(http.StatusConflict, problem.TooManyKeys)
 	w.do(http.MethodPost, shop+"/api-keys/"+string(keys[0].ID())+"/revoke", "").key()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestPlanLife(t *testing.T) {
@@ -19,16 +19,16 @@ func TestPlanLife(t *testing.T) {
 	quota, period, mode := int64(1000), "week", "soft"
 	want := wire.Plan{ID: "plan-starter-eu", Name: "Starter (EU)", Rate: 0.5, Burst: 5, Quota: &quota, QuotaPeriod: &period, QuotaMode: &mode}
 	created := read[wire.Plan](w.do(http.MethodPost, prod+"/plans", `{"name":"Starter (EU)","rate":0.5,"burst":5,"quota":1000,"quota_period":"week"}`), http.StatusCreated)
-	functest.Equal(t, "created", want, created)
+	check.Equal(t, "created", want, created)
 	at := prod + "/plans/plan-starter-eu"
-	functest.Equal(t, "read", want, w.as("vera", http.MethodGet, at, "").plan())
+	check.Equal(t, "read", want, w.as("vera", http.MethodGet, at, "").plan())
 	w.do(http.MethodPost, prod+"/plans", `{"name":"starter eu","rate":1,"burst":1}`).Refused(http.StatusConflict, problem.AlreadyExists)
 	w.do(http.MethodGet, staging+"/plans/plan-starter-eu", "").Refused(http.StatusNotFound, problem.NotFound)
 
 	want.Name, want.Rate = "Renamed", 2
-	functest.Equal(t, "changed; the id stays", want, w.do(http.MethodPatch, at, `{"name":"Renamed","rate":2}`).plan())
+	check.Equal(t, "changed; the id stays", want, w.do(http.MethodPatch, at, `{"name":"Renamed","rate":2}`).plan())
 	list := read[wire.List[wire.Plan]](w.do(http.MethodGet, prod+"/plans", ""), http.StatusOK)
-	functest.Equal(t, "list", wire.List[wire.Plan]{Items: []wire.Plan{want}}, list)
+	check.Equal(t, "list", wire.List[wire.Plan]{Items: []wire.Plan{want}}, list)
 	if a := w.do(http.MethodDelete, at, ""); a.Status != http.StatusNoContent || len(a.Body) > 0 {
 		t.Errorf("deleted: %d %s", a.Status, a.Body)
 	}
@@ -262,7 +262,7 @@ func TestPlanPages(t *testing.T) {
 			break
 		}
 	}
-	functest.Equal(t, "listed", []string{"plan-p0", "plan-p1", "plan-p2", "plan-p3", "plan-p4"}, got)
+	check.Equal(t, "listed", []string{"plan-p0", "plan-p1", "plan-p2", "plan-p3", "plan-p4"}, got)
 	for _, query := range []string{"page_size=0", "page_size=-1", "page_size=501", "page_size=x", "page_size=99999999999999999999", "page_token=!", "page_token=Li4"} {
 		w.do(http.MethodGet, prod+"/plans?"+query, "").Refused(http.StatusBadRequest, problem.InvalidPage)
 	}

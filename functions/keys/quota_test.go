@@ -9,7 +9,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // Only owners release a quota. While its holder may still allow requests, nothing is released.
@@ -27,7 +27,7 @@ func TestReleaseQuota(t *testing.T) {
 		}
 	}
 	term := usage.TermOf(apikey.Prefix(hard.Prefix), plan.Month, w.service.now())
-	functest.Must(t, w.store.Lease(t.Context(), term, "RUN", false, func(int64, int64) int64 { return 100 }))
+	check.OK(t, w.store.Lease(t.Context(), term, "RUN", false, func(int64, int64) int64 { return 100 }))
 	w.as("olga", http.MethodPost, path(hard.ID), "").Refused(http.StatusConflict, problem.QuotaHeld)
 	w.as("ada", http.MethodPost, path(hard.ID), "").Refused(http.StatusForbidden, problem.Forbidden)
 	w.as("olga", http.MethodPost, bank+"/api-keys/"+hard.ID+"/quota/release", "").Refused(http.StatusNotFound, problem.NotFound)

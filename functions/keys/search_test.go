@@ -23,7 +23,7 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -33,7 +33,7 @@ func (w *world) named(names ...string) map[string]wire.IssuedKey {
 	all := map[string]wire.IssuedKey{}
 	for i, name := range names {
 		body, err := json.Marshal(wire.CreateKey{Plan: new("plan-starter"), Name: name, Apps: []string{"hello", "other"}[:i%3]})
-		functest.Must(w, err)
+		check.OK(w, err)
 		all[name] = w.do(http.MethodPost, prod+"/api-keys", string(body)).issued(http.StatusCreated)
 	}
 	return all
@@ -57,7 +57,7 @@ func (w *world) compareList() {
 // listIsReady notes that the list of keys is complete.
 func (w *world) listIsReady() {
 	w.Helper()
-	functest.Must(w, w.store.SetKeyList(w.Context(), store.ListState{Day: "2026-03-14", Changed: time.Now()}))
+	check.OK(w, w.store.SetKeyList(w.Context(), store.ListState{Day: "2026-03-14", Changed: time.Now()}))
 }
 
 // TestSearch checks which keys a filter selects, and in which order, with pages of several
@@ -121,7 +121,7 @@ func testSearch(t *testing.T, ready bool) {
 				if !strings.Contains(tt.query, "last_seen") {
 					slices.Sort(got)
 				}
-				functest.Equal(t, "by "+size, tt.want, got)
+				check.Equal(t, "by "+size, tt.want, got)
 			}
 		})
 	}
@@ -203,7 +203,7 @@ func TestUsageOfKeys(t *testing.T) {
 		t.Fatalf("usage is %+v", got)
 	}
 	want := &wire.QuotaUse{Quota: 10, Period: "week", ResetsAt: time.Date(2026, 3, 16, 0, 0, 0, 0, time.UTC)}
-	functest.Equal(t, "quota", want, got.Quota)
+	check.Equal(t, "quota", want, got.Quota)
 }
 
 // scanned is a store with 100,000 keys, which are read once the gate is open.

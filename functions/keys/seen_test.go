@@ -18,18 +18,18 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // see puts traffic of a key on a day into its rollup.
 func (w *world) see(k wire.IssuedKey, day string) {
 	w.Helper()
 	d, err := usage.ParseDay(day)
-	functest.Must(w, err)
+	check.OK(w, err)
 	err = w.store.UpdateRollups(w.Context(), []apikey.Prefix{apikey.Prefix(k.Prefix)}, func(_ apikey.Prefix, h usage.History) usage.History {
 		return h.Raise(d, usage.Totals{QuotaDenied: 1})
 	})
-	functest.Must(w, err)
+	check.OK(w, err)
 }
 
 // Every answer that shows a key shows when it was last seen. Today is 2026-03-14.
@@ -50,7 +50,7 @@ func TestLastSeen(t *testing.T) {
 		for _, k := range read[wire.List[wire.Key]](w.do(http.MethodGet, path, ""), http.StatusOK).Items {
 			got[k.ID] = k.LastSeen
 		}
-		functest.Equal(t, path, want, got)
+		check.Equal(t, path, want, got)
 	}
 	at := shop + "/api-keys/" + today.ID
 	for name, k := range map[string]wire.Key{
@@ -59,7 +59,7 @@ func TestLastSeen(t *testing.T) {
 		"rotated": w.do(http.MethodPost, at+"/rotate", "").issued(http.StatusOK).Key,
 		"revoked": w.do(http.MethodPost, at+"/revoke", "").key(),
 	} {
-		functest.Equal(t, name, day("2026-03-14"), k.LastSeen)
+		check.Equal(t, name, day("2026-03-14"), k.LastSeen)
 	}
 }
 

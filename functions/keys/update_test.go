@@ -13,7 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -50,8 +50,8 @@ func TestUpdateKey(t *testing.T) {
 			issued := w.do(http.MethodPost, prod+"/api-keys", create).issued(http.StatusCreated)
 			want, at := issued.Key, shop+"/api-keys/"+issued.ID
 			tt.want(&want)
-			functest.Equal(t, "answer", want, w.do(http.MethodPatch, at, tt.body).key())
-			functest.Equal(t, "stored", want, w.do(http.MethodGet, at, "").key())
+			check.Equal(t, "answer", want, w.do(http.MethodPatch, at, tt.body).key())
+			check.Equal(t, "stored", want, w.do(http.MethodGet, at, "").key())
 		})
 	}
 }
@@ -62,7 +62,7 @@ func TestKeyOfADeletedApp(t *testing.T) {
 	w := newWorld(t)
 	w.makePlan(prod)
 	issued := w.do(http.MethodPost, prod+"/api-keys", `{"plan":"plan-starter","apps":["hello"]}`).issued(http.StatusCreated)
-	functest.Must(t, storetest.DeleteApp(t.Context(), w.store, app.Ref{Namespace: "shop-prod", Name: "hello"}))
+	check.OK(t, storetest.DeleteApp(t.Context(), w.store, app.Ref{Namespace: "shop-prod", Name: "hello"}))
 	at := shop + "/api-keys/" + issued.ID
 	for _, tt := range []struct{ body, scope string }{
 		{`{}`, "none"}, {`{"name":"renamed"}`, "none"}, {`{"apps":["other"]}`, "apps"}, {`{"apps":[]}`, "all"},
@@ -141,12 +141,12 @@ func TestRevoke(t *testing.T) {
 	w.do(http.MethodPost, at+"/revoke", `{"reason":"leaked"}`).Refused(http.StatusBadRequest, problem.UnknownField)
 	want := issued.Key
 	want.Status, want.RevokedAt, want.RevokedBy = "revoked", new(w.service.moment()), new("ada")
-	functest.Equal(t, "revoked", want, w.do(http.MethodPost, at+"/revoke", "").key())
+	check.Equal(t, "revoked", want, w.do(http.MethodPost, at+"/revoke", "").key())
 	before := w.stored(issued.ID)
 	w.clock.Set(time.Date(2026, 3, 15, 0, 0, 0, 0, time.UTC))
 	again := w.do(http.MethodPost, at+"/revoke", `{}`).key()
 	again.Usage = want.Usage // it is another day's
-	functest.Equal(t, "revoked again", want, again)
+	check.Equal(t, "revoked again", want, again)
 	for _, body := range []string{`{"status":"active"}`, `{"status":"disabled"}`, `{"name":"n"}`, `{"expires_at":null}`} {
 		w.do(http.MethodPatch, at, body).Refused(http.StatusConflict, problem.KeyRevoked)
 	}
@@ -189,7 +189,7 @@ func TestRotate(t *testing.T) {
 				until := now.Add(tt.grace)
 				want.PreviousSecretExpiresAt = &until
 			}
-			functest.Equal(t, "rotated: id, prefix and the rest stay", want, second.Key)
+			check.Equal(t, "rotated: id, prefix and the rest stay", want, second.Key)
 			if prefix, ok := apikey.Parse([]byte(second.FullKey)); !ok || string(prefix) != first.Prefix || second.FullKey == first.FullKey {
 				t.Errorf("the new key is %s", second.FullKey)
 			}

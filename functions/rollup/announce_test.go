@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -30,9 +30,9 @@ func announcing(s *store.Store, now time.Time) *Service {
 func announcements(t *testing.T, s *store.Store) []event.Waiting {
 	t.Helper()
 	waiting, err := s.Announcements(t.Context(), event.Place{}, 100)
-	functest.Must(t, err)
+	check.OK(t, err)
 	for _, w := range waiting {
-		functest.Must(t, s.Announced(t.Context(), w.ID))
+		check.OK(t, s.Announced(t.Context(), w.ID))
 	}
 	return waiting
 }
@@ -109,7 +109,7 @@ func TestQuotaReached(t *testing.T) {
 		}
 		svc.now = func() time.Time { return at(t, step.now) }
 		rollUp(t, svc)
-		functest.Equal(t, "at "+step.now, step.want, outbox(t, s))
+		check.Equal(t, "at "+step.now, step.want, outbox(t, s))
 	}
 }
 
@@ -184,13 +184,13 @@ func TestGatesDeny(t *testing.T) {
 		t.Helper()
 		for _, kind := range store.CanaryTypes() {
 			c := store.Canary{Replica: "a", Run: "r", Seq: 1, Applied: time.Now(), Ceiling: time.Minute}
-			functest.Must(t, s.WriteCanary(t.Context(), kind, c))
+			check.OK(t, s.WriteCanary(t.Context(), kind, c))
 		}
 	}
 	silence := func() {
 		t.Helper()
 		for _, kind := range store.CanaryTypes() {
-			functest.Must(t, s.DeleteCanary(t.Context(), kind, "a"))
+			check.OK(t, s.DeleteCanary(t.Context(), kind, "a"))
 		}
 	}
 	svc := announcing(s, time.Now())

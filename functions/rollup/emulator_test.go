@@ -13,7 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -40,21 +40,21 @@ func service(s *store.Store, now time.Time) *Service {
 func day(t *testing.T, s string) usage.Day {
 	t.Helper()
 	d, err := usage.ParseDay(s)
-	functest.Must(t, err)
+	check.OK(t, err)
 	return d
 }
 
 func at(t *testing.T, s string) time.Time {
 	t.Helper()
 	now, err := time.Parse(time.RFC3339, s)
-	functest.Must(t, err)
+	check.OK(t, err)
 	return now
 }
 
 func rollUp(t *testing.T, svc *Service) Result {
 	t.Helper()
 	r, err := svc.Run(t.Context())
-	functest.Must(t, err)
+	check.OK(t, err)
 	return r
 }
 
@@ -81,14 +81,14 @@ func sources(t *testing.T, s *store.Store) map[string][]usage.Source {
 		found[c.Day.String()] = append(found[c.Day.String()], c.Source)
 		return nil
 	})
-	functest.Must(t, err)
+	check.OK(t, err)
 	return found
 }
 
 func rollups(t *testing.T, s *store.Store, prefixes ...apikey.Prefix) []usage.History {
 	t.Helper()
 	h, err := s.Rollups(t.Context(), prefixes)
-	functest.Must(t, err)
+	check.OK(t, err)
 	return h
 }
 
@@ -119,13 +119,13 @@ func TestRunOverALeapDay(t *testing.T) {
 		first = first.Raise(d, usage.Totals{Allowed: 3})
 		second = second.Raise(d, usage.Totals{RateDenied: 2, QuotaDenied: 3})
 	}
-	functest.Equal(t, "rollups", []usage.History{first, second}, rollups(t, s, "aaaaaaaa", "bbbbbbbb"))
+	check.Equal(t, "rollups", []usage.History{first, second}, rollups(t, s, "aaaaaaaa", "bbbbbbbb"))
 	compacted, open := []usage.Source{"compacted", "compacted"}, []usage.Source{"a-1", "b-1", "b-1"}
 	want := map[string][]usage.Source{
 		"2024-02-26": compacted, "2024-02-27": compacted, "2024-02-28": compacted, "2024-02-29": compacted,
 		"2024-03-01": open, "2024-03-02": open, "2024-03-03": open,
 	}
-	functest.Equal(t, "sources", want, sources(t, s))
+	check.Equal(t, "sources", want, sources(t, s))
 }
 
 // A run that is done again changes nothing, in the same process and in another.

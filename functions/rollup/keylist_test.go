@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -25,14 +25,14 @@ func TestListOfKeys(t *testing.T) {
 	now := time.Now().UTC() // the list is ready by the store's clock
 	today, before := usage.DayOf(now).String(), (usage.DayOf(now) - 1).String()
 	_, err := s.CreatePlan(t.Context(), plan.Plan{ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: now})
-	functest.Must(t, err)
+	check.OK(t, err)
 	issue := func(prefix apikey.Prefix, updated time.Time) {
 		t.Helper()
 		_, err := s.IssueKey(t.Context(), apikey.Key{
 			Prefix: prefix, Project: "shop", Environment: "prod", Namespace: "shop-prod", Plan: "plan-a", Status: apikey.Active,
 			Secret: apikey.HashOf([]byte(prefix)), CreatedAt: updated, UpdatedAt: updated,
 		}, apikey.Request{}, 0)
-		functest.Must(t, err)
+		check.OK(t, err)
 	}
 	entry := func(prefix string) string { return "keylist/key-" + prefix }
 	for _, prefix := range []apikey.Prefix{"aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"} {
@@ -44,13 +44,13 @@ func TestListOfKeys(t *testing.T) {
 	ready := func() bool {
 		t.Helper()
 		ready, err := s.KeyListReady(t.Context())
-		functest.Must(t, err)
+		check.OK(t, err)
 		return ready
 	}
 	listed := func() (all []string) {
 		t.Helper()
 		found, err := s.FindKeys(t.Context(), store.KeySearch{KeyFilter: store.KeyFilter{Project: "shop", Environment: "prod"}, LastSeen: true}, store.KeyPlace{}, 100)
-		functest.Must(t, err)
+		check.OK(t, err)
 		for _, c := range found {
 			all = append(all, fmt.Sprintf("%s %s", c.Prefix, c.Place.Value))
 		}
@@ -63,7 +63,7 @@ func TestListOfKeys(t *testing.T) {
 	if r := rollUp(t, svc); r.Listed != 2 || !ready() {
 		t.Errorf("corrected %d entries, want 2; ready: %v", r.Listed, ready())
 	}
-	functest.Equal(t, "listed keys", []string{"bbbbbbbb " + before, "aaaaaaaa " + before, "dddddddd "}, listed())
+	check.Equal(t, "listed keys", []string{"bbbbbbbb " + before, "aaaaaaaa " + before, "dddddddd "}, listed())
 	issue("eeeeeeee", now)
 	storetest.Change(t, project, entry("eeeeeeee"), nil) // of an earlier release
 	write(t, s, today, "a-1", 0, one("dddddddd"))
@@ -71,7 +71,7 @@ func TestListOfKeys(t *testing.T) {
 	if r := rollUp(t, svc); r.Listed != 1 {
 		t.Errorf("corrected %d entries, want that of the changed key", r.Listed)
 	}
-	functest.Equal(t, "listed keys", []string{"dddddddd " + today, "bbbbbbbb " + before, "aaaaaaaa " + before, "eeeeeeee "}, listed())
+	check.Equal(t, "listed keys", []string{"dddddddd " + today, "bbbbbbbb " + before, "aaaaaaaa " + before, "eeeeeeee "}, listed())
 	err = s.UpdateRollups(t.Context(), []apikey.Prefix{"dddddddd"}, func(apikey.Prefix, usage.History) usage.History { return nil })
 	if got := listed()[0]; err != nil || got != "bbbbbbbb "+before {
 		t.Errorf("the first key is %q, %v, after the days of dddddddd have left the retention", got, err)

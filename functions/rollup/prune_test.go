@@ -16,6 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -65,8 +66,8 @@ func TestLongBacklog(t *testing.T) {
 	rollUp(t, service(s, at(t, "2024-05-01T12:00:00Z")))
 	two := usage.Totals{Allowed: 2}
 	want := []usage.History{{{Day: day(t, "2024-01-31"), Totals: two}, {Day: day(t, "2024-02-29"), Totals: two}, {Day: day(t, "2024-04-30"), Totals: two}}}
-	functest.Equal(t, "rollups", want, rollups(t, s, "aaaaaaaa"))
-	functest.Equal(t, "sources", map[string][]usage.Source{"2024-04-30": {"a-1", "b-1"}}, sources(t, s))
+	check.Equal(t, "rollups", want, rollups(t, s, "aaaaaaaa"))
+	check.Equal(t, "sources", map[string][]usage.Source{"2024-04-30": {"a-1", "b-1"}}, sources(t, s))
 }
 
 // TestClockAhead tests that a process whose clock is ahead of the store's deletes nothing
@@ -79,16 +80,16 @@ func TestClockAhead(t *testing.T) {
 			s := storetest.New(t)
 			today := usage.DayOf(time.Now())
 			write(t, s, today.String(), "a-1", 0, one("aaaaaaaa"))
-			functest.Must(t, s.WriteCanary(t.Context(), store.CanaryCounters, store.Canary{Replica: "a", Run: "r", Seq: 1}))
+			check.OK(t, s.WriteCanary(t.Context(), store.CanaryCounters, store.Canary{Replica: "a", Run: "r", Seq: 1}))
 			term := usage.Term{Prefix: "aaaaaaaa", Period: plan.Day, First: today}
 			all := func(int64, int64) int64 { return 100 }
-			functest.Must(t, s.Lease(t.Context(), term, "a", false, all))
+			check.OK(t, s.Lease(t.Context(), term, "a", false, all))
 			svc := service(s, time.Now().Add(ahead))
 			svc.store = s
 			if r := rollUp(t, svc); r.Leases != 0 || r.Canaries != 0 || r.Deleted != 0 || r.Settled != 0 {
 				t.Errorf("run did %+v", r)
 			}
-			functest.Equal(t, "sources", map[string][]usage.Source{today.String(): {"a-1"}}, sources(t, s))
+			check.Equal(t, "sources", map[string][]usage.Source{today.String(): {"a-1"}}, sources(t, s))
 		})
 	}
 }
@@ -96,7 +97,7 @@ func TestClockAhead(t *testing.T) {
 func TestStaleCanariesGo(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	functest.Must(t, s.WriteCanary(t.Context(), store.CanaryCounters, store.Canary{Replica: "gone", Run: "r", Seq: 1}))
+	check.OK(t, s.WriteCanary(t.Context(), store.CanaryCounters, store.Canary{Replica: "gone", Run: "r", Seq: 1}))
 	now := time.Now()
 	if r := rollUp(t, service(s, now.Add(23*time.Hour))); r.Canaries != 0 {
 		t.Error("a canary went that may be a living replica's")
@@ -146,7 +147,7 @@ func TestAuditRecordsGo(t *testing.T) {
 	}
 	left := func() int {
 		records, _, err := s.Records(t.Context(), audit.Query{}, store.Page{Size: 10})
-		functest.Must(t, err)
+		check.OK(t, err)
 		return len(records)
 	}
 	now := time.Now()
@@ -155,7 +156,7 @@ func TestAuditRecordsGo(t *testing.T) {
 		t.Fatalf("%d records are left before the year is over", n)
 	}
 	late := service(s, now.Add(audit.Kept+time.Hour))
-	functest.Must(t, late.Once(t.Context()))
+	check.OK(t, late.Once(t.Context()))
 	if n := left(); n != 0 {
 		t.Errorf("%d records are left after a year", n)
 	}
@@ -165,7 +166,7 @@ func TestAuditRecordsGo(t *testing.T) {
 		"sluice_rollup_last_success_timestamp_seconds": float64(late.now().Unix()),
 		"sluice_rollup_runs_total done":                1, "sluice_rollup_runs_total failed": 0,
 	}
-	functest.Equal(t, "metrics", want, got)
+	check.Equal(t, "metrics", want, got)
 }
 
 // Receipts of webhooks' calls go after a week.
@@ -173,7 +174,7 @@ func TestReceiptsGo(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	now, ref := time.Now().UTC().Truncate(time.Microsecond), app.Ref{Namespace: "shop-prod", Name: "hello"}
-	functest.Must(t, s.KeepReceipts(t.Context(), []hook.Receipt{{ID: store.ReceiptID(now), At: now, App: ref, Result: hook.Ponged, Count: 1, Last: now}}))
+	check.OK(t, s.KeepReceipts(t.Context(), []hook.Receipt{{ID: store.ReceiptID(now), At: now, App: ref, Result: hook.Ponged, Count: 1, Last: now}}))
 	if r := rollUp(t, service(s, now.Add(hook.ReceiptsKept-time.Hour))); r.Receipts != 0 {
 		t.Errorf("%d receipts went before the week was over", r.Receipts)
 	}
@@ -189,8 +190,8 @@ func TestReservationsEnd(t *testing.T) {
 	storetest.Environment(t, s, "shop", "prod")
 	now := time.Now().UTC()
 	a := app.App{Name: "hello", Project: "shop", Environment: "prod", Namespace: "shop-prod", Host: "www.example.com", CreatedAt: now, GitSource: &app.GitSource{}}
-	functest.Must(t, s.CreateApp(t.Context(), a, store.First{}))
-	functest.Must(t, storetest.DeleteApp(t.Context(), s, a.Ref()))
+	check.OK(t, s.CreateApp(t.Context(), a, store.First{}))
+	check.OK(t, storetest.DeleteApp(t.Context(), s, a.Ref()))
 	if r := rollUp(t, service(s, now.Add(store.HostReserved-time.Hour))); r.Hosts != 0 {
 		t.Errorf("%d reservations ended early", r.Hosts)
 	}
@@ -224,7 +225,7 @@ func TestDamagedDocuments(t *testing.T) {
 		t.Errorf("settled is %s, %v", settled, err)
 	}
 	h := rollups(t, s, "aaaaaaaa", "bbbbbbbb", "cccccccc")
-	functest.Equal(t, "days of the histories", []int{2, 0, 2}, []int{len(h[0]), len(h[1]), len(h[2])})
+	check.Equal(t, "days of the histories", []int{2, 0, 2}, []int{len(h[0]), len(h[1]), len(h[2])})
 	days, err := s.IncompleteDays(t.Context())
 	if diff := cmp.Diff([]usage.Day{day(t, "2024-02-01"), day(t, "2024-02-02")}, days); diff != "" || err != nil {
 		t.Errorf("incomplete days (-want +got), %v:\n%s", err, diff)
@@ -232,7 +233,7 @@ func TestDamagedDocuments(t *testing.T) {
 
 	rollUp(t, service(s, at(t, "2024-05-30T12:00:00Z")))
 	want := map[string][]usage.Source{"2024-02-01": {"b-1"}, "2024-02-02": {"compacted"}}
-	functest.Equal(t, "counters after months", want, sources(t, s))
+	check.Equal(t, "counters after months", want, sources(t, s))
 	if h := rollups(t, s, "aaaaaaaa", "cccccccc"); len(h[0])+len(h[1]) != 0 {
 		t.Errorf("histories after months are %v", h)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/audit"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -17,7 +18,7 @@ import (
 func (d *desk) audited(t *testing.T, action audit.Action) []audit.Record {
 	t.Helper()
 	records, _, err := d.store.Records(t.Context(), audit.Query{Actions: []audit.Action{action}}, store.Page{Size: 500})
-	functest.Must(t, err)
+	check.OK(t, err)
 	return records
 }
 
@@ -41,7 +42,7 @@ func TestSignInsAreRecorded(t *testing.T) {
 		}
 	}
 	want := []string{`user "root" users/root succeeded`, `anonymous "" users failed`, `anonymous "root" users/root failed`}
-	functest.Equal(t, "sign-ins", want, got)
+	check.Equal(t, "sign-ins", want, got)
 	if out := d.audited(t, audit.SignOut); len(out) != 1 || out[0].Resource != "users/root" || out[0].Actor.Name != "root" {
 		t.Errorf("sign-outs %+v", out)
 	}
@@ -105,5 +106,5 @@ func TestSignInsDoNotFillTheStore(t *testing.T) {
 	for _, r := range records[:min(3, len(records))] {
 		told = append(told, fmt.Sprint(r.New["unrecorded"]))
 	}
-	functest.Equal(t, "how many the last ones tell were left out", []string{"<nil>", "40", "<nil>"}, told)
+	check.Equal(t, "how many the last ones tell were left out", []string{"<nil>", "40", "<nil>"}, told)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/client"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // The typed client and the function agree, over a real connection.
@@ -22,7 +22,7 @@ func TestClientSpeaksTheSameLanguage(t *testing.T) {
 		t.Errorf("anonymous: %v", err)
 	}
 	s, err := anonymous.SignIn(t.Context(), "root", adminPassword)
-	functest.Must(t, err)
+	check.OK(t, err)
 	root := anonymous.WithToken(s.Token)
 	if _, err := root.CreateUser(t.Context(), "ada", adaPassword, false); err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestClientSpeaksTheSameLanguage(t *testing.T) {
 		t.Error(err)
 	}
 	a, err := anonymous.SignIn(t.Context(), "ada", newPassword)
-	functest.Must(t, err)
+	check.OK(t, err)
 	ada := anonymous.WithToken(a.Token)
 	if err := ada.ChangePassword(t.Context(), "ada", newPassword, adaPassword); err != nil {
 		t.Error(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/long"
 	"github.com/sluicegate/sluice/tests/storetest"
@@ -71,7 +72,7 @@ func openDesk(t *testing.T, quick bool) *desk {
 	d.clock.Set(time.Now())
 	d.service = d.replica(d.cfg)
 	d.handler = d.service.Handler()
-	functest.Must(t, d.service.EnsureAdmin(t.Context(), "root", adminPassword))
+	check.OK(t, d.service.EnsureAdmin(t.Context(), "root", adminPassword))
 	return d
 }
 
@@ -82,7 +83,7 @@ func (d *desk) replica(cfg Config) *Service {
 		Store: d.store, Sessions: identity.NewGuard(d.keys, d.store), Keys: d.keys,
 		Log: functest.Quiet(),
 	})
-	functest.Must(d.t, err)
+	check.OK(d.t, err)
 	s.now = d.clock.Now
 	s.throttle.start = d.clock.Now()
 	if d.quick {
@@ -144,14 +145,14 @@ func (d *desk) addUser(username, password string) {
 	if err == nil {
 		err = d.store.CreateUser(d.t.Context(), u)
 	}
-	functest.Must(d.t, err)
+	check.OK(d.t, err)
 }
 
 // usernames reads the store for who there is.
 func (d *desk) usernames() []string {
 	d.t.Helper()
 	users, _, err := d.store.Users(d.t.Context(), store.Page{Size: 500})
-	functest.Must(d.t, err)
+	check.OK(d.t, err)
 	var names []string
 	for _, u := range users {
 		names = append(names, u.Name)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -59,7 +60,7 @@ func TestChangePasswordRefuses(t *testing.T) {
 	d.addUser("bob", adaPassword)
 	ada, root := d.signIn("ada", adaPassword), d.signIn("root", adminPassword)
 	before, err := d.store.User(t.Context(), "ada")
-	functest.Must(t, err)
+	check.OK(t, err)
 	tests := []struct {
 		name, token, username, body string
 		status                      int
@@ -85,7 +86,7 @@ func TestChangePasswordRefuses(t *testing.T) {
 		})
 	}
 	after, err := d.store.User(t.Context(), "ada")
-	functest.Must(t, err)
+	check.OK(t, err)
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("a refused change was stored (-before +after):\n%s", diff)
 	}

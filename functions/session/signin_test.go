@@ -14,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/identity/servicetoken"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -22,7 +23,7 @@ func TestSignIn(t *testing.T) {
 	d := newDesk(t)
 	a := d.trySignIn("root", adminPassword)
 	s := functest.Read[wire.OpenedSession](a, http.StatusOK)
-	functest.Equal(t, "user", wire.Caller{Username: "root", Admin: true}, s.User)
+	check.Equal(t, "user", wire.Caller{Username: "root", Admin: true}, s.User)
 	if left := s.ExpiresAt.Sub(d.service.now()); left < identity.SessionTTL-time.Minute || left > identity.SessionTTL {
 		t.Errorf("the session ends in %s, want 12h", left)
 	}
@@ -33,7 +34,7 @@ func TestSignIn(t *testing.T) {
 	}
 	for name, header := range map[string]http.Header{"bearer": functest.Bearer(s.Token), "cookie": cookie(s.Token, "")} {
 		a := whoAmI(header).Send(t, d.handler)
-		functest.Equal(t, "who am I by "+name, s.Session, functest.Read[wire.Session](a, http.StatusOK))
+		check.Equal(t, "who am I by "+name, s.Session, functest.Read[wire.Session](a, http.StatusOK))
 		if strings.Contains(string(a.Body), s.Token) {
 			t.Errorf("by %s the token can be read by scripts", name)
 		}
@@ -136,7 +137,7 @@ func TestSessionNeedsOne(t *testing.T) {
 	}
 	functest.Call{Method: "PATCH", Path: "/api/v1/session"}.Send(t, d.handler).Refused(405, "method_not_allowed")
 	functest.Call{Method: "GET", Path: "/api/v1/sessions"}.Send(t, d.handler).Refused(404, "not_found")
-	functest.Equal(t, "users", []string{"root"}, d.usernames())
+	check.Equal(t, "users", []string{"root"}, d.usernames())
 }
 
 // TestServiceTokenIsNobody: a service token is told what it is, and has no session to
@@ -145,20 +146,20 @@ func TestServiceTokenIsNobody(t *testing.T) {
 	t.Parallel()
 	d := newQuickDesk(t)
 	p := app.Project{Name: "shop", Members: map[string]app.Role{"root": app.Owner}}
-	functest.Must(t, d.store.CreateProject(t.Context(), p))
+	check.OK(t, d.store.CreateProject(t.Context(), p))
 	token, full, err := servicetoken.New(apikey.Random(), servicetoken.Token{
 		Project: "shop", Name: "nightly", Role: app.Owner, ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Second),
 	})
 	if err == nil {
 		err = d.store.CreateToken(t.Context(), token)
 	}
-	functest.Must(t, err)
+	check.OK(t, err)
 	who := functest.Read[wire.Session](whoAmI(functest.Bearer(string(full))).Send(t, d.handler), http.StatusOK)
 	want := wire.Session{
 		ExpiresAt: token.ExpiresAt, User: wire.Caller{Username: "token:nightly"},
 		ServiceToken: &wire.SessionToken{ID: string(token.ID), Name: "nightly", Project: "shop", Role: "owner"},
 	}
-	functest.Equal(t, "it is told", want, who)
+	check.Equal(t, "it is told", want, who)
 	const password = `{"current_password":"` + adminPassword + `","password":"` + newPassword + `"}`
 	for _, c := range []functest.Call{
 		{Method: "DELETE", Path: "/api/v1/session"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -21,12 +22,12 @@ func TestCreateUser(t *testing.T) {
 	d := newDesk(t)
 	root := d.signIn("root", adminPassword)
 	a := functest.Call{Method: "POST", Path: "/api/v1/users", Body: credentials("ada", adaPassword), Header: functest.Bearer(root.Token)}.Send(t, d.handler)
-	functest.Equal(t, "created", wire.User{Username: "ada"}, functest.Read[wire.User](a, http.StatusCreated))
+	check.Equal(t, "created", wire.User{Username: "ada"}, functest.Read[wire.User](a, http.StatusCreated))
 	if body := string(a.Body); strings.Contains(body, "argon2") || strings.Contains(body, adaPassword) {
 		t.Errorf("the answer tells too much: %s", body)
 	}
 	a = functest.Call{Method: "GET", Path: "/api/v1/users/ada", Header: functest.Bearer(root.Token)}.Send(t, d.handler)
-	functest.Equal(t, "read", wire.User{Username: "ada"}, functest.Read[wire.User](a, http.StatusOK))
+	check.Equal(t, "read", wire.User{Username: "ada"}, functest.Read[wire.User](a, http.StatusOK))
 	for _, name := range []string{"bob", "..%2fbob", "Ada"} {
 		functest.Call{Method: "GET", Path: "/api/v1/users/" + name, Header: functest.Bearer(root.Token)}.Send(t, d.handler).Is(http.StatusNotFound)
 	}
@@ -78,7 +79,7 @@ func TestCreateUserRefuses(t *testing.T) {
 		}
 	})
 	d.signIn("ada", adaPassword) // the existing user has not changed
-	functest.Equal(t, "users", []string{"ada", "root"}, d.usernames())
+	check.Equal(t, "users", []string{"ada", "root"}, d.usernames())
 }
 
 func TestCreateUserOnce(t *testing.T) {
@@ -98,7 +99,7 @@ func TestCreateUserOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	functest.Equal(t, "answers by status", map[int]int{http.StatusCreated: 1, http.StatusConflict: 5}, count)
+	check.Equal(t, "answers by status", map[int]int{http.StatusCreated: 1, http.StatusConflict: 5}, count)
 }
 
 func TestListUsers(t *testing.T) {
@@ -149,7 +150,7 @@ func TestFirstAdmin(t *testing.T) {
 	if worked != 1 {
 		t.Errorf("%d of 4 passwords work, want 1", worked)
 	}
-	functest.Must(t, d.service.EnsureAdmin(t.Context(), "root", "another password"))
+	check.OK(t, d.service.EnsureAdmin(t.Context(), "root", "another password"))
 	d.signIn("root", adminPassword) // as it was
 }
 
@@ -164,7 +165,7 @@ func TestLostStore(t *testing.T) {
 	d.handler = d.service.Handler()
 	whoAmI(functest.Bearer(before.Token)).Send(t, d.handler).Refused(401, "unauthenticated")
 	d.clock.Advance(time.Second)
-	functest.Must(t, d.service.EnsureAdmin(t.Context(), "root", adminPassword))
+	check.OK(t, d.service.EnsureAdmin(t.Context(), "root", adminPassword))
 	whoAmI(functest.Bearer(before.Token)).Send(t, d.handler).Refused(401, "unauthenticated")
 	d.signIn("root", adminPassword)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -37,7 +38,7 @@ func newChecker(t *testing.T) *checker {
 func run(t *testing.T, url string) *Standin {
 	t.Helper()
 	s, err := New(Config{CheckersURL: url, TLSDir: t.TempDir(), Interval: 10 * time.Millisecond, Limit: 5 * time.Second}, functest.Quiet())
-	functest.Must(t, err)
+	check.OK(t, err)
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -94,8 +95,8 @@ func TestAnswers(t *testing.T) {
 			"Access-Control-Allow-Origin": {"*"}, "Access-Control-Expose-Headers": {"Retry-After"},
 			"Connection": {"close"}, // a checker is there: go back
 		}
-		functest.Equal(t, path+": headers", want, a.Header)
-		functest.Equal(t, path+": body", body, string(a.Body))
+		check.Equal(t, path+": headers", want, a.Header)
+		check.Equal(t, path+": body", body, string(a.Body))
 	}
 }
 
@@ -110,8 +111,8 @@ func TestPreflight(t *testing.T) {
 	asks := []string{"GET"}
 	a := ask("/check/shop-prod/hello", http.Header{"X-Forwarded-Method": {"OPTIONS"}, "Access-Control-Request-Method": asks})
 	want := http.Header{"Connection": {"close"}}
-	functest.Equal(t, "headers", want, a.Is(http.StatusOK).Header)
-	functest.Equal(t, "body", "", string(a.Body))
+	check.Equal(t, "headers", want, a.Is(http.StatusOK).Header)
+	check.Equal(t, "body", "", string(a.Body))
 	for name, header := range map[string]http.Header{
 		"OPTIONS alone":   {"X-Forwarded-Method": {"OPTIONS"}},
 		"another method":  {"X-Forwarded-Method": {"GET"}, "Access-Control-Request-Method": asks},
@@ -141,7 +142,7 @@ func TestSendsAway(t *testing.T) {
 		s.now = func() time.Time { return now.Add(time.Second + after) }
 		closed = append(closed, get(t, s, "/check/shop-prod/hello").Header.Get("Connection") == "close")
 	}
-	functest.Equal(t, "ended", []bool{true, false, false, true, false, true}, closed)
+	check.Equal(t, "ended", []bool{true, false, false, true, false, true}, closed)
 }
 
 func TestConfig(t *testing.T) {
@@ -169,7 +170,7 @@ func TestConfig(t *testing.T) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	s, err := New(Config{CheckersURL: "https://checkers:8443", TLSDir: t.TempDir(), Interval: time.Second, Limit: time.Second}, functest.Quiet())
-	functest.Must(t, err)
+	check.OK(t, err)
 	if _, err := s.TLSConfig(); err == nil {
 		t.Error("no certificate, no error")
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -39,7 +40,7 @@ func (h *harness) issue(prefix apikey.Prefix, change func(*apikey.Key)) {
 		change(&k)
 	}
 	_, err := h.store.IssueKey(h.t.Context(), k, apikey.Request{}, 0)
-	functest.Must(h.t, err)
+	check.OK(h.t, err)
 }
 
 // The report adds up all keys of the environment, revoked ones too, and no others: from
@@ -54,7 +55,7 @@ func TestEnvironment(t *testing.T) {
 	counts := usage.Packed(nil).Pack(key, usage.Totals{Allowed: 5, RateDenied: 1}).Pack("bbbbbbbb", usage.Totals{QuotaDenied: 7}).
 		Pack("zzzzzzzz", usage.Totals{Allowed: 1000})
 	_, err := h.store.WriteCounter(t.Context(), usage.Counter{Day: h.day("2024-03-01"), Source: "a-1", Counts: counts}, store.CounterVersion{})
-	functest.Must(t, err)
+	check.OK(t, err)
 	got := h.environmentUsage("shop/environments/prod/usage?from=2024-02-28&to=2024-03-01")
 	day := func(date string, allowed, rate, quota uint64) wire.UsageDay {
 		return wire.UsageDay{Date: date, UsageTotals: wire.UsageTotals{Allowed: allowed, RateDenied: rate, QuotaDenied: quota}}
@@ -75,7 +76,7 @@ func TestEnvironment(t *testing.T) {
 
 		LeakedTokens: []wire.LeakedToken{}, AsOf: h.now,
 	}
-	functest.Equal(t, "report", want, got)
+	check.Equal(t, "report", want, got)
 	h.get("/api/v1/projects/shop/environments/none/usage").Is(http.StatusNotFound)
 	h.as("bob", "/api/v1/projects/shop/environments/prod/usage").Is(http.StatusForbidden)
 }
@@ -113,11 +114,11 @@ func TestLeakedTokens(t *testing.T) {
 	token := map[string]servicetoken.Token{}
 	for _, project := range []string{"shop", "other"} {
 		made, full, err := servicetoken.New(apikey.Random(), servicetoken.Token{Project: project, Name: "nightly", Role: app.Owner, ExpiresAt: h.now.Add(time.Hour)})
-		functest.Must(t, err)
-		functest.Must(t, h.store.CreateToken(t.Context(), made))
+		check.OK(t, err)
+		check.OK(t, h.store.CreateToken(t.Context(), made))
 		leak := apikey.Leak{Secret: apikey.HashOf([]byte(full)), At: h.now, URL: "https://git.example.com/x", Source: "commit"}
 		_, err = h.store.ReportTokenLeak(ctx, made.ID, leak)
-		functest.Must(t, err)
+		check.OK(t, err)
 		token[project] = made
 	}
 	got := h.environmentUsage("shop/environments/prod/usage").LeakedTokens
@@ -185,7 +186,7 @@ func TestAttention(t *testing.T) {
 			if tt.want != "" {
 				want = append(want, wire.KeyAttention{NamedKey: tt.key.name(), Reason: tt.want, At: tt.at, Share: tt.part})
 			}
-			functest.Equal(t, "attention", want, attention([]keyUse{tt.key}, now))
+			check.Equal(t, "attention", want, attention([]keyUse{tt.key}, now))
 		})
 	}
 }
@@ -229,10 +230,10 @@ func TestKeptEnvironmentsAreBounded(t *testing.T) {
 				reads[namespace]++
 				return environment{busy: make([]keyUse, keptKeys/2)}, nil
 			})
-		functest.Must(t, err)
+		check.OK(t, err)
 	}
 	for _, namespace := range []string{"a", "b", "a", "c", "a", "b"} {
 		read(namespace)
 	}
-	functest.Equal(t, "readings", map[string]int{"a": 1, "b": 2, "c": 1}, reads)
+	check.Equal(t, "readings", map[string]int{"a": 1, "b": 2, "c": 1}, reads)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/usage/counted"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -89,7 +90,7 @@ func start(t *testing.T, recentSeconds int) *harness {
 	_, err := h.store.CreatePlan(t.Context(), plan.Plan{
 		ID: "plan-a", Namespace: "shop-prod", Name: "A", Limits: plan.Limits{Rate: 1, Burst: 1}, CreatedAt: h.now, UpdatedAt: h.now,
 	})
-	functest.Must(h.t, err)
+	check.OK(h.t, err)
 	h.issue(key, func(k *apikey.Key) { k.Secret = apikey.HashOf([]byte("x")) })
 	return h
 }
@@ -97,7 +98,7 @@ func start(t *testing.T, recentSeconds int) *harness {
 func (h *harness) day(s string) usage.Day {
 	h.t.Helper()
 	d, err := usage.ParseDay(s)
-	functest.Must(h.t, err)
+	check.OK(h.t, err)
 	return d
 }
 
@@ -106,13 +107,13 @@ func (h *harness) flush(day string, source usage.Source, t usage.Totals) {
 	h.t.Helper()
 	c := usage.Counter{Day: h.day(day), Source: source, Counts: usage.Packed(nil).Pack(key, t)}
 	_, err := h.store.WriteCounter(h.t.Context(), c, store.CounterVersion{})
-	functest.Must(h.t, err)
+	check.OK(h.t, err)
 }
 
 // rollUp puts a day's totals into the key's rollup.
 func (h *harness) rollUp(day string, t usage.Totals) {
 	h.t.Helper()
-	functest.Must(h.t, h.store.UpdateRollups(h.t.Context(), []apikey.Prefix{key}, func(_ apikey.Prefix, old usage.History) usage.History {
+	check.OK(h.t, h.store.UpdateRollups(h.t.Context(), []apikey.Prefix{key}, func(_ apikey.Prefix, old usage.History) usage.History {
 		return old.Raise(h.day(day), t)
 	}))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // allowed is what a report says of one day.
@@ -51,7 +51,7 @@ func TestUnsettledDays(t *testing.T) {
 	if u := h.usage("?from=2023-12-02"); u.Totals.Allowed != 14 || h.store.counters.Load() != 3 {
 		t.Errorf("allowed %d, %d counters read", u.Totals.Allowed, h.store.counters.Load())
 	}
-	functest.Must(t, h.store.SettleDay(t.Context(), h.day("2024-02-28")))
+	check.OK(t, h.store.SettleDay(t.Context(), h.day("2024-02-28")))
 	h.rollUp("2023-12-02", usage.Totals{Allowed: 2})
 	h.rollUp("2024-02-28", usage.Totals{Allowed: 4})
 	h.store.counters.Store(0)
@@ -108,11 +108,11 @@ func TestReads(t *testing.T) {
 					c.Counts = c.Counts.Pack(prefix(i), usage.Totals{Allowed: 1e6})
 				}
 				_, err := h.store.WriteCounter(t.Context(), c, store.CounterVersion{})
-				functest.Must(t, err)
+				check.OK(t, err)
 			}
 		}
 	}
-	functest.Must(t, h.store.SettleDay(t.Context(), h.day("2024-02-28")))
+	check.OK(t, h.store.SettleDay(t.Context(), h.day("2024-02-28")))
 	for range 10 {
 		h.usage("")
 	}

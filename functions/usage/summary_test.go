@@ -12,7 +12,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -24,7 +24,7 @@ func TestSummaryOfManyKeys(t *testing.T) {
 	_, err := h.store.CreatePlan(t.Context(), plan.Plan{
 		ID: "plan-q", Namespace: "shop-prod", Name: "Q", Limits: plan.Limits{Rate: 1, Burst: 1, Quota: 10, Period: plan.Day}, CreatedAt: h.now, UpdatedAt: h.now,
 	})
-	functest.Must(t, err)
+	check.OK(t, err)
 	h.issue("bbbbbbbb", func(k *apikey.Key) { k.Plan = "plan-q" })
 	h.issue("cccccccc", func(k *apikey.Key) { k.ExpiresAt = h.now.Add(-time.Hour) })
 	h.issue("dddddddd", func(k *apikey.Key) { k.ExpiresAt = h.now.Add(time.Hour) })
@@ -32,10 +32,10 @@ func TestSummaryOfManyKeys(t *testing.T) {
 	h.issue("ffffffff", func(k *apikey.Key) { k.Status = apikey.Revoked })
 	storetest.CopyKey(t, h.project, "key-"+key, 300)
 	settled := h.day("2024-02-28")
-	functest.Must(t, h.store.UpdateRollups(t.Context(), []apikey.Prefix{key, "ffffffff", "c0000007"}, func(p apikey.Prefix, old usage.History) usage.History {
+	check.OK(t, h.store.UpdateRollups(t.Context(), []apikey.Prefix{key, "ffffffff", "c0000007"}, func(p apikey.Prefix, old usage.History) usage.History {
 		return old.Raise(settled-10, usage.Totals{Allowed: uint64(p[0])}).Raise(settled, usage.Totals{Allowed: 1, QuotaDenied: 2})
 	}))
-	functest.Must(t, h.store.SettleDay(t.Context(), settled))
+	check.OK(t, h.store.SettleDay(t.Context(), settled))
 	used := []apikey.Prefix{key, "bbbbbbbb", "c0000001", "c0000002"}
 	counts := usage.Packed(nil)
 	for i, p := range used {
@@ -43,7 +43,7 @@ func TestSummaryOfManyKeys(t *testing.T) {
 	}
 	for _, day := range []string{"2024-02-29", "2024-03-02"} {
 		_, err := h.store.WriteCounter(t.Context(), usage.Counter{Day: h.day(day), Source: "a-1", Counts: counts}, store.CounterVersion{})
-		functest.Must(t, err)
+		check.OK(t, err)
 	}
 	const prod = "shop/environments/prod/usage?from=2024-02-01"
 	all := h.environmentUsage(prod)
@@ -55,14 +55,14 @@ func TestSummaryOfManyKeys(t *testing.T) {
 	collect := func(_ apikey.Key, h usage.History) { sum.Days = total([]keyUse{{History: sum.Days}, {History: h}}) }
 	for last := apikey.ID(""); ; {
 		last, _, err = h.store.RelistKeys(t.Context(), last, 200, collect)
-		functest.Must(t, err)
+		check.OK(t, err)
 		if last == "" {
 			break
 		}
 	}
-	functest.Must(t, h.store.SetSummaries(t.Context(), map[string]store.Summary{"shop-prod": sum}))
-	functest.Must(t, h.store.SetUsed(t.Context(), "shop-prod", used, []apikey.Prefix{"bbbbbbbb", "c0000002"}))
-	functest.Must(t, h.store.SetKeyList(t.Context(), store.ListState{Day: "2024-03-02", Changed: time.Now(), Settled: settled}))
+	check.OK(t, h.store.SetSummaries(t.Context(), map[string]store.Summary{"shop-prod": sum}))
+	check.OK(t, h.store.SetUsed(t.Context(), "shop-prod", used, []apikey.Prefix{"bbbbbbbb", "c0000002"}))
+	check.OK(t, h.store.SetKeyList(t.Context(), store.ListState{Day: "2024-03-02", Changed: time.Now(), Settled: settled}))
 	h.store.keys.Store(0)
 	if diff := cmp.Diff(all, h.environmentUsage(prod)); diff != "" {
 		t.Errorf("report (-of all keys +of the summary):\n%s", diff)

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/usage"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -27,7 +28,7 @@ func TestAnswer(t *testing.T) {
 		`{"date":"2024-02-28","allowed":7,"rate_denied":0,"quota_denied":0},` +
 		`{"date":"2024-02-29","allowed":0,"rate_denied":0,"quota_denied":0},` +
 		`{"date":"2024-03-01","allowed":11,"rate_denied":22,"quota_denied":33}],"incomplete":[],"last_seen":"2024-03-01","as_of":"2024-03-02T12:00:00Z"}` + "\n"
-	functest.Equal(t, "report", want, string(a.Is(http.StatusOK).Body))
+	check.Equal(t, "report", want, string(a.Is(http.StatusOK).Body))
 }
 
 func TestKeyWithoutTraffic(t *testing.T) {
@@ -128,11 +129,11 @@ func TestDamagedDocuments(t *testing.T) {
 	h.flush("2024-03-02", "run-1", usage.Totals{Allowed: 3})
 	storetest.Damage(t, h.project, "counters/2024-03-01.run-2.0", map[string]any{"day": "2024-03-01"})
 	storetest.Damage(t, h.project, "rollups/key-"+key, nil)
-	functest.Must(t, h.store.MarkIncomplete(t.Context(), h.day("2024-02-20"), h.day("2024-01-01")))
+	check.OK(t, h.store.MarkIncomplete(t.Context(), h.day("2024-02-20"), h.day("2024-01-01")))
 	u := h.usage("?from=2024-02-28")
 	if diff := cmp.Diff([]string{"2024-03-01"}, u.Incomplete); diff != "" || u.Totals.Allowed != 3 {
 		t.Errorf("allowed %d; incomplete days (-want +got):\n%s", u.Totals.Allowed, diff)
 	}
 	e := h.environmentUsage("shop/environments/prod/usage?from=2024-02-01")
-	functest.Equal(t, "incomplete days of the environment", []string{"2024-02-20", "2024-03-01"}, e.Incomplete)
+	check.Equal(t, "incomplete days of the environment", []string{"2024-02-20", "2024-03-01"}, e.Incomplete)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestRedelivery: what comes again is answered as the first time and adds nothing.
@@ -88,7 +88,7 @@ func TestRefusedIsNotKept(t *testing.T) {
 		a.GitSource = nil
 		return a, nil
 	})
-	functest.Must(w, err)
+	check.OK(w, err)
 	w.ci(site, body).with("Idempotency-Key", "1").is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 1, Image: image2})
 	w.ci(site, body).with("Idempotency-Key", "1").is(http.StatusAccepted, wire.WebhookStatus{Status: "rolling_out", Revision: 1, Image: image2})
 }
@@ -132,5 +132,5 @@ func TestDeliveriesAtOnce(t *testing.T) {
 		want[i] = i + 1
 	}
 	slices.Sort(numbers)
-	functest.Equal(t, "revisions", want, numbers)
+	check.Equal(t, "revisions", want, numbers)
 }

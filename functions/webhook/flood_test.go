@@ -16,7 +16,7 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestRefusedFromMemory: names and tokens that somebody makes up cost the API server
@@ -127,7 +127,7 @@ func TestSlowBodies(t *testing.T) {
 	var sent sync.WaitGroup
 	for i := range connections {
 		c, err := net.Dial("tcp", server.Listener.Addr().String())
-		functest.Must(w, err)
+		check.OK(w, err)
 		open = append(open, c)
 		sent.Go(func() {
 			head := fmt.Sprintf("POST /api/v1/webhook/%s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nX-Forwarded-For: 203.0.113.%d\r\n", hello, i%250)

@@ -23,6 +23,7 @@ import (
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/trace"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -146,7 +147,7 @@ func newWorld(t testing.TB) *world {
 		Tokens: w.tokens, Watched: w.tokens, Issuers: &vouching{}, Apps: w.store, Registry: w.tags, Deploys: w.told, Builds: w.told, Random: rand.Reader,
 		Log: w.log.Logger(),
 	})
-	functest.Must(t, err)
+	check.OK(t, err)
 	s.poll = 10 * time.Millisecond
 	s.now = w.clock.Now
 	s.receipts.now = s.now
@@ -183,14 +184,14 @@ func (w *world) addApp(name string, source *app.GitSource) {
 func (w *world) enable(address string) {
 	w.Helper()
 	token, err := hook.NewToken(rand.Reader)
-	functest.Must(w, err)
+	check.OK(w, err)
 	w.tokens.set(refOf(address), token, true)
 }
 
 func (w *world) app(ref app.Ref) app.App {
 	w.Helper()
 	a, err := w.store.App(w.Context(), ref.Namespace, ref.Name)
-	functest.Must(w, err)
+	check.OK(w, err)
 	return a
 }
 
@@ -198,9 +199,9 @@ func (w *world) app(ref app.Ref) app.App {
 func (w *world) added(address string) (revisions []deploy.Revision, builds []deploy.Build) {
 	w.Helper()
 	revisions, _, err := w.store.Deployments(w.Context(), refOf(address), store.Page{Size: 500})
-	functest.Must(w, err)
+	check.OK(w, err)
 	builds, _, err = w.store.Builds(w.Context(), refOf(address), store.Page{Size: 500})
-	functest.Must(w, err)
+	check.OK(w, err)
 	return revisions, builds
 }
 
@@ -303,7 +304,7 @@ func (a answer) is(status int, want any) {
 		want = st
 	}
 	b, err := json.Marshal(want)
-	functest.Must(a.call.world, err)
+	check.OK(a.call.world, err)
 	if a.Status != status || strings.TrimSpace(string(a.Body)) != string(b) {
 		a.Errorf("%s %s\n got %d %s\nwant %d %s", a.call.address, a.call.body, a.Status, a.Body, status, b)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const (
@@ -51,7 +51,7 @@ func trusting(t *testing.T) (*world, *vouching) {
 
 func (w *world) trust(address string) {
 	w.Helper()
-	functest.Must(w, w.store.AddTrust(w.Context(), refOf(address), app.Trust{
+	check.OK(w, w.store.AddTrust(w.Context(), refOf(address), app.Trust{
 		ID: "trust-aaaaaaaaaa", Provider: app.GitHub, Issuer: issuer, Audience: audience, Claims: map[string]string{"repository": "org/repo", "ref": "refs/heads/main"},
 	}))
 }
@@ -168,7 +168,7 @@ func TestTrustIsTakenAway(t *testing.T) {
 	t.Parallel()
 	w, _ := trusting(t)
 	w.keyless(quiet, "org/repo main 1", deployBody).is(http.StatusAccepted, rolling(2))
-	functest.Must(w, w.store.RemoveTrust(t.Context(), refOf(quiet), "trust-aaaaaaaaaa"))
+	check.OK(w, w.store.RemoveTrust(t.Context(), refOf(quiet), "trust-aaaaaaaaaa"))
 	w.keyless(quiet, "org/repo main 2", deployBody).refused(http.StatusUnauthorized, problem.InvalidToken)
 	w.keyless(quiet+"/deployments/2", "org/repo main 3", "").by(http.MethodGet).Refused(http.StatusUnauthorized, problem.InvalidToken)
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/store"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // receipts writes what is due and reads all receipts of an app, newest first.
@@ -23,7 +23,7 @@ func (w *world) receipts(address string) []hook.Receipt {
 	w.Helper()
 	w.service.receipts.keep(w.Context(), false)
 	all, _, err := w.store.Receipts(w.Context(), refOf(address), time.Time{}, store.Page{Size: 500})
-	functest.Must(w, err)
+	check.OK(w, err)
 	return all
 }
 
@@ -240,7 +240,7 @@ func TestLastReceiptsAreKept(t *testing.T) {
 	w.provider(hello, "ping", `{}`).send()
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	functest.Must(w, w.service.Run(ctx))
+	check.OK(w, w.service.Run(ctx))
 	all, _, err := w.store.Receipts(t.Context(), refOf(hello), time.Time{}, store.Page{Size: 10})
 	if err != nil || len(all) != 2 || all[0].Count+all[1].Count != 3 {
 		t.Errorf("receipts %+v, %v", all, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestImageApp(t *testing.T) {
@@ -36,7 +36,7 @@ func TestImageApp(t *testing.T) {
 	if a := w.stored(hello); a.Revision != 3 || a.Image != image2+"@"+digest {
 		t.Errorf("the app runs %s, revision %d", a.Image, a.Revision)
 	}
-	functest.Equal(t, "told", map[string]int{app.DeployRequested + " shop-prod.hello": 2}, w.told.seen)
+	check.Equal(t, "told", map[string]int{app.DeployRequested + " shop-prod.hello": 2}, w.told.seen)
 }
 
 func TestGitApp(t *testing.T) {
@@ -59,7 +59,7 @@ func TestGitApp(t *testing.T) {
 	if diff := cmp.Diff(want, builds[2], cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("build 1 (-want +got):\n%s", diff)
 	}
-	functest.Equal(t, "told", map[string]int{app.BuildRequested + " shop-prod.site": 3}, w.told.seen)
+	check.Equal(t, "told", map[string]int{app.BuildRequested + " shop-prod.site": 3}, w.told.seen)
 	if n := w.tags.asked.Load(); n != 0 {
 		t.Errorf("a registry was asked %d times", n)
 	}
@@ -94,7 +94,7 @@ func TestRegistriesOfAProject(t *testing.T) {
 		p.Registries = []string{"registry.example.com/shop"}
 		return p, nil
 	})
-	functest.Must(w, err)
+	check.OK(w, err)
 	before := w.states()
 	w.ci(hello, `{"image":"registry.example.com/other/hello:2"}`).refused(http.StatusUnprocessableEntity, problem.RegistryNotAllowed)
 	w.ci(site, `{"image":"registry.example.com/other/hello:2"}`).refused(http.StatusConflict, problem.GitSourceAttached)

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/deploy"
 	"github.com/sluicegate/sluice/shared/hook"
 	"github.com/sluicegate/sluice/shared/wire"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
@@ -22,7 +23,7 @@ func (w *world) comes(address string, revision int64, status deploy.Status, mess
 		r.Status, r.Message = status, message
 		return r, true
 	})
-	functest.Must(w, err)
+	check.OK(w, err)
 }
 
 // TestStatus: with the token the outcome can be read, without it nothing.
@@ -134,7 +135,7 @@ func TestWaitEnds(t *testing.T) {
 		r.Idle, r.Message = true, "Scaled to zero."
 		return r, true
 	})
-	functest.Must(w, err)
+	check.OK(w, err)
 	idle := rolling
 	idle.Message = "Scaled to zero."
 	waits("wait=300").is(http.StatusAccepted, rolling)
@@ -169,11 +170,11 @@ func TestWaitOutlastsTheServersDeadlines(t *testing.T) {
 			path, body = path+"/deployments/2", ""
 		}
 		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
-		functest.Must(w, err)
+		check.OK(w, err)
 		r.Header = http.Header{"Content-Type": {"application/json"}, hook.TokenHeader: {w.token(hello)}, "Prefer": {"wait=1"}}
 		start := time.Now()
 		res, err := http.DefaultClient.Do(r)
-		functest.Must(w, err)
+		check.OK(w, err)
 		_ = res.Body.Close()
 		if took := time.Since(start); res.StatusCode >= 300 || took < time.Second {
 			t.Errorf("%s: %d after %s", method, res.StatusCode, took)
@@ -191,7 +192,7 @@ func TestWaitForBuild(t *testing.T) {
 	observe := func(n int64, run deploy.Run) {
 		t.Helper()
 		_, err := storetest.ObserveBuild(t.Context(), w.store, refOf(site), n, run, w.clock.Now())
-		functest.Must(w, err)
+		check.OK(w, err)
 	}
 	observe(1, deploy.Run{UID: "1", Done: true, Message: "It does not compile."})
 	failed := wire.WebhookStatus{Status: "failed", Build: 1, Message: "It does not compile."}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sluicegate/sluice/shared/app"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func middlewareKind() schema.GroupVersionResource {
@@ -58,7 +58,7 @@ func TestReachableElsewhere(t *testing.T) {
 	routes.Resource = "ingressroutes"
 	drop := func() {
 		s.Helper()
-		functest.Must(t, s.dynamic.Resource(routes).Namespace(s.ref.Namespace).Delete(t.Context(), "side", metav1.DeleteOptions{}))
+		check.OK(t, s.dynamic.Resource(routes).Namespace(s.ref.Namespace).Delete(t.Context(), "side", metav1.DeleteOptions{}))
 	}
 	drop()
 	s.settles(app.Engaged, "")

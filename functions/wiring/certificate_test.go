@@ -14,16 +14,16 @@ import (
 	"github.com/sluicegate/sluice/functions/wiring/internal/authority"
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // served is the checker's certificate as the checkers get it.
 func (s *site) served() (leaf *x509.Certificate, secret cluster.Secret) {
 	s.Helper()
 	secret, err := s.cluster.Secret(s.Context(), s.cfg.SystemNamespace, s.cfg.CheckerSecret)
-	functest.Must(s, err)
+	check.OK(s, err)
 	pair, err := tls.X509KeyPair(secret.Data[certEntry], secret.Data[keyEntry])
-	functest.Must(s, err)
+	check.OK(s, err)
 	return pair.Leaf, secret
 }
 
@@ -50,7 +50,7 @@ func TestCertificateIsMadeAtStart(t *testing.T) {
 	group.Wait()
 	leaf, secret := s.served()
 	ca, err := s.service.certify(t.Context())
-	functest.Must(t, err)
+	check.OK(t, err)
 	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool(t, ca), DNSName: s.checkerHost()}); err != nil {
 		t.Error(err)
 	}
@@ -69,7 +69,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 	certify := func(in time.Duration) []byte {
 		s.service.now = func() time.Time { return time.Now().Add(in) }
 		ca, err := s.service.certify(t.Context())
-		functest.Must(t, err)
+		check.OK(t, err)
 		return ca
 	}
 	ca := certify(0)
@@ -97,12 +97,12 @@ func TestCertificateIsRenewed(t *testing.T) {
 func TestForeignCertificateIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	functest.Must(t, s.cluster.EnsureNamespace(t.Context(), s.cfg.SystemNamespace))
+	check.OK(t, s.cluster.EnsureNamespace(t.Context(), s.cfg.SystemNamespace))
 	_, err := s.kube.CoreV1().Secrets(s.cfg.SystemNamespace).Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: s.cfg.CheckerSecret}, Type: corev1.SecretTypeTLS,
 		Data: map[string][]byte{certEntry: []byte("c"), keyEntry: []byte("k"), caEntry: []byte("theirs")},
 	}, metav1.CreateOptions{})
-	functest.Must(t, err)
+	check.OK(t, err)
 	if ca, err := s.service.certify(t.Context()); err != nil || string(ca) != "theirs" {
 		t.Errorf("CA %q, %v", ca, err)
 	}
@@ -115,9 +115,9 @@ func TestUnreadableCAIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	before, err := s.service.certify(t.Context())
-	functest.Must(t, err)
+	check.OK(t, err)
 	kept, err := s.cluster.Secret(t.Context(), s.cfg.SystemNamespace, s.cfg.CheckerSecret+"-ca")
-	functest.Must(t, err)
+	check.OK(t, err)
 	kept.Data = map[string][]byte{caEntry: kept.Data[caEntry]} // without its key
 	if _, err := s.cluster.WriteSecret(t.Context(), kept); err != nil {
 		t.Fatal(err)

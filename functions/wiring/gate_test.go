@@ -19,8 +19,8 @@ import (
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/reconcile"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
-	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/long"
 )
 
@@ -43,13 +43,13 @@ func (s *site) engageAndRelease() {
 	s.Helper()
 	t := s.T
 	s.ready()
-	functest.Equal(t, "an ungated app", open, s.state())
+	check.Equal(t, "an ungated app", open, s.state())
 	s.turn(true)
 	start := time.Now()
 	s.requested()
 	t.Logf("engaged after %v", time.Since(start))
 	s.settles(app.Engaged, "")
-	functest.Equal(t, "a gated app", gated, s.state())
+	check.Equal(t, "a gated app", gated, s.state())
 	if status, _ := s.request(nil); status != http.StatusUnauthorized {
 		t.Errorf("without a key: %d", status)
 	}
@@ -73,7 +73,7 @@ func (s *site) engageAndRelease() {
 	s.settles(app.Ungated, "")
 	want := open
 	want.CA = cluster.Right // the namespace keeps it
-	functest.Equal(t, "a released app", want, s.state())
+	check.Equal(t, "a released app", want, s.state())
 	if status, _ := s.request(nil); status != http.StatusOK {
 		t.Errorf("after release: %d", status)
 	}
@@ -94,7 +94,7 @@ func TestIdentityHeadersWithoutAGate(t *testing.T) {
 		return ""
 	})
 	middlewares := s.dynamic.Resource(middlewareKind()).Namespace(s.ref.Namespace)
-	functest.Must(t, middlewares.DeleteCollection(t.Context(), metav1.DeleteOptions{}, listAll()))
+	check.OK(t, middlewares.DeleteCollection(t.Context(), metav1.DeleteOptions{}, listAll()))
 	s.within(func() string {
 		status, got := s.request(forged)
 		if status != http.StatusOK {
@@ -194,7 +194,7 @@ func TestDriftIsRepairedAndProvenAgain(t *testing.T) {
 			s.cfg.ProofPatience = 2 * time.Second
 			s.service = s.replica()
 			s.settles(app.Pending, "The gate is on the route, but cannot verify keys right now.")
-			functest.Equal(t, "after repair", gated, s.state())
+			check.Equal(t, "after repair", gated, s.state())
 			s.verdict.Store(problem.Of(problem.InvalidKey))
 			s.settles(app.Engaged, "")
 			if !s.app().Gate.Since.After(engaged) {
@@ -344,7 +344,7 @@ func TestEarlierCheckers(t *testing.T) {
 		{Replica: "earlier", Run: "r", Seq: 1},
 		{Replica: "present", Run: "r", Seq: 1, Features: checkers.Features()},
 	} {
-		functest.Must(t, s.store.WriteCanary(t.Context(), store.CanaryKeys, c))
+		check.OK(t, s.store.WriteCanary(t.Context(), store.CanaryKeys, c))
 	}
 	s.settles(app.Engaged, "")
 }
@@ -404,7 +404,7 @@ func TestEngagedByAnother(t *testing.T) {
 		s.settles(app.Engaged, "")
 		engaged = s.app().Gate.Since
 	}}
-	functest.Must(t, late.Receive(t.Context(), event(app.GateRequested, s.ref.String())))
+	check.OK(t, late.Receive(t.Context(), event(app.GateRequested, s.ref.String())))
 	s.wantGate(app.Engaged, "")
 	if got := s.app().Gate.Since; !got.Equal(engaged) {
 		t.Errorf("engaged since %v, and taken for changed until %v", engaged, got)

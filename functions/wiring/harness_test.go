@@ -29,6 +29,7 @@ import (
 	"github.com/sluicegate/sluice/shared/httpapi"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/store"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
 	"github.com/sluicegate/sluice/tests/functest"
 	"github.com/sluicegate/sluice/tests/storetest"
@@ -74,7 +75,7 @@ func siteOf(t *testing.T, kind cluster.RouteKind) *site {
 	// The port is closed until serveChecker. No other process takes it: the address is random.
 	l := s.listen(fmt.Sprintf("127.%d.%d.%d:0", 64+rand.IntN(64), rand.IntN(256), 1+rand.IntN(254)))
 	s.checker = l.Addr().String()
-	functest.Must(t, l.Close())
+	check.OK(t, l.Close())
 	s.cfg = Config{
 		CheckerURL: "https://" + s.checker, IngressURL: clustertest.Ingress(t),
 		Accounts: cluster.Accounts{SystemNamespace: clustertest.Name()}, CheckerSecret: "sluice-checker-tls", Routes: cluster.Routes{EntryPoints: []string{"web"}},
@@ -99,14 +100,14 @@ func (s *site) writes(kind, former cluster.RouteKind) {
 	s.cfg.Kind, s.cfg.FormerKind = kind, former
 	var err error
 	s.cluster, err = cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(s), Routes: &s.cfg.Routes, CheckerURL: s.cfg.CheckerURL})
-	functest.Must(s, err)
+	check.OK(s, err)
 	s.service = s.replica()
 }
 
 func (s *site) listen(address string) net.Listener {
 	s.Helper()
 	l, err := (&net.ListenConfig{}).Listen(s.Context(), "tcp", address)
-	functest.Must(s, err)
+	check.OK(s, err)
 	return l
 }
 
@@ -114,7 +115,7 @@ func (s *site) listen(address string) net.Listener {
 func (s *site) replica() *Service {
 	s.Helper()
 	service, err := New(s.cfg, s.store, s.cluster, functest.Quiet())
-	functest.Must(s, err)
+	check.OK(s, err)
 	s.Cleanup(service.Close)
 	return service
 }
@@ -139,11 +140,11 @@ func (s *site) makeAppAt(name, host string) app.Ref {
 func (s *site) serveChecker() {
 	s.Helper()
 	secret, err := s.cluster.Secret(s.Context(), s.cfg.SystemNamespace, s.cfg.CheckerSecret)
-	functest.Must(s, err)
+	check.OK(s, err)
 	pair, err := tls.X509KeyPair(secret.Data[certEntry], secret.Data[keyEntry])
-	functest.Must(s, err)
+	check.OK(s, err)
 	key, err := checkers.DeriveProofKey(secret.Data[keyEntry])
-	functest.Must(s, err)
+	check.OK(s, err)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if nonce := r.Header.Get(checkers.NonceHeader); nonce != "" {
 			subject := strings.TrimPrefix(r.URL.Path, "/check/")
@@ -158,7 +159,7 @@ func (s *site) serveChecker() {
 		}
 		httpapi.Fail(w, s.verdict.Load())
 	}))
-	functest.Must(s, server.Listener.Close())
+	check.OK(s, server.Listener.Close())
 	server.Listener = s.listen(s.checker)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	server.EnableHTTP2 = true
@@ -170,7 +171,7 @@ func (s *site) serveChecker() {
 func (s *site) serveApp() {
 	s.Helper()
 	service, err := s.kube.CoreV1().Services(s.ref.Namespace).Get(s.Context(), s.ref.Name, metav1.GetOptions{})
-	functest.Must(s, err)
+	check.OK(s, err)
 	l := s.listen(net.JoinHostPort(service.Spec.ClusterIP, "8080"))
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.copies.Load() && r.URL.Path == ProbePath {
@@ -179,7 +180,7 @@ func (s *site) serveApp() {
 		}
 		_ = json.NewEncoder(w).Encode(r.Header)
 	}))
-	functest.Must(s, server.Listener.Close())
+	check.OK(s, server.Listener.Close())
 	server.Listener = l
 	server.Start()
 	s.Cleanup(server.Close)
@@ -197,7 +198,7 @@ func (s *site) ready() {
 func (s *site) app() app.App {
 	s.Helper()
 	a, err := s.store.App(s.Context(), s.ref.Namespace, s.ref.Name)
-	functest.Must(s, err)
+	check.OK(s, err)
 	return a
 }
 
@@ -230,7 +231,7 @@ func (s *site) turn(on bool) {
 		a.Gate = a.Gate.Switch(on, time.Now())
 		return a, nil
 	})
-	functest.Must(s, err)
+	check.OK(s, err)
 }
 
 func event(kind, subject string) cloudevents.Event {
@@ -246,29 +247,29 @@ func event(kind, subject string) cloudevents.Event {
 
 func (s *site) tick() {
 	s.Helper()
-	functest.Must(s, s.service.Receive(s.Context(), event(funcmain.PingType, "")))
+	check.OK(s, s.service.Receive(s.Context(), event(funcmain.PingType, "")))
 }
 
 func (s *site) requested() {
 	s.Helper()
-	functest.Must(s, s.service.Receive(s.Context(), event(app.GateRequested, s.ref.String())))
+	check.OK(s, s.service.Receive(s.Context(), event(app.GateRequested, s.ref.String())))
 }
 
 // request asks the app's public URL and gives the status and what the app got.
 func (s *site) request(headers map[string]string) (int, http.Header) {
 	s.Helper()
 	req, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.cfg.IngressURL+"/x", http.NoBody)
-	functest.Must(s, err)
+	check.OK(s, err)
 	req.Host = s.host
 	for name, value := range headers {
 		req.Header[name] = []string{value}
 	}
 	resp, err := http.DefaultClient.Do(req)
-	functest.Must(s, err)
+	check.OK(s, err)
 	defer func() { _ = resp.Body.Close() }()
 	var got http.Header
 	if resp.StatusCode == http.StatusOK {
-		functest.Must(s, json.NewDecoder(resp.Body).Decode(&got))
+		check.OK(s, json.NewDecoder(resp.Body).Decode(&got))
 	}
 	return resp.StatusCode, got
 }
@@ -296,9 +297,9 @@ func (s *site) answers(want int) {
 func (s *site) state() cluster.State {
 	s.Helper()
 	seen, err := s.cluster.Objects(s.Context(), s.ref)
-	functest.Must(s, err)
+	check.OK(s, err)
 	ca, err := s.service.certify(s.Context())
-	functest.Must(s, err)
+	check.OK(s, err)
 	return s.cluster.State(seen, s.app(), ca)
 }
 
@@ -307,7 +308,7 @@ func (s *site) patch(resource, name, patch string) {
 	s.Helper()
 	kind := schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: resource}
 	_, err := s.dynamic.Resource(kind).Namespace(s.ref.Namespace).Patch(s.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl"})
-	functest.Must(s, err)
+	check.OK(s, err)
 }
 
 func pool(t *testing.T, ca []byte) *x509.CertPool {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // moveTo changes the app's host, as the apps function does.
@@ -18,7 +18,7 @@ func (s *site) moveTo(host string) {
 		a.Host, a.Gate = host, a.Gate.Renew(time.Now())
 		return a, nil
 	})
-	functest.Must(s, err)
+	check.OK(s, err)
 }
 
 // serves waits until the ingress returns a status for a host, without a key. It fails if the

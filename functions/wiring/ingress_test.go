@@ -11,7 +11,7 @@ import (
 	"github.com/sluicegate/sluice/shared/checkers"
 	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestClassify(t *testing.T) {
@@ -98,7 +98,7 @@ func TestEveryAddressIsAsked(t *testing.T) {
 	}
 	on := func(address string, h http.HandlerFunc, port string) string {
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(address, port))
-		functest.Must(t, err)
+		check.OK(t, err)
 		s := httptest.NewUnstartedServer(h)
 		_ = s.Listener.Close()
 		s.Listener = l
@@ -115,7 +115,7 @@ func TestEveryAddressIsAsked(t *testing.T) {
 		}
 	}, port)
 	in, err := newIngress("http://traefik.example:"+port, "")
-	functest.Must(t, err)
+	check.OK(t, err)
 	in.witness = &witness{current: key, known: 1}
 	in.lookup = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1", "127.0.0.2"}, nil }
 	if got := in.ask(t.Context(), question{App: hello}, proveEngaged); got.proves(proveEngaged) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/cluster"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // watch asks for the app, without a key and with one, until stop is called, which gives
@@ -124,7 +124,7 @@ func TestMissingMiddleware(t *testing.T) {
 	s.requested()
 	s.settles(app.Engaged, "")
 	middlewares := s.dynamic.Resource(schema.GroupVersionResource{Group: "traefik.io", Version: "v1alpha1", Resource: "middlewares"}).Namespace(s.ref.Namespace)
-	functest.Must(t, middlewares.DeleteCollection(t.Context(), metav1.DeleteOptions{}, listAll()))
+	check.OK(t, middlewares.DeleteCollection(t.Context(), metav1.DeleteOptions{}, listAll()))
 	s.within(func() string {
 		status, _ := s.request(nil)
 		if status == http.StatusOK {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/checkers"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestProofs(t *testing.T) {
@@ -40,11 +40,11 @@ func TestWitness(t *testing.T) {
 	nonce := checkers.NewNonce()
 	proof := func(private string) string {
 		key, err := checkers.DeriveProofKey([]byte(private))
-		functest.Must(t, err)
+		check.OK(t, err)
 		return key.SignProof(nonce, hello)
 	}
 	var w witness
-	functest.Must(t, w.learn(nil))
+	check.OK(t, w.learn(nil))
 	if w.proven(hello, nonce, proof("first")) || w.proven(hello, nonce, (checkers.ProofKey{}).SignProof(nonce, hello)) {
 		t.Error("something is proven before any key is known")
 	}
@@ -52,7 +52,7 @@ func TestWitness(t *testing.T) {
 		learn               string
 		first, second, last bool
 	}{{"first", true, false, false}, {"first", true, false, false}, {"second", true, true, false}, {"third", false, true, true}} {
-		functest.Must(t, w.learn([]byte(step.learn)))
+		check.OK(t, w.learn([]byte(step.learn)))
 		for private, want := range map[string]bool{"first": step.first, "second": step.second, "third": step.last} {
 			if got := w.proven(hello, nonce, proof(private)); got != want {
 				t.Errorf("after %s: proven by %s: %v", step.learn, private, got)

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/problem"
 	"github.com/sluicegate/sluice/shared/reconcile"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/storetest"
 )
 
@@ -277,17 +277,17 @@ func TestTickRepairs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.tick()
-	functest.Equal(t, "an app that was only recorded", open, s.state())
-	functest.Must(t, s.cluster.Delete(t.Context(), s.ref))
+	check.Equal(t, "an app that was only recorded", open, s.state())
+	check.OK(t, s.cluster.Delete(t.Context(), s.ref))
 	s.tick()
-	functest.Equal(t, "an app whose objects were deleted", open, s.state())
+	check.Equal(t, "an app whose objects were deleted", open, s.state())
 	_, err := s.store.UpdateApp(t.Context(), s.ref, func(a app.App) (app.App, error) {
 		a.Image, a.Revision = "registry.example/hello:v2", 2
 		return a, nil
 	})
-	functest.Must(t, err)
+	check.OK(t, err)
 	s.tick()
-	functest.Equal(t, "an app with a new image", open, s.state())
+	check.Equal(t, "an app with a new image", open, s.state())
 	w, err := s.cluster.Workload(t.Context(), s.ref)
 	if err != nil || !w.Runs(app.App{Name: s.ref.Name, Image: "registry.example/hello:v2", Revision: 2, Port: 8080}) {
 		t.Errorf("it runs %+v, %v", w.Observation(), err)
@@ -319,9 +319,9 @@ func TestManyApps(t *testing.T) {
 	}
 	want := open
 	want.CA = cluster.Right // the others' too
-	functest.Equal(t, "the app that waits for nothing", want, s.state())
+	check.Equal(t, "the app that waits for nothing", want, s.state())
 	for a, err := range s.store.AllApps(t.Context()) {
-		functest.Must(t, err)
+		check.OK(t, err)
 		if a.RequireAPIKey && (a.Gate.State != app.Pending || a.Gate.Message == "") {
 			t.Errorf("gate of %s: %+v", a.Ref(), a.Gate)
 		}

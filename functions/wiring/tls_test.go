@@ -30,8 +30,8 @@ import (
 	"github.com/sluicegate/sluice/shared/cluster"
 	"github.com/sluicegate/sluice/shared/denial"
 	"github.com/sluicegate/sluice/shared/problem"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/clustertest"
-	"github.com/sluicegate/sluice/tests/functest"
 )
 
 // issuer signs certificates, as one who vouches for an ingress's.
@@ -56,16 +56,16 @@ func newIssuer(t *testing.T, name string, until time.Time) *issuer {
 func (i *issuer) sign(c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	i.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	functest.Must(i.t, err)
+	check.OK(i.t, err)
 	c.SerialNumber = big.NewInt(1)
 	by, byKey := i.cert, i.key
 	if by == nil {
 		by, byKey = c, key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, by, key.Public(), byKey)
-	functest.Must(i.t, err)
+	check.OK(i.t, err)
 	signed, err := x509.ParseCertificate(der)
-	functest.Must(i.t, err)
+	check.OK(i.t, err)
 	return signed, key
 }
 
@@ -83,7 +83,7 @@ func (i *issuer) server(from, until time.Time, names ...string) tls.Certificate 
 func (i *issuer) file() string {
 	i.t.Helper()
 	file := filepath.Join(i.t.TempDir(), "ca.crt")
-	functest.Must(i.t, os.WriteFile(file, i.pem(), 0o600))
+	check.OK(i.t, os.WriteFile(file, i.pem(), 0o600))
 	return file
 }
 
@@ -165,7 +165,7 @@ func TestWhatIsWrongWithTheCertificate(t *testing.T) {
 			t.Cleanup(s.Close)
 			_, address, _ := strings.Cut(s.URL, "//")
 			in, err := newIngress("https://"+address, tt.trusted)
-			functest.Must(t, err)
+			check.OK(t, err)
 			in.now, in.witness = func() time.Time { return now }, &witness{known: 1}
 			got := in.ask(t.Context(), question{App: app.App{Name: "hello", Namespace: "shop-prod", Host: host}}, proveEngaged)
 			if tt.want == "" {
@@ -193,19 +193,19 @@ func TestAuthoritiesAreReadAnew(t *testing.T) {
 	t.Cleanup(s.Close)
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	in, err := newIngress(s.URL, file)
-	functest.Must(t, err)
+	check.OK(t, err)
 	for _, step := range []struct {
 		text []byte
 		want kind
 	}{{nil, untrusted}, {later.pem(), other}, {[]byte("none"), untrusted}, {later.pem(), other}} {
 		if step.text != nil {
-			functest.Must(t, os.WriteFile(file, step.text, 0o600))
+			check.OK(t, os.WriteFile(file, step.text, 0o600))
 		}
 		if got := in.ask(t.Context(), question{App: app.App{Host: "hello.example.com"}}, proveReleased); got.kind != step.want || got.message() == "" {
 			t.Errorf("with %.20q in the file: %+v", step.text, got)
 		}
 	}
-	functest.Must(t, os.WriteFile(file, []byte("none"), 0o600))
+	check.OK(t, os.WriteFile(file, []byte("none"), 0o600))
 	if _, err := newIngress(s.URL, file); err == nil {
 		t.Error("started with a file without a certificate")
 	}
@@ -220,7 +220,7 @@ func (s *site) overTLS(host, routeTLS string) {
 	s.cfg.IngressCAFile = filepath.Join(s.TempDir(), "ca.crt")
 	s.cfg.ProofPatience = time.Second
 	s.cluster, err = cluster.Open(cluster.Options{Kubeconfig: clustertest.Kubeconfig(s.T), Routes: &s.cfg.Routes, CheckerURL: s.cfg.CheckerURL})
-	functest.Must(s, err)
+	check.OK(s, err)
 	s.service = s.replica()
 	if s.app().Host != host {
 		s.ref = s.makeAppAt("shop", host)
@@ -231,7 +231,7 @@ func (s *site) overTLS(host, routeTLS string) {
 func (s *site) keep(name string, c tls.Certificate) {
 	s.Helper()
 	key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
-	functest.Must(s, err)
+	check.OK(s, err)
 	secret := &core.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: core.SecretTypeTLS, Data: map[string][]byte{
 		core.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}),
 		core.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
@@ -240,7 +240,7 @@ func (s *site) keep(name string, c tls.Certificate) {
 	if _, err = secrets.Update(s.Context(), secret, metav1.UpdateOptions{}); err != nil {
 		_, err = secrets.Create(s.Context(), secret, metav1.CreateOptions{})
 	}
-	functest.Must(s, err)
+	check.OK(s, err)
 }
 
 // byDefault makes the certificate of a Secret the one that Traefik serves where it has
@@ -254,7 +254,7 @@ func (s *site) byDefault(secret string) {
 		"apiVersion": "traefik.io/v1alpha1", "kind": "TLSStore", "metadata": map[string]any{"name": "default"},
 		"spec": map[string]any{"defaultCertificate": map[string]any{"secretName": secret}},
 	}}, metav1.CreateOptions{})
-	functest.Must(s, err)
+	check.OK(s, err)
 	s.Cleanup(func() { // there may be one in the whole cluster
 		if err := stores.Delete(context.WithoutCancel(s.Context()), "default", metav1.DeleteOptions{}); err != nil {
 			s.Error(err)
@@ -285,7 +285,7 @@ func (s *site) asks(authority *issuer, sni, host, key string) int {
 		TLSClientConfig: &tls.Config{RootCAs: pool(s.T, authority.pem()), ServerName: sni, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
 	}}
 	req, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.cfg.IngressURL, http.NoBody)
-	functest.Must(s, err)
+	check.OK(s, err)
 	req.Host = host
 	req.Header.Set("X-Api-Key", key)
 	resp, err := client.Do(req)
@@ -320,7 +320,7 @@ func TestWildcardCertificate(t *testing.T) {
 	s.keep("wildcard", ours.server(from, until, "*.apps.example.com"))
 	s.says(app.Pending, `The ingress's certificate is signed by "CN=Our CA", an authority that is not known here.`)
 
-	functest.Must(t, os.WriteFile(s.cfg.IngressCAFile, ours.pem(), 0o600))
+	check.OK(t, os.WriteFile(s.cfg.IngressCAFile, ours.pem(), 0o600))
 	s.settles(app.Engaged, "")
 	host := s.app().Host
 	if status := s.asks(ours, host, host, "good"); status != http.StatusOK {
@@ -354,7 +354,7 @@ func TestCertificateOfANamespace(t *testing.T) {
 	s := newSite(t)
 	ours := newIssuer(t, "Our CA", time.Now().AddDate(0, 1, 0))
 	s.overTLS(s.app().Host, "")
-	functest.Must(t, os.WriteFile(s.cfg.IngressCAFile, ours.pem(), 0o600))
+	check.OK(t, os.WriteFile(s.cfg.IngressCAFile, ours.pem(), 0o600))
 	s.tick()
 	s.serveApp()
 	s.serveChecker()
@@ -364,7 +364,7 @@ func TestCertificateOfANamespace(t *testing.T) {
 	_, domain, _ := strings.Cut(s.app().Host, ".")
 	s.keep("apps-tls", ours.server(time.Now().AddDate(0, 0, -1), time.Now().AddDate(0, 0, 1), "*."+domain))
 	s.overTLS(s.app().Host, "secret:apps-tls")
-	functest.Must(t, os.WriteFile(s.cfg.IngressCAFile, ours.pem(), 0o600))
+	check.OK(t, os.WriteFile(s.cfg.IngressCAFile, ours.pem(), 0o600))
 	s.settles(app.Engaged, "")
 	if status := s.asks(ours, s.app().Host, s.app().Host, "bad"); status != http.StatusUnauthorized {
 		t.Errorf("a client without a key gets %d", status)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/identity"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // NewKey returns an active key of plan-a in shop-prod and its full text. change changes the
@@ -15,7 +16,7 @@ func NewKey(tb testing.TB, change func(*apikey.Key)) (apikey.Key, string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	full, err := apikey.NewSecret(apikey.Random(), prefix) // not Must: benchmarks make a million keys
+	full, err := apikey.NewSecret(apikey.Random(), prefix) // not check.OK: benchmarks make a million keys
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -30,8 +31,8 @@ func NewKey(tb testing.TB, change func(*apikey.Key)) (apikey.Key, string) {
 func Keyring(tb testing.TB) *identity.Keyring {
 	tb.Helper()
 	dir := tb.TempDir()
-	Must(tb, identity.WriteKeyPair(dir, "test"))
+	check.OK(tb, identity.WriteKeyPair(dir, "test"))
 	keys, err := identity.OpenKeyring(dir)
-	Must(tb, err)
+	check.OK(tb, err)
 	return keys
 }

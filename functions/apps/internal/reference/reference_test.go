@@ -15,7 +15,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/api"
 	"github.com/sluicegate/sluice/shared/httpapi"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // lines are the words of a part of the page, a line for each row, paragraph and heading.
@@ -41,9 +41,9 @@ func lines(t *testing.T, page, id string) []string {
 func TestRender(t *testing.T) {
 	t.Parallel()
 	description, err := os.ReadFile("testdata/api.json")
-	functest.Must(t, err)
+	check.OK(t, err)
 	page, err := render(description)
-	functest.Must(t, err)
+	check.OK(t, err)
 	for id, want := range map[string][]string{
 		"createThing": {
 			"Create a thing; its id comes from its name",
@@ -107,7 +107,7 @@ func TestRender(t *testing.T) {
 			"Code | Status | Message", "malformed_json | 400 | No JSON.", "wrong_type | 400 | Another <type>.", "unauthenticated | 401 | Sign in first.",
 		},
 	} {
-		functest.Equal(t, id, want, lines(t, string(page), id))
+		check.Equal(t, id, want, lines(t, string(page), id))
 	}
 	nothingFromOutside(t, string(page))
 	for _, text := range []string{"", "[]", `{"paths":[]}`, `{"components":{"schemas":{"A":{"type":1}}}}`} {

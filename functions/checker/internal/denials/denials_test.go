@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func TestFind(t *testing.T) {
@@ -91,7 +91,7 @@ func TestFlood(t *testing.T) {
 		for _, l := range lines {
 			if _, n, ok := strings.Cut(l, "not_logged="); ok {
 				count, err := strconv.Atoi(strings.Fields(n)[0])
-				functest.Must(t, err)
+				check.OK(t, err)
 				left += count
 			}
 		}

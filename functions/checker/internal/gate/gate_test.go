@@ -9,6 +9,7 @@ import (
 	"github.com/sluicegate/sluice/functions/checker/internal/view"
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
+	"github.com/sluicegate/sluice/tests/check"
 	"github.com/sluicegate/sluice/tests/functest"
 )
 
@@ -108,7 +109,7 @@ func TestRotation(t *testing.T) {
 func withSum(t *testing.T, prefix apikey.Prefix) string {
 	t.Helper()
 	full, err := apikey.NewSecret(apikey.Random(), prefix)
-	functest.Must(t, err)
+	check.OK(t, err)
 	return string(full)
 }
 

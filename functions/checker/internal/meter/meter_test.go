@@ -19,7 +19,7 @@ import (
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/store"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 var errFault = errors.New("injected")
@@ -303,7 +303,7 @@ func TestQuota(t *testing.T) {
 func instant(t *testing.T, s string) time.Time {
 	t.Helper()
 	v, err := time.Parse(time.RFC3339, s)
-	functest.Must(t, err)
+	check.OK(t, err)
 	return v
 }
 

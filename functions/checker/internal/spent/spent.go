@@ -215,7 +215,7 @@ func (f *File) Add(t usage.Term, spent int64) (r Record, ok bool) {
 	r = Record{Spent: f.word(p, spentWord), place: p}
 	r.Spent.Store(spent)
 	f.word(p, termWord).Store(term)
-	f.word(p, checkWord).Store(check(prefix, term))
+	f.word(p, checkWord).Store(checksum(prefix, term))
 	f.word(p, prefixWord).Store(prefix)
 	return r, true
 }
@@ -323,7 +323,7 @@ func (e *Ended) read(d *Dir) error {
 			continue
 		}
 		t, ok := termOf(word(prefixWord), word(termWord))
-		if !ok || word(checkWord) != check(word(prefixWord), word(termWord)) || word(spentWord) < 0 {
+		if !ok || word(checkWord) != checksum(word(prefixWord), word(termWord)) || word(spentWord) < 0 {
 			e.Damaged++
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicegate/sluice/shared/apikey"
 	"github.com/sluicegate/sluice/shared/plan"
 	"github.com/sluicegate/sluice/shared/usage"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 func term(i int) usage.Term {
@@ -24,7 +24,7 @@ func term(i int) usage.Term {
 func open(t *testing.T) *Dir {
 	t.Helper()
 	d, err := Open(t.TempDir())
-	functest.Must(t, err)
+	check.OK(t, err)
 	return d
 }
 
@@ -32,13 +32,13 @@ func open(t *testing.T) *Dir {
 func create(t *testing.T, d *Dir, run string) *File {
 	t.Helper()
 	f, err := d.Create(run)
-	functest.Must(t, err)
+	check.OK(t, err)
 	return f
 }
 
 func end(t *testing.T, f *File) {
 	t.Helper()
-	functest.Must(t, f.Close())
+	check.OK(t, f.Close())
 }
 
 // ended returns the only file of a process that has ended.
@@ -156,8 +156,8 @@ func TestDoubt(t *testing.T) {
 			}
 			end(t, f)
 			text, err := os.ReadFile(f.name)
-			functest.Must(t, err)
-			functest.Must(t, os.WriteFile(f.name, test.change(text), 0o600))
+			check.OK(t, err)
+			check.OK(t, os.WriteFile(f.name, test.change(text), 0o600))
 			if test.other {
 				d.boot = "another"
 			}
@@ -184,18 +184,18 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	self, err := os.Executable()
-	functest.Must(t, err)
+	check.OK(t, err)
 	run := exec.CommandContext(t.Context(), self, "-test.run=^TestKilled$")
 	run.Env = append(os.Environ(), helper+"="+d.path)
 	out, err := run.StdoutPipe()
-	functest.Must(t, err)
-	functest.Must(t, run.Start())
+	check.OK(t, err)
+	check.OK(t, run.Start())
 	said, err := bufio.NewReader(out).ReadString('\n')
-	functest.Must(t, err)
+	check.OK(t, err)
 	if all, locked, err := d.Ended(); len(all) != 0 || locked != 1 || err != nil {
 		t.Errorf("while it runs: %d files, %d locked, %v", len(all), locked, err)
 	}
-	functest.Must(t, run.Process.Kill())
+	check.OK(t, run.Process.Kill())
 	_ = run.Wait() // it was killed
 	e := ended(t, d)
 	if want := []usage.Ended{{Term: term(0), Process: "RUN1", Spent: 42}}; said != "42\n" || !slices.Equal(e.Spent, want) {
@@ -210,7 +210,7 @@ func TestKilled(t *testing.T) {
 func spend(t *testing.T, dir string) {
 	t.Helper()
 	d, err := Open(dir)
-	functest.Must(t, err)
+	check.OK(t, err)
 	r, _ := create(t, d, "RUN1").Add(term(0), 40)
 	r.Spent.Add(2)
 	fmt.Fprintln(os.Stdout, r.Spent.Load())

@@ -31,8 +31,8 @@ func termOf(prefix, term int64) (t usage.Term, ok bool) {
 	return t, apikey.ValidPrefix(string(text)) && usage.TermOf(t.Prefix, t.Period, t.First.Start()) == t
 }
 
-// check returns the checksum of a slot's identity.
-func check(prefix, term int64) int64 {
+// checksum returns the checksum of a slot's identity.
+func checksum(prefix, term int64) int64 {
 	b := binary.NativeEndian.AppendUint64(nil, uint64(prefix)) //nolint:gosec // a word
 	b = binary.NativeEndian.AppendUint64(b, uint64(term))      //nolint:gosec // a word
 	return int64(crc32.ChecksumIEEE(b))

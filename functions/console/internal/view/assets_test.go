@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // TestThemesDifferInColours only: the dark sets other values of the names that colours
@@ -14,7 +14,7 @@ import (
 func TestThemesDifferInColours(t *testing.T) {
 	t.Parallel()
 	style, err := assetFiles.ReadFile("assets/style.css")
-	functest.Must(t, err)
+	check.OK(t, err)
 	blocks := regexp.MustCompile(`(?s)@media \(prefers-color-scheme: dark\) \{(.*?)\n\}`).FindAllSubmatch(style, -1)
 	if len(blocks) == 0 {
 		t.Fatal("there is no dark theme")

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicegate/sluice/shared/wire"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -31,7 +31,7 @@ func days(totals ...[3]uint64) []wire.UsageDay {
 func draw(t *testing.T, c Chart) string {
 	t.Helper()
 	var b bytes.Buffer
-	functest.Must(t, newTestRenderer(t).pages["overview"].ExecuteTemplate(&b, "usage_chart", c))
+	check.OK(t, newTestRenderer(t).pages["overview"].ExecuteTemplate(&b, "usage_chart", c))
 	return b.String()
 }
 
@@ -64,11 +64,11 @@ func TestChartGolden(t *testing.T) {
 			got := draw(t, NewChart(tt.days))
 			file := filepath.Join("testdata", "chart_"+tt.name+".html")
 			if *update {
-				functest.Must(t, os.WriteFile(file, []byte(got), 0o600))
+				check.OK(t, os.WriteFile(file, []byte(got), 0o600))
 			}
 			want, err := os.ReadFile(file)
-			functest.Must(t, err)
-			functest.Equal(t, "chart", string(want), got)
+			check.OK(t, err)
+			check.Equal(t, "chart", string(want), got)
 		})
 	}
 }

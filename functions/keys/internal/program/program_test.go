@@ -20,7 +20,7 @@ import (
 
 	"github.com/sluicegate/sluice/shared/outbound"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 // site is where a program publishes its keys.
@@ -60,13 +60,13 @@ func (s *site) publishes(keys map[string]any) {
 		text, ok := key.(string)
 		if !ok {
 			der, err := x509.MarshalPKIXPublicKey(key)
-			functest.Must(s, err)
+			check.OK(s, err)
 			text = string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 		}
 		list = append(list, one{id, text, false})
 	}
 	body, err := json.Marshal(map[string]any{"public_keys": list})
-	functest.Must(s, err)
+	check.OK(s, err)
 	s.answers(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) })
 }
 
@@ -83,7 +83,7 @@ func (s *site) finds(id string, want problem.Code) Key {
 func newKey(t *testing.T, c elliptic.Curve) *ecdsa.PrivateKey {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(c, rand.Reader)
-	functest.Must(t, err)
+	check.OK(t, err)
 	return k
 }
 
@@ -187,7 +187,7 @@ func TestOtherKeys(t *testing.T) {
 	s := newSite(t)
 	good, large := newKey(t, elliptic.P256()), newKey(t, elliptic.P384())
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
-	functest.Must(t, err)
+	check.OK(t, err)
 	s.publishes(map[string]any{"good": &good.PublicKey, "large": &large.PublicKey, "rsa": &other.PublicKey, "text": "no PEM", "": &good.PublicKey})
 	s.finds("good", "")
 	for _, id := range []string{"large", "rsa", "text", ""} {
@@ -203,7 +203,7 @@ func TestClaim(t *testing.T) {
 	body := []byte(`[{"token":"x"}]`)
 	sum := sha256.Sum256(body)
 	signed, err := ecdsa.SignASN1(rand.Reader, key, sum[:])
-	functest.Must(t, err)
+	check.OK(t, err)
 	head := http.Header{IdentifierHeader: {"first"}, SignatureHeader: {base64.StdEncoding.EncodeToString(signed)}}
 	c, ok := ClaimOf(head)
 	if k := s.finds("first", ""); !ok || !k.Signs(c, body) || k.Signs(c, []byte(`[{"token":"y"}]`)) || k.Signs(Claim{signature: []byte("x")}, body) {

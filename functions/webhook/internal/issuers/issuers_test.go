@@ -25,7 +25,7 @@ import (
 	"github.com/sluicegate/sluice/shared/app"
 	"github.com/sluicegate/sluice/shared/outbound"
 	"github.com/sluicegate/sluice/shared/problem"
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 const (
@@ -76,10 +76,10 @@ func broken(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Broken", "
 func world(t *testing.T) (*Issuers, *system) {
 	t.Helper()
 	i, err := ci.New(home)
-	functest.Must(t, err)
+	check.OK(t, err)
 	s := &system{Issuer: i}
 	is, err := New([]string{home}, s, slog.New(slog.DiscardHandler), time.Now)
-	functest.Must(t, err)
+	check.OK(t, err)
 	return is, s
 }
 
@@ -88,7 +88,7 @@ func (s *system) token(t *testing.T, change map[string]any) string {
 	claims := ci.Claims("org/repo", "main", "deploy")
 	maps.Copy(claims, change)
 	token, err := s.Token(audience, claims)
-	functest.Must(t, err)
+	check.OK(t, err)
 	return token
 }
 
@@ -97,7 +97,7 @@ func TestVerify(t *testing.T) {
 	t.Parallel()
 	is, s := world(t)
 	p, err := is.Verify(t.Context(), s.token(t, map[string]any{"jti": "t1", "run_number": 12, "protected": true, "list": []string{"x"}}))
-	functest.Must(t, err)
+	check.OK(t, err)
 	if p.Issuer != home || p.TokenID != "t1" || len(p.Audience) != 1 || p.Audience[0] != audience || p.Claims["repository"] != "org/repo" || p.Claims["run_number"] != "12" || p.Claims["protected"] != "true" {
 		t.Errorf("%+v", p)
 	}
@@ -122,7 +122,7 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	stranger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	functest.Must(t, err)
+	check.OK(t, err)
 	kid, private := s.Key()
 	good := jwt.MapClaims{"iss": home, "aud": audience, "jti": "x", "iat": now, "exp": now + 300, "sub": "x"}
 	forge := func(method jwt.SigningMethod, key any, header map[string]any, change map[string]any) string {
@@ -137,7 +137,7 @@ func TestRefused(t *testing.T) {
 			}
 		}
 		text, err := token.SignedString(key)
-		functest.Must(t, err)
+		check.OK(t, err)
 		return text
 	}
 	ours := func(header, change map[string]any) string {
@@ -220,7 +220,7 @@ func TestRotation(t *testing.T) {
 		if _, err := is.Verify(t.Context(), old); err != nil {
 			t.Fatal(err)
 		}
-		functest.Must(t, s.Rotate())
+		check.OK(t, s.Rotate())
 		s.Withdraw()
 		if _, err := is.Verify(t.Context(), s.token(t, nil)); !problem.Is(err, problem.InvalidToken) {
 			t.Errorf("a key of this moment: %v", err)
@@ -235,7 +235,7 @@ func TestRotation(t *testing.T) {
 		if _, err := is.Verify(t.Context(), old); !problem.Is(err, problem.InvalidToken) {
 			t.Errorf("the old key, once the keys were read: %v", err)
 		}
-		functest.Must(t, s.Rotate())
+		check.OK(t, s.Rotate())
 		s.Withdraw()
 		time.Sleep(kept)
 		asked := s.asked.Load()
@@ -367,11 +367,11 @@ func TestTwoIssuersWithOneKey(t *testing.T) {
 	t.Parallel()
 	const other = "https://ci.example.org"
 	i, err := ci.New(home)
-	functest.Must(t, err)
+	check.OK(t, err)
 	is, err := New([]string{home, other}, &system{Issuer: i}, slog.New(slog.DiscardHandler), time.Now)
-	functest.Must(t, err)
+	check.OK(t, err)
 	token, err := i.Token(audience, map[string]any{"iss": other, "repository": "org/repo", "sub": "x"})
-	functest.Must(t, err)
+	check.OK(t, err)
 	// The other's discovery is answered by the first: its issuer is not the one that was asked.
 	if p, err := is.Verify(t.Context(), token); err == nil {
 		t.Errorf("believed: %+v", p)

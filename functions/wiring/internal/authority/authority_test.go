@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicegate/sluice/tests/functest"
+	"github.com/sluicegate/sluice/tests/check"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -16,7 +16,7 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func renewed(t *testing.T, b Bundle, now time.Time) Bundle {
 	t.Helper()
 	b, _, err := b.Renew(now)
-	functest.Must(t, err)
+	check.OK(t, err)
 	return b
 }
 
@@ -24,7 +24,7 @@ func renewed(t *testing.T, b Bundle, now time.Time) Bundle {
 func issued(t *testing.T, b Bundle, host string, now time.Time) (cert, key []byte) {
 	t.Helper()
 	cert, key, err := b.Issue(host, now)
-	functest.Must(t, err)
+	check.OK(t, err)
 	verify(t, b, cert, key, host, now)
 	return cert, key
 }
@@ -32,9 +32,9 @@ func issued(t *testing.T, b Bundle, host string, now time.Time) (cert, key []byt
 func verify(t *testing.T, b Bundle, cert, key []byte, host string, now time.Time) {
 	t.Helper()
 	pair, err := tls.X509KeyPair(cert, key)
-	functest.Must(t, err)
+	check.OK(t, err)
 	certs, _, err := b.PEM()
-	functest.Must(t, err)
+	check.OK(t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(certs)
 	_, err = pair.Leaf.Verify(x509.VerifyOptions{
@@ -120,7 +120,7 @@ func leaf(t *testing.T, certPEM []byte) *x509.Certificate {
 	t.Helper()
 	block, _ := pem.Decode(certPEM)
 	c, err := x509.ParseCertificate(block.Bytes)
-	functest.Must(t, err)
+	check.OK(t, err)
 	return c
 }
 
@@ -134,7 +134,7 @@ func TestParse(t *testing.T) {
 	b := renewed(t, nil, start)
 	b = renewed(t, b, start.Add(Life*3/4))
 	certs, keys, err := b.PEM()
-	functest.Must(t, err)
+	check.OK(t, err)
 	got, err := Parse(certs, keys)
 	if err != nil || len(got) != 2 || !got[0].cert.Equal(b[0].cert) || !got[1].key.Equal(b[1].key) {
 		t.Errorf("read back %d authorities, %v", len(got), err)
