@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
 )
 
 // TestForeignForms: nothing is done for a form that is not the session's own.

@@ -145,7 +145,8 @@ func signInProof(value string, seconds int) *http.Cookie {
 
 // strictCookie is one that only the console's own pages make a browser send.
 func strictCookie(name, value string, seconds int) *http.Cookie {
-	c := cookieOf(name, value, seconds)
-	c.SameSite = http.SameSiteStrictMode
-	return c
+	return &http.Cookie{
+		Name: name, Value: value, Path: "/", MaxAge: seconds,
+		HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode,
+	}
 }

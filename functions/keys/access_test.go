@@ -48,8 +48,8 @@ func TestAccess(t *testing.T) {
 	if after := w.stored(id); after.Status != before.Status || after.Secret != before.Secret || w.countKeys() != 1 || w.countPlans() != 1 {
 		t.Error("something has changed")
 	}
-	if p := w.storedPlan("plan-starter"); p.Limits.Rate != 10 {
-		t.Errorf("the plan's rate is now %v", p.Limits.Rate)
+	if p := w.storedPlan("plan-starter"); p.Rate != 10 {
+		t.Errorf("the plan's rate is now %v", p.Rate)
 	}
 	// An id alone opens nothing: the role counts in the address's own project.
 	w.as("bob", http.MethodGet, bank+"/api-keys/"+id, "").Refused(http.StatusNotFound, problem.NotFound)

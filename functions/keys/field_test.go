@@ -143,7 +143,7 @@ func fuzzPlan(t *testing.T, s *Service, body []byte) {
 	var update wire.UpdatePlan
 	if try(t, httpapi.Unmarshal(body, &update)) {
 		p, err := changePlan(old, update, s.moment())
-		if try(t, err) && (p.ID != old.ID || p.Limits.Check() != nil || plan.CheckName(p.Name) != nil) {
+		if try(t, err) && (p.ID != old.ID || p.Check() != nil || plan.CheckName(p.Name) != nil) {
 			t.Errorf("%s changes the plan to %+v", body, p)
 		}
 	}

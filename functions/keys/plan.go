@@ -93,8 +93,8 @@ func changePlan(p plan.Plan, in wire.UpdatePlan, now time.Time) (plan.Plan, erro
 	}
 	missing := problem.All(
 		set("name", in.Name, &p.Name),
-		set("rate", in.Rate, &p.Limits.Rate),
-		set("burst", in.Burst, &p.Limits.Burst),
+		set("rate", in.Rate, &p.Rate),
+		set("burst", in.Burst, &p.Burst),
 	)
 	var err error
 	p.Limits, err = withQuota(p.Limits, changeQuota(p.Limits, in))
@@ -165,7 +165,7 @@ func quotaOf(l plan.Limits) quota {
 func wirePlan(p plan.Plan) wire.Plan {
 	q := quotaOf(p.Limits)
 	return wire.Plan{
-		ID: string(p.ID), Name: p.Name, Rate: p.Limits.Rate, Burst: p.Limits.Burst,
+		ID: string(p.ID), Name: p.Name, Rate: p.Rate, Burst: p.Burst,
 		Quota: q.requests, QuotaPeriod: q.period, QuotaMode: q.mode,
 	}
 }

@@ -26,7 +26,7 @@ func (s *Service) releaseQuota(ctx context.Context, in httpapi.Scope, _ api.Empt
 		return wire.ReleasedQuota{}, err
 	}
 	p, err := s.store.Plan(ctx, k.Namespace, k.Plan)
-	if err != nil || !p.Limits.Hard {
+	if err != nil || !p.Hard {
 		return wire.ReleasedQuota{}, err // nothing is leased of any other quota
 	}
 	reading, err := s.counted.Read(ctx, []apikey.Prefix{k.Prefix}, s.now)
@@ -35,7 +35,7 @@ func (s *Service) releaseQuota(ctx context.Context, in httpapi.Scope, _ api.Empt
 	}
 	now := s.now()
 	used := counted.QuotaUse(reading.Histories[0], p.Limits, now).Used
-	r, err := s.store.ReleaseLeases(ctx, k, usage.TermOf(k.Prefix, p.Limits.Period, now), int64(used)) //nolint:gosec // requests of one key
+	r, err := s.store.ReleaseLeases(ctx, k, usage.TermOf(k.Prefix, p.Period, now), int64(used)) //nolint:gosec // requests of one key
 	if err == nil && r.Requests == 0 && r.Held > 0 {
 		err = problem.Of(problem.QuotaHeld)
 	}

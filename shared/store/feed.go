@@ -83,7 +83,7 @@ func heardPlan(id string, f fields) (plan.Plan, error) {
 	if id != planDocument(p.Namespace, p.ID) {
 		return plan.Plan{}, errOtherID
 	}
-	return p, p.Limits.Check()
+	return p, p.Check()
 }
 
 // heardCounter reads a counter's document as a listener hears it.

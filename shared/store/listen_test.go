@@ -202,8 +202,8 @@ func TestHeardMode(t *testing.T) {
 				f["quota_mode"] = test.mode
 			}
 			p, err := heardPlan("ns.a", f)
-			if (err == nil) != test.ok || test.ok && p.Limits.Hard != test.hard {
-				t.Errorf("hard is %t, error %v", p.Limits.Hard, err)
+			if (err == nil) != test.ok || test.ok && p.Hard != test.hard {
+				t.Errorf("hard is %t, error %v", p.Hard, err)
 			}
 		})
 	}

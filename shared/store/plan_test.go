@@ -70,11 +70,11 @@ func TestPlanIsUniqueInItsEnvironment(t *testing.T) {
 	first := storePlan(t, s, "shop-prod", "starter")
 	storePlan(t, s, "shop-staging", "starter")
 	again := first
-	again.Limits.Rate = 99
+	again.Rate = 99
 	if _, err := s.CreatePlan(t.Context(), again); !problem.Is(err, problem.AlreadyExists) {
 		t.Errorf("a second one: %v", err)
 	}
-	if got, err := s.Plan(t.Context(), "shop-prod", first.ID); err != nil || got.Limits.Rate != first.Limits.Rate {
+	if got, err := s.Plan(t.Context(), "shop-prod", first.ID); err != nil || got.Rate != first.Rate {
 		t.Errorf("the first one is now %v, %v", got, err)
 	}
 }

@@ -28,7 +28,7 @@ func receiptToDoc(r hook.Receipt) receiptDoc {
 
 func readReceipt(snap *firestore.DocumentSnapshot) (hook.Receipt, error) {
 	d, err := shape[receiptDoc](snap)
-	d.Receipt.ID, d.Receipt.App = snap.Ref.ID, app.Ref{Namespace: d.Namespace, Name: d.App}
+	d.ID, d.Receipt.App = snap.Ref.ID, app.Ref{Namespace: d.Namespace, Name: d.App}
 	return d.Receipt, err
 }
 

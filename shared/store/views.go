@@ -108,9 +108,9 @@ func buildView(b deploy.Build) audit.Values {
 }
 
 func planView(p plan.Plan) audit.Values {
-	v := audit.Values{"name": p.Name, "rate": p.Limits.Rate, "burst": p.Limits.Burst, "quota": nil, "quota_period": nil, "quota_mode": nil}
-	if p.Limits.Quota != 0 {
-		v["quota"], v["quota_period"], v["quota_mode"] = p.Limits.Quota, string(p.Limits.Period), string(p.Limits.Mode())
+	v := audit.Values{"name": p.Name, "rate": p.Rate, "burst": p.Burst, "quota": nil, "quota_period": nil, "quota_mode": nil}
+	if p.Quota != 0 {
+		v["quota"], v["quota_period"], v["quota_mode"] = p.Quota, string(p.Period), string(p.Mode())
 	}
 	return v
 }

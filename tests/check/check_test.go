@@ -34,24 +34,24 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	for i, tt := range []struct {
-		run  func(testing.TB)
+		run  func(*recorder)
 		want string
 	}{
-		{func(tb testing.TB) { OK(tb, nil) }, ""},
-		{func(tb testing.TB) { OK(tb, broken) }, "fatal"},
-		{func(tb testing.TB) { Equal(tb, "list", []int{1}, []int{1}) }, ""},
-		{func(tb testing.TB) { Equal(tb, "list", []int{1}, []int{2}) }, "error"},
-		{func(tb testing.TB) { Problem(tb, nil, "") }, ""},
-		{func(tb testing.TB) {
-			Problem(tb, fmt.Errorf("read: %w", problem.Of(problem.NotFound)), problem.NotFound)
+		{func(r *recorder) { OK(r, nil) }, ""},
+		{func(r *recorder) { OK(r, broken) }, "fatal"},
+		{func(r *recorder) { Equal(r, "list", []int{1}, []int{1}) }, ""},
+		{func(r *recorder) { Equal(r, "list", []int{1}, []int{2}) }, "error"},
+		{func(r *recorder) { Problem(r, nil, "") }, ""},
+		{func(r *recorder) {
+			Problem(r, fmt.Errorf("read: %w", problem.Of(problem.NotFound)), problem.NotFound)
 		}, ""},
-		{func(tb testing.TB) { Problem(tb, nil, problem.NotFound) }, "error"},
-		{func(tb testing.TB) { Problem(tb, broken, "") }, "error"},
-		{func(tb testing.TB) { Problem(tb, problem.Of(problem.Conflict), problem.NotFound) }, "error"},
-		{func(tb testing.TB) { Closes(tb, closer{}) }, ""},
-		{func(tb testing.TB) { Closes(tb, closer{io.ErrClosedPipe}) }, "error"},
-		{func(tb testing.TB) { Eventually(tb, "wait", time.Minute, func() error { return nil }) }, ""},
-		{func(tb testing.TB) { Eventually(tb, "wait", time.Millisecond, func() error { return broken }) }, "fatal"},
+		{func(r *recorder) { Problem(r, nil, problem.NotFound) }, "error"},
+		{func(r *recorder) { Problem(r, broken, "") }, "error"},
+		{func(r *recorder) { Problem(r, problem.Of(problem.Conflict), problem.NotFound) }, "error"},
+		{func(r *recorder) { Closes(r, closer{}) }, ""},
+		{func(r *recorder) { Closes(r, closer{io.ErrClosedPipe}) }, "error"},
+		{func(r *recorder) { Eventually(r, "wait", time.Minute, func() error { return nil }) }, ""},
+		{func(r *recorder) { Eventually(r, "wait", time.Millisecond, func() error { return broken }) }, "fatal"},
 	} {
 		r, done := &recorder{}, make(chan struct{})
 		go func() {
