@@ -165,7 +165,7 @@ func (w *world) ask(script string) int64 {
 // event sends a CloudEvent of Sluice's own.
 func (w *world) event(eventType, subject string) int {
 	w.Helper()
-	return functest.Event(eventType, subject).Send(w, w.handler).Status
+	return functest.Event(w, eventType, subject).Send(w, w.handler).Status
 }
 
 func (w *world) tick() {
@@ -178,7 +178,7 @@ func (w *world) tick() {
 // send sends an event of Tekton's to a path.
 func (w *world) send(path, kind, body string) int {
 	w.Helper()
-	c := functest.Event("dev.tekton.event.pipelinerun."+kind+".v1", "")
+	c := functest.Event(w, "dev.tekton.event.pipelinerun."+kind+".v1", "")
 	c.Path, c.Body = path, body
 	c.Header.Set("Ce-Source", "/tekton")
 	return c.Send(w, w.handler).Status

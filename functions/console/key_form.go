@@ -244,8 +244,8 @@ func changeKey(r *request) error {
 	var made wire.Key
 	if len(changed) > 0 { // the fields that change, and no others
 		made, err = r.waiting().UpdateKey(r.Context(), r.project, current.ID, wire.UpdateKey{
-			Name: optional(changed["name"], &k.Name), Plan: optional(changed["plan"], k.Plan),
-			Apps: optional(changed["apps"], &k.Apps), ExpiresAt: optional(changed["expires_at"], k.ExpiresAt),
+			Name: wire.If(changed["name"], &k.Name), Plan: wire.If(changed["plan"], k.Plan),
+			Apps: wire.If(changed["apps"], &k.Apps), ExpiresAt: wire.If(changed["expires_at"], k.ExpiresAt),
 		})
 	}
 	switch {

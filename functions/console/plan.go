@@ -239,8 +239,8 @@ func changePlan(r *request) error {
 		// The fields that change, and no others: what somebody else has changed meanwhile stays.
 		quota := changed["quota"] || changed["quota_period"]
 		made, err = r.waiting().UpdatePlan(r.Context(), r.project, r.environment, id, wire.UpdatePlan{
-			Name: optional(changed["name"], p.Name), Rate: optional(changed["rate"], p.Rate), Burst: optional(changed["burst"], p.Burst),
-			Quota: optional(quota, p.Quota), QuotaPeriod: optional(quota, p.QuotaPeriod), QuotaMode: optional(changed["quota_mode"], p.QuotaMode),
+			Name: wire.If(changed["name"], p.Name), Rate: wire.If(changed["rate"], p.Rate), Burst: wire.If(changed["burst"], p.Burst),
+			Quota: wire.If(quota, p.Quota), QuotaPeriod: wire.If(quota, p.QuotaPeriod), QuotaMode: wire.If(changed["quota_mode"], p.QuotaMode),
 		})
 	}
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sluicegate/sluice/functions/console/internal/view"
 	"github.com/sluicegate/sluice/shared/client"
-	"github.com/sluicegate/sluice/shared/wire"
 )
 
 // invalid returns the request's form as it was typed, with an error that the console found.
@@ -136,14 +135,6 @@ func (r *request) changes(current, typed view.Fields) (changed changes, conflict
 		changed[name] = true
 	}
 	return changed, nil
-}
-
-// optional is a field of a change, when the form changes it; nil takes it away.
-func optional[T any](changed bool, value *T) wire.Optional[T] {
-	if !changed {
-		return wire.Optional[T]{}
-	}
-	return wire.Optional[T]{Set: true, Value: value}
 }
 
 func quoted(s string) string {

@@ -43,7 +43,7 @@ func (w *world) tick() int {
 
 func (w *world) event(eventType, subject string) int {
 	w.Helper()
-	return functest.Event(eventType, subject).Send(w, w.handler).Status
+	return functest.Event(w, eventType, subject).Send(w, w.handler).Status
 }
 
 func (w *world) ticked() bool { w.Helper(); return w.tick() < http.StatusMultipleChoices }

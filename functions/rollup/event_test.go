@@ -13,7 +13,7 @@ import (
 // post sends an event in HTTP binary mode, as a PingSource does.
 func post(t *testing.T, svc *Service, kind string) int {
 	t.Helper()
-	c := functest.Event(kind, "")
+	c := functest.Event(t, kind, "")
 	c.Body = `{}`
 	c.Header.Set("Ce-Source", "/apis/v1/namespaces/sluice/pingsources/rollup")
 	return c.Send(t, funcmain.Events(functest.Quiet(), svc.Receive)).Status

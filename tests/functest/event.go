@@ -1,14 +1,27 @@
 package functest
 
-import "net/http"
+import (
+	"net/http"
+	"testing"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+
+	"github.com/sluicegate/sluice/tests/check"
+)
 
 // Event returns the call that delivers a CloudEvent. Without a subject, subject is "".
-func Event(kind, subject string) Call {
-	header := http.Header{"Ce-Specversion": {"1.0"}, "Ce-Id": {"1"}, "Ce-Source": {"/test"}, "Ce-Type": {kind}}
+func Event(tb testing.TB, kind, subject string) Call {
+	tb.Helper()
+	e := cloudevents.NewEvent()
+	e.SetID("1")
+	e.SetSource("/test")
+	e.SetType(kind)
 	if subject != "" {
-		header.Set("Ce-Subject", subject)
+		e.SetSubject(subject)
 	}
-	return Call{Method: http.MethodPost, Path: "/", Header: header}
+	r, err := cloudevents.NewHTTPRequestFromEvent(tb.Context(), "/", e)
+	check.OK(tb, err)
+	return Call{Method: http.MethodPost, Path: "/", Header: r.Header}
 }
 
 // Bearer returns the header that authenticates a call with a token.
