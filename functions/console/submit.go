@@ -63,7 +63,7 @@ func (r *request) inputFor(code, field string) string {
 // ask shows a page with a form.
 type ask func(r *request, f view.Form) error
 
-// again shows a form that the API has refused once more; see refused.
+// again shows the form that the API rejected, with the reason.
 func (r *request) again(err error, page ask) error {
 	f, ok := r.refused(err)
 	if !ok {
@@ -72,26 +72,26 @@ func (r *request) again(err error, page ask) error {
 	return page(r, f)
 }
 
-// gone tells that what a form was about is not there any more.
+// gone reports whether the object of a form has been deleted.
 func gone(err error) bool { return client.HasCode(err, "not_found") }
 
-// ask answers with a form's page.
+// ask responds with the page of a form.
 func (r *request) ask(tab string, p view.FormPage) error {
 	return r.show("form", page{Status: p.Form.Status(), Title: p.Title, Tab: tab}, p)
 }
 
-// confirm answers with a confirmation.
+// confirm responds with a confirmation.
 func (r *request) confirm(tab string, c view.Confirmation) error {
 	return r.show("confirm", page{Status: c.Form.Status(), Title: c.Title, Tab: tab}, c)
 }
 
-// retyped tells whether the name that a confirmation asks for was typed.
+// retyped reports whether the user typed the name that a confirmation asks for.
 func (r *request) retyped(name string) bool { return r.PostForm.Get("name") == name }
 
-// wrongName is said when it was not.
+// wrongName is the error of a confirmation with another name.
 const wrongName = "That is another name. Nothing was done."
 
-// typed is what the sent form holds in the fields of a thing.
+// typed returns the values of the submitted form.
 func (r *request) typed(of view.Fields) view.Fields {
 	all := view.Fields{}
 	for name := range of {
@@ -100,10 +100,10 @@ func (r *request) typed(of view.Fields) view.Fields {
 	return all
 }
 
-// changes are the fields that a form changes.
+// changes holds the names of the fields that a form changes.
 type changes map[string]bool
 
-// notice is n, or that there was nothing to do.
+// notice returns n, or the notice that nothing changed.
 func (c changes) notice(n notice) notice {
 	if len(c) == 0 {
 		return noticeNothingChanged
@@ -111,14 +111,12 @@ func (c changes) notice(n notice) notice {
 	return n
 }
 
-// changes finds the fields that the sent form changes, given what they hold now and
-// what was typed: those that were typed otherwise than the form had them at first. If
-// somebody else has changed one of these meanwhile, to something else, conflict is the
-// form with a word on it, and nothing shall be done. What else has changed is left as it
-// is.
+// changes returns the fields that the submitted form changes: those whose value differs from the
+// form's original. If another user has changed one of them in the meantime, conflict is the form
+// with a message, and nothing must be saved. Other fields stay as they are.
 //
-// Between this look and the change there is a moment; in it the last one to save
-// wins, as it would with any two who save one after the other.
+// A change between this comparison and the save is overwritten, as if the users had saved one
+// after the other.
 func (r *request) changes(current, typed view.Fields) (changed changes, conflict *view.Form) {
 	changed = changes{}
 	for _, name := range slices.Sorted(maps.Keys(current)) {

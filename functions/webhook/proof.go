@@ -24,7 +24,7 @@ const (
 
 // proof is what a call has proven.
 type proof struct {
-	ours  bool   // whoever sent it knows the app's token, or is a pipeline that the app trusts
+	ours  bool   // the caller knows the app's token, or is a pipeline that the app trusts
 	body  []byte // of the request
 	actor string // in the deployment history
 

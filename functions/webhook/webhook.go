@@ -179,8 +179,8 @@ type Service struct {
 	refusals   *limit // of those without proof, by address
 	identified *limit // those that an issuer vouches for, by whose pipelines they are
 	looks      *rate.Limiter
-	pipelines  *httpapi.Bodies // of calls that carry the token
-	strangers  *httpapi.Bodies // of those that only their signature can prove
+	pipelines  *httpapi.Bodies // of calls with a token
+	strangers  *httpapi.Bodies // of calls with a signature
 	waiting    chan struct{}   // has room for those who may wait
 
 	baseURL string

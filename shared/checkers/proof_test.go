@@ -14,7 +14,7 @@ func key(t *testing.T, secret string) ProofKey {
 	return k
 }
 
-// TestProof: a proof is good for its nonce, its app and its key alone.
+// TestProof: a proof is valid only for its nonce, app and key.
 func TestProof(t *testing.T) {
 	t.Parallel()
 	k, nonce := key(t, "a private key"), NewNonce()

@@ -40,7 +40,7 @@ func TestOf(t *testing.T) {
 		want   Replica
 	}{
 		{"applied", Member{Written: at(90), Applied: at(100.5)}, Replica{State: Applied}},
-		{"applied to the very instant", Member{Written: at(90), Applied: c}, Replica{State: Applied}},
+		{"applied exactly to the commit", Member{Written: at(90), Applied: c}, Replica{State: Applied}},
 		{"behind", Member{Written: at(90), Applied: at(99.999)}, Replica{State: Silent, DeniesFrom: at(180.09)}},
 		{"a canary after the change that says less", Member{Written: at(100.5), Applied: at(99)}, Replica{State: Silent, DeniesFrom: at(190.59)}},
 		{"silent for as long as the ceiling", Member{Written: at(11), Applied: at(11)}, Replica{State: Silent, DeniesFrom: at(101.09)}},
@@ -153,7 +153,7 @@ type replica struct {
 	stopped bool // runs no code; clocks go on
 	cut     bool // neither hears nor writes
 	begun   []float64
-	writing []canary // under way to the store: they arrive, or not, also after the death of who sent them
+	writing []canary // not yet in the store; they may arrive, even after their replica is killed
 	view    float64  // read time applied; below 0 nothing yet
 	proven  float64  // the begin of the last canary that has come back; below 0 none
 }
@@ -173,8 +173,7 @@ func (r *replica) allowsByTheOld(w *world) bool {
 	return !r.dead && !r.stopped && r.proven >= 0 && w.now-r.proven < w.ceiling && w.change > 0 && r.view < w.change
 }
 
-// What can happen, the likelier the oftener it stands here, and the times in between, in
-// ceilings.
+// The possible steps, repeated by their probability, and the times between them, in ceilings.
 var (
 	steps = strings.Fields("begin begin begin begin commit commit commit commit lose hear hear hear late late late " +
 		"read read read read ask ask ask ask ask ask change stop go-on go-on cut heal heal kill restart restart join")

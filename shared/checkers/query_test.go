@@ -129,7 +129,7 @@ func TestKeyIsNotLogged(t *testing.T) {
 	}
 }
 
-// TestReasons: each is said in a sentence, and one that nobody knows in its own word.
+// TestReasons: each reason has a text, and an unknown reason is named as it is.
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	seen := map[Reason]bool{}
