@@ -29,8 +29,8 @@ const (
 
 	// leaksBodies bounds the bodies that are held before their sender has proven itself, and
 	// leaksShare those from one network, in bytes: nobody keeps the others out.
-	leaksBodies = 24 << 20
-	leaksShare  = leaksBodies / 3
+	leaksBodies = 3 * leaksShare
+	leaksShare  = 8 * (maxLeaksBody + 1) // a buffer has room for one byte more than the body
 
 	// leaksRead is for the body of a call that has proven nothing yet, and leaksWork for what
 	// it asks for, at leaksAtOnce keys at one time.
