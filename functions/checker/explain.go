@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// explaining is how many queries about denials are read or responseed at the same time.
+	// explaining is how many queries about denials are handled at the same time.
 	explaining = 16
 
 	// slowest is how long a query may take to arrive. Anybody who reaches the port can begin one

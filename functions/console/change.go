@@ -29,7 +29,7 @@ type force struct {
 // Unlisted tells whether it is not even known which checkers the change waits for.
 func (f force) Unlisted() bool { return !f.Everywhere && len(f.Replicas) == 0 }
 
-// force reads how far a change is; nil of one that does not exist.
+// force returns where a change is in force, or nil if there is no such change.
 func (r *request) force(change string) (*force, error) {
 	f, err := r.api.Change(r.Context(), r.project, change)
 	if client.HasCode(err, "not_found") { // an address that somebody has made up

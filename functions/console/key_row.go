@@ -28,13 +28,13 @@ type keyRow struct {
 	Leaked *leakNote // nil of a key that has not
 }
 
-// Live tells whether the key can still be changed.
+// Live reports whether the key can still be changed.
 func (k keyRow) Live() bool { return k.Status != "revoked" }
 
-// Rotates tells whether the key can get a new secret.
+// Rotates reports whether the key can get a new secret.
 func (k keyRow) Rotates() bool { return k.Live() && k.Expiry.Tone != toneBad }
 
-// SeenText says when it was last seen, within a sentence.
+// SeenText returns the time of the last use, within a sentence.
 func (k keyRow) SeenText() string {
 	switch {
 	case k.LastSeen == nil:
@@ -45,7 +45,7 @@ func (k keyRow) SeenText() string {
 	return "last seen " + k.Seen
 }
 
-// WeekText says what the small chart shows.
+// WeekText describes the small chart.
 func (k keyRow) WeekText() string {
 	if k.Usage == nil {
 		return ""
@@ -98,7 +98,7 @@ func useBadges(k keyRow, now time.Time) (state, use badge) {
 	return k.State, badge{}
 }
 
-// tooFast tells whether one in ten of today's requests, or more, came too fast.
+// tooFast reports whether at least a tenth of today's requests exceeded the rate.
 func tooFast(k wire.Key) bool {
 	if k.Usage == nil || len(k.Usage.Week) == 0 {
 		return false
@@ -217,7 +217,7 @@ type leakNote struct {
 	wire.KeyLeak
 
 	Tone string
-	Says string // what has become of it, and what to do
+	Says string // its state and what to do
 }
 
 func leakOf(k wire.Key) *leakNote {

@@ -235,7 +235,7 @@ func leaveNotice(w http.ResponseWriter, n notice) {
 	http.SetCookie(w, cookieOf(noticeCookie, strconv.Itoa(int(n)), noticeSeconds))
 }
 
-// takeNotice gives the notice that was left, and takes it away.
+// takeNotice returns the stored notice and deletes it.
 func takeNotice(w http.ResponseWriter, r *http.Request) string {
 	c, err := r.Cookie(noticeCookie)
 	if err != nil {

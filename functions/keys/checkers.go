@@ -34,8 +34,8 @@ const (
 	// what is known.
 	waitsAtOnce = 64
 
-	// maxWord bounds what a checker says, in bytes.
-	maxWord = 4096
+	// maxAck is the largest size of a checker's response, in bytes.
+	maxAck = 4096
 )
 
 // What came of a wait, in metrics.
@@ -218,15 +218,15 @@ func (w *waiting) ask(ctx context.Context, m checkers.Member) error {
 	if err != nil {
 		return err
 	}
-	var word checkers.Ack
-	if err := w.client.Call(r, maxWord, &word); errors.Is(err, checkers.ErrUnreachable) {
+	var ack checkers.Ack
+	if err := w.client.Call(r, maxAck, &ack); errors.Is(err, checkers.ErrUnreachable) {
 		return nil // its canary says what it has applied
 	} else if err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.keys, w.plans = w.keys.WithAck(word, word.Keys), w.plans.WithAck(word, word.Plans)
+	w.keys, w.plans = w.keys.WithAck(ack, ack.Keys), w.plans.WithAck(ack, ack.Plans)
 	return nil
 }
 

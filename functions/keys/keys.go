@@ -92,8 +92,8 @@
 // revoked, whatever the policy.
 //
 // A program is known by the signature over its body, which has to be read before that can be
-// checked: bodies are bounded in size, time and number, and each network has a share of
-// them. Only calls without a good signature count against the network that they come from.
+// checked. Bodies are bounded in size and time, and all their buffers in memory; each network
+// has a share of that memory. Only calls without a good signature count against the network that they come from.
 // All limits live in the memory of one process. A list is done in parts, and answered once
 // all are done; a program that gets another answer sends it again.
 //

@@ -24,17 +24,17 @@ const (
 
 // proof is what a call has proven.
 type proof struct {
-	ours  bool   // the caller knows the app's token, or is a pipeline that the app trusts
-	body  []byte // of the request
-	actor string // in the deployment history
+	verified bool   // the caller knows the app's token, or is a pipeline that the app trusts
+	body     []byte // of the request
+	actor    string // in the deployment history
 
 	// pipeline is nil if the app's own token proved the call.
 	pipeline *app.Pipeline
 }
 
 // prove verifies that the caller knows the app's token, or is a pipeline that the app trusts,
-// and reads the body. The proof says with an error too whether it is ours. free releases the
-// body's memory and is never nil. Problems: invalid_token; rate_limited; body_too_large,
+// and reads the body. An error leaves verified as far as it is known. free releases the body's
+// memory and is never nil. Problems: invalid_token; rate_limited; body_too_large,
 // malformed_json; unavailable.
 func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p proof, free func(), err error) {
 	p, free = proof{actor: actor}, func() {}
@@ -49,14 +49,14 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p 
 		if p.body, free, err = s.strangers.Read(w, r, trace.Network(r.Context())); err != nil {
 			return p, free, err
 		}
-		p.ours, err = s.admit(r.Context(), ref, s.calls, claim, func(t hook.Token) bool { return claim.Proves(t, p.body) })
+		p.verified, err = s.admit(r.Context(), ref, s.calls, claim, func(t hook.Token) bool { return claim.Proves(t, p.body) })
 		return p, free, err
 	default:
-		if p.ours, err = s.admit(r.Context(), ref, s.calls, claim, claim.Knows); err != nil {
+		if p.verified, err = s.admit(r.Context(), ref, s.calls, claim, claim.Knows); err != nil {
 			return p, free, err
 		}
 	}
-	p.ours = true
+	p.verified = true
 	if p.body, free, err = s.pipelines.Read(w, r, ref.String()); err != nil || p.pipeline != nil {
 		return p, free, err
 	}
@@ -66,7 +66,7 @@ func (s *Service) prove(w http.ResponseWriter, r *http.Request, ref app.Ref) (p 
 	case err != nil && !problem.Is(err, problem.NotFound):
 		return p, free, err
 	case err != nil || !claim.Proves(token, p.body):
-		p.ours = false
+		p.verified = false
 		return p, free, problem.Of(problem.InvalidToken)
 	}
 	return p, free, nil

@@ -35,12 +35,12 @@ func (s *Service) receive(w http.ResponseWriter, r *http.Request, in httpapi.Sco
 	if err == nil {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the body has been read
 		answer, fresh, err = s.perform(r, ref, p)
-	} else if !p.ours {
+	} else if !p.verified {
 		err = s.reject(w, r, err)
 	}
 	result := hook.ResultOf(answer, fresh, err)
 	s.outcomes.WithLabelValues(string(result)).Inc()
-	if !p.ours {
+	if !p.verified {
 		result = hook.Unproven // also if it was rejected for its body or rate
 	}
 	s.remember(r, ref, answer, result, err)

@@ -54,7 +54,7 @@ type Key struct {
 	Prefix      Prefix    `firestore:"prefix"`
 	Project     string    `firestore:"project"`     // whose environment it is, e.g. "shop"
 	Environment string    `firestore:"environment"` // e.g. "prod"
-	Namespace   string    `firestore:"namespace"`   // the environment's, e.g. "shop-prod"; a key opens nothing elsewhere
+	Namespace   string    `firestore:"namespace"`   // the environment's, e.g. "shop-prod"; the key is invalid in others
 	Plan        plan.ID   `firestore:"plan"`        // the one plan it belongs to
 	Name        string    `firestore:"name"`        // optional, forwarded to the app; "" is none
 	Apps        []string  `firestore:"apps"`        // scope, sorted; empty is every app of the environment; see [ShownScope]

@@ -14,7 +14,7 @@ type Project struct {
 	Members   map[string]Role `firestore:"members"` // by username
 	CreatedAt time.Time       `firestore:"created_at"`
 
-	LeakPolicy apikey.LeakPolicy `firestore:"leak_policy,omitempty"` // what becomes of its keys that leak
+	LeakPolicy apikey.LeakPolicy `firestore:"leak_policy,omitempty"` // for keys of the project
 	Registries []string          `firestore:"registries,omitempty"`  // that its apps' images may come from, as package image reads them; empty is any
 }
 

@@ -23,7 +23,7 @@ const (
 	// SignatureHeader carries a query's HMAC, in hexadecimal.
 	SignatureHeader = "X-Sluice-Question"
 
-	// QueryWindow is how far the time of a query may be from the checker's clock.
+	// QueryWindow is the largest difference between a query's time and the checker's clock.
 	QueryWindow = time.Minute
 
 	// MaxQuery is the largest size of a query, in bytes: some thousand namespaces.

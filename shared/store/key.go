@@ -26,7 +26,7 @@ type keyDoc struct {
 	apikey.Key
 
 	Secret        []byte     `firestore:"secret"`         // SHA-256 of the full key
-	Previous      []byte     `firestore:"previous"`       // of the key before it; empty without one
+	Previous      []byte     `firestore:"previous"`       // of the previous key; may be empty
 	PreviousUntil *time.Time `firestore:"previous_until"` // null without a previous key
 	ExpiresAt     *time.Time `firestore:"expires_at"`     // null never expires
 	Leak          *leakDoc   `firestore:"leak,omitempty"`

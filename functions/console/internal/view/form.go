@@ -166,7 +166,7 @@ type Confirmation struct {
 	// not made.
 	Hidden []HiddenInput
 
-	Type string // name that the user must type; "" is none
+	Type string // name that the user must type; optional
 	Form Form   // with the reason why the previous form was rejected
 }
 

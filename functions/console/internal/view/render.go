@@ -87,7 +87,7 @@ func (v *Renderer) Write(w http.ResponseWriter, r *http.Request, status int, pag
 	if status != 0 {
 		w.WriteHeader(status)
 	}
-	_, _ = w.Write(body) // a browser that has hung up is not told anything more
+	_, _ = w.Write(body) // the browser may have gone
 	return nil
 }
 
