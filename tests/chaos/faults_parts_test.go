@@ -104,7 +104,7 @@ func checkerFaults() []fault {
 			name:  "network cut between one checker and the store",
 			begin: func(x *trial) { toStore[1].stall(x.t) },
 			end:   func(x *trial) { toStore[1].heal(x.t) },
-			cells: with(cell{must: "the cut one denies with 503 from the ceiling on, the other one serves; clients of the ingress get through; a key revoked meanwhile is refused", during: cutOne}, rest[rollup].must, 0),
+			cells: with(cell{must: "the cut one denies with 503 from the ceiling on, the other one serves; clients of the ingress are denied for at most 1 s per new connection; a key revoked in the meantime is denied", during: cutOne}, rest[rollup].must, 0),
 		},
 	}
 }
@@ -232,6 +232,9 @@ func allowsNothingOld(x *trial) {
 	x.note("of %d requests that waited, 503: %d, 401: %d", queued, got[http.StatusServiceUnavailable], got[http.StatusUnauthorized])
 }
 
+// staleLife is the time for which a stale replica keeps a connection open.
+const staleLife = time.Second
+
 func cutOne(x *trial) {
 	x.revoke()
 	closes(0)(x)
@@ -243,11 +246,12 @@ func cutOne(x *trial) {
 	x.note("the ingress found the other one after %.1f s", time.Since(from).Seconds())
 	from = time.Now()
 	wait(x.t, 2*time.Second)
-	if y := x.traffic.replicas[1]; y.count(from, time.Time{}, not(allowed)) != 0 {
-		x.t.Errorf("%s: %d requests were not allowed", y.name, y.count(from, time.Time{}, not(allowed)))
+	if bad := x.traffic.replicas[1].count(from, time.Time{}, not(allowed)); bad != 0 {
+		x.t.Errorf("%s denied %d requests, want 0", x.traffic.replicas[1].name, bad)
 	}
-	y := x.traffic.ingress
-	if asked, bad := y.count(from, time.Time{}, answer), y.count(from, time.Time{}, not(allowed)); bad != 0 {
-		x.t.Errorf("through the ingress %d of %d were not allowed", bad, asked)
+	// The proxy replaces its connection every 15 to 45 seconds. The new one can lead to the
+	// stale replica, which closes it after staleLife.
+	if got := x.traffic.ingress.longest(from, not(allowed)); got > staleLife+500*time.Millisecond {
+		x.t.Errorf("the ingress denied requests for %v, want at most %v", got, staleLife)
 	}
 }

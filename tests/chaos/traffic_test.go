@@ -68,6 +68,26 @@ func (y *stream) count(from, to time.Time, so func(sample) bool) (n int) {
 	return n
 }
 
+// longest returns the duration of the longest series of consecutive matching requests
+// since from.
+func (y *stream) longest(from time.Time, match func(sample) bool) (d time.Duration) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	var began time.Time
+	for _, s := range y.samples {
+		switch {
+		case s.begin.Before(from) || !match(s):
+			began = time.Time{}
+		case began.IsZero():
+			began = s.begin
+		}
+		if !began.IsZero() {
+			d = max(d, s.end.Sub(began))
+		}
+	}
+	return d
+}
+
 func allowed(s sample) bool { return s.status == http.StatusOK }
 func answer(sample) bool    { return true }
 
